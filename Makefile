@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# The two commands are `make demo` and `make test`; `make help` lists the rest. CMake does the work, by presets.
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test build bench check install setup clean
+
+help:  ## list these targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+# Tests take longer to build than everything else; the demo does without.
+demo: setup  ## build the programs, then trace a live one and eight recorded H200 ranks (under two minutes)
+	@tools/build release $(JOBS) lockstep lockstep-nccl lockstep-api lockstep-nccl-host lockstep-custom-allreduce
+	@tools/demo
+
+test: setup build  ## build, then run every test
+	@tools/run_tests release
+
+build:  ## build the tools and libraries into build/release/{bin,lib}
+	@tools/build release $(JOBS)
+
+bench:  ## build with Google Benchmark, measure, and update docs/performance.md
+	@tools/setup --dev
+	@tools/build bench $(JOBS)
+	@bench/run
+
+check: build  ## format, layers, exports, docs, words, tidy: the fast checks that a change must pass
+	@tools/setup --dev
+	@tools/check
+
+install: build  ## install into PREFIX (default /usr/local)
+	@cmake --install build/release --prefix "$(PREFIX)"
+
+setup:  ## install the Debian packages that are missing
+	@tools/setup
+
+clean:  ## remove build/ and demo-out/
+	rm -rf build demo-out

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# One function per kind of target. Sources are explicit and relative to the calling folder.
+
+# lockstep_room(name SOURCES ... [DEPS ...] [TESTS ...]): a static library lockstep_<name>; each TESTS file
+# becomes a GoogleTest program, run as one ctest per TEST().
+function(lockstep_room name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;TESTS" ${ARGN})
+  if(ARG_SOURCES)
+    add_library(lockstep_${name} STATIC ${ARG_SOURCES})
+    target_include_directories(lockstep_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(lockstep_${name} PUBLIC ${ARG_DEPS})
+  else()
+    add_library(lockstep_${name} INTERFACE)
+    target_include_directories(lockstep_${name} INTERFACE ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(lockstep_${name} INTERFACE ${ARG_DEPS})
+  endif()
+  foreach(test IN LISTS ARG_TESTS)
+    lockstep_test(${test} DEPS lockstep_${name})
+  endforeach()
+endfunction()
+
+# lockstep_test(file.cc [DEPS ...] [LABELS ...] [TIMEOUT s]): a GoogleTest program named after its folder and file.
+# The programs find the tree through LOCKSTEP_SOURCE_DIR, and built programs through LOCKSTEP_BIN_DIR and LOCKSTEP_LIB_DIR.
+function(lockstep_test file)
+  if(NOT LOCKSTEP_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "TIMEOUT" "DEPS;LABELS" ${ARGN})
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REPLACE "/" "_" folder "${folder}")
+  string(REGEX REPLACE "^src_" "" folder "${folder}")
+  get_filename_component(stem ${file} NAME_WE)
+  set(target ${folder}_${stem})
+  add_executable(${target} ${file})
+  target_link_libraries(${target} PRIVATE ${ARG_DEPS} GTest::gtest_main)
+  target_compile_definitions(${target} PRIVATE
+    LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    LOCKSTEP_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+    LOCKSTEP_LIB_DIR="${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  gtest_discover_tests(${target} TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()
+
+# lockstep_capture_library(name SOURCES ... SYMBOLS file): a library for the user's process: libc only, hidden symbols,
+# exactly the symbols of the version script, never unloaded (late events and thread exits stay safe).
+function(lockstep_capture_library name)
+  cmake_parse_arguments(ARG "" "SYMBOLS" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} SHARED ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_compile_options(${name} PRIVATE ${LOCKSTEP_CAPTURE_FLAGS})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  # Clearing the implicit libraries keeps libstdc++ and libgcc out: a stray `new` then fails the link.
+  set(CMAKE_CXX_IMPLICIT_LINK_LIBRARIES "" PARENT_SCOPE)
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE C INTERPROCEDURAL_OPTIMIZATION ${LOCKSTEP_CAPTURE_IPO}
+    LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_SYMBOLS})
+  target_link_options(${name} PRIVATE -Wl,-z,defs -Wl,-z,nodelete -Wl,--as-needed
+    -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/${ARG_SYMBOLS})
+  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_CAPTURE_LIBRARIES ${name})
+endfunction()

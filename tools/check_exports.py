@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the capture libraries ask of and give to the host process.
+
+Usage: check_exports.py [LIB_FOLDER]. Every liblockstep*.so in it (default build/release/lib) needs libc alone, has no undefined name of a C++ run time, and exports exactly
+the names in tests/abi/<library without .so>.syms.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+import source_tree
+
+NEEDED = {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+CPP_NAME = re.compile(r"^(_ZS|_ZNS|_ZNKS|_Zn|_Zd|__cxa_(?!finalize|atexit|thread_atexit)|__gxx|_Unwind)")
+
+
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def check(library):
+    dynamic = output("readelf", "-dW", str(library))
+    for name in re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic):
+        if name not in NEEDED:
+            yield f"{library.name}: needs {name}; libc alone is allowed"
+    for name in output("nm", "-D", "--undefined-only", "-j", str(library)).split():
+        if CPP_NAME.match(name):
+            yield f"{library.name}: undefined name of a C++ run time: {name}"
+    exported = {name.split("@")[0] for name in output("nm", "-D", "--defined-only", "-j", str(library)).split()}
+    listed = source_tree.ROOT / "tests" / "abi" / (library.name.removesuffix(".so") + ".syms")
+    if not listed.exists():
+        yield f"{library.name}: no list of its names at {listed.relative_to(source_tree.ROOT)}"
+        return
+    expected = {line for line in listed.read_text().split("\n") if line and not line.startswith("#")}
+    for name in sorted(exported - expected):
+        yield f"{library.name}: exports {name}, which {listed.name} does not list"
+    for name in sorted(expected - exported):
+        yield f"{library.name}: does not export {name}, which {listed.name} lists"
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else source_tree.ROOT / "build/release/lib"
+    libraries = sorted(folder.glob("liblockstep*.so"))
+    problems = [] if libraries else [f"{folder} has no liblockstep*.so; run make build first"]
+    for library in libraries:
+        problems += check(library)
+    source_tree.finish(problems, ", ".join(library.name for library in libraries) + ": libc only, exact exports")
+
+
+main()

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Who may include whom: every `#include "..."` under src/ against the table in docs/architecture.md.
+
+A rule belongs to the longest matching room. `X` in a room's name stands for one folder; `X` in what it may include
+stands for the same folder. A room may always include itself. Tests keep to their room's rule and what its row in the
+second column of "Tests also" adds.
+"""
+import re
+
+import source_tree
+
+TABLE = "docs/architecture.md"
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def rules():
+    """[(room pattern, allowed prefixes, also allowed in tests)] from the table between the `layers` markers."""
+    text = source_tree.read(TABLE)
+    body = re.search(r"<!-- layers -->(.*?)<!-- /layers -->", text, re.DOTALL).group(1)
+    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in body.splitlines() if "|" in line]
+    names = lambda cell: re.findall(r"`([^`]+)`", cell)
+    return [(names(row[0])[0], names(row[1]), names(row[2])) for row in rows[2:]]
+
+
+def match(table, folder):
+    """The rule for a folder (relative to src/), with X filled in."""
+    best = None
+    for room, allowed, tests in table:
+        pattern = re.escape(room).replace("/X", "/(?P<x>[^/]+)")
+        found = re.fullmatch(pattern + r"(/.*)?", folder)
+        if found and (best is None or len(room) > len(best[0])):
+            x = found.groupdict().get("x", "")
+            fill = lambda names: [name.replace("/X", "/" + x) for name in names]
+            best = (room, found.group(0)[: len(found.group(0)) - len(found.groups()[-1] or "")], fill(allowed), fill(tests))
+    return best
+
+
+def allowed_by(prefixes, include):
+    """A prefix is a file (`readers/reader.h`), a folder and all below (`base`), or all but one (`!capture`)."""
+    for prefix in prefixes:
+        if prefix.startswith("!"):
+            if not (include + "/").startswith(prefix[1:] + "/"):
+                return True
+        elif include == prefix or include.startswith(prefix + "/"):
+            return True
+    return False
+
+
+def main():
+    table = rules()
+    problems, checked = [], 0
+    for path in source_tree.tracked("src/*.h", "src/*.cc", "src/*.c", "src/*.inc", "src/*.def"):
+        inside = path.relative_to("src")
+        rule = match(table, str(inside.parent))
+        if rule is None:
+            problems.append(f"{path}: its folder has no row in {TABLE}")
+            continue
+        _, room, allowed, tests = rule
+        is_test = inside.stem.endswith("_test") or inside.stem.startswith("test_")
+        for include in INCLUDE.findall(source_tree.read(path)):
+            checked += 1
+            places = ("src/" + include, "src/" + include + ".in", "include/" + include, include)
+            if not any((source_tree.ROOT / place).exists() for place in places):
+                problems.append(f'{path}: "{include}" is not a path from src/')
+                continue
+            if not allowed_by([room] + allowed + (tests if is_test else []), include):
+                problems.append(f'{path}: {room} may not include "{include}"')
+    source_tree.finish(problems, f"{checked} includes keep to the table")
+
+
+main()
