@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text from outside (fields cut at a fixed size, host-given names) as valid UTF-8: each byte that is not part of a
+// well-formed sequence becomes '?', so that databases and JSON take it.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+std::string valid_utf8(std::string_view text);
+
+}  // namespace lockstep

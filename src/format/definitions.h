@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Definitions: what records name by number. They live in `meta` chunks (one list per process, kinds 1..31) and in
+// `defs` chunks (one list per thread log, kinds 32..63) and are never recycled.
+//
+// Each entry starts with DefHead; `tag` is published last, and holds the kind and the entry's size in units, so an
+// unknown kind is skipped. Text is UTF-8 as the host gave it, cut to its field, NUL-terminated.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "format/file_layout.h"
+
+namespace lockstep::format {
+
+enum class Def : uint16_t {
+  kNone = 0,
+  // meta
+  kComm = 1,          // a communicator this process joined (init), or a group declared through lockstep.h
+  kCommEnd = 2,       // finalize
+  kCommIdentity = 3,  // v1..v3: hash and name learnt from an event
+  kAnchor = 4,        // a later ClockAnchor
+  kGroupRanks = 5,    // members of a declared group, in pieces
+  kNote = 6,          // key=value about the process (text)
+  // defs
+  kLog = 32,     // first entry of a log's first defs chunk: its loss counters
+  kThread = 33,  // the thread that owns the log from a position on
+  kShape = 34,   // function, types and root of an operation
+  kStream = 35,  // a stream handle
+};
+
+struct DefHead {
+  uint64_t ticks;  // when, host clock
+  uint32_t id;     // comm index, shape or stream number ...; 0 where none
+  uint16_t kind;   // Def; published last together with units
+  uint16_t units;  // size of the entry in 16-byte units, head included
+};
+static_assert(sizeof(DefHead) == 16 && offsetof(DefHead, kind) == 12);
+
+struct CommDef {  // id = comm index in this process
+  DefHead head;
+  uint64_t
+      comm_id;  // NCCL's commId / commHash; 0 unknown (v1..v3); declared groups: FNV-1a of name and ranks
+  int32_t rank, ranks, nodes;  // -1 unknown
+  uint32_t api_version;        // 1..7; 0 for a declared group
+  uint32_t tid;
+  int32_t device;          // CUDA/HIP ordinal current at init; -1 unknown
+  char pci[16];            // "0000:1b:00.0"; empty unknown
+  unsigned char uuid[16];  // device UUID; zero unknown
+  char name[64];
+};
+struct CommEndDef {
+  DefHead head;  // id = comm index
+};
+struct CommIdentityDef {
+  DefHead head;  // id = comm index
+  uint64_t comm_id;
+  char name[56];
+};
+struct AnchorDef {
+  DefHead head;
+  ClockAnchor anchor;
+  uint64_t reserved0;
+};
+struct GroupRanksDef {  // ranks [first, first + n) of the group
+  DefHead head;         // id = comm index
+  uint32_t first, n;
+  int32_t ranks[62];
+};
+struct NoteDef {
+  DefHead head;
+  char key[48];
+  char value[192];
+};
+struct LogDef {
+  DefHead head;
+  uint64_t losses[kLossKinds];  // live; owner thread only
+};
+struct ThreadDef {
+  DefHead head;  // id = kernel thread id
+  uint64_t from_position;
+  char name[24];  // comm name of the thread when it registered
+};
+struct ShapeDef {
+  DefHead head;  // id = shape number of this log, from 1
+  int32_t root;
+  uint32_t reserved0;
+  char func[40];  // also: mark name, phase name
+  char datatype[24];
+  char algo[24];  // also: CE sync strategy, v7 kernel variant
+  char proto[16];
+};
+struct StreamDef {
+  DefHead head;     // id = stream number of this log, from 1
+  uint64_t stream;  // pointer value
+  uint64_t reserved0;
+};
+#define LOCKSTEP_DEF_SIZE(type, bytes) \
+  static_assert(sizeof(type) == (bytes) && sizeof(type) % kUnitBytes == 0)
+LOCKSTEP_DEF_SIZE(CommDef, 144);
+LOCKSTEP_DEF_SIZE(CommEndDef, 16);
+LOCKSTEP_DEF_SIZE(CommIdentityDef, 80);
+LOCKSTEP_DEF_SIZE(AnchorDef, 64);
+LOCKSTEP_DEF_SIZE(GroupRanksDef, 272);
+LOCKSTEP_DEF_SIZE(NoteDef, 256);
+LOCKSTEP_DEF_SIZE(LogDef, 208);
+LOCKSTEP_DEF_SIZE(ThreadDef, 48);
+LOCKSTEP_DEF_SIZE(ShapeDef, 128);
+LOCKSTEP_DEF_SIZE(StreamDef, 32);
+#undef LOCKSTEP_DEF_SIZE
+
+// Ring retention: what was overwritten still counts here. A histogram chunk is a ChunkHeader, then cells.
+// Owner thread writes; a reader adds up cells of equal (comm, kind, func, bucket) over all logs of all processes.
+inline constexpr uint32_t kHistogramBuckets = 20;
+struct HistogramCell {
+  uint64_t
+      key;  // 0 = free. comm << 32 | shape << 16 | size bucket (log2 of bytes, rounded up) << 8 | record kind
+  uint64_t ops;
+  uint64_t bytes;
+  uint64_t first_ticks, last_ticks;
+  uint64_t timed;                   // operations (or channels) with a duration
+  uint64_t sum_ns, min_ns, max_ns;  // GPU time per channel for Coll and P2p; host time for ApiOp
+  uint32_t buckets
+      [kHistogramBuckets];  // [i]: durations below 2^(10+i) ns and not in [i-1]; the last is open-ended
+  uint32_t shape_log;       // 1 + slot of the log whose shape table the key's shape number belongs to
+  uint32_t reserved0;
+};
+static_assert(sizeof(HistogramCell) == 160);
+inline constexpr uint32_t kHistogramCells = (kChunkBytes - sizeof(ChunkHeader)) / sizeof(HistogramCell);
+
+}  // namespace lockstep::format

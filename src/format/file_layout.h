@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process file (`*.lks`): header, then fixed-size chunks. docs/format.md draws it.
+//
+//   0        4096                36864               69632
+//   +--------+-------------------+-------------------+----
+//   | header | chunk 0           | chunk 1           | ...
+//   +--------+-------------------+-------------------+----
+//
+// A chunk belongs to one purpose: `meta` (one lock-guarded list per process), or to one thread log:
+// `defs` (definitions of that thread: thread names, shapes, streams), `records` (its events), `histogram`.
+// Within a log and purpose, chunks are numbered 0, 1, 2, ...; a record's *position* is
+//   position = chunk_no * kUnitsPerChunk + (byte offset in chunk) / kUnitBytes
+// which is unique for the life of the log, also in ring retention where the bytes are recycled.
+//
+// Every entry starts at a 16-byte unit. An entry is published by the store of its tag word (kind != 0),
+// made after all its other bytes; before publishing, the writer zeroes the tag word of the unit behind it.
+// So a reader stops at the first zero tag, and what a crash can cost is the one entry being written.
+//
+// All fields are little-endian. Zero means "not written". Unknown record kinds are skipped by size.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep::format {
+
+inline constexpr unsigned char kMagic[8] = {0x89, 'L', 'K', 'S', '\r', '\n', 0x1a, '\n'};
+inline constexpr uint16_t kMajor = 1;  // a reader refuses a newer major
+inline constexpr uint16_t kMinor = 0;  // a reader accepts any minor
+inline constexpr uint32_t kHeaderBytes = 4096;
+inline constexpr uint32_t kChunkBytes = 32768;
+inline constexpr uint32_t kUnitBytes = 16;
+inline constexpr uint32_t kUnitsPerChunk = kChunkBytes / kUnitBytes;
+inline constexpr uint32_t kChunkMagic = 0x4b4e4843;  // "CHNK"
+inline constexpr uint32_t kMaxLogs = 1024;           // thread logs of one process
+inline constexpr uint32_t kLossKinds = 24;
+
+enum class Source : uint8_t { kNone = 0, kNccl = 1, kApi = 2, kCuda = 3, kHsa = 4 };
+enum class HostClock : uint8_t { kNone = 0, kTsc = 1, kMonotonic = 2, kCounterAarch64 = 3 };
+enum class GpuClock : uint8_t { kUnknown = 0, kNvidiaNs = 1, kAmdTicks = 2 };
+enum class Mode : uint8_t { kOff = 0, kLite = 1, kDefault = 2, kDeep = 3 };
+enum class Retention : uint8_t { kStream = 1, kRing = 2 };
+enum class FileState : uint32_t {
+  kBuilding = 0,  // header being filled; nothing else may be trusted
+  kOpen = 1,      // capturing, or the process ended without closing
+  kClosed = 2,    // closed in order; the tail was trimmed
+  kDiskFull = 3,  // capture stopped for want of space; what is here is whole
+  kSizeCap = 4,   // capture stopped at the size cap
+};
+enum class Purpose : uint8_t { kNone = 0, kMeta = 1, kDefs = 2, kRecords = 3, kHistogram = 4 };
+
+// One instant on every clock of the host, taken within `width_ns`. `ticks` is the file's host clock.
+struct ClockAnchor {
+  uint64_t ticks;
+  int64_t monotonic_ns;
+  int64_t boottime_ns;
+  int64_t realtime_ns;
+  uint32_t width_ns;  // CLOCK_MONOTONIC time that reading all of them took (best of several tries)
+  uint32_t reserved;
+};
+static_assert(sizeof(ClockAnchor) == 40);
+
+// Bytes 0..4095. Text fields are NUL-terminated and cut to fit. Written once by the capturing process
+// before `state` becomes kOpen, except the words under "live".
+struct FileHeader {
+  unsigned char magic[8];
+  uint16_t major, minor;
+  uint32_t header_bytes;  // kHeaderBytes
+  uint32_t chunk_bytes;   // kChunkBytes
+  uint32_t unit_bytes;    // kUnitBytes
+  uint64_t features;      // optional feature bits; unknown ones are ignored
+  // what and how
+  Source source;
+  HostClock host_clock;
+  GpuClock gpu_clock;
+  Mode mode;
+  Retention retention;
+  uint8_t reserved0[3];
+  uint64_t tick_hz;       // host clock rate as known at start; 0: derive it from anchors
+  uint64_t cap_bytes;     // stream: file size cap, 0 = none; ring: ring bytes
+  uint32_t event_mask;    // NCCL activation mask asked for (bits of the newest API)
+  uint32_t nccl_version;  // as ncclGetVersion gives it (22809); 0 unknown
+  // who
+  int32_t pid;
+  uint32_t pid_namespace;     // inode of /proc/self/ns/pid; 0 unknown
+  uint64_t start_ticks;       // process start: field 22 of /proc/self/stat (kernel clock ticks since boot)
+  int64_t start_realtime_ns;  // the same as Unix time, computed at capture start
+  int32_t rank, local_rank, world, local_world, node_rank, nodes;  // -1 unknown
+  unsigned char boot_id[16];                                       // /proc/sys/kernel/random/boot_id, binary
+  ClockAnchor first_anchor;
+  char launcher[16];  // torchrun, slurm, openmpi, pmi, none
+  char job_id[64];
+  char host[128];             // gethostname()
+  char host_id[64];           // NCCL_HOSTID if set
+  char visible_devices[256];  // CUDA_VISIBLE_DEVICES / HIP_VISIBLE_DEVICES, as set
+  char tool_version[32];
+  uint32_t process_tag;  // upper half of every context this process hands out
+  uint32_t reserved2;
+  uint32_t argv_bytes;        // bytes used in argv
+  uint32_t argv_total_bytes;  // before cutting
+  char argv[2048];            // NUL-separated
+  // live
+  alignas(64) uint32_t state;  // FileState
+  uint32_t control;            // word for a tool that steers a running process; 0 = nothing asked
+  uint64_t heartbeat_ticks;    // host clock, refreshed about once a second by the keeper thread
+  uint32_t chunks_claimed;     // chunks handed out so far (all chunks below it may be read)
+  uint32_t chunks_ready;       // chunks that exist on disk
+  uint64_t reserved1[5];
+  alignas(64) uint64_t losses[kLossKinds];  // losses of no particular thread; names in losses.def
+};
+static_assert(sizeof(FileHeader) <= kHeaderBytes);
+static_assert(offsetof(FileHeader, state) % 64 == 0);
+static_assert(offsetof(FileHeader, major) == 8 && offsetof(FileHeader, header_bytes) == 12);
+
+// First 64 bytes of every chunk. `magic` is stored last; a chunk without it was never published.
+struct ChunkHeader {
+  uint32_t magic;
+  Purpose purpose;
+  uint8_t reserved0;
+  uint16_t log;       // 1 + slot of the thread log; 0 for meta
+  uint32_t chunk_no;  // of this log and purpose
+  uint32_t
+      next;  // chunk index of the following chunk of this log and purpose, 0 = none yet (ring: oldest -> newest)
+  uint64_t claimed_ticks;
+  uint32_t tid;      // kernel thread id at claim time
+  uint32_t records;  // entries in it, known once it is full; 0 before
+  uint64_t reserved1[4];
+};
+static_assert(sizeof(ChunkHeader) == 64);
+inline constexpr uint32_t kChunkHeaderUnits = sizeof(ChunkHeader) / kUnitBytes;
+inline constexpr uint32_t kLastUnit = kUnitsPerChunk - 1;  // kept free: it terminates a full chunk
+
+// A handle as given to the host: which event, in which log, at which position. Never reused, never a pointer.
+//   63     59 58           44 43                                   0
+//   | kind:5 | log:15        | position:44 (16-byte units)          |
+inline constexpr int kHandlePositionBits = 44;
+inline constexpr int kHandleLogBits = 15;
+constexpr uint64_t make_handle(uint32_t kind, uint32_t log, uint64_t position) {
+  return uint64_t{kind} << (kHandlePositionBits + kHandleLogBits) | uint64_t{log} << kHandlePositionBits |
+         position;
+}
+constexpr uint32_t handle_kind(uint64_t h) {
+  return static_cast<uint32_t>(h >> (kHandlePositionBits + kHandleLogBits));
+}
+constexpr uint32_t handle_log(uint64_t h) {
+  return static_cast<uint32_t>(h >> kHandlePositionBits) & ((1u << kHandleLogBits) - 1);
+}
+constexpr uint64_t handle_position(uint64_t h) { return h & ((uint64_t{1} << kHandlePositionBits) - 1); }
+
+// A context as given to the host: never a pointer. `process_tag` is random per process, so that a context
+// that came from another process (PXN) is told from our own without touching memory.
+//   63               32 31           0
+//   | process_tag       | 1 + comm   |
+constexpr uint64_t make_context(uint32_t process_tag, uint32_t comm) {
+  return uint64_t{process_tag} << 32 | (comm + 1);
+}
+inline constexpr uint32_t kNoComm = 0xffffffff;
+
+}  // namespace lockstep::format

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Event records of a thread log. One record per event: written at the start, filled in as the event advances.
+//
+//            0         8          12    13     14       16
+//            +---------+----------+-----+------+--------+---------------------+
+//            | start   | stop     |kind |flags | link   | fields of the kind  |
+//            +---------+----------+-----+------+--------+---------------------+
+//                      '---- tag word: published last --'
+//
+// Clock: `start` is the file's host clock in ticks; every `*_after` is ticks since `start`, 0 = did not happen,
+// kSaturated = did not fit: a StateRecord holds the exact time. States and stops that arrive on another thread
+// than the start are StateRecords in that thread's log, naming the handle.
+// Parents: `link` is the distance, in units, back to the parent's record in the same log; 0 = none, kFarLink = a
+// LinkRecord names it. Kinds whose parent normally lives in another log carry its handle by value instead.
+// GPU times are raw: nanoseconds of the GPU's own clock (NVIDIA) or wall_clock64 ticks (AMD); FileHeader.gpu_clock.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "format/file_layout.h"
+
+namespace lockstep::format {
+
+enum class Kind : uint8_t {
+  kNone = 0,
+#define RECORD(kind, name, type, event) k##name = kind,
+#include "format/record_kinds.def"
+#undef RECORD
+};
+
+inline constexpr uint32_t kSaturated = 0xffffffff;
+inline constexpr uint16_t kFarLink = 0xffff;
+inline constexpr uint16_t kNoShape = 0;  // shapes and streams count from 1
+inline constexpr uint16_t kShapeUnknown = 0xffff;
+
+// flags
+inline constexpr uint8_t kFlagGraphCaptured = 0x01;
+inline constexpr uint8_t kFlagForeign = 0x02;    // context or parent came from another process; by value
+inline constexpr uint8_t kFlagSend = 0x04;       // ProxyOp, ProxyStep: send side
+inline constexpr uint8_t kFlagComplete = 0x08;   // CeSync.isComplete
+inline constexpr uint8_t kFlagIntraSync = 0x10;  // CeBatch.useIntraSync, CeColl.intraBatchSync
+inline constexpr uint8_t kFlagSymmetric = 0x20;  // Coll.isSymColl (v7)
+inline constexpr uint8_t kFlagGpuTimes = 0x40;   // ApiOp: gpu_start and gpu_end were given
+inline constexpr uint8_t kFlagStopped = 0x80;    // stop arrived (stop_after may be kSaturated)
+
+struct RecordHead {
+  uint64_t start;       // ticks
+  uint32_t stop_after;  // ticks since start; at least 1 once stopped
+  Kind kind;
+  uint8_t flags;
+  uint16_t link;
+};
+static_assert(sizeof(RecordHead) == 16 && offsetof(RecordHead, kind) == 12);
+
+struct GroupApiRecord {
+  RecordHead head;
+  uint32_t comm;               // index of a CommDef of this process; kNoComm
+  uint32_t group_start_after;  // state 23
+  uint32_t group_end_after;    // state 24
+  uint32_t depth;
+};
+struct CollApiRecord {
+  RecordHead head;  // link -> GroupApi
+  uint64_t count;
+  uint32_t comm;
+  uint16_t shape;   // func, datatype, root
+  uint16_t stream;  // StreamDef of this log
+};
+struct P2pApiRecord {
+  RecordHead head;  // link -> GroupApi
+  uint64_t count;
+  uint32_t comm;
+  uint16_t shape;  // func, datatype
+  uint16_t stream;
+};
+struct KernelLaunchRecord {
+  RecordHead head;  // link -> GroupApi
+  uint32_t comm;
+  uint16_t stream;
+  uint16_t reserved0;
+  uint64_t reserved1;
+};
+struct GroupRecord {  // one kernel plan
+  RecordHead head;
+  uint32_t comm;
+  uint32_t reserved0;
+  uint64_t reserved1;
+};
+struct CollRecord {
+  RecordHead head;  // link -> CollApi (v5+) or Group (v1-v4)
+  uint64_t count;   // as NCCL reports it: bytes for AllGather and Broadcast
+  uint64_t send_buffer;
+  uint64_t recv_buffer;
+  uint64_t seq;
+  uint32_t comm;
+  uint16_t shape;  // func, datatype, algo, proto, root
+  uint8_t channels;
+  uint8_t warps;
+  uint32_t group_link;  // units back to the Group record in this log; 0 = none
+  uint32_t reserved0;
+};
+struct P2pRecord {
+  RecordHead head;  // link -> P2pApi (v5+) or Group (v1-v4)
+  uint64_t count;
+  uint64_t buffer;
+  uint32_t comm;
+  int32_t peer;
+  uint32_t group_link;
+  uint16_t shape;  // func, datatype
+  uint8_t channels;
+  uint8_t reserved0;
+};
+struct ProxyOpRecord {  // context and parent by value: both may be another process's (PXN)
+  RecordHead head;
+  uint64_t parent;   // handle as passed
+  uint64_t context;  // as passed
+  int32_t pid;       // of the originator
+  int32_t peer;
+  int32_t steps;
+  int32_t chunk_size;
+  int32_t rank;                // originator's rank in the comm
+  uint32_t in_progress_after;  // state 19 (>= 2.27)
+  uint8_t channel;
+  uint8_t reserved0[7];
+};
+struct ProxyStepRecord {
+  RecordHead head;
+  uint64_t parent;       // handle of a ProxyOp, normally in this log
+  uint32_t wait1_after;  // send: 8 (waiting for the GPU)      recv: 10 (irecv posted)
+  uint32_t wait2_after;  // send: 20 (waiting for the peer)    recv: 11 (received, flush pending)
+  uint32_t wait3_after;  // send: 9 (isend accepted)           recv: 12 (waiting for the GPU to consume)
+  uint32_t bytes;        // transSize of state 9 or 11
+  int32_t step;
+  uint16_t peer_waits;  // how often state 20 was reported
+  uint16_t restarts;    // duplicate starts folded into this record
+};
+struct ProxyCtrlRecord {
+  RecordHead head;
+  uint32_t comm;
+  uint32_t first_after;   // first state
+  uint32_t second_after;  // second state (16 wakeup, 18 append end)
+  uint16_t appended;      // ops appended, from state 18
+  uint8_t first_state;    // 13..18; 0 none
+  uint8_t second_state;
+};
+struct KernelChRecord {
+  RecordHead head;  // link holds the channel
+  uint64_t parent;  // handle of a Coll or P2p
+  uint64_t gpu_start;
+  uint64_t gpu_stop;  // 0 until state 22
+  uint32_t comm;
+  uint32_t gpu_stop_seen_after;
+};
+struct KernelPhaseRecord {
+  RecordHead head;  // link holds the channel
+  uint64_t parent;
+  uint64_t gpu_start;
+  uint64_t gpu_stop;
+  uint32_t comm;
+  uint16_t phase_name;  // shape whose func is the phase name
+  uint8_t phase;
+  uint8_t reserved0;
+};
+struct NetPluginRecord {
+  RecordHead head;
+  uint64_t parent;   // handle of a ProxyStep
+  int64_t id;        // type << 16 | version
+  uint32_t updates;  // how often state 21 was reported
+  uint32_t last_update_after;
+  uint8_t payload[40];  // copied when the id is one we know, else zero
+};
+struct CeCollRecord {
+  RecordHead head;  // link -> CollApi
+  uint64_t count;
+  uint64_t send_buffer;
+  uint64_t recv_buffer;
+  uint64_t seq;
+  uint32_t comm;
+  uint16_t shape;  // func, datatype, sync strategy as algo, root
+  uint16_t stream;
+  uint32_t ce_seq;
+  uint32_t batch_size;
+  uint32_t batches;
+  uint32_t reserved0[3];
+};
+struct CeSyncRecord {
+  RecordHead head;  // link -> CeColl
+  uint32_t comm;
+  int32_t ranks;
+  uint64_t reserved0;
+};
+struct CeBatchRecord {
+  RecordHead head;  // link -> CeColl
+  uint64_t bytes;
+  uint32_t comm;
+  int32_t ops;
+};
+// Clock of GPU times that the caller gave: this host's, or the GPU's own (NVIDIA ns, AMD wall_clock64 ticks).
+enum class ApiClock : uint16_t { kNone = 0, kMonotonic = 1, kRealtime = 2, kGpuNs = 3, kGpuTicks = 4 };
+// An operation bracketed through include/lockstep/lockstep.h.
+struct ApiOpRecord {
+  RecordHead head;
+  uint64_t in_count;
+  uint64_t out_count;
+  uint64_t stream;
+  uint64_t gpu_start;  // valid with kFlagGpuTimes, as given
+  uint64_t gpu_end;
+  uint64_t seq;  // n-th on this group in this process, from 0; collectives and send/recv apart
+  uint32_t comm;
+  uint16_t shape;          // func, datatype, algo, root (-1 none)
+  uint16_t gpu_clock;      // of gpu_start and gpu_end: ApiClock
+  int32_t peer;            // -1 none
+  uint32_t element_bytes;  // of datatype; 1 where unknown
+};
+// A point in time: a training step, or a named mark.
+struct MarkRecord {
+  RecordHead head;
+  uint64_t value;    // step number
+  uint16_t shape;    // shape whose func is the mark's name
+  uint16_t is_step;  // 1: a step begins
+  uint32_t reserved0;
+};
+// A state or stop that its own record could not take: another thread, an old chunk, a value too large, or a
+// state that repeats (the per-step states 0..7 of NCCL before 2.27).
+struct StateRecord {
+  RecordHead head;  // start = when; stop_after = second argument (cumulative steps for states 0..7)
+  uint64_t target;  // handle
+  uint64_t value;   // transSize, pTimer or appended ops
+};
+// StateRecord.head.link: the state number, or
+inline constexpr uint16_t kStateStop = 0x100;
+inline constexpr uint16_t kStateGpuStart =
+    0x101;  // ApiOp: value = gpu_start or gpu_end, second argument = gpu_clock
+inline constexpr uint16_t kStateGpuEnd = 0x102;
+struct LinkRecord {  // the parent of the event whose record follows or precedes, by handle
+  RecordHead head;
+  uint64_t child;
+  uint64_t parent;
+};
+struct UserTagRecord {  // v7 userTag of an operation, when not 0
+  RecordHead head;
+  uint64_t child;
+  uint64_t tag;
+};
+
+#define LOCKSTEP_RECORD_SIZE(type, bytes) \
+  static_assert(sizeof(type) == (bytes) && sizeof(type) % kUnitBytes == 0)
+LOCKSTEP_RECORD_SIZE(GroupApiRecord, 32);
+LOCKSTEP_RECORD_SIZE(CollApiRecord, 32);
+LOCKSTEP_RECORD_SIZE(P2pApiRecord, 32);
+LOCKSTEP_RECORD_SIZE(KernelLaunchRecord, 32);
+LOCKSTEP_RECORD_SIZE(GroupRecord, 32);
+LOCKSTEP_RECORD_SIZE(CollRecord, 64);
+LOCKSTEP_RECORD_SIZE(P2pRecord, 48);
+LOCKSTEP_RECORD_SIZE(ProxyOpRecord, 64);
+LOCKSTEP_RECORD_SIZE(ProxyStepRecord, 48);
+LOCKSTEP_RECORD_SIZE(ProxyCtrlRecord, 32);
+LOCKSTEP_RECORD_SIZE(KernelChRecord, 48);
+LOCKSTEP_RECORD_SIZE(KernelPhaseRecord, 48);
+LOCKSTEP_RECORD_SIZE(NetPluginRecord, 80);
+LOCKSTEP_RECORD_SIZE(CeCollRecord, 80);
+LOCKSTEP_RECORD_SIZE(CeSyncRecord, 32);
+LOCKSTEP_RECORD_SIZE(CeBatchRecord, 32);
+LOCKSTEP_RECORD_SIZE(ApiOpRecord, 80);
+LOCKSTEP_RECORD_SIZE(MarkRecord, 32);
+LOCKSTEP_RECORD_SIZE(StateRecord, 32);
+LOCKSTEP_RECORD_SIZE(LinkRecord, 32);
+LOCKSTEP_RECORD_SIZE(UserTagRecord, 32);
+#undef LOCKSTEP_RECORD_SIZE
+
+// Bytes of a record by kind; 0 for a kind unknown to this version.
+constexpr uint32_t record_bytes(uint8_t kind) {
+  switch (kind) {
+#define RECORD(number, name, type, event) \
+  case number:                            \
+    return sizeof(type);
+#include "format/record_kinds.def"
+#undef RECORD
+    default:
+      return 0;
+  }
+}
+constexpr bool is_event(uint8_t kind) {
+  switch (kind) {
+#define RECORD(number, name, type, event) \
+  case number:                            \
+    return event;
+#include "format/record_kinds.def"
+#undef RECORD
+    default:
+      return false;
+  }
+}
+
+}  // namespace lockstep::format
