@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lockstep's C API: with it a communication kernel of your own says what it does, so that it appears in traces and
+// analyses beside NCCL's operations. C99 and C++11; header-only: nothing to link, nothing to initialise.
+//
+//   lockstep_group tp = lockstep_declare_group("tensor:3", ranks, 4, my_index);
+//   lockstep_op op = lockstep_begin(tp, "allreduce", n, n, "Half", stream);
+//   my_all_reduce<<<..., stream>>>(...);
+//   lockstep_end(op, NULL);
+//
+// Where the run time is: the first call in each translation unit looks for a loaded liblockstep.so, then for the file
+// that the environment variable LOCKSTEP_LIBRARY names (`lockstep trace` sets it). If there is none, every call is one
+// branch on a pointer, for ever. With it, a call appends a record to the calling thread's log: no lock, no allocation,
+// no system call, except in the first call of a thread and the first use of a name.
+//
+// Any thread may call anything. No call fails: what cannot be recorded is counted in the file. Texts are copied; they
+// need to live for the call only, but each distinct one takes memory for ever, so do not format numbers into them.
+// A child of fork() records nothing if its parent had made a call before; start processes first, or exec.
+#ifndef LOCKSTEP_LOCKSTEP_H
+#define LOCKSTEP_LOCKSTEP_H
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#ifdef __cplusplus
+#include <string>
+#include <tuple>
+extern "C" {
+#endif
+// NOLINTBEGIN(modernize-use-nullptr,bugprone-sizeof-expression): C99, too
+
+typedef uint64_t lockstep_group;  // 0: none
+typedef uint64_t lockstep_op;     // 0: none; an operation that began on one thread may end on another
+
+// A group of ranks. Declaring one again gives the same handle and is cheap for progressions. The same name and ranks
+// on all members make it one group in the tools. For PyTorch's `Comms Id`, name it "<group description>:<group name>".
+typedef struct lockstep_group_info {
+  uint32_t size;  // sizeof(lockstep_group_info)
+  int32_t rank;  // this process' index in the group; -1: found from its global rank (RANK, SLURM_PROCID, ...)
+  const char* name;
+  const int32_t* ranks;  // global ranks in group order; NULL: start, start + stride, ...
+  int32_t count;         // members
+  int32_t start;         // with ranks NULL
+  int32_t stride;        // with ranks NULL; -1: the members are no progression and not known here
+  int32_t reserved;      // 0
+} lockstep_group_info;
+
+typedef struct lockstep_op_info {
+  uint32_t size;     // sizeof(lockstep_op_info)
+  int32_t root;      // index in the group; -1 none
+  int32_t peer;      // send and recv: the other side's index in the group; -1 none
+  int32_t reserved;  // 0
+  lockstep_group group;
+  const char*
+      collective;  // "allreduce", "all_gather", "send", ...: PyTorch's or NCCL's word where there is one
+  const char* algorithm;  // "one-shot", "ring", ...; NULL unknown
+  const char* dtype;      // "Float" (c10) or "ncclFloat32"; counts are in elements of it
+  uint64_t in_count;
+  uint64_t out_count;
+  const void* stream;  // CUDA or HIP stream; NULL none
+  int64_t seq;         // n-th on this group, from 1, collectives and send/recv apart; 0: counted here
+} lockstep_op_info;
+#define LOCKSTEP_OP_INFO_INIT \
+  { sizeof(lockstep_op_info), -1, -1, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0 }
+
+enum lockstep_clock {
+  LOCKSTEP_CLOCK_MONOTONIC = 1,  // CLOCK_MONOTONIC of this host, ns
+  LOCKSTEP_CLOCK_REALTIME = 2,   // CLOCK_REALTIME of this host, ns
+  LOCKSTEP_CLOCK_GPU_NS = 3,     // the GPU's own: %globaltimer of NVIDIA, ns
+  LOCKSTEP_CLOCK_GPU_TICKS = 4   // the GPU's own: wall_clock64() of AMD, ticks
+};
+typedef struct lockstep_gpu_times {
+  uint32_t size;   // sizeof(lockstep_gpu_times)
+  uint32_t clock;  // enum lockstep_clock
+  uint64_t start;
+  uint64_t end;
+} lockstep_gpu_times;
+
+// What liblockstep.so exports, under this name. It only ever grows at its end.
+struct lockstep_api_v1 {
+  uint32_t size;
+  uint32_t version;  // 1
+  lockstep_group (*declare_group)(const lockstep_group_info* info);
+  lockstep_op (*begin)(const lockstep_op_info* info);
+  void (*end)(lockstep_op op, const lockstep_gpu_times* times);
+  void (*set_gpu_times)(lockstep_op op, const lockstep_gpu_times* times);
+  void (*step)(int64_t number);
+  void (*mark)(const char* name, int64_t value);
+};
+
+__attribute__((cold)) static inline const struct lockstep_api_v1* lockstep_resolve_(
+    const struct lockstep_api_v1** slot) {
+  const struct lockstep_api_v1* table;
+  const char* path = getauxval(AT_SECURE) != 0 ? NULL : getenv("LOCKSTEP_LIBRARY");
+#ifdef RTLD_DEFAULT
+  void* symbol = dlsym(RTLD_DEFAULT, "lockstep_api_v1");
+#else
+  void* symbol = dlsym(NULL, "lockstep_api_v1");  // its value in strict C99 on Linux
+#endif
+  if (symbol == NULL && path != NULL && path[0] != '\0') {
+    void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library != NULL) symbol = dlsym(library, "lockstep_api_v1");
+  }
+  if (symbol == NULL) (void)dlerror();  // not the host's error
+  memcpy(&table, &symbol, sizeof table);
+  if (table != NULL && table->size < sizeof *table) table = NULL;
+  __atomic_store_n(slot, table, __ATOMIC_RELEASE);
+  return table;
+}
+
+// The run time, or NULL: the one branch.
+static inline const struct lockstep_api_v1* lockstep_api_(void) {
+  static const struct lockstep_api_v1 unresolved = {0, 0, NULL, NULL, NULL, NULL, NULL, NULL};
+  static const struct lockstep_api_v1* slot = &unresolved;
+  const struct lockstep_api_v1* table = __atomic_load_n(&slot, __ATOMIC_ACQUIRE);
+  if (__builtin_expect(table == NULL, 1)) return NULL;
+  return __builtin_expect(table->size == 0, 0) ? lockstep_resolve_(&slot) : table;
+}
+
+// 1 if somebody listens; for callers whose arguments are costly to make.
+static inline int lockstep_loaded(void) { return lockstep_api_() != NULL; }
+
+static inline lockstep_group lockstep_declare_group_info(const lockstep_group_info* info) {
+  const struct lockstep_api_v1* api = lockstep_api_();
+  return api == NULL ? 0 : api->declare_group(info);
+}
+static inline lockstep_group lockstep_declare_group(const char* name, const int32_t* ranks, int32_t count,
+                                                    int32_t rank) {
+  const struct lockstep_api_v1* api = lockstep_api_();
+  if (api == NULL) return 0;
+  {
+    lockstep_group_info info = {sizeof(lockstep_group_info), rank, name, ranks, count, -1, -1, 0};
+    return api->declare_group(&info);
+  }
+}
+
+static inline lockstep_op lockstep_begin_op(const lockstep_op_info* info) {
+  const struct lockstep_api_v1* api = lockstep_api_();
+  return api == NULL ? 0 : api->begin(info);
+}
+static inline lockstep_op lockstep_begin(lockstep_group group, const char* collective, uint64_t in_count,
+                                         uint64_t out_count, const char* dtype, const void* stream) {
+  const struct lockstep_api_v1* api = lockstep_api_();
+  if (api == NULL) return 0;
+  {
+    lockstep_op_info info = LOCKSTEP_OP_INFO_INIT;
+    info.group = group;
+    info.collective = collective;
+    info.dtype = dtype;
+    info.in_count = in_count;
+    info.out_count = out_count;
+    info.stream = stream;
+    return api->begin(&info);
+  }
+}
+// The host's part is over. `times` may be NULL, or come later.
+static inline void lockstep_end(lockstep_op op, const lockstep_gpu_times* times) {
+  const struct lockstep_api_v1* api = lockstep_api_();
+  if (api != NULL) api->end(op, times);
+}
+// When the GPU worked on it; once an operation, before or after its end.
+static inline void lockstep_set_gpu_times(lockstep_op op, const lockstep_gpu_times* times) {
+  const struct lockstep_api_v1* api = lockstep_api_();
+  if (api != NULL) api->set_gpu_times(op, times);
+}
+
+// A training step begins.
+static inline void lockstep_step(int64_t number) {
+  const struct lockstep_api_v1* api = lockstep_api_();
+  if (api != NULL) api->step(number);
+}
+// A named instant with a number.
+static inline void lockstep_mark(const char* name, int64_t value) {
+  const struct lockstep_api_v1* api = lockstep_api_();
+  if (api != NULL) api->mark(name, value);
+}
+
+// NOLINTEND(modernize-use-nullptr,bugprone-sizeof-expression)
+
+#ifdef __cplusplus
+}  // extern "C"
+
+namespace lockstep {
+
+// An operation from construction to the end of the scope.
+class Operation {
+ public:
+  Operation() : op_(0), times_() {}
+  explicit Operation(const lockstep_op_info& info) : op_(lockstep_begin_op(&info)), times_() {}
+  Operation(lockstep_group group, const char* collective, uint64_t in_count, uint64_t out_count,
+            const char* dtype, const void* stream = nullptr)
+      : op_(lockstep_begin(group, collective, in_count, out_count, dtype, stream)), times_() {}
+  Operation(Operation&& other) noexcept : op_(other.op_), times_(other.times_) { other.op_ = 0; }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  Operation& operator=(Operation&&) = delete;
+  ~Operation() { end(); }
+
+  void end() {
+    if (op_ != 0) lockstep_end(op_, times_.size != 0 ? &times_ : nullptr);
+    op_ = 0;
+  }
+  void set_gpu_times(lockstep_clock clock, uint64_t start, uint64_t finish) {
+    times_.size = sizeof times_;
+    times_.clock = clock;
+    times_.start = start;
+    times_.end = finish;
+  }
+  lockstep_op id() const { return op_; }
+
+ private:
+  lockstep_op op_;
+  lockstep_gpu_times times_;
+};
+
+namespace detail {
+
+inline const char* text(const char* value) { return value; }
+inline const char* text(const std::string& value) { return value.c_str(); }
+// c10::ScalarType and its like.
+template <class T>
+auto text(const T& value) -> decltype(toString(value)) {
+  return toString(value);
+}
+
+inline int64_t seq_of(int64_t seq) { return seq; }
+template <class Seq, class IsP2p>
+int64_t seq_of(const std::tuple<Seq, IsP2p>& seq) {
+  return static_cast<int64_t>(std::get<0>(seq));
+}
+
+// "<description>:<name>", the description cut so that the name stays whole in a trace.
+struct GroupName {
+  char text[64];
+  explicit GroupName(const char* name) : text() { append(0, name, sizeof text - 1); }
+  explicit GroupName(const std::string& name) : GroupName(name.c_str()) {}
+  template <class Name, class Description>
+  explicit GroupName(const std::tuple<Name, Description>& group) : text() {
+    const char* name = detail::text(std::get<0>(group));
+    const size_t name_length = strnlen(name, sizeof text - 2);
+    size_t used = append(0, detail::text(std::get<1>(group)), sizeof text - 2 - name_length);
+    text[used] = ':';
+    append(used + 1, name, name_length);
+  }
+  size_t append(size_t at, const char* what, size_t most) {
+    const size_t length = strnlen(what, most);
+    memcpy(text + at, what, length);
+    return at + length;
+  }
+};
+
+inline bool is_any(const char* word, const char* const* words) {
+  for (; *words != nullptr; ++words) {
+    if (strcmp(word, *words) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace detail
+
+// For call sites shaped like PyTorch's RECORD_PARAM_COMMS. `seq`: a number from 1, or a tuple (number, is it P2P); `pg`:
+// a name, or a tuple (name, description); `rank`: as there, the root of a rooted collective and the peer of send and recv,
+// else ignored; `dtype`: a text, or what `toString` takes. Splits are accepted and not recorded.
+template <class Seq, class Group, class Name, class Type, class InSplit, class OutSplit>
+Operation record_param_comms(const Seq& seq, const Group& pg, int64_t rank, const Name& collective,
+                             int64_t in_nelems, int64_t out_nelems, const Type& dtype, const InSplit&,
+                             const OutSplit&, int64_t start, int64_t stride, int64_t world_size,
+                             bool /*is_async*/ = false) {
+  static const char* const kRooted[] = {"broadcast",      "reduce",      "gather", "scatter",
+                                        "_broadcast_oop", "_reduce_oop", nullptr};
+  static const char* const kPaired[] = {"send", "recv", nullptr};
+  const detail::GroupName name(pg);
+  lockstep_group_info group = {sizeof(lockstep_group_info),
+                               -1,
+                               name.text,
+                               nullptr,
+                               static_cast<int32_t>(world_size),
+                               static_cast<int32_t>(start),
+                               static_cast<int32_t>(stride),
+                               0};
+  lockstep_op_info info = LOCKSTEP_OP_INFO_INIT;
+  info.group = lockstep_declare_group_info(&group);
+  info.collective = detail::text(collective);
+  info.dtype = detail::text(dtype);
+  info.in_count = static_cast<uint64_t>(in_nelems);
+  info.out_count = static_cast<uint64_t>(out_nelems);
+  info.seq = detail::seq_of(seq);
+  if (detail::is_any(info.collective, kRooted)) info.root = static_cast<int32_t>(rank);
+  if (detail::is_any(info.collective, kPaired)) info.peer = static_cast<int32_t>(rank);
+  return Operation(info);
+}
+
+}  // namespace lockstep
+
+#define LOCKSTEP_JOIN_(a, b) a##b
+#define LOCKSTEP_JOIN(a, b) LOCKSTEP_JOIN_(a, b)
+// An operation until the end of the enclosing scope. Arguments are not evaluated when nobody listens:
+//   (seq, pg, rank, collective, in_nelems, out_nelems, dtype, in_split, out_split, start, stride, world_size[, is_async])
+#define LOCKSTEP_RECORD_PARAM_COMMS(...)                             \
+  const ::lockstep::Operation LOCKSTEP_JOIN(lockstep_op_, __LINE__)( \
+      lockstep_loaded() ? ::lockstep::record_param_comms(__VA_ARGS__) : ::lockstep::Operation())
+// The same with the input and output tensors, which are not looked at, behind pg.
+#define LOCKSTEP_RECORD_PARAM_COMMS_DATA(seq, pg, inputs, outputs, ...) \
+  LOCKSTEP_RECORD_PARAM_COMMS(seq, pg, __VA_ARGS__)
+#endif  // __cplusplus
+
+#endif  // LOCKSTEP_LOCKSTEP_H

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Declared groups: one slot each, found by what the group is, so that declaring it again gives the same handle.
+// A handle is a number, checked before use:   63 process_tag 32 | 31 1 + slot 0
+//
+// Any thread. Finding takes no lock; adding takes one, and writes the group's definitions. Slots live for ever.
+#pragma once
+#include <cstdint>
+
+#include "lockstep/lockstep.h"
+
+namespace lockstep::capture::api {
+
+struct alignas(64) Group {
+  uint64_t key;                  // 0: free. What the group is, and this process' place in it; published last
+  uint32_t comm;                 // index in the session
+  uint64_t collectives, paired;  // operations so far; atomic
+};
+
+// The handle; 0 when nothing is captured or the group could not be recorded (counted).
+lockstep_group declare_group(const lockstep_group_info* info);
+// nullptr for a handle that was not given out here.
+Group* find_group(lockstep_group handle);
+
+}  // namespace lockstep::capture::api

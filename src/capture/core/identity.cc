@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/core/identity.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture/core/clock.h"
+
+namespace lockstep::capture {
+namespace {
+
+size_t read_file(const char* path, char* out, size_t size) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  size_t used = 0;
+  while (used < size) {
+    ssize_t got = read(fd, out + used, size - used);
+    if (got <= 0) break;
+    used += static_cast<size_t>(got);
+  }
+  close(fd);
+  return used;
+}
+
+template <size_t N>
+void copy_text(char (&out)[N], const char* text) {
+  if (text == nullptr) text = "";
+  size_t length = strnlen(text, N - 1);
+  memcpy(out, text, length);
+  out[length] = 0;
+}
+
+int32_t env_number(const char* name) {
+  const char* text = getenv(name);
+  if (text == nullptr || *text < '0' || *text > '9') return -1;
+  long value = strtol(text, nullptr, 10);
+  return value < 0 || value > 0x7fffffff ? -1 : static_cast<int32_t>(value);
+}
+
+// One launcher's variables; nullptr where it has none.
+struct Variables {
+  const char *launcher, *rank, *local_rank, *world, *local_world, *node_rank, *nodes, *job;
+};
+constexpr Variables kLaunchers[] = {
+    {"torchrun", "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE",
+     "TORCHELASTIC_RUN_ID"},
+    {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, nullptr, "PMIX_NAMESPACE"},
+    {"slurm", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_NODEID",
+     "SLURM_NNODES", "SLURM_JOB_ID"},
+    {"pmi", "PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE", "MPI_LOCALNRANKS", nullptr, nullptr, "PMI_JOBID"},
+    {"pmi", "PMIX_RANK", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+void read_launcher(Identity* identity) {
+  copy_text(identity->launcher, "none");
+  for (const Variables& v : kLaunchers) {
+    if (env_number(v.rank) < 0) continue;
+    auto take = [](int32_t* field, const char* name) {
+      if (*field < 0 && name != nullptr) *field = env_number(name);
+    };
+    if (identity->rank < 0) copy_text(identity->launcher, v.launcher);
+    take(&identity->rank, v.rank);
+    take(&identity->local_rank, v.local_rank);
+    take(&identity->world, v.world);
+    take(&identity->local_world, v.local_world);
+    take(&identity->node_rank, v.node_rank);
+    take(&identity->nodes, v.nodes);
+    if (identity->job_id[0] == 0 && v.job != nullptr) copy_text(identity->job_id, getenv(v.job));
+  }
+  // A batch job's number names the run better than torchrun's default id "none".
+  if (identity->job_id[0] == 0 || strcmp(identity->job_id, "none") == 0)
+    copy_text(identity->job_id, getenv("SLURM_JOB_ID"));
+}
+
+void read_boot_id(unsigned char (&boot_id)[16]) {
+  char text[64];
+  size_t length = read_file("/proc/sys/kernel/random/boot_id", text, sizeof text);
+  int digits = 0;
+  for (size_t i = 0; i < length && digits < 32; ++i) {
+    char c = text[i];
+    int value = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (value < 0) continue;
+    boot_id[digits / 2] =
+        static_cast<unsigned char>(digits % 2 == 0 ? value << 4 : boot_id[digits / 2] | value);
+    ++digits;
+  }
+}
+
+// Field 22 of /proc/self/stat; the command name before it may hold blanks and parentheses.
+uint64_t read_start_ticks() {
+  char text[1024];
+  size_t length = read_file("/proc/self/stat", text, sizeof text - 1);
+  text[length] = 0;
+  const char* at = strrchr(text, ')');
+  if (at == nullptr) return 0;
+  for (int field = 2; field < 22; ++field) {
+    at = strchr(at + 1, ' ');
+    if (at == nullptr) return 0;
+  }
+  return strtoull(at + 1, nullptr, 10);
+}
+
+}  // namespace
+
+Identity read_identity() {
+  Identity identity{};
+  identity.pid = getpid();
+  identity.rank = identity.local_rank = identity.world = identity.local_world = identity.node_rank =
+      identity.nodes = -1;
+  struct stat ns {};
+  if (stat("/proc/self/ns/pid", &ns) == 0) identity.pid_namespace = static_cast<uint32_t>(ns.st_ino);
+  identity.start_ticks = read_start_ticks();
+  long per_second = sysconf(_SC_CLK_TCK);
+  if (identity.start_ticks != 0 && per_second > 0) {
+    auto since_boot =
+        static_cast<int64_t>(identity.start_ticks * (1000000000 / static_cast<uint64_t>(per_second)));
+    identity.start_realtime_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + since_boot;
+  }
+  read_boot_id(identity.boot_id);
+  read_launcher(&identity);
+  if (gethostname(identity.host, sizeof identity.host - 1) != 0 || identity.host[0] == 0)
+    copy_text(identity.host, "unknown");
+  copy_text(identity.host_id, getenv("NCCL_HOSTID"));
+  const char* visible = getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) visible = getenv("HIP_VISIBLE_DEVICES");
+  if (visible == nullptr) visible = getenv("ROCR_VISIBLE_DEVICES");
+  copy_text(identity.visible_devices, visible);
+  return identity;
+}
+
+void store_identity(const Identity& identity, format::FileHeader* header) {
+  header->pid = identity.pid;
+  header->pid_namespace = identity.pid_namespace;
+  header->start_ticks = identity.start_ticks;
+  header->start_realtime_ns = identity.start_realtime_ns;
+  header->rank = identity.rank;
+  header->local_rank = identity.local_rank;
+  header->world = identity.world;
+  header->local_world = identity.local_world;
+  header->node_rank = identity.node_rank;
+  header->nodes = identity.nodes;
+  memcpy(header->boot_id, identity.boot_id, sizeof header->boot_id);
+  copy_text(header->launcher, identity.launcher);
+  copy_text(header->job_id, identity.job_id);
+  copy_text(header->host, identity.host);
+  copy_text(header->host_id, identity.host_id);
+  copy_text(header->visible_devices, identity.visible_devices);
+  char argv[16384];
+  size_t length = read_file("/proc/self/cmdline", argv, sizeof argv);
+  header->argv_total_bytes = static_cast<uint32_t>(length);
+  if (length > sizeof header->argv) length = sizeof header->argv;
+  memcpy(header->argv, argv, length);
+  header->argv_bytes = static_cast<uint32_t>(length);
+}
+
+}  // namespace lockstep::capture

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/core/process_file.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "tests/support/lks_file.h"
+
+namespace lockstep::capture {
+namespace {
+
+class ProcessFileTest : public ::testing::Test {
+ protected:
+  ProcessFileTest() {
+    strcpy(identity_.host, "h");
+    identity_.pid = 1;
+    identity_.start_ticks = 2;
+    strcpy(config_.directory, (run_.path() + "/a/b").c_str());
+    config_.mode = format::Mode::kDeep;
+    config_.retention = format::Retention::kStream;
+    config_.cap_bytes = uint64_t{64} << 20;
+  }
+  bool create(ProcessFile* file) {
+    bool made = file->create(config_, identity_, format::Source::kNccl, why_, sizeof why_);
+    if (made) file->set_state(format::FileState::kOpen);
+    return made;
+  }
+  static uint64_t size_of(const ProcessFile& file) {
+    struct stat found {};
+    stat(file.path(), &found);
+    return static_cast<uint64_t>(found.st_size);
+  }
+
+  test::RunDirectory run_;
+  Identity identity_{};
+  Config config_{};
+  char why_[1500] = {};
+};
+
+TEST_F(ProcessFileTest, MakesDirectoriesAndAUniqueName) {
+  ProcessFile files[17];
+  for (int i = 0; i < 16; ++i) {
+    ASSERT_TRUE(create(&files[i])) << why_;
+    char suffix[8] = "";
+    if (i > 0) snprintf(suffix, sizeof suffix, ".%d", i);
+    EXPECT_EQ(files[i].path(), run_.path() + "/a/b/h.1.2.nccl" + suffix + ".lks");
+  }
+  EXPECT_FALSE(create(&files[16]));
+  EXPECT_FALSE(files[16].usable());
+  EXPECT_NE(strstr(why_, "File exists"), nullptr) << why_;
+}
+
+TEST_F(ProcessFileTest, DoesNotFollowALink) {
+  std::filesystem::create_directories(config_.directory);
+  std::string target = run_.path() + "/target";
+  std::filesystem::create_symlink(target, std::string(config_.directory) + "/h.1.2.nccl.lks");
+  ProcessFile file;
+  EXPECT_TRUE(create(&file)) << why_;
+  EXPECT_FALSE(std::filesystem::exists(target));
+}
+
+TEST_F(ProcessFileTest, HandsOutEachChunkOnce) {
+  ProcessFile file;
+  ASSERT_TRUE(create(&file)) << why_;
+  file.allocate_ahead(512);
+  std::vector<std::vector<uint32_t>> taken(4);
+  std::vector<std::thread> threads;
+  for (auto& mine : taken) {
+    threads.emplace_back([&] {
+      for (uint32_t chunk = file.claim_chunk(false); chunk != kNoChunk; chunk = file.claim_chunk(false))
+        mine.push_back(chunk);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<uint32_t> all;
+  size_t count = 0;
+  for (const auto& mine : taken) {
+    all.insert(mine.begin(), mine.end());
+    count += mine.size();
+  }
+  EXPECT_EQ(count, 512u);
+  EXPECT_EQ(all.size(), 512u);
+  EXPECT_EQ(*all.rbegin(), 511u);
+}
+
+TEST_F(ProcessFileTest, StopsAtItsCap) {
+  config_.cap_bytes = 20 * format::kChunkBytes;
+  ProcessFile file;
+  ASSERT_TRUE(create(&file)) << why_;
+  file.allocate_ahead(1000);
+  EXPECT_EQ(file.state(), format::FileState::kOpen);
+  uint32_t chunks = 0;
+  while (file.claim_chunk(true) != kNoChunk) ++chunks;
+  EXPECT_EQ(chunks, 20u);
+  file.allocate_ahead(1);
+  EXPECT_EQ(file.state(), format::FileState::kSizeCap);
+  EXPECT_EQ(size_of(file), format::kHeaderBytes + 20 * format::kChunkBytes);
+}
+
+TEST_F(ProcessFileTest, ARingKeepsAReserveForDefinitions) {
+  config_.retention = format::Retention::kRing;
+  config_.cap_bytes = 64 * format::kChunkBytes;
+  ProcessFile file;
+  ASSERT_TRUE(create(&file)) << why_;
+  uint32_t chunks = 0;
+  while (file.claim_chunk(false) != kNoChunk) ++chunks;
+  EXPECT_EQ(chunks, 56u);
+  while (file.claim_chunk(true) != kNoChunk) ++chunks;
+  EXPECT_EQ(chunks, 64u);
+}
+
+TEST_F(ProcessFileTest, CloseTrimsAndEndsClaims) {
+  ProcessFile file;
+  ASSERT_TRUE(create(&file)) << why_;
+  file.allocate_ahead(100);
+  for (int i = 0; i < 3; ++i) EXPECT_NE(file.claim_chunk(true), kNoChunk);
+  file.close();
+  EXPECT_EQ(file.state(), format::FileState::kClosed);
+  EXPECT_EQ(size_of(file), format::kHeaderBytes + 3 * format::kChunkBytes);
+  EXPECT_EQ(file.claim_chunk(true), kNoChunk);
+  EXPECT_EQ(file.header()->chunks_claimed, 3u);
+}
+
+TEST_F(ProcessFileTest, AbandonedItGivesNothingAndKeepsTheFile) {
+  ProcessFile file;
+  ASSERT_TRUE(create(&file)) << why_;
+  uint64_t before = size_of(file);
+  file.abandon();
+  EXPECT_EQ(file.claim_chunk(true), kNoChunk);
+  EXPECT_EQ(size_of(file), before);
+}
+
+TEST_F(ProcessFileTest, SaysWhyItCannotBe) {
+  strcpy(config_.directory, "/proc/none");
+  ProcessFile file;
+  EXPECT_FALSE(create(&file));
+  EXPECT_NE(strstr(why_, "/proc/none"), nullptr) << why_;
+}
+
+}  // namespace
+}  // namespace lockstep::capture

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/core/session.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "capture/core/definition_writer.h"
+#include "capture/core/thread_log.h"
+#include "capture/core/version.h"
+
+namespace lockstep::capture {
+namespace {
+
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+struct Locked {
+  Locked() { pthread_mutex_lock(&g_lock); }
+  ~Locked() { pthread_mutex_unlock(&g_lock); }
+};
+std::atomic<bool> g_opening{false};
+
+constexpr int64_t kMillisecond = 1000000;
+constexpr int64_t kShortestNap = kMillisecond / 4, kLongestNap = 50 * kMillisecond;
+constexpr int64_t kHeartbeat = 1000 * kMillisecond;
+// Anchors come early, so that a process that dies young has two, and then seldom.
+constexpr int64_t kFirstAnchor = 100 * kMillisecond, kAnchorEvery = 10000 * kMillisecond;
+// Chunks kept ready: 4 MiB hold what 1.5 million events a second fill in the longest nap.
+constexpr uint32_t kLeastAhead = 128, kMostAhead = 8192, kMostPopulated = 1024;
+
+// Sleeps until the word is no longer `seen`, or the time is over.
+void nap(std::atomic<uint32_t>* word, uint32_t seen, int64_t ns) {
+  timespec timeout{ns / 1000000000, ns % 1000000000};
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
+}
+
+}  // namespace
+
+static constinit Session g_session;
+Session& Session::get() { return g_session; }
+
+bool Session::open(format::Source source) {
+  Phase phase = phase_.load(std::memory_order_acquire);
+  if (phase != Phase::kIdle) return phase == Phase::kRunning;
+  Locked locked;
+  if (phase_.load(std::memory_order_relaxed) != Phase::kIdle) return running();
+  g_opening.store(true, std::memory_order_relaxed);
+  bool started = start_locked(source);
+  g_opening.store(false, std::memory_order_relaxed);
+  return started;
+}
+
+bool Session::start_locked(format::Source source) {
+  uint64_t tick_hz = choose_host_clock();
+  const format::ClockAnchor early = take_anchor();
+  Identity identity = read_identity();
+  config_ = read_config(identity);
+  pid_ = identity.pid;
+  if (config_.mode == format::Mode::kOff) {
+    phase_.store(Phase::kOff, std::memory_order_release);
+    return false;
+  }
+  char why[1500];
+  message_ready_.store(true, std::memory_order_relaxed);
+  if (!file_.create(config_, identity, source, why, sizeof why)) {
+    snprintf(message_, sizeof message_, "lockstep: capture is off: %s", why);
+    message_is_warning_ = true;
+    phase_.store(Phase::kFailed, std::memory_order_release);
+    return false;
+  }
+  format::FileHeader* header = file_.header();
+  store_identity(identity, header);
+  header->host_clock = g_host_clock;
+  header->tick_hz = tick_hz;
+  header->first_anchor = take_anchor();
+  if (tick_hz == 0) {
+    // Good to a few hundred ppm, for a process that dies before the keeper has taken the next anchor.
+    auto ticks = static_cast<double>(header->first_anchor.ticks - early.ticks);
+    auto ns = static_cast<double>(header->first_anchor.monotonic_ns - early.monotonic_ns);
+    header->tick_hz = ns > 0 ? static_cast<uint64_t>(ticks * 1e9 / ns) : 0;
+  }
+  auto mix = (header->first_anchor.ticks ^ static_cast<uint64_t>(identity.pid) << 32 ^ identity.start_ticks) *
+             0x9e3779b97f4a7c15;
+  // The top bit keeps contexts apart from user-space addresses, whatever process they come from.
+  header->process_tag = process_tag_ = static_cast<uint32_t>(mix >> 32) | 0x80000000u;
+  copy_text(header->tool_version, kVersion);
+  header->heartbeat_ticks = header->first_anchor.ticks;
+  uint32_t meta = file_.claim_chunk(true);
+  meta_ = file_.chunk(meta);
+  auto* chunk = reinterpret_cast<format::ChunkHeader*>(meta_);
+  chunk->purpose = format::Purpose::kMeta;
+  chunk->claimed_ticks = header->first_anchor.ticks;
+  chunk->tid = static_cast<uint32_t>(identity.pid);
+  __atomic_store_n(&chunk->magic, format::kChunkMagic, __ATOMIC_RELEASE);
+  meta_used_ = sizeof(format::ChunkHeader);
+  file_.set_state(format::FileState::kOpen);
+  snprintf(message_, sizeof message_, "lockstep: writing %s%s%s", file_.path(),
+           config_.problem[0] != 0 ? "; " : "", config_.problem);
+  message_is_warning_ = config_.problem[0] != 0;
+  phase_.store(Phase::kRunning, std::memory_order_release);
+
+  pthread_attr_t attributes;
+  pthread_t thread;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 256 * 1024);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  // Without a keeper the first chunks are all there is; what does not fit is counted.
+  pthread_create(&thread, &attributes, keeper, this);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  return true;
+}
+
+const char* Session::take_message(bool* is_warning) {
+  *is_warning = message_is_warning_;
+  return message_ready_.exchange(false, std::memory_order_acq_rel) ? message_ : nullptr;
+}
+
+template <class Definition>
+Definition* Session::define_locked() {
+  if (meta_used_ + sizeof(Definition) > format::kLastUnit * format::kUnitBytes) {
+    uint32_t index = file_.claim_chunk(true);
+    // Many definitions in one go (a million comms) outrun the keeper; this is not the event path.
+    if (index == kNoChunk && !file_.ring()) {
+      file_.allocate_ahead(kLeastAhead);
+      index = file_.claim_chunk(true);
+    }
+    if (index == kNoChunk) {
+      lose(kLoss_meta_full);
+      return nullptr;
+    }
+    reinterpret_cast<format::ChunkHeader*>(meta_)->next = index;
+    meta_ = file_.chunk(index);
+    auto* chunk = reinterpret_cast<format::ChunkHeader*>(meta_);
+    chunk->purpose = format::Purpose::kMeta;
+    chunk->chunk_no = ++meta_no_;
+    chunk->claimed_ticks = read_ticks();
+    __atomic_store_n(&chunk->magic, format::kChunkMagic, __ATOMIC_RELEASE);
+    meta_used_ = sizeof(format::ChunkHeader);
+  }
+  auto* definition = clear_definition<Definition>(meta_ + meta_used_);
+  meta_used_ += sizeof(Definition);
+  return definition;
+}
+
+uint32_t Session::add_comm(const CommInfo& info) {
+  if (!running()) return format::kNoComm;
+  Locked locked;
+  auto* comm = define_locked<format::CommDef>();
+  if (comm == nullptr) return format::kNoComm;
+  comm->comm_id = info.comm_id;
+  comm->rank = info.rank;
+  comm->ranks = info.ranks;
+  comm->nodes = info.nodes;
+  comm->api_version = info.api_version;
+  comm->tid = static_cast<uint32_t>(syscall(SYS_gettid));
+  comm->device = info.device;
+  memcpy(comm->pci, info.pci, sizeof comm->pci);
+  memcpy(comm->uuid, info.uuid, sizeof comm->uuid);
+  copy_text(comm->name, info.name);
+  uint32_t index = comms_.load(std::memory_order_relaxed);
+  publish_definition(comm, format::Def::kComm, index);
+  comms_.store(index + 1, std::memory_order_release);
+  return index;
+}
+
+void Session::end_comm(uint32_t comm) {
+  if (!running()) return;
+  Locked locked;
+  if (auto* end = define_locked<format::CommEndDef>()) publish_definition(end, format::Def::kCommEnd, comm);
+}
+
+void Session::identify_comm(uint32_t comm, uint64_t comm_id, const char* name) {
+  if (!running()) return;
+  Locked locked;
+  auto* identity = define_locked<format::CommIdentityDef>();
+  if (identity == nullptr) return;
+  identity->comm_id = comm_id;
+  copy_text(identity->name, name);
+  publish_definition(identity, format::Def::kCommIdentity, comm);
+}
+
+void Session::add_group_ranks(uint32_t comm, const int32_t* ranks, uint32_t count) {
+  if (!running()) return;
+  Locked locked;
+  constexpr uint32_t kPiece = sizeof(format::GroupRanksDef::ranks) / sizeof(int32_t);
+  for (uint32_t first = 0; first < count; first += kPiece) {
+    auto* piece = define_locked<format::GroupRanksDef>();
+    if (piece == nullptr) return;
+    piece->first = first;
+    piece->n = count - first < kPiece ? count - first : kPiece;
+    memcpy(piece->ranks, ranks + first, piece->n * sizeof(int32_t));
+    publish_definition(piece, format::Def::kGroupRanks, comm);
+  }
+}
+
+void Session::add_note(const char* key, const char* value) {
+  if (!running()) return;
+  Locked locked;
+  auto* note = define_locked<format::NoteDef>();
+  if (note == nullptr) return;
+  copy_text(note->key, key);
+  copy_text(note->value, value);
+  publish_definition(note, format::Def::kNote, 0);
+}
+
+void Session::lose(Loss kind) {
+  if (file_.usable()) __atomic_fetch_add(&file_.header()->losses[kind], 1, __ATOMIC_RELAXED);
+}
+
+void* Session::keeper(void* self) {
+  prctl(PR_SET_NAME, "lockstep");
+  static_cast<Session*>(self)->keep();
+  return nullptr;
+}
+
+void Session::keep() {
+  int64_t interval = kShortestNap, last_beat = 0;
+  int64_t anchor_every = kFirstAnchor, last_anchor = clock_ns(CLOCK_MONOTONIC);
+  uint32_t ahead = kLeastAhead, before = file_.claimed();
+  for (;;) {
+    {
+      Locked locked;
+      if (!running()) return;
+      uint32_t used = file_.claimed() - before;
+      before += used;
+      // Enough when what one nap consumes is a sixteenth of what is kept ready.
+      if (used * 16 > ahead)
+        ahead = used * 16 < kMostAhead ? used * 16 : kMostAhead;
+      else if (used * 64 < ahead && ahead > kLeastAhead)
+        ahead -= (ahead - kLeastAhead + 7) / 8;
+      interval = used > 0 ? kShortestNap : interval * 2 < kLongestNap ? interval * 2 : kLongestNap;
+      if (file_.state() == format::FileState::kOpen) {
+        if (!file_.ring()) file_.allocate_ahead(ahead);
+        file_.populate_ahead(ahead < kMostPopulated || file_.ring() ? ahead : kMostPopulated);
+      }
+      int64_t now = clock_ns(CLOCK_MONOTONIC);
+      if (now - last_beat >= kHeartbeat) {
+        __atomic_store_n(&file_.header()->heartbeat_ticks, read_ticks(), __ATOMIC_RELAXED);
+        __atomic_store_n(&file_.header()->chunks_claimed, file_.claimed(), __ATOMIC_RELAXED);
+        last_beat = now;
+      }
+      if (now - last_anchor >= anchor_every) {
+        if (auto* anchor = define_locked<format::AnchorDef>()) {
+          anchor->anchor = take_anchor();
+          publish_definition(anchor, format::Def::kAnchor, 0);
+        }
+        last_anchor = now;
+        anchor_every = anchor_every * 10 < kAnchorEvery ? anchor_every * 10 : kAnchorEvery;
+      }
+    }
+    nap(&keeper_wakeup_, 0, interval);
+    if (keeper_wakeup_.load(std::memory_order_relaxed) != 0) return;
+  }
+}
+
+void Session::close() {
+  if (!running()) return;
+  // A thread that called exit() while it held the lock must not hang here; the file is readable unclosed, too.
+  timespec deadline{};
+  clock_gettime(CLOCK_REALTIME, &deadline);
+  deadline.tv_sec += 1;
+  if (pthread_mutex_timedlock(&g_lock, &deadline) != 0) return;
+  if (auto* anchor = define_locked<format::AnchorDef>()) {
+    anchor->anchor = take_anchor();
+    publish_definition(anchor, format::Def::kAnchor, 0);
+  }
+  __atomic_store_n(&file_.header()->heartbeat_ticks, read_ticks(), __ATOMIC_RELAXED);
+  phase_.store(Phase::kClosed, std::memory_order_release);
+  file_.close();
+  keeper_wakeup_.store(1, std::memory_order_relaxed);
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&keeper_wakeup_), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr,
+          0);
+  pthread_mutex_unlock(&g_lock);
+}
+
+// The child has one thread and a copy of our state, but the parent's file: it keeps its hands off that, except that
+// events it loses are counted in the shared header.
+void Session::after_fork_in_child() {
+  g_lock = PTHREAD_MUTEX_INITIALIZER;
+  bool was_opening = g_opening.exchange(false, std::memory_order_relaxed);
+  if (g_session.phase() != Phase::kRunning && !was_opening) return;
+  ThreadLog::forget_current();
+  g_session.file_.abandon();
+  g_session.phase_.store(Phase::kForked, std::memory_order_release);
+}
+
+void Session::watch_forks() { pthread_atfork(nullptr, nullptr, after_fork_in_child); }
+
+__attribute__((constructor)) static void at_load() { Session::watch_forks(); }
+__attribute__((destructor)) static void at_exit() { Session::get().close(); }
+
+}  // namespace lockstep::capture

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one capture session of a library in a process: opened by the first user, closed at process exit, never reopened.
+//
+//   idle -> running -> closed          (exit handlers ran; the file is trimmed)
+//              |  '-> (no more chunks: disk full or size cap; events are counted and dropped)
+//              '----> forked           (in a child that did not exec: nothing is ever written again)
+//   idle -> failed | off               (no file could be made, or LOCKSTEP_MODE=off)
+//
+// Threads: everything here may be called by any thread. `lock()` guards definitions of the process and the growth of
+// the file; the event path never takes it. A keeper thread prepares chunks, refreshes the heartbeat and takes clock
+// anchors; it sleeps up to 50 ms when nothing happens, and blocks all signals.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "capture/core/config.h"
+#include "capture/core/losses.h"
+#include "capture/core/process_file.h"
+#include "format/definitions.h"
+
+namespace lockstep::capture {
+
+enum class Phase : uint32_t { kIdle, kRunning, kClosed, kForked, kFailed, kOff };
+
+struct CommInfo {
+  uint64_t comm_id = 0;
+  const char* name = nullptr;
+  int32_t rank = -1, ranks = -1, nodes = -1;
+  uint32_t api_version = 0;
+  int32_t device = -1;
+  char pci[16] = {};
+  unsigned char uuid[16] = {};
+};
+
+class Session {
+ public:
+  static Session& get();
+  // Opens the session on first use. True while it is running.
+  bool open(format::Source source);
+  bool running() const { return phase_.load(std::memory_order_acquire) == Phase::kRunning; }
+  Phase phase() const { return phase_.load(std::memory_order_acquire); }
+  // One line about the outcome of opening, for the host's logger; nullptr after it was fetched once.
+  const char* take_message(bool* is_warning);
+
+  ProcessFile& file() { return file_; }
+  const Config& config() const { return config_; }
+  uint32_t process_tag() const { return process_tag_; }
+  int32_t pid() const { return pid_; }
+
+  // Comm index for contexts; format::kNoComm when it could not be recorded (counted).
+  uint32_t add_comm(const CommInfo& info);
+  void end_comm(uint32_t comm);
+  void identify_comm(uint32_t comm, uint64_t comm_id, const char* name);
+  void add_group_ranks(uint32_t comm, const int32_t* ranks, uint32_t count);
+  void add_note(const char* key, const char* value);
+  // Number of comms so far; an index below it was issued here.
+  uint32_t comms() const { return comms_.load(std::memory_order_relaxed); }
+
+  // Losses of no particular thread log.
+  void lose(Loss kind);
+  // Process exit: trims the file and marks it closed. Later events are counted as such.
+  void close();
+  static void watch_forks();
+
+ private:
+  bool start_locked(format::Source source);
+  // Room for a definition of the process, cleared; nullptr when there is none (counted).
+  template <class Definition>
+  Definition* define_locked();
+  static void* keeper(void* self);
+  void keep();
+  static void after_fork_in_child();
+
+  std::atomic<Phase> phase_{Phase::kIdle};
+  ProcessFile file_;
+  Config config_{};
+  uint32_t process_tag_ = 0;
+  int32_t pid_ = 0;
+  std::atomic<uint32_t> comms_{0};
+  std::atomic<uint32_t> keeper_wakeup_{0};
+  char* meta_ = nullptr;
+  uint32_t meta_used_ = 0, meta_no_ = 0;
+  char message_[1600] = {};
+  bool message_is_warning_ = false;
+  std::atomic<bool> message_ready_{false};
+};
+
+}  // namespace lockstep::capture

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/core/thread_log.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "capture/core/definition_writer.h"
+#include "capture/core/element_size.h"
+#include "capture/core/session.h"
+
+namespace lockstep::capture {
+
+constinit thread_local ThreadLog* ThreadLog::tls_log = nullptr;
+
+// All zero at load, so that it costs no memory until a slot is used.
+struct LogTable {
+  ThreadLog logs[format::kMaxLogs];
+  uint32_t used;   // slots ever used
+  uint32_t taken;  // slots in use now
+  pthread_key_t key;
+  uint32_t key_state;  // 0 none, 1 being made, 2 ready
+
+  // A key whose destructor frees a thread's slot. Without one (keys ran out) slots are simply not reused.
+  void make_key() {
+    uint32_t none = 0;
+    if (!__atomic_compare_exchange_n(&key_state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+    if (pthread_key_create(&key, ThreadLog::release) == 0) __atomic_store_n(&key_state, 2, __ATOMIC_RELEASE);
+  }
+  ThreadLog* take_slot() {
+    if (__atomic_load_n(&taken, __ATOMIC_RELAXED) >= format::kMaxLogs) return nullptr;
+    for (uint32_t slot = 0; slot < format::kMaxLogs; ++slot) {
+      bool free = false;
+      if (__atomic_load_n(&logs[slot].in_use_, __ATOMIC_RELAXED) ||
+          !__atomic_compare_exchange_n(&logs[slot].in_use_, &free, true, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED)) {
+        continue;
+      }
+      __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
+      uint32_t seen = __atomic_load_n(&used, __ATOMIC_RELAXED);
+      while (seen < slot + 1 &&
+             !__atomic_compare_exchange_n(&used, &seen, slot + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+      }
+      return &logs[slot];
+    }
+    return nullptr;
+  }
+  void give_back(ThreadLog* log) {
+    __atomic_store_n(&log->in_use_, false, __ATOMIC_RELEASE);
+    __atomic_fetch_sub(&taken, 1, __ATOMIC_RELAXED);
+  }
+};
+static LogTable g_table;
+
+void ThreadLog::release(void* log) {
+  tls_log = nullptr;
+  g_table.give_back(static_cast<ThreadLog*>(log));
+}
+
+ThreadLog* ThreadLog::register_thread() {
+  Session& session = Session::get();
+  if (!session.running()) {
+    if (session.phase() == Phase::kClosed) session.lose(kLoss_closed);
+    if (session.phase() == Phase::kForked) session.lose(kLoss_after_fork);
+    return nullptr;
+  }
+  g_table.make_key();
+  ThreadLog* log = g_table.take_slot();
+  if (log == nullptr) {
+    session.lose(kLoss_no_log);
+    return nullptr;
+  }
+  log->tid_ = static_cast<uint32_t>(syscall(SYS_gettid));
+  if (!log->started_ && !log->start(static_cast<uint32_t>(log - g_table.logs) + 1)) {
+    g_table.give_back(log);
+    session.lose(kLoss_no_chunk);
+    return nullptr;
+  }
+  log->adopt_thread();
+  if (__atomic_load_n(&g_table.key_state, __ATOMIC_ACQUIRE) == 2) pthread_setspecific(g_table.key, log);
+  tls_log = log;
+  return log;
+}
+
+bool ThreadLog::issued(uint64_t handle) {
+  uint32_t log = format::handle_log(handle);
+  if (log == 0 || log > __atomic_load_n(&g_table.used, __ATOMIC_RELAXED)) return false;
+  uint64_t position = format::handle_position(handle);
+  return format::is_event(static_cast<uint8_t>(format::handle_kind(handle))) &&
+         position % format::kUnitsPerChunk >= format::kChunkHeaderUnits &&
+         position / format::kUnitsPerChunk <=
+             __atomic_load_n(&g_table.logs[log - 1].newest_chunk_no_, __ATOMIC_RELAXED);
+}
+
+bool ThreadLog::start(uint32_t id) {
+  ProcessFile& file = Session::get().file();
+  uint32_t defs = file.claim_chunk(true);
+  uint32_t records = defs == kNoChunk ? kNoChunk : file.claim_chunk(true);
+  if (records == kNoChunk) return false;
+  id_ = id;
+  next_shape_ = next_stream_ = 1;
+  defs_ = open_chunk(defs, format::Purpose::kDefs, 0);
+  defs_used_ = sizeof(format::ChunkHeader);
+  auto* info = define<format::LogDef>();
+  losses_ = info->losses;
+  publish_definition(info, format::Def::kLog, id_);
+  chunk_index_ = oldest_index_ = records;
+  owned_ = 1;
+  chunk_ = open_chunk(records, format::Purpose::kRecords, 0);
+  chunk_no_ = oldest_in_window_ = 0;
+  window_[0] = chunk_;
+  cursor_ = chunk_ + sizeof(format::ChunkHeader);
+  limit_ = chunk_ + uint64_t{format::kLastUnit} * format::kUnitBytes;
+  handle_base_ = uint64_t{id_} << format::kHandlePositionBits;
+  started_ = true;
+  return true;
+}
+
+void ThreadLog::adopt_thread() {
+  auto* thread = define<format::ThreadDef>();
+  if (thread == nullptr) return;
+  thread->from_position = format::handle_position(handle_at(cursor_, format::Kind::kNone));
+  prctl(PR_GET_NAME, thread->name);
+  publish_definition(thread, format::Def::kThread, tid_);
+}
+
+char* ThreadLog::open_chunk(uint32_t index, format::Purpose purpose, uint32_t chunk_no) {
+  char* chunk = Session::get().file().chunk(index);
+  auto* header = reinterpret_cast<format::ChunkHeader*>(chunk);
+  __atomic_store_n(&header->magic, 0u, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  header->purpose = purpose;
+  header->log = static_cast<uint16_t>(id_);
+  header->chunk_no = chunk_no;
+  header->next = 0;
+  header->records = 0;
+  header->claimed_ticks = read_ticks();
+  header->tid = tid_;
+  auto* first = reinterpret_cast<uint64_t*>(chunk + sizeof(format::ChunkHeader) +
+                                            offsetof(format::RecordHead, stop_after));
+  __atomic_store_n(first, uint64_t{0}, __ATOMIC_RELAXED);
+  __atomic_store_n(&header->magic, format::kChunkMagic, __ATOMIC_RELEASE);
+  return chunk;
+}
+
+// The next chunk for records; in ring retention, when the pool is used up, this log's own oldest one.
+uint32_t ThreadLog::take_chunk() {
+  ProcessFile& file = Session::get().file();
+  uint32_t index = file.claim_chunk(owned_ < 2);
+  if (index != kNoChunk) {
+    ++owned_;
+    return index;
+  }
+  if (!file.ring()) return kNoChunk;
+  index = oldest_index_;
+  auto* oldest = reinterpret_cast<format::ChunkHeader*>(file.chunk(index));
+  __atomic_store_n(&losses_[kLoss_overwritten], losses_[kLoss_overwritten] + oldest->records,
+                   __ATOMIC_RELAXED);
+  if (owned_ > 1) oldest_index_ = oldest->next;
+  return index;
+}
+
+char* ThreadLog::next_chunk() {
+  Session& session = Session::get();
+  auto* full = reinterpret_cast<format::ChunkHeader*>(chunk_);
+  full->records = records_;
+  uint32_t index = take_chunk();
+  if (index == kNoChunk) {
+    format::FileState state = session.file().state();
+    lose(session.phase() == Phase::kClosed       ? kLoss_closed
+         : state == format::FileState::kDiskFull ? kLoss_disk_full
+         : state == format::FileState::kSizeCap  ? kLoss_size_cap
+                                                 : kLoss_no_chunk);
+    return nullptr;
+  }
+  ++chunk_no_;
+  if (owned_ > 1) full->next = index;
+  chunk_ = open_chunk(index, format::Purpose::kRecords, static_cast<uint32_t>(chunk_no_));
+  chunk_index_ = index;
+  window_[chunk_no_ % kWindow] = chunk_;
+  uint64_t keep = owned_ < kWindow ? owned_ : kWindow;
+  oldest_in_window_ = chunk_no_ + 1 > keep ? chunk_no_ + 1 - keep : 0;
+  cursor_ = chunk_ + sizeof(format::ChunkHeader);
+  limit_ = chunk_ + uint64_t{format::kLastUnit} * format::kUnitBytes;
+  handle_base_ = uint64_t{id_} << format::kHandlePositionBits | chunk_no_ * format::kUnitsPerChunk;
+  records_ = 0;
+  __atomic_store_n(&newest_chunk_no_, chunk_no_, __ATOMIC_RELAXED);
+  return cursor_;
+}
+
+template <class Definition>
+Definition* ThreadLog::define() {
+  if (defs_used_ + sizeof(Definition) > format::kLastUnit * format::kUnitBytes) {
+    uint32_t index = Session::get().file().claim_chunk(true);
+    if (index == kNoChunk) return nullptr;
+    reinterpret_cast<format::ChunkHeader*>(defs_)->next = index;
+    defs_ = open_chunk(index, format::Purpose::kDefs, ++defs_no_);
+    defs_used_ = sizeof(format::ChunkHeader);
+  }
+  auto* definition = clear_definition<Definition>(defs_ + defs_used_);
+  defs_used_ += sizeof(Definition);
+  return definition;
+}
+
+ShapeRef ThreadLog::define_shape(const ShapeKey& key) {
+  ShapeRef ref{format::kShapeUnknown, element_bytes(key.datatype)};
+  if (next_shape_ < format::kShapeUnknown) {
+    if (auto* shape = define<format::ShapeDef>()) {
+      shape->root = key.root;
+      copy_text(shape->func, key.func);
+      copy_text(shape->datatype, key.datatype);
+      copy_text(shape->algo, key.algo);
+      copy_text(shape->proto, key.proto);
+      ref.id = static_cast<uint16_t>(next_shape_++);
+      publish_definition(shape, format::Def::kShape, ref.id);
+    }
+  }
+  return ref;
+}
+
+// A key that cannot be defined is not remembered: each operation that has to do without its shape is counted.
+ShapeRef ThreadLog::find_shape(const ShapeKey& key) {
+  uint64_t hash = hash_of(key);
+  const ShapeRef* known = known_shapes_.find(key, hash);
+  ShapeRef ref = known != nullptr ? *known : define_shape(key);
+  if (ref.id == format::kShapeUnknown) {
+    lose(kLoss_shape_table_full);
+    return ref;
+  }
+  if (known == nullptr) known_shapes_.add(key, hash, ref);
+  shapes_[hash >> 58] = {key, ref};
+  return ref;
+}
+
+uint16_t ThreadLog::define_stream(uint64_t stream) {
+  if (next_stream_ >= 0xffff) return 0;
+  auto* definition = define<format::StreamDef>();
+  if (definition == nullptr) return 0;
+  definition->stream = stream;
+  auto id = static_cast<uint16_t>(next_stream_++);
+  publish_definition(definition, format::Def::kStream, id);
+  return id;
+}
+
+uint16_t ThreadLog::find_stream(uint64_t stream) {
+  uint64_t hash = stream * 0x9e3779b97f4a7c15;
+  const uint16_t* known = known_streams_.find(stream, hash);
+  uint16_t id = known != nullptr ? *known : define_stream(stream);
+  if (id == 0) {
+    lose(kLoss_shape_table_full);
+    return 0;
+  }
+  if (known == nullptr) known_streams_.add(stream, hash, id);
+  streams_[(stream >> 4 ^ stream >> 12) % kStreams] = {stream, id};
+  return id;
+}
+
+void ThreadLog::append_link(uint64_t child, uint64_t parent) {
+  auto* record = reserve<format::LinkRecord>();
+  if (record == nullptr) return;
+  record->head.start = 0;
+  record->child = child;
+  record->parent = parent;
+  publish(record, format::Kind::kLink, 0, 0);
+}
+
+void ThreadLog::append_user_tag(uint64_t child, uint64_t tag) {
+  auto* record = reserve<format::UserTagRecord>();
+  if (record == nullptr) return;
+  record->head.start = 0;
+  record->child = child;
+  record->tag = tag;
+  publish(record, format::Kind::kUserTag, 0, 0);
+}
+
+void ThreadLog::append_state(uint64_t target, uint16_t state, uint64_t ticks, uint64_t value,
+                             uint32_t extra) {
+  auto* record = reserve<format::StateRecord>();
+  if (record == nullptr) return;
+  record->head.start = ticks;
+  record->target = target;
+  record->value = value;
+  publish(record, format::Kind::kState, 0, state, extra);
+}
+
+format::HistogramCell* ThreadLog::histogram_cell(uint64_t key, uint32_t shape_log, uint64_t ticks) {
+  if (__builtin_expect(histogram_ == nullptr, 0)) {
+    uint32_t index = Session::get().file().claim_chunk(true);
+    if (index == kNoChunk) {
+      lose(kLoss_histogram_full);
+      return nullptr;
+    }
+    histogram_ = open_chunk(index, format::Purpose::kHistogram, 0);
+    memset(histogram_ + sizeof(format::ChunkHeader), 0, format::kChunkBytes - sizeof(format::ChunkHeader));
+  }
+  auto* cells = reinterpret_cast<format::HistogramCell*>(histogram_ + sizeof(format::ChunkHeader));
+  uint32_t at = static_cast<uint32_t>((key * 0x9e3779b97f4a7c15) >> 32) % format::kHistogramCells;
+  for (uint32_t probe = 0; probe < kHistogramProbes; ++probe) {
+    format::HistogramCell* cell = &cells[(at + probe) % format::kHistogramCells];
+    if (cell->key == key && cell->shape_log == shape_log) return cell;
+    if (cell->key == 0) {
+      cell->first_ticks = ticks;
+      cell->shape_log = shape_log;
+      __atomic_store_n(&cell->key, key, __ATOMIC_RELEASE);
+      return cell;
+    }
+  }
+  lose(kLoss_histogram_full);
+  return nullptr;
+}
+
+}  // namespace lockstep::capture

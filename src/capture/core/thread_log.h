@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// One thread's log: the event path. Appending an event is: read the clock, fill a record at the cursor, publish.
+// No lock, no allocation, no system call; a full chunk costs one compare-and-swap, or in ring retention the reuse of
+// this log's own oldest chunk. What may be slow happens once per thread (registration) or once per new name.
+//
+// Threads: a log belongs to one thread, and `current()` finds it; after the thread ends the slot, its definitions and
+// its half-full chunk go to the next new thread. Other threads never write to it.
+//
+//   window[chunk_no % kWindow] -> address of this log's newest chunks, so that a handle finds its record for an
+//   in-place update; older targets get a StateRecord instead.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "capture/core/clock.h"
+#include "capture/core/key_table.h"
+#include "capture/core/losses.h"
+#include "format/definitions.h"
+#include "format/records.h"
+
+namespace lockstep::capture {
+
+// What an operation is; the key of the shape cache. Pointers to the host's text: compared by address first.
+struct ShapeKey {
+  const char* func;
+  const char* datatype;
+  const char* algo;
+  const char* proto;
+  int32_t root;
+  bool operator==(const ShapeKey&) const = default;
+};
+struct ShapeRef {
+  uint16_t id;            // format::kNoShape.. ; kShapeUnknown when the table is full
+  uint8_t element_bytes;  // of the datatype, 1 if unknown
+};
+
+class ThreadLog {
+ public:
+  static constexpr uint32_t kWindow = 64;
+
+  // This thread's log, or nullptr if the thread has none (yet).
+  static ThreadLog* current() { return tls_log; }
+  // Registers the calling thread. nullptr when capture is not running or no slot is free (counted).
+  static ThreadLog* register_thread();
+  // As current(), registering when needed.
+  static ThreadLog* get() {
+    ThreadLog* log = tls_log;
+    return __builtin_expect(log != nullptr, 1) ? log : register_thread();
+  }
+  static void forget_current() { tls_log = nullptr; }
+  // Used slots, for checks of handles from other threads.
+  static bool issued(uint64_t handle);
+
+  // Room for a record, its head cleared but unpublished; nullptr if there is none (counted).
+  template <class Record>
+  Record* reserve() {
+    char* at = cursor_;
+    if (__builtin_expect(at + sizeof(Record) > limit_, 0)) {
+      at = next_chunk();
+      if (at == nullptr) return nullptr;
+    }
+    return reinterpret_cast<Record*>(at);
+  }
+  // Makes a filled record visible and returns its handle. `record` came from the last reserve().
+  template <class Record>
+  uint64_t publish(Record* record, format::Kind kind, uint8_t flags, uint16_t link, uint32_t stop_after = 0) {
+    char* at = reinterpret_cast<char*>(record);
+    char* next = at + sizeof(Record);
+    constexpr size_t kTag = offsetof(format::RecordHead, stop_after);
+    __atomic_store_n(reinterpret_cast<uint64_t*>(next + kTag), uint64_t{0}, __ATOMIC_RELAXED);
+    uint64_t tag = uint64_t{stop_after} | uint64_t{static_cast<uint8_t>(kind)} << 32 | uint64_t{flags} << 40 |
+                   uint64_t{link} << 48;
+    __atomic_store_n(reinterpret_cast<uint64_t*>(at + kTag), tag, __ATOMIC_RELEASE);
+    cursor_ = next;
+    ++records_;
+    return handle_at(at, kind);
+  }
+  // The handle that a record at the cursor will get.
+  uint64_t handle_at(const char* at, format::Kind kind) const {
+    return uint64_t{static_cast<uint8_t>(kind)} << (format::kHandlePositionBits + format::kHandleLogBits) |
+           (handle_base_ + static_cast<uint64_t>(at - chunk_) / format::kUnitBytes);
+  }
+
+  // The record behind a handle if this thread may fill it in place; else nullptr.
+  format::RecordHead* locate(uint64_t handle) {
+    uint64_t position = format::handle_position(handle);
+    uint64_t chunk_no = position / format::kUnitsPerChunk;
+    uint64_t unit = position % format::kUnitsPerChunk;
+    if (format::handle_log(handle) != id_ || unit < format::kChunkHeaderUnits) return nullptr;
+    char* chunk = chunk_;
+    if (__builtin_expect(chunk_no != chunk_no_, 0)) {
+      if (chunk_no > chunk_no_ || chunk_no < oldest_in_window_) return nullptr;
+      chunk = window_[chunk_no % kWindow];
+    }
+    auto* at = chunk + unit * format::kUnitBytes;
+    if (chunk_no == chunk_no_ && at >= cursor_) return nullptr;
+    // A handle that was never issued may point into a record: what is written there must at least stay in the chunk.
+    if (__builtin_expect(at + sizeof(format::ApiOpRecord) > chunk + format::kChunkBytes, 0) &&
+        !fits(unit, handle))
+      return nullptr;
+    auto* head = reinterpret_cast<format::RecordHead*>(at);
+    return static_cast<uint32_t>(head->kind) == format::handle_kind(handle) ? head : nullptr;
+  }
+
+  // Distance back to a parent in this log; kFarLink if it needs a LinkRecord; 0 if there is none.
+  uint32_t distance(uint64_t parent, const char* child) const {
+    if (format::handle_log(parent) != id_) return format::handle_log(parent) == 0 ? 0 : format::kSaturated;
+    uint64_t position =
+        format::handle_position(handle_base_) + static_cast<uint64_t>(child - chunk_) / format::kUnitBytes;
+    uint64_t back = position - format::handle_position(parent);
+    return back == 0 || back >= format::kSaturated ? format::kSaturated : static_cast<uint32_t>(back);
+  }
+  void append_link(uint64_t child, uint64_t parent);
+  void append_state(uint64_t target, uint16_t state, uint64_t ticks, uint64_t value, uint32_t extra);
+  void append_user_tag(uint64_t child, uint64_t tag);
+
+  ShapeRef shape(const ShapeKey& key) {
+    ShapeEntry& entry = shapes_[hash_of(key) >> 58];
+    return __builtin_expect(entry.ref.id != 0 && entry.key == key, 1) ? entry.ref : find_shape(key);
+  }
+  uint16_t stream(uint64_t stream) {
+    if (stream == 0) return 0;
+    StreamEntry& entry = streams_[(stream >> 4 ^ stream >> 12) % kStreams];
+    return __builtin_expect(entry.stream == stream, 1) ? entry.id : find_stream(stream);
+  }
+  // The newest record of a proxy step, which the host may start again while it polls; 0 if it is not remembered. Each
+  // set is a cache line, the latest used first, so that steps that are polled stay and those that pass by do not.
+  static uint64_t step_key(uint64_t parent, int32_t step) {
+    return (parent << 16 ^ static_cast<uint32_t>(step)) * 0x9e3779b97f4a7c15;
+  }
+  uint64_t recent_step(uint64_t key) {
+    StepEntry* set = steps_[key >> 58];
+    for (uint32_t way = 0; way < kStepWays; ++way) {
+      if (set[way].key != key || set[way].handle == 0) continue;
+      uint64_t handle = set[way].handle;
+      for (; way > 0; --way) set[way] = set[way - 1];
+      set[0] = {key, handle};
+      return handle;
+    }
+    return 0;
+  }
+  void remember_step(uint64_t key, uint64_t handle) {
+    StepEntry* set = steps_[key >> 58];
+    for (uint32_t way = kStepWays - 1; way > 0; --way) set[way] = set[way - 1];
+    set[0] = {key, handle};
+  }
+
+  void lose(Loss kind) { __atomic_store_n(&losses_[kind], losses_[kind] + 1, __ATOMIC_RELAXED); }
+  // The histogram cell of a key (ring retention), or nullptr when there is no room (counted). `shape_log`: whose shape
+  // number the key holds.
+  format::HistogramCell* histogram_cell(uint64_t key, uint32_t shape_log, uint64_t ticks);
+
+ private:
+  static constexpr uint32_t kShapes = 64, kStreams = 16, kStepSets = 64, kStepWays = 4, kHistogramProbes = 16;
+  struct ShapeEntry {
+    ShapeKey key;
+    ShapeRef ref;
+  };
+  struct StreamEntry {
+    uint64_t stream;
+    uint16_t id;
+  };
+  struct StepEntry {
+    uint64_t key;
+    uint64_t handle;
+  };
+
+  static uint64_t hash_of(const ShapeKey& key) {
+    auto mix = reinterpret_cast<uintptr_t>(key.func) ^ reinterpret_cast<uintptr_t>(key.datatype) << 1 ^
+               reinterpret_cast<uintptr_t>(key.algo) << 2 ^ reinterpret_cast<uintptr_t>(key.proto) << 3 ^
+               static_cast<uintptr_t>(static_cast<uint32_t>(key.root)) << 4;
+    return mix * 0x9e3779b97f4a7c15;
+  }
+  static bool fits(uint64_t unit, uint64_t handle) {
+    return unit +
+               format::record_bytes(static_cast<uint8_t>(format::handle_kind(handle))) / format::kUnitBytes <=
+           format::kLastUnit;
+  }
+  bool start(uint32_t id);
+  void adopt_thread();
+  char* next_chunk();
+  uint32_t take_chunk();
+  char* open_chunk(uint32_t index, format::Purpose purpose, uint32_t chunk_no);
+  template <class Definition>
+  Definition* define();
+  ShapeRef find_shape(const ShapeKey& key);
+  ShapeRef define_shape(const ShapeKey& key);
+  uint16_t find_stream(uint64_t stream);
+  uint16_t define_stream(uint64_t stream);
+  static void release(void* log);
+
+  static constinit thread_local ThreadLog* tls_log;
+
+  // event path, one or two cache lines
+  char* cursor_;
+  char* limit_;
+  char* chunk_;
+  uint64_t handle_base_;  // log and position of the chunk's first unit
+  uint64_t chunk_no_;
+  uint64_t oldest_in_window_;
+  uint64_t* losses_;
+  uint32_t id_;       // 1 + slot
+  uint32_t records_;  // in the current chunk
+  char* window_[kWindow];
+  ShapeEntry shapes_[kShapes];
+  StreamEntry streams_[kStreams];
+  alignas(64) StepEntry steps_[kStepSets][kStepWays];
+  uint32_t tid_;  // of the owner
+  // off the event path
+  KeyTable<ShapeKey, ShapeRef> known_shapes_;
+  KeyTable<uint64_t, uint16_t> known_streams_;
+  uint32_t chunk_index_, oldest_index_, owned_;
+  char* defs_;
+  uint32_t defs_used_;  // bytes
+  uint32_t defs_no_;
+  uint32_t next_shape_, next_stream_;
+  format::ChunkHeader* defs_chunk_;
+  char* histogram_;
+  uint64_t newest_chunk_no_;  // atomic; for issued()
+  bool in_use_;               // atomic; the slot has a thread
+  bool started_;              // the slot has chunks
+
+  friend struct LogTable;
+};
+
+}  // namespace lockstep::capture

@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/nccl/events.h"
+
+#include "capture/nccl/histogram.h"
+
+namespace lockstep::capture::nccl {
+namespace {
+
+using format::Kind;
+
+// What a declined event gets from a host that would skip its children without a handle (before 2.28). No log, so
+// stops and parents that name it are known to mean nothing.
+constexpr uint64_t kDeclined = format::make_handle(static_cast<uint32_t>(Kind::kGroup), 0, 0);
+
+bool is_own(uint64_t context) { return static_cast<uint32_t>(context >> 32) == Session::get().process_tag(); }
+
+// Comm index of a context; kNoComm, counted, when it was not issued here.
+uint32_t comm_of(ThreadLog* log, uint64_t context) {
+  uint32_t comm = static_cast<uint32_t>(context) - 1;
+  if (__builtin_expect(is_own(context) && comm < Session::get().comms(), 1)) return comm;
+  log->lose(kLoss_unknown_context);
+  return format::kNoComm;
+}
+
+// Publishes a record whose parent normally lies in the same log.
+template <class Record>
+uint64_t publish_child(ThreadLog* log, Record* record, Kind kind, uint8_t flags, uint64_t parent) {
+  uint32_t back = log->distance(parent, reinterpret_cast<char*>(record));
+  bool far = back >= format::kFarLink;
+  uint64_t handle = log->publish(record, kind, flags, far ? format::kFarLink : static_cast<uint16_t>(back));
+  if (__builtin_expect(far, 0)) log->append_link(handle, parent);
+  return handle;
+}
+
+// Distance to the plan's Group record; one that lies in another log is named by a LinkRecord after publishing.
+uint32_t group_distance(ThreadLog* log, uint64_t group, void* record) {
+  uint32_t back = log->distance(group, static_cast<char*>(record));
+  return back == format::kSaturated ? 0 : back;
+}
+void link_far_group(ThreadLog* log, uint64_t handle, uint64_t group, uint32_t back) {
+  if (__builtin_expect(back == 0 && format::handle_log(group) != 0, 0)) log->append_link(handle, group);
+}
+
+// Stores the first time of a state; one that does not fit also gets a StateRecord.
+void mark(ThreadLog* log, uint32_t* field, const format::RecordHead* head, uint64_t handle, uint16_t state,
+          uint64_t now) {
+  if (*field != 0) {
+    log->lose(kLoss_repeated_state);
+    return;
+  }
+  *field = ticks_after(head->start, now);
+  if (__builtin_expect(*field == format::kSaturated, 0)) log->append_state(handle, state, now, 0, 0);
+}
+
+// A stop or state that cannot be written in place.
+void log_elsewhere(uint64_t handle, uint16_t state, const StateValue& value) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return;
+  if (ThreadLog::issued(handle)) {
+    log->append_state(handle, state, read_ticks(), value.number, value.steps);
+  } else {
+    log->lose(kLoss_unknown_handle);
+  }
+}
+
+}  // namespace
+
+uint64_t start_group_api(uint64_t context, int32_t depth, bool graph_captured) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  auto* record = log->reserve<format::GroupApiRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->comm = comm_of(log, context);
+  record->group_start_after = record->group_end_after = 0;
+  record->depth = static_cast<uint32_t>(depth);
+  return log->publish(record, Kind::kGroupApi, graph_captured ? format::kFlagGraphCaptured : 0, 0);
+}
+
+uint64_t start_coll_api(uint64_t context, uint64_t parent, const ApiCall& call) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  ShapeRef shape = log->shape(call.shape);
+  uint16_t stream = log->stream(call.stream);
+  auto* record = log->reserve<format::CollApiRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->count = call.count;
+  record->comm = comm_of(log, context);
+  record->shape = shape.id;
+  record->stream = stream;
+  uint64_t handle = publish_child(log, record, Kind::kCollApi,
+                                  call.graph_captured ? format::kFlagGraphCaptured : 0, parent);
+  if (call.user_tag != 0) log->append_user_tag(handle, call.user_tag);
+  return handle;
+}
+
+uint64_t start_p2p_api(uint64_t context, uint64_t parent, const ApiCall& call) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  ShapeRef shape = log->shape(call.shape);
+  uint16_t stream = log->stream(call.stream);
+  auto* record = log->reserve<format::P2pApiRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->count = call.count;
+  record->comm = comm_of(log, context);
+  record->shape = shape.id;
+  record->stream = stream;
+  uint64_t handle =
+      publish_child(log, record, Kind::kP2pApi, call.graph_captured ? format::kFlagGraphCaptured : 0, parent);
+  if (call.user_tag != 0) log->append_user_tag(handle, call.user_tag);
+  return handle;
+}
+
+uint64_t start_kernel_launch(uint64_t context, uint64_t parent, uint64_t stream) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  uint16_t stream_id = log->stream(stream);
+  auto* record = log->reserve<format::KernelLaunchRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->comm = comm_of(log, context);
+  record->stream = stream_id;
+  record->reserved0 = 0;
+  record->reserved1 = 0;
+  return publish_child(log, record, Kind::kKernelLaunch, 0, parent);
+}
+
+uint64_t start_group(uint64_t context, int api) {
+  if (Session::get().config().mode == format::Mode::kLite) return api <= 4 ? kDeclined : 0;
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return api <= 4 ? kDeclined : 0;
+  auto* record = log->reserve<format::GroupRecord>();
+  if (record == nullptr) return api <= 4 ? kDeclined : 0;
+  record->head.start = read_ticks();
+  record->comm = comm_of(log, context);
+  record->reserved0 = 0;
+  record->reserved1 = 0;
+  return log->publish(record, Kind::kGroup, 0, 0);
+}
+
+uint64_t start_coll(uint64_t context, uint64_t parent, const Coll& coll) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  ShapeRef shape = log->shape(coll.shape);
+  auto* record = log->reserve<format::CollRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->count = coll.count;
+  record->send_buffer = coll.send_buffer;
+  record->recv_buffer = coll.recv_buffer;
+  record->seq = coll.seq;
+  record->comm = comm_of(log, context);
+  record->shape = shape.id;
+  record->channels = coll.channels;
+  record->warps = coll.warps;
+  record->group_link = group_distance(log, coll.group, record);
+  record->reserved0 = 0;
+  uint32_t back = record->group_link;
+  uint64_t handle =
+      publish_child(log, record, Kind::kColl, coll.symmetric ? format::kFlagSymmetric : 0, parent);
+  if (Session::get().file().ring())
+    count_operation(log, handle, record->comm, shape, coll.count, record->head.start);
+  link_far_group(log, handle, coll.group, back);
+  if (coll.user_tag != 0) log->append_user_tag(handle, coll.user_tag);
+  return handle;
+}
+
+uint64_t start_p2p(uint64_t context, uint64_t parent, const P2p& p2p) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  ShapeRef shape = log->shape(p2p.shape);
+  auto* record = log->reserve<format::P2pRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->count = p2p.count;
+  record->buffer = p2p.buffer;
+  record->comm = comm_of(log, context);
+  record->peer = p2p.peer;
+  record->group_link = group_distance(log, p2p.group, record);
+  record->shape = shape.id;
+  record->channels = p2p.channels;
+  record->reserved0 = 0;
+  uint32_t back = record->group_link;
+  uint64_t handle = publish_child(log, record, Kind::kP2p, 0, parent);
+  if (Session::get().file().ring())
+    count_operation(log, handle, record->comm, shape, p2p.count, record->head.start);
+  link_far_group(log, handle, p2p.group, back);
+  if (p2p.user_tag != 0) log->append_user_tag(handle, p2p.user_tag);
+  return handle;
+}
+
+uint64_t start_proxy_op(uint64_t context, uint64_t parent, int32_t rank, const ProxyOp& op) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  auto* record = log->reserve<format::ProxyOpRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->parent = parent;
+  record->context = context;
+  record->pid = op.pid;
+  record->peer = op.peer;
+  record->steps = op.steps;
+  record->chunk_size = op.chunk_size;
+  record->rank = rank;
+  record->in_progress_after = 0;
+  record->channel = op.channel;
+  memset(record->reserved0, 0, sizeof record->reserved0);
+  bool foreign = op.pid != Session::get().pid() || !is_own(context);
+  auto flags =
+      static_cast<uint8_t>((op.is_send ? format::kFlagSend : 0) | (foreign ? format::kFlagForeign : 0));
+  return log->publish(record, Kind::kProxyOp, flags, 0);
+}
+
+uint64_t start_proxy_step(uint64_t parent, int32_t step) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  // While a receive cannot be posted, NCCL starts the same step again on every poll. Steps of no operation (it was lost)
+  // cannot be told apart.
+  const uint64_t key = ThreadLog::step_key(parent, step);
+  const uint64_t recent = parent != 0 ? log->recent_step(key) : 0;
+  if (__builtin_expect(recent != 0, 0)) {
+    auto* open = reinterpret_cast<format::ProxyStepRecord*>(log->locate(recent));
+    if (open != nullptr && open->head.stop_after == 0 && open->parent == parent && open->step == step) {
+      if (open->restarts != 0xffff) ++open->restarts;
+      log->lose(kLoss_duplicate_step);
+      return recent;
+    }
+  }
+  auto* record = log->reserve<format::ProxyStepRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->parent = parent;
+  record->wait1_after = record->wait2_after = record->wait3_after = 0;
+  record->bytes = 0;
+  record->step = step;
+  record->peer_waits = record->restarts = 0;
+  const uint64_t handle = log->publish(record, Kind::kProxyStep, 0, 0);
+  log->remember_step(key, handle);
+  return handle;
+}
+
+uint64_t start_proxy_ctrl(uint64_t context) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  auto* record = log->reserve<format::ProxyCtrlRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->comm = comm_of(log, context);
+  record->first_after = record->second_after = 0;
+  record->appended = 0;
+  record->first_state = record->second_state = 0;
+  return log->publish(record, Kind::kProxyCtrl, 0, 0);
+}
+
+uint64_t start_kernel_ch(uint64_t context, uint64_t parent, uint8_t channel, uint64_t gpu_start) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  auto* record = log->reserve<format::KernelChRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->parent = parent;
+  record->gpu_start = gpu_start;
+  record->gpu_stop = 0;
+  record->comm = comm_of(log, context);
+  record->gpu_stop_seen_after = 0;
+  return log->publish(record, Kind::kKernelCh, 0, channel);
+}
+
+uint64_t start_kernel_phase(uint64_t context, uint64_t parent, uint8_t channel, uint8_t phase,
+                            const char* name, uint64_t gpu_start) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  ShapeRef shape =
+      log->shape({.func = name, .datatype = nullptr, .algo = nullptr, .proto = nullptr, .root = 0});
+  auto* record = log->reserve<format::KernelPhaseRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->parent = parent;
+  record->gpu_start = gpu_start;
+  record->gpu_stop = 0;
+  record->comm = comm_of(log, context);
+  record->phase_name = shape.id;
+  record->phase = phase;
+  record->reserved0 = 0;
+  return log->publish(record, Kind::kKernelPhase, 0, channel);
+}
+
+uint64_t start_net_plugin(uint64_t parent, int64_t id, const void* data) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  auto* record = log->reserve<format::NetPluginRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->parent = parent;
+  record->id = id;
+  record->updates = record->last_update_after = 0;
+  memset(record->payload, 0, sizeof record->payload);
+  // The payload is reused or lives on the stack; only layouts we know can be copied.
+  static_assert(sizeof(nccl_abi::NetIb) <= sizeof record->payload);
+  if (data != nullptr && id == nccl_abi::kNetIdIb) memcpy(record->payload, data, sizeof(nccl_abi::NetIb));
+  if (data != nullptr && id == nccl_abi::kNetIdSocket)
+    memcpy(record->payload, data, sizeof(nccl_abi::NetSocket));
+  return log->publish(record, Kind::kNetPlugin, 0, 0);
+}
+
+uint64_t start_ce_coll(uint64_t context, uint64_t parent, const CeColl& coll) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  ShapeRef shape = log->shape(coll.shape);
+  uint16_t stream = log->stream(coll.stream);
+  auto* record = log->reserve<format::CeCollRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->count = coll.count;
+  record->send_buffer = coll.send_buffer;
+  record->recv_buffer = coll.recv_buffer;
+  record->seq = coll.seq;
+  record->comm = comm_of(log, context);
+  record->shape = shape.id;
+  record->stream = stream;
+  record->ce_seq = coll.ce_seq;
+  record->batch_size = coll.batch_size;
+  record->batches = coll.batches;
+  memset(record->reserved0, 0, sizeof record->reserved0);
+  uint64_t handle =
+      publish_child(log, record, Kind::kCeColl, coll.intra_sync ? format::kFlagIntraSync : 0, parent);
+  if (coll.user_tag != 0) log->append_user_tag(handle, coll.user_tag);
+  return handle;
+}
+
+uint64_t start_ce_sync(uint64_t context, uint64_t parent, bool is_complete, int32_t ranks) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  auto* record = log->reserve<format::CeSyncRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->comm = comm_of(log, context);
+  record->ranks = ranks;
+  record->reserved0 = 0;
+  return publish_child(log, record, Kind::kCeSync, is_complete ? format::kFlagComplete : 0, parent);
+}
+
+uint64_t start_ce_batch(uint64_t context, uint64_t parent, int32_t ops, uint64_t bytes, bool intra_sync) {
+  ThreadLog* log = ThreadLog::get();
+  if (log == nullptr) return 0;
+  auto* record = log->reserve<format::CeBatchRecord>();
+  if (record == nullptr) return 0;
+  record->head.start = read_ticks();
+  record->bytes = bytes;
+  record->comm = comm_of(log, context);
+  record->ops = ops;
+  return publish_child(log, record, Kind::kCeBatch, intra_sync ? format::kFlagIntraSync : 0, parent);
+}
+
+uint64_t unknown_event() {
+  if (ThreadLog* log = ThreadLog::get()) log->lose(kLoss_unknown_type);
+  return 0;
+}
+
+void stop(uint64_t handle) {
+  if (handle == 0 || handle == kDeclined) return;
+  ThreadLog* log = ThreadLog::current();
+  format::RecordHead* head = log == nullptr ? nullptr : log->locate(handle);
+  if (__builtin_expect(head == nullptr || !format::is_event(static_cast<uint8_t>(head->kind)), 0)) {
+    log_elsewhere(handle, format::kStateStop, {});
+    return;
+  }
+  if (__builtin_expect(head->stop_after != 0, 0)) {
+    log->lose(kLoss_repeated_stop);
+    return;
+  }
+  uint32_t after = 0;
+  // NCCL stops a KernelCh in the same breath as it reports its GPU stop: one clock reading serves both.
+  if (head->kind == Kind::kKernelCh) {
+    auto* kernel = reinterpret_cast<format::KernelChRecord*>(head);
+    after = kernel->gpu_stop_seen_after;
+    if (Session::get().file().ring()) count_duration(log, kernel);
+  }
+  if (after == 0 || after == format::kSaturated) {
+    uint64_t now = read_ticks();
+    after = ticks_after(head->start, now);
+    if (__builtin_expect(after == format::kSaturated, 0))
+      log->append_state(handle, format::kStateStop, now, 0, 0);
+  }
+  head->flags |= format::kFlagStopped;
+  __atomic_store_n(&head->stop_after, after, __ATOMIC_RELEASE);
+}
+
+namespace {
+
+// States that a kind can have are stored in its record; true if this one can.
+bool store_state(ThreadLog* log, format::RecordHead* head, uint64_t handle, int state,
+                 const StateValue& value) {
+  const auto number = static_cast<uint16_t>(state);
+  const uint64_t now = read_ticks();
+  switch (head->kind) {
+    case Kind::kProxyStep: {
+      auto* step = reinterpret_cast<format::ProxyStepRecord*>(head);
+      switch (state) {
+        case nccl_abi::kProxyStepSendGpuWait:
+          head->flags |= format::kFlagSend;
+          mark(log, &step->wait1_after, head, handle, number, now);
+          return true;
+        case nccl_abi::kProxyStepSendPeerWait:
+          if (step->peer_waits != 0xffff) ++step->peer_waits;
+          if (step->wait2_after == 0) mark(log, &step->wait2_after, head, handle, number, now);
+          return true;
+        case nccl_abi::kProxyStepRecvWait:
+          mark(log, &step->wait1_after, head, handle, number, now);
+          return true;
+        case nccl_abi::kProxyStepSendWait:
+          head->flags |= format::kFlagSend;
+          mark(log, &step->wait3_after, head, handle, number, now);
+          break;
+        case nccl_abi::kProxyStepRecvFlushWait:
+          mark(log, &step->wait2_after, head, handle, number, now);
+          break;
+        case nccl_abi::kProxyStepRecvGpuWait:
+          mark(log, &step->wait3_after, head, handle, number, now);
+          return true;
+        default:
+          return false;
+      }
+      // Only states 9 and 11 carry the size of this step; elsewhere it is a leftover.
+      if (value.number > 0xffffffff) log->lose(kLoss_clamped);
+      step->bytes = value.number > 0xffffffff ? 0xffffffff : static_cast<uint32_t>(value.number);
+      return true;
+    }
+    case Kind::kKernelCh: {
+      auto* kernel = reinterpret_cast<format::KernelChRecord*>(head);
+      if (state != nccl_abi::kKernelChStop) return false;
+      if (kernel->gpu_stop_seen_after == 0) kernel->gpu_stop = value.number;
+      mark(log, &kernel->gpu_stop_seen_after, head, handle, number, now);
+      return true;
+    }
+    case Kind::kKernelPhase: {
+      auto* phase = reinterpret_cast<format::KernelPhaseRecord*>(head);
+      if (state != nccl_abi::kKernelPhaseStop) return false;
+      if (phase->gpu_stop == 0)
+        phase->gpu_stop = value.number;
+      else
+        log->lose(kLoss_repeated_state);
+      return true;
+    }
+    case Kind::kProxyCtrl: {
+      auto* ctrl = reinterpret_cast<format::ProxyCtrlRecord*>(head);
+      if (state < nccl_abi::kProxyCtrlIdle || state > nccl_abi::kProxyCtrlAppendEnd) return false;
+      bool second = state == nccl_abi::kProxyCtrlWakeup || state == nccl_abi::kProxyCtrlAppendEnd;
+      (second ? ctrl->second_state : ctrl->first_state) = static_cast<uint8_t>(state);
+      if (state == nccl_abi::kProxyCtrlAppendEnd) {
+        if (value.number > 0xffff) log->lose(kLoss_clamped);
+        ctrl->appended = value.number > 0xffff ? 0xffff : static_cast<uint16_t>(value.number);
+      }
+      mark(log, second ? &ctrl->second_after : &ctrl->first_after, head, handle, number, now);
+      return true;
+    }
+    case Kind::kProxyOp: {
+      auto* op = reinterpret_cast<format::ProxyOpRecord*>(head);
+      if (state == nccl_abi::kProxyOpInProgress) {
+        mark(log, &op->in_progress_after, head, handle, number, now);
+        return true;
+      }
+      if (state > nccl_abi::kProxyOpRecvDone) return false;
+      // NCCL before 2.27 reports every step of the op as states of the op itself.
+      log->append_state(handle, number, now, value.number, value.steps);
+      return true;
+    }
+    case Kind::kGroupApi: {
+      auto* group = reinterpret_cast<format::GroupApiRecord*>(head);
+      if (state != nccl_abi::kGroupStartApiStop && state != nccl_abi::kGroupEndApiStart) return false;
+      bool start = state == nccl_abi::kGroupStartApiStop;
+      mark(log, start ? &group->group_start_after : &group->group_end_after, head, handle, number, now);
+      return true;
+    }
+    case Kind::kNetPlugin: {
+      auto* net = reinterpret_cast<format::NetPluginRecord*>(head);
+      if (state != nccl_abi::kNetPluginUpdate) return false;
+      ++net->updates;
+      net->last_update_after = ticks_after(head->start, now);
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void record_state(uint64_t handle, nccl_abi::State state, const StateValue& value) {
+  if (handle == 0 || handle == kDeclined) return;
+  ThreadLog* log = ThreadLog::current();
+  if (__builtin_expect(state < 0 || state > nccl_abi::kKernelPhaseStop, 0)) {
+    if ((log = ThreadLog::get()) != nullptr) log->lose(kLoss_unknown_state);
+    return;
+  }
+  format::RecordHead* head = log == nullptr ? nullptr : log->locate(handle);
+  if (__builtin_expect(head == nullptr, 0)) {
+    log_elsewhere(handle, static_cast<uint16_t>(state), value);
+  } else if (__builtin_expect(!store_state(log, head, handle, state, value), 0)) {
+    log->lose(kLoss_state_mismatch);
+  }
+}
+
+}  // namespace lockstep::capture::nccl

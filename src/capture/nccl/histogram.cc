@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/nccl/histogram.h"
+
+#include "capture/core/histogram_cell.h"
+#include "capture/core/session.h"
+
+namespace lockstep::capture::nccl {
+namespace {
+
+struct RecentOperation {
+  uint64_t handle;  // written before `key`, checked again after reading it
+  uint64_t key;
+};
+constexpr uint32_t kRecent = 1024;
+RecentOperation g_recent[kRecent];
+
+RecentOperation& recent(uint64_t handle) { return g_recent[(handle * 0x9e3779b97f4a7c15) >> 54]; }
+static_assert(kRecent == 1u << (64 - 54));
+
+}  // namespace
+
+void count_operation(ThreadLog* log, uint64_t handle, uint32_t comm, ShapeRef shape, uint64_t count,
+                     uint64_t ticks) {
+  uint64_t bytes = count * shape.element_bytes;
+  uint64_t key =
+      uint64_t{comm} << 32 | uint64_t{shape.id} << 16 | size_bucket(bytes) << 8 | format::handle_kind(handle);
+  format::HistogramCell* cell = log->histogram_cell(key, format::handle_log(handle), ticks);
+  if (cell == nullptr) return;
+  add_operation(cell, bytes, ticks);
+  RecentOperation& slot = recent(handle);
+  __atomic_store_n(&slot.handle, uint64_t{0}, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot.key, key, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot.handle, handle, __ATOMIC_RELEASE);
+}
+
+void count_duration(ThreadLog* log, const format::KernelChRecord* kernel) {
+  if (kernel->gpu_start == 0 || kernel->gpu_stop < kernel->gpu_start) return;
+  const auto* clock = reinterpret_cast<const uint8_t*>(&Session::get().file().header()->gpu_clock);
+  if (__atomic_load_n(clock, __ATOMIC_RELAXED) != static_cast<uint8_t>(format::GpuClock::kNvidiaNs)) return;
+  RecentOperation& slot = recent(kernel->parent);
+  if (__atomic_load_n(&slot.handle, __ATOMIC_ACQUIRE) != kernel->parent) return;
+  uint64_t key = __atomic_load_n(&slot.key, __ATOMIC_ACQUIRE);
+  if (__atomic_load_n(&slot.handle, __ATOMIC_RELAXED) != kernel->parent) return;
+  format::HistogramCell* cell =
+      log->histogram_cell(key, format::handle_log(kernel->parent), kernel->head.start);
+  if (cell == nullptr) return;
+  add_duration(cell, kernel->gpu_stop - kernel->gpu_start);
+}
+
+}  // namespace lockstep::capture::nccl

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ring retention: statistics per (comm, function and types, size bucket) that outlive the records (HistogramCell).
+// Operations are counted in the log of the thread that enqueued them, durations in the log of the thread that saw the
+// kernel stop; a reader adds the cells up. Which operation a kernel belongs to is looked up in a small table of recent
+// operations; when it has been pushed out, the duration is not counted (`timed` says how many were).
+#pragma once
+#include <cstdint>
+
+#include "capture/core/thread_log.h"
+
+namespace lockstep::capture::nccl {
+
+void count_operation(ThreadLog* log, uint64_t handle, uint32_t comm, ShapeRef shape, uint64_t count,
+                     uint64_t ticks);
+void count_duration(ThreadLog* log, const format::KernelChRecord* kernel);
+
+}  // namespace lockstep::capture::nccl

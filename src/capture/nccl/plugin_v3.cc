@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/nccl/shim.h"
+
+extern "C"
+    __attribute__((visibility("default"))) constinit const lockstep::nccl_abi::v3::Plugin ncclProfiler_v3 =
+        lockstep::capture::nccl::make_plugin<3>();
