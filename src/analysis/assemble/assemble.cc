@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/assemble/assemble.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "analysis/assemble/gpu_times.h"
+#include "analysis/assemble/launches.h"
+#include "analysis/assemble/loss.h"
+#include "model/element_size.h"
+#include "model/event_kind.h"
+
+namespace lockstep::analysis::assemble {
+namespace {
+
+using model::EventKind;
+using model::GpuTimeSource;
+using model::kNoRow;
+using model::Trace;
+
+// An operation to be: its task, its call, or both.
+struct Entry {
+  int64_t order_ns;
+  uint32_t task, call;
+  auto operator<=>(const Entry&) const = default;
+};
+
+bool is_kind(uint8_t kind, EventKind wanted) { return kind == number(wanted); }
+bool is_api_call(uint8_t kind) {
+  return is_kind(kind, EventKind::kCollApi) || is_kind(kind, EventKind::kP2pApi);
+}
+
+std::vector<Entry> list_entries(const Trace& trace) {
+  const model::CallTable& calls = trace.calls;
+  const model::TaskTable& tasks = trace.tasks;
+  std::vector<Entry> entries;
+  entries.reserve(tasks.size());
+  std::vector<bool> has_task(calls.size());
+  for (uint32_t task = 0; task < tasks.size(); ++task) {
+    uint32_t call = tasks.call[task];
+    bool replay = call != kNoRow && (calls.flags[call] & model::kFlagGraphCaptured) != 0;
+    entries.push_back({call == kNoRow || replay ? tasks.start_ns[task] : calls.start_ns[call], task, call});
+    if (call != kNoRow) has_task[call] = true;
+  }
+  for (uint32_t call = 0; call < calls.size(); ++call) {
+    if (is_api_call(calls.kind[call]) && !has_task[call])
+      entries.push_back({calls.start_ns[call], kNoRow, call});
+  }
+  if (!std::is_sorted(entries.begin(), entries.end())) std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+// Numbers operations per comm; collectives and P2P apart.
+class Indexer {
+ public:
+  explicit Indexer(const Trace& trace) : next_(2 * (trace.comms.size() + 1)) {}
+  uint32_t next(uint32_t comm, bool p2p) {
+    size_t slot = comm == kNoRow ? next_.size() / 2 - 1 : comm;
+    return next_[2 * slot + p2p]++;
+  }
+
+ private:
+  std::vector<uint32_t> next_;
+};
+
+// The user's function and type with NCCL's choice of algorithm: NCCL reports AllGather and Broadcast as bytes.
+class Shapes {
+ public:
+  explicit Shapes(Trace& trace) : trace_(trace) {}
+
+  uint32_t combined(uint32_t call_shape, uint32_t task_shape) {
+    if (trace_.shapes.datatype[call_shape] == trace_.shapes.datatype[task_shape]) return task_shape;
+    auto [at, is_new] = combined_.try_emplace(uint64_t{call_shape} << 32 | task_shape, kNoRow);
+    if (is_new) {
+      model::Shape shape = trace_.shapes.row(task_shape);
+      shape.datatype = trace_.shapes.datatype[call_shape];
+      at->second = trace_.intern_shape(shape);
+    }
+    return at->second;
+  }
+  uint64_t bytes(uint32_t shape, uint64_t count) {
+    while (element_sizes_.size() <= shape) {
+      element_sizes_.push_back(
+          model::element_size(trace_.strings[trace_.shapes.datatype[element_sizes_.size()]]));
+    }
+    uint64_t bytes = 0;
+    if (!__builtin_mul_overflow(count, uint64_t{element_sizes_[shape]}, &bytes)) return bytes;
+    ++overflows_;
+    return UINT64_MAX;
+  }
+  uint64_t overflows() const { return overflows_; }
+
+ private:
+  Trace& trace_;
+  std::unordered_map<uint64_t, uint32_t> combined_;
+  std::vector<uint32_t> element_sizes_;  // by shape
+  uint64_t overflows_ = 0;
+};
+
+class Assembler {
+ public:
+  explicit Assembler(Trace& trace)
+      : trace_(trace), launches_(trace), gpu_times_(trace, launches_), indexer_(trace), shapes_(trace) {}
+
+  void run() {
+    std::vector<Entry> entries = list_entries(trace_);
+    trace_.ops.reserve(entries.size());
+    for (const Entry& entry : entries) add(entry);
+    lose(trace_, "clamped_bytes", shapes_.overflows(), "operations of more than 2^64 bytes");
+  }
+
+ private:
+  void add(const Entry& entry) {
+    model::Op op{};
+    op.task = entry.task;
+    op.call = entry.call;
+    op.group = kNoRow;
+    op.seq = model::kNoSeq;
+    op.peer = -1;
+    op.gpu_error_ns = -1;
+    if (entry.task != kNoRow) take_task(op);
+    if (entry.call != kNoRow) take_call(op);
+    op.bytes = shapes_.bytes(op.shape, op.count);
+    bool p2p = is_kind(op.kind, EventKind::kP2p) || is_kind(op.kind, EventKind::kP2pApi) ||
+               (is_kind(op.kind, EventKind::kApiOp) && op.peer >= 0);
+    op.index = indexer_.next(op.comm, p2p);
+    trace_.ops.append(op);
+  }
+
+  void take_task(model::Op& op) {
+    const model::TaskTable& tasks = trace_.tasks;
+    uint32_t task = op.task;
+    op.process = tasks.process[task];
+    op.comm = tasks.comm[task];
+    op.kind = tasks.kind[task];
+    op.flags = tasks.flags[task];
+    op.shape = tasks.shape[task];
+    if (!is_kind(op.kind, EventKind::kP2p)) op.seq = tasks.seq[task];
+    op.count = tasks.count[task];
+    op.peer = tasks.peer[task];
+    op.channels = tasks.channels[task];
+    op.stream = tasks.stream[task];
+    op.thread = tasks.thread[task];
+    op.enqueued_ns = tasks.start_ns[task];
+    op.launched_ns = launches_.launched_ns(task);
+    if (is_kind(op.kind, EventKind::kApiOp)) {
+      op.called_ns = tasks.start_ns[task];
+      if ((op.flags & model::kFlagGpuTimes) == 0) return;
+      op.gpu_start_ns = tasks.gpu_start_ns[task];
+      op.gpu_end_ns = tasks.gpu_end_ns[task];
+      op.gpu_source = static_cast<uint8_t>(GpuTimeSource::kApi);
+      return;
+    }
+    GpuTimes::Times times = gpu_times_.of_task(task);
+    if (times.start_ns == 0) return;
+    op.gpu_start_ns = times.start_ns;
+    op.gpu_end_ns = times.end_ns;
+    op.gpu_error_ns = times.error_ns;
+    op.gpu_source = static_cast<uint8_t>(GpuTimeSource::kKernelCh);
+  }
+
+  void take_call(model::Op& op) {
+    const model::CallTable& calls = trace_.calls;
+    uint32_t call = op.call;
+    if (op.task == kNoRow) {
+      op.process = calls.process[call];
+      op.comm = calls.comm[call];
+      op.kind = calls.kind[call];
+      op.shape = calls.shape[call];
+    } else {
+      op.shape = shapes_.combined(calls.shape[call], op.shape);
+    }
+    op.flags |= calls.flags[call];
+    op.count = calls.count[call];
+    if (op.stream == 0) op.stream = calls.stream[call];
+    op.thread = calls.thread[call];
+    op.group = calls.parent[call];
+    op.called_ns = calls.start_ns[call];
+  }
+
+  Trace& trace_;
+  Launches launches_;
+  GpuTimes gpu_times_;
+  Indexer indexer_;
+  Shapes shapes_;
+};
+
+}  // namespace
+
+Result<void> assemble(Trace& trace) {
+  if (trace.ops.size() != 0) return Error{ErrorCode::kInvalidInput, "the trace has operations already", {}};
+  Assembler(trace).run();
+  return {};
+}
+
+}  // namespace lockstep::analysis::assemble

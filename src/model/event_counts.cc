@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/event_counts.h"
+
+#include <vector>
+
+namespace lockstep::model {
+namespace {
+
+void add(EventCounts& counts, const std::vector<uint8_t>& kinds) {
+  for (uint8_t kind : kinds) {
+    if (kind < kEventKinds) ++counts[kind];
+  }
+}
+
+}  // namespace
+
+std::string_view event_name(uint8_t kind) {
+  switch (kind) {
+#define EVENT(number, name) \
+  case number:              \
+    return #name;
+#include "model/event_kind.def"
+#undef EVENT
+    default:
+      return {};
+  }
+}
+
+EventCounts count_events(const Trace& trace) {
+  EventCounts counts{};
+  add(counts, trace.calls.kind);
+  add(counts, trace.tasks.kind);
+  add(counts, trace.channels.kind);
+  counts[number(EventKind::kProxyOp)] += trace.proxy_ops.size();
+  counts[number(EventKind::kProxyStep)] += trace.proxy_steps.size();
+  counts[number(EventKind::kProxyCtrl)] += trace.proxy_ctrls.size();
+  counts[number(EventKind::kNetPlugin)] += trace.net_events.size();
+  counts[number(EventKind::kMark)] += trace.marks.size();
+  return counts;
+}
+
+}  // namespace lockstep::model

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many events of each kind a trace holds, whatever their state: open and unresolved ones count.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "model/event_kind.h"
+#include "model/trace.h"
+
+namespace lockstep::model {
+
+using EventCounts = std::array<uint64_t, kEventKinds>;  // by event_kind number
+
+EventCounts count_events(const Trace& trace);
+
+}  // namespace lockstep::model

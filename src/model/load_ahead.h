@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks the processes of a source while the next one is loaded by a second thread, so that two at most are in memory.
+// Used by one thread; nobody else may touch the source meanwhile.
+#pragma once
+#include <future>
+#include <memory>
+#include <optional>
+
+#include "model/trace_source.h"
+
+namespace lockstep::model {
+
+class LoadAhead {
+ public:
+  struct Loaded {
+    std::unique_ptr<Trace> trace = std::make_unique<Trace>();
+    Result<void> result;
+  };
+
+  explicit LoadAhead(TraceSource& source) : source_(source) { start(); }
+  LoadAhead(const LoadAhead&) = delete;
+  LoadAhead& operator=(const LoadAhead&) = delete;
+  // The next process, nullopt after the last one. The caller lets go of the previous one first, to keep the bound.
+  std::optional<Loaded> next() {
+    if (!pending_.valid()) return std::nullopt;
+    Loaded loaded = pending_.get();
+    start();
+    return loaded;
+  }
+
+ private:
+  void start() {
+    if (started_ == source_.processes()) return;
+    pending_ = std::async(std::launch::async, [this, i = started_++] {
+      Loaded loaded;
+      loaded.result = source_.load(i, *loaded.trace);
+      return loaded;
+    });
+  }
+  TraceSource& source_;
+  size_t started_ = 0;
+  std::future<Loaded> pending_;
+};
+
+}  // namespace lockstep::model

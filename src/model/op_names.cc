@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/op_names.h"
+
+namespace lockstep::model {
+namespace {
+
+struct Spelling {
+  std::string_view nccl, torch;
+};
+constexpr Spelling kDtypes[] = {
+    {"ncclInt8", "Char"},
+    {"ncclUint8", "Byte"},
+    {"ncclInt32", "Int"},
+    {"ncclUint32", "UInt32"},
+    {"ncclInt64", "Long"},
+    {"ncclUint64", "UInt64"},
+    {"ncclFloat16", "Half"},
+    {"ncclFloat32", "Float"},
+    {"ncclFloat64", "Double"},
+    {"ncclBfloat16", "BFloat16"},
+    {"ncclFloat8e4m3", "Float8_e4m3fn"},
+    {"ncclFloat8e5m2", "Float8_e5m2"},
+    {"Unknown", "Byte"},  // NCCL has no name for ncclUint8
+};
+constexpr Spelling kCollectives[] = {
+    {"AllReduce", "allreduce"},
+    {"AllGather", "_allgather_base"},
+    {"ReduceScatter", "_reduce_scatter_base"},
+    {"Broadcast", "broadcast"},
+    {"Reduce", "reduce"},
+    {"Send", "send"},
+    {"Recv", "recv"},
+    {"AlltoAll", "all_to_all"},
+    {"Gather", "gather"},
+    {"Scatter", "scatter"},
+};
+
+}  // namespace
+
+std::string kernel_name(const Trace& trace, uint32_t shape, bool custom) {
+  const ShapeTable& shapes = trace.shapes;
+  std::string name = custom ? "ncclKernel_Custom" : "ncclKernel";
+  for (StringId part :
+       {shapes.func[shape], shapes.algo[shape], shapes.proto[shape], shapes.datatype[shape]}) {
+    if (part == 0) continue;
+    name += '_';
+    name += trace.strings[part];
+  }
+  return name;
+}
+
+std::string api_name(const Trace& trace, uint32_t shape, bool custom) {
+  std::string name = custom ? "" : "nccl";
+  name += trace.strings[trace.shapes.func[shape]];
+  return name;
+}
+
+std::string torch_collective(std::string_view func) {
+  for (const Spelling& s : kCollectives) {
+    if (s.nccl == func) return std::string(s.torch);
+  }
+  std::string lower(func);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
+std::string_view torch_dtype(std::string_view datatype) {
+  for (const Spelling& s : kDtypes) {
+    if (s.nccl == datatype) return s.torch;
+  }
+  return datatype;
+}
+
+}  // namespace lockstep::model

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/native/definitions.h"
+
+#include <algorithm>
+
+#include "format/records.h"
+#include "readers/native/hex.h"
+#include "readers/native/tick_clock.h"
+
+namespace lockstep::readers::native {
+
+using format::Def;
+using format::Purpose;
+
+std::vector<format::ClockAnchor> read_anchors(const FileView& view, ReadLosses& losses) {
+  std::vector<format::ClockAnchor> anchors{view.header().first_anchor};
+  for_each_definition(view, Purpose::kMeta, 0, losses, [&](const Definition& definition) {
+    if (definition.head.kind == static_cast<uint16_t>(Def::kAnchor)) {
+      anchors.push_back(definition.as<format::AnchorDef>().anchor);
+    }
+  });
+  return anchors;
+}
+
+class CommReader {
+ public:
+  CommReader(const FileView& view, TickClock& clock, uint32_t process, model::Trace& trace,
+             ReadLosses& losses)
+      : view_(view),
+        clock_(clock),
+        process_(process),
+        trace_(trace),
+        losses_(losses),
+        max_comms_(view.chunks(Purpose::kMeta, 0).size() * (format::kChunkBytes / sizeof(format::CommDef))) {}
+
+  CommRows read() {
+    for_each_definition(view_, Purpose::kMeta, 0, losses_, [&](const Definition& d) { visit(d); });
+    flush_members();
+    return std::move(rows_);
+  }
+
+ private:
+  void visit(const Definition& definition) {
+    switch (static_cast<Def>(definition.head.kind)) {
+      case Def::kComm:
+        return add(definition.as<format::CommDef>());
+      case Def::kCommEnd:
+        if (uint32_t row = find(definition.head.id); row != model::kNoRow) {
+          trace_.comms.end_ns[row] = clock_.to_ns(definition.head.ticks);
+        }
+        return;
+      case Def::kCommIdentity:
+        return identify(definition.as<format::CommIdentityDef>());
+      case Def::kGroupRanks:
+        return add_members(definition.as<format::GroupRanksDef>());
+      default:
+        return;
+    }
+  }
+
+  void add(const format::CommDef& def) {
+    uint32_t row = trace_.comms.append({.process = process_,
+                                        .index_in_process = static_cast<uint32_t>(trace_.comms.size()),
+                                        .comm_id = def.comm_id,
+                                        .name = trace_.strings.intern(field_text(def.name)),
+                                        .rank = def.rank,
+                                        .ranks = def.ranks,
+                                        .nodes = def.nodes,
+                                        .api_version = static_cast<int32_t>(def.api_version),
+                                        .device = def.device,
+                                        .gpu = -1,
+                                        .pci = trace_.strings.intern(field_text(def.pci)),
+                                        .uuid = trace_.strings.intern(uuid_text(def.uuid)),
+                                        .init_ns = clock_.to_ns(def.head.ticks),
+                                        .end_ns = 0,
+                                        .members = 0});
+    // The writer numbers them from 0, so a number beyond what the meta chunks can hold is damage.
+    if (def.head.id >= max_comms_ || rows_.row(def.head.id) != model::kNoRow) {
+      losses_.add("bad_comm_number", 1,
+                  [&] { return "communicators with an impossible or repeated number: " + view_.path(); });
+      return;
+    }
+    if (def.head.id >= rows_.rows_.size()) rows_.rows_.resize(size_t{def.head.id} + 1, model::kNoRow);
+    rows_.rows_[def.head.id] = row;
+  }
+
+  void identify(const format::CommIdentityDef& def) {
+    uint32_t row = find(def.head.id);
+    if (row == model::kNoRow) return;
+    if (def.comm_id != 0) trace_.comms.comm_id[row] = def.comm_id;
+    if (std::string name = field_text(def.name); !name.empty())
+      trace_.comms.name[row] = trace_.strings.intern(name);
+  }
+
+  void add_members(const format::GroupRanksDef& def) {
+    uint32_t row = find(def.head.id);
+    if (row == model::kNoRow) return;
+    constexpr auto kMost = static_cast<uint32_t>(std::extent_v<decltype(def.ranks)>);
+    if (row != members_of_) {
+      flush_members();
+      members_of_ = row;
+      members_ = trace_.strings[trace_.comms.members[row]];
+    }
+    for (uint32_t i = 0; i < std::min(def.n, kMost); ++i) {
+      if (!members_.empty()) members_ += ',';
+      members_ += std::to_string(def.ranks[i]);
+    }
+  }
+  // The pieces of one group follow each other; interning each prefix would be quadratic.
+  void flush_members() {
+    if (members_of_ != model::kNoRow) trace_.comms.members[members_of_] = trace_.strings.intern(members_);
+  }
+
+  uint32_t find(uint32_t index) {
+    uint32_t row = rows_.row(index);
+    if (row == model::kNoRow) {
+      losses_.add("unknown_comm_definition", 1,
+                  [&] { return "definitions of a communicator that is not in the file: " + view_.path(); });
+    }
+    return row;
+  }
+
+  const FileView& view_;
+  TickClock& clock_;
+  uint32_t process_;
+  model::Trace& trace_;
+  ReadLosses& losses_;
+  size_t max_comms_;
+  CommRows rows_;
+  uint32_t members_of_ = model::kNoRow;
+  std::string members_;
+};
+
+CommRows read_comms(const FileView& view, TickClock& clock, uint32_t process, model::Trace& trace,
+                    ReadLosses& losses) {
+  return CommReader(view, clock, process, trace, losses).read();
+}
+
+LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::Trace& trace,
+                                    ReadLosses& losses) {
+  LogDefinitions found;
+  model::StringPool& strings = trace.strings;
+  for_each_definition(view, Purpose::kDefs, log, losses, [&](const Definition& definition) {
+    uint32_t id = definition.head.id;
+    switch (static_cast<Def>(definition.head.kind)) {
+      case Def::kLog: {
+        auto def = definition.as<format::LogDef>();
+        std::copy_n(def.losses, format::kLossKinds, found.losses_.begin());
+        return;
+      }
+      case Def::kThread: {
+        auto def = definition.as<format::ThreadDef>();
+        found.owners_.push_back({def.from_position, id, strings.intern(field_text(def.name))});
+        return;
+      }
+      case Def::kShape: {
+        if (id == format::kNoShape || id >= format::kShapeUnknown) break;
+        auto def = definition.as<format::ShapeDef>();
+        if (id >= found.shapes_.size()) found.shapes_.resize(id + 1);
+        found.shapes_[id] = {{.func = strings.intern(field_text(def.func)),
+                              .datatype = strings.intern(field_text(def.datatype)),
+                              .algo = strings.intern(field_text(def.algo)),
+                              .proto = strings.intern(field_text(def.proto)),
+                              .root = def.root},
+                             model::kNoRow,
+                             true};
+        return;
+      }
+      case Def::kStream:
+        if (id == 0 || id > UINT16_MAX) break;
+        if (id >= found.streams_.size()) found.streams_.resize(id + 1);
+        found.streams_[id] = definition.as<format::StreamDef>().stream;
+        return;
+      default:
+        return;  // of a newer minor version
+    }
+    losses.add("bad_definition_number", 1,
+               [&] { return "shapes or streams with an impossible number: " + view.path(); });
+  });
+  std::stable_sort(found.owners_.begin(), found.owners_.end(),
+                   [](const Owner& a, const Owner& b) { return a.from_position < b.from_position; });
+  return found;
+}
+
+uint32_t LogDefinitions::shape_row(uint16_t number, model::Trace& trace, bool* known) {
+  *known = number < shapes_.size() && shapes_[number].defined;
+  if (!*known) return trace.intern_shape({});
+  Shape& shape = shapes_[number];
+  if (shape.row == model::kNoRow) shape.row = trace.intern_shape(shape.value);
+  return shape.row;
+}
+
+model::StringId LogDefinitions::name(uint16_t number) const {
+  return number < shapes_.size() ? shapes_[number].value.func : 0;
+}
+
+}  // namespace lockstep::readers::native

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/native/event_builder.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace lockstep::readers::native {
+
+using format::Kind;
+
+EventBuilder::EventBuilder(const FileView& view, TickClock& clock, const CommRows& comms, ThreadRows& threads,
+                           uint32_t process, model::Trace& trace, ReadLosses& losses)
+    : view_(view),
+      clock_(clock),
+      comms_(comms),
+      threads_(threads),
+      process_(process),
+      trace_(trace),
+      losses_(losses) {}
+
+void EventBuilder::reserve(const RecordCensus& census) {
+  auto sum = [&](std::initializer_list<Kind> kinds) {
+    size_t records = 0;
+    for (Kind kind : kinds) records += census.by_kind[static_cast<size_t>(kind)];
+    return records;
+  };
+  auto more = [](auto& table, size_t rows) { table.reserve(table.size() + rows); };
+  more(trace_.calls, sum({Kind::kGroupApi, Kind::kCollApi, Kind::kP2pApi, Kind::kKernelLaunch, Kind::kGroup,
+                          Kind::kCeSync, Kind::kCeBatch}));
+  more(trace_.tasks, sum({Kind::kColl, Kind::kP2p, Kind::kCeColl, Kind::kApiOp}));
+  more(trace_.channels, sum({Kind::kKernelCh, Kind::kKernelPhase}));
+  more(trace_.proxy_ops, sum({Kind::kProxyOp}));
+  more(trace_.proxy_steps, sum({Kind::kProxyStep}));
+  more(trace_.proxy_ctrls, sum({Kind::kProxyCtrl}));
+  more(trace_.net_events, sum({Kind::kNetPlugin}));
+  more(trace_.marks, sum({Kind::kMark}));
+  for (const LogCensus& log : census.logs) index_.log(log.log).reserve(log.chunks.size());
+}
+
+void EventBuilder::add_log(const LogCensus& log, LogDefinitions& definitions) {
+  definitions_ = &definitions;
+  log_index_ = &index_.log(log.log);
+  auto buffer = std::make_unique<ChunkBuffer>();
+  for (const RecordChunk& chunk : log.chunks) {
+    if (view_.read(chunk.chunk, *buffer)) {
+      add_chunk(chunk, *buffer);
+    } else {
+      losses_.add("recycled_record", chunk.records, [&] {
+        return "records that the process overwrote while its file was read: " + view_.path();
+      });
+    }
+  }
+}
+
+void EventBuilder::add_chunk(const RecordChunk& chunk, const ChunkBuffer& buffer) {
+  auto size = [](const auto& table) { return static_cast<uint32_t>(table.size()); };
+  log_index_->begin_chunk(
+      chunk.chunk.chunk_no,
+      {0, size(trace_.calls), size(trace_.tasks), size(trace_.channels), size(trace_.proxy_ops),
+       size(trace_.proxy_steps), size(trace_.proxy_ctrls), size(trace_.net_events)});
+  uint64_t base = uint64_t{chunk.chunk.chunk_no} * format::kUnitsPerChunk;
+  const auto& owners = definitions_->owners();
+  // The last owner at or before the chunk's first record, and the position at which the next one takes over.
+  auto next_owner = owners.begin();
+  uint64_t next_position = 0;
+  RecordCursor cursor(buffer, chunk.end_unit);
+  while (cursor.next()) {
+    uint64_t position = base + cursor.unit();
+    if (position >= next_position) [[unlikely]] {
+      while (next_owner != owners.end() && next_owner->from_position <= position) ++next_owner;
+      thread_ = next_owner == owners.begin() ? threads_.row(chunk.chunk.tid, 0)
+                                             : threads_.row(next_owner[-1].tid, next_owner[-1].name);
+      next_position = next_owner == owners.end() ? UINT64_MAX : next_owner->from_position;
+    }
+    add_record(cursor, position);
+  }
+}
+
+void EventBuilder::add_record(const RecordCursor& cursor, uint64_t position) {
+  position_ = position;
+  unit_ = cursor.unit();
+  switch (cursor.head().kind) {
+#define RECORD(number, name, type, event) \
+  case Kind::k##name:                     \
+    return add(cursor.as<format::type>());
+#include "format/record_kinds.def"
+#undef RECORD
+    case Kind::kNone:
+      return;
+  }
+}
+
+RowRef EventBuilder::place(Target table, uint32_t row) {
+  log_index_->set(unit_, table, row);
+  return {table, row};
+}
+
+void EventBuilder::lose_parent() {
+  bool ring = view_.header().retention == format::Retention::kRing;
+  losses_.add(ring ? "overwritten_parent" : "unresolved_parent", 1, [&] {
+    return (ring ? "events whose parent is no longer in the file: "
+                 : "events whose parent is not in the file: ") +
+           view_.path();
+  });
+}
+
+void EventBuilder::link_back(RowRef child, uint32_t units) {
+  RowRef parent = units <= position_ ? log_index_->find(position_ - units) : RowRef{};
+  if (!parent || !attach(trace_, child, parent)) lose_parent();
+}
+
+void EventBuilder::link_handle(RowRef child, uint64_t parent) {
+  if (format::handle_log(parent) == 0) return;  // none, or an event that capture declined
+  if (RowRef found = index_.find(parent); found && attach(trace_, child, found)) return;
+  pending_parents_.push_back({child, parent});
+}
+
+int64_t EventBuilder::gpu_ns(uint32_t clock, uint64_t value) {
+  switch (static_cast<format::ApiClock>(clock)) {
+    case format::ApiClock::kMonotonic:
+      return clock_.from_monotonic(value);
+    case format::ApiClock::kRealtime:
+      return static_cast<int64_t>(std::clamp<uint64_t>(value, 1, INT64_MAX));
+    default:
+      losses_.add("gpu_clock", 1,
+                  [&] { return "GPU times on a clock that nothing ties to the host's: " + view_.path(); });
+      return 0;
+  }
+}
+
+bool EventBuilder::apply(const format::StateRecord& record) {
+  RowRef target = index_.find(record.target);
+  if (!target) return false;
+  const uint16_t number = record.head.link;
+  uint64_t value = record.value;
+  if (number == format::kStateGpuStart || number == format::kStateGpuEnd) {
+    value = static_cast<uint64_t>(gpu_ns(record.head.stop_after, value));
+  }
+  switch (apply_state(trace_, target, number, note(clock_.to_ns(record.head.start)), value)) {
+    case StateResult::kStored:
+      ++states_;
+      break;
+    case StateResult::kOnlyFirstKept:
+      losses_.add("proxy_op_states", 1, [&] {
+        return "per-step states that NCCL before 2.27 reports on the proxy operation; only the first "
+               "progress is kept: " +
+               view_.path();
+      });
+      break;
+    case StateResult::kMismatch:
+      losses_.add("state_mismatch", 1,
+                  [&] { return "states that their event cannot have: " + view_.path(); });
+      break;
+  }
+  return true;
+}
+
+bool EventBuilder::apply(const format::LinkRecord& record) {
+  RowRef child = index_.find(record.child), parent = index_.find(record.parent);
+  if (!child || !parent) return false;
+  if (!attach(trace_, child, parent)) lose_parent();
+  return true;
+}
+
+bool EventBuilder::apply(const format::UserTagRecord& record) {
+  RowRef child = index_.find(record.child);
+  if (!child) return false;
+  if (!apply_user_tag(trace_, child, record.tag)) {
+    losses_.add("bad_user_tag", 1, [&] { return "tags of events that have none: " + view_.path(); });
+  }
+  return true;
+}
+
+void EventBuilder::add(const format::StateRecord& record) {
+  if (!apply(record)) pending_states_.push_back(record);
+}
+void EventBuilder::add(const format::LinkRecord& record) {
+  ++links_;
+  if (!apply(record)) pending_links_.push_back(record);
+}
+void EventBuilder::add(const format::UserTagRecord& record) {
+  if (!apply(record)) pending_tags_.push_back(record);
+}
+
+void EventBuilder::finish() {
+  for (const PendingParent& pending : pending_parents_) {
+    RowRef parent = index_.find(pending.parent);
+    if (!parent || !attach(trace_, pending.child, parent)) lose_parent();
+  }
+  for (const auto& record : pending_links_) {
+    if (!apply(record)) lose_parent();
+  }
+  for (const auto& record : pending_states_) {
+    if (!apply(record)) {
+      losses_.add("unresolved_state", 1,
+                  [&] { return "stops and states of events that are not in the file: " + view_.path(); });
+    }
+  }
+  for (const auto& record : pending_tags_) {
+    if (!apply(record)) {
+      losses_.add("unresolved_tag", 1,
+                  [&] { return "tags of events that are not in the file: " + view_.path(); });
+    }
+  }
+  losses_.add("missing_link", far_links_ > links_ ? far_links_ - links_ : 0, [&] {
+    return "events whose parent was recorded apart, in a record that is missing: " + view_.path();
+  });
+  losses_.add("missing_time", saturated_ > states_ ? saturated_ - states_ : 0, [&] {
+    return "times too long for their field whose own record is missing: a stop is then too early, a state "
+           "absent: " +
+           view_.path();
+  });
+}
+
+uint32_t EventBuilder::comm_row(uint32_t index) {
+  uint32_t row = comms_.row(index);
+  if (row == model::kNoRow && index != format::kNoComm) [[unlikely]] {
+    losses_.add("unknown_comm", 1,
+                [&] { return "events of communicators that are not in the file: " + view_.path(); });
+  }
+  return row;
+}
+
+uint32_t EventBuilder::shape_row(uint16_t number) {
+  bool known = false;
+  uint32_t row = definitions_->shape_row(number, trace_, &known);
+  if (!known && number != format::kNoShape) [[unlikely]] {
+    losses_.add("unknown_shape", 1,
+                [&] { return "operations whose function and types are not in the file: " + view_.path(); });
+  }
+  return row;
+}
+
+}  // namespace lockstep::readers::native

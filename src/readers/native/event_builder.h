@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records of one file -> rows of the model. Every event record becomes exactly one row, in whatever state it is;
+// records about other records (State, Link, UserTag) are applied or counted. So per kind:
+//   records in the census == rows + losses "recycled_record"
+// Logs come one after another; what names an event of a log that has not come yet waits for `finish`.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "model/trace.h"
+#include "readers/native/definitions.h"
+#include "readers/native/late_records.h"
+#include "readers/native/record_census.h"
+#include "readers/native/record_cursor.h"
+#include "readers/native/row_index.h"
+#include "readers/native/thread_rows.h"
+#include "readers/native/tick_clock.h"
+
+namespace lockstep::readers::native {
+
+class EventBuilder {
+ public:
+  // All references outlive the builder. `process`: row of the file's process.
+  EventBuilder(const FileView& view, TickClock& clock, const CommRows& comms, ThreadRows& threads,
+               uint32_t process, model::Trace& trace, ReadLosses& losses);
+
+  void reserve(const RecordCensus& census);
+  void add_log(const LogCensus& log, LogDefinitions& definitions);
+  // Resolves what was left over, after the last log.
+  void finish();
+
+  // Of all event times; 0 if there was none.
+  int64_t first_ns() const { return first_ns_ == INT64_MAX ? 0 : first_ns_; }
+  int64_t last_ns() const { return last_ns_; }
+
+ private:
+  struct PendingParent {
+    RowRef child;
+    uint64_t parent;
+  };
+
+  void add_chunk(const RecordChunk& chunk, const ChunkBuffer& buffer);
+  void add_record(const RecordCursor& cursor, uint64_t position);
+  template <class Record>
+  uint32_t add_call(const Record& record, model::Call call);
+  template <class Record>
+  model::Task task_of(const Record& record);
+  void add_task(const format::RecordHead& head, const model::Task& task, uint32_t group_link);
+  void add(const format::GroupApiRecord& record);
+  void add(const format::CollApiRecord& record);
+  void add(const format::P2pApiRecord& record);
+  void add(const format::KernelLaunchRecord& record);
+  void add(const format::GroupRecord& record);
+  void add(const format::CollRecord& record);
+  void add(const format::P2pRecord& record);
+  void add(const format::ProxyOpRecord& record);
+  void add(const format::ProxyStepRecord& record);
+  void add(const format::ProxyCtrlRecord& record);
+  void add(const format::KernelChRecord& record);
+  void add(const format::KernelPhaseRecord& record);
+  void add(const format::NetPluginRecord& record);
+  void add(const format::CeCollRecord& record);
+  void add(const format::CeSyncRecord& record);
+  void add(const format::CeBatchRecord& record);
+  void add(const format::ApiOpRecord& record);
+  void add(const format::MarkRecord& record);
+  void add(const format::StateRecord& record);
+  void add(const format::LinkRecord& record);
+  void add(const format::UserTagRecord& record);
+
+  // Parents: `units` back in this log, or by handle.
+  void link_back(RowRef child, uint32_t units);
+  void link_near(RowRef child, const format::RecordHead& head) {
+    if (head.link == format::kFarLink) {
+      ++far_links_;
+    } else if (head.link != 0) {
+      link_back(child, head.link);
+    }
+  }
+  void link_handle(RowRef child, uint64_t parent);
+  void lose_parent();
+  RowRef place(Target table, uint32_t row);  // enters the record's row into the index
+
+  bool apply(const format::StateRecord& record);
+  bool apply(const format::LinkRecord& record);
+  bool apply(const format::UserTagRecord& record);
+
+  uint32_t comm_row(uint32_t index);
+  uint32_t shape_row(uint16_t number);
+  int64_t note(int64_t ns) {
+    if (ns < first_ns_) first_ns_ = ns;
+    if (ns > last_ns_) last_ns_ = ns;
+    return ns;
+  }
+  int64_t start_ns(const format::RecordHead& head) { return note(clock_.to_ns(head.start)); }
+  int64_t after_ns(const format::RecordHead& head, uint32_t after) {
+    if (after == 0) return 0;
+    if (after == format::kSaturated) {
+      ++saturated_;
+      return 0;  // a StateRecord has it
+    }
+    return note(clock_.to_ns(head.start + after));
+  }
+  int64_t stop_ns(const format::RecordHead& head) {
+    if (head.stop_after == 0) return head.flags & format::kFlagStopped ? start_ns(head) : 0;
+    saturated_ += head.stop_after == format::kSaturated;
+    return note(clock_.to_ns(head.start + head.stop_after));  // at least that late
+  }
+
+  // GPU times that a caller of lockstep.h gave; 0, counted, on a clock that nothing ties to the host's.
+  int64_t gpu_ns(uint32_t clock, uint64_t value);
+
+  const FileView& view_;
+  TickClock& clock_;
+  const CommRows& comms_;
+  ThreadRows& threads_;
+  const uint32_t process_;
+  model::Trace& trace_;
+  ReadLosses& losses_;
+  RowIndex index_;
+
+  // Where the record at hand lies.
+  LogDefinitions* definitions_ = nullptr;
+  LogIndex* log_index_ = nullptr;
+  uint64_t position_ = 0;
+  uint32_t unit_ = 0;
+  uint32_t thread_ = model::kNoRow;
+
+  std::vector<PendingParent> pending_parents_;
+  std::vector<format::StateRecord> pending_states_;
+  std::vector<format::LinkRecord> pending_links_;
+  std::vector<format::UserTagRecord> pending_tags_;
+  uint64_t far_links_ = 0, links_ = 0, saturated_ = 0, states_ = 0;
+  int64_t first_ns_ = INT64_MAX, last_ns_ = 0;
+};
+
+}  // namespace lockstep::readers::native

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function per record kind: its fields, as a row.
+#include <cstring>
+
+#include "model/event_kind.h"
+#include "readers/native/event_builder.h"
+
+namespace lockstep::readers::native {
+namespace {
+
+using format::Kind;
+using format::RecordHead;
+
+// The model's `kind` columns hold the numbers on disk.
+#define EVENT(number, name) static_assert(static_cast<int>(Kind::k##name) == number);
+#include "model/event_kind.def"
+#undef EVENT
+static_assert(model::kFlagGraphCaptured == format::kFlagGraphCaptured &&
+              model::kFlagForeign == format::kFlagForeign && model::kFlagComplete == format::kFlagComplete &&
+              model::kFlagIntraSync == format::kFlagIntraSync &&
+              model::kFlagSymmetric == format::kFlagSymmetric &&
+              model::kFlagGpuTimes == format::kFlagGpuTimes);
+
+uint8_t flags_of(const RecordHead& head) { return static_cast<uint8_t>(head.flags & ~format::kFlagStopped); }
+
+// The payloads of NCCL's own network transports.
+constexpr int64_t kNetIb = 0x10001, kNetSocket = 0x20001;
+
+template <class T>
+T field(const uint8_t (&payload)[40], size_t offset) {
+  T value;
+  std::memcpy(&value, payload + offset, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+template <class Record>
+uint32_t EventBuilder::add_call(const Record& record, model::Call call) {
+  const RecordHead& head = record.head;
+  call.process = process_;
+  call.thread = thread_;
+  call.comm = comm_row(record.comm);
+  call.kind = static_cast<uint8_t>(head.kind);
+  call.flags = flags_of(head);
+  call.parent = model::kNoRow;
+  call.start_ns = start_ns(head);
+  call.end_ns = stop_ns(head);
+  uint32_t row = trace_.calls.append(call);
+  link_near(place(Target::kCall, row), head);
+  return row;
+}
+
+void EventBuilder::add(const format::GroupApiRecord& r) {
+  add_call(r, {.shape = model::kNoRow,
+               .depth = static_cast<int32_t>(r.depth),
+               .group_start_ns = after_ns(r.head, r.group_start_after),
+               .group_end_ns = after_ns(r.head, r.group_end_after)});
+}
+void EventBuilder::add(const format::CollApiRecord& r) {
+  add_call(r, {.shape = shape_row(r.shape), .stream = definitions_->stream(r.stream), .count = r.count});
+}
+void EventBuilder::add(const format::P2pApiRecord& r) {
+  add_call(r, {.shape = shape_row(r.shape), .stream = definitions_->stream(r.stream), .count = r.count});
+}
+void EventBuilder::add(const format::KernelLaunchRecord& r) {
+  add_call(r, {.shape = model::kNoRow, .stream = definitions_->stream(r.stream)});
+}
+void EventBuilder::add(const format::GroupRecord& r) { add_call(r, {.shape = model::kNoRow}); }
+void EventBuilder::add(const format::CeSyncRecord& r) {
+  add_call(r, {.shape = model::kNoRow, .count = static_cast<uint64_t>(std::max(r.ranks, 0))});
+}
+void EventBuilder::add(const format::CeBatchRecord& r) {
+  add_call(r, {.shape = model::kNoRow, .count = r.bytes, .depth = r.ops});
+}
+
+template <class Record>
+model::Task EventBuilder::task_of(const Record& record) {
+  model::Task task{};
+  task.process = process_;
+  task.thread = thread_;
+  task.comm = comm_row(record.comm);
+  task.kind = static_cast<uint8_t>(record.head.kind);
+  task.flags = flags_of(record.head);
+  task.call = task.plan = model::kNoRow;
+  task.shape = shape_row(record.shape);
+  task.peer = -1;
+  task.start_ns = start_ns(record.head);
+  task.end_ns = stop_ns(record.head);
+  return task;
+}
+
+void EventBuilder::add_task(const RecordHead& head, const model::Task& task, uint32_t group_link) {
+  RowRef row = place(Target::kTask, trace_.tasks.append(task));
+  link_near(row, head);
+  if (group_link != 0) link_back(row, group_link);
+}
+
+void EventBuilder::add(const format::CollRecord& r) {
+  model::Task task = task_of(r);
+  task.seq = r.seq;
+  task.count = r.count;
+  task.send_buffer = r.send_buffer;
+  task.recv_buffer = r.recv_buffer;
+  task.channels = r.channels;
+  task.warps = r.warps;
+  add_task(r.head, task, r.group_link);
+}
+void EventBuilder::add(const format::P2pRecord& r) {
+  model::Task task = task_of(r);
+  task.count = r.count;
+  bool receive = trace_.strings[trace_.shapes.func[task.shape]] == "Recv";
+  (receive ? task.recv_buffer : task.send_buffer) = r.buffer;
+  task.peer = r.peer;
+  task.channels = r.channels;
+  add_task(r.head, task, r.group_link);
+}
+void EventBuilder::add(const format::CeCollRecord& r) {
+  model::Task task = task_of(r);
+  task.seq = r.seq;
+  task.count = r.count;
+  task.send_buffer = r.send_buffer;
+  task.recv_buffer = r.recv_buffer;
+  task.stream = definitions_->stream(r.stream);
+  add_task(r.head, task, 0);
+}
+void EventBuilder::add(const format::ApiOpRecord& r) {
+  model::Task task = task_of(r);
+  task.seq = r.seq;
+  task.count = r.in_count;
+  task.out_count = r.out_count;
+  task.stream = r.stream;
+  task.peer = r.peer;
+  if (r.head.flags & format::kFlagGpuTimes) {
+    task.gpu_start_ns = gpu_ns(r.gpu_clock, r.gpu_start);
+    task.gpu_end_ns = gpu_ns(r.gpu_clock, r.gpu_end);
+    if (task.gpu_start_ns == 0) task.flags = static_cast<uint8_t>(task.flags & ~format::kFlagGpuTimes);
+  }
+  add_task(r.head, task, 0);
+}
+
+void EventBuilder::add(const format::ProxyOpRecord& r) {
+  bool foreign = (r.head.flags & format::kFlagForeign) != 0 || r.pid != view_.header().pid;
+  bool own_context = static_cast<uint32_t>(r.context >> 32) == view_.header().process_tag;
+  uint32_t row = trace_.proxy_ops.append(
+      {.process = process_,
+       .thread = thread_,
+       .comm = foreign || !own_context ? model::kNoRow : comm_row(static_cast<uint32_t>(r.context) - 1),
+       .task = model::kNoRow,
+       .parent = r.parent,
+       .originator_pid = r.pid,
+       .rank = r.rank,
+       .peer = r.peer,
+       .channel = r.channel,
+       .is_send = (r.head.flags & format::kFlagSend) != 0,
+       .steps = r.steps,
+       .chunk_size = r.chunk_size,
+       .start_ns = start_ns(r.head),
+       .progress_ns = after_ns(r.head, r.in_progress_after),
+       .end_ns = stop_ns(r.head)});
+  RowRef op = place(Target::kProxyOp, row);
+  if (!foreign) {
+    link_handle(op, r.parent);
+  } else if (r.parent != 0) {
+    losses_.add("foreign_parent", 1, [&] {
+      return "proxy operations of another process (PXN), kept with its pid and handle but not joined to its "
+             "operation: " +
+             view_.path();
+    });
+  }
+}
+void EventBuilder::add(const format::ProxyStepRecord& r) {
+  uint32_t row = trace_.proxy_steps.append({.proxy_op = model::kNoRow,
+                                            .process = process_,
+                                            .step = r.step,
+                                            .bytes = r.bytes,
+                                            .is_send = (r.head.flags & format::kFlagSend) != 0,
+                                            .peer_waits = r.peer_waits,
+                                            .restarts = r.restarts,
+                                            .start_ns = start_ns(r.head),
+                                            .wait1_ns = after_ns(r.head, r.wait1_after),
+                                            .wait2_ns = after_ns(r.head, r.wait2_after),
+                                            .wait3_ns = after_ns(r.head, r.wait3_after),
+                                            .end_ns = stop_ns(r.head)});
+  link_handle(place(Target::kProxyStep, row), r.parent);
+}
+void EventBuilder::add(const format::ProxyCtrlRecord& r) {
+  uint32_t row = trace_.proxy_ctrls.append({.process = process_,
+                                            .thread = thread_,
+                                            .comm = comm_row(r.comm),
+                                            .first_state = r.first_state,
+                                            .second_state = r.second_state,
+                                            .appended = r.appended,
+                                            .start_ns = start_ns(r.head),
+                                            .first_ns = after_ns(r.head, r.first_after),
+                                            .second_ns = after_ns(r.head, r.second_after),
+                                            .end_ns = stop_ns(r.head)});
+  place(Target::kProxyCtrl, row);
+}
+void EventBuilder::add(const format::KernelChRecord& r) {
+  int64_t seen = after_ns(r.head, r.gpu_stop_seen_after);
+  uint32_t row = trace_.channels.append({.process = process_,
+                                         .thread = thread_,
+                                         .comm = comm_row(r.comm),
+                                         .task = model::kNoRow,
+                                         .kind = static_cast<uint8_t>(Kind::kKernelCh),
+                                         .channel = r.head.link,
+                                         .phase = 0,
+                                         .gpu_start = r.gpu_start,
+                                         .gpu_stop = r.gpu_stop,
+                                         .start_seen_ns = start_ns(r.head),
+                                         .stop_seen_ns = seen != 0 ? seen : stop_ns(r.head)});
+  link_handle(place(Target::kChannel, row), r.parent);
+}
+void EventBuilder::add(const format::KernelPhaseRecord& r) {
+  uint32_t row = trace_.channels.append({.process = process_,
+                                         .thread = thread_,
+                                         .comm = comm_row(r.comm),
+                                         .task = model::kNoRow,
+                                         .kind = static_cast<uint8_t>(Kind::kKernelPhase),
+                                         .channel = r.head.link,
+                                         .phase = r.phase,
+                                         .gpu_start = r.gpu_start,
+                                         .gpu_stop = r.gpu_stop,
+                                         .start_seen_ns = start_ns(r.head),
+                                         .stop_seen_ns = stop_ns(r.head)});
+  link_handle(place(Target::kChannel, row), r.parent);
+}
+void EventBuilder::add(const format::NetPluginRecord& r) {
+  bool ib = r.id == kNetIb, socket = r.id == kNetSocket;
+  uint32_t row = trace_.net_events.append({.process = process_,
+                                           .thread = thread_,
+                                           .proxy_step = model::kNoRow,
+                                           .id = r.id,
+                                           .device = ib ? field<int32_t>(r.payload, 8) : -1,
+                                           .qp = ib       ? field<int32_t>(r.payload, 28)
+                                                 : socket ? field<int32_t>(r.payload, 8)
+                                                          : -1,
+                                           .opcode = ib       ? field<int32_t>(r.payload, 24)
+                                                     : socket ? field<int32_t>(r.payload, 12)
+                                                              : -1,
+                                           .bytes = ib       ? field<uint64_t>(r.payload, 32)
+                                                    : socket ? field<uint64_t>(r.payload, 16)
+                                                             : 0,
+                                           .updates = r.updates,
+                                           .start_ns = start_ns(r.head),
+                                           .end_ns = stop_ns(r.head)});
+  link_handle(place(Target::kNetEvent, row), r.parent);
+}
+void EventBuilder::add(const format::MarkRecord& r) {
+  model::StringId name = definitions_->name(r.shape);
+  if (name == 0 && r.is_step != 0) name = trace_.strings.intern("step");
+  trace_.marks.append({.process = process_,
+                       .thread = thread_,
+                       .name = name,
+                       .value = static_cast<int64_t>(r.value),
+                       .is_step = r.is_step != 0,
+                       .time_ns = start_ns(r.head)});
+}
+
+}  // namespace lockstep::readers::native

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/native/file_builder.h"
+
+#include <algorithm>
+#include <fstream>
+
+namespace lockstep::readers::native {
+namespace {
+
+using format::ChunkHeader;
+using format::Def;
+using format::Purpose;
+
+template <size_t N>
+void copy_text(char (&out)[N], std::string_view text) {
+  std::memcpy(out, text.data(), std::min(text.size(), N - 1));
+}
+
+template <class Definition>
+Definition with_head(Definition definition, Def kind, uint32_t id) {
+  definition.head = {1000, id, static_cast<uint16_t>(kind), sizeof definition / format::kUnitBytes};
+  return definition;
+}
+
+}  // namespace
+
+FileBuilder::FileBuilder() {
+  std::memcpy(header_.magic, format::kMagic, sizeof header_.magic);
+  header_.major = format::kMajor;
+  header_.minor = format::kMinor;
+  header_.header_bytes = format::kHeaderBytes;
+  header_.chunk_bytes = format::kChunkBytes;
+  header_.unit_bytes = format::kUnitBytes;
+  header_.source = format::Source::kNccl;
+  header_.host_clock = format::HostClock::kMonotonic;
+  header_.gpu_clock = format::GpuClock::kNvidiaNs;
+  header_.mode = format::Mode::kDeep;
+  header_.retention = format::Retention::kStream;
+  header_.tick_hz = 1'000'000'000;
+  header_.pid = 100;
+  header_.start_ticks = 5000;
+  header_.rank = header_.local_rank = header_.node_rank = 0;
+  header_.world = header_.local_world = header_.nodes = 1;
+  header_.boot_id[0] = 0xb0;
+  header_.first_anchor = {1000, 1000, 1000, kEpochNs + 1000, 100, 0};
+  copy_text(header_.host, "node1");
+  copy_text(header_.launcher, "none");
+  header_.process_tag = 0x7a9;
+  header_.state = static_cast<uint32_t>(format::FileState::kOpen);
+}
+
+uint32_t FileBuilder::comm(uint64_t comm_id, int32_t rank, int32_t ranks, std::string_view name) {
+  format::CommDef definition{};
+  definition.comm_id = comm_id;
+  definition.rank = rank;
+  definition.ranks = ranks;
+  definition.nodes = 1;
+  definition.api_version = 5;
+  definition.device = -1;
+  copy_text(definition.name, name);
+  return comm(definition);
+}
+
+uint32_t FileBuilder::comm(format::CommDef definition) {
+  define(Def::kComm, comms_, definition);
+  return comms_++;
+}
+
+void FileBuilder::ring(uint32_t chunks) {
+  header_.retention = format::Retention::kRing;
+  ring_chunks_ = chunks;
+}
+
+FileBuilder::Log& FileBuilder::log(uint32_t tid, std::string_view thread_name) {
+  auto number = static_cast<uint16_t>(logs_.size() + 1);
+  return *logs_.emplace_back(std::make_unique<Log>(*this, number, tid, thread_name));
+}
+
+uint32_t FileBuilder::add_chunk(Purpose purpose, uint16_t log, uint32_t chunk_no, uint32_t tid) {
+  auto index = static_cast<uint32_t>(chunks_.size());
+  chunks_.push_back(std::make_unique<ChunkBytes>());
+  open_chunk(index, purpose, log, chunk_no, tid);
+  return index;
+}
+
+void FileBuilder::open_chunk(uint32_t index, Purpose purpose, uint16_t log, uint32_t chunk_no, uint32_t tid) {
+  ChunkHeader header{};
+  header.magic = format::kChunkMagic;
+  header.purpose = purpose;
+  header.log = log;
+  header.chunk_no = chunk_no;
+  header.tid = tid;
+  std::memcpy(chunks_[index]->data(), &header, sizeof header);
+  std::memset(unit(index, format::kChunkHeaderUnits), 0, format::kUnitBytes);
+}
+
+std::byte* FileBuilder::add_definition(List& list, Purpose purpose, uint16_t log, const void* bytes,
+                                       size_t size) {
+  auto units = static_cast<uint32_t>(size / format::kUnitBytes);
+  if (list.unit + units > format::kLastUnit) {
+    list.chunk = add_chunk(purpose, log, list.chunks++, 0);
+    list.unit = format::kChunkHeaderUnits;
+  }
+  std::byte* at = unit(list.chunk, list.unit);
+  std::memcpy(at, bytes, size);
+  list.unit += units;
+  return at;
+}
+
+std::vector<std::byte> FileBuilder::bytes() const {
+  std::vector<std::byte> out(format::kHeaderBytes + chunks_.size() * format::kChunkBytes);
+  format::FileHeader header = header_;
+  header.chunks_claimed = header.chunks_ready = static_cast<uint32_t>(chunks_.size());
+  std::memcpy(out.data(), &header, sizeof header);
+  for (size_t i = 0; i < chunks_.size(); ++i) {
+    std::memcpy(out.data() + format::kHeaderBytes + i * format::kChunkBytes, chunks_[i]->data(),
+                format::kChunkBytes);
+  }
+  return out;
+}
+
+void FileBuilder::write(const std::string& path) const {
+  std::vector<std::byte> content = bytes();
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(reinterpret_cast<const char*>(content.data()), static_cast<std::streamsize>(content.size()));
+}
+
+FileBuilder::Log::Log(FileBuilder& file, uint16_t number, uint32_t tid, std::string_view thread_name)
+    : file_(file), number_(number), tid_(tid) {
+  auto definition = with_head(format::LogDef{}, Def::kLog, number);
+  log_definition_ =
+      file_.add_definition(definitions_, Purpose::kDefs, number_, &definition, sizeof definition);
+  chunks_.push_back(file_.add_chunk(Purpose::kRecords, number_, 0, tid_));
+  unit_ = format::kChunkHeaderUnits;
+  thread(tid, thread_name);
+}
+
+void FileBuilder::Log::thread(uint32_t tid, std::string_view name) {
+  tid_ = tid;
+  auto definition = with_head(format::ThreadDef{}, Def::kThread, tid);
+  definition.from_position = uint64_t{chunk_no_} * format::kUnitsPerChunk + unit_;
+  copy_text(definition.name, name);
+  file_.add_definition(definitions_, Purpose::kDefs, number_, &definition, sizeof definition);
+}
+
+uint16_t FileBuilder::Log::shape(std::string_view func, std::string_view datatype, std::string_view algo,
+                                 std::string_view proto, int32_t root) {
+  auto definition = with_head(format::ShapeDef{}, Def::kShape, ++shapes_);
+  definition.root = root;
+  copy_text(definition.func, func);
+  copy_text(definition.datatype, datatype);
+  copy_text(definition.algo, algo);
+  copy_text(definition.proto, proto);
+  file_.add_definition(definitions_, Purpose::kDefs, number_, &definition, sizeof definition);
+  return shapes_;
+}
+
+uint16_t FileBuilder::Log::stream(uint64_t pointer) {
+  auto definition = with_head(format::StreamDef{}, Def::kStream, ++streams_);
+  definition.stream = pointer;
+  file_.add_definition(definitions_, Purpose::kDefs, number_, &definition, sizeof definition);
+  return streams_;
+}
+
+void FileBuilder::Log::histogram(format::HistogramCell cell) {
+  if (histogram_ == UINT32_MAX) histogram_ = file_.add_chunk(Purpose::kHistogram, number_, 0, tid_);
+  size_t offset = sizeof(ChunkHeader) + cells_++ * sizeof cell;
+  std::memcpy(file_.chunks_[histogram_]->data() + offset, &cell, sizeof cell);
+}
+
+uint16_t FileBuilder::Log::distance(uint64_t parent, size_t size) {
+  if (!fits(size)) next_chunk();
+  uint64_t back = uint64_t{chunk_no_} * format::kUnitsPerChunk + unit_ - format::handle_position(parent);
+  return format::handle_log(parent) == number_ && back < format::kFarLink ? static_cast<uint16_t>(back)
+                                                                          : format::kFarLink;
+}
+
+void FileBuilder::Log::next_chunk() {
+  file_.chunk_header(chunks_.back())->records = static_cast<uint32_t>(records_);
+  records_ = 0;
+  ++chunk_no_;
+  if (chunks_.size() >= file_.ring_chunks_) {
+    std::rotate(chunks_.begin(), chunks_.begin() + 1, chunks_.end());
+    uint64_t& overwritten = losses()[3];  // losses.def: overwritten
+    overwritten += file_.chunk_header(chunks_.back())->records;
+    file_.open_chunk(chunks_.back(), Purpose::kRecords, number_, chunk_no_, tid_);
+  } else {
+    chunks_.push_back(file_.add_chunk(Purpose::kRecords, number_, chunk_no_, tid_));
+  }
+  unit_ = format::kChunkHeaderUnits;
+}
+
+std::byte* FileBuilder::Log::append(const void* record, size_t size) {
+  if (!fits(size)) next_chunk();
+  std::byte* at = file_.unit(chunks_.back(), unit_);
+  last_position_ = uint64_t{chunk_no_} * format::kUnitsPerChunk + unit_;
+  unit_ += static_cast<uint32_t>(size / format::kUnitBytes);
+  std::memset(file_.unit(chunks_.back(), unit_), 0, format::kUnitBytes);
+  std::memcpy(at, record, size);
+  ++records_;
+  return at;
+}
+
+}  // namespace lockstep::readers::native

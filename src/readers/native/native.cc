@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/native/native.h"
+
+#include "readers/native/run.h"
+
+namespace lockstep::readers::native {
+namespace {
+
+bool sniff(std::span<const std::byte> first_bytes) {
+  return first_bytes.size() >= sizeof format::kMagic &&
+         std::memcmp(first_bytes.data(), format::kMagic, sizeof format::kMagic) == 0;
+}
+
+}  // namespace
+
+const Format kFormat = {.name = "native",
+                        .summary = "process files of Lockstep's capture libraries (*.lks)",
+                        .sniff = sniff,
+                        .open = Run::open};
+
+}  // namespace lockstep::readers::native

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/native/process_loader.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "readers/native/definitions.h"
+#include "readers/native/event_builder.h"
+#include "readers/native/hex.h"
+#include "readers/native/histograms.h"
+#include "readers/native/thread_rows.h"
+
+namespace lockstep::readers::native {
+namespace {
+
+using format::FileHeader;
+using model::Trace;
+
+struct LossText {
+  std::string_view name, text;
+};
+constexpr std::array<LossText, format::kLossKinds> kLossTexts = [] {
+  std::array<LossText, format::kLossKinds> texts{};
+#define LOSS(index, name, text) texts[index] = {#name, text};
+#include "format/losses.def"
+#undef LOSS
+  return texts;
+}();
+
+void lose_captured(Trace& trace, uint32_t process, std::span<const uint64_t, format::kLossKinds> counts) {
+  for (size_t i = 0; i < counts.size(); ++i) {
+    bool known = !kLossTexts[i].name.empty();
+    trace.lose(process, "capture", known ? std::string(kLossTexts[i].name) : "loss_" + std::to_string(i),
+               counts[i], known ? kLossTexts[i].text : "counted by a newer capture library");
+  }
+}
+
+std::string argv_text(const FileHeader& header) {
+  size_t bytes = std::min<size_t>(header.argv_bytes, sizeof header.argv);
+  std::string text(header.argv, bytes);
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  std::replace(text.begin(), text.end(), '\0', ' ');
+  if (header.argv_total_bytes > bytes) text += " ...";
+  return field_text(text);
+}
+
+uint32_t append_process(const FileHeader& header, Trace& trace) {
+  model::StringPool& strings = trace.strings;
+  return trace.processes.append({.host = strings.intern(field_text(header.host)),
+                                 .host_id = strings.intern(field_text(header.host_id)),
+                                 .boot_id = strings.intern(uuid_text(header.boot_id)),
+                                 .pid = header.pid,
+                                 .start_ns = header.start_realtime_ns,
+                                 .rank = header.rank,
+                                 .local_rank = header.local_rank,
+                                 .world = header.world,
+                                 .node_rank = header.node_rank,
+                                 .launcher = strings.intern(field_text(header.launcher)),
+                                 .job = strings.intern(field_text(header.job_id)),
+                                 .argv = strings.intern(argv_text(header)),
+                                 .visible_devices = strings.intern(field_text(header.visible_devices)),
+                                 .pci = 0,
+                                 .uuid = 0,
+                                 .device = -1,
+                                 .gpu = -1,
+                                 .nccl_version = 0,
+                                 .mode = 0,
+                                 .retention = 0,
+                                 .gpu_clock = 0,
+                                 .closed = 1,
+                                 .first_ns = 0,
+                                 .last_ns = 0,
+                                 .heartbeat_ns = 0});
+}
+
+// What each further file may know better.
+void merge_header(const FileHeader& header, int64_t heartbeat_ns, uint32_t row, Trace& trace) {
+  model::ProcessTable& p = trace.processes;
+  if (header.nccl_version != 0) p.nccl_version[row] = static_cast<int32_t>(header.nccl_version);
+  p.mode[row] = std::max(p.mode[row], static_cast<uint8_t>(header.mode));
+  p.retention[row] = std::max(p.retention[row], static_cast<uint8_t>(header.retention));
+  if (header.gpu_clock != format::GpuClock::kUnknown)
+    p.gpu_clock[row] = static_cast<uint8_t>(header.gpu_clock);
+  if (header.state != static_cast<uint32_t>(format::FileState::kClosed)) p.closed[row] = 0;
+  p.heartbeat_ns[row] = std::max(p.heartbeat_ns[row], heartbeat_ns);
+}
+
+void widen(uint32_t row, int64_t first_ns, int64_t last_ns, Trace& trace) {
+  model::ProcessTable& p = trace.processes;
+  if (first_ns != 0 && (p.first_ns[row] == 0 || first_ns < p.first_ns[row])) p.first_ns[row] = first_ns;
+  p.last_ns[row] = std::max(p.last_ns[row], last_ns);
+}
+
+void append_anchors(std::span<const format::ClockAnchor> anchors, uint32_t process, Trace& trace) {
+  for (const format::ClockAnchor& a : anchors) {
+    trace.clock_anchors.append({.process = process,
+                                .ticks = static_cast<int64_t>(a.ticks),
+                                .monotonic_ns = a.monotonic_ns,
+                                .boottime_ns = a.boottime_ns,
+                                .realtime_ns = a.realtime_ns,
+                                .width_ns = static_cast<int32_t>(std::min<uint32_t>(a.width_ns, INT32_MAX))});
+  }
+}
+
+void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRows& threads, Trace& trace) {
+  ReadLosses losses;
+  view.scan(losses);
+  RecordCensus census = take_census(view, losses);
+  std::vector<format::ClockAnchor> anchors = read_anchors(view, losses);
+  append_anchors(anchors, process, trace);
+  TickClock clock = TickClock::make(view.header(), anchors, boot, view.path(), losses);
+  uint64_t heartbeat = view.header().heartbeat_ticks;
+  merge_header(view.header(), heartbeat == 0 ? 0 : clock.to_ns(heartbeat), process, trace);
+  CommRows comms = read_comms(view, clock, process, trace, losses);
+  EventBuilder builder(view, clock, comms, threads, process, trace, losses);
+  builder.reserve(census);
+  HistogramReader histograms(view, clock, comms, process, trace);
+  std::array<uint64_t, format::kLossKinds> captured;
+  std::copy_n(view.header().losses, captured.size(), captured.begin());
+  auto log = census.logs.begin();
+  for (uint16_t number : view.logs()) {
+    LogDefinitions definitions = LogDefinitions::read(view, number, trace, losses);
+    for (size_t i = 0; i < captured.size(); ++i) captured[i] += definitions.losses()[i];
+    if (log != census.logs.end() && log->log == number) builder.add_log(*log++, definitions);
+    histograms.add_shapes_of(number, definitions);
+  }
+  builder.finish();
+  histograms.finish(losses);
+  widen(process, builder.first_ns(), builder.last_ns(), trace);
+  lose_captured(trace, process, captured);
+  losses.move_into(trace, process);
+}
+
+DeviceIdentity device_of(const Trace& trace, size_t comm) {
+  return {.ordinal = trace.comms.device[comm],
+          .pci = trace.strings[trace.comms.pci[comm]],
+          .uuid = trace.strings[trace.comms.uuid[comm]]};
+}
+
+void number_devices(const FileHeader& header, uint32_t process, DeviceNumbers& devices, Trace& trace) {
+  DeviceNumbers::Process names = device_process(header);
+  model::CommTable& comms = trace.comms;
+  for (size_t comm = 0; comm < comms.size() && !names.main.known(); ++comm) {
+    names.main = device_of(trace, comm);
+    if (!names.main.known()) continue;
+    trace.processes.device[process] = comms.device[comm];
+    trace.processes.pci[process] = comms.pci[comm];
+    trace.processes.uuid[process] = comms.uuid[comm];
+  }
+  trace.processes.gpu[process] = devices.of_process(names);
+  for (size_t comm = 0; comm < comms.size(); ++comm)
+    comms.gpu[comm] = devices.of_comm(names, device_of(trace, comm));
+}
+
+}  // namespace
+
+std::string boot_key(const FileHeader& header) {
+  std::string boot = uuid_text(header.boot_id);
+  return boot.empty() ? "host " + field_text(header.host) : boot;
+}
+
+std::string process_key(const FileHeader& header) {
+  return boot_key(header) + ' ' + std::to_string(header.pid_namespace) + ' ' + std::to_string(header.pid) +
+         ' ' + std::to_string(header.start_ticks);
+}
+
+DeviceNumbers::Process device_process(const FileHeader& header) {
+  return {.process = process_key(header),
+          .boot = boot_key(header),
+          .host_id = field_text(header.host_id),
+          .local_rank = header.local_rank,
+          .main = {}};
+}
+
+Result<void> load_process(std::span<const std::string> paths, const BootClock& boot, DeviceNumbers& devices,
+                          Trace& trace) {
+  std::vector<FileView> views;
+  std::vector<Error> errors;
+  for (const std::string& path : paths) {
+    auto view = FileView::open(path);
+    if (view) {
+      views.push_back(std::move(*view));
+    } else {
+      errors.push_back(view.error());
+    }
+  }
+  if (views.empty())
+    return errors.empty() ? Error{ErrorCode::kInvalidInput, "a process without files", {}} : errors.front();
+  // A rank that one library could not tell may be known to another.
+  auto known =
+      std::find_if(views.begin(), views.end(), [](const FileView& v) { return v.header().rank >= 0; });
+  const FileHeader& header = (known == views.end() ? views.begin() : known)->header();
+  uint32_t process = append_process(header, trace);
+  for (const Error& error : errors) trace.lose(process, "read", "unreadable_file", 1, error.message());
+  ThreadRows threads(process, trace);
+  for (FileView& view : views) load_file(view, boot, process, threads, trace);
+  number_devices(header, process, devices, trace);
+  return {};
+}
+
+}  // namespace lockstep::readers::native

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads one process, which may have one file per capture library, into a trace.
+#pragma once
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "model/trace.h"
+#include "readers/native/device_numbers.h"
+#include "readers/native/file_view.h"
+#include "readers/native/tick_clock.h"
+
+namespace lockstep::readers::native {
+
+// Text that is equal for, and only for, files of one process.
+std::string process_key(const format::FileHeader& header);
+// Names the host clock: the boot id, or the host where it is unknown.
+std::string boot_key(const format::FileHeader& header);
+
+// What names the devices of the process; the first communicator with a device is looked for in `view`'s definitions.
+DeviceNumbers::Process device_process(const format::FileHeader& header);
+
+// Appends the process as row 0 of an empty trace. A file that has become unreadable is a loss; an error if all have.
+Result<void> load_process(std::span<const std::string> paths, const BootClock& boot, DeviceNumbers& devices,
+                          model::Trace& trace);
+
+}  // namespace lockstep::readers::native

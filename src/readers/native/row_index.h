@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handle -> row of the model. A handle names a log and a position; a position is a chunk number and a unit. Rows of
+// one table that one chunk adds are consecutive, so per record 16 bits are enough: table, and distance from the
+// chunk's first row. Costs 2 KiB per 32 KiB chunk; no hash map on the per-record path.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "format/file_layout.h"
+#include "model/trace.h"
+
+namespace lockstep::readers::native {
+
+enum class Target : uint8_t { kNone, kCall, kTask, kChannel, kProxyOp, kProxyStep, kProxyCtrl, kNetEvent };
+inline constexpr size_t kTargets = 8;
+
+struct RowRef {
+  Target table = Target::kNone;
+  uint32_t row = model::kNoRow;
+  explicit operator bool() const { return table != Target::kNone; }
+};
+
+class LogIndex {
+ public:
+  // Chunks come by ascending number. `first_rows`: present size of each table, by Target.
+  void begin_chunk(uint32_t chunk_no, const std::array<uint32_t, kTargets>& first_rows) {
+    numbers_.push_back(chunk_no);
+    chunks_.emplace_back().first_rows = first_rows;
+  }
+  // A record of the newest chunk. Records are at least two units long, so a pair of units begins at most one.
+  void set(uint32_t unit, Target table, uint32_t row) {
+    ChunkRows& chunk = chunks_.back();
+    uint32_t distance = row - chunk.first_rows[static_cast<size_t>(table)];
+    chunk.slots[unit / 2] = static_cast<uint16_t>(kUsed | (unit & 1) << kOddShift |
+                                                  static_cast<uint32_t>(table) << kTableShift | distance);
+  }
+  RowRef find(uint64_t position) const {
+    uint64_t number = position / format::kUnitsPerChunk;
+    const ChunkRows* chunk = find_chunk(number);
+    if (chunk == nullptr) return {};
+    uint32_t unit = static_cast<uint32_t>(position % format::kUnitsPerChunk);
+    uint32_t slot = chunk->slots[unit / 2];
+    if (slot == 0 || ((slot >> kOddShift) & 1) != (unit & 1)) return {};
+    auto table = static_cast<Target>(slot >> kTableShift & (kTargets - 1));
+    return {table, chunk->first_rows[static_cast<size_t>(table)] + (slot & kDistanceMask)};
+  }
+  void reserve(size_t chunks) {
+    numbers_.reserve(chunks);
+    chunks_.reserve(chunks);
+  }
+
+ private:
+  static constexpr uint32_t kUsed = 0x8000, kOddShift = 14, kTableShift = 10, kDistanceMask = 0x3ff;
+  static_assert(format::kUnitsPerChunk / 2 <= kDistanceMask + 1 && kTargets <= 16);
+  struct ChunkRows {
+    std::array<uint32_t, kTargets> first_rows;
+    std::array<uint16_t, format::kUnitsPerChunk / 2> slots{};
+  };
+  const ChunkRows* find_chunk(uint64_t number) const {
+    if (numbers_.empty() || number < numbers_.front() || number > numbers_.back()) return nullptr;
+    size_t guess = number - numbers_.front();  // right unless numbers are missing
+    if (guess < numbers_.size() && numbers_[guess] == number) return &chunks_[guess];
+    auto at = std::lower_bound(numbers_.begin(), numbers_.end(), number);
+    return *at == number ? &chunks_[static_cast<size_t>(at - numbers_.begin())] : nullptr;
+  }
+
+  std::vector<uint32_t> numbers_;
+  std::vector<ChunkRows> chunks_;
+};
+
+// Index over all logs of a file.
+class RowIndex {
+ public:
+  RowIndex() : logs_(format::kMaxLogs + 1) {}
+  LogIndex& log(uint16_t log) { return logs_[log]; }
+  RowRef find(uint64_t handle) const {
+    uint32_t log = format::handle_log(handle);
+    return log < logs_.size() ? logs_[log].find(format::handle_position(handle)) : RowRef{};
+  }
+
+ private:
+  std::vector<LogIndex> logs_;
+};
+
+}  // namespace lockstep::readers::native

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/native/run.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "readers/native/definitions.h"
+#include "readers/native/hex.h"
+
+namespace lockstep::readers::native {
+
+using format::FileHeader;
+
+// Gathers what `Run::open` needs over all files.
+class Run::Opener {
+ public:
+  explicit Opener(Run& run) : run_(run) {}
+
+  void add(const std::string& path) {
+    auto view = FileView::open(path);
+    if (!view) {
+      errors_.push_back(view.error());
+      return;
+    }
+    // A directory and a file in it, or two names of one file.
+    if (!seen_.insert({view->file().device(), view->file().inode()}).second) return;
+    add_header(path, view->header());
+  }
+
+  Result<void> finish() {
+    if (run_.processes_.empty()) {
+      if (errors_.empty()) return Error{ErrorCode::kNotFound, "no process files", {}};
+      return errors_.size() == 1 ? errors_.front() : all_bad();
+    }
+    for (const Error& error : errors_) run_.bad_files_.push_back(error.message());
+    make_boot_clocks();
+    std::sort(run_.processes_.begin(), run_.processes_.end(),
+              [](const ProcessFiles& a, const ProcessFiles& b) { return order(a) < order(b); });
+    for (const ProcessFiles& process : run_.processes_) number_devices(process);
+    return {};
+  }
+
+ private:
+  static std::tuple<int32_t, std::string, int32_t, uint64_t> order(const ProcessFiles& process) {
+    const FileHeader& h = process.header;
+    return {h.rank, field_text(h.host), h.pid, h.start_ticks};
+  }
+
+  void add_header(const std::string& path, const FileHeader& header) {
+    auto [at, is_new] = by_key_.try_emplace(process_key(header), run_.processes_.size());
+    if (is_new) run_.processes_.push_back({.paths = {}, .header = header, .boot = 0});
+    ProcessFiles& process = run_.processes_[at->second];
+    process.paths.push_back(path);
+    if (process.header.rank < 0 && header.rank >= 0) process.header = header;
+    headers_[boot_key(header)].push_back(header);
+  }
+
+  Error all_bad() const {
+    Error error = errors_.front();
+    error.text += "; and " + std::to_string(errors_.size() - 1) + " more files cannot be read";
+    return error;
+  }
+
+  void make_boot_clocks() {
+    std::map<std::string, size_t> boots;
+    for (const auto& [boot, headers] : headers_) {
+      std::vector<const FileHeader*> pointers;
+      for (const FileHeader& header : headers) pointers.push_back(&header);
+      boots[boot] = run_.boots_.size();
+      run_.boots_.push_back(make_boot_clock(pointers));
+    }
+    for (ProcessFiles& process : run_.processes_) process.boot = boots[boot_key(process.header)];
+  }
+
+  // Numbers the devices in process order, whatever order the processes are loaded in later.
+  void number_devices(const ProcessFiles& process) {
+    struct Device {
+      int32_t ordinal;
+      std::string pci, uuid;
+      auto operator<=>(const Device&) const = default;
+      DeviceIdentity identity() const { return {.ordinal = ordinal, .pci = pci, .uuid = uuid}; }
+    };
+    std::vector<Device> devices;  // in order of first use
+    std::set<Device> known;
+    for (const std::string& path : process.paths) {
+      auto view = FileView::open(path);
+      if (!view) continue;
+      ReadLosses counted_at_load;
+      view->scan(counted_at_load);
+      for_each_definition(*view, format::Purpose::kMeta, 0, counted_at_load,
+                          [&](const Definition& definition) {
+                            if (definition.head.kind != static_cast<uint16_t>(format::Def::kComm)) return;
+                            auto def = definition.as<format::CommDef>();
+                            Device device{def.device, field_text(def.pci), uuid_text(def.uuid)};
+                            if (device.identity().known() && known.insert(device).second)
+                              devices.push_back(std::move(device));
+                          });
+    }
+    DeviceNumbers::Process names = device_process(process.header);
+    if (!devices.empty()) names.main = devices.front().identity();
+    run_.devices_.of_process(names);
+    for (const Device& device : devices) run_.devices_.of_comm(names, device.identity());
+  }
+
+  Run& run_;
+  std::vector<Error> errors_;
+  std::set<std::pair<uint64_t, uint64_t>> seen_;
+  std::map<std::string, size_t> by_key_;
+  std::map<std::string, std::vector<FileHeader>> headers_;
+};
+
+Result<std::unique_ptr<model::TraceSource>> Run::open(std::vector<std::string> paths) {
+  auto run = std::make_unique<Run>();
+  Opener opener(*run);
+  for (const std::string& path : paths) opener.add(path);
+  LOCKSTEP_TRY(opener.finish());
+  run->name_ = paths.size() == 1 ? paths.front() : std::to_string(paths.size()) + " process files";
+  return std::unique_ptr<model::TraceSource>(std::move(run));
+}
+
+Result<void> Run::load(size_t i, model::Trace& trace) {
+  LOCKSTEP_CHECK(i < processes_.size());
+  return load_process(processes_[i].paths, boots_[processes_[i].boot], devices_, trace);
+}
+
+void Run::run_losses(model::Trace& trace) {
+  for (const std::string& file : bad_files_) trace.lose(model::kNoRow, "read", "unreadable_file", 1, file);
+}
+
+}  // namespace lockstep::readers::native

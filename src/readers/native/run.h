@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Process files as one source: files of one process (same boot, pid namespace, pid and start) become one process,
+// processes are ordered by (rank, host, pid), and what only the whole run can tell is worked out at open: one clock
+// offset per boot, and device numbers that are distinct over all processes.
+#pragma once
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/trace_source.h"
+#include "readers/native/process_loader.h"
+
+namespace lockstep::readers::native {
+
+class Run : public model::TraceSource {
+ public:
+  // A file that cannot be read is a loss of the run; an error if none can.
+  static Result<std::unique_ptr<model::TraceSource>> open(std::vector<std::string> paths);
+
+  size_t processes() const override { return processes_.size(); }
+  Result<void> load(size_t i, model::Trace& trace) override;
+  void run_losses(model::Trace& trace) override;
+  std::string name() const override { return name_; }
+
+ private:
+  struct ProcessFiles {
+    std::vector<std::string> paths;
+    format::FileHeader header;  // of the file that knows the rank, if any does
+    size_t boot = 0;            // in boots_
+  };
+  class Opener;
+
+  std::string name_;
+  std::vector<ProcessFiles> processes_;
+  std::vector<BootClock> boots_;
+  DeviceNumbers devices_;
+  std::vector<std::string> bad_files_;
+};
+
+}  // namespace lockstep::readers::native

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many files as one run: what is accepted, grouping, order, clocks and device numbers.
+#include "readers/native/test_run.h"
+
+namespace lockstep::readers::native {
+namespace {
+
+namespace fs = std::filesystem;
+
+void set_pid(FileBuilder& file, int32_t pid, int32_t rank, uint64_t start_ticks = 5000) {
+  file.header().pid = pid;
+  file.header().rank = file.header().local_rank = rank;
+  file.header().start_ticks = start_ticks;
+}
+model::Trace run_losses(model::TraceSource& source) {
+  model::Trace trace;
+  source.run_losses(trace);
+  return trace;
+}
+model::Trace load(model::TraceSource& source, size_t i) {
+  model::Trace trace;
+  auto loaded = source.load(i, trace);
+  EXPECT_TRUE(loaded) << loaded.error().message();
+  return trace;
+}
+std::string text(const model::Trace& trace, model::StringId id) { return std::string(trace.strings[id]); }
+
+TEST(Run, ADirectoryWithNodesInItOrderedByRank) {
+  std::string dir = test_dir();
+  fs::create_directories(dir + "/node0/too/deep");
+  for (int32_t rank : {2, 0, 1}) {
+    FileBuilder file;
+    set_pid(file, 1000 - rank, rank);
+    file.write(dir + (rank == 1 ? "/node0/" : "/") + std::to_string(rank) + ".lks");
+    if (rank == 2) file.write(dir + "/node0/too/deep/x.lks");  // not looked at
+  }
+  std::ofstream(dir + "/manifest.json") << "{}";
+  auto source = open({dir});
+  ASSERT_TRUE(source) << source.error().message();
+  ASSERT_EQ((*source)->processes(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(load(**source, i).processes.rank[0], static_cast<int32_t>(i));
+  EXPECT_EQ(run_losses(**source).losses.size(), 0u);
+}
+
+TEST(Run, FilesOfOneProcessAreOneProcess) {
+  std::string dir = test_dir();
+  FileBuilder nccl, api, other;
+  uint32_t comm = nccl.comm(7, 0, 2, "world");
+  FileBuilder::Log& caller = nccl.log(100, "python");
+  FileBuilder::Log& progress = nccl.log(101);
+  add_allreduce(caller, progress, comm, 5000);
+  api.header().source = format::Source::kApi;
+  api.header().rank = -1;  // only one library saw the launcher
+  api.header().state = static_cast<uint32_t>(format::FileState::kClosed);
+  format::CommDef group{};
+  group.rank = 1;
+  uint32_t declared = api.comm(group);
+  format::GroupRanksDef ranks{};
+  ranks.n = 3;
+  ranks.ranks[0] = 4;
+  ranks.ranks[1] = 6;
+  ranks.ranks[2] = 9;
+  api.define(format::Def::kGroupRanks, declared, ranks);
+  ranks.n = 1;
+  ranks.ranks[0] = 11;
+  api.define(format::Def::kGroupRanks, declared, ranks);
+  FileBuilder::Log& log = api.log(100, "python");
+  log.add(Kind::kApiOp,
+          format::ApiOpRecord{head(9000, 9), 5, 5, 0, 0, 0, 0, declared, log.shape("x"), 0, -1, 0});
+  set_pid(other, 100, 1, 5001);  // the same pid, later: another process
+  nccl.write(dir + "/h.100.5000.nccl.lks");
+  api.write(dir + "/h.100.5000.api.lks");
+  other.write(dir + "/h.100.5001.nccl.lks");
+  auto source = open({dir, dir + "/h.100.5000.api.lks"});  // one of them named twice
+  ASSERT_TRUE(source);
+  ASSERT_EQ((*source)->processes(), 2u);
+  model::Trace trace = load(**source, 0);
+  EXPECT_EQ(trace.processes.size(), 1u);
+  EXPECT_EQ(trace.processes.rank[0], 0);
+  EXPECT_EQ(trace.processes.closed[0], 0);
+  ASSERT_EQ(trace.tasks.size(), 2u);
+  ASSERT_EQ(trace.comms.size(), 2u);
+  bool api_first = text(trace, trace.comms.name[0]).empty();
+  EXPECT_EQ(text(trace, trace.comms.members[api_first ? 0 : 1]), "4,6,9,11");
+  EXPECT_EQ(trace.comms.comm_id[trace.calls.comm[0]], 7u);  // comm numbers are per file
+  EXPECT_EQ(trace.threads.size(), 2u);                      // the caller is one thread in both files
+  EXPECT_EQ(trace.processes.first_ns[0], at(5000));
+  EXPECT_EQ(trace.processes.last_ns[0], at(9009));
+}
+
+TEST(Run, ProcessesOfAHostShareOneOffsetWhateverTheWallClockDid) {
+  std::string dir = test_dir();
+  FileBuilder a, b, elsewhere;
+  a.log(1).add(Kind::kMark, format::MarkRecord{head(50'000), 0, 0, 1, 0});
+  b.log(1).add(Kind::kMark, format::MarkRecord{head(50'000), 0, 0, 1, 0});
+  set_pid(b, 200, 1);
+  b.header().first_anchor = {40'000, 40'000, 40'000, FileBuilder::kEpochNs + 1'000'000'000,
+                             1,      0};  // stepped by a second
+  set_pid(elsewhere, 300, 2);
+  elsewhere.header().boot_id[0] = 0xb1;
+  elsewhere.header().first_anchor.realtime_ns += 77;
+  elsewhere.log(1).add(Kind::kMark, format::MarkRecord{head(50'000), 0, 0, 1, 0});
+  a.write(dir + "/a.lks");
+  b.write(dir + "/b.lks");
+  elsewhere.write(dir + "/c.lks");
+  auto source = open({dir});
+  ASSERT_TRUE(source);
+  EXPECT_EQ(load(**source, 0).marks.time_ns[0], at(50'000));
+  EXPECT_EQ(load(**source, 1).marks.time_ns[0], at(50'000));
+  EXPECT_EQ(load(**source, 2).marks.time_ns[0], at(50'077));
+}
+
+TEST(Run, DeviceNumbersAreDistinctOverTheRun) {
+  std::string dir = test_dir();
+  auto with_device = [&](int32_t pid, int32_t rank, unsigned char uuid, const char* pci, int32_t ordinal,
+                         const char* name) {
+    FileBuilder file;
+    set_pid(file, pid, rank);
+    format::CommDef def{};
+    def.device = ordinal;
+    def.uuid[15] = uuid;
+    std::strncpy(def.pci, pci, sizeof def.pci - 1);
+    file.comm(def);
+    file.write(dir + "/" + name);
+  };
+  with_device(1, 0, 0xaa, "0000:1b:00.0", 0, "0.lks");  // every rank sees its GPU as device 0
+  with_device(2, 1, 0xbb, "0000:2b:00.0", 0, "1.lks");
+  with_device(3, 2, 0xaa, "0000:1b:00.0", 1, "2.lks");  // shares the first one
+  with_device(4, 3, 0, "0000:3b:00.0", 0, "3.lks");
+  with_device(5, 4, 0, "", -1, "4.lks");
+  with_device(6, -1, 0, "", -1, "5.lks");
+  auto source = open({dir});
+  ASSERT_TRUE(source);
+  std::vector<int32_t> gpus;
+  for (size_t i : {5, 0, 1, 2, 3, 4}) {  // in any order of loading
+    model::Trace trace = load(**source, i);
+    EXPECT_EQ(trace.comms.gpu[0], trace.processes.gpu[0]);
+    gpus.push_back(trace.processes.gpu[0]);
+  }
+  // Processes: the one of unknown rank, then ranks 0..4. Ranks 0 and 2 share a device.
+  EXPECT_EQ(gpus, (std::vector<int32_t>{4, 0, 1, 2, 1, 3}));
+}
+
+TEST(Run, OneProcessOnSeveralDevices) {
+  FileBuilder file;
+  for (int32_t device : {0, 1, -1, 1}) {
+    format::CommDef def{};
+    def.device = device;
+    file.comm(def);
+  }
+  model::Trace trace = load_one(file);
+  EXPECT_EQ(trace.comms.gpu, (std::vector<int32_t>{0, 1, 0, 1}));
+  EXPECT_EQ(trace.processes.device[0], 0);
+}
+
+TEST(Run, ABadFileAmongGoodOnesIsALossOfTheRun) {
+  std::string dir = test_dir();
+  FileBuilder().write(dir + "/good.lks");
+  std::ofstream(dir + "/empty.lks").flush();
+  std::ofstream(dir + "/text.lks") << "hello";
+  std::ofstream(dir + "/notes.txt") << "not asked for";
+  auto source = open({dir});
+  ASSERT_TRUE(source);
+  EXPECT_EQ((*source)->processes(), 1u);
+  model::Trace lost = run_losses(**source);
+  EXPECT_EQ(loss(lost, "unreadable_file"), 2u) << losses_text(lost);
+  EXPECT_EQ(lost.losses.process[0], model::kNoRow);
+  EXPECT_NE(losses_text(lost).find("empty.lks: the file is empty"), std::string::npos) << losses_text(lost);
+
+  auto mixed = open({dir + "/good.lks", dir + "/notes.txt", dir + "/absent.lks"});
+  ASSERT_TRUE(mixed);
+  EXPECT_EQ(loss(run_losses(**mixed), "unreadable_file"), 2u);
+}
+
+TEST(Run, TheOnlyFileBeingBadIsAnError) {
+  std::string dir = test_dir();
+  auto error = [&](auto change, size_t keep = SIZE_MAX) {
+    FileBuilder file;
+    change(file.header());
+    std::vector<std::byte> bytes = file.bytes();
+    write_bytes(dir + "/x.lks", std::span(bytes).first(std::min(keep, bytes.size())));
+    auto source = open({dir + "/x.lks"});
+    EXPECT_FALSE(source);
+    return source ? "" : source.error().message();
+  };
+  auto nothing = [](format::FileHeader&) {};
+  auto has = [](const std::string& message, const char* part) {
+    return message.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(has(error([](auto& h) { h.magic[0] = 0; }), "not a Lockstep process file"));
+  EXPECT_TRUE(has(error([](auto& h) { h.major = 9; }), "format 9 by a newer Lockstep"));
+  EXPECT_TRUE(has(error([](auto& h) { h.state = 0; }), "never finished"));
+  EXPECT_TRUE(has(error([](auto& h) { h.chunk_bytes = 0; }), "header is damaged"));
+  EXPECT_TRUE(has(error([](auto& h) { h.major = 0; }), "header is damaged"));
+  EXPECT_TRUE(has(error(nothing, 0), "empty"));
+  EXPECT_TRUE(has(error(nothing, 4), "not a Lockstep process file"));
+  EXPECT_TRUE(has(error(nothing, 100), "cut inside its header"));
+  EXPECT_TRUE(has(error([](auto& h) {
+                    h.minor = 99;
+                    h.magic[0] = 1;
+                  }),
+                  ".lks magic"));
+}
+
+TEST(Run, NothingToReadSaysHowToCapture) {
+  std::string dir = test_dir();
+  EXPECT_NE(open({}).error().message().find("lockstep trace"), std::string::npos);
+  EXPECT_NE(open({dir}).error().message().find("lockstep trace"), std::string::npos);
+  std::ofstream(dir + "/notes.txt") << "x";
+  EXPECT_NE(open({dir + "/notes.txt"}).error().message().find("known format"), std::string::npos);
+  EXPECT_EQ(open({dir + "/absent.lks"}).error().code, ErrorCode::kNotFound);
+}
+
+TEST(Run, AFileThatVanishesAfterOpenIsAnErrorOfItsProcess) {
+  std::string path = test_dir() + "/p.lks";
+  FileBuilder().write(path);
+  auto source = open({path});
+  ASSERT_TRUE(source);
+  fs::remove(path);
+  model::Trace trace;
+  EXPECT_FALSE((*source)->load(0, trace));
+}
+
+TEST(Run, TextFieldsAreCutAndValid) {
+  FileBuilder file;
+  std::memset(file.header().host, 'h', sizeof file.header().host);  // no NUL
+  std::memcpy(file.header().job_id, "job\xff", 5);
+  std::memcpy(file.header().argv, "python\0train.py\0", 16);
+  file.header().argv_bytes = 0xffffffff;
+  model::Trace trace = load_one(file);
+  EXPECT_EQ(text(trace, trace.processes.host[0]), std::string(128, 'h'));
+  EXPECT_EQ(text(trace, trace.processes.job[0]), "job?");
+  EXPECT_EQ(text(trace, trace.processes.argv[0]), "python train.py");
+}
+
+TEST(Registry, FormatsHaveNamesAndSniffTheirFiles) {
+  std::string path = test_dir() + "/p.lks";
+  FileBuilder().write(path);
+  auto format = detect(path);
+  ASSERT_TRUE(format);
+  ASSERT_NE(*format, nullptr);
+  EXPECT_EQ((*format)->name, "native");
+  for (const Format* known : all()) {
+    EXPECT_FALSE(known->summary.empty());
+    EXPECT_FALSE(known->sniff({}));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::readers::native
