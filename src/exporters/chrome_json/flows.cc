@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/chrome_json/flows.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace lockstep::exporters::chrome_json {
+
+uint64_t Flows::write(JsonWriter& json, int64_t base_ns) {
+  std::sort(points_.begin(), points_.end(), [](const Point& a, const Point& b) {
+    return std::tie(a.key, a.time_ns, a.pid, a.tid) < std::tie(b.key, b.time_ns, b.pid, b.tid);
+  });
+  uint64_t events = 0, id = 0;
+  for (size_t first = 0, last = 0; first < points_.size(); first = last) {
+    while (last < points_.size() && points_[last].key == points_[first].key) ++last;
+    if (last - first < 2) continue;
+    ++id;
+    for (size_t i = first; i < last; ++i) {
+      const Point& point = points_[i];
+      json.raw(i == first      ? ",\n{\"ph\":\"s\""
+               : i + 1 == last ? ",\n{\"ph\":\"f\",\"bp\":\"e\""
+                               : ",\n{\"ph\":\"t\",\"bp\":\"e\"");
+      json.raw(",\"cat\":\"ranks\",\"name\":\"same operation\",\"id\":").number(id);
+      json.raw(",\"pid\":").signed_number(point.pid).raw(",\"tid\":").signed_number(point.tid);
+      json.raw(",\"ts\":").micros(point.time_ns - base_ns).raw("}");
+      ++events;
+    }
+  }
+  return events;
+}
+
+}  // namespace lockstep::exporters::chrome_json

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/chrome_json/process_slices.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace lockstep::exporters::chrome_json {
+namespace {
+
+enum Group : uint32_t {
+  kThread,
+  kStream,
+  kCommStream,
+  kChannelTrack,
+  kProxyTrack,
+  kProxyCtrlTrack,
+  kNetTrack
+};
+
+std::string hex(const char* format, uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof(text), format, static_cast<unsigned long long>(value));
+  return text;
+}
+
+}  // namespace
+
+Interval host_interval(const model::Trace& trace, uint32_t op) {
+  uint32_t call = trace.ops.call[op], task = trace.ops.task[op];
+  if (call < trace.calls.size() && trace.calls.start_ns[call] > 0)
+    return {trace.calls.start_ns[call], trace.calls.end_ns[call]};
+  if (task < trace.tasks.size()) return {trace.tasks.start_ns[task], trace.tasks.end_ns[task]};
+  return {};
+}
+
+ProcessSlices::ProcessSlices(const model::Trace& trace, int64_t number) : trace_(trace), number_(number) {
+  const model::Process process = trace.processes.row(0);
+  who_ = process.rank >= 0 ? "rank " + std::to_string(process.rank) : "pid " + std::to_string(process.pid);
+  last_ns_ = std::max(process.last_ns, process.heartbeat_ns);
+  std::string host(trace.strings[process.host]);
+  name_pid(number * kPidStride + kHostPid,
+           who_ + (host.empty() ? "" : " (" + host + " pid " + std::to_string(process.pid) + ")"), "CPU",
+           number * 10);
+  slices_.reserve(trace.calls.size() + 2 * trace.ops.size() + trace.channels.size() + trace.proxy_ops.size() +
+                  trace.proxy_steps.size() + trace.net_events.size() + trace.proxy_ctrls.size() +
+                  trace.marks.size());
+  add_steps();
+  add_ops();
+  add_calls();
+  add_channels();
+  add_proxy();
+  cut_short_ = assign_lanes(slices_, tracks_);
+}
+
+void ProcessSlices::add(SliceKind kind, uint32_t row, uint32_t track, int64_t start, int64_t end) {
+  if (start <= 0) {
+    ++without_time_;
+    return;
+  }
+  if (end == 0) end = last_ns_;  // never ended: drawn to the end of the recording
+  slices_.push_back({start, std::max(start, end), track, row, kind});
+}
+
+void ProcessSlices::name_pid(int64_t pid, const std::string& name, const std::string& label,
+                             int64_t sort_index) {
+  for (const ViewerProcess& known : viewer_processes_) {
+    if (known.pid == pid) return;
+  }
+  viewer_processes_.push_back({pid, name, label, sort_index});
+}
+
+std::string ProcessSlices::comm_name(uint32_t comm) const {
+  if (comm >= trace_.comms.size()) return "unknown comm";
+  std::string_view name = trace_.strings[trace_.comms.name[comm]];
+  return name.empty() ? "comm " + hex("%016llx", trace_.comms.comm_id[comm]) : std::string(name);
+}
+
+uint32_t ProcessSlices::thread_track(uint32_t thread) {
+  return track({.group = kThread, .a = thread}, [&]() -> Track {
+    if (thread >= trace_.threads.size())
+      return {number_ * kPidStride + kHostPid, kUnknownTid, "unknown thread"};
+    int64_t tid = trace_.threads.tid[thread];
+    std::string name(trace_.strings[trace_.threads.name[thread]]);
+    return {number_ * kPidStride + kHostPid, tid, "thread " + std::to_string(tid) + " (" + name + ")"};
+  });
+}
+
+Track ProcessSlices::gpu_track(uint32_t comm, std::string name) {
+  int32_t device = trace_.processes.device[0], gpu = trace_.processes.gpu[0];
+  if (comm < trace_.comms.size() && trace_.comms.device[comm] >= 0) {
+    device = trace_.comms.device[comm];
+    gpu = trace_.comms.gpu[comm];
+  }
+  device = std::clamp(device, 0, static_cast<int32_t>(kNetworkPid - kGpuPid) - 1);
+  int64_t pid = number_ * kPidStride + kGpuPid + device;
+  std::string label = gpu >= 0 ? "GPU " + std::to_string(gpu) : "GPU";
+  name_pid(pid, label + " of " + who_, label, number_ * 10 + 1 + std::min(device, 7));
+  return {pid, next_gpu_tid_++, std::move(name)};
+}
+
+Track ProcessSlices::network_track(std::string name) {
+  int64_t pid = number_ * kPidStride + kNetworkPid;
+  name_pid(pid, "network of " + who_, "network", number_ * 10 + 9);
+  return {pid, next_network_tid_++, std::move(name)};
+}
+
+// A step lasts until the next one begins on its thread; the last one until the last record.
+void ProcessSlices::add_steps() {
+  std::vector<uint32_t> last_by_thread(trace_.threads.size() + 1, model::kNoRow);
+  auto slot = [&](uint32_t row) { return std::min<size_t>(trace_.marks.thread[row], trace_.threads.size()); };
+  auto close = [&](uint32_t row, int64_t end) {
+    add(SliceKind::kStep, row, thread_track(trace_.marks.thread[row]), trace_.marks.time_ns[row], end);
+  };
+  for (uint32_t row = 0; row < trace_.marks.size(); ++row) {
+    thread_track(trace_.marks.thread[row]);
+    if (!trace_.marks.is_step[row]) continue;
+    uint32_t& last = last_by_thread[slot(row)];
+    if (last != model::kNoRow) close(last, trace_.marks.time_ns[row]);
+    last = row;
+  }
+  for (uint32_t row : last_by_thread) {
+    if (row != model::kNoRow) close(row, 0);
+  }
+}
+
+void ProcessSlices::add_ops() {
+  const model::OpTable& ops = trace_.ops;
+  for (uint32_t row = 0; row < ops.size(); ++row) {
+    uint32_t comm = ops.comm[row];
+    Interval host = host_interval(trace_, row);
+    add(SliceKind::kRecordParamComms, row, thread_track(ops.thread[row]), host.start, host.end);
+    if (ops.gpu_start_ns[row] == 0 || ops.gpu_end_ns[row] == 0) continue;
+    uint64_t stream = ops.stream[row];
+    TrackKey key =
+        stream ? TrackKey{.group = kStream, .b = stream} : TrackKey{.group = kCommStream, .a = comm};
+    uint32_t place = track(key, [&] {
+      return gpu_track(comm, stream ? "stream " + hex("0x%llx", stream) : "kernels of " + comm_name(comm));
+    });
+    add(SliceKind::kKernel, row, place, ops.gpu_start_ns[row], ops.gpu_end_ns[row]);
+  }
+}
+
+void ProcessSlices::add_calls() {
+  const model::CallTable& calls = trace_.calls;
+  for (uint32_t row = 0; row < calls.size(); ++row) {
+    add(SliceKind::kCall, row, thread_track(calls.thread[row]), calls.start_ns[row], calls.end_ns[row]);
+  }
+}
+
+void ProcessSlices::add_channels() {
+  const model::ChannelTable& channels = trace_.channels;
+  for (uint32_t row = 0; row < channels.size(); ++row) {
+    TrackKey key{.group = kChannelTrack, .a = channels.comm[row], .c = channels.channel[row]};
+    uint32_t place = track(key, [&] {
+      std::string channel = std::to_string(channels.channel[row]);
+      return gpu_track(channels.comm[row],
+                       comm_name(channels.comm[row]) + " channel " + channel + " (as the host saw it)");
+    });
+    add(SliceKind::kChannel, row, place, channels.start_seen_ns[row], channels.stop_seen_ns[row]);
+  }
+}
+
+void ProcessSlices::add_proxy() {
+  const model::ProxyOpTable& ops = trace_.proxy_ops;
+  std::vector<uint32_t> op_track(ops.size());
+  for (uint32_t row = 0; row < ops.size(); ++row) {
+    TrackKey key{.group = kProxyTrack,
+                 .a = ops.thread[row],
+                 .c = ops.channel[row] * 2u + ops.is_send[row],
+                 .b = ops.comm[row]};
+    op_track[row] = track(key, [&] {
+      int64_t tid = ops.thread[row] < trace_.threads.size() ? trace_.threads.tid[ops.thread[row]] : 0;
+      return network_track(comm_name(ops.comm[row]) + " channel " + std::to_string(ops.channel[row]) +
+                           (ops.is_send[row] ? " send" : " receive") + " (thread " + std::to_string(tid) +
+                           ")");
+    });
+    add(SliceKind::kProxyOp, row, op_track[row], ops.start_ns[row], ops.end_ns[row]);
+  }
+  const model::ProxyStepTable& steps = trace_.proxy_steps;
+  for (uint32_t row = 0; row < steps.size(); ++row) {
+    uint32_t op = steps.proxy_op[row];
+    uint32_t place = op < ops.size() ? op_track[op] : track({.group = kProxyTrack, .a = model::kNoRow}, [&] {
+      return network_track("steps of unknown operations");
+    });
+    add(SliceKind::kProxyStep, row, place, steps.start_ns[row], steps.end_ns[row]);
+  }
+  const model::ProxyCtrlTable& ctrls = trace_.proxy_ctrls;
+  for (uint32_t row = 0; row < ctrls.size(); ++row) {
+    uint32_t place = track({.group = kProxyCtrlTrack, .a = ctrls.thread[row]},
+                           [&] { return network_track("proxy thread"); });
+    add(SliceKind::kProxyCtrl, row, place, ctrls.start_ns[row], ctrls.end_ns[row]);
+  }
+  const model::NetEventTable& events = trace_.net_events;
+  for (uint32_t row = 0; row < events.size(); ++row) {
+    uint32_t place =
+        track({.group = kNetTrack, .a = events.thread[row]}, [&] { return network_track("network plugin"); });
+    add(SliceKind::kNetEvent, row, place, events.start_ns[row], events.end_ns[row]);
+  }
+}
+
+}  // namespace lockstep::exporters::chrome_json

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one process of the job looks like as tracks and slices, before any text is made.
+//
+//   pid number*100000 + 1         host process: threads by their real ids (0 would be the idle process to Perfetto)
+//   pid number*100000 + 10 + dev  its GPU: a track per stream (or comm, where the stream is unknown) and per channel
+//   pid number*100000 + 50000     its network side: a track per proxy thread, comm, channel and direction
+//
+// `number` is the rank, or a free one where ranks are unknown or repeated.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "exporters/chrome_json/tracks.h"
+#include "model/trace.h"
+
+namespace lockstep::exporters::chrome_json {
+
+inline constexpr int64_t kPidStride = 100000;
+inline constexpr int64_t kHostPid = 1, kGpuPid = 10, kNetworkPid = 50000;
+inline constexpr int64_t kUnknownTid = 999'999'999;
+
+struct ViewerProcess {
+  int64_t pid = 0;
+  std::string name, label;
+  int64_t sort_index = 0;
+};
+
+struct Interval {
+  int64_t start = 0;  // 0 unknown
+  int64_t end = 0;    // 0 never
+};
+// When the host was in an operation: its API call, else (NCCL before 2.28) its enqueueing.
+Interval host_interval(const model::Trace& trace, uint32_t op);
+
+class ProcessSlices {
+ public:
+  ProcessSlices(const model::Trace& trace, int64_t number);
+  const std::vector<Slice>& slices() const { return slices_; }
+  const TrackTable& tracks() const { return tracks_; }
+  const std::vector<ViewerProcess>& viewer_processes() const { return viewer_processes_; }
+  // Tracks of the threads that made marks: marks are drawn as instants there.
+  uint32_t thread_track(uint32_t thread);
+  uint64_t without_time() const {
+    return without_time_;
+  }                                                  // events left out, because nobody knows when they began
+  uint64_t cut_short() const { return cut_short_; }  // see assign_lanes
+
+ private:
+  void add(SliceKind kind, uint32_t row, uint32_t track, int64_t start, int64_t end);
+  void add_steps();
+  void add_ops();
+  void add_calls();
+  void add_channels();
+  void add_proxy();
+  // The track of a key; `make` says what it is when it is new.
+  template <class Make>
+  uint32_t track(const TrackKey& key, Make&& make) {
+    bool added = false;
+    uint32_t track = tracks_.find(key, added);
+    if (added) tracks_.define(track, make());
+    return track;
+  }
+  Track gpu_track(uint32_t comm, std::string name);
+  Track network_track(std::string name);
+  void name_pid(int64_t pid, const std::string& name, const std::string& label, int64_t sort_index);
+  std::string comm_name(uint32_t comm) const;
+
+  const model::Trace& trace_;
+  const int64_t number_;
+  int64_t last_ns_ = 0;
+  std::string who_;  // "rank 3"
+  TrackTable tracks_;
+  std::vector<Slice> slices_;
+  std::vector<ViewerProcess> viewer_processes_;
+  int64_t next_gpu_tid_ = 1, next_network_tid_ = 1;
+  uint64_t without_time_ = 0, cut_short_ = 0;
+};
+
+}  // namespace lockstep::exporters::chrome_json

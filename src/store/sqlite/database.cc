@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sqlite/database.h"
+
+namespace lockstep::store::sqlite {
+
+std::string_view Statement::text(int column) const {
+  const unsigned char* bytes = sqlite3_column_text(statement_.get(), column);
+  auto size = static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column));
+  return bytes ? std::string_view(reinterpret_cast<const char*>(bytes), size) : std::string_view();
+}
+
+Result<bool> Statement::step() {
+  int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  return database_->error("cannot read");
+}
+
+Result<uint64_t> Statement::run() {
+  int code = sqlite3_step(statement_.get());
+  if (code != SQLITE_DONE) {
+    Error error = database_->error("cannot write");
+    sqlite3_reset(statement_.get());
+    return error;
+  }
+  sqlite3_reset(statement_.get());
+  return static_cast<uint64_t>(sqlite3_changes64(database_->handle()));
+}
+
+Result<std::unique_ptr<Database>> Database::open(const std::string& path, Access access) {
+  std::unique_ptr<Database> database(new Database(path));
+  int flags = access == Access::kCreate ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  sqlite3* handle = nullptr;
+  int code = sqlite3_open_v2(path.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  database->handle_.reset(handle);
+  if (code != SQLITE_OK) return database->error("cannot open");
+  return database;
+}
+
+Result<void> Database::execute(const std::string& sql) const {
+  if (sqlite3_exec(handle(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
+    return error("cannot write");
+  return {};
+}
+
+Result<Statement> Database::prepare(const std::string& sql) const {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(handle(), sql.c_str(), static_cast<int>(sql.size()), &statement, nullptr) !=
+      SQLITE_OK) {
+    return error("cannot prepare `" + sql.substr(0, 80) + "`");
+  }
+  return Statement(statement, *this);
+}
+
+Result<int64_t> Database::integer(const std::string& sql) const {
+  LOCKSTEP_ASSIGN(Statement statement, prepare(sql));
+  LOCKSTEP_ASSIGN(bool row, statement.step());
+  if (!row) return Error{ErrorCode::kInvalidInput, "nothing found by `" + sql + "`", path_};
+  return statement.integer(0);
+}
+
+Result<void> Database::close() {
+  if (sqlite3_close(handle_.get()) != SQLITE_OK) return error("cannot close");
+  static_cast<void>(handle_.release());  // sqlite3_close has freed it
+  return {};
+}
+
+Error Database::error(std::string_view doing) const {
+  int code = handle() ? sqlite3_errcode(handle()) : SQLITE_NOMEM;
+  std::string text(doing);
+  text += std::string(": ") + (handle() ? sqlite3_errmsg(handle()) : "out of memory");
+  switch (code & 0xff) {
+    case SQLITE_FULL:
+      return {ErrorCode::kIo, text + "; free space on that file system or name another output", path_};
+    case SQLITE_PERM:
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+      return {ErrorCode::kPermission, text, path_};
+    case SQLITE_IOERR:
+      return {ErrorCode::kIo, text, path_};
+    default:
+      return {ErrorCode::kInvalidInput, text, path_};
+  }
+}
+
+}  // namespace lockstep::store::sqlite

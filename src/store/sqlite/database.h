@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The little of SQLite that trace.db needs, with its errors as Result. A Database and its Statements belong to one
+// thread. Error texts name the file and say what SQLite said.
+#pragma once
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace lockstep::store::sqlite {
+
+class Database;
+
+class Statement {
+ public:
+  // Steps: true if there is a row, false when done.
+  Result<bool> step();
+  // Runs to the end (no rows wanted) and makes ready for the next run. Returns the number of rows changed.
+  Result<uint64_t> run();
+  void reset() { sqlite3_reset(statement_.get()); }
+  void bind(int index, int64_t value) { sqlite3_bind_int64(statement_.get(), index, value); }
+  // The text must live until the next run or bind.
+  void bind(int index, std::string_view text) {
+    sqlite3_bind_text64(statement_.get(), index, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
+  }
+  void bind_null(int index) { sqlite3_bind_null(statement_.get(), index); }
+  bool is_null(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
+  int64_t integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+  std::string_view text(int column) const;
+  int columns() const { return sqlite3_column_count(statement_.get()); }
+
+ private:
+  friend class Database;
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+  };
+  Statement(sqlite3_stmt* statement, const Database& database)
+      : statement_(statement), database_(&database) {}
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  const Database* database_;  // outlives its statements
+};
+
+class Database {
+ public:
+  enum class Access { kCreate, kRead };
+  static Result<std::unique_ptr<Database>> open(const std::string& path, Access access);
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+  Result<void> execute(const std::string& sql) const;
+  Result<Statement> prepare(const std::string& sql) const;
+  // The first column of the first row of a query.
+  Result<int64_t> integer(const std::string& sql) const;
+  // Closes, and says if that failed; the destructor does not.
+  Result<void> close();
+  sqlite3* handle() const { return handle_.get(); }
+  Error error(std::string_view doing) const;
+
+ private:
+  struct Close {
+    void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+  };
+  explicit Database(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+  std::unique_ptr<sqlite3, Close> handle_;
+};
+
+}  // namespace lockstep::store::sqlite

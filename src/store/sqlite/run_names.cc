@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sqlite/run_names.h"
+
+#include <string>
+
+#include "base/result.h"
+#include "model/event_kind.h"
+#include "model/op_names.h"
+#include "store/sqlite/schema.h"
+
+namespace lockstep::store::sqlite {
+namespace {
+
+// "ncclFloat32 RING LL root=2"
+std::string shape_args(const model::Trace& trace, uint32_t shape) {
+  std::string text;
+  for (model::StringId part :
+       {trace.shapes.datatype[shape], trace.shapes.algo[shape], trace.shapes.proto[shape]}) {
+    if (part == 0) continue;
+    if (!text.empty()) text += ' ';
+    text += trace.strings[part];
+  }
+  if (int32_t root = trace.shapes.root[shape]; root != 0)
+    text += (text.empty() ? "root=" : " root=") + std::to_string(root);
+  return text;
+}
+
+}  // namespace
+
+RunNames::RunNames() {
+  for (const char* text : kFixedTexts) intern(text);
+  for (uint8_t kind = 1; kind < model::kEventKinds; ++kind) intern(model::event_name(kind));
+  LOCKSTEP_CHECK(all_.strings.size() == size_t{kFixedStrings} + model::kEventKinds - 1);
+}
+
+uint32_t RunNames::kind_text(uint8_t kind) {
+  return kind > 0 && kind < model::kEventKinds ? uint32_t{kFixedStrings} - 1 + kind : uint32_t{kDomain};
+}
+
+void RunNames::add(const model::Trace& trace) {
+  string_map_.resize(trace.strings.size());
+  for (uint32_t i = 0; i < string_map_.size(); ++i) string_map_[i] = intern(trace.strings[i]);
+  auto map = [&](model::StringId text) { return text < string_map_.size() ? string_map_[text] : 0; };
+  shape_map_.resize(trace.shapes.size());
+  for (uint32_t i = 0; i < shape_map_.size(); ++i) {
+    model::Shape shape = trace.shapes.row(i);
+    shape_map_[i] = all_.intern_shape(
+        {map(shape.func), map(shape.datatype), map(shape.algo), map(shape.proto), shape.root});
+    if (shape_map_[i] < shape_texts_.size()) continue;
+    uint32_t row = shape_map_[i];
+    shape_texts_.push_back({intern(model::kernel_name(all_, row, false)),
+                            intern(model::kernel_name(all_, row, true)),
+                            intern(model::api_name(all_, row, false)), intern(shape_args(all_, row))});
+  }
+}
+
+}  // namespace lockstep::store::sqlite

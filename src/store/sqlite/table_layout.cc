@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sqlite/table_layout.h"
+
+#include <type_traits>
+
+#include "base/result.h"
+#include "model/event_kind.h"
+#include "store/sqlite/table_columns.h"
+
+namespace lockstep::store::sqlite {
+namespace {
+
+template <class T>
+constexpr ColumnType type_of() {
+  if constexpr (std::is_same_v<T, uint8_t>) return ColumnType::kU8;
+  if constexpr (std::is_same_v<T, uint16_t>) return ColumnType::kU16;
+  if constexpr (std::is_same_v<T, int32_t>) return ColumnType::kI32;
+  if constexpr (std::is_same_v<T, int64_t>) return ColumnType::kI64;
+  if constexpr (std::is_same_v<T, uint32_t>) return ColumnType::kU32;
+  if constexpr (std::is_same_v<T, uint64_t>) return ColumnType::kU64;
+}
+
+// The table that a column's text says it refers to.
+void find_reference(ColumnLayout& column) {
+  constexpr std::string_view kRowOf = "row of ";
+  if (!column.text.starts_with(kRowOf)) return;
+  std::string_view member = column.text.substr(kRowOf.size());
+  member = member.substr(0, member.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"));
+#define TABLE(Row, table)                 \
+  if (member == #table) {                 \
+    column.role = ColumnRole::kReference; \
+    column.target = TableId::k##Row;      \
+  }
+  LOCKSTEP_MODEL_TABLES(TABLE)
+#undef TABLE
+  LOCKSTEP_CHECK(column.role == ColumnRole::kReference && column.type == ColumnType::kU32);
+}
+
+template <class Row>
+TableLayout layout_of() {
+  TableLayout table;
+  table.name = Columns<Row>::kSqlName;
+  Row row;
+  Columns<Row>::each(
+      row, [&](std::string_view type_name, std::string_view name, std::string_view text, auto& field) {
+        if (name == "id") name = "type_id";  // `id` is the row's own
+        ColumnLayout column{
+            .name = name, .text = text, .type = type_of<std::remove_reference_t<decltype(field)>>()};
+        if (type_name == "StringId") column.role = ColumnRole::kString;
+        find_reference(column);
+        table.columns.push_back(column);
+      });
+  return table;
+}
+
+ColumnLayout derived_string(std::string_view name, std::string_view text) {
+  return {.name = name, .text = text, .type = ColumnType::kU32};
+}
+ColumnLayout derived_number(std::string_view name, std::string_view text, ColumnType type) {
+  return {.name = name, .text = text, .type = type};
+}
+
+std::vector<TableLayout> make_layouts() {
+  std::vector<TableLayout> tables;
+#define TABLE(Row, member) tables.push_back(layout_of<model::Row>());
+  LOCKSTEP_MODEL_TABLES(TABLE)
+#undef TABLE
+  auto at = [&](TableId id) -> TableLayout& { return tables[number(id)]; };
+  for (TableId id : {TableId::kCall, TableId::kMark, TableId::kOp}) at(id).ids = IdSequence::kEvents;
+  at(TableId::kShape).per_process = false;
+  at(TableId::kProcess).derived = {derived_number("node", "number of its host in the run", ColumnType::kI32)};
+  at(TableId::kComm).derived = {
+      derived_number("run_comm", "number of the communicator in the run: equal on all its members",
+                     ColumnType::kU32),
+      derived_number("collectives", "collective operations of this member", ColumnType::kU64),
+      derived_number("p2ps", "point-to-point operations of this member", ColumnType::kU64)};
+  at(TableId::kShape).derived = {
+      derived_string("kernel_name", "string: name of its GPU work in rocpd_op"),
+      derived_string("api_name", "string: name of its host call in rocpd_api and rocpd_op"),
+      derived_string("args", "string: datatype, algorithm, protocol and root as text")};
+  at(TableId::kCall).derived = {derived_string("name", "string: its name in rocpd_api")};
+  at(TableId::kMark).derived = {derived_string("label", "string: name, and number of a step")};
+  at(TableId::kOp).derived = {
+      derived_number("gpu", "run-wide device number; -1 unknown", ColumnType::kI32),
+      derived_string("name", "string: its name in rocpd_op"),
+      derived_number("host_end_ns", "the host was done with enqueueing it; its begin if that is unknown",
+                     ColumnType::kI64),
+      derived_number("torch_comms_id",
+                     "PyTorch's Comms Id, bits of an unsigned number; NULL: its inputs are not known",
+                     ColumnType::kU64)};
+  return tables;
+}
+
+}  // namespace
+
+const std::vector<TableLayout>& table_layouts() {
+  static const std::vector<TableLayout> tables = make_layouts();
+  return tables;
+}
+
+TableId call_parent_table(uint8_t kind) {
+  bool of_task =
+      kind == model::number(model::EventKind::kCeSync) || kind == model::number(model::EventKind::kCeBatch);
+  return of_task ? TableId::kTask : TableId::kCall;
+}
+
+std::string quoted(std::string_view name) {
+  std::string text = "\"";
+  text += name;
+  text += '"';
+  return text;
+}
+
+}  // namespace lockstep::store::sqlite

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sqlite/trace_db_source.h"
+
+#include <limits>
+#include <type_traits>
+#include <unordered_map>
+
+#include "store/sqlite/schema.h"
+#include "store/sqlite/table_columns.h"
+#include "store/store.h"
+
+namespace lockstep::store::sqlite {
+namespace {
+
+constexpr uint32_t kMaxNumbers = 100'000'000;  // texts and shapes that a file may have: ids index vectors
+
+TableId table_of(std::string_view sql_name) {
+  for (size_t i = 0; i < kTables; ++i) {
+    if (table_layouts()[i].name == sql_name) return static_cast<TableId>(i);
+  }
+  return TableId::kShape;  // the one table that is never in parts
+}
+
+}  // namespace
+
+// Turns the result rows of one process into rows of its trace.
+class TraceDbSource::RowReader {
+ public:
+  RowReader(const TraceDbSource& source, const Parts& parts, model::Trace& trace)
+      : source_(source), parts_(parts), trace_(trace) {}
+
+  template <class Row, class Table>
+  void read(TableId id, Table& table) {
+    const Range& range = parts_[number(id)];
+    if (range.rows == 0) return;
+    auto done = read_rows<Row>(id, table, range);
+    if (!done) damage(id, done.error().message(), 1);
+    if (table.size() < range.rows) {
+      damage(id, "rows are missing", range.rows - table.size());
+      short_ = true;
+    }
+  }
+
+  // Losses, and references into tables that came out short.
+  void finish() {
+#define TABLE(Row, member) \
+  if (short_) cut_references<model::Row>(TableId::k##Row, trace_.member);
+    LOCKSTEP_MODEL_TABLES(TABLE)
+#undef TABLE
+    trace_.lose(0, "read", "bad_value", bad_values_, source_.path_ + ": values outside their range or table");
+  }
+
+ private:
+  template <class Row, class Table>
+  Result<void> read_rows(TableId id, Table& table, const Range& range) {
+    const Selection& selection = source_.selections_[number(id)];
+    LOCKSTEP_ASSIGN(Statement rows, source_.database_->prepare(selection.sql));
+    rows.bind(1, range.first);
+    rows.bind(2, range.first + range.rows - 1);
+    while (true) {
+      LOCKSTEP_ASSIGN(bool more, rows.step());
+      if (!more) return {};
+      if (rows.integer(0) != range.first + static_cast<int64_t>(table.size()))
+        return {};  // a gap: later rows have lost their place
+      table.append(row<Row>(id, rows, selection));
+    }
+  }
+
+  template <class Row>
+  Row row(TableId id, const Statement& rows, const Selection& selection) {
+    const std::vector<ColumnLayout>& layout = table_layouts()[number(id)].columns;
+    Row row;
+    size_t i = 0;
+    Columns<Row>::each(row, [&](auto&&, auto&&, auto&&, auto& field) {
+      const ColumnLayout& column = layout[i];
+      if (int place = selection.columns[i++]; place > 0) read_field(column, rows, place, field);
+    });
+    if constexpr (std::is_same_v<Row, model::Call>) {
+      if (call_parent_table(row.kind) != TableId::kCall) {
+        row.parent = model::kNoRow;
+        int place = selection.columns[parent_column(layout)];
+        if (place > 0 && !rows.is_null(place))
+          row.parent = local(call_parent_table(row.kind), rows.integer(place));
+      }
+    }
+    return row;
+  }
+
+  static size_t parent_column(const std::vector<ColumnLayout>& layout) {
+    size_t i = 0;
+    while (layout[i].name != "parent") ++i;
+    return i;
+  }
+
+  template <class T>
+  void read_field(const ColumnLayout& column, const Statement& rows, int place, T& field) {
+    if constexpr (std::is_same_v<T, uint32_t> || std::is_same_v<T, uint64_t>) {
+      if (rows.is_null(place)) {
+        field = column.role == ColumnRole::kString ? T{0} : std::numeric_limits<T>::max();
+        return;
+      }
+    }
+    int64_t value = rows.integer(place);
+    if constexpr (std::is_same_v<T, uint32_t>) {
+      if (column.role == ColumnRole::kString) {
+        field = text(value);
+        return;
+      }
+      if (column.role == ColumnRole::kReference) {
+        bool of_task =
+            column.name == "parent" && column.target == TableId::kCall;  // decided once the kind is known
+        field = column.target == TableId::kShape ? shape(value) : local(column.target, value, !of_task);
+        return;
+      }
+    }
+    field = static_cast<T>(value);
+    if constexpr (sizeof(T) < 8) {
+      if (static_cast<int64_t>(field) != value) {
+        ++bad_values_;
+        field = T{};
+      }
+    }
+  }
+
+  uint32_t local(TableId target, int64_t id, bool count = true) {
+    const Range& range = parts_[number(target)];
+    if (id >= range.first && id - range.first < int64_t{range.rows})
+      return static_cast<uint32_t>(id - range.first);
+    bad_values_ += count;
+    return model::kNoRow;
+  }
+
+  model::StringId text(int64_t id) {
+    if (id < 0 || id >= static_cast<int64_t>(source_.strings_.size())) {
+      ++bad_values_;
+      return 0;
+    }
+    auto [place, added] = texts_.try_emplace(id, 0);
+    if (added) place->second = trace_.strings.intern(source_.strings_[static_cast<size_t>(id)]);
+    return place->second;
+  }
+
+  uint32_t shape(int64_t id) {
+    if (id < 0 || id >= static_cast<int64_t>(source_.shapes_.size())) {
+      ++bad_values_;
+      return model::kNoRow;
+    }
+    auto [place, added] = shapes_.try_emplace(id, 0);
+    if (added) {
+      const model::Shape& run = source_.shapes_[static_cast<size_t>(id)];
+      place->second = trace_.intern_shape(
+          {text(run.func), text(run.datatype), text(run.algo), text(run.proto), run.root});
+    }
+    return place->second;
+  }
+
+  void damage(TableId id, std::string_view what, uint64_t count) {
+    trace_.lose(
+        0, "read", "damaged_table", count,
+        source_.path_ + ": " + std::string(table_layouts()[number(id)].name) + ": " + std::string(what));
+  }
+
+  size_t table_size(TableId id) const {
+    switch (id) {
+#define TABLE(Row, member) \
+  case TableId::k##Row:    \
+    return trace_.member.size();
+      LOCKSTEP_MODEL_TABLES(TABLE)
+#undef TABLE
+    }
+    return 0;
+  }
+
+  template <class Row, class Table>
+  void cut_references(TableId id, Table& table) {
+    size_t i = 0;
+    Columns<Row>::each(table, [&](auto&&, auto&&, auto&&, auto& values) {
+      const ColumnLayout& column = table_layouts()[number(id)].columns[i++];
+      if constexpr (std::is_same_v<decltype(values), std::vector<uint32_t>&>) {
+        if (column.role != ColumnRole::kReference) return;
+        for (size_t r = 0; r < values.size(); ++r) {
+          TableId target = column.target;
+          if constexpr (std::is_same_v<Row, model::Call>) {
+            if (column.name == "parent") target = call_parent_table(table.kind[r]);
+          }
+          if (values[r] >= table_size(target)) values[r] = model::kNoRow;
+        }
+      }
+    });
+  }
+
+  const TraceDbSource& source_;
+  const Parts& parts_;
+  model::Trace& trace_;
+  std::unordered_map<int64_t, uint32_t> texts_, shapes_;
+  uint64_t bad_values_ = 0;
+  bool short_ = false;
+};
+
+Result<std::unique_ptr<model::TraceSource>> TraceDbSource::open(const std::string& path) {
+  if (!is_trace_db(path)) return Error{ErrorCode::kInvalidInput, "is no trace.db of Lockstep", path};
+  std::unique_ptr<TraceDbSource> source(new TraceDbSource(path));
+  LOCKSTEP_ASSIGN(source->database_, Database::open(path, Database::Access::kRead));
+  LOCKSTEP_ASSIGN(int64_t version, source->database_->integer("PRAGMA user_version"));
+  if (version > kSchemaVersion) {
+    return Error{ErrorCode::kUnsupported,
+                 "was written by a newer Lockstep (schema " + std::to_string(version) + "); update", path};
+  }
+  LOCKSTEP_TRY(source->read_parts());
+  LOCKSTEP_TRY(source->read_strings());
+  LOCKSTEP_TRY(source->read_shapes());
+  LOCKSTEP_TRY(source->prepare_selections());
+  return std::unique_ptr<model::TraceSource>(std::move(source));
+}
+
+Result<void> TraceDbSource::read_parts() {
+  LOCKSTEP_ASSIGN(int64_t count,
+                  database_->integer("SELECT count(DISTINCT trace) FROM part WHERE name = 'process'"));
+  parts_.resize(static_cast<size_t>(count));
+  LOCKSTEP_ASSIGN(Statement rows, database_->prepare("SELECT trace, name, first, rows FROM part"));
+  while (true) {
+    LOCKSTEP_ASSIGN(bool more, rows.step());
+    if (!more) return {};
+    int64_t trace = rows.integer(0), first = rows.integer(2), size = rows.integer(3);
+    if (trace < 0 || trace >= count || first < 0 || size < 0 || size >= int64_t{model::kNoRow}) continue;
+    if (first > std::numeric_limits<int64_t>::max() - size) continue;
+    parts_[static_cast<size_t>(trace)][number(table_of(rows.text(1)))] = {first, static_cast<uint32_t>(size)};
+  }
+}
+
+Result<void> TraceDbSource::read_strings() {
+  LOCKSTEP_ASSIGN(Statement rows, database_->prepare("SELECT id, text FROM string ORDER BY id"));
+  while (true) {
+    LOCKSTEP_ASSIGN(bool more, rows.step());
+    if (!more) return {};
+    int64_t id = rows.integer(0);
+    if (id < 0 || id >= kMaxNumbers)
+      return Error{ErrorCode::kInvalidInput, "has a text numbered " + std::to_string(id), path_};
+    strings_.resize(static_cast<size_t>(id));  // a gap is empty texts
+    strings_.emplace_back(rows.text(1));
+  }
+}
+
+Result<void> TraceDbSource::read_shapes() {
+  LOCKSTEP_ASSIGN(Statement rows,
+                  database_->prepare("SELECT id, func, datatype, algo, proto, root FROM shape ORDER BY id"));
+  while (true) {
+    LOCKSTEP_ASSIGN(bool more, rows.step());
+    if (!more) return {};
+    int64_t id = rows.integer(0);
+    if (id < 0 || id >= kMaxNumbers)
+      return Error{ErrorCode::kInvalidInput, "has a shape numbered " + std::to_string(id), path_};
+    auto text = [&](int column) {
+      int64_t number = rows.integer(column);
+      return number >= 0 && number < static_cast<int64_t>(strings_.size())
+                 ? static_cast<model::StringId>(number)
+                 : 0;
+    };
+    shapes_.resize(static_cast<size_t>(id));
+    shapes_.push_back({text(1), text(2), text(3), text(4), static_cast<int32_t>(rows.integer(5))});
+  }
+}
+
+Result<void> TraceDbSource::prepare_selections() {
+  for (size_t i = 0; i < kTables; ++i) {
+    const TableLayout& layout = table_layouts()[i];
+    std::unordered_map<std::string, bool> present;
+    LOCKSTEP_ASSIGN(Statement names, database_->prepare("SELECT name FROM pragma_table_info('" +
+                                                        std::string(layout.name) + "')"));
+    while (true) {
+      LOCKSTEP_ASSIGN(bool more, names.step());
+      if (!more) break;
+      present[std::string(names.text(0))] = true;
+    }
+    Selection& selection = selections_[i];
+    selection.sql = "SELECT id";
+    int place = 0;
+    for (const ColumnLayout& column : layout.columns) {
+      bool has = present.contains(std::string(column.name));
+      selection.columns.push_back(has ? ++place : -1);
+      if (has) selection.sql.append(",").append(quoted(column.name));
+    }
+    selection.sql += " FROM " + quoted(layout.name) + " WHERE id BETWEEN ? AND ? ORDER BY id";
+  }
+  return {};
+}
+
+Result<void> TraceDbSource::load(size_t i, model::Trace& trace) {
+  RowReader reader(*this, parts_[i], trace);
+#define TABLE(Row, member) reader.read<model::Row>(TableId::k##Row, trace.member);
+  LOCKSTEP_MODEL_TABLES(TABLE)
+#undef TABLE
+  if (trace.processes.size() == 0)
+    return Error{ErrorCode::kInvalidInput, "process " + std::to_string(i) + " cannot be read", path_};
+  reader.finish();
+  return {};
+}
+
+void TraceDbSource::run_losses(model::Trace& trace) {
+  auto rows =
+      database_->prepare("SELECT stage, kind, count, detail FROM loss WHERE process IS NULL ORDER BY id");
+  if (!rows) return trace.lose(model::kNoRow, "read", "damaged_table", 1, rows.error().message());
+  auto text = [&](int column) -> std::string_view {
+    int64_t id = rows->integer(column);
+    return id >= 0 && id < static_cast<int64_t>(strings_.size())
+               ? std::string_view(strings_[static_cast<size_t>(id)])
+               : "";
+  };
+  auto more = rows->step();
+  for (; more && *more; more = rows->step()) {
+    trace.lose(model::kNoRow, text(0), text(1), static_cast<uint64_t>(rows->integer(2)), text(3));
+  }
+  if (!more) trace.lose(model::kNoRow, "read", "damaged_table", 1, more.error().message());
+}
+
+}  // namespace lockstep::store::sqlite
+
+namespace lockstep::store {
+
+Result<std::unique_ptr<model::TraceSource>> open_trace_db(const std::string& path) {
+  return sqlite::TraceDbSource::open(path);
+}
+
+}  // namespace lockstep::store

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a trace.db back into traces, one process at a time. The file is untrusted: ids outside their table, values
+// that do not fit and pages that cannot be read become losses. One thread.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/trace_source.h"
+#include "store/sqlite/database.h"
+#include "store/sqlite/table_layout.h"
+
+namespace lockstep::store::sqlite {
+
+class TraceDbSource : public model::TraceSource {
+ public:
+  static Result<std::unique_ptr<model::TraceSource>> open(const std::string& path);
+  size_t processes() const override { return parts_.size(); }
+  Result<void> load(size_t i, model::Trace& trace) override;
+  void run_losses(model::Trace& trace) override;
+  std::string name() const override { return path_; }
+
+ private:
+  struct Range {
+    int64_t first = 0;
+    uint32_t rows = 0;
+  };
+  using Parts = std::array<Range, kTables>;  // rows of one process, by TableId
+  struct Selection {
+    std::string sql;           // SELECT of the columns that the file has, by id range
+    std::vector<int> columns;  // by model column: place in the result, -1 if the file lacks it
+  };
+  class RowReader;
+
+  explicit TraceDbSource(std::string path) : path_(std::move(path)) {}
+  Result<void> read_parts();
+  Result<void> read_strings();
+  Result<void> read_shapes();
+  Result<void> prepare_selections();
+
+  std::string path_;
+  std::unique_ptr<Database> database_;
+  std::vector<Parts> parts_;
+  std::vector<std::string> strings_;  // by run-wide number
+  std::vector<model::Shape> shapes_;  // by run-wide number, texts as run-wide numbers
+  std::array<Selection, kTables> selections_;
+};
+
+}  // namespace lockstep::store::sqlite

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "model/comms_id.h"
+#include "model/testing/synthetic_run.h"
+#include "store/sqlite/database.h"
+#include "store/sqlite/table_columns.h"
+#include "store/sqlite/table_layout.h"
+#include "store/store.h"
+
+namespace lockstep::store {
+namespace {
+
+using model::Trace;
+using model::testing::SyntheticOptions;
+using model::testing::SyntheticRun;
+using sqlite::Columns;
+using sqlite::Database;
+
+class TraceDbTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder =
+        ::testing::TempDir() + "trace_db_" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    path = folder + "/trace.db";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+  MergeResult merge(SyntheticOptions options = {}) {
+    SyntheticRun run(std::move(options));
+    auto result = write_trace_db(run, path, nullptr);
+    EXPECT_TRUE(result) << (result ? "" : result.error().message());
+    if (!result) std::abort();
+    return *result;
+  }
+  // Rows as lines, values separated by '|'.
+  std::string query(const std::string& sql) {
+    auto database = Database::open(path, Database::Access::kRead);
+    if (!database) return database.error().message();
+    auto statement = (*database)->prepare(sql);
+    if (!statement) return statement.error().message();
+    std::string text;
+    for (auto row = statement->step(); row && *row; row = statement->step()) {
+      if (!text.empty()) text += '\n';
+      for (int i = 0; i < statement->columns(); ++i) (text += i ? "|" : "") += statement->text(i);
+    }
+    return text;
+  }
+  size_t files_in_folder() {
+    size_t n = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++n;
+    return n;
+  }
+  std::string folder, path;
+};
+
+std::string shape_text(const Trace& trace, uint32_t row) {
+  if (row == model::kNoRow) return "none";
+  std::string text;
+  for (auto part : {trace.shapes.func[row], trace.shapes.datatype[row], trace.shapes.algo[row],
+                    trace.shapes.proto[row]}) {
+    text += std::string(trace.strings[part]) + "/";
+  }
+  return text + std::to_string(trace.shapes.root[row]);
+}
+
+// Compares every column of a table; texts and shapes by content, because their numbers may differ.
+template <class Row, class Table>
+void expect_equal(sqlite::TableId id, const Trace& a, const Table& x, const Trace& b, const Table& y) {
+  ASSERT_EQ(x.size(), y.size());
+  const auto& layout = sqlite::table_layouts()[sqlite::number(id)].columns;
+  std::vector<const void*> other;
+  Columns<Row>::each(y, [&](auto&&, auto&&, auto&&, const auto& values) { other.push_back(&values); });
+  size_t i = 0;
+  Columns<Row>::each(x, [&](auto&&, auto&&, auto&&, const auto& values) {
+    const auto& column = layout[i];
+    const auto& others = *static_cast<decltype(&values)>(other[i++]);
+    for (size_t r = 0; r < values.size(); ++r) {
+      if (column.role == sqlite::ColumnRole::kString) {
+        ASSERT_EQ(a.strings[static_cast<uint32_t>(values[r])], b.strings[static_cast<uint32_t>(others[r])])
+            << column.name << r;
+      } else if (column.role == sqlite::ColumnRole::kReference && column.target == sqlite::TableId::kShape) {
+        ASSERT_EQ(shape_text(a, static_cast<uint32_t>(values[r])),
+                  shape_text(b, static_cast<uint32_t>(others[r])))
+            << column.name << r;
+      } else {
+        ASSERT_EQ(values[r], others[r]) << Columns<Row>::kSqlName << "." << column.name << " row " << r;
+      }
+    }
+  });
+}
+
+TEST_F(TraceDbTest, GivesEveryColumnBack) {
+  SyntheticRun run({});
+  ASSERT_TRUE(write_trace_db(run, path, nullptr));
+  auto source = open_trace_db(path);
+  ASSERT_TRUE(source) << source.error().message();
+  ASSERT_EQ((*source)->processes(), run.processes());
+  for (size_t i = 0; i < run.processes(); ++i) {
+    Trace a, b;
+    ASSERT_TRUE(run.load(i, a));
+    ASSERT_TRUE((*source)->load(i, b));
+#define TABLE(Row, member)               \
+  if (std::string_view(#Row) != "Shape") \
+    expect_equal<model::Row>(sqlite::TableId::k##Row, a, a.member, b, b.member);
+    LOCKSTEP_MODEL_TABLES(TABLE)
+#undef TABLE
+  }
+  Trace a, b;
+  run.run_losses(a);
+  (*source)->run_losses(b);
+  expect_equal<model::Loss>(sqlite::TableId::kLoss, a, a.losses, b, b.losses);
+}
+
+TEST_F(TraceDbTest, SyntheticRowsHaveNoDefaults) {
+  // The round trip proves nothing about a column that is zero everywhere.
+  SyntheticRun run({});
+  Trace trace;
+  ASSERT_TRUE(run.load(3, trace));
+#define TABLE(Row, member)                                                                                \
+  Columns<model::Row>::each(trace.member, [](auto&&, std::string_view name, auto&&, const auto& values) { \
+    bool set = false;                                                                                     \
+    for (auto value : values) set |= value != 0;                                                          \
+    bool refers_to_row_0 = name == "process" || name == "comm" || name == "index_in_process";             \
+    bool none_here = name == "members" || name == "gpu_start_ns" || name == "gpu_end_ns" ||               \
+                     name == "out_count" || name == "root" || name == "device" || name == "phase" ||      \
+                     name == "restarts";                                                                  \
+    EXPECT_TRUE(set || refers_to_row_0 || none_here) << #Row << "." << name;                              \
+  });
+  LOCKSTEP_MODEL_TABLES(TABLE)
+#undef TABLE
+}
+
+TEST_F(TraceDbTest, CountsWhatItWrote) {
+  MergeResult result = merge();
+  EXPECT_EQ(result.processes, 4u);
+  EXPECT_EQ(result.bytes, std::filesystem::file_size(path));
+  uint64_t rows = 0;
+  for (const auto& table : sqlite::table_layouts())
+    rows += std::stoull(query("SELECT count(*) FROM " + sqlite::quoted(table.name)));
+  for (const char* table : {"string", "part", "diagnostic", "metadata"})
+    rows += std::stoull(query(std::string("SELECT count(*) FROM ") + table));
+  EXPECT_EQ(result.rows, rows);
+  EXPECT_EQ(query("PRAGMA integrity_check"), "ok");
+  EXPECT_EQ(files_in_folder(), 1u);
+}
+
+TEST_F(TraceDbTest, OneGpuIdPerDeviceThoughAllRanksSeeDevice0) {
+  merge();
+  EXPECT_EQ(query("SELECT gpuId, count(*) FROM rocpd_op GROUP BY gpuId"), "0|22\n1|22\n2|22\n3|22");
+  EXPECT_EQ(query("SELECT DISTINCT device FROM process"), "0");
+}
+
+TEST_F(TraceDbTest, UnknownDevicesStayApartAndAreSaidToBeUnknown) {
+  merge({.gpu_known = false});
+  EXPECT_EQ(query("SELECT count(DISTINCT gpuId), min(gpuId) FROM rocpd_op"), "4|100000");
+  EXPECT_EQ(query("SELECT count FROM losses WHERE stage = 'merge' AND kind = 'unknown_gpu'"), "4");
+}
+
+TEST_F(TraceDbTest, PublishedQueriesOfRocmTraceLite) {
+  merge();
+  EXPECT_EQ(
+      query(
+          "SELECT s.string, count(*) AS calls FROM rocpd_op o JOIN rocpd_string s ON o.description_id = s.id "
+          "WHERE s.string LIKE '%nccl%' GROUP BY s.string"),
+      "ncclKernel_AllReduce_RING_LL_ncclFloat32|40\nncclKernel_AllReduce_RING_SIMPLE_ncclFloat32|"
+      "40\nncclRecv|4\nncclSend|4");
+  EXPECT_EQ(
+      query("SELECT (o.end - o.start)/1000 FROM rocpd_op o JOIN rocpd_string s ON o.description_id = s.id "
+            "ORDER BY (o.end - o.start) DESC LIMIT 1"),
+      "100");
+  EXPECT_EQ(query("SELECT Name, Calls, TotalNs, AvgNs, MinNs, MaxNs, Pct FROM top LIMIT 2"),
+            "ncclKernel_AllReduce_RING_LL_ncclFloat32|40|4000000|100000.0|100000|100000|50.0\n"
+            "ncclKernel_AllReduce_RING_SIMPLE_ncclFloat32|40|4000000|100000.0|100000|100000|50.0");
+  EXPECT_EQ(query("SELECT gpuId, utilization_pct, ops, busy_ns, wall_ns FROM busy WHERE gpuId = 2"),
+            "2|10.47|20|2000000|19100000");
+  EXPECT_EQ(
+      query("SELECT s.string, ot.string FROM rocpd_op o JOIN rocpd_string s ON o.description_id = s.id "
+            "LEFT JOIN rocpd_string ot ON o.opType_id = ot.id WHERE o.completionSignal IS NULL LIMIT 1"),
+      "ncclKernel_AllReduce_RING_SIMPLE_ncclFloat32|KernelExecution");
+  EXPECT_EQ(query("SELECT value FROM rocpd_metadata WHERE tag = 'pid' ORDER BY id"),
+            "4000\n4001\n4000\n4001");
+  EXPECT_EQ(
+      query(
+          "SELECT json_extract(value, '$.rank'), json_extract(value, '$.host'), json_extract(value, '$.gpu') "
+          "FROM rocpd_metadata WHERE tag = 'process' LIMIT 1 OFFSET 3"),
+      "3|node1|3");
+}
+
+TEST_F(TraceDbTest, PublishedQueriesOfRpd) {
+  merge();
+  EXPECT_EQ(query("SELECT value FROM rocpd_metadata WHERE tag = 'schema_version'"), "3");
+  EXPECT_EQ(query("SELECT Name, TotalCalls, TotalDuration_us, Ave_us, Percentage FROM top LIMIT 1"),
+            "ncclKernel_AllReduce_RING_LL_ncclFloat32|40|4000|100.0|50.0");
+  EXPECT_EQ(query("SELECT max(GpuTime) AS maxGPUTime FROM busy"), "2000000");
+  EXPECT_EQ(
+      query("select apiname, gpuId, count(*) from api join rocpd_api_ops on api.id = rocpd_api_ops.api_id "
+            "join rocpd_op on rocpd_api_ops.op_id=rocpd_op.id where gpuId < 2 group by apiname, gpuId"),
+      "ncclAllReduce|0|20\nncclAllReduce|1|20\nncclRecv|1|2\nncclSend|0|2");
+  EXPECT_EQ(query("SELECT count(*), count(DISTINCT pid) FROM rocpd_api"),
+            query("SELECT (SELECT count(*) FROM call) + "
+                  "(SELECT count(*) FROM mark) + (SELECT count(*) FROM op WHERE call IS NULL), 4"));
+  EXPECT_EQ(query("SELECT DISTINCT node, pid FROM napi ORDER BY 1, 2"), "0|4000\n0|4001\n1|4000\n1|4001");
+  EXPECT_EQ(query("SELECT apiName, args FROM api WHERE args LIKE 'step%' AND pid = 4000"),
+            "UserMarker|step 0\nUserMarker|step 1");
+  EXPECT_EQ(
+      query(
+          "SELECT count(*) FROM rocpd_api a LEFT JOIN rocpd_string s ON s.id = a.apiName_id "
+          "LEFT JOIN rocpd_ustring u ON u.id = a.args_id LEFT JOIN rocpd_string c ON c.id = a.category_id "
+          "LEFT JOIN rocpd_string d ON d.id = a.domain_id WHERE s.id IS NULL OR u.id IS NULL OR c.id IS NULL "
+          "OR d.id IS NULL OR a.end < a.start"),
+      "0");
+  for (const char* view : {"kernel", "copy", "nop", "napi", "api", "top", "busy", "rocpd_kernelapi",
+                           "rocpd_copyapi", "rocpd_monitor"}) {
+    EXPECT_NE(query(std::string("SELECT count(*) FROM ") + view).find_first_of("0123456789"),
+              std::string::npos)
+        << view;
+  }
+  EXPECT_EQ(query("SELECT count(*), min(gridX), min(workgroupX) FROM kernel"), "80|2|512");
+}
+
+TEST_F(TraceDbTest, HostOnlyCaptureIsNotCalledGpuTime) {
+  merge({.gpu_times = false});
+  EXPECT_EQ(query("SELECT count(*) FROM busy"), "0");
+  EXPECT_EQ(query("SELECT DISTINCT t.string FROM rocpd_op o JOIN rocpd_string t ON t.id = o.opType_id"),
+            "HostEnqueue");
+  EXPECT_EQ(query("SELECT count(*) FROM rocpd_op WHERE end > start"), "88");
+}
+
+TEST_F(TraceDbTest, UtilisationIsAUnionOfIntervals) {
+  struct Overlapping : SyntheticRun {
+    using SyntheticRun::SyntheticRun;
+    Result<void> load(size_t i, Trace& trace) override {
+      LOCKSTEP_TRY(SyntheticRun::load(i, trace));
+      for (auto& end : trace.ops.gpu_end_ns) end += end ? 5 * kOpPeriod : 0;
+      return {};
+    }
+  } run(SyntheticOptions{});
+  ASSERT_TRUE(write_trace_db(run, path, nullptr));
+  EXPECT_EQ(query("SELECT DISTINCT utilization_pct FROM busy"), "100.0");
+}
+
+TEST_F(TraceDbTest, ViewsHaveReadableText) {
+  merge();
+  std::string id = std::to_string(model::comms_id({"0", 1, false, 0, 1, 4}));
+  EXPECT_EQ(query("SELECT rank, comm, comm_hash, op_index, func, datatype, algo, proto, bytes, gpu_ns, "
+                  "gpu_source, comms_id, "
+                  "torch_comms_id FROM ops WHERE op_index = 0 AND peer IS NULL AND rank = 2"),
+            "2|default_pg:0|8000000000000abc|0|AllReduce|ncclFloat32|RING|SIMPLE|4096|100000|KernelCh|"
+            "8000000000000abc:coll:0|" +
+                id);
+  EXPECT_EQ(query("SELECT peer, datatype, gpu_ns, comms_id, torch_comms_id FROM ops WHERE func = 'Send' AND "
+                  "rank = 0 LIMIT 1"),
+            "1|ncclBfloat16||8000000000000abc:p2p:0|");
+  EXPECT_EQ(query("SELECT host, pid, gpu, argv FROM processes WHERE rank = 3"),
+            "node1|4001|3|python train.py --name \"x\\y\"");
+  EXPECT_EQ(query("SELECT count(DISTINCT run_comm), sum(collectives), sum(p2ps) FROM comms"), "1|80|8");
+  EXPECT_EQ(query("SELECT text FROM string WHERE id = 0"), "");
+  EXPECT_NE(query("SELECT sql FROM sqlite_master WHERE name = 'op'").find("n-th operation of this process"),
+            std::string::npos);
+}
+
+TEST_F(TraceDbTest, DiagnosticCountersAddUp) {
+  merge();
+  auto counter = [&](const std::string& name) {
+    return query("SELECT sum(value) FROM diagnostic WHERE process = 1 AND counter = '" + name + "'");
+  };
+  EXPECT_EQ(counter("ops"), "22");
+  EXPECT_EQ(counter("ops_gpu_timed"), "20");
+  EXPECT_EQ(counter("ops_host_only"), "2");
+  EXPECT_EQ(counter("events_ProxyStep"), "320");
+  EXPECT_EQ(counter("events_CeColl"), "0");
+  EXPECT_EQ(counter("lost"), "3");
+  EXPECT_EQ(counter("lost_capture"), "3");
+  EXPECT_EQ(counter("lost_read"), "0");
+  EXPECT_EQ(counter("loss_capture_clamped"), "3");
+  for (const char* table : {"channels", "proxy_ops", "proxy_steps", "net_events"}) {
+    std::string name(table);
+    EXPECT_EQ(std::stoi(counter(name)),
+              std::stoi(counter(name + "_resolved")) + std::stoi(counter(name + "_unresolved")))
+        << name;
+  }
+}
+
+TEST_F(TraceDbTest, AsymmetryNamesTheRanksThatDidLess) {
+  struct Uneven : SyntheticRun {
+    using SyntheticRun::SyntheticRun;
+    Result<void> load(size_t i, Trace& trace) override {
+      const uint32_t ops[] = {20, 15, 9, 0};
+      SyntheticRun part({.ops = ops[i]});
+      return part.load(i, trace);
+    }
+  } run(SyntheticOptions{});
+  ASSERT_TRUE(write_trace_db(run, path, nullptr));
+  EXPECT_EQ(
+      query(
+          "SELECT global_rank, ops, expected, finding FROM asymmetry WHERE what = 'collectives' ORDER BY 1"),
+      "1|15|20|note\n2|9|20|low\n3|0|20|zero");
+  EXPECT_EQ(query("SELECT global_rank, finding FROM asymmetry WHERE what = 'operations'"), "3|zero");
+}
+
+TEST_F(TraceDbTest, AsymmetryNamesMissingRanks) {
+  struct Half : SyntheticRun {
+    using SyntheticRun::SyntheticRun;
+    size_t processes() const override { return 2; }
+  } run(SyntheticOptions{});
+  ASSERT_TRUE(write_trace_db(run, path, nullptr));
+  EXPECT_EQ(query("SELECT what, ops, expected, finding FROM asymmetry ORDER BY 1"),
+            "members|2|4|missing-ranks\nprocesses|2|4|missing-ranks");
+}
+
+TEST_F(TraceDbTest, AHealthyRunHasNoAsymmetry) {
+  merge();
+  EXPECT_EQ(query("SELECT count(*) FROM asymmetry"), "0");
+}
+
+TEST_F(TraceDbTest, AProcessThatCannotBeReadIsALoss) {
+  struct Broken : SyntheticRun {
+    using SyntheticRun::SyntheticRun;
+    Result<void> load(size_t i, Trace& trace) override {
+      if (i == 2) return Error{ErrorCode::kInvalidInput, "torn header", "rank2.lks"};
+      return SyntheticRun::load(i, trace);
+    }
+  } run(SyntheticOptions{});
+  auto result = write_trace_db(run, path, nullptr);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->processes, 3u);
+  EXPECT_EQ(query("SELECT detail FROM losses WHERE kind = 'unreadable_process'"), "rank2.lks: torn header");
+  auto source = open_trace_db(path);
+  ASSERT_TRUE(source);
+  EXPECT_EQ((*source)->processes(), 3u);
+  Trace last;
+  ASSERT_TRUE((*source)->load(2, last));
+  EXPECT_EQ(last.processes.rank[0], 3);
+}
+
+TEST_F(TraceDbTest, NothingReadableIsAnError) {
+  struct Broken : SyntheticRun {
+    using SyntheticRun::SyntheticRun;
+    Result<void> load(size_t, Trace&) override {
+      return Error{ErrorCode::kInvalidInput, "torn header", "x.lks"};
+    }
+  } broken(SyntheticOptions{});
+  auto result = write_trace_db(broken, path, nullptr);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message(), "x.lks: torn header");
+  SyntheticRun empty({.ranks = 0});
+  EXPECT_FALSE(write_trace_db(empty, path, nullptr));
+  EXPECT_EQ(files_in_folder(), 0u);
+}
+
+TEST_F(TraceDbTest, DanglingReferencesBecomeNullAndAreCounted) {
+  struct Dangling : SyntheticRun {
+    using SyntheticRun::SyntheticRun;
+    Result<void> load(size_t i, Trace& trace) override {
+      LOCKSTEP_TRY(SyntheticRun::load(i, trace));
+      trace.ops.task[3] = 1'000'000;
+      trace.ops.comm[4] = 7;
+      return {};
+    }
+  } run(SyntheticOptions{});
+  ASSERT_TRUE(write_trace_db(run, path, nullptr));
+  EXPECT_EQ(query("SELECT sum(count) FROM losses WHERE kind = 'dangling_reference'"), "8");
+  EXPECT_EQ(query("SELECT count(*) FROM op WHERE task IS NULL"), "4");
+}
+
+TEST_F(TraceDbTest, ReplacesItsOwnFileButNoOther) {
+  merge({.ranks = 2});
+  merge({.ranks = 3});
+  EXPECT_EQ(query("SELECT count(*) FROM process"), "3");
+  std::string foreign = folder + "/notes.db";
+  std::ofstream(foreign) << "my notes";
+  SyntheticRun run({});
+  auto result = write_trace_db(run, foreign, nullptr);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kUsage);
+  std::string kept;
+  std::getline(std::ifstream(foreign), kept);
+  EXPECT_EQ(kept, "my notes");
+  EXPECT_FALSE(write_trace_db(run, folder, nullptr));
+  EXPECT_FALSE(write_trace_db(run, folder + "/absent/trace.db", nullptr));
+  EXPECT_EQ(files_in_folder(), 2u);
+}
+
+TEST_F(TraceDbTest, MayReadAndReplaceTheSameFile) {
+  merge();
+  auto source = open_trace_db(path);
+  ASSERT_TRUE(source);
+  std::string before = query("SELECT count(*), sum(bytes) FROM op");
+  ASSERT_TRUE(write_trace_db(**source, path, nullptr));
+  EXPECT_EQ(query("SELECT count(*), sum(bytes) FROM op"), before);
+}
+
+TEST_F(TraceDbTest, FullDiskLeavesNothingBehind) {
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small{256 * 1024, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  SyntheticRun run({.ops = 2000});
+  auto result = write_trace_db(run, path, nullptr);
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kIo) << result.error().message();
+  EXPECT_EQ(files_in_folder(), 0u);
+}
+
+TEST_F(TraceDbTest, RecognisesOnlyItsOwn) {
+  EXPECT_FALSE(is_trace_db(path));
+  merge({.ranks = 1});
+  EXPECT_TRUE(is_trace_db(path));
+  std::string other = folder + "/other.db";
+  {
+    auto database = Database::open(other, Database::Access::kCreate);
+    ASSERT_TRUE(database);
+    ASSERT_TRUE((*database)->execute("CREATE TABLE rocpd_op(id INTEGER)"));
+  }
+  EXPECT_FALSE(is_trace_db(other));
+  EXPECT_FALSE(open_trace_db(other));
+}
+
+TEST_F(TraceDbTest, ANewerSchemaIsRefusedWithOneSentence) {
+  merge({.ranks = 1});
+  auto database = Database::open(path, Database::Access::kCreate);
+  ASSERT_TRUE((*database)->execute("PRAGMA user_version = 999"));
+  auto source = open_trace_db(path);
+  ASSERT_FALSE(source);
+  EXPECT_EQ(source.error().code, ErrorCode::kUnsupported);
+}
+
+TEST_F(TraceDbTest, HostileIdsBecomeLosses) {
+  merge({.ranks = 1});
+  auto database = Database::open(path, Database::Access::kCreate);
+  ASSERT_TRUE((*database)->execute(
+      "UPDATE op SET task = -5, shape = 99999, kind = 4711 WHERE id = (SELECT min(id) FROM op);"
+      "UPDATE process SET host = 123456; DELETE FROM task WHERE id > 3;"
+      "UPDATE part SET rows = 4000000000 WHERE name = 'channel';"
+      "INSERT INTO part VALUES (77, 'op', 0, 5), (0, 'op', -1, 5), (-1, 'op', 1, 5)"));
+  auto source = open_trace_db(path);
+  ASSERT_TRUE(source);
+  Trace trace;
+  ASSERT_TRUE((*source)->load(0, trace));
+  EXPECT_EQ(trace.ops.task[0], model::kNoRow);
+  EXPECT_EQ(trace.ops.shape[0], model::kNoRow);
+  EXPECT_EQ(trace.tasks.size(), 4u);
+  for (uint32_t task : trace.ops.task) EXPECT_TRUE(task < 4 || task == model::kNoRow);
+  uint64_t lost = 0;
+  for (size_t i = 0; i < trace.losses.size(); ++i)
+    lost += trace.strings[trace.losses.stage[i]] == "read" ? trace.losses.count[i] : 0;
+  EXPECT_GT(lost, 4'000'000u);
+}
+
+TEST_F(TraceDbTest, TruncatedAndCorruptedFilesNeverCrash) {
+  merge({.ranks = 2, .ops = 60});
+  std::ifstream in(path, std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(in)), {});
+  auto read_all = [&](const std::string& bytes) {
+    std::string copy = folder + "/copy.db";
+    std::ofstream(copy, std::ios::binary) << bytes;
+    auto source = open_trace_db(copy);
+    if (!source) return;
+    for (size_t i = 0; i < (*source)->processes(); ++i) {
+      Trace trace;
+      if (!(*source)->load(i, trace)) continue;
+      for (uint32_t row : trace.ops.comm) ASSERT_TRUE(row < trace.comms.size() || row == model::kNoRow);
+      for (uint32_t row : trace.channels.task) ASSERT_TRUE(row < trace.tasks.size() || row == model::kNoRow);
+    }
+    Trace run;
+    (*source)->run_losses(run);
+  };
+  for (size_t size = 0; size < whole.size(); size += 16384) read_all(whole.substr(0, size));
+  uint64_t random = 1;
+  for (int round = 0; round < 60; ++round) {
+    std::string bytes = whole;
+    for (int i = 0; i < 40; ++i) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      bytes[(random >> 20) % bytes.size()] = static_cast<char>(random >> 56);
+    }
+    std::memcpy(bytes.data(), whole.data(), 100);
+    read_all(bytes);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::store

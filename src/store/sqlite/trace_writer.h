@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Appends traces to a new trace.db, one process after the other, giving every row its run-wide id. Holds no rows of a
+// process between appends. One thread. After an error the file is of no use.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/trace.h"
+#include "store/sqlite/column_module.h"
+#include "store/sqlite/database.h"
+#include "store/sqlite/derived_columns.h"
+#include "store/sqlite/run_names.h"
+#include "store/sqlite/table_layout.h"
+
+namespace lockstep::store::sqlite {
+
+class TraceWriter {
+ public:
+  // Creates the file; it must not exist.
+  static Result<std::unique_ptr<TraceWriter>> create(const std::string& path);
+  Result<void> append(const model::Trace& trace);
+  // Adds the losses of the run (rows with process kNoRow), shapes, texts and views, and closes the file.
+  Result<void> finish(model::Trace& run, const std::string& source_name);
+  uint64_t rows() const { return rows_; }
+  // Rows that each table holds, for verification.
+  const std::array<uint64_t, kTables>& table_rows() const { return table_rows_; }
+
+ private:
+  TraceWriter() = default;
+  // Appends the bound rows of one table and remembers which trace they came from.
+  Result<void> insert(TableId id);
+  void assign_ids(const model::Trace& trace);
+  template <class Row, class Table>
+  void bind(TableId id, const Table& table);
+  void bind_call_parents(const model::Trace& trace);
+  void bind_derived();
+  Result<void> write_strings();
+  Result<void> write_shapes();
+  Result<void> write_metadata(const std::string& source_name);
+
+  std::unique_ptr<Database> database_;
+  std::array<BoundTable, kTables> bound_;
+  std::vector<Statement> inserts_;  // by TableId
+  std::optional<Statement> add_part_;
+  std::vector<uint64_t> call_parents_;  // ids, because a parent is a call or a task
+  RunNames names_;
+  DerivedColumns derived_;
+  model::Trace losses_;  // of the merge itself
+  std::array<int64_t, kTables> next_id_{};
+  int64_t next_event_id_ = 1;  // RPD's ids count from 1
+  std::array<uint64_t, kTables> table_rows_{};
+  uint64_t rows_ = 0;
+  int64_t traces_ = 0;
+};
+
+}  // namespace lockstep::store::sqlite

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "model/load_ahead.h"
+#include "store/sqlite/schema.h"
+#include "store/sqlite/trace_writer.h"
+#include "store/store.h"
+
+namespace lockstep::store {
+namespace {
+
+using sqlite::Database;
+using sqlite::TraceWriter;
+
+// The file that is being written; removed unless it was renamed into place.
+class PartialFile {
+ public:
+  explicit PartialFile(const std::string& target)
+      : target_(target), path_(target + ".partial-" + std::to_string(::getpid())) {
+    ::unlink(path_.c_str());
+  }
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
+  ~PartialFile() {
+    if (!kept_) ::unlink(path_.c_str());
+  }
+  const std::string& path() const { return path_; }
+
+  Result<void> sync() const {
+    int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0 || ::fsync(file) != 0) {
+      Error error = system_error("cannot write to disk");
+      if (file >= 0) ::close(file);
+      return error;
+    }
+    ::close(file);
+    return {};
+  }
+
+  Result<void> rename() {
+    // What SQLite left beside a file that is replaced must not be taken for the new one's.
+    for (const char* suffix : {"-journal", "-wal", "-shm"}) ::unlink((target_ + suffix).c_str());
+    if (::rename(path_.c_str(), target_.c_str()) != 0) return system_error("cannot rename into place");
+    kept_ = true;
+    return {};
+  }
+
+ private:
+  Error system_error(const std::string& doing) const {
+    return {ErrorCode::kIo, doing + ": " + std::strerror(errno), target_};
+  }
+  std::string target_, path_;
+  bool kept_ = false;
+};
+
+Result<void> check_target(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || is_trace_db(path)) return {};
+  return Error{ErrorCode::kUsage,
+               "exists and is no trace.db of Lockstep; it was left alone: name another output", path};
+}
+
+// Appends all processes, loading the next one while one is inserted: two in memory at most. A process that cannot be
+// read is a loss, unless all are.
+Result<uint64_t> append_all(model::TraceSource& source, TraceWriter& writer, model::Trace& run,
+                            const std::function<void(double)>& progress) {
+  const size_t count = source.processes();
+  if (count == 0) return Error{ErrorCode::kNotFound, "holds no process to merge", source.name()};
+  uint64_t appended = 0, seen = 0;
+  Result<void> first_failure;
+  model::LoadAhead processes(source);
+  while (auto current = processes.next()) {
+    if (current->result && current->trace->processes.size() > 0) {
+      LOCKSTEP_TRY(writer.append(*current->trace));
+      ++appended;
+    } else {
+      Result<void> failure = current->result;
+      if (failure) failure = Error{ErrorCode::kInvalidInput, "no process in it", source.name()};
+      if (first_failure) first_failure = failure;
+      run.lose(model::kNoRow, "merge", "unreadable_process", 1, failure.error().message());
+    }
+    if (progress) progress(0.9 * static_cast<double>(++seen) / static_cast<double>(count));
+  }
+  if (appended == 0) return first_failure.error();
+  return appended;
+}
+
+// Opens the finished file again and counts what it holds.
+Result<void> verify(const std::string& path, const TraceWriter& writer) {
+  LOCKSTEP_ASSIGN(auto database, Database::open(path, Database::Access::kRead));
+  for (size_t i = 0; i < sqlite::kTables; ++i) {
+    std::string table = sqlite::quoted(sqlite::table_layouts()[i].name);
+    LOCKSTEP_ASSIGN(int64_t rows, database->integer("SELECT count(*) FROM " + table));
+    if (static_cast<uint64_t>(rows) != writer.table_rows()[i]) {
+      return Error{ErrorCode::kIo, "table " + table + " did not read back whole; the inputs are untouched",
+                   path};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<MergeResult> write_trace_db(model::TraceSource& source, const std::string& path,
+                                   const std::function<void(double fraction)>& progress) {
+  LOCKSTEP_TRY(check_target(path));
+  PartialFile file(path);
+  LOCKSTEP_ASSIGN(auto writer, TraceWriter::create(file.path()));
+  model::Trace run;
+  LOCKSTEP_ASSIGN(uint64_t processes, append_all(source, *writer, run, progress));
+  source.run_losses(run);
+  LOCKSTEP_TRY(writer->finish(run, source.name()));
+  LOCKSTEP_TRY(verify(file.path(), *writer));
+  LOCKSTEP_TRY(file.sync());
+  LOCKSTEP_TRY(check_target(path));
+  struct stat status {};
+  uint64_t bytes = ::stat(file.path().c_str(), &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
+  LOCKSTEP_TRY(file.rename());
+  if (progress) progress(1);
+  return MergeResult{writer->rows(), processes, bytes};
+}
+
+bool is_trace_db(const std::string& path) {
+  unsigned char head[72] = {};
+  std::ifstream file(path, std::ios::binary);
+  file.read(reinterpret_cast<char*>(head), sizeof(head));
+  if (!file || std::memcmp(head, "SQLite format 3", 16) != 0) return false;
+  int64_t id = 0;
+  for (int i = 68; i < 72; ++i) id = id << 8 | head[i];
+  return id == sqlite::kApplicationId;
+}
+
+}  // namespace lockstep::store

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a merged run is kept. Engines live in folders below; callers see only this.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "model/trace_source.h"
+
+namespace lockstep::store {
+
+struct MergeResult {
+  uint64_t rows = 0;  // rows written, all tables
+  uint64_t processes = 0;
+  uint64_t bytes = 0;
+};
+// Writes a whole source into `path` (a temporary file beside it, verified, then renamed). One process in memory at a
+// time. An existing trace.db of ours is replaced, any other existing file is an error.
+Result<MergeResult> write_trace_db(model::TraceSource& source, const std::string& path,
+                                   const std::function<void(double fraction)>& progress);
+// Whether the file is a trace.db of ours, and opening it as a source.
+bool is_trace_db(const std::string& path);
+Result<std::unique_ptr<model::TraceSource>> open_trace_db(const std::string& path);
+
+}  // namespace lockstep::store
