@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/input.h"
+#include "cli/progress.h"
+#include "cli/units.h"
+#include "exporters/exporter.h"
+
+namespace lockstep::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Option kOptions[] = {
+    {'o', "output", "OUT",
+     "the file to write; a name in .gz is compressed (default: the input's name with the format's "
+     "ending)",
+     "", "", true},
+    {'f', "format", "FORMAT", "the format to write; `lockstep version --json` lists them", "chrome"},
+    {0, "force", "", "replace an existing file"},
+};
+
+std::string format_names() {
+  std::string names;
+  for (const exporters::Exporter* exporter : exporters::all()) {
+    names += (names.empty() ? "" : ", ") + std::string(exporter->name);
+  }
+  return names;
+}
+
+// "run/trace.db" -> "run/trace.json"; a directory "run/" -> "run.json".
+std::string default_output(const std::string& input, std::string_view extension) {
+  fs::path path = fs::path(input).lexically_normal();
+  if (path.filename().empty()) path = path.parent_path();
+  fs::path stem = path.filename();
+  for (std::string_view ending : {".db", ".lks", ".run"}) {
+    if (stem.extension() == ending) stem.replace_extension();
+  }
+  return (path.parent_path() / (stem.string() + std::string(extension))).string();
+}
+
+int run(const Arguments& arguments) {
+  const exporters::Exporter* exporter = exporters::find(arguments.value("format"));
+  if (exporter == nullptr) {
+    return fail("unknown format '" + arguments.value("format") + "'; there are: " + format_names());
+  }
+  const std::vector<std::string>& inputs = arguments.operands();
+  std::string output = arguments.value("output");
+  if (output.empty()) output = default_output(inputs[0], exporter->extension);
+  std::error_code error;
+  for (const std::string& input : inputs) {
+    if (fs::equivalent(input, output, error))
+      return fail(output + " is an input; name another file with --output");
+  }
+  if (fs::exists(output, error) && !arguments.has("force")) {
+    return fail(output + " exists; name another file with --output, or replace it with --force");
+  }
+  auto input = open_input(inputs);
+  if (!input) return fail(input.error());
+  Result<exporters::ExportResult> written = [&] {
+    Progress progress("converting");
+    return exporter->write(*input->source, output, progress.callback());
+  }();
+  if (!written) return fail(written.error());
+  return print("wrote " + output + " (" + plural(written->events, "event") + ", " +
+               format_bytes(written->bytes) + ")\n");
+}
+
+}  // namespace
+
+const Command convert_command = {
+    .name = "convert",
+    .summary = "write a run in another format, such as a timeline",
+    .description =
+        "Writes a run in another tool's format. `chrome` is the timeline that https://ui.perfetto.dev and "
+        "chrome://tracing open.",
+    .operands = {.name = "RUN|TRACE.DB|FILE",
+                 .help = "a run directory, a trace.db, or process files",
+                 .least = 1,
+                 .most = SIZE_MAX},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/input.h"
+#include "cli/json_text.h"
+#include "cli/launch/process_files.h"
+#include "cli/loss_report.h"
+#include "cli/table.h"
+#include "cli/units.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr Option kOptions[] = {{0, "json", "", "print one JSON object"}};
+
+std::string number_text(int64_t number) { return number < 0 ? "-" : std::to_string(number); }
+
+std::string shorten(const std::string& text, size_t most) {
+  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
+}
+
+Json process_json(const ProcessOverview& process) {
+  Json document = {{"rank", known(process.rank)},
+                   {"local_rank", known(process.local_rank)},
+                   {"world", known(process.world)},
+                   {"node_rank", known(process.node_rank)},
+                   {"host", process.host},
+                   {"boot_id", process.boot_id},
+                   {"pid", process.pid},
+                   {"start_ns", process.start_ns},
+                   {"command", process.argv},
+                   {"launcher", process.launcher},
+                   {"job", process.job},
+                   {"device", known(process.device)},
+                   {"gpu", known(process.gpu)},
+                   {"pci", process.pci},
+                   {"uuid", process.uuid},
+                   {"visible_devices", process.visible_devices},
+                   {"nccl_version", nccl_version_text(process.nccl_version)},
+                   {"mode", process.mode},
+                   {"retention", process.retention},
+                   {"state", process.closed ? "closed" : "not closed"},
+                   {"gpu_clock", process.gpu_clock},
+                   {"clock_reading_ns", known(process.anchor_width_ns)},
+                   {"first_ns", process.first_ns},
+                   {"last_ns", process.last_ns},
+                   {"heartbeat_ns", process.heartbeat_ns},
+                   {"ops", process.ops},
+                   {"comms", process.comms.size()}};
+  document["events"] = events_json(process.events);
+  return document;
+}
+
+Json comm_json(const std::vector<CommMember>& members) {
+  const CommMember& first = members.front();
+  Json document = {{"id", id_json(first.comm_id)},
+                   {"name", first.name},
+                   {"ranks", known(first.ranks)},
+                   {"nodes", known(first.nodes)},
+                   {"api_version", first.api_version}};
+  document["members"] = Json::array();
+  for (const CommMember& member : members) {
+    document["members"].push_back(
+        {{"process", member.process}, {"rank", known(member.rank)}, {"ended", member.ended}});
+  }
+  return document;
+}
+
+Json info_json(const Input& input, const RunOverview& run) {
+  Json document = {{"input", input.source->name()},
+                   {"format", input.kind},
+                   {"files", input.files},
+                   {"bytes", input.bytes},
+                   {"first_ns", run.first_ns},
+                   {"last_ns", run.last_ns},
+                   {"losses", losses_json(run)},
+                   {"events", events_json(run.events)},
+                   {"ops", run.ops},
+                   {"processes", run.processes.size()},
+                   {"hosts", run.hosts},
+                   {"comms", run.comms.size()}};
+  document["process_list"] = Json::array();
+  for (const ProcessOverview& process : run.processes)
+    document["process_list"].push_back(process_json(process));
+  document["comm_list"] = Json::array();
+  for (const auto& members : run.comms) document["comm_list"].push_back(comm_json(members));
+  return document;
+}
+
+std::string process_table(const RunOverview& run) {
+  Table table({"rank", "<host", "pid", "gpu", "<device", "<nccl", "<mode", "<retention", "<state", "ops",
+               "comms", "<command"});
+  for (const ProcessOverview& process : run.processes) {
+    std::string device = !process.pci.empty() ? process.pci
+                         : process.device < 0 ? "-"
+                                              : "cuda:" + number_text(process.device);
+    table.add({number_text(process.rank), process.host, std::to_string(process.pid), number_text(process.gpu),
+               device, nccl_version_text(process.nccl_version), process.mode, process.retention,
+               process.closed ? "closed" : "not closed", format_count(process.ops),
+               std::to_string(process.comms.size()), shorten(process.argv, 60)});
+  }
+  return "\nProcesses\n" + table.text();
+}
+
+std::string comm_table(const RunOverview& run) {
+  Table table({"<communicator", "<name", "ranks", "seen", "nodes", "ended"});
+  constexpr size_t kMost = 40;
+  for (size_t i = 0; i < run.comms.size() && i < kMost; ++i) {
+    const auto& members = run.comms[i];
+    const CommMember& first = members.front();
+    auto ended =
+        std::count_if(members.begin(), members.end(), [](const CommMember& member) { return member.ended; });
+    Json id = id_json(first.comm_id);
+    table.add({id.is_null() ? "?" : id.get<std::string>(), first.name.empty() ? "-" : shorten(first.name, 40),
+               number_text(first.ranks), std::to_string(members.size()), number_text(first.nodes),
+               std::to_string(ended)});
+  }
+  if (table.empty()) return {};
+  std::string text = "\nCommunicators\n" + table.text();
+  if (run.comms.size() > kMost)
+    text += "  ... and " + format_count(run.comms.size() - kMost) + " more; --json has all\n";
+  return text;
+}
+
+std::string event_table(const RunOverview& run) {
+  Table table({"<event", "count"});
+  for (size_t i = 1; i < run.events.size(); ++i) {
+    const auto kind = static_cast<uint8_t>(i);
+    if (run.events[kind] > 0)
+      table.add({std::string(model::event_name(kind)), format_count(run.events[kind])});
+  }
+  return table.empty() ? "\nEvents: none.\n" : "\nEvents\n" + table.text();
+}
+
+std::string info_text(const Input& input, const RunOverview& run) {
+  std::string text = loss_report(run) + "\n" + input.source->name() + ": " + input.kind + ", " +
+                     plural(input.files, "file") + ", " + format_bytes(input.bytes) + "\n";
+  text += plural(run.processes.size(), "process") + " on " + plural(run.hosts, "host") + ", " +
+          plural(run.comms.size(), "communicator") + ", " + plural(run.ops, "operation") + "\n";
+  if (run.first_ns != 0) {
+    text += format_time(run.first_ns) + ", for " +
+            format_duration(static_cast<double>(run.last_ns - run.first_ns)) + "\n";
+  }
+  return text + process_table(run) + comm_table(run) + event_table(run);
+}
+
+int run(const Arguments& arguments) {
+  auto input = open_input(arguments.operands());
+  if (!input) return fail(input.error());
+  read_all(*input->source);
+  RunOverview overview = input->source->overview();
+  if (overview.processes.empty())
+    return fail(overview.losses.empty() ? "no process in it" : overview.losses[0].detail);
+  return print(arguments.has("json") ? json_text(info_json(*input, overview)) : info_text(*input, overview));
+}
+
+}  // namespace
+
+const Command info_command = {
+    .name = "info",
+    .summary = "say what was captured, and what was lost",
+    .description =
+        "Says what a run holds: losses first, then processes, communicators and how many events of each "
+        "kind. "
+        "A process is `not closed` while it runs, or when it ended without closing its file (killed, or "
+        "_exit); all that it had recorded is there all the same.",
+    .operands = {.name = "RUN|TRACE.DB|FILE",
+                 .help = "a run directory, a trace.db, or process files",
+                 .least = 1,
+                 .most = SIZE_MAX},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The environment by which a job's processes find the capture libraries and learn what to record. Children inherit it,
+// through torchrun, mpirun and srun too.
+#pragma once
+#include <string>
+
+#include "cli/launch/capture_libraries.h"
+
+namespace lockstep::cli::launch {
+
+// Sets the variables in this process. Call before there are threads.
+void set_capture_environment(const CaptureLibraries& libraries, const std::string& run,
+                             const std::string& mode, const std::string& retention);
+// NCCL_PROFILER_PLUGIN as the user has set it, if that is another plugin than ours; else empty.
+std::string other_profiler_plugin(const CaptureLibraries& libraries);
+// "stream", "stream:4G", "ring:64M".
+bool is_retention(const std::string& text);
+
+}  // namespace lockstep::cli::launch

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/launch/missing_processes.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::cli::launch {
+namespace {
+
+ProcessFile file(int64_t pid, int64_t rank, int64_t world) {
+  ProcessFile file;
+  file.process.host = "h";
+  file.process.pid = pid;
+  file.process.start_ticks = static_cast<uint64_t>(pid) * 10;
+  file.rank = rank;
+  file.world = world;
+  file.valid = true;
+  return file;
+}
+SeenProcess seen(int64_t pid, int64_t parent, int64_t rank, bool maps_nccl = false) {
+  return {pid, parent, static_cast<uint64_t>(pid) * 10, {"python", "train.py"}, rank, 2, maps_nccl};
+}
+CensusReport census(std::vector<SeenProcess> processes) {
+  CensusReport report;
+  report.launcher.host = "h";
+  report.launcher.pid = 1;
+  report.processes = std::move(processes);
+  return report;
+}
+
+TEST(MissingProcesses, NoneInAWholeRun) {
+  // A starter that maps NCCL, two ranks, and a data loader of each.
+  auto losses =
+      missing_processes({file(11, 0, 2), file(12, 1, 2)},
+                        {census({seen(10, 1, -1, true), seen(11, 10, 0, true), seen(12, 10, 1, true),
+                                 seen(21, 11, 0, true), seen(22, 12, 1, true)})});
+  EXPECT_TRUE(losses.empty());
+}
+
+TEST(MissingProcesses, ARankWithoutFileIsReportedOnce) {
+  auto losses = missing_processes(
+      {file(11, 0, 2)}, {census({seen(10, 1, -1), seen(11, 10, 0), seen(12, 10, 1), seen(22, 12, 1)})});
+  ASSERT_EQ(losses.size(), 1u);
+  EXPECT_EQ(losses[0].kind, "never_loaded");
+  EXPECT_NE(losses[0].detail.find("rank 1, pid 12 on h (python train.py)"), std::string::npos)
+      << losses[0].detail;
+}
+
+TEST(MissingProcesses, NcclWithoutRankOrFile) {
+  auto losses = missing_processes({}, {census({seen(10, 1, -1, true)})});
+  ASSERT_EQ(losses.size(), 1u);
+  EXPECT_EQ(losses[0].kind, "never_loaded");
+}
+
+TEST(MissingProcesses, RanksThatNobodySaw) {
+  auto losses = missing_processes({file(11, 1, 4)}, {});
+  ASSERT_EQ(losses.size(), 1u);
+  EXPECT_EQ(losses[0].kind, "missing_rank");
+  EXPECT_EQ(losses[0].count, 3u);
+  EXPECT_NE(losses[0].detail.find("rank 0, 2, 3 of 4"), std::string::npos) << losses[0].detail;
+}
+
+TEST(MissingProcesses, AReusedPidIsAnotherProcess) {
+  ProcessFile old = file(12, -1, -1);
+  old.process.start_ticks = 5;
+  EXPECT_EQ(missing_processes({old}, {census({seen(12, 1, 1)})}).size(), 1u);
+}
+
+TEST(MissingProcesses, HostileWorldSizeIsBounded) {
+  auto losses = missing_processes({file(11, 0, INT64_MAX)}, {});
+  ASSERT_EQ(losses.size(), 1u);
+  EXPECT_LT(losses[0].detail.size(), 400u);
+}
+
+}  // namespace
+}  // namespace lockstep::cli::launch

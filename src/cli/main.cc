@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <string_view>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/manual/help_text.h"
+
+using namespace lockstep;
+
+namespace {
+
+int run(std::span<const char* const> words) {
+  if (words.empty()) {
+    cli::print(cli::manual::program_help());
+    return cli::kExitUsage;
+  }
+  std::string_view name = words[0];
+  if (name == "--help" || name == "-h") name = "help";
+  if (name == "--version" || name == "-V") name = "version";
+  const cli::Command* command = cli::find_command(name);
+  if (command == nullptr) {
+    return cli::fail("unknown command '" + std::string(name) + "'; there are: " + cli::command_names());
+  }
+  auto arguments = cli::parse_arguments(command->options, command->operands, words.subspan(1));
+  if (!arguments) {
+    return cli::fail(arguments.error().text + "; see lockstep " + std::string(command->name) + " --help");
+  }
+  if (arguments->has("help")) return cli::print(cli::manual::command_help(*command));
+  return command->run(*arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run(std::span<const char* const>(argv, static_cast<size_t>(argc)).subspan(argc > 0 ? 1 : 0));
+}

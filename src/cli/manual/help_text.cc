@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/manual/help_text.h"
+
+#include <algorithm>
+
+namespace lockstep::cli::manual {
+namespace {
+
+constexpr size_t kWidth = 96;
+
+// `text` in lines of at most kWidth columns; every line is indented, the first one `lead` columns less.
+std::string wrap(std::string_view text, size_t indent) {
+  std::string out;
+  size_t column = indent;
+  while (!text.empty()) {
+    size_t blank = std::min(text.find(' '), text.size());
+    std::string_view word = text.substr(0, blank);
+    text.remove_prefix(std::min(blank + 1, text.size()));
+    if (column > indent && column + 1 + word.size() > kWidth) {
+      out += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
+std::string row(std::string heading, std::string_view text, size_t column) {
+  std::string line = "  " + std::move(heading);
+  if (line.size() + 2 > column) {
+    line += '\n' + std::string(column, ' ');
+  } else {
+    line.resize(column, ' ');
+  }
+  return line + wrap(text, column) + '\n';
+}
+
+std::string paragraphs(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    size_t end = text.find("\n\n");
+    out += wrap(text.substr(0, end), 0) + "\n\n";
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 2);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string usage_line(const Command& command) {
+  std::string line = "lockstep " + std::string(command.name) + " [options]";
+  const Operands& operands = command.operands;
+  if (operands.name.empty()) return line;
+  if (operands.runs_command) return line + " [--] " + std::string(operands.name);
+  std::string name(operands.name);
+  if (operands.most > 1) name += "...";
+  return line + (operands.least == 0 ? " [" + name + "]" : " " + name);
+}
+
+std::string option_heading(const Option& option) {
+  std::string heading = option.letter != 0 ? std::string("-") + option.letter + ", " : "    ";
+  heading += "--" + std::string(option.name);
+  if (!option.value.empty()) heading += " " + std::string(option.value);
+  return heading;
+}
+
+std::string option_text(const Option& option) {
+  std::string text(option.help);
+  if (!option.fallback.empty()) text += " (default: " + std::string(option.fallback) + ")";
+  return text;
+}
+
+std::string program_help() {
+  std::string out =
+      "lockstep " + std::string(kProgramSummary) + "\n\nUsage: lockstep COMMAND [options] ...\n\nCommands:\n";
+  for (const Command* command : all_commands()) out += row(std::string(command->name), command->summary, 14);
+  out += "\nOptions:\n" + row("-h, --help", "print this help and exit", 18) +
+         row("-V, --version", "print the version and exit", 18);
+  return out +
+         "\n`lockstep COMMAND --help` says more about a command; `lockstep man` prints the whole manual.\n";
+}
+
+std::string command_help(const Command& command) {
+  std::string out = "Usage: " + usage_line(command) + "\n\n" + paragraphs(command.description);
+  if (!command.operands.help.empty()) {
+    out += row(std::string(command.operands.name), command.operands.help, 28) + "\n";
+  }
+  out += "Options:\n";
+  for (const Option& option : command.options) out += row(option_heading(option), option_text(option), 28);
+  for (const Option& option : common_options()) out += row(option_heading(option), option_text(option), 28);
+  return out;
+}
+
+}  // namespace lockstep::cli::manual

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/input.h"
+#include "cli/merge_report.h"
+#include "cli/progress.h"
+#include "store/store.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr Option kOptions[] = {
+    {'o', "output", "OUT", "the file to write; an older trace.db there is replaced", "trace.db", "", true},
+    {0, "json", "", "print the report as one JSON object"},
+};
+
+int run(const Arguments& arguments) {
+  std::string output = arguments.value("output");
+  auto input = open_input(arguments.operands());
+  if (!input) return fail(input.error());
+  if (input->kind == "trace.db")
+    return fail(arguments.operands()[0] + " is a merged trace already; merge takes process files");
+  Result<store::MergeResult> merged = [&] {
+    Progress progress("merging");
+    return store::write_trace_db(*input->source, output, progress.callback());
+  }();
+  if (!merged) return fail(merged.error());
+  RunOverview overview = input->source->overview();
+  if (arguments.has("json")) return print(json_text(merge_json(overview, *merged, output, input->files)));
+  std::string text;
+  for (const std::string& line : merge_sentences(overview, *merged, output, input->files))
+    text += line + "\n";
+  return print(text);
+}
+
+}  // namespace
+
+const Command merge_command = {
+    .name = "merge",
+    .summary = "put the files of a run into one trace.db",
+    .description =
+        "Reads the process files of a run and writes one trace.db, a plain SQLite file. The inputs are never "
+        "changed or removed, and merging again gives the same result. What cannot be read of a damaged file "
+        "is "
+        "counted; the rest of it is merged.",
+    .operands = {.name = "RUN|FILE",
+                 .help = "run directories and process files",
+                 .least = 1,
+                 .most = SIZE_MAX},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

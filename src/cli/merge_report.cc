@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/merge_report.h"
+
+#include "cli/loss_report.h"
+#include "cli/units.h"
+
+namespace lockstep::cli {
+
+std::vector<std::string> merge_sentences(const RunOverview& run, const store::MergeResult& merged,
+                                         const std::string& output, uint64_t files) {
+  std::vector<std::string> lines = loss_sentences(run);
+  lines.push_back(plural(files, "file") + " of " + plural(run.processes.size(), "process") + " on " +
+                  plural(run.hosts, "host") + ": " + plural(run.ops, "operation") + " on " +
+                  plural(run.comms.size(), "communicator"));
+  lines.push_back("wrote " + output + " (" + plural(merged.rows, "row") + ", " + format_bytes(merged.bytes) +
+                  ")");
+  lines.push_back("next: lockstep summary " + output + "; lockstep convert " + output);
+  return lines;
+}
+
+Json merge_json(const RunOverview& run, const store::MergeResult& merged, const std::string& output,
+                uint64_t files) {
+  return {{"output", output},          {"files", files},        {"processes", run.processes.size()},
+          {"hosts", run.hosts},        {"ops", run.ops},        {"comms", run.comms.size()},
+          {"rows", merged.rows},       {"bytes", merged.bytes}, {"salvaged", run.salvaged()},
+          {"losses", losses_json(run)}};
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_overview.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "format/file_layout.h"
+
+namespace lockstep::cli {
+namespace {
+
+std::string mode_name(uint8_t mode) {
+  switch (static_cast<format::Mode>(mode)) {
+    case format::Mode::kOff:
+      return "off";
+    case format::Mode::kLite:
+      return "lite";
+    case format::Mode::kDefault:
+      return "default";
+    case format::Mode::kDeep:
+      return "deep";
+  }
+  return "unknown";
+}
+
+std::string retention_name(uint8_t retention) {
+  switch (static_cast<format::Retention>(retention)) {
+    case format::Retention::kStream:
+      return "stream";
+    case format::Retention::kRing:
+      return "ring";
+  }
+  return "unknown";
+}
+
+std::string gpu_clock_name(uint8_t clock) {
+  switch (static_cast<model::GpuClock>(clock)) {
+    case model::GpuClock::kNvidiaNs:
+      return "nvidia-ns";
+    case model::GpuClock::kAmdTicks:
+      return "amd-ticks";
+    case model::GpuClock::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+std::vector<LossLine> loss_lines(const model::Trace& trace, bool of_run) {
+  std::vector<LossLine> lines;
+  for (size_t i = 0; i < trace.losses.size(); ++i) {
+    lines.push_back({of_run ? -1 : 0, std::string(trace.strings[trace.losses.stage[i]]),
+                     std::string(trace.strings[trace.losses.kind[i]]),
+                     std::string(trace.strings[trace.losses.detail[i]]), trace.losses.count[i]});
+  }
+  return lines;
+}
+
+std::vector<CommMember> members(const model::Trace& trace) {
+  std::vector<CommMember> members;
+  for (size_t i = 0; i < trace.comms.size(); ++i) {
+    model::Comm comm = trace.comms.row(i);
+    members.push_back({comm.comm_id, std::string(trace.strings[comm.name]), 0, comm.rank, comm.ranks,
+                       comm.nodes, comm.api_version, comm.end_ns != 0});
+  }
+  return members;
+}
+
+ProcessOverview look_at(const model::Trace& trace) {
+  ProcessOverview seen;
+  if (trace.processes.size() == 0) return seen;
+  model::Process row = trace.processes.row(0);
+  auto text = [&](model::StringId id) { return std::string(trace.strings[id]); };
+  seen.host = text(row.host);
+  seen.boot_id = text(row.boot_id);
+  seen.launcher = text(row.launcher);
+  seen.job = text(row.job);
+  seen.argv = text(row.argv);
+  seen.visible_devices = text(row.visible_devices);
+  seen.pci = text(row.pci);
+  seen.uuid = text(row.uuid);
+  seen.pid = row.pid;
+  seen.start_ns = row.start_ns;
+  seen.first_ns = row.first_ns;
+  seen.last_ns = row.last_ns;
+  seen.heartbeat_ns = row.heartbeat_ns;
+  seen.rank = row.rank;
+  seen.local_rank = row.local_rank;
+  seen.world = row.world;
+  seen.node_rank = row.node_rank;
+  seen.device = row.device;
+  seen.gpu = row.gpu;
+  seen.nccl_version = row.nccl_version;
+  seen.mode = mode_name(row.mode);
+  seen.retention = retention_name(row.retention);
+  seen.gpu_clock = gpu_clock_name(row.gpu_clock);
+  seen.closed = row.closed != 0;
+  for (int32_t width : trace.clock_anchors.width_ns) {
+    if (seen.anchor_width_ns < 0 || width < seen.anchor_width_ns) seen.anchor_width_ns = width;
+  }
+  seen.ops = trace.ops.size();
+  seen.events = model::count_events(trace);
+  seen.comms = members(trace);
+  seen.losses = loss_lines(trace, false);
+  return seen;
+}
+
+void group_comms(RunOverview& run) {
+  std::map<uint64_t, size_t> by_id;
+  for (const ProcessOverview& process : run.processes) {
+    for (const CommMember& member : process.comms) {
+      auto [at, is_new] = by_id.try_emplace(member.comm_id, run.comms.size());
+      if (is_new || member.comm_id == 0) run.comms.emplace_back();
+      run.comms[member.comm_id == 0 ? run.comms.size() - 1 : at->second].push_back(member);
+    }
+  }
+}
+
+}  // namespace
+
+bool RunOverview::salvaged() const {
+  return std::any_of(losses.begin(), losses.end(),
+                     [](const LossLine& loss) { return loss.stage == "read" || loss.stage == "merge"; });
+}
+
+ObservedSource::ObservedSource(std::unique_ptr<model::TraceSource> source, std::vector<LossLine> more_losses)
+    : source_(std::move(source)), more_losses_(std::move(more_losses)), slots_(source_->processes()) {}
+
+Result<void> ObservedSource::load(size_t i, model::Trace& trace) {
+  auto loaded = source_->load(i, trace);
+  Slot& slot = slots_[i];
+  slot.loaded = loaded.has_value() && trace.processes.size() > 0;
+  slot.error = loaded ? "" : loaded.error().message();
+  if (slot.loaded) slot.process = look_at(trace);
+  return loaded;
+}
+
+void ObservedSource::run_losses(model::Trace& trace) {
+  source_->run_losses(trace);
+  for (const LossLine& loss : more_losses_)
+    trace.lose(model::kNoRow, loss.stage, loss.kind, loss.count, loss.detail);
+}
+
+RunOverview ObservedSource::overview() {
+  RunOverview run;
+  model::Trace of_run;
+  run_losses(of_run);
+  run.losses = loss_lines(of_run, true);
+  std::set<std::string> hosts;
+  for (const Slot& slot : slots_) {
+    if (!slot.error.empty()) run.losses.push_back({-1, "read", "unreadable_process", slot.error, 1});
+    if (!slot.loaded) continue;
+    auto index = static_cast<int64_t>(run.processes.size());
+    ProcessOverview& process = run.processes.emplace_back(slot.process);
+    for (CommMember& member : process.comms) member.process = index;
+    for (LossLine& loss : process.losses) {
+      loss.process = index;
+      run.losses.push_back(loss);
+    }
+    for (size_t kind = 0; kind < run.events.size(); ++kind) run.events[kind] += process.events[kind];
+    run.ops += process.ops;
+    hosts.insert(process.host + '\0' + process.boot_id);
+    if (process.first_ns != 0 && (run.first_ns == 0 || process.first_ns < run.first_ns))
+      run.first_ns = process.first_ns;
+    run.last_ns = std::max(run.last_ns, process.last_ns);
+  }
+  run.hosts = hosts.size();
+  group_comms(run);
+  return run;
+}
+
+std::string nccl_version_text(int32_t version) {
+  if (version <= 0) return "-";
+  int32_t base = version >= 10000 ? 10000 : 1000;  // NCCL wrote 2.8 as 2800, and from 2.9 on 20900
+  return std::to_string(version / base) + "." + std::to_string(version % base / 100) + "." +
+         std::to_string(version % 100);
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "model/testing/synthetic_run.h"
+
+namespace lockstep::cli {
+namespace {
+
+TEST(Summary, SizesAreThoseOfNcclTests) {
+  EXPECT_EQ(operation_size("AllReduce", 100, 8, false), 100u);
+  EXPECT_EQ(operation_size("AllGather", 100, 8, false), 800u);
+  EXPECT_EQ(operation_size("ReduceScatter", 100, 8, false), 800u);
+  EXPECT_EQ(operation_size("AlltoAll", 100, 8, false), 800u);
+  EXPECT_EQ(operation_size("Broadcast", 100, 8, false), 100u);
+  EXPECT_EQ(operation_size("Send", 100, 8, false), 100u);
+  EXPECT_EQ(operation_size("AllGather", 100, -1, false), 100u);
+  EXPECT_EQ(operation_size("AllGather", UINT64_MAX / 2, 8, false), UINT64_MAX);
+  // A declared operation names its input: already the whole for reduce-scatter.
+  EXPECT_EQ(operation_size("reduce_scatter", 800, 8, true), 800u);
+  EXPECT_EQ(operation_size("all_gather", 100, 8, true), 800u);
+  EXPECT_EQ(operation_size("_allgather_base", 100, 8, true), 800u);
+  EXPECT_EQ(operation_size("_reduce_scatter_base", 800, 8, true), 800u);
+}
+
+TEST(Summary, BusFactors) {
+  EXPECT_DOUBLE_EQ(bus_factor("AllReduce", 8), 1.75);
+  EXPECT_DOUBLE_EQ(bus_factor("all_gather", 8), 0.875);
+  EXPECT_DOUBLE_EQ(bus_factor("ReduceScatter", 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor("Broadcast", 8), 1);
+  EXPECT_DOUBLE_EQ(bus_factor("AllReduce", 1), 1);
+  EXPECT_DOUBLE_EQ(bus_factor("AllReduce", -1), 1);
+}
+
+TEST(Summary, UnionOfIntervals) {
+  EXPECT_EQ(covered_ns({}), 0);
+  EXPECT_EQ(covered_ns({{10, 20}, {0, 5}, {15, 30}, {16, 17}, {40, 40}}), 25);
+}
+
+TEST(Summary, Percentiles) {
+  std::vector<int64_t> values(100);
+  std::iota(values.rbegin(), values.rend(), 1);
+  Durations durations = summarize(values);
+  EXPECT_EQ(durations.count, 100u);
+  EXPECT_EQ(durations.min_ns, 1);
+  EXPECT_EQ(durations.p50_ns, 50);
+  EXPECT_EQ(durations.p99_ns, 99);
+  EXPECT_EQ(durations.max_ns, 100);
+  EXPECT_EQ(durations.avg_ns, 50.5);
+  EXPECT_EQ(summarize({7}).p99_ns, 7);
+  EXPECT_EQ(summarize({}).count, 0u);
+}
+
+TEST(Summary, AddsUpOverProcesses) {
+  model::testing::SyntheticRun run({.ranks = 4, .ops = 20});
+  Summary summary;
+  uint64_t ops = 0;
+  for (size_t i = 0; i < run.processes(); ++i) {
+    model::Trace trace;
+    ASSERT_TRUE(run.load(i, trace));
+    ops += trace.ops.size();
+    summary.add(trace);
+  }
+  SummaryFigures figures = summary.figures();
+  ASSERT_EQ(figures.ranks.size(), 4u);
+  EXPECT_EQ(figures.ranks[3].rank, 3);
+  uint64_t counted = 0, by_rank = 0;
+  for (const OpFigures& op : figures.ops) {
+    counted += op.ops;
+    EXPECT_LE(op.gpu.min_ns, op.gpu.p50_ns);
+    EXPECT_LE(op.gpu.p50_ns, op.gpu.p99_ns);
+    EXPECT_LE(op.gpu.p99_ns, op.gpu.max_ns);
+  }
+  for (const RankFigures& rank : figures.ranks) {
+    by_rank += rank.ops;
+    EXPECT_LE(rank.busy, 1.0);
+  }
+  EXPECT_EQ(counted, ops);
+  EXPECT_EQ(by_rank, ops);
+}
+
+}  // namespace
+}  // namespace lockstep::cli

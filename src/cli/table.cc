@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/table.h"
+
+#include <algorithm>
+
+namespace lockstep::cli {
+
+size_t columns(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+Table::Table(std::vector<std::string> headings) : headings_(std::move(headings)) {
+  for (std::string& heading : headings_) {
+    left_.push_back(heading.starts_with('<'));
+    if (left_.back()) heading.erase(0, 1);
+  }
+}
+
+void Table::add(std::vector<std::string> cells) {
+  cells.resize(headings_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::text(std::string_view indent) const {
+  std::vector<size_t> widths;
+  for (const std::string& heading : headings_) widths.push_back(columns(heading));
+  for (const auto& row : rows_) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(row[i]));
+  }
+  std::string out;
+  auto line = [&](const std::vector<std::string>& cells) {
+    std::string built(indent);
+    for (size_t i = 0; i < cells.size(); ++i) {
+      std::string pad(widths[i] - columns(cells[i]), ' ');
+      if (i > 0) built += "  ";
+      built += left_[i] ? cells[i] + pad : pad + cells[i];
+    }
+    built.erase(built.find_last_not_of(' ') + 1);
+    out += built + '\n';
+  };
+  line(headings_);
+  std::vector<std::string> rule;
+  for (size_t width : widths) rule.emplace_back(width, '-');
+  line(rule);
+  for (const auto& row : rows_) line(row);
+  return out;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/units.h"
+
+#include <cstdio>
+#include <ctime>
+
+namespace lockstep::cli {
+namespace {
+
+// Three to four significant digits.
+std::string short_number(double value) { return format_decimal(value, value < 10 ? 2 : value < 100 ? 1 : 0); }
+
+}  // namespace
+
+std::string format_decimal(double value, int decimals) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
+std::string format_count(uint64_t count) {
+  std::string text = std::to_string(count);
+  for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
+std::string format_bytes(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  auto value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  std::string digits = value == static_cast<double>(static_cast<uint64_t>(value)) ? format_decimal(value, 0)
+                                                                                  : short_number(value);
+  return digits + " " + kUnits[unit];
+}
+
+std::string format_duration(double ns) {
+  if (ns < 0) return "-";
+  if (ns < 1e3) return format_decimal(ns, 0) + " ns";
+  if (ns < 1e6) return short_number(ns / 1e3) + " us";
+  if (ns < 1e9) return short_number(ns / 1e6) + " ms";
+  if (ns < 600e9) return short_number(ns / 1e9) + " s";
+  return short_number(ns / 60e9) + " min";
+}
+
+std::string format_rate(double bytes_per_ns) {
+  return bytes_per_ns <= 0 ? "-" : format_decimal(bytes_per_ns, 2);
+}
+
+std::string format_percent(double fraction) {
+  return fraction < 0 ? "-" : format_decimal(fraction * 100, 1) + " %";
+}
+
+std::string format_time(int64_t unix_ns) {
+  if (unix_ns == 0) return "-";
+  time_t seconds = unix_ns / 1'000'000'000;
+  struct tm parts {};
+  if (gmtime_r(&seconds, &parts) == nullptr) return "-";
+  char text[64];
+  return std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts) == 0 ? "-" : text;
+}
+
+std::string plural(uint64_t count, const std::string& noun) {
+  if (count == 1) return "1 " + noun;
+  bool sibilant = noun.ends_with("s") || noun.ends_with("x") || noun.ends_with("h");
+  return format_count(count) + " " + noun + (sibilant ? "es" : "s");
+}
+
+}  // namespace lockstep::cli
