@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tell Lockstep what your communication does: groups, operations, steps and marks.
+
+    import lockstep
+
+    group = lockstep.Group("tensor:3", ranks=[0, 1, 2, 3])
+    for number, batch in enumerate(loader):
+        lockstep.step(number)
+        with group.operation("allreduce", count, count, "bfloat16"):
+            my_all_reduce(...)
+
+Everything is recorded by liblockstep.so, if the process has loaded it or LOCKSTEP_LIBRARY names it, as under
+`lockstep trace`; otherwise every call does nothing. No dependencies. Nothing here raises for want of a recorder.
+A child of fork() records nothing if its parent had made a call before: start processes first, or use "spawn".
+"""
+from __future__ import annotations
+
+import enum
+from types import TracebackType
+from typing import Optional, Sequence, Type
+
+from lockstep import _native
+
+__all__ = ["Clock", "Group", "Operation", "loaded", "mark", "step"]
+
+
+class Clock(enum.IntEnum):
+    """The clock of GPU times."""
+
+    MONOTONIC = 1  # time.monotonic_ns()
+    REALTIME = 2  # time.time_ns()
+    GPU_NS = 3  # the GPU's own: %globaltimer of NVIDIA
+    GPU_TICKS = 4  # the GPU's own: wall_clock64() of AMD
+
+
+# Names of torch and numpy, in c10's spelling.
+_TYPES = {
+    "uint8": "Byte", "int8": "Char", "bool": "Bool", "int16": "Short", "uint16": "UInt16", "float16": "Half", "half": "Half",
+    "bfloat16": "BFloat16", "int32": "Int", "uint32": "UInt32", "float32": "Float", "float": "Float", "int64": "Long",
+    "uint64": "UInt64", "float64": "Double", "double": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+    "float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2",
+}
+
+
+def _type_name(dtype: object) -> str:
+    """`torch.bfloat16`, a numpy dtype, "float32", "Float" or "ncclFloat32", as NCCL or c10 spell it."""
+    text = str(dtype).removeprefix("torch.")
+    return _TYPES.get(text, text)
+
+
+def loaded() -> bool:
+    """Whether somebody records; for callers whose arguments are costly to make."""
+    return _native.api() is not None
+
+
+def step(number: int) -> None:
+    """A training step begins."""
+    if (api := _native.api()) is not None:
+        api.step(number)
+
+
+def mark(name: str, value: int = 0) -> None:
+    """A named instant with a number. Use few distinct names."""
+    if (api := _native.api()) is not None:
+        api.mark(name.encode(), value)
+
+
+class Operation:
+    """One operation, from `with` to the end of its block, or from start() to end()."""
+
+    __slots__ = ("_api", "_gpu_times", "_handle", "_info")
+
+    def __init__(self, info: Optional[_native.OpInfo]) -> None:
+        self._api = _native.api()
+        self._info = info
+        self._handle = 0
+        self._gpu_times: Optional[_native.GpuTimes] = None
+
+    def start(self) -> Operation:
+        if self._api is not None and self._info is not None:
+            self._handle = self._api.begin(self._info)
+        return self
+
+    def end(self) -> None:
+        if self._api is not None and self._handle:
+            self._api.end(self._handle, self._gpu_times)
+
+    def set_gpu_times(self, start: int, end: int, clock: Clock = Clock.MONOTONIC) -> None:
+        """When the GPU worked on it; once, before or after the end."""
+        if self._api is None:
+            return
+        self._gpu_times = _native.GpuTimes(start=start, end=end, clock=clock)
+        if self._handle:
+            self._api.set_gpu_times(self._handle, self._gpu_times)
+            self._gpu_times = None
+
+    def __enter__(self) -> Operation:
+        return self.start()
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.end()
+
+
+class Group:
+    """A group of ranks: the same name and ranks on all members. `ranks` are global; `rank` is the own index in it and
+    is found from RANK (or Slurm's, Open MPI's, PMI's) if not given. For PyTorch's Comms Id, name it
+    "<group description>:<group name>"."""
+
+    __slots__ = ("name", "ranks", "_handle")
+
+    def __init__(self, name: str, ranks: Sequence[int], rank: int = -1) -> None:
+        self.name = name
+        self.ranks = tuple(ranks)
+        api = _native.api()
+        self._handle = 0 if api is None else api.declare_group(_native.GroupInfo.make(name, self.ranks, rank))
+
+    def operation(self, collective: str, in_count: int, out_count: int, dtype: object, *, root: int = -1, peer: int = -1,
+                  stream: int = 0, algorithm: Optional[str] = None, seq: int = 0) -> Operation:
+        """An operation to be used as a context manager. Counts are in elements of `dtype` (a torch or numpy type, or a
+        name); `root` and `peer` are indices in the group; `stream` is e.g. `torch.cuda.current_stream().cuda_stream`."""
+        if _native.api() is None:
+            return Operation(None)
+        return Operation(_native.OpInfo(
+            root=root, peer=peer, group=self._handle, collective=collective.encode(), dtype=_type_name(dtype).encode(),
+            algorithm=None if algorithm is None else algorithm.encode(), in_count=in_count, out_count=out_count,
+            stream=stream, seq=seq))

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The structs and the function table of lockstep/lockstep.h, by ctypes."""
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Optional, Sequence
+
+_SYMBOL = "lockstep_api_v1"
+
+
+class _Sized(ctypes.Structure):
+    """A struct whose first field is its own size."""
+
+    def __init__(self, **fields: object) -> None:
+        super().__init__(size=ctypes.sizeof(self), **fields)
+
+
+class GroupInfo(_Sized):
+    _fields_ = [("size", ctypes.c_uint32), ("rank", ctypes.c_int32), ("name", ctypes.c_char_p),
+                ("ranks", ctypes.POINTER(ctypes.c_int32)), ("count", ctypes.c_int32), ("start", ctypes.c_int32),
+                ("stride", ctypes.c_int32), ("reserved", ctypes.c_int32)]
+
+    @classmethod
+    def make(cls, name: str, ranks: Sequence[int], rank: int) -> GroupInfo:
+        members = (ctypes.c_int32 * len(ranks))(*ranks)
+        return cls(rank=rank, name=name.encode(), ranks=members, count=len(ranks), start=-1, stride=-1)
+
+
+class OpInfo(_Sized):
+    _fields_ = [("size", ctypes.c_uint32), ("root", ctypes.c_int32), ("peer", ctypes.c_int32), ("reserved", ctypes.c_int32),
+                ("group", ctypes.c_uint64), ("collective", ctypes.c_char_p), ("algorithm", ctypes.c_char_p),
+                ("dtype", ctypes.c_char_p), ("in_count", ctypes.c_uint64), ("out_count", ctypes.c_uint64),
+                ("stream", ctypes.c_void_p), ("seq", ctypes.c_int64)]
+
+
+class GpuTimes(_Sized):
+    _fields_ = [("size", ctypes.c_uint32), ("clock", ctypes.c_uint32), ("start", ctypes.c_uint64), ("end", ctypes.c_uint64)]
+
+
+# Calls that never block for long: they keep the interpreter lock, which is cheaper than to hand it over.
+class Api(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint32), ("version", ctypes.c_uint32),
+                ("declare_group", ctypes.PYFUNCTYPE(ctypes.c_uint64, ctypes.POINTER(GroupInfo))),
+                ("begin", ctypes.PYFUNCTYPE(ctypes.c_uint64, ctypes.POINTER(OpInfo))),
+                ("end", ctypes.PYFUNCTYPE(None, ctypes.c_uint64, ctypes.POINTER(GpuTimes))),
+                ("set_gpu_times", ctypes.PYFUNCTYPE(None, ctypes.c_uint64, ctypes.POINTER(GpuTimes))),
+                ("step", ctypes.PYFUNCTYPE(None, ctypes.c_int64)),
+                ("mark", ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64))]
+
+
+def _find() -> Optional[Api]:
+    """As lockstep.h looks: what the process has loaded, else what LOCKSTEP_LIBRARY names."""
+    for name in (None, os.environ.get("LOCKSTEP_LIBRARY")):
+        if name == "":
+            continue
+        try:
+            table = Api.in_dll(ctypes.CDLL(name), _SYMBOL)
+        except (OSError, ValueError):
+            continue
+        if table.size >= ctypes.sizeof(Api):
+            return table
+    return None
+
+
+_api: Optional[Api] = None
+_looked = False
+
+
+def api() -> Optional[Api]:
+    """The function table, or None. Looked for once, at the first call."""
+    global _api, _looked
+    if not _looked:
+        _api, _looked = _find(), True
+    return _api

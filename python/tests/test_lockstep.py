@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The module with and without a recorder. LOCKSTEP_TEST_LIBRARY names liblockstep.so; each case runs in its own interpreter."""
+import glob
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIBRARY = os.environ.get("LOCKSTEP_TEST_LIBRARY", "")
+PYTHON = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def run(script, directory, **environment):
+    env = {**os.environ, "PYTHONPATH": PYTHON, "LOCKSTEP_DIR": directory, "RANK": "1", **environment}
+    env.pop("LOCKSTEP_MODE", None)
+    return subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=60)
+
+
+def chunks(data):
+    """(purpose, entries) of each chunk of a process file, as docs/format.md draws it."""
+    for at in range(4096, len(data) - 32767, 32768):
+        magic, purpose = struct.unpack_from("<IB", data, at)
+        if magic == 0x4B4E4843:
+            yield purpose, data[at + 64:at + 32768]
+
+
+def definitions(data, kind):
+    for purpose, chunk in chunks(data):
+        at = 0
+        while purpose in (1, 2) and at + 16 <= len(chunk):
+            found, units = struct.unpack_from("<HH", chunk, at + 12)
+            if found == 0:
+                break
+            if found == kind:
+                yield chunk[at:at + units * 16]
+            at += units * 16
+
+
+def records(data, kind, sizes={17: 80, 18: 32, 19: 32}):
+    for purpose, chunk in chunks(data):
+        at = 0
+        while purpose == 3 and at + 16 <= len(chunk) and chunk[at + 12] != 0:
+            size = sizes[chunk[at + 12]]
+            if chunk[at + 12] == kind:
+                yield chunk[at:at + size]
+            at += size
+
+
+def text(field):
+    return field.split(b"\0")[0].decode()
+
+
+class WithoutRecorder(unittest.TestCase):
+    SCRIPT = """
+import lockstep
+group = lockstep.Group("tp:3", [0, 1])
+with group.operation("allreduce", 4, 4, "Float") as op:
+    op.set_gpu_times(1, 2)
+lockstep.step(1)
+lockstep.mark("m")
+assert not lockstep.loaded()
+"""
+
+    def check(self, **environment):
+        with tempfile.TemporaryDirectory() as directory:
+            done = run(self.SCRIPT, directory, **environment)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+            self.assertEqual(os.listdir(directory), [])
+
+    def test_nothing_named(self):
+        self.check(LOCKSTEP_LIBRARY="")
+
+    def test_no_such_library(self):
+        self.check(LOCKSTEP_LIBRARY="/nonexistent/liblockstep.so")
+
+    def test_another_library(self):
+        self.check(LOCKSTEP_LIBRARY="libc.so.6")
+
+
+@unittest.skipUnless(LIBRARY, "LOCKSTEP_TEST_LIBRARY is not set")
+class WithRecorder(unittest.TestCase):
+    def record(self, script):
+        with tempfile.TemporaryDirectory() as directory:
+            done = run("import lockstep\nassert lockstep.loaded()\n" + script, directory, LOCKSTEP_LIBRARY=LIBRARY)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            (path,) = glob.glob(directory + "/*.api.lks")
+            with open(path, "rb") as file:
+                return file.read()
+
+    def test_operations_are_recorded(self):
+        data = self.record("""
+group = lockstep.Group("tp:3", [1, 5, 9])
+with group.operation("reduce_scatter", 12, 4, "float16", root=2, stream=0x7000, algorithm="one-shot") as op:
+    op.set_gpu_times(10, 20, lockstep.Clock.REALTIME)
+with group.operation("send", 1, 1, "Float", peer=2):
+    pass
+""")
+        (comm,) = definitions(data, 1)
+        self.assertEqual(struct.unpack_from("<ii", comm, 24), (0, 3))
+        self.assertEqual(text(comm[80:144]), "tp:3")
+        (ranks,) = definitions(data, 5)
+        self.assertEqual(struct.unpack_from("<IIiii", ranks, 16), (0, 3, 1, 5, 9))
+        first, second = records(data, 17)
+        self.assertEqual(struct.unpack_from("<QQQQQQIHHiI", first, 16), (12, 4, 0x7000, 10, 20, 0, 0, 1, 2, -1, 2))
+        self.assertEqual(struct.unpack_from("<QQQQQQIHHiI", second, 16), (1, 1, 0, 0, 0, 0, 0, 2, 0, 2, 4))
+        self.assertEqual((first[13], second[13]), (0xC0, 0x80), "GPU times and stopped; stopped")
+        shapes = list(definitions(data, 34))
+        self.assertEqual([struct.unpack_from("<i", shape, 16)[0] for shape in shapes], [2, -1])
+        self.assertEqual([text(shape[24:64]) for shape in shapes], ["reduce_scatter", "send"])
+        self.assertEqual([text(shape[64:88]) for shape in shapes], ["Half", "Float"])
+        self.assertEqual(text(shapes[0][88:112]), "one-shot")
+
+    def test_steps_and_marks(self):
+        data = self.record('lockstep.step(41)\nlockstep.mark("checkpoint", -3)')
+        step, mark = records(data, 18)
+        self.assertEqual(struct.unpack_from("<qHH", step, 16), (41, 0, 1))
+        self.assertEqual(struct.unpack_from("<qHH", mark, 16), (-3, 1, 0))
+        (shape,) = definitions(data, 34)
+        self.assertEqual(text(shape[24:64]), "checkpoint")
+
+    def test_an_exception_ends_the_operation_and_passes(self):
+        data = self.record("""
+try:
+    with lockstep.Group("g", [0, 1]).operation("allreduce", 1, 1, "Float"):
+        raise KeyError
+except KeyError:
+    lockstep.step(1)
+""")
+        (operation,) = records(data, 17)
+        self.assertEqual(operation[13], 0x80)
+        self.assertEqual(len(list(records(data, 18))), 1)
+
+    def test_gpu_times_may_follow_the_end(self):
+        data = self.record("""
+operation = lockstep.Group("g", [0, 1]).operation("allreduce", 1, 1, "Float").start()
+operation.end()
+operation.set_gpu_times(30, 40)
+""")
+        (operation,) = records(data, 17)
+        self.assertEqual(struct.unpack_from("<QQ", operation, 40), (30, 40))
+
+    def test_spawned_processes_record_themselves(self):
+        with tempfile.TemporaryDirectory() as directory:
+            script = "import lockstep, os\nlockstep.step(int(os.environ['RANK']))"
+            for rank in "01":
+                self.assertEqual(run(script, directory, LOCKSTEP_LIBRARY=LIBRARY, RANK=rank).returncode, 0)
+            self.assertEqual(len(glob.glob(directory + "/*.api.lks")), 2)
+
+
+class Layouts(unittest.TestCase):
+    def test_types_of_torch_and_numpy(self):
+        sys.path.insert(0, PYTHON)
+        import lockstep
+
+        for name, expected in [("torch.bfloat16", "BFloat16"), ("float32", "Float"), ("Float", "Float"), ("ncclInt8", "ncclInt8")]:
+            self.assertEqual(lockstep._type_name(name), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of lockstep-nccl-host.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "nccl_host/bench.h"
+
+namespace lockstep::sim {
+
+struct Options {
+  std::string plugin, tape, script;
+  std::vector<std::string> faults;
+  int api = 0;  // 0 = the newest that the plugin exports
+  bool recorded_pace = false;
+  bool json = false;
+  bool help = false, list = false;
+  uint64_t repeat = 1;
+  uint64_t events = 0;  // 0 = the script's or the benchmark's own
+  BenchOptions bench;   // stream is empty when no benchmark is asked for
+};
+
+Result<Options> parse_options(int argc, char** argv);
+std::string help_text();
+
+}  // namespace lockstep::sim

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// play(): makes the calls of a Program, one operating-system thread for each of its threads, under the recorded names.
+// An ordered program is handed from thread to thread: runs of calls of the same thread are one batch, and a batch
+// starts when the batch before it has ended. An unordered program runs freely between its barriers.
+#pragma once
+#include <cstdint>
+
+#include "nccl_host/core.h"
+#include "nccl_host/program.h"
+#include "nccl_host/stats.h"
+
+namespace lockstep::sim {
+
+struct PlayOptions {
+  bool recorded_pace = false;
+  uint64_t repeat = 1;      // the whole program, back to back
+  bool race_inits = false;  // other threads create and destroy comms all the while
+};
+
+struct PlayResult {
+  Stats stats;
+  double seconds = 0;
+};
+
+PlayResult play(const Program& program, const PlayOptions& options, Core* core);
+
+}  // namespace lockstep::sim
