@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Feeds one reader arbitrary bytes as a file: open, load every process, assemble. Built once per line of readers.def,
+// with LOCKSTEP_FUZZ_FORMAT naming the reader.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "analysis/assemble/assembled_source.h"
+#include "model/event_counts.h"
+#include "readers/reader.h"
+
+namespace {
+
+using namespace lockstep;
+
+const readers::Format& format() {
+  for (const readers::Format* known : readers::all()) {
+    if (known->name == LOCKSTEP_FUZZ_FORMAT) return *known;
+  }
+  std::abort();
+}
+
+void check(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "broken: %s\n", what);
+  std::abort();
+}
+
+// Rows name rows that exist.
+void check_rows(const model::Trace& trace) {
+  auto within = [](const auto& column, size_t rows) {
+    for (uint32_t row : column) {
+      if (row != model::kNoRow && row >= rows) return false;
+    }
+    return true;
+  };
+  check(within(trace.tasks.call, trace.calls.size()), "tasks.call");
+  check(within(trace.tasks.plan, trace.calls.size()), "tasks.plan");
+  check(within(trace.tasks.comm, trace.comms.size()), "tasks.comm");
+  check(within(trace.tasks.shape, trace.shapes.size()), "tasks.shape");
+  check(within(trace.channels.task, trace.tasks.size()), "channels.task");
+  check(within(trace.proxy_ops.task, trace.tasks.size()), "proxy_ops.task");
+  check(within(trace.proxy_steps.proxy_op, trace.proxy_ops.size()), "proxy_steps.proxy_op");
+  check(within(trace.net_events.proxy_step, trace.proxy_steps.size()), "net_events.proxy_step");
+  check(within(trace.calls.thread, trace.threads.size()), "calls.thread");
+  check(trace.processes.size() == 1, "one process a load");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  int fd = memfd_create("fuzz", 0);
+  if (fd < 0 || write(fd, data, size) != static_cast<ssize_t>(size)) std::abort();
+  std::string path = "/proc/self/fd/" + std::to_string(fd);
+  if (auto source = format().open({path})) {
+    auto assembled = analysis::assemble::assembled(std::move(*source));
+    for (size_t i = 0; i < assembled->processes(); ++i) {
+      model::Trace trace;
+      if (assembled->load(i, trace)) check_rows(trace);
+    }
+    model::Trace losses;
+    assembled->run_losses(losses);
+  }
+  close(fd);
+  return 0;
+}

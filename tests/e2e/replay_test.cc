@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Eight recorded ranks through the real plugin, the launcher, the merge and the tools: every event of the tapes arrives.
+#include <zlib.h>
+
+#include "tests/e2e/workplace.h"
+
+namespace lockstep::test {
+namespace {
+
+constexpr const char* kTapes = LOCKSTEP_SOURCE_DIR "/examples/recordings/train2h";
+constexpr const char* kKinds[] = {"Group",     "Coll",         "P2p",       "ProxyOp",  "ProxyStep",
+                                  "ProxyCtrl", "KernelCh",     "NetPlugin", "GroupApi", "CollApi",
+                                  "P2pApi",    "KernelLaunch", "CeColl",    "CeSync",   "CeBatch"};
+
+std::string gunzip(const std::string& path) {
+  gzFile file = gzopen(path.c_str(), "rb");
+  std::string text;
+  char buffer[65536];
+  for (int got = 0; file != nullptr && (got = gzread(file, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(got));
+  if (file != nullptr) gzclose(file);
+  return text;
+}
+
+struct Recorded {
+  std::map<std::string, uint64_t> events;
+  std::set<std::string> comms;
+  void add(const std::string& tape) {
+    for (size_t at = 0; at < tape.size();) {
+      size_t end = std::min(tape.find('\n', at), tape.size());
+      auto line = nlohmann::json::parse(tape.substr(at, end - at), nullptr, false);
+      at = end + 1;
+      if (!line.is_object()) continue;
+      if (line["call"] == "init") comms.insert(line["commId"]);
+      if (line["call"] != "start") continue;
+      for (size_t bit = 0; bit < std::size(kKinds); ++bit) {
+        if (line["type"] == uint64_t{1} << bit) ++events[kKinds[bit]];
+      }
+    }
+  }
+};
+
+class Replay : public Workplace {
+ protected:
+  Finished replay(Argv options) const {
+    options.insert(options.begin(), "trace");
+    for (const char* word : {"--", LOCKSTEP_SOURCE_DIR "/tools/replay", "--host",
+                             LOCKSTEP_BIN_DIR "/lockstep-nccl-host", kTapes}) {
+      options.push_back(word);
+    }
+    return do_here(lockstep(options));
+  }
+  static uint64_t lost_in_capture(const nlohmann::json& document) {
+    uint64_t lost = 0;
+    for (const auto& loss : document["losses"])
+      lost += loss["kind"] == "no_chunk" ? loss["count"].get<uint64_t>() : 0;
+    return lost;
+  }
+};
+
+TEST_F(Replay, EveryEventOfEveryRankArrives) {
+  Recorded recorded;
+  for (int rank = 0; rank < 8; ++rank)
+    recorded.add(gunzip(std::string(kTapes) + "/rank" + std::to_string(rank) + ".jsonl.gz"));
+  ASSERT_GT(recorded.events["ProxyStep"], 1000u);
+  Finished finished = replay({"-m", "deep", "-o", "t.db", "--dir", "run", "--timeline", "t.json.gz"});
+  ASSERT_EQ(finished.code, 0) << finished;
+  for (const char* input : {"run", "t.db"}) {
+    auto document = info(input);
+    EXPECT_EQ(document["processes"], 8) << finished;
+    EXPECT_EQ(document["comms"], recorded.comms.size());
+    EXPECT_EQ(lost_in_capture(document), 0u) << document["losses"];
+    for (const char* kind : kKinds)
+      EXPECT_EQ(document["events"][kind], recorded.events[kind]) << kind << " in " << input;
+    EXPECT_EQ(document["ops"], recorded.events["Coll"] + recorded.events["P2p"]);
+  }
+  EXPECT_TRUE(has(gunzip(path("t.json.gz")), "traceEvents"));
+  Finished summary = do_here(lockstep({"summary", "--json", "t.db"}));
+  auto document = nlohmann::json::parse(summary.out, nullptr, false);
+  ASSERT_TRUE(document.is_object()) << summary;
+  EXPECT_EQ(document["rank_list"].size(), 8u);
+  for (const auto& comm : document["comm_list"]) EXPECT_EQ(comm["missing"], "none") << comm;
+}
+
+TEST_F(Replay, LiteLeavesOutTheGpuAndTheNetwork) {
+  Finished finished = replay({"-m", "lite", "-o", "t.db"});
+  ASSERT_EQ(finished.code, 0) << finished;
+  auto document = info("t.db");
+  EXPECT_GT(document["events"]["Coll"], 0);
+  for (const char* kind : {"KernelCh", "ProxyOp", "ProxyStep"})
+    EXPECT_EQ(document["events"][kind], 0) << kind;
+  EXPECT_FALSE(exists("t.run")) << finished;
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands that read: merge, info, summary, convert, and the texts.
+#include "tests/e2e/workplace.h"
+
+namespace lockstep::test {
+namespace {
+
+class Tools : public Workplace {
+ protected:
+  // RUN with a file of each rank.
+  void capture(const std::string& run, int ranks, const std::string& ops) const {
+    for (int i = 0; i < ranks; ++i) {
+      auto environment = rank(i, ranks);
+      environment["LOCKSTEP_LIBRARY"] = LOCKSTEP_LIB_DIR "/liblockstep.so";
+      environment["LOCKSTEP_DIR"] = path(run);
+      EXPECT_EQ(do_here(job({"ops", ops}), environment).code, 0);
+    }
+  }
+  std::vector<std::string> files(const std::string& run) const {
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(path(run))) {
+      if (entry.path().extension() == ".lks") files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+};
+
+TEST_F(Tools, MergeIsRepeatableAndLeavesItsInputs) {
+  capture("run", 3, "50");
+  std::map<std::string, std::string> before;
+  for (const std::string& file : files("run")) before[file] = read_file(file);
+  ASSERT_EQ(before.size(), 3u);
+  EXPECT_EQ(do_here(lockstep({"merge", "-o", "a.db", "run"})).code, 0);
+  auto first = info("a.db");
+  Finished again = do_here(lockstep({"merge", "--json", "-o", "a.db", "run"}));
+  EXPECT_EQ(again.code, 0) << again;
+  EXPECT_EQ(nlohmann::json::parse(again.out, nullptr, false)["ops"], 150) << again;
+  auto second = info("a.db");
+  first.erase("bytes");
+  second.erase("bytes");
+  EXPECT_EQ(first, second);
+  Argv by_file = {"merge", "-o", "b.db"};
+  for (const auto& [file, text] : before) by_file.push_back(file);
+  EXPECT_EQ(do_here(lockstep(by_file)).code, 0);
+  EXPECT_EQ(info("b.db")["events"], first["events"]);
+  for (const auto& [file, text] : before) EXPECT_EQ(read_file(file), text);
+}
+
+TEST_F(Tools, ADamagedFileIsSalvagedAndReported) {
+  capture("run", 2, "5000");
+  std::string victim = files("run")[0];
+  std::filesystem::resize_file(victim, std::filesystem::file_size(victim) / 2);
+  Finished finished = do_here(lockstep({"merge", "-o", "a.db", "run"}));
+  EXPECT_EQ(finished.code, 0) << finished;
+  EXPECT_TRUE(has(finished.out, "lost: ")) << finished;
+  auto document = info("a.db");
+  EXPECT_EQ(document["processes"], 2);
+  EXPECT_GT(document["ops"], 5000);
+  EXPECT_LT(document["ops"], 10000);
+  EXPECT_FALSE(document["losses"].empty());
+}
+
+TEST_F(Tools, AFileThatIsNoneIsALossOrAnError) {
+  capture("run", 1, "5");
+  write_file(path("run/odd.lks"), "nothing of ours");
+  EXPECT_FALSE(info("run")["losses"].empty());
+  Finished finished = do_here(lockstep({"info", "run/odd.lks"}));
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_TRUE(has(finished.err, "odd.lks")) << finished;
+}
+
+TEST_F(Tools, UnreadableInputIsOneLineOnStderr) {
+  std::filesystem::create_directories(path("empty"));
+  write_file(path("text"), "text");
+  for (const char* input : {"nowhere", "empty", "text", "/dev/null"}) {
+    for (const char* command : {"info", "summary", "merge", "convert"}) {
+      Finished finished = do_here(lockstep({command, input}));
+      EXPECT_EQ(finished.code, 2) << command << ' ' << input << '\n' << finished;
+      EXPECT_EQ(finished.out, "") << command << ' ' << input;
+      EXPECT_EQ(finished.err.rfind("lockstep: ", 0), 0u) << command << ' ' << input << '\n' << finished;
+      EXPECT_EQ(std::count(finished.err.begin(), finished.err.end(), '\n'), 1)
+          << command << ' ' << input << '\n'
+          << finished;
+    }
+  }
+}
+
+TEST_F(Tools, MergeDoesNotReplaceForeignFiles) {
+  capture("run", 1, "5");
+  write_file(path("x.db"), "precious");
+  EXPECT_EQ(do_here(lockstep({"merge", "-o", "x.db", "run"})).code, 2);
+  EXPECT_EQ(read_file(path("x.db")), "precious");
+}
+
+TEST_F(Tools, SummaryShowsOperationsAndRanks) {
+  capture("run", 2, "50");
+  Finished finished = do_here(lockstep({"summary", "run"}));
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_EQ(finished.out.rfind("Losses: none.\n", 0), 0u) << finished;
+  EXPECT_TRUE(has(finished.out, "allreduce")) << finished;
+  auto document = nlohmann::json::parse(do_here(lockstep({"summary", "--json", "run"})).out, nullptr, false);
+  ASSERT_TRUE(document.is_object());
+  ASSERT_EQ(document["op_list"].size(), 1u);
+  EXPECT_EQ(document["op_list"][0]["ops"], 100);
+  EXPECT_EQ(document["op_list"][0]["bytes"], 100 * 4096);
+  EXPECT_EQ(document["rank_list"].size(), 2u);
+  EXPECT_EQ(document["comm_list"][0]["present"], 2);
+  EXPECT_EQ(document["comm_list"][0]["missing"], "none");
+}
+
+TEST_F(Tools, InfoListsEveryEventKind) {
+  capture("run", 1, "5");
+  auto document = info("run");
+  for (const char* kind : {"GroupApi", "CollApi", "P2pApi", "KernelLaunch", "Group", "Coll", "P2p", "ProxyOp",
+                           "ProxyStep", "ProxyCtrl", "KernelCh", "NetPlugin", "CeColl", "CeSync", "CeBatch",
+                           "KernelPhase", "ApiOp", "Mark"}) {
+    EXPECT_TRUE(document["events"].contains(kind)) << kind;
+  }
+  for (const char* key : {"ops", "processes", "comms"})
+    EXPECT_TRUE(document[key].is_number_unsigned()) << key;
+  EXPECT_TRUE(document["losses"].is_array());
+  EXPECT_EQ(do_here(lockstep({"info", "run"})).code, 0);
+}
+
+TEST_F(Tools, ConvertNeverOverwrites) {
+  capture("run", 1, "5");
+  std::string input = files("run")[0];
+  std::filesystem::rename(input, path("odd.name"));  // an ending that no rule knows
+  std::string before = read_file(path("odd.name"));
+  Finished finished = do_here(lockstep({"convert", "odd.name"}));
+  EXPECT_EQ(finished.code, 0) << finished;
+  EXPECT_EQ(read_file(path("odd.name")), before);
+  EXPECT_EQ(names().size(), 3u);  // run, odd.name, the timeline
+  EXPECT_EQ(do_here(lockstep({"convert", "-o", "odd.name", "--force", "odd.name"})).code, 2);
+  EXPECT_EQ(read_file(path("odd.name")), before);
+  write_file(path("mine.json"), "precious");
+  finished = do_here(lockstep({"convert", "-o", "mine.json", "odd.name"}));
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_TRUE(has(finished.err, "--force")) << finished;
+  EXPECT_EQ(read_file(path("mine.json")), "precious");
+  EXPECT_EQ(do_here(lockstep({"convert", "-o", "mine.json", "--force", "odd.name"})).code, 0);
+  EXPECT_EQ(nlohmann::json::parse(read_file(path("mine.json")), nullptr, false).is_discarded(), false);
+}
+
+TEST_F(Tools, TextsAreInStep) {
+  Finished help = do_here(lockstep({"help"}));
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(do_here(lockstep({"--help"})).out, help.out);
+  EXPECT_EQ(do_here(lockstep({})).code, 2);
+  EXPECT_EQ(do_here(lockstep({"help", "trace"})).out, do_here(lockstep({"trace", "--help"})).out);
+  EXPECT_EQ(do_here(lockstep({"help", "nothing"})).code, 2);
+  EXPECT_EQ(do_here(lockstep({"version"})).out, do_here(lockstep({"--version"})).out);
+  EXPECT_TRUE(nlohmann::json::parse(do_here(lockstep({"version", "--json"})).out, nullptr, false)
+                  .contains("version"));
+  write_file(path("lockstep.bash"), do_here(lockstep({"completion", "bash"})).out);
+  EXPECT_EQ(do_here({"bash", "-n", "lockstep.bash"}).code, 0);
+  EXPECT_EQ(do_here(lockstep({"completion", "tcsh"})).code, 2);
+}
+
+TEST_F(Tools, BashCompletes) {
+  write_file(path("lockstep.bash"), do_here(lockstep({"completion", "bash"})).out);
+  auto complete = [&](const std::string& words, int at) {
+    return do_here({"bash", "-c",
+                    "source ./lockstep.bash; COMP_WORDS=(" + words + "); COMP_CWORD=" + std::to_string(at) +
+                        "; _lockstep; echo ${COMPREPLY[*]}"})
+        .out;
+  };
+  EXPECT_EQ(complete("lockstep me", 1), "merge\n");
+  EXPECT_EQ(complete("lockstep merge --out", 2), "--output\n");
+  EXPECT_EQ(complete("lockstep trace -m d", 3), "default deep\n");
+  EXPECT_EQ(complete("lockstep help tr", 2), "trace\n");
+  EXPECT_EQ(complete("lockstep info locks", 2), "lockstep.bash\n");
+}
+
+TEST_F(Tools, AFullStdoutIsAnError) {
+  Finished finished = do_here({"sh", "-c", LOCKSTEP_BIN_DIR "/lockstep help > /dev/full"});
+  EXPECT_EQ(finished.code, 2) << finished;
+}
+
+}  // namespace
+}  // namespace lockstep::test

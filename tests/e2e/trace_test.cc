@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// `lockstep trace` is invisible to the command and leaves one trace.db.
+#include "tests/e2e/workplace.h"
+
+namespace lockstep::test {
+namespace {
+
+class Trace : public Workplace {};
+
+TEST_F(Trace, ArgumentsAreExact) {
+  Finished finished = do_here(trace({}, {"argv", "a b", "", "--", "-o", "x", "--", "--help", "$HOME", "*"}));
+  EXPECT_EQ(finished.out, "[a b]\n[]\n[--]\n[-o]\n[x]\n[--]\n[--help]\n[$HOME]\n[*]\n") << finished;
+  finished = do_here(lockstep({"trace", LOCKSTEP_E2E_JOB, "argv", "--", "--json"}));
+  EXPECT_EQ(finished.out, "[--]\n[--json]\n") << finished;
+}
+
+TEST_F(Trace, InputAndOutputAreTheCommands) {
+  write_file(path("input"), "one\ntwo\n");
+  Surroundings around = here();
+  around.input = path("input");
+  Finished finished = run(trace({}, {"stdin", "ops", "1"}), around);
+  EXPECT_EQ(finished.out, "one\ntwo\n") << finished;
+}
+
+TEST_F(Trace, ExitCodesAreTheCommands) {
+  EXPECT_EQ(do_here(trace({}, {"ops", "1"})).code, 0);
+  EXPECT_EQ(do_here(trace({}, {"ops", "1", "exit", "7"})).code, 7);
+  EXPECT_EQ(do_here(trace({}, {"exit", "3"})).code, 3);  // nothing captured
+  EXPECT_EQ(do_here(trace({}, {"ops", "1", "signal", std::to_string(SIGSEGV)})).code, 128 + SIGSEGV);
+  EXPECT_EQ(do_here(trace({}, {"ops", "1", "signal", std::to_string(SIGTERM)})).code, 128 + SIGTERM);
+  EXPECT_EQ(do_here(trace({}, {"ops", "1", "signal", std::to_string(SIGKILL)})).code, 128 + SIGKILL);
+}
+
+TEST_F(Trace, LeavesOneFile) {
+  Finished finished = do_here(trace({"-o", "t.db"}, {"ops", "20"}));
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_EQ(names(), Argv{"t.db"}) << finished;
+  auto document = info("t.db");
+  EXPECT_EQ(document["ops"], 20);
+  EXPECT_EQ(document["processes"], 1);
+  EXPECT_EQ(document["comms"], 1);
+  EXPECT_EQ(document["events"]["ApiOp"], 20);
+  EXPECT_EQ(document["events"]["KernelCh"], 0);
+  EXPECT_TRUE(document["losses"].empty()) << document["losses"];
+}
+
+TEST_F(Trace, AKilledProcessKeepsItsEvents) {
+  for (const char* word : {"signal", "_exit"}) {
+    Finished finished = do_here(trace({"-o", "t.db"}, {"ops", "5000", word, "9"}));
+    auto document = info("t.db");
+    EXPECT_EQ(document["ops"], 5000) << finished;
+    EXPECT_EQ(document["process_list"][0]["state"], "not closed");
+  }
+}
+
+TEST_F(Trace, AMissingProgramIsOneLineAndNoFiles) {
+  Finished finished = do_here(lockstep({"trace", "./nowhere"}));
+  EXPECT_EQ(finished.code, 127);
+  EXPECT_EQ(
+      finished.err,
+      "lockstep: ./nowhere: command not found; check the command behind the options of lockstep trace\n");
+  write_file(path("plain"), "text");
+  finished = do_here(lockstep({"trace", "./plain"}));
+  EXPECT_EQ(finished.code, 126);
+  EXPECT_EQ(std::count(finished.err.begin(), finished.err.end(), '\n'), 1) << finished;
+  EXPECT_EQ(names(), Argv{"plain"});
+}
+
+TEST_F(Trace, NothingCapturedIsExplained) {
+  Finished finished = do_here(trace({"-o", "t.db"}, {"exit", "5"}));
+  EXPECT_EQ(finished.code, 5);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_TRUE(has(finished.err, "nothing was captured")) << finished;
+  EXPECT_TRUE(has(finished.err, "NCCL_PROFILER_PLUGIN")) << finished;
+  EXPECT_TRUE(names().empty());
+}
+
+TEST_F(Trace, ForeignFilesStay) {
+  std::filesystem::create_directories(path("trace.run"));
+  for (const char* name : {"trace_123.db", "trace.run/canary.lks", "trace.run/notes", "canary.run"})
+    write_file(path(name), "canary");
+  Finished finished = do_here(trace({}, {"ops", "3"}));
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_EQ(info("trace.db")["ops"], 3) << finished;
+  for (const char* name : {"trace_123.db", "trace.run/canary.lks", "trace.run/notes", "canary.run"}) {
+    EXPECT_EQ(read_file(path(name)), "canary") << name;
+  }
+  EXPECT_FALSE(exists("trace.run.2"));
+}
+
+TEST_F(Trace, AnotherFileInThePlaceOfOutIsRefusedBeforeTheCommandRuns) {
+  write_file(path("t.db"), "precious");
+  Finished finished = do_here(trace({"-o", "t.db"}, {"touch", "ran"}));
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_TRUE(has(finished.err, "--output")) << finished;
+  EXPECT_EQ(names(), Argv{"t.db"});
+  EXPECT_EQ(read_file(path("t.db")), "precious");
+}
+
+TEST_F(Trace, AnOlderTraceIsReplaced) {
+  EXPECT_EQ(do_here(trace({"-o", "t.db"}, {"ops", "3"})).code, 0);
+  EXPECT_EQ(do_here(trace({"-o", "t.db"}, {"ops", "4"})).code, 0);
+  EXPECT_EQ(info("t.db")["ops"], 4);
+}
+
+TEST_F(Trace, AnUnusablePlaceIsRefusedBeforeTheCommandRuns) {
+  write_file(path("file"), "");
+  for (const Argv& options : {Argv{"-o", "file/t.db"}, Argv{"--dir", "file/run"}, Argv{"--retain", "loop"},
+                              Argv{"-m", "deeper"}, Argv{"--no-merge", "--timeline", "x.json"}}) {
+    Finished finished = do_here(trace(options, {"touch", "ran"}));
+    EXPECT_EQ(finished.code, 2) << finished;
+    EXPECT_EQ(finished.err.rfind("lockstep: ", 0), 0u) << finished;
+    EXPECT_EQ(std::count(finished.err.begin(), finished.err.end(), '\n'), 1) << finished;
+    EXPECT_FALSE(exists("ran"));
+  }
+}
+
+TEST_F(Trace, NamesTakeTokens) {
+  std::map<std::string, std::string> environment = {
+      {"RANK", "3"}, {"GROUP_RANK", "1"}, {"TORCHELASTIC_RUN_ID", "job"}};
+  Finished finished = do_here(trace({"-o", "out/t.%r.%n.%j.%%.db"}, {"ops", "1"}), environment);
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_TRUE(exists("out/t.3.1.job.%.db")) << finished;
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  Process process(trace({"-o", "p%p.db", "--dir", "raw.%h"}, {"ops", "1"}), here());
+  finished = process.wait();
+  EXPECT_TRUE(exists("p" + std::to_string(process.pid()) + ".db")) << finished;
+  EXPECT_TRUE(exists(std::string("raw.") + host));
+}
+
+TEST_F(Trace, APercentSignInTheDirectoryIsNoToken) {
+  EXPECT_EQ(do_here(trace({"-o", "100%%p.db", "--keep"}, {"ops", "2"})).code, 0);
+  EXPECT_TRUE(exists("100%p.db"));
+  EXPECT_EQ(info("100%p.run")["ops"], 2);
+}
+
+TEST_F(Trace, KeepsTheRunDirectoryWhenAsked) {
+  EXPECT_EQ(do_here(trace({"--dir", "raw", "-o", "t.db"}, {"ops", "6"})).code, 0);
+  auto raw = info("raw"), merged = info("t.db");
+  for (const char* key : {"ops", "processes", "comms", "events", "first_ns", "last_ns"})
+    EXPECT_EQ(raw[key], merged[key]) << key;
+  EXPECT_EQ(do_here(trace({"--no-merge", "-o", "u.db"}, {"ops", "6"})).code, 0);
+  EXPECT_FALSE(exists("u.db"));
+  EXPECT_EQ(info("u.run")["ops"], 6);
+  auto manifest = nlohmann::json::parse(read_file(path("u.run/manifest.json")), nullptr, false);
+  EXPECT_EQ(manifest["state"], "complete");
+  EXPECT_EQ(manifest["argv"].back(), "6");
+}
+
+TEST_F(Trace, OffCapturesNothing) {
+  Finished finished = do_here(trace({"-m", "off"}, {"ops", "6", "exit", "4"}));
+  EXPECT_EQ(finished.code, 4);
+  EXPECT_EQ(finished.err, "");
+  EXPECT_TRUE(names().empty());
+}
+
+TEST_F(Trace, AnotherProfilerPluginIsNamed) {
+  Finished finished = do_here(trace({}, {"ops", "1"}), {{"NCCL_PROFILER_PLUGIN", "inspector"}});
+  EXPECT_TRUE(has(finished.err, "instead of inspector")) << finished;
+  finished =
+      do_here(trace({}, {"ops", "1"}), {{"NCCL_PROFILER_PLUGIN", LOCKSTEP_LIB_DIR "/liblockstep-nccl.so"}});
+  EXPECT_FALSE(has(finished.err, "instead of")) << finished;
+}
+
+TEST_F(Trace, TheReportIsAlsoForPrograms) {
+  Finished finished = do_here(trace({"--json"}, {"ops", "7", "exit", "2"}));
+  auto report = nlohmann::json::parse(finished.err, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << finished;
+  EXPECT_EQ(report["ops"], 7);
+  EXPECT_EQ(report["exit_code"], 2);
+  EXPECT_EQ(report["run_kept"], false);
+  EXPECT_EQ(report["output"], path("trace.db"));
+}
+
+TEST_F(Trace, WaitsForWorkersThatTheCommandLeftBehind) {
+  Finished finished = do_here(trace({"-o", "t.db"}, {"ops", "1", "orphan", "sleep", "1300", "ops", "30"}));
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_TRUE(has(finished.err, "waiting for 1 process that it left behind")) << finished;
+  auto document = info("t.db");
+  EXPECT_EQ(document["processes"], 2) << finished;
+  EXPECT_EQ(document["ops"], 31);
+}
+
+TEST_F(Trace, ASilentRankIsMissed) {
+  // Rank 1 runs without the library, long enough to be seen.
+  std::string script = std::string("RANK=1 LOCKSTEP_LIBRARY= ") + LOCKSTEP_E2E_JOB +
+                       " ops 1 sleep 700 & RANK=0 " + LOCKSTEP_E2E_JOB + " ops 1; wait";
+  Finished finished = do_here(lockstep({"trace", "-o", "t.db", "sh", "-c", script}), {{"WORLD_SIZE", "3"}});
+  EXPECT_TRUE(has(finished.err, "rank 1, pid")) << finished;
+  EXPECT_TRUE(has(finished.err, "no file of rank 2 of 3")) << finished;
+  std::set<std::string> kinds;
+  auto document = info("t.db");
+  for (const auto& loss : document["losses"]) kinds.insert(loss["kind"]);
+  EXPECT_EQ(kinds, (std::set<std::string>{"never_loaded", "missing_rank"}));
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process files in tests/traces/v<N>, which the library of that format version wrote once and which every later
+// reader must read. `expected.txt` says what is in each. To add one for a new version: LOCKSTEP_RECORD_TRACES=FOLDER
+// makes the three files of today's library there, to be compressed with gzip -9.
+#include <atomic>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "tests/support/nccl_test.h"
+
+namespace lockstep::test {
+namespace {
+
+using format::Kind;
+
+std::string summary(const LksFile& file) {
+  static constexpr const char* kKinds[] = {
+      "",
+#define RECORD(kind, name, type, event) #name,
+#include "format/record_kinds.def"
+#undef RECORD
+  };
+  static constexpr const char* kLosses[] = {
+#define LOSS(index, name, text) #name,
+#include "format/losses.def"
+#undef LOSS
+  };
+  std::ostringstream out;
+  out << "state " << file.header().state << " logs " << file.logs() << " comms "
+      << file.count(format::Def::kComm) << " ended " << file.count(format::Def::kCommEnd) << " shapes "
+      << file.count(format::Def::kShape) << " streams " << file.count(format::Def::kStream) << " threads "
+      << file.count(format::Def::kThread);
+  for (uint32_t kind = 1; kind < std::size(kKinds); ++kind) {
+    if (size_t n = file.count(static_cast<Kind>(kind))) out << ' ' << kKinds[kind] << ' ' << n;
+  }
+  for (uint32_t loss = 0; loss < std::size(kLosses); ++loss) {
+    if (uint64_t n = file.lost(static_cast<capture::Loss>(loss)))
+      out << " lost." << kLosses[loss] << ' ' << n;
+  }
+  uint64_t ops = 0, bytes = 0, timed = 0;
+  for (const auto& cell : file.histogram()) ops += cell.ops, bytes += cell.bytes, timed += cell.timed;
+  if (ops != 0)
+    out << " histogram.ops " << ops << " histogram.bytes " << bytes << " histogram.timed " << timed;
+  return out.str();
+}
+
+class Traces : public NcclCapture {
+ protected:
+  static std::string folder() {
+    return LOCKSTEP_SOURCE_DIR "/tests/traces/v" + std::to_string(format::kMajor);
+  }
+  static std::string unpack(const std::string& name, const RunDirectory& to) {
+    std::string path = to.path() + "/" + name + ".lks";
+    std::string command = "gzip -dc '" + folder() + "/" + name + ".lks.gz' > '" + path + "'";
+    EXPECT_EQ(system(command.c_str()), 0);
+    return path;
+  }
+};
+
+TEST_F(Traces, HoldWhatTheyHeld) {
+  std::ifstream expected(folder() + "/expected.txt");
+  int traces = 0;
+  for (std::string line; std::getline(expected, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::string name = line.substr(0, line.find(' '));
+    LksFile file(unpack(name, run_));
+    EXPECT_TRUE(file.problems().empty()) << name << ": " << file.problems()[0];
+    EXPECT_EQ(name + ' ' + summary(file), line);
+    ++traces;
+  }
+  EXPECT_EQ(traces, 3);
+}
+
+// One call of the user with all that follows from it, on the user's thread; `proxy` gets the rest.
+template <class Plugin>
+void* user_operation(Plugin& plugin, uint64_t i) {
+  void* group_api = plugin.start_group_api();
+  plugin.state(group_api, 23);
+  auto call = plugin.descriptor(abi::kTypeCollApi, group_api);
+  auto& api = call.coll_api;
+  api.func = "AllReduce", api.count = 1024, api.datatype = "ncclFloat32", api.root = 0;
+  api.stream = pointer(0x5000), api.graph_captured = false;
+  if constexpr (requires { api.user_tag; }) api.user_tag = i % 4 == 0 ? 0x100 + i : 0;
+  void* coll_api = plugin.start(call);
+  plugin.stop(coll_api);
+  plugin.state(group_api, 24);
+  auto launch = plugin.descriptor(abi::kTypeKernelLaunch, group_api);
+  launch.kernel_launch.stream = pointer(0x5000);
+  plugin.stop(plugin.start(launch));
+  void* group = plugin.start(abi::kTypeGroup);
+  auto d = plugin.coll(i, coll_api, uint64_t{256} << (i % 6));
+  d.coll.parent_group = group;
+  void* coll = plugin.start(d);
+  plugin.stop(coll);
+  auto p2p = plugin.p2p(1, group_api);
+  plugin.stop(plugin.start(p2p));
+  plugin.stop(group);
+  plugin.stop(group_api);
+  return coll;
+}
+template <class Plugin>
+void proxy_operation(Plugin& plugin, void* coll, uint64_t i) {
+  void* ctrl = plugin.start(abi::kTypeProxyCtrl);
+  plugin.state(ctrl, 17);
+  plugin.state_with(ctrl, 18, 2);
+  plugin.stop(ctrl);
+  void* kernel = plugin.start_kernel_ch(coll, static_cast<uint8_t>(i % 8), 1'000'000 + 10'000 * i);
+  bool send = i % 2 == 0;
+  auto d = plugin.proxy_op(coll, i % 10 == 9 ? 1 : getpid(), send);
+  void* op = i % 10 == 9 ? plugin.start(d, unmapped()) : plugin.start(d);
+  plugin.state(op, 19);
+  for (int step = 0; step < 3; ++step) {
+    void* handle = plugin.start_proxy_step(op, step);
+    if (step == 1) plugin.start_proxy_step(op, step);
+    if (send) {
+      for (int state : {8, 20, 20, 9}) plugin.state_with(handle, state, 65536);
+    } else {
+      for (int state : {10, 11, 12}) plugin.state_with(handle, state, 65536);
+    }
+    plugin.stop(handle);
+  }
+  plugin.stop(op);
+  plugin.state_with(kernel, 22, 1'000'000 + 10'000 * i + 5'000);
+  plugin.stop(kernel);
+}
+
+void record_closed() {
+  NcclPlugin<7> plugin;
+  plugin.init(0xc0ffee, "world", 2, 0);
+  for (uint64_t i = 0; i < 60; ++i) {
+    void* coll = user_operation(plugin, i);
+    std::thread([&] {
+      proxy_operation(plugin, coll, i);
+      if (i % 20 != 0) return;
+      plugin.stop(coll);
+      plugin.stop(plugin.start_coll(2000 + i, coll));
+    }).join();
+  }
+  auto d = plugin.descriptor(abi::kTypeCeColl);
+  d.ce_coll = {5, "AllGather", nullptr, nullptr, 99, 0, "ncclInt8", "MC", true, 4, 2, 17, pointer(0x5000), 7};
+  void* ce = plugin.start(d);
+  auto sync = plugin.descriptor(abi::kTypeCeSync, ce);
+  sync.ce_sync = {true, 8};
+  plugin.stop(plugin.start(sync));
+  auto batch = plugin.descriptor(abi::kTypeCeBatch, ce);
+  batch.ce_batch = {7, 1 << 20, true};
+  plugin.stop(plugin.start(batch));
+  plugin.stop(ce);
+  auto phase = plugin.descriptor(abi::kTypeKernelPhase, ce);
+  phase.kernel_phase = {3, 1, "compute", 500};
+  void* event = plugin.start(phase);
+  plugin.state_with(event, 31, 900);
+  plugin.stop(event);
+  abi::NetSocket socket{};
+  socket.length = 4096;
+  auto net = plugin.descriptor(abi::kTypeNetPlugin, ce);
+  net.net_plugin = {abi::kNetIdSocket, &socket};
+  plugin.stop(plugin.start(net));
+  plugin.stop(ce);
+  plugin.stop(pointer(kPoison));
+  plugin.start_coll(1000);  // stays open
+  plugin.finalize(plugin.context);
+}
+void record_killed() {
+  NcclPlugin<5> plugin;
+  plugin.init(0xbad, "killed", 2, 1);
+  for (uint64_t i = 0; i < 40; ++i) proxy_operation(plugin, user_operation(plugin, i), i);
+  plugin.start_proxy_step(plugin.start_proxy_op(plugin.start_coll(40)), 0);
+  kill(getpid(), SIGKILL);
+}
+void record_ring() {
+  NcclPlugin<5> plugin;
+  plugin.init(0x91, "ring", 2, 1);
+  for (uint64_t i = 0; i < 2600; ++i) proxy_operation(plugin, user_operation(plugin, i), i);
+}
+
+TEST_F(Traces, RecordNewOnes) {
+  const char* to = getenv("LOCKSTEP_RECORD_TRACES");
+  if (to == nullptr) GTEST_SKIP() << "LOCKSTEP_RECORD_TRACES says where to";
+  std::ofstream expected(std::string(to) + "/expected.txt");
+  expected << "# what tests/traces/fixtures_test.cc finds in each file\n";
+  for (auto [name, retain, body] : {std::tuple{"closed", "stream", &record_closed},
+                                    {"killed", "stream:1M", &record_killed},
+                                    {"ring", "ring:1", &record_ring}}) {
+    RunDirectory run;
+    run_child({{"LOCKSTEP_DIR", run.path()},
+               {"LOCKSTEP_MODE", "deep"},
+               {"LOCKSTEP_RETAIN", retain},
+               {"RANK", "1"},
+               {"WORLD_SIZE", "2"}},
+              body);
+    LksFile file = run.file();
+    expected << name << ' ' << summary(file) << '\n';
+    std::filesystem::copy_file(file.path(), std::string(to) + "/" + name + ".lks",
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::test
