@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// An analysis answers one question about a job with findings. A new one is a folder and a line in analyses.def.
+#pragma once
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "analysis/finding.h"
+#include "model/job.h"
+
+namespace lockstep::analysis {
+
+struct Analysis {
+  std::string_view name;      // its folder
+  std::string_view question;  // "Which rank is late, and since when?"
+  // The job is matched and its clocks are aligned. Never prints; independent of other analyses; one thread.
+  void (*run)(const model::Job& job, std::vector<Finding>& findings);
+};
+
+// All analyses, in the order of analyses.def.
+std::span<const Analysis* const> all();
+
+struct Diagnosis {
+  std::vector<Finding> findings;  // the most important first
+  // The finding that answers "what is wrong": a position in `findings`; nothing for a healthy run.
+  std::optional<size_t> verdict;
+};
+
+// Matches, aligns the clocks, runs every analysis and puts their findings in order.
+Diagnosis diagnose(model::Job& job);
+
+}  // namespace lockstep::analysis

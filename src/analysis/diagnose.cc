@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "analysis/analysis.h"
+#include "analysis/clock/clock.h"
+#include "analysis/match/match.h"
+#define ANALYSIS(folder)                 \
+  namespace lockstep::analysis::folder { \
+  extern const Analysis kAnalysis;       \
+  }
+#include "analysis/analyses.def"
+#undef ANALYSIS
+
+namespace lockstep::analysis {
+namespace {
+
+constexpr std::string_view kClassTexts[] = {
+#define CLASS(name, text) text,
+#include "analysis/finding_classes.def"
+#undef CLASS
+};
+
+constexpr const Analysis* kAnalyses[] = {
+#define ANALYSIS(folder) &folder::kAnalysis,
+#include "analysis/analyses.def"
+#undef ANALYSIS
+};
+
+bool more_important(const Finding& a, const Finding& b) {
+  return a.severity != b.severity ? a.severity > b.severity : a.weight > b.weight;
+}
+
+}  // namespace
+
+std::string_view class_text(FindingClass finding_class) {
+  return kClassTexts[static_cast<size_t>(finding_class)];
+}
+
+std::string_view severity_text(Severity severity) {
+  constexpr std::string_view kTexts[] = {"note", "warning", "critical"};
+  return kTexts[static_cast<size_t>(severity)];
+}
+
+std::span<const Analysis* const> all() { return kAnalyses; }
+
+Diagnosis diagnose(model::Job& job) {
+  match::align(job);
+  Diagnosis diagnosis;
+  clock::align(job, diagnosis.findings);
+  for (const Analysis* analysis : all()) analysis->run(job, diagnosis.findings);
+  std::stable_sort(diagnosis.findings.begin(), diagnosis.findings.end(), more_important);
+  if (!diagnosis.findings.empty() && diagnosis.findings.front().severity > Severity::kNote)
+    diagnosis.verdict = 0;
+  return diagnosis;
+}
+
+}  // namespace lockstep::analysis

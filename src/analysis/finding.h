@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an analysis has to say: who is to blame for what, how much it costs, and why we think so. Plain data, in words that
+// need no other file: findings outlive the job that they were drawn from.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::analysis {
+
+// The words of the `class` field. Their meaning: docs/findings.md.
+enum class FindingClass : uint8_t {
+#define CLASS(name, text) k##name,
+#include "analysis/finding_classes.def"
+#undef CLASS
+};
+std::string_view class_text(FindingClass finding_class);  // "never-joined"
+
+enum class Severity : uint8_t {
+  kNote,      // worth knowing; changes nothing
+  kWarning,   // the job is slower than it need be, or may be
+  kCritical,  // the job stands still or has lost a part
+};
+std::string_view severity_text(Severity severity);  // "note", "warning", "critical"
+
+// A measured effect with its uncertainty: low <= value <= high.
+struct Effect {
+  double value = 0;
+  std::string unit;  // "ns", "GB/s", "ranks", ...
+  double low = 0, high = 0;
+};
+
+struct Finding {
+  std::string id;  // stable, documented in docs/findings.md: "never-joined", "host-late.rotating", ...
+  FindingClass finding_class{};
+  Severity severity = Severity::kNote;
+  double weight = 0;                 // orders findings of one severity: the cost in ns where that is known
+  std::string statement;             // one sentence: rank, host, GPU, communicator, operation
+  std::vector<int32_t> ranks;        // global ranks blamed, ascending; empty: nobody
+  std::vector<std::string> hosts;    // of those ranks, each once
+  std::string comm;                  // name or id; empty: none
+  std::string func;                  // empty: none
+  std::optional<uint64_t> op_index;  // n-th operation on the communicator, from 0
+  std::optional<int64_t> since_ns;   // ns since the Unix epoch, on the reference host's clock
+  std::optional<Effect> effect;
+  std::vector<std::string> evidence;  // one fact a line, with numbers, units and uncertainty
+  std::string advice;                 // what to do next
+  std::string settle;                 // what would settle it, where it could not tell; else empty
+};
+
+}  // namespace lockstep::analysis

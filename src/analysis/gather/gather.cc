@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/gather/gather.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <tuple>
+#include <unordered_map>
+
+#include "analysis/gather/process_part.h"
+
+namespace lockstep::analysis::gather {
+namespace {
+
+using model::kNoRow;
+
+// Gives the texts, signatures, members and communicators of the parts their numbers in the job. Parts come in order.
+class Join {
+ public:
+  explicit Join(model::Job& job) : job_(job) {}
+
+  void add(ProcessPart&& part) {
+    uint32_t process = static_cast<uint32_t>(job_.processes.size());
+    translate_texts(part.strings);
+    std::vector<uint32_t> signatures = join_signatures(part.signatures);
+    for (uint32_t& id : part.process.ops.signature) id = signatures[id];
+    uint32_t first_member = static_cast<uint32_t>(job_.members.size());
+    model::JobProcess& row = job_.processes.emplace_back(std::move(part.process));
+    name(row);
+    for (uint32_t i = 0; i < part.members.size(); ++i) add_member(process, part.comms[i], part.members[i]);
+    uint32_t members = static_cast<uint32_t>(part.members.size());
+    auto to_job = [first_member, members](uint32_t& member) {
+      member = member < members ? member + first_member : kNoRow;
+    };
+    for (uint32_t i = 0; i < members; ++i) row.members.push_back(first_member + i);
+    for (model::OpenCall& call : row.open_calls) {
+      to_job(call.member);
+      call.func = texts_[call.func];
+    }
+    for (model::OpenStep& step : row.open_steps) to_job(step.member);
+    for (model::NetPair& pair : row.net_pairs) to_job(pair.member);
+    for (model::Mark& mark : row.marks) mark.name = texts_[mark.name];
+    for (size_t i = 0; i < part.losses.size(); ++i) add_loss(process, part.losses.row(i));
+    job_.expected_ranks = std::max(job_.expected_ranks, row.row.world);
+  }
+
+  void add_run_losses(const model::Trace& trace) {
+    translate_texts(trace.strings);
+    for (size_t i = 0; i < trace.losses.size(); ++i) add_loss(kNoRow, trace.losses.row(i));
+  }
+
+ private:
+  void translate_texts(const model::StringPool& strings) {
+    texts_.resize(strings.size());
+    for (uint32_t i = 0; i < texts_.size(); ++i) texts_[i] = job_.strings.intern(strings[i]);
+  }
+
+  std::vector<uint32_t> join_signatures(std::vector<model::Signature>& signatures) {
+    std::vector<uint32_t> numbers;
+    for (model::Signature& s : signatures) {
+      for (model::StringId* text : {&s.func, &s.datatype, &s.algo, &s.proto}) *text = texts_[*text];
+      auto key =
+          std::tuple(s.func, s.datatype, s.algo, s.proto, s.root, s.kind, s.channels, s.count, s.bytes);
+      auto [at, is_new] = signature_ids_.try_emplace(key, static_cast<uint32_t>(job_.signatures.size()));
+      if (is_new) job_.signatures.push_back(s);
+      numbers.push_back(at->second);
+    }
+    return numbers;
+  }
+
+  void name(model::JobProcess& process) {
+    model::Process& row = process.row;
+    for (model::StringId* text : {&row.host, &row.host_id, &row.boot_id, &row.launcher, &row.job, &row.argv,
+                                  &row.visible_devices, &row.pci, &row.uuid})
+      *text = texts_[*text];
+    // NCCL_HOSTID makes several hosts of one; their clock stays one.
+    model::StringId host = row.host_id != 0 ? row.host_id : row.host;
+    auto [at, is_new] =
+        host_ids_.try_emplace(std::pair(row.boot_id, host), static_cast<uint32_t>(job_.hosts.size()));
+    if (is_new)
+      job_.hosts.push_back({.name = host, .boot_id = row.boot_id, .clock = {}, .contradictions = 0});
+    process.host = at->second;
+  }
+
+  void add_member(uint32_t process, const ProcessPart::Comm& comm, model::Member& member) {
+    member.process = process;
+    member.comm = comm_row(comm);
+    uint32_t row = static_cast<uint32_t>(job_.members.size());
+    model::JobComm& joined = job_.comms[member.comm];
+    joined.ranks = std::max(joined.ranks, comm.ranks);
+    joined.nodes = std::max(joined.nodes, comm.nodes);
+    if (joined.name == 0) joined.name = texts_[comm.name];
+    place(joined, member.rank, row);
+    job_.members.push_back(std::move(member));
+  }
+
+  // Ranks are hostile: a file may name any.
+  void place(model::JobComm& comm, int32_t rank, uint32_t member) {
+    if (rank < 0 || rank >= kMaxRanks || (comm.ranks >= 0 && rank >= comm.ranks)) {
+      comm.unranked.push_back(member);
+      return;
+    }
+    size_t at = static_cast<size_t>(rank);
+    if (comm.members.size() <= at) comm.members.resize(at + 1, kNoRow);
+    (comm.members[at] == kNoRow ? comm.members[at] : comm.unranked.emplace_back()) = member;
+  }
+
+  uint32_t comm_row(const ProcessPart::Comm& comm) {
+    auto add = [&] {
+      model::JobComm row;
+      row.comm_id = comm.comm_id;
+      row.name = texts_[comm.name];
+      row.declared = comm.declared;
+      job_.comms.push_back(std::move(row));
+      return static_cast<uint32_t>(job_.comms.size() - 1);
+    };
+    // A declared group has no id: its name stands for it.
+    uint64_t id = comm.comm_id;
+    if (id == 0 && !(comm.declared && comm.name != 0)) return add();
+    auto key = std::tuple(id, comm.declared, comm.declared ? texts_[comm.name] : 0);
+    auto at = comm_ids_.find(key);
+    if (at == comm_ids_.end()) at = comm_ids_.emplace(key, add()).first;
+    return at->second;
+  }
+
+  void add_loss(uint32_t process, model::Loss loss) {
+    loss.process = process;
+    for (model::StringId* text : {&loss.stage, &loss.kind, &loss.detail}) *text = texts_[*text];
+    job_.losses.append(loss);
+  }
+
+  static constexpr int32_t kMaxRanks = 1 << 22;
+  model::Job& job_;
+  std::vector<model::StringId> texts_;  // of the part at hand
+  std::map<std::tuple<model::StringId, model::StringId, model::StringId, model::StringId, int32_t, uint8_t,
+                      uint8_t, uint64_t, uint64_t>,
+           uint32_t>
+      signature_ids_;
+  std::map<std::pair<model::StringId, model::StringId>, uint32_t> host_ids_;
+  std::map<std::tuple<uint64_t, bool, model::StringId>, uint32_t> comm_ids_;
+};
+
+// Loads on several threads, joins in order.
+class Gatherer {
+ public:
+  Gatherer(model::TraceSource& source, const Options& options, model::Job& job)
+      : source_(source), options_(options), join_(job), job_(job), total_(source.processes()) {}
+
+  void run() {
+    unsigned threads =
+        options_.threads != 0 ? options_.threads : std::max(1u, std::thread::hardware_concurrency());
+    threads = static_cast<unsigned>(std::min<size_t>(threads, total_));
+    std::vector<std::thread> others;
+    for (unsigned i = 1; i < threads; ++i) others.emplace_back([this] { work(); });
+    work();
+    for (std::thread& thread : others) thread.join();
+  }
+  const std::vector<Error>& errors() const { return errors_; }
+
+ private:
+  void work() {
+    for (size_t i; (i = next_.fetch_add(1)) < total_;) {
+      model::Trace trace;
+      Result<void> loaded = source_.load(i, trace);
+      ProcessPart part;
+      if (loaded) part = make_part(std::move(trace));
+      trace = {};
+      std::unique_lock lock(mutex_);
+      // Waiting bounds the memory too: no thread runs ahead by more than its one part.
+      turn_.wait(lock, [&] { return joined_ == i; });
+      if (loaded)
+        join_.add(std::move(part));
+      else
+        errors_.push_back(loaded.error());
+      ++joined_;
+      if (options_.progress) options_.progress(static_cast<double>(joined_) / static_cast<double>(total_));
+      turn_.notify_all();
+    }
+  }
+
+  model::TraceSource& source_;
+  const Options& options_;
+  Join join_;
+  model::Job& job_;
+  size_t total_;
+  std::atomic<size_t> next_{0};
+  std::mutex mutex_;
+  std::condition_variable turn_;
+  size_t joined_ = 0;
+  std::vector<Error> errors_;
+};
+
+}  // namespace
+
+Result<model::Job> gather(model::TraceSource& source, const Options& options) {
+  model::Job job;
+  Gatherer gatherer(source, options, job);
+  gatherer.run();
+  if (job.processes.empty()) {
+    if (!gatherer.errors().empty()) return gatherer.errors().front();
+    return Error{ErrorCode::kNotFound, "no process in " + source.name(), {}};
+  }
+  model::Trace run;
+  source.run_losses(run);
+  Join(job).add_run_losses(run);
+  for (const Error& error : gatherer.errors()) {
+    job.losses.append({.process = kNoRow,
+                       .stage = job.strings.intern("read"),
+                       .kind = job.strings.intern("unreadable_process"),
+                       .count = 1,
+                       .detail = job.strings.intern(error.message())});
+  }
+  return job;
+}
+
+}  // namespace lockstep::analysis::gather

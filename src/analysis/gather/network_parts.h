@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network side of one process: its transfers summed by (communicator, peer, channel, direction, device), and those
+// that had not ended. `member` is the row of the trace's comms.
+#pragma once
+#include "model/job.h"
+#include "model/trace.h"
+
+namespace lockstep::analysis::gather {
+
+void add_network(const model::Trace& trace, model::JobProcess& process);
+
+}  // namespace lockstep::analysis::gather

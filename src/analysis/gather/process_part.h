@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one process contributes to a Job, made from its trace alone, so that several can be made at once. Texts,
+// signatures and members are numbered in the part; Join gives them their numbers in the job.
+#pragma once
+#include <vector>
+
+#include "model/job.h"
+#include "model/trace.h"
+
+namespace lockstep::analysis::gather {
+
+struct ProcessPart {
+  model::StringPool strings;
+  model::JobProcess process;
+  std::vector<model::Signature> signatures;
+  struct Comm {  // row of the trace's comms; its member is the row of `members` with the same number
+    uint64_t comm_id = 0;
+    model::StringId name = 0;
+    int32_t ranks = -1, nodes = -1;
+    bool declared = false;
+  };
+  std::vector<Comm> comms;
+  std::vector<model::Member> members;
+  model::LossTable losses;
+};
+
+ProcessPart make_part(model::Trace&& trace);
+
+}  // namespace lockstep::analysis::gather

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/host_clock.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep::model {
+
+HostClock HostClock::same() {
+  HostClock clock;
+  clock.same_ = true;
+  return clock;
+}
+
+std::optional<HostClock::Offset> HostClock::offset(int64_t host_ns) const {
+  if (same_) return Offset{0, 0};
+  if (knots_.empty()) return std::nullopt;
+  auto after = std::upper_bound(knots_.begin(), knots_.end(), host_ns,
+                                [](int64_t ns, const Knot& knot) { return ns < knot.at_ns; });
+  auto at_knot = [host_ns](const Knot& knot) {
+    double away = std::abs(static_cast<double>(host_ns - knot.at_ns)) * kMaxDrift;
+    return Offset{knot.low + (knot.high - knot.low) / 2,
+                  (knot.high - knot.low + 1) / 2 + static_cast<int64_t>(std::ceil(away))};
+  };
+  if (after == knots_.begin()) return at_knot(*after);
+  const Knot& before = *(after - 1);
+  if (after == knots_.end()) return at_knot(before);
+  if (after->begins_piece) return at_knot(host_ns - before.at_ns < after->at_ns - host_ns ? before : *after);
+  double share =
+      static_cast<double>(host_ns - before.at_ns) / static_cast<double>(after->at_ns - before.at_ns);
+  double low = static_cast<double>(before.low) + share * static_cast<double>(after->low - before.low);
+  double high = static_cast<double>(before.high) + share * static_cast<double>(after->high - before.high);
+  return Offset{static_cast<int64_t>((low + high) / 2),
+                static_cast<int64_t>(std::ceil((high - low) / 2)) + 1};
+}
+
+}  // namespace lockstep::model

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run seen across its processes: what the analyses read. analysis/gather fills it, one process after the other or
+// several at once; analysis/match numbers the operations so that equal numbers are one operation on all ranks;
+// analysis/clock says how the hosts' clocks stand to each other. After that it is only read.
+//
+// Operations stay with their process, as columns. Within a process they are sorted so that those of one communicator,
+// and the point-to-point operations of one communicator, peer and direction, lie together, in the order in which they were
+// called. So one operation on all ranks is found by arithmetic: see op_at.
+//
+// Times are RunNs (see trace.h) of the process' own host; common_ns() brings them to the reference host.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/event_kind.h"
+#include "model/host_clock.h"
+#include "model/trace.h"
+
+namespace lockstep::model {
+
+inline constexpr uint32_t kNoIndex = 0xffffffff;
+
+// What an operation is, interned over the job.
+struct Signature {
+  StringId func = 0, datatype = 0, algo = 0, proto = 0;
+  int32_t root = 0;
+  uint8_t kind = 0;      // EventKind
+  uint8_t channels = 0;  // 0 unknown
+  uint64_t count = 0, bytes = 0;
+  bool operator==(const Signature&) const = default;
+};
+
+// The operations of one process. All columns have the same length.
+struct JobOps {
+  std::vector<uint32_t> signature;
+  std::vector<uint32_t>
+      index;  // number on the communicator (P2P: between the pair), equal on all ranks once matched
+  std::vector<uint32_t> seq;  // NCCL's number per communicator and function; kNoIndex unknown
+  std::vector<int64_t> called_ns, enqueued_ns, launched_ns, gpu_start_ns, gpu_end_ns;  // 0 unknown or never
+  std::vector<int32_t> gpu_error_ns;  // half-width; -1 unknown
+  std::vector<uint8_t> flags;
+  std::vector<uint8_t> gpu_source;  // GpuTimeSource
+  std::vector<uint32_t> row;        // of Trace::ops
+
+  size_t size() const { return signature.size(); }
+  // The earliest time at which the rank was certainly not yet past the operation's entry; 0 unknown.
+  int64_t entered_ns(size_t i) const {
+    return called_ns[i] != 0 ? called_ns[i] : enqueued_ns[i] != 0 ? enqueued_ns[i] : launched_ns[i];
+  }
+};
+
+// One end of a point-to-point stream: the operations of one process with one peer in one direction.
+struct Lane {
+  int32_t peer = -1;  // rank in the communicator
+  bool is_send = false;
+  uint32_t first = 0, ops = 0;  // in the process' JobOps
+};
+
+// One communicator as one process sees it.
+struct Member {
+  uint32_t process = 0;
+  uint32_t comm = 0;  // of Job::comms
+  int32_t rank = -1;  // in the communicator
+  int64_t init_ns = 0, end_ns = 0;
+  uint32_t first = 0, ops = 0;  // collectives, in the process' JobOps, by index
+  std::vector<Lane> lanes;      // by (peer, is_send)
+  // How `index` of the collectives came to be comparable with the other members'.
+  enum class Alignment : uint8_t {
+    kFromStart,  // everything since the communicator began was kept
+    kBySeq,      // NCCL's numbers agree with another member's
+    kNone,       // older operations are gone and nothing tells how many
+  } alignment = Alignment::kFromStart;
+};
+
+struct JobComm {
+  uint64_t comm_id = 0;  // 0 unknown: such a communicator has one member
+  StringId name = 0;     // may be empty
+  int32_t ranks = -1, nodes = -1;
+  bool declared = false;           // through lockstep.h
+  std::vector<uint32_t> members;   // by rank in it, rows of Job::members; kNoRow: not in the run
+  std::vector<uint32_t> unranked;  // members whose rank is unknown
+};
+
+// What a process was in the middle of when its record ends.
+struct OpenCall {
+  uint8_t kind = 0;          // EventKind
+  uint32_t member = kNoRow;  // of Job::members
+  StringId func = 0;
+  int64_t start_ns = 0;
+};
+enum class StepWait : uint8_t { kGpu, kPeer, kSend, kReceive, kFlush, kPosted };
+struct OpenStep {
+  uint32_t member = kNoRow;
+  int32_t peer = -1;
+  uint16_t channel = 0;
+  bool is_send = false;
+  StepWait wait = StepWait::kPosted;
+  int32_t step = 0, steps = 0;  // of the proxy operation; steps -1 unknown
+  int64_t since_ns = 0;
+};
+
+// Network transfers of one process with one peer over one channel, summed.
+struct NetPair {
+  uint32_t member = kNoRow;
+  int32_t peer = -1;
+  uint16_t channel = 0;
+  bool is_send = false;
+  int32_t device = -1;  // network device; -1 unknown
+  uint64_t steps = 0, bytes = 0;
+  int64_t gpu_ns = 0;    // send: waiting for the GPU's data; receive: for the GPU to take it
+  int64_t peer_ns = 0;   // send: waiting for the peer's buffer
+  int64_t wire_ns = 0;   // send: handed over until done; receive: posted until received
+  int64_t flush_ns = 0;  // receive
+  int64_t first_ns = 0, last_ns = 0;
+};
+
+enum class Liveness : uint8_t {
+  kUnknown,  // nobody looked: another host, another boot, or files alone
+  kRunning,
+  kStopped,  // SIGSTOP or a debugger
+  kGone,
+};
+
+struct JobProcess {
+  Process row;        // its texts are ids of Job::strings
+  uint32_t host = 0;  // of Job::hosts
+  Liveness liveness = Liveness::kUnknown;
+  std::vector<uint32_t> members;  // rows of Job::members
+  std::vector<OpenCall> open_calls;
+  std::vector<OpenStep> open_steps;  // the oldest of each (communicator, peer, channel, direction)
+  std::vector<NetPair> net_pairs;
+  std::vector<Mark> marks;  // steps alone
+  uint64_t lost = 0;        // events that capture or reading lost
+  bool graphs = false;      // some operations are replays of a CUDA graph
+  JobOps ops;
+};
+
+// A clock: one boot of one host.
+struct JobHost {
+  StringId name = 0, boot_id = 0;
+  HostClock clock;
+  uint32_t contradictions = 0;  // operations that no offset satisfies
+};
+
+struct Job {
+  StringPool strings;
+  std::vector<JobProcess> processes;  // in the order of the source
+  std::vector<JobHost> hosts;         // the first is the reference
+  std::vector<JobComm> comms;
+  std::vector<Member> members;
+  std::vector<Signature> signatures;
+  LossTable losses;             // stage, kind and detail are ids of Job::strings
+  int32_t expected_ranks = -1;  // the largest world size that a launcher named; -1 unknown
+
+  const JobOps& ops(const Member& member) const { return processes[member.process].ops; }
+  std::string_view text(StringId id) const { return strings[id]; }
+
+  // Position in the process' JobOps of the collective that has this index; nothing if the member has not called it or
+  // no longer has it.
+  std::optional<uint32_t> op_at(const Member& member, uint32_t index) const;
+  // One past the index of the member's newest collective; 0 none.
+  uint32_t next_index(const Member& member) const;
+  // The oldest index that is still there; next_index() if none.
+  uint32_t oldest_index(const Member& member) const;
+
+  struct CommonTime {
+    int64_t ns;
+    int64_t half_width_ns;
+  };
+  // A time of a process on the reference host's clock; nothing while the host's clock is not aligned.
+  std::optional<CommonTime> common_ns(uint32_t process, int64_t ns) const;
+
+  // "rank 5", or "pid 1234 on host" where the rank is unknown.
+  std::string process_name(uint32_t process) const;
+  // Its name, else its id in hex, else "?".
+  std::string comm_name(uint32_t comm) const;
+};
+
+}  // namespace lockstep::model
