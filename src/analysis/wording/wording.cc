@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/wording/wording.h"
+
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+
+namespace lockstep::analysis::wording {
+namespace {
+
+std::string digits(double value) {
+  char text[64];
+  snprintf(text, sizeof text, "%.*f", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value);
+  return text;
+}
+
+}  // namespace
+
+std::string duration(int64_t ns) {
+  if (ns < 0) return "-" + duration(ns == INT64_MIN ? INT64_MAX : -ns);
+  double value = static_cast<double>(ns);
+  if (value < 1e3) return std::to_string(ns) + " ns";
+  if (value < 1e6) return digits(value / 1e3) + " us";
+  if (value < 1e9) return digits(value / 1e6) + " ms";
+  if (value < 600e9) return digits(value / 1e9) + " s";
+  return digits(value / 60e9) + " min";
+}
+
+std::string bytes(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  return (value == std::floor(value) ? std::to_string(static_cast<uint64_t>(value)) : digits(value)) + " " +
+         kUnits[unit];
+}
+
+std::string rate(double bytes_per_second) {
+  if (bytes_per_second >= 1e9) return digits(bytes_per_second / 1e9) + " GB/s";
+  return digits(bytes_per_second / 1e6) + " MB/s";
+}
+
+std::string percent(double fraction) {
+  char text[32];
+  snprintf(text, sizeof text, "%.*f %%", fraction < 0.0995 ? 1 : 0, fraction * 100);
+  return text;
+}
+
+std::string ordinal(uint64_t number) {
+  uint64_t last = number % 10, tens = number / 10 % 10;
+  const char* ending = tens == 1 ? "th" : last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th";
+  return std::to_string(number) + ending;
+}
+
+std::string count(uint64_t number, std::string_view noun) {
+  return std::to_string(number) + " " + std::string(noun) + (number == 1 ? "" : "s");
+}
+
+std::string ranks(const std::vector<int32_t>& ranks, size_t most) {
+  std::vector<std::string> pieces;
+  size_t told = 0;
+  for (size_t i = 0; i < ranks.size() && pieces.size() < most;) {
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (end - i == 2) end = i + 1;
+    std::string piece = std::to_string(ranks[i]);
+    if (end - i > 1) piece += "-" + std::to_string(ranks[end - 1]);
+    pieces.push_back(std::move(piece));
+    told = i = end;
+  }
+  if (told < ranks.size()) pieces.push_back(count(ranks.size() - told, "other"));
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < pieces.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == pieces.size() ? " and " : ", ") + pieces[i];
+  return text;
+}
+
+}  // namespace lockstep::analysis::wording

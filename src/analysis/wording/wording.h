@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words that findings are made of: numbers as people read them, ranks as lists, operations by their place.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::analysis::wording {
+
+std::string duration(int64_t ns);           // "12.3 ms"; three significant digits
+std::string bytes(uint64_t bytes);          // "1.5 MiB"
+std::string rate(double bytes_per_second);  // "12.3 GB/s", GB = 1e9 bytes
+std::string percent(double fraction);       // "12 %"
+std::string ordinal(uint64_t number);       // "1st", "2nd", "9th"
+// "1 rank", "7 ranks"
+std::string count(uint64_t number, std::string_view noun);
+// "rank 5", "ranks 0-3 and 7"; more than `most` pieces end in "and 12 others". Ascending, without repeats.
+std::string ranks(const std::vector<int32_t>& ranks, size_t most = 8);
+
+}  // namespace lockstep::analysis::wording

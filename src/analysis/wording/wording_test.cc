@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/wording/wording.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::analysis::wording {
+namespace {
+
+TEST(Wording, NumbersAsPeopleReadThem) {
+  EXPECT_EQ(duration(0), "0 ns");
+  EXPECT_EQ(duration(12'345), "12.3 us");
+  EXPECT_EQ(duration(-1'500'000), "-1.50 ms");
+  EXPECT_EQ(duration(41'000'000'000), "41.0 s");
+  EXPECT_EQ(duration(1'800'000'000'000), "30.0 min");
+  EXPECT_EQ(bytes(512), "512 B");
+  EXPECT_EQ(bytes(1 << 20), "1 MiB");
+  EXPECT_EQ(bytes(3 << 19), "1.50 MiB");
+  EXPECT_EQ(rate(12.34e9), "12.3 GB/s");
+  EXPECT_EQ(rate(25e6), "25.0 MB/s");
+  EXPECT_EQ(percent(0.034), "3.4 %");
+  EXPECT_EQ(percent(0.5), "50 %");
+  EXPECT_EQ(ordinal(1) + ordinal(2) + ordinal(3) + ordinal(9) + ordinal(11) + ordinal(112) + ordinal(121),
+            "1st2nd3rd9th11th112th121st");
+  EXPECT_EQ(count(1, "rank") + ", " + count(2, "rank"), "1 rank, 2 ranks");
+}
+
+TEST(Wording, RanksAsLists) {
+  EXPECT_EQ(ranks({5}), "rank 5");
+  EXPECT_EQ(ranks({0, 1}), "ranks 0 and 1");
+  EXPECT_EQ(ranks({0, 1, 2, 3, 7}), "ranks 0-3 and 7");
+  EXPECT_EQ(ranks({0, 2, 4, 6, 8}, 3), "ranks 0, 2, 4 and 2 others");
+}
+
+}  // namespace
+}  // namespace lockstep::analysis::wording
