@@ -38,7 +38,6 @@ TEST_F(Fork, AChildWithoutExecLeavesTheFileAlone) {
     void* open = plugin.start_coll(100);
     Exit exit = run_child({}, [&] { use_in_child(plugin, open); });
     EXPECT_TRUE(exit.ok()) << exit;
-    EXPECT_LT(exit.seconds, kSanitized ? 10 : 2);
     for (uint64_t i = 101; i < 200; ++i) plugin.stop(plugin.start_coll(i));
   });
   auto colls = file.all<format::CollRecord>(Kind::kColl);
@@ -70,7 +69,6 @@ TEST_F(Fork, WhileOtherThreadsAreInInit) {
         plugins[0].stop(plugins[0].start_coll(0));
       });
       EXPECT_TRUE(exit.ok()) << exit;
-      EXPECT_LT(exit.seconds, kSanitized ? 20 : 5);
     }
     done = true;
     for (std::thread& thread : threads) thread.join();

@@ -147,7 +147,9 @@ TEST_F(Limits, FileSizeLimitBelowTheFirstChunks) {
   }
 }
 
+// The cap is met when the last chunk is taken. What is left of that chunk is still written.
 TEST_F(Limits, TheSizeCapStopsAndCounts) {
+  constexpr uint64_t kFillsAChunk = format::kUnitsPerChunk, kTooMany = 100;
   auto* shared = mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   uint64_t& started = *static_cast<uint64_t*>(shared);
   LksFile file = record(settings("deep", "stream:1M"), [&] {
@@ -158,14 +160,15 @@ TEST_F(Limits, TheSizeCapStopsAndCounts) {
       for (int i = 0; i < 1000; ++i, ++started) plugin.start_coll(0);
       return live.state() == FileState::kSizeCap;
     });
-    for (int i = 0; i < 100; ++i, ++started) plugin.start_coll(0);
+    for (uint64_t i = 0; i < kFillsAChunk + kTooMany; ++i, ++started) plugin.start_coll(0);
   });
   EXPECT_EQ(file.state(), FileState::kSizeCap);
   EXPECT_LE(file.size(), (1u << 20) + format::kHeaderBytes);
-  EXPECT_GE(file.lost(capture::kLoss_size_cap), 100u);
+  EXPECT_GE(file.lost(capture::kLoss_size_cap), kTooMany);
   uint64_t lost = file.lost(capture::kLoss_size_cap) + file.lost(capture::kLoss_no_chunk);
   EXPECT_EQ(file.count(Kind::kColl) + lost, started);
   EXPECT_EQ(file.lost(), lost);
+  munmap(shared, sizeof(uint64_t));
 }
 
 TEST_F(Limits, PlacesWhereNoFileCanBe) {

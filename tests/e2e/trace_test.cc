@@ -174,7 +174,7 @@ TEST_F(Trace, TheReportIsAlsoForPrograms) {
 }
 
 TEST_F(Trace, WaitsForWorkersThatTheCommandLeftBehind) {
-  Finished finished = do_here(trace({"-o", "t.db"}, {"ops", "1", "orphan", "sleep", "1300", "ops", "30"}));
+  Finished finished = do_here(trace({"-o", "t.db"}, {"ops", "1", "orphan", "sleep", "5000", "ops", "30"}));
   EXPECT_EQ(finished.code, 0);
   EXPECT_TRUE(has(finished.err, "waiting for 1 process that it left behind")) << finished;
   auto document = info("t.db");
@@ -183,9 +183,9 @@ TEST_F(Trace, WaitsForWorkersThatTheCommandLeftBehind) {
 }
 
 TEST_F(Trace, ASilentRankIsMissed) {
-  // Rank 1 runs without the library, long enough to be seen.
+  // Rank 1 runs without the library, long enough to be seen on a busy machine.
   std::string script = std::string("RANK=1 LOCKSTEP_LIBRARY= ") + LOCKSTEP_E2E_JOB +
-                       " ops 1 sleep 700 & RANK=0 " + LOCKSTEP_E2E_JOB + " ops 1; wait";
+                       " ops 1 sleep 5000 & RANK=0 " + LOCKSTEP_E2E_JOB + " ops 1; wait";
   Finished finished = do_here(lockstep({"trace", "-o", "t.db", "sh", "-c", script}), {{"WORLD_SIZE", "3"}});
   EXPECT_TRUE(has(finished.err, "rank 1, pid")) << finished;
   EXPECT_TRUE(has(finished.err, "no file of rank 2 of 3")) << finished;

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/patience.h"
+
 // Tests fork from processes that have threads; the child only calls what a fork may call. The search for leaks stops
 // threads that such a child does not have.
 #if defined(__SANITIZE_THREAD__)
@@ -49,11 +51,10 @@ inline void sleep_ms(long ms) {
 struct Exit {
   int code = -1;  // exit status, -1 if a signal ended it
   int signal = 0;
-  double seconds = 0;
   bool ok() const { return code == 0; }
 };
 inline std::ostream& operator<<(std::ostream& out, const Exit& exit) {
-  return out << "exit code " << exit.code << ", signal " << exit.signal << ", after " << exit.seconds << " s";
+  return out << "exit code " << exit.code << ", signal " << exit.signal;
 }
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
@@ -77,17 +78,16 @@ class Child {
     return child;
   }
   pid_t pid() const { return pid_; }
-  // Waits for its end; a child that hangs is killed and shows as signal 9.
-  Exit wait(double limit = 60) {
+  // Waits for its end, longer than the child waits for anything; one that hangs is killed and shows as signal 9.
+  Exit wait() {
     int status = 0;
     while (waitpid(pid_, &status, WNOHANG) == 0) {
-      if (seconds_now() - started_ > limit) kill(pid_, SIGKILL);
+      if (seconds_now() - started_ > 2 * kPatienceSeconds) kill(pid_, SIGKILL);
       sleep_ms(1);
     }
     Exit exit;
     exit.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     exit.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    exit.seconds = seconds_now() - started_;
     return exit;
   }
 

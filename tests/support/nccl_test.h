@@ -39,8 +39,8 @@ class LiveHeader {
     });
   }
   template <class Condition>
-  static bool wait(Condition condition, double limit = 20) {
-    double end = seconds_now() + limit;
+  static bool wait(Condition condition) {
+    double end = seconds_now() + kPatienceSeconds;
     while (!condition()) {
       if (seconds_now() > end) {
         ADD_FAILURE() << "waited in vain";

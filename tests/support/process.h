@@ -23,6 +23,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/patience.h"
+
 namespace lockstep::test {
 
 struct Finished {
@@ -71,10 +73,10 @@ class Process {
   void type(const std::string& keys) const {
     EXPECT_EQ(write(terminal_, keys.data(), keys.size()), ssize_t(keys.size()));
   }
-  // Waits for its end; kills it after a minute.
+  // Waits for its end; kills it when it hangs.
   Finished wait() {
     int status = 0;
-    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(2 * kPatienceSeconds);
     while (waitpid(pid_, &status, WNOHANG) == 0) {
       if (std::chrono::steady_clock::now() > end) kill(-pid_, SIGKILL);
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -126,9 +128,9 @@ inline Finished run(const std::vector<std::string>& argv, Surroundings around = 
   return Process(argv, std::move(around)).wait();
 }
 
-// False if it did not come true within the limit.
-inline bool wait_until(const std::function<bool()>& condition, double seconds = 30) {
-  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+// False if it did not come true.
+inline bool wait_until(const std::function<bool()>& condition) {
+  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(kPatienceSeconds);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

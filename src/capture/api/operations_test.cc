@@ -241,7 +241,7 @@ TEST_F(OperationsTest, RingKeepsStatisticsOfWhatItOverwrites) {
   EXPECT_EQ(cells[0].ops, static_cast<uint64_t>(kOps));
   EXPECT_EQ(cells[0].bytes, kOps * uint64_t{2000});
   EXPECT_EQ(cells[0].key >> 8 & 0xff, 11u) << "2,000 bytes";
-  EXPECT_EQ(cells[0].timed, static_cast<uint64_t>(kOps - 1));
+  EXPECT_GE(cells[0].timed, static_cast<uint64_t>(kOps - 1));
   EXPECT_GE(cells[0].max_ns, cells[0].min_ns);
   EXPECT_LT(cells[0].sum_ns / cells[0].timed, 1000000u);
 }

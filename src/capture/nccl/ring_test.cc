@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ring retention: the newest records, the number of those that went, and statistics of all.
+#include <algorithm>
+#include <atomic>
+#include <barrier>
 #include <map>
 #include <thread>
 #include <vector>
@@ -29,18 +32,20 @@ TEST_F(Ring, KeepsTheNewestAndCountsTheRest) {
 }
 
 TEST_F(Ring, IsReadableWhenKilled) {
+  auto* memory = mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto* written = new (memory) std::atomic<uint64_t>{0};
   Child child = Child::start(settings("deep", "ring:1M"), [&] {
     NcclPlugin<5> plugin;
     plugin.init();
-    for (uint64_t i = 0;; ++i) plugin.stop(plugin.start_coll(i));
+    for (uint64_t i = 0;; ++i, ++*written) plugin.stop(plugin.start_coll(i));
   });
-  LiveHeader::wait([&] { return !run_.files().empty(); });
-  sleep_ms(100);
+  LiveHeader::wait([&] { return *written > 100'000; });
   kill(child.pid(), SIGKILL);
   EXPECT_EQ(child.wait().signal, SIGKILL);
   auto colls = run_.file().all<format::CollRecord>(Kind::kColl);
   ASSERT_GT(colls.size(), 1000u);
   for (size_t i = 1; i < colls.size(); ++i) ASSERT_EQ(colls[i].seq, colls[i - 1].seq + 1);
+  munmap(memory, sizeof(uint64_t));
 }
 
 TEST_F(Ring, TotalsOfTheHistogramsAreExact) {
@@ -89,39 +94,144 @@ TEST_F(Ring, TotalsOfTheHistogramsAreExact) {
   EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten));
 }
 
-TEST_F(Ring, MoreThreadsThanItCanServeAreCounted) {
+// One thread has had the ring to itself; those that come later keep a window each, beside the ring if need be.
+TEST_F(Ring, EveryThreadKeepsARecentWindow) {
   constexpr uint64_t kThreads = 40, kEvents = 2000;
   LksFile file = record(settings("deep", "ring:1M"), [] {
     NcclPlugin<5> plugin;
     plugin.init();
+    for (uint64_t i = 0; i < 100'000; ++i) plugin.stop(plugin.start_coll(i));
     std::vector<std::thread> threads;
+    std::barrier all_live(kThreads);
     for (uint64_t t = 0; t < kThreads; ++t) {
       threads.emplace_back([&] {
+        all_live.arrive_and_wait();
         for (uint64_t i = 0; i < kEvents; ++i) plugin.stop(plugin.start_coll(i));
-        sleep_ms(50);  // all of them live at the same time
+        all_live.arrive_and_wait();
       });
     }
     for (std::thread& thread : threads) thread.join();
   });
-  uint64_t lost = file.lost(capture::kLoss_overwritten) + file.lost(capture::kLoss_no_chunk);
-  EXPECT_EQ(file.count(Kind::kColl) + lost, kThreads * kEvents);
-  EXPECT_LE(file.size(), (1u << 20) + format::kHeaderBytes);
+  std::map<uint32_t, std::vector<uint64_t>> kept;
+  for (const Entry& entry : file.records(Kind::kColl))
+    kept[entry.log].push_back(entry.as<format::CollRecord>().seq);
+  EXPECT_EQ(kept.size(), kThreads + 1);
+  for (const auto& [log, seqs] : kept) {
+    EXPECT_GT(seqs.size(), 600u) << "at least a full chunk, log " << log;
+    for (size_t i = 1; i < seqs.size(); ++i) ASSERT_EQ(seqs[i], seqs[i - 1] + 1);
+    EXPECT_EQ(seqs.back(), log == 1 ? 99'999u : kEvents - 1);
+  }
+  EXPECT_EQ(file.count(Kind::kColl) + file.lost(capture::kLoss_overwritten), 100'000 + kThreads * kEvents);
+  EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten));
+  EXPECT_LE(file.size(), (1u << 20) + kThreads * 4 * format::kChunkBytes + format::kHeaderBytes);
 }
 
-TEST_F(Ring, ALateStopOfAnOverwrittenRecordIsKeptApart) {
+// Threads that write at the same time end up with equal parts, whoever came first.
+TEST_F(Ring, IsSharedEqually) {
+  constexpr uint64_t kThreads = 4;
+  LksFile file = record(settings("deep", "ring:4M"), [] {
+    NcclPlugin<5> plugin;
+    plugin.init();
+    for (uint64_t i = 0; i < 200'000; ++i) plugin.stop(plugin.start_coll(i));
+    std::vector<std::thread> threads;
+    for (uint64_t t = 1; t < kThreads; ++t)
+      threads.emplace_back([&] {
+        plugin.stop(plugin.start_coll(0));
+      });
+    for (std::thread& thread : threads) thread.join();
+    threads.clear();
+    std::barrier turn(kThreads);
+    for (uint64_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        for (uint64_t round = 0; round < 200; ++round) {
+          turn.arrive_and_wait();
+          for (uint64_t i = 0; i < 1000; ++i) plugin.stop(plugin.start_coll(i));
+        }
+        turn.arrive_and_wait();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+  std::map<uint32_t, uint64_t> kept;
+  for (const Entry& entry : file.records(Kind::kColl)) ++kept[entry.log];
+  uint64_t most = 0, least = UINT64_MAX;
+  for (const auto& [log, records] : kept) {
+    if (log == 1) continue;  // the main thread, which has stopped writing, keeps what it has
+    most = std::max(most, records);
+    least = std::min(least, records);
+  }
+  EXPECT_GT(least * 3, most);
+}
+
+TEST_F(Ring, AStateOfAnOverwrittenRecordIsCounted) {
   LksFile file = record(settings("deep", "ring:1M"), [] {
     NcclPlugin<5> plugin;
     plugin.init();
     void* early = plugin.start_coll(0);
+    plugin.stop(early);
     for (uint64_t i = 1; i < 50'000; ++i) plugin.stop(plugin.start_coll(i));
     plugin.state(early, 22);
     plugin.stop(early);
+    std::thread([&] { plugin.stop(early); }).join();
   });
-  auto states = file.all<format::StateRecord>(Kind::kState);
-  ASSERT_EQ(states.size(), 2u);
-  EXPECT_EQ(states[1].head.link, format::kStateStop);
-  EXPECT_EQ(file.at(states[1].target).bytes, nullptr);
-  for (const auto& coll : file.all<format::CollRecord>(Kind::kColl)) EXPECT_NE(coll.head.stop_after, 0u);
+  EXPECT_EQ(file.lost(capture::kLoss_stale_target), 3u);
+  EXPECT_EQ(file.count(Kind::kState), 0u);
+  for (const auto& coll : file.all<format::CollRecord>(Kind::kColl)) EXPECT_GT(coll.seq, 0u);
+}
+
+// What is under way stays in the file, however much is written over it.
+TEST_F(Ring, AnOpenEventMovesAlong) {
+  LksFile file = record(settings("deep", "ring:1M"), [] {
+    NcclPlugin<5> plugin;
+    plugin.init();
+    void* coll = plugin.start_coll(1'000'000);
+    void* kernel = plugin.start_kernel_ch(coll, 5, 777);
+    void* stopped_here = plugin.start_coll(1'000'001);
+    void* stopped_elsewhere = plugin.start_coll(1'000'002);
+    for (uint64_t i = 0; i < 100'000; ++i) plugin.stop(plugin.start_coll(i));
+    plugin.stop(stopped_here);
+    plugin.stop(stopped_here);
+    std::thread([&] { plugin.stop(stopped_elsewhere); }).join();
+    plugin.state_with(kernel, 22, 999);
+    for (uint64_t i = 100'000; i < 101'000; ++i) plugin.stop(plugin.start_coll(i));
+  });
+  std::map<uint64_t, format::CollRecord> colls;
+  for (const auto& coll : file.all<format::CollRecord>(Kind::kColl)) {
+    EXPECT_TRUE(colls.emplace(coll.seq, coll).second) << "twice: " << coll.seq;
+  }
+  ASSERT_TRUE(colls.count(1'000'000));
+  EXPECT_EQ(colls[1'000'000].head.stop_after, 0u);
+  EXPECT_EQ(colls[1'000'000].send_buffer, 0x7000'0000'1000u);
+  ASSERT_TRUE(colls.count(1'000'001));
+  EXPECT_NE(colls[1'000'001].head.stop_after, 0u);
+  EXPECT_EQ(file.lost(capture::kLoss_repeated_stop), 1u);
+  auto kernel = file.one<format::KernelChRecord>(Kind::kKernelCh);
+  EXPECT_EQ(kernel.head.link, 5);
+  EXPECT_EQ(kernel.gpu_start, 777u);
+  EXPECT_EQ(kernel.gpu_stop, 999u);
+  std::map<uint64_t, uint64_t> names;  // by the handle that the host knows
+  for (const auto& link : file.all<format::LinkRecord>(Kind::kLink)) {
+    EXPECT_EQ(link.head.flags, format::kFlagMoved);
+    names[link.parent] = link.child;
+  }
+  ASSERT_TRUE(names.count(kernel.parent));
+  EXPECT_EQ(file.at(names[kernel.parent]).as<format::CollRecord>().seq, 1'000'000u);
+  auto stop = file.one<format::StateRecord>(Kind::kState);
+  EXPECT_EQ(stop.head.link, format::kStateStop);
+  EXPECT_EQ(file.at(names[stop.target]).as<format::CollRecord>().seq, 1'000'002u);
+  EXPECT_EQ(file.count(Kind::kColl) + file.lost(capture::kLoss_overwritten), 101'003u);
+  EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten) + 1);
+}
+
+// More of them than can move: the rest is counted as overwritten.
+TEST_F(Ring, ManyOpenEventsMoveOrAreCounted) {
+  LksFile file = record(settings("deep", "ring:1M"), [] {
+    NcclPlugin<5> plugin;
+    plugin.init();
+    for (uint64_t i = 0; i < 100'000; ++i) plugin.start_coll(i);
+  });
+  EXPECT_EQ(file.count(Kind::kColl) + file.lost(capture::kLoss_overwritten), 100'000u);
+  EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten));
 }
 
 TEST_F(Ring, TheSmallestStillWorks) {
