@@ -40,9 +40,7 @@ function(lockstep_test file)
     LOCKSTEP_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
     LOCKSTEP_LIB_DIR="${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  # Only a hang takes that long; what tests wait for inside ends sooner, and says what it waited for.
-  gtest_discover_tests(${target} TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 120
-    PROPERTIES TIMEOUT 600 LABELS "${ARG_LABELS}")
+  gtest_discover_tests(${target} TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 120 PROPERTIES LABELS "${ARG_LABELS}")
 endfunction()
 
 # lockstep_capture_library(name SOURCES ... SYMBOLS file): a library for the user's process: libc only, hidden symbols,

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tests/support/patience.h"
+#include "tests/support/sanitizers.h"
 
 // Tests fork from processes that have threads; the child only calls what a fork may call. The search for leaks stops
 // threads that such a child does not have.
@@ -29,14 +30,6 @@ extern "C" __attribute__((used)) inline const char* __asan_default_options() { r
 #endif
 
 namespace lockstep::test {
-
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool kThreadSanitizer = true, kSanitized = true;
-#elif defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kThreadSanitizer = false, kSanitized = true;
-#else
-inline constexpr bool kThreadSanitizer = false, kSanitized = false;
-#endif
 
 inline double seconds_now() {
   timespec now{};
