@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/partial_path.h"
 #include "cli/console.h"
 #include "cli/input.h"
 #include "cli/launch/missing_processes.h"
@@ -34,17 +35,6 @@ void report_json(const TraceRequest& request, const launch::RunDirectory& run, i
   document["exit_code"] = code;
   std::string line = json_line(document);
   std::fwrite(line.data(), 1, line.size(), stderr);
-}
-
-// Stores and exporters write to `<target>.partial-<pid>` and rename it; what a stopped one has left is of no use.
-void remove_partial(const std::string& target) {
-  std::filesystem::path path(target);
-  std::string prefix = path.filename().string() + ".partial-" + std::to_string(getpid());
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(path.parent_path(), error), end; !error && it != end;
-       it.increment(error)) {
-    if (it->path().filename().string().starts_with(prefix)) unlink(it->path().c_str());
-  }
 }
 
 void explain_no_files(const TraceRequest& request, launch::RunDirectory& run, int code) {
@@ -164,8 +154,9 @@ void end_trace(const TraceRequest& request, launch::RunDirectory& run, int code)
 }
 
 void tell_stopped(const TraceRequest& request, const launch::RunDirectory& run) {
-  remove_partial(request.output);
-  if (!request.timeline.empty()) remove_partial(request.timeline);
+  // What a stopped store or exporter has left is of no use.
+  remove_own_partials(request.output);
+  if (!request.timeline.empty()) remove_own_partials(request.timeline);
   run.unlock();
   note("stopped before the merge was done; the raw files are kept, merge them with: " +
        merge_hint(request, run));

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/partial_path.h"
+
 namespace lockstep::exporters::chrome_json {
 namespace {
 
@@ -19,11 +21,10 @@ constexpr int kMemory = 8;  // zlib's usual
 }  // namespace
 
 OutputFile::OutputFile(const std::string& path)
-    : path_(path),
-      temporary_(path + ".partial-" + std::to_string(::getpid())),
-      compressed_(path.ends_with(".gz")) {}
+    : path_(path), temporary_(partial_path(path)), compressed_(path.ends_with(".gz")) {}
 
 Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path) {
+  remove_stale_partials(path);
   std::unique_ptr<OutputFile> file(new OutputFile(path));
   file->file_ = ::open(file->temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file->file_ < 0)

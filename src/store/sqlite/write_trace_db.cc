@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/partial_path.h"
 #include "model/load_ahead.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/trace_writer.h"
@@ -22,9 +23,9 @@ using sqlite::TraceWriter;
 // The file that is being written; removed unless it was renamed into place.
 class PartialFile {
  public:
-  explicit PartialFile(const std::string& target)
-      : target_(target), path_(target + ".partial-" + std::to_string(::getpid())) {
-    ::unlink(path_.c_str());
+  explicit PartialFile(const std::string& target) : target_(target), path_(partial_path(target)) {
+    remove_stale_partials(target);
+    remove_own_partials(target);
   }
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/partial_path.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Everything of the name but the pid.
+std::string without_pid(const std::string& target) {
+  char host[65] = {};
+  if (gethostname(host, sizeof(host) - 1) != 0) host[0] = 0;
+  struct stat status {};
+  unsigned long long pids = stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+  return target + ".partial-" + host + "-" + std::to_string(pids) + "-";
+}
+
+bool is_gone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
+
+template <class Choose>
+void remove_partials(const std::string& target, Choose&& choose) {
+  fs::path prefix(without_pid(target));
+  std::string start = prefix.filename().string();
+  fs::path folder = prefix.has_parent_path() ? prefix.parent_path() : fs::path(".");
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::string name = it->path().filename().string();
+    if (!name.starts_with(start)) continue;
+    std::string_view rest = std::string_view(name).substr(start.size());
+    pid_t pid = 0;
+    auto [after, failed] = std::from_chars(rest.data(), rest.data() + rest.size(), pid);
+    bool ours = failed == std::errc{} && pid > 0 && (after == rest.data() + rest.size() || *after == '-');
+    if (ours && choose(pid)) unlink(it->path().c_str());
+  }
+}
+
+}  // namespace
+
+std::string partial_path(const std::string& target) { return without_pid(target) + std::to_string(getpid()); }
+
+void remove_stale_partials(const std::string& target) { remove_partials(target, is_gone); }
+
+void remove_own_partials(const std::string& target) {
+  remove_partials(target, [](pid_t pid) { return pid == getpid(); });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names for files that appear under their own name only when they are whole. Until then they lie beside it as
+//
+//   TARGET.partial-HOST-NAMESPACE-PID
+//
+// where NAMESPACE numbers the pid namespace, so that the names of different hosts and containers differ. A process that
+// is killed leaves its file; the next one that writes the same target on the same host removes it.
+#pragma once
+#include <string>
+
+namespace lockstep {
+
+std::string partial_path(const std::string& target);
+// Removes the partial files of `target`, and what SQLite keeps beside them, whose process was in this host's and this
+// pid namespace and is gone. What other hosts, containers and living processes write stays.
+void remove_stale_partials(const std::string& target);
+// Removes what this process has written of `target`.
+void remove_own_partials(const std::string& target);
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/partial_path.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+namespace lockstep {
+namespace {
+
+class PartialPath : public ::testing::Test {
+ protected:
+  PartialPath() : folder_(::testing::TempDir() + "partial_path." + std::to_string(getpid())) {
+    std::filesystem::create_directories(folder_);
+    own_ = partial_path(target());
+    stem_ = own_.substr(0, own_.size() - std::to_string(getpid()).size());
+  }
+  ~PartialPath() override { std::filesystem::remove_all(folder_); }
+  std::string target() const { return folder_ + "/trace.db"; }
+  std::string of(pid_t pid) const { return stem_ + std::to_string(pid); }
+  static void make(const std::string& path) { std::ofstream(path) << "x"; }
+  std::set<std::string> files() const {
+    std::set<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) files.insert(entry.path());
+    return files;
+  }
+  std::string folder_, own_, stem_;
+};
+
+// A pid that nobody has now.
+pid_t gone() {
+  pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  return child;
+}
+
+TEST_F(PartialPath, OnlyWhatDeadProcessesOfThisHostLeftIsStale) {
+  pid_t dead = gone();
+  std::string name = std::to_string(dead);
+  std::set<std::string> stay = {
+      own_,
+      of(getppid()),
+      target(),
+      folder_ + "/other.db" + own_.substr(target().size()),
+      target() + ".partial-" + name,
+      target() + ".partial-elsewhere-1-" + name,
+      target() + stem_.substr(target().size(), stem_.size() - target().size() - 1) + "9-" + name,
+      stem_ + "notes",
+      stem_ + name + ".txt"};
+  for (const std::string& path : stay) make(path);
+  make(of(dead));
+  make(of(dead) + "-journal");
+  remove_stale_partials(target());
+  EXPECT_EQ(files(), stay);
+}
+
+TEST_F(PartialPath, OwnOnes) {
+  make(own_);
+  make(own_ + "-wal");
+  make(of(getppid()));
+  remove_own_partials(target());
+  EXPECT_EQ(files(), std::set<std::string>{of(getppid())});
+}
+
+TEST_F(PartialPath, ABareNameIsInTheWorkingFolder) {
+  std::string before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_);
+  make(of(gone()));
+  remove_stale_partials("trace.db");
+  EXPECT_TRUE(files().empty());
+  std::filesystem::current_path(before);
+}
+
+}  // namespace
+}  // namespace lockstep
