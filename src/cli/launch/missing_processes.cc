@@ -9,8 +9,11 @@ namespace lockstep::cli::launch {
 namespace {
 
 constexpr const char* kAdvice =
-    "check that NCCL_PROFILER_PLUGIN reaches it, and that its NCCL is 2.23 or newer";
+    "check that NCCL_PROFILER_PLUGIN reaches them (ssh, sudo and containers may drop it), and that their "
+    "NCCL is "
+    "2.23 or newer";
 constexpr int64_t kMostRanks = 1 << 20;  // a world size beyond this is not believed
+constexpr size_t kMostListed = 16;
 
 std::string command_of(const SeenProcess& seen) {
   std::string text;
@@ -22,37 +25,82 @@ std::string command_of(const SeenProcess& seen) {
   return text.empty() ? "?" : text;
 }
 
-// The processes of one census with a file, and their ancestors and descendants.
-std::set<size_t> related_to_files(const CensusReport& census, const std::vector<ProcessFile>& files) {
+// Which processes of one census are not missed: those with a file, their ancestors and descendants, and processes
+// without a rank above ones with a rank, which start the job and take no part in it.
+std::vector<bool> excused(const CensusReport& census, const std::vector<ProcessFile>& files) {
   std::set<std::pair<int64_t, uint64_t>> with_file;
   for (const ProcessFile& file : files) {
     if (file.process.host == census.launcher.host)
       with_file.emplace(file.process.pid, file.process.start_ticks);
   }
-  std::map<int64_t, size_t>
-      row_of;  // parents come before their children, so a reused pid means its latest owner
-  std::vector<size_t> parent(census.processes.size());
-  std::set<size_t> related;
-  std::vector<bool> below(census.processes.size());
-  for (size_t i = 0; i < census.processes.size(); ++i) {
-    const SeenProcess& seen = census.processes[i];
-    auto up = row_of.find(seen.parent);
+  const std::vector<SeenProcess>& seen = census.processes;
+  std::map<int64_t, size_t> row_of;  // parents come first, so a reused pid means its latest owner
+  std::vector<size_t> parent(seen.size());
+  std::vector<bool> excused(seen.size()), below(seen.size());
+  for (size_t i = 0; i < seen.size(); ++i) {
+    auto up = row_of.find(seen[i].parent);
     parent[i] = up == row_of.end() ? i : up->second;
-    row_of[seen.pid] = i;
-    bool has_file = with_file.contains({seen.pid, seen.start_ticks});
+    row_of[seen[i].pid] = i;
+    bool has_file = with_file.contains({seen[i].pid, seen[i].start_ticks});
     below[i] = has_file || (parent[i] != i && below[parent[i]]);
-    if (below[i]) related.insert(i);
-    if (!has_file) continue;
-    for (size_t at = i; parent[at] != at; at = parent[at]) related.insert(parent[at]);
+    if (below[i]) excused[i] = true;
+    if (!has_file && seen[i].rank < 0) continue;
+    for (size_t at = i; parent[at] != at; at = parent[at]) {
+      if (has_file || seen[parent[at]].rank < 0) excused[parent[at]] = true;
+    }
   }
-  return related;
+  return excused;
 }
 
-std::string rank_list(const std::vector<int64_t>& ranks) {
+// "0-3, 6"
+std::string ranges(const std::set<int64_t>& ranks) {
   std::string text;
-  for (size_t i = 0; i < ranks.size() && i < 16; ++i) text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
-  return ranks.size() > 16 ? text + ", ..." : text;
+  size_t listed = 0;
+  for (auto first = ranks.begin(); first != ranks.end();) {
+    auto last = first, next = std::next(first);
+    while (next != ranks.end() && *next == *last + 1) last = next++;
+    if (++listed > kMostListed) return text + ", ...";
+    text += (listed > 1 ? ", " : "") + std::to_string(*first);
+    if (last != first) text += "-" + std::to_string(*last);
+    first = next;
+  }
+  return text;
 }
+
+std::string list(const std::set<std::string>& words) {
+  std::string text;
+  size_t listed = 0;
+  for (const std::string& word : words) {
+    if (++listed > kMostListed) return text + ", ...";
+    text += (listed > 1 ? ", " : "") + word;
+  }
+  return text;
+}
+
+// Processes that a report names in one line.
+struct Missed {
+  std::set<int64_t> ranks;
+  std::set<std::string> hosts;
+  uint64_t processes = 0;
+  int64_t first_pid = 0;
+  std::string first_command;
+
+  void add(const SeenProcess& seen, const std::string& host) {
+    if (seen.rank >= 0) ranks.insert(seen.rank);
+    hosts.insert(host);
+    if (processes++ > 0) return;
+    first_pid = seen.pid;
+    first_command = command_of(seen);
+  }
+  RunLoss loss() const {
+    std::string who = ranks.empty() ? std::to_string(processes) + (processes == 1 ? " process" : " processes")
+                                    : (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks);
+    std::string pid = (processes > 1 ? "first pid " : "pid ") + std::to_string(first_pid);
+    return {"never_loaded", processes,
+            who + " on host" + (hosts.size() > 1 ? "s " : " ") + list(hosts) +
+                " never loaded the capture library (" + pid + ": " + first_command + "); " + kAdvice};
+  }
+};
 
 }  // namespace
 
@@ -65,19 +113,16 @@ std::vector<RunLoss> missing_processes(const std::vector<ProcessFile>& files,
     if (file.rank >= 0) ranks_seen.insert(file.rank);
     world = std::max(world, file.world);
   }
-  std::set<int64_t> ranks_reported;
+  Missed ranked;
+  std::map<std::string, Missed> rankless;  // by command
   for (const CensusReport& census : censuses) {
-    std::set<size_t> related = related_to_files(census, files);
+    std::vector<bool> present = excused(census, files);
     for (size_t i = 0; i < census.processes.size(); ++i) {
       const SeenProcess& seen = census.processes[i];
-      if (related.contains(i) || (seen.rank < 0 && !seen.maps_nccl) || ranks_seen.contains(seen.rank))
-        continue;
+      if (present[i] || (seen.rank < 0 && !seen.maps_nccl) || ranks_seen.contains(seen.rank)) continue;
       // The topmost process of a rank stands for its helpers.
-      if (seen.rank >= 0 && !ranks_reported.insert(seen.rank).second) continue;
-      std::string who =
-          "pid " + std::to_string(seen.pid) + " on " + census.launcher.host + " (" + command_of(seen) + ")";
-      if (seen.rank >= 0) who = "rank " + std::to_string(seen.rank) + ", " + who;
-      losses.push_back({"never_loaded", 1, who + " never loaded the capture library; " + kAdvice});
+      if (seen.rank >= 0 && ranked.ranks.contains(seen.rank)) continue;
+      (seen.rank >= 0 ? ranked : rankless[command_of(seen)]).add(seen, census.launcher.host);
     }
     if (census.unseen > 0) {
       losses.push_back({"census_cut", census.unseen,
@@ -85,14 +130,17 @@ std::vector<RunLoss> missing_processes(const std::vector<ProcessFile>& files,
                             " than the census holds: some may be missing unnoticed"});
     }
   }
-  std::vector<int64_t> missing;
+  if (ranked.processes > 0) losses.push_back(ranked.loss());
+  for (const auto& [command, missed] : rankless) losses.push_back(missed.loss());
+  std::set<int64_t> missing;
   for (int64_t rank = 0; rank < std::min(world, kMostRanks); ++rank) {
-    if (!ranks_seen.contains(rank) && !ranks_reported.contains(rank)) missing.push_back(rank);
+    if (!ranks_seen.contains(rank) && !ranked.ranks.contains(rank)) missing.insert(rank);
   }
   if (!missing.empty()) {
     losses.push_back(
         {"missing_rank", missing.size(),
-         "no file of rank " + rank_list(missing) + " of " + std::to_string(world) +
+         "no file of " + std::string(missing.size() == 1 ? "rank " : "ranks ") + ranges(missing) + " of " +
+             std::to_string(world) +
              "; on several nodes all ranks need the same run directory, on a file system they share"});
   }
   return losses;

@@ -19,6 +19,7 @@ struct RunLoss {
 
 // A process is not missed when one of its rank, of its ancestors or of its descendants has a file: helpers such as
 // data loaders inherit rank and libraries, and starters such as torchrun map libraries that only their workers use.
+// Neither is a starter without a rank above processes with one. Ranks that were seen without a file share one line.
 std::vector<RunLoss> missing_processes(const std::vector<ProcessFile>& files,
                                        const std::vector<CensusReport>& censuses);
 // The same for a run directory.

@@ -41,8 +41,33 @@ TEST(MissingProcesses, ARankWithoutFileIsReportedOnce) {
       {file(11, 0, 2)}, {census({seen(10, 1, -1), seen(11, 10, 0), seen(12, 10, 1), seen(22, 12, 1)})});
   ASSERT_EQ(losses.size(), 1u);
   EXPECT_EQ(losses[0].kind, "never_loaded");
-  EXPECT_NE(losses[0].detail.find("rank 1, pid 12 on h (python train.py)"), std::string::npos)
+  EXPECT_NE(
+      losses[0].detail.find("rank 1 on host h never loaded the capture library (pid 12: python train.py)"),
+      std::string::npos)
       << losses[0].detail;
+}
+
+TEST(MissingProcesses, RanksThatNeverLoadedShareALineWithoutTheirStarter) {
+  std::vector<SeenProcess> processes = {seen(9, 1, -1),
+                                        seen(10, 9, -1, true)};  // a shell, and torchrun in it
+  for (int64_t rank = 0; rank < 8; ++rank) processes.push_back(seen(11 + rank, 10, rank, true));
+  CensusReport other = census({seen(10, 1, -1, true), seen(11, 10, 9, true)});
+  other.launcher.host = "i";
+  auto losses = missing_processes({}, {census(processes), other});
+  ASSERT_EQ(losses.size(), 1u);
+  EXPECT_EQ(losses[0].count, 9u);
+  EXPECT_NE(
+      losses[0].detail.find("ranks 0-7, 9 on hosts h, i never loaded the capture library (first pid 11: "
+                            "python train.py)"),
+      std::string::npos)
+      << losses[0].detail;
+}
+
+TEST(MissingProcesses, EqualCommandsWithoutRankShareALine) {
+  auto losses = missing_processes({}, {census({seen(10, 1, -1, true), seen(11, 1, -1, true)})});
+  ASSERT_EQ(losses.size(), 1u);
+  EXPECT_EQ(losses[0].count, 2u);
+  EXPECT_NE(losses[0].detail.find("2 processes on host h"), std::string::npos) << losses[0].detail;
 }
 
 TEST(MissingProcesses, NcclWithoutRankOrFile) {
@@ -56,7 +81,7 @@ TEST(MissingProcesses, RanksThatNobodySaw) {
   ASSERT_EQ(losses.size(), 1u);
   EXPECT_EQ(losses[0].kind, "missing_rank");
   EXPECT_EQ(losses[0].count, 3u);
-  EXPECT_NE(losses[0].detail.find("rank 0, 2, 3 of 4"), std::string::npos) << losses[0].detail;
+  EXPECT_NE(losses[0].detail.find("ranks 0, 2-3 of 4"), std::string::npos) << losses[0].detail;
 }
 
 TEST(MissingProcesses, AReusedPidIsAnotherProcess) {
