@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // N processes on one machine with collectives of their own on shared memory, told to Lockstep through lockstep.h.
-// Alone it checks its sums; under `lockstep trace` each rank is also recorded.
+// Alone it checks its sums; under `lockstep trace` each rank is also recorded. It forks its ranks itself, unless
+// torchrun, mpirun or srun have started several of it: then each is one rank of theirs.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +25,7 @@ constexpr int kWrongSum = 3;  // a rank's exit status; this program's is 1
 
 constexpr const char* kUsage =
     "usage: lockstep-custom-allreduce [options]\n"
-    "  --ranks N        processes (4)\n"
+    "  --ranks N        processes (4); under torchrun, mpirun and srun as many as they start\n"
     "  --steps N        training steps (5)\n"
     "  --iterations N   of each collective, per step and size (3)\n"
     "  --min-bytes N    smallest message (1024)\n"
@@ -52,13 +54,38 @@ bool parse_option(std::string_view name, std::string_view value, Options* option
   return false;
 }
 
-// A rank's process. Says who it is as a launcher would, before the first call of lockstep.h.
-[[noreturn]] void be_rank(const Arena& arena, const Options& options, int number, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
-  const std::string rank = std::to_string(number), world = std::to_string(options.ranks);
-  for (const char* name : {"RANK", "LOCAL_RANK"}) setenv(name, rank.c_str(), 1);
-  for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) setenv(name, world.c_str(), 1);
+// Where a launcher has put this process, if it has started more than one.
+struct Place {
+  int rank = 0, ranks = 1;
+  std::string job;  // the same for all of them, and for no others
+};
+Place place_from_launcher() {
+  struct Variables {
+    const char *rank, *ranks, *job, *step;
+  };
+  constexpr Variables kLaunchers[] = {
+      {"RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", "MASTER_PORT"},
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "OMPI_COMM_WORLD_SIZE"},
+      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID", "SLURM_STEP_ID"},
+  };
+  for (const Variables& names : kLaunchers) {
+    const char *rank = getenv(names.rank), *ranks = getenv(names.ranks), *job = getenv(names.job),
+               *step = getenv(names.step);
+    Place place;
+    if (rank == nullptr || ranks == nullptr || job == nullptr || step == nullptr) continue;
+    if (!parse(ranks, 2, 256, &place.ranks) || !parse(rank, 0, place.ranks - 1, &place.rank)) continue;
+    place.job = std::string(job) + "." + step;
+    return place;
+  }
+  return {};
+}
+
+std::string shared_name(std::string job) {
+  for (char& c : job) c = c == '/' ? '_' : c;
+  return "/lockstep-custom-allreduce." + job;
+}
+
+[[noreturn]] void be_rank(const Arena& arena, const Options& options, int number) {
   Rank self(arena, number);
   const Outcome outcome = run_rank(self, options);
   if (!outcome.wrong.empty()) fprintf(stderr, "rank %d: wrong result: %s\n", number, outcome.wrong.c_str());
@@ -68,6 +95,16 @@ bool parse_option(std::string_view name, std::string_view value, Options* option
            outcome.wrong.empty() ? "all sums are right" : "WRONG");
   }
   exit(outcome.wrong.empty() ? 0 : kWrongSum);
+}
+
+// A forked rank says who it is as a launcher would, before the first call of lockstep.h.
+[[noreturn]] void be_forked_rank(const Arena& arena, const Options& options, int number, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+  const std::string rank = std::to_string(number), world = std::to_string(options.ranks);
+  for (const char* name : {"RANK", "LOCAL_RANK"}) setenv(name, rank.c_str(), 1);
+  for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) setenv(name, world.c_str(), 1);
+  be_rank(arena, options, number);
 }
 
 // 0 if every rank ended well. When one does not, the others would wait for it for ever.
@@ -112,24 +149,29 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
+  const Place place = place_from_launcher();
+  if (place.ranks > 1) options.ranks = place.ranks;
   if (options.min_bytes > options.max_bytes ||
       options.min_bytes < sizeof(float) * static_cast<size_t>(options.ranks)) {
     fprintf(stderr,
             "lockstep-custom-allreduce: messages need at least one element per rank, and min <= max\n");
     return 2;
   }
-  const Arena arena(options.ranks, options.max_bytes / sizeof(float));
+  const std::string name = place.ranks > 1 ? shared_name(place.job) : "";
+  const Arena arena(options.ranks, options.max_bytes / sizeof(float), name);
   if (!arena.ok()) {
-    perror("lockstep-custom-allreduce: shared memory");
+    fprintf(stderr, "lockstep-custom-allreduce: shared memory: %s\n",
+            errno == ETIMEDOUT ? "not all ranks came; they must be on one machine" : strerror(errno));
     return 1;
   }
+  if (place.ranks > 1) be_rank(arena, options, place.rank);
   // No call of lockstep.h here: a process that has made one is recorded, and its forked children are not.
   const pid_t parent = getpid();
   std::vector<pid_t> ranks;
   fflush(nullptr);
   for (int rank = 0; rank < options.ranks; ++rank) {
     const pid_t pid = fork();
-    if (pid == 0) be_rank(arena, options, rank, parent);
+    if (pid == 0) be_forked_rank(arena, options, rank, parent);
     if (pid < 0) {
       perror("lockstep-custom-allreduce: fork");
       for (const pid_t other : ranks) kill(other, SIGKILL);
