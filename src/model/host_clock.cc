@@ -28,10 +28,12 @@ std::optional<HostClock::Offset> HostClock::offset(int64_t host_ns) const {
   if (after->begins_piece) return at_knot(host_ns - before.at_ns < after->at_ns - host_ns ? before : *after);
   double share =
       static_cast<double>(host_ns - before.at_ns) / static_cast<double>(after->at_ns - before.at_ns);
-  double low = static_cast<double>(before.low) + share * static_cast<double>(after->low - before.low);
-  double high = static_cast<double>(before.high) + share * static_cast<double>(after->high - before.high);
-  return Offset{static_cast<int64_t>((low + high) / 2),
-                static_cast<int64_t>(std::ceil((high - low) / 2)) + 1};
+  auto between = [share](int64_t from,
+                         int64_t to) {  // in differences: offsets may be too large for a double's digits
+    return from + static_cast<int64_t>(std::llround(share * static_cast<double>(to - from)));
+  };
+  int64_t low = between(before.low, after->low), high = between(before.high, after->high);
+  return Offset{low + (high - low) / 2, (high - low + 1) / 2 + 1};
 }
 
 }  // namespace lockstep::model

@@ -133,8 +133,9 @@ struct JobProcess {
   std::vector<OpenStep> open_steps;  // the oldest of each (communicator, peer, channel, direction)
   std::vector<NetPair> net_pairs;
   std::vector<Mark> marks;  // steps alone
-  uint64_t lost = 0;        // events that capture or reading lost
-  bool graphs = false;      // some operations are replays of a CUDA graph
+  uint64_t lost =
+      0;  // events, or pieces of files, that capture or reading lost; not what they merely guessed
+  bool graphs = false;  // some operations are replays of a CUDA graph
   JobOps ops;
 };
 
@@ -142,7 +143,10 @@ struct JobProcess {
 struct JobHost {
   StringId name = 0, boot_id = 0;
   HostClock clock;
-  uint32_t contradictions = 0;  // operations that no offset satisfies
+  uint32_t contradictions = 0;  // spans of time in which no offset satisfies the operations
+  // What the operations alone prove against the first host of the same boot, whose clock is this one's: a check, which
+  // holds 0. Unknown for that first host, and where nothing is proven.
+  HostClock measured{};
 };
 
 struct Job {

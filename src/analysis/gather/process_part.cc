@@ -27,6 +27,16 @@ struct SignatureHash {
   }
 };
 
+// Losses that leave a hole in the order of events. Others say that something about an event is not known.
+bool events_gone(std::string_view loss) {
+  constexpr std::string_view kKinds[] = {
+      "no_chunk",   "disk_full",       "size_cap",          "overwritten",    "no_log",
+      "closed",     "meta_full",       "overwritten_chunk", "missing_chunk",  "missing_record",
+      "cut_record", "cut_file",        "bad_record",        "unknown_record", "recycled_record",
+      "bad_chunk",  "unreadable_file", "damaged_table"};
+  return std::find(std::begin(kKinds), std::end(kKinds), loss) != std::end(kKinds);
+}
+
 class PartMaker {
  public:
   PartMaker(Trace& trace, ProcessPart& part) : trace_(trace), part_(part) {}
@@ -35,7 +45,9 @@ class PartMaker {
     part_.strings = std::move(trace_.strings);
     part_.losses = std::move(trace_.losses);
     if (trace_.processes.size() > 0) part_.process.row = trace_.processes.row(0);
-    for (size_t i = 0; i < part_.losses.size(); ++i) part_.process.lost += part_.losses.count[i];
+    for (size_t i = 0; i < part_.losses.size(); ++i) {
+      if (events_gone(part_.strings[part_.losses.kind[i]])) part_.process.lost += part_.losses.count[i];
+    }
     make_members();
     place_ops();
     find_open_calls();

@@ -57,7 +57,7 @@ class Counter {
     const Member* other = nullptr;
     const model::Lane* there = counterpart(job_, member, lane, &other);
     if (other == nullptr) return add(Reason::kRankAbsent, lane.ops);
-    if (!aligned_) return add(Reason::kNotAligned, lane.ops);
+    if (!pairs_comparable(job_, member, *other)) return add(Reason::kNotAligned, lane.ops);
     uint32_t both = there == nullptr ? 0 : std::min(lane.ops, there->ops);
     match_.matched += both;
     add(Reason::kNotCalled, lane.ops - both);
@@ -98,6 +98,10 @@ const model::Lane* counterpart(const model::Job& job, const Member& member, cons
     if (there.peer == member.rank && there.is_send != lane.is_send) return &there;
   }
   return nullptr;
+}
+
+bool pairs_comparable(const model::Job& job, const Member& a, const Member& b) {
+  return job.processes[a.process].lost == 0 && job.processes[b.process].lost == 0;
 }
 
 }  // namespace lockstep::analysis::match

@@ -12,20 +12,6 @@ namespace {
 using model::kNoRow;
 using model::Member;
 
-// Signatures that may stand for one operation have one number: algorithm, protocol and channels are each rank's own.
-std::vector<uint32_t> essences(const model::Job& job) {
-  std::map<std::tuple<model::StringId, model::StringId, int32_t, uint64_t>, uint32_t> numbers;
-  std::vector<uint32_t> essence;
-  essence.reserve(job.signatures.size());
-  for (const model::Signature& s : job.signatures) {
-    // Declared operations may carry a size of each rank's own.
-    bool declared = s.kind == model::number(model::EventKind::kApiOp);
-    auto key = std::tuple(s.func, s.datatype, s.root, declared ? 0 : s.bytes);
-    essence.push_back(numbers.try_emplace(key, static_cast<uint32_t>(numbers.size())).first->second);
-  }
-  return essence;
-}
-
 bool comparable(const Member& member) {
   return member.ops > 0 && member.alignment != Member::Alignment::kNone;
 }
@@ -92,6 +78,19 @@ class CommComparer {
 };
 
 }  // namespace
+
+std::vector<uint32_t> essences(const model::Job& job) {
+  std::map<std::tuple<model::StringId, model::StringId, int32_t, uint64_t>, uint32_t> numbers;
+  std::vector<uint32_t> essence;
+  essence.reserve(job.signatures.size());
+  for (const model::Signature& s : job.signatures) {
+    // Declared operations may carry a size of each rank's own.
+    bool declared = s.kind == model::number(model::EventKind::kApiOp);
+    auto key = std::tuple(s.func, s.datatype, s.root, declared ? 0 : s.bytes);
+    essence.push_back(numbers.try_emplace(key, static_cast<uint32_t>(numbers.size())).first->second);
+  }
+  return essence;
+}
 
 std::vector<Difference> differences(const model::Job& job) {
   std::vector<uint32_t> essence = essences(job);

@@ -49,8 +49,15 @@ std::vector<CommMatch> count_matches(const model::Job& job);
 // The first difference of each communicator, where func, datatype, bytes or root differ; later ones follow from it.
 std::vector<Difference> differences(const model::Job& job);
 
-// Sorted by index: a lane's counterpart at the other end; nullptr if that end is not in the run or has none.
+// By row of Job::signatures: equal for signatures that may stand for one operation. Algorithm, protocol and channels are
+// each rank's own choice.
+std::vector<uint32_t> essences(const model::Job& job);
+
+// A lane's counterpart at the other end; nullptr if that end is not in the run or has none.
 const model::Lane* counterpart(const model::Job& job, const model::Member& member, const model::Lane& lane,
                                const model::Member** other);
+// Whether the n-th operation of a lane is the n-th of its counterpart: both have all from the first on. Point-to-point
+// operations have no number of NCCL's, so nothing finds the place again once some are gone.
+bool pairs_comparable(const model::Job& job, const model::Member& a, const model::Member& b);
 
 }  // namespace lockstep::analysis::match
