@@ -107,10 +107,15 @@ std::byte* FileBuilder::add_definition(List& list, Purpose purpose, uint16_t log
   return at;
 }
 
-std::vector<std::byte> FileBuilder::bytes() const {
-  std::vector<std::byte> out(format::kHeaderBytes + chunks_.size() * format::kChunkBytes);
+format::FileHeader FileBuilder::final_header() const {
   format::FileHeader header = header_;
   header.chunks_claimed = header.chunks_ready = static_cast<uint32_t>(chunks_.size());
+  return header;
+}
+
+std::vector<std::byte> FileBuilder::bytes() const {
+  std::vector<std::byte> out(size_bytes());
+  const format::FileHeader header = final_header();
   std::memcpy(out.data(), &header, sizeof header);
   for (size_t i = 0; i < chunks_.size(); ++i) {
     std::memcpy(out.data() + format::kHeaderBytes + i * format::kChunkBytes, chunks_[i]->data(),
@@ -119,10 +124,16 @@ std::vector<std::byte> FileBuilder::bytes() const {
   return out;
 }
 
-void FileBuilder::write(const std::string& path) const {
-  std::vector<std::byte> content = bytes();
-  std::ofstream(path, std::ios::binary | std::ios::trunc)
-      .write(reinterpret_cast<const char*>(content.data()), static_cast<std::streamsize>(content.size()));
+bool FileBuilder::write(const std::string& path) const {
+  std::array<char, format::kHeaderBytes> first{};
+  const format::FileHeader header = final_header();
+  std::memcpy(first.data(), &header, sizeof header);
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out.write(first.data(), first.size());
+  for (const auto& chunk : chunks_)
+    out.write(reinterpret_cast<const char*>(chunk->data()), format::kChunkBytes);
+  out.close();
+  return out.good();
 }
 
 FileBuilder::Log::Log(FileBuilder& file, uint16_t number, uint32_t tid, std::string_view thread_name)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds process files for tests, benchmarks and fuzz corpora: what a capture library leaves behind, by the same rules
-// (format/file_layout.h), without a process that captures. Not part of any shipped program.
+// Builds process files for tests, benchmarks, fuzz corpora and simulated jobs (sim/job): what a capture library leaves
+// behind, by the same rules (format/file_layout.h), without a process that captures. No tool that reads links it.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -26,6 +26,7 @@ class FileBuilder {
   FileBuilder& operator=(const FileBuilder&) = delete;
 
   format::FileHeader& header() { return header_; }
+  const format::FileHeader& header() const { return header_; }
   // Definitions of the process. Fills in the head; `id` as the kind needs it.
   template <class Definition>
   void define(format::Def kind, uint32_t id, Definition definition, uint64_t ticks = 1000) {
@@ -41,13 +42,16 @@ class FileBuilder {
   Log& log(uint32_t tid, std::string_view thread_name = "main");
 
   std::vector<std::byte> bytes() const;
-  void write(const std::string& path) const;
+  size_t size_bytes() const { return format::kHeaderBytes + chunks_.size() * format::kChunkBytes; }
+  // False if not all of it could be written.
+  bool write(const std::string& path) const;
 
  private:
   using ChunkBytes = std::array<std::byte, format::kChunkBytes>;
   struct List {  // of definitions
     uint32_t chunk = 0, chunks = 0, unit = format::kUnitsPerChunk;
   };
+  format::FileHeader final_header() const;
   uint32_t add_chunk(format::Purpose purpose, uint16_t log, uint32_t chunk_no, uint32_t tid);
   void open_chunk(uint32_t index, format::Purpose purpose, uint16_t log, uint32_t chunk_no, uint32_t tid);
   std::byte* add_definition(List& list, format::Purpose purpose, uint16_t log, const void* bytes,

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole simulated job: what was asked for, and everything that follows from it and the seed before anything is
+// simulated. Read-only once made; the writers of all ranks share it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/file_layout.h"
+#include "job/clocks.h"
+#include "job/fault.h"
+#include "job/layout.h"
+#include "job/random.h"
+#include "job/step_program.h"
+#include "job/timeline.h"
+
+namespace lockstep::sim::job {
+
+struct JobOptions {
+  uint64_t seed = 1;
+  LayoutSizes layout;
+  ProgramSizes program;
+  int steps = 10;
+  format::Mode mode = format::Mode::kDefault;
+  std::string fault = "none";
+  double hang_seconds = 60;  // that the living are recorded after the last event
+  bool marks = false;
+};
+
+struct Job {
+  static Result<Job> make(const JobOptions& options);
+
+  JobOptions options;
+  Random random;
+  Layout layout;
+  std::vector<Program> programs;  // by stage
+  FaultPlan fault;
+  std::vector<HostClock> hosts;
+  std::vector<GpuClock> gpus;  // by rank
+
+  bool deep() const { return options.mode == format::Mode::kDeep; }
+  const Program& program(int rank, int step) const;
+  const HostClock& clock_of(int rank) const { return hosts[static_cast<size_t>(layout.host_of(rank))]; }
+  std::string host_name(int host) const;
+};
+
+struct JobResult {
+  uint64_t ops = 0, bytes = 0;
+  uint64_t files = 0;
+  double job_seconds = 0;  // of true time
+};
+// Simulates the job and writes its run directory: process files, truth.json. `directory` is made; must be new or empty.
+Result<JobResult> write_run(const Job& job, const std::string& directory, unsigned threads);
+
+}  // namespace lockstep::sim::job
