@@ -72,11 +72,7 @@ class ChromeExport {
           .signed_number(trace->processes.rank[0]);
       json_.raw(", \"world_size\": ").signed_number(trace->processes.world[0]).raw("}");
     }
-    json_.raw(
-        ",\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"lockstep\",\"pid\":1,\"tid\":0,\"ts\":0.000,\"args\":{"
-        "\"source\":");
-    json_.text(source_.name()).raw("}}");
-    ++events_;
+    json_.raw(",\"traceEvents\":[");
   }
 
   void add(const model::Trace& trace) {

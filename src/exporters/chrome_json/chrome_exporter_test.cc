@@ -174,7 +174,7 @@ TEST_F(ChromeExporterTest, RanksThatAreUnknownOrTwiceGetTheirOwnTracks) {
   Changed run(SyntheticOptions{}, [](size_t i, Trace& trace) { trace.processes.rank[0] = i < 2 ? 1 : -1; });
   ASSERT_TRUE(write(run));
   expect_accepted(4);
-  EXPECT_EQ(count("\"name\":\"process_labels\""), 12u);
+  EXPECT_EQ(count("\"name\":\"process_labels\""), 16u);  // CPU, GPU, channels and network of each
   EXPECT_EQ(count("\"name\":\"process_name\",\"pid\":100001,"), 1u);
 }
 

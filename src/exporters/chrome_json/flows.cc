@@ -17,9 +17,9 @@ uint64_t Flows::write(JsonWriter& json, int64_t base_ns) {
     ++id;
     for (size_t i = first; i < last; ++i) {
       const Point& point = points_[i];
-      json.raw(i == first      ? ",\n{\"ph\":\"s\""
-               : i + 1 == last ? ",\n{\"ph\":\"f\",\"bp\":\"e\""
-                               : ",\n{\"ph\":\"t\",\"bp\":\"e\"");
+      json.event(i == first      ? "{\"ph\":\"s\""
+                 : i + 1 == last ? "{\"ph\":\"f\",\"bp\":\"e\""
+                                 : "{\"ph\":\"t\",\"bp\":\"e\"");
       json.raw(",\"cat\":\"ranks\",\"name\":\"same operation\",\"id\":").number(id);
       json.raw(",\"pid\":").signed_number(point.pid).raw(",\"tid\":").signed_number(point.tid);
       json.raw(",\"ts\":").micros(point.time_ns - base_ns).raw("}");

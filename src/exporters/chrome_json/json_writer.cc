@@ -35,7 +35,7 @@ std::string json_string(std::string_view text) {
     if (c == '"' || c == '\\') {
       out += '\\';
       out += text[0];
-    } else if (c < 0x20) {
+    } else if (c < 0x20 || c == 0x7f) {
       out += "\\u00";
       out += kHex[c >> 4];
       out += kHex[c & 15];

@@ -11,7 +11,8 @@
 
 namespace lockstep::exporters::chrome_json {
 
-// Quoted and escaped; bytes that are not UTF-8 become '?'.
+// Quoted and escaped, control characters too (Perfetto refuses bare ones, DEL included); bytes that are not UTF-8
+// become '?'.
 std::string json_string(std::string_view text);
 
 class JsonWriter {
@@ -22,6 +23,12 @@ class JsonWriter {
     std::memcpy(buffer_.data.get() + buffer_.size, text.data(), text.size());
     buffer_.size += text.size();
     return *this;
+  }
+  // Begins an element of the list of events with `text`: a comma stands before every one but the first.
+  JsonWriter& event(std::string_view text) {
+    raw(separator_);
+    separator_ = ",\n";
+    return raw(text);
   }
   JsonWriter& number(uint64_t value);
   JsonWriter& signed_number(int64_t value);
@@ -42,6 +49,7 @@ class JsonWriter {
   void take_number(const char* end) { buffer_.size = static_cast<size_t>(end - buffer_.data.get()); }
   OutputFile& file_;
   Buffer buffer_;
+  std::string_view separator_ = "\n";
 };
 
 }  // namespace lockstep::exporters::chrome_json

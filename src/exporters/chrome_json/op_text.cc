@@ -97,7 +97,6 @@ OpText OpTexts::make(uint32_t comm, uint32_t shape, bool custom) const {
   std::string_view datatype = has_shape ? trace_.strings[trace_.shapes.datatype[shape]] : "";
   text.kernel_name =
       json_string(has_shape ? model::kernel_name(trace_, shape, custom) : "ncclKernel_unknown");
-  text.api_name = json_string(has_shape ? model::api_name(trace_, shape, custom) : "unknown");
   text.before_counts = "\"Collective name\":" + json_string(model::torch_collective(func)) +
                        ",\"dtype\":" + json_string(model::torch_dtype(datatype));
   int32_t size = has_comm ? trace_.comms.ranks[comm] : -1;

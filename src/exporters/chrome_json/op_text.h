@@ -13,7 +13,7 @@
 namespace lockstep::exporters::chrome_json {
 
 struct OpText {
-  std::string kernel_name, api_name;       // quoted
+  std::string kernel_name;                 // quoted
   std::string before_counts;               // "Collective name":"allreduce","dtype":"Float"
   std::string group;                       // split sizes, group size, process group name, description, ranks
   std::string global_ranks;                // ,"Global rank start":..., where known; on the host event only

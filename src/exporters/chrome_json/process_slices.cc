@@ -81,7 +81,7 @@ uint32_t ProcessSlices::thread_track(uint32_t thread) {
       return {number_ * kPidStride + kHostPid, kUnknownTid, "unknown thread"};
     int64_t tid = trace_.threads.tid[thread];
     std::string name(trace_.strings[trace_.threads.name[thread]]);
-    return {number_ * kPidStride + kHostPid, tid, "thread " + std::to_string(tid) + " (" + name + ")"};
+    return {number_ * kPidStride + kHostPid, tid, name + " (" + std::to_string(tid) + ")"};
   });
 }
 
@@ -91,11 +91,17 @@ Track ProcessSlices::gpu_track(uint32_t comm, std::string name) {
     device = trace_.comms.device[comm];
     gpu = trace_.comms.gpu[comm];
   }
-  device = std::clamp(device, 0, static_cast<int32_t>(kNetworkPid - kGpuPid) - 1);
+  device = std::clamp(device, 0, static_cast<int32_t>(kChannelPid - kGpuPid) - 1);
   int64_t pid = number_ * kPidStride + kGpuPid + device;
   std::string label = gpu >= 0 ? "GPU " + std::to_string(gpu) : "GPU";
-  name_pid(pid, label + " of " + who_, label, number_ * 10 + 1 + std::min(device, 7));
+  name_pid(pid, label + " of " + who_, label, number_ * 10 + 1 + std::min(device, 6));
   return {pid, next_gpu_tid_++, std::move(name)};
+}
+
+Track ProcessSlices::channel_track(std::string name) {
+  int64_t pid = number_ * kPidStride + kChannelPid;
+  name_pid(pid, "channels of " + who_ + " as the host saw them", "channels", number_ * 10 + 8);
+  return {pid, next_channel_tid_++, std::move(name)};
 }
 
 Track ProcessSlices::network_track(std::string name) {
@@ -134,7 +140,7 @@ void ProcessSlices::add_ops() {
     TrackKey key =
         stream ? TrackKey{.group = kStream, .b = stream} : TrackKey{.group = kCommStream, .a = comm};
     uint32_t place = track(key, [&] {
-      return gpu_track(comm, stream ? "stream " + hex("0x%llx", stream) : "kernels of " + comm_name(comm));
+      return gpu_track(comm, stream ? "stream " + hex("0x%llx", stream) : "kernels, " + comm_name(comm));
     });
     add(SliceKind::kKernel, row, place, ops.gpu_start_ns[row], ops.gpu_end_ns[row]);
   }
@@ -152,9 +158,8 @@ void ProcessSlices::add_channels() {
   for (uint32_t row = 0; row < channels.size(); ++row) {
     TrackKey key{.group = kChannelTrack, .a = channels.comm[row], .c = channels.channel[row]};
     uint32_t place = track(key, [&] {
-      std::string channel = std::to_string(channels.channel[row]);
-      return gpu_track(channels.comm[row],
-                       comm_name(channels.comm[row]) + " channel " + channel + " (as the host saw it)");
+      return channel_track("channel " + std::to_string(channels.channel[row]) + ", " +
+                           comm_name(channels.comm[row]));
     });
     add(SliceKind::kChannel, row, place, channels.start_seen_ns[row], channels.stop_seen_ns[row]);
   }
@@ -170,9 +175,8 @@ void ProcessSlices::add_proxy() {
                  .b = ops.comm[row]};
     op_track[row] = track(key, [&] {
       int64_t tid = ops.thread[row] < trace_.threads.size() ? trace_.threads.tid[ops.thread[row]] : 0;
-      return network_track(comm_name(ops.comm[row]) + " channel " + std::to_string(ops.channel[row]) +
-                           (ops.is_send[row] ? " send" : " receive") + " (thread " + std::to_string(tid) +
-                           ")");
+      return network_track((ops.is_send[row] ? "send " : "receive ") + std::to_string(ops.channel[row]) +
+                           ", " + comm_name(ops.comm[row]) + " (thread " + std::to_string(tid) + ")");
     });
     add(SliceKind::kProxyOp, row, op_track[row], ops.start_ns[row], ops.end_ns[row]);
   }

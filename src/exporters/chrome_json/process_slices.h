@@ -2,8 +2,11 @@
 // What one process of the job looks like as tracks and slices, before any text is made.
 //
 //   pid number*100000 + 1         host process: threads by their real ids (0 would be the idle process to Perfetto)
-//   pid number*100000 + 10 + dev  its GPU: a track per stream (or comm, where the stream is unknown) and per channel
+//   pid number*100000 + 10 + dev  its GPU: a track per stream, or comm where the stream is unknown
+//   pid number*100000 + 40000     the channels of its kernels as the host saw them: a track per comm and channel
 //   pid number*100000 + 50000     its network side: a track per proxy thread, comm, channel and direction
+//
+// Viewers fold by pid and cut long names, so what tells neighbouring tracks apart stands first.
 //
 // `number` is the rank, or a free one where ranks are unknown or repeated.
 #pragma once
@@ -17,7 +20,7 @@
 namespace lockstep::exporters::chrome_json {
 
 inline constexpr int64_t kPidStride = 100000;
-inline constexpr int64_t kHostPid = 1, kGpuPid = 10, kNetworkPid = 50000;
+inline constexpr int64_t kHostPid = 1, kGpuPid = 10, kChannelPid = 40000, kNetworkPid = 50000;
 inline constexpr int64_t kUnknownTid = 999'999'999;
 
 struct ViewerProcess {
@@ -62,6 +65,7 @@ class ProcessSlices {
     return track;
   }
   Track gpu_track(uint32_t comm, std::string name);
+  Track channel_track(std::string name);
   Track network_track(std::string name);
   void name_pid(int64_t pid, const std::string& name, const std::string& label, int64_t sort_index);
   std::string comm_name(uint32_t comm) const;
@@ -73,7 +77,7 @@ class ProcessSlices {
   TrackTable tracks_;
   std::vector<Slice> slices_;
   std::vector<ViewerProcess> viewer_processes_;
-  int64_t next_gpu_tid_ = 1, next_network_tid_ = 1;
+  int64_t next_gpu_tid_ = 1, next_channel_tid_ = 1, next_network_tid_ = 1;
   uint64_t without_time_ = 0, cut_short_ = 0;
 };
 

@@ -17,6 +17,8 @@ uint64_t mix(uint64_t h, uint64_t value) {
 }
 
 constexpr std::string_view kGpuSources[] = {"none", "KernelCh", "Api", "Cupti", "Hsa"};
+// What NCCL calls to launch; HTA counts launches by this name.
+constexpr std::string_view kLaunchName = "\"cudaLaunchKernelExC\"";
 constexpr std::string_view kPhases[] = {"\"initial sync\"", "\"compute\"", "\"final sync\""};
 
 std::string_view proxy_state(uint8_t state) {
@@ -96,7 +98,7 @@ uint64_t SliceWriter::write() {
 void SliceWriter::write_metadata() {
   for (const ViewerProcess& process : slices_.viewer_processes()) {
     auto item = [&](std::string_view name, std::string_view key, const std::string& value) {
-      json_.raw(",\n{\"ph\":\"M\",\"name\":\"").raw(name).raw("\",\"pid\":").signed_number(process.pid);
+      json_.event("{\"ph\":\"M\",\"name\":\"").raw(name).raw("\",\"pid\":").signed_number(process.pid);
       json_.raw(",\"tid\":0,\"ts\":0.000,\"args\":{\"").raw(key).raw("\":").raw(value).raw("}}");
       ++events_;
     };
@@ -105,11 +107,11 @@ void SliceWriter::write_metadata() {
     item("process_sort_index", "sort_index", std::to_string(process.sort_index));
   }
   for (uint32_t i = 0; i < slices_.tracks().size(); ++i) {
-    json_.raw(",\n{\"ph\":\"M\",\"name\":\"thread_name\"")
+    json_.event("{\"ph\":\"M\",\"name\":\"thread_name\"")
         .raw(track_places_[i])
         .raw("0.000,\"args\":{\"name\":");
     json_.text(slices_.tracks()[i].name).raw("}}");
-    json_.raw(",\n{\"ph\":\"M\",\"name\":\"thread_sort_index\"")
+    json_.event("{\"ph\":\"M\",\"name\":\"thread_sort_index\"")
         .raw(track_places_[i])
         .raw("0.000,\"args\":{\"sort_index\":");
     json_.number(slices_.tracks()[i].sort_index).raw("}}");
@@ -120,7 +122,7 @@ void SliceWriter::write_metadata() {
 void SliceWriter::write_marks() {
   for (uint32_t row = 0; row < trace_.marks.size(); ++row) {
     if (trace_.marks.is_step[row]) continue;
-    json_.raw(",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":");
+    json_.event("{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":");
     json_.text(trace_.strings[trace_.marks.name[row]])
         .raw(track_places_[slices_.thread_track(trace_.marks.thread[row])]);
     json_.micros(trace_.marks.time_ns[row] - base_ns_)
@@ -132,7 +134,7 @@ void SliceWriter::write_marks() {
 }
 
 void SliceWriter::begin(const Slice& slice, std::string_view category, std::string_view quoted_name) {
-  json_.raw(",\n{\"ph\":\"X\",\"cat\":\"")
+  json_.event("{\"ph\":\"X\",\"cat\":\"")
       .raw(category)
       .raw("\",\"name\":")
       .raw(quoted_name)
@@ -165,6 +167,13 @@ void SliceWriter::write_slice(const Slice& slice) {
     case SliceKind::kNetEvent:
       return write_net_event(slice);
   }
+}
+
+// Whether a launch bears the op's correlation. Of several ops in one launch the first has it; HTA drops kernels that no
+// host event has, so the host events of the others bear theirs.
+bool SliceWriter::has_own_launch(uint32_t op) const {
+  auto first = op_by_launch_.find(trace_.ops.launched_ns[op]);
+  return first != op_by_launch_.end() && first->second == op;
 }
 
 void SliceWriter::unfinished(int64_t end_ns) {
@@ -209,8 +218,11 @@ void SliceWriter::write_record_param_comms(const Slice& slice) {
         .signed_number(text.ranks[static_cast<size_t>(peer)]);
   }
   write_identity(op);
-  json_.raw(text.plan).raw(",\"lockstep bytes\":").number(ops.bytes[op]).raw("}}");
-  if (ops.gpu_start_ns[op] == 0 || ops.gpu_end_ns[op] == 0) {
+  json_.raw(text.plan).raw(",\"lockstep bytes\":").number(ops.bytes[op]);
+  const bool has_kernel = ops.gpu_start_ns[op] != 0 && ops.gpu_end_ns[op] != 0;
+  if (has_kernel && !has_own_launch(op)) json_.raw(",\"correlation\":").number(first_correlation_ + op);
+  json_.raw("}}");
+  if (!has_kernel) {
     const Track& track = slices_.tracks()[slice.track];
     if (rank_keys_[op] != 0) flows_.add(rank_keys_[op], slice.start, track.pid, track.tid);
   } else if (slice.start < ops.gpu_start_ns[op]) {
@@ -219,7 +231,7 @@ void SliceWriter::write_record_param_comms(const Slice& slice) {
 }
 
 void SliceWriter::host_to_gpu(const Slice& slice, char phase) {
-  json_.raw(phase == 's' ? ",\n{\"ph\":\"s\"" : ",\n{\"ph\":\"f\",\"bp\":\"e\"")
+  json_.event(phase == 's' ? "{\"ph\":\"s\"" : "{\"ph\":\"f\",\"bp\":\"e\"")
       .raw(",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
   json_.number(first_correlation_ + slice.row)
       .raw(track_places_[slice.track])
@@ -260,8 +272,11 @@ void SliceWriter::write_call(const Slice& slice) {
   uint8_t kind = calls.kind[row];
   bool launch = kind == model::number(model::EventKind::kKernelLaunch);
   const std::string& event_name = event_names_[std::min<size_t>(kind, model::kEventKinds - 1)];
-  begin(slice, launch ? "cuda_runtime" : "nccl",
-        shape < call_names_.size() ? call_names_[shape] : event_name);
+  if (launch) {
+    begin(slice, "cuda_runtime", kLaunchName);
+  } else {
+    begin(slice, "nccl", shape < call_names_.size() ? call_names_[shape] : event_name);
+  }
   json_.raw("\"event\":").raw(event_name);
   if (auto op = launch ? op_by_launch_.find(calls.start_ns[row]) : op_by_launch_.end();
       op != op_by_launch_.end()) {

@@ -39,6 +39,7 @@ class SliceWriter {
   void write_net_event(const Slice& slice);
   void write_counts(uint32_t op, const OpText& text);
   void write_identity(uint32_t op);
+  bool has_own_launch(uint32_t op) const;
   void unfinished(int64_t end_ns);
   void host_to_gpu(const Slice& slice, char phase);
   void prepare_ops();

@@ -18,6 +18,9 @@ CPU_KEYS = ["Collective name", "dtype", "In msg nelems", "Out msg nelems", "In s
             "Process Group Name", "Process Group Ranks", "External id", "Rank"]
 KERNEL_KEYS = ["External id", "device", "stream", "correlation", "grid", "block", "Collective name", "dtype",
                "In msg nelems", "Out msg nelems", "Group size"]
+METADATA = {"process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"}
+LAUNCHES = {"cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx"}  # what HTA counts
+PERFETTO_DEPTH = 512
 MASK = (1 << 64) - 1
 problems = collections.Counter()
 examples = {}
@@ -62,29 +65,49 @@ def check_top(trace, text, ranks):
     if ranks != 1 and "distributedInfo" in trace: broken("no distributedInfo for several ranks", "")
 
 
-def check_nesting(slices):
-    for place, events in slices.items():
-        stack, last = [], None
-        for event in events:
-            start = nanoseconds(event["ts"])
-            end = start + nanoseconds(event["dur"])
-            if last is not None and start < last: broken("slices of a track are in order", event)
-            last = start
-            while stack and stack[-1] <= start: stack.pop()
-            if stack and end > stack[-1]: broken("slices nest or are apart", (place, event))
-            stack.append(end)
+def check_perfetto(events):
+    """What trace_processor's JSON importer does with the file: everything in order of time, equal times in the order of
+    the file; a stack of open slices per thread; a flow belongs to the top of the stack, ended or not, that it meets."""
+    flows, starts = set(), collections.Counter()
+    stacks = collections.defaultdict(list)  # (end, event), outermost first
+    for event in sorted((e for e in events if "ts" in e), key=lambda e: nanoseconds(e["ts"])):
+        phase, stack, time = event["ph"], stacks[event["pid"], event["tid"]], nanoseconds(event["ts"])
+        if phase not in "XistfM": broken("phases that all readers know", phase)
+        if phase in "Xi":
+            if phase == "X" and "dur" not in event: broken("json_parser_failure: X without dur", event)
+            if phase == "i" and event.get("s") != "t": broken("json_parser_failure: scope of an instant", event)
+            length = nanoseconds(event.get("dur", 0))
+            while stack and (stack[-1][0] < time or stack[-1][0] == time and
+                             (length or nanoseconds(stack[-1][1].get("dur", 0)))):
+                stack.pop()
+            if any(time < end < time + length for end, _ in stack):
+                broken("slice_spill_overlapping_complete_event", event)
+                continue
+            if len(stack) >= PERFETTO_DEPTH: broken("slice_max_depth_exceeded", event)
+            stack.append((time + length, event))
+        elif phase in "stf":
+            flow = event["cat"], event["name"], event["id"]
+            if not stack: broken("flow_no_enclosing_slice", event)
+            if phase == "s" and flow in flows: broken("flow_duplicate_id", event)
+            if phase == "t" and flow not in flows: broken("flow_step_without_start", event)
+            if phase == "f" and flow not in flows: broken("flow_end_without_start", event)
+            if phase != "s" and event.get("bp") != "e": broken("a flow binds to the enclosing slice", event)
+            flows.add(flow)
+            starts[flow] += {"s": 1, "t": 0, "f": -1}[phase]
+            # It met the slice that it was written for, or one nested in that which begins with it.
+            if not any(e.get("cat") in ("cpu_op", "kernel") and nanoseconds(e["ts"]) == time and end >= time
+                       for end, e in stack):
+                broken("a flow's end is the begin of an operation", event)
+    for flow, balance in starts.items():
+        if balance: broken("a flow is s, t..., f", flow)
 
 
-def check_flows(flows, slices, correlations):
-    for (cat, name, number), points in flows.items():
-        points.sort(key=lambda point: point["ts"])  # as viewers do; equal times stay in the order of the file
-        phases = "".join(p["ph"] for p in points)
-        if not re.fullmatch("st*f", phases): broken("a flow is s, t..., f", (cat, number, phases))
-        for point in points:
-            inside = any(e["ts"] <= point["ts"] <= e["ts"] + e["dur"] for e in slices[point["pid"], point["tid"]])
-            if not inside: broken("a flow's end lies inside a slice", point)
-            if point["ph"] != "s" and point.get("bp") != "e": broken("a flow binds to the enclosing slice", point)
-        if cat == "ac2g" and number not in correlations: broken("ac2g ids are correlations", number)
+def check_metadata(events):
+    for event in events:
+        if event["name"] not in METADATA: broken("metadata that chrome://tracing knows", event["name"])
+        if event["name"].endswith("_name") and not event["args"].get("name"): broken("json_parser_failure: no name", event)
+        if event["name"].endswith("sort_index") and not -1 << 31 <= event["args"]["sort_index"] < 1 << 31:
+            broken("sort indices have 32 bits", event)
 
 
 def check_collective(event, args):
@@ -107,20 +130,21 @@ def main():
     text = (gzip.decompress(data) if path.endswith(".gz") else data).decode("utf-8")
     trace = json.loads(text)
     check_top(trace, text, ranks)
-    slices, flows, named = collections.defaultdict(list), collections.defaultdict(list), set()
-    cpu_ids, correlations, kinds = {}, set(), collections.Counter()
+    slices, named = collections.defaultdict(list), set()
+    cpu_ids, kinds = {}, collections.Counter()
     for event in trace["traceEvents"]:
         kinds[event["ph"], event.get("cat", event["name"] if event["ph"] == "M" else "")] += 1
         place = (event["pid"], event["tid"])
-        if not all(isinstance(n, int) and n >= 0 for n in place): broken("pid and tid are numbers", event)
+        if not all(isinstance(n, int) and 0 <= n < 1 << 32 for n in place): broken("pid and tid are 32-bit numbers", event)
         if event["ph"] == "X":
             slices[place].append(event)
             if not isinstance(event.get("args"), dict): broken("slices have args", event)
             if event["name"] == "record_param_comms": cpu_ids[event["args"]["External id"]] = event
-        elif event["ph"] in "stf":
-            flows[event["cat"], event["name"], event["id"]].append(event)
         elif event["ph"] == "M":
             named.add((event["name"],) + place if event["name"].startswith("thread") else (event["name"], event["pid"]))
+    launches = collections.Counter(event["args"].get("correlation") for track in slices.values() for event in track
+                                   if event["cat"] != "kernel")
+    correlations = {event["args"].get("correlation") for track in slices.values() for event in track if event["cat"] == "kernel"}
     for place, events in slices.items():
         if ("thread_name",) + place not in named: broken("tracks are named", place)
         for what in ("process_name", "process_labels", "process_sort_index"):
@@ -128,15 +152,20 @@ def main():
         for event in events:
             args = event["args"]
             if event["cat"] == "kernel":
-                correlations.add(args.get("correlation"))
                 if not event["name"].startswith("nccl"): broken("kernels start with nccl", event["name"])
                 if args.get("External id") not in cpu_ids: broken("a kernel's External id is that of a cpu_op", event)
+                if launches[args.get("correlation")] != 1: broken("a kernel's correlation is that of one host event", event)
                 check_collective(event, args)
             elif event["name"] == "record_param_comms":
                 check_collective(event, args)
+            elif event["cat"] == "cuda_runtime" and event["name"] not in LAUNCHES:
+                broken("HTA knows the launch", event["name"])
     if len(cpu_ids) != kinds["X", "cpu_op"]: broken("External ids are unique", len(cpu_ids))
-    check_nesting(slices)
-    check_flows(flows, slices, correlations)
+    for event in trace["traceEvents"]:
+        if event.get("cat") == "ac2g" and event["id"] not in correlations: broken("ac2g ids are correlations", event["id"])
+    if re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text): broken("no bare control characters", "")
+    check_metadata(event for event in trace["traceEvents"] if event["ph"] == "M")
+    check_perfetto(trace["traceEvents"])
     for rule, count in problems.items():
         print(f"broken {count} times: {rule}: {examples[rule]}")
     print(", ".join(f"{ph} {cat}: {count}" for (ph, cat), count in sorted(kinds.items())))

@@ -59,7 +59,7 @@ void TrackTable::define(uint32_t track, Track value) {
 uint32_t TrackTable::add_lane(uint32_t track, size_t lane) {
   Track value = tracks_[track];
   uint64_t sort_index = value.sort_index + lane;
-  value.name += " (overlap " + std::to_string(lane) + ")";
+  value.name = "+" + std::to_string(lane) + " " + value.name;
   value.tid = kFirstLaneTid + static_cast<int64_t>(tracks_.size());
   uint32_t added = add(std::move(value));
   tracks_[added].sort_index = sort_index;

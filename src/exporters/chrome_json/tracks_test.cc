@@ -42,7 +42,7 @@ TEST(Lanes, CrossingSlicesAreSpread) {
   for (uint32_t i = 0; i < 12; ++i) slices.push_back(slice(i * 10, i * 10 + 35, i));
   EXPECT_EQ(assign_lanes(slices, tracks), 0u);
   EXPECT_EQ(tracks.size(), 4u);
-  EXPECT_EQ(tracks[1].name, "thread (overlap 1)");
+  EXPECT_EQ(tracks[1].name, "+1 thread");
   EXPECT_EQ(tracks[1].pid, 1);
   EXPECT_NE(tracks[1].tid, tracks[2].tid);
   expect_nested(slices);
