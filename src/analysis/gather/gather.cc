@@ -30,6 +30,7 @@ class Join {
     uint32_t first_member = static_cast<uint32_t>(job_.members.size());
     model::JobProcess& row = job_.processes.emplace_back(std::move(part.process));
     name(row);
+    earlier_.clear();
     for (uint32_t i = 0; i < part.members.size(); ++i) add_member(process, part.comms[i], part.members[i]);
     uint32_t members = static_cast<uint32_t>(part.members.size());
     auto to_job = [first_member, members](uint32_t& member) {
@@ -87,7 +88,7 @@ class Join {
 
   void add_member(uint32_t process, const ProcessPart::Comm& comm, model::Member& member) {
     member.process = process;
-    member.comm = comm_row(comm);
+    member.comm = comm_row(comm, member.rank);
     uint32_t row = static_cast<uint32_t>(job_.members.size());
     model::JobComm& joined = job_.comms[member.comm];
     joined.ranks = std::max(joined.ranks, comm.ranks);
@@ -104,11 +105,16 @@ class Join {
       return;
     }
     size_t at = static_cast<size_t>(rank);
-    if (comm.members.size() <= at) comm.members.resize(at + 1, kNoRow);
+    if (comm.members.size() <= at) {
+      if (at + 1 - comm.members.size() > places_left_) return comm.unranked.push_back(member);
+      places_left_ -= at + 1 - comm.members.size();
+      comm.members.resize(at + 1, kNoRow);
+    }
     (comm.members[at] == kNoRow ? comm.members[at] : comm.unranked.emplace_back()) = member;
   }
 
-  uint32_t comm_row(const ProcessPart::Comm& comm) {
+  // A process that is one rank of one id twice made the communicator again: its second belongs to the second of others.
+  uint32_t comm_row(const ProcessPart::Comm& comm, int32_t rank) {
     auto add = [&] {
       model::JobComm row;
       row.comm_id = comm.comm_id;
@@ -117,10 +123,12 @@ class Join {
       job_.comms.push_back(std::move(row));
       return static_cast<uint32_t>(job_.comms.size() - 1);
     };
-    // A declared group has no id: its name stands for it.
+    // A declared group has no id: its name and its ranks stand for it.
     uint64_t id = comm.comm_id;
     if (id == 0 && !(comm.declared && comm.name != 0)) return add();
-    auto key = std::tuple(id, comm.declared, comm.declared ? texts_[comm.name] : 0);
+    CommKey key{id, comm.declared ? texts_[comm.name] : 0, comm.declared ? texts_[comm.members] : 0,
+                comm.declared, 0};
+    if (rank >= 0) std::get<kGeneration>(key) = earlier_[{key, rank}]++;
     auto at = comm_ids_.find(key);
     if (at == comm_ids_.end()) at = comm_ids_.emplace(key, add()).first;
     return at->second;
@@ -133,6 +141,8 @@ class Join {
   }
 
   static constexpr int32_t kMaxRanks = 1 << 22;
+  using CommKey = std::tuple<uint64_t, model::StringId, model::StringId, bool, uint32_t>;
+  static constexpr size_t kGeneration = 4;
   model::Job& job_;
   std::vector<model::StringId> texts_;  // of the part at hand
   std::map<std::tuple<model::StringId, model::StringId, model::StringId, model::StringId, int32_t, uint8_t,
@@ -140,7 +150,9 @@ class Join {
            uint32_t>
       signature_ids_;
   std::map<std::pair<model::StringId, model::StringId>, uint32_t> host_ids_;
-  std::map<std::tuple<uint64_t, bool, model::StringId>, uint32_t> comm_ids_;
+  std::map<CommKey, uint32_t> comm_ids_;
+  std::map<std::pair<CommKey, int32_t>, uint32_t> earlier_;  // communicators of the process at hand
+  size_t places_left_ = size_t{1} << 26;                     // for ranks: 256 MiB over all communicators
 };
 
 // Loads on several threads, joins in order.

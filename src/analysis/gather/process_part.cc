@@ -72,6 +72,7 @@ class PartMaker {
     for (uint32_t i = 0; i < comms.size(); ++i) {
       part_.comms.push_back({.comm_id = comms.comm_id[i],
                              .name = comms.name[i],
+                             .members = comms.members[i],
                              .ranks = comms.ranks[i],
                              .nodes = comms.nodes[i],
                              .declared = comms.api_version[i] == 0});
@@ -88,12 +89,16 @@ class PartMaker {
 
   uint32_t bucket_of(uint32_t op) {
     uint32_t comm = trace_.ops.comm[op];
-    int32_t peer = trace_.ops.peer[op];
+    int32_t peer = std::max(trace_.ops.peer[op], -1);
     bool sends = peer >= 0 && is_send(op);
-    uint64_t key = uint64_t{comm} << 32 | static_cast<uint32_t>(peer + 1) << 1 | (sends ? 1u : 0u);
-    auto [at, is_new] = bucket_ids_.try_emplace(key, static_cast<uint32_t>(buckets_.size()));
+    if (last_bucket_ < buckets_.size()) {
+      const Bucket& last = buckets_[last_bucket_];
+      if (last.comm == comm && last.peer == peer && last.is_send == sends) return last_bucket_;
+    }
+    auto [at, is_new] = bucket_ids_[sends].try_emplace(uint64_t{comm} << 32 | static_cast<uint32_t>(peer),
+                                                       static_cast<uint32_t>(buckets_.size()));
     if (is_new) buckets_.push_back({comm, peer, sends, 0});
-    return at->second;
+    return last_bucket_ = at->second;
   }
 
   void place_ops() {
@@ -208,7 +213,8 @@ class PartMaker {
   Trace& trace_;
   ProcessPart& part_;
   std::vector<Bucket> buckets_;
-  std::unordered_map<uint64_t, uint32_t> bucket_ids_;
+  std::unordered_map<uint64_t, uint32_t> bucket_ids_[2];  // by direction; collectives have peer -1
+  uint32_t last_bucket_ = kNoRow;
   std::unordered_map<model::Signature, uint32_t, SignatureHash> signature_ids_;
   uint32_t last_signature_ = 0;
 };

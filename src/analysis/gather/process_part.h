@@ -15,7 +15,7 @@ struct ProcessPart {
   std::vector<model::Signature> signatures;
   struct Comm {  // row of the trace's comms; its member is the row of `members` with the same number
     uint64_t comm_id = 0;
-    model::StringId name = 0;
+    model::StringId name = 0, members = 0;  // members: declared groups
     int32_t ranks = -1, nodes = -1;
     bool declared = false;
   };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "analysis/match/match.h"
 
@@ -41,21 +43,19 @@ class CommAligner {
   }
 
  private:
-  // Nothing is missing since the communicator began: every function counts from 0 without a jump. A replayed graph
-  // repeats numbers, so only jumps forward tell.
+  // Nothing is missing since the communicator began. A function whose numbers jump forward says otherwise, whatever was
+  // counted; a replayed graph repeats numbers.
   bool whole(const Member& member) const {
+    if (job_.processes[member.process].lost != 0) return false;
     const model::JobOps& ops = job_.ops(member);
     std::unordered_map<model::StringId, uint32_t> next;
-    bool numbered = false;
     for (uint32_t i = member.first; i < member.first + member.ops; ++i) {
       if (ops.seq[i] == kNoIndex) continue;
-      numbered = true;
-      uint32_t& expected = next[job_.signatures[ops.signature[i]].func];
+      uint32_t& expected = next[func(ops, i)];
       if (ops.seq[i] > expected) return false;
       expected = std::max(expected, ops.seq[i] + 1);
     }
-    const model::JobProcess& process = job_.processes[member.process];
-    return numbered || process.row.retention == kStream || process.lost == 0;
+    return true;
   }
 
   static bool better(const Member& a, const Member& b) {
@@ -64,26 +64,63 @@ class CommAligner {
     return a_whole != b_whole ? a_whole : a.ops > b.ops;
   }
 
-  void number_reference(const Member& reference) {
-    model::JobOps& ops = job_.processes[reference.process].ops;
-    if (reference.alignment == Member::Alignment::kNone) close_gaps(reference, ops);
-    for (uint32_t i = reference.first; i < reference.first + reference.ops; ++i) {
-      if (ops.seq[i] != kNoIndex)
-        known_.try_emplace(call_number(job_.signatures[ops.signature[i]].func, ops.seq[i]), ops.index[i]);
+  model::StringId func(const model::JobOps& ops, uint32_t i) const {
+    return job_.signatures[ops.signature[i]].func;
+  }
+
+  // Calls visit(position, number, room) for every operation whose number names it alone, in order: `room` operations of
+  // its function are missing before it. The numbers of a graph's replays name several operations; so do those of a function that
+  // go back without saying why (API 1 to 4).
+  template <class Visit>
+  void visit_numbered(const Member& member, Visit&& visit) const {
+    const model::JobOps& ops = job_.ops(member);
+    auto numbered = [&](uint32_t i) {
+      return ops.seq[i] != kNoIndex && (ops.flags[i] & model::kFlagGraphCaptured) == 0;
+    };
+    struct Function {
+      uint32_t next = 0;
+      bool repeats = false;
+    };
+    std::unordered_map<model::StringId, Function> functions;
+    uint32_t end = member.first + member.ops;
+    for (uint32_t i = member.first; i < end; ++i) {
+      if (!numbered(i)) continue;
+      Function& f = functions[func(ops, i)];
+      f.repeats = f.repeats || ops.seq[i] < f.next;
+      f.next = ops.seq[i] + 1;
+    }
+    for (auto& [name, f] : functions) f.next = 0;
+    for (uint32_t i = member.first; i < end; ++i) {
+      if (!numbered(i)) continue;
+      Function& f = functions[func(ops, i)];
+      if (f.repeats) continue;
+      visit(i, call_number(func(ops, i), ops.seq[i]), ops.seq[i] - f.next);
+      f.next = ops.seq[i] + 1;
     }
   }
 
-  // The reference has lost operations itself: every jump of a function's number is room for what was lost.
+  void number_reference(const Member& reference) {
+    model::JobOps& ops = job_.processes[reference.process].ops;
+    if (reference.alignment == Member::Alignment::kNone) close_gaps(reference, ops);
+    visit_numbered(reference,
+                   [&](uint32_t i, uint64_t number, uint32_t) { known_.try_emplace(number, ops.index[i]); });
+  }
+
+  // The reference has lost operations itself: every jump of a function's number is room for what was lost, and what is
+  // missing before a function is first seen was lost before all that is left.
   void close_gaps(const Member& reference, model::JobOps& ops) {
-    std::unordered_map<model::StringId, uint32_t> next;
+    std::vector<uint32_t> room(reference.ops, 0);
+    std::unordered_set<model::StringId> seen;
     uint32_t lost = 0;
-    for (uint32_t i = reference.first; i < reference.first + reference.ops; ++i) {
-      if (ops.seq[i] != kNoIndex) {
-        uint32_t& expected = next[job_.signatures[ops.signature[i]].func];
-        if (ops.seq[i] > expected) lost += ops.seq[i] - expected;
-        expected = std::max(expected, ops.seq[i] + 1);
-      }
-      ops.index[i] = saturated(ops.index[i], lost);
+    visit_numbered(reference, [&](uint32_t i, uint64_t, uint32_t missing) {
+      if (seen.insert(func(ops, i)).second)
+        lost = saturated(lost, missing);
+      else
+        room[i - reference.first] = missing;
+    });
+    for (uint32_t i = 0; i < reference.ops; ++i) {
+      lost = saturated(lost, room[i]);
+      ops.index[reference.first + i] = saturated(i, lost);
     }
   }
 
@@ -94,21 +131,17 @@ class CommAligner {
   // Operations that the reference knows take its index; those between keep their distance to the one before.
   void follow(Member& member) {
     model::JobOps& ops = job_.processes[member.process].ops;
-    uint32_t anchor = kNoRow;  // the first operation with a known place
-    uint32_t end = member.first + member.ops;
     std::vector<uint32_t> place(member.ops, kNoIndex);
-    for (uint32_t i = member.first; i < end; ++i) {
-      if (ops.seq[i] == kNoIndex) continue;
-      auto at = known_.find(call_number(job_.signatures[ops.signature[i]].func, ops.seq[i]));
-      if (at == known_.end()) continue;
+    uint32_t anchor = kNoRow;  // the first operation with a known place
+    visit_numbered(member, [&](uint32_t i, uint64_t number, uint32_t) {
+      auto at = known_.find(number);
+      if (at == known_.end()) return;
       place[i - member.first] = at->second;
-      if (anchor == kNoRow) anchor = i;
-    }
+      if (anchor == kNoRow) anchor = i - member.first;
+    });
     if (anchor == kNoRow) return;
-    uint32_t before = anchor - member.first;
-    uint32_t first_place = place[before];
-    if (first_place < before) return;  // more operations before it than the reference had: not one order
-    uint32_t next = first_place - before;
+    if (place[anchor] < anchor) return;  // more operations before it than the reference had: not one order
+    uint32_t next = place[anchor] - anchor;
     for (uint32_t i = 0; i < member.ops; ++i) {
       uint32_t at = place[i] != kNoIndex && place[i] >= next ? place[i] : next;
       ops.index[member.first + i] = at;
@@ -117,7 +150,6 @@ class CommAligner {
     member.alignment = Member::Alignment::kBySeq;
   }
 
-  static constexpr uint8_t kStream = 0;
   model::Job& job_;
   const std::vector<uint32_t>& members_;
   std::unordered_map<uint64_t, uint32_t> known_;  // call number -> index

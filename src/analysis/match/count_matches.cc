@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
 
 #include "analysis/match/match.h"
 
@@ -24,6 +27,8 @@ class Counter {
       oldest_shared_ = std::max(oldest_shared_, job_.oldest_index(*member));
       aligned_ = aligned_ && member->alignment != Member::Alignment::kNone;
     }
+    if (std::any_of(members_.begin(), members_.end(), [this](const Member* m) { return has_gaps(*m); }))
+      shared_ = count_shared();
     for (const Member* member : members_) {
       count_collectives(*member);
       for (const model::Lane& lane : member->lanes) count_lane(*member, lane);
@@ -40,6 +45,25 @@ class Counter {
  private:
   void add(Reason reason, uint64_t ops) { match_.unmatched[static_cast<size_t>(reason)] += ops; }
 
+  bool has_gaps(const Member& member) const {
+    return member.ops > 0 && job_.next_index(member) - job_.oldest_index(member) != member.ops;
+  }
+
+  // Indexes that every member has.
+  uint64_t count_shared() const {
+    std::vector<uint32_t> shared, both;
+    for (const Member* member : members_) {
+      auto begin = job_.ops(*member).index.begin() + member->first, end = begin + member->ops;
+      both.clear();
+      if (member == members_.front())
+        both.assign(begin, end);
+      else
+        std::set_intersection(shared.begin(), shared.end(), begin, end, std::back_inserter(both));
+      shared.swap(both);
+    }
+    return shared.size();
+  }
+
   void count_collectives(const Member& member) {
     if (comm_.comm_id == 0 && !comm_.declared) return add(Reason::kCommUnknown, member.ops);
     if (absent_) return add(Reason::kRankAbsent, member.ops);
@@ -48,8 +72,9 @@ class Counter {
     auto begin = index.begin() + member.first, end = begin + member.ops;
     auto old = std::lower_bound(begin, end, oldest_shared_);
     auto fresh = std::lower_bound(old, end, newest_shared_);
-    add(Reason::kForgotten, static_cast<uint64_t>(old - begin));
-    match_.matched += static_cast<uint64_t>(fresh - old);
+    uint64_t shared = std::min<uint64_t>(static_cast<uint64_t>(fresh - old), shared_);
+    match_.matched += shared;
+    add(Reason::kForgotten, static_cast<uint64_t>(fresh - begin) - shared);
     add(Reason::kNotCalled, static_cast<uint64_t>(end - fresh));
   }
 
@@ -67,6 +92,7 @@ class Counter {
   const model::JobComm& comm_;
   std::vector<const Member*> members_;
   bool absent_ = false, aligned_ = true;
+  uint64_t shared_ = UINT64_MAX;  // operations that all have, where that is not simply a range
   uint32_t newest_shared_ = model::kNoIndex, oldest_shared_ = 0;
   CommMatch match_;
 };
@@ -94,10 +120,12 @@ const model::Lane* counterpart(const model::Job& job, const Member& member, cons
   uint32_t row = comm.members[static_cast<size_t>(lane.peer)];
   if (row == kNoRow) return nullptr;
   *other = &job.members[row];
-  for (const model::Lane& there : (*other)->lanes) {
-    if (there.peer == member.rank && there.is_send != lane.is_send) return &there;
-  }
-  return nullptr;
+  auto key = [](const model::Lane& l) { return std::pair(l.peer, l.is_send); };
+  const std::vector<model::Lane>& lanes = (*other)->lanes;
+  auto wanted = std::pair(member.rank, !lane.is_send);
+  auto there = std::lower_bound(lanes.begin(), lanes.end(), wanted,
+                                [&](const model::Lane& l, const auto& k) { return key(l) < k; });
+  return there != lanes.end() && key(*there) == wanted ? &*there : nullptr;
 }
 
 bool pairs_comparable(const model::Job& job, const Member& a, const Member& b) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
-#include <unordered_map>
+#include <vector>
 
 #include "analysis/match/match.h"
 
@@ -28,27 +28,33 @@ class CommComparer {
     }
     if (members.size() < 2) return;
     uint32_t first = model::kNoIndex;
-    for (size_t i = 1; i < members.size(); ++i)
-      first = std::min(first, first_difference(job_.members[members[0]], job_.members[members[i]], first));
+    for (uint32_t row : members) first = std::min(first, compare(job_.members[row], first));
     if (first != model::kNoIndex) out.push_back(describe(members, first));
   }
 
  private:
-  uint32_t first_difference(const Member& a, const Member& b, uint32_t limit) const {
-    const model::JobOps& a_ops = job_.ops(a);
-    const model::JobOps& b_ops = job_.ops(b);
-    uint32_t i = a.first, j = b.first;
-    while (i < a.first + a.ops && j < b.first + b.ops) {
-      uint32_t a_index = a_ops.index[i], b_index = b_ops.index[j];
-      if (std::max(a_index, b_index) >= limit) break;
-      if (a_index < b_index) {
-        ++i;
-      } else if (b_index < a_index) {
-        ++j;
-      } else {
-        if (essence_[a_ops.signature[i]] != essence_[b_ops.signature[j]]) return a_index;
-        ++i, ++j;
+  struct Known {
+    uint32_t index, essence;
+  };
+
+  // Adds what nobody before had; returns the first index below `limit` at which the member does something else.
+  uint32_t compare(const Member& member, uint32_t limit) {
+    const model::JobOps& ops = job_.ops(member);
+    std::vector<Known> fresh;
+    auto known = known_.begin();
+    for (uint32_t i = member.first; i < member.first + member.ops && ops.index[i] < limit; ++i) {
+      Known here{ops.index[i], essence_[ops.signature[i]]};
+      while (known != known_.end() && known->index < here.index) ++known;
+      if (known == known_.end() || known->index != here.index) {
+        fresh.push_back(here);
+      } else if (known->essence != here.essence) {
+        return here.index;
       }
+    }
+    if (!fresh.empty()) {
+      auto middle = known_.insert(known_.end(), fresh.begin(), fresh.end());
+      std::inplace_merge(known_.begin(), middle, known_.end(),
+                         [](const Known& a, const Known& b) { return a.index < b.index; });
     }
     return limit;
   }
@@ -75,6 +81,7 @@ class CommComparer {
   const model::Job& job_;
   const std::vector<uint32_t>& essence_;
   uint32_t comm_;
+  std::vector<Known> known_;  // of the members so far, by index
 };
 
 }  // namespace
@@ -84,9 +91,9 @@ std::vector<uint32_t> essences(const model::Job& job) {
   std::vector<uint32_t> essence;
   essence.reserve(job.signatures.size());
   for (const model::Signature& s : job.signatures) {
-    // Declared operations may carry a size of each rank's own.
-    bool declared = s.kind == model::number(model::EventKind::kApiOp);
-    auto key = std::tuple(s.func, s.datatype, s.root, declared ? 0 : s.bytes);
+    // Declared operations, and gathers of unequal parts, carry a size of each rank's own.
+    bool own_size = s.kind == model::number(model::EventKind::kApiOp) || job.text(s.func) == "AllGatherV";
+    auto key = std::tuple(s.func, s.datatype, s.root, own_size ? 0 : s.bytes);
     essence.push_back(numbers.try_emplace(key, static_cast<uint32_t>(numbers.size())).first->second);
   }
   return essence;

@@ -2,7 +2,8 @@
 // Makes the operations of a job comparable: after it, equal `index` on one communicator is one operation on all ranks, as
 // far as that can be known. An operation of a collective is known by its place in the order of calls, which is the same on
 // all ranks of a correct program; where the older part is gone (ring retention, losses), NCCL's own number per function
-// finds the place again. Point-to-point operations count per (communicator, sender, receiver).
+// finds the place again, as long as the number names one operation alone: replays of a graph repeat it. Point-to-point
+// operations count per (communicator, sender, receiver).
 #pragma once
 #include <array>
 #include <cstdint>
