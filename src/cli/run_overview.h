@@ -53,7 +53,7 @@ struct RunOverview {
   bool salvaged() const;
 };
 
-// A source with some more losses of the run, that watches what is loaded from it.
+// A source with some more losses of the run, that watches what is loaded from it: each process in a place of its own.
 class ObservedSource : public model::TraceSource {
  public:
   ObservedSource(std::unique_ptr<model::TraceSource> source, std::vector<LossLine> more_losses);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run as a stream of traces, one process at a time, so that merging and exporting hold one process in memory.
 // A run directory, a set of files and a trace.db are all sources.
+//
+// Threads: `load` may run on several threads at once for different processes, each into its own trace. Everything else
+// belongs to one thread, and does not run beside a `load`.
 #pragma once
 #include <cstddef>
 #include <memory>

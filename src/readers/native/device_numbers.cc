@@ -26,6 +26,7 @@ int32_t DeviceNumbers::of_comm(const Process& process, const DeviceIdentity& dev
 }
 
 int32_t DeviceNumbers::number(std::string key) {
+  std::lock_guard lock(mutex_);
   return numbers_.try_emplace(std::move(key), static_cast<int32_t>(numbers_.size())).first->second;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run-wide device numbers: equal for one physical device, distinct for two, also when every rank sees its GPU as
 // device 0. A device is known by its UUID, else by (boot, PCI address), else by (boot, local rank), else by the process
-// that uses it. Numbers are handed out in the order of asking; one object serves a whole run.
+// that uses it. Numbers are handed out in the order of asking; one object serves a whole run, and any thread.
 #pragma once
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,6 +33,7 @@ class DeviceNumbers {
 
  private:
   int32_t number(std::string key);
+  std::mutex mutex_;
   std::unordered_map<std::string, int32_t> numbers_;
 };
 

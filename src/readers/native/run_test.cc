@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many files as one run: what is accepted, grouping, order, clocks and device numbers.
+#include <thread>
+
 #include "readers/native/test_run.h"
 
 namespace lockstep::readers::native {
@@ -139,6 +141,33 @@ TEST(Run, DeviceNumbersAreDistinctOverTheRun) {
   }
   // Processes: the one of unknown rank, then ranks 0..4. Ranks 0 and 2 share a device.
   EXPECT_EQ(gpus, (std::vector<int32_t>{4, 0, 1, 2, 1, 3}));
+}
+
+TEST(Run, LoadsOnSeveralThreadsAtOnce) {
+  std::string dir = test_dir();
+  for (int32_t rank = 0; rank < 8; ++rank) {
+    FileBuilder file;
+    set_pid(file, 1000 + rank, rank);
+    uint32_t comm = file.comm(7, rank, 8, "world");
+    FileBuilder::Log& caller = file.log(100, "python");
+    FileBuilder::Log& progress = file.log(101);
+    for (uint64_t i = 0; i < 50; ++i) add_allreduce(caller, progress, comm, 5000 + i * 5000);
+    file.write(dir + "/" + std::to_string(rank) + ".lks");
+  }
+  auto source = open({dir});
+  ASSERT_TRUE(source) << source.error().message();
+  std::vector<std::thread> threads;
+  for (size_t first = 0; first < 4; ++first) {
+    threads.emplace_back([&, first] {
+      for (size_t i = first; i < 8; i += 4) {
+        model::Trace trace = load(**source, i);
+        EXPECT_EQ(trace.processes.rank[0], static_cast<int32_t>(i));
+        EXPECT_EQ(trace.processes.gpu[0], static_cast<int32_t>(i));
+        EXPECT_EQ(trace.tasks.size(), 50u);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(Run, OneProcessOnSeveralDevices) {

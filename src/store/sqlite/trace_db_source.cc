@@ -26,8 +26,8 @@ TableId table_of(std::string_view sql_name) {
 // Turns the result rows of one process into rows of its trace.
 class TraceDbSource::RowReader {
  public:
-  RowReader(const TraceDbSource& source, const Parts& parts, model::Trace& trace)
-      : source_(source), parts_(parts), trace_(trace) {}
+  RowReader(const TraceDbSource& source, const Database& database, const Parts& parts, model::Trace& trace)
+      : source_(source), database_(database), parts_(parts), trace_(trace) {}
 
   template <class Row, class Table>
   void read(TableId id, Table& table) {
@@ -54,7 +54,7 @@ class TraceDbSource::RowReader {
   template <class Row, class Table>
   Result<void> read_rows(TableId id, Table& table, const Range& range) {
     const Selection& selection = source_.selections_[number(id)];
-    LOCKSTEP_ASSIGN(Statement rows, source_.database_->prepare(selection.sql));
+    LOCKSTEP_ASSIGN(Statement rows, database_.prepare(selection.sql));
     rows.bind(1, range.first);
     rows.bind(2, range.first + range.rows - 1);
     while (true) {
@@ -190,6 +190,7 @@ class TraceDbSource::RowReader {
   }
 
   const TraceDbSource& source_;
+  const Database& database_;
   const Parts& parts_;
   model::Trace& trace_;
   std::unordered_map<int64_t, uint32_t> texts_, shapes_;
@@ -285,8 +286,31 @@ Result<void> TraceDbSource::prepare_selections() {
   return {};
 }
 
+Result<std::unique_ptr<Database>> TraceDbSource::take_database() {
+  std::unique_lock lock(mutex_);
+  if (idle_.empty()) {
+    lock.unlock();
+    return Database::open(path_, Database::Access::kRead);
+  }
+  std::unique_ptr<Database> database = std::move(idle_.back());
+  idle_.pop_back();
+  return database;
+}
+
+void TraceDbSource::give_back(std::unique_ptr<Database> database) {
+  std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(database));
+}
+
 Result<void> TraceDbSource::load(size_t i, model::Trace& trace) {
-  RowReader reader(*this, parts_[i], trace);
+  LOCKSTEP_ASSIGN(std::unique_ptr<Database> database, take_database());
+  auto read = read_process(*database, i, trace);
+  give_back(std::move(database));
+  return read;
+}
+
+Result<void> TraceDbSource::read_process(const Database& database, size_t i, model::Trace& trace) const {
+  RowReader reader(*this, database, parts_[i], trace);
 #define TABLE(Row, member) reader.read<model::Row>(TableId::k##Row, trace.member);
   LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a trace.db back into traces, one process at a time. The file is untrusted: ids outside their table, values
-// that do not fit and pages that cannot be read become losses. One thread.
+// that do not fit and pages that cannot be read become losses. Each thread that loads has a connection of its own.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -35,13 +36,19 @@ class TraceDbSource : public model::TraceSource {
   class RowReader;
 
   explicit TraceDbSource(std::string path) : path_(std::move(path)) {}
+  // A connection that no other thread uses, until it is given back.
+  Result<std::unique_ptr<Database>> take_database();
+  void give_back(std::unique_ptr<Database> database);
+  Result<void> read_process(const Database& database, size_t i, model::Trace& trace) const;
   Result<void> read_parts();
   Result<void> read_strings();
   Result<void> read_shapes();
   Result<void> prepare_selections();
 
   std::string path_;
-  std::unique_ptr<Database> database_;
+  std::unique_ptr<Database> database_;  // of the thread that opened the source
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Database>> idle_;
   std::vector<Parts> parts_;
   std::vector<std::string> strings_;  // by run-wide number
   std::vector<model::Shape> shapes_;  // by run-wide number, texts as run-wide numbers

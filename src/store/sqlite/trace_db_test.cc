@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "model/comms_id.h"
 #include "model/testing/synthetic_run.h"
@@ -118,6 +119,25 @@ TEST_F(TraceDbTest, GivesEveryColumnBack) {
   run.run_losses(a);
   (*source)->run_losses(b);
   expect_equal<model::Loss>(sqlite::TableId::kLoss, a, a.losses, b, b.losses);
+}
+
+TEST_F(TraceDbTest, LoadsOnSeveralThreadsAtOnce) {
+  merge({.ranks = 8});
+  auto source = open_trace_db(path);
+  ASSERT_TRUE(source) << source.error().message();
+  std::vector<std::thread> threads;
+  for (size_t first = 0; first < 4; ++first) {
+    threads.emplace_back([&, first] {
+      for (size_t i = first; i < 8; i += 4) {
+        Trace trace;
+        auto loaded = (*source)->load(i, trace);
+        ASSERT_TRUE(loaded) << loaded.error().message();
+        EXPECT_EQ(trace.processes.rank[0], static_cast<int32_t>(i));
+        EXPECT_EQ(trace.losses.size(), 1u);  // the synthetic one
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_F(TraceDbTest, SyntheticRowsHaveNoDefaults) {
