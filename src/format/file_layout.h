@@ -25,7 +25,7 @@ namespace lockstep::format {
 
 inline constexpr unsigned char kMagic[8] = {0x89, 'L', 'K', 'S', '\r', '\n', 0x1a, '\n'};
 inline constexpr uint16_t kMajor = 1;  // a reader refuses a newer major
-inline constexpr uint16_t kMinor = 0;  // a reader accepts any minor
+inline constexpr uint16_t kMinor = 1;  // a reader accepts any minor
 inline constexpr uint32_t kHeaderBytes = 4096;
 inline constexpr uint32_t kChunkBytes = 32768;
 inline constexpr uint32_t kUnitBytes = 16;
@@ -101,10 +101,12 @@ struct FileHeader {
   // live
   alignas(64) uint32_t state;  // FileState
   uint32_t control;            // word for a tool that steers a running process; 0 = nothing asked
-  uint64_t heartbeat_ticks;    // host clock, refreshed about once a second by the keeper thread
-  uint32_t chunks_claimed;     // chunks handed out so far (all chunks below it may be read)
-  uint32_t chunks_ready;       // chunks that exist on disk
-  uint64_t reserved1[5];
+  uint64_t heartbeat_ticks;  // host clock, refreshed about once a second by the keeper thread, and at the end
+  uint32_t chunks_claimed;   // chunks handed out so far (all chunks below it may be read)
+  uint32_t chunks_ready;     // chunks that exist on disk
+  int64_t heartbeat_monotonic_ns;  // the same instant, for a reader on this host (since minor 1)
+  int64_t heartbeat_realtime_ns;   // and for one on another
+  uint64_t reserved1[3];
   alignas(64) uint64_t losses[kLossKinds];  // losses of no particular thread; names in losses.def
 };
 static_assert(sizeof(FileHeader) <= kHeaderBytes);

@@ -41,6 +41,7 @@ inline constexpr uint8_t kFlagComplete = 0x08;   // CeSync.isComplete
 inline constexpr uint8_t kFlagIntraSync = 0x10;  // CeBatch.useIntraSync, CeColl.intraBatchSync
 inline constexpr uint8_t kFlagSymmetric = 0x20;  // Coll.isSymColl (v7)
 inline constexpr uint8_t kFlagGpuTimes = 0x40;   // ApiOp: gpu_start and gpu_end were given
+inline constexpr uint8_t kFlagMoved = 0x01;      // LinkRecord
 inline constexpr uint8_t kFlagStopped = 0x80;    // stop arrived (stop_after may be kSaturated)
 
 struct RecordHead {
@@ -98,6 +99,19 @@ struct CollRecord {
   uint8_t warps;
   uint32_t group_link;  // units back to the Group record in this log; 0 = none
   uint32_t reserved0;
+};
+// A Coll whose numbers fit into fewer bytes, as nearly all do; its handle has this kind. `expand` gives the CollRecord.
+struct ShortCollRecord {
+  RecordHead head;
+  uint64_t count;
+  uint32_t send_buffer_low, recv_buffer_low;
+  uint16_t send_buffer_high, recv_buffer_high;  // bits 32..47
+  uint32_t seq;
+  uint16_t comm;
+  uint16_t shape;
+  uint8_t channels;
+  uint8_t warps;
+  uint16_t group_link;
 };
 struct P2pRecord {
   RecordHead head;  // link -> P2pApi (v5+) or Group (v1-v4)
@@ -232,7 +246,10 @@ inline constexpr uint16_t kStateStop = 0x100;
 inline constexpr uint16_t kStateGpuStart =
     0x101;  // ApiOp: value = gpu_start or gpu_end, second argument = gpu_clock
 inline constexpr uint16_t kStateGpuEnd = 0x102;
-struct LinkRecord {  // the parent of the event whose record follows or precedes, by handle
+// The parent of the event whose record follows or precedes, by handle. With kFlagMoved (ring retention) another thing:
+// the record of `child` was written again, as its event was open when its chunk was overwritten; the host, and whatever
+// names the event, knows it by the handle `parent`.
+struct LinkRecord {
   RecordHead head;
   uint64_t child;
   uint64_t parent;
@@ -251,6 +268,7 @@ LOCKSTEP_RECORD_SIZE(P2pApiRecord, 32);
 LOCKSTEP_RECORD_SIZE(KernelLaunchRecord, 32);
 LOCKSTEP_RECORD_SIZE(GroupRecord, 32);
 LOCKSTEP_RECORD_SIZE(CollRecord, 64);
+LOCKSTEP_RECORD_SIZE(ShortCollRecord, 48);
 LOCKSTEP_RECORD_SIZE(P2pRecord, 48);
 LOCKSTEP_RECORD_SIZE(ProxyOpRecord, 64);
 LOCKSTEP_RECORD_SIZE(ProxyStepRecord, 48);
@@ -267,6 +285,26 @@ LOCKSTEP_RECORD_SIZE(StateRecord, 32);
 LOCKSTEP_RECORD_SIZE(LinkRecord, 32);
 LOCKSTEP_RECORD_SIZE(UserTagRecord, 32);
 #undef LOCKSTEP_RECORD_SIZE
+
+constexpr bool fits_short_coll(uint64_t send_buffer, uint64_t recv_buffer, uint64_t seq, uint32_t comm,
+                               uint32_t group_link) {
+  return ((send_buffer | recv_buffer) >> 48 | seq >> 32 | (comm | group_link) >> 16) == 0;
+}
+constexpr CollRecord expand(const ShortCollRecord& r) {
+  CollRecord coll{};
+  coll.head = r.head;
+  coll.head.kind = Kind::kColl;
+  coll.count = r.count;
+  coll.send_buffer = uint64_t{r.send_buffer_high} << 32 | r.send_buffer_low;
+  coll.recv_buffer = uint64_t{r.recv_buffer_high} << 32 | r.recv_buffer_low;
+  coll.seq = r.seq;
+  coll.comm = r.comm;
+  coll.shape = r.shape;
+  coll.channels = r.channels;
+  coll.warps = r.warps;
+  coll.group_link = r.group_link;
+  return coll;
+}
 
 // Bytes of a record by kind; 0 for a kind unknown to this version.
 constexpr uint32_t record_bytes(uint8_t kind) {

@@ -11,7 +11,7 @@ HOT = re.compile(
     r"|capture::nccl::\(anonymous namespace\)::(store_state|mark|comm_of|publish_child)\b"
 )
 COLD = re.compile(
-    r"capture::read_ticks\(|ThreadLog::(register_thread|next_chunk|find_shape|find_stream|append_\w+|histogram_cell)\b"
+    r"capture::read_ticks\(|ThreadLog::(register_thread|next_chunk|find_shape|find_stream|append_\w+|histogram_cell|moved)\b"
     r"|nccl::(identify_comm|unknown_event|count_operation|count_duration|\(anonymous namespace\)::log_elsewhere)\b|<(clock_gettime|memset|memcpy)@plt>"
 )
 FORBIDDEN = re.compile(r"^(lock\b|mfence|syscall|sysenter|xchg\s.*\(|int\s)")

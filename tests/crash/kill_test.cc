@@ -50,7 +50,7 @@ class Kill : public NcclCapture {
     std::map<uint64_t, uint64_t> colls, kernels;  // how many, by thread
     std::map<uint64_t, uint64_t> parents;
     for (const Entry& entry : file.records()) {
-      if (entry.kind == static_cast<uint32_t>(Kind::kColl)) {
+      if (entry.is(Kind::kColl)) {
         auto coll = entry.as<format::CollRecord>();
         ASSERT_EQ(coll.seq, colls[coll.count]++);
         ASSERT_EQ(coll.send_buffer, 0x7000'0000'1000u);

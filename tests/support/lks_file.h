@@ -12,6 +12,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "capture/core/losses.h"
@@ -28,8 +29,17 @@ struct Entry {
   uint64_t position = 0;  // of a record
   const char* bytes = nullptr;
 
+  // A record of this kind; a Coll has two sizes, and both are read as a CollRecord.
+  bool is(format::Kind wanted) const {
+    return kind == static_cast<uint32_t>(wanted) ||
+           (wanted == format::Kind::kColl && kind == static_cast<uint32_t>(format::Kind::kShortColl));
+  }
   template <class Type>
   Type as() const {
+    if constexpr (std::is_same_v<Type, format::CollRecord>) {
+      if (kind == static_cast<uint32_t>(format::Kind::kShortColl))
+        return format::expand(as<format::ShortCollRecord>());
+    }
     Type copy;
     memcpy(static_cast<void*>(&copy), bytes, sizeof copy);
     return copy;
@@ -68,7 +78,12 @@ class LksFile {
   const std::vector<Entry>& records() const { return records_; }
   size_t logs() const { return count(format::Def::kLog); }
 
-  std::vector<Entry> records(format::Kind kind) const { return of(records_, static_cast<uint32_t>(kind)); }
+  std::vector<Entry> records(format::Kind kind) const {
+    std::vector<Entry> out;
+    std::copy_if(records_.begin(), records_.end(), std::back_inserter(out),
+                 [&](const Entry& e) { return e.is(kind); });
+    return out;
+  }
   std::vector<Entry> definitions(format::Def kind) const {
     return of(definitions_, static_cast<uint32_t>(kind));
   }

@@ -23,6 +23,8 @@ constexpr uint32_t kFirstChunks = 128,
                    kFirstPopulated = 16;  // enough for a burst before the keeper first runs
 constexpr uint32_t kMinChunks = 16, kMinRingChunks = 32;
 constexpr uint64_t kMinMappingBytes = uint64_t{16} << 20;
+// Ring: what every thread can have when the ring itself is used up. Definitions, statistics and two chunks of records.
+constexpr uint32_t kChunksBeside = 4 * format::kMaxLogs;
 
 const char* source_word(format::Source source) {
   switch (source) {
@@ -104,50 +106,66 @@ bool ProcessFile::open_unique(const Config& config, const Identity& identity, fo
   return true;
 }
 
-// Hosts close descriptors they do not know, and the number may then stand for a file of theirs. False if ours is gone.
-bool ProcessFile::own_descriptor() {
+// Hosts close descriptors they do not know, and the number may then stand for a file of theirs. -1 if ours is gone.
+int ProcessFile::own_descriptor() {
   auto is_ours = [this](int fd) {
     struct stat file {};
     return fstat(fd, &file) == 0 && file.st_dev == device_ && file.st_ino == inode_;
   };
-  if (is_ours(fd_)) return true;
+  int known = fd_.load(std::memory_order_relaxed);
+  if (is_ours(known)) return known;
   int again = open(path_, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (again < 0) return false;
+  if (again < 0) return -1;
   if (!is_ours(again)) {
     ::close(again);
     errno = EBADF;
-    return false;
+    return -1;
   }
-  fd_ = again;
-  return true;
+  if (fd_.compare_exchange_strong(known, again, std::memory_order_relaxed)) return again;
+  ::close(again);  // another thread was faster
+  return known;
+}
+
+// Address space may be limited (ulimit -v); a smaller file then has to do, and its cap is counted when it is met.
+bool ProcessFile::map(uint64_t bytes) {
+  uint32_t beside = ring_ ? kChunksBeside : 0;
+  const uint32_t least = ring_ ? kMinRingChunks : kMinChunks;
+  uint64_t chunks = bytes / format::kChunkBytes;
+  if (chunks > 0x7fffffff - kChunksBeside) chunks = 0x7fffffff - kChunksBeside;
+  for (;;) {
+    cap_chunks_ = chunks < least ? least : static_cast<uint32_t>(chunks);
+    max_chunks_ = cap_chunks_ + beside;
+    const uint64_t mapping = format::kHeaderBytes + uint64_t{max_chunks_} * format::kChunkBytes;
+    void* base = mmap(nullptr, mapping, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
+    if (base != MAP_FAILED) {
+      base_ = static_cast<char*>(base);
+      return true;
+    }
+    if (mapping <= kMinMappingBytes) return false;
+    chunks /= 2;
+    beside /= 2;
+  }
 }
 
 bool ProcessFile::create(const Config& config, const Identity& identity, format::Source source, char* why,
                          size_t why_size) {
   if (!open_unique(config, identity, source, why, why_size)) return false;
   ring_ = config.retention == format::Retention::kRing;
-  uint64_t bytes = config.cap_bytes;
-  if (bytes < kMinChunks * uint64_t{format::kChunkBytes}) bytes = kMinChunks * uint64_t{format::kChunkBytes};
-  if (bytes > uint64_t{0x7fffffff} * format::kChunkBytes) bytes = uint64_t{0x7fffffff} * format::kChunkBytes;
-  void* base = MAP_FAILED;
-  // Address space may be limited (ulimit -v); a smaller file then has to do, and its cap is counted when it is met.
-  for (;;) {
-    max_chunks_ = static_cast<uint32_t>(bytes / format::kChunkBytes);
-    if (ring_ && max_chunks_ < kMinRingChunks) max_chunks_ = kMinRingChunks;
-    uint64_t mapping = format::kHeaderBytes + uint64_t{max_chunks_} * format::kChunkBytes;
-    base = mmap(nullptr, mapping, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
-    if (base != MAP_FAILED || bytes <= kMinMappingBytes) break;
-    bytes /= 2;
-  }
-  if (base == MAP_FAILED || !allocate(0, format::kHeaderBytes)) {
-    snprintf(why, why_size, "cannot %s %s: %s", base == MAP_FAILED ? "map" : "allocate", path_,
-             strerror(errno));
-    if (base != MAP_FAILED) munmap(base, format::kHeaderBytes + uint64_t{max_chunks_} * format::kChunkBytes);
+  const bool mapped = map(config.cap_bytes);
+  if (!mapped || !allocate(0, format::kHeaderBytes)) {
+    snprintf(why, why_size, "cannot %s %s: %s", mapped ? "allocate" : "map", path_, strerror(errno));
+    if (mapped) munmap(base_, format::kHeaderBytes + uint64_t{max_chunks_} * format::kChunkBytes);
+    base_ = nullptr;
     unlink(path_);
     ::close(fd_);
     return false;
   }
-  base_ = static_cast<char*>(base);
+  if (ring_) {
+    void* below = mmap(nullptr, uint64_t{max_chunks_} * sizeof *below_, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    // Without it nothing is given back, and first come stays first served.
+    below_ = below == MAP_FAILED ? nullptr : static_cast<uint32_t*>(below);
+  }
   format::FileHeader* h = header();
   memcpy(h->magic, format::kMagic, sizeof h->magic);
   h->major = format::kMajor;
@@ -158,8 +176,8 @@ bool ProcessFile::create(const Config& config, const Identity& identity, format:
   h->source = source;
   h->mode = config.mode;
   h->retention = config.retention;
-  h->cap_bytes = uint64_t{max_chunks_} * format::kChunkBytes;
-  allocate_ahead(ring_ ? max_chunks_ : kFirstChunks);
+  h->cap_bytes = uint64_t{cap_chunks_} * format::kChunkBytes;
+  allocate_ahead(ring_ ? cap_chunks_ : kFirstChunks);
   populate_ahead(kFirstPopulated);
   if (state() == format::FileState::kDiskFull && ready_.load(std::memory_order_relaxed) == 0) {
     snprintf(why, why_size, "no space left for %s", path_);
@@ -170,20 +188,70 @@ bool ProcessFile::create(const Config& config, const Identity& identity, format:
 }
 
 bool ProcessFile::allocate(uint64_t offset, uint64_t bytes) {
-  if (!own_descriptor()) return false;
+  const int fd = own_descriptor();
+  if (fd < 0) return false;
   WithoutSizeSignal without;
-  if (fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return true;
+  if (fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return true;
   if (errno != EOPNOTSUPP && errno != ENOSYS) return false;
   static const char zeros[4096] = {};
   for (uint64_t done = 0; done < bytes; done += sizeof zeros) {
-    if (pwrite(fd_, zeros, sizeof zeros, static_cast<off_t>(offset + done)) != sizeof zeros) return false;
+    if (pwrite(fd, zeros, sizeof zeros, static_cast<off_t>(offset + done)) != sizeof zeros) return false;
   }
   return true;
+}
+
+void ProcessFile::stop_for_space() {
+  uint32_t open = static_cast<uint32_t>(format::FileState::kOpen);
+  __atomic_compare_exchange_n(&header()->state, &open, static_cast<uint32_t>(format::FileState::kDiskFull),
+                              false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+uint32_t ProcessFile::make_chunk() {
+  uint32_t next = claim_chunk();
+  if (next != kNoChunk || state() != format::FileState::kOpen) return next;
+  next = claimed_.load(std::memory_order_relaxed);
+  do {
+    if (next >= max_chunks_) return kNoChunk;
+  } while (!claimed_.compare_exchange_weak(next, next + 1, std::memory_order_relaxed));
+  if (!allocate(format::kHeaderBytes + uint64_t{next} * format::kChunkBytes, format::kChunkBytes)) {
+    stop_for_space();
+    return kNoChunk;
+  }
+  madvise(chunk(next), format::kChunkBytes, MADV_POPULATE_WRITE);
+  return next;
+}
+
+void ProcessFile::give_back(uint32_t index) {
+  if (below_ == nullptr) return;
+  auto* header = reinterpret_cast<format::ChunkHeader*>(chunk(index));
+  __atomic_store_n(&header->magic, 0u, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  memset(header, 0, sizeof *header);
+  uint64_t head = returned_.load(std::memory_order_relaxed);
+  uint64_t now;
+  do {
+    __atomic_store_n(&below_[index], static_cast<uint32_t>(head), __ATOMIC_RELAXED);
+    now = ((head >> 32) + 1) << 32 | (index + 1);
+  } while (!returned_.compare_exchange_weak(head, now, std::memory_order_release, std::memory_order_relaxed));
+  returned_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+uint32_t ProcessFile::take_back() {
+  uint64_t head = returned_.load(std::memory_order_acquire);
+  uint64_t now;
+  do {
+    if (static_cast<uint32_t>(head) == 0) return kNoChunk;
+    uint32_t below = __atomic_load_n(&below_[static_cast<uint32_t>(head) - 1], __ATOMIC_RELAXED);
+    now = ((head >> 32) + 1) << 32 | below;
+  } while (!returned_.compare_exchange_weak(head, now, std::memory_order_acquire, std::memory_order_acquire));
+  returned_count_.fetch_sub(1, std::memory_order_relaxed);
+  return static_cast<uint32_t>(head) - 1;
 }
 
 void ProcessFile::populate_ahead(uint32_t ahead) {
   uint32_t claimed = claimed_.load(std::memory_order_relaxed);
   uint32_t ready = ready_.load(std::memory_order_relaxed);
+  if (ready <= claimed) return;
   if (populated_ < claimed) populated_ = claimed;
   uint32_t end = ready - claimed < ahead ? ready : claimed + ahead;
   if (populated_ >= end) return;
@@ -195,13 +263,14 @@ void ProcessFile::populate_ahead(uint32_t ahead) {
 }
 
 void ProcessFile::allocate_ahead(uint32_t ahead) {
+  const uint32_t claimed = claimed_.load(std::memory_order_relaxed);
   uint32_t ready = ready_.load(std::memory_order_relaxed);
-  uint32_t claimed = claimed_.load(std::memory_order_relaxed);
+  if (ready < claimed) ready = claimed;  // threads have made their own meanwhile
   while (ready - claimed < ahead) {
     uint32_t step = ahead - (ready - claimed);
-    if (step > max_chunks_ - ready) step = max_chunks_ - ready;
+    if (step > cap_chunks_ - ready) step = cap_chunks_ - ready;
     if (step == 0) {
-      if (!ring_ && claimed == max_chunks_) set_state(format::FileState::kSizeCap);
+      if (!ring_ && claimed == cap_chunks_) set_state(format::FileState::kSizeCap);
       return;
     }
     uint64_t offset = format::kHeaderBytes + uint64_t{ready} * format::kChunkBytes;
@@ -222,10 +291,12 @@ void ProcessFile::allocate_ahead(uint32_t ahead) {
 void ProcessFile::close() {
   uint32_t claimed = claimed_.exchange(kNoChunk, std::memory_order_relaxed);
   ready_.store(0, std::memory_order_relaxed);
+  returned_.store(0, std::memory_order_relaxed);
   __atomic_store_n(&header()->chunks_claimed, claimed, __ATOMIC_RELAXED);
   __atomic_store_n(&header()->chunks_ready, claimed, __ATOMIC_RELAXED);
-  if (own_descriptor() &&
-      ftruncate(fd_, static_cast<off_t>(format::kHeaderBytes + uint64_t{claimed} * format::kChunkBytes)) ==
+  const int fd = own_descriptor();
+  if (fd >= 0 &&
+      ftruncate(fd, static_cast<off_t>(format::kHeaderBytes + uint64_t{claimed} * format::kChunkBytes)) ==
           0 &&
       state() == format::FileState::kOpen) {
     set_state(format::FileState::kClosed);

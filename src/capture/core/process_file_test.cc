@@ -72,7 +72,7 @@ TEST_F(ProcessFileTest, HandsOutEachChunkOnce) {
   std::vector<std::thread> threads;
   for (auto& mine : taken) {
     threads.emplace_back([&] {
-      for (uint32_t chunk = file.claim_chunk(false); chunk != kNoChunk; chunk = file.claim_chunk(false))
+      for (uint32_t chunk = file.claim_chunk(); chunk != kNoChunk; chunk = file.claim_chunk())
         mine.push_back(chunk);
     });
   }
@@ -95,34 +95,125 @@ TEST_F(ProcessFileTest, StopsAtItsCap) {
   file.allocate_ahead(1000);
   EXPECT_EQ(file.state(), format::FileState::kOpen);
   uint32_t chunks = 0;
-  while (file.claim_chunk(true) != kNoChunk) ++chunks;
+  while (file.claim_chunk() != kNoChunk) ++chunks;
   EXPECT_EQ(chunks, 20u);
   file.allocate_ahead(1);
   EXPECT_EQ(file.state(), format::FileState::kSizeCap);
   EXPECT_EQ(size_of(file), format::kHeaderBytes + 20 * format::kChunkBytes);
 }
 
-TEST_F(ProcessFileTest, ARingKeepsAReserveForDefinitions) {
+TEST_F(ProcessFileTest, MakesAChunkWhenNoneIsReady) {
+  ProcessFile file;
+  ASSERT_TRUE(create(&file)) << why_;
+  std::vector<std::vector<uint32_t>> made(8);
+  std::vector<std::thread> threads;
+  for (auto& mine : made) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) {
+        mine.push_back(file.make_chunk());
+        memset(file.chunk(mine.back()), 1, format::kChunkBytes);
+      }
+    });
+  }
+  file.allocate_ahead(300);  // as the keeper does meanwhile
+  for (std::thread& thread : threads) thread.join();
+  std::set<uint32_t> all;
+  for (const auto& mine : made) all.insert(mine.begin(), mine.end());
+  EXPECT_EQ(all.size(), 800u);
+  EXPECT_EQ(all.count(kNoChunk), 0u);
+  file.close();
+  EXPECT_EQ(size_of(file),
+            format::kHeaderBytes + uint64_t{file.header()->chunks_claimed} * format::kChunkBytes);
+}
+
+TEST_F(ProcessFileTest, MakesNoChunkBeyondItsCap) {
+  config_.cap_bytes = 20 * format::kChunkBytes;
+  ProcessFile file;
+  ASSERT_TRUE(create(&file)) << why_;
+  uint32_t chunks = 0;
+  while (file.make_chunk() != kNoChunk) ++chunks;
+  EXPECT_EQ(chunks, 20u);
+  file.allocate_ahead(1);
+  EXPECT_EQ(file.state(), format::FileState::kSizeCap);
+}
+
+TEST_F(ProcessFileTest, ARingIsSharedByThoseWhoWriteIt) {
+  config_.retention = format::Retention::kRing;
+  config_.cap_bytes = 100 * format::kChunkBytes;
+  ProcessFile file;
+  ASSERT_TRUE(create(&file)) << why_;
+  constexpr uint32_t kLogs = 4;
+  std::vector<uint32_t> owned[kLogs];
+  // What a log does when its chunk is full.
+  auto fill = [&](std::vector<uint32_t>& mine) {
+    uint32_t size = static_cast<uint32_t>(mine.size());
+    if (uint32_t index = file.claim_share(size); index != kNoChunk) {
+      mine.push_back(index);
+    } else if (file.exceeds_share(size)) {
+      file.give_back(mine.back());
+      mine.pop_back();
+    }
+  };
+  for (int i = 0; i < 1000; ++i) fill(owned[0]);
+  EXPECT_EQ(owned[0].size(), 80u);
+  for (int i = 0; i < 1000; ++i) {
+    for (auto& mine : owned) fill(mine);
+  }
+  std::set<uint32_t> all;
+  for (const auto& mine : owned) {
+    EXPECT_GE(mine.size(), 20u);
+    all.insert(mine.begin(), mine.end());
+  }
+  EXPECT_EQ(all.size(), owned[0].size() + owned[1].size() + owned[2].size() + owned[3].size());
+  EXPECT_GE(file.unclaimed(), 4u) << "for newcomers";
+  EXPECT_EQ(all.size() + file.unclaimed(), 100u);
+}
+
+TEST_F(ProcessFileTest, GivesEachReturnedChunkToOne) {
   config_.retention = format::Retention::kRing;
   config_.cap_bytes = 64 * format::kChunkBytes;
   ProcessFile file;
   ASSERT_TRUE(create(&file)) << why_;
-  uint32_t chunks = 0;
-  while (file.claim_chunk(false) != kNoChunk) ++chunks;
-  EXPECT_EQ(chunks, 56u);
-  while (file.claim_chunk(true) != kNoChunk) ++chunks;
-  EXPECT_EQ(chunks, 64u);
+  std::vector<std::thread> threads;
+  std::atomic<uint32_t> users[64] = {};
+  std::atomic<uint32_t> doubles{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20'000; ++i) {
+        uint32_t index = file.claim_chunk();
+        if (index == kNoChunk) continue;
+        doubles += users[index].fetch_add(1) != 0;
+        users[index].fetch_sub(1);
+        file.give_back(index);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(doubles, 0u);
+  EXPECT_EQ(file.unclaimed(), 64u);
+}
+
+TEST_F(ProcessFileTest, ARingLiesBesideItselfForLateThreads) {
+  config_.retention = format::Retention::kRing;
+  config_.cap_bytes = 64 * format::kChunkBytes;
+  ProcessFile file;
+  ASSERT_TRUE(create(&file)) << why_;
+  while (file.claim_chunk() != kNoChunk) {
+  }
+  EXPECT_EQ(size_of(file), format::kHeaderBytes + 64 * format::kChunkBytes);
+  EXPECT_EQ(file.make_chunk(), 64u);
+  EXPECT_EQ(size_of(file), format::kHeaderBytes + 65 * format::kChunkBytes);
 }
 
 TEST_F(ProcessFileTest, CloseTrimsAndEndsClaims) {
   ProcessFile file;
   ASSERT_TRUE(create(&file)) << why_;
   file.allocate_ahead(100);
-  for (int i = 0; i < 3; ++i) EXPECT_NE(file.claim_chunk(true), kNoChunk);
+  for (int i = 0; i < 3; ++i) EXPECT_NE(file.claim_chunk(), kNoChunk);
   file.close();
   EXPECT_EQ(file.state(), format::FileState::kClosed);
   EXPECT_EQ(size_of(file), format::kHeaderBytes + 3 * format::kChunkBytes);
-  EXPECT_EQ(file.claim_chunk(true), kNoChunk);
+  EXPECT_EQ(file.claim_chunk(), kNoChunk);
   EXPECT_EQ(file.header()->chunks_claimed, 3u);
 }
 
@@ -131,7 +222,7 @@ TEST_F(ProcessFileTest, AbandonedItGivesNothingAndKeepsTheFile) {
   ASSERT_TRUE(create(&file)) << why_;
   uint64_t before = size_of(file);
   file.abandon();
-  EXPECT_EQ(file.claim_chunk(true), kNoChunk);
+  EXPECT_EQ(file.claim_chunk(), kNoChunk);
   EXPECT_EQ(size_of(file), before);
 }
 

@@ -18,10 +18,15 @@
 namespace lockstep::capture {
 namespace {
 
-pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+// g_lock guards definitions, g_growth the preparation of chunks, which may wait for the file system as long as that
+// likes. Whoever needs both takes g_lock first; the keeper holds one at a time.
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER, g_growth = PTHREAD_MUTEX_INITIALIZER;
 struct Locked {
-  Locked() { pthread_mutex_lock(&g_lock); }
-  ~Locked() { pthread_mutex_unlock(&g_lock); }
+  explicit Locked(pthread_mutex_t* which = &g_lock) : mutex(which) { pthread_mutex_lock(mutex); }
+  ~Locked() { pthread_mutex_unlock(mutex); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+  pthread_mutex_t* mutex;
 };
 std::atomic<bool> g_opening{false};
 
@@ -89,8 +94,8 @@ bool Session::start_locked(format::Source source) {
   // The top bit keeps contexts apart from user-space addresses, whatever process they come from.
   header->process_tag = process_tag_ = static_cast<uint32_t>(mix >> 32) | 0x80000000u;
   copy_text(header->tool_version, kVersion);
-  header->heartbeat_ticks = header->first_anchor.ticks;
-  uint32_t meta = file_.claim_chunk(true);
+  beat();
+  uint32_t meta = file_.claim_chunk();
   meta_ = file_.chunk(meta);
   auto* chunk = reinterpret_cast<format::ChunkHeader*>(meta_);
   chunk->purpose = format::Purpose::kMeta;
@@ -127,12 +132,8 @@ const char* Session::take_message(bool* is_warning) {
 template <class Definition>
 Definition* Session::define_locked() {
   if (meta_used_ + sizeof(Definition) > format::kLastUnit * format::kUnitBytes) {
-    uint32_t index = file_.claim_chunk(true);
     // Many definitions in one go (a million comms) outrun the keeper; this is not the event path.
-    if (index == kNoChunk && !file_.ring()) {
-      file_.allocate_ahead(kLeastAhead);
-      index = file_.claim_chunk(true);
-    }
+    uint32_t index = file_.make_chunk();
     if (index == kNoChunk) {
       lose(kLoss_meta_full);
       return nullptr;
@@ -222,29 +223,54 @@ void* Session::keeper(void* self) {
   return nullptr;
 }
 
+void Session::wake_keeper() {
+  keeper_calls_.fetch_add(1, std::memory_order_relaxed);
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&keeper_calls_), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+void Session::thread_registered() {
+  if (!file_.ring() && file_.unclaimed() < kLeastAhead / 2) wake_keeper();
+}
+
+void Session::beat() {
+  format::FileHeader* header = file_.header();
+  __atomic_store_n(&header->heartbeat_realtime_ns, clock_ns(CLOCK_REALTIME), __ATOMIC_RELAXED);
+  __atomic_store_n(&header->heartbeat_monotonic_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
+  __atomic_store_n(&header->heartbeat_ticks, read_ticks(), __ATOMIC_RELEASE);
+}
+
+void Session::prepare_chunks(uint32_t ahead) {
+  Locked locked(&g_growth);
+  if (!running() || file_.state() != format::FileState::kOpen) return;
+  if (!file_.ring()) file_.allocate_ahead(ahead);
+  file_.populate_ahead(ahead < kMostPopulated || file_.ring() ? ahead : kMostPopulated);
+}
+
 void Session::keep() {
   int64_t interval = kShortestNap, last_beat = 0;
   int64_t anchor_every = kFirstAnchor, last_anchor = clock_ns(CLOCK_MONOTONIC);
   uint32_t ahead = kLeastAhead, before = file_.claimed();
   for (;;) {
+    const uint32_t calls = keeper_calls_.load(std::memory_order_relaxed);
+    if (!running()) return;
+    uint32_t used = file_.claimed() - before;
+    before += used;
+    // Every thread may fill its chunk at the same time.
+    const uint32_t least = kLeastAhead + ThreadLog::threads();
+    // Enough when what one nap consumes is a sixteenth of what is kept ready.
+    if (used * 16 > ahead)
+      ahead = used * 16 < kMostAhead ? used * 16 : kMostAhead;
+    else if (used * 64 < ahead && ahead > least)
+      ahead -= (ahead - least + 7) / 8;
+    if (ahead < least) ahead = least;
+    interval = used > 0 ? kShortestNap : interval * 2 < kLongestNap ? interval * 2 : kLongestNap;
+    prepare_chunks(ahead);
     {
       Locked locked;
       if (!running()) return;
-      uint32_t used = file_.claimed() - before;
-      before += used;
-      // Enough when what one nap consumes is a sixteenth of what is kept ready.
-      if (used * 16 > ahead)
-        ahead = used * 16 < kMostAhead ? used * 16 : kMostAhead;
-      else if (used * 64 < ahead && ahead > kLeastAhead)
-        ahead -= (ahead - kLeastAhead + 7) / 8;
-      interval = used > 0 ? kShortestNap : interval * 2 < kLongestNap ? interval * 2 : kLongestNap;
-      if (file_.state() == format::FileState::kOpen) {
-        if (!file_.ring()) file_.allocate_ahead(ahead);
-        file_.populate_ahead(ahead < kMostPopulated || file_.ring() ? ahead : kMostPopulated);
-      }
       int64_t now = clock_ns(CLOCK_MONOTONIC);
       if (now - last_beat >= kHeartbeat) {
-        __atomic_store_n(&file_.header()->heartbeat_ticks, read_ticks(), __ATOMIC_RELAXED);
+        beat();
         __atomic_store_n(&file_.header()->chunks_claimed, file_.claimed(), __ATOMIC_RELAXED);
         last_beat = now;
       }
@@ -257,35 +283,36 @@ void Session::keep() {
         anchor_every = anchor_every * 10 < kAnchorEvery ? anchor_every * 10 : kAnchorEvery;
       }
     }
-    nap(&keeper_wakeup_, 0, interval);
-    if (keeper_wakeup_.load(std::memory_order_relaxed) != 0) return;
+    nap(&keeper_calls_, calls, interval);
   }
 }
 
 void Session::close() {
   if (!running()) return;
-  // A thread that called exit() while it held the lock must not hang here; the file is readable unclosed, too.
+  // A thread that called exit() while it held a lock, and a file system that hangs, must not keep the host from ending;
+  // the file is readable unclosed, too.
   timespec deadline{};
   clock_gettime(CLOCK_REALTIME, &deadline);
   deadline.tv_sec += 1;
   if (pthread_mutex_timedlock(&g_lock, &deadline) != 0) return;
-  if (auto* anchor = define_locked<format::AnchorDef>()) {
-    anchor->anchor = take_anchor();
-    publish_definition(anchor, format::Def::kAnchor, 0);
+  if (pthread_mutex_timedlock(&g_growth, &deadline) == 0) {
+    if (auto* anchor = define_locked<format::AnchorDef>()) {
+      anchor->anchor = take_anchor();
+      publish_definition(anchor, format::Def::kAnchor, 0);
+    }
+    beat();
+    phase_.store(Phase::kClosed, std::memory_order_release);
+    file_.close();
+    wake_keeper();
+    pthread_mutex_unlock(&g_growth);
   }
-  __atomic_store_n(&file_.header()->heartbeat_ticks, read_ticks(), __ATOMIC_RELAXED);
-  phase_.store(Phase::kClosed, std::memory_order_release);
-  file_.close();
-  keeper_wakeup_.store(1, std::memory_order_relaxed);
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&keeper_wakeup_), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr,
-          0);
   pthread_mutex_unlock(&g_lock);
 }
 
 // The child has one thread and a copy of our state, but the parent's file: it keeps its hands off that, except that
 // events it loses are counted in the shared header.
 void Session::after_fork_in_child() {
-  g_lock = PTHREAD_MUTEX_INITIALIZER;
+  g_lock = g_growth = PTHREAD_MUTEX_INITIALIZER;
   bool was_opening = g_opening.exchange(false, std::memory_order_relaxed);
   if (g_session.phase() != Phase::kRunning && !was_opening) return;
   ThreadLog::forget_current();

@@ -6,9 +6,10 @@
 //              '----> forked           (in a child that did not exec: nothing is ever written again)
 //   idle -> failed | off               (no file could be made, or LOCKSTEP_MODE=off)
 //
-// Threads: everything here may be called by any thread. `lock()` guards definitions of the process and the growth of
-// the file; the event path never takes it. A keeper thread prepares chunks, refreshes the heartbeat and takes clock
-// anchors; it sleeps up to 50 ms when nothing happens, and blocks all signals.
+// Threads: everything here may be called by any thread. One lock guards definitions of the process, another the growth of
+// the file, so that a slow file system holds up neither communicators nor new threads; the event path takes neither. A
+// keeper thread prepares chunks, refreshes the heartbeat and takes clock anchors; it sleeps up to 50 ms when nothing
+// happens, and blocks all signals.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -56,6 +57,9 @@ class Session {
   // Number of comms so far; an index below it was issued here.
   uint32_t comms() const { return comms_.load(std::memory_order_relaxed); }
 
+  // A new thread has taken its first chunks: more are prepared soon, should others follow.
+  void thread_registered();
+
   // Losses of no particular thread log.
   void lose(Loss kind);
   // Process exit: trims the file and marks it closed. Later events are counted as such.
@@ -69,6 +73,9 @@ class Session {
   Definition* define_locked();
   static void* keeper(void* self);
   void keep();
+  void wake_keeper();
+  void prepare_chunks(uint32_t ahead);
+  void beat();
   static void after_fork_in_child();
 
   std::atomic<Phase> phase_{Phase::kIdle};
@@ -77,7 +84,7 @@ class Session {
   uint32_t process_tag_ = 0;
   int32_t pid_ = 0;
   std::atomic<uint32_t> comms_{0};
-  std::atomic<uint32_t> keeper_wakeup_{0};
+  std::atomic<uint32_t> keeper_calls_{0};
   char* meta_ = nullptr;
   uint32_t meta_used_ = 0, meta_no_ = 0;
   char message_[1600] = {};

@@ -53,6 +53,20 @@ struct LogTable {
 };
 static LogTable g_table;
 
+static Loss loss_of_no_chunk() {
+  if (Session::get().phase() == Phase::kClosed) return kLoss_closed;
+  switch (Session::get().file().state()) {
+    case format::FileState::kDiskFull:
+      return kLoss_disk_full;
+    case format::FileState::kSizeCap:
+      return kLoss_size_cap;
+    default:
+      return kLoss_no_chunk;
+  }
+}
+
+uint32_t ThreadLog::threads() { return __atomic_load_n(&g_table.taken, __ATOMIC_RELAXED); }
+
 void ThreadLog::release(void* log) {
   tls_log = nullptr;
   g_table.give_back(static_cast<ThreadLog*>(log));
@@ -74,29 +88,44 @@ ThreadLog* ThreadLog::register_thread() {
   log->tid_ = static_cast<uint32_t>(syscall(SYS_gettid));
   if (!log->started_ && !log->start(static_cast<uint32_t>(log - g_table.logs) + 1)) {
     g_table.give_back(log);
-    session.lose(kLoss_no_chunk);
+    session.lose(loss_of_no_chunk());
     return nullptr;
   }
+  session.thread_registered();
   log->adopt_thread();
   if (__atomic_load_n(&g_table.key_state, __ATOMIC_ACQUIRE) == 2) pthread_setspecific(g_table.key, log);
   tls_log = log;
   return log;
 }
 
-bool ThreadLog::issued(uint64_t handle) {
-  uint32_t log = format::handle_log(handle);
-  if (log == 0 || log > __atomic_load_n(&g_table.used, __ATOMIC_RELAXED)) return false;
-  uint64_t position = format::handle_position(handle);
-  return format::is_event(static_cast<uint8_t>(format::handle_kind(handle))) &&
-         position % format::kUnitsPerChunk >= format::kChunkHeaderUnits &&
-         position / format::kUnitsPerChunk <=
-             __atomic_load_n(&g_table.logs[log - 1].newest_chunk_no_, __ATOMIC_RELAXED);
+ThreadLog::Issued ThreadLog::look_up(uint64_t handle) {
+  const uint32_t id = format::handle_log(handle);
+  const uint64_t position = format::handle_position(handle), chunk_no = position / format::kUnitsPerChunk;
+  if (id == 0 || id > __atomic_load_n(&g_table.used, __ATOMIC_RELAXED) ||
+      !format::is_event(static_cast<uint8_t>(format::handle_kind(handle))) ||
+      position % format::kUnitsPerChunk < format::kChunkHeaderUnits) {
+    return Issued::kNever;
+  }
+  const ThreadLog& log = g_table.logs[id - 1];
+  if (chunk_no > __atomic_load_n(&log.newest_chunk_no_, __ATOMIC_RELAXED)) return Issued::kNever;
+  if (chunk_no >= __atomic_load_n(&log.oldest_chunk_no_, __ATOMIC_RELAXED)) return Issued::kKept;
+  for (const MovedEvent& event : log.moved_) {
+    if (__atomic_load_n(&event.issued, __ATOMIC_RELAXED) == handle) return Issued::kKept;
+  }
+  return Issued::kOverwritten;
+}
+
+uint64_t ThreadLog::moved(uint64_t handle) const {
+  for (const MovedEvent& event : moved_) {
+    if (event.issued == handle) return event.now;
+  }
+  return 0;
 }
 
 bool ThreadLog::start(uint32_t id) {
   ProcessFile& file = Session::get().file();
-  uint32_t defs = file.claim_chunk(true);
-  uint32_t records = defs == kNoChunk ? kNoChunk : file.claim_chunk(true);
+  uint32_t defs = file.make_chunk();
+  uint32_t records = defs == kNoChunk ? kNoChunk : file.make_chunk();
   if (records == kNoChunk) return false;
   id_ = id;
   next_shape_ = next_stream_ = 1;
@@ -105,7 +134,7 @@ bool ThreadLog::start(uint32_t id) {
   auto* info = define<format::LogDef>();
   losses_ = info->losses;
   publish_definition(info, format::Def::kLog, id_);
-  chunk_index_ = oldest_index_ = records;
+  oldest_index_ = records;
   owned_ = 1;
   chunk_ = open_chunk(records, format::Purpose::kRecords, 0);
   chunk_no_ = oldest_in_window_ = 0;
@@ -113,8 +142,20 @@ bool ThreadLog::start(uint32_t id) {
   cursor_ = chunk_ + sizeof(format::ChunkHeader);
   limit_ = chunk_ + uint64_t{format::kLastUnit} * format::kUnitBytes;
   handle_base_ = uint64_t{id_} << format::kHandlePositionBits;
+  spare_index_ = kNoChunk;
+  if (file.ring()) {
+    spare_index_ = file.make_chunk();
+    start_histogram(file.make_chunk());
+  }
   started_ = true;
   return true;
+}
+
+void ThreadLog::start_histogram(uint32_t index) {
+  if (index == kNoChunk) return;
+  char* chunk = Session::get().file().chunk(index);
+  memset(chunk + sizeof(format::ChunkHeader), 0, format::kChunkBytes - sizeof(format::ChunkHeader));
+  histogram_ = open_chunk(index, format::Purpose::kHistogram, 0);
 }
 
 void ThreadLog::adopt_thread() {
@@ -144,55 +185,146 @@ char* ThreadLog::open_chunk(uint32_t index, format::Purpose purpose, uint32_t ch
   return chunk;
 }
 
-// The next chunk for records; in ring retention, when the pool is used up, this log's own oldest one.
-uint32_t ThreadLog::take_chunk() {
-  ProcessFile& file = Session::get().file();
-  uint32_t index = file.claim_chunk(owned_ < 2);
-  if (index != kNoChunk) {
-    ++owned_;
-    return index;
+// Events that were open in a chunk which is overwritten, while they have no place in the file.
+struct ThreadLog::OpenEvents {
+  uint32_t count = 0;
+  struct {
+    uint64_t handle;
+    char bytes[sizeof(format::ApiOpRecord)];
+  } events[kMoved];
+};
+
+// The oldest chunk of records, whose content goes, but for what is still open.
+uint32_t ThreadLog::drop_oldest(OpenEvents* open) {
+  const uint32_t index = oldest_index_;
+  const char* chunk = Session::get().file().chunk(index);
+  const auto* header = reinterpret_cast<const format::ChunkHeader*>(chunk);
+  const uint64_t base = uint64_t{header->chunk_no} * format::kUnitsPerChunk;
+  uint64_t kept = 0;
+  for (uint32_t unit = format::kChunkHeaderUnits; unit < format::kLastUnit;) {
+    const char* at = chunk + unit * format::kUnitBytes;
+    const auto* head = reinterpret_cast<const format::RecordHead*>(at);
+    const auto kind = static_cast<uint8_t>(head->kind);
+    const uint32_t bytes = format::record_bytes(kind);
+    if (bytes == 0) break;
+    const bool is_open = head->stop_after == 0 && (head->flags & format::kFlagStopped) == 0;
+    if (is_open && format::is_event(kind) && open->count < kMoved) {
+      auto& event = open->events[open->count++];
+      event.handle = format::make_handle(kind, id_, base + unit);
+      memcpy(event.bytes, at, bytes);
+      ++kept;
+    }
+    kept += head->kind == format::Kind::kLink &&
+            (head->flags & format::kFlagMoved) != 0;  // says nothing of its own
+    unit += bytes / format::kUnitBytes;
   }
-  if (!file.ring()) return kNoChunk;
-  index = oldest_index_;
-  auto* oldest = reinterpret_cast<format::ChunkHeader*>(file.chunk(index));
-  __atomic_store_n(&losses_[kLoss_overwritten], losses_[kLoss_overwritten] + oldest->records,
+  __atomic_store_n(&losses_[kLoss_overwritten], losses_[kLoss_overwritten] + header->records - kept,
                    __ATOMIC_RELAXED);
-  if (owned_ > 1) oldest_index_ = oldest->next;
+  if (owned_ > 1) oldest_index_ = header->next;
+  --owned_;
   return index;
 }
 
+// The next chunk for records; in ring retention, when the log has its share, its own oldest one.
+uint32_t ThreadLog::take_chunk(OpenEvents* open) {
+  ProcessFile& file = Session::get().file();
+  uint32_t index = spare_index_;
+  spare_index_ = kNoChunk;
+  if (index == kNoChunk) index = file.ring() ? file.claim_share(owned_) : file.claim_chunk();
+  if (index == kNoChunk && file.ring()) {
+    if (owned_ > 2 && file.exceeds_share(owned_)) file.give_back(drop_oldest(open));
+    index = drop_oldest(open);
+  }
+  if (index != kNoChunk) ++owned_;
+  return index;
+}
+
+// Writes open events again, at the cursor, each with a record that says which handle the host knows it by.
+void ThreadLog::move_open(const OpenEvents& open) {
+  for (MovedEvent& event : moved_) {
+    bool still = false;
+    for (uint32_t i = 0; i < open.count; ++i) still |= open.events[i].handle == event.now;
+    const uint64_t chunk_no = format::handle_position(event.now) / format::kUnitsPerChunk;
+    if (!still && chunk_no < oldest_chunk_no_) __atomic_store_n(&event.issued, uint64_t{0}, __ATOMIC_RELAXED);
+  }
+  for (uint32_t i = 0; i < open.count; ++i) {
+    const auto& event = open.events[i];
+    MovedEvent* entry = nullptr;
+    for (MovedEvent& known : moved_) {
+      if (known.issued != 0 && known.now == event.handle) entry = &known;
+    }
+    for (MovedEvent& free : moved_) {
+      if (entry == nullptr && free.issued == 0) entry = &free;
+    }
+    if (entry == nullptr) {
+      lose(kLoss_overwritten);
+      continue;
+    }
+    const uint64_t issued = entry->issued != 0 ? entry->issued : event.handle;
+    entry->now = append_moved(event.bytes);
+    __atomic_store_n(&entry->issued, issued, __ATOMIC_RELAXED);
+    auto* link = reinterpret_cast<format::LinkRecord*>(cursor_);
+    link->head.start = 0;
+    link->child = entry->now;
+    link->parent = issued;
+    publish(link, format::Kind::kLink, format::kFlagMoved, 0);
+  }
+}
+
+// A copy of an event's record. Its parent was older still, and has gone.
+uint64_t ThreadLog::append_moved(const char* bytes) {
+  format::RecordHead head;
+  memcpy(&head, bytes, sizeof head);
+  const auto kind = static_cast<uint8_t>(head.kind);
+  char* at = cursor_;
+  memcpy(at + sizeof head, bytes + sizeof head, format::record_bytes(kind) - sizeof head);
+  auto* record = reinterpret_cast<format::RecordHead*>(at);
+  record->start = head.start;
+  switch (head.kind) {
+    case format::Kind::kColl:
+      reinterpret_cast<format::CollRecord*>(at)->group_link = 0;
+      break;
+    case format::Kind::kShortColl:
+      reinterpret_cast<format::ShortCollRecord*>(at)->group_link = 0;
+      break;
+    case format::Kind::kP2p:
+      reinterpret_cast<format::P2pRecord*>(at)->group_link = 0;
+      break;
+    default:
+      break;
+  }
+  const bool is_channel = head.kind == format::Kind::kKernelCh || head.kind == format::Kind::kKernelPhase;
+  return publish_bytes(at, format::record_bytes(kind), head.kind, head.flags, is_channel ? head.link : 0, 0);
+}
+
 char* ThreadLog::next_chunk() {
-  Session& session = Session::get();
   auto* full = reinterpret_cast<format::ChunkHeader*>(chunk_);
   full->records = records_;
-  uint32_t index = take_chunk();
+  OpenEvents open;
+  uint32_t index = take_chunk(&open);
   if (index == kNoChunk) {
-    format::FileState state = session.file().state();
-    lose(session.phase() == Phase::kClosed       ? kLoss_closed
-         : state == format::FileState::kDiskFull ? kLoss_disk_full
-         : state == format::FileState::kSizeCap  ? kLoss_size_cap
-                                                 : kLoss_no_chunk);
+    lose(loss_of_no_chunk());
     return nullptr;
   }
   ++chunk_no_;
   if (owned_ > 1) full->next = index;
+  __atomic_store_n(&oldest_chunk_no_, chunk_no_ + 1 - owned_, __ATOMIC_RELAXED);
   chunk_ = open_chunk(index, format::Purpose::kRecords, static_cast<uint32_t>(chunk_no_));
-  chunk_index_ = index;
   window_[chunk_no_ % kWindow] = chunk_;
-  uint64_t keep = owned_ < kWindow ? owned_ : kWindow;
-  oldest_in_window_ = chunk_no_ + 1 > keep ? chunk_no_ + 1 - keep : 0;
+  oldest_in_window_ = owned_ < kWindow ? chunk_no_ + 1 - owned_ : chunk_no_ + 1 - kWindow;
   cursor_ = chunk_ + sizeof(format::ChunkHeader);
   limit_ = chunk_ + uint64_t{format::kLastUnit} * format::kUnitBytes;
   handle_base_ = uint64_t{id_} << format::kHandlePositionBits | chunk_no_ * format::kUnitsPerChunk;
   records_ = 0;
   __atomic_store_n(&newest_chunk_no_, chunk_no_, __ATOMIC_RELAXED);
+  if (Session::get().file().ring()) move_open(open);
   return cursor_;
 }
 
 template <class Definition>
 Definition* ThreadLog::define() {
   if (defs_used_ + sizeof(Definition) > format::kLastUnit * format::kUnitBytes) {
-    uint32_t index = Session::get().file().claim_chunk(true);
+    uint32_t index = Session::get().file().claim_chunk();
     if (index == kNoChunk) return nullptr;
     reinterpret_cast<format::ChunkHeader*>(defs_)->next = index;
     defs_ = open_chunk(index, format::Purpose::kDefs, ++defs_no_);
@@ -286,13 +418,8 @@ void ThreadLog::append_state(uint64_t target, uint16_t state, uint64_t ticks, ui
 
 format::HistogramCell* ThreadLog::histogram_cell(uint64_t key, uint32_t shape_log, uint64_t ticks) {
   if (__builtin_expect(histogram_ == nullptr, 0)) {
-    uint32_t index = Session::get().file().claim_chunk(true);
-    if (index == kNoChunk) {
-      lose(kLoss_histogram_full);
-      return nullptr;
-    }
-    histogram_ = open_chunk(index, format::Purpose::kHistogram, 0);
-    memset(histogram_ + sizeof(format::ChunkHeader), 0, format::kChunkBytes - sizeof(format::ChunkHeader));
+    lose(kLoss_histogram_full);
+    return nullptr;
   }
   auto* cells = reinterpret_cast<format::HistogramCell*>(histogram_ + sizeof(format::ChunkHeader));
   uint32_t at = static_cast<uint32_t>((key * 0x9e3779b97f4a7c15) >> 32) % format::kHistogramCells;

@@ -48,8 +48,12 @@ class ThreadLog {
     return __builtin_expect(log != nullptr, 1) ? log : register_thread();
   }
   static void forget_current() { tls_log = nullptr; }
-  // Used slots, for checks of handles from other threads.
-  static bool issued(uint64_t handle);
+  // What became of a handle that is not in this thread's window: never given to the host, its record overwritten by
+  // newer ones (ring retention), or its record in the file.
+  enum class Issued { kNever, kOverwritten, kKept };
+  static Issued look_up(uint64_t handle);
+  // Threads that have a log now.
+  static uint32_t threads();
 
   // Room for a record, its head cleared but unpublished; nullptr if there is none (counted).
   template <class Record>
@@ -64,16 +68,7 @@ class ThreadLog {
   // Makes a filled record visible and returns its handle. `record` came from the last reserve().
   template <class Record>
   uint64_t publish(Record* record, format::Kind kind, uint8_t flags, uint16_t link, uint32_t stop_after = 0) {
-    char* at = reinterpret_cast<char*>(record);
-    char* next = at + sizeof(Record);
-    constexpr size_t kTag = offsetof(format::RecordHead, stop_after);
-    __atomic_store_n(reinterpret_cast<uint64_t*>(next + kTag), uint64_t{0}, __ATOMIC_RELAXED);
-    uint64_t tag = uint64_t{stop_after} | uint64_t{static_cast<uint8_t>(kind)} << 32 | uint64_t{flags} << 40 |
-                   uint64_t{link} << 48;
-    __atomic_store_n(reinterpret_cast<uint64_t*>(at + kTag), tag, __ATOMIC_RELEASE);
-    cursor_ = next;
-    ++records_;
-    return handle_at(at, kind);
+    return publish_bytes(reinterpret_cast<char*>(record), sizeof(Record), kind, flags, link, stop_after);
   }
   // The handle that a record at the cursor will get.
   uint64_t handle_at(const char* at, format::Kind kind) const {
@@ -101,6 +96,10 @@ class ThreadLog {
     auto* head = reinterpret_cast<format::RecordHead*>(at);
     return static_cast<uint32_t>(head->kind) == format::handle_kind(handle) ? head : nullptr;
   }
+
+  // Ring: an event of this log that was still open when its chunk was overwritten moved on with the newest records.
+  // Where it is now, for locate(); 0 if the handle is not one of those.
+  uint64_t moved(uint64_t handle) const;
 
   // Distance back to a parent in this log; kFarLink if it needs a LinkRecord; 0 if there is none.
   uint32_t distance(uint64_t parent, const char* child) const {
@@ -164,6 +163,12 @@ class ThreadLog {
     uint64_t key;
     uint64_t handle;
   };
+  static constexpr uint32_t kMoved = 32;
+  struct MovedEvent {
+    uint64_t issued;  // as the host knows it; 0 free; atomic, for look_up()
+    uint64_t now;
+  };
+  struct OpenEvents;
 
   static uint64_t hash_of(const ShapeKey& key) {
     auto mix = reinterpret_cast<uintptr_t>(key.func) ^ reinterpret_cast<uintptr_t>(key.datatype) << 1 ^
@@ -176,10 +181,26 @@ class ThreadLog {
                format::record_bytes(static_cast<uint8_t>(format::handle_kind(handle))) / format::kUnitBytes <=
            format::kLastUnit;
   }
+  [[gnu::always_inline]] uint64_t publish_bytes(char* at, size_t bytes, format::Kind kind, uint8_t flags,
+                                                uint16_t link, uint32_t stop_after) {
+    char* next = at + bytes;
+    constexpr size_t kTag = offsetof(format::RecordHead, stop_after);
+    __atomic_store_n(reinterpret_cast<uint64_t*>(next + kTag), uint64_t{0}, __ATOMIC_RELAXED);
+    uint64_t tag = uint64_t{stop_after} | uint64_t{static_cast<uint8_t>(kind)} << 32 | uint64_t{flags} << 40 |
+                   uint64_t{link} << 48;
+    __atomic_store_n(reinterpret_cast<uint64_t*>(at + kTag), tag, __ATOMIC_RELEASE);
+    cursor_ = next;
+    ++records_;
+    return handle_at(at, kind);
+  }
   bool start(uint32_t id);
   void adopt_thread();
   char* next_chunk();
-  uint32_t take_chunk();
+  uint32_t take_chunk(OpenEvents* open);
+  uint32_t drop_oldest(OpenEvents* open);
+  void move_open(const OpenEvents& open);
+  uint64_t append_moved(const char* bytes);
+  void start_histogram(uint32_t index);
   char* open_chunk(uint32_t index, format::Purpose purpose, uint32_t chunk_no);
   template <class Definition>
   Definition* define();
@@ -209,16 +230,18 @@ class ThreadLog {
   // off the event path
   KeyTable<ShapeKey, ShapeRef> known_shapes_;
   KeyTable<uint64_t, uint16_t> known_streams_;
-  uint32_t chunk_index_, oldest_index_, owned_;
+  uint32_t oldest_index_, owned_;
+  uint32_t spare_index_;  // ring: the log's second chunk, so that there is always a window
+  MovedEvent moved_[kMoved];
   char* defs_;
   uint32_t defs_used_;  // bytes
   uint32_t defs_no_;
   uint32_t next_shape_, next_stream_;
   format::ChunkHeader* defs_chunk_;
   char* histogram_;
-  uint64_t newest_chunk_no_;  // atomic; for issued()
-  bool in_use_;               // atomic; the slot has a thread
-  bool started_;              // the slot has chunks
+  uint64_t newest_chunk_no_, oldest_chunk_no_;  // atomic; for look_up()
+  bool in_use_;                                 // atomic; the slot has a thread
+  bool started_;                                // the slot has chunks
 
   friend struct LogTable;
 };

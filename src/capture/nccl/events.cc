@@ -41,6 +41,24 @@ void link_far_group(ThreadLog* log, uint64_t handle, uint64_t group, uint32_t ba
   if (__builtin_expect(back == 0 && format::handle_log(group) != 0, 0)) log->append_link(handle, group);
 }
 
+// `room` is that of a CollRecord, whose head begins alike.
+format::ShortCollRecord* fill_short(format::CollRecord* room, const Coll& coll, uint32_t comm, uint16_t shape,
+                                    uint32_t group_link) {
+  auto* record = reinterpret_cast<format::ShortCollRecord*>(room);
+  record->count = coll.count;
+  record->send_buffer_low = static_cast<uint32_t>(coll.send_buffer);
+  record->recv_buffer_low = static_cast<uint32_t>(coll.recv_buffer);
+  record->send_buffer_high = static_cast<uint16_t>(coll.send_buffer >> 32);
+  record->recv_buffer_high = static_cast<uint16_t>(coll.recv_buffer >> 32);
+  record->seq = static_cast<uint32_t>(coll.seq);
+  record->comm = static_cast<uint16_t>(comm);
+  record->shape = shape;
+  record->channels = coll.channels;
+  record->warps = coll.warps;
+  record->group_link = static_cast<uint16_t>(group_link);
+  return record;
+}
+
 // Stores the first time of a state; one that does not fit also gets a StateRecord.
 void mark(ThreadLog* log, uint32_t* field, const format::RecordHead* head, uint64_t handle, uint16_t state,
           uint64_t now) {
@@ -56,10 +74,16 @@ void mark(ThreadLog* log, uint32_t* field, const format::RecordHead* head, uint6
 void log_elsewhere(uint64_t handle, uint16_t state, const StateValue& value) {
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return;
-  if (ThreadLog::issued(handle)) {
-    log->append_state(handle, state, read_ticks(), value.number, value.steps);
-  } else {
-    log->lose(kLoss_unknown_handle);
+  switch (ThreadLog::look_up(handle)) {
+    case ThreadLog::Issued::kKept:
+      log->append_state(handle, state, read_ticks(), value.number, value.steps);
+      break;
+    case ThreadLog::Issued::kOverwritten:
+      log->lose(kLoss_stale_target);
+      break;
+    case ThreadLog::Issued::kNever:
+      log->lose(kLoss_unknown_handle);
+      break;
   }
 }
 
@@ -146,23 +170,31 @@ uint64_t start_coll(uint64_t context, uint64_t parent, const Coll& coll) {
   ShapeRef shape = log->shape(coll.shape);
   auto* record = log->reserve<format::CollRecord>();
   if (record == nullptr) return 0;
-  record->head.start = read_ticks();
-  record->count = coll.count;
-  record->send_buffer = coll.send_buffer;
-  record->recv_buffer = coll.recv_buffer;
-  record->seq = coll.seq;
-  record->comm = comm_of(log, context);
-  record->shape = shape.id;
-  record->channels = coll.channels;
-  record->warps = coll.warps;
-  record->group_link = group_distance(log, coll.group, record);
-  record->reserved0 = 0;
-  uint32_t back = record->group_link;
-  uint64_t handle =
-      publish_child(log, record, Kind::kColl, coll.symmetric ? format::kFlagSymmetric : 0, parent);
-  if (Session::get().file().ring())
-    count_operation(log, handle, record->comm, shape, coll.count, record->head.start);
-  link_far_group(log, handle, coll.group, back);
+  const uint64_t now = read_ticks();
+  const uint32_t comm = comm_of(log, context);
+  const uint32_t group = group_distance(log, coll.group, record);
+  record->head.start = now;
+  const uint8_t flags = coll.symmetric ? format::kFlagSymmetric : 0;
+  uint64_t handle;
+  if (__builtin_expect(format::fits_short_coll(coll.send_buffer, coll.recv_buffer, coll.seq, comm, group),
+                       1)) {
+    handle =
+        publish_child(log, fill_short(record, coll, comm, shape.id, group), Kind::kShortColl, flags, parent);
+  } else {
+    record->count = coll.count;
+    record->send_buffer = coll.send_buffer;
+    record->recv_buffer = coll.recv_buffer;
+    record->seq = coll.seq;
+    record->comm = comm;
+    record->shape = shape.id;
+    record->channels = coll.channels;
+    record->warps = coll.warps;
+    record->group_link = group;
+    record->reserved0 = 0;
+    handle = publish_child(log, record, Kind::kColl, flags, parent);
+  }
+  if (Session::get().file().ring()) count_operation(log, handle, Kind::kColl, comm, shape, coll.count, now);
+  link_far_group(log, handle, coll.group, group);
   if (coll.user_tag != 0) log->append_user_tag(handle, coll.user_tag);
   return handle;
 }
@@ -185,7 +217,7 @@ uint64_t start_p2p(uint64_t context, uint64_t parent, const P2p& p2p) {
   uint32_t back = record->group_link;
   uint64_t handle = publish_child(log, record, Kind::kP2p, 0, parent);
   if (Session::get().file().ring())
-    count_operation(log, handle, record->comm, shape, p2p.count, record->head.start);
+    count_operation(log, handle, Kind::kP2p, record->comm, shape, p2p.count, record->head.start);
   link_far_group(log, handle, p2p.group, back);
   if (p2p.user_tag != 0) log->append_user_tag(handle, p2p.user_tag);
   return handle;
@@ -364,6 +396,7 @@ void stop(uint64_t handle) {
   ThreadLog* log = ThreadLog::current();
   format::RecordHead* head = log == nullptr ? nullptr : log->locate(handle);
   if (__builtin_expect(head == nullptr || !format::is_event(static_cast<uint8_t>(head->kind)), 0)) {
+    if (const uint64_t now = log == nullptr ? 0 : log->moved(handle)) return stop(now);
     log_elsewhere(handle, format::kStateStop, {});
     return;
   }
@@ -497,6 +530,7 @@ void record_state(uint64_t handle, nccl_abi::State state, const StateValue& valu
   }
   format::RecordHead* head = log == nullptr ? nullptr : log->locate(handle);
   if (__builtin_expect(head == nullptr, 0)) {
+    if (const uint64_t now = log == nullptr ? 0 : log->moved(handle)) return record_state(now, state, value);
     log_elsewhere(handle, static_cast<uint16_t>(state), value);
   } else if (__builtin_expect(!store_state(log, head, handle, state, value), 0)) {
     log->lose(kLoss_state_mismatch);

@@ -230,9 +230,9 @@ TEST_F(Events, FarParentsAreNamedByALink) {
   LksFile file = record([&] {
     NcclPlugin<5> plugin;
     plugin.init();
-    LiveHeader(run_).wait_for_room(20000 * 64);
+    LiveHeader(run_).wait_for_room(30000 * 64);
     void* parent = plugin.start_group_api();
-    for (uint64_t i = 0; i < 20000; ++i) plugin.stop(plugin.start_coll(i));
+    for (uint64_t i = 0; i < 30000; ++i) plugin.stop(plugin.start_coll(i));
     auto far = plugin.coll(1, parent);
     far.coll.count = 1;
     plugin.start(far);

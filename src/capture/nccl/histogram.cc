@@ -19,11 +19,11 @@ static_assert(kRecent == 1u << (64 - 54));
 
 }  // namespace
 
-void count_operation(ThreadLog* log, uint64_t handle, uint32_t comm, ShapeRef shape, uint64_t count,
-                     uint64_t ticks) {
+void count_operation(ThreadLog* log, uint64_t handle, format::Kind kind, uint32_t comm, ShapeRef shape,
+                     uint64_t count, uint64_t ticks) {
   uint64_t bytes = count * shape.element_bytes;
   uint64_t key =
-      uint64_t{comm} << 32 | uint64_t{shape.id} << 16 | size_bucket(bytes) << 8 | format::handle_kind(handle);
+      uint64_t{comm} << 32 | uint64_t{shape.id} << 16 | size_bucket(bytes) << 8 | static_cast<uint64_t>(kind);
   format::HistogramCell* cell = log->histogram_cell(key, format::handle_log(handle), ticks);
   if (cell == nullptr) return;
   add_operation(cell, bytes, ticks);

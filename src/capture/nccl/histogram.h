@@ -10,8 +10,9 @@
 
 namespace lockstep::capture::nccl {
 
-void count_operation(ThreadLog* log, uint64_t handle, uint32_t comm, ShapeRef shape, uint64_t count,
-                     uint64_t ticks);
+// `kind`: kColl or kP2p, however short the record is.
+void count_operation(ThreadLog* log, uint64_t handle, format::Kind kind, uint32_t comm, ShapeRef shape,
+                     uint64_t count, uint64_t ticks);
 void count_duration(ThreadLog* log, const format::KernelChRecord* kernel);
 
 }  // namespace lockstep::capture::nccl

@@ -134,12 +134,6 @@ TEST_F(Ring, IsSharedEqually) {
     plugin.init();
     for (uint64_t i = 0; i < 200'000; ++i) plugin.stop(plugin.start_coll(i));
     std::vector<std::thread> threads;
-    for (uint64_t t = 1; t < kThreads; ++t)
-      threads.emplace_back([&] {
-        plugin.stop(plugin.start_coll(0));
-      });
-    for (std::thread& thread : threads) thread.join();
-    threads.clear();
     std::barrier turn(kThreads);
     for (uint64_t t = 0; t < kThreads; ++t) {
       threads.emplace_back([&] {

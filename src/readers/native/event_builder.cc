@@ -27,7 +27,7 @@ void EventBuilder::reserve(const RecordCensus& census) {
   auto more = [](auto& table, size_t rows) { table.reserve(table.size() + rows); };
   more(trace_.calls, sum({Kind::kGroupApi, Kind::kCollApi, Kind::kP2pApi, Kind::kKernelLaunch, Kind::kGroup,
                           Kind::kCeSync, Kind::kCeBatch}));
-  more(trace_.tasks, sum({Kind::kColl, Kind::kP2p, Kind::kCeColl, Kind::kApiOp}));
+  more(trace_.tasks, sum({Kind::kColl, Kind::kShortColl, Kind::kP2p, Kind::kCeColl, Kind::kApiOp}));
   more(trace_.channels, sum({Kind::kKernelCh, Kind::kKernelPhase}));
   more(trace_.proxy_ops, sum({Kind::kProxyOp}));
   more(trace_.proxy_steps, sum({Kind::kProxyStep}));
@@ -175,6 +175,10 @@ void EventBuilder::add(const format::StateRecord& record) {
   if (!apply(record)) pending_states_.push_back(record);
 }
 void EventBuilder::add(const format::LinkRecord& record) {
+  if (record.head.flags & format::kFlagMoved) {
+    index_.add_name(record.parent, record.child);
+    return;
+  }
   ++links_;
   if (!apply(record)) pending_links_.push_back(record);
 }

@@ -52,6 +52,7 @@ class EventBuilder {
   void add(const format::KernelLaunchRecord& record);
   void add(const format::GroupRecord& record);
   void add(const format::CollRecord& record);
+  void add(const format::ShortCollRecord& record) { add(format::expand(record)); }
   void add(const format::P2pRecord& record);
   void add(const format::ProxyOpRecord& record);
   void add(const format::ProxyStepRecord& record);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "format/file_layout.h"
@@ -75,13 +76,22 @@ class RowIndex {
  public:
   RowIndex() : logs_(format::kMaxLogs + 1) {}
   LogIndex& log(uint16_t log) { return logs_[log]; }
+  // The event whose record is at `now` is known by the handle `issued` (ring retention moves open events).
+  void add_name(uint64_t issued, uint64_t now) { names_[issued] = now; }
   RowRef find(uint64_t handle) const {
-    uint32_t log = format::handle_log(handle);
-    return log < logs_.size() ? logs_[log].find(format::handle_position(handle)) : RowRef{};
+    RowRef found = find_record(handle);
+    if (found || names_.empty()) return found;
+    auto name = names_.find(handle);
+    return name == names_.end() ? RowRef{} : find_record(name->second);
   }
 
  private:
+  RowRef find_record(uint64_t handle) const {
+    uint32_t log = format::handle_log(handle);
+    return log < logs_.size() ? logs_[log].find(format::handle_position(handle)) : RowRef{};
+  }
   std::vector<LogIndex> logs_;
+  std::unordered_map<uint64_t, uint64_t> names_;
 };
 
 }  // namespace lockstep::readers::native
