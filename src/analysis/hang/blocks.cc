@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/hang/blocks.h"
+
+#include <algorithm>
+#include <map>
+
+namespace lockstep::analysis::hang {
+namespace {
+
+using model::kNoIndex;
+using model::kNoRow;
+using model::Member;
+
+constexpr uint32_t kDeepestQueue = 4096;  // operations in flight of one member
+
+bool comparable(const Member& member) {
+  return member.ops == 0 || member.alignment != Member::Alignment::kNone;
+}
+
+bool gone(Fate fate) { return fate != Fate::kPresent && fate != Fate::kClosed; }
+
+void add_once(std::vector<uint32_t>& list, uint32_t value) {
+  if (list.empty() || list.back() != value) list.push_back(value);
+}
+
+class CommBlocks {
+ public:
+  CommBlocks(const Scene& scene, Rhythm& rhythm, uint32_t comm, const match::Difference* difference,
+             std::vector<Block>& out)
+      : scene_(scene), job_(scene.job()), rhythm_(rhythm), comm_(comm), difference_(difference), out_(out) {}
+
+  void find() {
+    const model::JobComm& row = job_.comms[comm_];
+    if (scene_.is_history(comm_) || row.members.empty()) return;
+    for (uint32_t member : row.members) {
+      if (member == kNoRow) continue;
+      members_.push_back(member);
+      const Member& of = job_.members[member];
+      used_ = used_ || of.ops > 0 || !of.lanes.empty();
+      if (!comparable(of)) continue;
+      uint32_t next = job_.next_index(of);
+      if (next < least_ && !scene_.cut_short(of.process)) least_ = next;
+      most_ = std::max(most_, next);
+    }
+    if (members_.empty()) return;
+    if (!used_) return find_init();
+    // Whoever has come past the difference lags because of it.
+    bool differs_first = difference_ != nullptr && (least_ >= most_ || difference_->index < least_);
+    if (differs_first) find_mismatch();
+    if (!found_ && least_ < most_) find_collective();
+    if (difference_ != nullptr && !differs_first) find_mismatch();
+    find_pairs();
+    if (!found_) find_stuck();
+  }
+
+ private:
+  Block make(Block::Kind kind, uint32_t index) {
+    Block block;
+    block.kind = kind;
+    block.comm = comm_;
+    block.index = index;
+    block.patience = rhythm_.of_comm(comm_);
+    return block;
+  }
+
+  // The member is in operation `op` of its process.
+  void add_waiting(Block& block, uint32_t member, uint32_t op) {
+    const Actor& actor = scene_.actor_at(member);
+    int64_t entered = job_.ops(job_.members[member]).entered_ns(op);
+    add_once(block.waiting, scene_.actor_of(member));
+    if (entered == 0) return;
+    int64_t waited = actor.end_ns - entered;
+    if (block.process != kNoRow && waited <= block.waited_ns) return;
+    block.process = actor.process;
+    block.op = op;
+    block.since_ns = entered;
+    block.waited_ns = waited;
+  }
+
+  // One that was still watched after those who wait had ended lets them wait until then.
+  void extend(Block& block) const {
+    if (block.process == kNoRow) return;
+    for (uint32_t actor : block.missing) {
+      auto later = scene_.between(block.process, block.since_ns, scene_.actor(actor).process,
+                                  scene_.actor(actor).end_ns);
+      if (later) block.waited_ns = std::max(block.waited_ns, *later);
+    }
+  }
+
+  void keep(Block&& block) {
+    extend(block);
+    if (block.waited_ns <= block.patience.suspicious_ns()) return;
+    for (std::vector<uint32_t>* actors : {&block.waiting, &block.missing}) {
+      std::sort(actors->begin(), actors->end());
+      actors->erase(std::unique(actors->begin(), actors->end()), actors->end());
+    }
+    found_ = true;
+    out_.push_back(std::move(block));
+  }
+
+  void find_absent(Block& block) const {
+    const model::JobComm& row = job_.comms[comm_];
+    for (int32_t rank = 0; rank < row.ranks; ++rank) {
+      size_t at = static_cast<size_t>(rank);
+      if (at >= row.members.size() || row.members[at] == kNoRow)
+        block.absent.push_back(scene_.global_rank(comm_, rank));
+    }
+  }
+
+  void find_collective() {
+    Block block = make(Block::Kind::kCollective, least_);
+    for (uint32_t row : members_) {
+      const Member& member = job_.members[row];
+      if (!comparable(member)) continue;
+      if (job_.next_index(member) <= least_) {
+        if (!scene_.cut_short(member.process)) add_once(block.missing, scene_.actor_of(row));
+      } else if (auto op = job_.op_at(member, std::max(least_, job_.oldest_index(member)))) {
+        add_waiting(block, row, *op);
+      }
+    }
+    keep(std::move(block));
+  }
+
+  // Sends and receives: one block for each rank that does not come, however many wait for it.
+  void find_pairs() {
+    std::map<uint32_t, Block> by_missing;
+    for (uint32_t row : members_) {
+      const Member& member = job_.members[row];
+      if (member.alignment != Member::Alignment::kFromStart) continue;
+      for (const model::Lane& lane : member.lanes) {
+        const Member* other = nullptr;
+        const model::Lane* there = match::counterpart(job_, member, lane, &other);
+        if (other == nullptr || other->alignment != Member::Alignment::kFromStart) continue;
+        uint32_t called = there == nullptr ? 0 : there->ops;
+        if (called >= lane.ops || scene_.cut_short(other->process)) continue;
+        uint32_t missing = scene_.actor_of(static_cast<uint32_t>(other - job_.members.data()));
+        auto [at, is_new] = by_missing.try_emplace(missing);
+        if (is_new) {
+          at->second = make(Block::Kind::kPair, called);
+          at->second.missing.push_back(missing);
+        }
+        int64_t before = at->second.waited_ns;
+        add_waiting(at->second, row, lane.first + called);
+        if (at->second.waited_ns > before) at->second.index = called;
+      }
+    }
+    for (auto& [missing, block] : by_missing) keep(std::move(block));
+  }
+
+  // Those who came wait inside the creation of the communicator, which never gave them an operation to call.
+  void find_init() {
+    const model::JobComm& row = job_.comms[comm_];
+    if (row.declared || row.ranks <= static_cast<int32_t>(members_.size())) return;
+    Block block = make(Block::Kind::kInit, 0);
+    for (uint32_t member : members_) {
+      const Actor& actor = scene_.actor_at(member);
+      int64_t waited = actor.end_ns - job_.members[member].init_ns;
+      if (job_.members[member].end_ns != 0 || called_after(member)) continue;
+      add_once(block.waiting, scene_.actor_of(member));
+      if (waited <= block.waited_ns) continue;
+      block.waited_ns = waited;
+      block.process = actor.process;
+      block.since_ns = job_.members[member].init_ns;
+    }
+    find_absent(block);
+    std::map<int32_t, uint32_t> actors;
+    for (uint32_t i = 0; i < scene_.actors().size(); ++i) actors[scene_.actor(i).rank] = i;
+    std::erase_if(block.absent, [&](int32_t rank) {
+      auto at = rank < 0 ? actors.end() : actors.find(rank);
+      if (at == actors.end()) return false;
+      block.missing.push_back(at->second);
+      return true;
+    });
+    keep(std::move(block));
+  }
+
+  // Who calls operations is not inside the creation of a communicator.
+  bool called_after(uint32_t row) const {
+    const model::JobProcess& process = job_.processes[job_.members[row].process];
+    auto newest = [&](uint32_t first, uint32_t count) {
+      return count == 0 ? 0 : process.ops.entered_ns(first + count - 1);
+    };
+    for (uint32_t other : process.members) {
+      const Member& member = job_.members[other];
+      int64_t last = newest(member.first, member.ops);
+      for (const model::Lane& lane : member.lanes) last = std::max(last, newest(lane.first, lane.ops));
+      if (last > job_.members[row].init_ns) return true;
+    }
+    return false;
+  }
+
+  // From the difference on nothing that the communicator does can be trusted to end.
+  void find_mismatch() {
+    Block block = make(Block::Kind::kMismatch, difference_->index);
+    block.difference = difference_;
+    bool all_done = true;
+    int64_t shortest = INT64_MAX;
+    for (uint32_t row : members_) {
+      const Member& member = job_.members[row];
+      auto op = job_.op_at(member, difference_->index);
+      if (!op) continue;
+      bool differs = std::binary_search(difference_->members.begin(), difference_->members.end(), row);
+      if (differs) add_once(block.missing, scene_.actor_of(row));
+      // Others may have called more since; who stands still stands in its newest.
+      uint32_t newest = member.first + member.ops - 1;
+      Progress of = progress(job_.ops(member), member.first, member.ops);
+      all_done = all_done && of.state == Progress::State::kDone;
+      int64_t entered = job_.ops(member).entered_ns(newest);
+      if (entered != 0) shortest = std::min(shortest, scene_.actor_at(row).end_ns - entered);
+      if (!differs) add_waiting(block, row, *op);
+    }
+    if (all_done || shortest == INT64_MAX) return;
+    if (!found_) block.waited_ns = std::min(block.waited_ns, shortest);
+    if (found_ || shortest > block.patience.suspicious_ns()) keep(std::move(block));
+  }
+
+  struct Standing {
+    uint32_t row = 0;
+    Progress progress;
+  };
+
+  // All members have called everything. What the GPU and the network show of it, and for how long already.
+  void find_stuck() {
+    std::vector<Standing> standing;
+    bool running = false;
+    for (uint32_t row : members_) {
+      Standing of{row, newest_progress(job_.members[row])};
+      running = running || of.progress.state == Progress::State::kRunning;
+      standing.push_back(of);
+    }
+    Block block = make(running ? Block::Kind::kStuck : Block::Kind::kSilent, most_ == 0 ? 0 : most_ - 1);
+    std::vector<StuckStep> steps = stuck_steps(scene_, block.patience, comm_);
+    if (!steps.empty()) block.kind = Block::Kind::kStuck;
+    int64_t shortest = INT64_MAX;
+    for (const Standing& of : standing) {
+      Progress::State state = of.progress.state;
+      bool is_gone = gone(scene_.actor_at(of.row).fate);
+      bool holds = is_gone || (running && state == Progress::State::kQueued);
+      if (holds) add_once(block.missing, scene_.actor_of(of.row));
+      if (holds || state == Progress::State::kDone) continue;
+      if (block.kind == Block::Kind::kStuck && state == Progress::State::kUnknown && steps.empty()) continue;
+      const model::JobOps& ops = job_.ops(job_.members[of.row]);
+      if (of.progress.op >= ops.size()) continue;
+      add_waiting(block, of.row, of.progress.op);
+      int64_t entered = ops.entered_ns(of.progress.op);
+      const Actor& actor = scene_.actor_at(of.row);
+      // A rank that still does other things may have lost the end of this one.
+      if (entered != 0) shortest = std::min({shortest, actor.end_ns - entered, actor.quiet_ns});
+    }
+    find_absent(block);
+    if (shortest == INT64_MAX) return;
+    // Who came last began the operation.
+    block.waited_ns = std::min(block.waited_ns, shortest);
+    if (block.process != kNoRow) block.index = job_.processes[block.process].ops.index[block.op];
+    keep(std::move(block));
+  }
+
+  // Of the newest collectives; of the newest sends and receives where there are none.
+  Progress newest_progress(const Member& member) const {
+    const model::JobOps& ops = job_.ops(member);
+    Progress newest = progress(ops, member.first, member.ops);
+    if (newest.state == Progress::State::kUnknown && member.ops > 0)
+      newest.op = member.first + member.ops - 1;
+    if (newest.state == Progress::State::kRunning) return newest;
+    for (const model::Lane& lane : member.lanes) {
+      Progress of = progress(ops, lane.first, lane.ops);
+      if (of.state == Progress::State::kUnknown) of.op = lane.first + lane.ops - 1;
+      bool first = member.ops == 0 && &lane == member.lanes.data();
+      if (first || of.state > newest.state) newest = of;
+    }
+    return newest;
+  }
+
+  const Scene& scene_;
+  const model::Job& job_;
+  Rhythm& rhythm_;
+  uint32_t comm_;
+  const match::Difference* difference_;
+  std::vector<Block>& out_;
+  std::vector<uint32_t> members_;
+  uint32_t least_ = kNoIndex, most_ = 0;
+  bool used_ = false, found_ = false;
+};
+
+}  // namespace
+
+Progress progress(const model::JobOps& ops, uint32_t first, uint32_t count) {
+  Progress of;
+  of.op = kNoRow;
+  uint32_t oldest_unknown = kNoRow;
+  bool ended = false;
+  for (uint32_t back = 0; back < std::min(count, kDeepestQueue) && !ended; ++back) {
+    uint32_t i = first + count - 1 - back;
+    if (ops.gpu_end_ns[i] != 0) {
+      ended = true;
+    } else if (ops.gpu_start_ns[i] != 0) {
+      of = {Progress::State::kRunning, i};
+    } else {
+      oldest_unknown = i;
+    }
+  }
+  if (of.state == Progress::State::kRunning) return of;
+  if (oldest_unknown == kNoRow) return ended ? Progress{Progress::State::kDone, kNoRow} : of;
+  return {ended ? Progress::State::kQueued : Progress::State::kUnknown, oldest_unknown};
+}
+
+namespace {
+
+// A step whose end was lost is older than what its lane has done since.
+bool overtaken(const model::JobProcess& process, const model::OpenStep& step) {
+  return std::any_of(process.net_pairs.begin(), process.net_pairs.end(), [&](const model::NetPair& pair) {
+    return pair.member == step.member && pair.peer == step.peer && pair.channel == step.channel &&
+           pair.is_send == step.is_send && pair.last_ns > step.since_ns;
+  });
+}
+
+}  // namespace
+
+std::vector<StuckStep> stuck_steps(const Scene& scene, const Patience& patience, uint32_t comm) {
+  std::vector<StuckStep> stuck;
+  const model::Job& job = scene.job();
+  for (uint32_t row : job.comms[comm].members) {
+    if (row == kNoRow || gone(scene.actor_at(row).fate)) continue;
+    const model::JobProcess& process = job.processes[job.members[row].process];
+    for (const model::OpenStep& step : process.open_steps) {
+      int64_t waited = scene.actor_at(row).end_ns - step.since_ns;
+      if (step.member == row && waited > patience.suspicious_ns() && !overtaken(process, step))
+        stuck.push_back({row, &step, waited});
+    }
+  }
+  return stuck;
+}
+
+std::vector<Block> find_blocks(const Scene& scene, Rhythm& rhythm,
+                               const std::vector<match::Difference>& differences) {
+  std::map<uint32_t, const match::Difference*> of_comm;
+  for (const match::Difference& difference : differences) of_comm[difference.comm] = &difference;
+  std::vector<Block> blocks;
+  for (uint32_t comm = 0; comm < scene.job().comms.size(); ++comm) {
+    auto at = of_comm.find(comm);
+    CommBlocks(scene, rhythm, comm, at == of_comm.end() ? nullptr : at->second, blocks).find();
+  }
+  return blocks;
+}
+
+}  // namespace lockstep::analysis::hang

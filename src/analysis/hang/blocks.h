@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds somebody up: an operation that some ranks are in and that does not go on, with those who wait in it and
+// those it waits for. Only waits that are longer than the run's own rhythm explains.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analysis/hang/scene.h"
+#include "analysis/match/match.h"
+
+namespace lockstep::analysis::hang {
+
+struct Block {
+  enum class Kind : uint8_t {
+    kCollective,  // some members have called it and some have not
+    kPair,        // a send or receive whose other end was not called
+    kInit,        // some members are in the communicator and some never came
+    kMismatch,    // members are in different operations
+    kStuck,       // all have called it; the GPU or the network does not finish it
+    kSilent,      // all have called it; nothing tells whether it finished
+  } kind = Kind::kCollective;
+  uint32_t comm = 0;
+  uint32_t index = 0;  // of the operation; with kPair, between the two
+  uint32_t process = model::kNoRow,
+           op = 0;                         // who waits longest, and the operation in its JobOps; kInit: none
+  std::vector<uint32_t> waiting, missing;  // actors, ascending, each once
+  std::vector<int32_t> absent;  // ranks of the communicator that left no file; global where known, else -1
+  int64_t since_ns = 0;         // on the clock of `process`
+  int64_t waited_ns = 0;
+  Patience patience;
+  const match::Difference* difference = nullptr;  // kMismatch
+  bool certain() const { return waited_ns > patience.certain_ns(); }
+};
+
+// The longest time that anybody waits in each, longer than is normal. `differences` outlives the blocks.
+std::vector<Block> find_blocks(const Scene& scene, Rhythm& rhythm,
+                               const std::vector<match::Difference>& differences);
+
+// What the GPU says of a member's operations from `first` on.
+struct Progress {
+  enum class State : uint8_t {
+    kUnknown,  // no GPU times
+    kDone,
+    kQueued,   // an earlier one ended; this one has not begun
+    kRunning,  // begun, not ended
+  } state = State::kUnknown;
+  uint32_t op = 0;  // the oldest that is not done
+};
+Progress progress(const model::JobOps& ops, uint32_t first, uint32_t count);
+
+// Transfers that have not moved for longer than `patience` allows, of members of the communicator.
+struct StuckStep {
+  uint32_t member = model::kNoRow;
+  const model::OpenStep* step = nullptr;
+  int64_t waited_ns = 0;
+};
+std::vector<StuckStep> stuck_steps(const Scene& scene, const Patience& patience, uint32_t comm);
+
+}  // namespace lockstep::analysis::hang

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/hang/draft.h"
+
+#include <algorithm>
+
+#include "analysis/wording/wording.h"
+#include "model/event_kind.h"
+
+namespace lockstep::analysis::hang {
+
+using wording::duration;
+using wording::ordinal;
+
+Finding Draft::make(FindingClass finding_class, std::string id, const Block& block,
+                    const std::vector<uint32_t>& actors, size_t waiting) const {
+  Finding finding;
+  finding.id = std::move(id);
+  finding.finding_class = finding_class;
+  finding.severity = block.certain() ? Severity::kCritical : Severity::kWarning;
+  finding.weight = static_cast<double>(block.waited_ns) * static_cast<double>(std::max<size_t>(waiting, 1));
+  for (uint32_t actor : actors) {
+    if (scene_.actor(actor).rank >= 0) finding.ranks.push_back(scene_.actor(actor).rank);
+    const model::JobProcess& process = job_.processes[scene_.actor(actor).process];
+    std::string host(job_.text(process.row.host));
+    if (std::find(finding.hosts.begin(), finding.hosts.end(), host) == finding.hosts.end())
+      finding.hosts.push_back(host);
+  }
+  std::sort(finding.ranks.begin(), finding.ranks.end());
+  finding.comm = job_.comm_name(block.comm);
+  if (block.process != model::kNoRow) {
+    const model::JobOps& ops = job_.processes[block.process].ops;
+    if (block.kind != Block::Kind::kInit) {
+      finding.func = job_.text(job_.signatures[ops.signature[block.op]].func);
+      finding.op_index = block.index;
+    }
+    if (auto since = job_.common_ns(block.process, block.since_ns)) finding.since_ns = since->ns;
+    add_wait(block, finding);
+  }
+  auto waited = static_cast<double>(block.waited_ns);
+  finding.effect = Effect{.value = waited, .unit = "ns", .low = waited, .high = waited};
+  return finding;
+}
+
+void Draft::add_wait(const Block& block, Finding& finding) const {
+  std::string first = job_.process_name(block.process);
+  finding.evidence.push_back("waiting: " + list(block.waiting) + "; " + first + " first, for " +
+                             duration(block.waited_ns));
+  finding.evidence.push_back(block.patience.measured
+                                 ? "the largest gap between two operations before: " +
+                                       duration(block.patience.normal_ns)
+                                 : "too few operations before it to know how long a gap is normal");
+  if (!block.certain()) {
+    finding.settle =
+        "the recording ends " + duration(block.waited_ns) +
+        " after the wait began, too soon to tell late from stuck: " + duration(block.patience.certain_ns()) +
+        " would tell";
+  }
+}
+
+std::string Draft::who(const std::vector<uint32_t>& actors) const {
+  if (actors.size() != 1) return list(actors);
+  const Actor& actor = scene_.actor(actors.front());
+  const model::JobProcess& process = job_.processes[actor.process];
+  if (actor.rank < 0) return job_.process_name(actor.process);
+  std::string place(job_.text(process.row.host));
+  if (process.row.device >= 0 || process.row.local_rank >= 0) {
+    int32_t gpu = process.row.device >= 0 ? process.row.device : process.row.local_rank;
+    place = (process.row.device >= 0 ? "GPU " : "local rank ") + std::to_string(gpu) +
+            (place.empty() ? "" : " of " + place);
+  }
+  return "rank " + std::to_string(actor.rank) + (place.empty() ? "" : " (" + place + ")");
+}
+
+std::string Draft::list(const std::vector<uint32_t>& actors) const {
+  std::vector<int32_t> ranks;
+  size_t unknown = 0;
+  for (uint32_t actor : actors) {
+    if (scene_.actor(actor).rank >= 0)
+      ranks.push_back(scene_.actor(actor).rank);
+    else
+      ++unknown;
+  }
+  std::sort(ranks.begin(), ranks.end());
+  if (ranks.empty()) return wording::count(unknown, "process of unknown rank");
+  return wording::ranks(ranks) + (unknown == 0 ? "" : " and " + std::to_string(unknown) + " of unknown rank");
+}
+
+std::string Draft::comm(uint32_t comm) const {
+  const model::JobComm& row = job_.comms[comm];
+  std::string name = job_.comm_name(comm);
+  if (row.name != 0) return name;
+  bool all = row.ranks > 0 && static_cast<size_t>(row.ranks) == scene_.ranks();
+  return all ? "world (" + name + ")"
+             : name + " (" + wording::count(static_cast<uint64_t>(std::max(row.ranks, 0)), "rank") + ")";
+}
+
+std::string Draft::operation(const Block& block) const {
+  if (block.kind == Block::Kind::kInit) return "the creation of " + comm(block.comm);
+  if (block.process == model::kNoRow) return comm(block.comm);
+  const model::JobOps& ops = job_.processes[block.process].ops;
+  std::string func(job_.text(job_.signatures[ops.signature[block.op]].func));
+  if (block.kind == Block::Kind::kCollective || block.kind == Block::Kind::kMismatch ||
+      ops.seq[block.op] != model::kNoIndex) {
+    uint32_t number = ops.seq[block.op] != model::kNoIndex ? ops.seq[block.op] : block.index;
+    return "the " + ordinal(uint64_t{number} + 1) + " " +
+           (ops.seq[block.op] != model::kNoIndex ? func : "operation (" + func + ")") + " of " +
+           comm(block.comm);
+  }
+  for (uint32_t row : job_.processes[block.process].members) {
+    const model::Member& member = job_.members[row];
+    for (const model::Lane& lane : member.lanes) {
+      if (block.op < lane.first || block.op >= lane.first + lane.ops) continue;
+      return "the " + ordinal(uint64_t{block.index} + 1) + " " + func + " of " +
+             job_.process_name(block.process) + (lane.is_send ? " to " : " from ") + "rank " +
+             std::to_string(scene_.global_rank(block.comm, lane.peer)) + " on " + comm(block.comm);
+    }
+  }
+  return func + " on " + comm(block.comm);
+}
+
+std::string Draft::signature(const model::Signature& s) const {
+  std::string text(job_.text(s.func));
+  text += " of " + wording::bytes(s.bytes) + " " + std::string(job_.text(s.datatype));
+  bool rooted = text.starts_with("Broadcast") || text.starts_with("Reduce ");
+  return rooted ? text + ", root " + std::to_string(s.root) : text;
+}
+
+std::string Draft::wait(const Block& block, size_t waiting, bool plural) const {
+  return wording::count(waiting, "rank") + (waiting == 1 ? " waits for " : " wait for ") +
+         (plural ? "them" : "it") + ", for " + duration(block.waited_ns);
+}
+
+void Draft::add_state(uint32_t actor_row, const Block& block, std::vector<std::string>& lines) const {
+  const Actor& actor = scene_.actor(actor_row);
+  const model::JobProcess& process = job_.processes[actor.process];
+  std::string name =
+      actor.rank >= 0 ? "rank " + std::to_string(actor.rank) : job_.process_name(actor.process);
+  for (uint32_t row : process.members) {
+    const model::Member& member = job_.members[row];
+    if (member.comm != block.comm || scene_.actor_of(row) != actor_row) continue;
+    std::string line =
+        name + " has called " + wording::count(member.ops, "collective") + " of " + comm(block.comm);
+    if (member.ops > 0) {
+      const model::JobOps& ops = process.ops;
+      uint32_t newest = member.first + member.ops - 1;
+      line += ", the newest (" + signature(job_.signatures[ops.signature[newest]]) + ")";
+      if (ops.entered_ns(newest) != 0)
+        line += " " + duration(actor.end_ns - ops.entered_ns(newest)) + " before its recording ends";
+    }
+    lines.push_back(line);
+    if (member.end_ns != 0)
+      lines.push_back(name + " left the communicator " + duration(actor.end_ns - member.end_ns) +
+                      " before its recording ends");
+  }
+  lines.push_back(name + ": last record " + duration(actor.quiet_ns) + " before its recording ends");
+  const model::OpenCall* oldest = nullptr;
+  for (const model::OpenCall& call : process.open_calls) {
+    if (call.start_ns != 0 && (oldest == nullptr || call.start_ns < oldest->start_ns)) oldest = &call;
+  }
+  if (oldest == nullptr) return;
+  std::string func(job_.text(oldest->func));
+  lines.push_back(name + " is inside " + std::string(model::event_name(oldest->kind)) +
+                  (func.empty() ? "" : " (" + func + ")") + " for " +
+                  duration(actor.end_ns - oldest->start_ns));
+}
+
+}  // namespace lockstep::analysis::hang

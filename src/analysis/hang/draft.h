@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all findings about waiting have in common: who, where, since when, and the facts behind it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "analysis/finding.h"
+#include "analysis/hang/blocks.h"
+
+namespace lockstep::analysis::hang {
+
+class Draft {
+ public:
+  explicit Draft(const Scene& scene) : scene_(scene), job_(scene.job()) {}
+
+  // A finding about a block that blames these actors. `waiting`: ranks that wait for them. Statement and advice are left
+  // to the caller.
+  Finding make(FindingClass finding_class, std::string id, const Block& block,
+               const std::vector<uint32_t>& actors, size_t waiting) const;
+
+  // "rank 5 (GPU 5 of node0)", "ranks 5 and 6"
+  std::string who(const std::vector<uint32_t>& actors) const;
+  std::string who(uint32_t actor) const { return who(std::vector<uint32_t>{actor}); }
+  // "ranks 0-4, 6 and 7"; without places
+  std::string list(const std::vector<uint32_t>& actors) const;
+  // "world", "world (0x12ab, all 8 ranks)"
+  std::string comm(uint32_t comm) const;
+  // "the 9th AllReduce of world", "the 3rd Send of rank 2 to rank 3 on pp"
+  std::string operation(const Block& block) const;
+  // "AllReduce of 1 MiB ncclFloat32"
+  std::string signature(const model::Signature& signature) const;
+  // "7 ranks wait for it, for 41.0 s"
+  std::string wait(const Block& block, size_t waiting, bool plural = false) const;
+  // What a rank did last, where its record ends, and what it is in the middle of; one line each.
+  void add_state(uint32_t actor, const Block& block, std::vector<std::string>& lines) const;
+
+ private:
+  void add_wait(const Block& block, Finding& finding) const;
+  const Scene& scene_;
+  const model::Job& job_;
+};
+
+}  // namespace lockstep::analysis::hang

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "analysis/hang/draft.h"
+#include "analysis/hang/verdicts.h"
+#include "analysis/wording/wording.h"
+
+namespace lockstep::analysis::hang {
+namespace {
+
+// Nothing has moved anywhere for longer than is normal, and not everybody ended in order.
+bool all_quiet(const Scene& scene, const std::vector<Block>& blocks) {
+  bool open = false;
+  for (const Actor& actor : scene.actors()) open = open || actor.fate != Fate::kClosed;
+  if (!open || blocks.empty()) return false;
+  return std::all_of(scene.actors().begin(), scene.actors().end(), [&](const Actor& actor) {
+    return actor.quiet_ns > blocks.front().patience.certain_ns();
+  });
+}
+
+struct Missing {
+  const char* id;
+  const char* what;
+  const char* settle;
+};
+
+Missing missing(const Scene& scene, const Block& block) {
+  const model::Job& job = scene.job();
+  for (uint32_t row : job.comms[block.comm].members) {
+    if (row == model::kNoRow) continue;
+    const model::Member& member = job.members[row];
+    if (member.alignment == model::Member::Alignment::kNone && member.ops > 0)
+      return {"evidence-missing.ring",
+              "older records were overwritten, so that the ranks' operations cannot be compared",
+              "a larger ring or all records: LOCKSTEP_RETAIN=stream, or lockstep trace --retain stream"};
+    if (scene.cut_short(member.process))
+      return {"evidence-missing.cut", "capture ended before the process did",
+              "room on the disk, or a larger cap in LOCKSTEP_RETAIN=stream:CAP"};
+    if (job.processes[member.process].graphs)
+      return {"evidence-missing.graphs", "replays of CUDA graphs are not reported without GPU times",
+              "deep mode: lockstep trace -m deep"};
+  }
+  return {"evidence-missing.gpu-times", "no GPU times tell whether it ended",
+          "a mode with GPU times: lockstep trace -m deep"};
+}
+
+}  // namespace
+
+void add_missing_evidence(const Scene& scene, const std::vector<Block>& blocks,
+                          std::vector<Finding>& findings) {
+  const Block* longest = nullptr;
+  for (const Block& block : blocks) {
+    if (block.kind == Block::Kind::kSilent && block.certain() &&
+        (longest == nullptr || block.waiting.size() > longest->waiting.size() ||
+         (block.waiting.size() == longest->waiting.size() && block.waited_ns < longest->waited_ns)))
+      longest = &block;
+  }
+  if (longest == nullptr || !all_quiet(scene, blocks)) return;
+  Draft draft(scene);
+  Missing of = missing(scene, *longest);
+  Finding finding = draft.make(FindingClass::kEvidenceMissing, of.id, *longest, {}, 0);
+  finding.severity = Severity::kWarning;
+  finding.statement = "nothing has moved for " + wording::duration(longest->waited_ns) + " since " +
+                      draft.operation(*longest) +
+                      ", and whether the job stands still in it or outside NCCL cannot be told: " + of.what;
+  finding.advice = "look where the host code of some ranks is (py-spy dump --pid PID)";
+  finding.settle = of.settle;
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace lockstep::analysis::hang

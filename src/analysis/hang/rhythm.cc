@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/hang/rhythm.h"
+
+namespace lockstep::analysis::hang {
+namespace {
+
+constexpr uint32_t kLeastGaps = 4;  // fewer tell nothing
+
+void add_gaps(const model::JobOps& ops, uint32_t first, uint32_t count, int64_t& largest, uint32_t& gaps) {
+  int64_t before = 0;
+  uint32_t seen = 0;
+  for (uint32_t i = first; i < first + count; ++i) {
+    int64_t entered = ops.entered_ns(i);
+    if (entered == 0) continue;
+    if (before != 0) {
+      largest = std::max(largest, entered - before);
+      ++seen;
+    }
+    before = entered;
+  }
+  gaps = std::max(gaps, seen);
+}
+
+}  // namespace
+
+const Patience& Rhythm::measure(uint32_t comm) {
+  std::optional<Patience>& patience = comms_[comm];
+  if (patience) return *patience;
+  int64_t largest = 0;
+  uint32_t gaps = 0;
+  for (uint32_t row : job_.comms[comm].members) {
+    if (row == model::kNoRow) continue;
+    const model::Member& member = job_.members[row];
+    add_gaps(job_.ops(member), member.first, member.ops, largest, gaps);
+    for (const model::Lane& lane : member.lanes)
+      add_gaps(job_.ops(member), lane.first, lane.ops, largest, gaps);
+  }
+  patience.emplace();
+  if (gaps >= kLeastGaps) *patience = {.normal_ns = largest, .measured = true};
+  return *patience;
+}
+
+Patience Rhythm::of_comm(uint32_t comm) {
+  const Patience& own = measure(comm);
+  return own.measured ? own : of_job();
+}
+
+Patience Rhythm::of_job() {
+  if (whole_) return *whole_;
+  Patience whole;
+  for (uint32_t comm = 0; comm < job_.comms.size(); ++comm) {
+    const Patience& of = measure(comm);
+    if (!of.measured) continue;
+    whole.normal_ns = whole.measured ? std::max(whole.normal_ns, of.normal_ns) : of.normal_ns;
+    whole.measured = true;
+  }
+  return *(whole_ = whole);
+}
+
+}  // namespace lockstep::analysis::hang

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a run was ever quiet while it was well: what tells a rank that is late from one that will not come. Measured
+// from the run itself, as the largest time between two operations that followed each other on a communicator.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "model/job.h"
+
+namespace lockstep::analysis::hang {
+
+// What wait is still normal. A heartbeat comes once a second, so nothing below that is told apart.
+struct Patience {
+  int64_t normal_ns = 10'000'000'000;  // the largest gap
+  bool measured = false;               // else too few operations: a guess
+  int64_t suspicious_ns() const { return std::max<int64_t>(normal_ns + normal_ns / 2, 1'000'000'000); }
+  int64_t certain_ns() const { return std::max<int64_t>(2 * normal_ns, 2'000'000'000); }
+};
+
+class Rhythm {
+ public:
+  explicit Rhythm(const model::Job& job) : job_(job), comms_(job.comms.size()) {}
+  // Of one communicator; of the whole job where it had too few operations.
+  Patience of_comm(uint32_t comm);
+  // The largest gap of any communicator.
+  Patience of_job();
+
+ private:
+  const Patience& measure(uint32_t comm);
+  const model::Job& job_;
+  std::vector<std::optional<Patience>> comms_;
+  std::optional<Patience> whole_;
+};
+
+}  // namespace lockstep::analysis::hang

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/hang/scene.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace lockstep::analysis::hang {
+namespace {
+
+using model::kNoRow;
+using model::Liveness;
+
+// Ends that differ by less were one kill: heartbeats come once a second.
+constexpr int64_t kClearlyEarlier = 3'000'000'000;
+
+}  // namespace
+
+Scene::Scene(const model::Job& job, Rhythm& rhythm) : job_(job) {
+  make_actors();
+  find_history();
+  find_cut_short();
+  find_absent();
+  find_dead(rhythm);
+  find_silent_hosts();
+}
+
+void Scene::make_actors() {
+  actor_of_member_.assign(job_.members.size(), kNoRow);
+  host_end_.assign(job_.hosts.size(), 0);
+  for (uint32_t p = 0; p < job_.processes.size(); ++p) {
+    const model::JobProcess& process = job_.processes[p];
+    Actor actor;
+    actor.process = p;
+    actor.rank = process.row.rank;
+    actor.end_ns = std::max(process.row.heartbeat_ns, process.row.last_ns);
+    actor.quiet_ns = process.row.last_ns == 0 ? 0 : actor.end_ns - process.row.last_ns;
+    if (process.row.closed) actor.fate = Fate::kClosed;
+    if (process.liveness == Liveness::kStopped) actor.fate = Fate::kStopped;
+    std::set<uint32_t> comms;
+    bool several = false;
+    for (uint32_t member : process.members) several |= !comms.insert(job_.members[member].comm).second;
+    if (!several) {
+      for (uint32_t member : process.members)
+        actor_of_member_[member] = static_cast<uint32_t>(actors_.size());
+      actors_.push_back(actor);
+    } else {
+      for (uint32_t member : process.members) {
+        actor.member = member;
+        actor.rank = job_.members[member].rank;
+        actor_of_member_[member] = static_cast<uint32_t>(actors_.size());
+        actors_.push_back(actor);
+      }
+    }
+    host_end_[process.host] = std::max(host_end_[process.host], actor.end_ns);
+    if (auto common = job_.common_ns(p, actor.end_ns))
+      common_end_ = std::max(common_end_.value_or(common->ns), common->ns);
+  }
+}
+
+void Scene::find_history() {
+  history_.assign(job_.comms.size(), false);
+  std::map<int32_t, int64_t> newest_start;
+  for (const model::JobProcess& process : job_.processes) {
+    int64_t& newest = newest_start.try_emplace(process.row.rank, process.row.start_ns).first->second;
+    newest = std::max(newest, process.row.start_ns);
+  }
+  for (const Actor& actor : actors_) {
+    int32_t rank = job_.processes[actor.process].row.rank;
+    if (rank < 0 || newest_start[rank] <= actor.end_ns) continue;
+    for (uint32_t member : job_.processes[actor.process].members) history_[job_.members[member].comm] = true;
+  }
+}
+
+void Scene::find_cut_short() {
+  cut_short_.assign(job_.processes.size(), false);
+  for (size_t i = 0; i < job_.losses.size(); ++i) {
+    std::string_view kind = job_.text(job_.losses.kind[i]);
+    if (job_.losses.process[i] < cut_short_.size() &&
+        (kind == "disk_full" || kind == "size_cap" || kind == "no_log"))
+      cut_short_[job_.losses.process[i]] = true;
+  }
+}
+
+void Scene::find_absent() {
+  std::set<int32_t> seen;
+  for (const model::JobProcess& process : job_.processes) seen.insert(process.row.rank);
+  for (int32_t rank = 0; rank < job_.expected_ranks; ++rank) {
+    if (!seen.contains(rank)) absent_.push_back(rank);
+  }
+  // A launcher that says nothing of ranks leaves no rank to be absent.
+  if (static_cast<int32_t>(absent_.size()) == job_.expected_ranks) absent_.clear();
+  ranks_ = std::max(actors_.size() + absent_.size(), static_cast<size_t>(std::max(job_.expected_ranks, 0)));
+}
+
+int64_t Scene::newest_end(uint32_t process) const {
+  int64_t newest = host_end_[job_.processes[process].host];
+  if (!common_end_) return newest;
+  auto here = job_.common_ns(process, newest);
+  if (!here) return newest;
+  return std::max(newest, newest + (*common_end_ - here->ns) - here->half_width_ns);
+}
+
+void Scene::find_dead(Rhythm& rhythm) {
+  bool some_run = std::any_of(job_.processes.begin(), job_.processes.end(), [](const model::JobProcess& p) {
+    return p.liveness == Liveness::kRunning || p.liveness == Liveness::kStopped;
+  });
+  for (Actor& actor : actors_) {
+    if (actor.fate != Fate::kPresent) continue;
+    Liveness liveness = job_.processes[actor.process].liveness;
+    if (liveness == Liveness::kRunning) continue;
+    if (liveness == Liveness::kGone && some_run) {
+      actor.fate = Fate::kDead;
+    } else if (newest_end(actor.process) - actor.end_ns > kClearlyEarlier &&
+               actor.quiet_ns <= rhythm.of_job().suspicious_ns()) {
+      // One that had been quiet for long before it ended did not hold the job by ending.
+      actor.fate = Fate::kDead;
+    }
+  }
+}
+
+void Scene::find_silent_hosts() {
+  struct Host {
+    size_t processes = 0, dead = 0;
+    int64_t first_end = INT64_MAX, last_end = 0;
+  };
+  std::vector<Host> hosts(job_.hosts.size());
+  for (const Actor& actor : actors_) {
+    Host& host = hosts[job_.processes[actor.process].host];
+    ++host.processes;
+    if (actor.fate != Fate::kDead || job_.processes[actor.process].liveness == Liveness::kGone) continue;
+    ++host.dead;
+    host.first_end = std::min(host.first_end, actor.end_ns);
+    host.last_end = std::max(host.last_end, actor.end_ns);
+  }
+  for (Actor& actor : actors_) {
+    const Host& host = hosts[job_.processes[actor.process].host];
+    if (hosts.size() > 1 && host.processes > 1 && host.dead == host.processes &&
+        host.last_end - host.first_end <= kClearlyEarlier)
+      actor.fate = Fate::kUnreachable;
+  }
+}
+
+int32_t Scene::global_rank(uint32_t comm, int32_t rank) const {
+  const model::JobComm& row = job_.comms[comm];
+  if (rank >= 0 && static_cast<size_t>(rank) < row.members.size()) {
+    uint32_t member = row.members[static_cast<size_t>(rank)];
+    if (member != kNoRow) return actor_at(member).rank;
+  }
+  if (row.ranks == job_.expected_ranks) return rank;
+  // The members that are here tell the others where global ranks are evenly spaced.
+  int32_t a = -1, b = -1;
+  for (int32_t i = 0; static_cast<size_t>(i) < row.members.size(); ++i) {
+    if (row.members[static_cast<size_t>(i)] != kNoRow) (a < 0 ? a : b) = i;
+  }
+  if (b < 0) return -1;
+  int32_t from = actor_at(row.members[static_cast<size_t>(a)]).rank;
+  int32_t to = actor_at(row.members[static_cast<size_t>(b)]).rank;
+  if (from < 0 || to <= from || (to - from) % (b - a) != 0) return -1;
+  int32_t stride = (to - from) / (b - a);
+  for (int32_t i = a; i <= b; ++i) {
+    uint32_t member = row.members[static_cast<size_t>(i)];
+    if (member != kNoRow && actor_at(member).rank != from + (i - a) * stride) return -1;
+  }
+  int32_t global = from + (rank - a) * stride;
+  return global >= 0 && (job_.expected_ranks < 0 || global < job_.expected_ranks) ? global : -1;
+}
+
+std::optional<int64_t> Scene::between(uint32_t a_process, int64_t a_ns, uint32_t b_process,
+                                      int64_t b_ns) const {
+  if (job_.processes[a_process].host == job_.processes[b_process].host) return b_ns - a_ns;
+  auto a = job_.common_ns(a_process, a_ns), b = job_.common_ns(b_process, b_ns);
+  if (!a || !b) return std::nullopt;
+  return b->ns - a->ns - a->half_width_ns - b->half_width_ns;
+}
+
+}  // namespace lockstep::analysis::hang

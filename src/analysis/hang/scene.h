@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who takes part and what became of them. An actor is what can wait or be waited for: a rank. That is a process, or one
+// communicator of a process that drives several GPUs. Made once; read-only afterwards.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analysis/hang/rhythm.h"
+#include "model/job.h"
+
+namespace lockstep::analysis::hang {
+
+enum class Fate : uint8_t {
+  kPresent,      // runs, or was killed together with the others
+  kClosed,       // its files were closed in order
+  kStopped,      // SIGSTOP or a debugger
+  kDead,         // ended without closing its files while others went on
+  kUnreachable,  // so did all of its host
+};
+
+struct Actor {
+  uint32_t process = 0;
+  uint32_t member = model::kNoRow;  // only with several GPUs in the process
+  int32_t rank = -1;                // global; -1 unknown
+  Fate fate = Fate::kPresent;
+  int64_t end_ns = 0;    // until when it was watched: its last record or heartbeat, on its host's clock
+  int64_t quiet_ns = 0;  // from its last record until then
+};
+
+class Scene {
+ public:
+  Scene(const model::Job& job, Rhythm& rhythm);
+
+  const model::Job& job() const { return job_; }
+  const std::vector<Actor>& actors() const { return actors_; }
+  const Actor& actor(uint32_t actor) const { return actors_[actor]; }
+  uint32_t actor_of(uint32_t member) const { return actor_of_member_[member]; }
+  const Actor& actor_at(uint32_t member) const { return actors_[actor_of_member_[member]]; }
+  // A member's process was started again under the same rank: the communicator is history.
+  bool is_history(uint32_t comm) const { return history_[comm]; }
+  // Capture of the process ended before the process did: what it called afterwards is not known.
+  bool cut_short(uint32_t process) const { return cut_short_[process]; }
+  // Global ranks of the job that left no file, ascending.
+  const std::vector<int32_t>& absent() const { return absent_; }
+  // Ranks that the job has, absent ones included.
+  size_t ranks() const { return ranks_; }
+  // Global rank of a member of a communicator, also of one that is not in the run; -1 unknown.
+  int32_t global_rank(uint32_t comm, int32_t rank) const;
+  // How much later `b` was than `a`; nothing if their clocks do not compare.
+  std::optional<int64_t> between(uint32_t a_process, int64_t a_ns, uint32_t b_process, int64_t b_ns) const;
+
+ private:
+  void make_actors();
+  void find_history();
+  void find_cut_short();
+  void find_absent();
+  void find_dead(Rhythm& rhythm);
+  void find_silent_hosts();
+  int64_t newest_end(uint32_t process) const;
+
+  const model::Job& job_;
+  std::vector<Actor> actors_;
+  std::vector<uint32_t> actor_of_member_;
+  std::vector<bool> history_, cut_short_;
+  std::vector<int32_t> absent_;
+  std::vector<int64_t> host_end_;  // newest end of each host, on its own clock
+  std::optional<int64_t> common_end_;
+  size_t ranks_ = 0;
+};
+
+}  // namespace lockstep::analysis::hang

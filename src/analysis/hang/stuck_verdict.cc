@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <tuple>
+
+#include "analysis/hang/draft.h"
+#include "analysis/hang/verdicts.h"
+#include "analysis/wording/wording.h"
+
+namespace lockstep::analysis::hang {
+namespace {
+
+using model::StepWait;
+
+constexpr size_t kMostSteps = 8;  // told in the evidence
+
+const char* wait_text(StepWait wait, bool is_send) {
+  switch (wait) {
+    case StepWait::kGpu:
+      return is_send ? "the GPU has not produced the data" : "the GPU has not taken the data";
+    case StepWait::kPeer:
+      return "the receiver has not posted, or the network refuses";
+    case StepWait::kSend:
+      return "sent, and not confirmed";
+    case StepWait::kReceive:
+      return "nothing has come";
+    case StepWait::kFlush:
+      return "the data is not flushed to the GPU";
+    case StepWait::kPosted:
+      break;
+  }
+  return "no request was free";
+}
+
+// A stuck transfer by its two ends, ranks of the communicator.
+struct Transfer {
+  int32_t source, target;
+  uint16_t channel;
+  const StuckStep* end;
+  bool is(const Transfer& other) const {
+    return source == other.source && target == other.target && channel == other.channel;
+  }
+};
+
+class NetworkVerdict {
+ public:
+  NetworkVerdict(const Scene& scene, const Block& block, const std::vector<StuckStep>& steps)
+      : scene_(scene), job_(scene.job()), block_(block) {
+    for (const StuckStep& step : steps) {
+      int32_t own = job_.members[step.member].rank;
+      transfers_.push_back({step.step->is_send ? own : step.step->peer,
+                            step.step->is_send ? step.step->peer : own, step.step->channel, &step});
+    }
+  }
+
+  // The transfer that the others follow from: what the network itself holds comes before what waits for a rank, and what
+  // stopped first before what stopped later.
+  const Transfer* first_cause() const {
+    const Transfer* first = nullptr;
+    for (const Transfer& transfer : transfers_) {
+      if (blame(transfer) < 0) continue;
+      if (first == nullptr || key(transfer) < key(*first)) first = &transfer;
+    }
+    return first;
+  }
+  bool is_gpu(const Transfer& transfer) const { return transfer.end->step->wait == StepWait::kGpu; }
+  const std::vector<Transfer>& transfers() const { return transfers_; }
+
+  std::string text(const Transfer& transfer) const {
+    const model::OpenStep& step = *transfer.end->step;
+    return "rank " + rank(transfer.source) + " to rank " + rank(transfer.target) + ", channel " +
+           std::to_string(transfer.channel) + ", step " + std::to_string(step.step) +
+           (step.steps > 0 ? " of " + std::to_string(step.steps) : "") + ", seen by the " +
+           (step.is_send ? "sender" : "receiver") + ": " + wait_text(step.wait, step.is_send) + ", for " +
+           wording::duration(transfer.end->waited_ns);
+  }
+  std::string rank(int32_t in_comm) const {
+    int32_t global = scene_.global_rank(block_.comm, in_comm);
+    return global >= 0 ? std::to_string(global)
+                       : std::to_string(in_comm) + " of " + job_.comm_name(block_.comm);
+  }
+
+ private:
+  std::tuple<int, int32_t, int64_t> key(const Transfer& transfer) const {
+    return {blame(transfer), transfer.end->step->step, -transfer.end->waited_ns};
+  }
+
+  const Transfer* other_end(const Transfer& transfer) const {
+    auto at = std::find_if(transfers_.begin(), transfers_.end(), [&](const Transfer& other) {
+      return other.is(transfer) && other.end->step->is_send != transfer.end->step->is_send;
+    });
+    return at == transfers_.end() ? nullptr : &*at;
+  }
+
+  // How directly a transfer shows the cause: 0 most; negative: it waits for another one.
+  int blame(const Transfer& transfer) const {
+    const Transfer* other = other_end(transfer);
+    switch (transfer.end->step->wait) {
+      case StepWait::kSend:
+      case StepWait::kFlush:
+        return 0;
+      case StepWait::kPeer:
+        return 1;
+      case StepWait::kReceive:
+      case StepWait::kPosted:
+        // The sender has not come so far: it shows the cause itself.
+        return other != nullptr ? -1 : 2;
+      case StepWait::kGpu:
+        return starves(transfer) ? -1 : 3;
+    }
+    return -1;
+  }
+
+  // A GPU without data to send, because it has not received any.
+  bool starves(const Transfer& transfer) const {
+    if (!transfer.end->step->is_send) return false;
+    return std::any_of(transfers_.begin(), transfers_.end(), [&](const Transfer& other) {
+      return !other.end->step->is_send && other.target == transfer.source &&
+             other.channel == transfer.channel &&
+             (other.end->step->wait == StepWait::kReceive || other.end->step->wait == StepWait::kPosted);
+    });
+  }
+
+  const Scene& scene_;
+  const model::Job& job_;
+  const Block& block_;
+  std::vector<Transfer> transfers_;
+};
+
+Finding network_finding(const Scene& scene, const Block& block, size_t waiting, const NetworkVerdict& network,
+                        const Transfer& cause) {
+  Draft draft(scene);
+  const model::JobComm& comm = scene.job().comms[block.comm];
+  std::vector<uint32_t> actors;
+  auto add = [&](int32_t rank) {
+    if (rank < 0 || static_cast<size_t>(rank) >= comm.members.size()) return;
+    uint32_t member = comm.members[static_cast<size_t>(rank)];
+    if (member != model::kNoRow) actors.push_back(scene.actor_of(member));
+  };
+  bool gpu = network.is_gpu(cause);
+  bool sending = cause.end->step->is_send;
+  if (!gpu || sending) add(cause.source);
+  if (!gpu || !sending) add(cause.target);
+  Finding finding = draft.make(gpu ? FindingClass::kStuckInGpu : FindingClass::kStuckInNetwork,
+                               gpu ? "stuck-in-gpu.proxy" : "stuck-in-network", block, actors, waiting);
+  finding.statement = draft.operation(block) + " does not move: " + network.text(cause);
+  for (size_t i = 0; i < std::min(network.transfers().size(), kMostSteps); ++i)
+    finding.evidence.push_back(network.text(network.transfers()[i]));
+  if (network.transfers().size() > kMostSteps)
+    finding.evidence.push_back("and " +
+                               wording::count(network.transfers().size() - kMostSteps, "more transfer"));
+  finding.advice = gpu ? "look at that GPU: nvidia-smi, dmesg for Xid errors, and what else runs on it"
+                       : "look at the link between the two: port state and error counters of their NICs, and "
+                         "the switch between them";
+  return finding;
+}
+
+}  // namespace
+
+Finding stuck_verdict(const Scene& scene, const Block& block, const Root& root) {
+  std::vector<StuckStep> steps = stuck_steps(scene, block.patience, block.comm);
+  NetworkVerdict network(scene, block, steps);
+  size_t waiting = root.waiting;
+  if (const Transfer* cause = network.first_cause())
+    return network_finding(scene, block, waiting, network, *cause);
+  Draft draft(scene);
+  // Those whose kernel has not begun hold the others; else those whose kernel runs, if some have finished.
+  std::vector<uint32_t> blamed = root.actors;
+  size_t members = scene.job().comms[block.comm].members.size();
+  bool all_run = blamed.empty() && block.waiting.size() == members;
+  if (blamed.empty() && !all_run) blamed = block.waiting;
+  Finding finding = draft.make(FindingClass::kStuckInGpu, "stuck-in-gpu", block, blamed, waiting);
+  if (!root.actors.empty()) {
+    finding.statement = "the kernel of " + draft.operation(block) + " has not begun on " +
+                        draft.who(root.actors) + "; " + draft.wait(block, waiting, root.actors.size() > 1);
+  } else {
+    finding.statement = "all ranks have joined " + draft.operation(block) + ", and its kernel has run for " +
+                        wording::duration(block.waited_ns) + " on " +
+                        (all_run ? "all of them" : draft.who(blamed) + " alone");
+  }
+  finding.advice =
+      "look at dmesg for Xid errors and at nvidia-smi of these GPUs; a kernel of the job itself may hold the "
+      "GPU";
+  if (all_run)
+    finding.settle =
+        "deep mode (lockstep trace -m deep) shows which transfer waits, where the network is part of it";
+  return finding;
+}
+
+}  // namespace lockstep::analysis::hang

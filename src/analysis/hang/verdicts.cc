@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/hang/verdicts.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analysis/hang/draft.h"
+#include "analysis/wording/wording.h"
+
+namespace lockstep::analysis::hang {
+namespace {
+
+using wording::duration;
+using wording::ordinal;
+
+constexpr size_t kMostStates = 3;  // ranks whose state is told in the evidence
+
+class Verdicts {
+ public:
+  Verdicts(const Scene& scene, const std::vector<Block>& blocks, std::vector<Finding>& out)
+      : scene_(scene), job_(scene.job()), blocks_(blocks), draft_(scene), out_(out) {}
+
+  void add(const Culprits& culprits) {
+    if (too_many(culprits)) return;
+    std::map<Fate, Root> gone;
+    for (const Root& root : culprits.roots) {
+      switch (root.kind) {
+        case Root::Kind::kGone:
+          join(root, gone);
+          break;
+        case Root::Kind::kNotHere:
+          add_not_here(root);
+          break;
+        case Root::Kind::kDifferent:
+          add_different(root);
+          break;
+        case Root::Kind::kStuck:
+          out_.push_back(stuck_verdict(scene_, blocks_[root.block], root));
+          break;
+        case Root::Kind::kAbsent:
+          add_absent(root);
+          break;
+      }
+    }
+    for (const auto& [fate, root] : gone) add_gone(fate, root);
+    for (const Cycle& cycle : culprits.cycles) add_cycle(cycle);
+  }
+
+ private:
+  const Block& block(const Root& root) const { return blocks_[root.block]; }
+
+  void add_states(const std::vector<uint32_t>& actors, const Block& block, Finding& finding) const {
+    for (size_t i = 0; i < std::min(actors.size(), kMostStates); ++i)
+      draft_.add_state(actors[i], block, finding.evidence);
+  }
+
+  // So much is gone that the wait says nothing of the cause.
+  bool too_many(const Culprits& culprits) {
+    const Root* worst = nullptr;
+    for (const Root& root : culprits.roots) {
+      bool is_gone =
+          root.kind == Root::Kind::kGone && scene_.actor(root.actors.front()).fate != Fate::kStopped;
+      if (is_gone && (worst == nullptr || root.waiting > worst->waiting)) worst = &root;
+    }
+    if (worst == nullptr) return false;
+    std::vector<uint32_t> dead;
+    for (uint32_t i = 0; i < scene_.actors().size(); ++i) {
+      Fate fate = scene_.actor(i).fate;
+      if (fate == Fate::kDead || fate == Fate::kUnreachable) dead.push_back(i);
+    }
+    size_t lost = dead.size() + scene_.absent().size();
+    if (lost * 2 <= scene_.ranks()) return false;
+    Finding finding =
+        draft_.make(FindingClass::kTooManyFailed, "too-many-failed", block(*worst), dead, worst->waiting);
+    finding.ranks.insert(finding.ranks.end(), scene_.absent().begin(), scene_.absent().end());
+    std::sort(finding.ranks.begin(), finding.ranks.end());
+    finding.statement = std::to_string(lost) + " of " + wording::count(scene_.ranks(), "rank") +
+                        " are gone: too many to name one cause";
+    finding.evidence.push_back(wording::count(dead.size(), "process") + " ended without closing its files; " +
+                               wording::count(scene_.absent().size(), "rank") + " left no file");
+    finding.advice =
+        "look at what the lost ranks share: a switch, a power feed, a file system, the scheduler's own log";
+    finding.settle = "the launcher's and the scheduler's log of which process ended first";
+    out_.push_back(std::move(finding));
+    return true;
+  }
+
+  void join(const Root& root, std::map<Fate, Root>& gone) const {
+    for (uint32_t actor : root.actors) {
+      auto [at, is_new] = gone.try_emplace(scene_.actor(actor).fate, root);
+      Root& joined = at->second;
+      if (is_new) joined.actors.clear();
+      if (root.waiting > joined.waiting) {
+        joined.block = root.block;
+        joined.waiting = root.waiting;
+      }
+      joined.actors.push_back(actor);
+    }
+  }
+
+  void add_gone(Fate fate, Root root) {
+    std::sort(root.actors.begin(), root.actors.end());
+    const Block& at = block(root);
+    std::string who = draft_.who(root.actors);
+    bool plural = root.actors.size() > 1;
+    if (fate == Fate::kStopped) {
+      Finding finding =
+          draft_.make(FindingClass::kNeverJoined, "never-joined.stopped", at, root.actors, root.waiting);
+      finding.statement = who + (plural ? " are" : " is") + " stopped by a signal or a debugger; in " +
+                          draft_.operation(at) + " " + draft_.wait(at, root.waiting, plural);
+      finding.advice = "continue the process (kill -CONT), or detach the debugger";
+      add_states(root.actors, at, finding);
+      out_.push_back(std::move(finding));
+      return;
+    }
+    bool dead = fate == Fate::kDead;
+    Finding finding =
+        draft_.make(dead ? FindingClass::kRankDead : FindingClass::kRankUnreachable,
+                    dead ? "rank-dead" : "rank-unreachable.host", at, root.actors, root.waiting);
+    finding.statement = who + (plural ? " are" : " is") +
+                        (dead ? " dead; in " : " out of reach with the whole host; in ") +
+                        draft_.operation(at) + " " + draft_.wait(at, root.waiting, plural);
+    for (size_t i = 0; i < std::min(root.actors.size(), kMostStates); ++i) add_end(root.actors[i], finding);
+    add_states(root.actors, at, finding);
+    finding.advice = dead ? "look at the end of that process' own output, at dmesg for the OOM killer and "
+                            "for Xid errors, and at the "
+                            "launcher's exit codes"
+                          : "look whether the host is up and its file system mounted";
+    out_.push_back(std::move(finding));
+  }
+
+  void add_end(uint32_t actor, Finding& finding) const {
+    const Actor& of = scene_.actor(actor);
+    int64_t later = 0;
+    for (const Actor& other : scene_.actors())
+      later = std::max(later, scene_.between(of.process, of.end_ns, other.process, other.end_ns).value_or(0));
+    bool gone = job_.processes[of.process].liveness == model::Liveness::kGone;
+    finding.evidence.push_back(job_.process_name(of.process) +
+                               (gone ? ": the process is gone" : ": its file was not closed") +
+                               "; others were recorded " + duration(later) + " longer");
+  }
+
+  void add_not_here(const Root& root) {
+    const Block& at = block(root);
+    bool init = at.kind == Block::Kind::kInit;
+    bool plural = root.actors.size() > 1;
+    bool left =
+        std::any_of(root.actors.begin(), root.actors.end(), [&](uint32_t a) { return has_left(a, at.comm); });
+    Finding finding = draft_.make(init ? FindingClass::kInitStuck : FindingClass::kNeverJoined,
+                                  init   ? "init-stuck"
+                                  : left ? "never-joined.finished"
+                                         : "never-joined",
+                                  at, root.actors, root.waiting);
+    finding.statement = draft_.who(root.actors);
+    if (init)
+      finding.statement += " never came to ";
+    else
+      finding.statement += left           ? " ended without calling "
+                           : at.certain() ? " never called "
+                           : plural       ? " have not called "
+                                          : " has not called ";
+    finding.statement += draft_.operation(at) + "; " + draft_.wait(at, root.waiting, plural);
+    add_states(root.actors, at, finding);
+    note_unknown_completion(root.actors, finding);
+    finding.advice =
+        "look where the host code of " + wording::ranks(finding.ranks) +
+        " is (py-spy dump --pid PID, gdb -p PID): it is not in an operation that the others have called";
+    out_.push_back(std::move(finding));
+  }
+
+  bool has_left(uint32_t actor, uint32_t comm) const {
+    if (scene_.actor(actor).fate == Fate::kClosed) return true;
+    for (uint32_t row : job_.processes[scene_.actor(actor).process].members) {
+      if (job_.members[row].comm == comm && job_.members[row].end_ns != 0) return true;
+    }
+    return false;
+  }
+
+  // Without GPU times it may as well be inside an operation that all have joined.
+  void note_unknown_completion(const std::vector<uint32_t>& actors, Finding& finding) const {
+    for (const Block& other : blocks_) {
+      if (other.kind != Block::Kind::kSilent) continue;
+      for (uint32_t actor : actors) {
+        if (!std::binary_search(other.waiting.begin(), other.waiting.end(), actor)) continue;
+        finding.evidence.push_back("nothing tells whether " + draft_.operation(other) +
+                                   ", which all have joined, has ended there");
+        return;
+      }
+    }
+  }
+
+  void add_different(const Root& root) {
+    const Block& at = block(root);
+    const match::Difference& difference = *at.difference;
+    std::vector<uint32_t> blamed = root.actors;
+    // Without a majority either side may be the wrong one.
+    if (difference.tie) {
+      blamed.insert(blamed.end(), at.waiting.begin(), at.waiting.end());
+      std::sort(blamed.begin(), blamed.end());
+    }
+    const model::Signature& wanted = signature_at(difference.like, difference.index);
+    const model::Signature& called = signature_at(difference.members.front(), difference.index);
+    Finding finding = draft_.make(FindingClass::kJoinedOtherOp, "joined-other-op", at, blamed, root.waiting);
+    finding.op_index = difference.index;
+    finding.func = job_.text(wanted.func);
+    finding.statement = draft_.who(root.actors) + " called " + draft_.signature(called) + " as the " +
+                        ordinal(uint64_t{difference.index} + 1) + " operation of " + draft_.comm(at.comm) +
+                        ", where " + draft_.list(at.waiting) + " called " + draft_.signature(wanted);
+    finding.evidence.push_back("differs in " + differing_parts(difference, called, wanted));
+    if (difference.tie)
+      finding.evidence.push_back("as many ranks called the one as the other: either side may be wrong");
+    add_states(root.actors, at, finding);
+    finding.advice = "compare what the code does on " + wording::ranks(finding.ranks) +
+                     " before this call: a branch that depends on the rank, or data of different sizes";
+    out_.push_back(std::move(finding));
+  }
+
+  const model::Signature& signature_at(uint32_t member, uint32_t index) const {
+    const model::JobOps& ops = job_.ops(job_.members[member]);
+    return job_.signatures[ops.signature[*job_.op_at(job_.members[member], index)]];
+  }
+
+  std::string differing_parts(const match::Difference& difference, const model::Signature& called,
+                              const model::Signature& wanted) const {
+    auto same = [](const model::Signature& a, const model::Signature& b) {
+      return a.func == b.func && a.datatype == b.datatype && a.bytes == b.bytes && a.root == b.root;
+    };
+    auto has_next = [&](uint32_t member) {
+      return job_.op_at(job_.members[member], difference.index + 1).has_value();
+    };
+    uint32_t odd = difference.members.front();
+    bool skipped =
+        has_next(difference.like) && same(signature_at(difference.like, difference.index + 1), called);
+    bool added = has_next(odd) && same(signature_at(odd, difference.index + 1), wanted);
+    if (skipped && added) return "order: the two operations are swapped";
+    if (skipped) return "order: it is what the others call next, so one call was left out";
+    std::string parts;
+    auto add = [&](bool differs, const char* name) {
+      if (differs) parts += (parts.empty() ? "" : ", ") + std::string(name);
+    };
+    add(called.func != wanted.func, "function");
+    add(called.datatype != wanted.datatype, "data type");
+    add(called.bytes != wanted.bytes, "size");
+    add(called.root != wanted.root, "root");
+    return added ? parts + "; the others' operation comes next, so this call is one too many" : parts;
+  }
+
+  void add_absent(const Root& root) {
+    const Block& at = block(root);
+    std::set<int32_t> known(at.absent.begin(), at.absent.end());
+    known.erase(-1);
+    std::vector<int32_t> ranks(known.begin(), known.end());
+    bool half = scene_.absent().size() * 2 >= scene_.ranks();
+    bool init = at.kind == Block::Kind::kInit && scene_.absent().empty();
+    Finding finding = draft_.make(half   ? FindingClass::kEvidenceMissing
+                                  : init ? FindingClass::kInitStuck
+                                         : FindingClass::kRankUnreachable,
+                                  half   ? "evidence-missing.files"
+                                  : init ? "init-stuck"
+                                         : "rank-unreachable",
+                                  at, {}, root.waiting);
+    if (!half) finding.ranks = ranks;
+    std::string who =
+        ranks.size() == at.absent.size() ? wording::ranks(ranks) : wording::count(at.absent.size(), "rank");
+    finding.statement = who + (init ? " never came to " : " left no file; in ") + draft_.operation(at) +
+                        (init ? "; " : " ") + draft_.wait(at, root.waiting, at.absent.size() > 1);
+    finding.evidence.push_back(wording::count(scene_.absent().size(), "rank") + " of " +
+                               std::to_string(scene_.ranks()) + " left no file");
+    finding.advice =
+        "look whether the hosts of these ranks are up, whether the capture library was loaded there, and "
+        "whether "
+        "the run directory is shared";
+    finding.settle = init ? "" : "the files of these ranks: copy them into the run directory and ask again";
+    out_.push_back(std::move(finding));
+  }
+
+  void add_cycle(const Cycle& cycle) {
+    const Block* longest = &blocks_[cycle.blocks.front()];
+    std::set<uint32_t> comms;
+    bool pairs = true;
+    for (uint32_t b : cycle.blocks) {
+      if (blocks_[b].waited_ns > longest->waited_ns) longest = &blocks_[b];
+      comms.insert(blocks_[b].comm);
+      pairs = pairs && blocks_[b].kind == Block::Kind::kPair;
+    }
+    std::vector<uint32_t> actors = cycle.actors;
+    std::sort(actors.begin(), actors.end());
+    Finding finding = draft_.make(FindingClass::kCrossCommDeadlock,
+                                  comms.size() > 1 ? "cross-comm-deadlock"
+                                  : pairs          ? "cross-comm-deadlock.send-receive"
+                                                   : "cross-comm-deadlock.one-comm",
+                                  *longest, actors, cycle.waiting + actors.size());
+    finding.statement = draft_.list(actors) + " wait for each other: ";
+    std::vector<std::string> links;
+    for (size_t i = 0; i < cycle.actors.size(); ++i) {
+      uint32_t next = cycle.actors[(i + 1) % cycle.actors.size()];
+      links.push_back(draft_.list({cycle.actors[i]}) + " in " + draft_.operation(blocks_[cycle.blocks[i]]) +
+                      " for " + draft_.list({next}));
+    }
+    for (size_t i = 0; i < std::min<size_t>(links.size(), 4); ++i)
+      finding.statement += (i == 0 ? "" : ", ") + links[i];
+    if (links.size() > 4) finding.statement += ", and so on";
+    for (const std::string& link : links) finding.evidence.push_back(link);
+    finding.advice =
+        comms.size() > 1
+            ? "call the operations of these communicators in one order on all ranks, or make one stream wait "
+              "for the other"
+            : "put sends and receives that belong together into one group";
+    out_.push_back(std::move(finding));
+  }
+
+  const Scene& scene_;
+  const model::Job& job_;
+  const std::vector<Block>& blocks_;
+  Draft draft_;
+  std::vector<Finding>& out_;
+};
+
+}  // namespace
+
+void add_verdicts(const Scene& scene, const std::vector<Block>& blocks, const Culprits& culprits,
+                  std::vector<Finding>& findings) {
+  Verdicts(scene, blocks, findings).add(culprits);
+}
+
+}  // namespace lockstep::analysis::hang

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/hang/wait_graph.h"
+
+#include <algorithm>
+#include <map>
+
+namespace lockstep::analysis::hang {
+namespace {
+
+class Graph {
+ public:
+  Graph(const Scene& scene, const std::vector<Block>& blocks)
+      : scene_(scene), blocks_(blocks), actors_(scene.actors().size()), out_(actors_), held_(actors_) {
+    different_.resize(actors_);
+    for (uint32_t b = 0; b < blocks.size(); ++b) {
+      for (uint32_t actor : blocks[b].waiting) out_[actor].push_back(b);
+      for (uint32_t actor : blocks[b].missing) held_[actor].push_back(b);
+      if (blocks[b].kind != Block::Kind::kMismatch) continue;
+      for (uint32_t actor : blocks[b].missing) different_[actor] = true;
+    }
+  }
+
+  Culprits find() {
+    find_roots();
+    find_cycles();
+    // A silent operation with ranks that left no file is the answer only where there is no better one.
+    auto silent = [this](const Root& root) {
+      return root.kind == Root::Kind::kAbsent && blocks_[root.block].kind == Block::Kind::kSilent;
+    };
+    if (!culprits_.cycles.empty() || !std::all_of(culprits_.roots.begin(), culprits_.roots.end(), silent))
+      std::erase_if(culprits_.roots, silent);
+    return std::move(culprits_);
+  }
+
+ private:
+  bool gone(uint32_t actor) const {
+    Fate fate = scene_.actor(actor).fate;
+    return fate == Fate::kDead || fate == Fate::kUnreachable || fate == Fate::kStopped;
+  }
+  // Where the way ends, whatever else the rank waits for.
+  bool terminal(uint32_t actor) const { return gone(actor) || different_[actor] || !waits(actor); }
+  bool waits(uint32_t actor) const {
+    return std::any_of(out_[actor].begin(), out_[actor].end(),
+                       [this](uint32_t b) { return holds(blocks_[b]); });
+  }
+  // A silent operation holds nobody for all we know, unless somebody in it is gone.
+  static bool holds(const Block& block) {
+    return block.kind != Block::Kind::kSilent || !block.missing.empty();
+  }
+
+  void find_roots() {
+    std::map<std::pair<uint32_t, Root::Kind>, Root> roots;  // by block
+    auto add = [&](uint32_t block, Root::Kind kind) -> Root& {
+      Root& root = roots[{block, kind}];
+      root.kind = kind;
+      root.block = block;
+      return root;
+    };
+    for (uint32_t actor = 0; actor < actors_; ++actor) {
+      if (held_[actor].empty() || !terminal(actor)) continue;
+      uint32_t block = *std::max_element(
+          held_[actor].begin(), held_[actor].end(),
+          [this](uint32_t a, uint32_t b) { return rank_of(blocks_[a]) < rank_of(blocks_[b]); });
+      Root::Kind kind = different_[actor]                            ? Root::Kind::kDifferent
+                        : gone(actor)                                ? Root::Kind::kGone
+                        : blocks_[block].kind == Block::Kind::kStuck ? Root::Kind::kStuck
+                                                                     : Root::Kind::kNotHere;
+      add(block, kind).actors.push_back(actor);
+    }
+    for (uint32_t b = 0; b < blocks_.size(); ++b) {
+      if (!blocks_[b].missing.empty()) continue;
+      if (!blocks_[b].absent.empty())
+        add(b, Root::Kind::kAbsent);
+      else if (blocks_[b].kind == Block::Kind::kStuck)
+        add(b, Root::Kind::kStuck);
+    }
+    for (auto& [key, root] : roots) {
+      root.waiting = reach_back(root.actors, root.block);
+      culprits_.roots.push_back(std::move(root));
+    }
+  }
+
+  // Differing operations explain more than the wait that follows from them.
+  static std::pair<bool, int64_t> rank_of(const Block& block) {
+    return {block.kind == Block::Kind::kMismatch, block.waited_ns};
+  }
+
+  // How many ranks wait for these, directly or through others.
+  size_t reach_back(const std::vector<uint32_t>& from, uint32_t block) const {
+    std::vector<bool> seen(actors_), visited(blocks_.size());
+    std::vector<uint32_t> queue{block};
+    visited[block] = true;
+    for (uint32_t actor : from) {
+      seen[actor] = true;
+      push_blocks(actor, visited, queue);
+    }
+    size_t waiting = 0;
+    while (!queue.empty()) {
+      uint32_t b = queue.back();
+      queue.pop_back();
+      for (uint32_t actor : blocks_[b].waiting) {
+        if (seen[actor]) continue;
+        seen[actor] = true;
+        ++waiting;
+        push_blocks(actor, visited, queue);
+      }
+    }
+    return waiting;
+  }
+  void push_blocks(uint32_t actor, std::vector<bool>& visited, std::vector<uint32_t>& queue) const {
+    for (uint32_t b : held_[actor]) {
+      if (!visited[b]) queue.push_back(b);
+      visited[b] = true;
+    }
+  }
+
+  // Every way from a rank that is not terminal leads to a root or into a cycle: walk, and see what comes again. Actors and
+  // blocks are both nodes, so that each is left once. One cycle of a knot is enough.
+  void find_cycles() {
+    enum : uint8_t { kNew, kOnWay, kDone };
+    std::vector<uint8_t> state(actors_ + blocks_.size(), kNew);
+    struct Step {
+      size_t node;
+      size_t next = 0;
+    };
+    for (size_t start = 0; start < actors_; ++start) {
+      if (state[start] != kNew) continue;
+      std::vector<Step> way{{start}};
+      state[start] = kOnWay;
+      bool found = false;
+      while (!way.empty()) {
+        const std::vector<uint32_t>& ahead = leads_to(way.back().node);
+        if (way.back().next == ahead.size()) {
+          state[way.back().node] = kDone;
+          way.pop_back();
+          continue;
+        }
+        size_t next = ahead[way.back().next++] + (way.back().node < actors_ ? actors_ : 0);
+        if (state[next] == kNew) {
+          state[next] = kOnWay;
+          way.push_back({next});
+        } else if (state[next] == kOnWay && !found) {
+          found = true;
+          auto first =
+              std::find_if(way.begin(), way.end(), [&](const Step& step) { return step.node == next; });
+          std::vector<size_t> nodes;
+          for (; first != way.end(); ++first) nodes.push_back(first->node);
+          add_cycle(nodes);
+        }
+      }
+    }
+  }
+
+  const std::vector<uint32_t>& leads_to(size_t node) const {
+    static const std::vector<uint32_t> kNowhere;
+    if (node >= actors_) return blocks_[node - actors_].missing;
+    return terminal(static_cast<uint32_t>(node)) ? kNowhere : out_[node];
+  }
+
+  void add_cycle(std::vector<size_t>& nodes) {
+    if (nodes.front() >= actors_) std::rotate(nodes.begin(), nodes.begin() + 1, nodes.end());
+    Cycle cycle;
+    for (size_t i = 0; i + 1 < nodes.size(); i += 2) {
+      cycle.actors.push_back(static_cast<uint32_t>(nodes[i]));
+      cycle.blocks.push_back(static_cast<uint32_t>(nodes[i + 1] - actors_));
+    }
+    cycle.waiting = reach_back(cycle.actors, cycle.blocks.front());
+    culprits_.cycles.push_back(std::move(cycle));
+  }
+
+  const Scene& scene_;
+  const std::vector<Block>& blocks_;
+  size_t actors_;
+  std::vector<std::vector<uint32_t>> out_, held_;  // by actor: where it waits, where it is waited for
+  std::vector<bool> different_;
+  Culprits culprits_;
+};
+
+}  // namespace
+
+Culprits find_culprits(const Scene& scene, const std::vector<Block>& blocks) {
+  return Graph(scene, blocks).find();
+}
+
+}  // namespace lockstep::analysis::hang
