@@ -57,7 +57,8 @@ struct NewGroup {
 };
 
 struct Disturbance {
-  std::map<int, Stop> stops;  // by rank
+  std::map<int, Stop> stops;            // by rank
+  std::map<int, double> dies_after_ms;  // by rank: killed so long after the last event
   std::vector<Delay> delays;
   std::map<std::pair<int, int>, Program> programs;      // by (rank, step)
   std::map<std::pair<int, uint64_t>, HaltedOp> halted;  // by (group, index of the collective)

@@ -21,8 +21,10 @@ struct Truth {
   std::vector<std::string> classes;  // right answers, best first; empty: healthy
   std::vector<int> ranks;            // to be blamed, all of them
   std::vector<int> also;             // may be blamed with them
+  bool any_of = false;               // any one of `ranks` is as right as all of them
   bool ranks_known = true;           // whether the files can tell
   int group = -1;                    // of the layout
+  bool comm_is_new = false;          // the disturbance's new group instead
   std::string func;
   int64_t op_index = -1;  // on that communicator, as `lockstep` counts it
   int since_step = -1;

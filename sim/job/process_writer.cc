@@ -43,6 +43,9 @@ ProcessWriter::ProcessWriter(const Job& job, const Links& links, const Timeline&
   if (stop != job.fault.disturbance.stops.end() &&
       (stop->second.manner == Stop::Manner::kKilled || stop->second.manner == Stop::Manner::kKilledInside))
     closed_ = false;
+  const auto& deaths = job.fault.disturbance.dies_after_ms;
+  if (const auto death = deaths.find(rank); death != deaths.end())
+    end_ = timeline.last + static_cast<int64_t>(death->second * 1e6);
   if (end_ == kNever)
     end_ = timeline.last + static_cast<int64_t>(job.options.hang_seconds * static_cast<double>(kSecondNs));
 }

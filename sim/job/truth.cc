@@ -49,10 +49,11 @@ std::string fault_text(const Job& job, const Timeline& timeline) {
       hosts.push_back(host);
   }
   std::string comm = "null";
-  if (truth.group >= 0) {
-    const Group& group = job.layout.group(truth.group);
-    comm = format_text("{\"id\": \"%016" PRIx64 "\", \"name\": \"%s\", \"ranks\": %s}", group.comm_id,
-                       group.name.c_str(), list(group.ranks).c_str());
+  if (truth.group >= 0 || truth.comm_is_new) {
+    const Group& group =
+        truth.comm_is_new ? job.fault.disturbance.new_group.group : job.layout.group(truth.group);
+    comm = format_text("{\"id\": \"%016" PRIx64 "\", \"name\": ", group.comm_id) + quoted(group.name) +
+           ", \"ranks\": " + list(group.ranks) + "}";
   }
   int64_t since_ns = 0;
   const auto step = static_cast<size_t>(truth.since_step);
@@ -61,7 +62,7 @@ std::string fault_text(const Job& job, const Timeline& timeline) {
   return "{\n    \"class\": " + quoted(truth.classes.front()) +
          ",\n    \"variant\": " + quoted(truth.variant) +
          ",\n    \"classes\": " + list(truth.classes, quoted) + ",\n    \"ranks\": " + list(truth.ranks) +
-         ",\n    \"also\": " + list(truth.also) +
+         ",\n    \"also\": " + list(truth.also) + ",\n    \"any_of\": " + (truth.any_of ? "true" : "false") +
          ",\n    \"ranks_known\": " + (truth.ranks_known ? "true" : "false") +
          ",\n    \"hosts\": " + list(hosts, [&](int h) { return quoted(job.host_name(h)); }) +
          ",\n    \"comm\": " + comm + ",\n    \"func\": " + quoted(truth.func) +
