@@ -226,6 +226,37 @@ TEST_F(Events, GroupApiStatesNeedNoArguments) {
   EXPECT_EQ(file.lost(), 0u);
 }
 
+TEST_F(Events, ACollIsAsLongAsItsNumbers) {
+  LksFile file = record([] {
+    NcclPlugin<5> plugin;
+    plugin.init();
+    plugin.stop(plugin.start_coll(0xffffffff));
+    plugin.stop(plugin.start_coll(0x100000000));
+    auto d = plugin.coll(1);
+    d.coll.send_buffer = pointer(0xff00'0000'0000'0001);
+    plugin.stop(plugin.start(d));
+    d = plugin.coll(2);
+    d.coll.parent_group = nullptr;
+    plugin.stop(plugin.start(d, unmapped()));  // of no comm
+  });
+  std::vector<Entry> colls = file.records(Kind::kColl);
+  ASSERT_EQ(colls.size(), 4u);
+  constexpr uint64_t kSeq[] = {0xffffffff, 0x100000000, 1, 2};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(colls[i].kind, static_cast<uint32_t>(i == 0 ? Kind::kShortColl : Kind::kColl));
+    auto coll = colls[i].as<format::CollRecord>();
+    EXPECT_EQ(coll.seq, kSeq[i]);
+    EXPECT_EQ(coll.count, 1024u);
+    EXPECT_EQ(coll.send_buffer, i == 2 ? 0xff00'0000'0000'0001 : 0x7000'0000'1000u);
+    EXPECT_EQ(coll.recv_buffer, 0x7000'0000'2000u);
+    EXPECT_EQ(coll.comm, i == 3 ? format::kNoComm : 0u);
+    EXPECT_EQ(coll.channels, 8);
+    EXPECT_EQ(coll.warps, 16);
+    EXPECT_EQ(coll.shape, 1);
+    EXPECT_NE(coll.head.stop_after, 0u);
+  }
+}
+
 TEST_F(Events, FarParentsAreNamedByALink) {
   LksFile file = record([&] {
     NcclPlugin<5> plugin;

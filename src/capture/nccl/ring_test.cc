@@ -14,7 +14,14 @@ namespace {
 
 using format::Kind;
 
-class Ring : public NcclCapture {};
+class Ring : public NcclCapture {
+ protected:
+  static int64_t now_ns(clockid_t clock) {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  }
+};
 
 TEST_F(Ring, KeepsTheNewestAndCountsTheRest) {
   constexpr uint64_t kEvents = 200'000;
@@ -215,6 +222,39 @@ TEST_F(Ring, AnOpenEventMovesAlong) {
   EXPECT_EQ(file.at(names[stop.target]).as<format::CollRecord>().seq, 1'000'002u);
   EXPECT_EQ(file.count(Kind::kColl) + file.lost(capture::kLoss_overwritten), 101'003u);
   EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten) + 1);
+}
+
+// What a hang looks like to another program: the process lives, and one event of an older past is open.
+TEST_F(Ring, ShowsALiveProcessWhatIsUnderWay) {
+  int ready[2], end[2];
+  ASSERT_EQ(pipe(ready) | pipe(end), 0);
+  int64_t before = now_ns(CLOCK_MONOTONIC);
+  Child child = Child::start(settings("deep", "ring:1M"), [&] {
+    NcclPlugin<5> plugin;
+    plugin.init();
+    plugin.start_coll(1'000'000);
+    for (uint64_t i = 0; i < 100'000; ++i) plugin.stop(plugin.start_coll(i));
+    char byte = 0;
+    EXPECT_EQ(write(ready[1], &byte, 1), 1);
+    EXPECT_EQ(read(end[0], &byte, 1), 1);
+  });
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  LksFile file = run_.file();
+  std::vector<uint64_t> open;
+  for (const auto& coll : file.all<format::CollRecord>(Kind::kColl)) {
+    if (coll.head.stop_after == 0) open.push_back(coll.seq);
+  }
+  EXPECT_EQ(open, std::vector<uint64_t>{1'000'000});
+  EXPECT_EQ(file.state(), format::FileState::kOpen);
+  EXPECT_EQ(file.header().pid, child.pid());
+  EXPECT_GE(file.header().heartbeat_monotonic_ns, before);
+  EXPECT_LE(file.header().heartbeat_monotonic_ns, now_ns(CLOCK_MONOTONIC));
+  EXPECT_LE(file.header().heartbeat_realtime_ns, now_ns(CLOCK_REALTIME));
+  EXPECT_GE(file.header().heartbeat_ticks, file.header().first_anchor.ticks);
+  EXPECT_EQ(write(end[1], &byte, 1), 1);
+  EXPECT_TRUE(child.wait().ok());
+  for (int fd : {ready[0], ready[1], end[0], end[1]}) close(fd);
 }
 
 // More of them than can move: the rest is counted as overwritten.

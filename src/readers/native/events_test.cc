@@ -197,6 +197,48 @@ TEST(Events, AnotherThreadCompletesAnEvent) {
   EXPECT_EQ(trace.losses.size(), 0u) << losses_text(trace);
 }
 
+TEST(Events, AShortCollIsAColl) {
+  FileBuilder file;
+  uint32_t comm = file.comm(1, 0, 2);
+  FileBuilder::Log& log = file.log(100);
+  uint64_t call = log.add(Kind::kCollApi, format::CollApiRecord{head(900, 5), 1, comm, 0, 0});
+  format::ShortCollRecord coll{head(1000, 5), 7, 0x1000, 0x2000, 0x7f00, 0x7f01, 0xfffffffe, 0, 0, 8, 16, 0};
+  log.add_child(Kind::kShortColl, coll, call);
+  model::Trace trace = load_one(file);
+  ASSERT_EQ(trace.tasks.size(), 1u);
+  EXPECT_EQ(trace.tasks.kind[0], static_cast<uint8_t>(Kind::kColl));
+  EXPECT_EQ(trace.tasks.call[0], 0u);
+  EXPECT_EQ(trace.tasks.count[0], 7u);
+  EXPECT_EQ(trace.tasks.seq[0], 0xfffffffeu);
+  EXPECT_EQ(trace.tasks.send_buffer[0], 0x7f0000001000u);
+  EXPECT_EQ(trace.tasks.recv_buffer[0], 0x7f0100002000u);
+  EXPECT_EQ(trace.tasks.channels[0], 8);
+  EXPECT_EQ(trace.tasks.warps[0], 16);
+}
+
+// Ring retention: the event was issued under a handle whose chunk has gone, and is known by it.
+TEST(Events, AMovedEventIsFoundByItsFirstHandle) {
+  FileBuilder file;
+  uint32_t comm = file.comm(1, 0, 2);
+  FileBuilder::Log& helper = file.log(200, "helper");
+  FileBuilder::Log& log = file.log(100);
+  uint64_t issued =
+      format::make_handle(static_cast<uint32_t>(Kind::kColl), 2, 90 * format::kUnitsPerChunk + 8);
+  helper.add(Kind::kKernelCh, format::KernelChRecord{head(1000), issued, 50, 0, comm, 0});
+  format::StateRecord stop{head(1500), issued, 0};
+  stop.head.link = format::kStateStop;
+  helper.add(Kind::kState, stop);
+  uint64_t now = log.add(Kind::kColl, format::CollRecord{head(900), 1, 0, 0, 0, comm, 0, 1, 1, 0, 0});
+  format::LinkRecord name{head(0), now, issued};
+  name.head.flags = format::kFlagMoved;
+  log.add(Kind::kLink, name);
+  model::Trace trace = load_one(file);
+  EXPECT_EQ(trace.channels.task[0], 0u);
+  EXPECT_EQ(trace.tasks.end_ns[0], at(1500));
+  EXPECT_EQ(trace.tasks.call[0], model::kNoRow);
+  EXPECT_EQ(trace.losses.size(), 0u);
+}
+
 TEST(Events, LongEventsTakeTheirTimesFromStateRecords) {
   FileBuilder file;
   uint32_t comm = file.comm(1, 0, 2);
