@@ -155,11 +155,16 @@ void end_trace(const TraceRequest& request, launch::RunDirectory& run, int code)
 
 void tell_stopped(const TraceRequest& request, const launch::RunDirectory& run) {
   // What a stopped store or exporter has left is of no use.
-  remove_own_partials(request.output);
-  if (!request.timeline.empty()) remove_own_partials(request.timeline);
+  auto remove_partials = [&] {
+    remove_own_partials(request.output);
+    if (!request.timeline.empty()) remove_own_partials(request.timeline);
+  };
+  remove_partials();
   run.unlock();
   note("stopped before the merge was done; the raw files are kept, merge them with: " +
        merge_hint(request, run));
+  // The merge goes on until the process ends, and may have begun a file since.
+  remove_partials();
 }
 
 }  // namespace lockstep::cli
