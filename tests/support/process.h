@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <utmp.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -60,6 +61,7 @@ class Process {
     close(out[1]);
     if (err[1] >= 0) close(err[1]);
     terminal_ = around.terminal ? out[0] : -1;
+    descriptors_ = {out[0], err[0]};
     readers_.emplace_back([this, fd = out[0]] { drain(fd, finished_.out); });
     if (err[0] >= 0) readers_.emplace_back([this, fd = err[0]] { drain(fd, finished_.err); });
   }
@@ -84,6 +86,8 @@ class Process {
     finished_.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
     for (std::thread& reader : readers_) reader.join();
     readers_.clear();
+    for (int fd : descriptors_)
+      if (fd >= 0) close(fd);
     return finished_;
   }
 
@@ -115,11 +119,11 @@ class Process {
       if (got <= 0) break;  // EIO: the terminal's other side has gone
       text.append(buffer, static_cast<size_t>(got));
     }
-    close(fd);
   }
 
   pid_t pid_ = -1;
   int terminal_ = -1;
+  std::array<int, 2> descriptors_{};  // our ends; the readers are done with them when they are joined
   std::vector<std::thread> readers_;
   Finished finished_;
 };
