@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/straggler/lateness.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <span>
+
+#include "analysis/straggler/own_times.h"
+
+namespace lockstep::analysis::straggler {
+namespace {
+
+using model::Job;
+using model::JobOps;
+using model::kNoRow;
+using model::Member;
+
+constexpr uint32_t kBlock = 64;  // operations of a communicator that are compared together: whole cache lines
+
+// The lower median: of two, the better one. Disturbs the order.
+template <class Value>
+Value median(std::vector<Value>& values) {
+  auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// What one member brings to one operation.
+struct Entry {
+  uint32_t op = kNoRow;
+  int64_t arrival = 0, end = 0;  // end 0: unknown
+  float host_own = 0, gpu_own = 0, cadence = 0, error = 0;
+  bool timed = false;
+};
+
+class GroupComparer {
+ public:
+  GroupComparer(const Job& job, const std::vector<OwnTimes>& times, std::vector<uint32_t> members,
+                Lateness& out)
+      : job_(job), times_(times), members_(std::move(members)), out_(out) {
+    block_.resize(size_t{kBlock} * members_.size());
+  }
+
+  void run() {
+    uint32_t from = 0, until = model::kNoIndex;
+    for (uint32_t row : members_) {
+      from = std::max(from, job_.oldest_index(job_.members[row]));
+      until = std::min(until, job_.next_index(job_.members[row]));
+    }
+    for (uint64_t index = from; index < until; index += kBlock) {
+      uint32_t count = static_cast<uint32_t>(std::min<uint64_t>(kBlock, until - index));
+      load(static_cast<uint32_t>(index), count);
+      for (uint32_t i = 0; i < count; ++i) compare({&block_[i * members_.size()], members_.size()});
+    }
+  }
+
+ private:
+  using Row = std::span<const Entry>;
+
+  void load(uint32_t first, uint32_t count) {
+    for (size_t m = 0; m < members_.size(); ++m) {
+      const Member& member = job_.members[members_[m]];
+      const JobOps& ops = job_.ops(member);
+      const OwnTimes& own = times_[member.process];
+      for (uint32_t i = 0; i < count; ++i) block_[i * members_.size() + m].op = kNoRow;
+      auto begin = ops.index.begin() + member.first, end = begin + member.ops;
+      auto at = begin + std::min<ptrdiff_t>(first - *begin, end - begin);
+      at = *begin <= first && at < end && *at == first ? at : std::lower_bound(begin, end, first);
+      for (; at < end && *at < first + count; ++at) {
+        size_t op = static_cast<size_t>(at - ops.index.begin());
+        Entry& entry = block_[(*at - first) * members_.size() + m];
+        entry = {
+            .op = static_cast<uint32_t>(op),
+            .arrival = own.arrival[op],
+            .end = ops.gpu_end_ns[op] == 0 ? 0 : own.arrival[op] + ops.gpu_end_ns[op] - ops.gpu_start_ns[op],
+            .host_own = own.host_own[op],
+            .gpu_own = own.gpu_own[op],
+            .cadence = own.cadence[op],
+            .error = own.error[op],
+            .timed = ops.gpu_start_ns[op] != 0};
+      }
+    }
+  }
+
+  // Arrivals on the host and on the GPU do not compare.
+  static bool complete(Row row) {
+    return std::all_of(row.begin(), row.end(), [&](const Entry& entry) {
+      return entry.op != kNoRow && entry.timed == row[0].timed && entry.arrival != 0;
+    });
+  }
+
+  void compare(Row row) {
+    if (!complete(row)) return;
+    ++out_.compared;
+    out_.timed += row[0].timed;
+    int64_t last = 0;
+    for (const Entry& entry : row) last = std::max(last, entry.arrival);
+    const int64_t usual = middle(
+        row, [](const Entry& entry) { return entry.arrival; }, arrivals_);
+    out_.first_ns = out_.first_ns == 0 ? usual : std::min(out_.first_ns, usual);
+    out_.last_ns = std::max(out_.last_ns, last);
+    Waits& comm = out_.comms[job_.members[members_[0]].comm];
+    for (size_t m = 0; m < row.size(); ++m) {
+      Waits& process = out_.processes[job_.members[members_[m]].process];
+      const double waiting = static_cast<double>(last - row[m].arrival);
+      const double moving = row[m].end > last ? static_cast<double>(row[m].end - last) : 0;
+      for (Waits* waits : {&comm, &process}) {
+        ++waits->ops;
+        waits->timed += row[m].timed;
+        waits->waiting_ns += waiting;
+        waits->moving_ns += moving;
+      }
+      process.lateness.add(static_cast<float>(row[m].arrival - usual));
+    }
+    if (static_cast<float>(last - usual) > kJitterNs) blame(row, usual);
+  }
+
+  template <class Get, class Value>
+  Value middle(Row row, Get get, std::vector<Value>& values) {
+    values.clear();
+    for (const Entry& entry : row) values.push_back(get(entry));
+    return median(values);
+  }
+
+  void blame(Row row, int64_t usual) {
+    for (const Entry& entry : row) {
+      if (entry.host_own < 0) return;  // somebody's first use of it
+    }
+    const float host_own = middle(
+        row, [](const Entry& e) { return e.host_own; }, values_);
+    const float gpu_own = middle(
+        row, [](const Entry& e) { return e.gpu_own; }, values_);
+    const float own = middle(
+        row, [](const Entry& e) { return e.host_own + e.gpu_own; }, values_);
+    const float cadence = middle(
+        row, [](const Entry& e) { return e.cadence; }, values_);
+    const float error = middle(
+        row, [](const Entry& e) { return e.error; }, values_);
+    for (size_t m = 0; m < row.size(); ++m) {
+      const Entry& entry = row[m];
+      const float late =
+          std::min(static_cast<float>(entry.arrival - usual), entry.host_own + entry.gpu_own - own);
+      if (late <= kJitterNs) continue;
+      const float on_host = std::min(late, std::max(entry.host_own - host_own, 0.0f));
+      const float on_gpu = std::min(late - on_host, std::max(entry.gpu_own - gpu_own, 0.0f));
+      const float host_part = std::min(on_host, std::max(entry.cadence - cadence, 0.0f));
+      if (host_part + on_gpu <= kJitterNs) continue;
+      add({.host_ns = 0,
+           .member = members_[m],
+           .op = entry.op,
+           .blame_ns = host_part + on_gpu,
+           .host_part_ns = host_part,
+           .error_ns = error_of(row, m, error)});
+    }
+  }
+
+  // Members of its own host are compared without the clock between hosts.
+  float error_of(Row row, size_t m, float usual_error) {
+    const Member& member = job_.members[members_[m]];
+    const float across = row[m].error + usual_error;
+    if (across <= kJitterNs) return across;
+    const uint32_t host = job_.processes[member.process].host;
+    const float late = row[m].host_own + row[m].gpu_own;
+    float best = across;
+    for (size_t other = 0; other < row.size(); ++other) {
+      const uint32_t process = job_.members[members_[other]].process;
+      if (other == m || job_.processes[process].host != host) continue;
+      const float apart = static_cast<float>(row[m].arrival - row[other].arrival);
+      const float own = late - row[other].host_own - row[other].gpu_own;
+      if (std::min(apart, own) > kJitterNs)
+        best =
+            std::min(best, gpu_error(member, row[m]) + gpu_error(job_.members[members_[other]], row[other]));
+    }
+    return best;
+  }
+  float gpu_error(const Member& member, const Entry& entry) const {
+    return static_cast<float>(std::max(job_.ops(member).gpu_error_ns[entry.op], 0));
+  }
+
+  void add(LateOp late) {
+    const uint32_t process = job_.members[late.member].process;
+    late.host_ns = times_[process].host[late.op];
+    out_.processes[process].blamed_ns += static_cast<double>(late.blame_ns);
+    out_.late[process].push_back(late);
+  }
+
+  const Job& job_;
+  const std::vector<OwnTimes>& times_;
+  const std::vector<uint32_t> members_;
+  Lateness& out_;
+  std::vector<Entry> block_;  // operation by operation
+  std::vector<int64_t> arrivals_;
+  std::vector<float> values_;
+};
+
+// The members of a communicator that can be compared: all whose hosts are aligned, and each other host by itself.
+std::vector<std::vector<uint32_t>> groups(const Job& job, const std::vector<OwnTimes>& times,
+                                          const model::JobComm& comm) {
+  std::map<int64_t, std::vector<uint32_t>> by_clock;
+  for (uint32_t row : comm.members) {
+    if (row == kNoRow) continue;
+    const Member& member = job.members[row];
+    if (member.ops == 0 || member.alignment == Member::Alignment::kNone || !times[member.process].comparable)
+      continue;
+    const uint32_t host = job.processes[member.process].host;
+    by_clock[job.hosts[host].clock.known() ? -1 : int64_t{host}].push_back(row);
+  }
+  std::vector<std::vector<uint32_t>> out;
+  for (auto& [clock, members] : by_clock) {
+    if (members.size() > 1) out.push_back(std::move(members));
+  }
+  return out;
+}
+
+}  // namespace
+
+void TimeHistogram::add(float ns) {
+  size_t cell = ns < 1 ? 0 : static_cast<size_t>(std::log2(ns) * 4) + 1;
+  ++cells_[std::min(cell, cells_.size() - 1)];
+  ++count_;
+}
+
+double TimeHistogram::quantile(double share) const {
+  const auto wanted = static_cast<uint64_t>(share * static_cast<double>(count_));
+  uint64_t below = 0;
+  for (size_t cell = 0; cell < cells_.size(); ++cell) {
+    below += cells_[cell];
+    if (below > wanted) return cell == 0 ? 0 : std::exp2((static_cast<double>(cell) - 0.5) / 4);
+  }
+  return 0;
+}
+
+Lateness measure(const Job& job) {
+  Lateness out;
+  out.comms.resize(job.comms.size());
+  out.processes.resize(job.processes.size());
+  out.late.resize(job.processes.size());
+  std::vector<OwnTimes> times;
+  times.reserve(job.processes.size());
+  {
+    LastArrivals last(job);
+    for (uint32_t process = 0; process < job.processes.size(); ++process) {
+      times.push_back(own_times(job, process, last));
+      out.not_comparable += !times.back().comparable;
+    }
+  }
+  for (const model::JobComm& comm : job.comms) {
+    for (auto& members : groups(job, times, comm)) GroupComparer(job, times, std::move(members), out).run();
+  }
+  for (auto& late : out.late) {
+    std::sort(late.begin(), late.end(), [](const LateOp& a, const LateOp& b) {
+      return std::pair(a.host_ns, a.op) < std::pair(b.host_ns, b.op);
+    });
+  }
+  return out;
+}
+
+}  // namespace lockstep::analysis::straggler

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every matched collective, member against member: who came late by his own doing, who waited, how long the data took.
+//
+// An operation is compared among the members whose clocks are aligned to each other; hosts that are not aligned, each
+// by itself. A member is late by its arrival minus the median one. Of that it is blamed for what its own time
+// (own_times.h) exceeds the median own time, host and GPU apart, and no more.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "model/job.h"
+
+namespace lockstep::analysis::straggler {
+
+// Lateness below this is the jitter of a launch.
+inline constexpr float kJitterNs = 20'000;
+
+// One arrival that a rank is to blame for. Times as in own_times.h.
+struct LateOp {
+  int64_t host_ns = 0;  // its launch
+  uint32_t member = 0;  // of Job::members
+  uint32_t op = 0;      // position in the process' JobOps
+  float blame_ns = 0;   // > 0
+  float host_part_ns = 0;
+  float error_ns = 0;  // of blame_ns, half-width
+};
+
+// Times in quarter octaves, for quantiles to within a tenth. Negative ones count as 0.
+class TimeHistogram {
+ public:
+  void add(float ns);
+  uint64_t count() const { return count_; }
+  double quantile(double share) const;  // ns; 0 when empty
+
+ private:
+  std::array<uint32_t, 192> cells_{};
+  uint64_t count_ = 0;
+};
+
+// Sums over the matched operations of one communicator, or of one process.
+struct Waits {
+  uint64_t ops = 0;        // one for each member
+  uint64_t timed = 0;      // of those, with GPU times
+  double waiting_ns = 0;   // from a member's arrival to the last one's
+  double moving_ns = 0;    // timed alone: from the last arrival to the member's end
+  double blamed_ns = 0;    // of LateOp::blame_ns
+  TimeHistogram lateness;  // arrival minus the median one
+};
+
+struct Lateness {
+  std::vector<Waits> comms;               // by row of Job::comms; lateness and blame are not filled in
+  std::vector<Waits> processes;           // by row of Job::processes
+  std::vector<std::vector<LateOp>> late;  // by process, in order of host_ns
+  int64_t first_ns = 0, last_ns = 0;      // arrivals; 0 none
+  uint64_t compared = 0, timed = 0;       // operations
+  uint32_t not_comparable = 0;            // processes left out, see OwnTimes::comparable
+};
+
+// Cost is linear in operations. The job is matched and its clocks are aligned.
+Lateness measure(const model::Job& job);
+
+}  // namespace lockstep::analysis::straggler

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/straggler/losses.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace lockstep::analysis::straggler {
+namespace {
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double median_of(const std::vector<float>& values, size_t first, size_t last) {
+  return median(std::vector<double>(values.begin() + static_cast<ptrdiff_t>(first),
+                                    values.begin() + static_cast<ptrdiff_t>(last + 1)));
+}
+
+double usual_step_ns(const Losses& losses) {
+  std::vector<double> lengths;
+  for (size_t i = 1; i < losses.steps.size(); ++i)
+    lengths.push_back(static_cast<double>(losses.steps.begin_ns[i] - losses.steps.begin_ns[i - 1]));
+  return median(std::move(lengths));
+}
+
+// The run of steps in which a rank loses the most above what does not matter.
+Persistent worst_run(const RankLoss& rank, double floor_ns) {
+  Persistent best;
+  double sum = 0, best_sum = 0;
+  size_t first = 1;
+  for (size_t step = 1; step < rank.by_step.size(); ++step) {
+    if (sum <= 0) sum = 0, first = step;
+    sum += static_cast<double>(rank.by_step[step]) - floor_ns;
+    if (sum > best_sum) {
+      best_sum = sum;
+      best.first = first;
+      best.last = step;
+    }
+  }
+  if (best_sum <= 0) return best;
+  best.per_step_ns = median_of(rank.by_step, best.first, best.last);
+  size_t high = 0;
+  for (size_t step = best.first; step <= best.last; ++step) {
+    best.total_ns += static_cast<double>(rank.by_step[step]);
+    high += static_cast<double>(rank.by_step[step]) >= best.per_step_ns / 2;
+  }
+  best.share = static_cast<double>(high) / static_cast<double>(best.last - best.first + 1);
+  return best;
+}
+
+bool stands_out(const Losses& losses, const std::vector<Persistent>& named, const Persistent& least) {
+  for (size_t i = 0; i < losses.ranks.size(); ++i) {
+    if (std::any_of(named.begin(), named.end(), [&](const Persistent& p) { return p.loss == i; })) continue;
+    if (median_of(losses.ranks[i].by_step, least.first, least.last) * kStandOut > least.per_step_ns)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Losses> sum_losses(const model::Job& job, const Lateness& lateness) {
+  Losses losses;
+  std::vector<uint32_t> order(lateness.processes.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::erase_if(order, [&](uint32_t process) { return lateness.late[process].empty(); });
+  if (order.empty()) return std::nullopt;
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return lateness.processes[a].blamed_ns > lateness.processes[b].blamed_ns;
+  });
+  if (order.size() > Losses::kMostRanks) order.resize(Losses::kMostRanks);
+  losses.steps = find_steps(job, order[0]);
+  losses.span_ns = static_cast<double>(lateness.last_ns - lateness.first_ns);
+  for (uint32_t process : order) {
+    RankLoss& rank = losses.ranks.emplace_back();
+    rank.process = process;
+    rank.by_step.resize(losses.steps.size());
+    for (const LateOp& late : lateness.late[process])
+      rank.by_step[losses.steps.at(late.host_ns)] += late.blame_ns;
+  }
+  return losses;
+}
+
+std::vector<Persistent> persistent(const Losses& losses) {
+  const double floor = kShare * usual_step_ns(losses);
+  std::vector<Persistent> late;
+  for (size_t i = 0; i < losses.ranks.size(); ++i) {
+    Persistent run = worst_run(losses.ranks[i], floor);
+    run.loss = i;
+    if (run.total_ns < kShare * losses.span_ns || run.last - run.first + 1 < kLeastSteps || run.share < 0.75)
+      continue;
+    late.push_back(run);
+  }
+  std::sort(late.begin(), late.end(),
+            [](const Persistent& a, const Persistent& b) { return a.per_step_ns > b.per_step_ns; });
+  for (size_t named = late.size(); named > 0; --named) {
+    std::vector<Persistent> culprits(late.begin(), late.begin() + static_cast<ptrdiff_t>(named));
+    if (stands_out(losses, culprits, culprits.back())) return culprits;
+  }
+  return {};
+}
+
+std::optional<Scattered> scattered(const Losses& losses) {
+  constexpr size_t kWarm = 2;
+  if (losses.steps.size() < kWarm + kLeastSteps) return std::nullopt;
+  Scattered out;
+  std::set<size_t> worst;
+  for (size_t step = kWarm; step < losses.steps.size(); ++step) {
+    size_t latest = 0;
+    for (size_t i = 1; i < losses.ranks.size(); ++i) {
+      if (losses.ranks[i].by_step[step] > losses.ranks[latest].by_step[step]) latest = i;
+    }
+    const double lost = static_cast<double>(losses.ranks[latest].by_step[step]);
+    if (lost <= 0) continue;
+    worst.insert(latest);
+    out.total_ns += lost;
+    if (lost <= out.worst_ns) continue;
+    out.worst_ns = lost;
+    out.step = step;
+    out.loss = latest;
+  }
+  out.ranks = worst.size();
+  out.usual_step_ns = usual_step_ns(losses);
+  return out;
+}
+
+}  // namespace lockstep::analysis::straggler

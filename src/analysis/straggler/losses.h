@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each rank cost the others, step by step, and who of them stands out.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analysis/straggler/lateness.h"
+#include "analysis/straggler/steps.h"
+
+namespace lockstep::analysis::straggler {
+
+struct RankLoss {
+  uint32_t process = 0;
+  std::vector<float> by_step;  // ns
+};
+
+// A rank that is late again and again: over steps [first, last].
+struct Persistent {
+  size_t loss = 0;  // position in Losses::ranks
+  size_t first = 0, last = 0;
+  double per_step_ns = 0;  // median
+  double total_ns = 0;
+  double share = 0;  // of the steps with at least half of per_step_ns
+};
+
+struct Losses {
+  Steps steps;                  // of the rank with the most blame
+  std::vector<RankLoss> ranks;  // the most blame first; no more than kMostRanks
+  double span_ns = 0;           // of the run
+
+  static constexpr size_t kMostRanks = 64;
+};
+
+// Nothing if nobody is to blame for anything.
+std::optional<Losses> sum_losses(const model::Job& job, const Lateness& lateness);
+
+// Ranks that lose the others at least kShare of the run and at least kStandOut times as much a step as any rank that is
+// not named: more than half of those that are late cannot stand out. Step 0 warms up.
+inline constexpr double kShare = 0.01;
+inline constexpr double kStandOut = 3;
+inline constexpr size_t kLeastSteps = 4;  // one rank of eight is the latest in four steps by chance: 1 in 500
+std::vector<Persistent> persistent(const Losses& losses);
+
+// The step in which most was lost, and by whom; what the worst rank of each step lost, summed.
+struct Scattered {
+  size_t step = 0, loss = 0;
+  double worst_ns = 0, total_ns = 0;
+  double usual_step_ns = 0;  // median length of a step
+  size_t ranks = 0;          // that were the worst of a step
+};
+// Steps 0 and 1 warm up. Nothing with fewer than kLeastSteps.
+std::optional<Scattered> scattered(const Losses& losses);
+
+}  // namespace lockstep::analysis::straggler

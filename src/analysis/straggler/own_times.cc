@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/straggler/own_times.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "analysis/match/match.h"
+
+namespace lockstep::analysis::straggler {
+namespace {
+
+using model::Job;
+using model::JobOps;
+using model::Member;
+
+constexpr size_t kOutstanding = 32;                   // operations whose ends are looked at one by one
+constexpr uint32_t kMostIndexes = uint32_t{1} << 26;  // of a communicator; more is a damaged file's
+constexpr int64_t kRunning = -1;                      // began on the GPU and did not end
+
+// Host time -> reference time, with the offset looked up once for times that lie close together.
+class CommonClock {
+ public:
+  CommonClock(const Job& job, uint32_t process) : job_(job), process_(process) {
+    const model::HostClock& clock = job.hosts[job.processes[process].host].clock;
+    fixed_ = clock.is_same() || !clock.known();
+  }
+  int64_t at(int64_t ns) {
+    if (fixed_ || ns == 0) return ns;
+    if (ns < from_ || ns >= from_ + kReach) {
+      auto common = job_.common_ns(process_, ns);
+      offset_ = ns - common->ns;
+      half_width_ = common->half_width_ns;
+      from_ = ns;
+    }
+    return ns - offset_;
+  }
+  // Of the time asked for last.
+  int64_t half_width() const { return half_width_; }
+
+ private:
+  static constexpr int64_t kReach = 1'000'000;  // clocks drift by less than 1 us in it
+  const Job& job_;
+  uint32_t process_;
+  bool fixed_;
+  int64_t from_ = INT64_MIN / 2, offset_ = 0, half_width_ = 0;
+};
+
+bool drives_several_ranks(const Job& job, const model::JobProcess& process) {
+  std::set<uint32_t> comms;
+  for (uint32_t row : process.members) {
+    if (job.comms[job.members[row].comm].comm_id == 0) continue;
+    if (!comms.insert(job.members[row].comm).second) return true;
+  }
+  return false;
+}
+
+// Ends that are not known: the last arrival of the members; of a pair, the later call.
+void estimate_ends(const Job& job, const model::JobProcess& process, const LastArrivals& last,
+                   std::vector<int64_t>& ends) {
+  const JobOps& ops = process.ops;
+  for (uint32_t row : process.members) {
+    const Member& member = job.members[row];
+    for (uint32_t i = member.first; i < member.first + member.ops; ++i) {
+      if (ends[i] == 0) ends[i] = last.of(member, ops.index[i]);
+    }
+    for (const model::Lane& lane : member.lanes) {
+      const Member* other = nullptr;
+      const model::Lane* there = match::counterpart(job, member, lane, &other);
+      if (there == nullptr) continue;
+      CommonClock clock(job, other->process);
+      const JobOps& other_ops = job.ops(*other);
+      for (uint32_t i = 0; i < std::min(lane.ops, there->ops); ++i) {
+        if (ends[lane.first + i] == 0) ends[lane.first + i] = clock.at(host_ns(other_ops, there->first + i));
+      }
+    }
+  }
+}
+
+// The first operation of each function on a communicator connects it: nobody's lateness.
+void forget_first_uses(const Job& job, const model::JobProcess& process, OwnTimes& times) {
+  for (uint32_t row : process.members) {
+    const Member& member = job.members[row];
+    std::vector<model::StringId> seen;
+    for (uint32_t i = member.first; i < member.first + member.ops; ++i) {
+      model::StringId func = job.signatures[process.ops.signature[i]].func;
+      if (std::find(seen.begin(), seen.end(), func) != seen.end()) continue;
+      seen.push_back(func);
+      times.host_own[i] = OwnTimes::kUnknown;
+    }
+  }
+}
+
+class Follower {
+ public:
+  Follower(OwnTimes& times, const std::vector<int64_t>& ends) : times_(times), ends_(ends) {}
+
+  // In the order of the calls.
+  void follow(uint32_t op, bool timed) {
+    const int64_t arrival = times_.arrival[op], host = times_.host[op];
+    int64_t left = evicted_ <= arrival ? evicted_ : 0;
+    for (int64_t end : recent_) {
+      if (end <= arrival && end > left) left = end;
+    }
+    if (!timed && previous_host_ <= arrival) left = std::max(left, previous_host_);
+    if (left != 0 && previous_host_ != 0) {
+      const int64_t launched = std::clamp(host, left, arrival);
+      times_.host_own[op] = static_cast<float>(launched - left);
+      times_.gpu_own[op] = static_cast<float>(arrival - launched);
+      int64_t since = latest_end_ <= host ? std::max(previous_host_, latest_end_) : previous_host_;
+      times_.cadence[op] = static_cast<float>(std::max<int64_t>(host - since, 0));
+    }
+    previous_host_ = host;
+    const int64_t end = ends_[op] > 0 ? std::max(ends_[op], arrival) : INT64_MAX;
+    evicted_ = std::max(evicted_, recent_[next_] == INT64_MAX ? 0 : recent_[next_]);
+    recent_[next_] = end;
+    next_ = (next_ + 1) % kOutstanding;
+    if (end != INT64_MAX) latest_end_ = std::max(latest_end_, end);
+  }
+
+ private:
+  OwnTimes& times_;
+  const std::vector<int64_t>& ends_;
+  std::array<int64_t, kOutstanding> recent_{};
+  size_t next_ = 0;
+  int64_t evicted_ = 0, previous_host_ = 0, latest_end_ = 0;
+};
+
+}  // namespace
+
+int64_t host_ns(const JobOps& ops, size_t op) {
+  if (ops.launched_ns[op] != 0) return ops.launched_ns[op];
+  return ops.enqueued_ns[op] != 0 ? ops.enqueued_ns[op] : ops.called_ns[op];
+}
+
+std::vector<uint32_t> call_order(const JobOps& ops) {
+  std::vector<std::pair<int64_t, uint32_t>> keys(ops.size());
+  for (uint32_t i = 0; i < keys.size(); ++i) keys[i] = {host_ns(ops, i), i};
+  if (!std::is_sorted(keys.begin(), keys.end())) std::sort(keys.begin(), keys.end());
+  std::vector<uint32_t> order(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) order[i] = keys[i].second;
+  return order;
+}
+
+LastArrivals::LastArrivals(const Job& job) : columns_(job.comms.size()) {
+  std::vector<bool> aligned(job.comms.size(), true);
+  for (const Member& member : job.members) {
+    if (!job.hosts[job.processes[member.process].host].clock.known() ||
+        member.alignment == Member::Alignment::kNone)
+      aligned[member.comm] = false;
+  }
+  for (const Member& member : job.members) {
+    if (!aligned[member.comm] || member.ops == 0) continue;
+    const JobOps& ops = job.ops(member);
+    CommonClock clock(job, member.process);
+    const uint32_t next = job.next_index(member);
+    if (next > kMostIndexes) continue;
+    std::vector<int64_t>& column = columns_[member.comm];
+    if (column.size() < next) column.resize(next);
+    for (uint32_t i = member.first; i < member.first + member.ops; ++i) {
+      int64_t& at = column[ops.index[i]];
+      at = std::max(at, clock.at(host_ns(ops, i)));
+    }
+  }
+}
+
+OwnTimes own_times(const Job& job, uint32_t process_row, const LastArrivals& last) {
+  const model::JobProcess& process = job.processes[process_row];
+  const JobOps& ops = process.ops;
+  OwnTimes times;
+  times.comparable = !drives_several_ranks(job, process);
+  if (!times.comparable) return times;
+  times.arrival.resize(ops.size());
+  times.host.resize(ops.size());
+  times.error.resize(ops.size());
+  times.host_own.assign(ops.size(), OwnTimes::kUnknown);
+  times.gpu_own.assign(ops.size(), 0);
+  times.cadence.assign(ops.size(), 0);
+  std::vector<int64_t> ends(ops.size());
+  CommonClock clock(job, process_row);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    times.host[i] = clock.at(host_ns(ops, i));
+    const bool timed = ops.gpu_start_ns[i] != 0;
+    times.arrival[i] = timed ? std::max(clock.at(ops.gpu_start_ns[i]), times.host[i]) : times.host[i];
+    times.error[i] = static_cast<float>(clock.half_width() + (timed ? std::max(ops.gpu_error_ns[i], 0) : 0));
+    if (timed) ends[i] = ops.gpu_end_ns[i] != 0 ? clock.at(ops.gpu_end_ns[i]) : kRunning;
+  }
+  estimate_ends(job, process, last, ends);
+  Follower follower(times, ends);
+  for (uint32_t op : call_order(ops)) follower.follow(op, ops.gpu_start_ns[op] != 0);
+  forget_first_uses(job, process, times);
+  return times;
+}
+
+}  // namespace lockstep::analysis::straggler

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// When each operation of a process arrived, and how long its rank had been on its own before: since it left whatever
+// communication it was in. A rank that comes late because it waited for others was not on its own, so blame that is
+// drawn from this does not travel from rank to rank.
+//
+//   arrival   the GPU began to work on it where that is known, else the host launched it
+//   left      the latest end, at or before the arrival, of an operation called earlier on any communicator. An end that
+//             is not known is the last arrival of the members: nobody can be through before.
+//   own       arrival - left, cut in two at the host's launch: host until it, GPU from it
+//   cadence   the host's own time since its previous call; since the latest end if nothing was outstanding at the
+//             call, for then the host may have waited for it. A rank whose queue has run dry exposes its host time,
+//             which those ahead of it spend unseen: only a longer cadence makes it to blame.
+//
+// Times are ns on the reference host's clock; on the host's own where that is not aligned.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "model/job.h"
+
+namespace lockstep::analysis::straggler {
+
+// Columns by position in JobOps.
+struct OwnTimes {
+  static constexpr float kUnknown = -1;
+  std::vector<int64_t> arrival, host;  // host: the launch
+  std::vector<float> host_own, gpu_own, cadence;
+  std::vector<float> error;  // half-width of `arrival` on the reference clock
+  bool comparable =
+      false;  // false: the process drives several ranks of one communicator, whose calls do not tell apart
+};
+
+// Where an operation is last seen to arrive, by communicator and index. What its members without GPU times leave by.
+class LastArrivals {
+ public:
+  explicit LastArrivals(const model::Job& job);
+  // 0: unknown.
+  int64_t of(const model::Member& member, uint32_t index) const {
+    const std::vector<int64_t>& column = columns_[member.comm];
+    return index < column.size() ? column[index] : 0;
+  }
+
+ private:
+  std::vector<std::vector<int64_t>> columns_;  // by communicator; empty where hosts are not aligned
+};
+
+// The host's part in an operation: its launch, else its enqueueing, else its call. A replay was called when its graph
+// was captured.
+int64_t host_ns(const model::JobOps& ops, size_t op);
+// Positions in JobOps in the order of the calls.
+std::vector<uint32_t> call_order(const model::JobOps& ops);
+
+OwnTimes own_times(const model::Job& job, uint32_t process, const LastArrivals& last);
+
+}  // namespace lockstep::analysis::straggler
