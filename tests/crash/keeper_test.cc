@@ -83,7 +83,7 @@ TEST_F(Keeper, BeatsWhileNothingHappens) {
 
 // Much more than is there at the beginning: the keeper adds to it for ever, and where it has, nothing is lost.
 TEST_F(Keeper, PreparesAhead) {
-  constexpr uint64_t kEvents = 200'000;
+  constexpr uint64_t kEvents = 100'000;
   LksFile file = record([&] {
     NcclPlugin<5> plugin;
     plugin.init();
