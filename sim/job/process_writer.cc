@@ -123,6 +123,8 @@ void ProcessWriter::fill_header(FileBuilder& file, format::Source source) const 
   // The keeper refreshes it once a second; closing does, too.
   const int64_t last_beat = closed_ ? end_ : capture_began_ + (end_ - capture_began_) / kSecondNs * kSecondNs;
   h.heartbeat_ticks = ticks(last_beat);
+  h.heartbeat_monotonic_ns = clock_.monotonic(last_beat);
+  h.heartbeat_realtime_ns = kEpochNs + clock_.wall().at(last_beat);
 }
 
 void ProcessWriter::define_comms(FileBuilder& file) {
@@ -248,21 +250,22 @@ void ProcessWriter::write_unit(Log& log, const UnitRow& at, uint32_t comm) {
 
 uint64_t ProcessWriter::write_coll(Log& log, const Task& task, const format::RecordHead& times, uint32_t comm,
                                    uint64_t call, uint64_t plan, Dim dim) {
-  format::CollRecord r{};
+  format::ShortCollRecord r{};
   r.head = times;
   // NCCL counts these two in bytes.
   const bool in_bytes = task.func == Func::kAllGather || task.func == Func::kBroadcast;
   r.count = in_bytes ? task.bytes() : task.count;
-  r.send_buffer = kBuffers + 0x100000;
-  r.recv_buffer = kBuffers + 0x200000;
-  r.seq = sequence_[{dim, task.func}]++;
-  r.comm = comm;
+  r.send_buffer_high = r.recv_buffer_high = static_cast<uint16_t>(kBuffers >> 32);
+  r.send_buffer_low = 0x100000;
+  r.recv_buffer_low = 0x200000;
+  r.seq = static_cast<uint32_t>(sequence_[{dim, task.func}]++);
+  r.comm = static_cast<uint16_t>(comm);
   r.shape = shape(log, task.func, in_bytes ? DataType::kInt8 : task.type, false, task.bytes() <= kEagerBytes,
                   task.root);
   r.channels = kChannels;
   r.warps = 16;
   if (plan != 0) r.group_link = log.distance(plan, sizeof r);
-  return log.add_child(Kind::kColl, r, call);
+  return log.add_child(Kind::kShortColl, r, call);
 }
 
 uint64_t ProcessWriter::write_p2p(Log& log, const Task& task, const format::RecordHead& times, uint32_t comm,

@@ -14,6 +14,9 @@ std::string format_text(const char* format, Args... args) {
   return text;
 }
 
+// A killed job is watched for a while after its last event.
+constexpr int64_t kAfterNs = 60'000'000'000;
+
 std::string quoted(const std::string& text) {
   return '"' + text + '"';
 }  // names and words: nothing to escape
@@ -74,7 +77,7 @@ std::string fault_text(const Job& job, const Timeline& timeline) {
          "\n  }";
 }
 
-// Clocks against the first host's, at instants of the first host's clock.
+// Clocks against the first host's, at two instants that span the job; straight in between and beyond.
 std::string clocks_text(const Job& job, const Timeline& timeline) {
   std::string text =
       "{\n    \"reference\": " + quoted(boot_id_text(job.hosts.front())) + ",\n    \"hosts\": [";
@@ -82,10 +85,10 @@ std::string clocks_text(const Job& job, const Timeline& timeline) {
     const HostClock& clock = job.hosts[h];
     text += (h == 0 ? "\n" : ",\n") + std::string("      {\"host\": ") +
             quoted(job.host_name(static_cast<int>(h))) + ", \"boot_id\": " + quoted(boot_id_text(clock)) +
-            ", \"ranks\": " + list(job.layout.ranks_of_host(static_cast<int>(h))) + ", \"offsets\": [";
-    for (const int64_t t : {int64_t{0}, timeline.last}) {
-      text += format_text("%s{\"at_ns\": %" PRId64 ", \"offset_ns\": %" PRId64 "}", t == 0 ? "" : ", ",
-                          run_ns(t), clock.wall().at(t) - t);
+            ", \"ranks\": " + list(job.layout.ranks_of_host(static_cast<int>(h))) + ", \"instants\": [";
+    for (const int64_t t : {int64_t{0}, timeline.last + kAfterNs}) {
+      text += format_text("%s{\"reference_ns\": %" PRId64 ", \"host_ns\": %" PRId64 "}", t == 0 ? "" : ", ",
+                          run_ns(t), run_ns(clock.wall().at(t)));
     }
     text += "]}";
   }
