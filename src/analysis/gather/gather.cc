@@ -152,7 +152,7 @@ class Join {
   std::map<std::pair<model::StringId, model::StringId>, uint32_t> host_ids_;
   std::map<CommKey, uint32_t> comm_ids_;
   std::map<std::pair<CommKey, int32_t>, uint32_t> earlier_;  // communicators of the process at hand
-  size_t places_left_ = size_t{1} << 26;                     // for ranks: 256 MiB over all communicators
+  size_t places_left_ = size_t{1} << 24;                     // for ranks: 64 MiB over all communicators
 };
 
 // Loads on several threads, joins in order.
