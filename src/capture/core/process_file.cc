@@ -215,6 +215,8 @@ uint32_t ProcessFile::make_chunk() {
   } while (!claimed_.compare_exchange_weak(next, next + 1, std::memory_order_relaxed));
   if (!allocate(format::kHeaderBytes + uint64_t{next} * format::kChunkBytes, format::kChunkBytes)) {
     stop_for_space();
+    uint32_t after = next + 1;
+    claimed_.compare_exchange_strong(after, next, std::memory_order_relaxed);
     return kNoChunk;
   }
   madvise(chunk(next), format::kChunkBytes, MADV_POPULATE_WRITE);
@@ -292,9 +294,16 @@ void ProcessFile::close() {
   uint32_t claimed = claimed_.exchange(kNoChunk, std::memory_order_relaxed);
   ready_.store(0, std::memory_order_relaxed);
   returned_.store(0, std::memory_order_relaxed);
+  const int fd = own_descriptor();
+  struct stat file {};
+  if (fd >= 0 && fstat(fd, &file) == 0) {
+    // Chunks for which there was no space may have been claimed behind the end: the file is cut, never made longer.
+    const auto there = static_cast<uint32_t>((static_cast<uint64_t>(file.st_size) - format::kHeaderBytes) /
+                                             format::kChunkBytes);
+    if (claimed > there) claimed = there;
+  }
   __atomic_store_n(&header()->chunks_claimed, claimed, __ATOMIC_RELAXED);
   __atomic_store_n(&header()->chunks_ready, claimed, __ATOMIC_RELAXED);
-  const int fd = own_descriptor();
   if (fd >= 0 &&
       ftruncate(fd, static_cast<off_t>(format::kHeaderBytes + uint64_t{claimed} * format::kChunkBytes)) ==
           0 &&

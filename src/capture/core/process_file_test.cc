@@ -2,6 +2,7 @@
 #include "capture/core/process_file.h"
 
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -135,6 +136,27 @@ TEST_F(ProcessFileTest, MakesNoChunkBeyondItsCap) {
   EXPECT_EQ(chunks, 20u);
   file.allocate_ahead(1);
   EXPECT_EQ(file.state(), format::FileState::kSizeCap);
+}
+
+// The limit of the process stands for a full disk: no signal, no claim left behind, and close does not make it longer.
+TEST_F(ProcessFileTest, MakesNoChunkWhereThereIsNoSpace) {
+  config_.cap_bytes = 1000 * format::kChunkBytes;
+  ProcessFile file;
+  ASSERT_TRUE(create(&file)) << why_;
+  uint64_t size = size_of(file);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit tight{size, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
+  uint32_t chunks = 0;
+  while (file.make_chunk() != kNoChunk) ++chunks;
+  EXPECT_EQ(file.make_chunk(), kNoChunk);
+  EXPECT_EQ(file.claimed(), chunks);
+  EXPECT_EQ(file.state(), format::FileState::kDiskFull);
+  file.close();
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(size_of(file), size);
+  EXPECT_EQ(file.header()->chunks_claimed, chunks);
 }
 
 TEST_F(ProcessFileTest, ARingIsSharedByThoseWhoWriteIt) {

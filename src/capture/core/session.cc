@@ -271,7 +271,8 @@ void Session::keep() {
       int64_t now = clock_ns(CLOCK_MONOTONIC);
       if (now - last_beat >= kHeartbeat) {
         beat();
-        __atomic_store_n(&file_.header()->chunks_claimed, file_.claimed(), __ATOMIC_RELAXED);
+        if (file_.state() == format::FileState::kOpen)
+          __atomic_store_n(&file_.header()->chunks_claimed, file_.claimed(), __ATOMIC_RELAXED);
         last_beat = now;
       }
       if (now - last_anchor >= anchor_every) {
