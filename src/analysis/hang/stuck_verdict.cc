@@ -140,8 +140,8 @@ Finding network_finding(const Scene& scene, const Block& block, size_t waiting, 
   bool sending = cause.end->step->is_send;
   if (!gpu || sending) add(cause.source);
   if (!gpu || !sending) add(cause.target);
-  Finding finding = draft.make(gpu ? FindingClass::kStuckInGpu : FindingClass::kStuckInNetwork,
-                               gpu ? "stuck-in-gpu.proxy" : "stuck-in-network", block, actors, waiting);
+  Finding finding = draft.make(FindingClass::kStuckInNetwork,
+                               gpu ? "stuck-in-network.gpu" : "stuck-in-network", block, actors, waiting);
   finding.statement = draft.operation(block) + " does not move: " + network.text(cause);
   for (size_t i = 0; i < std::min(network.transfers().size(), kMostSteps); ++i)
     finding.evidence.push_back(network.text(network.transfers()[i]));

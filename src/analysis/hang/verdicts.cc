@@ -146,7 +146,7 @@ class Verdicts {
     bool init = at.kind == Block::Kind::kInit;
     bool plural = root.actors.size() > 1;
     bool left =
-        std::any_of(root.actors.begin(), root.actors.end(), [&](uint32_t a) { return has_left(a, at.comm); });
+        std::any_of(root.actors.begin(), root.actors.end(), [&](uint32_t a) { return has_left(a, at); });
     Finding finding = draft_.make(init ? FindingClass::kInitStuck : FindingClass::kNeverJoined,
                                   init   ? "init-stuck"
                                   : left ? "never-joined.finished"
@@ -160,21 +160,31 @@ class Verdicts {
                            : at.certain() ? " never called "
                            : plural       ? " have not called "
                                           : " has not called ";
+    if (at.kind == Block::Kind::kPair) finding.statement += "its end of ";
     finding.statement += draft_.operation(at) + "; " + draft_.wait(at, root.waiting, plural);
     add_states(root.actors, at, finding);
     note_unknown_completion(root.actors, finding);
+    bool runs = std::any_of(root.actors.begin(), root.actors.end(), [this](uint32_t a) {
+      return job_.processes[scene_.actor(a).process].liveness == model::Liveness::kRunning;
+    });
     finding.advice =
-        "look where the host code of " + wording::ranks(finding.ranks) +
-        " is (py-spy dump --pid PID, gdb -p PID): it is not in an operation that the others have called";
+        "find out where the host code of " + draft_.list(root.actors) + (runs ? " is" : " was") +
+        ", which is in no operation that the others have called: " +
+        (runs ? "py-spy dump --pid PID, or gdb -p PID" : "its own log, or stacks taken while it hangs");
     out_.push_back(std::move(finding));
   }
 
-  bool has_left(uint32_t actor, uint32_t comm) const {
-    if (scene_.actor(actor).fate == Fate::kClosed) return true;
-    for (uint32_t row : job_.processes[scene_.actor(actor).process].members) {
-      if (job_.members[row].comm == comm && job_.members[row].end_ns != 0) return true;
+  // It left as the wait began; one that left later had its time.
+  bool has_left(uint32_t actor_row, const Block& block) const {
+    const Actor& actor = scene_.actor(actor_row);
+    int64_t left = actor.fate == Fate::kClosed ? actor.end_ns : 0;
+    for (uint32_t row : job_.processes[actor.process].members) {
+      const model::Member& member = job_.members[row];
+      if (member.comm == block.comm && member.end_ns != 0) left = member.end_ns;
     }
-    return false;
+    if (left == 0) return false;
+    auto after = scene_.between(block.process, block.since_ns, actor.process, left);
+    return !after || *after <= block.patience.suspicious_ns();
   }
 
   // Without GPU times it may as well be inside an operation that all have joined.

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "analysis/analysis.h"
+#include "analysis/testing/job_builder.h"
+
+namespace lockstep::analysis::hang {
+extern const Analysis kAnalysis;
+namespace {
+
+using testing::at_ms;
+using testing::Call;
+using testing::JobBuilder;
+
+std::vector<Finding> findings_of(const model::Job& job) {
+  std::vector<Finding> findings;
+  kAnalysis.run(job, findings);
+  return findings;
+}
+
+std::string texts(const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Finding& finding : findings) {
+    text += std::string(severity_text(finding.severity)) + " " + finding.id + ": " + finding.statement + "\n";
+    for (const std::string& line : finding.evidence) text += "  " + line + "\n";
+  }
+  return text;
+}
+
+// Ten all-reduces, 100 ms apart, until 1000 ms; then nothing but heartbeats until `until_ms`, and a kill of everybody.
+JobBuilder ten_steps(uint32_t ranks, double until_ms, double gpu_ms = 0.5) {
+  JobBuilder job(ranks);
+  job.steps(job.world(), 10, 0, 100, gpu_ms);
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    job.heartbeat(rank, until_ms);
+    job.killed(rank);
+  }
+  return job;
+}
+// All but one are in the 11th on the GPU.
+JobBuilder eleventh_without(uint32_t ranks, uint32_t missing, double until_ms) {
+  JobBuilder job = ten_steps(ranks, until_ms);
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (rank != missing) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
+  }
+  return job;
+}
+
+void expect(const std::vector<Finding>& findings, FindingClass finding_class, std::vector<int32_t> ranks,
+            Severity severity = Severity::kCritical) {
+  ASSERT_EQ(findings.size(), 1u) << texts(findings);
+  EXPECT_EQ(class_text(findings[0].finding_class), class_text(finding_class)) << texts(findings);
+  EXPECT_EQ(findings[0].ranks, ranks) << texts(findings);
+  EXPECT_EQ(findings[0].severity, severity) << texts(findings);
+}
+
+TEST(Hang, AHealthyRunHasNoFinding) {
+  JobBuilder job(4);
+  job.steps(job.world(), 10, 0, 100);
+  auto findings = findings_of(job.build());
+  EXPECT_TRUE(findings.empty()) << texts(findings);
+}
+
+TEST(Hang, RanksThatEndWithoutFinalizeAreHealthy) {
+  auto findings = findings_of(ten_steps(4, 60'000).build());
+  EXPECT_TRUE(findings.empty()) << texts(findings);
+}
+
+TEST(Hang, ARankAheadByAQueueIsHealthy) {
+  JobBuilder job = ten_steps(4, 1'060);
+  for (int i = 0; i < 5; ++i) job.call(0, 0, {.called_ms = 1000 + i * 10.0});
+  auto findings = findings_of(job.build());
+  EXPECT_TRUE(findings.empty()) << texts(findings);
+}
+
+TEST(Hang, NamesTheRankThatNeverJoined) {
+  auto findings = findings_of(eleventh_without(8, 5, 60'000).build());
+  expect(findings, FindingClass::kNeverJoined, {5});
+  EXPECT_EQ(findings[0].id, "never-joined");
+  EXPECT_EQ(
+      findings[0].statement,
+      "rank 5 (GPU 5 of node0) never called the 11th AllReduce of world; 7 ranks wait for it, for 59.0 s");
+  EXPECT_EQ(findings[0].op_index, 10u);
+  EXPECT_EQ(findings[0].comm, "world");
+  EXPECT_EQ(findings[0].func, "AllReduce");
+  EXPECT_EQ(findings[0].since_ns, at_ms(1000));
+  EXPECT_EQ(findings[0].hosts, std::vector<std::string>{"node0"});
+  EXPECT_TRUE(findings[0].settle.empty());
+}
+
+TEST(Hang, SaysWhenTheRecordingEndsTooSoonToTell) {
+  auto findings = findings_of(eleventh_without(8, 5, 2'700).build());
+  expect(findings, FindingClass::kNeverJoined, {5}, Severity::kWarning);
+  EXPECT_NE(findings[0].settle.find("too soon"), std::string::npos) << findings[0].settle;
+}
+
+TEST(Hang, ALongGapBeforeMakesAWaitNormal) {
+  JobBuilder job(2);
+  uint32_t world = job.world();
+  job.steps(world, 10, 0, 100);
+  job.steps(world, 10, 60'000, 100);  // a checkpoint of a minute
+  job.call(0, world, {.called_ms = 61'100});
+  for (uint32_t rank = 0; rank < 2; ++rank) job.heartbeat(rank, 100'000);
+  auto findings = findings_of(job.build());
+  EXPECT_TRUE(findings.empty()) << texts(findings);
+}
+
+TEST(Hang, NamesTheRankThatLeft) {
+  JobBuilder job = eleventh_without(4, 2, 60'000);
+  job.finalized(0, 2, 950);
+  auto findings = findings_of(job.build());
+  expect(findings, FindingClass::kNeverJoined, {2});
+  EXPECT_EQ(findings[0].id, "never-joined.finished");
+}
+
+TEST(Hang, FollowsTheWaitIntoASubgroup) {
+  // Ranks 0 and 1 wait in the world for 2; 2 waits in a pair for 3, which sleeps.
+  JobBuilder job(4);
+  uint32_t world = job.world(), pair = job.comm("pair", {2, 3});
+  job.steps(world, 10, 0, 100);
+  job.steps(pair, 10, 20, 100);
+  job.call(2, pair, {.called_ms = 1020, .gpu_start_ms = 1021});
+  for (uint32_t rank : {0u, 1u}) job.call(rank, world, {.called_ms = 1100, .gpu_start_ms = 1101});
+  for (uint32_t rank = 0; rank < 4; ++rank) job.heartbeat(rank, 30'000);
+  auto findings = findings_of(job.build());
+  ASSERT_FALSE(findings.empty());
+  expect(findings, FindingClass::kNeverJoined, {3});
+  EXPECT_EQ(findings[0].evidence[0].substr(0, 8), "waiting:");
+}
+
+TEST(Hang, NamesTheDeadRank) {
+  JobBuilder job = eleventh_without(4, 1, 30'000);
+  job.heartbeat(1, 1'200);
+  auto findings = findings_of(job.build());
+  expect(findings, FindingClass::kRankDead, {1});
+}
+
+TEST(Hang, ARankThatDiedInsideAnOperationIsDead) {
+  JobBuilder job = ten_steps(4, 30'000);
+  for (uint32_t rank = 0; rank < 4; ++rank) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
+  job.heartbeat(3, 1'500);
+  expect(findings_of(job.build()), FindingClass::kRankDead, {3});
+}
+
+TEST(Hang, ARankThatWasQuietForLongBeforeItEndedDidNotComeAlive) {
+  JobBuilder job = eleventh_without(4, 1, 60'000);
+  job.heartbeat(1, 40'000);
+  expect(findings_of(job.build()), FindingClass::kNeverJoined, {1});
+}
+
+TEST(Hang, AStoppedProcessIsNotDead) {
+  JobBuilder job = eleventh_without(4, 1, 30'000);
+  job.heartbeat(1, 1'200);
+  for (uint32_t rank = 0; rank < 4; ++rank) job.process(rank).liveness = model::Liveness::kRunning;
+  job.process(1).liveness = model::Liveness::kStopped;
+  auto findings = findings_of(job.build());
+  expect(findings, FindingClass::kNeverJoined, {1});
+  EXPECT_EQ(findings[0].id, "never-joined.stopped");
+}
+
+TEST(Hang, AProcessThatIsGoneWhileOthersRunIsDead) {
+  JobBuilder job = eleventh_without(4, 1, 5'000);
+  for (uint32_t rank = 0; rank < 4; ++rank) job.process(rank).liveness = model::Liveness::kRunning;
+  job.process(1).liveness = model::Liveness::kGone;
+  expect(findings_of(job.build()), FindingClass::kRankDead, {1});
+}
+
+TEST(Hang, AHostThatFellSilentIsUnreachable) {
+  JobBuilder job(8, 2);
+  uint32_t world = job.world();
+  job.steps(world, 10, 0, 100);
+  for (uint32_t rank = 0; rank < 8; ++rank) {
+    job.killed(rank);
+    bool silent = rank == 4 || rank == 5;
+    job.heartbeat(rank, silent ? 950 + rank : 30'000);
+    if (!silent) job.call(rank, world, {.called_ms = 1000, .gpu_start_ms = 1000.1});
+  }
+  auto findings = findings_of(job.build());
+  expect(findings, FindingClass::kRankUnreachable, {4, 5});
+  EXPECT_EQ(findings[0].hosts, std::vector<std::string>{"node2"});
+}
+
+TEST(Hang, ARankWithoutAFileIsUnreachable) {
+  JobBuilder job = eleventh_without(4, 1, 30'000);
+  job.without(1);
+  auto findings = findings_of(job.build());
+  expect(findings, FindingClass::kRankUnreachable, {1});
+}
+
+TEST(Hang, HalfOfTheFilesAbsentIsMissingEvidence) {
+  JobBuilder job = eleventh_without(4, 1, 30'000);
+  job.without(1);
+  job.without(3);
+  auto findings = findings_of(job.build());
+  expect(findings, FindingClass::kEvidenceMissing, {});
+  EXPECT_FALSE(findings[0].settle.empty());
+}
+
+TEST(Hang, TooManyDeadNameNoCause) {
+  JobBuilder job = eleventh_without(4, 1, 30'000);
+  for (uint32_t rank : {1u, 2u, 3u}) job.heartbeat(rank, 1'200);
+  expect(findings_of(job.build()), FindingClass::kTooManyFailed, {1, 2, 3});
+}
+
+TEST(Hang, SaysWhatDiffersInAnotherOperation) {
+  JobBuilder job = ten_steps(4, 30'000);
+  for (uint32_t rank = 0; rank < 4; ++rank)
+    job.call(rank, 0,
+             {.func = rank == 2 ? "Broadcast" : "AllReduce", .called_ms = 1000, .gpu_start_ms = 1000.1});
+  auto findings = findings_of(job.build());
+  expect(findings, FindingClass::kJoinedOtherOp, {2});
+  EXPECT_EQ(findings[0].statement.substr(0, 45), "rank 2 (GPU 2 of node0) called Broadcast of 1")
+      << findings[0].statement;
+  EXPECT_NE(texts(findings).find("differs in function"), std::string::npos) << texts(findings);
+}
+
+TEST(Hang, ARankThatLeftOutACallIsInAnotherOperation) {
+  JobBuilder job = ten_steps(4, 30'000);
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    if (rank != 1) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
+    job.call(rank, 0, {.func = "AllGather", .called_ms = 1001});
+  }
+  auto findings = findings_of(job.build());
+  expect(findings, FindingClass::kJoinedOtherOp, {1});
+  EXPECT_NE(texts(findings).find("one call was left out"), std::string::npos) << texts(findings);
+}
+
+TEST(Hang, DifferentSizesThatDidNotStopTheJobAreNoHang) {
+  JobBuilder job(2);
+  uint32_t world = job.world();
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    job.call(rank, world, {.called_ms = 1, .bytes = 100 + rank, .gpu_start_ms = 2, .gpu_end_ms = 3});
+  job.steps(world, 10, 100, 100);
+  auto findings = findings_of(job.build());
+  EXPECT_TRUE(findings.empty()) << texts(findings);
+}
+
+TEST(Hang, PrintsTheCycleOfADeadlock) {
+  JobBuilder job(4);
+  uint32_t a = job.comm("a", {0, 1}), b = job.comm("b", {0, 1, 2, 3});
+  job.steps(a, 10, 0, 100);
+  job.steps(b, 10, 20, 100);
+  job.call(0, a, {.called_ms = 1000, .gpu_start_ms = 1001});
+  for (uint32_t rank : {1u, 2u, 3u}) job.call(rank, b, {.called_ms = 1000, .gpu_start_ms = 1001});
+  for (uint32_t rank = 0; rank < 4; ++rank) job.heartbeat(rank, 30'000);
+  auto findings = findings_of(job.build());
+  expect(findings, FindingClass::kCrossCommDeadlock, {0, 1});
+  EXPECT_EQ(findings[0].statement,
+            "ranks 0 and 1 wait for each other: rank 0 in the 11th AllReduce of a for rank 1, rank 1 in the "
+            "11th AllReduce of b "
+            "for rank 0");
+}
+
+TEST(Hang, ASendWithoutItsReceiveWaitsForThePeer) {
+  JobBuilder job(3);
+  uint32_t pp = job.world("pp");
+  for (int i = 0; i < 10; ++i) {
+    job.call(0, pp, {.func = "Send", .called_ms = i * 100.0, .peer = 1});
+    job.call(1, pp, {.func = "Recv", .called_ms = i * 100.0, .peer = 0});
+  }
+  job.call(0, pp, {.func = "Send", .called_ms = 1000, .peer = 1});
+  for (uint32_t rank = 0; rank < 3; ++rank) job.heartbeat(rank, 30'000);
+  auto findings = findings_of(job.build());
+  expect(findings, FindingClass::kNeverJoined, {1});
+  EXPECT_EQ(findings[0].statement,
+            "rank 1 (GPU 1 of node0) never called its end of the 11th Send of rank 0 to rank 1 on pp; 1 rank "
+            "waits for it, for 29.0 s");
+}
+
+TEST(Hang, AKernelThatDoesNotEndAnywhereIsStuckInTheGpu) {
+  JobBuilder job = ten_steps(4, 30'000);
+  for (uint32_t rank = 0; rank < 4; ++rank) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
+  expect(findings_of(job.build()), FindingClass::kStuckInGpu, {});
+}
+
+TEST(Hang, NamesTheGpuWhoseKernelDoesNotBegin) {
+  JobBuilder job = ten_steps(4, 30'000);
+  for (uint32_t rank = 0; rank < 4; ++rank)
+    job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = rank == 2 ? -1 : 1000.1});
+  expect(findings_of(job.build()), FindingClass::kStuckInGpu, {2});
+}
+
+model::OpenStep step(uint32_t member, int32_t peer, bool is_send, model::StepWait wait, int32_t number) {
+  return {.member = member,
+          .peer = peer,
+          .channel = 0,
+          .is_send = is_send,
+          .wait = wait,
+          .step = number,
+          .steps = 16,
+          .since_ns = at_ms(1001)};
+}
+
+TEST(Hang, NamesTheTransferThatTheOthersFollowFrom) {
+  // A ring 0 -> 1 -> 2 -> 0: what 1 sent to 2 is not confirmed; the others starve.
+  JobBuilder job = ten_steps(3, 30'000);
+  for (uint32_t rank = 0; rank < 3; ++rank) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
+  model::Job built = job.build();
+  using model::StepWait;
+  auto add = [&](uint32_t rank, int32_t peer, bool is_send, StepWait wait, int32_t number) {
+    built.processes[rank].open_steps.push_back(step(rank, peer, is_send, wait, number));
+  };
+  add(0, 1, true, StepWait::kGpu, 5);
+  add(1, 0, false, StepWait::kReceive, 5);
+  add(1, 2, true, StepWait::kSend, 4);
+  add(2, 1, false, StepWait::kReceive, 4);
+  add(2, 0, true, StepWait::kGpu, 4);
+  add(0, 2, false, StepWait::kReceive, 4);
+  auto findings = findings_of(built);
+  expect(findings, FindingClass::kStuckInNetwork, {1, 2});
+  EXPECT_NE(findings[0].statement.find("rank 1 to rank 2, channel 0, step 4 of 16"), std::string::npos)
+      << findings[0].statement;
+}
+
+TEST(Hang, AStepWhoseEndWasLostIsNotStuck) {
+  JobBuilder job = ten_steps(2, 30'000, 0);
+  model::Job built = job.build();
+  built.processes[0].open_steps.push_back(step(0, 1, true, model::StepWait::kSend, 4));
+  built.processes[0].net_pairs.push_back(
+      {.member = 0, .peer = 1, .channel = 0, .is_send = true, .steps = 9, .last_ns = at_ms(2000)});
+  for (const Finding& finding : findings_of(built))
+    EXPECT_NE(finding.finding_class, FindingClass::kStuckInNetwork) << finding.statement;
+}
+
+TEST(Hang, WithoutGpuTimesItSaysWhatIsMissing) {
+  auto findings = findings_of(ten_steps(4, 30'000, 0).build());
+  expect(findings, FindingClass::kEvidenceMissing, {}, Severity::kWarning);
+  EXPECT_NE(findings[0].settle.find("-m deep"), std::string::npos);
+}
+
+TEST(Hang, ACommunicatorThatOneRankNeverEnters) {
+  JobBuilder job = ten_steps(4, 30'000);
+  uint32_t late = job.world("late");
+  job.leave_out(late, 3);
+  model::Job built = job.build();
+  for (uint32_t row : built.comms[late].members) {
+    if (row != model::kNoRow) built.members[row].init_ns = at_ms(1000);
+  }
+  auto findings = findings_of(built);
+  expect(findings, FindingClass::kInitStuck, {3});
+}
+
+TEST(Hang, ACommunicatorThatIsNeverUsedIsHealthy) {
+  JobBuilder job = ten_steps(4, 30'000);
+  job.world("unused");
+  auto findings = findings_of(job.build());
+  EXPECT_TRUE(findings.empty()) << texts(findings);
+}
+
+TEST(Hang, FilesThatWereCutShortBlameNobody) {
+  JobBuilder job = eleventh_without(4, 1, 30'000);
+  model::Job built = job.build();
+  built.losses.append({.process = 1,
+                       .stage = built.strings.intern("capture"),
+                       .kind = built.strings.intern("disk_full"),
+                       .count = 9,
+                       .detail = 0});
+  for (const Finding& finding : findings_of(built))
+    EXPECT_NE(finding.finding_class, FindingClass::kNeverJoined);
+}
+
+TEST(Hang, AnEarlierIncarnationOfARankIsHistory) {
+  JobBuilder job = eleventh_without(2, 1, 30'000);
+  model::Job built = job.build();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    model::JobProcess again;
+    again.row = built.processes[rank].row;
+    again.row.start_ns = at_ms(40'000);
+    again.row.heartbeat_ns = again.row.last_ns = at_ms(50'000);
+    again.row.closed = 1;
+    built.processes.push_back(std::move(again));
+  }
+  auto findings = findings_of(built);
+  EXPECT_TRUE(findings.empty()) << texts(findings);
+}
+
+}  // namespace
+}  // namespace lockstep::analysis::hang
