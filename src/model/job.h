@@ -102,6 +102,9 @@ struct OpenStep {
   int64_t since_ns = 0;
 };
 
+// What the network plugin said of itself, where it did.
+enum class NetTransport : uint8_t { kUnknown, kIb, kSocket };
+
 // Network transfers of one process with one peer over one channel, summed.
 struct NetPair {
   uint32_t member = kNoRow;
@@ -109,11 +112,14 @@ struct NetPair {
   uint16_t channel = 0;
   bool is_send = false;
   int32_t device = -1;  // network device; -1 unknown
+  NetTransport transport = NetTransport::kUnknown;
   uint64_t steps = 0, bytes = 0;
-  int64_t gpu_ns = 0;    // send: waiting for the GPU's data; receive: for the GPU to take it
-  int64_t peer_ns = 0;   // send: waiting for the peer's buffer
-  int64_t wire_ns = 0;   // send: handed over until done; receive: posted until received
-  int64_t flush_ns = 0;  // receive
+  int64_t gpu_ns = 0;       // send: waiting for the GPU's data; receive: for the GPU to take it
+  int64_t peer_ns = 0;      // send: waiting for the peer's buffer
+  int64_t wire_ns = 0;      // send: handed over until done; receive: posted until received
+  int64_t flush_ns = 0;     // receive
+  int64_t busy_ns = 0;      // time in which at least one of the transfers of wire_ns went on
+  double wire_squares = 0;  // sum of their squared durations, ns^2
   int64_t first_ns = 0, last_ns = 0;
 };
 

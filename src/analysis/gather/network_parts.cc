@@ -11,7 +11,26 @@ namespace {
 using model::kNoRow;
 using model::StepWait;
 
+using model::NetTransport;
+
 int64_t between(int64_t from, int64_t until) { return from != 0 && until > from ? until - from : 0; }
+
+// Instants between which a step waited, in the order of tables/proxy_step.def. One that was not seen (older versions of
+// the interface have fewer states) ends where the next one was.
+struct Waits {
+  int64_t first, second, third, end;
+  Waits(const model::ProxyStepTable& steps, size_t i) : end(steps.end_ns[i]) {
+    third = steps.wait3_ns[i] != 0 ? steps.wait3_ns[i] : end;
+    second = steps.wait2_ns[i] != 0 ? steps.wait2_ns[i] : third;
+    first = steps.wait1_ns[i];
+  }
+};
+
+NetTransport transport_of(int64_t net_id) {
+  constexpr int64_t kIb = 1, kSocket = 2;
+  int64_t type = net_id >> 16;
+  return type == kIb ? NetTransport::kIb : type == kSocket ? NetTransport::kSocket : NetTransport::kUnknown;
+}
 
 StepWait waits_for(const model::ProxyStepTable& steps, size_t i) {
   if (steps.is_send[i]) {
@@ -34,18 +53,25 @@ class Sums {
   Sums(const model::Trace& trace, model::JobProcess& process) : trace_(trace), process_(process) {}
 
   void add_all() {
-    device_.assign(trace_.proxy_steps.size(), -1);
+    network_.assign(trace_.net_events.size() == 0 ? 0 : trace_.proxy_steps.size(), kUnknown);
     for (size_t i = 0; i < trace_.net_events.size(); ++i) {
-      if (trace_.net_events.proxy_step[i] < device_.size())
-        device_[trace_.net_events.proxy_step[i]] = trace_.net_events.device[i];
+      uint32_t step = trace_.net_events.proxy_step[i];
+      if (step < network_.size())
+        network_[step] = {trace_.net_events.device[i], transport_of(trace_.net_events.id[i])};
     }
     for (size_t i = 0; i < trace_.proxy_steps.size(); ++i) add(i);
-    for (const auto& [key, pair] : pairs_) process_.net_pairs.push_back(pair);
+    for (const auto& [key, sum] : pairs_) process_.net_pairs.push_back(sum.pair);
     for (const auto& [key, step] : open_) process_.open_steps.push_back(step);
   }
 
  private:
   using Lane = std::tuple<uint32_t, int32_t, uint16_t, bool>;
+  using Network = std::pair<int32_t, NetTransport>;  // device and transport
+  static constexpr Network kUnknown{-1, NetTransport::kUnknown};
+  struct Sum {
+    model::NetPair pair;
+    int64_t busy_until_ns = 0;
+  };
 
   void add(size_t i) {
     const model::ProxyStepTable& steps = trace_.proxy_steps;
@@ -58,21 +84,38 @@ class Sums {
       add_open(lane, i, op);
       return;
     }
-    model::NetPair& sum = pairs_[{lane, device_[i]}];
-    if (sum.steps++ == 0) {
-      std::tie(sum.member, sum.peer, sum.channel, sum.is_send) = lane;
-      sum.device = device_[i];
-      sum.first_ns = steps.start_ns[i];
+    Network network = network_.empty() ? kUnknown : network_[i];
+    Sum& sum = pairs_[{lane, network}];
+    model::NetPair& pair = sum.pair;
+    if (pair.steps++ == 0) {
+      std::tie(pair.member, pair.peer, pair.channel, pair.is_send) = lane;
+      pair.device = network.first;
+      pair.transport = network.second;
+      pair.first_ns = steps.start_ns[i];
     }
-    sum.bytes += steps.bytes[i];
-    sum.first_ns = std::min(sum.first_ns, steps.start_ns[i]);
-    sum.last_ns = std::max(sum.last_ns, steps.end_ns[i]);
-    int64_t first = between(steps.wait1_ns[i], steps.wait2_ns[i]);
-    int64_t second = between(steps.wait2_ns[i], steps.wait3_ns[i]);
-    int64_t third = between(steps.wait3_ns[i], steps.end_ns[i]);
-    (is_send ? sum.gpu_ns : sum.wire_ns) += first;
-    (is_send ? sum.peer_ns : sum.flush_ns) += second;
-    (is_send ? sum.wire_ns : sum.gpu_ns) += third;
+    pair.bytes += steps.bytes[i];
+    pair.first_ns = std::min(pair.first_ns, steps.start_ns[i]);
+    pair.last_ns = std::max(pair.last_ns, steps.end_ns[i]);
+    Waits at(steps, i);
+    if (is_send) {
+      pair.gpu_ns += between(at.first, at.second);
+      pair.peer_ns += between(at.second, at.third);
+      add_transfer(sum, at.third, at.end);
+    } else {
+      add_transfer(sum, at.first, at.second);
+      pair.flush_ns += between(at.second, at.third);
+      pair.gpu_ns += between(at.third, at.end);
+    }
+  }
+
+  // Transfers of a lane overlap, and come in the order in which they began.
+  static void add_transfer(Sum& sum, int64_t from, int64_t until) {
+    int64_t wire = between(from, until);
+    sum.pair.wire_ns += wire;
+    sum.pair.wire_squares += static_cast<double>(wire) * static_cast<double>(wire);
+    if (wire == 0) return;
+    sum.pair.busy_ns += std::max<int64_t>(0, until - std::max(from, sum.busy_until_ns));
+    sum.busy_until_ns = std::max(sum.busy_until_ns, until);
   }
 
   void add_open(const Lane& lane, size_t i, uint32_t op) {
@@ -89,8 +132,8 @@ class Sums {
 
   const model::Trace& trace_;
   model::JobProcess& process_;
-  std::vector<int32_t> device_;
-  std::map<std::pair<Lane, int32_t>, model::NetPair> pairs_;
+  std::vector<Network> network_;  // by step; empty without events of the network plugin
+  std::map<std::pair<Lane, Network>, Sum> pairs_;
   std::map<Lane, model::OpenStep> open_;
 };
 

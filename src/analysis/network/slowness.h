@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which pairs of ranks move less than their peers do. A pair is compared with those of its communicator, which carry the
+// same operations; so three others are needed. What cannot be told apart is not slow.
+#pragma once
+#include <vector>
+
+#include "analysis/network/links.h"
+
+namespace lockstep::analysis::network {
+
+struct Comparison {
+  Link pair;
+  double usual_rate = 0;  // median of the others, bytes per second
+  size_t others = 0;
+  bool slow = false;
+  // Time lost against the usual rate.
+  double lost_ns() const;
+};
+
+// Pairs of ranks that can be compared; of several communicators the one that carried most.
+std::vector<Comparison> compare(const std::vector<Link>& pairs);
+
+}  // namespace lockstep::analysis::network
