@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "model/event_kind.h"
 
@@ -11,21 +12,42 @@ namespace lockstep::analysis::assemble {
 using model::EventKind;
 using model::kNoRow;
 
+namespace {
+
+// A map that remembers the entry of the last key: neighbouring rows mostly share it.
+template <class Key, class Value>
+class Recent {
+ public:
+  explicit Recent(Value unset) : unset_(unset) {}
+  Value& operator[](Key key) {
+    if (value_ == nullptr || key != key_) {
+      key_ = key;
+      value_ = &values_.try_emplace(key, unset_).first->second;
+    }
+    return *value_;
+  }
+
+ private:
+  Value unset_;
+  std::unordered_map<Key, Value> values_;
+  Key key_{};
+  Value* value_ = nullptr;
+};
+
+}  // namespace
+
 Launches::Launches(const model::Trace& trace)
     : trace_(trace), launch_(trace.calls.size(), kNoRow), previous_end_(trace.calls.size(), 0) {
   const model::CallTable& calls = trace.calls;
-  std::unordered_map<uint64_t, uint32_t> open;        // (thread, comm) -> launch without a plan yet
-  std::unordered_map<uint32_t, int64_t> last_end_ns;  // by thread
+  Recent<uint64_t, uint32_t> open(kNoRow);   // (thread, comm) -> launch without a plan yet
+  Recent<uint32_t, int64_t> last_end_ns(0);  // by thread
   for (uint32_t row = 0; row < calls.size(); ++row) {
     uint64_t key = uint64_t{calls.thread[row]} << 32 | calls.comm[row];
     if (calls.kind[row] == number(EventKind::kKernelLaunch)) {
       open[key] = row;
     } else if (calls.kind[row] == number(EventKind::kGroup)) {
       // Each launch has one plan: a plan whose own launch was not recorded must not take an older one.
-      if (auto found = open.find(key); found != open.end()) {
-        launch_[row] = found->second;
-        open.erase(found);
-      }
+      launch_[row] = std::exchange(open[key], kNoRow);
       int64_t& last = last_end_ns[calls.thread[row]];
       previous_end_[row] = last;
       last = std::max({last, calls.start_ns[row], calls.end_ns[row]});
