@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include "analysis/straggler/carry.h"
 #include "analysis/straggler/own_times.h"
 
 namespace lockstep::analysis::straggler {
@@ -54,6 +55,7 @@ class GroupComparer {
       load(static_cast<uint32_t>(index), count);
       for (uint32_t i = 0; i < count; ++i) compare({&block_[i * members_.size()], members_.size()});
     }
+    settle();
   }
 
  private:
@@ -112,7 +114,9 @@ class GroupComparer {
         waits->waiting_ns += waiting;
         waits->moving_ns += moving;
       }
-      process.lateness.add(static_cast<float>(row[m].arrival - usual));
+      const float late = static_cast<float>(row[m].arrival - usual);
+      process.lateness.add(late);
+      out_.lateness[job_.members[members_[m]].process][row[m].op] = late;
     }
     if (static_cast<float>(last - usual) > kJitterNs) blame(row, usual);
   }
@@ -180,10 +184,25 @@ class GroupComparer {
   }
 
   void add(LateOp late) {
-    const uint32_t process = job_.members[late.member].process;
-    late.host_ns = times_[process].host[late.op];
-    out_.processes[process].blamed_ns += static_cast<double>(late.blame_ns);
-    out_.late[process].push_back(late);
+    late.host_ns = times_[job_.members[late.member].process].host[late.op];
+    late_.push_back(late);
+  }
+
+  void settle() {
+    if (late_.empty()) return;
+    const Carry carry(job_, members_, out_.lateness);
+    for (LateOp& late : late_) {
+      const Member& member = job_.members[late.member];
+      const std::vector<float>& lateness = out_.lateness[member.process];
+      float brought = late.op == member.first ? 0 : lateness[late.op - 1];
+      brought = brought > 0 ? brought * carry.at(job_.ops(member).index[late.op]) : 0;
+      const float on_gpu =
+          std::min(late.blame_ns - late.host_part_ns, std::max(lateness[late.op] - brought, 0.0f));
+      late.blame_ns = late.host_part_ns + on_gpu;
+      if (late.blame_ns <= kJitterNs) continue;
+      out_.processes[member.process].blamed_ns += static_cast<double>(late.blame_ns);
+      out_.late[member.process].push_back(late);
+    }
   }
 
   const Job& job_;
@@ -191,6 +210,7 @@ class GroupComparer {
   const std::vector<uint32_t> members_;
   Lateness& out_;
   std::vector<Entry> block_;  // operation by operation
+  std::vector<LateOp> late_;  // before what was brought along is taken off
   std::vector<int64_t> arrivals_;
   std::vector<float> values_;
 };
@@ -237,6 +257,8 @@ Lateness measure(const Job& job) {
   out.comms.resize(job.comms.size());
   out.processes.resize(job.processes.size());
   out.late.resize(job.processes.size());
+  for (const model::JobProcess& process : job.processes)
+    out.lateness.emplace_back(process.ops.size(), std::numeric_limits<float>::quiet_NaN());
   std::vector<OwnTimes> times;
   times.reserve(job.processes.size());
   {

@@ -3,7 +3,8 @@
 //
 // An operation is compared among the members whose clocks are aligned to each other; hosts that are not aligned, each
 // by itself. A member is late by its arrival minus the median one. Of that it is blamed for what its own time
-// (own_times.h) exceeds the median own time, host and GPU apart, and no more.
+// (own_times.h) exceeds the median own time, host and GPU apart, and no more; on the GPU, not for what it was late
+// already at the operation before (carry.h).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -49,12 +50,13 @@ struct Waits {
 };
 
 struct Lateness {
-  std::vector<Waits> comms;               // by row of Job::comms; lateness and blame are not filled in
-  std::vector<Waits> processes;           // by row of Job::processes
-  std::vector<std::vector<LateOp>> late;  // by process, in order of host_ns
-  int64_t first_ns = 0, last_ns = 0;      // arrivals; 0 none
-  uint64_t compared = 0, timed = 0;       // operations
-  uint32_t not_comparable = 0;            // processes left out, see OwnTimes::comparable
+  std::vector<Waits> comms;                  // by row of Job::comms; lateness and blame are not filled in
+  std::vector<Waits> processes;              // by row of Job::processes
+  std::vector<std::vector<LateOp>> late;     // by process, in order of host_ns
+  std::vector<std::vector<float>> lateness;  // by process and position in JobOps; NaN where not compared
+  int64_t first_ns = 0, last_ns = 0;         // arrivals; 0 none
+  uint64_t compared = 0, timed = 0;          // operations
+  uint32_t not_comparable = 0;               // processes left out, see OwnTimes::comparable
 };
 
 // Cost is linear in operations. The job is matched and its clocks are aligned.

@@ -8,6 +8,8 @@
 namespace lockstep::analysis::straggler {
 namespace {
 
+constexpr double kPersistentShare = 0.75;  // of the steps
+
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
@@ -46,7 +48,7 @@ Persistent worst_run(const RankLoss& rank, double floor_ns) {
   size_t high = 0;
   for (size_t step = best.first; step <= best.last; ++step) {
     best.total_ns += static_cast<double>(rank.by_step[step]);
-    high += static_cast<double>(rank.by_step[step]) >= best.per_step_ns / 2;
+    high += static_cast<double>(rank.by_step[step]) >= std::max(best.per_step_ns / 2, floor_ns);
   }
   best.share = static_cast<double>(high) / static_cast<double>(best.last - best.first + 1);
   return best;
@@ -91,7 +93,8 @@ std::vector<Persistent> persistent(const Losses& losses) {
   for (size_t i = 0; i < losses.ranks.size(); ++i) {
     Persistent run = worst_run(losses.ranks[i], floor);
     run.loss = i;
-    if (run.total_ns < kShare * losses.span_ns || run.last - run.first + 1 < kLeastSteps || run.share < 0.75)
+    if (run.total_ns < kShare * losses.span_ns || run.last - run.first + 1 < kLeastSteps ||
+        run.per_step_ns < floor || run.share < kPersistentShare)
       continue;
     late.push_back(run);
   }
