@@ -181,6 +181,23 @@ TEST(ClockAlign, TimesOfUnknownUncertaintyProveNothing) {
   EXPECT_FALSE(job.hosts[1].clock.known());
 }
 
+TEST(ClockAlign, NcclsStampsOfATreeProveNothing) {
+  World world(1, 2, 1);
+  uint32_t comm = world.job.world();
+  for (int i = 0; i < 20; ++i) world.collective(comm, {0, 1}, "AllReduce", i, 0.1);
+  model::Job job = world.build();
+  for (model::JobProcess& process : job.processes) {
+    std::fill(process.ops.gpu_source.begin(), process.ops.gpu_source.end(),
+              static_cast<uint8_t>(model::GpuTimeSource::kKernelCh));
+  }
+  std::vector<Finding> findings;
+  for (const char* algo : {"TREE", "RING"}) {
+    for (model::Signature& s : job.signatures) s.algo = job.strings.intern(algo);
+    align(job, findings);
+    EXPECT_EQ(job.hosts[1].clock.known(), std::string_view(algo) == "RING");
+  }
+}
+
 TEST(ClockAlign, AStepIsAFindingAndBothSidesAreCovered) {
   World world(7, 2, 2);
   std::vector<uint32_t> ranks = {0, 1, 2, 3};

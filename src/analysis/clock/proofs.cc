@@ -43,10 +43,17 @@ int64_t entered(const JobOps& ops, size_t i) {
     ns = std::max(ns, ops.gpu_start_ns[i] - ops.gpu_error_ns[i]);
   return sane(ns);
 }
-int64_t left(const JobOps& ops, size_t i) {
+int64_t left(const JobOps& ops, size_t i, const std::vector<bool>& ends_with_data) {
   if (ops.gpu_end_ns[i] <= 0 || !has_gpu_times(ops, i)) return 0;
+  if (ops.gpu_source[i] == static_cast<uint8_t>(model::GpuTimeSource::kKernelCh) &&
+      !ends_with_data[ops.signature[i]])
+    return 0;
   return sane(std::min(ops.gpu_end_ns[i], kMaxTime) + ops.gpu_error_ns[i]);
 }
+
+// KernelCh is stamped by the first thread of a channel's block. In a ring that thread waits for the last data; in a tree,
+// in NVLS and CollNet, and in batches of sends and receives it may only have sent its own.
+bool ends_with_data(const model::Job& job, const model::Signature& s) { return job.text(s.algo) == "RING"; }
 
 // The proven times of one operation on one clock; 0 unknown.
 struct Times {
@@ -64,10 +71,14 @@ class Prover {
         span_(units),
         essence_(match::essences(job)),
         slot_of_(units, kNoClock) {
-    for (const model::Signature& s : job.signatures) need_.push_back(need_of(job, s));
+    for (const model::Signature& s : job.signatures) {
+      need_.push_back(need_of(job, s));
+      ends_with_data_.push_back(ends_with_data(job, s));
+    }
     for (const model::JobProcess& process : job.processes) {
       bool timed = false;
-      for (size_t i = 0; i < process.ops.size() && !timed; ++i) timed = left(process.ops, i) != 0;
+      for (size_t i = 0; i < process.ops.size() && !timed; ++i)
+        timed = left(process.ops, i, ends_with_data_) != 0;
       timed_.push_back(timed);
     }
     for (const Member& member : job.members) widen(member);
@@ -111,7 +122,7 @@ class Prover {
     auto look = [&](uint32_t first, uint32_t count) {
       if (count == 0) return;
       for (size_t i : {first, first + count - 1}) {
-        for (int64_t ns : {entered(ops, i), left(ops, i)}) {
+        for (int64_t ns : {entered(ops, i), left(ops, i, ends_with_data_)}) {
           if (ns == 0) continue;
           span_[unit].from = std::min(span_[unit].from, ns);
           span_[unit].until = std::max(span_[unit].until, ns);
@@ -162,7 +173,7 @@ class Prover {
     for (uint32_t i = 0; i < std::min(lane.ops, sends->ops); ++i) {
       Times sent, received;
       sent.enter(entered(job_.ops(*sender), sends->first + i));
-      received.leave(left(job_.ops(receiver), lane.first + i));
+      received.leave(left(job_.ops(receiver), lane.first + i, ends_with_data_));
       if (units_[from].clock.known())
         bound(to, received, on_reference(from, sent));
       else
@@ -199,7 +210,8 @@ class Prover {
     bool is_root = w.member->rank == job_.signatures[signature].root;
     Times& times = times_[k * slots_.size() + w.slot];
     if (need == Need::kEverybody || is_root == (need == Need::kRoot)) times.enter(entered(ops, w.next));
-    if (need == Need::kEverybody || is_root == (need == Need::kByRoot)) times.leave(left(ops, w.next));
+    if (need == Need::kEverybody || is_root == (need == Need::kByRoot))
+      times.leave(left(ops, w.next, ends_with_data_));
   }
 
   // `times`: by slot.
@@ -249,6 +261,7 @@ class Prover {
   std::vector<Span> span_;                      // by unit
   std::vector<uint32_t> essence_;               // by signature
   std::vector<Need> need_;                      // by signature
+  std::vector<bool> ends_with_data_;            // by signature
   std::vector<bool> timed_;                     // by process: some operation is known to have ended
   std::vector<std::optional<OffsetFit>> fits_;  // by unit; those that are not proven yet
 
