@@ -22,6 +22,7 @@ struct Stop {
   enum class Manner : uint8_t {
     kElsewhere,     // its process lives and does something else
     kFinished,      // its process ended in order
+    kStopped,       // its process is stopped, as by SIGSTOP
     kKilled,        // its process was killed there
     kKilledInside,  // the same, after calling the unit
     kInInit,        // it creates the communicator of `new_group`, and never comes back

@@ -63,8 +63,13 @@ Result<FaultPlan> plan_never_joined(std::string_view variant, const FaultInput& 
   Chooser choose(input);
   const Target target = choose_target(input, choose);
   FaultPlan plan = hang("never-joined", {target.rank});
-  plan.disturbance.stops[target.rank] = {target.at,
-                                         variant == "finished" ? Manner::kFinished : Manner::kElsewhere};
+  Manner manner = Manner::kElsewhere;
+  if (variant == "finished") manner = Manner::kFinished;
+  if (variant == "stopped") {
+    manner = Manner::kStopped;
+    plan.truth.classes.emplace_back("rank-dead");  // files alone cannot tell
+  }
+  plan.disturbance.stops[target.rank] = {target.at, manner};
   name_op(target, &plan.truth);
   return plan;
 }
@@ -170,7 +175,7 @@ Result<FaultPlan> plan_stuck_in_network(std::string_view variant, const FaultInp
   if (!input.deep) return wrong_input("stuck-in-network shows in deep mode only: --mode deep");
   Chooser choose(input);
   auto crosses = [](const Unit& unit, const Group& group) {
-    return group.nodes > 1 && unit.tasks.front().bytes() > (2 << 20);
+    return group.nodes > 1 && unit.tasks.front().message_bytes(group.size()) > (1 << 20);
   };
   LOCKSTEP_ASSIGN(const Target target, choose_where(input, choose, "collectives between hosts", crosses));
   const Group& group = input.layout.group(target.group);

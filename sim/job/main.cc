@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <filesystem>
 #include <thread>
 
 #include "job/job.h"
+#include "job/live.h"
 #include "job/options.h"
 
 namespace lockstep::sim::job {
@@ -18,6 +20,12 @@ int fail(const Error& error) {
   return kExitBadInput;
 }
 
+std::string own_plugin() {
+  std::error_code unknown;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  return program.parent_path().parent_path() / "lib" / "liblockstep-nccl.so";
+}
+
 int run(int argc, char** argv) {
   const auto options = parse_options(argc, argv);
   if (!options) return fail(options.error());
@@ -27,6 +35,11 @@ int run(int argc, char** argv) {
   }
   const auto job = Job::make(options->job);
   if (!job) return fail(job.error());
+  if (options->live) {
+    const auto done =
+        run_live(*job, {options->plugin.empty() ? own_plugin() : options->plugin, options->output});
+    return done ? 0 : fail(done.error());
+  }
   const unsigned threads =
       options->threads != 0 ? options->threads : std::max(1u, std::thread::hardware_concurrency());
   const auto result = write_run(*job, options->output, threads);

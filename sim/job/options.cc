@@ -63,7 +63,9 @@ Result<void> take_value(std::string_view option, const std::string& value, Optio
   if (option == "--mode") return mode(value, &job.mode);
   if (option == "--hang-seconds") return number(option, value, 0.0, 1e6, &job.hang_seconds);
   if (option == "--threads") return number(option, value, 1u, 1024u, &out->threads);
-  if (option == "--fault") {
+  if (option == "--plugin") {
+    out->plugin = value;
+  } else if (option == "--fault") {
     job.fault = value;
   } else if (option == "-o" || option == "--output") {
     out->output = value;
@@ -83,6 +85,8 @@ Result<Options> parse_options(int argc, char** argv) {
       options.help = true;
     } else if (word == "--marks") {
       options.job.marks = true;
+    } else if (word == "--live") {
+      options.live = true;
     } else if (word.starts_with("-")) {
       const size_t equals = word.starts_with("--") ? word.find('=') : std::string_view::npos;
       const bool joined = equals != std::string_view::npos;
@@ -118,6 +122,9 @@ RUN/truth.json with what is really wrong and what the clocks really show. The sa
   --marks                 also a mark at each step's begin, in a second file per process
   --fault CLASS[:VARIANT] one fault, its victims by the seed (none)
   --hang-seconds T        how long the living are recorded after the last event (60)
+  --live                  run it instead, here and now: a process per rank that calls the capture library and waits for the
+                          others; until all have ended, or this one is told to end
+  --plugin LIB            of a live job (../lib/liblockstep-nccl.so beside this program)
   --threads N             that write files (one per processor)
 
 Faults, each with its variants, the first being the default:

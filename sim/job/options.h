@@ -11,6 +11,8 @@ namespace lockstep::sim::job {
 struct Options {
   JobOptions job;
   std::string output;
+  bool live = false;
+  std::string plugin;    // of a live job; empty: beside this program
   unsigned threads = 0;  // 0: one per processor
   bool help = false;
 };

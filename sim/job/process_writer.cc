@@ -40,8 +40,7 @@ ProcessWriter::ProcessWriter(const Job& job, const Links& links, const Timeline&
       end_(timeline_.left),
       closed_(timeline_.left != kNever) {
   const auto stop = job.fault.disturbance.stops.find(rank);
-  if (stop != job.fault.disturbance.stops.end() &&
-      (stop->second.manner == Stop::Manner::kKilled || stop->second.manner == Stop::Manner::kKilledInside))
+  if (stop != job.fault.disturbance.stops.end() && stop->second.manner != Stop::Manner::kFinished)
     closed_ = false;
   const auto& deaths = job.fault.disturbance.dies_after_ms;
   if (const auto death = deaths.find(rank); death != deaths.end())

@@ -166,7 +166,8 @@ std::vector<ProgressWriter::Way> ProgressWriter::ways(const Op& op) const {
     }
     for (const bool sends : {true, false}) {
       const int peer = layout.network_peer(group, me, sends);
-      if (peer >= 0) add(peer, sends, task.bytes(), op.handles[i], links_.ring_slowness(group_index));
+      if (peer >= 0)
+        add(peer, sends, task.message_bytes(group.size()), op.handles[i], links_.ring_slowness(group_index));
     }
   }
   return ways;

@@ -131,7 +131,8 @@ bool Simulation::stops(int rank, const Stop& stop) {
   const bool inside = stop.manner == Stop::Manner::kKilledInside;
   if (s.step != stop.at.step || s.host_unit != unit + inside) return false;
   s.stopped = true;
-  if (stop.manner == Stop::Manner::kFinished || stop.manner == Stop::Manner::kKilled)
+  if (stop.manner == Stop::Manner::kFinished || stop.manner == Stop::Manner::kKilled ||
+      stop.manner == Stop::Manner::kStopped)
     timeline(rank).left = std::max(s.host_free, s.latest_end) + 1'000'000;
   if (inside) timeline(rank).left = s.host_free + 20'000'000;
   return true;

@@ -25,6 +25,11 @@ struct Task {
   int peer = -1;  // of a send or receive, rank in the group
   bool is_p2p() const { return func == Func::kSend || func == Func::kRecv; }
   uint64_t bytes() const { return count * size_of(type); }
+  // Of the whole collective: NCCL counts a rank's part of an all-gather and reduce-scatter.
+  uint64_t message_bytes(int ranks) const {
+    const bool in_parts = func == Func::kAllGather || func == Func::kReduceScatter;
+    return bytes() * static_cast<uint64_t>(in_parts ? ranks : 1);
+  }
   bool operator==(const Task&) const = default;
 };
 
