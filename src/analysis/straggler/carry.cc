@@ -10,6 +10,7 @@ namespace lockstep::analysis::straggler {
 namespace {
 
 constexpr size_t kLeastSamples = 12;
+constexpr float kWaitedNs = 20'000;  // longer than the arrivals of a healthy operation lie apart
 
 float median(std::vector<float>& values) {
   auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
@@ -19,9 +20,8 @@ float median(std::vector<float>& values) {
 
 }  // namespace
 
-Carry::Carry(const model::Job& job, const std::vector<uint32_t>& members,
-             const std::vector<std::vector<float>>& lateness) {
-  const model::Member& member = job.members[members[0]];
+Carry::Carry(const model::Job& job, const std::vector<MemberPast>& past) {
+  const model::Member& member = job.members[past[0].member];
   const model::JobOps& ops = job.ops(member);
   std::vector<uint32_t> sequence(ops.signature.begin() + member.first,
                                  ops.signature.begin() + member.first + member.ops);
@@ -30,30 +30,33 @@ Carry::Carry(const model::Job& job, const std::vector<uint32_t>& members,
     first_ = job.oldest_index(member) + period.begin;
     period_ = period.length;
   }
-  for (size_t place = 0; place < period_; ++place) share_.push_back(shares_at(place, job, members, lateness));
+  for (size_t place = 0; place < period_; ++place) {
+    share_.push_back(share_at(place, job, past));
+    interval_.push_back(interval_at(place, job, past));
+  }
 }
 
-float Carry::shares_at(size_t place, const model::Job& job, const std::vector<uint32_t>& members,
-                       const std::vector<std::vector<float>>& lateness) const {
+float Carry::share_at(size_t place, const model::Job& job, const std::vector<MemberPast>& past) const {
   struct Change {
     float before, here;
   };
   std::vector<Change> changes;
-  for (uint32_t row : members) {
-    const model::Member& member = job.members[row];
-    const std::vector<float>& late = lateness[member.process];
-    for (uint64_t index = first_ + place + period_ + 1; index < job.next_index(member); index += period_) {
+  for (const MemberPast& of : past) {
+    const model::Member& member = job.members[of.member];
+    for (uint64_t index = first_ + place + period_; index < job.next_index(member); index += period_) {
       auto now = job.op_at(member, static_cast<uint32_t>(index));
       auto then = job.op_at(member, static_cast<uint32_t>(index - period_));
-      if (!now || !then || *now == member.first || *then == member.first) continue;
-      Change change{late[*now - 1] - late[*then - 1], late[*now] - late[*then]};
+      if (!now || !then || *then == member.first) continue;
+      const float* late_now = &of.lateness[*now - member.first];
+      const float* late_then = &of.lateness[*then - member.first];
+      Change change{late_now[-1] - late_then[-1], late_now[0] - late_then[0]};
       if (std::isfinite(change.before) && std::isfinite(change.here)) changes.push_back(change);
     }
   }
+  if (changes.size() < kLeastSamples) return 1;
   // Small changes are noise of the clock.
   std::vector<float> sizes;
   for (const Change& change : changes) sizes.push_back(std::abs(change.before));
-  if (sizes.size() < kLeastSamples) return 1;
   const float least = std::max(median(sizes), 1.0f);
   std::vector<float> shares;
   for (const Change& change : changes) {
@@ -65,10 +68,19 @@ float Carry::shares_at(size_t place, const model::Job& job, const std::vector<ui
   return std::clamp(period_ == 1 ? 1 + 2 * share : share, 0.0f, 1.0f);
 }
 
-float Carry::at(uint32_t index) const {
-  const size_t size = share_.size();
-  const size_t shift = first_ % size;
-  return share_[(index % size + size - shift) % size];
+float Carry::interval_at(size_t place, const model::Job& job, const std::vector<MemberPast>& past) const {
+  std::vector<float> intervals;
+  for (const MemberPast& of : past) {
+    const model::Member& member = job.members[of.member];
+    for (uint64_t index = first_ + place; index < job.next_index(member); index += period_) {
+      auto op = job.op_at(member, static_cast<uint32_t>(index));
+      if (!op || *op == member.first) continue;
+      const size_t at = *op - member.first;
+      if (of.waiting[at - 1] <= kWaitedNs && std::isfinite(of.interval[at]))
+        intervals.push_back(of.interval[at]);
+    }
+  }
+  return intervals.empty() ? 0 : median(intervals);
 }
 
 }  // namespace lockstep::analysis::straggler

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a member's lateness at one operation it brings along from the one before on the same communicator. Work
-// that an operation holds up starts over with it: all members leave it together, and who is late at the next is late
-// anew. Work that overlaps with it does not: who is late stays late, and must be blamed for that once.
+// What a communicator's past says of each place of its repeating program.
 //
-// Which of the two it is shows in the fluctuations, whoever is late on average: at each place of the repeating program,
-// the change of a member's lateness from one round to the next, against the same change at the place before.
+// How much of a member's lateness it brings along from the operation before. Work that an operation holds up starts
+// over with it: all members leave it together, and who is late at the next is late anew. Work that overlaps with it
+// does not: who is late stays late, and must be blamed for that once. Which of the two it is shows in the fluctuations,
+// whoever is late on average: the change of a member's lateness from one round to the next, against the same change at
+// the place before.
+//
+// How long a member usually takes from its arrival at the operation before, when it had not to wait there. Members that
+// are far ahead enter an operation as soon as the one before is through; they no longer show how long that takes.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -13,19 +17,27 @@
 
 namespace lockstep::analysis::straggler {
 
+// One member's operations on a communicator, by position after Member::first. ns; NaN where not compared.
+struct MemberPast {
+  uint32_t member = 0;  // of Job::members
+  std::vector<float> lateness, waiting;
+  std::vector<float> interval;  // from the last arrival of all at the operation before, to its own here
+};
+
 class Carry {
  public:
-  // `lateness`: by process, columns by position in JobOps; NaN unknown. `members`: of one communicator, compared.
-  Carry(const model::Job& job, const std::vector<uint32_t>& members,
-        const std::vector<std::vector<float>>& lateness);
+  Carry(const model::Job& job, const std::vector<MemberPast>& past);
   // Share of the lateness at `index` - 1 that is still there at `index`: 0 to 1.
-  float at(uint32_t index) const;
+  float share(uint32_t index) const { return share_[place(index)]; }
+  float interval(uint32_t index) const { return interval_[place(index)]; }
 
  private:
-  float shares_at(size_t place, const model::Job& job, const std::vector<uint32_t>& members,
-                  const std::vector<std::vector<float>>& lateness) const;
+  float share_at(size_t place, const model::Job& job, const std::vector<MemberPast>& past) const;
+  float interval_at(size_t place, const model::Job& job, const std::vector<MemberPast>& past) const;
+  size_t place(uint32_t index) const { return (index + period_ - first_ % period_) % period_; }
+
   size_t first_ = 0, period_ = 1;
-  std::vector<float> share_;  // by place in the period
+  std::vector<float> share_, interval_;  // by place in the period
 };
 
 }  // namespace lockstep::analysis::straggler

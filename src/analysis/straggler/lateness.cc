@@ -42,6 +42,10 @@ class GroupComparer {
                 Lateness& out)
       : job_(job), times_(times), members_(std::move(members)), out_(out) {
     block_.resize(size_t{kBlock} * members_.size());
+    for (uint32_t row : members_) {
+      const std::vector<float> unknown(job.members[row].ops, std::numeric_limits<float>::quiet_NaN());
+      past_.push_back({row, unknown, unknown, unknown});
+    }
   }
 
   void run() {
@@ -94,7 +98,10 @@ class GroupComparer {
   }
 
   void compare(Row row) {
-    if (!complete(row)) return;
+    if (!complete(row)) {
+      before_ = 0;
+      return;
+    }
     ++out_.compared;
     out_.timed += row[0].timed;
     int64_t last = 0;
@@ -116,8 +123,12 @@ class GroupComparer {
       }
       const float late = static_cast<float>(row[m].arrival - usual);
       process.lateness.add(late);
-      out_.lateness[job_.members[members_[m]].process][row[m].op] = late;
+      const uint32_t at = row[m].op - job_.members[members_[m]].first;
+      past_[m].lateness[at] = late;
+      past_[m].waiting[at] = static_cast<float>(waiting);
+      if (before_ != 0) past_[m].interval[at] = static_cast<float>(row[m].arrival - before_);
     }
+    before_ = last;
     if (static_cast<float>(last - usual) > kJitterNs) blame(row, usual);
   }
 
@@ -151,12 +162,13 @@ class GroupComparer {
       const float on_gpu = std::min(late - on_host, std::max(entry.gpu_own - gpu_own, 0.0f));
       const float host_part = std::min(on_host, std::max(entry.cadence - cadence, 0.0f));
       if (host_part + on_gpu <= kJitterNs) continue;
-      add({.host_ns = 0,
-           .member = members_[m],
-           .op = entry.op,
-           .blame_ns = host_part + on_gpu,
-           .host_part_ns = host_part,
-           .error_ns = error_of(row, m, error)});
+      add(m, {.host_ns = 0,
+              .member = members_[m],
+              .op = entry.op,
+              .blame_ns = host_part + on_gpu,
+              .host_part_ns = host_part,
+              .behind = own <= kJitterNs,
+              .error_ns = error_of(row, m, error)});
     }
   }
 
@@ -183,22 +195,24 @@ class GroupComparer {
     return static_cast<float>(std::max(job_.ops(member).gpu_error_ns[entry.op], 0));
   }
 
-  void add(LateOp late) {
+  void add(size_t m, LateOp late) {
     late.host_ns = times_[job_.members[late.member].process].host[late.op];
-    late_.push_back(late);
+    late_.emplace_back(m, late);
   }
 
   void settle() {
     if (late_.empty()) return;
-    const Carry carry(job_, members_, out_.lateness);
-    for (LateOp& late : late_) {
+    const Carry carry(job_, past_);
+    for (auto& [m, late] : late_) {
       const Member& member = job_.members[late.member];
-      const std::vector<float>& lateness = out_.lateness[member.process];
-      float brought = late.op == member.first ? 0 : lateness[late.op - 1];
-      brought = brought > 0 ? brought * carry.at(job_.ops(member).index[late.op]) : 0;
-      const float on_gpu =
-          std::min(late.blame_ns - late.host_part_ns, std::max(lateness[late.op] - brought, 0.0f));
-      late.blame_ns = late.host_part_ns + on_gpu;
+      const uint32_t at = late.op - member.first;
+      const uint32_t index = job_.ops(member).index[late.op];
+      float on_gpu = late.blame_ns - late.host_part_ns;
+      if (at > 0 && past_[m].lateness[at - 1] > 0)
+        on_gpu = std::min(on_gpu, past_[m].lateness[at] - past_[m].lateness[at - 1] * carry.share(index));
+      if (late.behind && std::isfinite(past_[m].interval[at]))
+        on_gpu = std::min(on_gpu, past_[m].interval[at] - carry.interval(index));
+      late.blame_ns = late.host_part_ns + std::max(on_gpu, 0.0f);
       if (late.blame_ns <= kJitterNs) continue;
       out_.processes[member.process].blamed_ns += static_cast<double>(late.blame_ns);
       out_.late[member.process].push_back(late);
@@ -209,8 +223,11 @@ class GroupComparer {
   const std::vector<OwnTimes>& times_;
   const std::vector<uint32_t> members_;
   Lateness& out_;
-  std::vector<Entry> block_;  // operation by operation
-  std::vector<LateOp> late_;  // before what was brought along is taken off
+  std::vector<Entry> block_;      // operation by operation
+  std::vector<MemberPast> past_;  // by member
+  int64_t before_ = 0;            // last arrival at the operation before; 0 unknown
+  std::vector<std::pair<size_t, LateOp>>
+      late_;  // of which member; before what was brought along is taken off
   std::vector<int64_t> arrivals_;
   std::vector<float> values_;
 };
@@ -257,8 +274,6 @@ Lateness measure(const Job& job) {
   out.comms.resize(job.comms.size());
   out.processes.resize(job.processes.size());
   out.late.resize(job.processes.size());
-  for (const model::JobProcess& process : job.processes)
-    out.lateness.emplace_back(process.ops.size(), std::numeric_limits<float>::quiet_NaN());
   std::vector<OwnTimes> times;
   times.reserve(job.processes.size());
   {

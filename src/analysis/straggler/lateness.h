@@ -24,7 +24,8 @@ struct LateOp {
   uint32_t op = 0;      // position in the process' JobOps
   float blame_ns = 0;   // > 0
   float host_part_ns = 0;
-  float error_ns = 0;  // of blame_ns, half-width
+  bool behind = false;  // the others came as soon as the operation before was through
+  float error_ns = 0;   // of blame_ns, half-width
 };
 
 // Times in quarter octaves, for quantiles to within a tenth. Negative ones count as 0.
@@ -50,13 +51,12 @@ struct Waits {
 };
 
 struct Lateness {
-  std::vector<Waits> comms;                  // by row of Job::comms; lateness and blame are not filled in
-  std::vector<Waits> processes;              // by row of Job::processes
-  std::vector<std::vector<LateOp>> late;     // by process, in order of host_ns
-  std::vector<std::vector<float>> lateness;  // by process and position in JobOps; NaN where not compared
-  int64_t first_ns = 0, last_ns = 0;         // arrivals; 0 none
-  uint64_t compared = 0, timed = 0;          // operations
-  uint32_t not_comparable = 0;               // processes left out, see OwnTimes::comparable
+  std::vector<Waits> comms;               // by row of Job::comms; lateness and blame are not filled in
+  std::vector<Waits> processes;           // by row of Job::processes
+  std::vector<std::vector<LateOp>> late;  // by process, in order of host_ns
+  int64_t first_ns = 0, last_ns = 0;      // arrivals; 0 none
+  uint64_t compared = 0, timed = 0;       // operations
+  uint32_t not_comparable = 0;            // processes left out, see OwnTimes::comparable
 };
 
 // Cost is linear in operations. The job is matched and its clocks are aligned.
