@@ -208,10 +208,10 @@ class GroupComparer {
       const uint32_t at = late.op - member.first;
       const uint32_t index = job_.ops(member).index[late.op];
       float on_gpu = late.blame_ns - late.host_part_ns;
-      if (at > 0 && past_[m].lateness[at - 1] > 0)
-        on_gpu = std::min(on_gpu, past_[m].lateness[at] - past_[m].lateness[at - 1] * carry.share(index));
       if (late.behind && std::isfinite(past_[m].interval[at]))
         on_gpu = std::min(on_gpu, past_[m].interval[at] - carry.interval(index));
+      else if (at > 0 && past_[m].lateness[at - 1] > 0)
+        on_gpu = std::min(on_gpu, past_[m].lateness[at] - past_[m].lateness[at - 1] * carry.share(index));
       late.blame_ns = late.host_part_ns + std::max(on_gpu, 0.0f);
       if (late.blame_ns <= kJitterNs) continue;
       out_.processes[member.process].blamed_ns += static_cast<double>(late.blame_ns);

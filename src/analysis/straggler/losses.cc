@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 namespace lockstep::analysis::straggler {
 namespace {
@@ -29,29 +30,38 @@ double usual_step_ns(const Losses& losses) {
   return median(std::move(lengths));
 }
 
-// The run of steps in which a rank loses the most above what does not matter.
-Persistent worst_run(const RankLoss& rank, double floor_ns) {
-  Persistent best;
+// The run of steps in which a rank loses the most above a floor: [first, last]; first > last: none.
+std::pair<size_t, size_t> richest(const std::vector<float>& by_step, double floor_ns) {
+  std::pair<size_t, size_t> best{1, 0};
   double sum = 0, best_sum = 0;
   size_t first = 1;
-  for (size_t step = 1; step < rank.by_step.size(); ++step) {
+  for (size_t step = 1; step < by_step.size(); ++step) {
     if (sum <= 0) sum = 0, first = step;
-    sum += static_cast<double>(rank.by_step[step]) - floor_ns;
-    if (sum > best_sum) {
-      best_sum = sum;
-      best.first = first;
-      best.last = step;
-    }
+    sum += static_cast<double>(by_step[step]) - floor_ns;
+    if (sum <= best_sum) continue;
+    best_sum = sum;
+    best = {first, step};
   }
-  if (best_sum <= 0) return best;
-  best.per_step_ns = median_of(rank.by_step, best.first, best.last);
-  size_t high = 0;
-  for (size_t step = best.first; step <= best.last; ++step) {
-    best.total_ns += static_cast<double>(rank.by_step[step]);
-    high += static_cast<double>(rank.by_step[step]) >= std::max(best.per_step_ns / 2, floor_ns);
-  }
-  best.share = static_cast<double>(high) / static_cast<double>(best.last - best.first + 1);
   return best;
+}
+
+Persistent worst_run(const RankLoss& rank, double floor_ns) {
+  Persistent run;
+  auto [first, last] = richest(rank.by_step, floor_ns);
+  if (first > last) return run;
+  // Once more with a floor that the usual jitter before the first late step does not reach.
+  const double half = median_of(rank.by_step, first, last) / 2;
+  if (half > floor_ns) std::tie(first, last) = richest(rank.by_step, half);
+  run.first = first;
+  run.last = last;
+  run.per_step_ns = median_of(rank.by_step, first, last);
+  size_t high = 0;
+  for (size_t step = first; step <= last; ++step) {
+    run.total_ns += static_cast<double>(rank.by_step[step]);
+    high += static_cast<double>(rank.by_step[step]) >= std::max(run.per_step_ns / 2, floor_ns);
+  }
+  run.share = static_cast<double>(high) / static_cast<double>(last - first + 1);
+  return run;
 }
 
 bool stands_out(const Losses& losses, const std::vector<Persistent>& named, const Persistent& least) {
