@@ -19,7 +19,7 @@ FAULTS = (
     ("rank-dead:between", 2, False, 1),
     ("gpu-late", 2, True, 1),
     ("cross-comm-deadlock:blocking", 2, False, 1),
-    ("stuck-in-gpu:kernel", 2, False, 1),
+    ("stuck-in-gpu:kernel", 2, True, 1),
     ("stuck-in-network:send", 4, True, 2),
     ("rank-unreachable", 4, False, 2),
     ("init-stuck", 2, False, 1),
@@ -44,6 +44,7 @@ FAULTS = (
     ("fallback:unseen", 8, True, 3),
     ("evidence-missing:half", 4, False, 1),
     ("evidence-missing:ring", 4, False, 1),
+    ("stuck-in-gpu", 2, False, 1),  # mostly without GPU times
 )
 
 

@@ -47,6 +47,14 @@ std::vector<int> others_of(const Group& group, int rank) {
   return others;
 }
 
+// Hosts run ahead: everybody has called everything of the step, and no GPU time says where the GPUs are.
+void say_unseen(Truth* truth) {
+  truth->classes = {"evidence-missing", "stuck-in-gpu", "stuck-in-network"};
+  truth->ranks_known = false;
+  truth->op_index = -1;
+  truth->note = "no GPU times";
+}
+
 // The next collective of the same communicator that differs, in the same step; -1 none.
 int next_different(const Program& program, int unit) {
   const Unit& mine = program[static_cast<size_t>(unit)];
@@ -158,16 +166,13 @@ Result<FaultPlan> plan_stuck_in_gpu(std::string_view variant, const FaultInput& 
   FaultPlan plan = hang("stuck-in-gpu", {target.rank});
   if (variant == "compute") {
     plan.disturbance.stuck_compute[target.rank] = target.at;
-    plan.truth.ranks_known = input.deep;
   } else {
     plan.disturbance.halted[{target.group, target.index}] = {};
     plan.truth.ranks.clear();
     plan.truth.also = input.layout.group(target.group).ranks;
   }
-  // Only proxy steps tell the two apart.
-  if (!input.deep && input.layout.group(target.group).nodes > 1)
-    plan.truth.classes.emplace_back("stuck-in-network");
   name_op(target, &plan.truth);
+  if (!input.deep) say_unseen(&plan.truth);
   return plan;
 }
 
@@ -210,6 +215,7 @@ Result<FaultPlan> plan_rank_dead(std::string_view variant, const FaultInput& inp
   plan.disturbance.stops[target.rank] = {target.at, inside ? Manner::kKilledInside : Manner::kKilled};
   if (inside) plan.disturbance.halted[{target.group, target.index}] = {};
   name_op(target, &plan.truth);
+  if (inside && !input.deep) plan.truth.op_index = -1;  // only GPU times tell that it did not end
   return plan;
 }
 
@@ -256,7 +262,7 @@ Result<FaultPlan> plan_too_many_failed(std::string_view, const FaultInput& input
   FaultPlan plan = hang("too-many-failed", {dead.begin(), dead.end()});
   plan.disturbance.stops[first.rank] = {first.at, Manner::kKilled};
   for (int rank : dead) {
-    if (rank != first.rank) plan.disturbance.dies_after_ms[rank] = choose.between(5, 3000);
+    if (rank != first.rank) plan.disturbance.dies_after_ms[rank] = choose.between(5, 300);
   }
   plan.truth.since_step = first.at.step;
   return plan;

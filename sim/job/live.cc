@@ -227,7 +227,8 @@ bool can_be_live(const Disturbance& d) {
 
 Result<void> run_live(const Job& job, const LiveOptions& options) {
   if (!can_be_live(job.fault.disturbance))
-    return Error{ErrorCode::kUsage, "this fault needs a simulated clock, GPU or network: not with --live", ""};
+    return Error{ErrorCode::kUsage, "this fault needs a simulated clock, GPU or network: not with --live",
+                 ""};
   std::error_code failed;
   std::filesystem::create_directories(options.directory, failed);
   if (failed) return Error{ErrorCode::kIo, "cannot be made: " + failed.message(), options.directory};
