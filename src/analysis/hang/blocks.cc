@@ -306,11 +306,11 @@ Progress progress(const model::JobOps& ops, uint32_t first, uint32_t count) {
 
 namespace {
 
-// A step whose end was lost is older than what its lane has done since.
-bool overtaken(const model::JobProcess& process, const model::OpenStep& step) {
+// A step whose end was lost is much older than what its lane has done since; steps that overlap are not.
+bool overtaken(const model::JobProcess& process, const model::OpenStep& step, int64_t patience_ns) {
   return std::any_of(process.net_pairs.begin(), process.net_pairs.end(), [&](const model::NetPair& pair) {
     return pair.member == step.member && pair.peer == step.peer && pair.channel == step.channel &&
-           pair.is_send == step.is_send && pair.last_ns > step.since_ns;
+           pair.is_send == step.is_send && pair.last_ns - step.since_ns > patience_ns;
   });
 }
 
@@ -324,7 +324,8 @@ std::vector<StuckStep> stuck_steps(const Scene& scene, const Patience& patience,
     const model::JobProcess& process = job.processes[job.members[row].process];
     for (const model::OpenStep& step : process.open_steps) {
       int64_t waited = scene.actor_at(row).end_ns - step.since_ns;
-      if (step.member == row && waited > patience.suspicious_ns() && !overtaken(process, step))
+      if (step.member == row && waited > patience.suspicious_ns() &&
+          !overtaken(process, step, patience.suspicious_ns()))
         stuck.push_back({row, &step, waited});
     }
   }

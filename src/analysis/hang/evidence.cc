@@ -44,10 +44,30 @@ Missing missing(const Scene& scene, const Block& block) {
           "a mode with GPU times: lockstep trace -m deep"};
 }
 
+Finding absent_files(const Scene& scene) {
+  Finding finding;
+  finding.id = "evidence-missing.files";
+  finding.finding_class = FindingClass::kEvidenceMissing;
+  finding.severity = Severity::kWarning;
+  finding.ranks = scene.absent();
+  finding.statement = wording::ranks(scene.absent()) + " of " + std::to_string(scene.ranks()) +
+                      " left no file; of the others there is nothing wrong to be seen";
+  finding.evidence.push_back("the launcher named " + wording::count(scene.ranks(), "rank"));
+  finding.advice =
+      "copy the files of these ranks into the run directory; if there are none, see whether the capture "
+      "library was loaded there";
+  finding.settle = "the files of these ranks";
+  return finding;
+}
+
 }  // namespace
 
 void add_missing_evidence(const Scene& scene, const std::vector<Block>& blocks,
                           std::vector<Finding>& findings) {
+  if (!scene.absent().empty()) {
+    findings.push_back(absent_files(scene));
+    return;
+  }
   const Block* longest = nullptr;
   for (const Block& block : blocks) {
     if (block.kind == Block::Kind::kSilent && block.certain() &&

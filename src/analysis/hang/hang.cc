@@ -12,7 +12,6 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   Scene scene(job, rhythm);
   std::vector<match::Difference> differences = match::differences(job);
   std::vector<Block> blocks = find_blocks(scene, rhythm, differences);
-  if (blocks.empty()) return;
   Culprits culprits = find_culprits(scene, blocks);
   size_t before = findings.size();
   add_verdicts(scene, blocks, culprits, findings);

@@ -189,18 +189,25 @@ TEST(Hang, ARankWithoutAFileIsUnreachable) {
   expect(findings, FindingClass::kRankUnreachable, {1});
 }
 
-TEST(Hang, HalfOfTheFilesAbsentIsMissingEvidence) {
+TEST(Hang, MostFilesAbsentIsMissingEvidence) {
   JobBuilder job = eleventh_without(4, 1, 30'000);
-  job.without(1);
-  job.without(3);
+  for (uint32_t rank : {1u, 2u, 3u}) job.without(rank);
   auto findings = findings_of(job.build());
-  expect(findings, FindingClass::kEvidenceMissing, {});
+  expect(findings, FindingClass::kEvidenceMissing, {1, 2, 3});
   EXPECT_FALSE(findings[0].settle.empty());
+}
+
+TEST(Hang, AFileThatIsAbsentFromAHealthyRunIsMissingEvidence) {
+  JobBuilder job(4);
+  job.steps(job.world(), 10, 0, 100);
+  job.without(2);
+  auto findings = findings_of(job.build());
+  expect(findings, FindingClass::kEvidenceMissing, {2}, Severity::kWarning);
 }
 
 TEST(Hang, TooManyDeadNameNoCause) {
   JobBuilder job = eleventh_without(4, 1, 30'000);
-  for (uint32_t rank : {1u, 2u, 3u}) job.heartbeat(rank, 1'200);
+  for (uint32_t rank : {1u, 2u, 3u}) job.heartbeat(rank, 200 + rank * 1'000);
   expect(findings_of(job.build()), FindingClass::kTooManyFailed, {1, 2, 3});
 }
 
@@ -319,7 +326,7 @@ TEST(Hang, AStepWhoseEndWasLostIsNotStuck) {
   model::Job built = job.build();
   built.processes[0].open_steps.push_back(step(0, 1, true, model::StepWait::kSend, 4));
   built.processes[0].net_pairs.push_back(
-      {.member = 0, .peer = 1, .channel = 0, .is_send = true, .steps = 9, .last_ns = at_ms(2000)});
+      {.member = 0, .peer = 1, .channel = 0, .is_send = true, .steps = 9, .last_ns = at_ms(9000)});
   for (const Finding& finding : findings_of(built))
     EXPECT_NE(finding.finding_class, FindingClass::kStuckInNetwork) << finding.statement;
 }

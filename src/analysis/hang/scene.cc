@@ -16,18 +16,18 @@ constexpr int64_t kClearlyEarlier = 3'000'000'000;
 
 }  // namespace
 
-Scene::Scene(const model::Job& job, Rhythm& rhythm) : job_(job) {
+Scene::Scene(const model::Job& job, Rhythm& rhythm) : job_(job), rhythm_(rhythm) {
   make_actors();
   find_history();
   find_cut_short();
   find_absent();
-  find_dead(rhythm);
+  find_rough_offsets();
+  find_dead();
   find_silent_hosts();
 }
 
 void Scene::make_actors() {
   actor_of_member_.assign(job_.members.size(), kNoRow);
-  host_end_.assign(job_.hosts.size(), 0);
   for (uint32_t p = 0; p < job_.processes.size(); ++p) {
     const model::JobProcess& process = job_.processes[p];
     Actor actor;
@@ -52,9 +52,6 @@ void Scene::make_actors() {
         actors_.push_back(actor);
       }
     }
-    host_end_[process.host] = std::max(host_end_[process.host], actor.end_ns);
-    if (auto common = job_.common_ns(p, actor.end_ns))
-      common_end_ = std::max(common_end_.value_or(common->ns), common->ns);
   }
 }
 
@@ -93,26 +90,60 @@ void Scene::find_absent() {
   ranks_ = std::max(actors_.size() + absent_.size(), static_cast<size_t>(std::max(job_.expected_ranks, 0)));
 }
 
-int64_t Scene::newest_end(uint32_t process) const {
-  int64_t newest = host_end_[job_.processes[process].host];
-  if (!common_end_) return newest;
-  auto here = job_.common_ns(process, newest);
-  if (!here) return newest;
-  return std::max(newest, newest + (*common_end_ - here->ns) - here->half_width_ns);
+void Scene::find_rough_offsets() {
+  rough_offset_.assign(job_.hosts.size(), std::nullopt);
+  auto unknown = [](const model::JobHost& host) { return !host.clock.known(); };
+  if (job_.comms.empty() || std::none_of(job_.hosts.begin(), job_.hosts.end(), unknown)) return;
+  auto largest = std::max_element(job_.comms.begin(), job_.comms.end(), [](const auto& a, const auto& b) {
+    return a.members.size() < b.members.size();
+  });
+  uint32_t shared = model::kNoIndex;
+  for (uint32_t row : largest->members) {
+    if (row != kNoRow) shared = std::min(shared, job_.next_index(job_.members[row]));
+  }
+  std::optional<int64_t> first;
+  for (uint32_t row : largest->members) {
+    if (row == kNoRow || shared == 0) continue;
+    const model::Member& member = job_.members[row];
+    auto op = job_.op_at(member, shared - 1);
+    if (!op || job_.ops(member).entered_ns(*op) == 0) continue;
+    int64_t entered = job_.ops(member).entered_ns(*op);
+    if (!first) first = entered;
+    std::optional<int64_t>& offset = rough_offset_[job_.processes[member.process].host];
+    if (!offset) offset = entered - *first;
+  }
 }
 
-void Scene::find_dead(Rhythm& rhythm) {
+std::optional<model::Job::CommonTime> Scene::common(uint32_t process, int64_t ns) const {
+  // All hosts in one way or all in the other.
+  const std::optional<int64_t>& offset = rough_offset_[job_.processes[process].host];
+  if (offset) return model::Job::CommonTime{ns - *offset, rhythm_.of_job().normal_ns};
+  return job_.common_ns(process, ns);
+}
+
+void Scene::find_dead() {
   bool some_run = std::any_of(job_.processes.begin(), job_.processes.end(), [](const model::JobProcess& p) {
     return p.liveness == Liveness::kRunning || p.liveness == Liveness::kStopped;
   });
+  std::vector<int64_t> host_end(job_.hosts.size());
+  std::optional<int64_t> common_end;
+  for (const Actor& actor : actors_) {
+    int64_t& end = host_end[job_.processes[actor.process].host];
+    end = std::max(end, actor.end_ns);
+    if (auto at = common(actor.process, actor.end_ns))
+      common_end = std::max(common_end.value_or(at->ns), at->ns);
+  }
   for (Actor& actor : actors_) {
     if (actor.fate != Fate::kPresent) continue;
     Liveness liveness = job_.processes[actor.process].liveness;
     if (liveness == Liveness::kRunning) continue;
+    int64_t later = host_end[job_.processes[actor.process].host] - actor.end_ns;
+    if (auto at = common(actor.process, actor.end_ns); at && common_end)
+      later = std::max(later, *common_end - at->ns - at->half_width_ns);
+    actor.early = later > kClearlyEarlier;
     if (liveness == Liveness::kGone && some_run) {
       actor.fate = Fate::kDead;
-    } else if (newest_end(actor.process) - actor.end_ns > kClearlyEarlier &&
-               actor.quiet_ns <= rhythm.of_job().suspicious_ns()) {
+    } else if (actor.early && actor.quiet_ns <= rhythm_.of_job().suspicious_ns()) {
       // One that had been quiet for long before it ended did not hold the job by ending.
       actor.fate = Fate::kDead;
     }
@@ -169,7 +200,7 @@ int32_t Scene::global_rank(uint32_t comm, int32_t rank) const {
 std::optional<int64_t> Scene::between(uint32_t a_process, int64_t a_ns, uint32_t b_process,
                                       int64_t b_ns) const {
   if (job_.processes[a_process].host == job_.processes[b_process].host) return b_ns - a_ns;
-  auto a = job_.common_ns(a_process, a_ns), b = job_.common_ns(b_process, b_ns);
+  auto a = common(a_process, a_ns), b = common(b_process, b_ns);
   if (!a || !b) return std::nullopt;
   return b->ns - a->ns - a->half_width_ns - b->half_width_ns;
 }

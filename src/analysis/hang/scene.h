@@ -24,6 +24,7 @@ struct Actor {
   uint32_t member = model::kNoRow;  // only with several GPUs in the process
   int32_t rank = -1;                // global; -1 unknown
   Fate fate = Fate::kPresent;
+  bool early = false;    // ended unclosed, and clearly before the last of the others
   int64_t end_ns = 0;    // until when it was watched: its last record or heartbeat, on its host's clock
   int64_t quiet_ns = 0;  // from its last record until then
 };
@@ -55,17 +56,20 @@ class Scene {
   void find_history();
   void find_cut_short();
   void find_absent();
-  void find_dead(Rhythm& rhythm);
+  void find_rough_offsets();
+  void find_dead();
   void find_silent_hosts();
-  int64_t newest_end(uint32_t process) const;
+  // On the reference host's clock; if that is not known, as if the newest operation that all have called had been called
+  // at the same time.
+  std::optional<model::Job::CommonTime> common(uint32_t process, int64_t ns) const;
 
   const model::Job& job_;
   std::vector<Actor> actors_;
   std::vector<uint32_t> actor_of_member_;
   std::vector<bool> history_, cut_short_;
   std::vector<int32_t> absent_;
-  std::vector<int64_t> host_end_;  // newest end of each host, on its own clock
-  std::optional<int64_t> common_end_;
+  Rhythm& rhythm_;
+  std::vector<std::optional<int64_t>> rough_offset_;  // by host
   size_t ranks_ = 0;
 };
 

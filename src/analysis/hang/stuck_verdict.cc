@@ -160,8 +160,9 @@ Finding stuck_verdict(const Scene& scene, const Block& block, const Root& root) 
   std::vector<StuckStep> steps = stuck_steps(scene, block.patience, block.comm);
   NetworkVerdict network(scene, block, steps);
   size_t waiting = root.waiting;
-  if (const Transfer* cause = network.first_cause())
-    return network_finding(scene, block, waiting, network, *cause);
+  const Transfer* cause = network.first_cause();
+  // A rank whose kernel has not begun makes the transfers of the others wait.
+  if (cause != nullptr && root.actors.empty()) return network_finding(scene, block, waiting, network, *cause);
   Draft draft(scene);
   // Those whose kernel has not begun hold the others; else those whose kernel runs, if some have finished.
   std::vector<uint32_t> blamed = root.actors;

@@ -14,6 +14,7 @@ namespace {
 using wording::duration;
 using wording::ordinal;
 
+constexpr int64_t kSoonAfter = 5'000'000'000;
 constexpr size_t kMostStates = 3;  // ranks whose state is told in the evidence
 
 class Verdicts {
@@ -64,10 +65,14 @@ class Verdicts {
       if (is_gone && (worst == nullptr || root.waiting > worst->waiting)) worst = &root;
     }
     if (worst == nullptr) return false;
+    // Those that followed soon died of the same, even if they were waiting already.
+    const Actor& first = scene_.actor(worst->actors.front());
     std::vector<uint32_t> dead;
     for (uint32_t i = 0; i < scene_.actors().size(); ++i) {
-      Fate fate = scene_.actor(i).fate;
-      if (fate == Fate::kDead || fate == Fate::kUnreachable) dead.push_back(i);
+      const Actor& actor = scene_.actor(i);
+      bool gone = actor.fate == Fate::kDead || actor.fate == Fate::kUnreachable;
+      auto after = scene_.between(first.process, first.end_ns, actor.process, actor.end_ns);
+      if (gone || (actor.early && after && *after <= kSoonAfter)) dead.push_back(i);
     }
     size_t lost = dead.size() + scene_.absent().size();
     if (lost * 2 <= scene_.ranks()) return false;
@@ -261,16 +266,16 @@ class Verdicts {
     std::set<int32_t> known(at.absent.begin(), at.absent.end());
     known.erase(-1);
     std::vector<int32_t> ranks(known.begin(), known.end());
-    bool half = scene_.absent().size() * 2 >= scene_.ranks();
+    bool most = scene_.absent().size() * 2 > scene_.ranks();
     bool init = at.kind == Block::Kind::kInit && scene_.absent().empty();
-    Finding finding = draft_.make(half   ? FindingClass::kEvidenceMissing
+    Finding finding = draft_.make(most   ? FindingClass::kEvidenceMissing
                                   : init ? FindingClass::kInitStuck
                                          : FindingClass::kRankUnreachable,
-                                  half   ? "evidence-missing.files"
+                                  most   ? "evidence-missing.files"
                                   : init ? "init-stuck"
                                          : "rank-unreachable",
                                   at, {}, root.waiting);
-    if (!half) finding.ranks = ranks;
+    finding.ranks = most ? scene_.absent() : ranks;
     std::string who =
         ranks.size() == at.absent.size() ? wording::ranks(ranks) : wording::count(at.absent.size(), "rank");
     finding.statement = who + (init ? " never came to " : " left no file; in ") + draft_.operation(at) +

@@ -121,6 +121,7 @@ std::vector<Link> pairs(const std::vector<Link>& links) {
       continue;
     }
     Link& sum = sums.back();
+    ++sum.lanes;
     sum.steps += link.steps;
     sum.bytes += link.bytes;
     sum.gpu_wait_ns += link.gpu_wait_ns;

@@ -16,7 +16,8 @@ struct Link {
   uint16_t channel = 0;
   int32_t device = -1;                                            // of the sender; -1 unknown
   model::NetTransport transport = model::NetTransport::kUnknown;  // as the sender's network plugin says
-  uint64_t steps = 0, bytes = 0;                                  // the sender's, else the receiver's
+  uint32_t lanes = 1;             // channels and devices that pairs() added up
+  uint64_t steps = 0, bytes = 0;  // the sender's, else the receiver's
   // The sender's.
   int64_t gpu_wait_ns = 0, peer_wait_ns = 0, send_wait_ns = 0;
   // The receiver's. It waits for the data from when it posted, so for the sender too.

@@ -35,7 +35,7 @@ class NetworkFindings {
 
   void add() {
     add_fallback();
-    for (Comparison& of : compare(pairs(links_))) {
+    for (Comparison& of : compare(job_, links_)) {
       if (of.slow && falls_back(of.pair)) continue;
       comparisons_.push_back(of);
     }

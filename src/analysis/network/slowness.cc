@@ -46,10 +46,12 @@ void compare_comm(const std::vector<const Link*>& pairs, std::vector<Comparison>
 }  // namespace
 
 double Comparison::lost_ns() const {
-  return static_cast<double>(pair.busy_ns) * std::max(0.0, 1 - pair.rate() / usual_rate);
+  double own = static_cast<double>(pair.busy_ns) / pair.lanes;
+  return own * ranks * std::max(0.0, 1 - pair.rate() / usual_rate);
 }
 
-std::vector<Comparison> compare(const std::vector<Link>& pairs) {
+std::vector<Comparison> compare(const model::Job& job, const std::vector<Link>& links) {
+  std::vector<Link> pairs = network::pairs(links);
   std::map<uint32_t, std::vector<const Link*>> by_comm;
   for (const Link& pair : pairs) {
     if (measured(pair)) by_comm[pair.comm].push_back(&pair);
@@ -62,7 +64,10 @@ std::vector<Comparison> compare(const std::vector<Link>& pairs) {
     if (!is_new && of.pair.bytes > at->second.pair.bytes) at->second = of;
   }
   std::vector<Comparison> comparisons;
-  for (const auto& [ranks, of] : best) comparisons.push_back(of);
+  for (auto& [ranks, of] : best) {
+    of.ranks = std::max(job.comms[of.pair.comm].ranks, 1);
+    comparisons.push_back(of);
+  }
   return comparisons;
 }
 

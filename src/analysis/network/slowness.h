@@ -13,11 +13,12 @@ struct Comparison {
   double usual_rate = 0;  // median of the others, bytes per second
   size_t others = 0;
   bool slow = false;
-  // Time lost against the usual rate.
+  int32_t ranks = 1;  // of the communicator: all of them wait for the slowest transfer
+  // Time that the ranks together lost against the usual rate.
   double lost_ns() const;
 };
 
 // Pairs of ranks that can be compared; of several communicators the one that carried most.
-std::vector<Comparison> compare(const std::vector<Link>& pairs);
+std::vector<Comparison> compare(const model::Job& job, const std::vector<Link>& links);
 
 }  // namespace lockstep::analysis::network

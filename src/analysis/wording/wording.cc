@@ -54,7 +54,8 @@ std::string ordinal(uint64_t number) {
 }
 
 std::string count(uint64_t number, std::string_view noun) {
-  return std::to_string(number) + " " + std::string(noun) + (number == 1 ? "" : "s");
+  bool sibilant = noun.ends_with("s") || noun.ends_with("x") || noun.ends_with("h");
+  return std::to_string(number) + " " + std::string(noun) + (number == 1 ? "" : sibilant ? "es" : "s");
 }
 
 std::string ranks(const std::vector<int32_t>& ranks, size_t most) {
