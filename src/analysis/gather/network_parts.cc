@@ -61,13 +61,17 @@ class Sums {
     }
     for (size_t i = 0; i < trace_.proxy_steps.size(); ++i) add(i);
     for (const auto& [key, sum] : pairs_) process_.net_pairs.push_back(sum.pair);
-    for (const auto& [key, step] : open_) process_.open_steps.push_back(step);
+    for (const auto& [key, open] : open_) process_.open_steps.push_back(open.step);
   }
 
  private:
   using Lane = std::tuple<uint32_t, int32_t, uint16_t, bool>;
   using Network = std::pair<int32_t, NetTransport>;  // device and transport
   static constexpr Network kUnknown{-1, NetTransport::kUnknown};
+  struct Open {
+    int64_t start_ns = 0;
+    model::OpenStep step;
+  };
   struct Sum {
     model::NetPair pair;
     int64_t busy_until_ns = 0;
@@ -120,9 +124,11 @@ class Sums {
 
   void add_open(const Lane& lane, size_t i, uint32_t op) {
     const model::ProxyStepTable& steps = trace_.proxy_steps;
-    auto [at, is_new] = open_.try_emplace(lane);
-    model::OpenStep& open = at->second;
-    if (!is_new && open.since_ns <= newest(steps, i)) return;
+    // A lane works its steps off in order, so the one that began first is the one that the others wait for.
+    auto [at, is_new] = open_.try_emplace(lane, Open{steps.start_ns[i], {}});
+    if (!is_new && at->second.start_ns <= steps.start_ns[i]) return;
+    at->second.start_ns = steps.start_ns[i];
+    model::OpenStep& open = at->second.step;
     std::tie(open.member, open.peer, open.channel, open.is_send) = lane;
     open.wait = waits_for(steps, i);
     open.step = steps.step[i];
@@ -134,7 +140,7 @@ class Sums {
   model::JobProcess& process_;
   std::vector<Network> network_;  // by step; empty without events of the network plugin
   std::map<std::pair<Lane, Network>, Sum> pairs_;
-  std::map<Lane, model::OpenStep> open_;
+  std::map<Lane, Open> open_;
 };
 
 }  // namespace

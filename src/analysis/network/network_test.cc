@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "analysis/analysis.h"
+#include "analysis/network/links.h"
+#include "analysis/testing/job_builder.h"
+
+namespace lockstep::analysis::network {
+extern const Analysis kAnalysis;
+namespace {
+
+using model::NetTransport;
+using testing::JobBuilder;
+
+constexpr uint64_t kStepBytes = 512 << 10;
+
+// A ring over `ranks`, one rank a host; 100 steps of each way, `step_us` long where a pair is not made slower.
+class Ring {
+ public:
+  explicit Ring(uint32_t ranks, double step_us = 10)
+      : builder_(ranks, 1), ranks_(ranks), step_us_(ranks, step_us) {
+    builder_.world();
+  }
+  void slow(uint32_t source, double factor) { step_us_[source] *= factor; }
+  void transport(uint32_t rank, NetTransport transport) { transports_[rank] = transport; }
+
+  model::Job build() {
+    model::Job job = builder_.build();
+    for (uint32_t rank = 0; rank < ranks_; ++rank) {
+      uint32_t next = (rank + 1) % ranks_, before = (rank + ranks_ - 1) % ranks_;
+      add(job, rank, next, true, step_us_[rank]);
+      add(job, rank, before, false, step_us_[before]);
+    }
+    return job;
+  }
+
+ private:
+  void add(model::Job& job, uint32_t rank, uint32_t peer, bool is_send, double step_us) const {
+    constexpr uint64_t kSteps = 100;
+    auto wire = static_cast<int64_t>(step_us * 1000);
+    model::NetPair pair;
+    pair.member = job.comms[0].members[rank];
+    pair.peer = static_cast<int32_t>(peer);
+    pair.is_send = is_send;
+    if (transports_.contains(rank)) pair.transport = transports_.at(rank);
+    pair.steps = kSteps;
+    pair.bytes = kSteps * kStepBytes;
+    pair.gpu_ns = 5'000'000;
+    pair.wire_ns = pair.busy_ns = wire * static_cast<int64_t>(kSteps);
+    // Durations scatter by a tenth.
+    pair.wire_squares =
+        static_cast<double>(kSteps) * static_cast<double>(wire) * static_cast<double>(wire) * 1.01;
+    pair.first_ns = testing::at_ms(0);
+    pair.last_ns = testing::at_ms(100);
+    job.processes[rank].net_pairs.push_back(pair);
+  }
+
+  JobBuilder builder_;
+  uint32_t ranks_;
+  std::vector<double> step_us_;  // by source
+  std::map<uint32_t, NetTransport> transports_;
+};
+
+std::vector<Finding> findings_of(const model::Job& job) {
+  std::vector<Finding> findings;
+  kAnalysis.run(job, findings);
+  return findings;
+}
+
+TEST(Network, JoinsBothEndsOfALink) {
+  std::vector<Link> rows = links(Ring(4).build());
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0].source, 0);
+  EXPECT_EQ(rows[0].target, 1);
+  EXPECT_EQ(rows[0].bytes, 100 * kStepBytes);
+  EXPECT_EQ(rows[0].gpu_wait_ns, 5'000'000);
+  EXPECT_EQ(rows[0].take_wait_ns, 5'000'000);
+  EXPECT_EQ(rows[0].send_wait_ns, 1'000'000);
+  EXPECT_EQ(rows[0].receive_wait_ns, 1'000'000);
+  EXPECT_NEAR(rows[0].rate(), 52.4e9, 0.1e9);
+  EXPECT_NEAR(rows[0].relative_error(), 0.01, 0.001);
+}
+
+TEST(Network, AReceiverAloneStillHasARow) {
+  model::Job job = Ring(4).build();
+  job.processes[0].net_pairs.clear();
+  std::vector<Link> rows = links(job);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0].bytes, 100 * kStepBytes);
+  EXPECT_EQ(rows[0].rate(), 0);
+}
+
+TEST(Network, EqualPairsHaveNoFinding) { EXPECT_TRUE(findings_of(Ring(8).build()).empty()); }
+
+TEST(Network, NamesTheSlowLink) {
+  Ring ring(8);
+  ring.slow(3, 4);
+  auto findings = findings_of(ring.build());
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "slow-link");
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{3, 4}));
+  EXPECT_EQ(findings[0].statement,
+            "what rank 3 sends to rank 4 moves at 13.1 GB/s a channel, where 7 other pairs of world move at "
+            "52.4 GB/s");
+}
+
+TEST(Network, ALittleSlowerIsNotSlow) {
+  Ring ring(8);
+  ring.slow(3, 1.3);
+  EXPECT_TRUE(findings_of(ring.build()).empty());
+}
+
+TEST(Network, TwoPairsCannotBeCompared) {
+  Ring ring(2);
+  ring.slow(0, 4);
+  EXPECT_TRUE(findings_of(ring.build()).empty());
+}
+
+TEST(Network, NamesTheCardThroughWhichAllIsSlow) {
+  Ring ring(8);
+  ring.slow(3, 4);
+  ring.slow(2, 4);
+  auto findings = findings_of(ring.build());
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "slow-nic");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{3});
+  EXPECT_EQ(findings[0].hosts, std::vector<std::string>{"node3"});
+}
+
+TEST(Network, NamesTheHostThatFellBackToSockets) {
+  Ring ring(6);
+  for (uint32_t rank = 0; rank < 6; ++rank)
+    ring.transport(rank, rank == 2 ? NetTransport::kSocket : NetTransport::kIb);
+  ring.slow(1, 5);
+  ring.slow(2, 5);
+  auto findings = findings_of(ring.build());
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "fallback.sockets");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
+}
+
+TEST(Network, SocketsEverywhereAreNoFallback) {
+  Ring ring(6);
+  for (uint32_t rank = 0; rank < 6; ++rank) ring.transport(rank, NetTransport::kSocket);
+  EXPECT_TRUE(findings_of(ring.build()).empty());
+}
+
+}  // namespace
+}  // namespace lockstep::analysis::network
