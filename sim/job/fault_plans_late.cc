@@ -12,7 +12,7 @@ constexpr double kSlowestLink = 12, kFastestSlowLink = 5;
 // A rank whose lateness its pipeline does not hide: one of the first stage.
 int first_stage_rank(const FaultInput& input, Chooser& choose) {
   const LayoutSizes& s = input.layout.sizes();
-  return static_cast<int>(choose.below(static_cast<uint64_t>(s.tp * s.dp)));
+  return static_cast<int>(choose.below(static_cast<uint64_t>(s.tp) * static_cast<uint64_t>(s.dp)));
 }
 
 double step_compute_us(const FaultInput& input) {

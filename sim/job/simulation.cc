@@ -301,7 +301,8 @@ void Simulation::exchange(int group, const Member& member, const std::vector<Tas
     }
     const bool sends = task.func == Func::kSend;
     const int from = sends ? me : task.peer, to = sends ? task.peer : me;
-    Pair& pair = pairs_[static_cast<size_t>(group)][static_cast<size_t>(from * size + to)];
+    Pair& pair = pairs_[static_cast<size_t>(group)]
+                       [static_cast<size_t>(from) * static_cast<size_t>(size) + static_cast<size_t>(to)];
     std::deque<Side>& others = sends ? pair.receives : pair.sends;
     if (!others.empty()) {
       const Side other = others.front();
