@@ -6,30 +6,10 @@
 
 #include "cli/json_text.h"
 #include "model/event_kind.h"
+#include "model/operation_size.h"
 
 namespace lockstep::cli {
 namespace {
-
-// NCCL's "AllGather", PyTorch's "_allgather_base" and a caller's "all_gather" are one.
-std::string plain(std::string_view func) {
-  std::string text;
-  for (char c : func) {
-    if (c >= 'A' && c <= 'Z')
-      text += static_cast<char>(c - 'A' + 'a');
-    else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
-      text += c;
-  }
-  for (std::string_view word : {"coalesced", "base", "intotensor", "tensor"}) {
-    if (size_t at = text.find(word); at != std::string::npos) text.erase(at, word.size());
-  }
-  return text == "alltoallv" ? "alltoall" : text;
-}
-
-// Each rank contributes or receives a part of the whole.
-bool in_parts(std::string_view name) {
-  return name == "allgather" || name == "reducescatter" || name == "alltoall" || name == "gather" ||
-         name == "scatter";
-}
 
 uint8_t bucket_of(uint64_t size) { return static_cast<uint8_t>(std::bit_width(size)); }
 uint64_t bucket_end(uint8_t bucket) { return bucket >= 64 ? UINT64_MAX : uint64_t{1} << bucket; }
@@ -72,23 +52,6 @@ Durations summarize(std::vector<int64_t> values) {
   return out;
 }
 
-uint64_t operation_size(std::string_view func, uint64_t bytes, int64_t ranks, bool declared) {
-  std::string name = plain(func);
-  if (ranks < 2 || !in_parts(name)) return bytes;
-  // NCCL's callers name the part of one rank. A declared operation names its whole input.
-  if (declared && name != "allgather" && name != "gather") return bytes;
-  uint64_t size = 0;
-  return __builtin_mul_overflow(bytes, static_cast<uint64_t>(ranks), &size) ? UINT64_MAX : size;
-}
-
-double bus_factor(std::string_view func, int64_t ranks) {
-  if (ranks < 2) return 1;
-  std::string name = plain(func);
-  auto w = static_cast<double>(ranks);
-  if (name == "allreduce") return 2 * (w - 1) / w;
-  return in_parts(name) ? (w - 1) / w : 1;
-}
-
 int64_t covered_ns(std::vector<std::pair<int64_t, int64_t>> intervals) {
   std::sort(intervals.begin(), intervals.end());
   int64_t covered = 0, until = INT64_MIN;
@@ -128,7 +91,7 @@ void Summary::add_ops(const model::Trace& trace, RankFigures& rank) {
     const uint32_t comm = ops.comm[i] < trace.comms.size() ? ops.comm[i] : model::kNoRow;
     const int64_t ranks = comm == model::kNoRow ? -1 : trace.comms.ranks[comm];
     const bool declared = ops.kind[i] == model::number(model::EventKind::kApiOp);
-    uint64_t size = operation_size(func, ops.bytes[i], ranks, declared);
+    uint64_t size = model::operation_size(func, ops.bytes[i], ranks, declared);
     OpSums*& sums = known[{comm, has_shape ? ops.shape[i] : model::kNoRow, bucket_of(size)}];
     if (sums == nullptr) {
       std::string datatype(has_shape ? trace.strings[trace.shapes.datatype[ops.shape[i]]] : "?");
@@ -189,7 +152,7 @@ SummaryFigures Summary::figures() const {
     if (key.bucket == 0) op.size_from = 0;
     double total_ns = op.gpu.avg_ns * static_cast<double>(op.gpu.count);
     if (total_ns > 0) op.algbw = static_cast<double>(sums.timed_bytes) / total_ns;
-    op.busbw = op.algbw * bus_factor(op.func, op.ranks);
+    op.busbw = op.algbw * model::bus_factor(op.func, op.ranks);
     figures.ops.push_back(std::move(op));
   }
   std::stable_sort(figures.ops.begin(), figures.ops.end(), [](const OpFigures& a, const OpFigures& b) {

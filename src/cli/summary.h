@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The figures of `summary`: operations by kind and size, what each rank did, and steps. Fed one process at a time.
 //
-// Sizes and bandwidths follow nccl-tests: the size S of an operation is the larger of its whole input and output,
-// algbw = S / time, busbw = algbw x a factor by operation and ranks. Times are GPU times of single ranks, so they include
+// Sizes and bandwidths follow nccl-tests (model/operation_size.h). Times are GPU times of single ranks, so they include
 // waiting for the others; operations whose GPU times are not known have none.
 #pragma once
 #include <cstdint>
@@ -83,9 +82,6 @@ class Summary {
   std::vector<RankFigures> ranks_;
 };
 
-// nccl-tests' size from the bytes that the caller named for one rank.
-uint64_t operation_size(std::string_view func, uint64_t bytes, int64_t ranks, bool declared);
-double bus_factor(std::string_view func, int64_t ranks);
 // Nanoseconds that at least one of the intervals covers.
 int64_t covered_ns(std::vector<std::pair<int64_t, int64_t>> intervals);
 

@@ -7,7 +7,7 @@
 // whoever is late on average: the change of a member's lateness from one round to the next, against the same change at
 // the place before.
 //
-// How long a member usually takes from its arrival at the operation before, when it had not to wait there. Members that
+// How long a member usually takes from its arrival at the operation before, when it had not to wait there or elsewhere. Members that
 // are far ahead enter an operation as soon as the one before is through; they no longer show how long that takes.
 #pragma once
 #include <cstdint>
@@ -21,7 +21,8 @@ namespace lockstep::analysis::straggler {
 struct MemberPast {
   uint32_t member = 0;  // of Job::members
   std::vector<float> lateness, waiting;
-  std::vector<float> interval;  // from the last arrival of all at the operation before, to its own here
+  // From the last arrival of all at the operation before to its own here, or its own time where that is shorter.
+  std::vector<float> interval;
 };
 
 class Carry {

@@ -126,7 +126,9 @@ class GroupComparer {
       const uint32_t at = row[m].op - job_.members[members_[m]].first;
       past_[m].lateness[at] = late;
       past_[m].waiting[at] = static_cast<float>(waiting);
-      if (before_ != 0) past_[m].interval[at] = static_cast<float>(row[m].arrival - before_);
+      if (before_ != 0)
+        past_[m].interval[at] =
+            std::min(static_cast<float>(row[m].arrival - before_), row[m].host_own + row[m].gpu_own);
     }
     before_ = last;
     if (static_cast<float>(last - usual) > kJitterNs) blame(row, usual);

@@ -50,8 +50,8 @@ Persistent worst_run(const RankLoss& rank, double floor_ns) {
   auto [first, last] = richest(rank.by_step, floor_ns);
   if (first > last) return run;
   // Once more with a floor that the usual jitter before the first late step does not reach.
-  const double half = median_of(rank.by_step, first, last) / 2;
-  if (half > floor_ns) std::tie(first, last) = richest(rank.by_step, half);
+  const double most = median_of(rank.by_step, first, last) * 2 / 3;
+  if (most > floor_ns) std::tie(first, last) = richest(rank.by_step, most);
   run.first = first;
   run.last = last;
   run.per_step_ns = median_of(rank.by_step, first, last);

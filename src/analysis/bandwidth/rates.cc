@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/bandwidth/rates.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "model/event_kind.h"
+#include "model/operation_size.h"
+
+namespace lockstep::analysis::bandwidth {
+namespace {
+
+using model::Job;
+using model::JobOps;
+using model::kNoRow;
+using model::Member;
+
+constexpr uint32_t kMostIndexes = uint32_t{1} << 26;  // of a communicator; more is a damaged file's
+
+double quantile(std::vector<float>& values, double share) {
+  auto at = values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), at, values.end());
+  return static_cast<double>(*at);
+}
+
+// One operation over all members.
+struct Meeting {
+  int64_t last_start = 0, last_end = 0;
+  uint32_t members = 0, timed = 0;
+  float error_ns = 0;  // of last_end - last_start
+};
+
+class CommMeter {
+ public:
+  CommMeter(const Job& job, uint32_t comm, Rates& out) : job_(job), comm_(comm), out_(out) {}
+
+  void run() {
+    const model::JobComm& comm = job_.comms[comm_];
+    std::set<uint32_t> hosts;
+    for (uint32_t row : comm.members) {
+      if (row == kNoRow) return;
+      const Member& member = job_.members[row];
+      const uint32_t host = job_.processes[member.process].host;
+      if (member.alignment == Member::Alignment::kNone || !job_.hosts[host].clock.known()) return;
+      hosts.insert(host);
+    }
+    if (comm.members.size() < 2 || (comm.ranks > 0 && comm.members.size() < static_cast<size_t>(comm.ranks)))
+      return;
+    for (uint32_t row : comm.members) meet(job_.members[row]);
+    sort_out(job_.members[comm.members[0]]);
+    for (auto& [key, of] : kinds_) add(key, of, hosts.size());
+    add_fits();
+  }
+
+ private:
+  using Key =
+      std::tuple<model::StringId, uint8_t, model::StringId, model::StringId>;  // func, bucket, algo, proto
+  struct Kind {
+    std::vector<float> algbw, error;
+    uint64_t uncertain = 0, bytes = 0;
+    double time_ns = 0, factor = 1;
+  };
+
+  void meet(const Member& member) {
+    const uint32_t next = std::min(job_.next_index(member), kMostIndexes);
+    if (meetings_.size() < next) meetings_.resize(next);
+    const JobOps& ops = job_.ops(member);
+    for (uint32_t i = member.first; i < member.first + member.ops; ++i) {
+      if (ops.index[i] >= next) break;
+      Meeting& meeting = meetings_[ops.index[i]];
+      ++meeting.members;
+      if (ops.gpu_start_ns[i] == 0 || ops.gpu_end_ns[i] == 0) continue;
+      auto start = job_.common_ns(member.process, ops.gpu_start_ns[i]);
+      ++meeting.timed;
+      const int64_t end = start->ns + ops.gpu_end_ns[i] - ops.gpu_start_ns[i];
+      // The start that counts and the end that counts may be of two members: both clocks' errors.
+      const float error = static_cast<float>(start->half_width_ns + std::max(ops.gpu_error_ns[i], 0));
+      meeting.error_ns = std::max(meeting.error_ns, 2 * error);
+      meeting.last_start = std::max(meeting.last_start, start->ns);
+      meeting.last_end = std::max(meeting.last_end, end);
+    }
+  }
+
+  void sort_out(const Member& first) {
+    const JobOps& ops = job_.ops(first);
+    const uint32_t members = static_cast<uint32_t>(job_.comms[comm_].members.size());
+    for (uint32_t i = first.first; i < first.first + first.ops; ++i) {
+      if (ops.index[i] >= meetings_.size()) break;
+      const Meeting& meeting = meetings_[ops.index[i]];
+      if (meeting.members != members) continue;
+      ++out_.ops;
+      if (meeting.timed != members) {
+        ++out_.untimed;
+        continue;
+      }
+      const model::Signature& s = job_.signatures[ops.signature[i]];
+      const uint64_t size = model::operation_size(job_.text(s.func), s.bytes, members,
+                                                  s.kind == model::number(model::EventKind::kApiOp));
+      if (size == 0) continue;
+      Kind& kind = kinds_[{s.func, static_cast<uint8_t>(std::bit_width(size)), s.algo, s.proto}];
+      kind.factor = model::bus_factor(job_.text(s.func), members);
+      const double time = static_cast<double>(meeting.last_end - meeting.last_start);
+      if (time <= static_cast<double>(meeting.error_ns) || time <= 0) {
+        ++kind.uncertain;
+        continue;
+      }
+      kind.algbw.push_back(static_cast<float>(static_cast<double>(size) / time));
+      kind.error.push_back(meeting.error_ns / static_cast<float>(time));
+      kind.bytes += size;
+      kind.time_ns += time;
+      sizes_[{s.func, size}].push_back(static_cast<float>(time));
+    }
+  }
+
+  void add(const Key& key, Kind& kind, size_t hosts) {
+    auto [func, bucket, algo, proto] = key;
+    Rate rate;
+    rate.comm = comm_;
+    rate.func = func;
+    rate.algo = algo;
+    rate.proto = proto;
+    rate.ranks = static_cast<int32_t>(job_.comms[comm_].members.size());
+    rate.hosts = static_cast<uint32_t>(hosts);
+    rate.size_from = uint64_t{1} << (bucket - 1);
+    rate.size_to = bucket >= 64 ? UINT64_MAX : uint64_t{1} << bucket;
+    rate.ops = kind.algbw.size();
+    rate.uncertain = kind.uncertain;
+    rate.bytes = kind.bytes;
+    rate.time_ns = kind.time_ns;
+    if (rate.ops > 0) {
+      rate.algbw = {quantile(kind.algbw, 0.25), quantile(kind.algbw, 0.5), quantile(kind.algbw, 0.75)};
+      rate.busbw = {rate.algbw.low * kind.factor, rate.algbw.middle * kind.factor,
+                    rate.algbw.high * kind.factor};
+      rate.error = quantile(kind.error, 0.5);
+    }
+    out_.rates.push_back(rate);
+  }
+
+  void add_fits() {
+    std::map<model::StringId, std::vector<Point>> points;
+    for (auto& [key, times] : sizes_)
+      points[key.first].push_back(
+          {static_cast<double>(key.second), quantile(times, 0.5), static_cast<double>(times.size())});
+    for (const auto& [func, of] : points) {
+      Fit line;
+      line.comm = comm_;
+      line.func = func;
+      if (fit(of, line)) out_.fits.push_back(line);
+    }
+  }
+
+  const Job& job_;
+  const uint32_t comm_;
+  Rates& out_;
+  std::vector<Meeting> meetings_;  // by index
+  std::map<Key, Kind> kinds_;
+  std::map<std::pair<model::StringId, uint64_t>, std::vector<float>> sizes_;  // ns, by function and S
+};
+
+}  // namespace
+
+Rates measure(const Job& job) {
+  Rates out;
+  for (uint32_t comm = 0; comm < job.comms.size(); ++comm) CommMeter(job, comm, out).run();
+  return out;
+}
+
+}  // namespace lockstep::analysis::bandwidth

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast each communicator moves data: bandwidths of the part of an operation in which all members were there, from
+// the last arrival on the GPU to the last end. Waiting for a late rank is not in it.
+//
+// Sizes, algbw and busbw as in model/operation_size.h, GB = 1e9 bytes. Reductions inside the switch (NVLS) let busbw
+// exceed the link's speed.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "model/job.h"
+
+namespace lockstep::analysis::bandwidth {
+
+struct Quartiles {
+  double low = 0, middle = 0, high = 0;
+};
+
+// Operations of one communicator that are alike. `algo` and `proto` are the first member's.
+struct Rate {
+  uint32_t comm = 0;  // of Job::comms
+  model::StringId func = 0, algo = 0, proto = 0;
+  int32_t ranks = 0;                    // members
+  uint32_t hosts = 0;                   // of those members
+  uint64_t size_from = 0, size_to = 0;  // a power of two up to the next, exclusive
+  uint64_t ops = 0;                     // with a bandwidth
+  uint64_t uncertain = 0;               // more, whose time is not above its uncertainty
+  uint64_t bytes = 0;                   // of `ops`
+  double time_ns = 0;                   // of `ops`, moving
+  Quartiles algbw, busbw;               // GB/s, over operations
+  double error = 0;                     // median relative half-width of a bandwidth, from the clocks
+};
+
+// Time = alpha + S / beta over the sizes of one function on one communicator, with 95 % confidence half-widths.
+struct Fit {
+  uint32_t comm = 0;
+  model::StringId func = 0;
+  uint32_t sizes = 0;  // different ones, at least three
+  double alpha_ns = 0, alpha_error_ns = 0;
+  double beta_gbps = 0, beta_low_gbps = 0,
+         beta_high_gbps = 0;  // algbw of very large operations; high 0: unbounded
+};
+
+struct Rates {
+  std::vector<Rate> rates;  // by communicator, function and size
+  std::vector<Fit> fits;
+  uint64_t ops = 0;      // matched by all members
+  uint64_t untimed = 0;  // of those, without GPU times: they have no bandwidth
+};
+// Communicators of which a member is missing or not aligned have no rates. Cost is linear in operations.
+Rates measure(const model::Job& job);
+
+// One point of a fit: operations of one size.
+struct Point {
+  double bytes, time_ns, ops;
+};
+// False with fewer than three sizes or a slope that is not above 0.
+bool fit(const std::vector<Point>& points, Fit& out);
+
+}  // namespace lockstep::analysis::bandwidth

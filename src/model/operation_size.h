@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes and bandwidths as nccl-tests defines them: the size S of an operation is the larger of its whole input and
+// output, algbw = S / time, busbw = algbw x a factor by operation and ranks, which makes it comparable to a link's speed.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace lockstep::model {
+
+// S from the bytes that the caller named for one rank. `ranks` < 2: unknown, S is those bytes. A declared operation
+// (lockstep.h) names its whole input. Functions in NCCL's, PyTorch's or a caller's spelling.
+uint64_t operation_size(std::string_view func, uint64_t bytes, int64_t ranks, bool declared);
+double bus_factor(std::string_view func, int64_t ranks);
+
+}  // namespace lockstep::model
