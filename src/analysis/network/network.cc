@@ -205,8 +205,8 @@ class NetworkFindings {
     finding.comm = job_.comm_name(of.pair.comm);
     finding.statement = "what rank " + std::to_string(of.pair.source) + " sends to rank " +
                         std::to_string(of.pair.target) + " moves at " + wording::rate(of.pair.rate()) +
-                        " a channel, where " + std::to_string(of.others) + " other pairs of " + finding.comm +
-                        " move at " + wording::rate(of.usual_rate);
+                        " a channel, where " + std::to_string(of.others) + " other pairs like it move at " +
+                        wording::rate(of.usual_rate);
     finding.evidence.push_back(text(of));
     set_rate(of.pair, finding);
     finding.advice =

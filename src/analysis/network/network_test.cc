@@ -100,13 +100,21 @@ TEST(Network, NamesTheSlowLink) {
   EXPECT_EQ(findings[0].id, "slow-link");
   EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{3, 4}));
   EXPECT_EQ(findings[0].statement,
-            "what rank 3 sends to rank 4 moves at 13.1 GB/s a channel, where 7 other pairs of world move at "
+            "what rank 3 sends to rank 4 moves at 13.1 GB/s a channel, where 7 other pairs like it move at "
             "52.4 GB/s");
 }
 
 TEST(Network, ALittleSlowerIsNotSlow) {
   Ring ring(8);
   ring.slow(3, 1.3);
+  EXPECT_TRUE(findings_of(ring.build()).empty());
+}
+
+TEST(Network, WherePairsScatterAnywayALowOneIsNotSlow) {
+  Ring ring(4);
+  ring.slow(0, 3.4);
+  ring.slow(1, 2.4);
+  ring.slow(2, 1.9);
   EXPECT_TRUE(findings_of(ring.build()).empty());
 }
 

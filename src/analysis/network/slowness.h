@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pairs of ranks move less than their peers do. A pair is compared with those of its communicator, which carry the
-// same operations; so three others are needed. What cannot be told apart is not slow.
+// Which pairs of ranks move less than their peers do. A pair is compared with those that carry the like: of communicators
+// of the same size, transfers of about the same size. Three others are needed. What cannot be told apart is not slow.
 #pragma once
 #include <vector>
 
