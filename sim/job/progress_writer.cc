@@ -13,7 +13,8 @@ constexpr uint64_t kStepBytes = 512 << 10;
 constexpr int kMostSteps = 6;
 constexpr uint16_t kStateKernelStop = 22;
 constexpr int64_t kNetIb = 0x10001, kNetSocket = 0x20001;
-constexpr double kWirePart = 0.8;         // of the time between two steps, on the slowest link
+constexpr double kWirePart = 0.8;  // of the time between two steps, on the slowest link
+constexpr int64_t kAppendNs = 40'000, kTakeUpNs = 2'500;
 constexpr int64_t kStuckStepNs = 60'000;  // between the steps before a halt
 
 uint64_t key(int number) { return static_cast<uint64_t>(number); }
@@ -39,9 +40,12 @@ void ProgressWriter::write(readers::native::FileBuilder& file, std::span<const O
     const auto comm = static_cast<uint32_t>(job_.layout.comm_index(rank_, dim));
     Log& log = file.log(static_cast<uint32_t>(pid_) + 10 + comm, "NCCL Progress " + std::to_string(comm));
     collective_ = 0;
+    int64_t free = 0;
     for (const Op& op : ops) {
       if (op.unit->dim != dim) continue;
-      if (timeline_.entered[op.row] != kNever) write_op(log, op, comm);
+      posted_ = free == kNever ? kNever : std::max(timeline_.called[op.row] + kAppendNs, free + kTakeUpNs);
+      write_op(log, op, comm);
+      free = timeline_.ended[op.row];
       collective_ += !op.unit->tasks.front().is_p2p();
     }
   }
@@ -73,40 +77,42 @@ const HaltedOp* ProgressWriter::halted(const Op& op, uint64_t index) const {
 }
 
 void ProgressWriter::write_op(Log& log, const Op& op, uint32_t comm) {
-  const int64_t entered = timeline_.entered[op.row];
-  const HaltedOp* halt = halted(op, collective_);
-  const int me = job_.layout.rank_in(rank_, op.unit->dim);
   std::vector<Step> all;
-  for (const Way& way : ways(op)) {
-    const int count = static_cast<int>(std::clamp<uint64_t>(way.bytes / kStepBytes, 1, kMostSteps));
-    std::vector<Step> steps = this->steps(op, way, count, halt, me);
-    format::ProxyOpRecord r{};
-    const uint64_t start = clock_.ticks(timeline_.called[op.row] + 20'000);
-    const bool done = static_cast<int>(steps.size()) == count && steps.back().end != kNever;
-    r.head.start = start;
-    r.head.stop_after = done ? after(start, steps.back().end + 500) : 0;
-    r.head.flags = static_cast<uint8_t>((way.sends ? format::kFlagSend : 0) |
-                                        (r.head.stop_after != 0 ? format::kFlagStopped : 0));
-    r.parent = way.parent;
-    r.context = format::make_context(process_tag_, comm);
-    r.pid = pid_;
-    r.peer = way.peer;
-    r.steps = count;
-    r.chunk_size = kStepBytes / 4;
-    r.rank = me;
-    r.in_progress_after = after(start, entered + 4'000);
-    const uint64_t handle = log.add(Kind::kProxyOp, r);
-    if (done) late(log, handle, start, steps.back().end + 500, format::kStateStop, 0);
-    for (Step& step : steps) {
-      step.parent = handle;
-      step.bytes =
-          static_cast<uint32_t>(std::min<uint64_t>(way.bytes / static_cast<uint64_t>(count), 4 << 20));
-      if (step.posted) all.push_back(step);
-    }
-  }
-  write_kernels(log, op, comm);
+  for (const Way& way : ways(op)) write_proxy_op(log, op, way, comm, &all);
+  if (timeline_.entered[op.row] != kNever) write_kernels(log, op, comm);
   std::stable_sort(all.begin(), all.end(), [](const Step& a, const Step& b) { return a.start < b.start; });
   for (const Step& step : all) write_step(log, step);
+}
+
+void ProgressWriter::write_proxy_op(Log& log, const Op& op, const Way& way, uint32_t comm,
+                                    std::vector<Step>* all) {
+  const int me = job_.layout.rank_in(rank_, op.unit->dim);
+  const int count = static_cast<int>(std::clamp<uint64_t>(way.bytes / kStepBytes, 1, kMostSteps));
+  std::vector<Step> steps;
+  if (posted_ != kNever) steps = this->steps(op, way, count, halted(op, collective_), me);
+  const bool done = static_cast<int>(steps.size()) == count && steps.back().end != kNever;
+  const int64_t last = done ? steps.back().end + 500 : kNever;
+  const uint64_t start = clock_.ticks(timeline_.called[op.row] + kAppendNs - 2'000);
+  format::ProxyOpRecord r{};
+  r.head.start = start;
+  r.head.stop_after = after(start, last);
+  r.head.flags = static_cast<uint8_t>((way.sends ? format::kFlagSend : 0) |
+                                      (r.head.stop_after != 0 ? format::kFlagStopped : 0));
+  r.parent = way.parent;
+  r.context = format::make_context(process_tag_, comm);
+  r.pid = pid_;
+  r.peer = way.peer;
+  r.steps = count;
+  r.chunk_size = kStepBytes / 4;
+  r.rank = me;
+  r.in_progress_after = after(start, posted_);
+  const uint64_t handle = log.add(Kind::kProxyOp, r);
+  late(log, handle, start, last, format::kStateStop, 0);
+  for (Step& step : steps) {
+    step.parent = handle;
+    step.bytes = static_cast<uint32_t>(std::min<uint64_t>(way.bytes / static_cast<uint64_t>(count), 4 << 20));
+    if (step.posted && step.start < end_) all->push_back(step);
+  }
 }
 
 void ProgressWriter::write_kernels(Log& log, const Op& op, uint32_t comm) {
@@ -151,7 +157,8 @@ std::vector<ProgressWriter::Way> ProgressWriter::ways(const Op& op) const {
   auto add = [&](int peer, bool sends, uint64_t bytes, uint64_t parent, double worst) {
     const int other = group.ranks[static_cast<size_t>(peer)];
     const double own = sends ? links_.slowness(rank_, other) : links_.slowness(other, rank_);
-    ways.push_back({peer, sends, bytes, parent, sends ? timeline_.next[op.row] : timeline_.previous[op.row],
+    ways.push_back({peer, sends, bytes, parent,
+                    sends ? timeline_.next_launched[op.row] : timeline_.previous_entered[op.row],
                     own / worst});
   };
   for (size_t i = 0; i < op.unit->tasks.size(); ++i) {
@@ -180,19 +187,20 @@ std::vector<ProgressWriter::Step> ProgressWriter::steps(const Op& op, const Way&
   const int until = ended ? count : halted != nullptr ? count / 2 : 0;
   for (int i = 0; i < until; ++i) steps.push_back(done_step(op, way, i, count));
   if (ended) return steps;
-  if (halted != nullptr) {
-    steps.push_back(stuck_step(op, way, until, *halted, me));
-    return steps;
-  }
-  steps.push_back(first_step(op, way));
-  if (steps.back().end == kNever || count == 1) return steps;
-  Step next;  // waits for what comes round the ring
-  next.number = 1;
-  next.sends = way.sends;
-  next.start = timeline_.entered[op.row] + 7'000;
-  next.wait1 = next.start + 300;
-  steps.push_back(next);
+  steps.push_back(halted != nullptr ? stuck_step(op, way, until, *halted, me) : first_step(op, way));
+  // The next one waits for what comes round the ring.
+  if (steps.back().end != kNever && until + 1 < count) steps.push_back(posted_step(way, until + 1));
   return steps;
+}
+
+// A slot is posted as soon as the operation is taken up, whatever the GPU does.
+ProgressWriter::Step ProgressWriter::posted_step(const Way& way, int number) const {
+  Step step;
+  step.number = number;
+  step.sends = way.sends;
+  step.start = posted_ + 800 * number;
+  step.wait1 = step.start + 300;
+  return step;
 }
 
 // A step of an operation that got through.
@@ -201,51 +209,46 @@ ProgressWriter::Step ProgressWriter::done_step(const Op& op, const Way& way, int
   const bool ended = timeline_.ended[op.row] != kNever;
   const int64_t span = ended ? std::max<int64_t>(timeline_.ended[op.row] - met, 2'000)
                              : kStuckStepNs * static_cast<int64_t>(count);
-  const int64_t from = ended ? met : std::max(entered, way.peer_entered);
+  const int64_t from = ended ? met : std::max(entered, way.other_ready);
   const double every = static_cast<double>(span) / count;
   const double jitter =
       job_.random.between(0.9, 1.1, Draw::kNetwork, key(rank_), op.row, key(number) * 2 + way.sends);
   const auto wire = static_cast<int64_t>(every * kWirePart * way.slowness * jitter);
-  // A rank's own data goes out, and its neighbour's comes in, without anybody else.
-  const int64_t neighbours = way.peer_entered == kNever ? from : std::max(entered, way.peer_entered);
-  const int64_t ready =
-      (number == 0 ? neighbours : from + static_cast<int64_t>(every * (number + 0.05))) + 1'000;
-  const auto slot = static_cast<int64_t>(every * std::max(0, number - 3));
-  Step step;
-  step.number = number;
-  step.sends = way.sends;
-  step.start =
-      entered + 4'500 + 800 * number + (number > 3 ? std::max<int64_t>(0, from - entered) + slot : 0);
-  step.start = std::min(step.start, std::max(ready, entered + 4'500));
+  Step step = posted_step(way, number);
+  // Slots are few: a later step is posted when an earlier one is through.
+  if (number > 3) step.start = std::max(step.start, from + static_cast<int64_t>(every * (number - 3)));
   step.wait1 = step.start + 300;
+  // A rank's own data goes out, and its neighbour's comes in, without anybody else.
+  const int64_t own = way.sends ? entered : std::max(way.other_ready, posted_);
+  const int64_t data =
+      number == 0 ? own + 3'000 : from + static_cast<int64_t>(every * (number + 0.05)) + 1'000;
   if (way.sends) {
-    step.wait2 = std::max(step.wait1 + 200, number == 0 ? entered + 6'000 : ready);
-    step.wait3 = std::max(step.wait2, ready) + 600;
+    step.wait2 = std::max(step.wait1 + 200, data);
+    step.wait3 = std::max(step.wait2, way.other_ready + kAppendNs) + 600;
     step.end = step.wait3 + wire;
   } else {
-    step.wait2 = std::max(step.wait1 + 200, ready + 1'600 + wire);
+    step.wait2 = std::max(step.wait1 + 200, data + 1'600 + wire);
     step.wait3 = step.wait2 + 1'500;
-    step.end = step.wait3 + 2'500;
+    step.end = std::max(step.wait3, entered) + 2'500;
   }
   return step;
 }
 
 // The first step of an operation that did not come together: it needs the neighbour only.
 ProgressWriter::Step ProgressWriter::first_step(const Op& op, const Way& way) const {
-  Step step;
-  step.sends = way.sends;
-  step.start = timeline_.entered[op.row] + 4'500;
-  step.wait1 = step.start + 300;
-  if (way.sends) step.wait2 = step.start + 1'500;
-  if (way.peer_entered == kNever) return step;
-  const int64_t ready = std::max(timeline_.entered[op.row], way.peer_entered) + 8'000;
+  constexpr int64_t kWireNs = 12'000;
+  const int64_t entered = timeline_.entered[op.row];
+  Step step = posted_step(way, 0);
   if (way.sends) {
-    step.wait3 = std::max(step.wait2, ready) + 600;
-    step.end = step.wait3 + 12'000;
-  } else {
-    step.wait2 = ready + 14'000;
+    if (entered == kNever) return step;
+    step.wait2 = std::max(step.wait1 + 200, entered + 3'000);
+    if (way.other_ready == kNever) return step;
+    step.wait3 = std::max(step.wait2, way.other_ready + kAppendNs) + 600;
+    step.end = step.wait3 + kWireNs;
+  } else if (way.other_ready != kNever) {
+    step.wait2 = std::max(step.wait1 + 200, way.other_ready + kWireNs);
     step.wait3 = step.wait2 + 1'500;
-    step.end = step.wait3 + 2'500;
+    if (entered != kNever) step.end = std::max(step.wait3, entered) + 2'500;
   }
   return step;
 }

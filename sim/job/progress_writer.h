@@ -34,8 +34,8 @@ class ProgressWriter {
     bool sends = false;
     uint64_t bytes = 0;
     uint64_t parent = 0;
-    int64_t peer_entered = kNever;
-    double slowness = 1;  // of its link, against the slowest of the operation
+    int64_t other_ready = kNever;  // the receiver had launched it, or the sender entered
+    double slowness = 1;           // of its link, against the slowest of the operation
   };
   struct Step {
     int number = 0;
@@ -50,9 +50,11 @@ class ProgressWriter {
   void write_op(Log& log, const Op& op, uint32_t comm);
   void write_kernels(Log& log, const Op& op, uint32_t comm);
   std::vector<Way> ways(const Op& op) const;
+  void write_proxy_op(Log& log, const Op& op, const Way& way, uint32_t comm, std::vector<Step>* all);
   std::vector<Step> steps(const Op& op, const Way& way, int count, const HaltedOp* halted, int me) const;
   Step done_step(const Op& op, const Way& way, int number, int count) const;
   Step first_step(const Op& op, const Way& way) const;
+  Step posted_step(const Way& way, int number) const;
   Step stuck_step(const Op& op, const Way& way, int number, const HaltedOp& halted, int me) const;
   void write_step(Log& log, const Step& step);
   void write_net_event(Log& log, uint64_t step, const Step& what);
@@ -69,7 +71,9 @@ class ProgressWriter {
   const GpuClock& gpu_;
   uint32_t process_tag_ = 0;
   int32_t pid_ = 0;
-  uint64_t collective_ = 0;  // index of the operation at hand on its communicator
+  // Of the operation at hand:
+  uint64_t collective_ = 0;  // its index on its communicator
+  int64_t posted_ = kNever;  // the progress thread took it up: the one before it had ended; kNever not yet
 };
 
 }  // namespace lockstep::sim::job

@@ -46,7 +46,7 @@ Simulation::Simulation(const Layout& layout, const std::vector<Program>& program
 
 std::vector<std::vector<int64_t>*> Simulation::columns(RankTimeline& t) const {
   std::vector<std::vector<int64_t>*> all = {&t.called, &t.entered, &t.ended, &t.met};
-  if (network_) all.insert(all.end(), {&t.next, &t.previous});
+  if (network_) all.insert(all.end(), {&t.next_launched, &t.previous_entered});
   return all;
 }
 
@@ -72,9 +72,7 @@ Timeline Simulation::run() {
     while (advance_streams(rank) || advance_compute(rank) || advance_host(rank)) {
     }
   }
-  for (size_t g = 0; g < meetings_.size(); ++g) {
-    for (const Meeting& meeting : meetings_[g].open) tell_neighbours(static_cast<int>(g), meeting);
-  }
+  if (network_) tell_unfinished();
   timeline_.finished = true;
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     const RankState& s = state(rank);
@@ -184,6 +182,7 @@ void Simulation::call(int rank, int64_t not_before) {
   s.host_free = called + calls.done;
   for (auto* column : columns(t)) column->push_back(kNever);
   t.called.back() = called;
+  if (network_) announce(rank, unit, flight.launched);
   ++s.host_unit;
 }
 
@@ -240,13 +239,44 @@ void Simulation::enter(int rank, uint32_t unit, int64_t when) {
   }
 }
 
-void Simulation::meet(int group, const Member& member, const Task& task, uint64_t index) {
+Simulation::Meeting& Simulation::meeting(int group, uint64_t index) {
   Meetings& meetings = meetings_[static_cast<size_t>(group)];
   while (meetings.first + meetings.open.size() <= index) meetings.open.emplace_back();
-  Meeting& meeting = meetings.open[index - meetings.first];
+  return meetings.open[index - meetings.first];
+}
+
+Simulation::Pair& Simulation::pair(int group, int from, int to) {
+  const auto size = static_cast<size_t>(layout_.group(group).size());
+  return pairs_[static_cast<size_t>(group)][static_cast<size_t>(from) * size + static_cast<size_t>(to)];
+}
+
+// Receives are posted to the network when they are launched, whatever the GPU does.
+void Simulation::announce(int rank, const Unit& unit, int64_t launched) {
+  const int group = layout_.group_of(rank, unit.dim), me = layout_.rank_in(rank, unit.dim);
+  const Group& g = layout_.group(group);
+  if (g.nodes < 2) return;
+  RankState& s = state(rank);
+  if (unit.tasks.front().is_p2p()) {
+    for (const Task& task : unit.tasks) {
+      if (task.func == Func::kRecv)
+        pair(group, task.peer, me).receiving.push_back({rank, s.host_unit, launched, kNever});
+    }
+    return;
+  }
+  Meeting& meeting = this->meeting(group, s.streams[static_cast<size_t>(unit.dim)].announced++);
+  meeting.announced.resize(g.ranks.size());
+  meeting.announced[static_cast<size_t>(me)] = {rank, s.host_unit, launched, kNever};
+}
+
+void Simulation::meet(int group, const Member& member, const Task& task, uint64_t index) {
+  Meetings& meetings = meetings_[static_cast<size_t>(group)];
+  Meeting& meeting = this->meeting(group, index);
   ++meeting.arrived;
   meeting.last = std::max(meeting.last, member.entered);
   meeting.waiting.push_back(member);
+  if (!meeting.announced.empty())
+    meeting.announced[static_cast<size_t>(layout_.rank_in(member.rank, layout_.group(group).dim))].entered =
+        member.entered;
   const Group& g = layout_.group(group);
   if (g.ranks[static_cast<size_t>(task.root)] == member.rank) meeting.root_entered = member.entered;
   const bool all = meeting.arrived == g.size();
@@ -266,6 +296,9 @@ void Simulation::settle(int group, uint64_t index, const Task& task, Meeting& me
                       random_.lognormal(kTransferSigma, Draw::kTransfer, key(group), index);
   tell_neighbours(group, meeting);
   for (const Member& member : meeting.waiting) {
+    if (!meeting.announced.empty())
+      meeting.announced[static_cast<size_t>(layout_.rank_in(member.rank, layout_.group(group).dim))].rank =
+          -1;
     const int64_t met = eager ? std::max(member.entered, meeting.root_entered) : meeting.last;
     const double skew = random_.between(0, 1'500, Draw::kEndSkew, key(member.rank), key(group), index);
     task_done(member, met, met + whole(took + skew));
@@ -273,25 +306,40 @@ void Simulation::settle(int group, uint64_t index, const Task& task, Meeting& me
   meeting.waiting.clear();
 }
 
-// When those next to each member in the ring over the network entered.
+// How far those next to each member in the ring over the network were.
 void Simulation::tell_neighbours(int group, const Meeting& meeting) {
   const Group& g = layout_.group(group);
-  if (!network_ || g.nodes < 2) return;
-  entered_.assign(g.ranks.size(), kNever);
-  for (const Member& m : meeting.waiting)
-    entered_[static_cast<size_t>(layout_.rank_in(m.rank, g.dim))] = m.entered;
-  for (const Member& m : meeting.waiting) {
-    const int me = layout_.rank_in(m.rank, g.dim);
-    const int next = layout_.network_peer(g, me, true), previous = layout_.network_peer(g, me, false);
-    const size_t at = row(m.rank, m.unit);
-    if (next >= 0) timeline(m.rank).next[at] = entered_[static_cast<size_t>(next)];
-    if (previous >= 0) timeline(m.rank).previous[at] = entered_[static_cast<size_t>(previous)];
+  for (size_t me = 0; me < meeting.announced.size(); ++me) {
+    const Announced& own = meeting.announced[me];
+    if (own.rank < 0) continue;
+    const int next = layout_.network_peer(g, static_cast<int>(me), true);
+    const int previous = layout_.network_peer(g, static_cast<int>(me), false);
+    const size_t at = row(own.rank, own.unit);
+    RankTimeline& t = timeline(own.rank);
+    if (next >= 0) t.next_launched[at] = meeting.announced[static_cast<size_t>(next)].launched;
+    if (previous >= 0) t.previous_entered[at] = meeting.announced[static_cast<size_t>(previous)].entered;
+  }
+}
+
+void Simulation::tell_senders(const Pair& pair) {
+  for (const Side& send : pair.sends) {
+    if (send.number >= pair.receiving.size()) continue;
+    const Announced& receive = pair.receiving[send.number];
+    timeline(receive.rank).previous_entered[row(receive.rank, receive.unit)] = send.member.entered;
+    if (!send.done)
+      timeline(send.member.rank).next_launched[row(send.member.rank, send.member.unit)] = receive.launched;
+  }
+}
+
+void Simulation::tell_unfinished() {
+  for (size_t g = 0; g < meetings_.size(); ++g) {
+    for (const Meeting& meeting : meetings_[g].open) tell_neighbours(static_cast<int>(g), meeting);
+    for (const Pair& pair : pairs_[g]) tell_senders(pair);
   }
 }
 
 void Simulation::exchange(int group, const Member& member, const std::vector<Task>& tasks) {
   const Group& g = layout_.group(group);
-  const int size = g.size();
   const int me = layout_.rank_in(member.rank, g.dim);
   const size_t together = tasks.size() > 2 ? tasks.size() / 2 : 1;
   for (const Task& task : tasks) {
@@ -301,19 +349,19 @@ void Simulation::exchange(int group, const Member& member, const std::vector<Tas
     }
     const bool sends = task.func == Func::kSend;
     const int from = sends ? me : task.peer, to = sends ? task.peer : me;
-    Pair& pair = pairs_[static_cast<size_t>(group)]
-                       [static_cast<size_t>(from) * static_cast<size_t>(size) + static_cast<size_t>(to)];
+    Pair& pair = this->pair(group, from, to);
+    const uint64_t number = sends ? pair.sent++ : pair.received++;
     std::deque<Side>& others = sends ? pair.receives : pair.sends;
     if (!others.empty()) {
       const Side other = others.front();
       others.pop_front();
-      const Side own{member, false};
+      const Side own{member, false, number};
       transfer(group, from, to, task.bytes(), together, sends ? own : other, sends ? other : own);
     } else if (sends && task.bytes() <= kEagerBytes) {
       task_done(member, member.entered, member.entered + kCopyNs);
-      pair.sends.push_back({member, true});
+      pair.sends.push_back({member, true, number});
     } else {
-      (sends ? pair.sends : pair.receives).push_back({member, false});
+      (sends ? pair.sends : pair.receives).push_back({member, false, number});
     }
   }
 }
@@ -326,10 +374,11 @@ void Simulation::transfer(int group, int from, int to, uint64_t bytes, size_t to
       random_.lognormal(kTransferSigma, Draw::kTransfer, key(group) << 32 | key(from) << 16 | key(to),
                         key(state(receive.member.rank).step), receive.member.unit);
   if (network_) {
-    timeline(receive.member.rank).previous[row(receive.member.rank, receive.member.unit)] =
-        send.member.entered;
+    const size_t at = row(receive.member.rank, receive.member.unit);
+    timeline(receive.member.rank).previous_entered[at] = send.member.entered;
     if (!send.done)
-      timeline(send.member.rank).next[row(send.member.rank, send.member.unit)] = receive.member.entered;
+      timeline(send.member.rank).next_launched[row(send.member.rank, send.member.unit)] =
+          state(receive.member.rank).flights[receive.member.unit].launched;
   }
   if (!send.done) task_done(send.member, met, met + whole(took));
   task_done(receive.member, met, met + whole(took) + 1'000);

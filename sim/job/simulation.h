@@ -43,7 +43,13 @@ class Simulation {
     uint32_t unit = 0;  // of the rank's step
     int64_t entered = 0;
   };
-  struct Meeting {  // one collective; open until every member has been through
+  struct Announced {  // to the network, when it was launched
+    int rank = -1;
+    uint32_t unit = 0;
+    int64_t launched = kNever, entered = kNever;
+  };
+  struct Meeting {                     // one collective; open until every member has been through
+    std::vector<Announced> announced;  // by member, where the network is wanted
     std::vector<Member> waiting;
     int64_t last = 0;
     int64_t root_entered = kNever;
@@ -55,15 +61,19 @@ class Simulation {
   };
   struct Side {  // of a transfer whose other side has not come
     Member member;
-    bool done = false;  // a small send that did not wait
+    bool done = false;    // a small send that did not wait
+    uint64_t number = 0;  // of the sends or receives between the two
   };
   struct Pair {  // of members; at most one of the two holds something
     std::deque<Side> sends, receives;
+    uint64_t sent = 0, received = 0;   // entered so far
+    std::vector<Announced> receiving;  // where the network is wanted
   };
   struct Stream {  // a communicator's
     int64_t free = 0;
     bool busy = false;
     uint64_t collectives = 0;    // that entered
+    uint64_t announced = 0;      // collectives that were called
     std::deque<Member> waiting;  // `entered`: as far as the rest of the rank is concerned
   };
   struct Flight {  // a unit of the current step
@@ -101,7 +111,12 @@ class Simulation {
   void enter(int rank, uint32_t unit, int64_t when);
   void meet(int group, const Member& member, const Task& task, uint64_t index);
   void settle(int group, uint64_t index, const Task& task, Meeting& meeting);
+  void announce(int rank, const Unit& unit, int64_t launched);
+  Meeting& meeting(int group, uint64_t index);
+  Pair& pair(int group, int from, int to);
   void tell_neighbours(int group, const Meeting& meeting);
+  void tell_senders(const Pair& pair);
+  void tell_unfinished();
   void exchange(int group, const Member& member, const std::vector<Task>& tasks);
   void transfer(int group, int from, int to, uint64_t bytes, size_t together, const Side& send,
                 const Side& receive);
@@ -120,7 +135,6 @@ class Simulation {
   std::vector<Meetings> meetings_;        // by group
   std::vector<std::vector<Pair>> pairs_;  // by group: from * size + to
   std::vector<int> awake_;
-  std::vector<int64_t> entered_;  // by member, of one meeting
 };
 
 }  // namespace lockstep::sim::job

@@ -14,8 +14,8 @@ struct RankTimeline {
   std::vector<int64_t> entered;  // its kernel began
   std::vector<int64_t> ended;    // its kernel ended
   std::vector<int64_t> met;      // everyone that it waits for had entered
-  // Over the network: when the one it sends to entered, and the one it receives from. Empty unless asked for.
-  std::vector<int64_t> next, previous;
+  // Over the network: when the one it sends to had launched it, and the one it receives from entered. Empty unless asked for.
+  std::vector<int64_t> next_launched, previous_entered;
   std::vector<uint32_t> step_begin;  // by step: its first unit
   std::vector<int64_t> step_began;   // by step: the host began it
   int64_t left = kNever;             // the process ended, in order or not
