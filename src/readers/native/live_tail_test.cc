@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/native/live_tail.h"
+
+#include "readers/native/test_run.h"
+
+namespace lockstep::readers::native {
+namespace {
+
+// A file that its process goes on writing.
+class Growing {
+ public:
+  explicit Growing(uint32_t ring_chunks = 0) {
+    if (ring_chunks > 0) {
+      file.header().retention = format::Retention::kRing;
+      file.ring(ring_chunks);
+    }
+    world = file.comm(0xabc, 3, 8, "world");
+    log = &file.log(11);
+  }
+  void write() { file.write(path); }
+  std::unique_ptr<LiveTail> open() {
+    write();
+    auto tail = LiveTail::open(path);
+    EXPECT_TRUE(tail) << tail.error().message();
+    return tail ? std::move(*tail) : nullptr;
+  }
+  void refresh(LiveTail& tail) {
+    write();
+    auto refreshed = tail.refresh();
+    EXPECT_TRUE(refreshed) << refreshed.error().message();
+  }
+  uint64_t coll(uint64_t start, uint64_t seq, std::string_view func = "AllReduce") {
+    format::CollRecord record{};
+    record.head = head(start, 50);
+    record.count = 256;
+    record.seq = seq;
+    record.comm = world;
+    record.shape = log->shape(func, "ncclFloat32");
+    return log->add(Kind::kColl, record);
+  }
+
+  std::string path = test_dir() + "/p.lks";
+  FileBuilder file;
+  uint32_t world = 0;
+  FileBuilder::Log* log = nullptr;
+};
+
+TEST(LiveTail, FollowsWhatIsNew) {
+  Growing growing;
+  growing.coll(1000, 0);
+  auto tail = growing.open();
+  const LiveProcess& process = tail->process();
+  ASSERT_EQ(process.comms.size(), 1u);
+  EXPECT_EQ(process.comms[0].name, "world");
+  EXPECT_EQ(process.comms[0].rank, 3);
+  EXPECT_TRUE(process.from_start);
+  EXPECT_EQ(process.ops, 0) << "what was there before is no news";
+  EXPECT_EQ(process.comms[0].functions.at("AllReduce").newest, 0u);
+  EXPECT_EQ(process.last->started_ns, at(1000));
+
+  growing.coll(2000, 1);
+  growing.coll(3000, 0, "AllGather");
+  growing.refresh(*tail);
+  EXPECT_EQ(process.ops, 2);
+  EXPECT_EQ(process.bytes, 2 * 256 * 4);
+  EXPECT_EQ(process.last->func, "AllGather");
+  EXPECT_EQ(process.comms[0].functions.at("AllReduce").newest, 1u);
+  EXPECT_EQ(process.comms[0].functions.at("AllReduce").started_ns, at(2000));
+  growing.refresh(*tail);
+  EXPECT_EQ(process.ops, 2);
+}
+
+TEST(LiveTail, ACallAndItsTaskAreOneOperation) {
+  Growing growing;
+  auto tail = growing.open();
+  FileBuilder::Log& progress = growing.file.log(12, "progress");
+  add_allreduce(*growing.log, progress, growing.world, 5000);
+  growing.refresh(*tail);
+  EXPECT_EQ(tail->process().ops, 1);
+  EXPECT_EQ(tail->process().bytes, 1024 * 4);
+  EXPECT_EQ(tail->process().open, 0u);
+}
+
+TEST(LiveTail, HoldsWhatIsOpenUntilItEnds) {
+  Growing growing;
+  auto tail = growing.open();
+  format::ApiOpRecord op{};
+  op.head = head(4000);
+  op.comm = growing.world;
+  op.peer = -1;
+  op.seq = 7;
+  op.shape = growing.log->shape("my_reduce");
+  growing.log->add(Kind::kApiOp, op);
+  growing.refresh(*tail);
+  ASSERT_TRUE(tail->process().oldest_open);
+  EXPECT_EQ(tail->process().oldest_open->func, "my_reduce");
+  EXPECT_EQ(tail->process().oldest_open->number, 7u);
+  EXPECT_EQ(tail->process().oldest_open->started_ns, at(4000));
+  growing.log->last<format::ApiOpRecord>().head.flags |= format::kFlagStopped;
+  growing.refresh(*tail);
+  EXPECT_EQ(tail->process().open, 0u);
+  EXPECT_FALSE(tail->process().oldest_open);
+}
+
+TEST(LiveTail, GpuWorkIsNamedAfterItsOperationAndEndsFromAnotherThread) {
+  Growing growing;
+  FileBuilder::Log& other = growing.file.log(10, "other");
+  FileBuilder::Log& progress = growing.file.log(12, "progress");
+  auto tail = growing.open();
+  uint64_t task = growing.coll(1000, 5);
+  format::KernelChRecord kernel{head(2000), task, 100, 0, growing.world, 0};
+  uint64_t handle = progress.add(Kind::kKernelCh, kernel);
+  growing.refresh(*tail);
+  ASSERT_TRUE(tail->process().oldest_open);
+  EXPECT_EQ(tail->process().oldest_open->func, "AllReduce");
+  EXPECT_EQ(tail->process().oldest_open->number, 5u);
+  format::StateRecord stop{head(2500), handle, 0};
+  stop.head.link = format::kStateStop;
+  other.add(Kind::kState, stop);
+  growing.refresh(*tail);
+  EXPECT_EQ(tail->process().open, 0u);
+}
+
+TEST(LiveTail, FindsNewThreadsAndCommunicators) {
+  Growing growing;
+  auto tail = growing.open();
+  uint32_t pair = growing.file.comm(0xdef, 0, 2, "pair");
+  FileBuilder::Log& late = growing.file.log(20, "late");
+  format::CollRecord record{};
+  record.head = head(9000, 10);
+  record.comm = pair;
+  record.shape = late.shape("Broadcast", "ncclInt8");
+  late.add(Kind::kColl, record);
+  growing.refresh(*tail);
+  ASSERT_EQ(tail->process().comms.size(), 2u);
+  EXPECT_EQ(tail->process().comms[1].functions.at("Broadcast").newest, 0u);
+  EXPECT_EQ(tail->process().ops, 1);
+}
+
+TEST(LiveTail, PassesOverWhatIsTooMuchAndEstimates) {
+  Growing growing;
+  auto tail = growing.open();
+  constexpr int kOps = 20'000;  // 40 chunks
+  for (int i = 0; i < kOps; ++i) growing.coll(1000 + static_cast<uint64_t>(i), static_cast<uint64_t>(i));
+  growing.refresh(*tail);
+  EXPECT_NEAR(tail->process().ops, kOps, kOps * 0.15);
+  EXPECT_EQ(tail->process().comms[0].functions.at("AllReduce").newest, kOps - 1u);
+  auto late = growing.open();
+  EXPECT_FALSE(late->process().from_start);
+  EXPECT_EQ(late->process().comms[0].functions.at("AllReduce").newest, kOps - 1u);
+}
+
+TEST(LiveTail, KeepsUpWithARing) {
+  Growing growing(4);
+  auto tail = growing.open();
+  uint64_t seq = 0;
+  for (int round = 0; round < 12; ++round) {
+    for (int i = 0; i < 700; ++i, ++seq) growing.coll(1000 + seq, seq);
+    growing.refresh(*tail);
+    EXPECT_EQ(tail->process().comms[0].functions.at("AllReduce").newest, seq - 1) << "round " << round;
+  }
+  EXPECT_NEAR(tail->process().ops, static_cast<double>(seq), static_cast<double>(seq) * 0.3);
+}
+
+TEST(LiveTail, CountsWhatCaptureDropped) {
+  Growing growing;
+  auto tail = growing.open();
+  growing.log->losses()[0] = 5;         // no_chunk
+  growing.log->losses()[3] = 7;         // overwritten: the way of a ring
+  growing.file.header().losses[4] = 2;  // no_log
+  growing.refresh(*tail);
+  EXPECT_EQ(tail->process().dropped, 7u);
+}
+
+TEST(LiveTail, SurvivesDamage) {
+  Growing growing;
+  for (int i = 0; i < 3000; ++i) growing.coll(1000, static_cast<uint64_t>(i));
+  std::vector<std::byte> good = growing.file.bytes();
+  uint64_t random = 88172645463325252u;
+  auto next = [&random] { return random ^= random << 13, random ^= random >> 7, random ^= random << 17; };
+  for (int round = 0; round < 300; ++round) {
+    std::vector<std::byte> bad = good;
+    for (int i = 0; i < 40; ++i) {
+      size_t at = sizeof(format::FileHeader) + next() % (bad.size() - sizeof(format::FileHeader));
+      if (round % 2 == 0)
+        at = at / format::kChunkBytes * format::kChunkBytes + format::kHeaderBytes + next() % 64;
+      if (at < bad.size()) bad[at] = static_cast<std::byte>(next());
+    }
+    if (round % 3 == 0) bad.resize(next() % bad.size());
+    write_bytes(growing.path, good);
+    auto tail = LiveTail::open(growing.path);
+    ASSERT_TRUE(tail);
+    write_bytes(growing.path, bad);
+    (void)(*tail)->refresh();
+    (void)LiveTail::open(growing.path);
+  }
+  EXPECT_FALSE(LiveTail::open(test_dir() + "/none.lks"));
+}
+
+}  // namespace
+}  // namespace lockstep::readers::native
