@@ -97,7 +97,9 @@ Result<Arguments> parse_arguments(std::span<const Option> options, const Operand
       arguments.values_[name] = "yes";
       continue;
     }
-    if (!attached) {
+    if (!attached && option->value_optional) {
+      attached = std::string(option->fallback);
+    } else if (!attached) {
       if (i + 1 == words.size()) {
         return usage("--" + std::string(name) + " needs a value (" + std::string(option->value) + ")");
       }

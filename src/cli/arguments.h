@@ -26,6 +26,7 @@ struct Option {
   std::string_view fallback{};  // value when not given, as shown; empty: none
   std::string_view choices{};   // blank-separated words that complete the value
   bool takes_path = false;      // completes with file names
+  bool value_optional = false;  // the value only as `--name=VALUE`; without one it is the fallback
 };
 
 struct Operands {

@@ -11,6 +11,7 @@ constexpr Option kOptions[] = {
     {'m', "mode", "MODE", "", "default", "lite default deep"},
     {0, "json", "", ""},
     {'n', "limit", "N", "", "20"},
+    {.letter = 0, .name = "watch", .value = "SECONDS", .help = "", .fallback = "2", .value_optional = true},
 };
 constexpr Operands kFiles = {.name = "FILE", .least = 1, .most = 2};
 constexpr Operands kProgram = {.name = "COMMAND", .least = 1, .runs_command = true};
@@ -38,6 +39,17 @@ TEST(Arguments, FallsBackAndKeepsEmptyValues) {
   EXPECT_EQ(arguments->value("mode"), "default");
   EXPECT_TRUE(arguments->has("json"));
   EXPECT_FALSE(arguments->has("mode"));
+}
+
+TEST(Arguments, AnOptionalValueIsNeverTheNextWord) {
+  auto bare = parse(kFiles, {"--watch", "5"});
+  ASSERT_TRUE(bare);
+  EXPECT_TRUE(bare->has("watch"));
+  EXPECT_EQ(bare->value("watch"), "2");
+  EXPECT_EQ(bare->operands(), std::vector<std::string>{"5"});
+  auto given = parse(kFiles, {"--watch=7", "file"});
+  ASSERT_TRUE(given);
+  EXPECT_EQ(given->value("watch"), "7");
 }
 
 TEST(Arguments, TheTracedCommandIsExact) {

@@ -11,7 +11,9 @@
 namespace lockstep::cli {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitUsage = 2;  // bad usage, or input that cannot be read
+inline constexpr int kExitFindings = 1;  // what was looked at is not as it should be
+inline constexpr int kExitUsage = 2;     // bad usage, or input that cannot be read
+inline constexpr int kExitCannotTell = 3;
 
 struct Command {
   std::string_view name;

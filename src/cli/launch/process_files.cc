@@ -53,23 +53,27 @@ void read_header(const std::string& path, ProcessFile& file) {
   file.open = state == format::FileState::kBuilding || state == format::FileState::kOpen;
   file.rank = header.rank;
   file.world = header.world;
+  file.start_ns = header.start_realtime_ns;
 }
 
 }  // namespace
+
+ProcessFile process_file(const std::string& path) {
+  ProcessFile file;
+  file.path = path;
+  std::error_code unknown;
+  if (auto size = fs::file_size(path, unknown); !unknown) file.bytes = size;
+  if (std::string name = fs::path(path).filename().string(); name.ends_with(".lks"))
+    read_name(name, file.process);
+  read_header(path, file);
+  return file;
+}
 
 std::vector<ProcessFile> process_files(const std::string& run) {
   std::vector<ProcessFile> files;
   std::error_code error;
   for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
-    std::string name = it->path().filename().string();
-    if (!name.ends_with(".lks")) continue;
-    ProcessFile file;
-    file.path = it->path().string();
-    std::error_code unknown;
-    if (auto size = it->file_size(unknown); !unknown) file.bytes = size;
-    read_name(name, file.process);
-    read_header(file.path, file);
-    files.push_back(std::move(file));
+    if (it->path().extension() == ".lks") files.push_back(process_file(it->path().string()));
   }
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
   return files;

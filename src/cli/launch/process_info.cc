@@ -92,7 +92,10 @@ std::optional<ProcessStat> read_stat(int64_t pid) {
   for (const char* c = text->data() + at + 1; c < end; ++c) {
     if (*c != ' ') continue;
     ++field;
-    if (field == 3) stat.zombie = c + 1 < end && (c[1] == 'Z' || c[1] == 'X');
+    if (field == 3 && c + 1 < end) {
+      stat.zombie = c[1] == 'Z' || c[1] == 'X';
+      stat.stopped = c[1] == 'T' || c[1] == 't';
+    }
     if (field == 4) std::from_chars(c + 1, end, stat.parent);
     if (field == 22) {
       std::from_chars(c + 1, end, stat.start_ticks);

@@ -24,6 +24,7 @@ struct ProcessStat {
   int64_t parent = 0;
   uint64_t start_ticks = 0;
   bool zombie = false;
+  bool stopped = false;  // by a signal or a debugger
 };
 // Nothing if there is no such process.
 std::optional<ProcessStat> read_stat(int64_t pid);

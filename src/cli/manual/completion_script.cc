@@ -45,10 +45,12 @@ std::string fish_quote(std::string_view text) {
   return out;
 }
 
+bool takes_next_word(const Option& option) { return !option.value.empty() && !option.value_optional; }
+
 std::string bash_values(const Command& command) {
   std::string out;
   for (const Option* option : options_of(command)) {
-    if (option->value.empty()) continue;
+    if (!takes_next_word(*option)) continue;
     out += "        --" + std::string(option->name);
     if (option->letter != 0) out += std::string("|-") + option->letter;
     out += ")\n          ";
@@ -85,7 +87,7 @@ std::string bash_runs_command() {
     if (!command->operands.runs_command) continue;
     std::string with_value;
     for (const Option* option : options_of(*command)) {
-      if (option->value.empty()) continue;
+      if (!takes_next_word(*option)) continue;
       with_value += (with_value.empty() ? "--" : "|--") + std::string(option->name);
       if (option->letter != 0) with_value += std::string("|-") + option->letter;
     }
@@ -116,14 +118,14 @@ std::string zsh_option(const Option& option) {
   std::string help = "[" + quote(option.help) + "]";
   std::string action;
   if (!option.value.empty()) {
-    action = ":" + quote(option.value) + ":";
+    action = (option.value_optional ? "::" : ":") + quote(option.value) + ":";
     if (!option.choices.empty()) {
       action += "(" + std::string(option.choices) + ")";
     } else if (option.takes_path) {
       action += "_files";
     }
   }
-  std::string equals = option.value.empty() ? "" : "=";
+  std::string equals = option.value.empty() ? "" : option.value_optional ? "=-" : "=";
   std::string out = " '--" + std::string(option.name) + equals + help + action + "'";
   if (option.letter != 0)
     out += " '-" + std::string(1, option.letter) + (option.value.empty() ? "" : "+") + help + action + "'";
@@ -182,7 +184,7 @@ std::string fish_completion() {
     for (const Option* option : options_of(*command)) {
       out += within + " -l " + std::string(option->name);
       if (option->letter != 0) out += std::string(" -s ") + option->letter;
-      if (!option->value.empty()) out += option->takes_path ? " -r" : " -x";
+      if (takes_next_word(*option)) out += option->takes_path ? " -r" : " -x";
       if (!option->choices.empty()) out += " -a '" + std::string(option->choices) + "'";
       out += " -d '" + fish_quote(option->help) + "'\n";
     }

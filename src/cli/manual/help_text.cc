@@ -1,33 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/manual/help_text.h"
 
-#include <algorithm>
+#include "cli/wrap.h"
 
 namespace lockstep::cli::manual {
 namespace {
 
 constexpr size_t kWidth = 96;
-
-// `text` in lines of at most kWidth columns; every line is indented, the first one `lead` columns less.
-std::string wrap(std::string_view text, size_t indent) {
-  std::string out;
-  size_t column = indent;
-  while (!text.empty()) {
-    size_t blank = std::min(text.find(' '), text.size());
-    std::string_view word = text.substr(0, blank);
-    text.remove_prefix(std::min(blank + 1, text.size()));
-    if (column > indent && column + 1 + word.size() > kWidth) {
-      out += '\n' + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-  }
-  return out;
-}
 
 std::string row(std::string heading, std::string_view text, size_t column) {
   std::string line = "  " + std::move(heading);
@@ -36,14 +15,14 @@ std::string row(std::string heading, std::string_view text, size_t column) {
   } else {
     line.resize(column, ' ');
   }
-  return line + wrap(text, column) + '\n';
+  return line + wrap(text, column, kWidth) + '\n';
 }
 
 std::string paragraphs(std::string_view text) {
   std::string out;
   while (!text.empty()) {
     size_t end = text.find("\n\n");
-    out += wrap(text.substr(0, end), 0) + "\n\n";
+    out += wrap(text.substr(0, end), 0, kWidth) + "\n\n";
     if (end == std::string_view::npos) break;
     text.remove_prefix(end + 2);
   }
@@ -65,6 +44,7 @@ std::string usage_line(const Command& command) {
 std::string option_heading(const Option& option) {
   std::string heading = option.letter != 0 ? std::string("-") + option.letter + ", " : "    ";
   heading += "--" + std::string(option.name);
+  if (option.value_optional) return heading + "[=" + std::string(option.value) + "]";
   if (!option.value.empty()) heading += " " + std::string(option.value);
   return heading;
 }

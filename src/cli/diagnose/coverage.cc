@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/diagnose/coverage.h"
+
+#include <algorithm>
+#include <set>
+
+#include "analysis/wording/wording.h"
+#include "cli/units.h"
+
+namespace lockstep::cli::diagnose {
+namespace {
+
+using analysis::match::Reason;
+using model::Liveness;
+
+void cover_ranks(const model::Job& job, Coverage& coverage) {
+  std::set<int32_t> ranks;
+  for (const model::JobProcess& process : job.processes) {
+    if (process.row.rank >= 0) ranks.insert(process.row.rank);
+  }
+  coverage.ranks.assign(ranks.begin(), ranks.end());
+  for (int32_t rank = 0; rank < job.expected_ranks; ++rank) {
+    if (!ranks.contains(rank)) coverage.missing_ranks.push_back(rank);
+  }
+}
+
+void cover_process(const model::Job& job, const model::JobProcess& process, Coverage& coverage) {
+  coverage.ops += process.ops.size();
+  coverage.gpu_timed += static_cast<uint64_t>(std::count_if(
+      process.ops.gpu_end_ns.begin(), process.ops.gpu_end_ns.end(), [](int64_t ns) { return ns != 0; }));
+  coverage.network_seen = coverage.network_seen || !process.net_pairs.empty() || !process.open_steps.empty();
+  coverage.newest_ns = std::max({coverage.newest_ns, process.row.last_ns, process.row.heartbeat_ns});
+  if (process.row.closed != 0) return;
+  ++coverage.alive[static_cast<size_t>(process.liveness)];
+  std::string host(job.text(process.row.host));
+  auto& unseen = coverage.unseen_hosts;
+  if (process.liveness == Liveness::kUnknown && std::find(unseen.begin(), unseen.end(), host) == unseen.end())
+    unseen.push_back(host);
+}
+
+void cover_clocks(const model::Job& job, Coverage& coverage) {
+  std::set<model::StringId> boots;
+  for (const model::JobHost& host : job.hosts) {
+    boots.insert(host.boot_id);
+    coverage.clock_contradictions += host.contradictions;
+    auto offset = host.clock.offset(coverage.newest_ns);
+    if (offset)
+      coverage.clock_half_width_ns = std::max(coverage.clock_half_width_ns, offset->half_width_ns);
+    else
+      ++coverage.unaligned_clocks;
+  }
+  coverage.clocks = boots.size();
+}
+
+std::string join(const std::vector<std::string>& words) {
+  constexpr size_t kMost = 4;
+  std::string out;
+  for (size_t i = 0; i < words.size() && i < kMost; ++i) out += (i == 0 ? "" : ", ") + words[i];
+  return words.size() > kMost ? out + " and " + format_count(words.size() - kMost) + " more" : out;
+}
+
+std::string unmatched_sentence(const Coverage& coverage) {
+  uint64_t total = 0;
+  std::string reasons;
+  for (size_t i = 0; i < coverage.unmatched.size(); ++i) {
+    if (coverage.unmatched[i] == 0) continue;
+    total += coverage.unmatched[i];
+    reasons += (reasons.empty() ? "" : ", ") + format_count(coverage.unmatched[i]) + ' ' +
+               std::string(reason_text(static_cast<Reason>(i)));
+  }
+  return total == 0 ? ""
+                    : plural(total, "operation") + " without a counterpart on every rank: " + reasons + ".";
+}
+
+}  // namespace
+
+Coverage cover(const DiagnosedRun& run) {
+  const model::Job& job = run.job;
+  Coverage coverage;
+  coverage.processes = job.processes.size();
+  std::set<model::StringId> hosts;
+  for (const model::JobHost& host : job.hosts) hosts.insert(host.name);
+  coverage.hosts = hosts.size();
+  cover_ranks(job, coverage);
+  for (const model::JobProcess& process : job.processes) cover_process(job, process, coverage);
+  for (const model::JobComm& comm : job.comms)
+    coverage.network_expected = coverage.network_expected || comm.nodes > 1;
+  for (const auto& match : run.matches) {
+    coverage.matched += match.matched;
+    for (size_t i = 0; i < match.unmatched.size(); ++i) coverage.unmatched[i] += match.unmatched[i];
+  }
+  cover_clocks(job, coverage);
+  return coverage;
+}
+
+std::string seen_sentence(const Coverage& coverage) {
+  std::string who =
+      coverage.ranks.empty() ? plural(coverage.processes, "process") : plural(coverage.ranks.size(), "rank");
+  std::string text = who + " on " + plural(coverage.hosts, "host") + ", " +
+                     plural(coverage.matched, "operation") + " matched across ranks";
+  if (coverage.clocks < 2) return text + ", one clock";
+  if (coverage.unaligned_clocks > 0) return text + ", clocks not aligned";
+  return text + ", clocks within +-" + format_duration(static_cast<double>(coverage.clock_half_width_ns));
+}
+
+std::string alive_sentence(const Coverage& coverage) {
+  std::string text;
+  auto add = [&](Liveness liveness, const char* what) {
+    size_t count = coverage.alive[static_cast<size_t>(liveness)];
+    if (count > 0) text += (text.empty() ? "" : ", ") + format_count(count) + ' ' + what;
+  };
+  add(Liveness::kRunning, "running");
+  add(Liveness::kStopped, "stopped");
+  add(Liveness::kGone, "gone without closing their files");
+  return text.empty() ? text : "processes: " + text;
+}
+
+std::vector<std::string> not_seen(const Coverage& coverage) {
+  std::vector<std::string> lines;
+  if (!coverage.missing_ranks.empty()) {
+    lines.push_back((coverage.missing_ranks.size() == 1 ? "No file of " : "No files of ") +
+                    analysis::wording::ranks(coverage.missing_ranks) + " of " +
+                    format_count(coverage.ranks.size() + coverage.missing_ranks.size()) +
+                    ": what they did is not known.");
+  }
+  if (coverage.ops == 0) lines.push_back("No operation was recorded.");
+  if (coverage.ops > 0 && coverage.gpu_timed == 0) {
+    lines.push_back(
+        "No GPU times: lateness that begins on a GPU was not checked (`lockstep trace -m deep` records "
+        "them).");
+  }
+  if (coverage.network_expected && !coverage.network_seen) {
+    lines.push_back(
+        "No network steps: links and network devices were not checked (`lockstep trace -m deep` records "
+        "them).");
+  }
+  if (coverage.unaligned_clocks > 0) {
+    lines.push_back("The clocks of " + plural(coverage.unaligned_clocks, "host") +
+                    " could not be aligned: times were compared within each host alone.");
+  }
+  if (coverage.clock_contradictions > 0) {
+    lines.push_back(plural(coverage.clock_contradictions, "operation") +
+                    " contradict the clocks' alignment.");
+  }
+  if (std::string unmatched = unmatched_sentence(coverage); !unmatched.empty()) lines.push_back(unmatched);
+  if (size_t unknown = coverage.alive[static_cast<size_t>(Liveness::kUnknown)]; unknown > 0) {
+    lines.push_back("Whether " + plural(unknown, "process") + " on " + join(coverage.unseen_hosts) +
+                    " still run" + (unknown == 1 ? "s" : "") +
+                    " cannot be seen from here; `lockstep diagnose` there can.");
+  }
+  return lines;
+}
+
+}  // namespace lockstep::cli::diagnose

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/diagnose/report_json.h"
+
+#include <algorithm>
+
+#include "cli/liveness.h"
+
+namespace lockstep::cli::diagnose {
+namespace {
+
+template <class T>
+Json optional_json(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+Json text_json(std::string_view text) { return text.empty() ? Json(nullptr) : Json(std::string(text)); }
+
+Json effect_json(const std::optional<analysis::Effect>& effect) {
+  if (!effect) return nullptr;
+  return {{"value", effect->value}, {"unit", effect->unit}, {"low", effect->low}, {"high", effect->high}};
+}
+
+Json inputs_json(const model::Job& job) {
+  Json list = Json::array();
+  for (const model::JobProcess& process : job.processes) {
+    const model::Process& row = process.row;
+    list.push_back({{"rank", known(row.rank)},
+                    {"host", job.text(row.host)},
+                    {"pid", row.pid},
+                    {"gpu", known(row.gpu)},
+                    {"state", row.closed != 0 ? "closed" : "not closed"},
+                    {"liveness", liveness_text(process.liveness)},
+                    {"first_ns", row.first_ns},
+                    {"last_ns", row.last_ns},
+                    {"heartbeat_ns", row.heartbeat_ns},
+                    {"ops", process.ops.size()},
+                    {"lost", process.lost}});
+  }
+  return list;
+}
+
+// Where an offset is told: the ends of its pieces and some between, on the host's clock.
+constexpr size_t kKnots = 5;
+
+// At a few of the knots.
+template <class Visit>
+void for_some(const std::vector<model::HostClock::Knot>& knots, Visit&& visit) {
+  size_t count = std::min(knots.size(), kKnots);
+  for (size_t i = 0; i < count; ++i) visit(knots[count < 2 ? 0 : i * (knots.size() - 1) / (count - 1)]);
+}
+
+void put_bounds(Json& row, const std::string& prefix, const model::HostClock::Knot* knot) {
+  row[prefix + "offset_ns"] =
+      knot == nullptr ? Json(nullptr) : Json(knot->low + (knot->high - knot->low) / 2);
+  row[prefix + "half_width_ns"] = knot == nullptr ? Json(nullptr) : Json((knot->high - knot->low + 1) / 2);
+}
+
+int64_t newest_record(const model::Job& job, uint32_t host) {
+  int64_t newest_ns = 0;
+  for (const model::JobProcess& process : job.processes) {
+    if (process.host == host) newest_ns = std::max(newest_ns, process.row.last_ns);
+  }
+  return newest_ns;
+}
+
+Json clock_json(const model::Job& job) {
+  Json list = Json::array();
+  for (uint32_t i = 0; i < job.hosts.size(); ++i) {
+    const model::JobHost& host = job.hosts[i];
+    bool same_boot = host.boot_id == job.hosts[0].boot_id;
+    static constexpr model::HostClock::Knot kSame{};
+    auto add = [&](int64_t at_ns, const model::HostClock::Knot* offset,
+                   const model::HostClock::Knot* measured) {
+      Json row = {{"host", job.text(host.name)},
+                  {"boot_id", job.text(host.boot_id)},
+                  {"reference", i == 0},
+                  {"same_boot", same_boot},
+                  {"at_ns", at_ns}};
+      put_bounds(row, "", offset);
+      put_bounds(row, "measured_", measured);
+      row["contradictions"] = host.contradictions;
+      list.push_back(std::move(row));
+    };
+    const model::HostClock::Knot* constant = host.clock.is_same() ? &kSame : nullptr;
+    if (!host.clock.knots().empty()) {
+      for_some(host.clock.knots(), [&](const auto& knot) { add(knot.at_ns, &knot, nullptr); });
+    } else if (host.measured.knots().empty()) {
+      add(newest_record(job, i), constant, nullptr);
+    } else {
+      for_some(host.measured.knots(), [&](const auto& knot) { add(knot.at_ns, constant, &knot); });
+    }
+  }
+  return list;
+}
+
+Json match_json(const DiagnosedRun& run) {
+  Json list = Json::array();
+  for (uint32_t i = 0; i < run.matches.size(); ++i) {
+    const model::JobComm& comm = run.job.comms[i];
+    Json unmatched = Json::object();
+    for (size_t reason = 0; reason < analysis::match::kReasons; ++reason) {
+      if (uint64_t count = run.matches[i].unmatched[reason]; count > 0)
+        unmatched[std::string(reason_text(static_cast<analysis::match::Reason>(reason)))] = count;
+    }
+    auto present = static_cast<size_t>(std::count_if(comm.members.begin(), comm.members.end(),
+                                                     [](uint32_t row) { return row != model::kNoRow; }));
+    list.push_back({{"comm", run.job.comm_name(i)},
+                    {"id", id_json(comm.comm_id)},
+                    {"ranks", known(comm.ranks)},
+                    {"present", present + comm.unranked.size()},
+                    {"matched", run.matches[i].matched},
+                    {"unmatched", std::move(unmatched)}});
+  }
+  return list;
+}
+
+}  // namespace
+
+Json finding_json(const analysis::Finding& finding) {
+  return {{"id", finding.id},
+          {"class", class_text(finding.finding_class)},
+          {"severity", severity_text(finding.severity)},
+          {"statement", finding.statement},
+          {"ranks", finding.ranks},
+          {"hosts", finding.hosts},
+          {"comm", text_json(finding.comm)},
+          {"func", text_json(finding.func)},
+          {"op_index", optional_json(finding.op_index)},
+          {"since", optional_json(finding.since_ns)},
+          {"effect", effect_json(finding.effect)},
+          {"evidence", finding.evidence},
+          {"advice", finding.advice},
+          {"settle", finding.settle}};
+}
+
+Json report_json(const DiagnosedRun& run) {
+  Json findings = Json::array();
+  for (const analysis::Finding& finding : run.diagnosis.findings) findings.push_back(finding_json(finding));
+  const analysis::Finding* verdict = run.verdict();
+  return {{"verdict", verdict == nullptr ? Json(nullptr) : finding_json(*verdict)},
+          {"findings", std::move(findings)},
+          {"losses", losses_json(losses_of(run.job))},
+          {"inputs", inputs_json(run.job)},
+          {"clock", clock_json(run.job)},
+          {"match", match_json(run)}};
+}
+
+}  // namespace lockstep::cli::diagnose

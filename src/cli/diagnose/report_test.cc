@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people and programs read, for fixed findings over a made-up job: eight ranks on two hosts of one clock.
+#include <gtest/gtest.h>
+
+#include "analysis/testing/job_builder.h"
+#include "cli/command.h"
+#include "cli/diagnose/coverage.h"
+#include "cli/diagnose/report_json.h"
+#include "cli/diagnose/report_text.h"
+
+namespace lockstep::cli::diagnose {
+namespace {
+
+using analysis::Finding;
+using analysis::FindingClass;
+using analysis::Severity;
+using analysis::testing::at_ms;
+using analysis::testing::JobBuilder;
+
+Finding absent_rank() {
+  Finding finding;
+  finding.id = "never-joined";
+  finding.finding_class = FindingClass::kNeverJoined;
+  finding.severity = Severity::kCritical;
+  finding.statement =
+      "Rank 5 (node1, GPU 1) has not called the 9th AllReduce of communicator world; 7 ranks have waited for "
+      "it for "
+      "12.0 s.";
+  finding.ranks = {5};
+  finding.hosts = {"node1"};
+  finding.comm = "world";
+  finding.func = "AllReduce";
+  finding.op_index = 8;
+  finding.since_ns = at_ms(100);
+  finding.effect = analysis::Effect{.value = 12e9, .unit = "ns", .low = 11.9e9, .high = 12.1e9};
+  finding.evidence = {
+      "ranks 0-4, 6 and 7 called it between 100.0 ms and 100.2 ms after the start",
+      "rank 5 called the 8th one at 90.1 ms, and nothing since; its process runs and its capture library "
+      "is alive (heartbeat 0.4 s ago)"};
+  finding.advice = "Look at what the host code of rank 5 does: `py-spy dump --pid 4005` on node1.";
+  return finding;
+}
+
+Finding note(const std::string& statement) {
+  Finding finding;
+  finding.id = "imbalance.once";
+  finding.finding_class = FindingClass::kImbalance;
+  finding.severity = Severity::kNote;
+  finding.statement = statement;
+  finding.evidence = {"some evidence"};
+  finding.advice = "Some advice.";
+  return finding;
+}
+
+Finding missing_evidence() {
+  Finding finding;
+  finding.id = "evidence-missing.ranks";
+  finding.finding_class = FindingClass::kEvidenceMissing;
+  finding.severity = Severity::kWarning;
+  finding.statement = "Rank 3 left no file, so who is late cannot be told.";
+  finding.settle = "The file of rank 3.";
+  return finding;
+}
+
+DiagnosedRun run_with(std::vector<Finding> findings, std::optional<size_t> verdict,
+                      const std::function<void(JobBuilder&)>& change = {}) {
+  JobBuilder builder(8, 4);
+  uint32_t world = builder.world();
+  builder.steps(world, 10, 10, 10);
+  if (change) change(builder);
+  DiagnosedRun run;
+  run.name = "run";
+  run.job = builder.build();
+  run.diagnosis = {std::move(findings), verdict};
+  run.matches = analysis::match::count_matches(run.job);
+  return run;
+}
+
+std::string plain(const DiagnosedRun& run, bool verbose = false) {
+  return report_text(run, Style(false), verbose);
+}
+
+TEST(ReportText, HealthySaysWhatWasSeen) {
+  EXPECT_EQ(plain(run_with({}, std::nullopt)),
+            R"(No problem found: 8 ranks on 2 hosts, 80 operations matched across ranks, one clock.
+
+Lost      nothing.
+)");
+}
+
+TEST(ReportText, TheVerdictComesFirst) {
+  DiagnosedRun run = run_with({absent_rank(), note("Rank 2 was late once.")}, 0, [](JobBuilder& builder) {
+    for (uint32_t rank = 0; rank < 8; ++rank) builder.killed(rank);
+    builder.process(3).liveness = model::Liveness::kStopped;
+    builder.process(5).liveness = model::Liveness::kRunning;
+    builder.without(7);
+  });
+  model::StringPool& texts = run.job.strings;
+  run.job.losses.append({.process = 0,
+                         .stage = texts.intern("capture"),
+                         .kind = texts.intern("no_chunk"),
+                         .count = 1234,
+                         .detail = texts.intern("events dropped because no prepared chunk was free")});
+  EXPECT_EQ(plain(run), R"()");
+}
+
+TEST(ReportText, ItCannotTell) { EXPECT_EQ(plain(run_with({missing_evidence()}, 0)), R"()"); }
+
+TEST(ReportText, ManyFindingsTakeALineEach) {
+  std::vector<Finding> findings;
+  for (int i = 0; i < 25; ++i) findings.push_back(note("Note " + std::to_string(i) + "."));
+  std::string text = plain(run_with(findings, std::nullopt));
+  EXPECT_NE(text.find("  * note: Note 19.\n  * ... and 5 more; -v shows all\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("some evidence"), std::string::npos) << text;
+  text = plain(run_with(findings, std::nullopt), true);
+  EXPECT_NE(text.find("  * note: Note 24.\n      - some evidence\n      > Some advice.\n"), std::string::npos)
+      << text;
+}
+
+TEST(ReportText, ColoursAreOnlyEmphasis) {
+  DiagnosedRun run = run_with({absent_rank(), note("A note.")}, 0);
+  std::string coloured = report_text(run, Style(true), false);
+  EXPECT_NE(coloured.find("\033[1;31mCRITICAL\033[0m: Rank 5"), std::string::npos) << coloured;
+  for (size_t at = 0; (at = coloured.find("\033[", at)) != std::string::npos;)
+    coloured.erase(at, coloured.find('m', at) - at + 1);
+  EXPECT_EQ(coloured, plain(run));
+}
+
+TEST(ExitCode, FollowsTheVerdict) {
+  auto code = [](std::vector<Finding> findings, std::optional<size_t> verdict) {
+    return exit_code({std::move(findings), verdict});
+  };
+  EXPECT_EQ(code({}, std::nullopt), kExitOk);
+  EXPECT_EQ(code({note("n")}, std::nullopt), kExitOk);
+  EXPECT_EQ(code({absent_rank()}, 0), kExitFindings);
+  EXPECT_EQ(code({missing_evidence()}, 0), kExitCannotTell);
+  EXPECT_EQ(code({absent_rank(), missing_evidence()}, 0), kExitFindings);
+}
+
+TEST(ReportJson, HasEveryKeyOfAFinding) {
+  EXPECT_EQ(finding_json(absent_rank()).dump(), "");
+  Json bare = finding_json(note("n"));
+  for (const char* key : {"comm", "func", "op_index", "since", "effect"})
+    EXPECT_TRUE(bare[key].is_null()) << key;
+  for (const char* key : {"ranks", "hosts", "evidence"}) EXPECT_TRUE(bare[key].is_array()) << key;
+}
+
+TEST(ReportJson, HasTheVerdictAndWhatItRestsOn) {
+  Json document = report_json(run_with({absent_rank(), note("A note.")}, 0));
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : document.items()) keys.push_back(key);
+  EXPECT_EQ(keys, (std::vector<std::string>{"verdict", "findings", "losses", "inputs", "clock", "match"}));
+  EXPECT_EQ(document["verdict"], document["findings"][0]);
+  EXPECT_EQ(document["findings"].size(), 2u);
+  EXPECT_EQ(document["inputs"].size(), 8u);
+  EXPECT_EQ(document["inputs"][5]["rank"], 5);
+  EXPECT_EQ(document["inputs"][5]["liveness"], "unknown");
+  EXPECT_EQ(document["match"][0]["comm"], "world");
+  EXPECT_EQ(document["match"][0]["matched"], 80);
+  EXPECT_EQ(document["match"][0]["unmatched"], Json::object());
+  EXPECT_TRUE(report_json(run_with({}, std::nullopt))["verdict"].is_null());
+}
+
+TEST(ReportJson, TellsEachHostsClock) {
+  DiagnosedRun run = run_with({}, std::nullopt);
+  std::vector<model::HostClock::Knot> knots;
+  for (int i = 0; i < 100; ++i) knots.push_back({at_ms(i), 1000 + i, 1010 + i, i == 0});
+  ASSERT_EQ(run.job.hosts.size(), 2u);
+  run.job.hosts[0].clock = model::HostClock::same();
+  run.job.hosts[1].boot_id = run.job.strings.intern("another boot");
+  run.job.hosts[1].clock = model::HostClock(knots);
+  run.job.hosts[1].contradictions = 3;
+  Json clock = report_json(run)["clock"];
+  ASSERT_EQ(clock.size(), 6u);
+  EXPECT_EQ(clock[0]["reference"], true);
+  EXPECT_EQ(clock[0]["offset_ns"], 0);
+  EXPECT_EQ(clock[1]["same_boot"], false);
+  EXPECT_EQ(clock[1]["at_ns"], at_ms(0));
+  EXPECT_EQ(clock[1]["offset_ns"], 1005);
+  EXPECT_EQ(clock[1]["half_width_ns"], 5);
+  EXPECT_EQ(clock[5]["at_ns"], at_ms(99));
+  EXPECT_EQ(clock[5]["contradictions"], 3);
+  run.job.hosts[1].clock = {};
+  clock = report_json(run)["clock"];
+  ASSERT_EQ(clock.size(), 2u);
+  EXPECT_TRUE(clock[1]["offset_ns"].is_null());
+  EXPECT_EQ(plain(run).find("clocks not aligned") != std::string::npos, true);
+}
+
+}  // namespace
+}  // namespace lockstep::cli::diagnose

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/diagnose/report_text.h"
+
+#include <algorithm>
+
+#include "analysis/wording/wording.h"
+#include "cli/diagnose/coverage.h"
+#include "cli/loss_report.h"
+#include "cli/units.h"
+#include "cli/wrap.h"
+
+namespace lockstep::cli::diagnose {
+namespace {
+
+using analysis::Finding;
+using analysis::Severity;
+
+constexpr size_t kWidth = 100;
+constexpr size_t kFew = 2;        // so many further findings are told in full
+constexpr size_t kLossLines = 3;  // of a report that is not verbose
+constexpr size_t kFindingLines = 20;
+
+std::string amount(double value, const std::string& unit) {
+  if (unit == "ns") return format_duration(value);
+  return format_decimal(value,
+                        value < 10 && value != static_cast<double>(static_cast<int64_t>(value)) ? 2 : 0) +
+         (unit.empty() ? "" : " " + unit);
+}
+
+std::string effect_text(const analysis::Effect& effect) {
+  std::string text = amount(effect.value, effect.unit);
+  if (effect.low == effect.high) return text;
+  return text + " (" + amount(effect.low, effect.unit) + " to " + amount(effect.high, effect.unit) + ")";
+}
+
+std::string severity_word(const Finding& finding) {
+  if (cannot_tell(finding)) return "CANNOT TELL";
+  switch (finding.severity) {
+    case Severity::kCritical:
+      return "CRITICAL";
+    case Severity::kWarning:
+      return "WARNING";
+    case Severity::kNote:
+      break;
+  }
+  return "note";
+}
+
+std::string painted(const Finding& finding, const std::string& word, const Style& style) {
+  if (finding.severity == Severity::kNote) return style.faint(word);
+  return finding.severity == Severity::kCritical && !cannot_tell(finding) ? style.bad(word)
+                                                                          : style.warning(word);
+}
+
+class Report {
+ public:
+  Report(const DiagnosedRun& run, const Style& style, bool verbose)
+      : run_(run), style_(style), verbose_(verbose), coverage_(cover(run)) {}
+
+  std::string text() {
+    if (const Finding* verdict = run_.verdict()) {
+      finding(*verdict);
+    } else {
+      paragraph(style_.good("No problem found"), 16, ": " + seen_sentence(coverage_) + ".");
+    }
+    others();
+    if (run_.verdict() != nullptr) labelled("Seen", seen_sentence(coverage_) + ".");
+    if (std::string alive = alive_sentence(coverage_); !alive.empty()) labelled("Now", alive + ".");
+    for (const std::string& line : not_seen(coverage_)) labelled("Not seen", line);
+    losses();
+    return std::move(out_);
+  }
+
+ private:
+  // `head` takes `columns` of the first line.
+  void paragraph(const std::string& head, size_t columns, const std::string& text) {
+    std::string body = wrap(std::string(columns, 'x') + text, 0, kWidth);
+    out_ += head + body.substr(columns) + '\n';
+  }
+  void labelled(const std::string& label, const std::string& text) {
+    constexpr size_t kIndent = 10;
+    std::string shown = label == last_label_ ? "" : label;
+    if (last_label_.empty()) out_ += '\n';
+    last_label_ = label;
+    out_ +=
+        style_.heading(shown) + std::string(kIndent - shown.size(), ' ') + wrap(text, kIndent, kWidth) + '\n';
+  }
+  void item(const std::string& text) { out_ += "  * " + wrap(text, 4, kWidth) + '\n'; }
+  void heading(const std::string& text) { out_ += '\n' + style_.heading(text) + '\n'; }
+
+  void finding(const Finding& finding) {
+    std::string word = severity_word(finding);
+    paragraph(painted(finding, word, style_), word.size(), ": " + finding.statement);
+    std::string facts = finding.id;
+    if (finding.ranks.size() > 1) facts += "; " + analysis::wording::ranks(finding.ranks);
+    if (finding.since_ns) {
+      facts += "; since " + format_time(*finding.since_ns);
+      if (*finding.since_ns < coverage_.newest_ns)
+        facts += ", " + format_duration(static_cast<double>(coverage_.newest_ns - *finding.since_ns)) +
+                 " before the newest record";
+    }
+    if (finding.effect) facts += "; effect " + effect_text(*finding.effect);
+    out_ += style_.faint("  [" + wrap(facts, 3, kWidth - 1) + "]") + '\n';
+    if (!finding.evidence.empty()) heading("Why");
+    for (const std::string& line : finding.evidence) item(line);
+    if (!finding.advice.empty()) heading("Do next");
+    if (!finding.advice.empty()) out_ += "  " + wrap(finding.advice, 2, kWidth) + '\n';
+    if (!finding.settle.empty()) heading("What would settle it");
+    if (!finding.settle.empty()) out_ += "  " + wrap(finding.settle, 2, kWidth) + '\n';
+  }
+
+  void others() {
+    const std::vector<Finding>& all = run_.diagnosis.findings;
+    std::vector<const Finding*> others;
+    for (const Finding& other : all) {
+      if (&other != run_.verdict()) others.push_back(&other);
+    }
+    if (others.empty()) return;
+    heading(run_.verdict() == nullptr ? "Worth knowing" : "Other findings");
+    bool in_full = verbose_ || others.size() <= kFew;
+    size_t shown = verbose_ ? others.size() : std::min(others.size(), kFindingLines);
+    for (size_t i = 0; i < shown; ++i) other(*others[i], in_full);
+    if (shown < others.size()) item("... and " + format_count(others.size() - shown) + " more; -v shows all");
+  }
+
+  void other(const Finding& finding, bool in_full) {
+    std::string word = severity_word(finding);
+    std::string text = wrap("* " + word + ": " + finding.statement, 2, kWidth);
+    out_ += "  * " + painted(finding, word, style_) + text.substr(2 + word.size()) + '\n';
+    if (!in_full) return;
+    for (const std::string& line : finding.evidence) out_ += "      - " + wrap(line, 8, kWidth) + '\n';
+    if (!finding.advice.empty()) out_ += "      > " + wrap(finding.advice, 8, kWidth) + '\n';
+  }
+
+  void losses() {
+    RunOverview run = losses_of(run_.job);
+    std::vector<std::string> lines = loss_sentences(run);
+    if (lines.empty()) return labelled("Lost", "nothing.");
+    size_t shown = verbose_ ? lines.size() : std::min(lines.size(), kLossLines);
+    for (size_t i = 0; i < shown; ++i) labelled("Lost", lines[i].substr(lines[i].find(' ') + 1));
+    if (shown < lines.size())
+      labelled("Lost", "... and " + format_count(lines.size() - shown) + " more kinds; -v shows all");
+  }
+
+  const DiagnosedRun& run_;
+  const Style& style_;
+  const bool verbose_;
+  const Coverage coverage_;
+  std::string out_, last_label_;
+};
+
+}  // namespace
+
+std::string report_text(const DiagnosedRun& run, const Style& style, bool verbose) {
+  return Report(run, style, verbose).text();
+}
+
+}  // namespace lockstep::cli::diagnose

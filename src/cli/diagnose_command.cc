@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/diagnose/report_json.h"
+#include "cli/diagnose/report_text.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "cli/units.h"
+
+namespace lockstep::cli {
+namespace {
+
+using diagnose::DiagnosedRun;
+
+constexpr Option kOptions[] = {
+    {0, "json", "", "print one JSON object"},
+    {.letter = 'w',
+     .name = "watch",
+     .value = "SECONDS",
+     .help = "look again and again, with a pause between",
+     .fallback = "2",
+     .value_optional = true},
+    {'v', "verbose", "", "tell every finding and every loss in full"},
+};
+
+Result<DiagnosedRun> look(const std::vector<std::string>& paths) {
+  Progress progress("reading");
+  return diagnose::diagnose(paths, progress.callback());
+}
+
+// What a verdict says apart from numbers that move while a job stands still.
+std::string essence(const DiagnosedRun& run) {
+  std::string text;
+  for (const analysis::Finding& finding : run.diagnosis.findings) {
+    if (finding.severity == analysis::Severity::kNote) continue;
+    text += finding.id + ' ' + finding.comm + ' ' + finding.func;
+    if (finding.op_index) text += ' ' + std::to_string(*finding.op_index);
+    for (int32_t rank : finding.ranks) text += ' ' + std::to_string(rank);
+    text += '\n';
+  }
+  return text;
+}
+
+int64_t now_ns() {
+  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// From the top left, cut to the terminal: what stands first matters most.
+std::string screen(const std::string& text, const std::string& last_line) {
+  struct winsize size {};
+  size_t rows = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 2 ? size.ws_row : 24;
+  std::string out = "\033[H";
+  size_t lines = 0;
+  for (size_t at = 0; at < text.size() && lines + 2 < rows; ++lines) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    out += text.substr(at, end - at) + "\033[K\r\n";
+    at = end + 1;
+  }
+  return out + last_line + "\033[K\033[J";
+}
+
+class Watch {
+ public:
+  Watch(const Arguments& arguments, std::chrono::seconds pause)
+      : paths_(arguments.operands()),
+        json_(arguments.has("json")),
+        verbose_(arguments.has("verbose")),
+        on_terminal_(!json_ && isatty(STDOUT_FILENO) == 1),
+        pause_(pause) {}
+
+  int run() {
+    int code = kExitUsage;
+    bool seen = false;
+    do {
+      auto diagnosed = look(paths_);
+      if (interrupt_.wanted()) break;
+      if (!diagnosed) {
+        // A run directory fills while the job starts; anything else is a mistake.
+        if (!seen && !all_directories()) return fail(diagnosed.error());
+        said(diagnosed.error().message());
+      } else {
+        seen = true;
+        code = diagnose::exit_code(diagnosed->diagnosis);
+        if (int failed = show(*diagnosed); failed != kExitOk) return failed;
+      }
+    } while (!interrupt_.wait(pause_));
+    if (on_terminal_) print("\n");
+    return code;
+  }
+
+ private:
+  bool all_directories() const {
+    std::error_code error;
+    return std::all_of(paths_.begin(), paths_.end(),
+                       [&](const std::string& path) { return std::filesystem::is_directory(path, error); });
+  }
+  void said(const std::string& message) {
+    if (message != last_message_) note(message + "; waiting");
+    last_message_ = message;
+  }
+
+  int show(const DiagnosedRun& run) {
+    Style style = Style::of_stdout();
+    std::string at = format_time(now_ns());
+    if (on_terminal_) {
+      return print(screen(
+          report_text(run, style, verbose_),
+          style.faint("Seen at " + at + "; again " + plural(static_cast<uint64_t>(pause_.count()), "second") +
+                      " later; Ctrl-C ends")));
+    }
+    std::string essence = cli::essence(run);
+    if (shown_ && essence == last_essence_) return kExitOk;
+    std::string gap = shown_ ? "\n" : "";
+    shown_ = true;
+    last_essence_ = std::move(essence);
+    return print(json_ ? json_line(report_json(run))
+                       : gap + "== " + at + "\n" + report_text(run, style, verbose_));
+  }
+
+  Interrupt interrupt_{Interrupt::Second::kEnds};
+  const std::vector<std::string> paths_;
+  const bool json_, verbose_, on_terminal_;
+  const std::chrono::seconds pause_;
+  bool shown_ = false;
+  std::string last_essence_, last_message_;
+};
+
+int run(const Arguments& arguments) {
+  if (arguments.has("watch")) {
+    auto seconds = arguments.number("watch");
+    if (!seconds) return fail(seconds.error());
+    if (*seconds < 1 || *seconds > 86'400) return fail("--watch takes 1 to 86400 seconds");
+    return Watch(arguments, std::chrono::seconds(*seconds)).run();
+  }
+  auto diagnosed = look(arguments.operands());
+  if (!diagnosed) return fail(diagnosed.error());
+  int printed =
+      print(arguments.has("json") ? json_text(report_json(*diagnosed))
+                                  : report_text(*diagnosed, Style::of_stdout(), arguments.has("verbose")));
+  return printed != kExitOk ? printed : diagnose::exit_code(diagnosed->diagnosis);
+}
+
+}  // namespace
+
+const Command diagnose_command = {
+    .name = "diagnose",
+    .summary = "say which rank, call or link holds the job back",
+    .description =
+        "Compares what the ranks of a job did and says first what is wrong: which rank, on which host and "
+        "GPU, in "
+        "which operation of which communicator; then why it thinks so, and what to do next. What it could "
+        "not see is "
+        "said as well.\n\n"
+        "It works on a run that has ended, and on the run directory of a job that runs or hangs: it reads "
+        "the files "
+        "that the job writes, and looks in /proc whether its processes on this machine still run. The job is "
+        "not "
+        "touched.\n\n"
+        "Exit code: 0 no problem found, 1 a problem was found, 2 wrong usage or unreadable input, 3 it "
+        "cannot be told "
+        "from this input.",
+    .operands = {.name = "RUN|TRACE.DB|FILE",
+                 .help = "a run directory, a trace.db, or process files",
+                 .least = 1,
+                 .most = SIZE_MAX},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

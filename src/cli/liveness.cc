@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/liveness.h"
+
+#include <signal.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+namespace lockstep::cli {
+namespace {
+
+using launch::ProcessFile;
+using model::Liveness;
+
+using BootAndPid = std::pair<std::string, int64_t>;
+
+std::string digits(std::string_view boot_id) {
+  std::string digits;
+  for (char c : boot_id) {
+    if (c != '-') digits += c;
+  }
+  return digits;
+}
+
+std::multimap<BootAndPid, ProcessFile> files_of(const std::vector<std::string>& paths) {
+  std::multimap<BootAndPid, ProcessFile> files;
+  auto add = [&](const ProcessFile& file) {
+    if (file.valid) files.emplace(BootAndPid(file.process.boot_id, file.process.pid), file);
+  };
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) {
+      for (const ProcessFile& file : launch::process_files(path)) add(file);
+    } else {
+      add(launch::process_file(path));
+    }
+  }
+  return files;
+}
+
+}  // namespace
+
+std::string_view liveness_text(Liveness liveness) {
+  switch (liveness) {
+    case Liveness::kRunning:
+      return "running";
+    case Liveness::kStopped:
+      return "stopped";
+    case Liveness::kGone:
+      return "gone";
+    case Liveness::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+Liveness look_at(const launch::ProcessIdentity& process) {
+  std::optional<bool> alive = launch::is_alive(process);
+  if (!alive) return Liveness::kUnknown;
+  if (*alive) {
+    auto stat = launch::read_stat(process.pid);
+    return !stat ? Liveness::kGone : stat->stopped ? Liveness::kStopped : Liveness::kRunning;
+  }
+  // A /proc that hides the processes of other users makes them look gone.
+  bool hidden =
+      !launch::read_stat(process.pid) && kill(static_cast<pid_t>(process.pid), 0) != 0 && errno == EPERM;
+  return hidden ? Liveness::kUnknown : Liveness::kGone;
+}
+
+void set_liveness(const std::vector<std::string>& paths, model::Job& job) {
+  std::multimap<BootAndPid, ProcessFile> files = files_of(paths);
+  for (model::JobProcess& process : job.processes) {
+    // A process number that was used twice in one boot: the header whose start is nearest.
+    const ProcessFile* nearest = nullptr;
+    auto away = [&](const ProcessFile& file) { return std::abs(file.start_ns - process.row.start_ns); };
+    auto [begin, end] = files.equal_range({digits(job.text(process.row.boot_id)), process.row.pid});
+    for (auto at = begin; at != end; ++at) {
+      if (nearest == nullptr || away(at->second) < away(*nearest)) nearest = &at->second;
+    }
+    if (nearest != nullptr) process.liveness = look_at(nearest->process);
+  }
+}
+
+}  // namespace lockstep::cli

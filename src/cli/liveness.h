@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the processes of a run still run. Only this machine's processes can be seen, as long as it has not been booted
+// anew since; a process of the same number that started later is another one.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/launch/process_files.h"
+#include "model/job.h"
+
+namespace lockstep::cli {
+
+std::string_view liveness_text(model::Liveness liveness);  // "unknown", "running", "stopped", "gone"
+
+model::Liveness look_at(const launch::ProcessIdentity& process);
+
+// Fills JobProcess::liveness from the headers of the process files among `paths` (run directories and files). A process
+// without a header there (a trace.db) stays unknown. Touches no process: it reads /proc.
+void set_liveness(const std::vector<std::string>& paths, model::Job& job);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/top/controls.h"
+
+#include <algorithm>
+
+namespace lockstep::cli::top {
+namespace {
+
+struct SortChoice {
+  char letter;
+  SortKey key;
+  std::string_view name;
+};
+constexpr SortChoice kSorts[] = {
+    {'r', SortKey::kRank, "rank"},           {'l', SortKey::kLateness, "lateness"},
+    {'b', SortKey::kBandwidth, "bandwidth"}, {'o', SortKey::kOps, "operations"},
+    {'i', SortKey::kInFlight, "in flight"},  {'d', SortKey::kDropped, "dropped"},
+};
+
+constexpr std::string_view kHelp[] = {
+    "r l b o i d   sort by rank, lateness, bandwidth, operations, time in flight, dropped events; again: the "
+    "other way",
+    "f             fold ranks that are good where all do not fit, or show every rank",
+    "p, space      pause, and go on",
+    "arrows, page up and down, home, end: scroll",
+    "q, Ctrl-C     quit",
+    "",
+    "behind   operations that other members of a communicator have begun and this rank has not",
+    "late     at least so long ago the first of the others began what this rank has not",
+    "beat     since the capture library gave a sign of life, which it does about once a second",
+    "in flight: calls, operations, GPU and network work that began and has not ended, as far as the mode "
+    "records it",
+    "state    late: others wait for it; stopped: by a signal or a debugger; gone: ended without closing its "
+    "file;",
+    "         silent: no sign of life, and the process cannot be seen from here; ended: in order",
+    "",
+    "`lockstep diagnose` on the same run says why.",
+};
+
+}  // namespace
+
+void Controls::sort_by(SortKey key) {
+  options_.reverse = options_.sort == key && !options_.reverse;
+  options_.sort = key;
+  options_.first = 0;
+}
+
+std::string_view Controls::sort_name() const {
+  for (const SortChoice& choice : kSorts) {
+    if (choice.key == options_.sort) return choice.name;
+  }
+  return {};
+}
+
+bool Controls::press(int key, size_t page) {
+  if (key == 'q') return false;
+  if (help_) {  // any key closes it
+    help_ = false;
+    return true;
+  }
+  for (const SortChoice& choice : kSorts) {
+    if (key == choice.letter) sort_by(choice.key);
+  }
+  size_t& first = options_.first;
+  page = std::max<size_t>(page, 1);
+  switch (key) {
+    case 'f':
+      options_.fold = !options_.fold;
+      first = 0;
+      break;
+    case 'p':
+    case ' ':
+      paused_ = !paused_;
+      break;
+    case '?':
+    case 'h':
+      help_ = true;
+      break;
+    case kKeyUp:
+      first -= std::min<size_t>(first, 1);
+      break;
+    case kKeyDown:
+      ++first;
+      break;
+    case kKeyPageUp:
+      first -= std::min(first, page);
+      break;
+    case kKeyPageDown:
+      first += page;
+      break;
+    case kKeyHome:
+      first = 0;
+      break;
+    case kKeyEnd:
+      first = SIZE_MAX / 2;
+      break;
+    default:
+      break;
+  }
+  return true;
+}
+
+std::span<const std::string_view> help_lines() { return kHelp; }
+
+}  // namespace lockstep::cli::top

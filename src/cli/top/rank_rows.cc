@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/top/rank_rows.h"
+
+#include <algorithm>
+
+#include "analysis/wording/wording.h"
+#include "cli/units.h"
+
+namespace lockstep::cli::top {
+namespace {
+
+using analysis::wording::ranks;
+using model::Liveness;
+
+// The keeper refreshes the heartbeat about once a second.
+constexpr int64_t kSilentNs = 5'000'000'000;
+// Ranks that run ahead of each other by less are as good as together.
+constexpr int64_t kLateNs = 1'000'000'000;
+constexpr int64_t kIdleNs = 5'000'000'000;
+
+// How far the members of a communicator have come.
+struct Newest {
+  uint64_t number = 0;
+  int64_t age_ns = 0;  // since its first member began it, on that member's clock
+};
+using Front = std::map<std::string, Newest>;  // by function
+
+std::map<std::string, Front> fronts_of(const std::vector<SeenProcess>& processes) {
+  std::map<std::string, Front> fronts;
+  for (const SeenProcess& process : processes) {
+    for (const SeenComm& comm : process.comms) {
+      Front& front = fronts[comm.key];
+      for (const auto& [func, own] : comm.functions) {
+        Newest mine{own.newest, process.now_ns - own.started_ns};
+        Newest& newest = front.try_emplace(func, mine).first->second;
+        if (std::pair(mine.number, mine.age_ns) > std::pair(newest.number, newest.age_ns)) newest = mine;
+      }
+    }
+  }
+  return fronts;
+}
+
+void measure(const SeenProcess& process, const SeenComm& comm, const Front& front, RankRow& row) {
+  uint64_t behind = 0;
+  int64_t late_ns = 0;
+  std::string waiting;
+  for (const auto& [func, newest] : front) {
+    auto own = comm.functions.find(func);
+    if (own == comm.functions.end() && !process.from_start) continue;  // it may have called it long ago
+    uint64_t done = own == comm.functions.end() ? 0 : own->second.newest + 1;
+    if (newest.number + 1 <= done) continue;
+    behind += newest.number + 1 - done;
+    if (newest.age_ns > late_ns || waiting.empty()) waiting = func;
+    late_ns = std::max({late_ns, newest.age_ns, int64_t{1}});
+  }
+  if (behind == 0 || late_ns < row.late_ns) return;
+  row.behind = behind;
+  row.late_ns = late_ns;
+  row.behind_comm = comm.name;
+  row.behind_func = waiting;
+}
+
+Health health_of(const SeenProcess& process, const RankRow& row) {
+  if (process.closed) return Health::kEnded;
+  if (process.liveness == Liveness::kGone) return Health::kGone;
+  if (process.liveness == Liveness::kStopped) return Health::kStopped;
+  if (process.liveness == Liveness::kUnknown && process.heartbeat_age_ns > kSilentNs) return Health::kSilent;
+  return row.late_ns > kLateNs ? Health::kLate : Health::kGood;
+}
+
+std::string names(const std::vector<const RankRow*>& rows) {
+  std::vector<int32_t> numbers;
+  for (const RankRow* row : rows) {
+    if (row->rank >= 0) numbers.push_back(row->rank);
+  }
+  if (numbers.size() != rows.size()) return plural(rows.size(), "process");
+  std::string text = ranks(numbers);
+  text[0] = 'R';
+  return text;
+}
+
+std::string place(const RankRow& row) {
+  return " (" + row.host + (row.device.empty() ? "" : ", " + row.device) + ", pid " +
+         std::to_string(row.pid) + ")";
+}
+
+std::string sentence(const std::vector<const RankRow*>& rows, Health health) {
+  bool one = rows.size() == 1;
+  std::string who = names(rows) + (one ? place(*rows[0]) + " is " : " are ");
+  const RankRow& worst = **std::max_element(
+      rows.begin(), rows.end(), [](const RankRow* a, const RankRow* b) { return a->late_ns < b->late_ns; });
+  switch (health) {
+    case Health::kGone:
+      return who + "gone without closing " + (one ? "its file." : "their files.");
+    case Health::kStopped:
+      return who + "stopped by a signal or a debugger.";
+    case Health::kSilent:
+      return who + "silent: no heartbeat for " +
+             format_duration(static_cast<double>(worst.heartbeat_age_ns)) + ".";
+    default:
+      return who + plural(worst.behind, "operation") + " behind on " + worst.behind_comm + ": others began " +
+             worst.behind_func + " " + format_duration(static_cast<double>(worst.late_ns)) + " ago.";
+  }
+}
+
+void judge(RankRows& seen) {
+  for (Health health : {Health::kGone, Health::kStopped, Health::kSilent, Health::kLate}) {
+    std::vector<const RankRow*> rows;
+    for (const RankRow& row : seen.rows) {
+      if (row.health == health) rows.push_back(&row);
+    }
+    if (rows.empty()) continue;
+    seen.verdict = sentence(rows, health);
+    seen.alarming = true;
+    return;
+  }
+  size_t running = 0;
+  int64_t idle_ns = INT64_MAX;
+  for (const RankRow& row : seen.rows) {
+    if (row.health != Health::kGood) continue;
+    ++running;
+    if (row.last) idle_ns = std::min(idle_ns, row.last->age_ns);
+  }
+  if (running == 0) {
+    seen.verdict = "All " + plural(seen.rows.size(), "process") + " ended in order.";
+  } else if (idle_ns == INT64_MAX || idle_ns < kIdleNs) {
+    seen.verdict = running == 1 ? "The process runs." : "All " + plural(running, "process") + " keep step.";
+  } else {
+    seen.verdict = "Nobody is behind, and nobody has begun an operation for " +
+                   format_duration(static_cast<double>(idle_ns)) + ".";
+  }
+}
+
+}  // namespace
+
+std::string_view health_text(Health health) {
+  constexpr std::string_view kTexts[] = {"gone", "stopped", "silent", "late", "good", "ended"};
+  return kTexts[static_cast<size_t>(health)];
+}
+
+RankRows RankWatch::look(const std::vector<SeenProcess>& processes) {
+  std::map<std::string, Front> fronts = fronts_of(processes);
+  std::map<std::pair<std::string, int64_t>, Standing> standing;
+  RankRows seen;
+  for (const SeenProcess& process : processes) {
+    RankRow row;
+    row.rank = process.rank;
+    row.who = process.rank >= 0 ? std::to_string(process.rank) : "pid " + std::to_string(process.pid);
+    row.host = process.host;
+    row.device = process.device;
+    row.pid = process.pid;
+    row.last = process.last;
+    row.oldest_open = process.oldest_open;
+    row.open = process.open;
+    row.ops_per_s = process.ops_per_s;
+    row.bytes_per_s = process.bytes_per_s;
+    row.dropped = process.dropped;
+    row.heartbeat_age_ns = process.heartbeat_age_ns;
+    uint64_t progress = 0;
+    for (const SeenComm& comm : process.comms) {
+      for (const auto& [func, own] : comm.functions) progress += own.newest + 1;
+      if (!comm.ended) measure(process, comm, fronts[comm.key], row);
+    }
+    if (row.behind > 0) {
+      // A front that moves on begins ever newer operations; a rank that stands has been late since it was first seen so.
+      auto before = standing_.find({process.host, process.pid});
+      bool stands = before != standing_.end() && before->second.progress == progress;
+      Standing& now = standing[{process.host, process.pid}];
+      now = {progress, stands ? before->second.since_ns : process.now_ns};
+      row.late_ns = std::max(row.late_ns, process.now_ns - now.since_ns);
+    }
+    row.health = health_of(process, row);
+    seen.rows.push_back(std::move(row));
+  }
+  standing_ = std::move(standing);
+  judge(seen);
+  return seen;
+}
+
+}  // namespace lockstep::cli::top

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/top/rank_rows.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::cli::top {
+namespace {
+
+using model::Liveness;
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kNow = 1000 * kSecond;
+
+SeenProcess process(int32_t rank, uint64_t newest, int64_t age_ns) {
+  SeenProcess seen;
+  seen.host = "node" + std::to_string(rank / 4);
+  seen.device = "cuda:" + std::to_string(rank % 4);
+  seen.pid = 4000 + rank;
+  seen.rank = rank;
+  seen.liveness = Liveness::kRunning;
+  seen.now_ns = kNow;
+  seen.heartbeat_age_ns = kSecond / 2;
+  SeenComm world{.key = "0xabc", .name = "world", .rank = rank, .ranks = 8, .ended = false, .functions = {}};
+  world.functions["AllReduce"] = {newest, kNow - age_ns};
+  seen.comms.push_back(world);
+  seen.last = SeenOp{"AllReduce", "world", newest, age_ns};
+  return seen;
+}
+
+std::vector<SeenProcess> ranks_in_step() {
+  std::vector<SeenProcess> all;
+  for (int32_t rank = 0; rank < 8; ++rank) all.push_back(process(rank, 8, kSecond / 10));
+  return all;
+}
+
+TEST(RankRows, NobodyIsBehind) {
+  RankRows seen = RankWatch().look(ranks_in_step());
+  EXPECT_FALSE(seen.alarming);
+  EXPECT_EQ(seen.verdict, "All 8 processes keep step.");
+  for (const RankRow& row : seen.rows) {
+    EXPECT_EQ(row.health, Health::kGood);
+    EXPECT_EQ(row.behind, 0u);
+  }
+}
+
+TEST(RankRows, NamesTheRankThatOthersWaitFor) {
+  std::vector<SeenProcess> all;
+  for (int32_t rank = 0; rank < 8; ++rank)
+    all.push_back(rank == 5 ? process(5, 7, 15 * kSecond) : process(rank, 8, (10 + rank) * kSecond));
+  RankRows seen = RankWatch().look(all);
+  EXPECT_TRUE(seen.alarming);
+  EXPECT_EQ(seen.rows[5].health, Health::kLate);
+  EXPECT_EQ(seen.rows[5].behind, 1u);
+  EXPECT_EQ(seen.rows[5].late_ns, 17 * kSecond) << "since the first of the others began";
+  EXPECT_EQ(
+      seen.verdict,
+      "Rank 5 (node1, cuda:1, pid 4005) is 1 operation behind on world: others began AllReduce 17.0 s ago.");
+  EXPECT_EQ(seen.rows[4].health, Health::kGood);
+}
+
+TEST(RankRows, AMomentsLeadIsNoLateness) {
+  std::vector<SeenProcess> all = ranks_in_step();
+  all[2] = process(2, 6, kSecond / 5);
+  RankRows seen = RankWatch().look(all);
+  EXPECT_EQ(seen.rows[2].behind, 2u);
+  EXPECT_EQ(seen.rows[2].health, Health::kGood);
+  EXPECT_FALSE(seen.alarming);
+}
+
+TEST(RankRows, StandingWhileOthersRunAheadIsLateness) {
+  RankWatch watch;
+  for (int second = 0; second < 3; ++second) {
+    std::vector<SeenProcess> all;
+    for (int32_t rank = 0; rank < 8; ++rank) {
+      SeenProcess seen = process(rank, rank == 2 ? 4 : 10 + static_cast<uint64_t>(second), kSecond / 10);
+      seen.now_ns += second * kSecond;
+      seen.comms[0].functions["AllReduce"].started_ns += second * kSecond;
+      all.push_back(seen);
+    }
+    EXPECT_EQ(watch.look(all).rows[2].health, second < 2 ? Health::kGood : Health::kLate) << second;
+  }
+}
+
+TEST(RankRows, AFunctionThatWasNeverSeenCountsOnlyWhenAllWasRead) {
+  std::vector<SeenProcess> all = ranks_in_step();
+  for (int32_t rank = 1; rank < 8; ++rank)
+    all[static_cast<size_t>(rank)].comms[0].functions["Broadcast"] = {0, kNow - 9 * kSecond};
+  all[0].from_start = false;
+  EXPECT_EQ(RankWatch().look(all).rows[0].behind, 0u);
+  all[0].from_start = true;
+  EXPECT_EQ(RankWatch().look(all).rows[0].behind, 1u);
+  EXPECT_EQ(RankWatch().look(all).rows[0].behind_func, "Broadcast");
+}
+
+TEST(RankRows, AnEndedCommunicatorHoldsNobodyUp) {
+  std::vector<SeenProcess> all = ranks_in_step();
+  all[3] = process(3, 2, 20 * kSecond);
+  all[3].comms[0].ended = true;
+  EXPECT_EQ(RankWatch().look(all).rows[3].behind, 0u);
+}
+
+TEST(RankRows, ClocksOfOtherHostsDoNotMatter) {
+  std::vector<SeenProcess> all;
+  for (int32_t rank = 0; rank < 8; ++rank) {
+    SeenProcess seen = process(rank, rank == 5 ? 7 : 8, 10 * kSecond);
+    if (rank >= 4) {  // another host, an hour ahead
+      seen.now_ns += 3600 * kSecond;
+      seen.comms[0].functions["AllReduce"].started_ns += 3600 * kSecond;
+    }
+    all.push_back(seen);
+  }
+  EXPECT_EQ(RankWatch().look(all).rows[5].late_ns, 10 * kSecond);
+}
+
+TEST(RankRows, WhoIsGoneComesBeforeWhoIsLate) {
+  std::vector<SeenProcess> all = ranks_in_step();
+  all[1] = process(1, 7, 20 * kSecond);
+  all[6].liveness = Liveness::kGone;
+  RankRows seen = RankWatch().look(all);
+  EXPECT_EQ(seen.verdict, "Rank 6 (node1, cuda:2, pid 4006) is gone without closing its file.");
+  all[6].liveness = Liveness::kStopped;
+  EXPECT_EQ(RankWatch().look(all).verdict,
+            "Rank 6 (node1, cuda:2, pid 4006) is stopped by a signal or a debugger.");
+  all[6].closed = true;
+  all[6].liveness = Liveness::kGone;
+  EXPECT_EQ(RankWatch().look(all).rows[6].health, Health::kEnded);
+}
+
+TEST(RankRows, WithoutSightTheHeartbeatDecides) {
+  std::vector<SeenProcess> all = ranks_in_step();
+  all[6].liveness = Liveness::kUnknown;
+  EXPECT_EQ(RankWatch().look(all).rows[6].health, Health::kGood);
+  all[6].heartbeat_age_ns = 30 * kSecond;
+  RankRows seen = RankWatch().look(all);
+  EXPECT_EQ(seen.rows[6].health, Health::kSilent);
+  EXPECT_EQ(seen.verdict, "Rank 6 (node1, cuda:2, pid 4006) is silent: no heartbeat for 30.0 s.");
+}
+
+TEST(RankRows, SaysWhenAllStandStill) {
+  std::vector<SeenProcess> all;
+  for (int32_t rank = 0; rank < 8; ++rank) all.push_back(process(rank, 8, 30 * kSecond));
+  RankRows seen = RankWatch().look(all);
+  EXPECT_FALSE(seen.alarming);
+  EXPECT_EQ(seen.verdict, "Nobody is behind, and nobody has begun an operation for 30.0 s.");
+  for (SeenProcess& one : all) one.closed = true;
+  EXPECT_EQ(RankWatch().look(all).verdict, "All 8 processes ended in order.");
+}
+
+}  // namespace
+}  // namespace lockstep::cli::top

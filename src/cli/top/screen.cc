@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/top/screen.h"
+
+#include <curses.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <clocale>
+#include <csignal>
+#include <cstdlib>
+
+#include "cli/interrupt.h"
+#include "cli/top/controls.h"
+#include "cli/units.h"
+
+namespace lockstep::cli::top {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kPeriod = std::chrono::seconds(1);
+constexpr int kTitleRows = 5, kFootRows = 1;  // title, verdict, sums, empty, heading; keys
+
+// The terminal in full-screen mode, for as long as the object lives.
+class Terminal {
+ public:
+  Terminal() {
+    setlocale(LC_CTYPE, "");
+    screen_ = newterm(nullptr, stdout, stdin);
+    if (screen_ == nullptr) return;
+    cbreak();
+    noecho();
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    curs_set(0);
+    const char* no_color = std::getenv("NO_COLOR");
+    if ((no_color != nullptr && *no_color != 0) || !has_colors()) return;
+    start_color();
+    use_default_colors();
+    init_pair(pair(Mood::kBad), COLOR_RED, -1);
+    init_pair(pair(Mood::kWarning), COLOR_YELLOW, -1);
+    init_pair(pair(Mood::kGood), COLOR_GREEN, -1);
+    colours_ = true;
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+  ~Terminal() {
+    if (screen_ == nullptr) return;
+    endwin();
+    delscreen(screen_);
+  }
+  bool usable() const { return screen_ != nullptr; }
+
+  void line(int row, const Line& line) const {
+    attrset(attributes(line.mood));
+    move(row, 0);
+    clrtoeol();
+    addnstr(line.text.c_str(), -1);
+    attrset(A_NORMAL);
+  }
+
+ private:
+  static short pair(Mood mood) { return static_cast<short>(static_cast<int>(mood) + 1); }
+  attr_t attributes(Mood mood) const {
+    attr_t colour = colours_ ? static_cast<attr_t>(COLOR_PAIR(pair(mood))) : 0;
+    switch (mood) {
+      case Mood::kHeading:
+        return A_REVERSE;
+      case Mood::kBad:
+        return A_BOLD | colour;
+      case Mood::kWarning:
+      case Mood::kGood:
+        return colour;
+      case Mood::kFaint:
+        return A_DIM;
+      case Mood::kPlain:
+        break;
+    }
+    return A_NORMAL;
+  }
+
+  SCREEN* screen_ = nullptr;
+  bool colours_ = false;
+};
+
+int translated(int key) {
+  switch (key) {
+    case KEY_UP:
+      return kKeyUp;
+    case KEY_DOWN:
+      return kKeyDown;
+    case KEY_PPAGE:
+      return kKeyPageUp;
+    case KEY_NPAGE:
+      return kKeyPageDown;
+    case KEY_HOME:
+      return kKeyHome;
+    case KEY_END:
+      return kKeyEnd;
+    default:
+      return key;
+  }
+}
+
+class Screen {
+ public:
+  Screen(LiveRun& run, const std::string& name) : run_(run), name_(name) {}
+
+  Result<void> loop() {
+    if (!terminal_.usable())
+      return Error{ErrorCode::kUnsupported, "no terminal that it can draw on (TERM?)", {}};
+    look();
+    for (auto next = Clock::now() + kPeriod;;) {
+      draw();
+      wait_until(next);
+      if (interrupt_.wanted() || !take_keys()) return {};
+      if (Clock::now() < next) continue;
+      if (!controls_.paused()) look();
+      next = std::max(next + kPeriod, Clock::now() + kPeriod / 2);
+    }
+  }
+
+ private:
+  void look() {
+    auto begin = Clock::now();
+    auto processes = run_.look();
+    took_ = Clock::now() - begin;
+    message_ = processes ? "" : processes.error().message();
+    if (processes) seen_ = watch_.look(*processes);
+    at_ns_ = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  }
+
+  void wait_until(Clock::time_point next) const {
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now()).count() + 1;
+    pollfd wake[] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
+                     {.fd = interrupt_.descriptor(), .events = POLLIN, .revents = 0}};
+    poll(wake, 2, static_cast<int>(std::max<int64_t>(left, 0)));
+    // A terminal that has gone is always ready.
+    if ((wake[0].revents & (POLLHUP | POLLERR)) != 0) std::raise(SIGHUP);
+  }
+
+  bool take_keys() {
+    for (int key; (key = getch()) != ERR;) {
+      if (!controls_.press(translated(key), page())) return false;
+    }
+    return true;
+  }
+
+  static size_t page() { return static_cast<size_t>(std::max(LINES - kTitleRows - kFootRows, 1)); }
+
+  void draw() {
+    erase();
+    auto width = static_cast<size_t>(std::max(COLS, 1));
+    std::string title = "lockstep top  " + name_ + "  " + format_time(at_ns_) + "  looked in " +
+                        format_duration(static_cast<double>(std::chrono::nanoseconds(took_).count()));
+    if (controls_.paused()) title += "  PAUSED";
+    terminal_.line(0, {title.substr(0, width), Mood::kFaint});
+    if (!message_.empty()) terminal_.line(1, {message_.substr(0, width), Mood::kWarning});
+    if (controls_.help()) {
+      draw_help(width);
+    } else if (!seen_.rows.empty()) {
+      draw_view(width);
+    }
+    std::string keys =
+        "q quit  ? help  p pause  f fold  sort r l b o i d: " + std::string(controls_.sort_name()) +
+        (controls_.options().reverse ? " reversed" : "");
+    terminal_.line(LINES - 1, {keys.substr(0, width - 1), Mood::kFaint});
+    refresh();
+  }
+
+  void draw_help(size_t width) const {
+    int row = 2;
+    for (std::string_view line : help_lines())
+      terminal_.line(row++, {std::string(line.substr(0, width)), Mood::kPlain});
+  }
+
+  void draw_view(size_t width) const {
+    ViewOptions options = controls_.options();
+    options.rows = page();
+    options.width = width;
+    View view = make_view(seen_, options);
+    if (message_.empty()) terminal_.line(1, view.verdict);
+    terminal_.line(2, view.sums);
+    terminal_.line(kTitleRows - 1, view.heading);
+    int row = kTitleRows;
+    for (const Line& line : view.table) terminal_.line(row++, line);
+  }
+
+  LiveRun& run_;
+  const std::string name_;
+  Interrupt interrupt_{
+      Interrupt::Second::kIsNoted};  // before the terminal, whose library takes signals nobody has
+  Terminal terminal_;
+  Controls controls_;
+  RankWatch watch_;
+  RankRows seen_;
+  std::string message_;
+  Clock::duration took_{};
+  int64_t at_ns_ = 0;
+};
+
+}  // namespace
+
+Result<void> run_screen(LiveRun& run, const std::string& name) { return Screen(run, name).loop(); }
+
+}  // namespace lockstep::cli::top

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/top/view.h"
+
+#include <algorithm>
+#include <array>
+
+#include "analysis/wording/wording.h"
+#include "cli/table.h"
+#include "cli/units.h"
+
+namespace lockstep::cli::top {
+namespace {
+
+std::string seconds_text(int64_t ns) { return ns < 0 ? "-" : format_duration(static_cast<double>(ns)); }
+
+std::string op_text(const std::optional<SeenOp>& op) {
+  if (!op) return "-";
+  return op->func + (op->number ? " #" + std::to_string(*op->number) : "") +
+         (op->comm.empty() ? "" : " " + op->comm);
+}
+
+// Cut to `width` columns; UTF-8 stays whole.
+std::string cut(const std::string& text, size_t width) {
+  if (columns(text) <= width) return text;
+  size_t at = 0;
+  for (size_t taken = 0; at < text.size(); ++at) {
+    bool begins = (static_cast<unsigned char>(text[at]) & 0xc0) != 0x80;
+    if (begins && taken++ == width) break;
+  }
+  return text.substr(0, at);
+}
+
+bool quiet(const RankRow& row) { return row.health == Health::kGood || row.health == Health::kEnded; }
+
+Mood mood_of(const RankRow& row) {
+  switch (row.health) {
+    case Health::kGone:
+    case Health::kStopped:
+      return Mood::kBad;
+    case Health::kSilent:
+    case Health::kLate:
+      return Mood::kWarning;
+    case Health::kEnded:
+      return Mood::kFaint;
+    case Health::kGood:
+      break;
+  }
+  return Mood::kPlain;
+}
+
+// What ascends in the table; ranks that need attention stand first under every key but the rank.
+bool before(const RankRow& a, const RankRow& b, SortKey key) {
+  switch (key) {
+    case SortKey::kRank:
+      return false;  // as they came
+    case SortKey::kLateness:
+      return std::pair(a.late_ns, a.behind) > std::pair(b.late_ns, b.behind);
+    case SortKey::kBandwidth:
+      return a.bytes_per_s > b.bytes_per_s;
+    case SortKey::kOps:
+      return a.ops_per_s > b.ops_per_s;
+    case SortKey::kInFlight:
+      return (a.oldest_open ? a.oldest_open->age_ns : -1) > (b.oldest_open ? b.oldest_open->age_ns : -1);
+    case SortKey::kDropped:
+      return a.dropped > b.dropped;
+  }
+  return false;
+}
+
+std::vector<std::string> cells(const RankRow& row) {
+  std::string in_flight = row.open == 0 || !row.oldest_open ? "-" : op_text(row.oldest_open);
+  // What tells who stands where comes first: a narrow terminal cuts the rest.
+  return {row.who,
+          row.host,
+          row.device.empty() ? "-" : row.device,
+          std::string(health_text(row.health)),
+          row.behind == 0 ? "-" : format_count(row.behind),
+          row.behind == 0 ? "-" : seconds_text(row.late_ns),
+          op_text(row.last),
+          row.last ? seconds_text(row.last->age_ns) : "-",
+          in_flight,
+          in_flight == "-" ? "-" : seconds_text(row.oldest_open->age_ns),
+          format_decimal(row.ops_per_s, row.ops_per_s < 100 ? 1 : 0),
+          format_decimal(row.bytes_per_s / 1e9, 2),
+          format_count(row.dropped),
+          seconds_text(row.heartbeat_age_ns)};
+}
+
+Table empty_table() {
+  return Table({"rank", "<host", "<gpu", "<state", "behind", "late", "<last operation", "ago", "<in flight",
+                "for", "ops/s", "GB/s", "dropped", "beat"});
+}
+
+std::string folded_text(const std::vector<const RankRow*>& rows, Health health) {
+  std::vector<int32_t> numbers;
+  for (const RankRow* row : rows) {
+    if (row->health == health && row->rank >= 0) numbers.push_back(row->rank);
+  }
+  size_t count = static_cast<size_t>(
+      std::count_if(rows.begin(), rows.end(), [&](const RankRow* row) { return row->health == health; }));
+  if (count == 0) return {};
+  std::sort(numbers.begin(), numbers.end());
+  std::string which = numbers.size() == count ? ": " + analysis::wording::ranks(numbers) : "";
+  return plural(count, "rank") + ' ' + (health == Health::kGood ? "healthy" : "ended in order") + which;
+}
+
+Line sums_line(const RankRows& seen) {
+  std::array<size_t, 6> by_health{};
+  double ops = 0, bytes = 0;
+  uint64_t dropped = 0;
+  for (const RankRow& row : seen.rows) {
+    ++by_health[static_cast<size_t>(row.health)];
+    ops += row.ops_per_s;
+    bytes += row.bytes_per_s;
+    dropped += row.dropped;
+  }
+  std::string text = plural(seen.rows.size(), "rank");
+  for (size_t i = 0; i < by_health.size(); ++i) {
+    if (by_health[i] > 0)
+      text += ", " + format_count(by_health[i]) + ' ' + std::string(health_text(static_cast<Health>(i)));
+  }
+  text +=
+      "; " + format_count(static_cast<uint64_t>(ops)) + " ops/s, " + format_decimal(bytes / 1e9, 2) + " GB/s";
+  if (dropped > 0) text += "; " + plural(dropped, "event") + " dropped";
+  return {text, Mood::kPlain};
+}
+
+}  // namespace
+
+View make_view(const RankRows& seen, const ViewOptions& options) {
+  std::vector<const RankRow*> shown, folded;
+  bool fold = options.fold && seen.rows.size() > options.rows;
+  for (const RankRow& row : seen.rows) (fold && quiet(row) ? folded : shown).push_back(&row);
+  std::stable_sort(shown.begin(), shown.end(),
+                   [&](const RankRow* a, const RankRow* b) { return before(*a, *b, options.sort); });
+  if (options.reverse) std::reverse(shown.begin(), shown.end());
+
+  View view;
+  view.verdict = {cut(seen.verdict, options.width), seen.alarming ? Mood::kBad : Mood::kGood};
+  view.sums = sums_line(seen);
+  view.sums.text = cut(view.sums.text, options.width);
+  std::vector<std::string> fold_lines;
+  for (Health health : {Health::kGood, Health::kEnded}) {
+    if (std::string text = folded_text(folded, health); !text.empty()) fold_lines.push_back(text);
+  }
+  size_t room = options.rows > fold_lines.size() ? options.rows - fold_lines.size() : 1;
+  size_t first = std::min(options.first, shown.empty() ? 0 : shown.size() - 1);
+  size_t end = shown.size() - first > room ? first + room : shown.size();
+  view.more = shown.size() - end;
+  Table table = empty_table();
+  for (size_t i = first; i < end; ++i) table.add(cells(*shown[i]));
+  std::string text = table.text("");
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    size_t stop = text.find('\n', at);
+    lines.push_back(cut(text.substr(at, stop - at), options.width));
+    at = stop + 1;
+  }
+  view.heading = {lines[0], Mood::kHeading};
+  for (size_t i = first; i < end; ++i) view.table.push_back({lines[2 + i - first], mood_of(*shown[i])});
+  for (std::string& line : fold_lines) view.table.push_back({cut(line, options.width), Mood::kGood});
+  return view;
+}
+
+Json view_json(const RankRows& seen) {
+  auto op_json = [](const std::optional<SeenOp>& op) -> Json {
+    if (!op) return nullptr;
+    return {{"func", op->func},
+            {"comm", op->comm.empty() ? Json(nullptr) : Json(op->comm)},
+            {"number", op->number ? Json(*op->number) : Json(nullptr)},
+            {"age_ns", op->age_ns}};
+  };
+  Json ranks = Json::array();
+  for (const RankRow& row : seen.rows) {
+    ranks.push_back({{"rank", known(row.rank)},
+                     {"host", row.host},
+                     {"pid", row.pid},
+                     {"device", row.device.empty() ? Json(nullptr) : Json(row.device)},
+                     {"state", health_text(row.health)},
+                     {"behind", row.behind},
+                     {"late_ns", row.late_ns},
+                     {"behind_comm", row.behind == 0 ? Json(nullptr) : Json(row.behind_comm)},
+                     {"last", op_json(row.last)},
+                     {"in_flight", row.open},
+                     {"oldest_in_flight", op_json(row.oldest_open)},
+                     {"ops_per_s", row.ops_per_s},
+                     {"bytes_per_s", row.bytes_per_s},
+                     {"dropped", row.dropped},
+                     {"heartbeat_age_ns", known(row.heartbeat_age_ns)}});
+  }
+  return {{"verdict", seen.verdict}, {"alarming", seen.alarming}, {"ranks", std::move(ranks)}};
+}
+
+}  // namespace lockstep::cli::top

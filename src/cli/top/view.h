@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The live view as lines of text: a header, a table of the ranks that fit, and one line for those that are folded. The same
+// lines go to the terminal and to `--once`.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cli/json_text.h"
+#include "cli/top/rank_rows.h"
+
+namespace lockstep::cli::top {
+
+enum class SortKey { kRank, kLateness, kBandwidth, kOps, kInFlight, kDropped };
+
+struct ViewOptions {
+  SortKey sort = SortKey::kRank;
+  bool reverse = false;
+  bool fold = true;         // ranks that are good or ended, where all do not fit
+  size_t first = 0;         // row to begin with
+  size_t rows = SIZE_MAX;   // lines that the table may take, without its heading
+  size_t width = SIZE_MAX;  // columns
+};
+
+enum class Mood { kPlain, kHeading, kBad, kWarning, kGood, kFaint };
+struct Line {
+  std::string text;
+  Mood mood = Mood::kPlain;
+};
+struct View {
+  Line verdict;
+  Line sums;  // how many ranks in which health, and what they do together
+  Line heading;
+  std::vector<Line> table;
+  size_t more = 0;  // rows behind the last line
+};
+View make_view(const RankRows& seen, const ViewOptions& options);
+
+// All rows, unfolded.
+Json view_json(const RankRows& seen);
+
+}  // namespace lockstep::cli::top

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/top/view.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::cli::top {
+namespace {
+
+RankRows many(size_t ranks) {
+  RankRows seen;
+  for (size_t i = 0; i < ranks; ++i) {
+    RankRow row;
+    row.rank = static_cast<int32_t>(i);
+    row.who = std::to_string(i);
+    row.host = "node" + std::to_string(i / 8);
+    row.device = "cuda:" + std::to_string(i % 8);
+    row.last = SeenOp{"AllReduce", "world", 8, 2'000'000};
+    row.ops_per_s = static_cast<double>(i);
+    row.bytes_per_s = 1e9 * static_cast<double>(ranks - i);
+    row.heartbeat_age_ns = 500'000'000;
+    seen.rows.push_back(row);
+  }
+  seen.verdict = "A verdict.";
+  return seen;
+}
+
+std::string first_word(const Line& line) {
+  size_t from = line.text.find_first_not_of(' ');
+  return line.text.substr(from, line.text.find(' ', from) - from);
+}
+
+TEST(View, ShowsAllThatFit) {
+  View view = make_view(many(8), {.rows = 10});
+  ASSERT_EQ(view.table.size(), 8u);
+  EXPECT_EQ(view.more, 0u);
+  EXPECT_EQ(view.sums.text, "8 ranks, 8 good; 28 ops/s, 36.00 GB/s");
+  EXPECT_NE(view.table[3].text.find("AllReduce #8 world"), std::string::npos) << view.table[3].text;
+}
+
+TEST(View, FoldsGoodRanksWhereAllDoNotFit) {
+  RankRows seen = many(1000);
+  for (size_t i : {5, 77}) {
+    seen.rows[i].health = Health::kLate;
+    seen.rows[i].behind = 1;
+    seen.rows[i].late_ns = 12'000'000'000;
+  }
+  for (size_t i = 994; i < 1000; ++i) seen.rows[i].health = Health::kEnded;
+  View view = make_view(seen, {.rows = 20});
+  ASSERT_EQ(view.table.size(), 4u);
+  EXPECT_EQ(first_word(view.table[0]), "5");
+  EXPECT_EQ(view.table[0].mood, Mood::kWarning);
+  EXPECT_EQ(first_word(view.table[1]), "77");
+  EXPECT_EQ(view.table[2].text, "992 ranks healthy: ranks 0-4, 6-76 and 78-993");
+  EXPECT_EQ(view.table[3].text, "6 ranks ended in order: ranks 994-999");
+  View whole = make_view(seen, {.fold = false, .rows = 20});
+  EXPECT_EQ(whole.table.size(), 20u);
+  EXPECT_EQ(whole.more, 980u);
+}
+
+TEST(View, SortsAndScrolls) {
+  auto first = [](ViewOptions options) { return first_word(make_view(many(30), options).table[0]); };
+  EXPECT_EQ(first({.sort = SortKey::kRank, .fold = false, .rows = 5}), "0");
+  EXPECT_EQ(first({.sort = SortKey::kOps, .fold = false, .rows = 5}), "29");
+  EXPECT_EQ(first({.sort = SortKey::kBandwidth, .fold = false, .rows = 5}), "0");
+  EXPECT_EQ(first({.sort = SortKey::kRank, .reverse = true, .fold = false, .rows = 5}), "29");
+  EXPECT_EQ(first({.sort = SortKey::kRank, .fold = false, .first = 7, .rows = 5}), "7");
+  EXPECT_EQ(first({.sort = SortKey::kRank, .fold = false, .first = 1000, .rows = 5}), "29");
+}
+
+TEST(View, KeepsToTheWidth) {
+  RankRows seen = many(3);
+  seen.rows[0].host = "h\u00f6st";
+  View view = make_view(seen, {.rows = 5, .width = 12});
+  EXPECT_EQ(view.table[0].text, "   0  h\u00f6st  ");
+  for (const Line& line : {view.verdict, view.sums, view.heading}) EXPECT_LE(line.text.size(), 12u);
+}
+
+TEST(View, OneLineOfRoomIsEnough) {
+  View view = make_view(many(50), {.rows = 1, .width = 1});
+  EXPECT_FALSE(view.table.empty());
+  EXPECT_TRUE(make_view({}, {}).table.empty());
+}
+
+TEST(View, JsonHasEveryRank) {
+  RankRows seen = many(100);
+  seen.alarming = true;
+  seen.rows[1].oldest_open = SeenOp{"Send", "", std::nullopt, 7};
+  seen.rows[1].open = 2;
+  Json document = view_json(seen);
+  EXPECT_EQ(document["alarming"], true);
+  ASSERT_EQ(document["ranks"].size(), 100u);
+  EXPECT_EQ(document["ranks"][1]["oldest_in_flight"]["func"], "Send");
+  EXPECT_TRUE(document["ranks"][1]["oldest_in_flight"]["number"].is_null());
+  EXPECT_EQ(document["ranks"][1]["in_flight"], 2);
+  EXPECT_EQ(document["ranks"][0]["state"], "good");
+}
+
+}  // namespace
+}  // namespace lockstep::cli::top
