@@ -110,9 +110,10 @@ std::string Draft::operation(const Block& block) const {
     const model::Member& member = job_.members[row];
     for (const model::Lane& lane : member.lanes) {
       if (block.op < lane.first || block.op >= lane.first + lane.ops) continue;
+      int32_t peer = scene_.global_rank(block.comm, lane.peer);
       return "the " + ordinal(uint64_t{block.index} + 1) + " " + func + " of " +
-             job_.process_name(block.process) + (lane.is_send ? " to " : " from ") + "rank " +
-             std::to_string(scene_.global_rank(block.comm, lane.peer)) + " on " + comm(block.comm);
+             job_.process_name(block.process) + (lane.is_send ? " to " : " from ") +
+             (peer >= 0 ? "rank " + std::to_string(peer) : "its peer") + " on " + comm(block.comm);
     }
   }
   return func + " on " + comm(block.comm);

@@ -25,6 +25,7 @@ class Verdicts {
   void add(const Culprits& culprits) {
     if (too_many(culprits)) return;
     std::map<Fate, Root> gone;
+    const Root* absent = nullptr;  // of several, which nothing tells apart
     for (const Root& root : culprits.roots) {
       switch (root.kind) {
         case Root::Kind::kGone:
@@ -40,10 +41,14 @@ class Verdicts {
           out_.push_back(stuck_verdict(scene_, blocks_[root.block], root));
           break;
         case Root::Kind::kAbsent:
-          add_absent(root);
+          if (blocks_[root.block].kind == Block::Kind::kInit && scene_.absent().empty())
+            add_absent(root);
+          else if (absent == nullptr || root.waiting > absent->waiting)
+            absent = &root;
           break;
       }
     }
+    if (absent != nullptr) add_absent(*absent);
     for (const auto& [fate, root] : gone) add_gone(fate, root);
     for (const Cycle& cycle : culprits.cycles) add_cycle(cycle);
   }
@@ -264,6 +269,7 @@ class Verdicts {
   void add_absent(const Root& root) {
     const Block& at = block(root);
     std::set<int32_t> known(at.absent.begin(), at.absent.end());
+    known.insert(scene_.absent().begin(), scene_.absent().end());
     known.erase(-1);
     std::vector<int32_t> ranks(known.begin(), known.end());
     bool most = scene_.absent().size() * 2 > scene_.ranks();
@@ -276,10 +282,10 @@ class Verdicts {
                                          : "rank-unreachable",
                                   at, {}, root.waiting);
     finding.ranks = most ? scene_.absent() : ranks;
-    std::string who =
-        ranks.size() == at.absent.size() ? wording::ranks(ranks) : wording::count(at.absent.size(), "rank");
+    std::string who = ranks.empty() ? wording::count(at.absent.size(), "rank") : wording::ranks(ranks);
     finding.statement = who + (init ? " never came to " : " left no file; in ") + draft_.operation(at) +
-                        (init ? "; " : " ") + draft_.wait(at, root.waiting, at.absent.size() > 1);
+                        (init ? "; " : " ") +
+                        draft_.wait(at, root.waiting, std::max(ranks.size(), at.absent.size()) > 1);
     finding.evidence.push_back(wording::count(scene_.absent().size(), "rank") + " of " +
                                std::to_string(scene_.ranks()) + " left no file");
     finding.advice =

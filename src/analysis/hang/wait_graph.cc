@@ -7,6 +7,8 @@
 namespace lockstep::analysis::hang {
 namespace {
 
+constexpr size_t kMostStarts = 16;  // of a cycle, from which a shorter one is looked for
+
 class Graph {
  public:
   Graph(const Scene& scene, const std::vector<Block>& blocks)
@@ -157,15 +159,46 @@ class Graph {
     return terminal(static_cast<uint32_t>(node)) ? kNowhere : out_[node];
   }
 
-  void add_cycle(std::vector<size_t>& nodes) {
-    if (nodes.front() >= actors_) std::rotate(nodes.begin(), nodes.begin() + 1, nodes.end());
+  // Of the cycles through these nodes the shortest says most.
+  void add_cycle(const std::vector<size_t>& nodes) {
+    std::vector<size_t> shortest = nodes;
+    size_t tried = 0;
+    for (size_t node : nodes) {
+      if (node >= actors_ || ++tried > kMostStarts) continue;
+      std::vector<size_t> cycle = shortest_through(node);
+      if (!cycle.empty() && (cycle.size() < shortest.size() || shortest.front() >= actors_)) shortest = cycle;
+    }
     Cycle cycle;
-    for (size_t i = 0; i + 1 < nodes.size(); i += 2) {
-      cycle.actors.push_back(static_cast<uint32_t>(nodes[i]));
-      cycle.blocks.push_back(static_cast<uint32_t>(nodes[i + 1] - actors_));
+    for (size_t i = 0; i + 1 < shortest.size(); i += 2) {
+      cycle.actors.push_back(static_cast<uint32_t>(shortest[i]));
+      cycle.blocks.push_back(static_cast<uint32_t>(shortest[i + 1] - actors_));
     }
     cycle.waiting = reach_back(cycle.actors, cycle.blocks.front());
     culprits_.cycles.push_back(std::move(cycle));
+  }
+
+  // Nodes from `start`, an actor, along the shortest way back to it; empty if there is none.
+  std::vector<size_t> shortest_through(size_t start) const {
+    constexpr size_t kNew = SIZE_MAX;
+    std::vector<size_t> from(actors_ + blocks_.size(), kNew), queue{start};
+    for (size_t i = 0; i < queue.size(); ++i) {
+      size_t node = queue[i];
+      for (uint32_t ahead : leads_to(node)) {
+        size_t next = ahead + (node < actors_ ? actors_ : 0);
+        if (from[next] != kNew) continue;
+        from[next] = node;
+        if (next != start) {
+          queue.push_back(next);
+          continue;
+        }
+        std::vector<size_t> way;
+        for (size_t at = node; at != start; at = from[at]) way.push_back(at);
+        way.push_back(start);
+        std::reverse(way.begin(), way.end());
+        return way;
+      }
+    }
+    return {};
   }
 
   const Scene& scene_;
