@@ -87,6 +87,7 @@ std::optional<Losses> sum_losses(const model::Job& job, const Lateness& lateness
   if (order.size() > Losses::kMostRanks) order.resize(Losses::kMostRanks);
   losses.steps = find_steps(job, order[0]);
   losses.span_ns = static_cast<double>(lateness.last_ns - lateness.first_ns);
+  losses.timed = lateness.timed * 2 >= lateness.compared;
   for (uint32_t process : order) {
     RankLoss& rank = losses.ranks.emplace_back();
     rank.process = process;
@@ -98,7 +99,7 @@ std::optional<Losses> sum_losses(const model::Job& job, const Lateness& lateness
 }
 
 std::vector<Persistent> persistent(const Losses& losses) {
-  const double floor = kShare * usual_step_ns(losses);
+  const double floor = losses.least_share() * usual_step_ns(losses);
   std::vector<Persistent> late;
   for (size_t i = 0; i < losses.ranks.size(); ++i) {
     Persistent run = worst_run(losses.ranks[i], floor);

@@ -10,6 +10,10 @@
 
 namespace lockstep::analysis::straggler {
 
+inline constexpr double kShare = 0.01;  // of the run: what a user would care about
+// By arrivals on the host alone: a host runs ahead of its GPU, so that some of its lateness costs nobody anything.
+inline constexpr double kHostShare = 0.1;
+
 struct RankLoss {
   uint32_t process = 0;
   std::vector<float> by_step;  // ns
@@ -28,6 +32,10 @@ struct Losses {
   Steps steps;                  // of the rank with the most blame
   std::vector<RankLoss> ranks;  // the most blame first; no more than kMostRanks
   double span_ns = 0;           // of the run
+  bool timed = false;           // most arrivals are the GPUs'
+
+  // The least share of a step that a persistent loss must have.
+  double least_share() const { return timed ? kShare : kHostShare; }
 
   static constexpr size_t kMostRanks = 64;
 };
@@ -35,9 +43,8 @@ struct Losses {
 // Nothing if nobody is to blame for anything.
 std::optional<Losses> sum_losses(const model::Job& job, const Lateness& lateness);
 
-// Ranks that lose the others at least kShare of the run and at least kStandOut times as much a step as any rank that is
-// not named: more than half of those that are late cannot stand out. Step 0 warms up.
-inline constexpr double kShare = 0.01;
+// Ranks that lose the others at least kShare of the run, in most steps at least least_share() of a step, and kStandOut
+// times as much a step as any rank that is not named. Step 0 warms up.
 inline constexpr double kStandOut = 3;
 inline constexpr size_t kLeastSteps = 4;  // one rank of eight is the latest in four steps by chance: 1 in 500
 std::vector<Persistent> persistent(const Losses& losses);

@@ -14,7 +14,7 @@ using model::Job;
 using model::JobOps;
 using model::Member;
 
-constexpr size_t kOutstanding = 32;                   // operations whose ends are looked at one by one
+constexpr size_t kOutstanding = 8;                    // operations whose ends are looked at one by one
 constexpr uint32_t kMostIndexes = uint32_t{1} << 26;  // of a communicator; more is a damaged file's
 constexpr int64_t kRunning = -1;                      // began on the GPU and did not end
 
@@ -99,9 +99,7 @@ class Follower {
   void follow(uint32_t op, bool timed) {
     const int64_t arrival = times_.arrival[op], host = times_.host[op];
     int64_t left = evicted_ <= arrival ? evicted_ : 0;
-    for (int64_t end : recent_) {
-      if (end <= arrival && end > left) left = end;
-    }
+    for (int64_t end : recent_) left = std::max(left, end <= arrival ? end : 0);
     if (!timed && previous_host_ <= arrival) left = std::max(left, previous_host_);
     if (left != 0 && previous_host_ != 0) {
       const int64_t launched = std::clamp(host, left, arrival);

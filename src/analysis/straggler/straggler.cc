@@ -14,6 +14,8 @@ using model::Job;
 // Below these, lateness that nobody is to blame for alone is what every job has.
 constexpr double kRotatingShare = 0.05;
 constexpr double kOnceShare = 0.8;  // of all that was lost, in one step
+// A host's scheduler works in ticks of 1 to 4 ms: less than that a step needs no cause in the job.
+constexpr double kTickNs = 1e6;
 
 std::string text(double ns) { return wording::duration(static_cast<int64_t>(ns)); }
 
@@ -72,7 +74,8 @@ class Reporter {
   void report_scattered(const Scattered& lost) {
     const bool once = lost.worst_ns >= kOnceShare * lost.total_ns;
     if (once ? lost.worst_ns < std::max(kShare * losses_.span_ns, lost.usual_step_ns)
-             : lost.total_ns < kRotatingShare * losses_.span_ns || lost.ranks < 2)
+             : lost.ranks < 2 || lost.total_ns < kRotatingShare * losses_.span_ns ||
+                   lost.total_ns < kTickNs * static_cast<double>(losses_.steps.size()))
       return;
     Finding finding = once ? hiccup(lost) : rotating(lost);
     finding.evidence.push_back(steps_evidence(losses_));
@@ -108,9 +111,9 @@ class Reporter {
 
   std::string who(uint32_t process) const {
     const model::JobProcess& row = job_.processes[process];
-    std::string text = job_.process_name(process) + " (" + std::string(job_.text(job_.hosts[row.host].name));
-    if (row.row.gpu >= 0) text += ", GPU " + std::to_string(row.row.gpu);
-    return text + ")";
+    const std::string host(job_.text(job_.hosts[row.host].name));
+    const std::string gpu = row.row.gpu < 0 ? "" : "GPU " + std::to_string(row.row.gpu) + " of ";
+    return job_.process_name(process) + " (" + gpu + host + ")";
   }
 
   void show(Finding& finding, uint32_t process, const LateOp& late) const {
