@@ -5,7 +5,7 @@
 // over with it: all members leave it together, and who is late at the next is late anew. Work that overlaps with it
 // does not: who is late stays late, and must be blamed for that once. Which of the two it is shows in the fluctuations,
 // whoever is late on average: the change of a member's lateness from one round to the next, against the same change at
-// the place before.
+// the place before. A rank whose host launches when nothing is outstanding has waited for all: it brings nothing.
 //
 // How long a member usually takes from its arrival at the operation before, when it had not to wait there or elsewhere. Members that
 // are far ahead enter an operation as soon as the one before is through; they no longer show how long that takes.

@@ -170,6 +170,7 @@ class GroupComparer {
               .blame_ns = host_part + on_gpu,
               .host_part_ns = host_part,
               .behind = own <= kJitterNs,
+              .idle = times_[job_.members[members_[m]].process].idle[entry.op] != 0,
               .error_ns = error_of(row, m, error)});
     }
   }
@@ -212,7 +213,7 @@ class GroupComparer {
       float on_gpu = late.blame_ns - late.host_part_ns;
       if (late.behind && std::isfinite(past_[m].interval[at]))
         on_gpu = std::min(on_gpu, past_[m].interval[at] - carry.interval(index));
-      else if (at > 0 && past_[m].lateness[at - 1] > 0)
+      else if (at > 0 && !late.idle && past_[m].lateness[at - 1] > 0)
         on_gpu = std::min(on_gpu, past_[m].lateness[at] - past_[m].lateness[at - 1] * carry.share(index));
       late.blame_ns = late.host_part_ns + std::max(on_gpu, 0.0f);
       if (late.blame_ns <= kJitterNs) continue;
@@ -255,8 +256,9 @@ std::vector<std::vector<uint32_t>> groups(const Job& job, const std::vector<OwnT
 
 }  // namespace
 
+// A float's exponent and the first two bits of its fraction are the cell.
 void TimeHistogram::add(float ns) {
-  size_t cell = ns < 1 ? 0 : static_cast<size_t>(std::log2(ns) * 4) + 1;
+  const size_t cell = ns < 1 ? 0 : (std::bit_cast<uint32_t>(ns) >> kShift) - kFirst + 1;
   ++cells_[std::min(cell, cells_.size() - 1)];
   ++count_;
 }
@@ -266,7 +268,10 @@ double TimeHistogram::quantile(double share) const {
   uint64_t below = 0;
   for (size_t cell = 0; cell < cells_.size(); ++cell) {
     below += cells_[cell];
-    if (below > wanted) return cell == 0 ? 0 : std::exp2((static_cast<double>(cell) - 0.5) / 4);
+    if (below <= wanted) continue;
+    if (cell == 0) return 0;
+    const uint32_t middle = ((static_cast<uint32_t>(cell) - 1 + kFirst) << kShift) + (1u << (kShift - 1));
+    return static_cast<double>(std::bit_cast<float>(middle));
   }
   return 0;
 }

@@ -25,10 +25,11 @@ struct LateOp {
   float blame_ns = 0;   // > 0
   float host_part_ns = 0;
   bool behind = false;  // the others came as soon as the operation before was through
+  bool idle = false;    // nothing was outstanding on it when the host launched it
   float error_ns = 0;   // of blame_ns, half-width
 };
 
-// Times in quarter octaves, for quantiles to within a tenth. Negative ones count as 0.
+// Times in quarters of octaves, for quantiles to within an eighth. Negative ones count as 0.
 class TimeHistogram {
  public:
   void add(float ns);
@@ -36,6 +37,7 @@ class TimeHistogram {
   double quantile(double share) const;  // ns; 0 when empty
 
  private:
+  static constexpr uint32_t kShift = 21, kFirst = 127 << 2;  // of the bits of 1.0f
   std::array<uint32_t, 192> cells_{};
   uint64_t count_ = 0;
 };

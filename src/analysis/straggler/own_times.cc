@@ -105,7 +105,8 @@ class Follower {
       const int64_t launched = std::clamp(host, left, arrival);
       times_.host_own[op] = static_cast<float>(launched - left);
       times_.gpu_own[op] = static_cast<float>(arrival - launched);
-      int64_t since = latest_end_ <= host ? std::max(previous_host_, latest_end_) : previous_host_;
+      times_.idle[op] = latest_end_ <= host;
+      const int64_t since = times_.idle[op] ? std::max(previous_host_, latest_end_) : previous_host_;
       times_.cadence[op] = static_cast<float>(std::max<int64_t>(host - since, 0));
     }
     previous_host_ = host;
@@ -174,6 +175,7 @@ OwnTimes own_times(const Job& job, uint32_t process_row, const LastArrivals& las
   times.host_own.assign(ops.size(), OwnTimes::kUnknown);
   times.gpu_own.assign(ops.size(), 0);
   times.cadence.assign(ops.size(), 0);
+  times.idle.assign(ops.size(), 0);
   std::vector<int64_t> ends(ops.size());
   CommonClock clock(job, process_row);
   for (size_t i = 0; i < ops.size(); ++i) {

@@ -26,9 +26,10 @@ struct OwnTimes {
   static constexpr float kUnknown = -1;
   std::vector<int64_t> arrival, host;  // host: the launch
   std::vector<float> host_own, gpu_own, cadence;
-  std::vector<float> error;  // half-width of `arrival` on the reference clock
-  bool comparable =
-      false;  // false: the process drives several ranks of one communicator, whose calls do not tell apart
+  std::vector<float> error;   // half-width of `arrival` on the reference clock
+  std::vector<uint8_t> idle;  // 1: at the launch, everything called before had ended
+  // False: the process drives several ranks of one communicator, whose calls do not tell apart.
+  bool comparable = false;
 };
 
 // Where an operation is last seen to arrive, by communicator and index. What its members without GPU times leave by.

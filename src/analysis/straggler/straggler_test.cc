@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "analysis/analysis.h"
+#include "analysis/testing/job_builder.h"
+
+namespace lockstep::analysis::straggler {
+
+extern const Analysis kAnalysis;
+
+namespace {
+
+using testing::JobBuilder;
+
+constexpr uint32_t kRanks = 4;
+constexpr uint32_t kSteps = 12;
+
+// Four ranks that go through steps: a collective in pairs (0 1) (2 3), one among (0 2) (1 3), one of all. Each waits on
+// its host for the last, as a program does that reads the loss.
+class Job {
+ public:
+  // Extra time, ms, of a rank in a step: on its host before its first call, or on its GPU before the first kernel.
+  using Extra = std::function<double(uint32_t rank, uint32_t step)>;
+
+  Job(Extra host, Extra gpu, bool timed = true, uint32_t per_host = 0)
+      : builder_(kRanks, per_host), timed_(timed) {
+    const std::vector<uint32_t> comms = {builder_.comm("tp0", {0, 1}), builder_.comm("tp1", {2, 3}),
+                                         builder_.comm("dp0", {0, 2}), builder_.comm("dp1", {1, 3}),
+                                         builder_.world()};
+    std::vector<double> free(kRanks, 0.0);
+    for (uint32_t step = 0; step < kSteps; ++step) {
+      std::vector<double> extra_host(kRanks), extra_gpu(kRanks);
+      for (uint32_t rank = 0; rank < kRanks; ++rank) {
+        // A little noise, so that no two ranks are equal.
+        extra_host[rank] = host(rank, step) + 0.003 * ((rank * 7 + step * 5) % 4);
+        extra_gpu[rank] = gpu(rank, step);
+      }
+      meet(comms[0], {0, 1}, free, extra_host, extra_gpu);
+      meet(comms[1], {2, 3}, free, extra_host, extra_gpu);
+      const std::vector<double> none(kRanks, 0.0);
+      meet(comms[2], {0, 2}, free, none, none);
+      meet(comms[3], {1, 3}, free, none, none);
+      meet(comms[4], {0, 1, 2, 3}, free, none, none);
+    }
+  }
+
+  std::vector<Finding> findings(bool one_clock = true) {
+    std::vector<Finding> out;
+    kAnalysis.run(builder_.build(one_clock), out);
+    return out;
+  }
+
+ private:
+  void meet(uint32_t comm, const std::vector<uint32_t>& ranks, std::vector<double>& free,
+            const std::vector<double>& host, const std::vector<double>& gpu) {
+    std::vector<double> called, start;
+    double last = 0;
+    for (uint32_t rank : ranks) {
+      called.push_back(free[rank] + 1 + host[rank]);
+      start.push_back(called.back() + 0.05 + gpu[rank]);
+      last = std::max(last, start.back());
+    }
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      free[ranks[i]] = last + 0.5;
+      testing::Call call{.called_ms = called[i]};
+      if (timed_) {
+        call.gpu_start_ms = start[i];
+        call.gpu_end_ms = last + 0.5;
+      }
+      builder_.call(ranks[i], comm, call);
+    }
+  }
+
+  JobBuilder builder_;
+  bool timed_;
+};
+
+double nothing(uint32_t, uint32_t) { return 0; }
+double rank3_from_step_5(uint32_t rank, uint32_t step) { return rank == 3 && step >= 5 ? 20 : 0; }
+
+TEST(Straggler, AHealthyJobHasNoFinding) {
+  EXPECT_TRUE(Job(nothing, nothing).findings().empty());
+  EXPECT_TRUE(Job(nothing, nothing, false).findings().empty());
+}
+
+TEST(Straggler, NamesTheRankThatCallsLate) {
+  for (bool timed : {true, false}) {
+    std::vector<Finding> findings = Job(rank3_from_step_5, nothing, timed).findings();
+    ASSERT_EQ(findings.size(), 1u);
+    const Finding& finding = findings[0];
+    EXPECT_EQ(finding.id, "host-late");
+    EXPECT_EQ(finding.ranks, std::vector<int32_t>{3})
+        << "rank 2 waits for it in tp1, and rank 0 for rank 2 in dp0";
+    EXPECT_EQ(finding.comm, "tp1");
+    EXPECT_EQ(finding.op_index, 5u);
+    ASSERT_TRUE(finding.effect);
+    EXPECT_NEAR(finding.effect->value, 20e6, 0.1e6);
+    EXPECT_LE(finding.effect->low, finding.effect->value);
+    EXPECT_NE(finding.statement.find("step 5"), std::string::npos) << finding.statement;
+    EXPECT_EQ(finding.evidence[1].find("arrivals by GPU times") != std::string::npos, timed);
+  }
+}
+
+TEST(Straggler, NamesTheRankWhoseKernelsStartLate) {
+  std::vector<Finding> findings = Job(nothing, rank3_from_step_5).findings();
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "gpu-late");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{3});
+}
+
+TEST(Straggler, SaysWhoWasLateOnce) {
+  auto extra = [](uint32_t rank, uint32_t step) { return rank == 1 && step == 6 ? 80.0 : 0.0; };
+  std::vector<Finding> findings = Job(extra, nothing).findings();
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "imbalance.once");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{1});
+  EXPECT_EQ(findings[0].op_index, 6u);
+}
+
+TEST(Straggler, BlamesNobodyWhereLatenessGoesRound) {
+  auto extra = [](uint32_t rank, uint32_t step) { return step % kRanks == rank ? 6.0 : 0.0; };
+  std::vector<Finding> findings = Job(extra, nothing).findings();
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "imbalance.rotating");
+  EXPECT_TRUE(findings[0].ranks.empty());
+}
+
+TEST(Straggler, ComparesHostsThatAreNotAlignedEachByItself) {
+  std::vector<Finding> findings = Job(rank3_from_step_5, nothing, true, 2).findings(false);
+  ASSERT_EQ(findings.size(), 1u) << "ranks 2 and 3 share a host";
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{3});
+  EXPECT_TRUE(Job(rank3_from_step_5, nothing, true, 1).findings(false).empty())
+      << "nothing compares ranks that have a clock each";
+}
+
+// Buckets of a backward pass that go on while others wait: who is late at the first is late at all.
+TEST(Straggler, BlamesLatenessThatLastsOverOverlappingOperationsOnce) {
+  JobBuilder builder(4);
+  const uint32_t world = builder.world();
+  for (uint32_t step = 0; step < 20; ++step) {
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      double late = step >= 4 && rank == 2 ? 3 : 0.1 * ((step * 3 + rank * rank) % 5);
+      double latest = step >= 4 ? 3 : 0.4;
+      for (uint32_t bucket = 0; bucket < 10; ++bucket) {
+        const double ready = step * 100 + 20 + bucket * 4;
+        builder.call(rank, world,
+                     {.called_ms = step * 100 + 0.1 * bucket,
+                      .bytes = bucket == 0 ? 1u << 10 : 1u << 20,
+                      .gpu_start_ms = ready + late,
+                      .gpu_end_ms = ready + latest + 0.2});
+      }
+    }
+  }
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(), findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "gpu-late");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
+  EXPECT_LT(findings[0].effect->value, 6e6) << "3 ms a step, not 30";
+}
+
+}  // namespace
+}  // namespace lockstep::analysis::straggler
