@@ -84,7 +84,7 @@ Finding report(const Job& job, const std::map<uint32_t, Slow>& slow) {
   });
   const Rate& rate = *slowest->second.worst;
   Finding finding;
-  finding.id = "slow-link";
+  finding.id = "slow-link.intra-host";
   finding.finding_class = FindingClass::kSlowLink;
   finding.severity = Severity::kWarning;
   finding.ranks = common_ranks(job, slow, slowest->first);

@@ -183,7 +183,7 @@ class Reporter {
 
   void cannot_tell(const Persistent& run, const Account& sum) {
     Finding finding =
-        begin("lateness-unclear", FindingClass::kEvidenceMissing, Severity::kNote, sum.total_ns);
+        begin("evidence-missing.lateness", FindingClass::kEvidenceMissing, Severity::kNote, sum.total_ns);
     const uint32_t process = process_of(run.loss);
     finding.statement = who(process) + " may be late by " + text(run.per_step_ns) + " a step from " +
                         step_text(losses_, run.first) + " on, but the clocks leave it open";
