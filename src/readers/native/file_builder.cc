@@ -98,7 +98,9 @@ std::byte* FileBuilder::add_definition(List& list, Purpose purpose, uint16_t log
                                        size_t size) {
   auto units = static_cast<uint32_t>(size / format::kUnitBytes);
   if (list.unit + units > format::kLastUnit) {
-    list.chunk = add_chunk(purpose, log, list.chunks++, 0);
+    uint32_t next = add_chunk(purpose, log, list.chunks, 0);
+    if (list.chunks++ > 0) chunk_header(list.chunk)->next = next;
+    list.chunk = next;
     list.unit = format::kChunkHeaderUnits;
   }
   std::byte* at = unit(list.chunk, list.unit);
@@ -190,6 +192,7 @@ void FileBuilder::Log::next_chunk() {
   file_.chunk_header(chunks_.back())->records = static_cast<uint32_t>(records_);
   records_ = 0;
   ++chunk_no_;
+  const uint32_t full = chunks_.back();
   if (chunks_.size() >= file_.ring_chunks_) {
     std::rotate(chunks_.begin(), chunks_.begin() + 1, chunks_.end());
     uint64_t& overwritten = losses()[3];  // losses.def: overwritten
@@ -198,6 +201,7 @@ void FileBuilder::Log::next_chunk() {
   } else {
     chunks_.push_back(file_.add_chunk(Purpose::kRecords, number_, chunk_no_, tid_));
   }
+  if (chunks_.back() != full) file_.chunk_header(full)->next = chunks_.back();
   unit_ = format::kChunkHeaderUnits;
 }
 
