@@ -35,6 +35,9 @@ TEST(Units, AreShort) {
   EXPECT_EQ(format_duration(999), "999 ns");
   EXPECT_EQ(format_duration(12345), "12.3 us");
   EXPECT_EQ(format_duration(1.5e9), "1.50 s");
+  EXPECT_EQ(format_duration(900e9), "15.0 min");
+  EXPECT_EQ(format_duration(3 * 3600e9), "3.00 h");
+  EXPECT_EQ(format_duration(30 * 24 * 3600e9), "30.0 days");
   EXPECT_EQ(format_percent(0.125), "12.5 %");
   EXPECT_EQ(format_time(1'700'000'000'000'000'000), "2023-11-14 22:13:20 UTC");
   EXPECT_EQ(plural(1, "process"), "1 process");

@@ -41,7 +41,9 @@ std::string format_duration(double ns) {
   if (ns < 1e6) return short_number(ns / 1e3) + " us";
   if (ns < 1e9) return short_number(ns / 1e6) + " ms";
   if (ns < 600e9) return short_number(ns / 1e9) + " s";
-  return short_number(ns / 60e9) + " min";
+  if (ns < 7200e9) return short_number(ns / 60e9) + " min";
+  if (ns < 48 * 3600e9) return short_number(ns / 3600e9) + " h";
+  return short_number(ns / (24 * 3600e9)) + " days";
 }
 
 std::string format_rate(double bytes_per_ns) {

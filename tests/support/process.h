@@ -20,6 +20,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -75,6 +76,8 @@ class Process {
   void type(const std::string& keys) const {
     EXPECT_EQ(write(terminal_, keys.data(), keys.size()), ssize_t(keys.size()));
   }
+  // Until it has written this to stdout; false if it does not.
+  bool await_output(const std::string& part);
   // Waits for its end; kills it when it hangs.
   Finished wait() {
     int status = 0;
@@ -111,12 +114,13 @@ class Process {
     execvp(words[0], words.data());
     _exit(98);
   }
-  static void drain(int fd, std::string& text) {
+  void drain(int fd, std::string& text) {
     char buffer[4096];
     for (;;) {
       ssize_t got = read(fd, buffer, sizeof buffer);
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) break;  // EIO: the terminal's other side has gone
+      std::lock_guard lock(mutex_);
       text.append(buffer, static_cast<size_t>(got));
     }
   }
@@ -125,6 +129,7 @@ class Process {
   int terminal_ = -1;
   std::array<int, 2> descriptors_{};  // our ends; the readers are done with them when they are joined
   std::vector<std::thread> readers_;
+  std::mutex mutex_;  // of what the readers append to
   Finished finished_;
 };
 
@@ -140,6 +145,13 @@ inline bool wait_until(const std::function<bool()>& condition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
+}
+
+inline bool Process::await_output(const std::string& part) {
+  return wait_until([&] {
+    std::lock_guard lock(mutex_);
+    return finished_.out.find(part) != std::string::npos;
+  });
 }
 
 inline std::string read_file(const std::string& path) {

@@ -118,10 +118,10 @@ std::string alive_sentence(const Coverage& coverage) {
 std::vector<std::string> not_seen(const Coverage& coverage) {
   std::vector<std::string> lines;
   if (!coverage.missing_ranks.empty()) {
-    lines.push_back((coverage.missing_ranks.size() == 1 ? "No file of " : "No files of ") +
-                    analysis::wording::ranks(coverage.missing_ranks) + " of " +
-                    format_count(coverage.ranks.size() + coverage.missing_ranks.size()) +
-                    ": what they did is not known.");
+    std::string who = analysis::wording::ranks(coverage.missing_ranks);
+    who[0] = 'R';
+    lines.push_back(who + " of " + format_count(coverage.ranks.size() + coverage.missing_ranks.size()) +
+                    " left no file.");
   }
   if (coverage.ops == 0) lines.push_back("No operation was recorded.");
   if (coverage.ops > 0 && coverage.gpu_timed == 0) {

@@ -101,10 +101,48 @@ TEST(ReportText, TheVerdictComesFirst) {
                          .kind = texts.intern("no_chunk"),
                          .count = 1234,
                          .detail = texts.intern("events dropped because no prepared chunk was free")});
-  EXPECT_EQ(plain(run), R"()");
+  EXPECT_EQ(
+      plain(run),
+      R"(CRITICAL: Rank 5 (node1, GPU 1) has not called the 9th AllReduce of communicator world; 7 ranks have
+waited for it for 12.0 s.
+  [never-joined; since 2025-10-09 08:53:20 UTC, 501 ms before the newest record; effect 12.0 s
+   (11.9 s to 12.1 s)]
+
+Why
+  * ranks 0-4, 6 and 7 called it between 100.0 ms and 100.2 ms after the start
+  * rank 5 called the 8th one at 90.1 ms, and nothing since; its process runs and its capture
+    library is alive (heartbeat 0.4 s ago)
+
+Do next
+  Look at what the host code of rank 5 does: `py-spy dump --pid 4005` on node1.
+
+Other findings
+  * note: Rank 2 was late once.
+      - some evidence
+      > Some advice.
+
+Seen      7 ranks on 2 hosts, 0 operations matched across ranks, one clock.
+Now       processes: 1 running, 1 stopped.
+Not seen  Rank 7 of 8 left no file.
+          70 operations without a counterpart on every rank: 70 rank absent.
+          Whether 5 processes on node0, node1 still run cannot be seen from here; `lockstep
+          diagnose` there can.
+Lost      1,234 x events dropped because no prepared chunk was free [rank 0]
+)");
 }
 
-TEST(ReportText, ItCannotTell) { EXPECT_EQ(plain(run_with({missing_evidence()}, 0)), R"()"); }
+TEST(ReportText, ItCannotTell) {
+  EXPECT_EQ(plain(run_with({missing_evidence()}, 0)),
+            R"(CANNOT TELL: Rank 3 left no file, so who is late cannot be told.
+  [evidence-missing.ranks]
+
+What would settle it
+  The file of rank 3.
+
+Seen      8 ranks on 2 hosts, 80 operations matched across ranks, one clock.
+Lost      nothing.
+)");
+}
 
 TEST(ReportText, ManyFindingsTakeALineEach) {
   std::vector<Finding> findings;
@@ -138,7 +176,16 @@ TEST(ExitCode, FollowsTheVerdict) {
 }
 
 TEST(ReportJson, HasEveryKeyOfAFinding) {
-  EXPECT_EQ(finding_json(absent_rank()).dump(), "");
+  Json finding = finding_json(absent_rank());
+  EXPECT_EQ(finding["evidence"].size(), 2u);
+  finding.erase("evidence");
+  finding.erase("statement");
+  finding.erase("advice");
+  EXPECT_EQ(
+      finding.dump(),
+      R"({"id":"never-joined","class":"never-joined","severity":"critical","ranks":[5],"hosts":["node1"],)"
+      R"("comm":"world","func":"AllReduce","op_index":8,"since":1760000000100000000,)"
+      R"("effect":{"value":12000000000.0,"unit":"ns","low":11900000000.0,"high":12100000000.0},"settle":""})");
   Json bare = finding_json(note("n"));
   for (const char* key : {"comm", "func", "op_index", "since", "effect"})
     EXPECT_TRUE(bare[key].is_null()) << key;

@@ -10,7 +10,8 @@ constexpr size_t kPage = 10;
 
 TEST(Controls, QuitsOnQAlone) {
   Controls controls;
-  for (int key : {'r', 'l', 'b', 'o', 'i', 'd', 'f', 'p', ' ', '?', 'x', 27, 0x12345})
+  for (int key :
+       std::initializer_list<int>{'r', 'l', 'b', 'o', 'i', 'd', 'f', 'p', ' ', '?', 'x', 27, 0x12345})
     EXPECT_TRUE(controls.press(key, kPage)) << key;
   EXPECT_FALSE(controls.press('q', kPage));
 }

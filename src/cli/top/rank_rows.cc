@@ -110,7 +110,10 @@ void judge(RankRows& seen) {
       if (row.health == health) rows.push_back(&row);
     }
     if (rows.empty()) continue;
-    seen.verdict = sentence(rows, health);
+    seen.verdict =
+        health == Health::kSilent && rows.size() > 1 && rows.size() == seen.rows.size()
+            ? "No rank gives a sign of life: the job has ended without closing its files, or its hosts hang."
+            : sentence(rows, health);
     seen.alarming = true;
     return;
   }

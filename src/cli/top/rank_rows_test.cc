@@ -136,6 +136,16 @@ TEST(RankRows, WithoutSightTheHeartbeatDecides) {
   EXPECT_EQ(seen.verdict, "Rank 6 (node1, cuda:2, pid 4006) is silent: no heartbeat for 30.0 s.");
 }
 
+TEST(RankRows, ARunOfLongAgoIsNoListOfRanks) {
+  std::vector<SeenProcess> all = ranks_in_step();
+  for (SeenProcess& one : all) {
+    one.liveness = Liveness::kUnknown;
+    one.heartbeat_age_ns = 3600 * kSecond;
+  }
+  EXPECT_EQ(RankWatch().look(all).verdict,
+            "No rank gives a sign of life: the job has ended without closing its files, or its hosts hang.");
+}
+
 TEST(RankRows, SaysWhenAllStandStill) {
   std::vector<SeenProcess> all;
   for (int32_t rank = 0; rank < 8; ++rank) all.push_back(process(rank, 8, 30 * kSecond));
