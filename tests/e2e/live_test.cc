@@ -79,6 +79,25 @@ TEST_F(Live, DiagnosesWithoutTouchingTheJob) {
   EXPECT_EQ(files, written.size()) << "nothing was added or removed";
 }
 
+// A job of processes that wait for each other, one of which is stopped: NCCL's way, through the real plugin.
+TEST_F(Live, NamesTheStoppedRankOfAJobThatHangs) {
+  if (!std::filesystem::exists(LOCKSTEP_BIN_DIR "/lockstep-sim-job")) GTEST_SKIP() << "no simulator";
+  Process simulator({LOCKSTEP_BIN_DIR "/lockstep-sim-job", "--live", "--ranks", "4", "--steps", "4",
+                     "--fault", "never-joined:stopped", "-o", "run"},
+                    here());
+  EXPECT_TRUE(wait_until([&] {
+    if (!exists("run") || do_here(lockstep({"diagnose", "run"})).code == 2) return false;
+    auto document = diagnosis({"run"});
+    auto& verdict = document["verdict"];
+    if (verdict.is_null() || verdict["class"] != "never-joined") return false;
+    EXPECT_EQ(verdict["ranks"].size(), 1u) << verdict;
+    size_t blamed = verdict["ranks"][0];
+    return document["inputs"][blamed]["liveness"] == "stopped";
+  }));
+  kill(simulator.pid(), SIGTERM);
+  simulator.wait();
+}
+
 TEST_F(Live, DiagnosesEveryKindOfInput) {
   EXPECT_EQ(do_here(job({"ops", "50"}), captured(0, 1)).code, 0);
   EXPECT_EQ(do_here(lockstep({"merge", "-o", "a.db", "run"})).code, 0);
@@ -163,6 +182,9 @@ TEST_F(Live, TopNamesTheRankThatOthersWaitFor) {
 }
 
 TEST_F(Live, TopLeavesTheTerminalAsItWas) {
+#ifndef LOCKSTEP_LIVE_VIEW
+  GTEST_SKIP() << "built without ncurses";
+#endif
   Ranks ranks = waiting({9, 9});
   for (const char* end : {"q", "\x03", "SIGTERM"}) {
     Surroundings around = here({{"TERM", "xterm"}, {"LINES", "24"}, {"COLUMNS", "100"}});

@@ -125,8 +125,8 @@ class Report {
 
   void other(const Finding& finding, bool in_full) {
     std::string word = severity_word(finding);
-    std::string text = wrap("* " + word + ": " + finding.statement, 2, kWidth);
-    out_ += "  * " + painted(finding, word, style_) + text.substr(2 + word.size()) + '\n';
+    std::string text = wrap(word + ": " + finding.statement, 4, kWidth);
+    out_ += "  * " + painted(finding, word, style_) + text.substr(word.size()) + '\n';
     if (!in_full) return;
     for (const std::string& line : finding.evidence) out_ += "      - " + wrap(line, 8, kWidth) + '\n';
     if (!finding.advice.empty()) out_ += "      > " + wrap(finding.advice, 8, kWidth) + '\n';

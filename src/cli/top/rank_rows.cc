@@ -2,6 +2,7 @@
 #include "cli/top/rank_rows.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "analysis/wording/wording.h"
 #include "cli/units.h"
@@ -103,6 +104,16 @@ std::string sentence(const std::vector<const RankRow*>& rows, Health health) {
   }
 }
 
+std::string end_sentence(const std::vector<const RankRow*>& rows) {
+  std::vector<const RankRow*> behind;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(behind),
+               [](const RankRow* row) { return row->behind > 0; });
+  std::string text =
+      "No rank gives a sign of life: the job has ended without closing its files, or its hosts hang.";
+  if (behind.empty()) return text;
+  return text + " " + names(behind) + (behind.size() == 1 ? " was behind." : " were behind.");
+}
+
 void judge(RankRows& seen) {
   for (Health health : {Health::kGone, Health::kStopped, Health::kSilent, Health::kLate}) {
     std::vector<const RankRow*> rows;
@@ -110,10 +121,8 @@ void judge(RankRows& seen) {
       if (row.health == health) rows.push_back(&row);
     }
     if (rows.empty()) continue;
-    seen.verdict =
-        health == Health::kSilent && rows.size() > 1 && rows.size() == seen.rows.size()
-            ? "No rank gives a sign of life: the job has ended without closing its files, or its hosts hang."
-            : sentence(rows, health);
+    bool nobody_lives = health == Health::kSilent && rows.size() > 1 && rows.size() == seen.rows.size();
+    seen.verdict = nobody_lives ? end_sentence(rows) : sentence(rows, health);
     seen.alarming = true;
     return;
   }

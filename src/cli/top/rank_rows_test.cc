@@ -144,6 +144,10 @@ TEST(RankRows, ARunOfLongAgoIsNoListOfRanks) {
   }
   EXPECT_EQ(RankWatch().look(all).verdict,
             "No rank gives a sign of life: the job has ended without closing its files, or its hosts hang.");
+  --all[4].comms[0].functions["AllReduce"].newest;
+  EXPECT_EQ(RankWatch().look(all).verdict,
+            "No rank gives a sign of life: the job has ended without closing its files, or its hosts hang. "
+            "Rank 4 was behind.");
 }
 
 TEST(RankRows, SaysWhenAllStandStill) {
