@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <mutex>
+
+#include "analysis/clock/clock.h"
+#include "analysis/gather/gather.h"
+#include "analysis/match/match.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/input.h"
@@ -6,6 +11,7 @@
 #include "cli/loss_report.h"
 #include "cli/progress.h"
 #include "cli/summary.h"
+#include "cli/summary_across.h"
 #include "cli/table.h"
 #include "cli/units.h"
 
@@ -17,17 +23,8 @@ constexpr Option kOptions[] = {
     {0, "json", "", "print one JSON object, with all rows"},
 };
 
-std::string size_range(const OpFigures& op) {
-  return op.size_from == 0 ? "0 B" : format_bytes(op.size_from) + "+";
-}
-
 std::string or_dash(const Durations& durations, double value) {
   return durations.count == 0 ? "-" : format_duration(value);
-}
-
-std::string more(size_t rows, size_t limit) {
-  return rows > limit ? "  ... and " + format_count(rows - limit) + " more; -n shows more rows, --json all\n"
-                      : "";
 }
 
 std::string op_table(const SummaryFigures& figures, size_t limit) {
@@ -38,15 +35,15 @@ std::string op_table(const SummaryFigures& figures, size_t limit) {
   for (size_t i = 0; i < figures.ops.size() && i < limit; ++i) {
     const OpFigures& op = figures.ops[i];
     timed = timed || op.gpu.count > 0;
-    table.add({op.func, op.datatype, op.comm, op.ranks < 0 ? "-" : std::to_string(op.ranks), size_range(op),
-               format_count(op.ops), format_bytes(op.bytes), or_dash(op.enqueue, op.enqueue.avg_ns),
-               or_dash(op.gpu, op.gpu.min_ns), or_dash(op.gpu, op.gpu.avg_ns), or_dash(op.gpu, op.gpu.p50_ns),
-               or_dash(op.gpu, op.gpu.p99_ns), or_dash(op.gpu, op.gpu.max_ns), format_rate(op.algbw),
-               format_rate(op.busbw)});
+    table.add({op.func, op.datatype, op.comm, op.ranks < 0 ? "-" : std::to_string(op.ranks),
+               size_range(op.size_from), format_count(op.ops), format_bytes(op.bytes),
+               or_dash(op.enqueue, op.enqueue.avg_ns), or_dash(op.gpu, op.gpu.min_ns),
+               or_dash(op.gpu, op.gpu.avg_ns), or_dash(op.gpu, op.gpu.p50_ns), or_dash(op.gpu, op.gpu.p99_ns),
+               or_dash(op.gpu, op.gpu.max_ns), format_rate(op.algbw), format_rate(op.busbw)});
   }
   std::string text =
       "\nOperations (an op counts once for each rank; bandwidth in GB/s, as nccl-tests defines it)\n" +
-      table.text() + more(figures.ops.size(), limit);
+      table.text() + more_rows(figures.ops.size(), limit);
   if (!timed) text += "  GPU times are not in this trace: `lockstep trace -m deep` records them.\n";
   return text;
 }
@@ -62,7 +59,7 @@ std::string rank_table(const SummaryFigures& figures, size_t limit) {
                format_count(rank.steps), or_dash(rank.step, rank.step.avg_ns),
                or_dash(rank.step, rank.step.p99_ns)});
   }
-  return table.empty() ? "" : "\nRanks\n" + table.text() + more(figures.ranks.size(), limit);
+  return table.empty() ? "" : "\nRanks\n" + table.text() + more_rows(figures.ranks.size(), limit);
 }
 
 std::string missing_members(const std::vector<CommMember>& members) {
@@ -93,7 +90,7 @@ std::string comm_table(const RunOverview& run, size_t limit) {
                members.front().ranks < 0 ? "-" : std::to_string(members.front().ranks),
                std::to_string(members.size()), missing_members(members)});
   }
-  return table.empty() ? "" : "\nCommunicators\n" + table.text() + more(run.comms.size(), limit);
+  return table.empty() ? "" : "\nCommunicators\n" + table.text() + more_rows(run.comms.size(), limit);
 }
 
 std::string ring_table(const SummaryFigures& figures, size_t limit) {
@@ -106,7 +103,7 @@ std::string ring_table(const SummaryFigures& figures, size_t limit) {
   }
   if (table.empty()) return {};
   return "\nWhole life of the processes (ring retention; times per channel)\n" + table.text() +
-         more(figures.ring.size(), limit);
+         more_rows(figures.ring.size(), limit);
 }
 
 Json durations_json(const Durations& durations) {
@@ -172,27 +169,54 @@ Json summary_json(const RunOverview& run, const SummaryFigures& figures) {
   return document;
 }
 
+// Lets a Summary see every process that goes by.
+class SummedSource : public model::TraceSource {
+ public:
+  SummedSource(ObservedSource& source, Summary& summary) : source_(source), summary_(summary) {}
+  size_t processes() const override { return source_.processes(); }
+  Result<void> load(size_t i, model::Trace& trace) override {
+    LOCKSTEP_TRY(source_.load(i, trace));
+    std::lock_guard lock(mutex_);
+    summary_.add(trace);
+    return {};
+  }
+  void run_losses(model::Trace& trace) override { source_.run_losses(trace); }
+  std::string name() const override { return source_.name(); }
+
+ private:
+  ObservedSource& source_;
+  Summary& summary_;
+  std::mutex mutex_;
+};
+
 int run(const Arguments& arguments) {
   auto limit = arguments.number("limit");
   if (!limit) return fail(limit.error());
   auto input = open_input(arguments.operands());
   if (!input) return fail(input.error());
   Summary summary;
+  AcrossFigures together;
   {
     Progress progress("reading");
-    for (size_t i = 0; i < input->source->processes(); ++i) {
-      model::Trace trace;
-      if (input->source->load(i, trace)) summary.add(trace);
-      progress.update(static_cast<double>(i + 1) / static_cast<double>(input->source->processes()));
+    SummedSource source(*input->source, summary);
+    if (auto job = analysis::gather::gather(source, {.threads = 0, .progress = progress.callback()})) {
+      std::vector<analysis::Finding> findings;  // `diagnose` tells them
+      analysis::match::align(*job);
+      analysis::clock::align(*job, findings);
+      together = across(*job);
     }
   }
   RunOverview overview = input->source->overview();
   if (overview.processes.empty())
     return fail(overview.losses.empty() ? "no process in it" : overview.losses[0].detail);
   SummaryFigures figures = summary.figures();
-  if (arguments.has("json")) return print(json_text(summary_json(overview, figures)));
+  if (arguments.has("json")) {
+    Json document = summary_json(overview, figures);
+    add_across_json(together, document);
+    return print(json_text(document));
+  }
   return print(loss_report(overview) + op_table(figures, *limit) + rank_table(figures, *limit) +
-               comm_table(overview, *limit) + ring_table(figures, *limit));
+               comm_table(overview, *limit) + across_text(together, *limit) + ring_table(figures, *limit));
 }
 
 }  // namespace
@@ -202,12 +226,17 @@ const Command summary_command = {
     .summary = "operations by size, bandwidth, time per rank and communicator",
     .description =
         "Shows what a run did: losses first; then operations by function, type, size and communicator with "
-        "their "
-        "times and bandwidths; what each rank did and how busy its GPU was with communication; and which "
-        "members "
-        "of each communicator are in the trace.\n\n"
-        "A GPU time is that of one rank, from the start of its kernel to its end, so it includes waiting for "
-        "the others.",
+        "their times and bandwidths; what each rank did and how busy its GPU was with communication; and "
+        "which "
+        "members of each communicator are in the trace. A GPU time there is that of one rank, from the start "
+        "of its "
+        "kernel to its end, so it includes waiting for the others.\n\n"
+        "Then what only all ranks together tell: steps; bandwidth once all had arrived, and "
+        "start-up "
+        "time and bandwidth fitted over sizes; how long ranks waited for the last one and how long data "
+        "moved; how "
+        "late each rank was, and for how much of that it is to blame; transfers over the network by pair of "
+        "ranks.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "a run directory, a trace.db, or process files",
                  .least = 1,

@@ -46,4 +46,9 @@ double bus_factor(std::string_view func, int64_t ranks) {
   return in_parts(name) ? (w - 1) / w : 1;
 }
 
+bool has_root(std::string_view func) {
+  std::string name = plain(func);
+  return name == "broadcast" || name == "reduce" || name == "gather" || name == "scatter";
+}
+
 }  // namespace lockstep::model

@@ -11,5 +11,7 @@ namespace lockstep::model {
 // (lockstep.h) names its whole input. Functions in NCCL's, PyTorch's or a caller's spelling.
 uint64_t operation_size(std::string_view func, uint64_t bytes, int64_t ranks, bool declared);
 double bus_factor(std::string_view func, int64_t ranks);
+// One rank sends to all or receives from all: members may leave at different times.
+bool has_root(std::string_view func);
 
 }  // namespace lockstep::model

@@ -31,5 +31,12 @@ TEST(OperationSize, BusFactors) {
   EXPECT_DOUBLE_EQ(bus_factor("AllReduce", -1), 1);
 }
 
+TEST(OperationSize, KnowsWhatHasARoot) {
+  EXPECT_TRUE(has_root("Broadcast"));
+  EXPECT_TRUE(has_root("reduce"));
+  EXPECT_FALSE(has_root("AllReduce"));
+  EXPECT_FALSE(has_root("_allgather_base"));
+}
+
 }  // namespace
 }  // namespace lockstep::model

@@ -114,8 +114,7 @@ Finding report(const Job& job, const std::map<uint32_t, Slow>& slow) {
         wording::bytes(of.worst->size_from) + " and more, " + rate_text(of.usual_gbps) + " elsewhere; " +
         wording::duration(static_cast<int64_t>(of.lost_ns)) + " lost");
   }
-  finding.evidence.push_back(
-      "bus bandwidth from the last arrival to the last end: waiting for late ranks is not in it");
+  finding.evidence.push_back("bus bandwidth once all had arrived: waiting for late ranks is not in it");
   finding.advice =
       "Check the NVLink or PCIe state of these GPUs (nvidia-smi nvlink -s, error counters, link width), "
       "and what else uses the link.";

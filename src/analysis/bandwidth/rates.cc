@@ -28,7 +28,7 @@ double quantile(std::vector<float>& values, double share) {
 
 // One operation over all members.
 struct Meeting {
-  int64_t last_start = 0, last_end = 0;
+  int64_t last_start = 0, last_end = 0, shortest = INT64_MAX;
   uint32_t members = 0, timed = 0;
   float error_ns = 0;  // of last_end - last_start
 };
@@ -75,12 +75,13 @@ class CommMeter {
       if (ops.gpu_start_ns[i] == 0 || ops.gpu_end_ns[i] == 0) continue;
       auto start = job_.common_ns(member.process, ops.gpu_start_ns[i]);
       ++meeting.timed;
-      const int64_t end = start->ns + ops.gpu_end_ns[i] - ops.gpu_start_ns[i];
+      const int64_t duration = ops.gpu_end_ns[i] - ops.gpu_start_ns[i];
+      meeting.shortest = std::min(meeting.shortest, duration);
       // The start that counts and the end that counts may be of two members: both clocks' errors.
       const float error = static_cast<float>(start->half_width_ns + std::max(ops.gpu_error_ns[i], 0));
       meeting.error_ns = std::max(meeting.error_ns, 2 * error);
       meeting.last_start = std::max(meeting.last_start, start->ns);
-      meeting.last_end = std::max(meeting.last_end, end);
+      meeting.last_end = std::max(meeting.last_end, start->ns + duration);
     }
   }
 
@@ -102,13 +103,16 @@ class CommMeter {
       if (size == 0) continue;
       Kind& kind = kinds_[{s.func, static_cast<uint8_t>(std::bit_width(size)), s.algo, s.proto}];
       kind.factor = model::bus_factor(job_.text(s.func), members);
-      const double time = static_cast<double>(meeting.last_end - meeting.last_start);
-      if (time <= static_cast<double>(meeting.error_ns) || time <= 0) {
+      const bool rooted = model::has_root(job_.text(s.func));
+      const int64_t moving = rooted ? meeting.last_end - meeting.last_start : meeting.shortest;
+      const float error_ns = rooted ? meeting.error_ns : 0;
+      const double time = static_cast<double>(moving);
+      if (time <= static_cast<double>(error_ns) || time <= 0) {
         ++kind.uncertain;
         continue;
       }
       kind.algbw.push_back(static_cast<float>(static_cast<double>(size) / time));
-      kind.error.push_back(meeting.error_ns / static_cast<float>(time));
+      kind.error.push_back(error_ns / static_cast<float>(time));
       kind.bytes += size;
       kind.time_ns += time;
       sizes_[{s.func, size}].push_back(static_cast<float>(time));

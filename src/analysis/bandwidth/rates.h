@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast each communicator moves data: bandwidths of the part of an operation in which all members were there, from
-// the last arrival on the GPU to the last end. Waiting for a late rank is not in it.
+// How fast each communicator moves data: bandwidths of the part of an operation in which all members were there, so that
+// waiting for a late rank is not in it. Of operations without a root that is the shortest time that any member spent
+// in it: the last to arrive waits for nobody, and no two clocks are compared. Of those with a root, from the last
+// arrival to the last end.
 //
 // Sizes, algbw and busbw as in model/operation_size.h, GB = 1e9 bytes. Reductions inside the switch (NVLS) let busbw
 // exceed the link's speed.

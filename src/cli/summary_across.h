@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The figures of `summary` that need all ranks at once: bandwidth of what moved once everybody was there, waiting and
+// moving, who was late, steps, and what went over the network.
+//
+// Waiting: from a rank's arrival at an operation to the last arrival. Moving: from there to its own end. Both of the
+// operations that all members have; moving of those with GPU times alone.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/json_text.h"
+#include "cli/summary.h"
+#include "model/job.h"
+
+namespace lockstep::cli {
+
+struct RateFigures {  // see analysis/bandwidth/rates.h
+  std::string func, comm, algo, proto;
+  uint64_t comm_id = 0;
+  int64_t ranks = 0, hosts = 0;
+  uint64_t size_from = 0, size_to = 0, ops = 0, uncertain = 0;
+  double algbw = 0, busbw = 0, busbw_low = 0, busbw_high = 0;  // GB/s: median and quartiles over operations
+  double of_best = 0;  // busbw against the run's best of this function, 0..1
+  double error = 0;    // relative half-width that the clocks leave
+};
+struct FitFigures {  // time = alpha + S / beta, with 95 % confidence
+  std::string func, comm;
+  uint64_t comm_id = 0;
+  uint32_t sizes = 0;
+  double alpha_ns = 0, alpha_error_ns = 0, beta = 0, beta_low = 0,
+         beta_high = 0;  // beta: GB/s; high 0: unbounded
+};
+struct WaitFigures {  // of a communicator, or of a rank
+  std::string comm, host;
+  uint64_t comm_id = 0;
+  int64_t rank = -1, pid = -1;
+  uint64_t ops = 0, timed = 0;
+  double waiting_ns = 0, moving_ns = 0, blamed_ns = 0;
+  double late_p50_ns = 0, late_p99_ns = 0;  // behind the median arrival
+};
+struct LinkFigures {  // see analysis/network/links.h
+  std::string comm;
+  uint64_t comm_id = 0;
+  int64_t source = -1, target = -1;
+  uint64_t steps = 0, bytes = 0;
+  double gpu_wait_ns = 0, peer_wait_ns = 0, send_wait_ns = 0, receive_wait_ns = 0, flush_wait_ns = 0;
+  double rate = 0;  // bytes/s; 0 unknown
+};
+struct StepFigures {
+  std::string source;       // "marks", "period" or "" where nothing tells
+  uint32_t period_ops = 0;  // operations of one rank in a step
+  Durations length;
+};
+struct AcrossFigures {
+  std::vector<RateFigures> rates;  // the most time moving first
+  std::vector<FitFigures> fits;
+  std::vector<WaitFigures> comms, ranks;
+  std::vector<LinkFigures> links;
+  StepFigures steps;
+  uint64_t matched = 0, untimed = 0;  // operations of all members; of those, without GPU times
+};
+
+// The job is matched and its clocks are aligned.
+AcrossFigures across(const model::Job& job);
+
+// Tables of at most `limit` rows each; empty for a run of one rank.
+std::string across_text(const AcrossFigures& figures, size_t limit);
+// Adds bandwidth_list, fit_list, comm_wait_list, rank_wait_list, link_list and steps to the document.
+void add_across_json(const AcrossFigures& figures, Json& document);
+
+// "1 KiB+"; "  ... and 3 more; ..." where rows do not fit.
+std::string size_range(uint64_t size_from);
+std::string more_rows(size_t rows, size_t limit);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/summary_across.h"
+#include "cli/table.h"
+#include "cli/units.h"
+
+namespace lockstep::cli {
+namespace {
+
+std::string rate_table(const AcrossFigures& figures, size_t limit) {
+  if (figures.matched == 0) return "";
+  std::string text =
+      "\nBandwidth of matched operations (GB/s; from the last arrival to the last end, without waiting for "
+      "late ranks)\n";
+  if (figures.untimed == figures.matched)
+    return text +
+           "  none: no operation has GPU times on all of its ranks; `lockstep trace -m deep` records them\n";
+  Table table({"<operation", "<communicator", "ranks", "hosts", "size", "<algorithm", "ops", "algbw", "busbw",
+               "<middle half", "of best", "unsure"});
+  for (size_t i = 0; i < figures.rates.size() && i < limit; ++i) {
+    const RateFigures& row = figures.rates[i];
+    const bool known = row.ops > 0;
+    table.add({row.func, row.comm, std::to_string(row.ranks), std::to_string(row.hosts),
+               size_range(row.size_from), row.algo + (row.proto.empty() ? "" : " " + row.proto),
+               format_count(row.ops), format_rate(row.algbw), format_rate(row.busbw),
+               known ? format_rate(row.busbw_low) + " - " + format_rate(row.busbw_high) : "-",
+               known ? format_percent(row.of_best) : "-", format_count(row.uncertain)});
+  }
+  text += table.text() + more_rows(figures.rates.size(), limit);
+  text +=
+      "  of best: busbw against the run's best of this operation; what the links could do is not in the "
+      "trace\n";
+  if (figures.untimed > 0)
+    text += "  " + plural(figures.untimed, "operation") + " without GPU times left out\n";
+  return text;
+}
+
+std::string fit_table(const AcrossFigures& figures, size_t limit) {
+  if (figures.fits.empty()) return "";
+  Table table({"<operation", "<communicator", "sizes", "start-up", "<+-", "bandwidth", "<95 %"});
+  for (size_t i = 0; i < figures.fits.size() && i < limit; ++i) {
+    const FitFigures& row = figures.fits[i];
+    table.add({row.func, row.comm, std::to_string(row.sizes), format_duration(row.alpha_ns),
+               format_duration(row.alpha_error_ns), format_rate(row.beta),
+               format_rate(row.beta_low) + " - " + (row.beta_high > 0 ? format_rate(row.beta_high) : "?")});
+  }
+  return "\nTime as start-up + size / bandwidth (algbw, GB/s)\n" + table.text() +
+         more_rows(figures.fits.size(), limit);
+}
+
+std::string moving(const WaitFigures& row) { return row.timed == 0 ? "-" : format_duration(row.moving_ns); }
+
+std::string wait_tables(const AcrossFigures& figures, size_t limit) {
+  if (figures.comms.empty()) return "";
+  Table comms({"<communicator", "ops", "waiting", "moving", "late by own doing"});
+  for (size_t i = 0; i < figures.comms.size() && i < limit; ++i) {
+    const WaitFigures& row = figures.comms[i];
+    comms.add({row.comm, format_count(row.ops), format_duration(row.waiting_ns), moving(row),
+               format_duration(row.blamed_ns)});
+  }
+  Table ranks({"rank", "<host", "ops", "waiting", "moving", "late p50", "p99", "by own doing"});
+  for (size_t i = 0; i < figures.ranks.size() && i < limit; ++i) {
+    const WaitFigures& row = figures.ranks[i];
+    ranks.add({row.rank < 0 ? "-" : std::to_string(row.rank), row.host, format_count(row.ops),
+               format_duration(row.waiting_ns), moving(row), format_duration(row.late_p50_ns),
+               format_duration(row.late_p99_ns), format_duration(row.blamed_ns)});
+  }
+  return "\nWaiting for the last to arrive, and moving (sums over ranks)\n" + comms.text() +
+         more_rows(figures.comms.size(), limit) + "\nLateness of ranks, behind the median arrival\n" +
+         ranks.text() + more_rows(figures.ranks.size(), limit);
+}
+
+std::string link_table(const AcrossFigures& figures, size_t limit) {
+  if (figures.links.empty()) return "";
+  Table table({"from", "to", "<communicator", "transfers", "bytes", "GB/s", "wait for GPU", "for peer",
+               "sending", "receiving", "flushing"});
+  for (size_t i = 0; i < figures.links.size() && i < limit; ++i) {
+    const LinkFigures& row = figures.links[i];
+    table.add({row.source < 0 ? "-" : std::to_string(row.source),
+               row.target < 0 ? "-" : std::to_string(row.target), row.comm, format_count(row.steps),
+               format_bytes(row.bytes), format_rate(row.rate * 1e-9), format_duration(row.gpu_wait_ns),
+               format_duration(row.peer_wait_ns), format_duration(row.send_wait_ns),
+               format_duration(row.receive_wait_ns), format_duration(row.flush_wait_ns)});
+  }
+  return "\nNetwork, by pair of ranks (waits summed over transfers)\n" + table.text() +
+         more_rows(figures.links.size(), limit);
+}
+
+std::string steps_line(const StepFigures& steps) {
+  if (steps.source.empty() || steps.length.count == 0) return "";
+  return "\nSteps: " + format_count(steps.length.count + 1) + " by " +
+         (steps.source == "marks" ? "the program's marks"
+                                  : "the period of " + plural(steps.period_ops, "operation") + " of a rank") +
+         "; median " + format_duration(steps.length.p50_ns) + ", p99 " +
+         format_duration(steps.length.p99_ns) + "\n";
+}
+
+Json above_zero(double value) { return value > 0 ? Json(value) : Json(nullptr); }
+
+Json wait_json(const WaitFigures& row) {
+  return {{"ops", row.ops},
+          {"timed_ops", row.timed},
+          {"waiting_ns", row.waiting_ns},
+          {"moving_ns", row.timed == 0 ? Json(nullptr) : Json(row.moving_ns)},
+          {"blamed_ns", row.blamed_ns}};
+}
+
+}  // namespace
+
+std::string size_range(uint64_t size_from) { return size_from == 0 ? "0 B" : format_bytes(size_from) + "+"; }
+
+std::string more_rows(size_t rows, size_t limit) {
+  return rows > limit ? "  ... and " + format_count(rows - limit) + " more; -n shows more rows, --json all\n"
+                      : "";
+}
+
+std::string across_text(const AcrossFigures& figures, size_t limit) {
+  return steps_line(figures.steps) + rate_table(figures, limit) + fit_table(figures, limit) +
+         wait_tables(figures, limit) + link_table(figures, limit);
+}
+
+void add_across_json(const AcrossFigures& figures, Json& document) {
+  document["matched_ops"] = figures.matched;
+  document["matched_ops_without_gpu_times"] = figures.untimed;
+  for (const char* list : {"bandwidth_list", "fit_list", "comm_wait_list", "rank_wait_list", "link_list"})
+    document[list] = Json::array();
+  for (const RateFigures& row : figures.rates) {
+    document["bandwidth_list"].push_back({{"func", row.func},
+                                          {"comm", row.comm},
+                                          {"comm_id", id_json(row.comm_id)},
+                                          {"ranks", row.ranks},
+                                          {"hosts", row.hosts},
+                                          {"size_from", row.size_from},
+                                          {"size_to", row.size_to},
+                                          {"algo", row.algo},
+                                          {"proto", row.proto},
+                                          {"ops", row.ops},
+                                          {"uncertain_ops", row.uncertain},
+                                          {"algbw_gbps", above_zero(row.algbw)},
+                                          {"busbw_gbps", above_zero(row.busbw)},
+                                          {"busbw_low_gbps", above_zero(row.busbw_low)},
+                                          {"busbw_high_gbps", above_zero(row.busbw_high)},
+                                          {"of_best", above_zero(row.of_best)},
+                                          {"relative_error", row.error}});
+  }
+  for (const FitFigures& row : figures.fits) {
+    document["fit_list"].push_back({{"func", row.func},
+                                    {"comm", row.comm},
+                                    {"comm_id", id_json(row.comm_id)},
+                                    {"sizes", row.sizes},
+                                    {"alpha_ns", row.alpha_ns},
+                                    {"alpha_error_ns", row.alpha_error_ns},
+                                    {"beta_gbps", row.beta},
+                                    {"beta_low_gbps", row.beta_low},
+                                    {"beta_high_gbps", above_zero(row.beta_high)}});
+  }
+  for (const WaitFigures& row : figures.comms) {
+    Json comm = {{"comm", row.comm}, {"comm_id", id_json(row.comm_id)}};
+    comm.update(wait_json(row));
+    document["comm_wait_list"].push_back(std::move(comm));
+  }
+  for (const WaitFigures& row : figures.ranks) {
+    Json rank = {{"rank", known(row.rank)}, {"host", row.host}, {"pid", row.pid}};
+    rank.update(wait_json(row));
+    rank["late_p50_ns"] = row.late_p50_ns;
+    rank["late_p99_ns"] = row.late_p99_ns;
+    document["rank_wait_list"].push_back(std::move(rank));
+  }
+  for (const LinkFigures& row : figures.links) {
+    document["link_list"].push_back({{"source", known(row.source)},
+                                     {"target", known(row.target)},
+                                     {"comm", row.comm},
+                                     {"comm_id", id_json(row.comm_id)},
+                                     {"transfers", row.steps},
+                                     {"bytes", row.bytes},
+                                     {"bytes_per_second", above_zero(row.rate)},
+                                     {"gpu_wait_ns", row.gpu_wait_ns},
+                                     {"peer_wait_ns", row.peer_wait_ns},
+                                     {"send_wait_ns", row.send_wait_ns},
+                                     {"receive_wait_ns", row.receive_wait_ns},
+                                     {"flush_wait_ns", row.flush_wait_ns}});
+  }
+  const StepFigures& steps = figures.steps;
+  document["steps"] =
+      steps.source.empty()
+          ? Json(nullptr)
+          : Json{{"source", steps.source},
+                 {"operations", steps.period_ops == 0 ? Json(nullptr) : Json(steps.period_ops)},
+                 {"count", steps.length.count + 1},
+                 {"p50_ns", steps.length.p50_ns},
+                 {"p99_ns", steps.length.p99_ns}};
+}
+
+}  // namespace lockstep::cli
