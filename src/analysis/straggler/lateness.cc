@@ -145,12 +145,17 @@ class GroupComparer {
     for (const Entry& entry : row) {
       if (entry.host_own < 0) return;  // somebody's first use of it
     }
+    const float own = middle(
+        row, [](const Entry& e) { return e.host_own + e.gpu_own; }, values_);
+    const bool nobody = std::all_of(row.begin(), row.end(), [&](const Entry& entry) {
+      return std::min(static_cast<float>(entry.arrival - usual), entry.host_own + entry.gpu_own - own) <=
+             kJitterNs;
+    });
+    if (nobody) return;
     const float host_own = middle(
         row, [](const Entry& e) { return e.host_own; }, values_);
     const float gpu_own = middle(
         row, [](const Entry& e) { return e.gpu_own; }, values_);
-    const float own = middle(
-        row, [](const Entry& e) { return e.host_own + e.gpu_own; }, values_);
     const float cadence = middle(
         row, [](const Entry& e) { return e.cadence; }, values_);
     const float error = middle(

@@ -132,10 +132,26 @@ int64_t host_ns(const JobOps& ops, size_t op) {
   return ops.enqueued_ns[op] != 0 ? ops.enqueued_ns[op] : ops.called_ns[op];
 }
 
+// The operations of each communicator and lane lie in order already: those runs are merged.
 std::vector<uint32_t> call_order(const JobOps& ops) {
-  std::vector<std::pair<int64_t, uint32_t>> keys(ops.size());
-  for (uint32_t i = 0; i < keys.size(); ++i) keys[i] = {host_ns(ops, i), i};
-  if (!std::is_sorted(keys.begin(), keys.end())) std::sort(keys.begin(), keys.end());
+  using Key = std::pair<int64_t, uint32_t>;
+  std::vector<Key> keys(ops.size());
+  std::vector<size_t> runs = {0};  // where they begin, and the end
+  for (uint32_t i = 0; i < keys.size(); ++i) {
+    keys[i] = {host_ns(ops, i), i};
+    if (i > 0 && keys[i] < keys[i - 1]) runs.push_back(i);
+  }
+  runs.push_back(keys.size());
+  auto at = [&](size_t run) { return keys.begin() + static_cast<ptrdiff_t>(runs[run]); };
+  while (runs.size() > 2) {
+    std::vector<size_t> merged;
+    for (size_t run = 0; run + 1 < runs.size(); run += 2) {
+      merged.push_back(runs[run]);
+      if (run + 2 < runs.size()) std::inplace_merge(at(run), at(run + 1), at(run + 2));
+    }
+    merged.push_back(keys.size());
+    runs = std::move(merged);
+  }
   std::vector<uint32_t> order(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) order[i] = keys[i].second;
   return order;
