@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds one reader arbitrary bytes as a file: open, load every process, assemble. Built once per line of readers.def,
-// with LOCKSTEP_FUZZ_FORMAT naming the reader.
+// Feeds one reader arbitrary bytes as a file: open, load every process, assemble, diagnose. Built once per line of
+// readers.def, with LOCKSTEP_FUZZ_FORMAT naming the reader.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "analysis/analysis.h"
 #include "analysis/assemble/assembled_source.h"
+#include "analysis/gather/gather.h"
 #include "model/event_counts.h"
 #include "readers/reader.h"
 
@@ -64,6 +66,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     model::Trace losses;
     assembled->run_losses(losses);
+    if (auto job = analysis::gather::gather(*assembled, {.threads = 1, .progress = {}}))
+      analysis::diagnose(*job);
   }
   close(fd);
   return 0;
