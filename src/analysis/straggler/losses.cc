@@ -99,7 +99,7 @@ std::optional<Losses> sum_losses(const model::Job& job, const Lateness& lateness
 }
 
 std::vector<Persistent> persistent(const Losses& losses) {
-  const double floor = losses.least_share() * usual_step_ns(losses);
+  const double floor = losses.least_ns(usual_step_ns(losses));
   std::vector<Persistent> late;
   for (size_t i = 0; i < losses.ranks.size(); ++i) {
     Persistent run = worst_run(losses.ranks[i], floor);

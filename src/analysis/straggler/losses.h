@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each rank cost the others, step by step, and who of them stands out.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -28,14 +29,20 @@ struct Persistent {
   double share = 0;  // of the steps with at least half of per_step_ns
 };
 
+// A host's scheduler works in ticks of 1 to 4 ms.
+inline constexpr double kTickNs = 1e6;
+
 struct Losses {
   Steps steps;                  // of the rank with the most blame
   std::vector<RankLoss> ranks;  // the most blame first; no more than kMostRanks
   double span_ns = 0;           // of the run
   bool timed = false;           // most arrivals are the GPUs'
 
-  // The least share of a step that a persistent loss must have.
-  double least_share() const { return timed ? kShare : kHostShare; }
+  // The least that a persistent loss must cost a step. Times of hosts alone do not tell less than a scheduler's tick
+  // from a host that runs ahead of its GPU a little less than the others.
+  double least_ns(double step_ns) const {
+    return timed ? kShare * step_ns : std::max(kHostShare * step_ns, kTickNs);
+  }
 
   static constexpr size_t kMostRanks = 64;
 };
@@ -43,7 +50,7 @@ struct Losses {
 // Nothing if nobody is to blame for anything.
 std::optional<Losses> sum_losses(const model::Job& job, const Lateness& lateness);
 
-// Ranks that lose the others at least kShare of the run, in most steps at least least_share() of a step, and kStandOut
+// Ranks that lose the others at least kShare of the run, in most steps at least least_ns(), and kStandOut
 // times as much a step as any rank that is not named. Step 0 warms up.
 inline constexpr double kStandOut = 3;
 inline constexpr size_t kLeastSteps = 4;  // one rank of eight is the latest in four steps by chance: 1 in 500

@@ -14,8 +14,6 @@ using model::Job;
 // Below these, lateness that nobody is to blame for alone is what every job has.
 constexpr double kRotatingShare = 0.05;
 constexpr double kOnceShare = 0.8;  // of all that was lost, in one step
-// A host's scheduler works in ticks of 1 to 4 ms: less than that a step needs no cause in the job.
-constexpr double kTickNs = 1e6;
 
 std::string text(double ns) { return wording::duration(static_cast<int64_t>(ns)); }
 
