@@ -104,8 +104,8 @@ std::vector<Persistent> persistent(const Losses& losses) {
   for (size_t i = 0; i < losses.ranks.size(); ++i) {
     Persistent run = worst_run(losses.ranks[i], floor);
     run.loss = i;
-    if (run.total_ns < kShare * losses.span_ns || run.last - run.first + 1 < kLeastSteps ||
-        run.per_step_ns < floor || run.share < kPersistentShare)
+    if (run.total_ns < std::max(kShare * losses.span_ns, kLeastTotalNs) ||
+        run.last - run.first + 1 < kLeastSteps || run.per_step_ns < floor || run.share < kPersistentShare)
       continue;
     late.push_back(run);
   }

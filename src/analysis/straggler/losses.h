@@ -31,6 +31,8 @@ struct Persistent {
 
 // A host's scheduler works in ticks of 1 to 4 ms.
 inline constexpr double kTickNs = 1e6;
+// Nobody looks for less, however short the run.
+inline constexpr double kLeastTotalNs = 10e6;
 
 struct Losses {
   Steps steps;                  // of the rank with the most blame
@@ -50,7 +52,7 @@ struct Losses {
 // Nothing if nobody is to blame for anything.
 std::optional<Losses> sum_losses(const model::Job& job, const Lateness& lateness);
 
-// Ranks that lose the others at least kShare of the run, in most steps at least least_ns(), and kStandOut
+// Ranks that lose the others at least kShare of the run and kLeastTotalNs, in most steps at least least_ns(), and kStandOut
 // times as much a step as any rank that is not named. Step 0 warms up.
 inline constexpr double kStandOut = 3;
 inline constexpr size_t kLeastSteps = 4;  // one rank of eight is the latest in four steps by chance: 1 in 500
