@@ -9,7 +9,6 @@
 namespace lockstep::analysis::clock {
 namespace {
 
-using model::HostClock;
 
 constexpr int64_t kBucketNs = 20'000'000;
 constexpr int64_t kMinWindowBuckets = 16;

@@ -159,7 +159,7 @@ class Join {
 class Gatherer {
  public:
   Gatherer(model::TraceSource& source, const Options& options, model::Job& job)
-      : source_(source), options_(options), join_(job), job_(job), total_(source.processes()) {}
+      : source_(source), options_(options), join_(job), total_(source.processes()) {}
 
   void run() {
     unsigned threads =
@@ -196,7 +196,6 @@ class Gatherer {
   model::TraceSource& source_;
   const Options& options_;
   Join join_;
-  model::Job& job_;
   size_t total_;
   std::atomic<size_t> next_{0};
   std::mutex mutex_;

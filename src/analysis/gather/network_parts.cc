@@ -8,7 +8,6 @@
 namespace lockstep::analysis::gather {
 namespace {
 
-using model::kNoRow;
 using model::StepWait;
 
 using model::NetTransport;

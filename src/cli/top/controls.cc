@@ -18,8 +18,8 @@ constexpr SortChoice kSorts[] = {
 };
 
 constexpr std::string_view kHelp[] = {
-    "r l b o i d   sort by rank, lateness, bandwidth, operations, time in flight, dropped events; again: the "
-    "other way",
+    "r l b o i d   sort by rank, lateness, bandwidth, operations, time in flight, dropped events;",
+    "              again: the other way",
     "f             fold ranks that are good where all do not fit, or show every rank",
     "p, space      pause, and go on",
     "arrows, page up and down, home, end: scroll",
@@ -28,10 +28,10 @@ constexpr std::string_view kHelp[] = {
     "behind   operations that other members of a communicator have begun and this rank has not",
     "late     at least so long ago the first of the others began what this rank has not",
     "beat     since the capture library gave a sign of life, which it does about once a second",
-    "in flight: calls, operations, GPU and network work that began and has not ended, as far as the mode "
-    "records it",
-    "state    late: others wait for it; stopped: by a signal or a debugger; gone: ended without closing its "
-    "file;",
+    "in flight: calls, operations, GPU and network work that began and has not ended, as far as",
+    "         the mode records it",
+    "state    late: others wait for it; stopped: by a signal or a debugger; gone: ended without",
+    "         closing its file;",
     "         silent: no sign of life, and the process cannot be seen from here; ended: in order",
     "",
     "`lockstep diagnose` on the same run says why.",
