@@ -12,9 +12,9 @@ namespace {
 
 using format::Kind;
 
-// A child of a process with threads does here what programs do, though ThreadSanitizer does not support it.
-#define LOCKSTEP_SKIP_WITH_THREAD_SANITIZER() \
-  if (kThreadSanitizer) GTEST_SKIP() << "the sanitizer's own locks do not survive a fork with threads"
+// A child of a process with threads does here what programs do, though sanitizers do not support it.
+#define LOCKSTEP_SKIP_WITH_SANITIZERS() \
+  if (kSanitized) GTEST_SKIP() << "the sanitizer's own locks do not survive a fork with threads"
 
 class Fork : public NcclCapture {};
 
@@ -30,7 +30,7 @@ void use_in_child(NcclPlugin<5>& plugin, void* inherited) {
 }
 
 TEST_F(Fork, AChildWithoutExecLeavesTheFileAlone) {
-  LOCKSTEP_SKIP_WITH_THREAD_SANITIZER();
+  LOCKSTEP_SKIP_WITH_SANITIZERS();
   LksFile file = record([] {
     NcclPlugin<5> plugin;
     plugin.init();
@@ -52,7 +52,7 @@ TEST_F(Fork, AChildWithoutExecLeavesTheFileAlone) {
 
 // The child of a fork in the middle of another thread's init must not wait for a lock that nobody will release.
 TEST_F(Fork, WhileOtherThreadsAreInInit) {
-  LOCKSTEP_SKIP_WITH_THREAD_SANITIZER();
+  LOCKSTEP_SKIP_WITH_SANITIZERS();
   LksFile file = record([] {
     std::atomic<bool> done{false};
     std::vector<std::thread> threads;
@@ -78,7 +78,7 @@ TEST_F(Fork, WhileOtherThreadsAreInInit) {
 
 // The very first init is under way: the child may become a process of its own or stay silent, but it ends.
 TEST_F(Fork, WhileTheFileIsBeingMade) {
-  LOCKSTEP_SKIP_WITH_THREAD_SANITIZER();
+  LOCKSTEP_SKIP_WITH_SANITIZERS();
   for (int round = 0; round < (kSanitized ? 5 : 50); ++round) {
     RunDirectory run;
     Exit exit = run_child({{"LOCKSTEP_DIR", run.path()}}, [&] {
