@@ -9,7 +9,6 @@
 namespace lockstep::analysis::clock {
 namespace {
 
-
 constexpr int64_t kBucketNs = 20'000'000;
 constexpr int64_t kMinWindowBuckets = 16;
 constexpr int kKnots = 8;  // spans between the knots of a piece
