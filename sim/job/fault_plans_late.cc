@@ -44,37 +44,34 @@ Result<std::vector<Edge>> comparable_edges(const FaultInput& input) {
   return edges;
 }
 
+// One rank is late from a step on, by the part of the delay that is named.
+FaultPlan plan_late(const char* late_class, double Delay::*part, const FaultInput& input) {
+  Chooser choose(input);
+  FaultPlan plan;
+  Delay delay;
+  delay.rank = first_stage_rank(input, choose);
+  delay.from_step = choose.step();
+  const double ms = choose.between(3, 12);
+  delay.*part = ms * 1000;
+  plan.disturbance.delays.push_back(delay);
+  plan.truth.classes = {late_class};
+  plan.truth.ranks = {delay.rank};
+  plan.truth.since_step = delay.from_step;
+  plan.truth.effect_ms = ms;
+  return plan;
+}
+
 }  // namespace
 
 Result<FaultPlan> plan_none(std::string_view, const FaultInput&) { return FaultPlan{}; }
 
 Result<FaultPlan> plan_host_late(std::string_view, const FaultInput& input) {
-  Chooser choose(input);
-  FaultPlan plan;
-  const int rank = first_stage_rank(input, choose);
-  const int step = choose.step();
-  const double ms = choose.between(3, 12);
-  plan.disturbance.delays.push_back({.rank = rank, .from_step = step, .host_us = ms * 1000});
-  plan.truth.classes = {"host-late"};
-  plan.truth.ranks = {rank};
-  plan.truth.since_step = step;
-  plan.truth.effect_ms = ms;
-  return plan;
+  return plan_late("host-late", &Delay::host_us, input);
 }
 
 Result<FaultPlan> plan_gpu_late(std::string_view, const FaultInput& input) {
   if (!input.deep) return wrong_input("gpu-late shows in deep mode only: --mode deep");
-  Chooser choose(input);
-  FaultPlan plan;
-  const int rank = first_stage_rank(input, choose);
-  const int step = choose.step();
-  const double ms = choose.between(3, 12);
-  plan.disturbance.delays.push_back({.rank = rank, .from_step = step, .gpu_us = ms * 1000});
-  plan.truth.classes = {"gpu-late"};
-  plan.truth.ranks = {rank};
-  plan.truth.since_step = step;
-  plan.truth.effect_ms = ms;
-  return plan;
+  return plan_late("gpu-late", &Delay::gpu_us, input);
 }
 
 Result<FaultPlan> plan_slow_link(std::string_view, const FaultInput& input) {
