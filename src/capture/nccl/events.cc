@@ -101,30 +101,14 @@ uint64_t start_group_api(uint64_t context, int32_t depth, bool graph_captured) {
   return log->publish(record, Kind::kGroupApi, graph_captured ? format::kFlagGraphCaptured : 0, 0);
 }
 
-uint64_t start_coll_api(uint64_t context, uint64_t parent, const ApiCall& call) {
+// CollApiRecord and P2pApiRecord hold the same.
+template <class Record>
+static inline uint64_t start_api(Kind kind, uint64_t context, uint64_t parent, const ApiCall& call) {
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   ShapeRef shape = log->shape(call.shape);
   uint16_t stream = log->stream(call.stream);
-  auto* record = log->reserve<format::CollApiRecord>();
-  if (record == nullptr) return 0;
-  record->head.start = read_ticks();
-  record->count = call.count;
-  record->comm = comm_of(log, context);
-  record->shape = shape.id;
-  record->stream = stream;
-  uint64_t handle = publish_child(log, record, Kind::kCollApi,
-                                  call.graph_captured ? format::kFlagGraphCaptured : 0, parent);
-  if (call.user_tag != 0) log->append_user_tag(handle, call.user_tag);
-  return handle;
-}
-
-uint64_t start_p2p_api(uint64_t context, uint64_t parent, const ApiCall& call) {
-  ThreadLog* log = ThreadLog::get();
-  if (log == nullptr) return 0;
-  ShapeRef shape = log->shape(call.shape);
-  uint16_t stream = log->stream(call.stream);
-  auto* record = log->reserve<format::P2pApiRecord>();
+  auto* record = log->reserve<Record>();
   if (record == nullptr) return 0;
   record->head.start = read_ticks();
   record->count = call.count;
@@ -132,9 +116,17 @@ uint64_t start_p2p_api(uint64_t context, uint64_t parent, const ApiCall& call) {
   record->shape = shape.id;
   record->stream = stream;
   uint64_t handle =
-      publish_child(log, record, Kind::kP2pApi, call.graph_captured ? format::kFlagGraphCaptured : 0, parent);
+      publish_child(log, record, kind, call.graph_captured ? format::kFlagGraphCaptured : 0, parent);
   if (call.user_tag != 0) log->append_user_tag(handle, call.user_tag);
   return handle;
+}
+
+uint64_t start_coll_api(uint64_t context, uint64_t parent, const ApiCall& call) {
+  return start_api<format::CollApiRecord>(Kind::kCollApi, context, parent, call);
+}
+
+uint64_t start_p2p_api(uint64_t context, uint64_t parent, const ApiCall& call) {
+  return start_api<format::P2pApiRecord>(Kind::kP2pApi, context, parent, call);
 }
 
 uint64_t start_kernel_launch(uint64_t context, uint64_t parent, uint64_t stream) {
