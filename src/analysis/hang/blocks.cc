@@ -19,8 +19,15 @@ bool comparable(const Member& member) {
 
 bool gone(Fate fate) { return fate != Fate::kPresent && fate != Fate::kClosed; }
 
-void add_once(std::vector<uint32_t>& list, uint32_t value) {
-  if (list.empty() || list.back() != value) list.push_back(value);
+// GPU times show that operation `op` of a bucket that begins at `first` has not begun, while one before it has: the
+// rank is held up by something else.
+bool queued(const model::JobOps& ops, uint32_t first, uint32_t op) {
+  if (ops.gpu_start_ns[op] != 0) return false;
+  uint32_t look = std::min(op - first, kDeepestQueue);
+  for (uint32_t back = 1; back <= look; ++back) {
+    if (ops.gpu_start_ns[op - back] != 0) return true;
+  }
+  return false;
 }
 
 class CommBlocks {
@@ -47,6 +54,7 @@ class CommBlocks {
     // Whoever has come past the difference lags because of it.
     bool differs_first = difference_ != nullptr && (least_ >= most_ || difference_->index < least_);
     if (differs_first) find_mismatch();
+    if (!found_ && unfinished_before(least_)) find_stuck();
     if (!found_ && least_ < most_) find_collective();
     if (difference_ != nullptr && !differs_first) find_mismatch();
     find_pairs();
@@ -67,7 +75,8 @@ class CommBlocks {
   void add_waiting(Block& block, uint32_t member, uint32_t op) {
     const Actor& actor = scene_.actor_at(member);
     int64_t entered = job_.ops(job_.members[member]).entered_ns(op);
-    add_once(block.waiting, scene_.actor_of(member));
+    block.waiting.push_back(scene_.actor_of(member));
+    block.waiting_ns.push_back(entered);
     if (entered == 0) return;
     int64_t waited = actor.end_ns - entered;
     if (block.process != kNoRow && waited <= block.waited_ns) return;
@@ -90,12 +99,29 @@ class CommBlocks {
   void keep(Block&& block) {
     extend(block);
     if (block.waited_ns <= block.patience.suspicious_ns()) return;
-    for (std::vector<uint32_t>* actors : {&block.waiting, &block.missing}) {
-      std::sort(actors->begin(), actors->end());
-      actors->erase(std::unique(actors->begin(), actors->end()), actors->end());
-    }
+    sort_by_actor(block.waiting, block.waiting_ns);
+    sort_by_actor(block.missing, block.missing_ns);
     found_ = true;
     out_.push_back(std::move(block));
+  }
+
+  // Each once; of one that is there in several ways, the oldest.
+  static void sort_by_actor(std::vector<uint32_t>& actors, std::vector<int64_t>& times) {
+    std::vector<std::pair<uint32_t, int64_t>> all;
+    for (size_t i = 0; i < actors.size(); ++i) all.emplace_back(actors[i], times[i]);
+    std::sort(all.begin(), all.end());
+    actors.clear();
+    times.clear();
+    for (const auto& [actor, time] : all) {
+      if (!actors.empty() && actors.back() == actor) continue;
+      actors.push_back(actor);
+      times.push_back(time);
+    }
+  }
+
+  void add_missing(Block& block, uint32_t actor, int64_t called_ns) const {
+    block.missing.push_back(actor);
+    block.missing_ns.push_back(called_ns);
   }
 
   void find_absent(Block& block) const {
@@ -113,9 +139,9 @@ class CommBlocks {
       const Member& member = job_.members[row];
       if (!comparable(member)) continue;
       if (job_.next_index(member) <= least_) {
-        if (!scene_.cut_short(member.process)) add_once(block.missing, scene_.actor_of(row));
+        if (!scene_.cut_short(member.process)) add_missing(block, scene_.actor_of(row), 0);
       } else if (auto op = job_.op_at(member, std::max(least_, job_.oldest_index(member)))) {
-        add_waiting(block, row, *op);
+        if (!queued(job_.ops(member), member.first, *op)) add_waiting(block, row, *op);
       }
     }
     keep(std::move(block));
@@ -137,8 +163,9 @@ class CommBlocks {
         auto [at, is_new] = by_missing.try_emplace(missing);
         if (is_new) {
           at->second = make(Block::Kind::kPair, called);
-          at->second.missing.push_back(missing);
+          add_missing(at->second, missing, 0);
         }
+        if (queued(job_.ops(member), lane.first, lane.first + called)) continue;
         int64_t before = at->second.waited_ns;
         add_waiting(at->second, row, lane.first + called);
         if (at->second.waited_ns > before) at->second.index = called;
@@ -156,7 +183,8 @@ class CommBlocks {
       const Actor& actor = scene_.actor_at(member);
       int64_t waited = actor.end_ns - job_.members[member].init_ns;
       if (job_.members[member].end_ns != 0 || called_after(member)) continue;
-      add_once(block.waiting, scene_.actor_of(member));
+      block.waiting.push_back(scene_.actor_of(member));
+      block.waiting_ns.push_back(job_.members[member].init_ns);
       if (waited <= block.waited_ns) continue;
       block.waited_ns = waited;
       block.process = actor.process;
@@ -168,7 +196,7 @@ class CommBlocks {
     std::erase_if(block.absent, [&](int32_t rank) {
       auto at = rank < 0 ? actors.end() : actors.find(rank);
       if (at == actors.end()) return false;
-      block.missing.push_back(at->second);
+      add_missing(block, at->second, 0);
       return true;
     });
     keep(std::move(block));
@@ -200,7 +228,7 @@ class CommBlocks {
       auto op = job_.op_at(member, difference_->index);
       if (!op) continue;
       bool differs = std::binary_search(difference_->members.begin(), difference_->members.end(), row);
-      if (differs) add_once(block.missing, scene_.actor_of(row));
+      if (differs) add_missing(block, scene_.actor_of(row), job_.ops(member).entered_ns(*op));
       // Others may have called more since; who stands still stands in its newest.
       uint32_t newest = member.first + member.ops - 1;
       Progress of = progress(job_.ops(member), member.first, member.ops);
@@ -219,28 +247,46 @@ class CommBlocks {
     Progress progress;
   };
 
-  // All members have called everything. What the GPU and the network show of it, and for how long already.
+  // An operation that all have called runs somewhere and has ended nowhere: what was called after it waits for it.
+  bool unfinished_before(uint32_t index) const {
+    uint32_t oldest = kNoIndex;
+    for (uint32_t row : members_) {
+      const Member& member = job_.members[row];
+      Progress of = progress(job_.ops(member), member.first, member.ops);
+      if (of.state == Progress::State::kRunning) oldest = std::min(oldest, job_.ops(member).index[of.op]);
+    }
+    if (oldest >= index) return false;
+    return std::none_of(members_.begin(), members_.end(), [&](uint32_t row) {
+      auto op = job_.op_at(job_.members[row], oldest);
+      return op && job_.ops(job_.members[row]).gpu_end_ns[*op] != 0;
+    });
+  }
+
+  // All members have called it. What the GPU and the network show of it, and for how long already.
   void find_stuck() {
     std::vector<Standing> standing;
-    bool running = false;
+    bool running = false, queued = false;
     for (uint32_t row : members_) {
       Standing of{row, newest_progress(job_.members[row])};
       running = running || of.progress.state == Progress::State::kRunning;
+      queued = queued || of.progress.state == Progress::State::kQueued;
       standing.push_back(of);
     }
     Block block = make(running ? Block::Kind::kStuck : Block::Kind::kSilent, most_ == 0 ? 0 : most_ - 1);
     std::vector<StuckStep> steps = stuck_steps(scene_, block.patience, comm_);
-    if (!steps.empty()) block.kind = Block::Kind::kStuck;
+    // Buffers are posted before a kernel begins: what has begun nowhere is behind something else.
+    if (!steps.empty() && !queued) block.kind = Block::Kind::kStuck;
     int64_t shortest = INT64_MAX;
     for (const Standing& of : standing) {
       Progress::State state = of.progress.state;
       bool is_gone = gone(scene_.actor_at(of.row).fate);
       bool holds = is_gone || (running && state == Progress::State::kQueued);
-      if (holds) add_once(block.missing, scene_.actor_of(of.row));
+      const model::JobOps& ops = job_.ops(job_.members[of.row]);
+      bool has_op = of.progress.op < ops.size();
+      if (holds) add_missing(block, scene_.actor_of(of.row), has_op ? ops.entered_ns(of.progress.op) : 0);
       if (holds || state == Progress::State::kDone) continue;
       if (block.kind == Block::Kind::kStuck && state == Progress::State::kUnknown && steps.empty()) continue;
-      const model::JobOps& ops = job_.ops(job_.members[of.row]);
-      if (of.progress.op >= ops.size()) continue;
+      if (!has_op) continue;
       add_waiting(block, of.row, of.progress.op);
       int64_t entered = ops.entered_ns(of.progress.op);
       const Actor& actor = scene_.actor_at(of.row);

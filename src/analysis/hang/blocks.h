@@ -18,19 +18,23 @@ struct Block {
     kInit,        // some members are in the communicator and some never came
     kMismatch,    // members are in different operations
     kStuck,       // all have called it; the GPU or the network does not finish it
-    kSilent,      // all have called it; nothing tells whether it finished
+    kSilent,      // all have called it; nothing tells whether it finished, or it has begun nowhere
   } kind = Kind::kCollective;
   uint32_t comm = 0;
   uint32_t index = 0;  // of the operation; with kPair, between the two
   uint32_t process = model::kNoRow,
            op = 0;                         // who waits longest, and the operation in its JobOps; kInit: none
   std::vector<uint32_t> waiting, missing;  // actors, ascending, each once
+  // When each of them called it, on its own clock; 0 unknown or not called.
+  std::vector<int64_t> waiting_ns, missing_ns;
   std::vector<int32_t> absent;  // ranks of the communicator that left no file; global where known, else -1
   int64_t since_ns = 0;         // on the clock of `process`
   int64_t waited_ns = 0;
   Patience patience;
   const match::Difference* difference = nullptr;  // kMismatch
   bool certain() const { return waited_ns > patience.certain_ns(); }
+  // Those missing have called it, too.
+  bool all_called() const { return kind == Kind::kMismatch || kind == Kind::kStuck || kind == Kind::kSilent; }
 };
 
 // The longest time that anybody waits in each, longer than is normal. `differences` outlives the blocks.

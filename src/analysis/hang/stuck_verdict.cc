@@ -102,20 +102,21 @@ class NetworkVerdict {
         return 1;
       case StepWait::kReceive:
       case StepWait::kPosted:
-        // The sender has not come so far: it shows the cause itself.
-        return other != nullptr ? -1 : 2;
+        if (other == nullptr) return 2;
+        // A sender that is further has sent it; one that is not shows the cause itself.
+        return other->end->step->step > transfer.end->step->step ? 0 : -1;
       case StepWait::kGpu:
         return starves(transfer) ? -1 : 3;
     }
     return -1;
   }
 
-  // A GPU without data to send, because it has not received any.
+  // A GPU without data to send, because it has not received so far.
   bool starves(const Transfer& transfer) const {
     if (!transfer.end->step->is_send) return false;
     return std::any_of(transfers_.begin(), transfers_.end(), [&](const Transfer& other) {
       return !other.end->step->is_send && other.target == transfer.source &&
-             other.channel == transfer.channel &&
+             other.channel == transfer.channel && other.end->step->step <= transfer.end->step->step &&
              (other.end->step->wait == StepWait::kReceive || other.end->step->wait == StepWait::kPosted);
     });
   }

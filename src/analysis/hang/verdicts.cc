@@ -26,13 +26,17 @@ class Verdicts {
     if (too_many(culprits)) return;
     std::map<Fate, Root> gone;
     const Root* absent = nullptr;  // of several, which nothing tells apart
+    std::vector<const Root*> ends;
     for (const Root& root : culprits.roots) {
       switch (root.kind) {
         case Root::Kind::kGone:
           join(root, gone);
           break;
         case Root::Kind::kNotHere:
-          add_not_here(root);
+          if (block(root).kind == Block::Kind::kPair)
+            ends.push_back(&root);
+          else
+            add_not_here(root);
           break;
         case Root::Kind::kDifferent:
           add_different(root);
@@ -49,8 +53,10 @@ class Verdicts {
       }
     }
     if (absent != nullptr) add_absent(*absent);
+    add_missing_ends(std::move(ends));
     for (const auto& [fate, root] : gone) add_gone(fate, root);
     for (const Cycle& cycle : culprits.cycles) add_cycle(cycle);
+    rank_differences();
   }
 
  private:
@@ -59,6 +65,15 @@ class Verdicts {
   void add_states(const std::vector<uint32_t>& actors, const Block& block, Finding& finding) const {
     for (size_t i = 0; i < std::min(actors.size(), kMostStates); ++i)
       draft_.add_state(actors[i], block, finding.evidence);
+  }
+
+  // Operations that differ are a fault for certain, whatever else seems to wait beside them.
+  void rank_differences() {
+    double heaviest = 0;
+    for (const Finding& finding : out_) heaviest = std::max(heaviest, finding.weight);
+    for (Finding& finding : out_) {
+      if (finding.finding_class == FindingClass::kJoinedOtherOp) finding.weight += heaviest;
+    }
   }
 
   // So much is gone that the wait says nothing of the cause.
@@ -184,6 +199,23 @@ class Verdicts {
     out_.push_back(std::move(finding));
   }
 
+  // Ranks whose ends of sends and receives are missing have one cause as a rule: one finding, about the one that most
+  // wait for.
+  void add_missing_ends(std::vector<const Root*> roots) {
+    if (roots.empty()) return;
+    std::stable_sort(roots.begin(), roots.end(),
+                     [](const Root* a, const Root* b) { return a->waiting > b->waiting; });
+    add_not_here(*roots.front());
+    if (roots.size() == 1) return;
+    std::vector<uint32_t> others;
+    for (size_t i = 1; i < roots.size(); ++i)
+      others.insert(others.end(), roots[i]->actors.begin(), roots[i]->actors.end());
+    std::sort(others.begin(), others.end());
+    others.erase(std::unique(others.begin(), others.end()), others.end());
+    out_.back().evidence.push_back(draft_.list(others) +
+                                   " did not call the other end of a send or receive either");
+  }
+
   // It left as the wait began; one that left later had its time.
   bool has_left(uint32_t actor_row, const Block& block) const {
     const Actor& actor = scene_.actor(actor_row);
@@ -252,7 +284,10 @@ class Verdicts {
     uint32_t odd = difference.members.front();
     bool skipped =
         has_next(difference.like) && same(signature_at(difference.like, difference.index + 1), called);
-    bool added = has_next(odd) && same(signature_at(odd, difference.index + 1), wanted);
+    // Where the others' call repeats, the next one shows nothing.
+    bool repeats =
+        has_next(difference.like) && same(signature_at(difference.like, difference.index + 1), wanted);
+    bool added = !repeats && has_next(odd) && same(signature_at(odd, difference.index + 1), wanted);
     if (skipped && added) return "order: the two operations are swapped";
     if (skipped) return "order: it is what the others call next, so one call was left out";
     std::string parts;

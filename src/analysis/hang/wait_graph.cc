@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+
+#include "analysis/hang/call_order.h"
 
 namespace lockstep::analysis::hang {
 namespace {
 
 constexpr size_t kMostStarts = 16;  // of a cycle, from which a shorter one is looked for
+constexpr size_t kMostVotes = 64;   // of ranks that tell which of two operations comes first
 
 class Graph {
  public:
@@ -45,9 +49,9 @@ class Graph {
     return std::any_of(out_[actor].begin(), out_[actor].end(),
                        [this](uint32_t b) { return holds(blocks_[b]); });
   }
-  // A silent operation holds nobody for all we know, unless somebody in it is gone.
+  // A silent operation holds nobody for all we know, unless somebody in it is gone or was never seen.
   static bool holds(const Block& block) {
-    return block.kind != Block::Kind::kSilent || !block.missing.empty();
+    return block.kind != Block::Kind::kSilent || !block.missing.empty() || !block.absent.empty();
   }
 
   void find_roots() {
@@ -60,9 +64,7 @@ class Graph {
     };
     for (uint32_t actor = 0; actor < actors_; ++actor) {
       if (held_[actor].empty() || !terminal(actor)) continue;
-      uint32_t block = *std::max_element(
-          held_[actor].begin(), held_[actor].end(),
-          [this](uint32_t a, uint32_t b) { return rank_of(blocks_[a]) < rank_of(blocks_[b]); });
+      uint32_t block = first_held(actor);
       Root::Kind kind = different_[actor]                            ? Root::Kind::kDifferent
                         : gone(actor)                                ? Root::Kind::kGone
                         : blocks_[block].kind == Block::Kind::kStuck ? Root::Kind::kStuck
@@ -82,9 +84,69 @@ class Graph {
     }
   }
 
-  // Differing operations explain more than the wait that follows from them.
-  static std::pair<bool, int64_t> rank_of(const Block& block) {
-    return {block.kind == Block::Kind::kMismatch, block.waited_ns};
+  // Where the rank holds others up first; the other blocks follow from that one.
+  uint32_t first_held(uint32_t actor) const {
+    const std::vector<uint32_t>& held = held_[actor];
+    if (held.size() == 1) return held.front();
+    CallOrder order(scene_, actor);
+    std::vector<Place> places;
+    for (uint32_t b : held) places.push_back(place(actor, b, order));
+    auto follows = [&](size_t i) {
+      for (size_t j = 0; j < held.size(); ++j) {
+        if (j != i && before(held[j], places[j], held[i], places[i])) return true;
+      }
+      return false;
+    };
+    size_t first = 0;
+    auto key = [&](size_t i) { return std::pair(!follows(i), blocks_[held[i]].waited_ns); };
+    for (size_t i = 1; i < held.size(); ++i) {
+      if (key(i) > key(first)) first = i;
+    }
+    return held[first];
+  }
+
+  // Where a block stands in what the rank does.
+  struct Place {
+    // Differing operations explain more than the wait that follows from them, what it has called comes before what it
+    // has not, and what nothing is known of last.
+    enum class Sort : uint8_t { kDiffers, kCalled, kNotCalled, kSilent } sort;
+    std::optional<int64_t> when;  // called: at; not called: after so many calls
+    Place(Sort sort_, std::optional<int64_t> when_) : sort(sort_), when(when_) {}
+  };
+  Place place(uint32_t actor, uint32_t b, const CallOrder& order) const {
+    const Block& block = blocks_[b];
+    if (block.kind == Block::Kind::kSilent) return {Place::Sort::kSilent, {}};
+    if (!block.all_called()) {
+      std::optional<uint32_t> until = order.until(block.comm, block.kind == Block::Kind::kPair);
+      return {Place::Sort::kNotCalled, until ? std::optional<int64_t>(*until) : std::nullopt};
+    }
+    auto sort = block.kind == Block::Kind::kMismatch ? Place::Sort::kDiffers : Place::Sort::kCalled;
+    auto at = std::lower_bound(block.missing.begin(), block.missing.end(), actor);
+    int64_t called = block.missing_ns[static_cast<size_t>(at - block.missing.begin())];
+    return {sort, called != 0 ? std::optional(called) : std::nullopt};
+  }
+
+  bool before(uint32_t a, const Place& at, uint32_t b, const Place& then) const {
+    if (at.sort != then.sort) return at.sort < then.sort;
+    if (at.when && then.when && *at.when != *then.when) return *at.when < *then.when;
+    return votes(blocks_[a], blocks_[b]) > votes(blocks_[b], blocks_[a]);
+  }
+
+  // Ranks that wait in `first` and called `second` later, or have not come to it: they do what the one does that they
+  // wait for.
+  static size_t votes(const Block& first, const Block& second) {
+    size_t votes = 0;
+    for (size_t i = 0; i < first.waiting.size() && votes < kMostVotes; ++i) {
+      uint32_t actor = first.waiting[i];
+      auto at = std::lower_bound(second.waiting.begin(), second.waiting.end(), actor);
+      if (at != second.waiting.end() && *at == actor) {
+        int64_t entered = second.waiting_ns[static_cast<size_t>(at - second.waiting.begin())];
+        votes += first.waiting_ns[i] != 0 && entered != 0 && first.waiting_ns[i] < entered;
+      } else {
+        votes += std::binary_search(second.missing.begin(), second.missing.end(), actor);
+      }
+    }
+    return votes;
   }
 
   // How many ranks wait for these, directly or through others.
