@@ -321,6 +321,34 @@ TEST(Hang, NamesTheTransferThatTheOthersFollowFrom) {
       << findings[0].statement;
 }
 
+// A ring of three over the network, in which all have begun the operation and nothing moves.
+std::vector<Finding> ring_findings(std::initializer_list<model::OpenStep> steps) {
+  JobBuilder job = ten_steps(3, 60'000);
+  for (uint32_t rank = 0; rank < 3; ++rank) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
+  model::Job built = job.build();
+  for (const model::OpenStep& step : steps) built.processes[step.member].open_steps.push_back(step);
+  return findings_of(built);
+}
+
+TEST(Hang, WhatASenderIsDoneWithAndNobodyReceivedIsLostBetweenThem) {
+  using model::StepWait;
+  auto findings =
+      ring_findings({step(1, 2, true, StepWait::kGpu, 5), step(2, 1, false, StepWait::kReceive, 4),
+                     step(2, 0, true, StepWait::kGpu, 5), step(0, 2, false, StepWait::kReceive, 5),
+                     step(0, 1, true, StepWait::kGpu, 6), step(1, 0, false, StepWait::kReceive, 6)});
+  expect(findings, FindingClass::kStuckInNetwork, {1, 2});
+}
+
+TEST(Hang, AGpuThatHasItsDataAndSendsNothingIsNamed) {
+  using model::StepWait;
+  auto findings =
+      ring_findings({step(1, 2, true, StepWait::kGpu, 4), step(1, 0, false, StepWait::kReceive, 5),
+                     step(2, 1, false, StepWait::kReceive, 4), step(2, 0, true, StepWait::kGpu, 5),
+                     step(0, 2, false, StepWait::kReceive, 5), step(0, 1, true, StepWait::kGpu, 5)});
+  expect(findings, FindingClass::kStuckInNetwork, {1});
+  EXPECT_EQ(findings[0].id, "stuck-in-network.gpu");
+}
+
 TEST(Hang, AStepWhoseEndWasLostIsNotStuck) {
   JobBuilder job = ten_steps(2, 30'000, 0);
   model::Job built = job.build();

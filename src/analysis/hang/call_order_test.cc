@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of several operations a stopped rank would have called first, and calls in another order.
+#include <gtest/gtest.h>
+
+#include "analysis/analysis.h"
+#include "analysis/testing/job_builder.h"
+
+namespace lockstep::analysis::hang {
+extern const Analysis kAnalysis;
+namespace {
+
+using testing::JobBuilder;
+
+constexpr double kUntilMs = 60'000;
+
+Finding only_finding(JobBuilder& job, uint32_t ranks) {
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    job.heartbeat(rank, kUntilMs);
+    job.killed(rank);
+  }
+  std::vector<Finding> findings;
+  model::Job built = job.build();
+  kAnalysis.run(built, findings);
+  EXPECT_EQ(findings.size(), 1u);
+  return findings.empty() ? Finding{} : findings.front();
+}
+
+// Four ranks in pairs: each step two operations of the pair, then one of the world.
+struct Pairs {
+  JobBuilder job{4};
+  uint32_t world = job.world(), left = job.comm("left", {0, 1}), right = job.comm("right", {2, 3});
+
+  uint32_t pair(uint32_t rank) const { return rank < 2 ? left : right; }
+  void step(uint32_t rank, double ms) {
+    job.call(rank, pair(rank), {.called_ms = ms});
+    job.call(rank, pair(rank), {.func = "AllGather", .called_ms = ms + 1});
+    job.call(rank, world, {.called_ms = ms + 2});
+  }
+  void steps(int count) {
+    for (int i = 0; i < count; ++i) {
+      for (uint32_t rank = 0; rank < 4; ++rank) step(rank, 100.0 * i);
+    }
+  }
+};
+
+TEST(CallOrder, AStoppedRankIsMissedFirstWhereItAlwaysWentNext) {
+  Pairs pairs;
+  pairs.steps(10);
+  // Rank 3 stops before the second step's AllGather. The others run ahead; the world's operation was called first by rank
+  // 0, so that its wait is the longest.
+  pairs.step(0, 990);
+  pairs.step(1, 991);
+  pairs.step(2, 1000);
+  pairs.job.call(3, pairs.right, {.called_ms = 1000});
+  Finding finding = only_finding(pairs.job, 4);
+  EXPECT_EQ(finding.finding_class, FindingClass::kNeverJoined);
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
+  EXPECT_EQ(finding.comm, "right");
+  EXPECT_EQ(finding.op_index, 21);
+}
+
+TEST(CallOrder, AKernelThatHasNotBegunIsNamedWhereTheRankCalledFirst) {
+  Pairs pairs;
+  for (int i = 0; i < 10; ++i) {
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      double ms = 100.0 * i;
+      pairs.job.call(rank, pairs.pair(rank), {.called_ms = ms, .gpu_start_ms = ms + 1, .gpu_end_ms = ms + 2});
+      pairs.job.call(rank, pairs.world, {.called_ms = ms + 3, .gpu_start_ms = ms + 4, .gpu_end_ms = ms + 5});
+    }
+  }
+  // Something holds rank 3's GPU. Ranks 0 and 1 wait for it in the world's operation, and longer than rank 2 in the pair's.
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    double ms = rank < 2 ? 990 : 1000;
+    bool held = rank == 3, waits_in_pair = rank == 2;
+    pairs.job.call(
+        rank, pairs.pair(rank),
+        {.called_ms = ms, .gpu_start_ms = held ? -1 : ms + 1, .gpu_end_ms = rank < 2 ? ms + 2 : -1});
+    pairs.job.call(rank, pairs.world,
+                   {.called_ms = ms + 3, .gpu_start_ms = held || waits_in_pair ? -1 : ms + 4});
+  }
+  Finding finding = only_finding(pairs.job, 4);
+  EXPECT_EQ(finding.finding_class, FindingClass::kStuckInGpu);
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
+  EXPECT_EQ(finding.comm, "right");
+  EXPECT_EQ(finding.op_index, 10);
+}
+
+TEST(CallOrder, CallsTheOtherWayRoundAreADeadlockWhereAllStandsStill) {
+  JobBuilder job(4);
+  uint32_t world = job.world(), data = job.comm("data", {0, 1, 2, 3});
+  for (int i = 0; i <= 10; ++i) {
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      bool odd = i == 10 && rank == 2;
+      job.call(rank, odd ? world : data, {.called_ms = 100.0 * i});
+      job.call(rank, odd ? data : world, {.called_ms = 100.0 * i + 1});
+    }
+  }
+  Finding finding = only_finding(job, 4);
+  EXPECT_EQ(finding.id, "cross-comm-deadlock.order");
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
+}
+
+TEST(CallOrder, WhereTheOrderIsFreeItTellsNothing) {
+  JobBuilder job(4);
+  uint32_t world = job.world(), data = job.comm("data", {0, 1, 2, 3});
+  for (int i = 0; i <= 10; ++i) {
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      bool odd = (static_cast<uint32_t>(i) + rank) % 3 == 0;
+      job.call(rank, odd ? world : data, {.called_ms = 100.0 * i});
+      job.call(rank, odd ? data : world, {.called_ms = 100.0 * i + 1});
+    }
+  }
+  EXPECT_EQ(only_finding(job, 4).id, "evidence-missing.gpu-times");
+}
+
+TEST(CallOrder, WhoWaitsForRanksWithoutAFileIsNotBlamed) {
+  JobBuilder job(6, 2);
+  uint32_t world = job.world(), data = job.comm("data", {0, 2, 4});
+  for (int i = 0; i <= 10; ++i) {
+    for (uint32_t rank = 0; rank < 6; ++rank) {
+      if (rank % 2 == 0) job.call(rank, data, {.called_ms = 100.0 * i});
+      // In the last step those who share a group with rank 4 do not get to the world's.
+      if (i < 10 || rank % 2 == 1) job.call(rank, world, {.called_ms = 100.0 * i + 1});
+    }
+  }
+  job.without(4);
+  job.without(5);
+  Finding finding = only_finding(job, 6);
+  EXPECT_EQ(finding.finding_class, FindingClass::kRankUnreachable);
+  EXPECT_EQ(finding.ranks, (std::vector<int32_t>{4, 5}));
+}
+
+}  // namespace
+}  // namespace lockstep::analysis::hang

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/hang/swapped_calls.h"
+
+#include <algorithm>
+#include <map>
+#include <ranges>
+
+namespace lockstep::analysis::hang {
+namespace {
+
+using model::kNoIndex;
+using model::Member;
+
+constexpr uint32_t kNewest = 1024;    // operations of a communicator that are looked at
+constexpr size_t kMostDifferent = 2;  // places at which a deadlock makes ranks differ
+
+// A rank that calls operations of two communicators.
+struct Caller {
+  uint32_t actor;
+  const Member *a, *b;
+};
+
+// How far the rank was on b when it called the newest operations of a.
+class Progressions {
+ public:
+  Progressions(const model::Job& job, const Caller& caller) {
+    const Member &a = *caller.a, &b = *caller.b;
+    const model::JobOps& ops = job.ops(a);
+    uint32_t end = a.first + a.ops, first = end - std::min(a.ops, kNewest);
+    first_ = ops.index[first];
+    uint32_t next =
+        *std::ranges::partition_point(std::views::iota(b.first, b.first + b.ops),
+                                      [&](uint32_t i) { return ops.entered_ns(i) < ops.entered_ns(first); });
+    for (uint32_t i = first; i < end; ++i) {
+      while (next < b.first + b.ops && ops.entered_ns(next) < ops.entered_ns(i)) ++next;
+      next_.push_back(next == b.first ? ops.index[b.first] : ops.index[next - 1] + 1);
+    }
+  }
+  // Index of the operation of b that came next; kNoIndex: nothing known of this operation of a.
+  uint32_t next(uint32_t index) const {
+    return index >= first_ && index - first_ < next_.size() ? next_[index - first_] : kNoIndex;
+  }
+  uint32_t first() const { return first_; }
+  uint32_t end() const { return first_ + static_cast<uint32_t>(next_.size()); }
+
+ private:
+  uint32_t first_;
+  std::vector<uint32_t> next_;
+};
+
+std::optional<SwappedCalls> compare(const model::Job& job, const std::vector<Caller>& callers) {
+  std::vector<Progressions> all;
+  uint32_t from = kNoIndex, to = 0;
+  for (const Caller& caller : callers) {
+    all.emplace_back(job, caller);
+    from = std::min(from, all.back().first());
+    to = std::max(to, all.back().end());
+  }
+  std::optional<SwappedCalls> newest;
+  size_t different = 0;
+  for (uint32_t index = to; index-- > from;) {
+    uint32_t low = kNoIndex, high = 0;
+    for (const Progressions& of : all) {
+      if (of.next(index) == kNoIndex) continue;
+      low = std::min(low, of.next(index));
+      high = std::max(high, of.next(index));
+    }
+    if (low >= high) continue;
+    if (high - low > 1 || ++different > kMostDifferent) return std::nullopt;
+    if (newest) continue;
+    newest.emplace();
+    newest->a.index = index;
+    newest->b.index = low;
+    for (size_t i = 0; i < callers.size(); ++i) {
+      uint32_t next = all[i].next(index);
+      if (next != kNoIndex) (next == low ? newest->a : newest->b).actors.push_back(callers[i].actor);
+    }
+  }
+  return newest;
+}
+
+}  // namespace
+
+std::optional<SwappedCalls> find_swapped_calls(const Scene& scene, const std::vector<Block>& blocks) {
+  const model::Job& job = scene.job();
+  std::map<uint32_t, uint32_t> silent;  // communicator -> block
+  for (uint32_t b = 0; b < blocks.size(); ++b) {
+    if (blocks[b].kind == Block::Kind::kSilent && blocks[b].certain()) silent[blocks[b].comm] = b;
+  }
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<Caller>> pairs;  // by communicators
+  for (uint32_t actor = 0; actor < scene.actors().size(); ++actor) {
+    std::vector<const Member*> own;
+    for (uint32_t row : job.processes[scene.actor(actor).process].members) {
+      const Member& member = job.members[row];
+      bool comparable = member.ops > 0 && member.alignment != Member::Alignment::kNone;
+      if (comparable && silent.contains(member.comm) && scene.actor_of(row) == actor) own.push_back(&member);
+    }
+    std::sort(own.begin(), own.end(), [](const Member* a, const Member* b) { return a->comm < b->comm; });
+    for (size_t i = 0; i < own.size(); ++i) {
+      for (size_t j = i + 1; j < own.size(); ++j)
+        pairs[{own[i]->comm, own[j]->comm}].push_back({actor, own[i], own[j]});
+    }
+  }
+  for (const auto& [comms, callers] : pairs) {
+    if (callers.size() < 2) continue;
+    if (auto swapped = compare(job, callers)) {
+      swapped->a.block = silent[comms.first];
+      swapped->b.block = silent[comms.second];
+      return swapped;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep::analysis::hang
