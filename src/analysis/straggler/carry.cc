@@ -37,9 +37,6 @@ Carry::Carry(const model::Job& job, const std::vector<MemberPast>& past) {
 }
 
 float Carry::share_at(size_t place, const model::Job& job, const std::vector<MemberPast>& past) const {
-  struct Change {
-    float before, here;
-  };
   std::vector<Change> changes;
   for (const MemberPast& of : past) {
     const model::Member& member = job.members[of.member];
@@ -53,7 +50,14 @@ float Carry::share_at(size_t place, const model::Job& job, const std::vector<Mem
       if (std::isfinite(change.before) && std::isfinite(change.here)) changes.push_back(change);
     }
   }
-  if (changes.size() < kLeastSamples) return 1;
+  const std::optional<float> share = carried_share(changes);
+  if (!share) return 1;
+  // With one operation a round, `before` is the change of the round before: a steady share s shows as (s - 1) / 2.
+  return std::clamp(period_ == 1 ? 1 + 2 * *share : *share, 0.0f, 1.0f);
+}
+
+std::optional<float> carried_share(const std::vector<Change>& changes) {
+  if (changes.size() < kLeastSamples) return std::nullopt;
   // Small changes are noise of the clock.
   std::vector<float> sizes;
   for (const Change& change : changes) sizes.push_back(std::abs(change.before));
@@ -62,10 +66,8 @@ float Carry::share_at(size_t place, const model::Job& job, const std::vector<Mem
   for (const Change& change : changes) {
     if (std::abs(change.before) >= least) shares.push_back(change.here / change.before);
   }
-  if (shares.size() < kLeastSamples / 2) return 1;
-  const float share = median(shares);
-  // With one operation a round, `before` is the change of the round before: a steady share s shows as (s - 1) / 2.
-  return std::clamp(period_ == 1 ? 1 + 2 * share : share, 0.0f, 1.0f);
+  if (shares.size() < kLeastSamples / 2) return std::nullopt;
+  return median(shares);
 }
 
 float Carry::interval_at(size_t place, const model::Job& job, const std::vector<MemberPast>& past) const {

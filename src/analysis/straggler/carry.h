@@ -11,6 +11,7 @@
 // are far ahead enter an operation as soon as the one before is through; they no longer show how long that takes.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/job.h"
@@ -25,12 +26,25 @@ struct MemberPast {
   std::vector<float> interval;
 };
 
+// The change of a member's lateness from one round to the next: at an operation, and before it.
+struct Change {
+  float before, here;
+};
+// How much of a change before is still there; nothing if there are too few.
+std::optional<float> carried_share(const std::vector<Change>& changes);
+
 class Carry {
  public:
   Carry(const model::Job& job, const std::vector<MemberPast>& past);
   // Share of the lateness at `index` - 1 that is still there at `index`: 0 to 1.
   float share(uint32_t index) const { return share_[place(index)]; }
+  // Whether hosts come to it as if they had waited for the operation before: nobody brings anything.
+  bool starts_over(uint32_t index) const { return share(index) < kLeastShare; }
+  // The program has this one operation a round on the communicator: the one before it is the round before.
+  bool alone() const { return period_ == 1; }
   float interval(uint32_t index) const { return interval_[place(index)]; }
+
+  static constexpr float kLeastShare = 0.25f;
 
  private:
   float share_at(size_t place, const model::Job& job, const std::vector<MemberPast>& past) const;

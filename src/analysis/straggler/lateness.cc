@@ -5,10 +5,13 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <span>
 
 #include "analysis/straggler/carry.h"
+#include "analysis/straggler/company.h"
 #include "analysis/straggler/own_times.h"
+#include "analysis/straggler/parallel.h"
 
 namespace lockstep::analysis::straggler {
 namespace {
@@ -18,6 +21,7 @@ using model::JobOps;
 using model::kNoRow;
 using model::Member;
 
+constexpr float kCaughtUp = 0.25f;
 constexpr uint32_t kBlock = 64;  // operations of a communicator that are compared together: whole cache lines
 
 // The lower median: of two, the better one. Disturbs the order.
@@ -27,6 +31,11 @@ Value median(std::vector<Value>& values) {
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
+
+// Arrivals that compare.
+struct Span {
+  int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
+};
 
 // What one member brings to one operation.
 struct Entry {
@@ -40,7 +49,12 @@ class GroupComparer {
  public:
   GroupComparer(const Job& job, const std::vector<OwnTimes>& times, std::vector<uint32_t> members,
                 Lateness& out)
-      : job_(job), times_(times), members_(std::move(members)), out_(out) {
+      : job_(job),
+        times_(times),
+        members_(std::move(members)),
+        all_(members_.size() == job.comms[job.members[members_[0]].comm].members.size()),
+        out_(out),
+        company_(job, times) {
     block_.resize(size_t{kBlock} * members_.size());
     for (uint32_t row : members_) {
       const std::vector<float> unknown(job.members[row].ops, std::numeric_limits<float>::quiet_NaN());
@@ -48,22 +62,50 @@ class GroupComparer {
     }
   }
 
-  void run() {
+  Span run() {
     uint32_t from = 0, until = model::kNoIndex;
     for (uint32_t row : members_) {
       from = std::max(from, job_.oldest_index(job_.members[row]));
       until = std::min(until, job_.next_index(job_.members[row]));
     }
-    for (uint64_t index = from; index < until; index += kBlock) {
-      uint32_t count = static_cast<uint32_t>(std::min<uint64_t>(kBlock, until - index));
-      load(static_cast<uint32_t>(index), count);
-      for (uint32_t i = 0; i < count; ++i) compare({&block_[i * members_.size()], members_.size()});
-    }
+    if (!all_) each_row(from, until, [this](Row row) { learn_moving(row); });
+    each_row(from, until, [this](Row row) { compare(row); });
     settle();
+    return span_;
   }
 
  private:
   using Row = std::span<const Entry>;
+
+  template <class Use>
+  void each_row(uint32_t from, uint32_t until, Use use) {
+    for (uint64_t index = from; index < until; index += kBlock) {
+      uint32_t count = static_cast<uint32_t>(std::min<uint64_t>(kBlock, until - index));
+      load(static_cast<uint32_t>(index), count);
+      for (uint32_t i = 0; i < count; ++i) use({&block_[i * members_.size()], members_.size()});
+    }
+  }
+
+  static int64_t last_arrival(Row row) {
+    int64_t last = 0;
+    for (const Entry& entry : row) last = std::max(last, entry.arrival);
+    return last;
+  }
+  uint32_t signature(Row row) const { return job_.ops(job_.members[members_[0]]).signature[row[0].op]; }
+
+  void learn_moving(Row row) {
+    if (!complete(row) || row[0].end == 0) return;
+    const int64_t moving = std::max<int64_t>(row[0].end - last_arrival(row), 0);
+    const auto [least, added] = least_moving_.try_emplace(signature(row), moving);
+    if (!added) least->second = std::min(least->second, moving);
+  }
+
+  // Of all members, as far as the end tells.
+  int64_t last_of_all(Row row) const {
+    const int64_t last = last_arrival(row);
+    if (all_ || row[0].end == 0) return last;
+    return std::max(last, row[0].end - least_moving_.at(signature(row)));
+  }
 
   void load(uint32_t first, uint32_t count) {
     for (size_t m = 0; m < members_.size(); ++m) {
@@ -104,12 +146,11 @@ class GroupComparer {
     }
     ++out_.compared;
     out_.timed += row[0].timed;
-    int64_t last = 0;
-    for (const Entry& entry : row) last = std::max(last, entry.arrival);
+    const int64_t last = last_of_all(row);
     const int64_t usual = middle(
         row, [](const Entry& entry) { return entry.arrival; }, arrivals_);
-    out_.first_ns = out_.first_ns == 0 ? usual : std::min(out_.first_ns, usual);
-    out_.last_ns = std::max(out_.last_ns, last);
+    span_.first = std::min(span_.first, usual);
+    span_.last = std::max(span_.last, last);
     Waits& comm = out_.comms[job_.members[members_[0]].comm];
     for (size_t m = 0; m < row.size(); ++m) {
       Waits& process = out_.processes[job_.members[members_[m]].process];
@@ -176,6 +217,7 @@ class GroupComparer {
               .host_part_ns = host_part,
               .behind = own <= kJitterNs,
               .idle = times_[job_.members[members_[m]].process].idle[entry.op] != 0,
+              .timed = entry.timed,
               .error_ns = error_of(row, m, error)});
     }
   }
@@ -211,15 +253,25 @@ class GroupComparer {
   void settle() {
     if (late_.empty()) return;
     const Carry carry(job_, past_);
+    brought_.resize(past_.size());
     for (auto& [m, late] : late_) {
       const Member& member = job_.members[late.member];
       const uint32_t at = late.op - member.first;
       const uint32_t index = job_.ops(member).index[late.op];
+      if (!late.timed) {
+        const bool fresh = carry.starts_over(index) || (carry.alone() && fresh_by_calls());
+        if (times_[member.process].peers_unseen && !fresh) continue;
+        const float brings = fresh ? 0 : std::min(brought(m, at, carry), still_late(m, at, late.op));
+        late.host_part_ns = std::min(
+            {late.host_part_ns, past_[m].lateness[at] - brings, company_.later_than_others(member, late.op)});
+        late.blame_ns = late.host_part_ns;
+      }
       float on_gpu = late.blame_ns - late.host_part_ns;
       if (late.behind && std::isfinite(past_[m].interval[at]))
         on_gpu = std::min(on_gpu, past_[m].interval[at] - carry.interval(index));
       else if (at > 0 && !late.idle && past_[m].lateness[at - 1] > 0)
         on_gpu = std::min(on_gpu, past_[m].lateness[at] - past_[m].lateness[at - 1] * carry.share(index));
+      if (on_gpu > kJitterNs) on_gpu = std::min(on_gpu, company_.longer_than_others(member, late.op));
       late.blame_ns = late.host_part_ns + std::max(on_gpu, 0.0f);
       if (late.blame_ns <= kJitterNs) continue;
       out_.processes[member.process].blamed_ns += static_cast<double>(late.blame_ns);
@@ -227,10 +279,58 @@ class GroupComparer {
     }
   }
 
+  // What of its greatest lateness so far a host still has when it comes to an operation: hosts that do not wait for
+  // anybody drift apart and together again, which costs nobody anything.
+  float brought(size_t m, uint32_t at, const Carry& carry) {
+    const Member& member = job_.members[members_[m]];
+    const std::vector<uint32_t>& index = job_.ops(member).index;
+    auto& [next, most] = brought_[m];
+    for (; next < at; ++next) {
+      const float late = past_[m].lateness[next];
+      if (carry.starts_over(index[member.first + next])) most = 0;
+      if (late > most) most = late;
+    }
+    return carry.starts_over(index[member.first + at]) ? 0 : most;
+  }
+
+  // The same as Carry::starts_over, by the collective that each member called before, on whichever communicator.
+  bool fresh_by_calls() {
+    if (fresh_) return *fresh_;
+    std::vector<Change> changes;
+    for (size_t m = 0; m < members_.size(); ++m) {
+      const Member& member = job_.members[members_[m]];
+      float before = Company::kUnbounded;
+      for (uint32_t at = 0; at < member.ops; ++at) {
+        const float now = company_.late_before(member, member.first + at);
+        if (at > 0 && before != Company::kUnbounded && now != Company::kUnbounded &&
+            std::isfinite(past_[m].lateness[at]) && std::isfinite(past_[m].lateness[at - 1]))
+          changes.push_back({now - before, past_[m].lateness[at] - past_[m].lateness[at - 1]});
+        before = now;
+      }
+    }
+    fresh_ = carried_share(changes).value_or(1) < Carry::kLeastShare;
+    return *fresh_;
+  }
+
+  // A host that had caught up with the others at its last collective, whichever that was, brings nothing from before.
+  float still_late(size_t m, uint32_t at, uint32_t op) {
+    const float before = company_.late_before(job_.members[members_[m]], op);
+    return before < past_[m].lateness[at] * kCaughtUp ? std::max(before, 0.0f) : Company::kUnbounded;
+  }
+
   const Job& job_;
   const std::vector<OwnTimes>& times_;
   const std::vector<uint32_t> members_;
+  const bool all_;  // of the communicator: the last of them is the last of all
   Lateness& out_;
+  Company company_;
+  std::optional<bool> fresh_;  // fresh_by_calls
+  Span span_;
+  // By signature, where some members cannot be compared: the least time from the last arrival of the others to the end.
+  // What ends later than that had a later arrival that is not seen.
+  std::map<uint32_t, int64_t> least_moving_;
+  // By member: operations that were looked at, and the most of their lateness that is still there.
+  std::vector<std::pair<uint32_t, float>> brought_;
   std::vector<Entry> block_;      // operation by operation
   std::vector<MemberPast> past_;  // by member
   int64_t before_ = 0;            // last arrival at the operation before; 0 unknown
@@ -240,17 +340,16 @@ class GroupComparer {
   std::vector<float> values_;
 };
 
-// The members of a communicator that can be compared: all whose hosts are aligned, and each other host by itself.
+// The members of a communicator that can be compared.
 std::vector<std::vector<uint32_t>> groups(const Job& job, const std::vector<OwnTimes>& times,
                                           const model::JobComm& comm) {
-  std::map<int64_t, std::vector<uint32_t>> by_clock;
+  std::map<uint32_t, std::vector<uint32_t>> by_clock;
   for (uint32_t row : comm.members) {
     if (row == kNoRow) continue;
     const Member& member = job.members[row];
     if (member.ops == 0 || member.alignment == Member::Alignment::kNone || !times[member.process].comparable)
       continue;
-    const uint32_t host = job.processes[member.process].host;
-    by_clock[job.hosts[host].clock.known() ? -1 : int64_t{host}].push_back(row);
+    by_clock[times[member.process].domain].push_back(row);
   }
   std::vector<std::vector<uint32_t>> out;
   for (auto& [clock, members] : by_clock) {
@@ -286,18 +385,25 @@ Lateness measure(const Job& job) {
   out.comms.resize(job.comms.size());
   out.processes.resize(job.processes.size());
   out.late.resize(job.processes.size());
-  std::vector<OwnTimes> times;
-  times.reserve(job.processes.size());
+  std::vector<OwnTimes> times(job.processes.size());
   {
     LastArrivals last(job);
-    for (uint32_t process = 0; process < job.processes.size(); ++process) {
-      times.push_back(own_times(job, process, last));
-      out.not_comparable += !times.back().comparable;
+    for_each_parallel(times.size(),
+                      [&](size_t i) { times[i] = own_times(job, static_cast<uint32_t>(i), last); });
+  }
+  for (const OwnTimes& own : times) {
+    out.not_comparable += !own.comparable;
+    out.domains.push_back(own.domain);
+  }
+  std::map<uint32_t, Span> spans;
+  for (const model::JobComm& comm : job.comms) {
+    for (auto& members : groups(job, times, comm)) {
+      Span& span = spans[times[job.members[members[0]].process].domain];
+      const Span of = GroupComparer(job, times, std::move(members), out).run();
+      span = {std::min(span.first, of.first), std::max(span.last, of.last)};
     }
   }
-  for (const model::JobComm& comm : job.comms) {
-    for (auto& members : groups(job, times, comm)) GroupComparer(job, times, std::move(members), out).run();
-  }
+  for (const auto& [domain, span] : spans) out.span_ns = std::max(out.span_ns, span.last - span.first);
   for (auto& late : out.late) {
     std::sort(late.begin(), late.end(), [](const LateOp& a, const LateOp& b) {
       return std::pair(a.host_ns, a.op) < std::pair(b.host_ns, b.op);

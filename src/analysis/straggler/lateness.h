@@ -26,6 +26,7 @@ struct LateOp {
   float host_part_ns = 0;
   bool behind = false;  // the others came as soon as the operation before was through
   bool idle = false;    // nothing was outstanding on it when the host launched it
+  bool timed = false;   // arrived by GPU times
   float error_ns = 0;   // of blame_ns, half-width
 };
 
@@ -56,7 +57,8 @@ struct Lateness {
   std::vector<Waits> comms;               // by row of Job::comms; lateness and blame are not filled in
   std::vector<Waits> processes;           // by row of Job::processes
   std::vector<std::vector<LateOp>> late;  // by process, in order of host_ns
-  int64_t first_ns = 0, last_ns = 0;      // arrivals; 0 none
+  std::vector<uint32_t> domains;          // by process; OwnTimes::domain
+  int64_t span_ns = 0;                    // from the first arrival to the last, on the clocks that span most
   uint64_t compared = 0, timed = 0;       // operations
   uint32_t not_comparable = 0;            // processes left out, see OwnTimes::comparable
 };

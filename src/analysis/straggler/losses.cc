@@ -2,6 +2,7 @@
 #include "analysis/straggler/losses.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -85,15 +86,19 @@ std::optional<Losses> sum_losses(const model::Job& job, const Lateness& lateness
     return lateness.processes[a].blamed_ns > lateness.processes[b].blamed_ns;
   });
   if (order.size() > Losses::kMostRanks) order.resize(Losses::kMostRanks);
-  losses.steps = find_steps(job, order[0]);
-  losses.span_ns = static_cast<double>(lateness.last_ns - lateness.first_ns);
+  losses.span_ns = static_cast<double>(lateness.span_ns);
   losses.timed = lateness.timed * 2 >= lateness.compared;
+  std::map<uint32_t, size_t> clocks;
   for (uint32_t process : order) {
     RankLoss& rank = losses.ranks.emplace_back();
     rank.process = process;
+    const auto [clock, added] = clocks.try_emplace(lateness.domains[process], clocks.size());
+    rank.clock = clock->second;
+    if (added) losses.steps_by_clock.push_back(find_steps(job, process));
+    if (losses.steps.size() == 0) losses.steps = losses.steps_by_clock.front();
     rank.by_step.resize(losses.steps.size());
     for (const LateOp& late : lateness.late[process])
-      rank.by_step[losses.steps.at(late.host_ns)] += late.blame_ns;
+      rank.by_step[losses.step_at(rank, late.host_ns)] += late.blame_ns;
   }
   return losses;
 }
@@ -123,21 +128,26 @@ std::optional<Scattered> scattered(const Losses& losses) {
   if (losses.steps.size() < kWarm + kLeastSteps) return std::nullopt;
   Scattered out;
   std::set<size_t> worst;
+  std::vector<double> by_step;
   for (size_t step = kWarm; step < losses.steps.size(); ++step) {
     size_t latest = 0;
     for (size_t i = 1; i < losses.ranks.size(); ++i) {
       if (losses.ranks[i].by_step[step] > losses.ranks[latest].by_step[step]) latest = i;
     }
     const double lost = static_cast<double>(losses.ranks[latest].by_step[step]);
-    if (lost <= 0) continue;
+    by_step.push_back(lost);
+    if (lost <= losses.least_scattered_ns()) continue;
     worst.insert(latest);
     out.total_ns += lost;
+    ++out.steps;
     if (lost <= out.worst_ns) continue;
     out.worst_ns = lost;
     out.step = step;
     out.loss = latest;
   }
   out.ranks = worst.size();
+  out.usual_loss_ns = median(by_step);
+  for (double lost : by_step) out.peaks_ns += std::max(lost - out.usual_loss_ns, 0.0);
   out.usual_step_ns = usual_step_ns(losses);
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 #include "analysis/match/match.h"
@@ -14,7 +15,8 @@ using model::Job;
 using model::JobOps;
 using model::Member;
 
-constexpr size_t kOutstanding = 8;                    // operations whose ends are looked at one by one
+constexpr size_t kOutstanding = 8;                    // ends that are looked at one by one
+constexpr int64_t kAlignedNs = 1'000'000;             // half-width of a clock that tells who was late
 constexpr uint32_t kMostIndexes = uint32_t{1} << 26;  // of a communicator; more is a damaged file's
 constexpr int64_t kRunning = -1;                      // began on the GPU and did not end
 
@@ -46,6 +48,15 @@ class CommonClock {
   int64_t from_ = INT64_MIN / 2, offset_ = 0, half_width_ = 0;
 };
 
+bool is_aligned(const model::HostClock& clock) {
+  if (!clock.known() || clock.is_same()) return clock.known();
+  std::vector<int64_t> widths;
+  for (const model::HostClock::Knot& knot : clock.knots()) widths.push_back(knot.high - knot.low);
+  auto middle = widths.begin() + static_cast<ptrdiff_t>(widths.size() / 2);
+  std::nth_element(widths.begin(), middle, widths.end());
+  return *middle <= 2 * kAlignedNs;
+}
+
 bool drives_several_ranks(const Job& job, const model::JobProcess& process) {
   std::set<uint32_t> comms;
   for (uint32_t row : process.members) {
@@ -55,19 +66,27 @@ bool drives_several_ranks(const Job& job, const model::JobProcess& process) {
   return false;
 }
 
-// Ends that are not known: the last arrival of the members; of a pair, the later call.
-void estimate_ends(const Job& job, const model::JobProcess& process, const LastArrivals& last,
+// Ends that are not known: the last arrival of the members; of a pair, the later call. Whether there are pairs of which
+// only one end is seen.
+bool estimate_ends(const Job& job, const model::JobProcess& process, const LastArrivals& last,
                    std::vector<int64_t>& ends) {
   const JobOps& ops = process.ops;
+  const auto is_unknown = [](int64_t end) { return end == 0; };
+  bool unseen = false;
   for (uint32_t row : process.members) {
     const Member& member = job.members[row];
+    const std::vector<int64_t>& arrivals = last.of(row);
     for (uint32_t i = member.first; i < member.first + member.ops; ++i) {
-      if (ends[i] == 0) ends[i] = last.of(member, ops.index[i]);
+      if (ends[i] == 0 && ops.index[i] < arrivals.size()) ends[i] = arrivals[ops.index[i]];
     }
     for (const model::Lane& lane : member.lanes) {
       const Member* other = nullptr;
       const model::Lane* there = match::counterpart(job, member, lane, &other);
-      if (there == nullptr) continue;
+      if (there == nullptr || last.domain(job.processes[other->process]) != last.domain(process)) {
+        unseen = unseen ||
+                 std::any_of(ends.begin() + lane.first, ends.begin() + lane.first + lane.ops, is_unknown);
+        continue;
+      }
       CommonClock clock(job, other->process);
       const JobOps& other_ops = job.ops(*other);
       for (uint32_t i = 0; i < std::min(lane.ops, there->ops); ++i) {
@@ -75,6 +94,7 @@ void estimate_ends(const Job& job, const model::JobProcess& process, const LastA
       }
     }
   }
+  return unseen;
 }
 
 // The first operation of each function on a communicator connects it: nobody's lateness.
@@ -110,18 +130,22 @@ class Follower {
       times_.cadence[op] = static_cast<float>(std::max<int64_t>(host - since, 0));
     }
     previous_host_ = host;
-    const int64_t end = ends_[op] > 0 ? std::max(ends_[op], arrival) : INT64_MAX;
-    evicted_ = std::max(evicted_, recent_[next_] == INT64_MAX ? 0 : recent_[next_]);
-    recent_[next_] = end;
-    next_ = (next_ + 1) % kOutstanding;
-    if (end != INT64_MAX) latest_end_ = std::max(latest_end_, end);
+    ended(ends_[op] > 0 ? std::max(ends_[op], arrival) : INT64_MAX);
   }
 
  private:
+  // The earliest end gives way: it is the one that every later arrival has behind it. A group's transfers share one.
+  void ended(int64_t end) {
+    if (end != INT64_MAX) latest_end_ = std::max(latest_end_, end);
+    if (std::find(recent_.begin(), recent_.end(), end) != recent_.end()) return;
+    int64_t& earliest = *std::min_element(recent_.begin(), recent_.end());
+    evicted_ = std::max(evicted_, std::min(earliest, end));
+    earliest = std::max(earliest, end);
+  }
+
   OwnTimes& times_;
   const std::vector<int64_t>& ends_;
   std::array<int64_t, kOutstanding> recent_{};
-  size_t next_ = 0;
   int64_t evicted_ = 0, previous_host_ = 0, latest_end_ = 0;
 };
 
@@ -157,21 +181,23 @@ std::vector<uint32_t> call_order(const JobOps& ops) {
   return order;
 }
 
-LastArrivals::LastArrivals(const Job& job) : columns_(job.comms.size()) {
-  std::vector<bool> aligned(job.comms.size(), true);
-  for (const Member& member : job.members) {
-    if (!job.hosts[job.processes[member.process].host].clock.known() ||
-        member.alignment == Member::Alignment::kNone)
-      aligned[member.comm] = false;
-  }
-  for (const Member& member : job.members) {
-    if (!aligned[member.comm] || member.ops == 0) continue;
+LastArrivals::LastArrivals(const Job& job) : columns_(1), column_of_(job.members.size()) {
+  for (uint32_t host = 0; host < job.hosts.size(); ++host)
+    domains_.push_back(is_aligned(job.hosts[host].clock) ? 0 : host + 1);
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> columns;  // by communicator and domain
+  for (uint32_t row = 0; row < job.members.size(); ++row) {
+    const Member& member = job.members[row];
+    if (member.alignment == Member::Alignment::kNone || member.ops == 0) continue;
+    const auto next = static_cast<uint32_t>(columns_.size());
+    const auto [at, added] = columns.try_emplace({member.comm, domain(job.processes[member.process])}, next);
+    column_of_[row] = at->second;
+    if (added) columns_.emplace_back();
     const JobOps& ops = job.ops(member);
     CommonClock clock(job, member.process);
-    const uint32_t next = job.next_index(member);
-    if (next > kMostIndexes) continue;
-    std::vector<int64_t>& column = columns_[member.comm];
-    if (column.size() < next) column.resize(next);
+    const uint32_t next_index = job.next_index(member);
+    if (next_index > kMostIndexes) continue;
+    std::vector<int64_t>& column = columns_[column_of_[row]];
+    if (column.size() < next_index) column.resize(next_index);
     for (uint32_t i = member.first; i < member.first + member.ops; ++i) {
       int64_t& at = column[ops.index[i]];
       at = std::max(at, clock.at(host_ns(ops, i)));
@@ -192,6 +218,7 @@ OwnTimes own_times(const Job& job, uint32_t process_row, const LastArrivals& las
   times.gpu_own.assign(ops.size(), 0);
   times.cadence.assign(ops.size(), 0);
   times.idle.assign(ops.size(), 0);
+  times.domain = last.domain(process);
   std::vector<int64_t> ends(ops.size());
   CommonClock clock(job, process_row);
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -201,9 +228,15 @@ OwnTimes own_times(const Job& job, uint32_t process_row, const LastArrivals& las
     times.error[i] = static_cast<float>(clock.half_width() + (timed ? std::max(ops.gpu_error_ns[i], 0) : 0));
     if (timed) ends[i] = ops.gpu_end_ns[i] != 0 ? clock.at(ops.gpu_end_ns[i]) : kRunning;
   }
-  estimate_ends(job, process, last, ends);
+  times.peers_unseen = estimate_ends(job, process, last, ends);
   Follower follower(times, ends);
-  for (uint32_t op : call_order(ops)) follower.follow(op, ops.gpu_start_ns[op] != 0);
+  times.order = call_order(ops);
+  times.place.resize(ops.size());
+  for (uint32_t at = 0; at < times.order.size(); ++at) {
+    const uint32_t op = times.order[at];
+    times.place[op] = at;
+    follower.follow(op, ops.gpu_start_ns[op] != 0);
+  }
   forget_first_uses(job, process, times);
   return times;
 }

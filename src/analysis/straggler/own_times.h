@@ -5,7 +5,7 @@
 //
 //   arrival   the GPU began to work on it where that is known, else the host launched it
 //   left      the latest end, at or before the arrival, of an operation called earlier on any communicator. An end that
-//             is not known is the last arrival of the members: nobody can be through before.
+//             is not known is the last arrival of the members whose clocks compare: nobody can be through before.
 //   own       arrival - left, cut in two at the host's launch: host until it, GPU from it
 //   cadence   the host's own time since its previous call; since the latest end if nothing was outstanding at the
 //             call, for then the host may have waited for it. A rank whose queue has run dry exposes its host time,
@@ -26,24 +26,31 @@ struct OwnTimes {
   static constexpr float kUnknown = -1;
   std::vector<int64_t> arrival, host;  // host: the launch
   std::vector<float> host_own, gpu_own, cadence;
-  std::vector<float> error;   // half-width of `arrival` on the reference clock
-  std::vector<uint8_t> idle;  // 1: at the launch, everything called before had ended
+  std::vector<float> error;            // half-width of `arrival` on the reference clock
+  std::vector<uint8_t> idle;           // 1: at the launch, everything called before had ended
+  std::vector<uint32_t> order, place;  // positions in the order of the calls, and where each stands in it
+  uint32_t domain = 0;                 // processes of one domain have times that compare
+  // Some of its sends and receives are with others, and by the hosts' times alone: it may wait where nothing shows it.
+  bool peers_unseen = false;
   // False: the process drives several ranks of one communicator, whose calls do not tell apart.
   bool comparable = false;
 };
 
-// Where an operation is last seen to arrive, by communicator and index. What its members without GPU times leave by.
+// Where an operation is last seen to arrive, by communicator, clock domain and index. What its members without GPU times
+// leave by.
 class LastArrivals {
  public:
   explicit LastArrivals(const model::Job& job);
-  // 0: unknown.
-  int64_t of(const model::Member& member, uint32_t index) const {
-    const std::vector<int64_t>& column = columns_[member.comm];
-    return index < column.size() ? column[index] : 0;
-  }
+  // Processes with equal numbers have times that compare: all whose hosts are aligned well enough to tell who was late,
+  // and each other host by itself.
+  uint32_t domain(const model::JobProcess& process) const { return domains_[process.host]; }
+  // By index; 0, or not there: unknown. `member`: row of Job::members.
+  const std::vector<int64_t>& of(uint32_t member) const { return columns_[column_of_[member]]; }
 
  private:
-  std::vector<std::vector<int64_t>> columns_;  // by communicator; empty where hosts are not aligned
+  std::vector<uint32_t> domains_;              // by host
+  std::vector<std::vector<int64_t>> columns_;  // the first is empty
+  std::vector<uint32_t> column_of_;            // by member
 };
 
 // The host's part in an operation: its launch, else its enqueueing, else its call. A replay was called when its graph

@@ -13,7 +13,7 @@ using model::Job;
 
 // Below these, lateness that nobody is to blame for alone is what every job has.
 constexpr double kRotatingShare = 0.05;
-constexpr double kOnceShare = 0.8;  // of all that was lost, in one step
+constexpr double kOnceShare = 0.8;  // of all that was lost beyond the usual, in one step
 
 std::string text(double ns) { return wording::duration(static_cast<int64_t>(ns)); }
 
@@ -70,10 +70,10 @@ class Reporter {
   }
 
   void report_scattered(const Scattered& lost) {
-    const bool once = lost.worst_ns >= kOnceShare * lost.total_ns;
-    if (once ? lost.worst_ns < std::max(kShare * losses_.span_ns, lost.usual_step_ns)
-             : lost.ranks < 2 || lost.total_ns < kRotatingShare * losses_.span_ns ||
-                   lost.total_ns < kTickNs * static_cast<double>(losses_.steps.size()))
+    const bool once = lost.worst_ns - lost.usual_loss_ns >= kOnceShare * lost.peaks_ns &&
+                      lost.worst_ns >= std::max(kShare * losses_.span_ns, lost.usual_step_ns);
+    if (!once &&
+        (lost.ranks < 2 || lost.steps < kLeastSteps || lost.total_ns < kRotatingShare * losses_.span_ns))
       return;
     Finding finding = once ? hiccup(lost) : rotating(lost);
     finding.evidence.push_back(steps_evidence(losses_));
@@ -87,7 +87,7 @@ class Reporter {
     Account sum;
     const uint32_t process = process_of(loss);
     for (const LateOp& late : lateness_.late[process]) {
-      const size_t step = losses_.steps.at(late.host_ns);
+      const size_t step = losses_.step_at(losses_.ranks[loss], late.host_ns);
       if (step < first || step > last) continue;
       const double blame = static_cast<double>(late.blame_ns);
       sum.total_ns += blame;

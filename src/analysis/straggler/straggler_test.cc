@@ -136,6 +136,31 @@ TEST(Straggler, ComparesHostsThatAreNotAlignedEachByItself) {
       << "nothing compares ranks that have a clock each";
 }
 
+// Two hosts with a clock each, of two ranks; every step ends in a wait for all. Steps are those of each host's own clock.
+TEST(Straggler, FindsWhoTakesTurnsOnHostsWhoseClocksDoNotCompare) {
+  auto extra = [](uint32_t rank, uint32_t step) { return step % kRanks == rank ? 6.0 : 0.0; };
+  std::vector<Finding> findings = Job(extra, nothing, false, 2).findings(false);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "imbalance.rotating");
+}
+
+// Ranks 2 and 3 wait together for somebody who is not seen: neither is late against the other.
+TEST(Straggler, BlamesNobodyForLatenessOfAHostThatItsCompanyShares) {
+  JobBuilder builder(4);
+  const std::vector<uint32_t> pairs = {builder.comm("tp0", {0, 1}), builder.comm("tp1", {2, 3})};
+  const std::vector<uint32_t> across = {builder.comm("dp0", {0, 2}), builder.comm("dp1", {1, 3})};
+  for (uint32_t step = 0; step < 20; ++step) {
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      const double begin = step * 100 + 0.003 * ((rank * 7 + step * 5) % 4);
+      builder.call(rank, pairs[rank / 2], {.called_ms = begin});
+      builder.call(rank, across[rank % 2], {.called_ms = begin + (rank >= 2 ? 20 : 1)});
+    }
+  }
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(), findings);
+  for (const Finding& finding : findings) ADD_FAILURE() << finding.statement;
+}
+
 // Buckets of a backward pass that go on while others wait: who is late at the first is late at all.
 TEST(Straggler, BlamesLatenessThatLastsOverOverlappingOperationsOnce) {
   JobBuilder builder(4);
