@@ -8,6 +8,8 @@ namespace lockstep::sim::job {
 namespace {
 
 constexpr double kSlowestLink = 12, kFastestSlowLink = 5;
+// Of a step's compute. Less is near what a user would not care about, and within what a long step varies by.
+constexpr double kLeastLateShare = 0.1;
 
 // A rank whose lateness its pipeline does not hide: one of the first stage.
 int first_stage_rank(const FaultInput& input, Chooser& choose) {
@@ -51,7 +53,7 @@ FaultPlan plan_late(const char* late_class, double Delay::*part, const FaultInpu
   Delay delay;
   delay.rank = first_stage_rank(input, choose);
   delay.from_step = choose.step();
-  const double ms = choose.between(3, 12);
+  const double ms = std::max(choose.between(3, 12), kLeastLateShare * step_compute_us(input) * 1e-3);
   delay.*part = ms * 1000;
   plan.disturbance.delays.push_back(delay);
   plan.truth.classes = {late_class};
