@@ -22,6 +22,7 @@ using model::kNoRow;
 using model::Member;
 
 constexpr float kCaughtUp = 0.25f;
+constexpr size_t kEnoughChanges = 512;
 constexpr uint32_t kBlock = 64;  // operations of a communicator that are compared together: whole cache lines
 
 // The lower median: of two, the better one. Disturbs the order.
@@ -261,9 +262,12 @@ class GroupComparer {
       if (!late.timed) {
         const bool fresh = carry.starts_over(index) || (carry.alone() && fresh_by_calls());
         if (times_[member.process].peers_unseen && !fresh) continue;
-        const float brings = fresh ? 0 : std::min(brought(m, at, carry), still_late(m, at, late.op));
-        late.host_part_ns = std::min(
-            {late.host_part_ns, past_[m].lateness[at] - brings, company_.later_than_others(member, late.op)});
+        const float lateness = past_[m].lateness[at];
+        float brings = fresh ? 0 : brought(m, at, carry);
+        if (brings > 0) brings = std::min(brings, still_late(m, at, late.op));
+        late.host_part_ns = std::min(late.host_part_ns, lateness - brings);
+        if (late.host_part_ns <= kJitterNs) continue;
+        late.host_part_ns = std::min(late.host_part_ns, company_.later_than_others(member, late.op));
         late.blame_ns = late.host_part_ns;
       }
       float on_gpu = late.blame_ns - late.host_part_ns;
@@ -300,7 +304,7 @@ class GroupComparer {
     for (size_t m = 0; m < members_.size(); ++m) {
       const Member& member = job_.members[members_[m]];
       float before = Company::kUnbounded;
-      for (uint32_t at = 0; at < member.ops; ++at) {
+      for (uint32_t at = 0; at < member.ops && changes.size() < kEnoughChanges; ++at) {
         const float now = company_.late_before(member, member.first + at);
         if (at > 0 && before != Company::kUnbounded && now != Company::kUnbounded &&
             std::isfinite(past_[m].lateness[at]) && std::isfinite(past_[m].lateness[at - 1]))
