@@ -154,21 +154,25 @@ std::vector<ProgressWriter::Way> ProgressWriter::ways(const Op& op) const {
   const Group& group = layout.group(group_index);
   const int me = layout.rank_in(rank_, op.unit->dim);
   std::vector<Way> ways;
-  auto add = [&](int peer, bool sends, uint64_t bytes, uint64_t parent, double worst) {
+  auto slowness = [&](int peer, bool sends) {
     const int other = group.ranks[static_cast<size_t>(peer)];
-    const double own = sends ? links_.slowness(rank_, other) : links_.slowness(other, rank_);
+    return sends ? links_.slowness(rank_, other) : links_.slowness(other, rank_);
+  };
+  auto add = [&](int peer, bool sends, uint64_t bytes, uint64_t parent, double worst) {
     ways.push_back({peer, sends, bytes, parent,
                     sends ? timeline_.next_launched[op.row] : timeline_.previous_entered[op.row],
-                    own / worst});
+                    slowness(peer, sends) / worst});
   };
+  // The transfers of a group end together, with the slowest.
+  double slowest = 1;
+  for (const Task& task : op.unit->tasks) {
+    if (task.is_p2p()) slowest = std::max(slowest, slowness(task.peer, task.func == Func::kSend));
+  }
   for (size_t i = 0; i < op.unit->tasks.size(); ++i) {
     const Task& task = op.unit->tasks[i];
     if (task.is_p2p()) {
       if (layout.host_of(group.ranks[static_cast<size_t>(task.peer)]) == layout.host_of(rank_)) continue;
-      const int other = group.ranks[static_cast<size_t>(task.peer)];
-      const bool sends = task.func == Func::kSend;
-      add(task.peer, sends, task.bytes(), op.handles[i],
-          sends ? links_.slowness(rank_, other) : links_.slowness(other, rank_));
+      add(task.peer, task.func == Func::kSend, task.bytes(), op.handles[i], slowest);
       continue;
     }
     for (const bool sends : {true, false}) {

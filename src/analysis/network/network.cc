@@ -13,13 +13,6 @@ namespace {
 using model::kNoRow;
 using model::NetTransport;
 
-// What several pairs may have in common.
-struct Place {
-  enum class Kind { kHost, kRail, kRank } kind;
-  int64_t number;
-  auto operator<=>(const Place&) const = default;
-};
-
 Finding warning(const char* id, FindingClass finding_class) {
   Finding finding;
   finding.id = id;
@@ -39,9 +32,10 @@ class NetworkFindings {
       if (of.slow && falls_back(of.pair)) continue;
       comparisons_.push_back(of);
     }
-    for (Place::Kind kind : {Place::Kind::kHost, Place::Kind::kRail, Place::Kind::kRank}) add_places(kind);
-    for (const Comparison& of : comparisons_) {
-      if (of.slow) add_slow_link(of);
+    for (Place::Kind kind : kPlaceKinds) add_places(kind);
+    for (Place::Kind kind : {Place::Kind::kHost, Place::Kind::kRank}) add_paths(kind);
+    for (size_t i = 0; i < comparisons_.size(); ++i) {
+      if (comparisons_[i].slow) add_slow_link({i});
     }
   }
 
@@ -102,47 +96,52 @@ class NetworkFindings {
     return is(pair.source_process) || is(pair.target_process);
   }
 
-  int64_t number_of(Place::Kind kind, uint32_t process) const {
-    switch (kind) {
-      case Place::Kind::kHost:
-        return job_.processes[process].host;
-      case Place::Kind::kRail:
-        return row(process).local_rank;
-      case Place::Kind::kRank:
-        break;
-    }
-    return row(process).rank;
-  }
-
-  std::vector<Place> places(const Link& pair, Place::Kind kind) const {
-    std::vector<Place> at;
-    for (uint32_t process : {pair.source_process, pair.target_process}) {
-      if (process == kNoRow) continue;
-      int64_t number = number_of(kind, process);
-      if (number >= 0 && (at.empty() || at.front().number != number)) at.push_back({kind, number});
-    }
-    return at;
-  }
-
-  // A place is to blame if everything that goes through it is slow, in both directions, and that is not all there is.
+  // A place is to blame if everything that goes through it is slow, whoever is at the other end, and that is not all
+  // there is.
   void add_places(Place::Kind kind) {
     std::map<Place, std::vector<size_t>> through;
     for (size_t i = 0; i < comparisons_.size(); ++i) {
-      for (const Place& place : places(comparisons_[i].pair, kind)) through[place].push_back(i);
+      for (const Place& place : places(job_, comparisons_[i].pair, kind)) through[place].push_back(i);
     }
     for (const auto& [place, pairs] : through) {
-      if (pairs.size() < 2 || pairs.size() == comparisons_.size()) continue;
-      bool all_slow =
-          std::all_of(pairs.begin(), pairs.end(), [this](size_t i) { return comparisons_[i].slow; });
-      if (!all_slow || !several_ranks(kind, place, pairs)) continue;
+      if (pairs.size() == comparisons_.size() || !all_slow(pairs)) continue;
+      if (!has_several_ends(place, pairs) || !has_several_ranks(place, pairs)) continue;
       add_slow_nic(place, pairs);
       for (size_t i : pairs) comparisons_[i].slow = false;
     }
   }
 
+  bool all_slow(const std::vector<size_t>& pairs) const {
+    return std::all_of(pairs.begin(), pairs.end(), [this](size_t i) { return comparisons_[i].slow; });
+  }
+
+  // With one other end only, it may be that one, or the way between. All of a rail is within it.
+  bool has_several_ends(const Place& place, const std::vector<size_t>& pairs) const {
+    std::set<Place> ends;
+    for (size_t i : pairs) {
+      for (const Place& end : places(job_, comparisons_[i].pair, place.kind)) ends.insert(end);
+    }
+    return place.kind == Place::Kind::kRail || ends.size() > 2;
+  }
+
   // One rank's card is no host and no rail.
-  bool several_ranks(Place::Kind kind, const Place& place, const std::vector<size_t>& pairs) const {
-    return kind == Place::Kind::kRank || ranks_at(place, pairs).size() > 1;
+  bool has_several_ranks(const Place& place, const std::vector<size_t>& pairs) const {
+    const size_t least = place.kind == Place::Kind::kRank ? 1 : place.kind == Place::Kind::kHost ? 2 : 3;
+    return ranks_at(place, pairs).size() >= least;
+  }
+
+  // All that two hosts, or two ranks, send to each other is slow: the way between them, or either.
+  void add_paths(Place::Kind kind) {
+    std::map<std::pair<int64_t, int64_t>, std::vector<size_t>> between;
+    for (size_t i = 0; i < comparisons_.size(); ++i) {
+      const std::vector<Place> ends = places(job_, comparisons_[i].pair, kind);
+      if (ends.size() == 2) between[std::minmax(ends[0].number, ends[1].number)].push_back(i);
+    }
+    for (const auto& [ends, pairs] : between) {
+      if (pairs.size() < 2 || !all_slow(pairs)) continue;
+      add_slow_link(pairs);
+      for (size_t i : pairs) comparisons_[i].slow = false;
+    }
   }
 
   std::set<int32_t> ranks_at(const Place& place, const std::vector<size_t>& pairs) const {
@@ -151,7 +150,7 @@ class NetworkFindings {
       const Link& pair = comparisons_[i].pair;
       for (uint32_t process : {pair.source_process, pair.target_process}) {
         if (process == kNoRow) continue;
-        if (number_of(place.kind, process) == place.number) ranks.insert(row(process).rank);
+        if (place_number(job_, place.kind, process) == place.number) ranks.insert(row(process).rank);
       }
     }
     return ranks;
@@ -169,21 +168,20 @@ class NetworkFindings {
       if (ranks.contains(process.row.rank)) hosts.emplace(job_.text(process.row.host));
     }
     finding.hosts.assign(hosts.begin(), hosts.end());
-    const Comparison* slowest = &comparisons_[pairs.front()];
     for (size_t i : pairs) {
       finding.weight += comparisons_[i].lost_ns();
-      if (comparisons_[i].pair.rate() < slowest->pair.rate()) slowest = &comparisons_[i];
       finding.evidence.push_back(text(comparisons_[i]));
     }
+    const Comparison& slowest = slowest_of(pairs);
     std::string what =
         place.kind == Place::Kind::kHost ? "the network of " + finding.hosts.front()
         : place.kind == Place::Kind::kRail
             ? "rail " + std::to_string(place.number) + " (" + wording::ranks(finding.ranks) + ")"
             : "the network card of " + wording::ranks(finding.ranks) + " (" + finding.hosts.front() + ")";
-    finding.statement = what + " moves " + wording::rate(slowest->pair.rate()) +
-                        " a channel, where other pairs move " + wording::rate(slowest->usual_rate) +
+    finding.statement = what + " moves " + wording::rate(slowest.pair.rate()) +
+                        " a channel, where other pairs move " + wording::rate(slowest.usual_rate) +
                         ": all of its " + std::to_string(pairs.size()) + " pairs are slow";
-    set_rate(slowest->pair, finding);
+    set_rate(slowest.pair, finding);
     finding.advice =
         "compare the port's state, rate and error counters with its neighbours' "
         "(/sys/class/infiniband/*/ports/*), its "
@@ -191,29 +189,49 @@ class NetworkFindings {
     out_.push_back(std::move(finding));
   }
 
-  void add_slow_link(const Comparison& of) {
+  void add_slow_link(const std::vector<size_t>& pairs) {
+    std::set<int32_t> ranks;
+    std::vector<std::string> hosts;
     Finding finding = warning("slow-link", FindingClass::kSlowLink);
-    finding.weight = of.lost_ns();
-    finding.ranks = {of.pair.source, of.pair.target};
-    std::sort(finding.ranks.begin(), finding.ranks.end());
-    for (uint32_t process : {of.pair.source_process, of.pair.target_process}) {
-      if (process == kNoRow) continue;
-      std::string host = host_name(process);
-      if (std::find(finding.hosts.begin(), finding.hosts.end(), host) == finding.hosts.end())
-        finding.hosts.push_back(host);
+    for (size_t i : pairs) {
+      const Link& pair = comparisons_[i].pair;
+      ranks.insert({pair.source, pair.target});
+      for (uint32_t process : {pair.source_process, pair.target_process}) {
+        if (process == kNoRow) continue;
+        std::string host = host_name(process);
+        if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(std::move(host));
+      }
+      finding.weight += comparisons_[i].lost_ns();
+      finding.evidence.push_back(text(comparisons_[i]));
     }
-    finding.comm = job_.comm_name(of.pair.comm);
-    finding.statement = "what rank " + std::to_string(of.pair.source) + " sends to rank " +
-                        std::to_string(of.pair.target) + " moves at " + wording::rate(of.pair.rate()) +
-                        " a channel, where " + std::to_string(of.others) + " other pairs like it move at " +
-                        wording::rate(of.usual_rate);
-    finding.evidence.push_back(text(of));
-    set_rate(of.pair, finding);
+    const Comparison& slowest = slowest_of(pairs);
+    if (ranks.size() > 2) finding.id = "slow-link.hosts";
+    finding.ranks.assign(ranks.begin(), ranks.end());
+    finding.hosts = std::move(hosts);
+    finding.comm = job_.comm_name(slowest.pair.comm);
+    finding.statement = what_is_sent(pairs, finding) + " moves at " + wording::rate(slowest.pair.rate()) +
+                        " a channel, where " + wording::count(slowest.others, "other pair") +
+                        " like it move at " + wording::rate(slowest.usual_rate);
+    set_rate(slowest.pair, finding);
     finding.advice =
         "look at the way between the two: cables and switch ports, error counters of both cards, and whether "
-        "other "
-        "traffic takes the same route";
+        "other traffic takes the same route";
     out_.push_back(std::move(finding));
+  }
+
+  std::string what_is_sent(const std::vector<size_t>& pairs, const Finding& finding) const {
+    const Link& pair = comparisons_[pairs.front()].pair;
+    if (pairs.size() == 1)
+      return "what rank " + std::to_string(pair.source) + " sends to rank " + std::to_string(pair.target);
+    if (finding.ranks.size() == 2) return "what " + wording::ranks(finding.ranks) + " send to each other";
+    return "all that " + finding.hosts.front() + " and " + finding.hosts.back() + " send to each other (" +
+           wording::count(pairs.size(), "pair") + " of ranks)";
+  }
+
+  const Comparison& slowest_of(const std::vector<size_t>& pairs) const {
+    return comparisons_[*std::min_element(pairs.begin(), pairs.end(), [this](size_t a, size_t b) {
+      return comparisons_[a].pair.rate() < comparisons_[b].pair.rate();
+    })];
   }
 
   static void set_rate(const Link& pair, Finding& finding) {

@@ -14,12 +14,19 @@ using testing::JobBuilder;
 
 constexpr uint64_t kStepBytes = 512 << 10;
 
-// A ring over `ranks`, one rank a host; 100 steps of each way, `step_us` long where a pair is not made slower.
+// A ring over hosts: every rank sends to the same rank of the next one; 100 steps of each way, `step_us` long where a pair
+// is not made slower.
 class Ring {
  public:
-  explicit Ring(uint32_t ranks, double step_us = 10)
-      : builder_(ranks, 1), ranks_(ranks), step_us_(ranks, step_us) {
+  explicit Ring(uint32_t ranks, uint32_t per_host = 1)
+      : builder_(ranks, per_host), ranks_(ranks), next_(ranks), step_us_(ranks, 10) {
     builder_.world();
+    for (uint32_t rank = 0; rank < ranks; ++rank) next_[rank] = (rank + per_host) % ranks;
+  }
+  // Instead, hosts 0 and 1, 2 and 3, ... send to each other.
+  void in_twos(uint32_t per_host) {
+    for (uint32_t rank = 0; rank < ranks_; ++rank)
+      next_[rank] = rank / per_host % 2 == 0 ? rank + per_host : rank - per_host;
   }
   void slow(uint32_t source, double factor) { step_us_[source] *= factor; }
   void transport(uint32_t rank, NetTransport transport) { transports_[rank] = transport; }
@@ -27,9 +34,8 @@ class Ring {
   model::Job build() {
     model::Job job = builder_.build();
     for (uint32_t rank = 0; rank < ranks_; ++rank) {
-      uint32_t next = (rank + 1) % ranks_, before = (rank + ranks_ - 1) % ranks_;
-      add(job, rank, next, true, step_us_[rank]);
-      add(job, rank, before, false, step_us_[before]);
+      add(job, rank, next_[rank], true, step_us_[rank]);
+      add(job, next_[rank], rank, false, step_us_[rank]);
     }
     return job;
   }
@@ -57,6 +63,7 @@ class Ring {
 
   JobBuilder builder_;
   uint32_t ranks_;
+  std::vector<uint32_t> next_;   // by source
   std::vector<double> step_us_;  // by source
   std::map<uint32_t, NetTransport> transports_;
 };
@@ -133,6 +140,59 @@ TEST(Network, NamesTheCardThroughWhichAllIsSlow) {
   EXPECT_EQ(findings[0].id, "slow-nic");
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{3});
   EXPECT_EQ(findings[0].hosts, std::vector<std::string>{"node3"});
+}
+
+TEST(Network, NamesTheHostOfThree) {
+  Ring ring(12, 4);
+  for (uint32_t rank = 0; rank < 8; ++rank) ring.slow(rank, 4);
+  auto findings = findings_of(ring.build());
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "slow-nic.host");
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{4, 5, 6, 7}));
+  EXPECT_EQ(findings[0].hosts, std::vector<std::string>{"node1"});
+}
+
+TEST(Network, NamesTheRail) {
+  Ring ring(12, 4);
+  for (uint32_t rank = 1; rank < 12; rank += 4) ring.slow(rank, 4);
+  auto findings = findings_of(ring.build());
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "slow-nic.rail");
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{1, 5, 9}));
+}
+
+TEST(Network, BlamesTheWayWhereAHostIsSeenWithOneOtherOnly) {
+  Ring ring(8, 2);
+  ring.in_twos(2);
+  for (uint32_t rank : {0, 1, 2, 3}) ring.slow(rank, 4);
+  auto findings = findings_of(ring.build());
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "slow-link.hosts");
+  EXPECT_EQ(findings[0].finding_class, FindingClass::kSlowLink);
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(
+      findings[0].statement,
+      "all that node0 and node1 send to each other (4 pairs of ranks) moves at 13.1 GB/s a channel, where "
+      "4 other pairs like it move at 52.4 GB/s");
+}
+
+TEST(Network, BlamesTheWayWhereARankIsSeenWithOneOtherOnly) {
+  Ring ring(8, 2);
+  ring.in_twos(2);
+  for (uint32_t rank : {1, 3}) ring.slow(rank, 4);
+  auto findings = findings_of(ring.build());
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "slow-link");
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{1, 3}));
+}
+
+TEST(Network, FasterPairsDoNotExcuseASlowOne) {
+  Ring ring(8);
+  ring.slow(0, 4);
+  for (uint32_t rank : {1, 2, 3}) ring.slow(rank, 0.25);
+  auto findings = findings_of(ring.build());
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{0, 1}));
 }
 
 TEST(Network, NamesTheHostThatFellBackToSockets) {

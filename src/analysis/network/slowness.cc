@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <tuple>
 
 namespace lockstep::analysis::network {
 namespace {
@@ -29,28 +31,83 @@ bool measured(const Link& pair) {
          pair.target >= 0;
 }
 
-// By how much, as a logarithm, the rates that are not low scatter around `usual`: three quarters of them by less.
+// By how much, as a logarithm, the rates that are not slow fall behind `usual`: three quarters of them by less. That some
+// are faster says nothing of a slow one.
 double scatter(const std::vector<double>& rates, double usual) {
-  std::vector<double> distances;
+  std::vector<double> behind;
   for (double rate : rates) {
-    if (rate >= kSlow * usual) distances.push_back(std::abs(std::log(rate / usual)));
+    if (rate >= kSlow * usual && rate <= usual) behind.push_back(std::log(usual / rate));
   }
-  return quantile(distances, 0.75);
+  return quantile(behind, 0.75);
 }
 
-void compare_alike(const std::vector<const Link*>& pairs, std::vector<Comparison>& out) {
-  if (pairs.size() <= kLeastOthers) return;
-  std::vector<double> rates;
-  for (const Link* pair : pairs) rates.push_back(pair->rate());
-  double usual = quantile(rates, 0.5);
-  double least = std::min(kSlow, std::exp(-kScatters * scatter(rates, usual))) * usual;
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    Comparison of{.pair = *pairs[i], .usual_rate = usual, .others = pairs.size() - 1};
-    double highest = rates[i] * (1 + 3 * pairs[i]->relative_error());
-    of.slow = rates[i] < least && highest < (1 + kSlow) / 2 * usual;
-    out.push_back(of);
+// What pairs that carry the like reach.
+struct Usual {
+  explicit Usual(const std::vector<double>& rates)
+      : rate(quantile(rates, 0.5)),
+        least(std::min(kSlow, std::exp(-kScatters * scatter(rates, rate))) * rate) {}
+  bool calls_slow(const Link& pair) const {
+    double highest = pair.rate() * (1 + 3 * pair.relative_error());
+    return pair.rate() < least && highest < (1 + kSlow) / 2 * rate;
   }
-}
+  double rate;
+  double least;  // below it a pair is slow
+};
+
+// Fills in what each of `all` is held against; groups are positions in it.
+class Judge {
+ public:
+  Judge(const model::Job& job, std::vector<Comparison>& all) : job_(job), all_(all) {}
+
+  void hold_against_median(const std::vector<size_t>& group) {
+    const Usual usual(rates(group));
+    for (size_t i : group) {
+      all_[i].usual_rate = usual.rate;
+      all_[i].others = group.size() - 1;
+      all_[i].slow = usual.calls_slow(all_[i].pair);
+    }
+  }
+
+  void hold_places_against_rest(const std::vector<size_t>& group) {
+    for (Place::Kind kind : kPlaceKinds) {
+      std::map<Place, std::vector<size_t>> through;
+      for (size_t i : group) {
+        for (const Place& place : places(job_, all_[i].pair, kind)) through[place].push_back(i);
+      }
+      for (const auto& [place, inside] : through) {
+        std::vector<size_t> outside;
+        std::set_difference(group.begin(), group.end(), inside.begin(), inside.end(),
+                            std::back_inserter(outside));
+        if (inside.size() >= 2 && outside.size() >= kLeastOthers) compare(inside, outside);
+      }
+    }
+  }
+
+ private:
+  void compare(const std::vector<size_t>& inside, const std::vector<size_t>& outside) {
+    const std::vector<double> others = rates(outside);
+    // Nothing outside is as slow: what lies on slower routes than half of the others is not a slow place.
+    const double least = kSlow * *std::min_element(others.begin(), others.end());
+    const Usual usual(others);
+    if (!std::all_of(inside.begin(), inside.end(),
+                     [&](size_t i) { return all_[i].pair.rate() < least && usual.calls_slow(all_[i].pair); }))
+      return;
+    for (size_t i : inside) {
+      all_[i].usual_rate = usual.rate;
+      all_[i].others = others.size();
+      all_[i].slow = true;
+    }
+  }
+
+  std::vector<double> rates(const std::vector<size_t>& group) const {
+    std::vector<double> rates;
+    for (size_t i : group) rates.push_back(all_[i].pair.rate());
+    return rates;
+  }
+
+  const model::Job& job_;
+  std::vector<Comparison>& all_;
+};
 
 }  // namespace
 
@@ -59,16 +116,59 @@ double Comparison::lost_ns() const {
   return own * ranks * std::max(0.0, 1 - pair.rate() / usual_rate);
 }
 
-std::vector<Comparison> compare(const model::Job& job, const std::vector<Link>& links) {
-  std::vector<Link> pairs = network::pairs(links);
-  // Alike: communicators of one size, transfers of about one size.
-  std::map<std::pair<int32_t, int>, std::vector<const Link*>> alike;
-  for (const Link& pair : pairs) {
-    if (measured(pair))
-      alike[{job.comms[pair.comm].ranks, std::bit_width(pair.bytes / pair.steps)}].push_back(&pair);
+int64_t place_number(const model::Job& job, Place::Kind kind, uint32_t process) {
+  const model::JobProcess& of = job.processes[process];
+  switch (kind) {
+    case Place::Kind::kHost:
+      return of.host;
+    case Place::Kind::kRail:
+      return of.row.local_rank;
+    case Place::Kind::kRank:
+      break;
   }
+  return of.row.rank;
+}
+
+std::vector<Place> places(const model::Job& job, const Link& pair, Place::Kind kind) {
+  std::vector<Place> at;
+  for (uint32_t process : {pair.source_process, pair.target_process}) {
+    if (process == model::kNoRow) continue;
+    int64_t number = place_number(job, kind, process);
+    if (number >= 0 && (at.empty() || at.front().number != number)) at.push_back({kind, number});
+  }
+  return at;
+}
+
+std::vector<Comparison> compare(const model::Job& job, const std::vector<Link>& links) {
   std::vector<Comparison> all;
-  for (const auto& [kind, of_kind] : alike) compare_alike(of_kind, all);
+  for (const Link& pair : network::pairs(links)) {
+    if (measured(pair)) all.push_back({.pair = pair});
+  }
+  using Kind = std::tuple<int32_t, uint32_t, int>;  // ranks of the communicator, channels, size of transfers
+  std::map<Kind, std::vector<size_t>> of_kind, of_small;
+  std::map<std::pair<uint32_t, int>, std::vector<size_t>> of_comm;
+  auto kind_of = [&](const Link& pair) {
+    return Kind{job.comms[pair.comm].ranks, pair.lanes, std::bit_width(pair.bytes / pair.steps)};
+  };
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Kind kind = kind_of(all[i].pair);
+    of_kind[kind].push_back(i);
+    of_comm[{all[i].pair.comm, std::get<2>(kind)}].push_back(i);
+  }
+  Judge judge(job, all);
+  for (const auto& [key, group] : of_comm) {
+    if (group.size() > kLeastOthers) {
+      judge.hold_against_median(group);
+      judge.hold_places_against_rest(group);
+    } else {
+      for (size_t i : group) of_small[kind_of(all[i].pair)].push_back(i);
+    }
+  }
+  for (const auto& [kind, group] : of_small) {
+    if (group.size() > kLeastOthers) judge.hold_against_median(group);
+  }
+  for (const auto& [kind, group] : of_kind) judge.hold_places_against_rest(group);
+  std::erase_if(all, [](const Comparison& of) { return of.others == 0; });
   std::map<std::pair<int32_t, int32_t>, Comparison> best;
   for (const Comparison& of : all) {
     auto [at, is_new] = best.try_emplace({of.pair.source, of.pair.target}, of);

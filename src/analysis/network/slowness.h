@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pairs of ranks move less than their peers do. A pair is compared with those that carry the like: of communicators
-// of the same size, transfers of about the same size. Three others are needed. What cannot be told apart is not slow.
+// Which pairs of ranks move less than their peers do. A pair is held against those that carry the like, which are at least
+// three: transfers of about the same size, of its own communicator where that has enough pairs, else of communicators of
+// as many ranks over as many channels. Slow is what falls behind their median. What cannot be told apart is not slow.
+//
+// Where few hosts meet, a host that is slow has half of the pairs and more, and the median with them; and a communicator
+// of two hosts has no other pairs. So all the pairs through one host, rail or rank are held against those that do not go
+// through it, over all communicators that are alike, and are slow if even the slowest of those is faster.
 #pragma once
 #include <vector>
 
@@ -10,13 +15,25 @@ namespace lockstep::analysis::network {
 
 struct Comparison {
   Link pair;
-  double usual_rate = 0;  // median of the others, bytes per second
+  double usual_rate = 0;  // median of what it was held against, bytes per second
   size_t others = 0;
   bool slow = false;
   int32_t ranks = 1;  // of the communicator: all of them wait for the slowest transfer
   // Time that the ranks together lost against the usual rate.
   double lost_ns() const;
 };
+
+// What several pairs may have in common. A rail is the ranks of one local rank number.
+struct Place {
+  enum class Kind { kHost, kRail, kRank } kind;
+  int64_t number;  // of Job::hosts, local rank, global rank
+  auto operator<=>(const Place&) const = default;
+};
+inline constexpr Place::Kind kPlaceKinds[] = {Place::Kind::kHost, Place::Kind::kRail, Place::Kind::kRank};
+// Where a process is; -1 unknown.
+int64_t place_number(const model::Job& job, Place::Kind kind, uint32_t process);
+// The places of both ends, each once.
+std::vector<Place> places(const model::Job& job, const Link& pair, Place::Kind kind);
 
 // Pairs of ranks that can be compared; of several communicators the one that carried most.
 std::vector<Comparison> compare(const model::Job& job, const std::vector<Link>& links);
