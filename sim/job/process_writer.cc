@@ -19,6 +19,7 @@ constexpr int64_t kCommEveryNs = 40'000'000;  // from one communicator's creatio
 constexpr uint64_t kBuffers = 0x7f4a'0000'0000;
 constexpr uint32_t kApiVersion = 5;
 constexpr int32_t kNcclVersion = 22809;
+constexpr char kGpuModel[] = "NVIDIA H200";
 
 template <size_t N>
 void copy_text(char (&out)[N], const std::string& text) {
@@ -127,6 +128,10 @@ void ProcessWriter::fill_header(FileBuilder& file, format::Source source) const 
 }
 
 void ProcessWriter::define_comms(FileBuilder& file) {
+  format::NoteDef model{};
+  copy_text(model.key, format::kNoteGpuModel);
+  copy_text(model.value, kGpuModel);
+  file.define(format::Def::kNote, 0, model, ticks(capture_began_ + 1'000'000));
   uint32_t index = 0;
   auto define = [&](const Group& group, int rank_in_group, int64_t when) {
     format::CommDef comm{};

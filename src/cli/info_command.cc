@@ -38,6 +38,7 @@ Json process_json(const ProcessOverview& process) {
                    {"gpu", known(process.gpu)},
                    {"pci", process.pci},
                    {"uuid", process.uuid},
+                   {"gpu_model", process.gpu_model},
                    {"visible_devices", process.visible_devices},
                    {"nccl_version", nccl_version_text(process.nccl_version)},
                    {"mode", process.mode},
@@ -91,14 +92,15 @@ Json info_json(const Input& input, const RunOverview& run) {
 }
 
 std::string process_table(const RunOverview& run) {
-  Table table({"rank", "<host", "pid", "gpu", "<device", "<nccl", "<mode", "<retention", "<state", "ops",
-               "comms", "<command"});
+  Table table({"rank", "<host", "pid", "gpu", "<device", "<model", "<nccl", "<mode", "<retention", "<state",
+               "ops", "comms", "<command"});
   for (const ProcessOverview& process : run.processes) {
     std::string device = !process.pci.empty() ? process.pci
                          : process.device < 0 ? "-"
                                               : "cuda:" + number_text(process.device);
     table.add({number_text(process.rank), process.host, std::to_string(process.pid), number_text(process.gpu),
-               device, nccl_version_text(process.nccl_version), process.mode, process.retention,
+               device, process.gpu_model.empty() ? "-" : process.gpu_model,
+               nccl_version_text(process.nccl_version), process.mode, process.retention,
                process.closed ? "closed" : "not closed", format_count(process.ops),
                std::to_string(process.comms.size()), shorten(process.argv, 60)});
   }

@@ -80,6 +80,7 @@ ProcessOverview look_at(const model::Trace& trace) {
   seen.visible_devices = text(row.visible_devices);
   seen.pci = text(row.pci);
   seen.uuid = text(row.uuid);
+  seen.gpu_model = text(row.gpu_model);
   seen.pid = row.pid;
   seen.start_ns = row.start_ns;
   seen.first_ns = row.first_ns;

@@ -71,6 +71,7 @@ struct NoteDef {
   char key[48];
   char value[192];
 };
+inline constexpr char kNoteGpuModel[] = "gpu_model";  // of the first GPU used: "NVIDIA H200", "PCI 1002:74a1"
 struct LogDef {
   DefHead head;
   uint64_t losses[kLossKinds];  // live; owner thread only

@@ -75,7 +75,7 @@ class Join {
   void name(model::JobProcess& process) {
     model::Process& row = process.row;
     for (model::StringId* text : {&row.host, &row.host_id, &row.boot_id, &row.launcher, &row.job, &row.argv,
-                                  &row.visible_devices, &row.pci, &row.uuid})
+                                  &row.visible_devices, &row.pci, &row.uuid, &row.gpu_model})
       *text = texts_[*text];
     // NCCL_HOSTID makes several hosts of one; their clock stays one.
     model::StringId host = row.host_id != 0 ? row.host_id : row.host;

@@ -1,29 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/core/identity.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "capture/core/clock.h"
+#include "capture/core/small_file.h"
 
 namespace lockstep::capture {
 namespace {
-
-size_t read_file(const char* path, char* out, size_t size) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  size_t used = 0;
-  while (used < size) {
-    ssize_t got = read(fd, out + used, size - used);
-    if (got <= 0) break;
-    used += static_cast<size_t>(got);
-  }
-  close(fd);
-  return used;
-}
 
 template <size_t N>
 void copy_text(char (&out)[N], const char* text) {
@@ -78,7 +65,7 @@ void read_launcher(Identity* identity) {
 
 void read_boot_id(unsigned char (&boot_id)[16]) {
   char text[64];
-  size_t length = read_file("/proc/sys/kernel/random/boot_id", text, sizeof text);
+  size_t length = read_small_file("/proc/sys/kernel/random/boot_id", text, sizeof text);
   int digits = 0;
   for (size_t i = 0; i < length && digits < 32; ++i) {
     char c = text[i];
@@ -93,7 +80,7 @@ void read_boot_id(unsigned char (&boot_id)[16]) {
 // Field 22 of /proc/self/stat; the command name before it may hold blanks and parentheses.
 uint64_t read_start_ticks() {
   char text[1024];
-  size_t length = read_file("/proc/self/stat", text, sizeof text - 1);
+  size_t length = read_small_file("/proc/self/stat", text, sizeof text - 1);
   text[length] = 0;
   const char* at = strrchr(text, ')');
   if (at == nullptr) return 0;
@@ -150,7 +137,7 @@ void store_identity(const Identity& identity, format::FileHeader* header) {
   copy_text(header->host_id, identity.host_id);
   copy_text(header->visible_devices, identity.visible_devices);
   char argv[16384];
-  size_t length = read_file("/proc/self/cmdline", argv, sizeof argv);
+  size_t length = read_small_file("/proc/self/cmdline", argv, sizeof argv);
   header->argv_total_bytes = static_cast<uint32_t>(length);
   if (length > sizeof header->argv) length = sizeof header->argv;
   memcpy(header->argv, argv, length);

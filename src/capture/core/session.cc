@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "capture/core/definition_writer.h"
+#include "capture/core/gpu_model.h"
 #include "capture/core/thread_log.h"
 #include "capture/core/version.h"
 
@@ -152,8 +153,15 @@ Definition* Session::define_locked() {
   return definition;
 }
 
+void Session::note_gpu(const CommInfo& info) {
+  if (info.pci[0] == 0 || has_gpu_.exchange(true, std::memory_order_relaxed)) return;
+  const GpuModel model = read_gpu_model(info.pci);
+  if (model.text[0] != 0) add_note(format::kNoteGpuModel, model.text);
+}
+
 uint32_t Session::add_comm(const CommInfo& info) {
   if (!running()) return format::kNoComm;
+  note_gpu(info);
   Locked locked;
   auto* comm = define_locked<format::CommDef>();
   if (comm == nullptr) return format::kNoComm;

@@ -71,6 +71,8 @@ class Session {
   // Room for a definition of the process, cleared; nullptr when there is none (counted).
   template <class Definition>
   Definition* define_locked();
+  // The model of the first GPU that is used.
+  void note_gpu(const CommInfo& info);
   static void* keeper(void* self);
   void keep();
   void wake_keeper();
@@ -84,6 +86,7 @@ class Session {
   uint32_t process_tag_ = 0;
   int32_t pid_ = 0;
   std::atomic<uint32_t> comms_{0};
+  std::atomic<bool> has_gpu_{false};
   std::atomic<uint32_t> keeper_calls_{0};
   char* meta_ = nullptr;
   uint32_t meta_used_ = 0, meta_no_ = 0;

@@ -47,6 +47,7 @@ void SyntheticRun::add_process(int32_t rank, Trace& trace) const {
   p.visible_devices = text(std::to_string(local));
   p.pci = text("0000:1b:00.0");
   p.uuid = text("GPU-" + std::to_string(rank));
+  p.gpu_model = text("NVIDIA H200");
   p.device = 0;  // every rank sees its GPU as device 0
   p.gpu = gpu;
   p.nccl_version = 22809;

@@ -53,6 +53,8 @@ class CommReader {
         return identify(definition.as<format::CommIdentityDef>());
       case Def::kGroupRanks:
         return add_members(definition.as<format::GroupRanksDef>());
+      case Def::kNote:
+        return add_note(definition.as<format::NoteDef>());
       default:
         return;
     }
@@ -109,6 +111,12 @@ class CommReader {
   // The pieces of one group follow each other; interning each prefix would be quadratic.
   void flush_members() {
     if (members_of_ != model::kNoRow) trace_.comms.members[members_of_] = trace_.strings.intern(members_);
+  }
+
+  void add_note(const format::NoteDef& def) {
+    model::StringId& model = trace_.processes.gpu_model[process_];
+    if (model == 0 && field_text(def.key) == format::kNoteGpuModel)
+      model = trace_.strings.intern(field_text(def.value));
   }
 
   uint32_t find(uint32_t index) {

@@ -71,7 +71,7 @@ class CommRows {
 };
 
 class TickClock;
-// Appends the file's communicators to `trace` and returns their rows.
+// Appends the file's communicators to `trace` and returns their rows; what notes say of the process goes into its row.
 CommRows read_comms(const FileView& view, TickClock& clock, uint32_t process, model::Trace& trace,
                     ReadLosses& losses);
 

@@ -62,6 +62,7 @@ uint32_t append_process(const FileHeader& header, Trace& trace) {
                                  .visible_devices = strings.intern(field_text(header.visible_devices)),
                                  .pci = 0,
                                  .uuid = 0,
+                                 .gpu_model = 0,
                                  .device = -1,
                                  .gpu = -1,
                                  .nccl_version = 0,

@@ -143,6 +143,25 @@ TEST(Run, DeviceNumbersAreDistinctOverTheRun) {
   EXPECT_EQ(gpus, (std::vector<int32_t>{4, 0, 1, 2, 1, 3}));
 }
 
+TEST(Run, NotesTellTheModelOfTheGpu) {
+  std::string dir = test_dir();
+  FileBuilder file;
+  set_pid(file, 1, 0);
+  for (auto [key, value] :
+       {std::pair("of_a_newer_version", "x"), std::pair(format::kNoteGpuModel, "NVIDIA H200"),
+        std::pair(format::kNoteGpuModel, "of another card")}) {
+    format::NoteDef note{};
+    std::strncpy(note.key, key, sizeof note.key - 1);
+    std::strncpy(note.value, value, sizeof note.value - 1);
+    file.define(format::Def::kNote, 0, note);
+  }
+  file.write(dir + "/0.lks");
+  auto source = open({dir});
+  ASSERT_TRUE(source) << source.error().message();
+  model::Trace trace = load(**source, 0);
+  EXPECT_EQ(trace.strings[trace.processes.gpu_model[0]], "NVIDIA H200");
+}
+
 TEST(Run, LoadsOnSeveralThreadsAtOnce) {
   std::string dir = test_dir();
   for (int32_t rank = 0; rank < 8; ++rank) {

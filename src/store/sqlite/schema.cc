@@ -34,11 +34,12 @@ CREATE TABLE rocpd_metadata(id INTEGER PRIMARY KEY, tag TEXT NOT NULL, value TEX
 constexpr const char* kTextViews = R"SQL(
 CREATE VIEW processes AS
 SELECT p.id, p.rank, p.local_rank, p.world, h.text AS host, p.node, p.pid, p.device, p.gpu, pci.text AS pci,
-       uuid.text AS uuid, b.text AS boot_id, l.text AS launcher, j.text AS job, a.text AS argv, p.nccl_version,
+       uuid.text AS uuid, model.text AS gpu_model, b.text AS boot_id, l.text AS launcher, j.text AS job, a.text AS argv, p.nccl_version,
        p.closed, p.start_ns, p.first_ns, p.last_ns
 FROM process p LEFT JOIN string h ON h.id = p.host LEFT JOIN string b ON b.id = p.boot_id
 LEFT JOIN string l ON l.id = p.launcher LEFT JOIN string j ON j.id = p.job LEFT JOIN string a ON a.id = p.argv
-LEFT JOIN string pci ON pci.id = p.pci LEFT JOIN string uuid ON uuid.id = p.uuid;
+LEFT JOIN string pci ON pci.id = p.pci LEFT JOIN string uuid ON uuid.id = p.uuid
+LEFT JOIN string model ON model.id = p.gpu_model;
 
 CREATE VIEW comms AS
 SELECT c.id, c.run_comm, c.process, p.rank AS global_rank, n.text AS name, printf('%016x', c.comm_id) AS hash, c.rank,
