@@ -53,13 +53,24 @@ Durations summarize(std::vector<int64_t> values) {
 }
 
 int64_t covered_ns(std::vector<std::pair<int64_t, int64_t>> intervals) {
+  return covered_between(std::move(intervals), {INT64_MIN, INT64_MAX}).front();
+}
+
+std::vector<int64_t> covered_between(std::vector<std::pair<int64_t, int64_t>> intervals,
+                                     const std::vector<int64_t>& instants) {
+  std::vector<int64_t> covered(instants.empty() ? 0 : instants.size() - 1);
   std::sort(intervals.begin(), intervals.end());
-  int64_t covered = 0, until = INT64_MIN;
+  size_t part = 0;
+  int64_t until = INT64_MIN;
   for (auto [start, end] : intervals) {
     start = std::max(start, until);
-    if (end <= start) continue;
-    covered += end - start;
-    until = end;
+    for (; start < end && part < covered.size(); ++part) {
+      const int64_t from = std::max(start, instants[part]), to = std::min(end, instants[part + 1]);
+      if (to > from) covered[part] += to - from;
+      start = std::max(start, to);
+      if (end < instants[part + 1]) break;
+    }
+    until = std::max(until, end);
   }
   return covered;
 }

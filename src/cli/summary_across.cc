@@ -20,6 +20,7 @@ void add_rates(const Job& job, AcrossFigures& out) {
   bandwidth::Rates rates = bandwidth::measure(job);
   out.matched = rates.ops;
   out.untimed = rates.untimed;
+  rates.rates.insert(rates.rates.end(), rates.pairs.begin(), rates.pairs.end());
   std::map<model::StringId, double> best;
   for (const bandwidth::Rate& rate : rates.rates)
     best[rate.func] = std::max(best[rate.func], rate.busbw.middle);
@@ -43,6 +44,10 @@ void add_rates(const Job& job, AcrossFigures& out) {
     row.busbw_low = rate.busbw.low;
     row.busbw_high = rate.busbw.high;
     row.of_best = best[rate.func] > 0 ? rate.busbw.middle / best[rate.func] : 0;
+    if (rate.ceiling) {
+      row.ceiling = rate.ceiling->gbps;
+      row.link = rate.ceiling->link;
+    }
     row.error = rate.error;
     out.rates.push_back(std::move(row));
   }
@@ -96,6 +101,21 @@ void add_waits(const Job& job, AcrossFigures& out) {
                    [](const WaitFigures& a, const WaitFigures& b) { return a.rank < b.rank; });
 }
 
+// Appends for each whole step how long the process had communication on its GPU; nothing where that is not known.
+void add_on_gpu(const Job& job, uint32_t process, const std::vector<int64_t>& begins,
+                std::vector<int64_t>& out) {
+  const model::JobOps& ops = job.processes[process].ops;
+  std::vector<std::pair<int64_t, int64_t>> busy;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (ops.gpu_start_ns[i] == 0 || ops.gpu_end_ns[i] == 0) continue;
+    auto start = job.common_ns(process, ops.gpu_start_ns[i]);
+    if (!start) return;
+    busy.emplace_back(start->ns, start->ns + ops.gpu_end_ns[i] - ops.gpu_start_ns[i]);
+  }
+  if (busy.empty()) return;
+  for (int64_t covered : covered_between(std::move(busy), begins)) out.push_back(covered);
+}
+
 void add_steps(const Job& job, AcrossFigures& out) {
   const straggler::Steps steps = straggler::find_steps(job, 0);
   if (steps.source == straggler::Steps::Source::kSlices) return;
@@ -104,6 +124,10 @@ void add_steps(const Job& job, AcrossFigures& out) {
   std::vector<int64_t> lengths;
   for (size_t i = 1; i < steps.size(); ++i) lengths.push_back(steps.begin_ns[i] - steps.begin_ns[i - 1]);
   out.steps.length = summarize(std::move(lengths));
+  std::vector<int64_t> on_gpu;
+  for (uint32_t process = 0; process < job.processes.size(); ++process)
+    add_on_gpu(job, process, steps.begin_ns, on_gpu);
+  out.steps.exposed_at_most = summarize(std::move(on_gpu));
 }
 
 void add_links(const Job& job, AcrossFigures& out) {
@@ -123,6 +147,8 @@ void add_links(const Job& job, AcrossFigures& out) {
     row.receive_wait_ns = static_cast<double>(link.receive_wait_ns);
     row.flush_wait_ns = static_cast<double>(link.flush_wait_ns);
     row.rate = link.rate();
+    row.sending_p50_ns = link.sending.quantile(0.5);
+    row.sending_p99_ns = link.sending.quantile(0.99);
     out.links.push_back(std::move(row));
   }
 }

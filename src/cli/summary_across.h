@@ -22,6 +22,8 @@ struct RateFigures {  // see analysis/bandwidth/rates.h
   uint64_t size_from = 0, size_to = 0, ops = 0, uncertain = 0;
   double algbw = 0, busbw = 0, busbw_low = 0, busbw_high = 0;  // GB/s: median and quartiles over operations
   double of_best = 0;  // busbw against the run's best of this function, 0..1
+  double ceiling = 0;  // GB/s of the GPUs' links, nominal; 0 unknown
+  std::string link;    // of the ceiling
   double error = 0;    // relative half-width that the clocks leave
 };
 struct FitFigures {  // time = alpha + S / beta, with 95 % confidence
@@ -45,12 +47,16 @@ struct LinkFigures {  // see analysis/network/links.h
   int64_t source = -1, target = -1;
   uint64_t steps = 0, bytes = 0;
   double gpu_wait_ns = 0, peer_wait_ns = 0, send_wait_ns = 0, receive_wait_ns = 0, flush_wait_ns = 0;
-  double rate = 0;  // bytes/s; 0 unknown
+  double rate = 0;                                // bytes/s; 0 unknown
+  double sending_p50_ns = 0, sending_p99_ns = 0;  // of one transfer; 0 unknown
 };
 struct StepFigures {
   std::string source;       // "marks", "period" or "" where nothing tells
   uint32_t period_ops = 0;  // operations of one rank in a step
   Durations length;
+  // Per rank and step: communication was on the GPU. Not more than that is exposed; whether computation ran beside it is not
+  // in the trace.
+  Durations exposed_at_most;
 };
 struct AcrossFigures {
   std::vector<RateFigures> rates;  // the most time moving first

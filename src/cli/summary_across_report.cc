@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+
 #include "cli/summary_across.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -6,16 +8,30 @@
 namespace lockstep::cli {
 namespace {
 
+std::string ceiling_line(const AcrossFigures& figures) {
+  std::map<std::string, double> links;
+  for (const RateFigures& row : figures.rates) {
+    if (row.ceiling > 0) links.emplace(row.link, row.ceiling);
+  }
+  if (links.empty())
+    return "  of ceiling: unknown, as no communicator lies within one host of GPUs whose links are known\n";
+  std::string text;
+  for (const auto& [link, gbps] : links)
+    text += (text.empty() ? "" : ", ") + link + " " + format_rate(gbps) + " GB/s a GPU and direction";
+  return "  of ceiling: busbw against what the links of a GPU carry, nominally: " + text +
+         "; NVLS reduces in the switch, so it may exceed it\n";
+}
+
 std::string rate_table(const AcrossFigures& figures, size_t limit) {
-  if (figures.matched == 0) return "";
+  if (figures.matched == 0 && figures.rates.empty()) return "";
   std::string text =
       "\nBandwidth of matched operations (GB/s; from the last arrival to the last end, without waiting for "
       "late ranks)\n";
-  if (figures.untimed == figures.matched)
+  if (figures.rates.empty())
     return text +
            "  none: no operation has GPU times on all of its ranks; `lockstep trace -m deep` records them\n";
   Table table({"<operation", "<communicator", "ranks", "hosts", "size", "<algorithm", "ops", "algbw", "busbw",
-               "<middle half", "of best", "unsure"});
+               "<middle half", "of best", "of ceiling", "unsure"});
   for (size_t i = 0; i < figures.rates.size() && i < limit; ++i) {
     const RateFigures& row = figures.rates[i];
     const bool known = row.ops > 0;
@@ -23,12 +39,12 @@ std::string rate_table(const AcrossFigures& figures, size_t limit) {
                size_range(row.size_from), row.algo + (row.proto.empty() ? "" : " " + row.proto),
                format_count(row.ops), format_rate(row.algbw), format_rate(row.busbw),
                known ? format_rate(row.busbw_low) + " - " + format_rate(row.busbw_high) : "-",
-               known ? format_percent(row.of_best) : "-", format_count(row.uncertain)});
+               known ? format_percent(row.of_best) : "-",
+               known && row.ceiling > 0 ? format_percent(row.busbw / row.ceiling) : "-",
+               format_count(row.uncertain)});
   }
   text += table.text() + more_rows(figures.rates.size(), limit);
-  text +=
-      "  of best: busbw against the run's best of this operation; what the links could do is not in the "
-      "trace\n";
+  text += "  of best: busbw against the run's best of this operation\n" + ceiling_line(figures);
   if (figures.untimed > 0)
     text += "  " + plural(figures.untimed, "operation") + " without GPU times left out\n";
   return text;
@@ -69,20 +85,30 @@ std::string wait_tables(const AcrossFigures& figures, size_t limit) {
          ranks.text() + more_rows(figures.ranks.size(), limit);
 }
 
+std::string time_or_dash(double ns) { return ns > 0 ? format_duration(ns) : "-"; }
+
 std::string link_table(const AcrossFigures& figures, size_t limit) {
   if (figures.links.empty()) return "";
   Table table({"from", "to", "<communicator", "transfers", "bytes", "GB/s", "wait for GPU", "for peer",
-               "sending", "receiving", "flushing"});
+               "sending", "p50", "p99", "receiving", "flushing"});
   for (size_t i = 0; i < figures.links.size() && i < limit; ++i) {
     const LinkFigures& row = figures.links[i];
     table.add({row.source < 0 ? "-" : std::to_string(row.source),
                row.target < 0 ? "-" : std::to_string(row.target), row.comm, format_count(row.steps),
                format_bytes(row.bytes), format_rate(row.rate * 1e-9), format_duration(row.gpu_wait_ns),
                format_duration(row.peer_wait_ns), format_duration(row.send_wait_ns),
+               time_or_dash(row.sending_p50_ns), time_or_dash(row.sending_p99_ns),
                format_duration(row.receive_wait_ns), format_duration(row.flush_wait_ns)});
   }
   return "\nNetwork, by pair of ranks (waits summed over transfers)\n" + table.text() +
          more_rows(figures.links.size(), limit);
+}
+
+std::string exposed_line(const Durations& at_most) {
+  if (at_most.count == 0) return "";
+  return "  exposed communication of a rank and step: at most " + format_duration(at_most.p50_ns) +
+         " (median; p99 " + format_duration(at_most.p99_ns) +
+         "), the time with communication on its GPU; what computation hides of it is not in the trace\n";
 }
 
 std::string steps_line(const StepFigures& steps) {
@@ -91,10 +117,12 @@ std::string steps_line(const StepFigures& steps) {
          (steps.source == "marks" ? "the program's marks"
                                   : "the period of " + plural(steps.period_ops, "operation") + " of a rank") +
          "; median " + format_duration(steps.length.p50_ns) + ", p99 " +
-         format_duration(steps.length.p99_ns) + "\n";
+         format_duration(steps.length.p99_ns) + "\n" + exposed_line(steps.exposed_at_most);
 }
 
 Json above_zero(double value) { return value > 0 ? Json(value) : Json(nullptr); }
+
+Json known_time(const Durations& of, double ns) { return of.count > 0 ? Json(ns) : Json(nullptr); }
 
 Json wait_json(const WaitFigures& row) {
   return {{"ops", row.ops},
@@ -124,23 +152,27 @@ void add_across_json(const AcrossFigures& figures, Json& document) {
   for (const char* list : {"bandwidth_list", "fit_list", "comm_wait_list", "rank_wait_list", "link_list"})
     document[list] = Json::array();
   for (const RateFigures& row : figures.rates) {
-    document["bandwidth_list"].push_back({{"func", row.func},
-                                          {"comm", row.comm},
-                                          {"comm_id", id_json(row.comm_id)},
-                                          {"ranks", row.ranks},
-                                          {"hosts", row.hosts},
-                                          {"size_from", row.size_from},
-                                          {"size_to", row.size_to},
-                                          {"algo", row.algo},
-                                          {"proto", row.proto},
-                                          {"ops", row.ops},
-                                          {"uncertain_ops", row.uncertain},
-                                          {"algbw_gbps", above_zero(row.algbw)},
-                                          {"busbw_gbps", above_zero(row.busbw)},
-                                          {"busbw_low_gbps", above_zero(row.busbw_low)},
-                                          {"busbw_high_gbps", above_zero(row.busbw_high)},
-                                          {"of_best", above_zero(row.of_best)},
-                                          {"relative_error", row.error}});
+    document["bandwidth_list"].push_back(
+        {{"func", row.func},
+         {"comm", row.comm},
+         {"comm_id", id_json(row.comm_id)},
+         {"ranks", row.ranks},
+         {"hosts", row.hosts},
+         {"size_from", row.size_from},
+         {"size_to", row.size_to},
+         {"algo", row.algo},
+         {"proto", row.proto},
+         {"ops", row.ops},
+         {"uncertain_ops", row.uncertain},
+         {"algbw_gbps", above_zero(row.algbw)},
+         {"busbw_gbps", above_zero(row.busbw)},
+         {"busbw_low_gbps", above_zero(row.busbw_low)},
+         {"busbw_high_gbps", above_zero(row.busbw_high)},
+         {"of_best", above_zero(row.of_best)},
+         {"ceiling_gbps", above_zero(row.ceiling)},
+         {"ceiling_link", row.link.empty() ? Json(nullptr) : Json(row.link)},
+         {"of_ceiling", row.ceiling > 0 && row.busbw > 0 ? Json(row.busbw / row.ceiling) : Json(nullptr)},
+         {"relative_error", row.error}});
   }
   for (const FitFigures& row : figures.fits) {
     document["fit_list"].push_back({{"func", row.func},
@@ -176,6 +208,8 @@ void add_across_json(const AcrossFigures& figures, Json& document) {
                                      {"gpu_wait_ns", row.gpu_wait_ns},
                                      {"peer_wait_ns", row.peer_wait_ns},
                                      {"send_wait_ns", row.send_wait_ns},
+                                     {"sending_p50_ns", above_zero(row.sending_p50_ns)},
+                                     {"sending_p99_ns", above_zero(row.sending_p99_ns)},
                                      {"receive_wait_ns", row.receive_wait_ns},
                                      {"flush_wait_ns", row.flush_wait_ns}});
   }
@@ -187,7 +221,9 @@ void add_across_json(const AcrossFigures& figures, Json& document) {
                  {"operations", steps.period_ops == 0 ? Json(nullptr) : Json(steps.period_ops)},
                  {"count", steps.length.count + 1},
                  {"p50_ns", steps.length.p50_ns},
-                 {"p99_ns", steps.length.p99_ns}};
+                 {"p99_ns", steps.length.p99_ns},
+                 {"exposed_at_most_p50_ns", known_time(steps.exposed_at_most, steps.exposed_at_most.p50_ns)},
+                 {"exposed_at_most_p99_ns", known_time(steps.exposed_at_most, steps.exposed_at_most.p99_ns)}};
 }
 
 }  // namespace lockstep::cli

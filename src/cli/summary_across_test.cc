@@ -44,6 +44,9 @@ TEST(SummaryAcross, SplitsWaitingFromMoving) {
   EXPECT_EQ(figures.rates[0].of_best, 1);
   EXPECT_EQ(figures.steps.source, "period");
   EXPECT_NEAR(figures.steps.length.p50_ns, 10e6, 1);
+  EXPECT_NEAR(figures.steps.exposed_at_most.max_ns, 3e6, 1e3) << "rank 0";
+  EXPECT_NEAR(figures.steps.exposed_at_most.min_ns, 1e6, 1e3) << "rank 1";
+  EXPECT_EQ(figures.rates[0].ceiling, 0);
 }
 
 TEST(SummaryAcross, SaysWhatIsNotKnown) {
@@ -55,6 +58,18 @@ TEST(SummaryAcross, SaysWhatIsNotKnown) {
   EXPECT_TRUE(document["bandwidth_list"].empty());
   EXPECT_TRUE(document["rank_wait_list"][0]["moving_ns"].is_null());
   EXPECT_EQ(document["matched_ops_without_gpu_times"], 10);
+}
+
+TEST(SummaryAcross, TellsBandwidthAgainstTheLinks) {
+  model::Job h200 = job(true);
+  for (model::JobProcess& process : h200.processes)
+    process.row.gpu_model = h200.strings.intern("NVIDIA H200");
+  const AcrossFigures figures = across(h200);
+  EXPECT_EQ(figures.rates.at(0).ceiling, 450);
+  EXPECT_NE(across_text(figures, 20).find("NVLink 4 450"), std::string::npos) << across_text(figures, 20);
+  Json document;
+  add_across_json(figures, document);
+  EXPECT_NEAR(document["bandwidth_list"][0]["of_ceiling"], 67.1 / 450, 0.001);
 }
 
 TEST(SummaryAcross, CutsTablesToTheLimit) {

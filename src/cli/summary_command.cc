@@ -231,12 +231,11 @@ const Command summary_command = {
         "members of each communicator are in the trace. A GPU time there is that of one rank, from the start "
         "of its "
         "kernel to its end, so it includes waiting for the others.\n\n"
-        "Then what only all ranks together tell: steps; bandwidth once all had arrived, and "
-        "start-up "
-        "time and bandwidth fitted over sizes; how long ranks waited for the last one and how long data "
-        "moved; how "
-        "late each rank was, and for how much of that it is to blame; transfers over the network by pair of "
-        "ranks.",
+        "Then what only all ranks together tell: steps, and how much communication can be exposed at most; "
+        "bandwidth once all had arrived, against what the GPUs' links carry, and start-up time and bandwidth "
+        "fitted over sizes; how long ranks waited for the last one and how long data moved; how late each "
+        "rank "
+        "was, and for how much of that it is to blame; transfers over the network by pair of ranks.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "a run directory, a trace.db, or process files",
                  .least = 1,

@@ -42,6 +42,61 @@ TEST(Bandwidth, CountsFromTheLastArrivalOn) {
   EXPECT_EQ(rate.error, 0) << "one clock";
 }
 
+TEST(Bandwidth, TheCeilingIsThatOfTheSlowestGpuWithinOneHost) {
+  auto ceiling_of = [](const char* of_first, const char* of_second, uint32_t per_host) {
+    JobBuilder builder = pairs(1, {1.0}, per_host);
+    builder.process(0).row.gpu_model = builder.text(of_first);
+    builder.process(1).row.gpu_model = builder.text(of_second);
+    const Rates rates = measure(builder.build());
+    return rates.rates.at(0).ceiling ? rates.rates[0].ceiling->gbps : 0;
+  };
+  EXPECT_EQ(ceiling_of("NVIDIA H200", "NVIDIA H200", 2), 450);
+  EXPECT_EQ(ceiling_of("NVIDIA H200", "NVIDIA A100-SXM4-80GB", 2), 300);
+  EXPECT_EQ(ceiling_of("NVIDIA H200", "", 2), 0);
+  EXPECT_EQ(ceiling_of("NVIDIA H200", "NVIDIA H200", 1), 0);
+}
+
+// Rank 0 sends 64 MiB to 1 (one host) and to 2 (another); each takes 1 and 4 ms, with receivers that wait for 3 ms.
+TEST(Bandwidth, SendsOfPairsCountFromTheLaterOfTheTwo) {
+  JobBuilder builder(4, 2);
+  const uint32_t world = builder.world();
+  for (uint32_t i = 0; i < 10; ++i) {
+    for (uint32_t to : {1u, 2u}) {
+      const double at = i * 50.0 + to * 20, end = at + 3 + (to == 1 ? 1 : 4);
+      builder.call(0, world,
+                   {.func = "Send",
+                    .called_ms = at,
+                    .bytes = 64 << 20,
+                    .peer = static_cast<int>(to),
+                    .gpu_start_ms = at + 3,
+                    .gpu_end_ms = end});
+      builder.call(to, world,
+                   {.func = "Recv",
+                    .called_ms = at,
+                    .bytes = 64 << 20,
+                    .peer = 0,
+                    .gpu_start_ms = at,
+                    .gpu_end_ms = end});
+    }
+  }
+  const Rates rates = measure(builder.build());
+  ASSERT_EQ(rates.pairs.size(), 2u);
+  for (const Rate& rate : rates.pairs) {
+    EXPECT_EQ(rate.ops, 10u);
+    EXPECT_NEAR(rate.algbw.middle, (64 << 20) / (rate.hosts == 1 ? 1e6 : 4e6), 0.1);
+    EXPECT_EQ(rate.busbw.middle, rate.algbw.middle);
+  }
+  EXPECT_NE(rates.pairs[0].hosts, rates.pairs[1].hosts);
+}
+
+TEST(Ceilings, GoByTheDriversNameOrThePciNumber) {
+  EXPECT_EQ(ceiling("Tesla V100-SXM2-32GB")->link, "NVLink 2");
+  EXPECT_EQ(ceiling("PCI 10de:2335")->gbps, ceiling("NVIDIA H200")->gbps);
+  EXPECT_EQ(ceiling("NVIDIA L4")->link, "PCIe 4 x16");
+  for (const char* unknown : {"", "NVIDIA H100 PCIe", "NVIDIA H200 NVL", "PCI 1002:74a1", "A"})
+    EXPECT_FALSE(ceiling(unknown)) << unknown;
+}
+
 TEST(Bandwidth, OperationsWithoutGpuTimesHaveNone) {
   JobBuilder builder(2);
   builder.steps(builder.world(), 5, 0, 10, 0);

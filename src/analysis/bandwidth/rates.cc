@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "analysis/bandwidth/rate_sums.h"
 #include "model/event_kind.h"
 #include "model/operation_size.h"
 
@@ -19,12 +20,6 @@ using model::kNoRow;
 using model::Member;
 
 constexpr uint32_t kMostIndexes = uint32_t{1} << 26;  // of a communicator; more is a damaged file's
-
-double quantile(std::vector<float>& values, double share) {
-  auto at = values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), at, values.end());
-  return static_cast<double>(*at);
-}
 
 // One operation over all members.
 struct Meeting {
@@ -40,17 +35,20 @@ class CommMeter {
   void run() {
     const model::JobComm& comm = job_.comms[comm_];
     std::set<uint32_t> hosts;
+    std::set<uint32_t> processes;
     for (uint32_t row : comm.members) {
       if (row == kNoRow) return;
       const Member& member = job_.members[row];
       const uint32_t host = job_.processes[member.process].host;
       if (member.alignment == Member::Alignment::kNone || !job_.hosts[host].clock.known()) return;
       hosts.insert(host);
+      processes.insert(member.process);
     }
     if (comm.members.size() < 2 || (comm.ranks > 0 && comm.members.size() < static_cast<size_t>(comm.ranks)))
       return;
     for (uint32_t row : comm.members) meet(job_.members[row]);
     sort_out(job_.members[comm.members[0]]);
+    if (hosts.size() == 1 && comm.nodes <= 1) ceiling_ = lowest_ceiling(job_, processes);
     for (auto& [key, of] : kinds_) add(key, of, hosts.size());
     add_fits();
   }
@@ -59,9 +57,8 @@ class CommMeter {
   using Key =
       std::tuple<model::StringId, uint8_t, model::StringId, model::StringId>;  // func, bucket, algo, proto
   struct Kind {
-    std::vector<float> algbw, error;
-    uint64_t uncertain = 0, bytes = 0;
-    double time_ns = 0, factor = 1;
+    RateSums sums;
+    double factor = 1;
   };
 
   void meet(const Member& member) {
@@ -107,15 +104,8 @@ class CommMeter {
       const int64_t moving = rooted ? meeting.last_end - meeting.last_start : meeting.shortest;
       const float error_ns = rooted ? meeting.error_ns : 0;
       const double time = static_cast<double>(moving);
-      if (time <= static_cast<double>(error_ns) || time <= 0) {
-        ++kind.uncertain;
-        continue;
-      }
-      kind.algbw.push_back(static_cast<float>(static_cast<double>(size) / time));
-      kind.error.push_back(error_ns / static_cast<float>(time));
-      kind.bytes += size;
-      kind.time_ns += time;
-      sizes_[{s.func, size}].push_back(static_cast<float>(time));
+      kind.sums.add(size, time, static_cast<double>(error_ns));
+      if (time > static_cast<double>(error_ns)) sizes_[{s.func, size}].push_back(static_cast<float>(time));
     }
   }
 
@@ -128,18 +118,9 @@ class CommMeter {
     rate.proto = proto;
     rate.ranks = static_cast<int32_t>(job_.comms[comm_].members.size());
     rate.hosts = static_cast<uint32_t>(hosts);
-    rate.size_from = uint64_t{1} << (bucket - 1);
-    rate.size_to = bucket >= 64 ? UINT64_MAX : uint64_t{1} << bucket;
-    rate.ops = kind.algbw.size();
-    rate.uncertain = kind.uncertain;
-    rate.bytes = kind.bytes;
-    rate.time_ns = kind.time_ns;
-    if (rate.ops > 0) {
-      rate.algbw = {quantile(kind.algbw, 0.25), quantile(kind.algbw, 0.5), quantile(kind.algbw, 0.75)};
-      rate.busbw = {rate.algbw.low * kind.factor, rate.algbw.middle * kind.factor,
-                    rate.algbw.high * kind.factor};
-      rate.error = quantile(kind.error, 0.5);
-    }
+    rate.set_bucket(bucket);
+    kind.sums.fill(kind.factor, rate);
+    rate.ceiling = ceiling_;
     out_.rates.push_back(rate);
   }
 
@@ -159,6 +140,7 @@ class CommMeter {
   const Job& job_;
   const uint32_t comm_;
   Rates& out_;
+  std::optional<Ceiling> ceiling_;
   std::vector<Meeting> meetings_;  // by index
   std::map<Key, Kind> kinds_;
   std::map<std::pair<model::StringId, uint64_t>, std::vector<float>> sizes_;  // ns, by function and S
@@ -166,9 +148,17 @@ class CommMeter {
 
 }  // namespace
 
+void Rate::set_bucket(int bits) {
+  size_from = bits == 0 ? 0 : uint64_t{1} << (bits - 1);
+  size_to = bits >= 64 ? UINT64_MAX : uint64_t{1} << bits;
+}
+
 Rates measure(const Job& job) {
   Rates out;
-  for (uint32_t comm = 0; comm < job.comms.size(); ++comm) CommMeter(job, comm, out).run();
+  for (uint32_t comm = 0; comm < job.comms.size(); ++comm) {
+    CommMeter(job, comm, out).run();
+    measure_pairs(job, comm, out);
+  }
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/bandwidth/ceilings.h"
 #include "model/job.h"
 
 namespace lockstep::analysis::bandwidth {
@@ -31,7 +32,10 @@ struct Rate {
   uint64_t bytes = 0;                   // of `ops`
   double time_ns = 0;                   // of `ops`, moving
   Quartiles algbw, busbw;               // GB/s, over operations
+  std::optional<Ceiling> ceiling;       // of its slowest GPU's links; within one host only
   double error = 0;                     // median relative half-width of a bandwidth, from the clocks
+
+  void set_bucket(int bits);  // sizes of so many bits
 };
 
 // Time = alpha + S / beta over the sizes of one function on one communicator, with 95 % confidence half-widths.
@@ -46,6 +50,9 @@ struct Fit {
 
 struct Rates {
   std::vector<Rate> rates;  // by communicator, function and size
+  // Sends of pairs of ranks, by communicator, whether within one host, and size; over all such pairs. Their time is the
+  // shorter one of sender and receiver, whose kernel may serve other transfers, too.
+  std::vector<Rate> pairs;
   std::vector<Fit> fits;
   uint64_t ops = 0;      // matched by all members
   uint64_t untimed = 0;  // of those, without GPU times: they have no bandwidth

@@ -117,6 +117,7 @@ class Sums {
     sum.pair.wire_ns += wire;
     sum.pair.wire_squares += static_cast<double>(wire) * static_cast<double>(wire);
     if (wire == 0) return;
+    sum.pair.wire.add(static_cast<float>(wire));
     sum.pair.busy_ns += std::max<int64_t>(0, until - std::max(from, sum.busy_until_ns));
     sum.busy_until_ns = std::max(sum.busy_until_ns, until);
   }

@@ -72,6 +72,7 @@ class LinkMaker {
       link.send_wait_ns += pair.wire_ns;
       link.busy_ns += pair.busy_ns;
       link.send_squares += pair.wire_squares;
+      link.sending.add(pair.wire);
       add_volume(link, pair);
       return;
     }
@@ -132,6 +133,7 @@ std::vector<Link> pairs(const std::vector<Link>& links) {
     sum.take_wait_ns += link.take_wait_ns;
     sum.busy_ns += link.busy_ns;
     sum.send_squares += link.send_squares;
+    sum.sending.add(link.sending);
     sum.first_ns = std::min(sum.first_ns, link.first_ns);
     sum.last_ns = std::max(sum.last_ns, link.last_ns);
   }

@@ -24,6 +24,7 @@ struct Link {
   int64_t receive_wait_ns = 0, flush_wait_ns = 0, take_wait_ns = 0;
   int64_t busy_ns = 0;                // in which the sender had transfers on their way
   double send_squares = 0;            // sum of their squared durations, ns^2
+  model::TimeHistogram sending;       // of their durations
   int64_t first_ns = 0, last_ns = 0;  // on the sender's clock, else the receiver's
 
   // Of the sender while it had transfers on their way, bytes per second; 0 unknown.

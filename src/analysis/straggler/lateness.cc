@@ -2,7 +2,6 @@
 #include "analysis/straggler/lateness.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -363,26 +362,6 @@ std::vector<std::vector<uint32_t>> groups(const Job& job, const std::vector<OwnT
 }
 
 }  // namespace
-
-// A float's exponent and the first two bits of its fraction are the cell.
-void TimeHistogram::add(float ns) {
-  const size_t cell = ns < 1 ? 0 : (std::bit_cast<uint32_t>(ns) >> kShift) - kFirst + 1;
-  ++cells_[std::min(cell, cells_.size() - 1)];
-  ++count_;
-}
-
-double TimeHistogram::quantile(double share) const {
-  const auto wanted = static_cast<uint64_t>(share * static_cast<double>(count_));
-  uint64_t below = 0;
-  for (size_t cell = 0; cell < cells_.size(); ++cell) {
-    below += cells_[cell];
-    if (below <= wanted) continue;
-    if (cell == 0) return 0;
-    const uint32_t middle = ((static_cast<uint32_t>(cell) - 1 + kFirst) << kShift) + (1u << (kShift - 1));
-    return static_cast<double>(std::bit_cast<float>(middle));
-  }
-  return 0;
-}
 
 Lateness measure(const Job& job) {
   Lateness out;

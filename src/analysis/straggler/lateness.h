@@ -6,11 +6,11 @@
 // (own_times.h) exceeds the median own time, host and GPU apart, and no more; on the GPU, not for what it was late
 // already at the operation before (carry.h).
 #pragma once
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "model/job.h"
+#include "model/time_histogram.h"
 
 namespace lockstep::analysis::straggler {
 
@@ -30,27 +30,14 @@ struct LateOp {
   float error_ns = 0;   // of blame_ns, half-width
 };
 
-// Times in quarters of octaves, for quantiles to within an eighth. Negative ones count as 0.
-class TimeHistogram {
- public:
-  void add(float ns);
-  uint64_t count() const { return count_; }
-  double quantile(double share) const;  // ns; 0 when empty
-
- private:
-  static constexpr uint32_t kShift = 21, kFirst = 127 << 2;  // of the bits of 1.0f
-  std::array<uint32_t, 192> cells_{};
-  uint64_t count_ = 0;
-};
-
 // Sums over the matched operations of one communicator, or of one process.
 struct Waits {
-  uint64_t ops = 0;        // one for each member
-  uint64_t timed = 0;      // of those, with GPU times
-  double waiting_ns = 0;   // from a member's arrival to the last one's
-  double moving_ns = 0;    // timed alone: from the last arrival to the member's end
-  double blamed_ns = 0;    // of LateOp::blame_ns
-  TimeHistogram lateness;  // arrival minus the median one
+  uint64_t ops = 0;               // one for each member
+  uint64_t timed = 0;             // of those, with GPU times
+  double waiting_ns = 0;          // from a member's arrival to the last one's
+  double moving_ns = 0;           // timed alone: from the last arrival to the member's end
+  double blamed_ns = 0;           // of LateOp::blame_ns
+  model::TimeHistogram lateness;  // arrival minus the median one
 };
 
 struct Lateness {

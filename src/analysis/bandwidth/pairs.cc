@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "analysis/bandwidth/rate_sums.h"
+
+namespace lockstep::analysis::bandwidth {
+namespace {
+
+using model::JobOps;
+using model::kNoRow;
+using model::Lane;
+using model::Member;
+
+class PairMeter {
+ public:
+  PairMeter(const model::Job& job, uint32_t comm, Rates& out) : job_(job), comm_(comm), out_(out) {}
+
+  void run() {
+    const std::vector<uint32_t>& members = job_.comms[comm_].members;
+    for (uint32_t row : members) {
+      if (row == kNoRow) continue;
+      const Member& sender = job_.members[row];
+      for (const Lane& lane : sender.lanes) {
+        if (!lane.is_send || lane.peer < 0 || static_cast<size_t>(lane.peer) >= members.size()) continue;
+        const uint32_t peer = members[static_cast<size_t>(lane.peer)];
+        if (peer != kNoRow && comparable(sender, job_.members[peer])) meet(sender, lane, job_.members[peer]);
+      }
+    }
+    for (auto& [kind, sums] : kinds_) add(kind, sums);
+  }
+
+ private:
+  using Kind = std::tuple<model::StringId, bool, int>;  // func, within one host, log2 of the size, rounded up
+  struct Sums {
+    RateSums rates;
+    std::set<uint32_t> processes;
+  };
+
+  // The n-th of one end is the n-th of the other only if nothing is missing.
+  bool comparable(const Member& a, const Member& b) const {
+    return a.process != b.process && job_.processes[a.process].lost == 0 &&
+           job_.processes[b.process].lost == 0;
+  }
+
+  void meet(const Member& sender, const Lane& sends, const Member& receiver) {
+    auto lane = std::find_if(receiver.lanes.begin(), receiver.lanes.end(),
+                             [&](const Lane& lane) { return !lane.is_send && lane.peer == sender.rank; });
+    if (lane == receiver.lanes.end()) return;
+    const bool one_host = job_.processes[sender.process].host == job_.processes[receiver.process].host;
+    const JobOps &from = job_.ops(sender), &to = job_.ops(receiver);
+    for (uint32_t i = 0; i < std::min(sends.ops, lane->ops); ++i) {
+      const uint32_t a = sends.first + i, b = lane->first + i;
+      const model::Signature &sent = job_.signatures[from.signature[a]],
+                             &got = job_.signatures[to.signature[b]];
+      if (sent.bytes != got.bytes || sent.bytes == 0) continue;
+      if (from.gpu_start_ns[a] == 0 || from.gpu_end_ns[a] == 0 || to.gpu_start_ns[b] == 0 ||
+          to.gpu_end_ns[b] == 0)
+        continue;
+      Sums& sums = kinds_[{sent.func, one_host, std::bit_width(sent.bytes)}];
+      const int64_t moving =
+          std::min(from.gpu_end_ns[a] - from.gpu_start_ns[a], to.gpu_end_ns[b] - to.gpu_start_ns[b]);
+      sums.rates.add(sent.bytes, static_cast<double>(moving), 0);
+      sums.processes.insert({sender.process, receiver.process});
+    }
+  }
+
+  void add(const Kind& kind, Sums& sums) {
+    const auto& [func, one_host, bucket] = kind;
+    Rate rate;
+    rate.comm = comm_;
+    rate.func = func;
+    rate.ranks = 2;
+    rate.hosts = one_host ? 1 : 2;
+    rate.set_bucket(bucket);
+    sums.rates.fill(1, rate);
+    if (one_host && job_.comms[comm_].nodes <= 1) rate.ceiling = lowest_ceiling(job_, sums.processes);
+    out_.pairs.push_back(rate);
+  }
+
+  const model::Job& job_;
+  const uint32_t comm_;
+  Rates& out_;
+  std::map<Kind, Sums> kinds_;
+};
+
+}  // namespace
+
+void measure_pairs(const model::Job& job, uint32_t comm, Rates& out) { PairMeter(job, comm, out).run(); }
+
+}  // namespace lockstep::analysis::bandwidth
