@@ -308,6 +308,8 @@ class CommBlocks {
     if (newest.state == Progress::State::kUnknown && member.ops > 0)
       newest.op = member.first + member.ops - 1;
     if (newest.state == Progress::State::kRunning) return newest;
+    // Where older ones are gone, the other end of one that runs may not have been called.
+    if (member.alignment != Member::Alignment::kFromStart) return newest;
     for (const model::Lane& lane : member.lanes) {
       Progress of = progress(ops, lane.first, lane.ops);
       if (of.state == Progress::State::kUnknown) of.op = lane.first + lane.ops - 1;

@@ -83,9 +83,10 @@ std::optional<SwappedCalls> compare(const model::Job& job, const std::vector<Cal
 
 std::optional<SwappedCalls> find_swapped_calls(const Scene& scene, const std::vector<Block>& blocks) {
   const model::Job& job = scene.job();
-  std::map<uint32_t, uint32_t> silent;  // communicator -> block
+  std::map<uint32_t, uint32_t> still;  // communicator -> block
   for (uint32_t b = 0; b < blocks.size(); ++b) {
-    if (blocks[b].kind == Block::Kind::kSilent && blocks[b].certain()) silent[blocks[b].comm] = b;
+    bool is = blocks[b].kind == Block::Kind::kSilent || blocks[b].kind == Block::Kind::kCollective;
+    if (is && blocks[b].certain()) still[blocks[b].comm] = b;
   }
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Caller>> pairs;  // by communicators
   for (uint32_t actor = 0; actor < scene.actors().size(); ++actor) {
@@ -93,7 +94,7 @@ std::optional<SwappedCalls> find_swapped_calls(const Scene& scene, const std::ve
     for (uint32_t row : job.processes[scene.actor(actor).process].members) {
       const Member& member = job.members[row];
       bool comparable = member.ops > 0 && member.alignment != Member::Alignment::kNone;
-      if (comparable && silent.contains(member.comm) && scene.actor_of(row) == actor) own.push_back(&member);
+      if (comparable && still.contains(member.comm) && scene.actor_of(row) == actor) own.push_back(&member);
     }
     std::sort(own.begin(), own.end(), [](const Member* a, const Member* b) { return a->comm < b->comm; });
     for (size_t i = 0; i < own.size(); ++i) {
@@ -104,8 +105,8 @@ std::optional<SwappedCalls> find_swapped_calls(const Scene& scene, const std::ve
   for (const auto& [comms, callers] : pairs) {
     if (callers.size() < 2) continue;
     if (auto swapped = compare(job, callers)) {
-      swapped->a.block = silent[comms.first];
-      swapped->b.block = silent[comms.second];
+      swapped->a.block = still[comms.first];
+      swapped->b.block = still[comms.second];
       return swapped;
     }
   }

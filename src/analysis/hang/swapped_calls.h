@@ -12,13 +12,13 @@ namespace lockstep::analysis::hang {
 
 struct SwappedCalls {
   struct Side {
-    uint32_t block = 0;            // silent, of the communicator
+    uint32_t block = 0;            // of the communicator
     uint32_t index = 0;            // of the operation
     std::vector<uint32_t> actors;  // who called it before the other side's, ascending
   } a, b;
 };
 
-// Looks at the newest operations of communicators in silent blocks. Ranks that differ at more than a place or two tell
+// Looks at the newest operations of communicators that stand still. Ranks that differ at more than a place or two tell
 // nothing: then the order is free.
 std::optional<SwappedCalls> find_swapped_calls(const Scene& scene, const std::vector<Block>& blocks);
 

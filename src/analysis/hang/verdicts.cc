@@ -24,6 +24,7 @@ class Verdicts {
 
   void add(const Culprits& culprits) {
     if (too_many(culprits)) return;
+    if (auto root = doubtful(scene_, blocks_, culprits)) return add_doubtful(*std::move(root));
     std::map<Fate, Root> gone;
     const Root* absent = nullptr;  // of several, which nothing tells apart
     std::vector<const Root*> ends;
@@ -73,6 +74,18 @@ class Verdicts {
     for (const Finding& finding : out_) heaviest = std::max(heaviest, finding.weight);
     for (Finding& finding : out_) {
       if (finding.finding_class == FindingClass::kJoinedOtherOp) finding.weight += heaviest;
+    }
+  }
+
+  // Ranks that left no file explain it better, then calls the other way round.
+  void add_doubtful(Root root) {
+    if (!scene_.absent().empty()) {
+      root.kind = Root::Kind::kAbsent;
+      add_absent(root);
+    } else if (auto swapped = swapped_verdict(scene_, blocks_)) {
+      out_.push_back(*std::move(swapped));
+    } else {
+      out_.push_back(doubt_verdict(scene_, blocks_, root));
     }
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Findings from where the wait-for graph ends. One finding for ranks that are missing in the same way.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "analysis/finding.h"
@@ -13,6 +14,15 @@ void add_verdicts(const Scene& scene, const std::vector<Block>& blocks, const Cu
 
 // stuck_verdict.cc: all have joined and it does not move. From proxy steps where there are any.
 Finding stuck_verdict(const Scene& scene, const Block& block, const Root& root);
+
+// doubt.cc: hosts run ahead of their GPUs, so where no GPU times are, a rank that calls nothing more may just stand behind
+// operations that all have called. One such rank explains why all others wait; where that is not so, or where several
+// stopped together behind one operation, these roots, as one, are in doubt.
+std::optional<Root> doubtful(const Scene& scene, const std::vector<Block>& blocks, const Culprits& culprits);
+Finding doubt_verdict(const Scene& scene, const std::vector<Block>& blocks, const Root& root);
+
+// swapped_verdict.cc: see swapped_calls.h.
+std::optional<Finding> swapped_verdict(const Scene& scene, const std::vector<Block>& blocks);
 
 // evidence.cc: what could not be told, where nothing else was found.
 void add_missing_evidence(const Scene& scene, const std::vector<Block>& blocks,

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts run ahead of their GPUs: when a rank that calls nothing more is not the one to blame.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "analysis/analysis.h"
+#include "analysis/testing/job_builder.h"
+
+namespace lockstep::analysis::hang {
+extern const Analysis kAnalysis;
+namespace {
+
+using testing::JobBuilder;
+
+// Eight ranks, tensor groups of two and data groups of four, each with ten steps behind it.
+struct Grid {
+  JobBuilder job{8};
+  std::vector<uint32_t> tensor, data;
+
+  explicit Grid(double gpu_ms) {
+    for (uint32_t i = 0; i < 4; ++i) tensor.push_back(job.comm("tensor", {2 * i, 2 * i + 1}));
+    for (uint32_t i = 0; i < 2; ++i) data.push_back(job.comm("data", {i, i + 2, i + 4, i + 6}));
+    for (uint32_t comm : tensor) job.steps(comm, 10, 0, 100, gpu_ms);
+    for (uint32_t comm : data) job.steps(comm, 10, 50, 100, gpu_ms);
+  }
+  // All enter the tensor group's eleventh operation; these do not come to the data group's.
+  Finding without(const std::vector<uint32_t>& missing, double gpu_start_ms) {
+    for (uint32_t rank = 0; rank < 8; ++rank) {
+      bool comes = std::find(missing.begin(), missing.end(), rank) == missing.end();
+      bool ends = comes && gpu_start_ms > 0;
+      job.call(
+          rank, tensor[rank / 2],
+          {.called_ms = 1000, .gpu_start_ms = gpu_start_ms, .gpu_end_ms = ends ? gpu_start_ms + 0.5 : -1});
+      if (comes) job.call(rank, data[rank % 2], {.called_ms = 1050});
+      job.heartbeat(rank, 60'000);
+      job.killed(rank);
+    }
+    std::vector<Finding> findings;
+    model::Job built = job.build();
+    kAnalysis.run(built, findings);
+    EXPECT_EQ(findings.size(), 1u);
+    return findings.empty() ? Finding{} : findings.front();
+  }
+};
+
+TEST(Doubt, RanksThatStopTogetherBehindOneOperationMayStandInIt) {
+  Finding finding = Grid(0).without({6, 7}, -1);
+  EXPECT_EQ(finding.id, "evidence-missing.gpu-times");
+  EXPECT_EQ(finding.ranks, (std::vector<int32_t>{6, 7}));
+  EXPECT_EQ(finding.severity, Severity::kWarning);
+}
+
+TEST(Doubt, GpuTimesSettleIt) {
+  Finding finding = Grid(0.5).without({6, 7}, 1000.1);
+  EXPECT_EQ(finding.finding_class, FindingClass::kStuckInGpu);
+  EXPECT_EQ(finding.comm, "tensor");
+}
+
+TEST(Doubt, OneRankThatDoesNotExplainWhyOthersWaitIsNotBlamed) {
+  // Rank 7 stops, and only the data group of odd ranks waits for it: what keeps the even ones is not known.
+  Finding finding = Grid(0).without({7}, -1);
+  EXPECT_EQ(finding.id, "evidence-missing.gpu-times");
+}
+
+TEST(Doubt, OneRankThatAllWaitForIsBlamed) {
+  JobBuilder job(4);
+  uint32_t world = job.world(), data = job.comm("data", {0, 1, 2, 3});
+  job.steps(world, 10, 0, 100, 0);
+  job.steps(data, 11, 50, 100, 0);
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    if (rank != 3) job.call(rank, world, {.called_ms = 1100});
+    job.heartbeat(rank, 60'000);
+    job.killed(rank);
+  }
+  std::vector<Finding> findings;
+  model::Job built = job.build();
+  kAnalysis.run(built, findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].finding_class, FindingClass::kNeverJoined);
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{3});
+}
+
+}  // namespace
+}  // namespace lockstep::analysis::hang
