@@ -97,20 +97,27 @@ std::optional<Losses> sum_losses(const model::Job& job, const Lateness& lateness
     if (added) losses.steps_by_clock.push_back(find_steps(job, process));
     if (losses.steps.size() == 0) losses.steps = losses.steps_by_clock.front();
     rank.by_step.resize(losses.steps.size());
-    for (const LateOp& late : lateness.late[process])
-      rank.by_step[losses.step_at(rank, late.host_ns)] += late.blame_ns;
+    rank.peaks.resize(losses.steps.size());
+    for (const LateOp& late : lateness.late[process]) {
+      const size_t step = losses.step_at(rank, late.host_ns);
+      rank.by_step[step] += late.blame_ns;
+      if (static_cast<double>(late.blame_ns) >= losses.least_scattered_ns())
+        rank.peaks[step] += late.blame_ns;
+    }
   }
   return losses;
 }
 
 std::vector<Persistent> persistent(const Losses& losses) {
-  const double floor = losses.least_ns(usual_step_ns(losses));
+  const double step_ns = usual_step_ns(losses), floor = losses.least_ns(step_ns);
   std::vector<Persistent> late;
   for (size_t i = 0; i < losses.ranks.size(); ++i) {
     Persistent run = worst_run(losses.ranks[i], floor);
     run.loss = i;
-    if (run.total_ns < std::max(kShare * losses.span_ns, kLeastTotalNs) ||
-        run.last - run.first + 1 < kLeastSteps || run.per_step_ns < floor || run.share < kPersistentShare)
+    const size_t steps = run.last - run.first + 1;
+    if (run.per_step_ns < kTickNs && static_cast<double>(steps) * step_ns < kLeastTimeNs) continue;
+    if (run.total_ns < std::max(kShare * losses.span_ns, kLeastTotalNs) || steps < kLeastSteps ||
+        run.per_step_ns < floor || run.share < kPersistentShare)
       continue;
     late.push_back(run);
   }
@@ -132,9 +139,9 @@ std::optional<Scattered> scattered(const Losses& losses) {
   for (size_t step = kWarm; step < losses.steps.size(); ++step) {
     size_t latest = 0;
     for (size_t i = 1; i < losses.ranks.size(); ++i) {
-      if (losses.ranks[i].by_step[step] > losses.ranks[latest].by_step[step]) latest = i;
+      if (losses.ranks[i].peaks[step] > losses.ranks[latest].peaks[step]) latest = i;
     }
-    const double lost = static_cast<double>(losses.ranks[latest].by_step[step]);
+    const double lost = static_cast<double>(losses.ranks[latest].peaks[step]);
     by_step.push_back(lost);
     if (lost <= losses.least_scattered_ns()) continue;
     worst.insert(latest);

@@ -19,6 +19,7 @@ struct RankLoss {
   uint32_t process = 0;
   size_t clock = 0;            // of Losses::steps_by_clock
   std::vector<float> by_step;  // ns
+  std::vector<float> peaks;    // of them, single delays of at least Losses::least_scattered_ns()
 };
 
 // A rank that is late again and again: over steps [first, last].
@@ -34,6 +35,8 @@ struct Persistent {
 inline constexpr double kTickNs = 1e6;
 // Nobody looks for less, however short the run.
 inline constexpr double kLeastTotalNs = 10e6;
+// What costs less than a tick a step has to go on for so long: a job that begins is uneven for a while.
+inline constexpr double kLeastTimeNs = 1e9;
 
 struct Losses {
   Steps steps;  // of the rank with the most blame
@@ -49,7 +52,8 @@ struct Losses {
     return timed ? kShare * step_ns : std::max(kHostShare * step_ns, kTickNs);
   }
 
-  // The least that a step must lose to count where nobody is late again and again. By times of hosts alone, what the
+  // The least that a delay, and a step, must lose to count where nobody is late again and again: where steps are short,
+  // what hosts differ by from call to call adds up to a share of the run, and is nobody's doing. By times of hosts alone, what the
   // schedulers of hundreds of healthy hosts cost together is up to two ticks a step.
   double least_scattered_ns() const { return timed ? kTickNs : 2 * kTickNs; }
 

@@ -144,6 +144,36 @@ TEST(Straggler, FindsWhoTakesTurnsOnHostsWhoseClocksDoNotCompare) {
   EXPECT_EQ(findings[0].id, "imbalance.rotating");
 }
 
+// Two ranks with steps of 0.3 ms, at each of which the host of the one or the other comes 60 us later.
+std::vector<Finding> short_steps(uint32_t count, bool (*late)(uint32_t rank, uint32_t step)) {
+  JobBuilder builder(2);
+  const uint32_t world = builder.world();
+  for (uint32_t step = 0; step < count; ++step) {
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      const double called = 0.3 * step + (late(rank, step) ? 0.06 : 0);
+      builder.call(rank, world,
+                   {.called_ms = called, .gpu_start_ms = called + 0.01, .gpu_end_ms = 0.3 * step + 0.1});
+    }
+  }
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(), findings);
+  return findings;
+}
+
+TEST(Straggler, WhatHostsDifferByFromCallToCallIsNobodysDoing) {
+  EXPECT_TRUE(
+      short_steps(10'000, [](uint32_t rank, uint32_t step) { return (step / 7) % 2 == rank; }).empty());
+}
+
+TEST(Straggler, LessThanATickAStepHasToGoOn) {
+  auto second = [](uint32_t rank, uint32_t) { return rank == 1; };
+  EXPECT_TRUE(short_steps(1'000, second).empty());
+  std::vector<Finding> findings = short_steps(10'000, second);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "host-late");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{1});
+}
+
 // Ranks 2 and 3 wait together for somebody who is not seen: neither is late against the other.
 TEST(Straggler, BlamesNobodyForLatenessOfAHostThatItsCompanyShares) {
   JobBuilder builder(4);
