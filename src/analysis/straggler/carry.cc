@@ -10,6 +10,7 @@ namespace lockstep::analysis::straggler {
 namespace {
 
 constexpr size_t kLeastSamples = 12;
+constexpr size_t kPlaces = 16;       // that are looked at together: a cache line of every column
 constexpr float kWaitedNs = 20'000;  // longer than the arrivals of a healthy operation lie apart
 
 float median(std::vector<float>& values) {
@@ -30,26 +31,44 @@ Carry::Carry(const model::Job& job, const std::vector<MemberPast>& past) {
     first_ = job.oldest_index(member) + period.begin;
     period_ = period.length;
   }
-  for (size_t place = 0; place < period_; ++place) {
-    share_.push_back(share_at(place, job, past));
-    interval_.push_back(interval_at(place, job, past));
+  std::vector<OpFinder> finders;
+  for (const MemberPast& of : past) finders.emplace_back(job, job.members[of.member]);
+  share_.reserve(period_);
+  interval_.reserve(period_);
+  for (size_t place = 0; place < period_; place += kPlaces) {
+    const size_t count = std::min(kPlaces, period_ - place);
+    Samples samples(count);
+    for (size_t m = 0; m < past.size(); ++m) collect(place, finders[m], job, past[m], samples);
+    for (size_t i = 0; i < count; ++i) {
+      share_.push_back(share_of(samples[i].changes));
+      interval_.push_back(samples[i].intervals.empty() ? 0 : median(samples[i].intervals));
+    }
   }
 }
 
-float Carry::share_at(size_t place, const model::Job& job, const std::vector<MemberPast>& past) const {
-  std::vector<Change> changes;
-  for (const MemberPast& of : past) {
-    const model::Member& member = job.members[of.member];
-    for (uint64_t index = first_ + place + period_; index < job.next_index(member); index += period_) {
-      auto now = job.op_at(member, static_cast<uint32_t>(index));
-      auto then = job.op_at(member, static_cast<uint32_t>(index - period_));
-      if (!now || !then || *then == member.first) continue;
-      const float* late_now = &of.lateness[*now - member.first];
-      const float* late_then = &of.lateness[*then - member.first];
-      Change change{late_now[-1] - late_then[-1], late_now[0] - late_then[0]};
-      if (std::isfinite(change.before) && std::isfinite(change.here)) changes.push_back(change);
+void Carry::collect(size_t place, const OpFinder& finder, const model::Job& job, const MemberPast& past,
+                    Samples& samples) const {
+  const model::Member& member = finder.member();
+  const uint64_t next = job.next_index(member);
+  for (uint64_t round = first_ + place; round < next; round += period_) {
+    for (size_t i = 0; i < samples.size() && round + i < next; ++i) {
+      const auto now = finder.at(static_cast<uint32_t>(round + i));
+      if (!now || *now == member.first) continue;
+      const size_t at = *now - member.first;
+      if (past.waiting[at - 1] <= kWaitedNs && std::isfinite(past.interval[at]))
+        samples[i].intervals.push_back(past.interval[at]);
+      if (round < first_ + place + period_) continue;
+      const auto then = finder.at(static_cast<uint32_t>(round + i - period_));
+      if (!then || *then == member.first) continue;
+      const float* late_now = &past.lateness[at];
+      const float* late_then = &past.lateness[*then - member.first];
+      const Change change{late_now[-1] - late_then[-1], late_now[0] - late_then[0]};
+      if (std::isfinite(change.before) && std::isfinite(change.here)) samples[i].changes.push_back(change);
     }
   }
+}
+
+float Carry::share_of(const std::vector<Change>& changes) const {
   const std::optional<float> share = carried_share(changes);
   if (!share) return 1;
   // With one operation a round, `before` is the change of the round before: a steady share s shows as (s - 1) / 2.
@@ -68,21 +87,6 @@ std::optional<float> carried_share(const std::vector<Change>& changes) {
   }
   if (shares.size() < kLeastSamples / 2) return std::nullopt;
   return median(shares);
-}
-
-float Carry::interval_at(size_t place, const model::Job& job, const std::vector<MemberPast>& past) const {
-  std::vector<float> intervals;
-  for (const MemberPast& of : past) {
-    const model::Member& member = job.members[of.member];
-    for (uint64_t index = first_ + place; index < job.next_index(member); index += period_) {
-      auto op = job.op_at(member, static_cast<uint32_t>(index));
-      if (!op || *op == member.first) continue;
-      const size_t at = *op - member.first;
-      if (of.waiting[at - 1] <= kWaitedNs && std::isfinite(of.interval[at]))
-        intervals.push_back(of.interval[at]);
-    }
-  }
-  return intervals.empty() ? 0 : median(intervals);
 }
 
 }  // namespace lockstep::analysis::straggler

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "analysis/straggler/op_finder.h"
 #include "model/job.h"
 
 namespace lockstep::analysis::straggler {
@@ -47,8 +48,16 @@ class Carry {
   static constexpr float kLeastShare = 0.25f;
 
  private:
-  float share_at(size_t place, const model::Job& job, const std::vector<MemberPast>& past) const;
-  float interval_at(size_t place, const model::Job& job, const std::vector<MemberPast>& past) const;
+  // Of one place.
+  struct Sample {
+    std::vector<Change> changes;
+    std::vector<float> intervals;
+  };
+  using Samples = std::vector<Sample>;
+  // Adds those of a member at the places from `place` on.
+  void collect(size_t place, const OpFinder& finder, const model::Job& job, const MemberPast& past,
+               Samples& samples) const;
+  float share_of(const std::vector<Change>& changes) const;
   size_t place(uint32_t index) const { return (index + period_ - first_ % period_) % period_; }
 
   size_t first_ = 0, period_ = 1;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "analysis/straggler/median.h"
+
 namespace lockstep::analysis::straggler {
 namespace {
 
@@ -32,6 +34,18 @@ uint32_t left_last(const JobOps& ops, const OwnTimes& own, uint32_t op) {
 }
 
 }  // namespace
+
+Seats::Seats(const model::Job& job, const std::vector<OwnTimes>& times) {
+  for (const model::JobComm& comm : job.comms) {
+    begin_.push_back(seats_.size());
+    for (uint32_t row : comm.members) {
+      if (row == model::kNoRow) continue;
+      const Member& member = job.members[row];
+      if (times[member.process].comparable) seats_.push_back({{job, member}, &times[member.process]});
+    }
+  }
+  begin_.push_back(seats_.size());
+}
 
 float Company::later_than_others(const Member& member, uint32_t op) {
   const OwnTimes& own = times_[member.process];
@@ -83,23 +97,17 @@ float Company::longer_than_others(const Member& member, uint32_t op) {
 template <class OfOther>
 float Company::against_others(const Member& with, uint32_t op, OfOther of_other) {
   values_.clear();
-  for (uint32_t row : job_.comms[with.comm].members) {
-    if (row == model::kNoRow || !comparable(with, job_.members[row])) continue;
-    const Member& other = job_.members[row];
-    auto same = job_.op_at(other, job_.ops(with).index[op]);
+  const uint32_t domain = times_[with.process].domain, index = job_.ops(with).index[op];
+  for (const Seats::Seat& seat : seats_.of(with.comm)) {
+    const Member& other = seat.ops.member();
+    if (other.process == with.process || seat.times->domain != domain) continue;
+    auto same = seat.ops.at(index);
     if (!same) continue;
-    const float value = of_other(other, times_[other.process], *same);
+    const float value = of_other(other, *seat.times, *same);
     if (value != kUnbounded) values_.push_back(value);
     if (values_.size() == kMostOthers) break;
   }
-  return values_.empty() ? kUnbounded : median();
-}
-
-// The lower one of two.
-float Company::median() {
-  auto middle = values_.begin() + static_cast<ptrdiff_t>((values_.size() - 1) / 2);
-  std::nth_element(values_.begin(), middle, values_.end());
-  return *middle;
+  return values_.empty() ? kUnbounded : lower_median(std::span(values_));
 }
 
 // The member whose collective it is; nullptr: a send or receive.
@@ -109,11 +117,6 @@ const Member* Company::collective_of(uint32_t process, uint32_t op) const {
     if (op >= member.first && op < member.first + member.ops) return &member;
   }
   return nullptr;
-}
-
-bool Company::comparable(const Member& a, const Member& b) const {
-  const OwnTimes& its = times_[b.process];
-  return a.process != b.process && its.comparable && its.domain == times_[a.process].domain;
 }
 
 }  // namespace lockstep::analysis::straggler

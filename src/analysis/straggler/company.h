@@ -3,11 +3,34 @@
 // elsewhere: they waited together, as ranks of a model replica do for another stage of their pipeline.
 #pragma once
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <vector>
 
+#include "analysis/straggler/op_finder.h"
 #include "analysis/straggler/own_times.h"
 
 namespace lockstep::analysis::straggler {
+
+// Who sits at each communicator, of those whose times compare with anybody's. Any number of threads reads it.
+class Seats {
+ public:
+  struct Seat {
+    OpFinder ops;
+    const OwnTimes* times;
+  };
+
+  // Both stay where they are.
+  Seats(const model::Job& job, const std::vector<OwnTimes>& times);
+  // By rank. `comm`: row of Job::comms.
+  std::span<const Seat> of(uint32_t comm) const {
+    return {seats_.data() + begin_[comm], seats_.data() + begin_[comm + 1]};
+  }
+
+ private:
+  std::vector<Seat> seats_;
+  std::vector<size_t> begin_;  // by communicator, and the end
+};
 
 // One thread. Cost is linear in the members that are asked for.
 class Company {
@@ -15,7 +38,8 @@ class Company {
   // kUnbounded: nobody to compare with.
   static constexpr float kUnbounded = std::numeric_limits<float>::max();
 
-  Company(const model::Job& job, const std::vector<OwnTimes>& times) : job_(job), times_(times) {}
+  Company(const model::Job& job, const std::vector<OwnTimes>& times, const Seats& seats)
+      : job_(job), times_(times), seats_(seats) {}
 
   // By hosts alone: how much later a process called `op` than the others of its last collective on a communicator other
   // than that of `member` made the call that follows theirs.
@@ -30,11 +54,10 @@ class Company {
   template <class OfOther>
   float against_others(const model::Member& with, uint32_t op, OfOther of_other);
   const model::Member* collective_of(uint32_t process, uint32_t op) const;
-  bool comparable(const model::Member& a, const model::Member& b) const;
-  float median();
 
   const model::Job& job_;
   const std::vector<OwnTimes>& times_;
+  const Seats& seats_;
   std::vector<float> values_;
 };
 

@@ -38,10 +38,12 @@ struct Waits {
   double moving_ns = 0;           // timed alone: from the last arrival to the member's end
   double blamed_ns = 0;           // of LateOp::blame_ns
   model::TimeHistogram lateness;  // arrival minus the median one
+
+  void add(const Waits& other);
 };
 
 struct Lateness {
-  std::vector<Waits> comms;               // by row of Job::comms; lateness and blame are not filled in
+  std::vector<Waits> comms;               // by row of Job::comms; blame is not filled in
   std::vector<Waits> processes;           // by row of Job::processes
   std::vector<std::vector<LateOp>> late;  // by process, in order of host_ns
   std::vector<uint32_t> domains;          // by process; OwnTimes::domain

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/straggler/blame.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace lockstep::analysis::straggler {
+namespace {
+
+using model::Job;
+using model::Member;
+
+constexpr float kCaughtUp = 0.25f;
+constexpr size_t kEnoughChanges = 512;
+
+class Settler {
+ public:
+  Settler(const Job& job, const std::vector<OwnTimes>& times, const Seats& seats,
+          const std::vector<MemberPast>& past)
+      : job_(job),
+        times_(times),
+        past_(past),
+        company_(job, times, seats),
+        carry_(job, past),
+        brought_(past.size()) {}
+
+  // What remains of blame_ns may be jitter.
+  LateOp settle(const Suspicion& suspicion) {
+    LateOp late = suspicion.late;
+    const size_t m = suspicion.by;
+    const Member& member = job_.members[late.member];
+    const uint32_t at = late.op - member.first;
+    const uint32_t index = job_.ops(member).index[late.op];
+    if (!late.timed) {
+      late.host_part_ns = host_part(late, m, at, index);
+      late.blame_ns = late.host_part_ns;
+    }
+    float on_gpu = late.blame_ns - late.host_part_ns;
+    if (late.behind && std::isfinite(past_[m].interval[at]))
+      on_gpu = std::min(on_gpu, past_[m].interval[at] - carry_.interval(index));
+    else if (at > 0 && !late.idle && past_[m].lateness[at - 1] > 0)
+      on_gpu = std::min(on_gpu, past_[m].lateness[at] - past_[m].lateness[at - 1] * carry_.share(index));
+    if (on_gpu > kJitterNs) on_gpu = std::min(on_gpu, company_.longer_than_others(member, late.op));
+    late.blame_ns = late.host_part_ns + std::max(on_gpu, 0.0f);
+    return late;
+  }
+
+ private:
+  float host_part(const LateOp& late, size_t m, uint32_t at, uint32_t index) {
+    const Member& member = job_.members[late.member];
+    const bool fresh = carry_.starts_over(index) || (carry_.alone() && fresh_by_calls());
+    if (times_[member.process].peers_unseen && !fresh) return 0;
+    const float lateness = past_[m].lateness[at];
+    float part = late.host_part_ns;
+    float brings = fresh ? 0 : brought(m, at);
+    if (brings > 0 && lateness - brings < part) brings = std::min(brings, still_late(m, at, late.op));
+    part = std::min(part, lateness - brings);
+    if (part <= kJitterNs) return 0;
+    return std::min(part, company_.later_than_others(member, late.op));
+  }
+
+  // What of its greatest lateness so far a host still has when it comes to an operation: hosts that do not wait for
+  // anybody drift apart and together again, which costs nobody anything.
+  float brought(size_t m, uint32_t at) {
+    const Member& member = job_.members[past_[m].member];
+    const uint32_t* index = &job_.ops(member).index[member.first];
+    Brought& so_far = brought_[m];
+    for (; so_far.next < at; ++so_far.next) {
+      const float late = past_[m].lateness[so_far.next];
+      if (carry_.starts_over(index[so_far.next])) so_far.most = 0;
+      if (late > so_far.most) so_far.most = late;
+    }
+    return carry_.starts_over(index[at]) ? 0 : so_far.most;
+  }
+
+  // The same as Carry::starts_over, by the collective that each member called before, on whichever communicator.
+  bool fresh_by_calls() {
+    if (fresh_) return *fresh_;
+    std::vector<Change> changes;
+    for (const MemberPast& past : past_) {
+      const Member& member = job_.members[past.member];
+      float before = Company::kUnbounded;
+      for (uint32_t at = 0; at < member.ops && changes.size() < kEnoughChanges; ++at) {
+        const float now = company_.late_before(member, member.first + at);
+        if (at > 0 && before != Company::kUnbounded && now != Company::kUnbounded &&
+            std::isfinite(past.lateness[at]) && std::isfinite(past.lateness[at - 1]))
+          changes.push_back({now - before, past.lateness[at] - past.lateness[at - 1]});
+        before = now;
+      }
+    }
+    fresh_ = carried_share(changes).value_or(1) < Carry::kLeastShare;
+    return *fresh_;
+  }
+
+  // A host that had caught up with the others at its last collective, whichever that was, brings nothing from before.
+  float still_late(size_t m, uint32_t at, uint32_t op) {
+    const float before = company_.late_before(job_.members[past_[m].member], op);
+    return before < past_[m].lateness[at] * kCaughtUp ? std::max(before, 0.0f) : Company::kUnbounded;
+  }
+
+  // Operations that were looked at, and the most of their lateness that is still there.
+  struct Brought {
+    uint32_t next = 0;
+    float most = 0;
+  };
+
+  const Job& job_;
+  const std::vector<OwnTimes>& times_;
+  const std::vector<MemberPast>& past_;
+  Company company_;
+  const Carry carry_;
+  std::vector<Brought> brought_;  // by member
+  std::optional<bool> fresh_;     // fresh_by_calls
+};
+
+}  // namespace
+
+std::vector<LateOp> settle(const Job& job, const std::vector<OwnTimes>& times, const Seats& seats,
+                           const std::vector<MemberPast>& past, const std::vector<Suspicion>& suspicions) {
+  std::vector<LateOp> remaining;
+  if (suspicions.empty()) return remaining;
+  Settler settler(job, times, seats, past);
+  for (const Suspicion& suspicion : suspicions) {
+    const LateOp late = settler.settle(suspicion);
+    if (late.blame_ns > kJitterNs) remaining.push_back(late);
+  }
+  return remaining;
+}
+
+}  // namespace lockstep::analysis::straggler
