@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/straggler/group_comparer.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/testing/job_builder.h"
+
+namespace lockstep::analysis::straggler {
+namespace {
+
+constexpr uint32_t kRanks = 4, kOps = 5000;
+
+model::Job job_with_delays(bool timed) {
+  testing::JobBuilder builder(kRanks);
+  const uint32_t world = builder.world();
+  for (uint32_t op = 0; op < kOps; ++op) {
+    for (uint32_t rank = 0; rank < kRanks; ++rank) {
+      const double late = 0.04 * ((op * 7 + rank * 13 + op / 64) % 5) + (op % 97 == rank ? 3 : 0);
+      testing::Call call{.called_ms = op * 10 + late, .bytes = 1024u << (op % 3)};
+      if (timed) {
+        call.gpu_start_ms = op * 10 + 0.5 + late;
+        call.gpu_end_ms = op * 10 + 5;
+      }
+      builder.call(rank, world, call);
+    }
+  }
+  return builder.build();
+}
+
+GroupLateness compare(const model::Job& job, const std::vector<uint32_t>& members, size_t threads) {
+  std::vector<OwnTimes> times;
+  const LastArrivals last(job);
+  for (uint32_t i = 0; i < job.processes.size(); ++i) times.push_back(own_times(job, i, last));
+  const Seats seats(job, times);
+  GroupComparer comparer(job, times, seats, members);
+  comparer.compare(threads);
+  return comparer.settle();
+}
+
+void expect_equal(const GroupLateness& a, const GroupLateness& b) {
+  EXPECT_EQ(a.compared, b.compared);
+  EXPECT_EQ(a.timed, b.timed);
+  EXPECT_EQ(a.first_ns, b.first_ns);
+  EXPECT_EQ(a.last_ns, b.last_ns);
+  ASSERT_EQ(a.members.size(), b.members.size());
+  for (size_t m = 0; m < a.members.size(); ++m) {
+    EXPECT_EQ(a.members[m].ops, b.members[m].ops);
+    EXPECT_EQ(a.members[m].waiting_ns, b.members[m].waiting_ns);
+    EXPECT_EQ(a.members[m].moving_ns, b.members[m].moving_ns);
+    EXPECT_EQ(a.members[m].lateness.quantile(0.9), b.members[m].lateness.quantile(0.9));
+  }
+  ASSERT_EQ(a.late.size(), b.late.size());
+  for (size_t i = 0; i < a.late.size(); ++i) {
+    EXPECT_EQ(a.late[i].member, b.late[i].member);
+    EXPECT_EQ(a.late[i].op, b.late[i].op);
+    EXPECT_EQ(a.late[i].blame_ns, b.late[i].blame_ns);
+    EXPECT_EQ(a.late[i].host_part_ns, b.late[i].host_part_ns);
+  }
+}
+
+TEST(GroupComparer, FindsTheSameOnAnyNumberOfThreads) {
+  for (bool timed : {false, true}) {
+    const model::Job job = job_with_delays(timed);
+    std::vector<uint32_t> members = job.comms[0].members;
+    const GroupLateness one = compare(job, members, 1);
+    EXPECT_EQ(one.compared, kOps);
+    EXPECT_EQ(one.timed, timed ? kOps : 0);
+    EXPECT_FALSE(one.late.empty());
+    expect_equal(compare(job, members, 3), one);
+    members.pop_back();  // the last arrival is not seen: it is told from the ends
+    expect_equal(compare(job, members, 3), compare(job, members, 1));
+  }
+}
+
+TEST(GroupComparer, TellsTheWaitFromTheMoving) {
+  testing::JobBuilder builder(2);
+  const uint32_t world = builder.world();
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    builder.call(rank, world, {.called_ms = 1, .gpu_start_ms = rank == 0 ? 2.0 : 5.0, .gpu_end_ms = 6});
+  const model::Job job = builder.build();
+  const GroupLateness result = compare(job, job.comms[0].members, 1);
+  EXPECT_EQ(result.members[0].waiting_ns, 3e6);
+  EXPECT_EQ(result.members[1].waiting_ns, 0);
+  EXPECT_EQ(result.members[0].moving_ns, 1e6);
+  EXPECT_EQ(result.last_ns, testing::at_ms(5));
+}
+
+}  // namespace
+}  // namespace lockstep::analysis::straggler
