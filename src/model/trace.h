@@ -7,10 +7,12 @@
 // clock and one offset per boot, so that processes of one host compare exactly. Raw GPU columns say so.
 // Threads: a Trace is owned by one thread at a time. Text is interned in `Trace::strings`.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "model/string_pool.h"
@@ -21,25 +23,56 @@ inline constexpr uint32_t kNoRow = 0xffffffff;
 inline constexpr uint64_t kNoSeq = ~uint64_t{0};
 enum class GpuTimeSource : uint8_t { kNone = 0, kKernelCh = 1, kApi = 2, kCupti = 3, kHsa = 4 };
 
+// How many rows a table has, and how many its columns have room for: asked once per row, not once per column.
+class TableRows {
+ public:
+  TableRows() = default;
+  TableRows(const TableRows& other) : size_(other.size_), room_(other.size_) {}
+  TableRows(TableRows&& other) noexcept
+      : size_(std::exchange(other.size_, 0)), room_(std::exchange(other.room_, 0)) {}
+  TableRows& operator=(const TableRows& other) {
+    size_ = room_ = other.size_;
+    return *this;
+  }
+  TableRows& operator=(TableRows&& other) noexcept {
+    size_ = std::exchange(other.size_, 0);
+    room_ = std::exchange(other.room_, 0);
+    return *this;
+  }
+  size_t size() const { return size_; }
+
+ protected:
+  // Appends to a column that has room.
+  template <class T>
+  static void put(std::vector<T>& column, T value) {
+    if (column.size() == column.capacity()) __builtin_unreachable();
+    column.push_back(value);
+  }
+
+  size_t size_ = 0, room_ = 0;
+};
+
 struct Process {
 #define COLUMN(type, name, text) type name{};
 #include "model/tables/process.def"
 #undef COLUMN
 };
-class ProcessTable {
+class ProcessTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/process.def"
 #undef COLUMN
   using Row = Process;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/process.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const Process& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/process.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -51,9 +84,6 @@ class ProcessTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct ClockAnchor {
@@ -61,20 +91,22 @@ struct ClockAnchor {
 #include "model/tables/clock_anchor.def"
 #undef COLUMN
 };
-class ClockAnchorTable {
+class ClockAnchorTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/clock_anchor.def"
 #undef COLUMN
   using Row = ClockAnchor;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/clock_anchor.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const ClockAnchor& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/clock_anchor.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -86,9 +118,6 @@ class ClockAnchorTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct Comm {
@@ -96,20 +125,22 @@ struct Comm {
 #include "model/tables/comm.def"
 #undef COLUMN
 };
-class CommTable {
+class CommTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/comm.def"
 #undef COLUMN
   using Row = Comm;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/comm.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const Comm& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/comm.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -121,9 +152,6 @@ class CommTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct Thread {
@@ -131,20 +159,22 @@ struct Thread {
 #include "model/tables/thread.def"
 #undef COLUMN
 };
-class ThreadTable {
+class ThreadTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/thread.def"
 #undef COLUMN
   using Row = Thread;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/thread.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const Thread& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/thread.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -156,9 +186,6 @@ class ThreadTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct Shape {
@@ -166,20 +193,22 @@ struct Shape {
 #include "model/tables/shape.def"
 #undef COLUMN
 };
-class ShapeTable {
+class ShapeTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/shape.def"
 #undef COLUMN
   using Row = Shape;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/shape.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const Shape& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/shape.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -191,9 +220,6 @@ class ShapeTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct Call {
@@ -201,20 +227,22 @@ struct Call {
 #include "model/tables/call.def"
 #undef COLUMN
 };
-class CallTable {
+class CallTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/call.def"
 #undef COLUMN
   using Row = Call;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/call.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const Call& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/call.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -226,9 +254,6 @@ class CallTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct Task {
@@ -236,20 +261,22 @@ struct Task {
 #include "model/tables/task.def"
 #undef COLUMN
 };
-class TaskTable {
+class TaskTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/task.def"
 #undef COLUMN
   using Row = Task;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/task.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const Task& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/task.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -261,9 +288,6 @@ class TaskTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct Channel {
@@ -271,20 +295,22 @@ struct Channel {
 #include "model/tables/channel.def"
 #undef COLUMN
 };
-class ChannelTable {
+class ChannelTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/channel.def"
 #undef COLUMN
   using Row = Channel;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/channel.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const Channel& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/channel.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -296,9 +322,6 @@ class ChannelTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct ProxyOp {
@@ -306,20 +329,22 @@ struct ProxyOp {
 #include "model/tables/proxy_op.def"
 #undef COLUMN
 };
-class ProxyOpTable {
+class ProxyOpTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/proxy_op.def"
 #undef COLUMN
   using Row = ProxyOp;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/proxy_op.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const ProxyOp& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/proxy_op.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -331,9 +356,6 @@ class ProxyOpTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct ProxyStep {
@@ -341,20 +363,22 @@ struct ProxyStep {
 #include "model/tables/proxy_step.def"
 #undef COLUMN
 };
-class ProxyStepTable {
+class ProxyStepTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/proxy_step.def"
 #undef COLUMN
   using Row = ProxyStep;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/proxy_step.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const ProxyStep& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/proxy_step.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -366,9 +390,6 @@ class ProxyStepTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct ProxyCtrl {
@@ -376,20 +397,22 @@ struct ProxyCtrl {
 #include "model/tables/proxy_ctrl.def"
 #undef COLUMN
 };
-class ProxyCtrlTable {
+class ProxyCtrlTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/proxy_ctrl.def"
 #undef COLUMN
   using Row = ProxyCtrl;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/proxy_ctrl.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const ProxyCtrl& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/proxy_ctrl.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -401,9 +424,6 @@ class ProxyCtrlTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct NetEvent {
@@ -411,20 +431,22 @@ struct NetEvent {
 #include "model/tables/net_event.def"
 #undef COLUMN
 };
-class NetEventTable {
+class NetEventTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/net_event.def"
 #undef COLUMN
   using Row = NetEvent;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/net_event.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const NetEvent& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/net_event.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -436,9 +458,6 @@ class NetEventTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct Mark {
@@ -446,20 +465,22 @@ struct Mark {
 #include "model/tables/mark.def"
 #undef COLUMN
 };
-class MarkTable {
+class MarkTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/mark.def"
 #undef COLUMN
   using Row = Mark;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/mark.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const Mark& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/mark.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -471,9 +492,6 @@ class MarkTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct Op {
@@ -481,20 +499,22 @@ struct Op {
 #include "model/tables/op.def"
 #undef COLUMN
 };
-class OpTable {
+class OpTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/op.def"
 #undef COLUMN
   using Row = Op;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/op.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const Op& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/op.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -506,9 +526,6 @@ class OpTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct Histogram {
@@ -516,20 +533,22 @@ struct Histogram {
 #include "model/tables/histogram.def"
 #undef COLUMN
 };
-class HistogramTable {
+class HistogramTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/histogram.def"
 #undef COLUMN
   using Row = Histogram;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/histogram.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const Histogram& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/histogram.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -541,9 +560,6 @@ class HistogramTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 struct Loss {
@@ -551,20 +567,22 @@ struct Loss {
 #include "model/tables/loss.def"
 #undef COLUMN
 };
-class LossTable {
+class LossTable : public TableRows {
  public:
 #define COLUMN(type, name, text) std::vector<type> name;
 #include "model/tables/loss.def"
 #undef COLUMN
   using Row = Loss;
-  size_t size() const { return size_; }
   void reserve(size_t rows) {
 #define COLUMN(type, name, text) name.reserve(rows);
 #include "model/tables/loss.def"
 #undef COLUMN
+    room_ = std::max(rows, size_);
   }
   uint32_t append(const Loss& row) {
-#define COLUMN(type, name, text) name.push_back(row.name);
+    if (size_ == room_) [[unlikely]]
+      reserve(std::max<size_t>(2 * size_, 16));
+#define COLUMN(type, name, text) put(name, row.name);
 #include "model/tables/loss.def"
 #undef COLUMN
     return static_cast<uint32_t>(size_++);
@@ -576,9 +594,6 @@ class LossTable {
 #undef COLUMN
     return row;
   }
-
- private:
-  size_t size_ = 0;
 };
 
 // TABLE(Row, member) for each table, in an order in which rows only refer to earlier tables or their own.

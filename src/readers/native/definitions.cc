@@ -190,11 +190,10 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
   return found;
 }
 
-uint32_t LogDefinitions::shape_row(uint16_t number, model::Trace& trace, bool* known) {
-  *known = number < shapes_.size() && shapes_[number].defined;
-  if (!*known) return trace.intern_shape({});
+uint32_t LogDefinitions::add_shape_row(uint16_t number, model::Trace& trace, bool known) {
+  if (!known) return trace.intern_shape({});
   Shape& shape = shapes_[number];
-  if (shape.row == model::kNoRow) shape.row = trace.intern_shape(shape.value);
+  shape.row = trace.intern_shape(shape.value);
   return shape.row;
 }
 

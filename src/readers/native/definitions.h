@@ -81,7 +81,11 @@ class LogDefinitions {
   static LogDefinitions read(const FileView& view, uint16_t log, model::Trace& trace, ReadLosses& losses);
 
   // Row of shapes, added on first use; the row of the empty shape for a number that was never defined (`known` false).
-  uint32_t shape_row(uint16_t number, model::Trace& trace, bool* known);
+  uint32_t shape_row(uint16_t number, model::Trace& trace, bool* known) {
+    *known = number < shapes_.size() && shapes_[number].defined;
+    uint32_t row = *known ? shapes_[number].row : model::kNoRow;
+    return row != model::kNoRow ? row : add_shape_row(number, trace, *known);
+  }
   // The text kept in a shape's `func`: the name of a mark.
   model::StringId name(uint16_t number) const;
   // Pointer of a stream number, 0 if none.
@@ -101,6 +105,8 @@ class LogDefinitions {
     uint32_t row = model::kNoRow;
     bool defined = false;
   };
+  uint32_t add_shape_row(uint16_t number, model::Trace& trace, bool known);
+
   std::vector<Shape> shapes_;      // by number
   std::vector<uint64_t> streams_;  // by number
   std::vector<Owner> owners_;

@@ -52,49 +52,6 @@ void EventBuilder::add_log(const LogCensus& log, LogDefinitions& definitions) {
   }
 }
 
-void EventBuilder::add_chunk(const RecordChunk& chunk, const ChunkBuffer& buffer) {
-  auto size = [](const auto& table) { return static_cast<uint32_t>(table.size()); };
-  log_index_->begin_chunk(
-      chunk.chunk.chunk_no,
-      {0, size(trace_.calls), size(trace_.tasks), size(trace_.channels), size(trace_.proxy_ops),
-       size(trace_.proxy_steps), size(trace_.proxy_ctrls), size(trace_.net_events)});
-  uint64_t base = uint64_t{chunk.chunk.chunk_no} * format::kUnitsPerChunk;
-  const auto& owners = definitions_->owners();
-  // The last owner at or before the chunk's first record, and the position at which the next one takes over.
-  auto next_owner = owners.begin();
-  uint64_t next_position = 0;
-  RecordCursor cursor(buffer, chunk.end_unit);
-  while (cursor.next()) {
-    uint64_t position = base + cursor.unit();
-    if (position >= next_position) [[unlikely]] {
-      while (next_owner != owners.end() && next_owner->from_position <= position) ++next_owner;
-      thread_ = next_owner == owners.begin() ? threads_.row(chunk.chunk.tid, 0)
-                                             : threads_.row(next_owner[-1].tid, next_owner[-1].name);
-      next_position = next_owner == owners.end() ? UINT64_MAX : next_owner->from_position;
-    }
-    add_record(cursor, position);
-  }
-}
-
-void EventBuilder::add_record(const RecordCursor& cursor, uint64_t position) {
-  position_ = position;
-  unit_ = cursor.unit();
-  switch (cursor.head().kind) {
-#define RECORD(number, name, type, event) \
-  case Kind::k##name:                     \
-    return add(cursor.as<format::type>());
-#include "format/record_kinds.def"
-#undef RECORD
-    case Kind::kNone:
-      return;
-  }
-}
-
-RowRef EventBuilder::place(Target table, uint32_t row) {
-  log_index_->set(unit_, table, row);
-  return {table, row};
-}
-
 void EventBuilder::lose_parent() {
   bool ring = view_.header().retention == format::Retention::kRing;
   losses_.add(ring ? "overwritten_parent" : "unresolved_parent", 1, [&] {
@@ -102,11 +59,6 @@ void EventBuilder::lose_parent() {
                  : "events whose parent is not in the file: ") +
            view_.path();
   });
-}
-
-void EventBuilder::link_back(RowRef child, uint32_t units) {
-  RowRef parent = units <= position_ ? log_index_->find(position_ - units) : RowRef{};
-  if (!parent || !attach(trace_, child, parent)) lose_parent();
 }
 
 void EventBuilder::link_handle(RowRef child, uint64_t parent) {
@@ -216,23 +168,14 @@ void EventBuilder::finish() {
   });
 }
 
-uint32_t EventBuilder::comm_row(uint32_t index) {
-  uint32_t row = comms_.row(index);
-  if (row == model::kNoRow && index != format::kNoComm) [[unlikely]] {
-    losses_.add("unknown_comm", 1,
-                [&] { return "events of communicators that are not in the file: " + view_.path(); });
-  }
-  return row;
+void EventBuilder::lose_comm() {
+  losses_.add("unknown_comm", 1,
+              [&] { return "events of communicators that are not in the file: " + view_.path(); });
 }
 
-uint32_t EventBuilder::shape_row(uint16_t number) {
-  bool known = false;
-  uint32_t row = definitions_->shape_row(number, trace_, &known);
-  if (!known && number != format::kNoShape) [[unlikely]] {
-    losses_.add("unknown_shape", 1,
-                [&] { return "operations whose function and types are not in the file: " + view_.path(); });
-  }
-  return row;
+void EventBuilder::lose_shape() {
+  losses_.add("unknown_shape", 1,
+              [&] { return "operations whose function and types are not in the file: " + view_.path(); });
 }
 
 }  // namespace lockstep::readers::native

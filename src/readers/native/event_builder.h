@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/trace.h"
+#include "readers/native/attach.h"
 #include "readers/native/definitions.h"
 #include "readers/native/late_records.h"
 #include "readers/native/record_census.h"
@@ -39,10 +40,17 @@ class EventBuilder {
     uint64_t parent;
   };
 
+  struct CallFields {  // of a model::Call, what only some kinds have
+    uint32_t shape = model::kNoRow;
+    uint64_t stream = 0, count = 0;
+    int32_t depth = 0;
+    int64_t group_start_ns = 0, group_end_ns = 0;
+  };
+
   void add_chunk(const RecordChunk& chunk, const ChunkBuffer& buffer);
   void add_record(const RecordCursor& cursor, uint64_t position);
   template <class Record>
-  uint32_t add_call(const Record& record, model::Call call);
+  uint32_t add_call(const Record& record, const CallFields& fields);
   template <class Record>
   model::Task task_of(const Record& record);
   void add_task(const format::RecordHead& head, const model::Task& task, uint32_t group_link);
@@ -70,7 +78,11 @@ class EventBuilder {
   void add(const format::UserTagRecord& record);
 
   // Parents: `units` back in this log, or by handle.
-  void link_back(RowRef child, uint32_t units);
+  void link_back(RowRef child, uint32_t units) {
+    RowRef parent = units <= position_ ? log_index_->find(position_ - units) : RowRef{};
+    if (!parent || !attach(trace_, child, parent)) [[unlikely]]
+      lose_parent();
+  }
   void link_near(RowRef child, const format::RecordHead& head) {
     if (head.link == format::kFarLink) {
       ++far_links_;
@@ -80,14 +92,31 @@ class EventBuilder {
   }
   void link_handle(RowRef child, uint64_t parent);
   void lose_parent();
-  RowRef place(Target table, uint32_t row);  // enters the record's row into the index
+  // Enters the record's row into the index.
+  RowRef place(Target table, uint32_t row) {
+    log_index_->set(unit_, table, row);
+    return {table, row};
+  }
 
   bool apply(const format::StateRecord& record);
   bool apply(const format::LinkRecord& record);
   bool apply(const format::UserTagRecord& record);
 
-  uint32_t comm_row(uint32_t index);
-  uint32_t shape_row(uint16_t number);
+  uint32_t comm_row(uint32_t index) {
+    uint32_t row = comms_.row(index);
+    if (row == model::kNoRow && index != format::kNoComm) [[unlikely]]
+      lose_comm();
+    return row;
+  }
+  uint32_t shape_row(uint16_t number) {
+    bool known = false;
+    uint32_t row = definitions_->shape_row(number, trace_, &known);
+    if (!known && number != format::kNoShape) [[unlikely]]
+      lose_shape();
+    return row;
+  }
+  void lose_comm();
+  void lose_shape();
   int64_t note(int64_t ns) {
     if (ns < first_ns_) first_ns_ = ns;
     if (ns > last_ns_) last_ns_ = ns;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function per record kind: its fields, as a row.
+// The per-record path: one function per record kind, its fields as a row. All in one place, and inline, as it runs for
+// every record of a run.
 #include <cstring>
 
 #include "model/event_kind.h"
@@ -36,46 +37,51 @@ T field(const uint8_t (&payload)[40], size_t offset) {
 }  // namespace
 
 template <class Record>
-uint32_t EventBuilder::add_call(const Record& record, model::Call call) {
+inline uint32_t EventBuilder::add_call(const Record& record, const CallFields& fields) {
   const RecordHead& head = record.head;
-  call.process = process_;
-  call.thread = thread_;
-  call.comm = comm_row(record.comm);
-  call.kind = static_cast<uint8_t>(head.kind);
-  call.flags = flags_of(head);
-  call.parent = model::kNoRow;
-  call.start_ns = start_ns(head);
-  call.end_ns = stop_ns(head);
-  uint32_t row = trace_.calls.append(call);
+  uint32_t row = trace_.calls.append({.process = process_,
+                                      .thread = thread_,
+                                      .comm = comm_row(record.comm),
+                                      .kind = static_cast<uint8_t>(head.kind),
+                                      .flags = flags_of(head),
+                                      .parent = model::kNoRow,
+                                      .shape = fields.shape,
+                                      .stream = fields.stream,
+                                      .count = fields.count,
+                                      .depth = fields.depth,
+                                      .start_ns = start_ns(head),
+                                      .end_ns = stop_ns(head),
+                                      .group_start_ns = fields.group_start_ns,
+                                      .group_end_ns = fields.group_end_ns,
+                                      .user_tag = 0});
   link_near(place(Target::kCall, row), head);
   return row;
 }
 
-void EventBuilder::add(const format::GroupApiRecord& r) {
-  add_call(r, {.shape = model::kNoRow,
-               .depth = static_cast<int32_t>(r.depth),
+inline void EventBuilder::add(const format::GroupApiRecord& r) {
+  add_call(r, {.depth = static_cast<int32_t>(r.depth),
                .group_start_ns = after_ns(r.head, r.group_start_after),
                .group_end_ns = after_ns(r.head, r.group_end_after)});
 }
-void EventBuilder::add(const format::CollApiRecord& r) {
+inline void EventBuilder::add(const format::CollApiRecord& r) {
   add_call(r, {.shape = shape_row(r.shape), .stream = definitions_->stream(r.stream), .count = r.count});
 }
-void EventBuilder::add(const format::P2pApiRecord& r) {
+inline void EventBuilder::add(const format::P2pApiRecord& r) {
   add_call(r, {.shape = shape_row(r.shape), .stream = definitions_->stream(r.stream), .count = r.count});
 }
-void EventBuilder::add(const format::KernelLaunchRecord& r) {
-  add_call(r, {.shape = model::kNoRow, .stream = definitions_->stream(r.stream)});
+inline void EventBuilder::add(const format::KernelLaunchRecord& r) {
+  add_call(r, {.stream = definitions_->stream(r.stream)});
 }
-void EventBuilder::add(const format::GroupRecord& r) { add_call(r, {.shape = model::kNoRow}); }
-void EventBuilder::add(const format::CeSyncRecord& r) {
-  add_call(r, {.shape = model::kNoRow, .count = static_cast<uint64_t>(std::max(r.ranks, 0))});
+inline void EventBuilder::add(const format::GroupRecord& r) { add_call(r, {}); }
+inline void EventBuilder::add(const format::CeSyncRecord& r) {
+  add_call(r, {.count = static_cast<uint64_t>(std::max(r.ranks, 0))});
 }
-void EventBuilder::add(const format::CeBatchRecord& r) {
-  add_call(r, {.shape = model::kNoRow, .count = r.bytes, .depth = r.ops});
+inline void EventBuilder::add(const format::CeBatchRecord& r) {
+  add_call(r, {.count = r.bytes, .depth = r.ops});
 }
 
 template <class Record>
-model::Task EventBuilder::task_of(const Record& record) {
+inline model::Task EventBuilder::task_of(const Record& record) {
   model::Task task{};
   task.process = process_;
   task.thread = thread_;
@@ -90,13 +96,13 @@ model::Task EventBuilder::task_of(const Record& record) {
   return task;
 }
 
-void EventBuilder::add_task(const RecordHead& head, const model::Task& task, uint32_t group_link) {
+inline void EventBuilder::add_task(const RecordHead& head, const model::Task& task, uint32_t group_link) {
   RowRef row = place(Target::kTask, trace_.tasks.append(task));
   link_near(row, head);
   if (group_link != 0) link_back(row, group_link);
 }
 
-void EventBuilder::add(const format::CollRecord& r) {
+inline void EventBuilder::add(const format::CollRecord& r) {
   model::Task task = task_of(r);
   task.seq = r.seq;
   task.count = r.count;
@@ -106,7 +112,7 @@ void EventBuilder::add(const format::CollRecord& r) {
   task.warps = r.warps;
   add_task(r.head, task, r.group_link);
 }
-void EventBuilder::add(const format::P2pRecord& r) {
+inline void EventBuilder::add(const format::P2pRecord& r) {
   model::Task task = task_of(r);
   task.count = r.count;
   bool receive = trace_.strings[trace_.shapes.func[task.shape]] == "Recv";
@@ -115,7 +121,7 @@ void EventBuilder::add(const format::P2pRecord& r) {
   task.channels = r.channels;
   add_task(r.head, task, r.group_link);
 }
-void EventBuilder::add(const format::CeCollRecord& r) {
+inline void EventBuilder::add(const format::CeCollRecord& r) {
   model::Task task = task_of(r);
   task.seq = r.seq;
   task.count = r.count;
@@ -124,7 +130,7 @@ void EventBuilder::add(const format::CeCollRecord& r) {
   task.stream = definitions_->stream(r.stream);
   add_task(r.head, task, 0);
 }
-void EventBuilder::add(const format::ApiOpRecord& r) {
+inline void EventBuilder::add(const format::ApiOpRecord& r) {
   model::Task task = task_of(r);
   task.seq = r.seq;
   task.count = r.in_count;
@@ -139,7 +145,7 @@ void EventBuilder::add(const format::ApiOpRecord& r) {
   add_task(r.head, task, 0);
 }
 
-void EventBuilder::add(const format::ProxyOpRecord& r) {
+inline void EventBuilder::add(const format::ProxyOpRecord& r) {
   bool foreign = (r.head.flags & format::kFlagForeign) != 0 || r.pid != view_.header().pid;
   bool own_context = static_cast<uint32_t>(r.context >> 32) == view_.header().process_tag;
   uint32_t row = trace_.proxy_ops.append(
@@ -169,7 +175,7 @@ void EventBuilder::add(const format::ProxyOpRecord& r) {
     });
   }
 }
-void EventBuilder::add(const format::ProxyStepRecord& r) {
+inline void EventBuilder::add(const format::ProxyStepRecord& r) {
   uint32_t row = trace_.proxy_steps.append({.proxy_op = model::kNoRow,
                                             .process = process_,
                                             .step = r.step,
@@ -184,7 +190,7 @@ void EventBuilder::add(const format::ProxyStepRecord& r) {
                                             .end_ns = stop_ns(r.head)});
   link_handle(place(Target::kProxyStep, row), r.parent);
 }
-void EventBuilder::add(const format::ProxyCtrlRecord& r) {
+inline void EventBuilder::add(const format::ProxyCtrlRecord& r) {
   uint32_t row = trace_.proxy_ctrls.append({.process = process_,
                                             .thread = thread_,
                                             .comm = comm_row(r.comm),
@@ -197,7 +203,7 @@ void EventBuilder::add(const format::ProxyCtrlRecord& r) {
                                             .end_ns = stop_ns(r.head)});
   place(Target::kProxyCtrl, row);
 }
-void EventBuilder::add(const format::KernelChRecord& r) {
+inline void EventBuilder::add(const format::KernelChRecord& r) {
   int64_t seen = after_ns(r.head, r.gpu_stop_seen_after);
   uint32_t row = trace_.channels.append({.process = process_,
                                          .thread = thread_,
@@ -212,7 +218,7 @@ void EventBuilder::add(const format::KernelChRecord& r) {
                                          .stop_seen_ns = seen != 0 ? seen : stop_ns(r.head)});
   link_handle(place(Target::kChannel, row), r.parent);
 }
-void EventBuilder::add(const format::KernelPhaseRecord& r) {
+inline void EventBuilder::add(const format::KernelPhaseRecord& r) {
   uint32_t row = trace_.channels.append({.process = process_,
                                          .thread = thread_,
                                          .comm = comm_row(r.comm),
@@ -226,7 +232,7 @@ void EventBuilder::add(const format::KernelPhaseRecord& r) {
                                          .stop_seen_ns = stop_ns(r.head)});
   link_handle(place(Target::kChannel, row), r.parent);
 }
-void EventBuilder::add(const format::NetPluginRecord& r) {
+inline void EventBuilder::add(const format::NetPluginRecord& r) {
   bool ib = r.id == kNetIb, socket = r.id == kNetSocket;
   uint32_t row = trace_.net_events.append({.process = process_,
                                            .thread = thread_,
@@ -247,7 +253,7 @@ void EventBuilder::add(const format::NetPluginRecord& r) {
                                            .end_ns = stop_ns(r.head)});
   link_handle(place(Target::kNetEvent, row), r.parent);
 }
-void EventBuilder::add(const format::MarkRecord& r) {
+inline void EventBuilder::add(const format::MarkRecord& r) {
   model::StringId name = definitions_->name(r.shape);
   if (name == 0 && r.is_step != 0) name = trace_.strings.intern("step");
   trace_.marks.append({.process = process_,
@@ -256,6 +262,44 @@ void EventBuilder::add(const format::MarkRecord& r) {
                        .value = static_cast<int64_t>(r.value),
                        .is_step = r.is_step != 0,
                        .time_ns = start_ns(r.head)});
+}
+
+void EventBuilder::add_chunk(const RecordChunk& chunk, const ChunkBuffer& buffer) {
+  auto size = [](const auto& table) { return static_cast<uint32_t>(table.size()); };
+  log_index_->begin_chunk(
+      chunk.chunk.chunk_no,
+      {0, size(trace_.calls), size(trace_.tasks), size(trace_.channels), size(trace_.proxy_ops),
+       size(trace_.proxy_steps), size(trace_.proxy_ctrls), size(trace_.net_events)});
+  uint64_t base = uint64_t{chunk.chunk.chunk_no} * format::kUnitsPerChunk;
+  const auto& owners = definitions_->owners();
+  // The last owner at or before the chunk's first record, and the position at which the next one takes over.
+  auto next_owner = owners.begin();
+  uint64_t next_position = 0;
+  RecordCursor cursor(buffer, chunk.end_unit);
+  while (cursor.next()) {
+    uint64_t position = base + cursor.unit();
+    if (position >= next_position) [[unlikely]] {
+      while (next_owner != owners.end() && next_owner->from_position <= position) ++next_owner;
+      thread_ = next_owner == owners.begin() ? threads_.row(chunk.chunk.tid, 0)
+                                             : threads_.row(next_owner[-1].tid, next_owner[-1].name);
+      next_position = next_owner == owners.end() ? UINT64_MAX : next_owner->from_position;
+    }
+    add_record(cursor, position);
+  }
+}
+
+inline void EventBuilder::add_record(const RecordCursor& cursor, uint64_t position) {
+  position_ = position;
+  unit_ = cursor.unit();
+  switch (cursor.head().kind) {
+#define RECORD(number, name, type, event) \
+  case Kind::k##name:                     \
+    return add(cursor.as<format::type>());
+#include "format/record_kinds.def"
+#undef RECORD
+    case Kind::kNone:
+      return;
+  }
 }
 
 }  // namespace lockstep::readers::native

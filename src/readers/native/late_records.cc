@@ -154,31 +154,6 @@ StateResult stop(Trace& trace, RowRef target, int64_t when) {
   return StateResult::kStored;
 }
 
-bool attach_task(Trace& trace, uint32_t task, RowRef parent) {
-  if (parent.table != Target::kCall) return false;
-  switch (static_cast<Kind>(trace.calls.kind[parent.row])) {
-    case Kind::kGroup:
-      trace.tasks.plan[task] = parent.row;
-      return true;
-    case Kind::kCollApi:
-    case Kind::kP2pApi:
-      trace.tasks.call[task] = parent.row;
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool attach_call(Trace& trace, uint32_t call, RowRef parent) {
-  auto kind = static_cast<Kind>(trace.calls.kind[call]);
-  bool below_task = kind == Kind::kCeSync || kind == Kind::kCeBatch;
-  bool fits = below_task ? parent.table == Target::kTask
-                         : parent.table == Target::kCall &&
-                               trace.calls.kind[parent.row] == static_cast<uint8_t>(Kind::kGroupApi);
-  if (fits) trace.calls.parent[call] = parent.row;
-  return fits;
-}
-
 }  // namespace
 
 StateResult apply_state(Trace& trace, RowRef target, uint16_t number, int64_t when_ns, uint64_t value) {
@@ -204,38 +179,6 @@ StateResult apply_state(Trace& trace, RowRef target, uint16_t number, int64_t wh
       return StateResult::kMismatch;
   }
   return StateResult::kMismatch;
-}
-
-bool attach(Trace& trace, RowRef child, RowRef parent) {
-  switch (child.table) {
-    case Target::kCall:
-      return attach_call(trace, child.row, parent);
-    case Target::kTask:
-      return attach_task(trace, child.row, parent);
-    case Target::kChannel:
-      if (parent.table != Target::kTask) return false;
-      trace.channels.task[child.row] = parent.row;
-      return true;
-    case Target::kProxyOp:
-      if (parent.table != Target::kTask) return false;
-      trace.proxy_ops.task[child.row] = parent.row;
-      if (trace.proxy_ops.comm[child.row] == model::kNoRow)
-        trace.proxy_ops.comm[child.row] = trace.tasks.comm[parent.row];
-      return true;
-    case Target::kProxyStep:
-      if (parent.table != Target::kProxyOp) return false;
-      trace.proxy_steps.proxy_op[child.row] = parent.row;
-      trace.proxy_steps.is_send[child.row] |= trace.proxy_ops.is_send[parent.row];
-      return true;
-    case Target::kNetEvent:
-      if (parent.table != Target::kProxyStep) return false;
-      trace.net_events.proxy_step[child.row] = parent.row;
-      return true;
-    case Target::kProxyCtrl:
-    case Target::kNone:
-      return false;
-  }
-  return false;
 }
 
 bool apply_user_tag(Trace& trace, RowRef target, uint64_t tag) {

@@ -18,9 +18,6 @@ enum class StateResult : uint8_t {
 // `number` is an event state, or format::kStateStop and those behind it (their value: a time in RunNs, 0 unknown).
 StateResult apply_state(model::Trace& trace, RowRef target, uint16_t number, int64_t when_ns, uint64_t value);
 
-// Makes `parent` the parent of `child`; false if their kinds do not fit.
-bool attach(model::Trace& trace, RowRef child, RowRef parent);
-
 // False if the event has no place for a tag.
 bool apply_user_tag(model::Trace& trace, RowRef target, uint64_t tag);
 
