@@ -43,6 +43,13 @@ int play_program(const Options& options, Program program) {
   PlayOptions play_options;
   play_options.recorded_pace = options.recorded_pace;
   play_options.repeat = options.repeat;
+  if (options.shift_ns != 0) {
+    if (program.recorded_realtime_ns == 0)
+      return fail({ErrorCode::kUsage, "the tape does not tell the wall clock, so that it cannot be shifted",
+                   options.tape});
+    play_options.tape_zero_ns =
+        program.recorded_realtime_ns + options.shift_ns - realtime_less_monotonic_ns();
+  }
   for (const std::string& fault : options.faults) apply_fault(fault, &program, &behaviour, &play_options);
 
   Core core(program, behaviour, options.plugin, std::move(*library));

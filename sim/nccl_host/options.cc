@@ -33,6 +33,9 @@ Result<void> take_value(std::string_view option, const std::string& value, Optio
   } else if (option == "--pace") {
     if (value != "max" && value != "recorded") return usage("--pace is max or recorded");
     out->recorded_pace = value == "recorded";
+  } else if (option == "--shift") {
+    LOCKSTEP_ASSIGN(const uint64_t shift, number(option, value, 1, INT64_MAX));
+    out->shift_ns = static_cast<int64_t>(shift);
   } else if (option == "--report") {
     if (value != "text" && value != "json") return usage("--report is text or json");
     out->json = value == "json";
@@ -59,6 +62,8 @@ Result<void> check(const Options& options) {
   if (options.help || options.list) return {};
   if (options.plugin.empty()) return usage("--plugin LIB is missing");
   const int inputs = !options.tape.empty() + !options.script.empty() + !options.bench.stream.empty();
+  if (options.shift_ns != 0 && (options.tape.empty() || !options.recorded_pace || options.repeat != 1))
+    return usage("--shift is for one tape at --pace recorded");
   if (inputs != 1) return usage("give one of: a tape, --script NAME, --bench STREAM");
   return {};
 }
@@ -101,6 +106,11 @@ std::string help_text() {
          "  --api N           use ncclProfiler_v<N>, as the NCCL of that version does (default: the newest "
          "exported)\n"
          "  --pace max|recorded   as fast as possible (default), or at the times of the recording\n"
+         "  --shift NS        with --pace recorded: so many ns after the recording by the wall clock, so "
+         "that "
+         "tapes\n"
+         "                    of several ranks keep their distances; otherwise the first call is made at "
+         "once\n"
          "  --repeat N        play N times back to back, every time with new comms\n"
          "  --fault NAME      inject a fault; may be given several times\n"
          "  --events N        size of a script that has one, or callbacks per thread of a benchmark\n"

@@ -75,6 +75,8 @@ class Player {
   void run() {
     start_ns_ = monotonic_ns();
     if (first_ == nullptr) return;
+    if (options_.tape_zero_ns != 0)
+      start_ns_ = static_cast<uint64_t>(options_.tape_zero_ns) + program_.calls[0].when_ns;
     std::vector<std::thread> threads;
     for (size_t i = 0; i < program_.threads.size(); ++i)
       threads.emplace_back([this, i] { run_thread(static_cast<uint16_t>(i)); });

@@ -13,6 +13,8 @@ namespace lockstep::sim {
 
 struct PlayOptions {
   bool recorded_pace = false;
+  // With recorded_pace: CLOCK_MONOTONIC of now that is the tape's time 0. 0: the first call is made at once.
+  int64_t tape_zero_ns = 0;
   uint64_t repeat = 1;      // the whole program, back to back
   bool race_inits = false;  // other threads create and destroy comms all the while
 };

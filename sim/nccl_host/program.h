@@ -77,6 +77,8 @@ struct Program {
       true;           // one call at a time, in this order; otherwise each thread runs freely between barriers
   bool torn = false;  // a tape whose writer was killed
   uint64_t recorded_pid = 0;
+  int64_t recorded_realtime_ns =
+      0;  // CLOCK_REALTIME less the clock of Call::when_ns; 0: the tape does not tell
   std::vector<Call> calls;
   std::vector<Start> starts;
   std::vector<CommInfo> comms;

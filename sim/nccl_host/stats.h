@@ -18,6 +18,14 @@ inline uint64_t monotonic_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
+// CLOCK_REALTIME less CLOCK_MONOTONIC, now.
+inline int64_t realtime_less_monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec -
+         static_cast<int64_t>(monotonic_ns());
+}
+
 // The cheapest clock of the machine; tick_cost() and ns_per_tick() turn its differences into time.
 inline uint64_t ticks() {
 #if defined(__x86_64__)

@@ -54,6 +54,8 @@ class TapeParser {
     if (kind == "tape") {
       saw_header_ = true;
       program_.recorded_pid = json_.number("pid");
+      program_.recorded_realtime_ns =
+          static_cast<int64_t>(json_.number("realtime") - json_.number("monotonic"));
       return {};
     }
     if (!saw_header_) return bad("not a tape: its first line is not {\"call\":\"tape\", ...}");

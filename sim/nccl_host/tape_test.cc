@@ -5,6 +5,7 @@
 
 #include "nccl_host/faults.h"
 #include "nccl_host/json_line.h"
+#include "nccl_host/options.h"
 #include "nccl_host/scripts.h"
 
 namespace lockstep::sim {
@@ -33,6 +34,25 @@ TEST(JsonLine, RefusesEveryCutAndOtherShapes) {
   for (const char* text : {"[]", "{\"a\":[1]}", "{\"a\":{}}", "{\"a\":1}x", "{\"a\":1,}",
                            "{\"a\":99999999999999999999}", "{a:1}", "{\"a\" 1}", "{\"a\":tru}"})
     EXPECT_FALSE(line.parse(text)) << text;
+}
+
+TEST(Tape, TellsTheWallClockOfTheRecording) {
+  auto read = [](const std::string& header) { return parse_tape(header + kInit, "t")->recorded_realtime_ns; };
+  EXPECT_EQ(
+      read("{\"call\":\"tape\",\"version\":1,\"pid\":7,\"realtime\":1795202514635,\"monotonic\":784664}\n"),
+      1795202514635 - 784664);
+  EXPECT_EQ(read(kHeader), 0);
+}
+
+TEST(Options, AShiftNeedsATapeAtItsOwnPace) {
+  auto parse = [](std::vector<const char*> words) {
+    words.insert(words.begin(), {"lockstep-nccl-host", "--plugin", "p"});
+    return parse_options(static_cast<int>(words.size()), const_cast<char**>(words.data()));
+  };
+  EXPECT_EQ(parse({"--pace", "recorded", "--shift", "5", "tape"})->shift_ns, 5);
+  EXPECT_FALSE(parse({"--shift", "5", "tape"}));
+  EXPECT_FALSE(parse({"--pace", "recorded", "--shift", "-5", "tape"}));
+  EXPECT_FALSE(parse({"--pace", "recorded", "--shift", "5", "--repeat", "2", "tape"}));
 }
 
 TEST(Tape, TornAtEveryByteIsATornTapeOrWhole) {
