@@ -218,9 +218,26 @@ class Reporter {
         Effect{.value = lost.total_ns, .unit = "ns", .low = lost.total_ns, .high = lost.total_ns};
     finding.evidence.push_back(wording::count(lost.ranks, "rank") +
                                " were the latest of a step; none stands out");
+    const double on_host = host_share();
+    finding.evidence.push_back(wording::percent(on_host) + " of all lateness came about on the hosts");
     finding.advice =
-        "Balance the work: samples of equal length, the same number of tokens or experts a rank.";
+        on_host >= 0.5
+            ? "The hosts hold the GPUs up in turn: longer or fewer kernels, CUDA graphs, processes "
+              "pinned to cores of their own, or work of equal size where the hosts prepare it."
+            : "Balance the work: samples of equal length, the same number of tokens or experts a "
+              "rank.";
     return finding;
+  }
+
+  double host_share() const {
+    double host_ns = 0, total_ns = 0;
+    for (const auto& late : lateness_.late) {
+      for (const LateOp& of : late) {
+        host_ns += static_cast<double>(of.host_part_ns);
+        total_ns += static_cast<double>(of.blame_ns);
+      }
+    }
+    return total_ns > 0 ? host_ns / total_ns : 0;
   }
 
   const Job& job_;
