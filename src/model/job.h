@@ -121,7 +121,7 @@ struct NetPair {
   int64_t flush_ns = 0;     // receive
   int64_t busy_ns = 0;      // time in which at least one of the transfers of wire_ns went on
   double wire_squares = 0;  // sum of their squared durations, ns^2
-  TimeHistogram wire{};       // of those durations
+  TimeHistogram wire{};     // of those durations
   int64_t first_ns = 0, last_ns = 0;
 };
 
