@@ -39,6 +39,7 @@ CallOrder::CallOrder(const Scene& scene, uint32_t actor) {
     if (alike <= longest) continue;
     longest = alike;
     repeat_ = end;
+    if (longest == kMostAlike) break;
   }
 }
 

@@ -85,6 +85,26 @@ TEST(CallOrder, AKernelThatHasNotBegunIsNamedWhereTheRankCalledFirst) {
   EXPECT_EQ(finding.op_index, 10);
 }
 
+TEST(CallOrder, ADifferenceComesBeforeManyLongerWaits) {
+  JobBuilder job(4);
+  std::vector<uint32_t> comms{job.world()};
+  for (int i = 0; i < 80; ++i) comms.push_back(job.comm("c" + std::to_string(i), {0, 1, 2, 3}));
+  for (int i = 0; i < 10; ++i) {
+    for (uint32_t comm : comms) {
+      for (uint32_t rank = 0; rank < 4; ++rank) job.call(rank, comm, {.called_ms = 100.0 * i});
+    }
+  }
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    for (uint32_t comm : comms) {
+      if (comm != comms[0] && rank != 3) job.call(rank, comm, {.called_ms = 1000});
+    }
+    job.call(rank, comms[0], {.func = rank == 3 ? "AllGather" : "AllReduce", .called_ms = 2000});
+  }
+  Finding finding = only_finding(job, 4);
+  EXPECT_EQ(finding.finding_class, FindingClass::kJoinedOtherOp);
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
+}
+
 TEST(CallOrder, CallsTheOtherWayRoundAreADeadlockWhereAllStandsStill) {
   JobBuilder job(4);
   uint32_t world = job.world(), data = job.comm("data", {0, 1, 2, 3});

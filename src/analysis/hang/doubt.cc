@@ -4,6 +4,7 @@
 
 #include "analysis/hang/draft.h"
 #include "analysis/hang/verdicts.h"
+#include "analysis/wording/wording.h"
 
 namespace lockstep::analysis::hang {
 namespace {
@@ -20,7 +21,7 @@ size_t standing(const Scene& scene, const Patience& patience) {
       }));
 }
 
-// Nothing tells which of its newest operations have ended.
+// Nothing tells which of its operations have ended.
 bool no_gpu_times(const Scene& scene, uint32_t actor) {
   const model::JobProcess& process = scene.job().processes[scene.actor(actor).process];
   return std::all_of(process.ops.gpu_end_ns.begin(), process.ops.gpu_end_ns.end(),
@@ -70,6 +71,9 @@ Finding doubt_verdict(const Scene& scene, const std::vector<Block>& blocks, cons
     finding.evidence.push_back("nothing tells whether " + draft.operation(other) +
                                ", which all have joined, has ended");
   }
+  if (!scene.absent().empty())
+    finding.evidence.push_back(wording::ranks(scene.absent()) + " of " + std::to_string(scene.ranks()) +
+                               " left no file");
   finding.advice = "find out where the host code of " + draft.list(root.actors) +
                    " is: py-spy dump --pid PID, or gdb -p PID";
   finding.settle = "a mode with GPU times: lockstep trace -m deep";

@@ -57,6 +57,14 @@ TEST(Doubt, GpuTimesSettleIt) {
   EXPECT_EQ(finding.comm, "tensor");
 }
 
+TEST(Doubt, RanksBesideThemThatLeftNoFileExplainIt) {
+  Grid grid(0);
+  grid.job.without(0);
+  Finding finding = grid.without({6, 7}, -1);
+  EXPECT_EQ(finding.finding_class, FindingClass::kRankUnreachable);
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{0});
+}
+
 TEST(Doubt, OneRankThatDoesNotExplainWhyOthersWaitIsNotBlamed) {
   // Rank 7 stops, and only the data group of odd ranks waits for it: what keeps the even ones is not known.
   Finding finding = Grid(0).without({7}, -1);

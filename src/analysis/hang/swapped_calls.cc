@@ -13,6 +13,7 @@ using model::Member;
 
 constexpr uint32_t kNewest = 1024;    // operations of a communicator that are looked at
 constexpr size_t kMostDifferent = 2;  // places at which a deadlock makes ranks differ
+constexpr size_t kMostComms = 16;     // of a rank, the newest used: a deadlock is at the end of what it did
 
 // A rank that calls operations of two communicators.
 struct Caller {
@@ -32,6 +33,7 @@ class Progressions {
         *std::ranges::partition_point(std::views::iota(b.first, b.first + b.ops),
                                       [&](uint32_t i) { return ops.entered_ns(i) < ops.entered_ns(first); });
     for (uint32_t i = first; i < end; ++i) {
+      if (ops.index[i] != first_ + (i - first)) break;  // some between them were lost
       while (next < b.first + b.ops && ops.entered_ns(next) < ops.entered_ns(i)) ++next;
       next_.push_back(next == b.first ? ops.index[b.first] : ops.index[next - 1] + 1);
     }
@@ -56,6 +58,7 @@ std::optional<SwappedCalls> compare(const model::Job& job, const std::vector<Cal
     from = std::min(from, all.back().first());
     to = std::max(to, all.back().end());
   }
+  from = std::max(from, to - std::min(to, kNewest));
   std::optional<SwappedCalls> newest;
   size_t different = 0;
   for (uint32_t index = to; index-- > from;) {
@@ -95,6 +98,16 @@ std::optional<SwappedCalls> find_swapped_calls(const Scene& scene, const std::ve
       const Member& member = job.members[row];
       bool comparable = member.ops > 0 && member.alignment != Member::Alignment::kNone;
       if (comparable && still.contains(member.comm) && scene.actor_of(row) == actor) own.push_back(&member);
+    }
+    auto newest_ns = [&](const Member* member) {
+      return job.ops(*member).entered_ns(member->first + member->ops - 1);
+    };
+    if (own.size() > kMostComms) {
+      std::partial_sort(own.begin(), own.begin() + kMostComms, own.end(),
+                        [&](const Member* a, const Member* b) {
+                          return std::pair(-newest_ns(a), a->comm) < std::pair(-newest_ns(b), b->comm);
+                        });
+      own.resize(kMostComms);
     }
     std::sort(own.begin(), own.end(), [](const Member* a, const Member* b) { return a->comm < b->comm; });
     for (size_t i = 0; i < own.size(); ++i) {

@@ -43,7 +43,7 @@ std::optional<Finding> swapped_verdict(const Scene& scene, const std::vector<Blo
                       draft.operation(first) + ", " + draft.list(usual.actors) +
                       " the other way round, and nothing has moved since, for " +
                       wording::duration(first.waited_ns);
-  finding.evidence.push_back("before that all of them called the operations of the two in one order");
+  finding.evidence.push_back("in nearly all of their newest 1,024 operations they kept one order");
   finding.advice =
       "call the operations of these communicators in one order on all ranks, or make one stream wait for the "
       "other";

@@ -77,9 +77,22 @@ class Verdicts {
     }
   }
 
-  // Ranks that left no file explain it better, then calls the other way round.
+  // Whether one of them is in a group with a rank that left no file. A group of all ranks tells nothing.
+  bool beside_absent(const std::vector<uint32_t>& actors) const {
+    return std::any_of(actors.begin(), actors.end(), [&](uint32_t actor) {
+      const auto& members = job_.processes[scene_.actor(actor).process].members;
+      return std::any_of(members.begin(), members.end(), [&](uint32_t row) {
+        const model::JobComm& comm = job_.comms[job_.members[row].comm];
+        auto there = std::count_if(comm.members.begin(), comm.members.end(),
+                                   [](uint32_t member) { return member != model::kNoRow; });
+        return comm.ranks < static_cast<int64_t>(scene_.ranks()) && there < comm.ranks;
+      });
+    });
+  }
+
+  // Ranks beside them that left no file explain it better, then calls the other way round.
   void add_doubtful(Root root) {
-    if (!scene_.absent().empty()) {
+    if (!scene_.absent().empty() && beside_absent(root.actors)) {
       root.kind = Root::Kind::kAbsent;
       add_absent(root);
     } else if (auto swapped = swapped_verdict(scene_, blocks_)) {

@@ -10,8 +10,9 @@
 namespace lockstep::analysis::hang {
 namespace {
 
-constexpr size_t kMostStarts = 16;  // of a cycle, from which a shorter one is looked for
-constexpr size_t kMostVotes = 64;   // of ranks that tell which of two operations comes first
+constexpr size_t kMostStarts = 16;    // of a cycle, from which a shorter one is looked for
+constexpr size_t kMostCompared = 64;  // blocks that one rank holds up
+constexpr size_t kMostVoters = 4096;  // ranks that tell which of two operations comes first
 
 class Graph {
  public:
@@ -86,9 +87,14 @@ class Graph {
 
   // Where the rank holds others up first; the other blocks follow from that one.
   uint32_t first_held(uint32_t actor) const {
-    const std::vector<uint32_t>& held = held_[actor];
+    std::vector<uint32_t> held = held_[actor];
     if (held.size() == 1) return held.front();
-    CallOrder order(scene_, actor);
+    auto key = [this](uint32_t b) { return std::pair(Place::sort_of(blocks_[b]), -blocks_[b].waited_ns); };
+    std::stable_sort(held.begin(), held.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+    held.resize(std::min(held.size(), kMostCompared));
+    std::optional<CallOrder> order;
+    auto not_called = [this](uint32_t b) { return !blocks_[b].all_called(); };
+    if (std::count_if(held.begin(), held.end(), not_called) > 1) order.emplace(scene_, actor);
     std::vector<Place> places;
     for (uint32_t b : held) places.push_back(place(actor, b, order));
     auto follows = [&](size_t i) {
@@ -97,33 +103,36 @@ class Graph {
       }
       return false;
     };
-    size_t first = 0;
-    auto key = [&](size_t i) { return std::pair(!follows(i), blocks_[held[i]].waited_ns); };
-    for (size_t i = 1; i < held.size(); ++i) {
-      if (key(i) > key(first)) first = i;
+    for (size_t i = 0; i < held.size(); ++i) {
+      if (!follows(i)) return held[i];
     }
-    return held[first];
+    return held.front();
   }
 
   // Where a block stands in what the rank does.
   struct Place {
     // Differing operations explain more than the wait that follows from them, what it has called comes before what it
     // has not, and what nothing is known of last.
-    enum class Sort : uint8_t { kDiffers, kCalled, kNotCalled, kSilent } sort;
-    std::optional<int64_t> when;  // called: at; not called: after so many calls
-    Place(Sort sort_, std::optional<int64_t> when_) : sort(sort_), when(when_) {}
-  };
-  Place place(uint32_t actor, uint32_t b, const CallOrder& order) const {
-    const Block& block = blocks_[b];
-    if (block.kind == Block::Kind::kSilent) return {Place::Sort::kSilent, {}};
-    if (!block.all_called()) {
-      std::optional<uint32_t> until = order.until(block.comm, block.kind == Block::Kind::kPair);
-      return {Place::Sort::kNotCalled, until ? std::optional<int64_t>(*until) : std::nullopt};
+    enum class Sort : uint8_t { kDiffers, kCalled, kNotCalled, kSilent } sort = Sort::kSilent;
+    std::optional<int64_t> when{};  // called: at; not called: after so many calls
+
+    static Sort sort_of(const Block& block) {
+      if (block.kind == Block::Kind::kMismatch) return Sort::kDiffers;
+      if (block.kind == Block::Kind::kSilent) return Sort::kSilent;
+      return block.all_called() ? Sort::kCalled : Sort::kNotCalled;
     }
-    auto sort = block.kind == Block::Kind::kMismatch ? Place::Sort::kDiffers : Place::Sort::kCalled;
-    auto at = std::lower_bound(block.missing.begin(), block.missing.end(), actor);
-    int64_t called = block.missing_ns[static_cast<size_t>(at - block.missing.begin())];
-    return {sort, called != 0 ? std::optional(called) : std::nullopt};
+  };
+  Place place(uint32_t actor, uint32_t b, const std::optional<CallOrder>& order) const {
+    const Block& block = blocks_[b];
+    Place place{.sort = Place::sort_of(block)};
+    if (place.sort == Place::Sort::kNotCalled) {
+      if (order) place.when = order->until(block.comm, block.kind == Block::Kind::kPair);
+    } else if (place.sort != Place::Sort::kSilent) {
+      auto at = std::lower_bound(block.missing.begin(), block.missing.end(), actor);
+      int64_t called = block.missing_ns[static_cast<size_t>(at - block.missing.begin())];
+      if (called != 0) place.when = called;
+    }
+    return place;
   }
 
   bool before(uint32_t a, const Place& at, uint32_t b, const Place& then) const {
@@ -136,7 +145,7 @@ class Graph {
   // wait for.
   static size_t votes(const Block& first, const Block& second) {
     size_t votes = 0;
-    for (size_t i = 0; i < first.waiting.size() && votes < kMostVotes; ++i) {
+    for (size_t i = 0; i < std::min(first.waiting.size(), kMostVoters); ++i) {
       uint32_t actor = first.waiting[i];
       auto at = std::lower_bound(second.waiting.begin(), second.waiting.end(), actor);
       if (at != second.waiting.end() && *at == actor) {
