@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -69,28 +68,32 @@ class Judge {
   }
 
   void hold_places_against_rest(const std::vector<size_t>& group) {
+    std::vector<double> sorted = rates(group);
+    std::sort(sorted.begin(), sorted.end());
     for (Place::Kind kind : kPlaceKinds) {
       std::map<Place, std::vector<size_t>> through;
       for (size_t i : group) {
         for (const Place& place : places(job_, all_[i].pair, kind)) through[place].push_back(i);
       }
       for (const auto& [place, inside] : through) {
-        std::vector<size_t> outside;
-        std::set_difference(group.begin(), group.end(), inside.begin(), inside.end(),
-                            std::back_inserter(outside));
-        if (inside.size() >= 2 && outside.size() >= kLeastOthers) compare(inside, outside);
+        const size_t outside = group.size() - inside.size();
+        if (inside.size() >= 2 && outside >= kLeastOthers) compare(inside, sorted);
       }
     }
   }
 
  private:
-  void compare(const std::vector<size_t>& inside, const std::vector<size_t>& outside) {
-    const std::vector<double> others = rates(outside);
-    // Nothing outside is as slow: what lies on slower routes than half of the others is not a slow place.
-    const double least = kSlow * *std::min_element(others.begin(), others.end());
+  // `sorted` are the rates of those inside and of all the others.
+  void compare(const std::vector<size_t>& inside, const std::vector<double>& sorted) {
+    // Nothing outside is as slow: what lies on slower routes than half of the others is not a slow place. All inside being
+    // slower than the first of the rest means that they are what comes before it.
+    const auto rest = sorted.begin() + static_cast<std::ptrdiff_t>(inside.size());
+    const double least = kSlow * *rest;
+    if (!std::all_of(inside.begin(), inside.end(), [&](size_t i) { return all_[i].pair.rate() < least; }))
+      return;
+    const std::vector<double> others(rest, sorted.end());
     const Usual usual(others);
-    if (!std::all_of(inside.begin(), inside.end(),
-                     [&](size_t i) { return all_[i].pair.rate() < least && usual.calls_slow(all_[i].pair); }))
+    if (!std::all_of(inside.begin(), inside.end(), [&](size_t i) { return usual.calls_slow(all_[i].pair); }))
       return;
     for (size_t i : inside) {
       all_[i].usual_rate = usual.rate;
