@@ -89,6 +89,36 @@ TEST(Bandwidth, SendsOfPairsCountFromTheLaterOfTheTwo) {
   EXPECT_NE(rates.pairs[0].hosts, rates.pairs[1].hosts);
 }
 
+// Rank 1's only collective has the number `seq`; it receives 64 MiB from rank 0 ten times.
+size_t pair_rates(uint32_t seq) {
+  JobBuilder builder(2);
+  const uint32_t world = builder.world();
+  builder.call(1, world, {.called_ms = 0, .seq = seq});
+  for (uint32_t i = 0; i < 10; ++i) {
+    const double at = 10 + i * 50.0;
+    builder.call(0, world,
+                 {.func = "Send",
+                  .called_ms = at,
+                  .bytes = 64 << 20,
+                  .peer = 1,
+                  .gpu_start_ms = at,
+                  .gpu_end_ms = at + 1});
+    builder.call(1, world,
+                 {.func = "Recv",
+                  .called_ms = at,
+                  .bytes = 64 << 20,
+                  .peer = 0,
+                  .gpu_start_ms = at,
+                  .gpu_end_ms = at + 1});
+  }
+  return measure(builder.build()).pairs.size();
+}
+
+TEST(Bandwidth, SendsOfPairsHaveNoRateWhereOlderOnesMayBeGone) {
+  EXPECT_EQ(pair_rates(0), 1u);
+  EXPECT_EQ(pair_rates(7), 0u) << "numbers begin at 7: something is missing that nobody counted";
+}
+
 TEST(Ceilings, GoByTheDriversNameOrThePciNumber) {
   EXPECT_EQ(ceiling("Tesla V100-SXM2-32GB")->link, "NVLink 2");
   EXPECT_EQ(ceiling("PCI 10de:2335")->gbps, ceiling("NVIDIA H200")->gbps);

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "analysis/bandwidth/rate_sums.h"
+#include "analysis/match/match.h"
 
 namespace lockstep::analysis::bandwidth {
 namespace {
@@ -20,14 +21,14 @@ class PairMeter {
   PairMeter(const model::Job& job, uint32_t comm, Rates& out) : job_(job), comm_(comm), out_(out) {}
 
   void run() {
-    const std::vector<uint32_t>& members = job_.comms[comm_].members;
-    for (uint32_t row : members) {
+    for (uint32_t row : job_.comms[comm_].members) {
       if (row == kNoRow) continue;
       const Member& sender = job_.members[row];
       for (const Lane& lane : sender.lanes) {
-        if (!lane.is_send || lane.peer < 0 || static_cast<size_t>(lane.peer) >= members.size()) continue;
-        const uint32_t peer = members[static_cast<size_t>(lane.peer)];
-        if (peer != kNoRow && comparable(sender, job_.members[peer])) meet(sender, lane, job_.members[peer]);
+        if (!lane.is_send) continue;
+        const Member* receiver = nullptr;
+        const Lane* there = match::counterpart(job_, sender, lane, &receiver);
+        if (there != nullptr && comparable(sender, *receiver)) meet(sender, lane, *receiver, *there);
       }
     }
     for (auto& [kind, sums] : kinds_) add(kind, sums);
@@ -42,18 +43,15 @@ class PairMeter {
 
   // The n-th of one end is the n-th of the other only if nothing is missing.
   bool comparable(const Member& a, const Member& b) const {
-    return a.process != b.process && job_.processes[a.process].lost == 0 &&
-           job_.processes[b.process].lost == 0;
+    return a.process != b.process && a.alignment == Member::Alignment::kFromStart &&
+           b.alignment == Member::Alignment::kFromStart && match::pairs_comparable(job_, a, b);
   }
 
-  void meet(const Member& sender, const Lane& sends, const Member& receiver) {
-    auto lane = std::find_if(receiver.lanes.begin(), receiver.lanes.end(),
-                             [&](const Lane& lane) { return !lane.is_send && lane.peer == sender.rank; });
-    if (lane == receiver.lanes.end()) return;
+  void meet(const Member& sender, const Lane& sends, const Member& receiver, const Lane& receives) {
     const bool one_host = job_.processes[sender.process].host == job_.processes[receiver.process].host;
     const JobOps &from = job_.ops(sender), &to = job_.ops(receiver);
-    for (uint32_t i = 0; i < std::min(sends.ops, lane->ops); ++i) {
-      const uint32_t a = sends.first + i, b = lane->first + i;
+    for (uint32_t i = 0; i < std::min(sends.ops, receives.ops); ++i) {
+      const uint32_t a = sends.first + i, b = receives.first + i;
       const model::Signature &sent = job_.signatures[from.signature[a]],
                              &got = job_.signatures[to.signature[b]];
       if (sent.bytes != got.bytes || sent.bytes == 0) continue;
