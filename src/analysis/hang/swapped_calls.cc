@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 
 namespace lockstep::analysis::hang {
 namespace {
@@ -29,9 +28,14 @@ class Progressions {
     const model::JobOps& ops = job.ops(a);
     uint32_t end = a.first + a.ops, first = end - std::min(a.ops, kNewest);
     first_ = ops.index[first];
-    uint32_t next =
-        *std::ranges::partition_point(std::views::iota(b.first, b.first + b.ops),
-                                      [&](uint32_t i) { return ops.entered_ns(i) < ops.entered_ns(first); });
+    uint32_t next = b.first;
+    for (uint32_t after = b.first + b.ops; next < after;) {
+      uint32_t middle = next + (after - next) / 2;
+      if (ops.entered_ns(middle) < ops.entered_ns(first))
+        next = middle + 1;
+      else
+        after = middle;
+    }
     for (uint32_t i = first; i < end; ++i) {
       if (ops.index[i] != first_ + (i - first)) break;  // some between them were lost
       while (next < b.first + b.ops && ops.entered_ns(next) < ops.entered_ns(i)) ++next;
