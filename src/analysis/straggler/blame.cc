@@ -13,6 +13,7 @@ using model::Member;
 
 constexpr float kCaughtUp = 0.25f;
 constexpr size_t kEnoughChanges = 512;
+constexpr size_t kMostLooks = 4 * kEnoughChanges;  // at operations, to find them
 
 class Settler {
  public:
@@ -78,13 +79,17 @@ class Settler {
   bool fresh_by_calls() {
     if (fresh_) return *fresh_;
     std::vector<Change> changes;
+    size_t looks = 0;
     for (const MemberPast& past : past_) {
       const Member& member = job_.members[past.member];
       float before = Company::kUnbounded;
-      for (uint32_t at = 0; at < member.ops && changes.size() < kEnoughChanges; ++at) {
-        const float now = company_.late_before(member, member.first + at);
-        if (at > 0 && before != Company::kUnbounded && now != Company::kUnbounded &&
-            std::isfinite(past.lateness[at]) && std::isfinite(past.lateness[at - 1]))
+      for (uint32_t at = 0; at < member.ops && changes.size() < kEnoughChanges && looks < kMostLooks; ++at) {
+        float now = Company::kUnbounded;
+        if (std::isfinite(past.lateness[at])) {
+          now = company_.late_before(member, member.first + at);
+          ++looks;
+        }
+        if (before != Company::kUnbounded && now != Company::kUnbounded)
           changes.push_back({now - before, past.lateness[at] - past.lateness[at - 1]});
         before = now;
       }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/straggler/own_times.h"
 #include "analysis/straggler/steps.h"
 
 namespace lockstep::analysis::straggler {
@@ -50,6 +51,7 @@ void Carry::collect(size_t place, const OpFinder& finder, const model::Job& job,
                     Samples& samples) const {
   const model::Member& member = finder.member();
   const uint64_t next = job.next_index(member);
+  if (next > first_ + kMostIndexes) return;
   for (uint64_t round = first_ + place; round < next; round += period_) {
     for (size_t i = 0; i < samples.size() && round + i < next; ++i) {
       const auto now = finder.at(static_cast<uint32_t>(round + i));

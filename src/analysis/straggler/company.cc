@@ -33,6 +33,8 @@ uint32_t left_last(const JobOps& ops, const OwnTimes& own, uint32_t op) {
   return best;
 }
 
+uint32_t domain_of(const Seats::Seat& seat) { return seat.times->domain; }
+
 }  // namespace
 
 Seats::Seats(const model::Job& job, const std::vector<OwnTimes>& times) {
@@ -41,10 +43,18 @@ Seats::Seats(const model::Job& job, const std::vector<OwnTimes>& times) {
     for (uint32_t row : comm.members) {
       if (row == model::kNoRow) continue;
       const Member& member = job.members[row];
-      if (times[member.process].comparable) seats_.push_back({{job, member}, &times[member.process]});
+      if (is_matched(member) && times[member.process].comparable)
+        seats_.push_back({{job, member}, &times[member.process]});
     }
+    std::ranges::stable_sort(std::span(seats_).subspan(begin_.back()), {}, domain_of);
   }
   begin_.push_back(seats_.size());
+}
+
+std::span<const Seats::Seat> Seats::of(uint32_t comm, uint32_t domain) const {
+  const std::span<const Seat> all(seats_.data() + begin_[comm], seats_.data() + begin_[comm + 1]);
+  const auto range = std::ranges::equal_range(all, domain, {}, domain_of);
+  return {range.begin(), range.end()};
 }
 
 float Company::later_than_others(const Member& member, uint32_t op) {
@@ -96,11 +106,12 @@ float Company::longer_than_others(const Member& member, uint32_t op) {
 // The median of what is known of the others at the same operation.
 template <class OfOther>
 float Company::against_others(const Member& with, uint32_t op, OfOther of_other) {
+  if (!is_matched(with)) return kUnbounded;
   values_.clear();
-  const uint32_t domain = times_[with.process].domain, index = job_.ops(with).index[op];
-  for (const Seats::Seat& seat : seats_.of(with.comm)) {
+  const uint32_t index = job_.ops(with).index[op];
+  for (const Seats::Seat& seat : seats_.of(with.comm, times_[with.process].domain)) {
     const Member& other = seat.ops.member();
-    if (other.process == with.process || seat.times->domain != domain) continue;
+    if (other.process == with.process) continue;
     auto same = seat.ops.at(index);
     if (!same) continue;
     const float value = of_other(other, *seat.times, *same);

@@ -12,7 +12,7 @@
 
 namespace lockstep::analysis::straggler {
 
-// Who sits at each communicator, of those whose times compare with anybody's. Any number of threads reads it.
+// Who sits at each communicator, of those whose times and indexes compare with anybody's. Any number of threads reads it.
 class Seats {
  public:
   struct Seat {
@@ -22,13 +22,11 @@ class Seats {
 
   // Both stay where they are.
   Seats(const model::Job& job, const std::vector<OwnTimes>& times);
-  // By rank. `comm`: row of Job::comms.
-  std::span<const Seat> of(uint32_t comm) const {
-    return {seats_.data() + begin_[comm], seats_.data() + begin_[comm + 1]};
-  }
+  // By rank. `comm`: row of Job::comms. `domain`: of OwnTimes.
+  std::span<const Seat> of(uint32_t comm, uint32_t domain) const;
 
  private:
-  std::vector<Seat> seats_;
+  std::vector<Seat> seats_;    // by communicator, domain and rank
   std::vector<size_t> begin_;  // by communicator, and the end
 };
 

@@ -300,6 +300,7 @@ Group group_of(const Job& job, const std::vector<OwnTimes>& times, const std::ve
     group.until = std::min(group.until, job.next_index(member));
   }
   group.until = std::max(group.from, group.until);
+  if (group.until - group.from > kMostIndexes) group.until = group.from;
   return group;
 }
 

@@ -85,5 +85,13 @@ TEST(GroupComparer, TellsTheWaitFromTheMoving) {
   EXPECT_EQ(result.last_ns, testing::at_ms(5));
 }
 
+TEST(GroupComparer, ComparesNothingOverIndexesThatOnlyADamagedFileHas) {
+  testing::JobBuilder builder(2);
+  builder.steps(builder.world(), 20, 1, 1);
+  model::Job job = builder.build();
+  for (model::JobProcess& process : job.processes) process.ops.index.back() = kMostIndexes + 1;
+  EXPECT_EQ(compare(job, job.comms[0].members, 1).compared, 0u);
+}
+
 }  // namespace
 }  // namespace lockstep::analysis::straggler

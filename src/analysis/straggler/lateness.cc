@@ -25,8 +25,7 @@ std::vector<std::vector<uint32_t>> groups(const Job& job, const std::vector<OwnT
   for (uint32_t row : comm.members) {
     if (row == kNoRow) continue;
     const Member& member = job.members[row];
-    if (member.ops == 0 || member.alignment == Member::Alignment::kNone || !times[member.process].comparable)
-      continue;
+    if (!is_matched(member) || !times[member.process].comparable) continue;
     by_clock[times[member.process].domain].push_back(row);
   }
   std::vector<std::vector<uint32_t>> out;

@@ -15,10 +15,9 @@ using model::Job;
 using model::JobOps;
 using model::Member;
 
-constexpr size_t kOutstanding = 8;                    // ends that are looked at one by one
-constexpr int64_t kAlignedNs = 1'000'000;             // half-width of a clock that tells who was late
-constexpr uint32_t kMostIndexes = uint32_t{1} << 26;  // of a communicator; more is a damaged file's
-constexpr int64_t kRunning = -1;                      // began on the GPU and did not end
+constexpr size_t kOutstanding = 8;         // ends that are looked at one by one
+constexpr int64_t kAlignedNs = 1'000'000;  // half-width of a clock that tells who was late
+constexpr int64_t kRunning = -1;           // began on the GPU and did not end
 
 // Host time -> reference time, with the offset looked up once for times that lie close together.
 class CommonClock {
@@ -75,9 +74,9 @@ bool estimate_ends(const Job& job, const model::JobProcess& process, const LastA
   bool unseen = false;
   for (uint32_t row : process.members) {
     const Member& member = job.members[row];
-    const std::vector<int64_t>& arrivals = last.of(row);
+    const LastArrivals::Column& arrivals = last.of(row);
     for (uint32_t i = member.first; i < member.first + member.ops; ++i) {
-      if (ends[i] == 0 && ops.index[i] < arrivals.size()) ends[i] = arrivals[ops.index[i]];
+      if (ends[i] == 0) ends[i] = arrivals.at(ops.index[i]);
     }
     for (const model::Lane& lane : member.lanes) {
       const Member* other = nullptr;
@@ -181,27 +180,45 @@ std::vector<uint32_t> call_order(const JobOps& ops) {
   return order;
 }
 
-LastArrivals::LastArrivals(const Job& job) : columns_(1), column_of_(job.members.size()) {
+LastArrivals::LastArrivals(const Job& job) : column_of_(job.members.size()) {
   for (uint32_t host = 0; host < job.hosts.size(); ++host)
     domains_.push_back(is_aligned(job.hosts[host].clock) ? 0 : host + 1);
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> columns;  // by communicator and domain
+  assign_columns(job);
   for (uint32_t row = 0; row < job.members.size(); ++row) {
     const Member& member = job.members[row];
-    if (member.alignment == Member::Alignment::kNone || member.ops == 0) continue;
-    const auto next = static_cast<uint32_t>(columns_.size());
-    const auto [at, added] = columns.try_emplace({member.comm, domain(job.processes[member.process])}, next);
-    column_of_[row] = at->second;
-    if (added) columns_.emplace_back();
+    if (!is_matched(member)) continue;
     const JobOps& ops = job.ops(member);
     CommonClock clock(job, member.process);
-    const uint32_t next_index = job.next_index(member);
-    if (next_index > kMostIndexes) continue;
-    std::vector<int64_t>& column = columns_[column_of_[row]];
-    if (column.size() < next_index) column.resize(next_index);
+    Column& column = columns_[column_of_[row]];
     for (uint32_t i = member.first; i < member.first + member.ops; ++i) {
-      int64_t& at = column[ops.index[i]];
+      if (!column.has(ops.index[i])) continue;
+      int64_t& at = column.last_[ops.index[i] - column.base_];
       at = std::max(at, clock.at(host_ns(ops, i)));
     }
+  }
+}
+
+// What a member has that would make its column too long finds no room in it.
+void LastArrivals::assign_columns(const Job& job) {
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> columns;  // by communicator and domain
+  std::vector<std::pair<uint32_t, uint32_t>> ends(1);         // by column: the oldest index and the newest
+  for (uint32_t row = 0; row < job.members.size(); ++row) {
+    const Member& member = job.members[row];
+    if (!is_matched(member)) continue;
+    const auto next = static_cast<uint32_t>(ends.size());
+    const auto [at, added] = columns.try_emplace({member.comm, domain(job.processes[member.process])}, next);
+    column_of_[row] = at->second;
+    uint32_t oldest = job.oldest_index(member), newest = job.next_index(member) - 1;
+    if (added) ends.emplace_back(oldest, oldest);
+    auto& [first, last] = ends[at->second];
+    oldest = std::min(oldest, first);
+    newest = std::max(newest, last);
+    if (newest - oldest < kMostIndexes) ends[at->second] = {oldest, newest};
+  }
+  columns_.resize(ends.size());
+  for (size_t i = 1; i < ends.size(); ++i) {
+    columns_[i].base_ = ends[i].first;
+    columns_[i].last_.resize(size_t{ends[i].second} - ends[i].first + 1);
   }
 }
 

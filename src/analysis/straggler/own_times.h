@@ -21,6 +21,14 @@
 
 namespace lockstep::analysis::straggler {
 
+// Of a communicator, from the oldest that is kept to the newest; more is a damaged file's.
+inline constexpr uint32_t kMostIndexes = uint32_t{1} << 26;
+
+// Whether the member has operations, and their indexes mean what those of the other members mean.
+inline bool is_matched(const model::Member& member) {
+  return member.ops != 0 && member.alignment != model::Member::Alignment::kNone;
+}
+
 // Columns by position in JobOps.
 struct OwnTimes {
   static constexpr float kUnknown = -1;
@@ -40,17 +48,33 @@ struct OwnTimes {
 // leave by.
 class LastArrivals {
  public:
+  // Of the indexes from the oldest that a member has kept.
+  class Column {
+   public:
+    // 0: unknown.
+    int64_t at(uint32_t index) const { return has(index) ? last_[index - base_] : 0; }
+    size_t size() const { return last_.size(); }
+
+   private:
+    friend class LastArrivals;
+    bool has(uint32_t index) const { return index >= base_ && index - base_ < last_.size(); }
+    uint32_t base_ = 0;
+    std::vector<int64_t> last_;
+  };
+
   explicit LastArrivals(const model::Job& job);
   // Processes with equal numbers have times that compare: all whose hosts are aligned well enough to tell who was late,
   // and each other host by itself.
   uint32_t domain(const model::JobProcess& process) const { return domains_[process.host]; }
-  // By index; 0, or not there: unknown. `member`: row of Job::members.
-  const std::vector<int64_t>& of(uint32_t member) const { return columns_[column_of_[member]]; }
+  // `member`: row of Job::members.
+  const Column& of(uint32_t member) const { return columns_[column_of_[member]]; }
 
  private:
-  std::vector<uint32_t> domains_;              // by host
-  std::vector<std::vector<int64_t>> columns_;  // the first is empty
-  std::vector<uint32_t> column_of_;            // by member
+  void assign_columns(const model::Job& job);
+
+  std::vector<uint32_t> domains_;    // by host
+  std::vector<Column> columns_;      // the first is empty
+  std::vector<uint32_t> column_of_;  // by member
 };
 
 // The host's part in an operation: its launch, else its enqueueing, else its call. A replay was called when its graph

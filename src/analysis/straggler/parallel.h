@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace lockstep::analysis::straggler {
 
 inline size_t parallel_threads() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-// Calls work(i) for every i below `count`, on several threads at once, in no order. Returns when all are done.
+// Calls work(i) for every i below `count`, on several threads at once, in no order; on as many as the system starts.
+// Returns when all are done.
 template <class Work>
 void for_each_parallel(size_t count, const Work& work) {
   std::atomic<size_t> next{0};
@@ -19,10 +21,14 @@ void for_each_parallel(size_t count, const Work& work) {
     for (size_t i; (i = next.fetch_add(1)) < count;) work(i);
   };
   const size_t threads = std::min(parallel_threads(), count);
-  std::vector<std::thread> others;
-  for (size_t i = 1; i < threads; ++i) others.emplace_back(run);
+  std::vector<std::jthread> others;
+  others.reserve(threads);
+  try {
+    while (others.size() + 1 < threads) others.emplace_back(run);
+  } catch (const std::system_error&) {
+    // No more threads to be had: those that run do it all.
+  }
   run();
-  for (std::thread& thread : others) thread.join();
 }
 
 }  // namespace lockstep::analysis::straggler
