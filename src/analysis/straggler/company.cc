@@ -46,15 +46,17 @@ Seats::Seats(const model::Job& job, const std::vector<OwnTimes>& times) {
       if (is_matched(member) && times[member.process].comparable)
         seats_.push_back({{job, member}, &times[member.process]});
     }
-    std::ranges::stable_sort(std::span(seats_).subspan(begin_.back()), {}, domain_of);
+    std::stable_sort(seats_.begin() + static_cast<ptrdiff_t>(begin_.back()), seats_.end(),
+                     [](const Seat& a, const Seat& b) { return domain_of(a) < domain_of(b); });
   }
   begin_.push_back(seats_.size());
 }
 
 std::span<const Seats::Seat> Seats::of(uint32_t comm, uint32_t domain) const {
-  const std::span<const Seat> all(seats_.data() + begin_[comm], seats_.data() + begin_[comm + 1]);
-  const auto range = std::ranges::equal_range(all, domain, {}, domain_of);
-  return {range.begin(), range.end()};
+  const Seat *first = seats_.data() + begin_[comm], *last = seats_.data() + begin_[comm + 1];
+  first = std::partition_point(first, last, [=](const Seat& seat) { return domain_of(seat) < domain; });
+  last = std::partition_point(first, last, [=](const Seat& seat) { return domain_of(seat) == domain; });
+  return {first, last};
 }
 
 float Company::later_than_others(const Member& member, uint32_t op) {
