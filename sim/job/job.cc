@@ -7,8 +7,8 @@
 #include <fstream>
 #include <mutex>
 #include <optional>
-#include <thread>
 
+#include "base/parallel.h"
 #include "job/links.h"
 #include "job/process_writer.h"
 #include "job/simulation.h"
@@ -53,7 +53,7 @@ std::string Job::host_name(int host) const {
   return name;
 }
 
-Result<JobResult> write_run(const Job& job, const std::string& directory, unsigned threads) {
+Result<JobResult> write_run(const Job& job, const std::string& directory, size_t threads) {
   LOCKSTEP_TRY(make_directory(directory));
   const Timeline timeline =
       Simulation(job.layout, job.programs, job.fault.disturbance, {job.options.steps, job.deep()}, job.random)
@@ -61,26 +61,23 @@ Result<JobResult> write_run(const Job& job, const std::string& directory, unsign
   const Links links(job.layout, job.fault.disturbance);
   JobResult result;
   result.job_seconds = static_cast<double>(timeline.last) * 1e-9;
-  std::atomic<int> next = 0;
   std::mutex lock;
   std::optional<Error> failed;
-  auto work = [&] {
-    for (int rank = next++; rank < job.layout.ranks(); rank = next++) {
-      if (job.fault.disturbance.lost_files.contains(rank)) continue;
-      auto written = ProcessWriter(job, links, timeline, rank).write(directory);
-      const std::lock_guard guard(lock);
-      if (!written) {
-        failed = written.error();
-        return;
-      }
-      result.ops += written->ops;
-      result.files += written->files;
-      result.bytes += written->bytes;
+  std::atomic<bool> stop = false;
+  for_each_parallel(static_cast<size_t>(job.layout.ranks()), threads, [&](size_t i) {
+    const int rank = static_cast<int>(i);
+    if (stop || job.fault.disturbance.lost_files.contains(rank)) return;
+    auto written = ProcessWriter(job, links, timeline, rank).write(directory);
+    const std::lock_guard guard(lock);
+    if (!written) {
+      failed = written.error();
+      stop = true;
+      return;
     }
-  };
-  std::vector<std::thread> workers;
-  for (unsigned i = 0; i < threads; ++i) workers.emplace_back(work);
-  for (std::thread& worker : workers) worker.join();
+    result.ops += written->ops;
+    result.files += written->files;
+    result.bytes += written->bytes;
+  });
   if (failed) return *failed;
   const std::string truth = directory + "/truth.json";
   std::ofstream out(truth);

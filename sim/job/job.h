@@ -50,6 +50,6 @@ struct JobResult {
   double job_seconds = 0;  // of true time
 };
 // Simulates the job and writes its run directory: process files, truth.json. `directory` is made; must be new or empty.
-Result<JobResult> write_run(const Job& job, const std::string& directory, unsigned threads);
+Result<JobResult> write_run(const Job& job, const std::string& directory, size_t threads);
 
 }  // namespace lockstep::sim::job

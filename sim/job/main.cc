@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // lockstep-sim-job: writes the run directory of a simulated job.
-#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <filesystem>
-#include <thread>
 
+#include "base/parallel.h"
 #include "job/job.h"
 #include "job/live.h"
 #include "job/options.h"
@@ -40,8 +39,7 @@ int run(int argc, char** argv) {
         run_live(*job, {options->plugin.empty() ? own_plugin() : options->plugin, options->output});
     return done ? 0 : fail(done.error());
   }
-  const unsigned threads =
-      options->threads != 0 ? options->threads : std::max(1u, std::thread::hardware_concurrency());
+  const size_t threads = options->threads != 0 ? options->threads : parallel_threads();
   const auto result = write_run(*job, options->output, threads);
   if (!result) return fail(result.error());
   std::printf("%s: %" PRIu64 " files, %.1f MB, %" PRIu64 " operations, %.3f s of job\n",

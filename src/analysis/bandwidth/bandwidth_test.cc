@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analysis/analysis.h"
 #include "analysis/bandwidth/rates.h"
 #include "analysis/testing/job_builder.h"
@@ -56,27 +58,34 @@ TEST(Bandwidth, TheCeilingIsThatOfTheSlowestGpuWithinOneHost) {
   EXPECT_EQ(ceiling_of("NVIDIA H200", "NVIDIA H200", 1), 0);
 }
 
+// 64 MiB from one rank of the world to another: sender and receiver begin on the GPU at those times, and end together.
+void transfer(JobBuilder& builder, uint32_t from, uint32_t to, double send_ms, double receive_ms,
+              double end_ms) {
+  const double called = std::min(send_ms, receive_ms);
+  builder.call(from, 0,
+               {.func = "Send",
+                .called_ms = called,
+                .bytes = 64 << 20,
+                .peer = static_cast<int>(to),
+                .gpu_start_ms = send_ms,
+                .gpu_end_ms = end_ms});
+  builder.call(to, 0,
+               {.func = "Recv",
+                .called_ms = called,
+                .bytes = 64 << 20,
+                .peer = static_cast<int>(from),
+                .gpu_start_ms = receive_ms,
+                .gpu_end_ms = end_ms});
+}
+
 // Rank 0 sends 64 MiB to 1 (one host) and to 2 (another); each takes 1 and 4 ms, with receivers that wait for 3 ms.
 TEST(Bandwidth, SendsOfPairsCountFromTheLaterOfTheTwo) {
   JobBuilder builder(4, 2);
-  const uint32_t world = builder.world();
+  builder.world();
   for (uint32_t i = 0; i < 10; ++i) {
     for (uint32_t to : {1u, 2u}) {
-      const double at = i * 50.0 + to * 20, end = at + 3 + (to == 1 ? 1 : 4);
-      builder.call(0, world,
-                   {.func = "Send",
-                    .called_ms = at,
-                    .bytes = 64 << 20,
-                    .peer = static_cast<int>(to),
-                    .gpu_start_ms = at + 3,
-                    .gpu_end_ms = end});
-      builder.call(to, world,
-                   {.func = "Recv",
-                    .called_ms = at,
-                    .bytes = 64 << 20,
-                    .peer = 0,
-                    .gpu_start_ms = at,
-                    .gpu_end_ms = end});
+      const double at = i * 50.0 + to * 20;
+      transfer(builder, 0, to, at + 3, at, at + 3 + (to == 1 ? 1 : 4));
     }
   }
   const Rates rates = measure(builder.build());
@@ -96,20 +105,7 @@ size_t pair_rates(uint32_t seq) {
   builder.call(1, world, {.called_ms = 0, .seq = seq});
   for (uint32_t i = 0; i < 10; ++i) {
     const double at = 10 + i * 50.0;
-    builder.call(0, world,
-                 {.func = "Send",
-                  .called_ms = at,
-                  .bytes = 64 << 20,
-                  .peer = 1,
-                  .gpu_start_ms = at,
-                  .gpu_end_ms = at + 1});
-    builder.call(1, world,
-                 {.func = "Recv",
-                  .called_ms = at,
-                  .bytes = 64 << 20,
-                  .peer = 0,
-                  .gpu_start_ms = at,
-                  .gpu_end_ms = at + 1});
+    transfer(builder, 0, 1, at, at, at + 1);
   }
   return measure(builder.build()).pairs.size();
 }

@@ -2,15 +2,14 @@
 #include "analysis/gather/gather.h"
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <tuple>
 #include <unordered_map>
 
 #include "analysis/gather/process_part.h"
+#include "base/parallel.h"
 
 namespace lockstep::analysis::gather {
 namespace {
@@ -162,42 +161,34 @@ class Gatherer {
       : source_(source), options_(options), join_(job), total_(source.processes()) {}
 
   void run() {
-    unsigned threads =
-        options_.threads != 0 ? options_.threads : std::max(1u, std::thread::hardware_concurrency());
-    threads = static_cast<unsigned>(std::min<size_t>(threads, total_));
-    std::vector<std::thread> others;
-    for (unsigned i = 1; i < threads; ++i) others.emplace_back([this] { work(); });
-    work();
-    for (std::thread& thread : others) thread.join();
+    for_each_parallel(total_, options_.threads != 0 ? options_.threads : parallel_threads(),
+                      [this](size_t i) { load(i); });
   }
   const std::vector<Error>& errors() const { return errors_; }
 
  private:
-  void work() {
-    for (size_t i; (i = next_.fetch_add(1)) < total_;) {
-      model::Trace trace;
-      Result<void> loaded = source_.load(i, trace);
-      ProcessPart part;
-      if (loaded) part = make_part(std::move(trace));
-      trace = {};
-      std::unique_lock lock(mutex_);
-      // Waiting bounds the memory too: no thread runs ahead by more than its one part.
-      turn_.wait(lock, [&] { return joined_ == i; });
-      if (loaded)
-        join_.add(std::move(part));
-      else
-        errors_.push_back(loaded.error());
-      ++joined_;
-      if (options_.progress) options_.progress(static_cast<double>(joined_) / static_cast<double>(total_));
-      turn_.notify_all();
-    }
+  void load(size_t i) {
+    model::Trace trace;
+    Result<void> loaded = source_.load(i, trace);
+    ProcessPart part;
+    if (loaded) part = make_part(std::move(trace));
+    trace = {};
+    std::unique_lock lock(mutex_);
+    // Waiting bounds the memory too: no thread runs ahead by more than its one part.
+    turn_.wait(lock, [&] { return joined_ == i; });
+    if (loaded)
+      join_.add(std::move(part));
+    else
+      errors_.push_back(loaded.error());
+    ++joined_;
+    if (options_.progress) options_.progress(static_cast<double>(joined_) / static_cast<double>(total_));
+    turn_.notify_all();
   }
 
   model::TraceSource& source_;
   const Options& options_;
   Join join_;
   size_t total_;
-  std::atomic<size_t> next_{0};
   std::mutex mutex_;
   std::condition_variable turn_;
   size_t joined_ = 0;

@@ -2,6 +2,8 @@
 // Which of several operations a stopped rank would have called first, and calls in another order.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "analysis/analysis.h"
 #include "analysis/testing/job_builder.h"
 
@@ -13,11 +15,8 @@ using testing::JobBuilder;
 
 constexpr double kUntilMs = 60'000;
 
-Finding only_finding(JobBuilder& job, uint32_t ranks) {
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
-    job.heartbeat(rank, kUntilMs);
-    job.killed(rank);
-  }
+Finding only_finding(JobBuilder& job) {
+  job.all_killed_at(kUntilMs);
   std::vector<Finding> findings;
   model::Job built = job.build();
   kAnalysis.run(built, findings);
@@ -52,7 +51,7 @@ TEST(CallOrder, AStoppedRankIsMissedFirstWhereItAlwaysWentNext) {
   pairs.step(1, 991);
   pairs.step(2, 1000);
   pairs.job.call(3, pairs.right, {.called_ms = 1000});
-  Finding finding = only_finding(pairs.job, 4);
+  Finding finding = only_finding(pairs.job);
   EXPECT_EQ(finding.finding_class, FindingClass::kNeverJoined);
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
   EXPECT_EQ(finding.comm, "right");
@@ -78,7 +77,7 @@ TEST(CallOrder, AKernelThatHasNotBegunIsNamedWhereTheRankCalledFirst) {
     pairs.job.call(rank, pairs.world,
                    {.called_ms = ms + 3, .gpu_start_ms = held || waits_in_pair ? -1 : ms + 4});
   }
-  Finding finding = only_finding(pairs.job, 4);
+  Finding finding = only_finding(pairs.job);
   EXPECT_EQ(finding.finding_class, FindingClass::kStuckInGpu);
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
   EXPECT_EQ(finding.comm, "right");
@@ -100,37 +99,35 @@ TEST(CallOrder, ADifferenceComesBeforeManyLongerWaits) {
     }
     job.call(rank, comms[0], {.func = rank == 3 ? "AllGather" : "AllReduce", .called_ms = 2000});
   }
-  Finding finding = only_finding(job, 4);
+  Finding finding = only_finding(job);
   EXPECT_EQ(finding.finding_class, FindingClass::kJoinedOtherOp);
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
 }
 
-TEST(CallOrder, CallsTheOtherWayRoundAreADeadlockWhereAllStandsStill) {
+// Two communicators of the same four ranks, called one after the other; by whom and when the other way round, `swapped`
+// says.
+Finding finding_of_swaps(const std::function<bool(uint32_t step, uint32_t rank)>& swapped) {
   JobBuilder job(4);
   uint32_t world = job.world(), data = job.comm("data", {0, 1, 2, 3});
-  for (int i = 0; i <= 10; ++i) {
+  for (uint32_t i = 0; i <= 10; ++i) {
     for (uint32_t rank = 0; rank < 4; ++rank) {
-      bool odd = i == 10 && rank == 2;
+      bool odd = swapped(i, rank);
       job.call(rank, odd ? world : data, {.called_ms = 100.0 * i});
       job.call(rank, odd ? data : world, {.called_ms = 100.0 * i + 1});
     }
   }
-  Finding finding = only_finding(job, 4);
+  return only_finding(job);
+}
+
+TEST(CallOrder, CallsTheOtherWayRoundAreADeadlockWhereAllStandsStill) {
+  Finding finding = finding_of_swaps([](uint32_t i, uint32_t rank) { return i == 10 && rank == 2; });
   EXPECT_EQ(finding.id, "cross-comm-deadlock.order");
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
 }
 
 TEST(CallOrder, WhereTheOrderIsFreeItTellsNothing) {
-  JobBuilder job(4);
-  uint32_t world = job.world(), data = job.comm("data", {0, 1, 2, 3});
-  for (int i = 0; i <= 10; ++i) {
-    for (uint32_t rank = 0; rank < 4; ++rank) {
-      bool odd = (static_cast<uint32_t>(i) + rank) % 3 == 0;
-      job.call(rank, odd ? world : data, {.called_ms = 100.0 * i});
-      job.call(rank, odd ? data : world, {.called_ms = 100.0 * i + 1});
-    }
-  }
-  EXPECT_EQ(only_finding(job, 4).id, "evidence-missing.gpu-times");
+  Finding finding = finding_of_swaps([](uint32_t i, uint32_t rank) { return (i + rank) % 3 == 0; });
+  EXPECT_EQ(finding.id, "evidence-missing.gpu-times");
 }
 
 TEST(CallOrder, WhoWaitsForRanksWithoutAFileIsNotBlamed) {
@@ -145,7 +142,7 @@ TEST(CallOrder, WhoWaitsForRanksWithoutAFileIsNotBlamed) {
   }
   job.without(4);
   job.without(5);
-  Finding finding = only_finding(job, 6);
+  Finding finding = only_finding(job);
   EXPECT_EQ(finding.finding_class, FindingClass::kRankUnreachable);
   EXPECT_EQ(finding.ranks, (std::vector<int32_t>{4, 5}));
 }

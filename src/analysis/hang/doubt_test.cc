@@ -13,6 +13,16 @@ namespace {
 
 using testing::JobBuilder;
 
+// Nothing but heartbeats for long, then a kill of everybody.
+Finding only_finding(JobBuilder& job) {
+  job.all_killed_at(60'000);
+  std::vector<Finding> findings;
+  model::Job built = job.build();
+  kAnalysis.run(built, findings);
+  EXPECT_EQ(findings.size(), 1u);
+  return findings.empty() ? Finding{} : findings.front();
+}
+
 // Eight ranks, tensor groups of two and data groups of four, each with ten steps behind it.
 struct Grid {
   JobBuilder job{8};
@@ -33,14 +43,8 @@ struct Grid {
           rank, tensor[rank / 2],
           {.called_ms = 1000, .gpu_start_ms = gpu_start_ms, .gpu_end_ms = ends ? gpu_start_ms + 0.5 : -1});
       if (comes) job.call(rank, data[rank % 2], {.called_ms = 1050});
-      job.heartbeat(rank, 60'000);
-      job.killed(rank);
     }
-    std::vector<Finding> findings;
-    model::Job built = job.build();
-    kAnalysis.run(built, findings);
-    EXPECT_EQ(findings.size(), 1u);
-    return findings.empty() ? Finding{} : findings.front();
+    return only_finding(job);
   }
 };
 
@@ -78,15 +82,10 @@ TEST(Doubt, OneRankThatAllWaitForIsBlamed) {
   job.steps(data, 11, 50, 100, 0);
   for (uint32_t rank = 0; rank < 4; ++rank) {
     if (rank != 3) job.call(rank, world, {.called_ms = 1100});
-    job.heartbeat(rank, 60'000);
-    job.killed(rank);
   }
-  std::vector<Finding> findings;
-  model::Job built = job.build();
-  kAnalysis.run(built, findings);
-  ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].finding_class, FindingClass::kNeverJoined);
-  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{3});
+  Finding finding = only_finding(job);
+  EXPECT_EQ(finding.finding_class, FindingClass::kNeverJoined);
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
 }
 
 }  // namespace

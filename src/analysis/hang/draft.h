@@ -2,12 +2,17 @@
 // What all findings about waiting have in common: who, where, since when, and the facts behind it.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/finding.h"
 #include "analysis/hang/blocks.h"
 
 namespace lockstep::analysis::hang {
+
+inline constexpr std::string_view kOneOrder =
+    "call the operations of these communicators in one order on all ranks, or make one stream wait for the "
+    "other";
 
 class Draft {
  public:

@@ -33,10 +33,7 @@ std::string texts(const std::vector<Finding>& findings) {
 JobBuilder ten_steps(uint32_t ranks, double until_ms, double gpu_ms = 0.5) {
   JobBuilder job(ranks);
   job.steps(job.world(), 10, 0, 100, gpu_ms);
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
-    job.heartbeat(rank, until_ms);
-    job.killed(rank);
-  }
+  job.all_killed_at(until_ms);
   return job;
 }
 // All but one are in the 11th on the GPU.
@@ -300,34 +297,25 @@ model::OpenStep step(uint32_t member, int32_t peer, bool is_send, model::StepWai
           .since_ns = at_ms(1001)};
 }
 
-TEST(Hang, NamesTheTransferThatTheOthersFollowFrom) {
-  // A ring 0 -> 1 -> 2 -> 0: what 1 sent to 2 is not confirmed; the others starve.
-  JobBuilder job = ten_steps(3, 30'000);
-  for (uint32_t rank = 0; rank < 3; ++rank) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
-  model::Job built = job.build();
-  using model::StepWait;
-  auto add = [&](uint32_t rank, int32_t peer, bool is_send, StepWait wait, int32_t number) {
-    built.processes[rank].open_steps.push_back(step(rank, peer, is_send, wait, number));
-  };
-  add(0, 1, true, StepWait::kGpu, 5);
-  add(1, 0, false, StepWait::kReceive, 5);
-  add(1, 2, true, StepWait::kSend, 4);
-  add(2, 1, false, StepWait::kReceive, 4);
-  add(2, 0, true, StepWait::kGpu, 4);
-  add(0, 2, false, StepWait::kReceive, 4);
-  auto findings = findings_of(built);
-  expect(findings, FindingClass::kStuckInNetwork, {1, 2});
-  EXPECT_NE(findings[0].statement.find("rank 1 to rank 2, channel 0, step 4 of 16"), std::string::npos)
-      << findings[0].statement;
-}
-
-// A ring of three over the network, in which all have begun the operation and nothing moves.
+// A ring 0 -> 1 -> 2 -> 0 over the network, in which all have begun the operation and nothing moves.
 std::vector<Finding> ring_findings(std::initializer_list<model::OpenStep> steps) {
   JobBuilder job = ten_steps(3, 60'000);
   for (uint32_t rank = 0; rank < 3; ++rank) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
   model::Job built = job.build();
   for (const model::OpenStep& step : steps) built.processes[step.member].open_steps.push_back(step);
   return findings_of(built);
+}
+
+TEST(Hang, NamesTheTransferThatTheOthersFollowFrom) {
+  // What 1 sent to 2 is not confirmed; the others starve.
+  using model::StepWait;
+  auto findings =
+      ring_findings({step(0, 1, true, StepWait::kGpu, 5), step(1, 0, false, StepWait::kReceive, 5),
+                     step(1, 2, true, StepWait::kSend, 4), step(2, 1, false, StepWait::kReceive, 4),
+                     step(2, 0, true, StepWait::kGpu, 4), step(0, 2, false, StepWait::kReceive, 4)});
+  expect(findings, FindingClass::kStuckInNetwork, {1, 2});
+  EXPECT_NE(findings[0].statement.find("rank 1 to rank 2, channel 0, step 4 of 16"), std::string::npos)
+      << findings[0].statement;
 }
 
 TEST(Hang, WhatASenderIsDoneWithAndNobodyReceivedIsLostBetweenThem) {

@@ -44,9 +44,7 @@ std::optional<Finding> swapped_verdict(const Scene& scene, const std::vector<Blo
                       " the other way round, and nothing has moved since, for " +
                       wording::duration(first.waited_ns);
   finding.evidence.push_back("in nearly all of their newest 1,024 operations they kept one order");
-  finding.advice =
-      "call the operations of these communicators in one order on all ranks, or make one stream wait for the "
-      "other";
+  finding.advice = kOneOrder;
   finding.settle = "GPU times, which show which kernels wait: lockstep trace -m deep";
   return finding;
 }

@@ -385,10 +385,7 @@ class Verdicts {
     if (links.size() > 4) finding.statement += ", and so on";
     for (const std::string& link : links) finding.evidence.push_back(link);
     finding.advice =
-        comms.size() > 1
-            ? "call the operations of these communicators in one order on all ranks, or make one stream wait "
-              "for the other"
-            : "put sends and receives that belong together into one group";
+        comms.size() > 1 ? kOneOrder : "put sends and receives that belong together into one group";
     out_.push_back(std::move(finding));
   }
 

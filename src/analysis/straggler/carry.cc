@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/straggler/median.h"
 #include "analysis/straggler/own_times.h"
 #include "analysis/straggler/steps.h"
 
@@ -13,12 +14,6 @@ namespace {
 constexpr size_t kLeastSamples = 12;
 constexpr size_t kPlaces = 16;       // that are looked at together: a cache line of every column
 constexpr float kWaitedNs = 20'000;  // longer than the arrivals of a healthy operation lie apart
-
-float median(std::vector<float>& values) {
-  auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 }  // namespace
 
@@ -42,7 +37,7 @@ Carry::Carry(const model::Job& job, const std::vector<MemberPast>& past) {
     for (size_t m = 0; m < past.size(); ++m) collect(place, finders[m], job, past[m], samples);
     for (size_t i = 0; i < count; ++i) {
       share_.push_back(share_of(samples[i].changes));
-      interval_.push_back(samples[i].intervals.empty() ? 0 : median(samples[i].intervals));
+      interval_.push_back(samples[i].intervals.empty() ? 0 : upper_median(std::span(samples[i].intervals)));
     }
   }
 }
@@ -82,13 +77,13 @@ std::optional<float> carried_share(const std::vector<Change>& changes) {
   // Small changes are noise of the clock.
   std::vector<float> sizes;
   for (const Change& change : changes) sizes.push_back(std::abs(change.before));
-  const float least = std::max(median(sizes), 1.0f);
+  const float least = std::max(upper_median(std::span(sizes)), 1.0f);
   std::vector<float> shares;
   for (const Change& change : changes) {
     if (std::abs(change.before) >= least) shares.push_back(change.here / change.before);
   }
   if (shares.size() < kLeastSamples / 2) return std::nullopt;
-  return median(shares);
+  return upper_median(std::span(shares));
 }
 
 }  // namespace lockstep::analysis::straggler

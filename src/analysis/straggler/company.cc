@@ -16,10 +16,6 @@ constexpr uint32_t kLeftBack =
     128;  // the same of the operation that was left last: an exchange is many transfers
 constexpr size_t kMostOthers = 64;
 
-int64_t end_of(const JobOps& ops, const OwnTimes& own, uint32_t op) {
-  return ops.gpu_end_ns[op] == 0 ? 0 : own.arrival[op] + ops.gpu_end_ns[op] - ops.gpu_start_ns[op];
-}
-
 // Calls that the operation lies back whose end is the latest before `op` arrived; 0: none.
 uint32_t left_last(const JobOps& ops, const OwnTimes& own, uint32_t op) {
   uint32_t best = 0;

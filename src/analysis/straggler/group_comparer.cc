@@ -7,7 +7,7 @@
 #include <span>
 
 #include "analysis/straggler/median.h"
-#include "analysis/straggler/parallel.h"
+#include "base/parallel.h"
 
 namespace lockstep::analysis::straggler {
 namespace {
@@ -24,6 +24,10 @@ constexpr size_t kPiecesPerThread = 4;
 
 // By signature: the least time from the last arrival of the members to the end.
 using LeastMoving = std::map<uint32_t, int64_t>;
+void keep_least(LeastMoving& least, uint32_t signature, int64_t moving) {
+  const auto [at, added] = least.try_emplace(signature, moving);
+  if (!added) at->second = std::min(at->second, moving);
+}
 
 struct Group {
   const Job& job;
@@ -50,9 +54,7 @@ class Piece {
       for (uint32_t i = 0; i < count; ++i) {
         const Row& row = rows_[i];
         if (!row.complete || row.end == 0) continue;
-        const int64_t moving = std::max<int64_t>(row.end - row.last, 0);
-        const auto [at, added] = least.try_emplace(row.signature, moving);
-        if (!added) at->second = std::min(at->second, moving);
+        keep_least(least, row.signature, std::max<int64_t>(row.end - row.last, 0));
       }
     });
   }
@@ -142,18 +144,13 @@ class Piece {
         if (m == 0) {
           row.timed = timed;
           row.signature = ops.signature[op];
-          row.end = end_of(m, op, arrival);
+          row.end = end_of(ops, own, op);
         }
         if (arrival == 0 || timed != row.timed) row.complete = false;
         row.last = std::max(row.last, arrival);
         arrivals(i)[m] = arrival;
       }
     }
-  }
-
-  int64_t end_of(size_t m, uint32_t op, int64_t arrival) const {
-    const JobOps& ops = ops_of(m);
-    return ops.gpu_end_ns[op] == 0 ? 0 : arrival + ops.gpu_end_ns[op] - ops.gpu_start_ns[op];
   }
 
   // What ends later than any operation like it after the members' last arrival had a later one that is not seen.
@@ -188,7 +185,7 @@ class Piece {
       if (!row.complete) continue;
       const uint32_t op = op_of(m, i);
       const int64_t arrival = own.arrival[op];
-      const int64_t end = end_of(m, op, arrival);
+      const int64_t end = end_of(ops_of(m), own, op);
       const double waiting = static_cast<double>(row.last - arrival);
       const float late = static_cast<float>(arrival - row.usual);
       const float host_own = own.host_own[op], own_ns = host_own + own.gpu_own[op];
@@ -335,16 +332,14 @@ void GroupComparer::compare(size_t threads) {
   LeastMoving least;
   if (!group.all) {
     std::vector<LeastMoving> parts(pieces);
-    for_each_parallel(pieces, [&](size_t i) { Piece(group).learn_moving(begin(i), end(i), parts[i]); });
+    for_each_parallel(pieces, threads,
+                      [&](size_t i) { Piece(group).learn_moving(begin(i), end(i), parts[i]); });
     for (const LeastMoving& part : parts) {
-      for (const auto& [signature, moving] : part) {
-        const auto [at, added] = least.try_emplace(signature, moving);
-        if (!added) at->second = std::min(at->second, moving);
-      }
+      for (const auto& [signature, moving] : part) keep_least(least, signature, moving);
     }
   }
   std::vector<std::optional<Piece>> parts(pieces);
-  for_each_parallel(pieces,
+  for_each_parallel(pieces, threads,
                     [&](size_t i) { parts[i].emplace(group).compare(begin(i), end(i), least, past_); });
   result_.members.resize(members_.size());
   for (const std::optional<Piece>& part : parts) {

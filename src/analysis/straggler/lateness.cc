@@ -9,7 +9,7 @@
 #include "analysis/straggler/company.h"
 #include "analysis/straggler/group_comparer.h"
 #include "analysis/straggler/own_times.h"
-#include "analysis/straggler/parallel.h"
+#include "base/parallel.h"
 
 namespace lockstep::analysis::straggler {
 namespace {
@@ -67,7 +67,7 @@ std::vector<GroupLateness> compare_all(const Job& job, const std::vector<OwnTime
     comparers[i].emplace(job, times, seats, groups[i]).compare(threads);
   }
   std::vector<GroupLateness> results(groups.size());
-  for_each_parallel(groups.size(), [&](size_t place) {
+  for_each_parallel(groups.size(), parallel_threads(), [&](size_t place) {
     const size_t i = largest_first[place];
     if (!comparers[i]) comparers[i].emplace(job, times, seats, groups[i]).compare(1);
     results[i] = comparers[i]->settle();
@@ -95,7 +95,7 @@ Lateness measure(const Job& job) {
   std::vector<OwnTimes> times(job.processes.size());
   {
     LastArrivals last(job);
-    for_each_parallel(times.size(),
+    for_each_parallel(times.size(), parallel_threads(),
                       [&](size_t i) { times[i] = own_times(job, static_cast<uint32_t>(i), last); });
   }
   for (const OwnTimes& own : times) {
@@ -124,7 +124,7 @@ Lateness measure(const Job& job) {
     out.timed += result.timed;
   }
   for (const auto& [domain, span] : spans) out.span_ns = std::max(out.span_ns, span.second - span.first);
-  for_each_parallel(out.late.size(), [&](size_t i) {
+  for_each_parallel(out.late.size(), parallel_threads(), [&](size_t i) {
     std::sort(out.late[i].begin(), out.late[i].end(), [](const LateOp& a, const LateOp& b) {
       return std::pair(a.host_ns, a.op) < std::pair(b.host_ns, b.op);
     });

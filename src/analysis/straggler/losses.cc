@@ -7,17 +7,14 @@
 #include <set>
 #include <tuple>
 
+#include "analysis/straggler/median.h"
+
 namespace lockstep::analysis::straggler {
 namespace {
 
 constexpr double kPersistentShare = 0.75;  // of the steps
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
+double median(std::vector<double> values) { return values.empty() ? 0 : upper_median(std::span(values)); }
 
 double median_of(const std::vector<float>& values, size_t first, size_t last) {
   return median(std::vector<double>(values.begin() + static_cast<ptrdiff_t>(first),

@@ -14,4 +14,12 @@ Value lower_median(std::span<Value> values) {
   return *middle;
 }
 
+// The upper median: of two, the worse one.
+template <class Value>
+Value upper_median(std::span<Value> values) {
+  auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 }  // namespace lockstep::analysis::straggler

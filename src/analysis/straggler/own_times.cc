@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analysis/match/match.h"
+#include "analysis/straggler/median.h"
 
 namespace lockstep::analysis::straggler {
 namespace {
@@ -51,9 +52,7 @@ bool is_aligned(const model::HostClock& clock) {
   if (!clock.known() || clock.is_same()) return clock.known();
   std::vector<int64_t> widths;
   for (const model::HostClock::Knot& knot : clock.knots()) widths.push_back(knot.high - knot.low);
-  auto middle = widths.begin() + static_cast<ptrdiff_t>(widths.size() / 2);
-  std::nth_element(widths.begin(), middle, widths.end());
-  return *middle <= 2 * kAlignedNs;
+  return upper_median(std::span(widths)) <= 2 * kAlignedNs;
 }
 
 bool drives_several_ranks(const Job& job, const model::JobProcess& process) {

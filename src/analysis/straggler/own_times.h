@@ -77,6 +77,11 @@ class LastArrivals {
   std::vector<uint32_t> column_of_;  // by member
 };
 
+// When an operation ended on the GPU; 0 unknown.
+inline int64_t end_of(const model::JobOps& ops, const OwnTimes& own, uint32_t op) {
+  return ops.gpu_end_ns[op] == 0 ? 0 : own.arrival[op] + ops.gpu_end_ns[op] - ops.gpu_start_ns[op];
+}
+
 // The host's part in an operation: its launch, else its enqueueing, else its call. A replay was called when its graph
 // was captured.
 int64_t host_ns(const model::JobOps& ops, size_t op);

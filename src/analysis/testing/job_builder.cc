@@ -67,6 +67,12 @@ void JobBuilder::steps(uint32_t comm, uint32_t count, double first_ms, double ev
 
 void JobBuilder::heartbeat(uint32_t rank, double ms) { processes_[rank].row.heartbeat_ns = at_ms(ms); }
 void JobBuilder::killed(uint32_t rank) { processes_[rank].row.closed = 0; }
+void JobBuilder::all_killed_at(double ms) {
+  for (uint32_t rank = 0; rank < processes_.size(); ++rank) {
+    heartbeat(rank, ms);
+    killed(rank);
+  }
+}
 void JobBuilder::finalized(uint32_t comm, uint32_t rank, double ms) { finalized_[{comm, rank}] = ms; }
 
 void JobBuilder::without(uint32_t rank) {

@@ -49,6 +49,8 @@ class JobBuilder {
   void heartbeat(uint32_t rank, double ms);
   // Its file was not closed in order.
   void killed(uint32_t rank);
+  // Everybody's capture went on until then, and ended in a kill.
+  void all_killed_at(double ms);
   void finalized(uint32_t comm, uint32_t rank, double ms);
   // Left no file.
   void without(uint32_t rank);
