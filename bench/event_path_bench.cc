@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one callback of the capture library costs, beside a plugin that returns at once, for the streams of nccl_streams.h.
-// The retention is taken from LOCKSTEP_RETAIN; LOCKSTEP_DIR says where the file goes. `per_call` is the figure.
+// `clock` is what reading the time stamp counter costs, which every callback does once. The retention is taken from
+// LOCKSTEP_RETAIN; LOCKSTEP_DIR says where the file goes. `per_call` is the figure.
 // LOCKSTEP_BENCH_PEER names another v5 plugin to measure in the same run; its own settings come from the environment.
 #include <benchmark/benchmark.h>
 
@@ -24,6 +25,14 @@ void run(benchmark::State& state, const abi::v5::Plugin* plugin, void (Host::*st
       benchmark::Counter::kIsRate | benchmark::Counter::kInvert | benchmark::Counter::kAvgThreads);
 }
 
+#if defined(__x86_64__)
+void read_clock(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(__builtin_ia32_rdtsc());
+  state.counters["per_call"] = benchmark::Counter(static_cast<double>(state.iterations()),
+                                                  benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -34,6 +43,9 @@ int main(int argc, char** argv) {
         ->ThreadRange(1, 2)
         ->UseRealTime();
   };
+#if defined(__x86_64__)
+  benchmark::RegisterBenchmark("clock", read_clock)->UseRealTime();
+#endif
   add("A/empty", &kEmpty, &Host::stream_a, kCallsA);
   add("A/lockstep", lockstep_plugin(), &Host::stream_a, kCallsA);
   add("B/empty", &kEmpty, &Host::stream_b, kCallsB);

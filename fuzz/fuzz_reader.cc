@@ -40,15 +40,17 @@ void check_rows(const model::Trace& trace) {
     }
     return true;
   };
-  check(within(trace.tasks.call, trace.calls.size()), "tasks.call");
-  check(within(trace.tasks.plan, trace.calls.size()), "tasks.plan");
-  check(within(trace.tasks.comm, trace.comms.size()), "tasks.comm");
-  check(within(trace.tasks.shape, trace.shapes.size()), "tasks.shape");
-  check(within(trace.channels.task, trace.tasks.size()), "channels.task");
-  check(within(trace.proxy_ops.task, trace.tasks.size()), "proxy_ops.task");
-  check(within(trace.proxy_steps.proxy_op, trace.proxy_ops.size()), "proxy_steps.proxy_op");
-  check(within(trace.net_events.proxy_step, trace.proxy_steps.size()), "net_events.proxy_step");
-  check(within(trace.calls.thread, trace.threads.size()), "calls.thread");
+  check(within(trace.tasks.all(&model::TaskTable::call), trace.calls.size()), "tasks.call");
+  check(within(trace.tasks.all(&model::TaskTable::plan), trace.calls.size()), "tasks.plan");
+  check(within(trace.tasks.all(&model::TaskTable::comm), trace.comms.size()), "tasks.comm");
+  check(within(trace.tasks.all(&model::TaskTable::shape), trace.shapes.size()), "tasks.shape");
+  check(within(trace.channels.all(&model::ChannelTable::task), trace.tasks.size()), "channels.task");
+  check(within(trace.proxy_ops.all(&model::ProxyOpTable::task), trace.tasks.size()), "proxy_ops.task");
+  check(within(trace.proxy_steps.all(&model::ProxyStepTable::proxy_op), trace.proxy_ops.size()),
+        "proxy_steps.proxy_op");
+  check(within(trace.net_events.all(&model::NetEventTable::proxy_step), trace.proxy_steps.size()),
+        "net_events.proxy_step");
+  check(within(trace.calls.all(&model::CallTable::thread), trace.threads.size()), "calls.thread");
   check(trace.processes.size() == 1, "one process a load");
 }
 

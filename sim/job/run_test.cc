@@ -207,10 +207,12 @@ TEST(SimulatedRun, StuckOperationsAreOpenOnEveryRank) {
     const Truth& truth = run.job.fault.truth;
     for (int rank : run.job.layout.group(truth.group).ranks) {
       const model::Trace& trace = run.of(rank);
-      const auto open = std::count(trace.channels.gpu_stop.begin(), trace.channels.gpu_stop.end(), 0u);
+      const auto stops = trace.channels.all(&model::ChannelTable::gpu_stop);
+      const auto open = std::count(stops.begin(), stops.end(), 0u);
       EXPECT_GT(open, 0) << fault << " rank " << rank;
     }
-    const std::vector<int64_t>& ends = run.of(truth.ranks.empty() ? 0 : truth.ranks[0]).proxy_steps.end_ns;
+    const auto ends =
+        run.of(truth.ranks.empty() ? 0 : truth.ranks[0]).proxy_steps.all(&model::ProxyStepTable::end_ns);
     if (truth.ranks.empty()) continue;
     EXPECT_GT(std::count(ends.begin(), ends.end(), 0), 0) << fault;
   }
@@ -221,8 +223,8 @@ TEST(SimulatedRun, ACommunicatorThatIsNotFinishedLacksMembers) {
   const NewGroup& late = run.job.fault.disturbance.new_group;
   size_t present = 0;
   for (const model::Trace& trace : run.ranks) {
-    present += static_cast<size_t>(
-        std::count(trace.comms.comm_id.begin(), trace.comms.comm_id.end(), late.group.comm_id));
+    const auto ids = trace.comms.all(&model::CommTable::comm_id);
+    present += static_cast<size_t>(std::count(ids.begin(), ids.end(), late.group.comm_id));
   }
   EXPECT_EQ(present, 16 - late.absent.size());
 }

@@ -11,6 +11,7 @@
 #include "cli/diagnose/report_json.h"
 #include "cli/diagnose/report_text.h"
 #include "cli/interrupt.h"
+#include "cli/memory_limit.h"
 #include "cli/progress.h"
 #include "cli/units.h"
 
@@ -28,6 +29,7 @@ constexpr Option kOptions[] = {
      .fallback = "2",
      .value_optional = true},
     {'v', "verbose", "", "tell every finding and every loss in full"},
+    kMemoryOption,
 };
 
 Result<DiagnosedRun> look(const std::vector<std::string>& paths) {
@@ -133,6 +135,7 @@ class Watch {
 };
 
 int run(const Arguments& arguments) {
+  if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
   if (arguments.has("watch")) {
     auto seconds = arguments.number("watch");
     if (!seconds) return fail(seconds.error());

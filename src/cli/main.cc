@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <malloc.h>
+
+#include <new>
 #include <string>
 #include <string_view>
 
+#include "base/column_memory.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/manual/help_text.h"
@@ -27,11 +31,22 @@ int run(std::span<const char* const> words) {
     return cli::fail(arguments.error().text + "; see lockstep " + std::string(command->name) + " --help");
   }
   if (arguments->has("help")) return cli::print(cli::manual::command_help(*command));
-  return command->run(*arguments);
+  try {
+    return command->run(*arguments);
+  } catch (const ColumnMemoryError& error) {
+    return cli::fail(error.what());
+  } catch (const std::bad_alloc&) {
+    return cli::fail("no memory left; where a command has --memory SIZE, the most of it can lie in files");
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+#if defined(__GLIBC__)
+  // One process' trace is freed before the next is read into the same memory: giving it back in between costs page faults.
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+#endif
   return run(std::span<const char* const>(argv, static_cast<size_t>(argc)).subspan(argc > 0 ? 1 : 0));
 }

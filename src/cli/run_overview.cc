@@ -97,7 +97,7 @@ ProcessOverview look_at(const model::Trace& trace) {
   seen.retention = retention_name(row.retention);
   seen.gpu_clock = gpu_clock_name(row.gpu_clock);
   seen.closed = row.closed != 0;
-  for (int32_t width : trace.clock_anchors.width_ns) {
+  for (int32_t width : trace.clock_anchors.all(&model::ClockAnchorTable::width_ns)) {
     if (seen.anchor_width_ns < 0 || width < seen.anchor_width_ns) seen.anchor_width_ns = width;
   }
   seen.ops = trace.ops.size();

@@ -21,7 +21,7 @@ Durations steps_of(const model::Trace& trace) {
   }
   std::sort(begins.begin(), begins.end());
   for (size_t i = 1; i < begins.size(); ++i) lengths.push_back(begins[i] - begins[i - 1]);
-  return summarize(std::move(lengths));
+  return summarize(lengths);
 }
 
 std::string comm_label(const model::Trace& trace, uint32_t comm) {
@@ -33,7 +33,7 @@ std::string comm_label(const model::Trace& trace, uint32_t comm) {
 
 }  // namespace
 
-Durations summarize(std::vector<int64_t> values) {
+Durations summarize(std::span<int64_t> values) {
   Durations out;
   if (values.empty()) return out;
   std::sort(values.begin(), values.end());
@@ -86,7 +86,7 @@ void Summary::add(const model::Trace& trace) {
   rank.seconds = static_cast<double>(process.last_ns - process.first_ns) * 1e-9;
   add_ops(trace, rank);
   add_histograms(trace);
-  for (uint8_t is_step : trace.marks.is_step) rank.steps += is_step != 0;
+  for (uint8_t is_step : trace.marks.all(&model::MarkTable::is_step)) rank.steps += is_step != 0;
   rank.step = steps_of(trace);
   ranks_.push_back(std::move(rank));
 }
@@ -144,9 +144,9 @@ void Summary::add_histograms(const model::Trace& trace) {
   }
 }
 
-SummaryFigures Summary::figures() const {
+SummaryFigures Summary::figures() {
   SummaryFigures figures;
-  for (const auto& [key, sums] : ops_) {
+  for (auto& [key, sums] : ops_) {
     OpFigures op{key.func,
                  key.datatype,
                  key.comm,

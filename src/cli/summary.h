@@ -6,10 +6,12 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "base/column_memory.h"
 #include "model/trace.h"
 
 namespace lockstep::cli {
@@ -18,7 +20,8 @@ struct Durations {
   uint64_t count = 0;
   double min_ns = 0, avg_ns = 0, p50_ns = 0, p99_ns = 0, max_ns = 0;
 };
-Durations summarize(std::vector<int64_t> values);
+// Sorts them.
+Durations summarize(std::span<int64_t> values);
 
 struct OpFigures {
   std::string func, datatype, comm;  // comm: its name, or its id
@@ -52,7 +55,7 @@ struct SummaryFigures {
 class Summary {
  public:
   void add(const model::Trace& trace);
-  SummaryFigures figures() const;
+  SummaryFigures figures();
 
  private:
   struct OpKey {
@@ -64,7 +67,7 @@ class Summary {
   struct OpSums {
     uint64_t ops = 0, bytes = 0, timed_bytes = 0;
     int64_t ranks = -1;
-    std::vector<int64_t> gpu, enqueue;
+    Column<int64_t> gpu, enqueue;
   };
   struct RingKey {
     std::string func, datatype;

@@ -123,11 +123,11 @@ void add_steps(const Job& job, AcrossFigures& out) {
   out.steps.period_ops = steps.period;
   std::vector<int64_t> lengths;
   for (size_t i = 1; i < steps.size(); ++i) lengths.push_back(steps.begin_ns[i] - steps.begin_ns[i - 1]);
-  out.steps.length = summarize(std::move(lengths));
+  out.steps.length = summarize(lengths);
   std::vector<int64_t> on_gpu;
   for (uint32_t process = 0; process < job.processes.size(); ++process)
     add_on_gpu(job, process, steps.begin_ns, on_gpu);
-  out.steps.exposed_at_most = summarize(std::move(on_gpu));
+  out.steps.exposed_at_most = summarize(on_gpu);
 }
 
 void add_links(const Job& job, AcrossFigures& out) {

@@ -9,6 +9,7 @@
 #include "cli/input.h"
 #include "cli/json_text.h"
 #include "cli/loss_report.h"
+#include "cli/memory_limit.h"
 #include "cli/progress.h"
 #include "cli/summary.h"
 #include "cli/summary_across.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr Option kOptions[] = {
     {'n', "limit", "N", "rows of a table", "20"},
     {0, "json", "", "print one JSON object, with all rows"},
+    kMemoryOption,
 };
 
 std::string or_dash(const Durations& durations, double value) {
@@ -192,6 +194,7 @@ class SummedSource : public model::TraceSource {
 int run(const Arguments& arguments) {
   auto limit = arguments.number("limit");
   if (!limit) return fail(limit.error());
+  if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
   auto input = open_input(arguments.operands());
   if (!input) return fail(input.error());
   Summary summary;

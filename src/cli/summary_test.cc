@@ -33,7 +33,8 @@ TEST(Summary, Percentiles) {
   EXPECT_EQ(durations.p99_ns, 99);
   EXPECT_EQ(durations.max_ns, 100);
   EXPECT_EQ(durations.avg_ns, 50.5);
-  EXPECT_EQ(summarize({7}).p99_ns, 7);
+  std::vector<int64_t> one = {7};
+  EXPECT_EQ(summarize(one).p99_ns, 7);
   EXPECT_EQ(summarize({}).count, 0u);
 }
 

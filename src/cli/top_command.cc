@@ -8,6 +8,7 @@
 #include "cli/console.h"
 #include "cli/interrupt.h"
 #include "cli/json_text.h"
+#include "cli/memory_limit.h"
 #include "cli/top/screen.h"
 #include "cli/top/view.h"
 
@@ -17,6 +18,7 @@ namespace {
 constexpr Option kOptions[] = {
     {0, "once", "", "print one table instead, over one second"},
     {0, "json", "", "with --once: print one JSON object, with all ranks"},
+    kMemoryOption,
 };
 
 // So many ranks are a table; of more, those that are good are one line.
@@ -46,6 +48,7 @@ int once(top::LiveRun& run, bool json) {
 }
 
 int run(const Arguments& arguments) {
+  if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
   top::LiveRun run(arguments.operands());
   if (arguments.has("once")) return once(run, arguments.has("json"));
   if (arguments.has("json")) return fail("--json goes with --once; see lockstep top --help");

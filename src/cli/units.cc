@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/units.h"
 
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 
@@ -33,6 +35,22 @@ std::string format_bytes(uint64_t bytes) {
   std::string digits = value == static_cast<double>(static_cast<uint64_t>(value)) ? format_decimal(value, 0)
                                                                                   : short_number(value);
   return digits + " " + kUnits[unit];
+}
+
+std::optional<uint64_t> parse_bytes(std::string_view text) {
+  constexpr std::string_view kUnits = "KMGT";
+  double value = 0;
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  if (error != std::errc{} || unit.size() > 1 || !std::isfinite(value) || value < 0) return std::nullopt;
+  if (!unit.empty()) {
+    const size_t power = kUnits.find(unit[0]);
+    if (power == std::string_view::npos) return std::nullopt;
+    value = std::ldexp(value, 10 * (static_cast<int>(power) + 1));
+  }
+  if (value >= 0x1p63) return std::nullopt;
+  return static_cast<uint64_t>(value);
 }
 
 std::string format_duration(double ns) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/event_counts.h"
 
-#include <vector>
+#include <span>
 
 namespace lockstep::model {
 namespace {
 
-void add(EventCounts& counts, const std::vector<uint8_t>& kinds) {
+void add(EventCounts& counts, std::span<const uint8_t> kinds) {
   for (uint8_t kind : kinds) {
     if (kind < kEventKinds) ++counts[kind];
   }
@@ -28,9 +28,9 @@ std::string_view event_name(uint8_t kind) {
 
 EventCounts count_events(const Trace& trace) {
   EventCounts counts{};
-  add(counts, trace.calls.kind);
-  add(counts, trace.tasks.kind);
-  add(counts, trace.channels.kind);
+  add(counts, trace.calls.all(&CallTable::kind));
+  add(counts, trace.tasks.all(&TaskTable::kind));
+  add(counts, trace.channels.all(&ChannelTable::kind));
   counts[number(EventKind::kProxyOp)] += trace.proxy_ops.size();
   counts[number(EventKind::kProxyStep)] += trace.proxy_steps.size();
   counts[number(EventKind::kProxyCtrl)] += trace.proxy_ctrls.size();

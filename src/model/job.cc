@@ -9,7 +9,7 @@ namespace lockstep::model {
 
 std::optional<uint32_t> Job::op_at(const Member& member, uint32_t index) const {
   if (member.ops == 0) return std::nullopt;
-  const std::vector<uint32_t>& numbers = ops(member).index;
+  const Column<uint32_t>& numbers = ops(member).index;
   uint32_t first = numbers[member.first];
   if (index < first) return std::nullopt;
   // Without gaps the place is known; a gap only moves it towards the front.

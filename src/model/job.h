@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/column_memory.h"
 #include "model/event_kind.h"
 #include "model/host_clock.h"
 #include "model/time_histogram.h"
@@ -36,15 +37,14 @@ struct Signature {
 
 // The operations of one process. All columns have the same length.
 struct JobOps {
-  std::vector<uint32_t> signature;
-  std::vector<uint32_t>
+  Column<uint32_t> signature;
+  Column<uint32_t>
       index;  // number on the communicator (P2P: between the pair), equal on all ranks once matched
-  std::vector<uint32_t> seq;  // NCCL's number per communicator and function; kNoIndex unknown
-  std::vector<int64_t> called_ns, enqueued_ns, launched_ns, gpu_start_ns, gpu_end_ns;  // 0 unknown or never
-  std::vector<int32_t> gpu_error_ns;  // half-width; -1 unknown
-  std::vector<uint8_t> flags;
-  std::vector<uint8_t> gpu_source;  // GpuTimeSource
-  std::vector<uint32_t> row;        // of Trace::ops
+  Column<uint32_t> seq;  // NCCL's number per communicator and function; kNoIndex unknown
+  Column<int64_t> called_ns, enqueued_ns, launched_ns, gpu_start_ns, gpu_end_ns;  // 0 unknown or never
+  Column<int32_t> gpu_error_ns;                                                   // half-width; -1 unknown
+  Column<uint8_t> flags;
+  Column<uint8_t> gpu_source;  // GpuTimeSource
 
   size_t size() const { return signature.size(); }
   // The earliest time at which the rank was certainly not yet past the operation's entry; 0 unknown.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "model/event_kind.h"
+#include "model/testing/values.h"
 
 namespace lockstep::analysis::assemble {
 namespace {
@@ -13,7 +14,9 @@ namespace {
 using model::EventKind;
 using model::kNoRow;
 using model::number;
+using model::OpTable;
 using model::Trace;
+using model::testing::values;
 
 constexpr int64_t kHost = 1'700'000'000'000'000'000;
 
@@ -157,8 +160,8 @@ TEST(Assemble, IndexFollowsCallsPerCommAndKind) {
   s.task(EventKind::kColl, b, 1'030, shape, 4, other);
   s.task(EventKind::kCeColl, a, 2'000, shape, 5);
   s.run();
-  EXPECT_EQ(s.trace.ops.count, (std::vector<uint64_t>{4, 1, 2, 3, 5}));
-  EXPECT_EQ(s.trace.ops.index, (std::vector<uint32_t>{0, 0, 1, 0, 2}));
+  EXPECT_EQ(values(s.trace.ops, &OpTable::count), (std::vector<uint64_t>{4, 1, 2, 3, 5}));
+  EXPECT_EQ(values(s.trace.ops, &OpTable::index), (std::vector<uint32_t>{0, 0, 1, 0, 2}));
   EXPECT_EQ(s.trace.ops.seq[3], model::kNoSeq);
 }
 
@@ -172,7 +175,7 @@ TEST(Assemble, CallsWithoutATaskAreOperations) {
   ASSERT_EQ(s.trace.ops.size(), 2u);
   EXPECT_EQ(s.trace.ops.kind[0], number(EventKind::kCollApi));
   EXPECT_EQ(s.trace.ops.kind[1], number(EventKind::kP2pApi));
-  EXPECT_EQ(s.trace.ops.index, (std::vector<uint32_t>{0, 0}));
+  EXPECT_EQ(values(s.trace.ops, &OpTable::index), (std::vector<uint32_t>{0, 0}));
   EXPECT_EQ(s.trace.ops.bytes[0], 64u);
   EXPECT_EQ(s.trace.ops.enqueued_ns[0], 0);
   EXPECT_EQ(s.trace.ops.task[0], kNoRow);
@@ -196,8 +199,8 @@ TEST(Assemble, EachReplayOfAGraphIsAnOperation) {
   s.task(EventKind::kColl, comm, 15'100, shape, 99, eager);
   s.run();
   ASSERT_EQ(s.trace.ops.size(), 4u);
-  EXPECT_EQ(s.trace.ops.count, (std::vector<uint64_t>{16, 99, 16, 16}));
-  EXPECT_EQ(s.trace.ops.index, (std::vector<uint32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(values(s.trace.ops, &OpTable::count), (std::vector<uint64_t>{16, 99, 16, 16}));
+  EXPECT_EQ(values(s.trace.ops, &OpTable::index), (std::vector<uint32_t>{0, 1, 2, 3}));
   EXPECT_EQ(s.trace.ops.flags[0], model::kFlagGraphCaptured);
   EXPECT_EQ(s.trace.ops.flags[1], 0);
   EXPECT_EQ(s.trace.ops.call[3], captured);
@@ -219,7 +222,8 @@ TEST(Assemble, ALaunchBelongsToOnePlanOfItsThreadAndComm) {
   for (uint32_t i = 0; i < 4; ++i)
     s.task(EventKind::kColl, i == 1 ? b : a, 300 + i, shape, 1, kNoRow, plans[i]);
   s.run();
-  EXPECT_EQ(s.trace.ops.launched_ns, (std::vector<int64_t>{kHost + 100, kHost + 120, kHost + 110, 0}));
+  EXPECT_EQ(values(s.trace.ops, &OpTable::launched_ns),
+            (std::vector<int64_t>{kHost + 100, kHost + 120, kHost + 110, 0}));
 }
 
 TEST(Assemble, OneProcessWithSeveralRanksHasSeveralClocks) {
@@ -284,7 +288,7 @@ TEST(Assemble, DeclaredOperationsKeepTheirOwnTimes) {
   EXPECT_EQ(s.trace.ops.gpu_source[0], static_cast<uint8_t>(model::GpuTimeSource::kApi));
   EXPECT_EQ(s.trace.ops.bytes[0], 20u);
   EXPECT_EQ(s.trace.ops.called_ns[0], kHost + 100);
-  EXPECT_EQ(s.trace.ops.index, (std::vector<uint32_t>{0, 0}));
+  EXPECT_EQ(values(s.trace.ops, &OpTable::index), (std::vector<uint32_t>{0, 0}));
 }
 
 TEST(Assemble, HostileCountsAreClampedAndCounted) {

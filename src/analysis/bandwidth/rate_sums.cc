@@ -5,7 +5,7 @@
 
 namespace lockstep::analysis::bandwidth {
 
-double quantile(std::vector<float>& values, double share) {
+double quantile(Column<float>& values, double share) {
   auto at = values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), at, values.end());
   return static_cast<double>(*at);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/bandwidth/rates.h"
+#include "base/column_memory.h"
 
 namespace lockstep::analysis::bandwidth {
 
@@ -16,13 +17,13 @@ class RateSums {
   void fill(double factor, Rate& rate);
 
  private:
-  std::vector<float> algbw_, error_;
+  Column<float> algbw_, error_;
   uint64_t uncertain_ = 0, bytes_ = 0;
   double time_ns_ = 0;
 };
 
 // The value below which `share` of them lie; not of none.
-double quantile(std::vector<float>& values, double share);
+double quantile(Column<float>& values, double share);
 
 // The lowest of the processes' ceilings; nothing if one is unknown.
 std::optional<Ceiling> lowest_ceiling(const model::Job& job, const std::set<uint32_t>& processes);

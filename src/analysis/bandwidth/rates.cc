@@ -143,7 +143,7 @@ class CommMeter {
   std::optional<Ceiling> ceiling_;
   std::vector<Meeting> meetings_;  // by index
   std::map<Key, Kind> kinds_;
-  std::map<std::pair<model::StringId, uint64_t>, std::vector<float>> sizes_;  // ns, by function and S
+  std::map<std::pair<model::StringId, uint64_t>, Column<float>> sizes_;  // ns, by function and S
 };
 
 }  // namespace

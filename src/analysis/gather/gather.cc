@@ -168,20 +168,33 @@ class Gatherer {
 
  private:
   void load(size_t i) {
-    model::Trace trace;
-    Result<void> loaded = source_.load(i, trace);
+    Result<void> loaded;
     ProcessPart part;
-    if (loaded) part = make_part(std::move(trace));
-    trace = {};
+    try {
+      model::Trace trace;
+      loaded = source_.load(i, trace);
+      if (loaded) part = make_part(std::move(trace));
+    } catch (...) {
+      give_up();
+      throw;
+    }
     std::unique_lock lock(mutex_);
     // Waiting bounds the memory too: no thread runs ahead by more than its one part.
-    turn_.wait(lock, [&] { return joined_ == i; });
+    turn_.wait(lock, [&] { return joined_ == i || gave_up_; });
+    if (gave_up_) return;
     if (loaded)
       join_.add(std::move(part));
     else
       errors_.push_back(loaded.error());
     ++joined_;
     if (options_.progress) options_.progress(static_cast<double>(joined_) / static_cast<double>(total_));
+    turn_.notify_all();
+  }
+
+  // Nobody is left waiting for the turn of one that does not come.
+  void give_up() {
+    const std::lock_guard lock(mutex_);
+    gave_up_ = true;
     turn_.notify_all();
   }
 
@@ -192,6 +205,7 @@ class Gatherer {
   std::mutex mutex_;
   std::condition_variable turn_;
   size_t joined_ = 0;
+  bool gave_up_ = false;
   std::vector<Error> errors_;
 };
 

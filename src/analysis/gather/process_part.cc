@@ -154,7 +154,6 @@ class PartMaker {
     out.gpu_error_ns.resize(kept);
     out.flags.resize(kept);
     out.gpu_source.resize(kept);
-    out.row.resize(kept);
     std::vector<uint32_t> next = first;
     for (uint32_t i = 0; i < ops.size(); ++i) {
       if (bucket[i] == kNoRow) continue;
@@ -171,7 +170,6 @@ class PartMaker {
       out.gpu_error_ns[at] = ops.gpu_error_ns[i];
       out.flags[at] = ops.flags[i];
       out.gpu_source[at] = ops.gpu_source[i];
-      out.row[at] = i;
       part_.process.graphs = part_.process.graphs || (ops.flags[i] & model::kFlagGraphCaptured) != 0;
     }
   }

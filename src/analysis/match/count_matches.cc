@@ -68,7 +68,7 @@ class Counter {
     if (comm_.comm_id == 0 && !comm_.declared) return add(Reason::kCommUnknown, member.ops);
     if (absent_) return add(Reason::kRankAbsent, member.ops);
     if (!aligned_) return add(Reason::kNotAligned, member.ops);
-    const std::vector<uint32_t>& index = job_.ops(member).index;
+    const Column<uint32_t>& index = job_.ops(member).index;
     auto begin = index.begin() + member.first, end = begin + member.ops;
     auto old = std::lower_bound(begin, end, oldest_shared_);
     auto fresh = std::lower_bound(old, end, newest_shared_);

@@ -20,7 +20,7 @@ const Member& member(const Job& job, uint32_t comm, uint32_t rank) {
 }
 std::vector<uint32_t> indexes(const Job& job, uint32_t comm, uint32_t rank) {
   const Member& m = member(job, comm, rank);
-  const std::vector<uint32_t>& all = job.ops(m).index;
+  const Column<uint32_t>& all = job.ops(m).index;
   return {all.begin() + m.first, all.begin() + m.first + m.ops};
 }
 uint64_t unmatched(const CommMatch& match, Reason reason) {

@@ -22,9 +22,9 @@ namespace lockstep::analysis::straggler {
 // One member's operations on a communicator, by position after Member::first. ns; NaN where not compared.
 struct MemberPast {
   uint32_t member = 0;  // of Job::members
-  std::vector<float> lateness, waiting;
+  Column<float> lateness, waiting;
   // From the last arrival of all at the operation before to its own here, or its own time where that is shorter.
-  std::vector<float> interval;
+  Column<float> interval;
 };
 
 // The change of a member's lateness from one round to the next: at an operation, and before it.

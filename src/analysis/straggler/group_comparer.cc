@@ -119,7 +119,7 @@ class Piece {
     }
     std::fill_n(found, count, kNoRow);
     const Member& member = finder.member();
-    const std::vector<uint32_t>& index = ops_of(m).index;
+    const Column<uint32_t>& index = ops_of(m).index;
     const auto begin = index.begin() + member.first, end = begin + member.ops;
     for (auto at = std::lower_bound(begin, end, first); at < end && *at < first + count; ++at)
       found[*at - first] = static_cast<uint32_t>(at - index.begin());
@@ -205,7 +205,7 @@ class Piece {
     }
   }
 
-  float median_of(uint32_t i, std::vector<float> OwnTimes::*column) {
+  float median_of(uint32_t i, Column<float> OwnTimes::*column) {
     values_.resize(size_);
     for (size_t m = 0; m < size_; ++m) values_[m] = (own_of(m).*column)[op_of(m, i)];
     return lower_median(std::span(values_));
@@ -318,7 +318,7 @@ GroupComparer::GroupComparer(const Job& job, const std::vector<OwnTimes>& times,
 void GroupComparer::compare(size_t threads) {
   const Group group = group_of(job_, times_, members_);
   for (uint32_t row : members_) {
-    const std::vector<float> unknown(job_.members[row].ops, std::numeric_limits<float>::quiet_NaN());
+    const Column<float> unknown(job_.members[row].ops, std::numeric_limits<float>::quiet_NaN());
     past_.push_back({row, unknown, unknown, unknown});
   }
   const uint32_t rows = group.until - group.from;

@@ -155,9 +155,9 @@ int64_t host_ns(const JobOps& ops, size_t op) {
 }
 
 // The operations of each communicator and lane lie in order already: those runs are merged.
-std::vector<uint32_t> call_order(const JobOps& ops) {
+Column<uint32_t> call_order(const JobOps& ops) {
   using Key = std::pair<int64_t, uint32_t>;
-  std::vector<Key> keys(ops.size());
+  PassingColumn<Key> keys(ops.size());
   std::vector<size_t> runs = {0};  // where they begin, and the end
   for (uint32_t i = 0; i < keys.size(); ++i) {
     keys[i] = {host_ns(ops, i), i};
@@ -174,7 +174,7 @@ std::vector<uint32_t> call_order(const JobOps& ops) {
     merged.push_back(keys.size());
     runs = std::move(merged);
   }
-  std::vector<uint32_t> order(keys.size());
+  Column<uint32_t> order(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) order[i] = keys[i].second;
   return order;
 }

@@ -17,6 +17,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/column_memory.h"
 #include "model/job.h"
 
 namespace lockstep::analysis::straggler {
@@ -32,12 +33,12 @@ inline bool is_matched(const model::Member& member) {
 // Columns by position in JobOps.
 struct OwnTimes {
   static constexpr float kUnknown = -1;
-  std::vector<int64_t> arrival, host;  // host: the launch
-  std::vector<float> host_own, gpu_own, cadence;
-  std::vector<float> error;            // half-width of `arrival` on the reference clock
-  std::vector<uint8_t> idle;           // 1: at the launch, everything called before had ended
-  std::vector<uint32_t> order, place;  // positions in the order of the calls, and where each stands in it
-  uint32_t domain = 0;                 // processes of one domain have times that compare
+  Column<int64_t> arrival, host;  // host: the launch
+  Column<float> host_own, gpu_own, cadence;
+  Column<float> error;            // half-width of `arrival` on the reference clock
+  Column<uint8_t> idle;           // 1: at the launch, everything called before had ended
+  Column<uint32_t> order, place;  // positions in the order of the calls, and where each stands in it
+  uint32_t domain = 0;            // processes of one domain have times that compare
   // Some of its sends and receives are with others, and by the hosts' times alone: it may wait where nothing shows it.
   bool peers_unseen = false;
   // False: the process drives several ranks of one communicator, whose calls do not tell apart.
@@ -59,7 +60,7 @@ class LastArrivals {
     friend class LastArrivals;
     bool has(uint32_t index) const { return index >= base_ && index - base_ < last_.size(); }
     uint32_t base_ = 0;
-    std::vector<int64_t> last_;
+    lockstep::Column<int64_t> last_;
   };
 
   explicit LastArrivals(const model::Job& job);
@@ -86,7 +87,7 @@ inline int64_t end_of(const model::JobOps& ops, const OwnTimes& own, uint32_t op
 // was captured.
 int64_t host_ns(const model::JobOps& ops, size_t op);
 // Positions in JobOps in the order of the calls.
-std::vector<uint32_t> call_order(const model::JobOps& ops);
+Column<uint32_t> call_order(const model::JobOps& ops);
 
 OwnTimes own_times(const model::Job& job, uint32_t process, const LastArrivals& last);
 

@@ -33,7 +33,7 @@ Period period_before(const std::vector<uint32_t>& sequence, size_t after) {
 }
 
 std::vector<uint32_t> program(const model::Job& job, const model::JobProcess& process,
-                              const std::vector<uint32_t>& order) {
+                              const Column<uint32_t>& order) {
   // The same operation on two communicators is two items, whatever algorithm NCCL chose.
   const model::JobOps& ops = process.ops;
   std::vector<uint32_t> bucket(ops.size());
@@ -90,7 +90,7 @@ Steps find_steps(const model::Job& job, uint32_t process_row) {
   }
   steps.begin_ns.clear();
   steps.number.clear();
-  const std::vector<uint32_t> order = call_order(process.ops);
+  const Column<uint32_t> order = call_order(process.ops);
   if (order.empty()) return steps;
   auto begin = [&](size_t place) {
     steps.number.push_back(static_cast<int64_t>(steps.size()));

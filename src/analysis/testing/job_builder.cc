@@ -98,7 +98,6 @@ uint32_t JobBuilder::signature(model::Job& job, const Call& call) {
 
 void JobBuilder::append(model::Job& job, model::JobOps& ops, const Call& call, uint32_t index, uint32_t seq) {
   bool timed = call.gpu_start_ms >= 0;
-  ops.row.push_back(static_cast<uint32_t>(ops.size()));
   ops.signature.push_back(signature(job, call));
   ops.index.push_back(index);
   ops.seq.push_back(seq);

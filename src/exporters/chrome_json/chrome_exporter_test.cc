@@ -149,7 +149,8 @@ TEST_F(ChromeExporterTest, UnfinishedOverlappingAndUntimedEvents) {
     trace.channels.stop_seen_ns[3] = 0;
     trace.proxy_ops.end_ns[7] = 0;
     trace.proxy_steps.wait2_ns[2] = 0;
-    for (auto& end : trace.ops.gpu_end_ns) end += end ? 3'500'000 : 0;  // kernels that cross
+    for (auto& end : trace.ops.all(&model::OpTable::gpu_end_ns))
+      end += end ? 3'500'000 : 0;  // kernels that cross
     for (size_t i = 0; i < trace.calls.size(); i += 7) trace.calls.end_ns[i] += 2'500'000;
   });
   ASSERT_TRUE(write(run));

@@ -154,7 +154,7 @@ TEST(Damage, RingRetention) {
   EXPECT_EQ(events(trace) + loss(trace, "overwritten"), 3000u * 5);
   // Channels outlive their operation in another log by a little, or not: both must be told.
   uint64_t orphans = 0;
-  for (uint32_t task : trace.channels.task) orphans += task == model::kNoRow;
+  for (uint32_t task : trace.channels.all(&model::ChannelTable::task)) orphans += task == model::kNoRow;
   EXPECT_EQ(loss(trace, "overwritten_parent"), orphans);
   EXPECT_LT(orphans, trace.channels.size());
 }

@@ -2,6 +2,7 @@
 // Many files as one run: what is accepted, grouping, order, clocks and device numbers.
 #include <thread>
 
+#include "model/testing/values.h"
 #include "readers/native/test_run.h"
 
 namespace lockstep::readers::native {
@@ -197,7 +198,7 @@ TEST(Run, OneProcessOnSeveralDevices) {
     file.comm(def);
   }
   model::Trace trace = load_one(file);
-  EXPECT_EQ(trace.comms.gpu, (std::vector<int32_t>{0, 1, 0, 1}));
+  EXPECT_EQ(model::testing::values(trace.comms, &model::CommTable::gpu), (std::vector<int32_t>{0, 1, 0, 1}));
   EXPECT_EQ(trace.processes.device[0], 0);
 }
 

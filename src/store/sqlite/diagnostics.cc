@@ -2,6 +2,7 @@
 #include "store/sqlite/diagnostics.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ void add_ops(const model::OpTable& ops, Counters& counters) {
   counters.push_back({"ops_host_only", ops.size() - timed, "operations without GPU times"});
 }
 
-void add_resolved(const std::string& table, const std::vector<uint32_t>& parents, Counters& counters) {
+void add_resolved(const std::string& table, std::span<const uint32_t> parents, Counters& counters) {
   auto unresolved = static_cast<uint64_t>(std::count(parents.begin(), parents.end(), model::kNoRow));
   counters.push_back({table, parents.size(), "rows"});
   counters.push_back({table + "_resolved", parents.size() - unresolved, "rows whose parent is known"});
@@ -67,10 +68,10 @@ Result<void> write_diagnostics(const Database& database, const model::Trace& tra
   Counters counters;
   add_events(trace, counters);
   add_ops(trace.ops, counters);
-  add_resolved("channels", trace.channels.task, counters);
-  add_resolved("proxy_ops", trace.proxy_ops.task, counters);
-  add_resolved("proxy_steps", trace.proxy_steps.proxy_op, counters);
-  add_resolved("net_events", trace.net_events.proxy_step, counters);
+  add_resolved("channels", trace.channels.all(&model::ChannelTable::task), counters);
+  add_resolved("proxy_ops", trace.proxy_ops.all(&model::ProxyOpTable::task), counters);
+  add_resolved("proxy_steps", trace.proxy_steps.all(&model::ProxyStepTable::proxy_op), counters);
+  add_resolved("net_events", trace.net_events.all(&model::NetEventTable::proxy_step), counters);
   add_losses(trace, counters);
   LOCKSTEP_ASSIGN(Statement insert, database.prepare("INSERT INTO diagnostic VALUES (?, ?, ?, ?)"));
   for (const Counter& counter : counters) {

@@ -176,9 +176,9 @@ class TraceDbSource::RowReader {
     size_t i = 0;
     Columns<Row>::each(table, [&](auto&&, auto&&, auto&&, auto& values) {
       const ColumnLayout& column = table_layouts()[number(id)].columns[i++];
-      if constexpr (std::is_same_v<decltype(values), std::vector<uint32_t>&>) {
+      if constexpr (std::is_same_v<decltype(values), model::TableColumn<uint32_t>&>) {
         if (column.role != ColumnRole::kReference) return;
-        for (size_t r = 0; r < values.size(); ++r) {
+        for (size_t r = 0; r < table.size(); ++r) {
           TableId target = column.target;
           if constexpr (std::is_same_v<Row, model::Call>) {
             if (column.name == "parent") target = call_parent_table(table.kind[r]);

@@ -84,7 +84,7 @@ void expect_equal(sqlite::TableId id, const Trace& a, const Table& x, const Trac
   Columns<Row>::each(x, [&](auto&&, auto&&, auto&&, const auto& values) {
     const auto& column = layout[i];
     const auto& others = *static_cast<decltype(&values)>(other[i++]);
-    for (size_t r = 0; r < values.size(); ++r) {
+    for (size_t r = 0; r < x.size(); ++r) {
       if (column.role == sqlite::ColumnRole::kString) {
         ASSERT_EQ(a.strings[static_cast<uint32_t>(values[r])], b.strings[static_cast<uint32_t>(others[r])])
             << column.name << r;
@@ -145,15 +145,15 @@ TEST_F(TraceDbTest, SyntheticRowsHaveNoDefaults) {
   SyntheticRun run({});
   Trace trace;
   ASSERT_TRUE(run.load(3, trace));
-#define TABLE(Row, member)                                                                                \
-  Columns<model::Row>::each(trace.member, [](auto&&, std::string_view name, auto&&, const auto& values) { \
-    bool set = false;                                                                                     \
-    for (auto value : values) set |= value != 0;                                                          \
-    bool refers_to_row_0 = name == "process" || name == "comm" || name == "index_in_process";             \
-    bool none_here = name == "members" || name == "gpu_start_ns" || name == "gpu_end_ns" ||               \
-                     name == "out_count" || name == "root" || name == "device" || name == "phase" ||      \
-                     name == "restarts";                                                                  \
-    EXPECT_TRUE(set || refers_to_row_0 || none_here) << #Row << "." << name;                              \
+#define TABLE(Row, member)                                                                                 \
+  Columns<model::Row>::each(trace.member, [&](auto&&, std::string_view name, auto&&, const auto& values) { \
+    bool set = false;                                                                                      \
+    for (size_t i = 0; i < trace.member.size(); ++i) set |= values[i] != 0;                                \
+    bool refers_to_row_0 = name == "process" || name == "comm" || name == "index_in_process";              \
+    bool none_here = name == "members" || name == "gpu_start_ns" || name == "gpu_end_ns" ||                \
+                     name == "out_count" || name == "root" || name == "device" || name == "phase" ||       \
+                     name == "restarts";                                                                   \
+    EXPECT_TRUE(set || refers_to_row_0 || none_here) << #Row << "." << name;                               \
   });
   LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
@@ -260,7 +260,7 @@ TEST_F(TraceDbTest, UtilisationIsAUnionOfIntervals) {
     using SyntheticRun::SyntheticRun;
     Result<void> load(size_t i, Trace& trace) override {
       LOCKSTEP_TRY(SyntheticRun::load(i, trace));
-      for (auto& end : trace.ops.gpu_end_ns) end += end ? 5 * kOpPeriod : 0;
+      for (auto& end : trace.ops.all(&model::OpTable::gpu_end_ns)) end += end ? 5 * kOpPeriod : 0;
       return {};
     }
   } run(SyntheticOptions{});
@@ -472,7 +472,7 @@ TEST_F(TraceDbTest, HostileIdsBecomeLosses) {
   EXPECT_EQ(trace.ops.task[0], model::kNoRow);
   EXPECT_EQ(trace.ops.shape[0], model::kNoRow);
   EXPECT_EQ(trace.tasks.size(), 4u);
-  for (uint32_t task : trace.ops.task) EXPECT_TRUE(task < 4 || task == model::kNoRow);
+  for (uint32_t task : trace.ops.all(&model::OpTable::task)) EXPECT_TRUE(task < 4 || task == model::kNoRow);
   uint64_t lost = 0;
   for (size_t i = 0; i < trace.losses.size(); ++i)
     lost += trace.strings[trace.losses.stage[i]] == "read" ? trace.losses.count[i] : 0;
@@ -491,8 +491,10 @@ TEST_F(TraceDbTest, TruncatedAndCorruptedFilesNeverCrash) {
     for (size_t i = 0; i < (*source)->processes(); ++i) {
       Trace trace;
       if (!(*source)->load(i, trace)) continue;
-      for (uint32_t row : trace.ops.comm) ASSERT_TRUE(row < trace.comms.size() || row == model::kNoRow);
-      for (uint32_t row : trace.channels.task) ASSERT_TRUE(row < trace.tasks.size() || row == model::kNoRow);
+      for (uint32_t row : trace.ops.all(&model::OpTable::comm))
+        ASSERT_TRUE(row < trace.comms.size() || row == model::kNoRow);
+      for (uint32_t row : trace.channels.all(&model::ChannelTable::task))
+        ASSERT_TRUE(row < trace.tasks.size() || row == model::kNoRow);
     }
     Trace run;
     (*source)->run_losses(run);

@@ -19,17 +19,17 @@ PRAGMA cache_size=-8192; PRAGMA temp_store=MEMORY;
 )SQL";
 
 template <class T>
-BoundColumn derived(const std::vector<T>& values) {
+BoundColumn derived(const T* values) {
   using How = BoundColumn::How;
   How how = How::kI64;
   if constexpr (std::is_same_v<T, int32_t>) how = How::kI32;
   if constexpr (std::is_same_v<T, uint32_t>) how = How::kU32;
   if constexpr (std::is_same_v<T, uint64_t>) how = How::kU64;
-  return {.how = how, .data = values.data()};
+  return {.how = how, .data = values};
 }
 
 // References past the end of their table: written as NULL, which must be said.
-uint64_t dangling(const std::vector<uint32_t>& values, size_t limit) {
+uint64_t dangling(std::span<const uint32_t> values, size_t limit) {
   uint64_t count = 0;
   for (uint32_t value : values) count += value >= limit && value != model::kNoRow;
   return count;
@@ -93,7 +93,7 @@ void TraceWriter::bind(TableId id, const Table& table) {
     using How = BoundColumn::How;
     const ColumnLayout& column = layout.columns[bound.columns.size()];
     BoundColumn source{.how = static_cast<How>(column.type), .data = values.data()};
-    if constexpr (std::is_same_v<decltype(values), const std::vector<uint32_t>&>) {
+    if constexpr (std::is_same_v<decltype(values), const model::TableColumn<uint32_t>&>) {
       if (column.role == ColumnRole::kString) {
         source.how = How::kMapped;
         source.map = names_.string_map().data();
@@ -105,7 +105,8 @@ void TraceWriter::bind(TableId id, const Table& table) {
         source.limit = static_cast<uint32_t>(target.rows);
         source.base = target.first_id;
         losses_.lose(
-            model::kNoRow, "merge", "dangling_reference", dangling(values, target.rows),
+            model::kNoRow, "merge", "dangling_reference",
+            dangling({values.data(), table.size()}, target.rows),
             std::string(layout.name) + "." + std::string(column.name) + " named a row that does not exist");
       }
     }
@@ -124,13 +125,13 @@ void TraceWriter::bind_call_parents(const model::Trace& trace) {
   const TableLayout& layout = table_layouts()[number(TableId::kCall)];
   for (size_t i = 0; i < layout.columns.size(); ++i) {
     if (layout.columns[i].name == "parent")
-      bound_[number(TableId::kCall)].columns[i] = derived(call_parents_);
+      bound_[number(TableId::kCall)].columns[i] = derived(call_parents_.data());
   }
 }
 
 void TraceWriter::bind_derived() {
   auto add = [this](TableId id, const auto&... values) {
-    (bound_[number(id)].columns.push_back(derived(values)), ...);
+    (bound_[number(id)].columns.push_back(derived(values.data())), ...);
     LOCKSTEP_CHECK(table_layouts()[number(id)].derived.size() == sizeof...(values));
   };
   add(TableId::kProcess, derived_.process_node);
@@ -190,9 +191,9 @@ Result<void> TraceWriter::write_shapes() {
   BoundTable& bound = bound_[number(TableId::kShape)];
   bound = {.rows = shapes.size(), .first_id = 0, .columns = {}};
   Columns<model::Shape>::each(shapes, [&](auto&&, auto&&, auto&&, const auto& values) {
-    bound.columns.push_back(derived(values));  // already run-wide numbers
+    bound.columns.push_back(derived(values.data()));  // already run-wide numbers
   });
-  for (const auto* values : {&kernels, &apis, &args}) bound.columns.push_back(derived(*values));
+  for (const auto* values : {&kernels, &apis, &args}) bound.columns.push_back(derived(values->data()));
   if (bound.rows == 0) return {};
   LOCKSTEP_ASSIGN(table_rows_[number(TableId::kShape)], inserts_[number(TableId::kShape)].run());
   rows_ += shapes.size();
