@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/parallel.h"
 #include "readers/native/definitions.h"
 #include "readers/native/hex.h"
 
@@ -38,11 +39,18 @@ class Run::Opener {
     make_boot_clocks();
     std::sort(run_.processes_.begin(), run_.processes_.end(),
               [](const ProcessFiles& a, const ProcessFiles& b) { return order(a) < order(b); });
-    for (const ProcessFiles& process : run_.processes_) number_devices(process);
+    number_devices();
     return {};
   }
 
  private:
+  struct Device {
+    int32_t ordinal;
+    std::string pci, uuid;
+    auto operator<=>(const Device&) const = default;
+    DeviceIdentity identity() const { return {.ordinal = ordinal, .pci = pci, .uuid = uuid}; }
+  };
+
   static std::tuple<int32_t, std::string, int32_t, uint64_t> order(const ProcessFiles& process) {
     const FileHeader& h = process.header;
     return {h.rank, field_text(h.host), h.pid, h.start_ticks};
@@ -74,15 +82,22 @@ class Run::Opener {
     for (ProcessFiles& process : run_.processes_) process.boot = boots[boot_key(process.header)];
   }
 
-  // Numbers the devices in process order, whatever order the processes are loaded in later.
-  void number_devices(const ProcessFiles& process) {
-    struct Device {
-      int32_t ordinal;
-      std::string pci, uuid;
-      auto operator<=>(const Device&) const = default;
-      DeviceIdentity identity() const { return {.ordinal = ordinal, .pci = pci, .uuid = uuid}; }
-    };
-    std::vector<Device> devices;  // in order of first use
+  // In process order, whatever order the processes are read in, here and later.
+  void number_devices() {
+    std::vector<std::vector<Device>> devices(run_.processes_.size());
+    for_each_parallel(devices.size(), parallel_threads(),
+                      [&](size_t i) { devices[i] = devices_of(run_.processes_[i]); });
+    for (size_t i = 0; i < devices.size(); ++i) {
+      DeviceNumbers::Process names = device_process(run_.processes_[i].header);
+      if (!devices[i].empty()) names.main = devices[i].front().identity();
+      run_.devices_.of_process(names);
+      for (const Device& device : devices[i]) run_.devices_.of_comm(names, device.identity());
+    }
+  }
+
+  // In order of first use.
+  static std::vector<Device> devices_of(const ProcessFiles& process) {
+    std::vector<Device> devices;
     std::set<Device> known;
     for (const std::string& path : process.paths) {
       auto view = FileView::open(path);
@@ -98,10 +113,7 @@ class Run::Opener {
                               devices.push_back(std::move(device));
                           });
     }
-    DeviceNumbers::Process names = device_process(process.header);
-    if (!devices.empty()) names.main = devices.front().identity();
-    run_.devices_.of_process(names);
-    for (const Device& device : devices) run_.devices_.of_comm(names, device.identity());
+    return devices;
   }
 
   Run& run_;
