@@ -170,7 +170,7 @@ const Command diagnose_command = {
         "cannot be told "
         "from this input.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
-                 .help = "a run directory, a trace.db, or process files",
+                 .help = "a run directory, a trace.db, process files, or Flight Recorder dumps",
                  .least = 1,
                  .most = SIZE_MAX},
     .options = kOptions,

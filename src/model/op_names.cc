@@ -35,6 +35,31 @@ constexpr Spelling kCollectives[] = {
     {"Scatter", "scatter"},
 };
 
+// PyTorch's names without '_' and the words that say how tensors are passed.
+constexpr Spelling kFunctions[] = {
+    {"AllReduce", "allreduce"},
+    {"AllReduce", "allreducesparse"},
+    {"Barrier", "allreducebarrier"},
+    {"Barrier", "barrier"},
+    {"Broadcast", "broadcast"},
+    {"Broadcast", "broadcastoop"},
+    {"Reduce", "reduce"},
+    {"Reduce", "reduceoop"},
+    {"AllGather", "allgather"},
+    {"ReduceScatter", "reducescatter"},
+    {"AlltoAll", "alltoall"},
+    {"AlltoAll", "alltoallsingle"},
+    {"AlltoAll", "alltoallv"},
+    {"Gather", "gather"},
+    {"Scatter", "scatter"},
+    {"Send", "send"},
+    {"Recv", "recv"},
+};
+
+void remove_all(std::string& text, std::string_view part) {
+  for (size_t at; (at = text.find(part)) != std::string::npos;) text.erase(at, part.size());
+}
+
 }  // namespace
 
 std::string kernel_name(const Trace& trace, uint32_t shape, bool custom) {
@@ -64,11 +89,32 @@ std::string torch_collective(std::string_view func) {
   return lower;
 }
 
+std::string nccl_func(std::string_view torch_name) {
+  if (const size_t colon = torch_name.find(':'); colon != std::string_view::npos)
+    torch_name.remove_prefix(colon + 1);
+  torch_name = torch_name.substr(0, torch_name.find(' '));
+  std::string key(torch_name);
+  for (char& c : key) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const std::string_view part : {"_", "coalesced", "base", "intotensor", "tensor"})
+    remove_all(key, part);
+  for (const Spelling& s : kFunctions) {
+    if (s.torch == key) return std::string(s.nccl);
+  }
+  return std::string(torch_name);
+}
+
 std::string_view torch_dtype(std::string_view datatype) {
   for (const Spelling& s : kDtypes) {
     if (s.nccl == datatype) return s.torch;
   }
   return datatype;
+}
+
+std::string_view nccl_dtype(std::string_view torch_dtype) {
+  for (const Spelling& s : kDtypes) {
+    if (s.torch == torch_dtype) return s.nccl;
+  }
+  return torch_dtype;
 }
 
 }  // namespace lockstep::model

@@ -18,5 +18,10 @@ std::string api_name(const Trace& trace, uint32_t shape, bool custom);
 std::string torch_collective(std::string_view func);
 // "Float" for "ncclFloat32", ...; the text itself if it is no NCCL type.
 std::string_view torch_dtype(std::string_view datatype);
+// The other way: "AllReduce" for "nccl:all_reduce", "allreduce" and "nccl:allreduce_coalesced"; without its prefix, the text
+// itself if NCCL has no such function.
+std::string nccl_func(std::string_view torch_name);
+// "ncclFloat32" for "Float"; the text itself if NCCL has no such type.
+std::string_view nccl_dtype(std::string_view torch_dtype);
 
 }  // namespace lockstep::model

@@ -25,5 +25,25 @@ TEST(OpNames, TorchSpellings) {
   EXPECT_EQ(torch_collective("AllGatherV"), "allgatherv");
 }
 
+TEST(OpNames, TorchNamesBecomeNcclFunctions) {
+  for (const auto& [torch, nccl] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"nccl:all_reduce", "AllReduce"},
+           {"nccl:_all_gather_base", "AllGather"},
+           {"nccl:all_gather_into_tensor_coalesced", "AllGather"},
+           {"nccl:reduce_scatter_tensor_coalesced", "ReduceScatter"},
+           {"nccl:all_reduce_barrier", "Barrier"},
+           {"nccl:send 0->1", "Send"},
+           {"xccl:recv 1<-0", "Recv"},
+           {"nccl:_broadcast_oop", "Broadcast"},
+           {"all_to_allv", "AlltoAll"},
+           {"nccl:coalesced", "coalesced"},
+           {"ucc:new_window", "new_window"},
+           {"", ""}}) {
+    EXPECT_EQ(nccl_func(torch), nccl) << torch;
+  }
+  EXPECT_EQ(nccl_dtype("BFloat16"), "ncclBfloat16");
+  EXPECT_EQ(nccl_dtype("QInt8"), "QInt8");
+}
+
 }  // namespace
 }  // namespace lockstep::model

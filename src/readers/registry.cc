@@ -64,6 +64,20 @@ void add_process_files(const fs::path& directory, int levels, std::vector<std::s
   }
 }
 
+// Other tools' files have no name in common, and lie among logs and checkpoints: those that a format knows.
+void add_known_files(const fs::path& directory, std::vector<std::string>& files) {
+  std::error_code ignored;
+  std::vector<std::string> found;
+  for (fs::directory_iterator at(directory, fs::directory_options::skip_permission_denied, ignored), end;
+       !ignored && at != end; at.increment(ignored)) {
+    if (!at->is_regular_file(ignored)) continue;
+    auto format = detect(at->path());
+    if (format && *format != nullptr) found.push_back(at->path());
+  }
+  std::sort(found.begin(), found.end());
+  files.insert(files.end(), found.begin(), found.end());
+}
+
 Result<void> add_files(const std::string& path, std::vector<std::string>& files) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {
@@ -72,8 +86,11 @@ Result<void> add_files(const std::string& path, std::vector<std::string>& files)
   }
   size_t before = files.size();
   add_process_files(path, 1, files);
+  if (files.size() == before) add_known_files(path, files);
   if (files.size() > before) return {};
-  return Error{ErrorCode::kNotFound, "the directory holds no process files (*.lks); " + std::string(kHint),
+  return Error{ErrorCode::kNotFound,
+               "the directory holds no process files (*.lks), and no other file that can be read; " +
+                   std::string(kHint),
                path};
 }
 

@@ -14,7 +14,8 @@ class AssembledSource : public model::TraceSource {
   size_t processes() const override { return source_->processes(); }
   Result<void> load(size_t i, model::Trace& trace) override {
     LOCKSTEP_TRY(source_->load(i, trace));
-    return assemble(trace);
+    // What a reader's files call operations needs no assembling.
+    return trace.ops.size() == 0 ? assemble(trace) : Result<void>();
   }
   void run_losses(model::Trace& trace) override { source_->run_losses(trace); }
   std::string name() const override { return source_->name(); }

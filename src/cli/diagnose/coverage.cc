@@ -26,11 +26,11 @@ void cover_ranks(const model::Job& job, Coverage& coverage) {
 
 void cover_process(const model::Job& job, const model::JobProcess& process, Coverage& coverage) {
   coverage.ops += process.ops.size();
-  coverage.gpu_timed += static_cast<uint64_t>(std::count_if(
-      process.ops.gpu_end_ns.begin(), process.ops.gpu_end_ns.end(), [](int64_t ns) { return ns != 0; }));
+  for (size_t i = 0; i < process.ops.size(); ++i)
+    coverage.gpu_timed += process.ops.gpu_start_ns[i] != 0 && process.ops.gpu_end_ns[i] != 0;
   coverage.network_seen = coverage.network_seen || !process.net_pairs.empty() || !process.open_steps.empty();
   coverage.newest_ns = std::max({coverage.newest_ns, process.row.last_ns, process.row.heartbeat_ns});
-  if (process.row.closed != 0) return;
+  if (process.row.closed != 0 || process.row.host == 0) return;
   ++coverage.alive[static_cast<size_t>(process.liveness)];
   std::string host(job.text(process.row.host));
   auto& unseen = coverage.unseen_hosts;
@@ -80,6 +80,7 @@ Coverage cover(const DiagnosedRun& run) {
   coverage.processes = job.processes.size();
   std::set<model::StringId> hosts;
   for (const model::JobHost& host : job.hosts) hosts.insert(host.name);
+  hosts.erase(0);
   coverage.hosts = hosts.size();
   cover_ranks(job, coverage);
   for (const model::JobProcess& process : job.processes) cover_process(job, process, coverage);
@@ -96,7 +97,7 @@ Coverage cover(const DiagnosedRun& run) {
 std::string seen_sentence(const Coverage& coverage) {
   std::string who =
       coverage.ranks.empty() ? plural(coverage.processes, "process") : plural(coverage.ranks.size(), "rank");
-  std::string text = who + " on " + plural(coverage.hosts, "host") + ", " +
+  std::string text = who + (coverage.hosts == 0 ? "" : " on " + plural(coverage.hosts, "host")) + ", " +
                      plural(coverage.matched, "operation") + " matched across ranks";
   if (coverage.clocks < 2) return text + ", one clock";
   if (coverage.unaligned_clocks > 0) return text + ", clocks not aligned";
@@ -135,8 +136,8 @@ std::vector<std::string> not_seen(const Coverage& coverage) {
         "them).");
   }
   if (coverage.unaligned_clocks > 0) {
-    lines.push_back("The clocks of " + plural(coverage.unaligned_clocks, "host") +
-                    " could not be aligned: times were compared within each host alone.");
+    lines.push_back(plural(coverage.unaligned_clocks, "clock") +
+                    " could not be aligned: times were compared on each clock alone.");
   }
   if (coverage.clock_contradictions > 0) {
     lines.push_back(plural(coverage.clock_contradictions, "operation") +

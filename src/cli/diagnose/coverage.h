@@ -11,7 +11,7 @@
 namespace lockstep::cli::diagnose {
 
 struct Coverage {
-  size_t processes = 0, hosts = 0;
+  size_t processes = 0, hosts = 0;  // hosts: that have a name
   std::vector<int32_t> ranks, missing_ranks;  // ascending; missing: of the world that a launcher named
   uint64_t ops = 0, matched = 0;
   std::array<uint64_t, analysis::match::kReasons> unmatched{};
@@ -21,7 +21,7 @@ struct Coverage {
   size_t clocks = 0, unaligned_clocks = 0;  // boots of hosts
   int64_t clock_half_width_ns = 0;          // the widest of the aligned ones, at the newest record
   uint64_t clock_contradictions = 0;
-  std::array<size_t, 4> alive{};          // processes whose file is open, by Liveness
+  std::array<size_t, 4> alive{};          // processes of named hosts whose file is open, by Liveness
   std::vector<std::string> unseen_hosts;  // of open processes that nobody could look at
   int64_t newest_ns = 0;                  // record or heartbeat, on its host's clock
 };

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/flight_recorder/dump.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+
+#include "base/input_file.h"
+#include "base/utf8.h"
+#include "model/op_names.h"
+#include "readers/flight_recorder/value.h"
+
+namespace lockstep::readers::flight_recorder {
+namespace {
+
+constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+constexpr size_t kMostRanks = size_t{1} << 22;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+int64_t time_or_none(int64_t ns) { return std::max<int64_t>(ns, 0); }
+
+// "[0, 1, 2]"
+std::vector<int32_t> ranks_of(std::string_view text) {
+  std::vector<int32_t> ranks;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at < end && ranks.size() < kMostRanks; ++at) {
+    if (!is_digit(*at)) continue;
+    int32_t rank = 0;
+    const auto [next, error] = std::from_chars(at, end, rank);
+    if (error == std::errc{}) ranks.push_back(rank);
+    at = next;
+    if (at == end) break;
+  }
+  return ranks;
+}
+
+// Of all tensors together; 0 where there are none, or it overflows.
+uint64_t elements(const Values& values, ValueId sizes) {
+  uint64_t sum = 0;
+  for (const ValueId tensor : values.items(sizes)) {
+    uint64_t product = 1;
+    for (const ValueId dimension : values.items(tensor)) {
+      const int64_t size = values.integer(dimension, -1);
+      if (size < 0 || __builtin_mul_overflow(product, static_cast<uint64_t>(size), &product)) return 0;
+    }
+    if (__builtin_add_overflow(sum, product, &sum)) return 0;
+  }
+  return sum;
+}
+
+// What a rank may have more of than another without being wrong has no count.
+uint64_t common_count(std::string_view func, uint64_t in, uint64_t out) {
+  if (func == "AlltoAll") return 0;
+  if (func == "Scatter" || func == "ReduceScatter") return out;
+  return in != 0 || func == "Gather" ? in : out;
+}
+
+class Reader {
+ public:
+  Reader(const Document& document, Dump& dump)
+      : values_(document.values), root_(document.root), dump_(dump) {}
+
+  Result<void> read() {
+    const ValueId entries = values_.find(root_, "entries");
+    const ValueId version = values_.find(root_, "version");
+    if (version == kNoValue || (entries == kNoValue && values_.find(root_, "pg_config") == kNoValue)) {
+      return Error{ErrorCode::kInvalidInput, "no Flight Recorder dump: it has no version, or no entries", {}};
+    }
+    dump_.version = valid_utf8(values_.text(version));
+    for (const char* key : {"comm_lib_version", "nccl_version"}) {
+      if (dump_.library_version.empty())
+        dump_.library_version = valid_utf8(values_.text(values_.find(root_, key)));
+    }
+    read_groups();
+    int64_t first_record = -1;
+    for (const ValueId entry : values_.items(entries)) {
+      if (!values_.is_dict(entry)) {
+        ++dump_.bad_entries;
+        continue;
+      }
+      if (first_record < 0) first_record = values_.integer(values_.find(entry, "record_id"), 0);
+      read_entry(entry);
+    }
+    dump_.overwritten = static_cast<uint64_t>(std::max<int64_t>(first_record, 0));
+    return {};
+  }
+
+ private:
+  void read_groups() {
+    const ValueId config = values_.find(root_, "pg_config");
+    if (!values_.is_dict(config)) return;
+    const std::vector<ValueId>& items = values_.items(config);
+    for (size_t i = 0; i + 1 < items.size(); i += 2) {
+      const ValueId group = items[i + 1];
+      std::string name = valid_utf8(values_.text(values_.find(group, "name")));
+      if (name.empty()) name = valid_utf8(values_.text(items[i]));
+      if (group_ids_.contains(name)) continue;
+      group_ids_[name] = static_cast<uint32_t>(dump_.groups.size());
+      dump_.groups.push_back({.name = std::move(name),
+                              .description = valid_utf8(values_.text(values_.find(group, "desc"))),
+                              .ranks = ranks_of(values_.text(values_.find(group, "ranks")))});
+    }
+  }
+
+  uint32_t group_of(ValueId entry) {
+    const std::vector<ValueId>& pair = values_.items(values_.find(entry, "process_group"));
+    std::string name, description;
+    if (pair.size() == 2) {
+      name = valid_utf8(values_.text(pair[0]));
+      description = valid_utf8(values_.text(pair[1]));
+    } else {  // before version 2.0
+      name = std::to_string(values_.integer(values_.find(entry, "pg_id"), 0));
+    }
+    const auto [at, is_new] = group_ids_.try_emplace(name, static_cast<uint32_t>(dump_.groups.size()));
+    if (is_new) dump_.groups.push_back({.name = name, .description = description, .ranks = {}});
+    return at->second;
+  }
+
+  std::string datatype(ValueId entry) const {
+    for (const char* key : {"input_dtypes", "output_dtypes"}) {
+      const std::vector<ValueId>& types = values_.items(values_.find(entry, key));
+      if (!types.empty()) return std::string(model::nccl_dtype(valid_utf8(values_.text(types[0]))));
+    }
+    return {};
+  }
+
+  // "nccl:send 0->1": the ranks are those of the group, the own one first.
+  static int32_t peer_of(std::string_view name) {
+    size_t at = name.find("->");
+    if (at == std::string_view::npos) at = name.find("<-");
+    int32_t peer = -1;
+    if (at == std::string_view::npos) return peer;
+    std::from_chars(name.data() + at + 2, name.data() + name.size(), peer);
+    return peer;
+  }
+
+  int64_t integer(ValueId entry, std::string_view key, int64_t otherwise) const {
+    return values_.integer(values_.find(entry, key), otherwise);
+  }
+
+  void read_entry(ValueId from) {
+    const std::string name = valid_utf8(values_.text(values_.find(from, "profiling_name")));
+    Entry entry;
+    entry.group = group_of(from);
+    entry.func = model::nccl_func(name);
+    entry.is_p2p = entry.func == "Send" || entry.func == "Recv";
+    entry.closes = name.ends_with("coalesced");
+    entry.seq = integer(from, "collective_seq_id", integer(from, "seq_id", -1));
+    entry.p2p_seq = integer(from, "p2p_seq_id", -1);
+    if (entry.is_p2p) {
+      entry.peer = peer_of(name);
+      if (entry.peer < 0) {
+        ++dump_.any_source;
+        return;
+      }
+    }
+    entry.datatype = datatype(from);
+    entry.count = common_count(entry.func, elements(values_, values_.find(from, "input_sizes")),
+                               elements(values_, values_.find(from, "output_sizes")));
+    entry.retired = integer(from, "retired", 0) != 0;
+    entry.created_ns = time_or_none(integer(from, "time_created_ns", 0));
+    entry.started_ns = time_or_none(integer(from, "time_discovered_started_ns", 0));
+    entry.completed_ns = time_or_none(integer(from, "time_discovered_completed_ns", 0));
+    int64_t timeout_ms = integer(from, "timeout_ms", 0);
+    entry.timeout_ns = std::clamp<int64_t>(timeout_ms, 0, int64_t{1} << 32) * 1'000'000;
+    const std::string_view state = values_.text(values_.find(from, "state"));
+    if (state == "completed") {
+      entry.completion = Completion::kCompleted;
+      if (entry.completed_ns == 0) entry.completed_ns = entry.created_ns + 1;
+    } else if (state == "started") {
+      entry.completion = Completion::kStarted;
+      if (entry.started_ns == 0) entry.started_ns = entry.created_ns + 1;
+    }
+    dump_.entries.push_back(std::move(entry));
+  }
+
+  const Values& values_;
+  const ValueId root_;
+  Dump& dump_;
+  std::map<std::string, uint32_t> group_ids_;
+};
+
+// Members of a coalesced group are never seen to move: what closes the group speaks for them, and is itself no operation
+// where they were recorded.
+void close_coalesced(Dump& dump) {
+  std::map<uint32_t, std::vector<size_t>> open;  // by group: entries since the last that closed
+  std::vector<bool> dropped(dump.entries.size());
+  for (size_t i = 0; i < dump.entries.size(); ++i) {
+    Entry& entry = dump.entries[i];
+    std::vector<size_t>& members = open[entry.group];
+    if (!entry.closes) {
+      if (entry.completion == Completion::kUnknown && !entry.retired) members.push_back(i);
+      continue;
+    }
+    for (const size_t member : members) {
+      Entry& of = dump.entries[member];
+      if (of.is_p2p ? of.p2p_seq != entry.p2p_seq : of.seq != entry.seq) continue;
+      of.completion = entry.completion;
+      of.started_ns = entry.started_ns;
+      of.completed_ns = entry.completed_ns;
+      of.retired = entry.retired;
+      dropped[i] = true;
+    }
+    members.clear();
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < dump.entries.size(); ++i) {
+    if (dropped[i]) continue;
+    if (kept != i) dump.entries[kept] = std::move(dump.entries[i]);
+    ++kept;
+  }
+  dump.entries.resize(kept);
+}
+
+}  // namespace
+
+int64_t Dump::last_ns() const {
+  int64_t last = 0;
+  for (const Entry& entry : entries)
+    last = std::max({last, entry.created_ns, entry.started_ns, entry.completed_ns});
+  return last;
+}
+
+int32_t rank_of_name(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename();
+  size_t end = name.size();
+  while (end > 0 && !is_digit(name[end - 1])) --end;
+  size_t begin = end;
+  while (begin > 0 && is_digit(name[begin - 1])) --begin;
+  int32_t rank = -1;
+  if (begin < end) std::from_chars(name.data() + begin, name.data() + end, rank);
+  return rank;
+}
+
+Result<Dump> read_dump(const std::string& path) {
+  LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(path));
+  if (file.size() > kMostBytes)
+    return Error{ErrorCode::kInvalidInput, "larger than any Flight Recorder dump (1 GiB)", path};
+  std::string bytes(file.size(), '\0');
+  bytes.resize(file.read_at(0, std::as_writable_bytes(std::span(bytes))));
+  const bool is_pickle = !bytes.empty() && static_cast<uint8_t>(bytes[0]) == 0x80;
+  auto document = is_pickle ? read_pickle(bytes) : read_json(bytes);
+  Dump dump;
+  dump.path = path;
+  dump.rank = rank_of_name(path);
+  Result<void> read = document ? Reader(*document, dump).read() : Result<void>(document.error());
+  if (!read) return Error{read.error().code, read.error().text, path};
+  dump.cut = std::move(document->cut);
+  close_coalesced(dump);
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0)
+    dump.modified_ns = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+  return dump;
+}
+
+}  // namespace lockstep::readers::flight_recorder

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/flight_recorder/flight_recorder.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/parallel.h"
+#include "model/element_size.h"
+#include "model/event_kind.h"
+#include "readers/flight_recorder/dump.h"
+
+namespace lockstep::readers::flight_recorder {
+namespace {
+
+using model::EventKind;
+using model::kNoRow;
+using model::Trace;
+
+constexpr int64_t kShortestWaitNs = 1'000'000'000;
+// So many operations without a known end, all of them dropped: this recorder never learns of one.
+constexpr size_t kUnseenEnds = 8;
+
+bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+bool sniff(std::span<const std::byte> first_bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
+  if (text.size() < 2) return false;
+  const bool is_pickle = static_cast<uint8_t>(text[0]) == 0x80 && static_cast<uint8_t>(text[1]) <= 5;
+  if (is_pickle) return has(text, "version") && (has(text, "entries") || has(text, "pg_config"));
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos || text[begin] != '{') return false;
+  return has(text, "\"pg_config\"") || has(text, "\"profiling_name\"") || has(text, "\"pg_status\"") ||
+         has(text, "\"comm_lib_version\"");
+}
+
+// "2.28.9" as ncclGetVersion gives it.
+int32_t version_number(std::string_view text) {
+  int32_t parts[3] = {0, 0, 0};
+  size_t part = 0;
+  for (const char c : text) {
+    if (c == '.') {
+      if (++part == 3) break;
+    } else if (c < '0' || c > '9' || parts[part] > 99) {
+      break;
+    } else {
+      parts[part] = parts[part] * 10 + (c - '0');
+    }
+  }
+  return parts[0] * 10'000 + parts[1] * 100 + parts[2];
+}
+
+std::string group_name(const Group& group) {
+  if (group.name == "0" && (group.description.empty() || group.description == "default_pg"))
+    return "default_pg";
+  if (group.description.empty() || group.description == "undefined") return "group " + group.name;
+  return group.description + " (group " + group.name + ")";
+}
+
+bool ends_are_unseen(const Dump& dump) {
+  return dump.entries.size() >= kUnseenEnds &&
+         std::all_of(dump.entries.begin(), dump.entries.end(), [](const Entry& entry) {
+           return entry.retired && entry.completion == Completion::kUnknown;
+         });
+}
+
+// When a dump was written is not in it. The recorder writes dumps when the time limit of an operation has passed; a file
+// that was written earlier was asked for earlier. A file's own time is lost when it is copied, so it only shortens.
+int64_t written_ns(const Dump& dump) {
+  const int64_t last = dump.last_ns();
+  int64_t limit = last;
+  if (!ends_are_unseen(dump)) {
+    for (const Entry& entry : dump.entries) {
+      if (entry.completion == Completion::kCompleted || entry.created_ns == 0) continue;
+      limit = std::max(last, std::min(entry.created_ns, INT64_MAX - entry.timeout_ns) + entry.timeout_ns);
+      break;
+    }
+  }
+  return dump.modified_ns >= last + kShortestWaitNs ? std::min(limit, dump.modified_ns) : limit;
+}
+
+// One process: one dump.
+class TraceMaker {
+ public:
+  TraceMaker(const Dump& dump, const std::vector<Group>& groups, int32_t world, int64_t written_ns,
+             Trace& trace)
+      : dump_(dump), groups_(groups), world_(world), written_ns_(written_ns), trace_(trace) {}
+
+  void make() {
+    add_process();
+    for (const Group& group : groups_) add_comm(group);
+    find_running();
+    counts_.resize(trace_.comms.size());
+    trace_.ops.reserve(dump_.entries.size());
+    for (size_t i = 0; i < dump_.entries.size(); ++i) add_op(i);
+    add_losses();
+  }
+
+ private:
+  void add_process() {
+    // Without a host each process has a clock of its own.
+    const std::string own_clock =
+        "flight recorder of " + (dump_.rank >= 0 ? std::to_string(dump_.rank) : dump_.path);
+    model::Process process{};
+    process.boot_id = trace_.strings.intern(own_clock);
+    process.rank = dump_.rank;
+    process.local_rank = process.node_rank = -1;
+    process.device = process.gpu = -1;
+    process.pid = -1;
+    process.world = world_;
+    process.nccl_version = version_number(dump_.library_version);
+    process.last_ns = dump_.last_ns();
+    process.first_ns = process.last_ns;
+    for (const Entry& entry : dump_.entries) {
+      if (entry.created_ns != 0) process.first_ns = std::min(process.first_ns, entry.created_ns);
+    }
+    process.heartbeat_ns = std::max(written_ns_, process.last_ns);
+    trace_.processes.append(process);
+  }
+
+  void add_comm(const Group& group) {
+    model::Comm comm{};
+    comm.index_in_process = static_cast<uint32_t>(trace_.comms.size());
+    comm.name = trace_.strings.intern(group_name(group));
+    comm.ranks = group.ranks.empty() ? -1 : static_cast<int32_t>(group.ranks.size());
+    comm.nodes = comm.device = comm.gpu = comm.rank = -1;
+    std::string members;
+    for (size_t i = 0; i < group.ranks.size(); ++i) {
+      members += (i == 0 ? "" : ",") + std::to_string(group.ranks[i]);
+      if (group.ranks[i] == dump_.rank && dump_.rank >= 0) comm.rank = static_cast<int32_t>(i);
+    }
+    comm.members = trace_.strings.intern(members);
+    comm.init_ns = trace_.processes.first_ns[0];
+    trace_.comms.append(comm);
+  }
+
+  // Operations of one group run one after the other: once all before it have ended, one is with the GPU.
+  void find_running() {
+    running_.assign(dump_.entries.size(), false);
+    if (ends_are_unseen(dump_)) return;
+    std::set<uint32_t> known;
+    for (size_t i = 0; i < dump_.entries.size(); ++i) {
+      const Entry& entry = dump_.entries[i];
+      if (entry.completion != Completion::kCompleted && !entry.is_p2p)
+        running_[i] = known.insert(entry.group).second;
+    }
+  }
+
+  uint32_t shape(const Entry& entry) {
+    return trace_.intern_shape(
+        {trace_.strings.intern(entry.func), trace_.strings.intern(entry.datatype), 0, 0, 0});
+  }
+
+  void add_op(size_t i) {
+    const Entry& entry = dump_.entries[i];
+    model::Op op{};
+    op.comm = entry.group;
+    op.kind = number(entry.is_p2p ? EventKind::kP2pApi : EventKind::kCollApi);
+    op.shape = shape(entry);
+    op.index = counts_[entry.group][entry.is_p2p]++;
+    // PyTorch counts from 1.
+    op.seq = entry.is_p2p || entry.seq < 1 ? model::kNoSeq : static_cast<uint64_t>(entry.seq - 1);
+    op.count = entry.count;
+    if (__builtin_mul_overflow(entry.count, uint64_t{model::element_size(entry.datatype)}, &op.bytes))
+      op.bytes = 0;
+    op.peer = entry.peer;
+    op.thread = op.task = op.call = op.group = kNoRow;
+    op.called_ns = entry.created_ns;
+    op.gpu_error_ns = -1;
+    if (entry.completion == Completion::kCompleted) {
+      op.gpu_end_ns = entry.completed_ns;
+    } else if (entry.completion == Completion::kStarted) {
+      op.gpu_start_ns = entry.started_ns;
+    } else if (running_[i]) {
+      op.gpu_start_ns = entry.created_ns;
+    }
+    if (op.gpu_start_ns != 0 || op.gpu_end_ns != 0)
+      op.gpu_source = static_cast<uint8_t>(model::GpuTimeSource::kWatchdog);
+    trace_.ops.append(op);
+  }
+
+  void add_losses() {
+    auto lose = [this](std::string_view kind, uint64_t count, const std::string& text) {
+      trace_.lose(0, "read", kind, count, text + ": " + dump_.path);
+    };
+    lose("overwritten", dump_.overwritten, "older operations that the recorder's ring no longer had");
+    lose("bad_record", dump_.bad_entries, "entries that are no operations");
+    lose("any_source", dump_.any_source, "receives that name no sender");
+    lose("unknown_rank", dump_.rank < 0, "dumps whose name ends in no rank");
+    if (!dump_.cut.empty()) lose("cut_file", 1, dump_.cut);
+  }
+
+  const Dump& dump_;
+  const std::vector<Group>& groups_;
+  const int32_t world_;
+  const int64_t written_ns_;
+  Trace& trace_;
+  std::vector<bool> running_;
+  std::vector<std::array<uint32_t, 2>> counts_;  // by comm: collectives, P2P
+};
+
+class Source : public model::TraceSource {
+ public:
+  static Result<std::unique_ptr<model::TraceSource>> open(std::vector<std::string> paths) {
+    std::vector<std::optional<Result<Dump>>> read(paths.size());
+    for_each_parallel(paths.size(), parallel_threads(), [&](size_t i) { read[i] = read_dump(paths[i]); });
+    auto source = std::make_unique<Source>();
+    std::optional<Error> first_error;
+    for (auto& dump : read) {
+      if (*dump) {
+        source->dumps_.push_back(std::move(**dump));
+      } else {
+        if (!first_error) first_error = dump->error();
+        source->bad_files_.push_back(dump->error().message());
+      }
+    }
+    if (source->dumps_.empty()) {
+      if (first_error) return *first_error;
+      return Error{ErrorCode::kNotFound, "no Flight Recorder dumps", {}};
+    }
+    if (source->bad_files_.size() == 1 && paths.size() == 1) return *first_error;
+    source->keep_newest();
+    source->complete_groups();
+    source->find_time();
+    source->name_ =
+        paths.size() == 1 ? paths.front() : std::to_string(paths.size()) + " Flight Recorder dumps";
+    return std::unique_ptr<model::TraceSource>(std::move(source));
+  }
+
+  size_t processes() const override { return dumps_.size(); }
+  Result<void> load(size_t i, Trace& trace) override {
+    LOCKSTEP_CHECK(i < dumps_.size());
+    TraceMaker(dumps_[i], dumps_[i].groups, world_, written_ns_, trace).make();
+    return {};
+  }
+  void run_losses(Trace& trace) override {
+    for (const std::string& file : bad_files_) trace.lose(kNoRow, "read", "unreadable_file", 1, file);
+    if (guessed_time_) {
+      trace.lose(kNoRow, "read", "dump_time", 1,
+                 "dumps do not say when they were written: taken for the moment at which the time limit of "
+                 "the oldest open operation had passed");
+    }
+    for (const std::string& file : older_)
+      trace.lose(kNoRow, "read", "older_dump", 1, "a newer dump of its rank is there: " + file);
+  }
+  std::string name() const override { return name_; }
+
+ private:
+  // A rank that dumped twice: what it told last.
+  void keep_newest() {
+    std::stable_sort(dumps_.begin(), dumps_.end(), [](const Dump& a, const Dump& b) {
+      return std::pair(a.rank, -a.last_ns()) < std::pair(b.rank, -b.last_ns());
+    });
+    std::vector<Dump> kept;
+    for (Dump& dump : dumps_) {
+      if (!kept.empty() && dump.rank >= 0 && kept.back().rank == dump.rank) {
+        older_.push_back(dump.path);
+      } else {
+        kept.push_back(std::move(dump));
+      }
+    }
+    dumps_ = std::move(kept);
+  }
+
+  void find_time() {
+    int64_t last = 0;
+    for (const Dump& dump : dumps_) {
+      last = std::max(last, dump.last_ns());
+      written_ns_ = std::max(written_ns_, flight_recorder::written_ns(dump));
+    }
+    guessed_time_ = written_ns_ > last;
+  }
+
+  // Before version 1.4 no dump told who is in a group: those who used it.
+  void complete_groups() {
+    std::map<std::string, std::vector<int32_t>> users;
+    for (const Dump& dump : dumps_) {
+      for (const Group& group : dump.groups) {
+        if (dump.rank >= 0) users[group.name].push_back(dump.rank);
+        if (group.name == "0") world_ = std::max(world_, static_cast<int32_t>(group.ranks.size()));
+      }
+    }
+    for (Dump& dump : dumps_) {
+      for (Group& group : dump.groups) {
+        if (group.ranks.empty()) group.ranks = users[group.name];
+      }
+    }
+    if (world_ == 0) world_ = -1;
+  }
+
+  std::vector<Dump> dumps_;  // by rank
+  std::vector<std::string> bad_files_, older_;
+  int32_t world_ = 0;
+  bool guessed_time_ = false;
+  int64_t written_ns_ = 0;  // of all: one signal has every rank dump
+  std::string name_;
+};
+
+}  // namespace
+
+const Format kFormat = {.name = "flight_recorder",
+                        .summary = "dumps of PyTorch's Flight Recorder, pickle or JSON, one a rank",
+                        .sniff = sniff,
+                        .open = Source::open};
+
+}  // namespace lockstep::readers::flight_recorder

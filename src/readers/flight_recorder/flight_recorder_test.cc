@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// From dumps to the model: ranks, groups, and what became of each operation.
+#include "readers/flight_recorder/flight_recorder.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace lockstep::readers::flight_recorder {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kStart = 1'760'000'000 * kSecond;
+
+class FlightRecorder : public ::testing::Test {
+ protected:
+  FlightRecorder()
+      : folder_(std::filesystem::path(::testing::TempDir()) / ("lockstep_fr." + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~FlightRecorder() override { std::filesystem::remove_all(folder_); }
+
+  // Created at this second; ended a tenth later unless it is open.
+  static Json entry(int id, int second, const std::string& state,
+                    const std::string& name = "nccl:all_reduce") {
+    const int64_t created = kStart + second * kSecond;
+    return {{"record_id", id},
+            {"process_group", {"0", "default_pg"}},
+            {"collective_seq_id", id + 1},
+            {"p2p_seq_id", 0},
+            {"profiling_name", name},
+            {"time_created_ns", created},
+            {"input_sizes", {{8}}},
+            {"input_dtypes", {"Half"}},
+            {"state", state},
+            {"time_discovered_completed_ns", state == "completed" ? created + kSecond / 10 : 0},
+            {"time_discovered_started_ns", state == "started" ? created + kSecond / 20 : 0},
+            {"retired", state == "completed"},
+            {"timeout_ms", 30'000}};
+  }
+  void write(const std::string& name, const std::vector<Json>& entries) {
+    const std::string path = folder_ / name;
+    std::ofstream(path) << Json{
+        {"version", "2.10"},
+        {"comm_lib_version", "2.28.9"},
+        {"pg_config", {{"0", {{"name", "0"}, {"desc", "default_pg"}, {"ranks", "[1, 0]"}}}}},
+        {"entries", entries}};
+    paths_.push_back(path);
+  }
+  std::unique_ptr<model::TraceSource> open() {
+    auto source = kFormat.open(paths_);
+    EXPECT_TRUE(source) << source.error().message();
+    return source ? std::move(*source) : nullptr;
+  }
+  static model::Trace load(model::TraceSource& source, size_t i) {
+    model::Trace trace;
+    EXPECT_TRUE(source.load(i, trace));
+    return trace;
+  }
+  static uint64_t lost(const model::Trace& trace, std::string_view kind) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < trace.losses.size(); ++i) {
+      if (trace.strings[trace.losses.kind[i]] == kind) count += trace.losses.count[i];
+    }
+    return count;
+  }
+
+  const std::filesystem::path folder_;
+  std::vector<std::string> paths_;
+};
+
+TEST_F(FlightRecorder, AProcessIsADump) {
+  write("fr_1", {entry(0, 0, "completed"), entry(1, 1, "started")});
+  write("fr_0", {entry(0, 0, "completed"), entry(1, 1, "scheduled"), entry(2, 2, "scheduled")});
+  auto source = open();
+  ASSERT_EQ(source->processes(), 2u);
+  const model::Trace first = load(*source, 0), second = load(*source, 1);
+  EXPECT_EQ(first.processes.rank[0], 0);
+  EXPECT_EQ(first.processes.world[0], 2);
+  EXPECT_EQ(first.processes.nccl_version[0], 22809);
+  EXPECT_EQ(second.processes.rank[0], 1);
+  EXPECT_EQ(second.comms.rank[0], 0) << "the group's order is not that of the ranks";
+  EXPECT_EQ(second.strings[second.comms.members[0]], "1,0");
+  ASSERT_EQ(first.ops.size(), 3u);
+  EXPECT_EQ(first.ops.bytes[0], 16u);
+  EXPECT_EQ(first.ops.seq[0], 0u);
+  EXPECT_EQ(first.ops.gpu_end_ns[0], kStart + kSecond / 10);
+  EXPECT_EQ(first.ops.gpu_start_ns[0], 0) << "nobody saw it begin";
+  EXPECT_EQ(first.ops.gpu_start_ns[1], kStart + kSecond) << "the oldest open one runs";
+  EXPECT_EQ(first.ops.gpu_start_ns[2], 0) << "behind it";
+  EXPECT_EQ(second.ops.gpu_start_ns[1], kStart + kSecond + kSecond / 20);
+}
+
+TEST_F(FlightRecorder, WasWrittenWhenTheOldestOpenOperationTimedOut) {
+  write("fr_0", {entry(0, 0, "completed"), entry(1, 5, "scheduled")});
+  write("fr_1", {entry(0, 0, "completed")});
+  auto source = open();
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(load(*source, i).processes.heartbeat_ns[0], kStart + 35 * kSecond) << i;
+  model::Trace run;
+  source->run_losses(run);
+  EXPECT_EQ(lost(run, "dump_time"), 1u);
+  // A file that is older than that was asked for.
+  for (const std::string& path : paths_) {
+    const timespec times[2] = {{kStart / kSecond + 9, 0}, {kStart / kSecond + 9, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  }
+  EXPECT_EQ(load(*open(), 0).processes.heartbeat_ns[0], kStart + 9 * kSecond);
+}
+
+TEST_F(FlightRecorder, ARecorderThatLearnsOfNoEndsSaysNothingOfThem) {
+  std::vector<Json> entries;
+  for (int i = 0; i < 10; ++i) {
+    entries.push_back(entry(i, i, "scheduled"));
+    entries.back()["retired"] = true;
+  }
+  write("fr_0", entries);
+  auto source = open();
+  const model::Trace trace = load(*source, 0);
+  for (size_t i = 0; i < trace.ops.size(); ++i) {
+    EXPECT_EQ(trace.ops.gpu_start_ns[i], 0);
+    EXPECT_EQ(trace.ops.gpu_end_ns[i], 0);
+  }
+  EXPECT_EQ(trace.processes.heartbeat_ns[0], trace.processes.last_ns[0]);
+}
+
+TEST_F(FlightRecorder, CountsWhatIsNotThere) {
+  write("fr_0", {entry(7, 0, "completed"), entry(8, 1, "completed", "nccl:recv 0<-?"), Json(3)});
+  write("fr_1", {entry(0, 0, "completed")});
+  write("fr_01", {});
+  write("norank", {entry(0, 0, "completed")});
+  std::ofstream(folder_ / "bad_2") << "{\"version\":";
+  paths_.push_back(folder_ / "bad_2");
+  auto source = open();
+  ASSERT_EQ(source->processes(), 3u);
+  const model::Trace unnamed = load(*source, 0), first = load(*source, 1);
+  EXPECT_EQ(lost(unnamed, "unknown_rank"), 1u);
+  EXPECT_EQ(lost(first, "overwritten"), 7u);
+  EXPECT_EQ(lost(first, "any_source"), 1u);
+  EXPECT_EQ(lost(first, "bad_record"), 1u);
+  model::Trace run;
+  source->run_losses(run);
+  EXPECT_EQ(lost(run, "older_dump"), 1u);
+  EXPECT_EQ(lost(run, "unreadable_file"), 1u);
+}
+
+TEST_F(FlightRecorder, IsRecognisedByItsContent) {
+  auto sniffed = [](std::string_view text) { return kFormat.sniff(std::as_bytes(std::span(text))); };
+  EXPECT_TRUE(sniffed(std::string_view("\x80\x02}(X\x07\0\0\0version...entries", 26)));
+  EXPECT_TRUE(sniffed(" {\"comm_lib_version\":\"2.27.5\",\"entries\":["));
+  for (const char* other : {"", "\x80", "\x80\x02", "{}", "{\"traceEvents\":[]}", "[]", "LKS", "pg_config"})
+    EXPECT_FALSE(sniffed(other)) << other;
+}
+
+}  // namespace
+}  // namespace lockstep::readers::flight_recorder

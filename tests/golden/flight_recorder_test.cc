@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dumps that PyTorch's Flight Recorder left of the recorded hang: one a rank.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "analysis/analysis.h"
+#include "analysis/gather/gather.h"
+#include "readers/reader.h"
+
+namespace lockstep::golden {
+namespace {
+
+analysis::Diagnosis diagnose(uint32_t present) {
+  std::vector<std::string> paths;
+  for (uint32_t rank = 0; rank < 8; ++rank) {
+    if ((present >> rank & 1) != 0)
+      paths.push_back(LOCKSTEP_SOURCE_DIR "/tests/data/flight_recorder/hang/fr_" + std::to_string(rank));
+  }
+  auto source = readers::open(paths);
+  EXPECT_TRUE(source);
+  auto job = analysis::gather::gather(**source, {.threads = 1, .progress = {}});
+  EXPECT_TRUE(job);
+  return analysis::diagnose(*job);
+}
+
+TEST(FlightRecorderDumps, RankFiveNeverCalledTheNinthAllReduce) {
+  const analysis::Diagnosis diagnosis = diagnose(0xff);
+  ASSERT_TRUE(diagnosis.verdict);
+  const analysis::Finding& verdict = diagnosis.findings[*diagnosis.verdict];
+  EXPECT_EQ(class_text(verdict.finding_class), "never-joined");
+  EXPECT_EQ(verdict.severity, analysis::Severity::kCritical);
+  EXPECT_EQ(verdict.ranks, std::vector<int32_t>{5});
+  EXPECT_EQ(verdict.op_index, 8u);
+  EXPECT_EQ(verdict.comm, "default_pg");
+  EXPECT_NE(verdict.statement.find("never called the 9th AllReduce"), std::string::npos) << verdict.statement;
+  EXPECT_NE(verdict.statement.find("7 ranks wait for it, for 12"), std::string::npos)
+      << verdict.statement;
+  for (const analysis::Finding& finding : diagnosis.findings)
+    EXPECT_EQ(finding.comm.find("even"), std::string::npos);
+}
+
+TEST(FlightRecorderDumps, WithoutSomeOfThemNobodyElseIsBlamed) {
+  for (uint32_t present = 1; present < 0xff; ++present) {
+    const analysis::Diagnosis diagnosis = diagnose(present);
+    if (!diagnosis.verdict) {
+      // Nothing waits in what rank 5 alone tells.
+      EXPECT_EQ(present, 1u << 5) << present;
+      continue;
+    }
+    const analysis::Finding& verdict = diagnosis.findings[*diagnosis.verdict];
+    const bool has_five = (present >> 5 & 1) != 0;
+    if (has_five && present != 1u << 5 && verdict.finding_class == analysis::FindingClass::kNeverJoined) {
+      EXPECT_EQ(verdict.ranks, std::vector<int32_t>{5}) << present << ": " << verdict.statement;
+      continue;
+    }
+    EXPECT_TRUE(verdict.finding_class == analysis::FindingClass::kRankUnreachable ||
+                verdict.finding_class == analysis::FindingClass::kEvidenceMissing ||
+                verdict.finding_class == analysis::FindingClass::kTooManyFailed)
+        << present << ": " << verdict.statement;
+    for (const int32_t rank : verdict.ranks)
+      EXPECT_EQ(present >> rank & 1, 0u) << present << " blames a rank that is there: " << verdict.statement;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::golden
