@@ -33,7 +33,7 @@ TEST(FlightRecorderDumps, RankFiveNeverCalledTheNinthAllReduce) {
   EXPECT_EQ(verdict.ranks, std::vector<int32_t>{5});
   EXPECT_EQ(verdict.op_index, 8u);
   EXPECT_EQ(verdict.comm, "default_pg");
-  EXPECT_NE(verdict.statement.find("never called the 9th AllReduce"), std::string::npos) << verdict.statement;
+  EXPECT_NE(verdict.statement.find("never called the 9th operation (AllReduce)"), std::string::npos) << verdict.statement;
   EXPECT_NE(verdict.statement.find("7 ranks wait for it, for 12"), std::string::npos)
       << verdict.statement;
   for (const analysis::Finding& finding : diagnosis.findings)

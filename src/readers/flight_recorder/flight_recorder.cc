@@ -2,10 +2,8 @@
 #include "readers/flight_recorder/flight_recorder.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "base/parallel.h"
 #include "model/element_size.h"
@@ -22,6 +20,7 @@ using model::Trace;
 constexpr int64_t kShortestWaitNs = 1'000'000'000;
 // So many operations without a known end, all of them dropped: this recorder never learns of one.
 constexpr size_t kUnseenEnds = 8;
+constexpr int64_t kMostOperations = int64_t{1} << 26;
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
@@ -92,9 +91,13 @@ class TraceMaker {
     add_process();
     for (const Group& group : groups_) add_comm(group);
     find_running();
-    counts_.resize(trace_.comms.size());
+    next_.resize(trace_.comms.size());
+    shared_.resize(trace_.comms.size());
+    p2ps_.resize(trace_.comms.size());
     trace_.ops.reserve(dump_.entries.size());
-    for (size_t i = 0; i < dump_.entries.size(); ++i) add_op(i);
+    for (size_t i = 0; i < dump_.entries.size(); ++i) {
+      if (place_is_known(dump_.entries[i])) add_op(i);
+    }
     add_losses();
   }
 
@@ -136,16 +139,31 @@ class TraceMaker {
     trace_.comms.append(comm);
   }
 
-  // Operations of one group run one after the other: once all before it have ended, one is with the GPU.
+  // All before it have ended, so the oldest open operation is with the GPU. Later ones may wait behind it.
   void find_running() {
-    running_.assign(dump_.entries.size(), false);
     if (ends_are_unseen(dump_)) return;
-    std::set<uint32_t> known;
-    for (size_t i = 0; i < dump_.entries.size(); ++i) {
-      const Entry& entry = dump_.entries[i];
-      if (entry.completion != Completion::kCompleted && !entry.is_p2p)
-        running_[i] = known.insert(entry.group).second;
-    }
+    const auto open = [](const Entry& entry) {
+      return entry.completion != Completion::kCompleted && !entry.is_p2p;
+    };
+    running_ = static_cast<size_t>(std::find_if(dump_.entries.begin(), dump_.entries.end(), open) -
+                                   dump_.entries.begin());
+  }
+
+  // The group's own number, equal on all ranks; members of a coalesced group share one.
+  uint32_t collective_index(const Entry& entry) {
+    uint32_t& next = next_[entry.group];
+    uint32_t& shared = shared_[entry.group];
+    if (entry.seq < 1 || entry.seq >= kMostOperations) return next++;
+    const uint32_t index = static_cast<uint32_t>(entry.seq - 1) + shared;
+    if (index < next) ++shared;
+    next = std::max(index, next) + 1;
+    return next - 1;
+  }
+
+  bool place_is_known(const Entry& entry) {
+    if (!entry.is_p2p || dump_.overwritten == 0) return true;
+    ++unplaced_;
+    return false;
   }
 
   uint32_t shape(const Entry& entry) {
@@ -159,9 +177,8 @@ class TraceMaker {
     op.comm = entry.group;
     op.kind = number(entry.is_p2p ? EventKind::kP2pApi : EventKind::kCollApi);
     op.shape = shape(entry);
-    op.index = counts_[entry.group][entry.is_p2p]++;
-    // PyTorch counts from 1.
-    op.seq = entry.is_p2p || entry.seq < 1 ? model::kNoSeq : static_cast<uint64_t>(entry.seq - 1);
+    op.index = entry.is_p2p ? p2ps_[entry.group]++ : collective_index(entry);
+    op.seq = model::kNoSeq;  // PyTorch's counts over all functions
     op.count = entry.count;
     if (__builtin_mul_overflow(entry.count, uint64_t{model::element_size(entry.datatype)}, &op.bytes))
       op.bytes = 0;
@@ -173,7 +190,7 @@ class TraceMaker {
       op.gpu_end_ns = entry.completed_ns;
     } else if (entry.completion == Completion::kStarted) {
       op.gpu_start_ns = entry.started_ns;
-    } else if (running_[i]) {
+    } else if (i == running_) {
       op.gpu_start_ns = entry.created_ns;
     }
     if (op.gpu_start_ns != 0 || op.gpu_end_ns != 0)
@@ -185,7 +202,9 @@ class TraceMaker {
     auto lose = [this](std::string_view kind, uint64_t count, const std::string& text) {
       trace_.lose(0, "read", kind, count, text + ": " + dump_.path);
     };
-    lose("overwritten", dump_.overwritten, "older operations that the recorder's ring no longer had");
+    // Ranks still compare: numbers of collectives do not begin with the ring.
+    lose("older_operations", dump_.overwritten, "older operations that the recorder's ring no longer had");
+    lose("unplaced_p2p", unplaced_, "sends and receives whose number is not known, as older ones are gone");
     lose("bad_record", dump_.bad_entries, "entries that are no operations");
     lose("any_source", dump_.any_source, "receives that name no sender");
     lose("unknown_rank", dump_.rank < 0, "dumps whose name ends in no rank");
@@ -197,8 +216,10 @@ class TraceMaker {
   const int32_t world_;
   const int64_t written_ns_;
   Trace& trace_;
-  std::vector<bool> running_;
-  std::vector<std::array<uint32_t, 2>> counts_;  // by comm: collectives, P2P
+  size_t running_ = SIZE_MAX;  // of the entries
+  uint64_t unplaced_ = 0;
+  std::vector<uint32_t> next_, shared_,
+      p2ps_;  // by comm: indexes, and operations without a number of their own
 };
 
 class Source : public model::TraceSource {

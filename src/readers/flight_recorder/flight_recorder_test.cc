@@ -90,7 +90,7 @@ TEST_F(FlightRecorder, AProcessIsADump) {
   EXPECT_EQ(second.strings[second.comms.members[0]], "1,0");
   ASSERT_EQ(first.ops.size(), 3u);
   EXPECT_EQ(first.ops.bytes[0], 16u);
-  EXPECT_EQ(first.ops.seq[0], 0u);
+  EXPECT_EQ(first.ops.index[2], 2u);
   EXPECT_EQ(first.ops.gpu_end_ns[0], kStart + kSecond / 10);
   EXPECT_EQ(first.ops.gpu_start_ns[0], 0) << "nobody saw it begin";
   EXPECT_EQ(first.ops.gpu_start_ns[1], kStart + kSecond) << "the oldest open one runs";
@@ -142,13 +142,34 @@ TEST_F(FlightRecorder, CountsWhatIsNotThere) {
   ASSERT_EQ(source->processes(), 3u);
   const model::Trace unnamed = load(*source, 0), first = load(*source, 1);
   EXPECT_EQ(lost(unnamed, "unknown_rank"), 1u);
-  EXPECT_EQ(lost(first, "overwritten"), 7u);
+  EXPECT_EQ(lost(first, "older_operations"), 7u);
+  EXPECT_EQ(first.ops.index[0], 7u) << "the group's number, not the ring's";
   EXPECT_EQ(lost(first, "any_source"), 1u);
   EXPECT_EQ(lost(first, "bad_record"), 1u);
   model::Trace run;
   source->run_losses(run);
   EXPECT_EQ(lost(run, "older_dump"), 1u);
   EXPECT_EQ(lost(run, "unreadable_file"), 1u);
+}
+
+TEST_F(FlightRecorder, OfARingThatWrappedSendsHaveNoPlace) {
+  write("fr_0", {entry(3, 0, "completed", "nccl:send 0->1"), entry(4, 1, "completed")});
+  write("fr_1", {entry(0, 0, "completed", "nccl:send 0->1"), entry(1, 1, "completed")});
+  auto source = open();
+  const model::Trace wrapped = load(*source, 0), whole = load(*source, 1);
+  EXPECT_EQ(wrapped.ops.size(), 1u);
+  EXPECT_EQ(lost(wrapped, "unplaced_p2p"), 1u);
+  EXPECT_EQ(whole.ops.size(), 2u);
+}
+
+TEST_F(FlightRecorder, OperationsThatShareANumberStayInOrder) {
+  std::vector<Json> entries;
+  for (int i = 0; i < 5; ++i) entries.push_back(entry(i, i, "completed"));
+  for (const size_t member : {2u, 3u}) entries[member]["collective_seq_id"] = 2;  // three of one group
+  entries[4]["collective_seq_id"] = 3;
+  write("fr_0", entries);
+  const model::Trace trace = load(*open(), 0);
+  for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(trace.ops.index[i], i);
 }
 
 TEST_F(FlightRecorder, IsRecognisedByItsContent) {
