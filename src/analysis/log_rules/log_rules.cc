@@ -55,7 +55,10 @@ std::string filled(std::string_view text, const View& view, const Hit& hit) {
     } else {
       size_t number = 0;
       std::from_chars(name.data(), name.data() + name.size(), number);
-      if (number >= 1 && number <= hit.values.size()) out += hit.values[number - 1];
+      if (number >= 1 && number <= hit.values.size()) {
+        out += hit.values[number - 1];
+        if (out.ends_with('.')) out.pop_back();  // the line's full stop
+      }
     }
     text.remove_prefix(close + 1);
   }

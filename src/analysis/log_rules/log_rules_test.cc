@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <set>
 
 #include "readers/nccl_log/log_parser.h"
@@ -344,6 +346,16 @@ TEST(LogRules, EveryRowHasACase) {
   for (const Case& rule : all) tested.insert(rule.id);
 #define RULE(function, id, ...) EXPECT_TRUE(tested.contains(id)) << (id);
 #define SAID(kind, when, id, ...) EXPECT_TRUE(tested.contains(id)) << (id);
+#include "analysis/log_rules/rules.def"
+#undef SAID
+#undef RULE
+}
+
+TEST(LogRules, EveryRowIsDocumented) {
+  std::ifstream file(LOCKSTEP_SOURCE_DIR "/docs/findings.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+#define RULE(function, id, ...) EXPECT_NE(page.find("| `" id "` |"), std::string::npos) << (id);
+#define SAID(kind, when, id, ...) EXPECT_NE(page.find("| `" id "` |"), std::string::npos) << (id);
 #include "analysis/log_rules/rules.def"
 #undef SAID
 #undef RULE
