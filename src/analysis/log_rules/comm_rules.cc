@@ -65,7 +65,7 @@ std::optional<Behind> behind(const View& view) {
         ahead = progress.proof;
       } else {
         found.ranks.push_back(rank);
-        found.hit.evidence.push_back(view.cite(progress.proof->first));
+        prove(view, progress.proof->first, found.hit);
       }
     }
     if (found.ranks.empty()) continue;
@@ -74,7 +74,7 @@ std::optional<Behind> behind(const View& view) {
     found.hit.what = wording::ranks(found.ranks) + " had not enqueued work " + std::to_string(furthest) +
                      " of process group " + name + ", which " + wording::count(others, "rank") +
                      " had, when PyTorch's watchdog gave up";
-    if (ahead != nullptr) found.hit.evidence.push_back(view.cite(ahead->first));
+    if (ahead != nullptr) prove(view, ahead->first, found.hit);
     return found;
   }
   return std::nullopt;
@@ -111,7 +111,7 @@ std::optional<Hit> init_stuck(const View& view) {
       if (!is_stuck(part)) continue;
       stuck.push_back(part->rank);
       hit.processes.insert(part->process);
-      hit.evidence.push_back(view.cite(part->first));
+      prove(view, part->first, hit);
     }
     if (stuck.empty() || !hit.what.empty()) continue;
     std::sort(stuck.begin(), stuck.end());
@@ -135,7 +135,7 @@ std::optional<Hit> slow_init(const View& view) {
     if (part.init_seconds < kSlowSeconds) continue;
     slowest = std::max(slowest, part.init_seconds);
     hit.processes.insert(part.process);
-    hit.evidence.push_back(view.cite(part.first));
+    prove(view, part.first, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;
   hit.what = wording::duration(static_cast<int64_t>(std::min(slowest, 1e6) * 1e9));
@@ -150,7 +150,7 @@ std::optional<Hit> aborted(const View& view) {
     if (!part.aborted) continue;
     groups.insert(part.group);
     hit.processes.insert(part.process);
-    hit.evidence.push_back(view.cite(part.abort));
+    prove(view, part.abort, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;
   hit.what = wording::count(groups.size(), "communicator");
@@ -192,7 +192,7 @@ std::optional<Hit> ranks_without_log(const View& view) {
   Hit hit;
   hit.ranks = missing;
   hit.what = "no log of " + wording::ranks(missing) + " of communicator " + name;
-  hit.evidence.push_back(view.cite(largest->front()->first));
+  prove(view, largest->front()->first, hit);
   return hit;
 }
 

@@ -10,7 +10,6 @@ namespace lockstep::analysis::log_rules {
 namespace {
 
 using readers::nccl_log::to_double;
-using readers::nccl_log::to_int;
 
 std::optional<Hit> unless_empty(Hit hit) {
   if (hit.processes.empty()) return std::nullopt;
@@ -45,8 +44,8 @@ std::map<uint32_t, Gdr> gdr_by_process(const View& view) {
   std::map<uint32_t, Gdr> found;
   for (const Fact* fact : view.facts(LineKind::kCardGdr)) {
     if (view.uses_sockets(fact->process) || fact->value(0) == "Socket") continue;
-    Gdr& gdr = found.try_emplace(fact->process, Gdr::kOff).first->second;
-    if (fact->value(1) == "Enabled") gdr = Gdr::kOn;
+    if (fact->value(1) == "Enabled") found[fact->process] = Gdr::kOn;
+    if (fact->value(1) == "Disabled") found.try_emplace(fact->process, Gdr::kOff);
   }
   std::map<uint32_t, Gdr> of_connections;
   for (const Connection& row : view.model().connections) {
@@ -62,9 +61,9 @@ std::map<uint32_t, Gdr> gdr_by_process(const View& view) {
 
 void add_gdr_proof(const View& view, uint32_t process, const Connection* row, Hit& hit) {
   hit.processes.insert(process);
-  if (row != nullptr) hit.evidence.push_back(view.cite(row->first));
+  if (row != nullptr) prove(view, row->first, hit);
   for (const Fact* fact : view.facts(LineKind::kCardGdr, process)) {
-    if (fact->value(1) == "Disabled") hit.evidence.push_back(view.cite(fact->first));
+    if (fact->value(1) == "Disabled") prove(view, fact->first, hit);
   }
 }
 
@@ -83,7 +82,7 @@ std::optional<Hit> without_gdr(const View& view, bool uneven) {
   return unless_empty(std::move(hit));
 }
 
-// Different first values of one host's facts of a kind; `key` tells what may be compared.
+// A number that differs between facts of one kind by one process, of those that `accept` takes.
 template <class Accept>
 std::optional<Hit> uneven(const View& view, LineKind kind, size_t value, Accept accept,
                           std::string_view unit) {
@@ -115,13 +114,12 @@ std::optional<Hit> socket_fallback(const View& view) {
       hit.what = is_set(disabled)    ? ": NCCL_IB_DISABLE is set"
                  : absent != nullptr ? ": no InfiniBand or RoCE card was found"
                                      : "";
-      if (is_set(disabled)) hit.evidence.push_back(view.cite(disabled->first));
-      if (absent != nullptr) hit.evidence.push_back(view.cite(absent->first));
+      if (is_set(disabled)) prove(view, disabled->first, hit);
+      if (absent != nullptr) prove(view, absent->first, hit);
     }
     add(view, *view.first(LineKind::kNetworkUsed, process), hit);
     const auto row = over_network.find(process);
-    if (row != over_network.end() && hit.processes.size() == 1)
-      hit.evidence.push_back(view.cite(row->second->first));
+    if (row != over_network.end() && hit.processes.size() == 1) prove(view, row->second->first, hit);
   }
   return unless_empty(std::move(hit));
 }
@@ -132,7 +130,7 @@ std::optional<Hit> plugin_absent(const View& view) {
     const Fact* setting = view.setting(fact->process, "NET_PLUGIN");
     if (setting == nullptr || setting->value(1) == "none") continue;
     hit.what = setting->value(1);
-    hit.evidence.push_back(view.cite(setting->first));
+    prove(view, setting->first, hit);
     add(view, *fact, hit);
   }
   return unless_empty(std::move(hit));
@@ -148,8 +146,7 @@ std::optional<Hit> p2p_disabled(const View& view) {
     if (hit.what.empty() && row != over_memory.end())
       hit.what = ", so data within the host goes through its memory";
     add(view, *setting, hit);
-    if (row != over_memory.end() && hit.processes.size() == 1)
-      hit.evidence.push_back(view.cite(row->second->first));
+    if (row != over_memory.end() && hit.processes.size() == 1) prove(view, row->second->first, hit);
   }
   return unless_empty(std::move(hit));
 }
@@ -161,8 +158,8 @@ std::optional<Hit> shared_memory_despite_nvlink(const View& view) {
     if (link == nullptr || p2p_switched_off(view, process) != nullptr) continue;
     if (view.first(LineKind::kPeerRefused, process) != nullptr) continue;
     hit.processes.insert(process);
-    hit.evidence.push_back(view.cite(row->first));
-    if (hit.processes.size() == 1) hit.evidence.push_back(view.cite(link->first));
+    prove(view, row->first, hit);
+    if (hit.processes.size() == 1) prove(view, link->first, hit);
     if (hit.what.empty())
       hit.what = " (rank " + std::to_string(row->from) + " to rank " + std::to_string(row->to) + ')';
   }

@@ -9,8 +9,6 @@
 namespace lockstep::analysis::log_rules {
 namespace {
 
-constexpr size_t kEvidenceMost = 6;
-
 struct Row {
   std::optional<Hit> (*rule)(const View&);  // null: a SAID row
   LineKind kind;                            // of a SAID row
@@ -82,10 +80,8 @@ Finding finding_of(const Row& row, const View& view, Hit hit) {
   }
   finding.ranks.assign(ranks.begin(), ranks.end());
   finding.hosts.assign(hosts.begin(), hosts.end());
-  const size_t shown = std::min(hit.evidence.size(), kEvidenceMost);
-  finding.evidence.assign(hit.evidence.begin(), hit.evidence.begin() + static_cast<std::ptrdiff_t>(shown));
-  if (shown < hit.evidence.size())
-    finding.evidence.push_back("and " + std::to_string(hit.evidence.size() - shown) + " more lines like it");
+  finding.evidence = std::move(hit.evidence);
+  if (hit.more > 0) finding.evidence.push_back("and " + std::to_string(hit.more) + " more lines like it");
   return finding;
 }
 

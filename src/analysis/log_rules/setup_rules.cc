@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 
 #include "analysis/log_rules/rules.h"
 #include "analysis/wording/wording.h"
@@ -16,9 +17,10 @@ using readers::nccl_log::to_int;
 using ValueOf = std::function<std::optional<std::string>(uint32_t process, const Fact*& proof)>;
 
 // Members of one communicator by what `value_of` says of them, for the first communicator that is not of one mind.
-std::optional<Camps> divided(const View& view, const ValueOf& value_of) {
+std::optional<Camps> divided(const View& view, const std::vector<uint32_t>& processes,
+                             const ValueOf& value_of) {
   std::map<std::string, Camps> worlds;
-  for (uint32_t process = 0; process < view.model().processes.size(); ++process) {
+  for (const uint32_t process : processes) {
     const Fact* proof = nullptr;
     const std::optional<std::string> value = value_of(process, proof);
     if (!value) continue;
@@ -32,6 +34,12 @@ std::optional<Camps> divided(const View& view, const ValueOf& value_of) {
   return std::nullopt;
 }
 
+std::vector<uint32_t> all_processes(const View& view) {
+  std::vector<uint32_t> all(view.model().processes.size());
+  std::iota(all.begin(), all.end(), 0U);
+  return all;
+}
+
 std::optional<Hit> hit_of(const View& view, const std::optional<Camps>& camps) {
   if (!camps) return std::nullopt;
   Hit hit;
@@ -39,15 +47,16 @@ std::optional<Hit> hit_of(const View& view, const std::optional<Camps>& camps) {
   return hit;
 }
 
-// The first value of the newest fact of a kind.
+// Processes that differ in what they say of the first of these kinds that they speak of.
 std::optional<Hit> differs(const View& view, std::initializer_list<LineKind> kinds) {
-  return hit_of(view, divided(view, [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
-                  for (const LineKind kind : kinds) {
-                    proof = view.first(kind, process);
-                    if (proof != nullptr) return proof->value(0);
-                  }
-                  return std::nullopt;
-                }));
+  return hit_of(view, divided(view, all_processes(view),
+                              [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
+                                for (const LineKind kind : kinds) {
+                                  proof = view.first(kind, process);
+                                  if (proof != nullptr) return proof->value(0);
+                                }
+                                return std::nullopt;
+                              }));
 }
 
 // Settings that name something of the host or of the process, and differ with reason.
@@ -103,24 +112,31 @@ std::optional<Hit> different_versions(const View& view) {
 std::optional<Hit> different_networks(const View& view) { return differs(view, {LineKind::kNetworkUsed}); }
 
 std::optional<Hit> different_settings(const View& view) {
-  std::set<std::string> names;
+  constexpr size_t kNamesMost = 8;  // told
+  std::map<std::string, std::vector<uint32_t>> processes_of;
   for (const Fact* fact : view.facts(LineKind::kEnvironment)) {
-    if (fact->process != kNobody && !is_of_the_host(fact->value(0))) names.insert(fact->value(0));
+    if (fact->process != kNobody && !is_of_the_host(fact->value(0)))
+      processes_of[fact->value(0)].push_back(fact->process);
   }
   const std::set<uint32_t> complete = with_communicator(view);
   Hit hit;
-  for (const std::string& name : names) {
-    const auto camps = divided(view, [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
+  size_t differing = 0;
+  for (const auto& row : processes_of) {
+    const std::string& name = row.first;
+    const bool by_all = is_read_by_all(name);
+    const auto value_of = [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
       proof = view.setting(process, name);
       if (proof != nullptr) return "NCCL_" + name + '=' + proof->value(1);
-      if (is_read_by_all(name) && complete.contains(process)) return "NCCL_" + name + " not set";
+      if (by_all && complete.contains(process)) return "NCCL_" + name + " not set";
       return std::nullopt;
-    });
-    if (!camps) continue;
+    };
+    const auto camps = divided(view, by_all ? all_processes(view) : row.second, value_of);
+    if (!camps || ++differing > kNamesMost) continue;
     hit.what += (hit.what.empty() ? "NCCL_" : ", NCCL_") + name;
     add_camps(view, *camps, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;
+  if (differing > kNamesMost) hit.what += " and " + wording::count(differing - kNamesMost, "other");
   return hit;
 }
 
@@ -128,25 +144,27 @@ std::optional<Hit> different_card_counts(const View& view) {
   Hit said;
   for (const Fact* fact : view.facts(LineKind::kCardCountsDiffer)) add(view, *fact, said);
   if (!said.evidence.empty()) return said;
-  return hit_of(view, divided(view, [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
-                  proof = view.first(LineKind::kIbCards, process);
-                  if (proof == nullptr) return std::nullopt;
-                  return wording::count(cards(proof->value(0)), "card");
-                }));
+  return hit_of(view, divided(view, all_processes(view),
+                              [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
+                                proof = view.first(LineKind::kIbCards, process);
+                                if (proof == nullptr) return std::nullopt;
+                                return wording::count(cards(proof->value(0)), "card");
+                              }));
 }
 
 std::optional<Hit> different_link_layers(const View& view) {
   Hit said;
   for (const Fact* fact : view.facts(LineKind::kLinksDiffer)) add(view, *fact, said);
   if (!said.evidence.empty()) return said;
-  return hit_of(view, divided(view, [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
-                  proof = view.first(LineKind::kIbCards, process);
-                  if (proof == nullptr) return std::nullopt;
-                  const bool ib = proof->value(0).find("/IB") != std::string::npos;
-                  const bool roce = proof->value(0).find("/RoCE") != std::string::npos;
-                  if (ib == roce) return std::nullopt;  // both, or neither: they can meet
-                  return ib ? "InfiniBand" : "RoCE";
-                }));
+  return hit_of(view, divided(view, all_processes(view),
+                              [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
+                                proof = view.first(LineKind::kIbCards, process);
+                                if (proof == nullptr) return std::nullopt;
+                                const bool ib = proof->value(0).find("/IB") != std::string::npos;
+                                const bool roce = proof->value(0).find("/RoCE") != std::string::npos;
+                                if (ib == roce) return std::nullopt;  // both, or neither: they can meet
+                                return ib ? "InfiniBand" : "RoCE";
+                              }));
 }
 
 std::optional<Hit> old_driver(const View& view) {
@@ -157,7 +175,7 @@ std::optional<Hit> old_driver(const View& view) {
     if (version == nullptr || to_int(driver->value(0)) >= built_for(version->value(0))) continue;
     hit.what = ": " + driver->value(0) + " and " + version->value(0);
     add(view, *driver, hit);
-    hit.evidence.push_back(view.cite(version->first));
+    prove(view, version->first, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;
   return hit;
@@ -219,7 +237,7 @@ std::optional<Hit> hosts_look_apart(const View& view) {
     Hit hit;
     hit.processes = processes;
     hit.what = ": " + std::to_string(nodes) + " nodes, and " + wording::count(hosts.size(), "host name");
-    hit.evidence.push_back(view.cite(parts.front()->first));
+    prove(view, parts.front()->first, hit);
     return hit;
   }
   return std::nullopt;

@@ -82,15 +82,27 @@ std::string View::cite(const Evidence& evidence) const {
   return model_.files[evidence.file] + ':' + std::to_string(evidence.line) + ": " + text;
 }
 
+void prove(const View& view, const Evidence& evidence, Hit& hit) {
+  if (hit.evidence.size() < Hit::kEvidenceMost) {
+    hit.evidence.push_back(view.cite(evidence));
+  } else {
+    ++hit.more;
+  }
+}
+
 void add(const View& view, const Fact& fact, Hit& hit) {
   if (fact.process != kNobody) hit.processes.insert(fact.process);
   if (hit.values.empty()) hit.values = fact.values;
-  hit.evidence.push_back(view.cite(fact.first));
+  prove(view, fact.first, hit);
 }
 
 void add_camps(const View& view, const Camps& camps, Hit& hit) {
   for (const auto& [value, camp] : camps) {
     hit.processes.insert(camp.processes.begin(), camp.processes.end());
+    if (hit.evidence.size() >= Hit::kEvidenceMost) {
+      ++hit.more;
+      continue;
+    }
     hit.evidence.push_back(view.who(camp.processes) + ": " + value +
                            (camp.proof == nullptr ? std::string() : "; " + view.cite(camp.proof->first)));
   }

@@ -24,12 +24,15 @@ using readers::nccl_log::Transport;
 
 // What a rule found. The row's text says the rest.
 struct Hit {
+  static constexpr size_t kEvidenceMost = 6;
+
   std::set<uint32_t> processes;
-  std::vector<int32_t> ranks;  // blamed; empty: those of the processes
-  std::vector<std::string> evidence;
-  std::string what;                  // stands for {what} in the row's text
-  std::vector<std::string> values;   // {1}, {2}, ... in the row's text
-  std::optional<Severity> severity;  // where it is not the row's
+  std::vector<int32_t> ranks;         // blamed; empty: those of the processes
+  std::vector<std::string> evidence;  // at most kEvidenceMost
+  uint64_t more = 0;                  // lines beyond those
+  std::string what;                   // stands for {what} in the row's text
+  std::vector<std::string> values;    // {1}, {2}, ... in the row's text
+  std::optional<Severity> severity;   // where it is not the row's
   std::optional<Effect> effect;
 };
 
@@ -63,6 +66,8 @@ class View {
   std::vector<std::vector<uint32_t>> facts_of_process_;
 };
 
+// Adds a line to what proves a hit.
+void prove(const View& view, const Evidence& evidence, Hit& hit);
 // Adds a fact to a hit: its process, and its line as evidence.
 void add(const View& view, const Fact& fact, Hit& hit);
 

@@ -57,17 +57,20 @@ bool process_before(std::string_view line, size_t end, Head& head) {
 
 // "host:pid:tid [device] " somewhere before `end`, the nearest first; behind it a place in NCCL's sources may stand.
 bool process_and_device_before(std::string_view line, size_t end, Head& head) {
+  constexpr size_t kTries = 8, kDeviceMost = 8;
   const size_t least = end > kHeadReach ? end - kHeadReach : 0;
-  for (size_t open = end; open > least;) {
+  size_t open = end;
+  for (size_t tries = 0; tries < kTries && open > least; ++tries) {
     open = line.rfind(" [", open - 1);
     if (open == kNo || open < least) return false;
-    const size_t close = line.find(']', open);
-    if (close == kNo || close >= end) continue;
-    const std::string_view device = line.substr(open + 2, close - open - 2);
-    const std::string_view digits = device.substr(device.starts_with('-') ? 1 : 0);
-    if (digits.empty() || digits.size() > 5 || !std::all_of(digits.begin(), digits.end(), is_digit)) continue;
+    const std::string_view device = line.substr(open + 2, kDeviceMost);
+    const size_t close = device.find(']');
+    if (close == kNo || open + 2 + close >= end) continue;
+    const std::string_view number = device.substr(0, close);
+    const std::string_view digits = number.substr(number.starts_with('-') ? 1 : 0);
+    if (digits.empty() || !std::all_of(digits.begin(), digits.end(), is_digit)) continue;
     if (!process_before(line, open, head)) continue;
-    head.device = static_cast<int32_t>(to_int(device));
+    head.device = static_cast<int32_t>(to_int(number));
     return true;
   }
   return false;
