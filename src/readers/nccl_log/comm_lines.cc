@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/utf8.h"
 #include "readers/nccl_log/log_parser.h"
 
 namespace lockstep::readers::nccl_log {
@@ -50,7 +49,7 @@ Transport transport_of(std::string_view via) {
 // "3[6] [send]": the rank, and the device as printed.
 int32_t rank_and_device(std::string_view text, std::string& device) {
   const size_t open = text.find('[');
-  if (open != kNo) device = valid_utf8(text.substr(open + 1, text.find(']', open) - open - 1).substr(0, 20));
+  if (open != kNo) device = printable(text.substr(open + 1, text.find(']', open) - open - 1).substr(0, 20));
   return small(text.substr(0, std::min(open, text.find(' '))));
 }
 
@@ -165,7 +164,7 @@ void LogParser::connection(uint32_t process, const Captures& captures) {
     std::string_view via = captures[3];
     via = via.substr(0, std::min(via.find(" comm 0x"), size_t{80}));
     row.transport = transport_of(via);
-    row.via = valid_utf8(via);
+    row.via = printable(via);
     row.gdr = via.find("/GDRDMA") != kNo;
     row.is_receive = captures[2].ends_with("[receive]");
     row.first = here();

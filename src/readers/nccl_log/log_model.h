@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "readers/nccl_log/catalogue.h"
@@ -15,7 +16,10 @@ namespace lockstep::readers::nccl_log {
 
 inline constexpr uint32_t kNobody = UINT32_MAX;
 
-// A line that proves something. Text is valid UTF-8 and at most kEvidenceMost bytes.
+// Text from a log, fit for a terminal: valid UTF-8, and '?' for control characters other than a tab.
+std::string printable(std::string_view text);
+
+// A line that proves something. Text is printable and at most kEvidenceMost bytes.
 struct Evidence {
   static constexpr size_t kEvidenceMost = 400;
   uint32_t file = 0;  // in LogModel::files

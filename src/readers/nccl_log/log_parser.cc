@@ -25,10 +25,21 @@ std::string shape_of(std::string_view body) {
       shape += c;
     }
   }
-  return valid_utf8(shape);
+  return printable(shape);
 }
 
 }  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out = valid_utf8(text);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const auto c = static_cast<unsigned char>(out[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < out.size() ? out[i + 1] : 0);
+    if ((c < 0x20 && c != '\t') || c == 0x7F) out[i] = '?';
+    if (c == 0xC2 && next < 0xA0) out[i] = out[i + 1] = '?';  // the second set of control characters
+  }
+  return out;
+}
 
 std::string_view transport_text(Transport transport) {
   switch (transport) {
@@ -143,7 +154,7 @@ Evidence LogParser::here() const {
   Evidence evidence;
   evidence.file = static_cast<uint32_t>(model_.files.size() - 1);
   evidence.line = line_;
-  evidence.text = valid_utf8(line_text_.substr(0, Evidence::kEvidenceMost));
+  evidence.text = printable(line_text_.substr(0, Evidence::kEvidenceMost));
   return evidence;
 }
 
@@ -211,7 +222,7 @@ void LogParser::keep(LineKind kind, uint32_t process, bool is_warning, const Cap
   fact.process = process;
   fact.is_warning = is_warning;
   for (size_t i = 0; i < captures.count; ++i)
-    fact.values.push_back(valid_utf8(captures[i].substr(0, LogModel::kValueMost)));
+    fact.values.push_back(printable(captures[i].substr(0, LogModel::kValueMost)));
   // The release prints a full stop behind numeric settings.
   if (kind == LineKind::kEnvironment && fact.values.size() == 2 && fact.values[1].size() > 1 &&
       fact.values[1].back() == '.')
@@ -248,9 +259,9 @@ void LogParser::algorithm(const Captures& captures) {
     const auto number = static_cast<size_t>(to_int(text));
     return std::string(is_digit(text[0]) && number < std::size(names) ? names[number] : text);
   };
-  const std::string use = valid_utf8(captures[0].substr(0, 40)) + ' ' +
-                          valid_utf8(name(captures[2].substr(0, 40), kAlgorithms)) + ' ' +
-                          valid_utf8(name(captures[3].substr(0, 40), kProtocols));
+  const std::string use = printable(captures[0].substr(0, 40)) + ' ' +
+                          printable(name(captures[2].substr(0, 40), kAlgorithms)) + ' ' +
+                          printable(name(captures[3].substr(0, 40), kProtocols));
   auto found = model_.algorithms.find(use);
   if (found == model_.algorithms.end()) {
     if (model_.algorithms.size() >= LogModel::kShapesMost) {

@@ -155,6 +155,20 @@ TEST(LogParser, WatchdogsOfPyTorch) {
   EXPECT_EQ(only(model, LineKind::kWorkProgress)->values, (std::vector<std::string>{"0", "3", "9", "8"}));
 }
 
+TEST(LogParser, NothingReachesATerminalThatMovesIt) {
+  EXPECT_EQ(printable("a\x07"
+                      "b\x08\tc\x7F"
+                      "d\xC2\x9B"
+                      "e\xFF\xC3\xA4"),
+            "a?b?\tc?d??e?\xC3\xA4");
+  const LogModel model = parse(
+      "n1:5:5 [0] NCCL INFO Using network I\x08"
+      "B\n");
+  ASSERT_NE(only(model, LineKind::kNetworkUsed), nullptr);
+  EXPECT_EQ(only(model, LineKind::kNetworkUsed)->value(0), "I?B");
+  EXPECT_EQ(only(model, LineKind::kNetworkUsed)->first.text, "n1:5:5 [0] NCCL INFO Using network I?B");
+}
+
 TEST(LogParser, RemarksWithoutEndAreBounded) {
   std::string text;
   for (int i = 0; i < 200; ++i)
