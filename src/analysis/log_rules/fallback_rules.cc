@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slower ways than the hardware has.
+#include <algorithm>
+#include <map>
+
+#include "analysis/log_rules/rules.h"
+#include "readers/nccl_log/pattern.h"
+
+namespace lockstep::analysis::log_rules {
+namespace {
+
+using readers::nccl_log::to_double;
+
+std::optional<Hit> unless_empty(Hit hit) {
+  if (hit.processes.empty()) return std::nullopt;
+  return hit;
+}
+
+uint32_t process_count(const View& view) { return static_cast<uint32_t>(view.model().processes.size()); }
+
+// The first connection of each process over a transport.
+std::map<uint32_t, const Connection*> connections(const View& view, Transport transport) {
+  std::map<uint32_t, const Connection*> found;
+  for (const Connection& row : view.model().connections) {
+    if (row.transport == transport) found.try_emplace(row.process, &row);
+  }
+  return found;
+}
+
+bool is_set(const Fact* setting) { return setting != nullptr && setting->value(1) != "0"; }
+
+// P2P_LEVEL as a name, or as the number that older releases took.
+const Fact* p2p_switched_off(const View& view, uint32_t process) {
+  const Fact* setting = view.setting(process, "P2P_DISABLE");
+  if (is_set(setting)) return setting;
+  setting = view.setting(process, "P2P_LEVEL");
+  return setting != nullptr && (setting->value(1) == "LOC" || setting->value(1) == "0") ? setting : nullptr;
+}
+
+enum class Gdr { kUnknown, kOn, kOff };
+
+// Cards speak for themselves until 2.30; connections always do.
+std::map<uint32_t, Gdr> gdr_by_process(const View& view) {
+  std::map<uint32_t, Gdr> found;
+  for (const Fact* fact : view.facts(LineKind::kCardGdr)) {
+    if (view.uses_sockets(fact->process) || fact->value(0) == "Socket") continue;
+    if (fact->value(1) == "Enabled") found[fact->process] = Gdr::kOn;
+    if (fact->value(1) == "Disabled") found.try_emplace(fact->process, Gdr::kOff);
+  }
+  std::map<uint32_t, Gdr> of_connections;
+  for (const Connection& row : view.model().connections) {
+    if (row.transport != Transport::kNet || view.uses_sockets(row.process) ||
+        row.via.starts_with("NET/Socket"))
+      continue;
+    Gdr& gdr = of_connections.try_emplace(row.process, Gdr::kOff).first->second;
+    if (row.gdr) gdr = Gdr::kOn;
+  }
+  for (const auto& [process, gdr] : of_connections) found[process] = gdr;
+  return found;
+}
+
+void add_gdr_proof(const View& view, uint32_t process, const Connection* row, Hit& hit) {
+  hit.processes.insert(process);
+  if (row != nullptr) prove(view, row->first, hit);
+  for (const Fact* fact : view.facts(LineKind::kCardGdr, process)) {
+    if (fact->value(1) == "Disabled") prove(view, fact->first, hit);
+  }
+}
+
+std::optional<Hit> without_gdr(const View& view, bool uneven) {
+  const auto states = gdr_by_process(view);
+  const bool on_somewhere =
+      std::any_of(states.begin(), states.end(), [](const auto& state) { return state.second == Gdr::kOn; });
+  if (on_somewhere != uneven) return std::nullopt;
+  Hit hit;
+  const auto over_network = connections(view, Transport::kNet);
+  for (const auto& [process, gdr] : states) {
+    if (gdr != Gdr::kOff) continue;
+    const auto row = over_network.find(process);
+    add_gdr_proof(view, process, row == over_network.end() ? nullptr : row->second, hit);
+  }
+  return unless_empty(std::move(hit));
+}
+
+// A number that differs between facts of one kind by one process, of those that `accept` takes.
+template <class Accept>
+std::optional<Hit> uneven(const View& view, LineKind kind, size_t value, Accept accept,
+                          std::string_view unit) {
+  for (uint32_t process = 0; process < process_count(view); ++process) {
+    std::map<double, const Fact*> by_value;
+    for (const Fact* fact : view.facts(kind, process)) {
+      if (accept(*fact)) by_value.try_emplace(to_double(fact->value(value)), fact);
+    }
+    if (by_value.size() < 2) continue;
+    Hit hit;
+    for (const auto& [ignored, fact] : by_value) add(view, *fact, hit);
+    hit.what = ": " + by_value.begin()->second->value(value) + " and " +
+               by_value.rbegin()->second->value(value) + ' ' + std::string(unit);
+    return hit;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Hit> socket_fallback(const View& view) {
+  Hit hit;
+  const auto over_network = connections(view, Transport::kNet);
+  for (uint32_t process = 0; process < process_count(view); ++process) {
+    if (!view.uses_sockets(process) || !view.spans_nodes(process)) continue;
+    const Fact* absent = view.first(LineKind::kIbAbsent, process);
+    const Fact* disabled = view.setting(process, "IB_DISABLE");
+    if (hit.processes.empty()) {
+      hit.what = is_set(disabled)    ? ": NCCL_IB_DISABLE is set"
+                 : absent != nullptr ? ": no InfiniBand or RoCE card was found"
+                                     : "";
+      if (is_set(disabled)) prove(view, disabled->first, hit);
+      if (absent != nullptr) prove(view, absent->first, hit);
+    }
+    add(view, *view.first(LineKind::kNetworkUsed, process), hit);
+    const auto row = over_network.find(process);
+    if (row != over_network.end() && hit.processes.size() == 1) prove(view, row->second->first, hit);
+  }
+  return unless_empty(std::move(hit));
+}
+
+std::optional<Hit> plugin_absent(const View& view) {
+  Hit hit;
+  for (const Fact* fact : view.facts(LineKind::kPluginAbsent)) {
+    const Fact* setting = view.setting(fact->process, "NET_PLUGIN");
+    if (setting == nullptr || setting->value(1) == "none") continue;
+    hit.what = setting->value(1);
+    prove(view, setting->first, hit);
+    add(view, *fact, hit);
+  }
+  return unless_empty(std::move(hit));
+}
+
+std::optional<Hit> p2p_disabled(const View& view) {
+  Hit hit;
+  const auto over_memory = connections(view, Transport::kShm);
+  for (uint32_t process = 0; process < process_count(view); ++process) {
+    const Fact* setting = p2p_switched_off(view, process);
+    if (setting == nullptr) continue;
+    const auto row = over_memory.find(process);
+    if (hit.what.empty() && row != over_memory.end())
+      hit.what = ", so data within the host goes through its memory";
+    add(view, *setting, hit);
+    if (row != over_memory.end() && hit.processes.size() == 1) prove(view, row->second->first, hit);
+  }
+  return unless_empty(std::move(hit));
+}
+
+std::optional<Hit> shared_memory_despite_nvlink(const View& view) {
+  Hit hit;
+  for (const auto& [process, row] : connections(view, Transport::kShm)) {
+    const Fact* link = view.first(LineKind::kNvLink, process);
+    if (link == nullptr || p2p_switched_off(view, process) != nullptr) continue;
+    if (view.first(LineKind::kPeerRefused, process) != nullptr) continue;
+    hit.processes.insert(process);
+    prove(view, row->first, hit);
+    if (hit.processes.size() == 1) prove(view, link->first, hit);
+    if (hit.what.empty())
+      hit.what = " (rank " + std::to_string(row->from) + " to rank " + std::to_string(row->to) + ')';
+  }
+  return unless_empty(std::move(hit));
+}
+
+std::optional<Hit> gdr_off(const View& view) { return without_gdr(view, false); }
+std::optional<Hit> gdr_uneven(const View& view) { return without_gdr(view, true); }
+
+std::optional<Hit> nvls_disabled(const View& view) {
+  Hit hit;
+  for (uint32_t process = 0; process < process_count(view); ++process) {
+    const Fact* setting = view.setting(process, "NVLS_ENABLE");
+    if (setting != nullptr && setting->value(1) == "0") add(view, *setting, hit);
+  }
+  return unless_empty(std::move(hit));
+}
+
+std::optional<Hit> uneven_nvlink(const View& view) {
+  return uneven(
+      view, LineKind::kNvLink, 0, [](const Fact& fact) { return fact.value(1).starts_with("NVS/"); }, "GB/s");
+}
+
+std::optional<Hit> uneven_card_speed(const View& view) {
+  return uneven(
+      view, LineKind::kCardSpeed, 3, [](const Fact&) { return true; }, "Mb/s");
+}
+
+}  // namespace lockstep::analysis::log_rules

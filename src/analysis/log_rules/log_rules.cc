@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/log_rules/log_rules.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "analysis/log_rules/rules.h"
+
+namespace lockstep::analysis::log_rules {
+namespace {
+
+struct Row {
+  std::optional<Hit> (*rule)(const View&);  // null: a SAID row
+  LineKind kind;                            // of a SAID row
+  bool (*when)(const View& view, const Fact& fact);
+  std::string_view id;
+  FindingClass finding_class;
+  Severity severity;
+  std::string_view text, advice;
+};
+
+constexpr Row kRows[] = {
+#define RULE(function, id, word, severity, text, advice) \
+  {&(function), LineKind::kUnknown, nullptr, id, FindingClass::k##word, Severity::severity, text, advice},
+#define SAID(kind, when, id, word, severity, text, advice) \
+  {nullptr, LineKind::k##kind, &(when), id, FindingClass::k##word, Severity::severity, text, advice},
+#include "analysis/log_rules/rules.def"
+#undef SAID
+#undef RULE
+};
+
+std::optional<Hit> ask(const Row& row, const View& view) {
+  if (row.rule != nullptr) return row.rule(view);
+  Hit hit;
+  for (const Fact* fact : view.facts(row.kind)) {
+    if (row.when(view, *fact)) add(view, *fact, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  return hit;
+}
+
+std::string filled(std::string_view text, const View& view, const Hit& hit) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t open = text.find('{'), close = text.find('}');
+    if (open == std::string_view::npos || close == std::string_view::npos) break;
+    out += text.substr(0, open);
+    const std::string_view name = text.substr(open + 1, close - open - 1);
+    if (name == "who") {
+      out += view.who(hit.processes);
+    } else if (name == "what") {
+      out += hit.what;
+    } else {
+      size_t number = 0;
+      std::from_chars(name.data(), name.data() + name.size(), number);
+      if (number >= 1 && number <= hit.values.size()) {
+        out += hit.values[number - 1];
+        if (out.ends_with('.')) out.pop_back();  // the line's full stop
+      }
+    }
+    text.remove_prefix(close + 1);
+  }
+  return out += text;
+}
+
+Finding finding_of(const Row& row, const View& view, Hit hit) {
+  Finding finding;
+  finding.id = row.id;
+  finding.finding_class = row.finding_class;
+  finding.severity = hit.severity.value_or(row.severity);
+  finding.statement = filled(row.text, view, hit);
+  finding.advice = row.advice;
+  finding.effect = hit.effect;
+  std::set<int32_t> ranks(hit.ranks.begin(), hit.ranks.end());
+  std::set<std::string> hosts;
+  for (const uint32_t process : hit.processes) {
+    const auto& of = view.model().processes[process];
+    hosts.insert(of.host);
+    if (hit.ranks.empty() && of.rank >= 0) ranks.insert(of.rank);
+  }
+  finding.ranks.assign(ranks.begin(), ranks.end());
+  finding.hosts.assign(hosts.begin(), hosts.end());
+  finding.evidence = std::move(hit.evidence);
+  if (hit.more > 0) finding.evidence.push_back("and " + std::to_string(hit.more) + " more lines like it");
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> judge(const LogModel& model) {
+  const View view(model);
+  std::vector<Finding> findings;
+  for (const Row& row : kRows) {
+    if (std::optional<Hit> hit = ask(row, view)) findings.push_back(finding_of(row, view, std::move(*hit)));
+  }
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+  return findings;
+}
+
+}  // namespace lockstep::analysis::log_rules

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each rule over a few lines that must make it speak and a few that must not.
+#include "analysis/log_rules/log_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "readers/nccl_log/log_parser.h"
+
+namespace lockstep::analysis::log_rules {
+namespace {
+
+// `lines` begin with the process they are of: 'a' and 'b' are two processes of host h1, 'c' is one of h2; 'W' behind it
+// makes a warning. Other lines stand as they are.
+std::string log_text(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) {
+    const bool warning = line.size() > 1 && line[1] == 'W';
+    const size_t body = warning ? 3 : 2;
+    const std::string level = warning ? " src.cc:1 NCCL WARN " : " NCCL INFO ";
+    if (line.size() > body && line[body - 1] == ' ' && line[0] >= 'a' && line[0] <= 'c') {
+      const char* heads[] = {"h1:11:11 [0]", "h1:12:12 [1]", "h2:21:21 [0]"};
+      text += heads[line[0] - 'a'] + level + line.substr(body) + '\n';
+    } else {
+      text += line + '\n';
+    }
+  }
+  return text;
+}
+
+std::vector<Finding> findings_of(const std::vector<std::string>& lines) {
+  readers::nccl_log::LogParser parser;
+  parser.begin_file("job.log");
+  parser.feed(log_text(lines));
+  parser.end_file();
+  return judge(parser.take());
+}
+
+const Finding* find(const std::vector<Finding>& findings, std::string_view id) {
+  const auto found =
+      std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.id == id; });
+  return found == findings.end() ? nullptr : &*found;
+}
+
+std::string begin(char process, int rank, int ranks, const std::string& id = "0xab") {
+  return std::string(1, process) + " ncclCommInitRank comm 0x" + process + "0 rank " + std::to_string(rank) +
+         " nranks " + std::to_string(ranks) + " cudaDev 0 nvmlDev 0 busId 1b000 commId " + id +
+         " - Init START";
+}
+std::string complete(char process, int rank, int ranks) {
+  std::string line = begin(process, rank, ranks);
+  return line.replace(line.size() - 5, 5, "COMPLETE");
+}
+std::string nodes(char process, int rank, int ranks, int count) {
+  return std::string(1, process) + " comm 0x" + process + "0 rank " + std::to_string(rank) + " nRanks " +
+         std::to_string(ranks) + " nNodes " + std::to_string(count) + " localRanks 1 localRank 0 MNNVL 0";
+}
+
+struct Case {
+  const char* id;
+  std::vector<std::string> speaks, silent;
+};
+
+const std::vector<std::string> kTwoHosts = {begin('a', 0, 2), nodes('a', 0, 2, 2), begin('c', 1, 2),
+                                            nodes('c', 1, 2, 2)};
+std::vector<std::string> two_hosts(std::vector<std::string> more) {
+  more.insert(more.begin(), kTwoHosts.begin(), kTwoHosts.end());
+  return more;
+}
+
+const std::string kTimeout =
+    "[rank0]:[E1 ProcessGroupNCCL.cpp:9] [Rank 0] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=9, "
+    "OpType=ALLREDUCE, NumelIn=2, Timeout(ms)=600000) ran for 600042 milliseconds";
+std::string progress(int rank, int enqueued) {
+  return "[E1 ProcessGroupNCCL.cpp:9] [PG ID 0 PG GUID 0 Rank " + std::to_string(rank) +
+         "] last enqueued work: " + std::to_string(enqueued) + ", last completed work: 8";
+}
+
+std::vector<Case> cases() {
+  return {
+      {"transport-error.card",
+       {"aW NET/IB : mlx5_2:1 async fatal event: local catastrophic error"},
+       {"a NET/IB : Using [RO]; OOB e:1"}},
+      {"transport-error.link-down",
+       {"aW NET/IB : mlx5_2:1 Got async event : port error"},
+       {"aW NET/IB : mlx5_2:1 Got async event : port active"}},
+      {"fallback.nvlink",
+       {"aW P2P is disabled between NVLINK connected GPUs 1 and 0."},
+       {"a P2P is disabled between connected GPUs 1 and 0."}},
+      {"fallback.nvls-bind",
+       {"aW Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 1 'invalid "
+        "argument'."},
+       {"a NVLS multicast support is available on dev 0 (NVLS_NCHANNELS 24)"}},
+      {"fallback.fabric",
+       {"aW MNNVL is not working on this system, use it later"},
+       {"a MNNVL is not working on this system, x"}},
+      {"fallback.fabric-state",
+       {"a MNNVL busId 0x60 fabric UUID 0.0 cliqueId 0x0 state 2 healthMask 0x0"},
+       {"a MNNVL busId 0x60 fabric UUID 0.0 cliqueId 0x0 state 3 healthMask 0x0"}},
+      {"slow-link.nvlink-uneven",
+       {"a   + NVL[370.8] - NVS/0-0", "a   + NVL[350.2] - NVS/0-0"},
+       {"a   + NVL[370.8] - NVS/0-0", "a   + NVL[20.0] - GPU/0-1", "b  + NVL[370.8] - NVS/0-0"}},
+      {"slow-nic.speed",
+       {"a NET/IB: [0] mlx5_0:uverbs0:1/IB provider=Mlx5 speed=400000 context=0x1",
+        "a NET/IB: [1] mlx5_1:uverbs1:1/IB provider=Mlx5 speed=200000 context=0x1"},
+       {"a NET/IB: [0] mlx5_0:uverbs0:1/IB provider=Mlx5 speed=400000 context=0x1",
+        "a NET/IB: [1] mlx5_1:uverbs1:1/IB provider=Mlx5 speed=400000 context=0x1"}},
+      {"slow-nic.speed-changed",
+       {"a NET/IB : mlx5_0:1 speed change detected: 400000 -> 200000 Mbps"},
+       {"a NET/IB : No device found."}},
+      {"misconfigured.versions",
+       two_hosts({"a NCCL version 2.27.3+cuda12.9", "c NCCL version 2.26.5+cuda12.9"}),
+       two_hosts({"a NCCL version 2.27.3+cuda12.9", "c NCCL version 2.27.3+cuda12.9"})},
+      {"misconfigured.versions",
+       {"aW Mismatched NCCL version detected : rank 8 version 22605 rank 0 version 22703"},
+       {}},
+      {"misconfigured.networks", two_hosts({"a Using network IB", "c Using network Socket"}),
+       two_hosts({"a Using network IB", "c Using network IB"})},
+      {"misconfigured.environment",
+       two_hosts({"a NCCL_IB_TC set by environment to 106.", "c NCCL_IB_TC set by environment to 104."}),
+       two_hosts({"a NCCL_IB_TC set by environment to 106.", "c NCCL_IB_TC set by environment to 106.",
+                  "a NCCL_SOCKET_IFNAME set by environment to eth0",
+                  "c NCCL_SOCKET_IFNAME set by environment to eth1"})},
+      {"misconfigured.environment",
+       {begin('a', 0, 2), complete('a', 0, 2), "a NCCL_P2P_DISABLE set by environment to 1", begin('b', 1, 2),
+        complete('b', 1, 2)},
+       {begin('a', 0, 2), complete('a', 0, 2), "a NCCL_P2P_DISABLE set by environment to 1",
+        begin('b', 1, 2)}},
+      {"misconfigured.card-count",
+       two_hosts({"a NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB e:1",
+                  "c NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB e:1"}),
+       two_hosts({"a NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB e:1",
+                  "c NET/IB : Using [0]mlx5_3:1/IB [RO]; OOB e:1"})},
+      {"misconfigured.link-layers",
+       two_hosts({"a NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB e:1",
+                  "c NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB e:1"}),
+       two_hosts({"a NET/IB : Using [0]m:1/IB [1]n:1/RoCE [RO]; OOB e:1",
+                  "c NET/IB : Using [0]m:1/RoCE [1]n:1/IB [RO]; OOB e:1"})},
+      {"misconfigured.shared-gpu",
+       {"aW Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000"},
+       {begin('a', 0, 1)}},
+      {"misconfigured.driver",
+       {"aW CUDA Driver version found is 11040. Minimum requirement is 12000"},
+       {"a cudaDriverVersion 12080"}},
+      {"misconfigured.driver-older",
+       {"a cudaDriverVersion 12040", "a NCCL version 2.27.3+cuda12.9"},
+       {"a cudaDriverVersion 13000", "a NCCL version 2.27.3+cuda12.9"}},
+      {"misconfigured.interface",
+       two_hosts({"a Bootstrap : Using docker0:192.0.2.1<0>"}),
+       {begin('a', 0, 1), nodes('a', 0, 1, 1), "a Bootstrap: Using lo:127.0.0.1<0>",
+        "b Bootstrap: Using eth0:192.0.2.2<0>"}},
+      {"misconfigured.interface-absent",
+       {"aW Bootstrap : no socket interface found"},
+       {"a Bootstrap: Using eth0:192.0.2.1<0>"}},
+      {"misconfigured.memlock",
+       {"aW Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"},
+       {"aW Call to ibv_poll_cq failed with error Success"}},
+      {"transport-error.verbs",
+       {"aW Call to ibv_poll_cq failed with error Input/output error"},
+       {"aW Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"}},
+      {"misconfigured.shared-memory",
+       {"aW Error: failed to extend /dev/shm/nccl-x to 9637892 bytes, error: No space left on device (28)"},
+       {"a Error: failed to extend /dev/shm/nccl-x to 9637892 bytes, error: x"}},
+      {"misconfigured.gpu-memory",
+       {"aW Cuda failure 2 'out of memory'"},
+       {"aW Cuda failure 700 'illegal address'"}},
+      {"aborted.cuda",
+       {"aW Cuda failure 700 'an illegal memory access was encountered'"},
+       {"aW Cuda failure 'out of memory'", "b Cuda failure 700 'x'"}},
+      {"misconfigured.gpu-memory-buffer",
+       {"aW Failed to CUDA calloc async 608 bytes"},
+       {"a Mem Realloc old size 0, new size 8 pointer 0x1"}},
+      {"misconfigured.roce-route",
+       {"aW Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_2:1, curr state INIT, next "
+        "state RTR"},
+       {"a Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_2:1, x"}},
+      {"misconfigured.foreign-connection",
+       {"aW socketFinalizeAccept: wrong type 3 != 4"},
+       {"a socketFinalizeAccept: wrong type 3 != 4"}},
+      {"misconfigured.algorithm",
+       {"aW Error : no algorithm/protocol available for function AllReduce with datatype f32."},
+       {"a Algorithm |"}},
+      {"misconfigured.transport",
+       {"aW No transport found for rank 0[1b000] -> rank 1[1c000]"},
+       {"a Connected all rings"}},
+      {"misconfigured.ignored-setting",
+       {"aW Could not parse NCCL_ALGO value x"},
+       {"a NCCL_ALGO set by environment to RING"}},
+      {"misconfigured.tuning",
+       {"a NCCL_ALGO set by environment to RING"},
+       {"a NCCL_DEBUG set by environment to INFO"}},
+      {"misconfigured.affinity",
+       {"a Setting affinity for GPU 0 to 3"},
+       {"a Setting affinity for GPU 0 to 0-47,96-143"}},
+      {"misconfigured.host-identity",
+       {begin('a', 0, 2), nodes('a', 0, 2, 2), begin('b', 1, 2), nodes('b', 1, 2, 2)},
+       two_hosts({})},
+      {"misconfigured.host-identity",
+       {begin('a', 0, 2), nodes('a', 0, 2, 2), begin('b', 1, 2)},
+       {begin('a', 0, 2), nodes('a', 0, 2, 2), begin('b', 1, 2), "a NCCL_HOSTID set by environment to x"}},
+      {"fallback.confidential-computing",
+       {"a CC On, Multi-GPU CC Off, workFifoBytes 1048576"},
+       {"a CC Off, workFifoBytes 1048576"}},
+      {"fallback.net-socket",
+       two_hosts({"a Using network Socket"}),
+       {begin('a', 0, 2), nodes('a', 0, 2, 1), "a Using network Socket"}},
+      {"fallback.net-socket", two_hosts({"c Using network Socket"}), two_hosts({"a Using network IB"})},
+      {"fallback.net-plugin",
+       {"a NCCL_NET_PLUGIN set by environment to ofi", "a NET/Plugin: Could not find: libnccl-net-ofi.so"},
+       {"a NET/Plugin: Could not find: libnccl-net.so"}},
+      {"fallback.net-plugin-device", {"a NET/gIB : No device found."}, {"a NET/IB : No device found."}},
+      {"fallback.net-plugin-failed",
+       {"a Failed to initialize NET plugin AWS Libfabric"},
+       {"a Failed to initialize NET plugin IB"}},
+      {"fallback.p2p-disabled",
+       {"a NCCL_P2P_DISABLE set by environment to 1"},
+       {"a NCCL_P2P_DISABLE set by environment to 0"}},
+      {"fallback.p2p-disabled",
+       {"a NCCL_P2P_LEVEL set by environment to LOC"},
+       {"a NCCL_P2P_LEVEL set by environment to NVL"}},
+      {"fallback.p2p-refused",
+       {"a Could not enable P2P between dev 1(=43000) and dev 0(=1b000)"},
+       {"a Channel 00/0 : 0[0] -> 1[1] via P2P/IPC"}},
+      {"fallback.shm",
+       {"a + NVL[370.8] - NVS/0-0", "a Channel 00 : 0[0] -> 1[1] via SHM/direct/direct"},
+       {"a + NVL[370.8] - NVS/0-0", "a Channel 00 : 0[0] -> 1[1] via SHM/direct/direct",
+        "a NCCL_P2P_DISABLE set by environment to 1", "b Channel 00 : 0[0] -> 1[1] via SHM/direct/direct"}},
+      {"fallback.gdr",
+       {"a Using network IB", "a NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'"},
+       {"a Using network Socket", "a NET/Socket : GPU Direct RDMA Disabled for HCA 0 'eth0'"}},
+      {"fallback.gdr",
+       {"a Using network IB", "a Channel 00/0 : 0[0] -> 9[1] [send] via NET/IB/0"},
+       {"a Using network IB", "a Channel 00/0 : 0[0] -> 9[1] [send] via NET/IB/0/GDRDMA"}},
+      {"fallback.gdr-uneven",
+       {"a Channel 00/0 : 0[0] -> 9[1] [send] via NET/IB/0/GDRDMA",
+        "c Channel 00/0 : 9[1] -> 0[0] [send] via NET/IB/0"},
+       {"a Channel 00/0 : 0[0] -> 9[1] [send] via NET/IB/0",
+        "c Channel 00/0 : 9[1] -> 0[0] [send] via NET/IB/0"}},
+      {"fallback.gdr-distance",
+       {"a GPU Direct RDMA Disabled for GPU 3 / HCA 2 (distance 8 > 5)"},
+       {"a GPU Direct RDMA Enabled for GPU 0 / HCA 0 (distance 4 <= 5), read 0 mode Default"}},
+      {"fallback.nvls",
+       {"a + NVL[370.8] - NVS/0-0", "a NVLS multicast support is not available on dev 0"},
+       {"a + NVL[240.0] - NVS/0-0", "a NVLS multicast support is not available on dev 0"}},
+      {"fallback.nvls-disabled",
+       {"a NCCL_NVLS_ENABLE set by environment to 0."},
+       {"a NCCL_NVLS_ENABLE set by environment to 1."}},
+      {"fallback.collnet",
+       {"a Communicator has 1 nodes which is less than CollNet node threshold 2, disabling CollNet"},
+       {begin('a', 0, 1)}},
+      {"fallback.graph-search",
+       {"a Could not find a path for pattern 4, falling back to simple order"},
+       {"a Pattern 4, crossNic 0, n"}},
+      {"fallback.topology",
+       {"a + PCI[0.4] - GPU/0-60 (0)"},
+       {"a + PCI[48.0] - GPU/0-60 (0)", "a + PCI[1.0] - NIC/0-0"}},
+      {"fallback.ll128", {"a Disabling LL128 over all PxN connections"}, {begin('a', 0, 1)}},
+      {"misconfigured.rails",
+       {"a NET/IB : There are mismatched physical devices between local (mlx5_0) and remote (mlx5_1)"},
+       {begin('a', 0, 1)}},
+      {"slow-nic.mtu",
+       {"a NET/IB: Dev 0 Port 1 qpn 5 mtu 3 GID 3 (0/1)"},
+       {"a NET/IB: Dev 0 Port 1 qpn 5 mtu 5 GID 3 (0/1)", "a NET/IB: Dev 0 Port 1 qpn 5 mtu 3 LID 7"}},
+      {"transport-error.failover", {"aW NET/IB: Replacing QP 12"}, {begin('a', 0, 1)}},
+      {"joined-other-op.log", {"aW Mismatched collective detected, please check"}, {begin('a', 0, 1)}},
+      {"aborted.argument",
+       {"aW Broadcast : invalid root 9 (root should be in the 0..7 range)"},
+       {"a Broadcast : invalid root 9"}},
+      {"never-joined.watchdog",
+       {kTimeout, progress(0, 9), progress(1, 8)},
+       {kTimeout, progress(0, 9), progress(1, 9)}},
+      {"aborted.watchdog", {kTimeout, progress(0, 9), progress(1, 9)}, {progress(0, 9), progress(1, 8)}},
+      {"init-stuck.log", {begin('a', 0, 2)}, {begin('a', 0, 2), complete('a', 0, 2)}},
+      {"init-stuck.slow",
+       {begin('a', 0, 2),
+        "a Init timings - ncclCommInitRank: rank 0 nranks 2 total 90.5 (kernels 0.31, bootstrap 90.0)"},
+       {begin('a', 0, 2),
+        "a Init timings - ncclCommInitRank: rank 0 nranks 2 total 3.4 (kernels 0.31, bootstrap 2.0)"}},
+      {"transport-error.connect",
+       {"aW socketPollConnect: connect to 192.0.2.9<39611> returned Connection timed out, exceeded error "
+        "retry count after 35 attempts"},
+       {"a socketPollConnect: connect to 192.0.2.9<39611> returned Connection refused, retrying (3/34) after "
+        "sleep for 300 msec"}},
+      {"transport-error.access",
+       {"aW NET/IB : Got completion from peer 192.0.2.9<1> with error 4, opcode 0, len 0, vendor err 81 "
+        "(Recv)"},
+       {"aW NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129"}},
+      {"transport-error.retries",
+       {"aW NET/IB: Got completion from peer 192.0.2.9<1> with status=IBV_WC_RETRY_EXC_ERR(12) "
+        "opcode=IBV_WC_SEND(0) vendor_err=129 hca m"},
+       {"aW NET/IB : Got completion with error 5, opcode 0, len 0, vendor err 244"}},
+      {"transport-error.retries",
+       {"aW NET/IB: Got completion from peer 192.0.2.9<1> with status=12 opcode=0 len=0 vendor err 129 "
+        "(Recv)"},
+       {}},
+      {"transport-error.completion",
+       {"aW NET/IB : Got completion with error 10, opcode 0, len 0"},
+       {"aW NET/IB : Got completion with error 5, opcode 0, len 0"}},
+      {"transport-error.truncated",
+       {"aW Message truncated : received 8 bytes instead of 16"},
+       {begin('a', 0, 1)}},
+      {"rank-dead.ras",
+       {"a RAS declaring peer 192.0.2.9<41777> as DEAD; rasDeadPeersHash 0x9"},
+       {"a RAS thread terminating"}},
+      {"rank-dead.connection",
+       {"aW socketProgress: Connection closed by remote peer n2.cluster<47112>"},
+       {"a RAS current socket connection with 192.0.2.9<1> closed by peer on receive; terminating it"}},
+      {"aborted.communicator",
+       {begin('a', 0, 1), "a comm 0xa0 rank 0 nRanks 1 cudaDev 0 busId 1b000 - Abort START"},
+       {begin('a', 0, 1), "a comm 0xa0 rank 0 nranks 1 cudaDev 0 busId 1b000 - Destroy COMPLETE"}},
+      {"evidence-missing.torn",
+       {"a Using network IB", "h1:1:1 [0] NCCL ININFO 10-24"},
+       {"a Using network IB"}},
+      {"evidence-missing.repeated",
+       {"a Using network IB [repeated 7x across cluster]"},
+       {"a Using network IB"}},
+      {"evidence-missing.rank-logs",
+       {begin('a', 0, 4), complete('a', 0, 4)},
+       {begin('a', 0, 2), complete('a', 0, 2), begin('b', 1, 2), complete('b', 1, 2)}},
+      {"evidence-missing.profiler",
+       {"aW Profiler init failed with error 3"},
+       {"a PROFILER/Plugin: Loaded tape (v5)"}},
+  };
+}
+
+TEST(LogRules, SpeakAndKeepSilent) {
+  for (const Case& rule : cases()) {
+    const auto spoken = findings_of(rule.speaks);
+    const Finding* finding = find(spoken, rule.id);
+    ASSERT_NE(finding, nullptr) << rule.id;
+    EXPECT_FALSE(finding->evidence.empty()) << rule.id;
+    EXPECT_EQ(finding->statement.find('{'), std::string::npos) << finding->statement;
+    EXPECT_NE(finding->statement.substr(0, 2), ": ") << finding->statement;
+    EXPECT_EQ(find(findings_of(rule.silent), rule.id), nullptr) << rule.id;
+  }
+}
+
+TEST(LogRules, EveryRowHasACase) {
+  std::set<std::string_view> tested;
+  const auto all = cases();
+  for (const Case& rule : all) tested.insert(rule.id);
+#define RULE(function, id, ...) EXPECT_TRUE(tested.contains(id)) << (id);
+#define SAID(kind, when, id, ...) EXPECT_TRUE(tested.contains(id)) << (id);
+#include "analysis/log_rules/rules.def"
+#undef SAID
+#undef RULE
+}
+
+TEST(LogRules, EveryRowIsDocumented) {
+  std::ifstream file(LOCKSTEP_SOURCE_DIR "/docs/findings.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+#define RULE(function, id, ...) EXPECT_NE(page.find("| `" id "` |"), std::string::npos) << (id);
+#define SAID(kind, when, id, ...) EXPECT_NE(page.find("| `" id "` |"), std::string::npos) << (id);
+#include "analysis/log_rules/rules.def"
+#undef SAID
+#undef RULE
+}
+
+TEST(LogRules, EvidenceIsFileAndLine) {
+  const auto findings = findings_of({"a Using network IB", "a NCCL_P2P_DISABLE set by environment to 1"});
+  const Finding* finding = find(findings, "fallback.p2p-disabled");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->evidence[0],
+            "job.log:2: h1:11:11 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1");
+  EXPECT_EQ(finding->hosts, std::vector<std::string>{"h1"});
+}
+
+TEST(LogRules, WhoIsBehindIsNamed) {
+  const auto findings = findings_of({kTimeout, progress(0, 9), progress(5, 8), progress(6, 9)});
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5});
+  EXPECT_EQ(findings[0].statement,
+            "rank 5 had not enqueued work 9 of process group 0, which 2 ranks had, when PyTorch's watchdog "
+            "gave up");
+}
+
+TEST(LogRules, CausesComeBeforeConsequences) {
+  const auto findings =
+      findings_of({"aW socketProgress: Connection closed by remote peer n2<47112>",
+                   "bW NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129",
+                   "cW NET/IB : mlx5_2:1 Got async event : port error"});
+  ASSERT_EQ(findings.size(), 3u);
+  EXPECT_EQ(findings[0].id, "transport-error.link-down");
+  EXPECT_EQ(findings[1].id, "transport-error.retries");
+  EXPECT_EQ(findings[2].id, "rank-dead.connection");
+}
+
+TEST(LogRules, MissingRanksOfAStuckCreationAreNamed) {
+  const auto findings = findings_of({begin('a', 0, 4), begin('c', 2, 4)});
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].id, "init-stuck.log");
+  EXPECT_EQ(findings[0].statement,
+            "ranks 0 and 2 began to create communicator 0xab of 4 ranks and did not complete it; ranks 1 and "
+            "3 say nothing "
+            "of it");
+}
+
+}  // namespace
+}  // namespace lockstep::analysis::log_rules

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules and conditions that rules.def names. A rule looks at the whole model; a condition at one remark.
+#pragma once
+#include "analysis/log_rules/view.h"
+
+namespace lockstep::analysis::log_rules {
+
+#define RULE(function, ...) std::optional<Hit> function(const View& view);
+#define SAID(...)
+#include "analysis/log_rules/rules.def"
+#undef SAID
+#undef RULE
+
+// Conditions of SAID rows.
+bool any(const View& view, const Fact& fact);
+bool warned(const View& view, const Fact& fact);  // at level WARN, not one that NCCL demoted
+bool port_error(const View& view, const Fact& fact);
+bool fabric_unfinished(const View& view, const Fact& fact);
+bool out_of_memory(const View& view, const Fact& fact);
+bool other_verbs(const View& view, const Fact& fact);
+bool cuda_out_of_memory(const View& view, const Fact& fact);
+bool cuda_error(const View& view, const Fact& fact);
+bool one_core(const View& view, const Fact& fact);
+bool is_on(const View& view, const Fact& fact);
+bool not_built_in(const View& view, const Fact& fact);
+bool pair_disabled(const View& view, const Fact& fact);
+bool has_nvswitch(const View& view, const Fact& fact);
+bool slower_than_any_slot(const View& view, const Fact& fact);
+bool small_roce_mtu(const View& view, const Fact& fact);
+bool access_error(const View& view, const Fact& fact);
+bool retries_exceeded(const View& view, const Fact& fact);
+bool other_error(const View& view, const Fact& fact);
+
+}  // namespace lockstep::analysis::log_rules

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings, releases and hosts that do not fit together.
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+
+#include "analysis/log_rules/rules.h"
+#include "analysis/wording/wording.h"
+#include "readers/nccl_log/pattern.h"
+
+namespace lockstep::analysis::log_rules {
+namespace {
+
+using readers::nccl_log::to_int;
+
+using ValueOf = std::function<std::optional<std::string>(uint32_t process, const Fact*& proof)>;
+
+// Members of one communicator by what `value_of` says of them, for the first communicator that is not of one mind.
+std::optional<Camps> divided(const View& view, const std::vector<uint32_t>& processes,
+                             const ValueOf& value_of) {
+  std::map<std::string, Camps> worlds;
+  for (const uint32_t process : processes) {
+    const Fact* proof = nullptr;
+    const std::optional<std::string> value = value_of(process, proof);
+    if (!value) continue;
+    Camp& camp = worlds[view.world(process)][*value];
+    camp.processes.insert(process);
+    if (camp.proof == nullptr) camp.proof = proof;
+  }
+  for (auto& [world, camps] : worlds) {
+    if (camps.size() > 1) return std::move(camps);
+  }
+  return std::nullopt;
+}
+
+std::vector<uint32_t> all_processes(const View& view) {
+  std::vector<uint32_t> all(view.model().processes.size());
+  std::iota(all.begin(), all.end(), 0U);
+  return all;
+}
+
+std::optional<Hit> hit_of(const View& view, const std::optional<Camps>& camps) {
+  if (!camps) return std::nullopt;
+  Hit hit;
+  add_camps(view, *camps, hit);
+  return hit;
+}
+
+// Processes that differ in what they say of the first of these kinds that they speak of.
+std::optional<Hit> differs(const View& view, std::initializer_list<LineKind> kinds) {
+  return hit_of(view, divided(view, all_processes(view),
+                              [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
+                                for (const LineKind kind : kinds) {
+                                  proof = view.first(kind, process);
+                                  if (proof != nullptr) return proof->value(0);
+                                }
+                                return std::nullopt;
+                              }));
+}
+
+// Settings that name something of the host or of the process, and differ with reason.
+bool is_of_the_host(std::string_view name) {
+  static constexpr std::string_view kParts[] = {"IFNAME",  "HCA",   "HOSTID", "GID",  "DEBUG_FILE", "TOPO",
+                                                "COMM_ID", "GRAPH", "ADDR",   "RANK", "PORT",       "PLUGIN"};
+  return std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+// Settings that every process reads when its first communicator is made: a process that made one and says nothing of it
+// does not have it.
+bool is_read_by_all(std::string_view name) {
+  return name == "P2P_DISABLE" || name == "SHM_DISABLE" || name == "P2P_LEVEL" || name == "NVLS_ENABLE";
+}
+
+std::set<uint32_t> with_communicator(const View& view) {
+  std::set<uint32_t> found;
+  for (const CommPart& part : view.model().comms) {
+    if (part.completed) found.insert(part.process);
+  }
+  return found;
+}
+
+// Cards that a list names: "[0]mlx5_0:1/IB [1]...".
+size_t cards(std::string_view list) {
+  size_t count = 0;
+  for (size_t at = list.find('['); at != std::string_view::npos; at = list.find('[', at + 1)) {
+    if (at + 1 < list.size() && list[at + 1] >= '0' && list[at + 1] <= '9') ++count;
+  }
+  return count;
+}
+
+// CUDA's version times 1000 out of "2.27.3+cuda12.9"; 0: not told.
+int64_t built_for(std::string_view version) {
+  const size_t at = version.find("+cuda");
+  if (at == std::string_view::npos) return 0;
+  version.remove_prefix(at + 5);
+  const size_t dot = version.find('.');
+  if (dot == std::string_view::npos) return 0;
+  return to_int(version.substr(0, dot)) * 1000 + to_int(version.substr(dot + 1)) * 10;
+}
+
+}  // namespace
+
+std::optional<Hit> different_versions(const View& view) {
+  Hit said;
+  for (const Fact* fact : view.facts(LineKind::kVersionMismatch)) add(view, *fact, said);
+  if (!said.evidence.empty()) return said;
+  return differs(view, {LineKind::kRcclVersion, LineKind::kVersion});
+}
+
+std::optional<Hit> different_networks(const View& view) { return differs(view, {LineKind::kNetworkUsed}); }
+
+std::optional<Hit> different_settings(const View& view) {
+  constexpr size_t kNamesMost = 8;  // told
+  std::map<std::string, std::vector<uint32_t>> processes_of;
+  for (const Fact* fact : view.facts(LineKind::kEnvironment)) {
+    if (fact->process != kNobody && !is_of_the_host(fact->value(0)))
+      processes_of[fact->value(0)].push_back(fact->process);
+  }
+  const std::set<uint32_t> complete = with_communicator(view);
+  Hit hit;
+  size_t differing = 0;
+  for (const auto& row : processes_of) {
+    const std::string& name = row.first;
+    const bool by_all = is_read_by_all(name);
+    const auto value_of = [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
+      proof = view.setting(process, name);
+      if (proof != nullptr) return "NCCL_" + name + '=' + proof->value(1);
+      if (by_all && complete.contains(process)) return "NCCL_" + name + " not set";
+      return std::nullopt;
+    };
+    const auto camps = divided(view, by_all ? all_processes(view) : row.second, value_of);
+    if (!camps || ++differing > kNamesMost) continue;
+    hit.what += (hit.what.empty() ? "NCCL_" : ", NCCL_") + name;
+    add_camps(view, *camps, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  if (differing > kNamesMost) hit.what += " and " + wording::count(differing - kNamesMost, "other");
+  return hit;
+}
+
+std::optional<Hit> different_card_counts(const View& view) {
+  Hit said;
+  for (const Fact* fact : view.facts(LineKind::kCardCountsDiffer)) add(view, *fact, said);
+  if (!said.evidence.empty()) return said;
+  return hit_of(view, divided(view, all_processes(view),
+                              [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
+                                proof = view.first(LineKind::kIbCards, process);
+                                if (proof == nullptr) return std::nullopt;
+                                return wording::count(cards(proof->value(0)), "card");
+                              }));
+}
+
+std::optional<Hit> different_link_layers(const View& view) {
+  Hit said;
+  for (const Fact* fact : view.facts(LineKind::kLinksDiffer)) add(view, *fact, said);
+  if (!said.evidence.empty()) return said;
+  return hit_of(view, divided(view, all_processes(view),
+                              [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
+                                proof = view.first(LineKind::kIbCards, process);
+                                if (proof == nullptr) return std::nullopt;
+                                const bool ib = proof->value(0).find("/IB") != std::string::npos;
+                                const bool roce = proof->value(0).find("/RoCE") != std::string::npos;
+                                if (ib == roce) return std::nullopt;  // both, or neither: they can meet
+                                return ib ? "InfiniBand" : "RoCE";
+                              }));
+}
+
+std::optional<Hit> old_driver(const View& view) {
+  Hit hit;
+  for (const Fact* driver : view.facts(LineKind::kDriverVersion)) {
+    const Fact* version =
+        driver->process == kNobody ? nullptr : view.first(LineKind::kVersion, driver->process);
+    if (version == nullptr || to_int(driver->value(0)) >= built_for(version->value(0))) continue;
+    hit.what = ": " + driver->value(0) + " and " + version->value(0);
+    add(view, *driver, hit);
+    prove(view, version->first, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  return hit;
+}
+
+std::optional<Hit> virtual_interface(const View& view) {
+  static constexpr std::string_view kInside[] = {"docker", "virbr",   "veth", "br-",
+                                                 "cni",    "flannel", "cali", "tun"};
+  Hit hit;
+  for (const Fact* fact : view.facts(LineKind::kBootstrap)) {
+    // A bracketed index may stand before the name.
+    const std::string name = fact->values.size() > 3 ? fact->value(1) : fact->value(0);
+    const bool inside =
+        name == "lo" || std::any_of(std::begin(kInside), std::end(kInside),
+                                    [&](std::string_view part) { return name.starts_with(part); });
+    const bool matters =
+        fact->process != kNobody &&
+        (view.spans_nodes(fact->process) || view.first(LineKind::kConnectFailed, fact->process) != nullptr);
+    if (!inside || !matters) continue;
+    hit.what = name;
+    add(view, *fact, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  return hit;
+}
+
+std::optional<Hit> forced_tuning(const View& view) {
+  static constexpr std::string_view kNames[] = {"ALGO",       "PROTO",     "MIN_NCHANNELS", "MAX_NCHANNELS",
+                                                "MIN_CTAS",   "MAX_CTAS",  "NTHREADS",      "BUFFSIZE",
+                                                "MIN_NRINGS", "MAX_NRINGS"};
+  Hit hit;
+  std::set<std::string> said;
+  for (const Fact* fact : view.facts(LineKind::kEnvironment)) {
+    if (fact->process == kNobody ||
+        std::find(std::begin(kNames), std::end(kNames), fact->value(0)) == std::end(kNames))
+      continue;
+    said.insert("NCCL_" + fact->value(0) + '=' + fact->value(1));
+    add(view, *fact, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  for (const std::string& setting : said) hit.what += (hit.what.empty() ? "" : ", ") + setting;
+  return hit;
+}
+
+std::optional<Hit> hosts_look_apart(const View& view) {
+  for (const auto& [group, parts] : view.groups()) {
+    std::set<std::string> hosts;
+    std::set<uint32_t> processes;
+    int32_t nodes = 0;
+    bool named_by_hand = false;
+    for (const CommPart* part : parts) {
+      hosts.insert(view.model().processes[part->process].host);
+      processes.insert(part->process);
+      nodes = std::max(nodes, part->nodes);
+      named_by_hand = named_by_hand || view.setting(part->process, "HOSTID") != nullptr;
+    }
+    const bool all_here = static_cast<int32_t>(processes.size()) == parts.front()->ranks;
+    if (!all_here || named_by_hand || nodes <= static_cast<int32_t>(hosts.size())) continue;
+    Hit hit;
+    hit.processes = processes;
+    hit.what = ": " + std::to_string(nodes) + " nodes, and " + wording::count(hosts.size(), "host name");
+    prove(view, parts.front()->first, hit);
+    return hit;
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep::analysis::log_rules

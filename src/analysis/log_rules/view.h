@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rules ask a LogModel, and how they answer.
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/finding.h"
+#include "readers/nccl_log/log_model.h"
+
+namespace lockstep::analysis::log_rules {
+
+using readers::nccl_log::CommPart;
+using readers::nccl_log::Connection;
+using readers::nccl_log::Evidence;
+using readers::nccl_log::Fact;
+using readers::nccl_log::kNobody;
+using readers::nccl_log::LineKind;
+using readers::nccl_log::LogModel;
+using readers::nccl_log::Transport;
+
+// What a rule found. The row's text says the rest.
+struct Hit {
+  static constexpr size_t kEvidenceMost = 6;
+
+  std::set<uint32_t> processes;
+  std::vector<int32_t> ranks;         // blamed; empty: those of the processes
+  std::vector<std::string> evidence;  // at most kEvidenceMost
+  uint64_t more = 0;                  // lines beyond those
+  std::string what;                   // stands for {what} in the row's text
+  std::vector<std::string> values;    // {1}, {2}, ... in the row's text
+  std::optional<Severity> severity;   // where it is not the row's
+  std::optional<Effect> effect;
+};
+
+class View {
+ public:
+  explicit View(const LogModel& model);
+
+  const LogModel& model() const { return model_; }
+  std::vector<const Fact*> facts(LineKind kind) const;
+  std::vector<const Fact*> facts(LineKind kind, uint32_t process) const;
+  const Fact* first(LineKind kind, uint32_t process) const;
+  // The last word on NCCL_<name>; null: the process never said.
+  const Fact* setting(uint32_t process, std::string_view name) const;
+  // Largest communicator of a process, by its group; empty: not told.
+  const std::string& world(uint32_t process) const { return worlds_[process]; }
+  // Parts of each communicator that can be told from others.
+  const std::map<std::string, std::vector<const CommPart*>>& groups() const { return groups_; }
+  bool spans_nodes(uint32_t process) const { return spans_nodes_[process]; }
+  // NCCL's network is its own TCP one, or another over TCP.
+  bool uses_sockets(uint32_t process) const;
+  // "ranks 0-3", or processes where ranks are not told.
+  std::string who(const std::set<uint32_t>& processes) const;
+  std::string cite(const Evidence& evidence) const;  // "FILE:LINE: text"
+
+ private:
+  const LogModel& model_;
+  std::vector<std::string> worlds_;
+  std::vector<bool> spans_nodes_;
+  std::map<std::string, std::vector<const CommPart*>> groups_;
+  std::vector<std::map<std::string, const Fact*, std::less<>>> settings_;
+  std::vector<std::vector<uint32_t>> facts_of_process_;
+};
+
+// Adds a line to what proves a hit.
+void prove(const View& view, const Evidence& evidence, Hit& hit);
+// Adds a fact to a hit: its process, and its line as evidence.
+void add(const View& view, const Fact& fact, Hit& hit);
+
+// Values that members of one communicator do not share: value -> who has it, with a line that says so.
+struct Camp {
+  std::set<uint32_t> processes;
+  const Fact* proof = nullptr;  // null: nothing says it
+};
+using Camps = std::map<std::string, Camp>;
+void add_camps(const View& view, const Camps& camps, Hit& hit);
+
+}  // namespace lockstep::analysis::log_rules

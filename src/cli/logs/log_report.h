@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `lockstep logs` says: findings first, then what the logs tell of processes, communicators, network and transports,
+// and what of them was not understood.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "analysis/finding.h"
+#include "cli/json_text.h"
+#include "cli/style.h"
+#include "readers/nccl_log/log_model.h"
+
+namespace lockstep::cli::logs {
+
+struct LogReport {
+  readers::nccl_log::LogModel model;
+  std::vector<analysis::Finding> findings;
+};
+
+std::string report_text(const LogReport& report, const Style& style, bool verbose);
+Json report_json(const LogReport& report);
+
+}  // namespace lockstep::cli::logs

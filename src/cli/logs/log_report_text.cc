@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "analysis/wording/wording.h"
+#include "cli/logs/log_figures.h"
+#include "cli/logs/log_report.h"
+#include "cli/table.h"
+#include "cli/units.h"
+#include "cli/wrap.h"
+
+namespace lockstep::cli::logs {
+namespace {
+
+using analysis::Finding;
+using analysis::Severity;
+
+constexpr size_t kWidth = 100;
+constexpr size_t kRows = 20;  // of a table that is not verbose
+
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
+std::string or_dash(int64_t number) { return number < 0 ? "-" : std::to_string(number); }
+std::string rank_list(const std::vector<int32_t>& ranks) {
+  const std::string words = ranks.empty() ? "- -" : analysis::wording::ranks(ranks, 4);
+  return words.substr(words.find(' ') + 1);
+}
+
+class Text {
+ public:
+  Text(const LogReport& report, const Style& style, bool verbose)
+      : report_(report), style_(style), verbose_(verbose) {}
+
+  std::string text() {
+    findings();
+    hosts();
+    comms();
+    transports();
+    algorithms();
+    settings();
+    coverage();
+    return std::move(out_);
+  }
+
+ private:
+  size_t limit() const { return verbose_ ? SIZE_MAX : kRows; }
+
+  void findings() {
+    if (report_.findings.empty()) out_ += style_.good("No problem found") + " in what the logs say.\n";
+    for (const Finding& finding : report_.findings) {
+      const bool is_note = finding.severity == Severity::kNote;
+      const std::string word = is_note                                   ? "note"
+                               : finding.severity == Severity::kCritical ? "CRITICAL"
+                                                                         : "WARNING";
+      const std::string body = wrap(word + ": " + finding.statement, 2, kWidth).substr(word.size());
+      out_ += (is_note                                   ? style_.faint(word)
+               : finding.severity == Severity::kCritical ? style_.bad(word)
+                                                         : style_.warning(word)) +
+              body + '\n' + style_.faint("  [" + finding.id + "]") + '\n';
+      const size_t shown =
+          is_note && !verbose_ ? std::min<size_t>(finding.evidence.size(), 1) : finding.evidence.size();
+      for (size_t i = 0; i < shown; ++i) out_ += "  * " + wrap(finding.evidence[i], 4, kWidth) + '\n';
+      if (!finding.advice.empty()) out_ += "  > " + wrap(finding.advice, 4, kWidth) + '\n';
+      out_ += '\n';
+    }
+  }
+
+  void table(const std::string& heading, const Table& table, size_t rows) {
+    if (table.empty()) return;
+    out_ += style_.heading(heading) + '\n' + table.text();
+    if (rows > limit()) out_ += "  ... and " + format_count(rows - limit()) + " more; -v shows all\n";
+    out_ += '\n';
+  }
+
+  void hosts() {
+    const auto rows = host_rows(report_.model);
+    Table shown({"<host", "processes", "<ranks", "<NCCL", "<driver CUDA", "<network", "<cards", "warnings"});
+    for (size_t i = 0; i < std::min(rows.size(), limit()); ++i) {
+      const HostRow& row = rows[i];
+      shown.add({row.host, std::to_string(row.processes), rank_list(row.ranks), or_dash(row.version),
+                 or_dash(row.driver), or_dash(row.network), or_dash(row.cards),
+                 std::to_string(row.warnings)});
+    }
+    table("Processes", shown, rows.size());
+  }
+
+  void comms() {
+    const auto rows = comm_rows(report_.model);
+    Table shown({"<communicator", "ranks", "told of", "complete", "nodes", "channels", "rings", "trees",
+                 "created in"});
+    for (size_t i = 0; i < std::min(rows.size(), limit()); ++i) {
+      const CommRow& row = rows[i];
+      shown.add({row.name, or_dash(row.ranks), std::to_string(row.present.size()),
+                 std::to_string(row.completed.size()), or_dash(row.nodes), or_dash(row.coll_channels),
+                 or_dash(row.rings), or_dash(row.trees),
+                 row.init_seconds < 0 ? "-" : format_duration(row.init_seconds * 1e9)});
+    }
+    table("Communicators", shown, rows.size());
+  }
+
+  void transports() {
+    const auto rows = transport_rows(report_.model);
+    Table shown({"<transport", "<GPUDirect", "pairs", "channels"});
+    for (const TransportRow& row : rows)
+      shown.add({row.via, row.via.starts_with("NET/") ? (row.gdr ? "yes" : "no") : "-",
+                 format_count(row.pairs), format_count(row.channels)});
+    table("Connections (from one rank to another, by each sender)", shown, 0);
+  }
+
+  void algorithms() {
+    Table shown({"<function, algorithm, protocol", "calls", "bytes", "to"});
+    size_t rows = 0;
+    for (const auto& [use, figures] : report_.model.algorithms) {
+      if (++rows <= limit())
+        shown.add({use, format_count(figures.count), format_bytes(figures.least_bytes),
+                   format_bytes(figures.most_bytes)});
+    }
+    table("Algorithms (as rank 0 of each communicator tells)", shown, rows);
+  }
+
+  void settings() {
+    const auto rows = setting_rows(report_.model);
+    Table shown({"<setting", "<value", "processes"});
+    for (size_t i = 0; i < std::min(rows.size(), limit()); ++i)
+      shown.add({rows[i].name, rows[i].value, format_count(rows[i].processes)});
+    table("Settings that NCCL says it uses", shown, rows.size());
+  }
+
+  void coverage() {
+    const auto& coverage = report_.model.coverage;
+    uint64_t unknown = 0, warnings = 0;
+    for (const auto& [shape, seen] : report_.model.unknown) {
+      unknown += seen.count;
+      if (seen.is_warning) ++warnings;
+    }
+    out_ += style_.heading("Read") + "      " + plural(report_.model.files.size(), "file") + ", " +
+            format_bytes(coverage.bytes) + ", " + plural(coverage.lines, "line") + ", " +
+            format_count(coverage.headed) + " of them NCCL's";
+    if (coverage.skipped_files > 0)
+      out_ += "; " + plural(coverage.skipped_files, "other file") + " passed over";
+    out_ += "\n" + style_.heading("Unknown") + "   ";
+    out_ += unknown == 0 ? "none\n"
+                         : plural(unknown, "line") + " of " + plural(report_.model.unknown.size(), "kind") +
+                               (verbose_ ? "" : "; -v shows the first of each") + '\n';
+    for (const auto& [shape, seen] : report_.model.unknown) {
+      if (!verbose_ && !seen.is_warning) continue;
+      const auto& first = seen.first;
+      out_ += "  * " +
+              wrap(format_count(seen.count) + "x  " + report_.model.files[first.file] + ':' +
+                       std::to_string(first.line) + ": " + first.text.substr(0, 160),
+                   4, kWidth) +
+              '\n';
+    }
+    std::string lost;
+    const auto lose = [&](uint64_t count, const std::string& what) {
+      if (count > 0) lost += (lost.empty() ? "" : ", ") + plural(count, what);
+    };
+    lose(coverage.torn, "torn line");
+    lose(coverage.cut_lines, "line longer than 64 KiB");
+    lose(coverage.repeated, "line that a launcher left out");
+    lose(coverage.beyond, "remark beyond a limit");
+    lose(coverage.damaged_files, "file with a damaged end");
+    out_ += style_.heading("Lost") + "      " + (lost.empty() ? "nothing" : lost) + '\n';
+  }
+
+  const LogReport& report_;
+  const Style& style_;
+  const bool verbose_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string report_text(const LogReport& report, const Style& style, bool verbose) {
+  return Text(report, style, verbose).text();
+}
+
+}  // namespace lockstep::cli::logs

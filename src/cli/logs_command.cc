@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "analysis/log_rules/log_rules.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/logs/log_report.h"
+#include "readers/nccl_log/read_logs.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr Option kOptions[] = {
+    {0, "json", "", "print one JSON object, with all rows"},
+    {'v', "verbose", "", "show all rows, and the first line of each kind that was not understood"},
+};
+
+int run(const Arguments& arguments) {
+  auto model = readers::nccl_log::read_logs(arguments.operands());
+  if (!model) return fail(model.error());
+  logs::LogReport report{std::move(*model), {}};
+  report.findings = analysis::log_rules::judge(report.model);
+  const int printed = arguments.has("json")
+                          ? print(json_text(logs::report_json(report)))
+                          : print(logs::report_text(report, Style::of_stdout(), arguments.has("verbose")));
+  if (printed != kExitOk) return printed;
+  const bool found = std::any_of(
+      report.findings.begin(), report.findings.end(),
+      [](const analysis::Finding& finding) { return finding.severity != analysis::Severity::kNote; });
+  return found ? kExitFindings : kExitOk;
+}
+
+}  // namespace
+
+const Command logs_command = {
+    .name = "logs",
+    .summary = "what NCCL_DEBUG logs say: what is wrong, and how NCCL was set up",
+    .description =
+        "Reads what NCCL or RCCL printed under NCCL_DEBUG=INFO, also where a launcher, a framework or a log "
+        "collector "
+        "wrote before it, and plain or compressed with gzip. Of a directory it takes the files that hold "
+        "such lines.\n\n"
+        "It names what the logs show to be wrong or slower than it need be, each with the lines that say so: "
+        "sockets "
+        "instead of InfiniBand, GPUs that may not access each other, releases and settings that differ "
+        "between ranks, "
+        "errors of the network. Behind it: processes, communicators, connections by transport, algorithms "
+        "and settings.\n\n"
+        "Give the logs of all ranks together. NCCL_DEBUG_FILE=nccl.%h.%p.log gives each process a file of "
+        "its own; "
+        "NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,GRAPH,NET,TUNING prints what most of it needs.\n\n"
+        "Ends with 1 if a finding is a warning or critical.",
+    .operands = {.name = "FILE|DIR", .help = "logs, or directories of logs", .least = 1, .most = SIZE_MAX},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/nccl_log/catalogue.h"
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+namespace lockstep::readers::nccl_log {
+namespace {
+
+struct Row {
+  LineKind kind;
+  std::string_view text;
+};
+constexpr Row kRows[] = {
+#define KIND(name, captures)
+#define PATTERN(kind, text) {LineKind::k##kind, text},
+#include "readers/nccl_log/lines.def"
+#undef PATTERN
+#undef KIND
+};
+
+class Catalogue {
+ public:
+  Catalogue() {
+    for (const Row& row : kRows) {
+      Pattern pattern(row.text);
+      auto& bucket = pattern.head().size() < kKey ? without_key_ : buckets_[bucket_of(pattern.head())];
+      bucket.push_back({row.kind, pattern});
+    }
+  }
+
+  LineKind classify(std::string_view body, Captures& captures) const {
+    if (body.size() >= kKey) {
+      const LineKind kind = first_of(buckets_[bucket_of(body)], body, captures);
+      if (kind != LineKind::kUnknown) return kind;
+    }
+    return first_of(without_key_, body, captures);
+  }
+
+ private:
+  static constexpr size_t kKey = 4;
+  static constexpr size_t kBuckets = 1024;
+  struct Entry {
+    LineKind kind;
+    Pattern pattern;
+  };
+
+  static size_t bucket_of(std::string_view text) {
+    uint32_t key = 0;
+    std::memcpy(&key, text.data(), kKey);
+    return key * 2654435761U >> 22;
+  }
+  static LineKind first_of(const std::vector<Entry>& entries, std::string_view body, Captures& captures) {
+    for (const Entry& entry : entries) {
+      if (entry.pattern.match(body, captures)) return entry.kind;
+    }
+    return LineKind::kUnknown;
+  }
+
+  std::array<std::vector<Entry>, kBuckets> buckets_;
+  std::vector<Entry> without_key_;
+};
+
+}  // namespace
+
+LineKind classify(std::string_view body, Captures& captures) {
+  static const Catalogue kCatalogue;
+  return kCatalogue.classify(body, captures);
+}
+
+}  // namespace lockstep::readers::nccl_log

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines out of pieces of a file, in bounded memory: of a line longer than kLineMost the beginning is kept and the rest is
+// counted. Lines that lie in one piece are not copied. Returns, terminal colours, quote marks of mails and the characters
+// without width that pasting leaves are taken away; so are bytes of zero, which a file that two processes wrote has.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace lockstep::readers::nccl_log {
+
+class LineSplitter {
+ public:
+  static constexpr size_t kLineMost = 64 << 10;
+
+  // Calls visit(line) for every line that ends in `piece`. A line is valid during the call.
+  template <class Visit>
+  void feed(std::string_view piece, Visit&& visit) {
+    while (!piece.empty()) {
+      const void* found = std::memchr(piece.data(), '\n', piece.size());
+      if (found == nullptr) return keep(piece);
+      const auto length = static_cast<size_t>(static_cast<const char*>(found) - piece.data());
+      if (carry_.empty() && length <= kLineMost) {
+        visit(clean(piece.substr(0, length)));
+      } else {
+        keep(piece.substr(0, length));
+        flush(visit);
+      }
+      piece.remove_prefix(length + 1);
+    }
+  }
+  // The last line, if no newline ended it.
+  template <class Visit>
+  void finish(Visit&& visit) {
+    if (!carry_.empty()) flush(visit);
+  }
+
+  uint64_t cut_lines() const { return cut_lines_; }
+  uint64_t cut_bytes() const { return cut_bytes_; }
+
+ private:
+  void keep(std::string_view part);
+  std::string_view clean(std::string_view line);
+  template <class Visit>
+  void flush(Visit& visit) {
+    visit(clean(carry_));
+    carry_.clear();
+    is_cut_ = false;
+  }
+
+  std::string carry_, scratch_;
+  bool is_cut_ = false;
+  uint64_t cut_lines_ = 0, cut_bytes_ = 0;
+};
+
+}  // namespace lockstep::readers::nccl_log

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/nccl_log/log_parser.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/utf8.h"
+
+namespace lockstep::readers::nccl_log {
+namespace {
+
+constexpr size_t kNo = std::string_view::npos;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The first words of a line, without what differs from line to line.
+std::string shape_of(std::string_view body) {
+  std::string shape;
+  size_t words = 0;
+  for (const char c : body.substr(0, 120)) {
+    if (c == ' ' && ++words == 4) break;
+    if (is_digit(c)) {
+      if (shape.empty() || shape.back() != 'N') shape += 'N';
+    } else {
+      shape += c;
+    }
+  }
+  return printable(shape);
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out = valid_utf8(text);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const auto c = static_cast<unsigned char>(out[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < out.size() ? out[i + 1] : 0);
+    if ((c < 0x20 && c != '\t') || c == 0x7F) out[i] = '?';
+    if (c == 0xC2 && next < 0xA0) out[i] = out[i + 1] = '?';  // the second set of control characters
+  }
+  return out;
+}
+
+std::string_view transport_text(Transport transport) {
+  switch (transport) {
+    case Transport::kP2p:
+      return "P2P";
+    case Transport::kShm:
+      return "SHM";
+    case Transport::kNet:
+      return "NET";
+    case Transport::kOther:
+      break;
+  }
+  return "other";
+}
+
+void LogParser::begin_file(std::string name) {
+  model_.files.push_back(std::move(name));
+  splitter_ = LineSplitter();
+  line_ = 0;
+  process_by_name_.clear();
+  last_name_.clear();
+  last_process_ = kNobody;
+}
+
+void LogParser::feed(std::string_view piece) {
+  model_.coverage.bytes += piece.size();
+  splitter_.feed(piece, [this](std::string_view text) { line(text); });
+}
+
+void LogParser::end_file() {
+  splitter_.finish([this](std::string_view text) { line(text); });
+  model_.coverage.cut_lines += splitter_.cut_lines();
+  model_.coverage.cut_bytes += splitter_.cut_bytes();
+}
+
+LogModel LogParser::take() {
+  std::vector<int32_t> most(model_.processes.size(), 0);
+  for (const CommPart& part : model_.comms) {
+    if (part.ranks <= most[part.process]) continue;
+    most[part.process] = part.ranks;
+    model_.processes[part.process].rank = part.rank;
+  }
+  LogModel model = std::move(model_);
+  *this = LogParser();
+  return model;
+}
+
+void LogParser::line(std::string_view text) {
+  ++line_;
+  ++model_.coverage.lines;
+  line_text_ = text;
+  Head head;
+  if (find_head(text, head)) return headed(head);
+  if (text.find("NCCL") == kNo) return;
+  Captures captures;
+  if (classify(text, captures) == LineKind::kVersion) {
+    keep(LineKind::kVersion, kNobody, false, captures);
+  } else if (looks_torn(text)) {
+    ++model_.coverage.torn;
+  } else {
+    framework_line(text);
+  }
+}
+
+// A torn line holds several heads; each rules what stands up to the next.
+void LogParser::headed(Head head) {
+  constexpr size_t kHeadsMost = 64;
+  for (size_t heads = 0; heads < kHeadsMost; ++heads) {
+    Head next;
+    const size_t torn = find_torn_head(head.body, next);
+    ++model_.coverage.headed;
+    said(head, head.body.substr(0, torn));
+    if (torn == kNo) return;
+    ++model_.coverage.torn;
+    head = next;
+    cut_glued_text(head);
+  }
+}
+
+// "Using netnode2:7": what stands before a known process' name belongs to the line that was torn.
+void LogParser::cut_glued_text(Head& head) const {
+  for (size_t cut = 0; cut < head.host.size(); ++cut) {
+    if (!process_by_name_.contains(std::string(head.host_pid.substr(cut)))) continue;
+    head.host.remove_prefix(cut);
+    head.host_pid.remove_prefix(cut);
+    return;
+  }
+}
+
+uint32_t LogParser::process_of(const Head& head) {
+  if (head.host_pid == last_name_ && last_process_ != kNobody) return last_process_;
+  last_name_ = head.host_pid;
+  auto found = process_by_name_.find(last_name_);
+  if (found == process_by_name_.end()) {
+    if (model_.processes.size() >= LogModel::kProcessesMost) {
+      ++model_.coverage.beyond;
+      return last_process_ = kNobody;
+    }
+    LogProcess process;
+    process.host = std::string(head.host);
+    process.pid = head.pid;
+    process.file = static_cast<uint32_t>(model_.files.size() - 1);
+    process.rank = rank_of_prefix(head.prefix);
+    model_.processes.push_back(std::move(process));
+    comms_of_process_.emplace_back();
+    found = process_by_name_.emplace(last_name_, static_cast<uint32_t>(model_.processes.size() - 1)).first;
+  }
+  return last_process_ = found->second;
+}
+
+Evidence LogParser::here() const {
+  Evidence evidence;
+  evidence.file = static_cast<uint32_t>(model_.files.size() - 1);
+  evidence.line = line_;
+  evidence.text = printable(line_text_.substr(0, Evidence::kEvidenceMost));
+  return evidence;
+}
+
+void LogParser::said(const Head& head, std::string_view body) {
+  const uint32_t process = process_of(head);
+  if (process == kNobody) return;
+  const bool is_warning = head.level == Level::kWarn || head.level == Level::kAbort;
+  ++model_.processes[process].lines;
+  if (is_warning) ++model_.processes[process].warnings;
+  model_.coverage.repeated += cut_repeat_mark(body);
+  // A trace line carries its time and place before the words; calls are arguments only.
+  if (head.level == Level::kCall || head.level == Level::kTrace || body.empty()) {
+    ++model_.coverage.known;
+    return;
+  }
+  Captures captures;
+  const LineKind kind = classify(body, captures);
+  if (kind == LineKind::kUnknown) return unknown(head, body);
+  ++model_.coverage.known;
+  switch (kind) {
+    case LineKind::kKnown:
+      return;
+    case LineKind::kCollective:
+      ++model_.collectives;
+      return;
+    case LineKind::kConnection:
+      return connection(process, captures);
+    case LineKind::kAlgorithm:
+      return algorithm(captures);
+    case LineKind::kCommLife:
+      return comm_life(head, process, captures);
+    case LineKind::kRingOrder:
+    case LineKind::kTrees:
+    case LineKind::kChannelCount:
+    case LineKind::kCommTopology:
+    case LineKind::kInitTime:
+      return comm_remark(kind, head, process, captures);
+    default:
+      return keep(kind, process, is_warning, captures);
+  }
+}
+
+void LogParser::keep(LineKind kind, uint32_t process, bool is_warning, const Captures& captures) {
+  key_.assign(1, static_cast<char>(kind));
+  key_.append(reinterpret_cast<const char*>(&process), sizeof(process));
+  for (size_t i = 0; i < captures.count; ++i) {
+    key_.append(captures[i].substr(0, LogModel::kValueMost)).push_back('\n');
+  }
+  auto found = fact_by_text_.find(key_);
+  if (found != fact_by_text_.end()) {
+    Fact& fact = model_.facts[found->second];
+    ++fact.count;
+    fact.is_warning = fact.is_warning || is_warning;
+    return;
+  }
+  size_t& of_kind = facts_of_process_kind_[static_cast<uint64_t>(process) << 8 | static_cast<uint64_t>(kind)];
+  const size_t most = process == kNobody ? LogModel::kFrameworkFactsMost : LogModel::kFactsOfKindMost;
+  if (of_kind >= most || model_.facts.size() >= LogModel::kFactsMost) {
+    ++model_.coverage.beyond;
+    return;
+  }
+  ++of_kind;
+  Fact fact;
+  fact.kind = kind;
+  fact.process = process;
+  fact.is_warning = is_warning;
+  for (size_t i = 0; i < captures.count; ++i)
+    fact.values.push_back(printable(captures[i].substr(0, LogModel::kValueMost)));
+  // The release prints a full stop behind numeric settings.
+  if (kind == LineKind::kEnvironment && fact.values.size() == 2 && fact.values[1].size() > 1 &&
+      fact.values[1].back() == '.')
+    fact.values[1].pop_back();
+  fact.first = here();
+  fact.count = 1;
+  const auto row = static_cast<uint32_t>(model_.facts.size());
+  model_.facts_of_kind[static_cast<size_t>(kind)].push_back(row);
+  model_.facts.push_back(std::move(fact));
+  fact_by_text_.emplace(key_, row);
+}
+
+void LogParser::unknown(const Head& head, std::string_view body) {
+  std::string shape = shape_of(body);
+  auto found = model_.unknown.find(shape);
+  if (found == model_.unknown.end()) {
+    if (model_.unknown.size() >= LogModel::kShapesMost) {
+      shape = "(others)";
+    }
+    UnknownShape first;
+    first.first = here();
+    found = model_.unknown.emplace(std::move(shape), std::move(first)).first;
+  }
+  ++found->second.count;
+  if (head.level == Level::kWarn) found->second.is_warning = true;
+}
+
+void LogParser::algorithm(const Captures& captures) {
+  // Releases before 2.24 print numbers.
+  static constexpr std::string_view kAlgorithms[] = {
+      "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
+  static constexpr std::string_view kProtocols[] = {"LL", "LL128", "SIMPLE"};
+  const auto name = [](std::string_view text, const auto& names) {
+    const auto number = static_cast<size_t>(to_int(text));
+    return std::string(is_digit(text[0]) && number < std::size(names) ? names[number] : text);
+  };
+  const std::string use = printable(captures[0].substr(0, 40)) + ' ' +
+                          printable(name(captures[2].substr(0, 40), kAlgorithms)) + ' ' +
+                          printable(name(captures[3].substr(0, 40), kProtocols));
+  auto found = model_.algorithms.find(use);
+  if (found == model_.algorithms.end()) {
+    if (model_.algorithms.size() >= LogModel::kShapesMost) {
+      ++model_.coverage.beyond;
+      return;
+    }
+    found =
+        model_.algorithms.emplace(use, AlgorithmUse{.count = 0, .least_bytes = UINT64_MAX, .most_bytes = 0})
+            .first;
+  }
+  const auto bytes = static_cast<uint64_t>(std::max<int64_t>(to_int(captures[1]), 0));
+  AlgorithmUse& figures = found->second;
+  ++figures.count;
+  figures.least_bytes = std::min(figures.least_bytes, bytes);
+  figures.most_bytes = std::max(figures.most_bytes, bytes);
+}
+
+}  // namespace lockstep::readers::nccl_log
