@@ -23,7 +23,14 @@ namespace lockstep::model {
 
 inline constexpr uint32_t kNoRow = 0xffffffff;
 inline constexpr uint64_t kNoSeq = ~uint64_t{0};
-enum class GpuTimeSource : uint8_t { kNone = 0, kKernelCh = 1, kApi = 2, kCupti = 3, kHsa = 4, kWatchdog = 5 };
+enum class GpuTimeSource : uint8_t {
+  kNone = 0,
+  kKernelCh = 1,
+  kApi = 2,
+  kCupti = 3,
+  kHsa = 4,
+  kWatchdog = 5
+};
 
 // How many rows a table has, and how many its columns have room for.
 class TableRows {

@@ -188,6 +188,7 @@ class Reader {
 // where they were recorded.
 void close_coalesced(Dump& dump) {
   std::map<uint32_t, std::vector<size_t>> open;  // by group: entries since the last that closed
+  std::map<uint32_t, int64_t> last_closed;       // by group: number of the last entry that closed
   std::vector<bool> dropped(dump.entries.size());
   for (size_t i = 0; i < dump.entries.size(); ++i) {
     Entry& entry = dump.entries[i];
@@ -206,6 +207,10 @@ void close_coalesced(Dump& dump) {
       dropped[i] = true;
     }
     members.clear();
+    // "allreduce_coalesced" is an operation, and may itself be closed.
+    int64_t& closed = last_closed[entry.group];
+    if (entry.func == "coalesced" && entry.seq >= 0 && entry.seq == closed) dropped[i] = true;
+    closed = entry.seq;
   }
   size_t kept = 0;
   for (size_t i = 0; i < dump.entries.size(); ++i) {

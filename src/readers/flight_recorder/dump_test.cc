@@ -106,9 +106,9 @@ TEST_F(FlightRecorderDump, SendsNameTheirPeerInTheGroup) {
 }
 
 TEST_F(FlightRecorderDump, WhatClosesAGroupOfOperationsSpeaksForThem) {
-  Json entries = {entry(0, "nccl:all_reduce", 1), entry(1, "nccl:_all_gather_base", 2),
-                  entry(2, "nccl:_all_gather_base", 2), entry(3, "nccl:coalesced", 2),
-                  entry(4, "nccl:allreduce_coalesced", 3)};
+  Json entries = {entry(0, "nccl:all_reduce", 1),          entry(1, "nccl:_all_gather_base", 2),
+                  entry(2, "nccl:_all_gather_base", 2),    entry(3, "nccl:coalesced", 2),
+                  entry(4, "nccl:allreduce_coalesced", 3), entry(5, "nccl:coalesced", 3)};
   for (const int member : {1, 2}) {
     entries[static_cast<size_t>(member)]["state"] = "scheduled";
     entries[static_cast<size_t>(member)]["retired"] = false;
