@@ -55,10 +55,10 @@ std::string rank_table(const SummaryFigures& figures, size_t limit) {
       {"rank", "<host", "pid", "gpu", "ops", "bytes", "span", "GPU busy", "steps", "step avg", "p99"});
   for (size_t i = 0; i < figures.ranks.size() && i < limit; ++i) {
     const RankFigures& rank = figures.ranks[i];
-    table.add({rank.rank < 0 ? "-" : std::to_string(rank.rank), rank.host, rank.pid < 0 ? "-" : std::to_string(rank.pid),
-               rank.gpu < 0 ? "-" : std::to_string(rank.gpu), format_count(rank.ops),
-               format_bytes(rank.bytes), format_duration(rank.seconds * 1e9), format_percent(rank.busy),
-               format_count(rank.steps), or_dash(rank.step, rank.step.avg_ns),
+    table.add({rank.rank < 0 ? "-" : std::to_string(rank.rank), rank.host,
+               rank.pid < 0 ? "-" : std::to_string(rank.pid), rank.gpu < 0 ? "-" : std::to_string(rank.gpu),
+               format_count(rank.ops), format_bytes(rank.bytes), format_duration(rank.seconds * 1e9),
+               format_percent(rank.busy), format_count(rank.steps), or_dash(rank.step, rank.step.avg_ns),
                or_dash(rank.step, rank.step.p99_ns)});
   }
   return table.empty() ? "" : "\nRanks\n" + table.text() + more_rows(figures.ranks.size(), limit);
@@ -134,7 +134,7 @@ Json op_json(const OpFigures& op) {
 
 Json rank_json(const RankFigures& rank) {
   return {{"rank", known(rank.rank)}, {"host", rank.host},
-          {"pid", known(rank.pid)},          {"gpu", known(rank.gpu)},
+          {"pid", known(rank.pid)},   {"gpu", known(rank.gpu)},
           {"ops", rank.ops},          {"bytes", rank.bytes},
           {"seconds", rank.seconds},  {"gpu_busy", optional_json(rank.busy, rank.busy >= 0)},
           {"steps", rank.steps},      {"step", durations_json(rank.step)}};

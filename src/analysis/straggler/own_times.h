@@ -80,7 +80,9 @@ class LastArrivals {
 
 // When an operation ended on the GPU; 0 unknown.
 inline int64_t end_of(const model::JobOps& ops, const OwnTimes& own, uint32_t op) {
-  return ops.gpu_start_ns[op] == 0 || ops.gpu_end_ns[op] == 0 ? 0 : own.arrival[op] + ops.gpu_end_ns[op] - ops.gpu_start_ns[op];
+  return ops.gpu_start_ns[op] == 0 || ops.gpu_end_ns[op] == 0
+             ? 0
+             : own.arrival[op] + ops.gpu_end_ns[op] - ops.gpu_start_ns[op];
 }
 
 // The host's part in an operation: its launch, else its enqueueing, else its call. A replay was called when its graph

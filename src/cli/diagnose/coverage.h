@@ -11,7 +11,7 @@
 namespace lockstep::cli::diagnose {
 
 struct Coverage {
-  size_t processes = 0, hosts = 0;  // hosts: that have a name
+  size_t processes = 0, hosts = 0;            // hosts: that have a name
   std::vector<int32_t> ranks, missing_ranks;  // ascending; missing: of the world that a launcher named
   uint64_t ops = 0, matched = 0;
   std::array<uint64_t, analysis::match::kReasons> unmatched{};
