@@ -14,12 +14,7 @@
 namespace lockstep::golden {
 namespace {
 
-analysis::Diagnosis diagnose(uint32_t present) {
-  std::vector<std::string> paths;
-  for (uint32_t rank = 0; rank < 8; ++rank) {
-    if ((present >> rank & 1) != 0)
-      paths.push_back(LOCKSTEP_SOURCE_DIR "/tests/data/flight_recorder/hang/fr_" + std::to_string(rank));
-  }
+analysis::Diagnosis diagnose(const std::vector<std::string>& paths) {
   auto source = readers::open(paths);
   EXPECT_TRUE(source);
   auto job = analysis::gather::gather(**source, {.threads = 1, .progress = {}});
@@ -27,8 +22,18 @@ analysis::Diagnosis diagnose(uint32_t present) {
   return analysis::diagnose(*job);
 }
 
+// Of the hang, with the dumps of these ranks.
+analysis::Diagnosis diagnose_hang(uint32_t present) {
+  std::vector<std::string> paths;
+  for (uint32_t rank = 0; rank < 8; ++rank) {
+    if ((present >> rank & 1) != 0)
+      paths.push_back(LOCKSTEP_SOURCE_DIR "/tests/data/flight_recorder/hang/fr_" + std::to_string(rank));
+  }
+  return diagnose(paths);
+}
+
 TEST(FlightRecorderDumps, RankFiveNeverCalledTheNinthAllReduce) {
-  const analysis::Diagnosis diagnosis = diagnose(0xff);
+  const analysis::Diagnosis diagnosis = diagnose_hang(0xff);
   ASSERT_TRUE(diagnosis.verdict);
   const analysis::Finding& verdict = diagnosis.findings[*diagnosis.verdict];
   EXPECT_EQ(class_text(verdict.finding_class), "never-joined");
@@ -64,12 +69,9 @@ TEST(FlightRecorderDumps, OfKnownFaultsAreJudgedRight) {
                                    {"other_root", "", {}},  // each is its own root: all complete
                                    {"coalesced", "", {}},
                                    {"uneven_all_to_all", "", {}}}) {
-    auto source =
-        readers::open({LOCKSTEP_SOURCE_DIR "/tests/data/flight_recorder/cases/" + std::string(known.name)});
-    ASSERT_TRUE(source) << known.name;
-    auto job = analysis::gather::gather(**source, {.threads = 1, .progress = {}});
-    ASSERT_TRUE(job) << known.name;
-    const analysis::Diagnosis diagnosis = analysis::diagnose(*job);
+    SCOPED_TRACE(known.name);
+    const analysis::Diagnosis diagnosis =
+        diagnose({LOCKSTEP_SOURCE_DIR "/tests/data/flight_recorder/cases/" + std::string(known.name)});
     if (*known.verdict == 0) {
       EXPECT_FALSE(diagnosis.verdict) << known.name << ": " << diagnosis.findings[0].statement;
       continue;
@@ -83,7 +85,7 @@ TEST(FlightRecorderDumps, OfKnownFaultsAreJudgedRight) {
 
 TEST(FlightRecorderDumps, WithoutSomeOfThemNobodyElseIsBlamed) {
   for (uint32_t present = 1; present < 0xff; ++present) {
-    const analysis::Diagnosis diagnosis = diagnose(present);
+    const analysis::Diagnosis diagnosis = diagnose_hang(present);
     if (!diagnosis.verdict) {
       // Nothing waits in what rank 5 alone tells.
       EXPECT_EQ(present, 1u << 5) << present;

@@ -223,13 +223,6 @@ void close_coalesced(Dump& dump) {
 
 }  // namespace
 
-int64_t Dump::last_ns() const {
-  int64_t last = 0;
-  for (const Entry& entry : entries)
-    last = std::max({last, entry.created_ns, entry.started_ns, entry.completed_ns});
-  return last;
-}
-
 int32_t rank_of_name(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename();
   size_t end = name.size();
@@ -256,6 +249,8 @@ Result<Dump> read_dump(const std::string& path) {
   if (!read) return Error{read.error().code, read.error().text, path};
   dump.cut = std::move(document->cut);
   close_coalesced(dump);
+  for (const Entry& entry : dump.entries)
+    dump.last_ns = std::max({dump.last_ns, entry.created_ns, entry.started_ns, entry.completed_ns});
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0)
     dump.modified_ns = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;

@@ -52,8 +52,7 @@ struct Dump {
   uint64_t any_source = 0;   // receives that name no sender; not among the entries
   std::string cut;           // why it ends early; empty: it is whole
   int64_t modified_ns = 0;   // the file's own time
-
-  int64_t last_ns() const;  // of everything that it tells
+  int64_t last_ns = 0;       // the latest of everything that it tells
 };
 
 // The error says what the file is not.

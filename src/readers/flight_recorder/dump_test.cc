@@ -77,7 +77,7 @@ TEST_F(FlightRecorderDump, TellsWhatARankIssued) {
   EXPECT_EQ(first.completion, Completion::kCompleted);
   EXPECT_EQ(first.completed_ns, 2'000'000);
   EXPECT_EQ(first.timeout_ns, 600'000'000'000);
-  EXPECT_EQ(dump.last_ns(), 2'000'000);
+  EXPECT_EQ(dump.last_ns, 2'000'000);
 }
 
 TEST_F(FlightRecorderDump, SizesThatRanksNeedNotShareAreNone) {

@@ -68,7 +68,7 @@ bool ends_are_unseen(const Dump& dump) {
 // When a dump was written is not in it. The recorder writes dumps when the time limit of an operation has passed; a file
 // that was written earlier was asked for earlier. A file's own time is lost when it is copied, so it only shortens.
 int64_t written_ns(const Dump& dump) {
-  const int64_t last = dump.last_ns();
+  const int64_t last = dump.last_ns;
   int64_t limit = last;
   if (!ends_are_unseen(dump)) {
     for (const Entry& entry : dump.entries) {
@@ -83,13 +83,12 @@ int64_t written_ns(const Dump& dump) {
 // One process: one dump.
 class TraceMaker {
  public:
-  TraceMaker(const Dump& dump, const std::vector<Group>& groups, int32_t world, int64_t written_ns,
-             Trace& trace)
-      : dump_(dump), groups_(groups), world_(world), written_ns_(written_ns), trace_(trace) {}
+  TraceMaker(const Dump& dump, int32_t world, int64_t written_ns, Trace& trace)
+      : dump_(dump), world_(world), written_ns_(written_ns), trace_(trace) {}
 
   void make() {
     add_process();
-    for (const Group& group : groups_) add_comm(group);
+    for (const Group& group : dump_.groups) add_comm(group);
     find_running();
     next_.resize(trace_.comms.size());
     shared_.resize(trace_.comms.size());
@@ -114,7 +113,7 @@ class TraceMaker {
     process.pid = -1;
     process.world = world_;
     process.nccl_version = version_number(dump_.library_version);
-    process.last_ns = dump_.last_ns();
+    process.last_ns = dump_.last_ns;
     process.first_ns = process.last_ns;
     for (const Entry& entry : dump_.entries) {
       if (entry.created_ns != 0) process.first_ns = std::min(process.first_ns, entry.created_ns);
@@ -212,7 +211,6 @@ class TraceMaker {
   }
 
   const Dump& dump_;
-  const std::vector<Group>& groups_;
   const int32_t world_;
   const int64_t written_ns_;
   Trace& trace_;
@@ -241,7 +239,6 @@ class Source : public model::TraceSource {
       if (first_error) return *first_error;
       return Error{ErrorCode::kNotFound, "no Flight Recorder dumps", {}};
     }
-    if (source->bad_files_.size() == 1 && paths.size() == 1) return *first_error;
     source->keep_newest();
     source->complete_groups();
     source->find_time();
@@ -253,7 +250,7 @@ class Source : public model::TraceSource {
   size_t processes() const override { return dumps_.size(); }
   Result<void> load(size_t i, Trace& trace) override {
     LOCKSTEP_CHECK(i < dumps_.size());
-    TraceMaker(dumps_[i], dumps_[i].groups, world_, written_ns_, trace).make();
+    TraceMaker(dumps_[i], world_, written_ns_, trace).make();
     return {};
   }
   void run_losses(Trace& trace) override {
@@ -272,7 +269,7 @@ class Source : public model::TraceSource {
   // A rank that dumped twice: what it told last.
   void keep_newest() {
     std::stable_sort(dumps_.begin(), dumps_.end(), [](const Dump& a, const Dump& b) {
-      return std::pair(a.rank, -a.last_ns()) < std::pair(b.rank, -b.last_ns());
+      return std::pair(a.rank, -a.last_ns) < std::pair(b.rank, -b.last_ns);
     });
     std::vector<Dump> kept;
     for (Dump& dump : dumps_) {
@@ -288,7 +285,7 @@ class Source : public model::TraceSource {
   void find_time() {
     int64_t last = 0;
     for (const Dump& dump : dumps_) {
-      last = std::max(last, dump.last_ns());
+      last = std::max(last, dump.last_ns);
       written_ns_ = std::max(written_ns_, flight_recorder::written_ns(dump));
     }
     guessed_time_ = written_ns_ > last;
