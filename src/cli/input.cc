@@ -67,6 +67,7 @@ Result<Input> open_input(const std::vector<std::string>& paths) {
 Result<MixedInput> open_mixed_input(const std::vector<std::string>& paths) {
   MixedInput mixed;
   std::vector<std::string> others;
+  const auto unpacker = std::make_shared<readers::Unpacker>();
   for (const std::string& path : paths) {
     if (!store::is_trace_db(path)) {
       others.push_back(path);
@@ -74,9 +75,12 @@ Result<MixedInput> open_mixed_input(const std::vector<std::string>& paths) {
     }
     LOCKSTEP_ASSIGN(Input input, open_trace_db(path));
     mixed.runs.push_back(std::move(input));
+    LOCKSTEP_ASSIGN(const std::string folder, unpacker->make_folder(path));
+    LOCKSTEP_ASSIGN(const std::vector<std::string> attached, store::extract_attachments(path, folder));
+    others.insert(others.end(), attached.begin(), attached.end());
   }
   if (others.empty() && !mixed.runs.empty()) return mixed;
-  LOCKSTEP_ASSIGN(mixed.files, readers::sort(others));
+  LOCKSTEP_ASSIGN(mixed.files, readers::sort(others, unpacker));
   for (const Error& error : std::exchange(mixed.files.troubles, {}))
     mixed.troubles.push_back({-1, "read", "unreadable_file", error.message(), 1});
   for (const readers::FormatFiles& files : mixed.files.formats) {

@@ -47,7 +47,9 @@ struct Inputs {
 };
 // Everything that users name, in any mix: files, directories (their process files, also a folder deeper, and other files
 // of known formats in them) and packed files. An error if none of it can be read.
-Result<Inputs> sort(const std::vector<std::string>& paths);
+// `unpacker`: holds some of the files; else a new one.
+Result<Inputs> sort(const std::vector<std::string>& paths,
+                    std::shared_ptr<Unpacker> unpacker = std::make_shared<Unpacker>());
 
 // Opens the files of one of the formats as a source that knows its files by the names that users know.
 Result<std::unique_ptr<model::TraceSource>> open(const Inputs& inputs, const FormatFiles& files);

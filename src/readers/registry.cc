@@ -126,7 +126,7 @@ Result<Sniffed> sniff(const std::string& path) {
 
 class Sorter {
  public:
-  Sorter() : unpacker_(std::make_shared<Unpacker>()) {}
+  explicit Sorter(std::shared_ptr<Unpacker> unpacker) : unpacker_(std::move(unpacker)) {}
 
   Result<void> add(const std::string& path) {
     std::error_code error;
@@ -260,9 +260,9 @@ Result<const Format*> detect(const std::string& path) {
   return found.format;
 }
 
-Result<Inputs> sort(const std::vector<std::string>& paths) {
+Result<Inputs> sort(const std::vector<std::string>& paths, std::shared_ptr<Unpacker> unpacker) {
   if (paths.empty()) return Error{ErrorCode::kUsage, "no input files; " + std::string(kHint), {}};
-  Sorter sorter;
+  Sorter sorter(std::move(unpacker));
   for (const std::string& path : paths) LOCKSTEP_TRY(sorter.add(path));
   Inputs inputs = sorter.take();
   if (inputs.formats.empty()) return inputs.troubles.front();

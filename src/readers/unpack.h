@@ -43,6 +43,9 @@ class Unpacker {
   // `tars`: archives as well; without, an archive holds nothing.
   Result<Unpacked> unpack(const std::string& path, const Wants& wants, bool tars);
 
+  // A folder for files from elsewhere, which are known to the user by this name; it goes with the Unpacker.
+  Result<std::string> make_folder(const std::string& shown) { return new_folder(shown, ""); }
+
   // A text in which names of unpacked files are those that the user knows: "dumps.tar.gz/rank_3".
   std::string shown(std::string text) const;
 
