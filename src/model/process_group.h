@@ -16,6 +16,8 @@ std::string process_group_name(std::string_view name, std::string_view descripti
 std::vector<int32_t> parse_ranks(std::string_view text);
 // "0,1,2": the form of comms.members.
 std::string members_text(const std::vector<int32_t>& ranks);
+// An id for comms.comm_id, equal on all members; 0 (unknown) while the members are not known.
+uint64_t process_group_id(std::string_view comm_name, const std::vector<int32_t>& ranks);
 // "2.28.9" as ncclGetVersion gives it: 22809; 0 if it says none.
 int32_t parse_nccl_version(std::string_view text);
 // The last number of a file's name: "comm_lib_trace_rank_12", "rank3.json". -1: it has none.

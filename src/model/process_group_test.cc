@@ -23,6 +23,13 @@ TEST(ProcessGroup, ListsOfRanks) {
   EXPECT_EQ(members_text({}), "");
 }
 
+TEST(ProcessGroup, IdIsThatOfNameAndMembers) {
+  EXPECT_EQ(process_group_id("dp", {0, 2}), process_group_id("dp", {0, 2}));
+  EXPECT_NE(process_group_id("dp", {0, 2}), process_group_id("dp", {0, 3}));
+  EXPECT_NE(process_group_id("dp", {0, 2}), process_group_id("tp", {0, 2}));
+  EXPECT_EQ(process_group_id("dp", {}), 0u) << "whose members nobody knows";
+}
+
 TEST(ProcessGroup, RankIsTheLastNumberOfTheName) {
   EXPECT_EQ(rank_of_file_name("/a/b7/comm_lib_trace_rank_12"), 12);
   EXPECT_EQ(rank_of_file_name("rank3.json"), 3);

@@ -101,7 +101,9 @@ class TraceMaker {
   void add_comm(const Group& group) {
     model::Comm comm{};
     comm.index_in_process = static_cast<uint32_t>(trace_.comms.size());
-    comm.name = trace_.strings.intern(model::process_group_name(group.name, group.description));
+    const std::string name = model::process_group_name(group.name, group.description);
+    comm.comm_id = model::process_group_id(name, group.ranks);
+    comm.name = trace_.strings.intern(name);
     comm.ranks = group.ranks.empty() ? -1 : static_cast<int32_t>(group.ranks.size());
     comm.nodes = comm.device = comm.gpu = comm.rank = -1;
     for (size_t i = 0; i < group.ranks.size(); ++i) {

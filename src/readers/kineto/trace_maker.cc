@@ -140,6 +140,7 @@ class TraceMaker {
   uint32_t add_comm(const std::string& name, std::vector<int32_t> members, int64_t size) {
     model::Comm comm{};
     comm.index_in_process = static_cast<uint32_t>(trace_.comms.size());
+    comm.comm_id = model::process_group_id(name, members);
     comm.name = trace_.strings.intern(name);
     comm.members = trace_.strings.intern(model::members_text(members));
     comm.ranks = !members.empty() ? static_cast<int32_t>(members.size())
