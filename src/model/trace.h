@@ -31,6 +31,12 @@ enum class GpuTimeSource : uint8_t {
   kHsa = 4,
   kWatchdog = 5
 };
+// Of a process: what it called before and after a part of its life is not known.
+enum class Window : uint8_t {
+  kNone = 0,      // all of its life was recorded
+  kNumbered = 1,  // a part of it; operations are numbered from the begin of their communicator
+  kCounted = 2,   // a part of it; operations are counted from the begin of the part
+};
 enum class KernelKind : uint8_t { kCompute = 0, kCommunication = 1, kCopy = 2 };
 
 // How many rows a table has, and how many its columns have room for.

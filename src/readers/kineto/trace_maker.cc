@@ -123,6 +123,8 @@ class TraceMaker {
     if (process.device >= 0 && static_cast<size_t>(process.device) < in_.devices.size())
       process.gpu_model = trace_.strings.intern(in_.devices[static_cast<size_t>(process.device)]);
     process.closed = in_.is_whole;
+    process.window =
+        static_cast<uint8_t>(all_numbered() ? model::Window::kNumbered : model::Window::kCounted);
     if (in_.first_ns <= in_.last_ns) {
       process.first_ns = absolute(in_.first_ns);
       process.last_ns = absolute(in_.last_ns);
@@ -305,17 +307,19 @@ class TraceMaker {
     }
   }
 
-  // Numbers of PyTorch's hold an operation's place even where others are gone.
+  // Numbers of PyTorch's hold a collective's place even where others are gone.
   bool all_numbered() const {
     return std::all_of(in_.calls.begin(), in_.calls.end(),
-                       [](const CommCall& call) { return !call.is_p2p && call.seq >= 1; });
+                       [](const CommCall& call) { return call.is_p2p || call.seq >= 1; });
   }
 
   void add_losses() {
     auto lose = [this](std::string_view kind, uint64_t count, const std::string& text) {
       trace_.lose(0, "read", kind, count, text + ": " + in_.path);
     };
-    const bool numbered = all_numbered();
+    // Sends and receives have no number that finds their place again.
+    const bool numbered = all_numbered() && std::none_of(in_.calls.begin(), in_.calls.end(),
+                                                         [](const CommCall& call) { return call.is_p2p; });
     lose(numbered ? "cut_trace" : "cut_file", !in_.is_whole, "the file ends before the trace does");
     lose(numbered ? "bad_event" : "bad_record", in_.bad_events,
          "pieces that are no JSON were left out, the first at byte " + std::to_string(in_.first_damage));

@@ -152,7 +152,7 @@ TEST_F(TraceDbTest, SyntheticRowsHaveNoDefaults) {
     bool refers_to_row_0 = name == "process" || name == "comm" || name == "index_in_process";              \
     bool none_here = name == "members" || name == "gpu_start_ns" || name == "gpu_end_ns" ||                \
                      name == "out_count" || name == "root" || name == "device" || name == "phase" ||       \
-                     name == "restarts";                                                                   \
+                     name == "restarts" || name == "window";                                               \
     EXPECT_TRUE(set || refers_to_row_0 || none_here) << #Row << "." << name;                               \
   });
   LOCKSTEP_MODEL_TABLES(TABLE)
