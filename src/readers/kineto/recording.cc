@@ -18,6 +18,7 @@ using model::Trace;
 
 constexpr int64_t kMostNs = int64_t{1} << 61;
 constexpr uint32_t kMostRows = uint32_t{1} << 30;
+constexpr int32_t kMostRanksInNames = 100'000;
 constexpr int64_t kMostMembers = int64_t{1} << 22;
 
 // What PyTorch records beside operations.
@@ -308,7 +309,9 @@ int32_t rank_of_trace_name(const std::string& path) {
     if (error == std::errc{} && rank >= 0) return rank;
   }
   if (name.find(".pt.trace") != std::string::npos) return -1;
-  return model::rank_of_file_name(name);
+  // Dates and process ids are no ranks.
+  const int32_t number = model::rank_of_file_name(name);
+  return number < kMostRanksInNames ? number : -1;
 }
 
 }  // namespace lockstep::readers::kineto
