@@ -125,7 +125,7 @@ void read_arg(std::string_view key, Value& value, EventKind kind, Event& event) 
     value.number(event.external);
   else if (key == "correlation")
     value.number(event.correlation);
-  else if (key == "labels")
+  else if (key == "labels" || (kind == EventKind::kThread && key == "name"))
     value.text(event.label);
   else if (key == "device")
     value.number(event.device);

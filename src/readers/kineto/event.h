@@ -20,6 +20,7 @@ enum class EventKind : uint8_t {
   kFlow,       // begin of an arrow from a launch to the GPU
   kStep,       // ProfilerStep#N
   kLabel,      // tells which pid is the process' own
+  kThread,     // names a thread
   kWindowEnd,  // the profiler stopped
 };
 
@@ -37,7 +38,7 @@ struct Event {
   int64_t ts_ns = kNone, dur_ns = 0;  // relative to the file's base time
   int64_t pid = kNone, tid = kNone;
   int64_t flow = kNone;    // `id`
-  std::string_view label;  // kLabel
+  std::string_view label;  // kLabel, kThread
   // args
   int64_t external = kNone, correlation = kNone;
   int64_t device = kNone, stream = kNone, graph = 0, graph_node = 0;

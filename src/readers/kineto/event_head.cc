@@ -108,7 +108,9 @@ EventKind kind_of(char phase, std::string_view category, std::string_view name) 
     case 's':
       return category == "ac2g" || category == "async_cpu_to_gpu" ? EventKind::kFlow : EventKind::kOther;
     case 'M':
-      return name == "process_labels" ? EventKind::kLabel : EventKind::kOther;
+      return name == "process_labels" ? EventKind::kLabel
+             : name == "thread_name"  ? EventKind::kThread
+                                      : EventKind::kOther;
     case 'i':
       return name == "Record Window End" ? EventKind::kWindowEnd : EventKind::kOther;
     default:

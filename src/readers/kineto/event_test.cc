@@ -37,8 +37,11 @@ TEST(EventHead, KnowsTheKindsItNeeds) {
   EXPECT_EQ(kind(R"({"ph":"X","cat":"user_annotation","name":"ProfilerStep#12"})"), EventKind::kStep);
   EXPECT_EQ(kind(R"({"ph":"X","cat":"gpu_user_annotation","name":"ProfilerStep#12"})"), EventKind::kOther);
   EXPECT_EQ(kind(R"({"name":"process_labels","ph":"M","args":{"labels":"CPU"}})"), EventKind::kLabel);
+  EXPECT_EQ(kind(R"({"name":"thread_name","ph":"M","args":{"name":"thread 7"
+}
+})"), EventKind::kThread);
   EXPECT_EQ(kind(R"({"name":"Record Window End","ph":"i","s":"g"})"), EventKind::kWindowEnd);
-  EXPECT_EQ(kind(R"({"ph":"C","name":"counter"})"), EventKind::kOther);
+EXPECT_EQ(kind(R"({"ph":"C","name":"counter"})"), EventKind::kOther);
 }
 
 TEST(EventHead, IsNotReadOfWhatIsNoEvent) {

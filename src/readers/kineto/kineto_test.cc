@@ -16,6 +16,10 @@ TEST_F(KinetoTest, AnOperationHasItsCallItsLaunchAndItsKernel) {
   TraceText text;
   text.step(3, 90, 500).call(100, 40, 7).launch(120, 7).named_kernel(150, 80, 7);
   text.kernel("void gemm<float>(float*)", 10, 30, 99);
+  text.raw(
+      "{\"name\": \"thread_name\", \"ph\": \"M\", \"ts\": 0, \"pid\": 4711, \"tid\": 4711, \"args\": "
+      "{\"name\": \"thread 4711 "
+      "(pt_main_thread)\"}}");
   const Trace trace = read(text.text());
   ASSERT_EQ(trace.ops.size(), 1u);
   EXPECT_EQ(func(trace, 0), "AllReduce");
@@ -32,6 +36,12 @@ TEST_F(KinetoTest, AnOperationHasItsCallItsLaunchAndItsKernel) {
   EXPECT_EQ(trace.comms.ranks[0], 4);
   EXPECT_EQ(trace.strings[trace.comms.name[0]], "default_pg");
   EXPECT_EQ(trace.strings[trace.comms.members[0]], "0,1,2,3");
+  EXPECT_EQ(trace.strings[trace.threads.name[trace.ops.thread[0]]], "pt_main_thread");
+  ASSERT_EQ(trace.calls.size(), 2u);
+  EXPECT_EQ(trace.calls.kind[1], number(model::EventKind::kKernelLaunch));
+  EXPECT_EQ(trace.calls.start_ns[1], kBase + 120'000);
+  EXPECT_EQ(trace.calls.end_ns[1], kBase + 123'000);
+  EXPECT_EQ(trace.calls.parent[1], trace.ops.call[0]);
   ASSERT_EQ(trace.kernels.size(), 2u);
   EXPECT_EQ(trace.kernels.op[0], 0u);
   EXPECT_EQ(trace.kernels.kind[0], static_cast<uint8_t>(model::KernelKind::kCommunication));

@@ -97,8 +97,7 @@ class Linker {
     work.gpu_start_ns = work.gpu_start_ns == kNoTime ? start : std::min(work.gpu_start_ns, start);
     work.gpu_end_ns = std::max(work.gpu_end_ns, end);
     if (launch == nullptr) return;
-    work.launched_ns =
-        work.launched_ns == kNoTime ? launch->start_ns : std::min(work.launched_ns, launch->start_ns);
+    if (work.launch == nullptr || launch->start_ns < work.launch->start_ns) work.launch = launch;
     links_.contradiction_ns = std::max(links_.contradiction_ns, launch->start_ns - start);
   }
 

@@ -13,8 +13,9 @@ namespace lockstep::readers::kineto {
 
 inline constexpr int64_t kNoTime = -1;
 
-struct CallWork {  // of one call; relative ns
-  int64_t launched_ns = kNoTime, gpu_start_ns = kNoTime, gpu_end_ns = kNoTime;
+struct CallWork {                  // of one call; relative ns
+  const Launch* launch = nullptr;  // the first; of Recording::launches
+  int64_t gpu_start_ns = kNoTime, gpu_end_ns = kNoTime;
 };
 
 struct Links {

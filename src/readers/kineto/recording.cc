@@ -99,6 +99,7 @@ class Collector {
       if (event->label == "CPU" && event->pid >= 0) out_.pid = event->pid;
       return;
     }
+    if (head.kind == EventKind::kThread) return take_thread(*event);
     if (event->ts_ns < 0 || event->ts_ns > kMostNs || event->dur_ns > kMostNs) return stream_.reject(piece);
     if (head.kind == EventKind::kWindowEnd) {
       out_.end_ns = event->ts_ns;
@@ -114,15 +115,24 @@ class Collector {
         return take_kernel(*event, head.kind == EventKind::kCopy);
       case EventKind::kLaunch:
         if (event->correlation != Event::kNone)
-          out_.launches.push_back({event->correlation, false, event->ts_ns, event->tid});
+          out_.launches.push_back(
+              {event->correlation, false, event->ts_ns, event->ts_ns + event->dur_ns, event->tid});
         return;
       case EventKind::kFlow:
         if (event->flow != Event::kNone)
-          out_.launches.push_back({event->flow, true, event->ts_ns, event->tid});
+          out_.launches.push_back({event->flow, true, event->ts_ns, event->ts_ns, event->tid});
         return;
       default:
         return take_step(*event);
     }
+  }
+
+  // "thread 4711 (pt_main_thread)"; streams of a GPU have names too.
+  void take_thread(const Event& event) {
+    const size_t begin = event.label.find('('), end = event.label.rfind(')');
+    if (event.label.starts_with("thread ") && begin != std::string_view::npos &&
+        end != std::string_view::npos && begin < end)
+      out_.thread_names.try_emplace(event.tid, event.label.substr(begin + 1, end - begin - 1));
   }
 
   void take_step(const Event& event) {

@@ -44,7 +44,7 @@ struct CommKernel {
 struct Launch {
   int64_t correlation = 0;
   bool is_flow = false;  // told by an arrow alone
-  int64_t start_ns = 0, tid = 0;
+  int64_t start_ns = 0, end_ns = 0, tid = 0;
 };
 
 struct Step {
@@ -63,6 +63,7 @@ struct Recording {
   std::string host, job;
   int64_t pid = -1;
   std::vector<std::string> devices;
+  std::map<int64_t, std::string> thread_names;  // by tid
   bool has_info = false;
   DistributedInfo info;
   std::vector<Group> groups;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "base/utf8.h"
 #include "model/element_size.h"
@@ -135,8 +136,10 @@ class TraceMaker {
 
   uint32_t thread(int64_t tid) {
     const auto [at, is_new] = threads_.try_emplace(tid, kNoRow);
-    if (is_new) at->second = trace_.threads.append({.process = 0, .tid = tid, .name = 0});
-    return at->second;
+    if (!is_new) return at->second;
+    const auto name = in_.thread_names.find(tid);
+    const model::StringId id = name == in_.thread_names.end() ? 0 : trace_.strings.intern(name->second);
+    return at->second = trace_.threads.append({.process = 0, .tid = tid, .name = id});
   }
 
   uint32_t add_comm(const std::string& name, std::vector<int32_t> members, int64_t size) {
@@ -250,7 +253,7 @@ class TraceMaker {
     op.thread = thread(call.tid);
     op.task = op.group = kNoRow;
     op.called_ns = absolute(call.start_ns);
-    op.launched_ns = absolute(work.launched_ns);
+    op.launched_ns = work.launch == nullptr ? 0 : absolute(work.launch->start_ns);
     op.gpu_start_ns = absolute(work.gpu_start_ns);
     op.gpu_end_ns = absolute(work.gpu_end_ns);
     op.gpu_error_ns = -1;
@@ -274,6 +277,27 @@ class TraceMaker {
                                    .group_end_ns = 0,
                                    .user_tag = 0});
     op_of_call_[i] = trace_.ops.append(op);
+    if (work.launch != nullptr) add_launch(*work.launch, op);
+  }
+
+  // One launch may do several operations.
+  void add_launch(const Launch& launch, const model::Op& op) {
+    if (!launches_.insert(&launch).second) return;
+    trace_.calls.append({.process = 0,
+                         .thread = thread(launch.tid),
+                         .comm = op.comm,
+                         .kind = number(EventKind::kKernelLaunch),
+                         .flags = 0,
+                         .parent = op.call,
+                         .shape = kNoRow,
+                         .stream = 0,
+                         .count = 0,
+                         .depth = 0,
+                         .start_ns = absolute(launch.start_ns),
+                         .end_ns = absolute(launch.end_ns),
+                         .group_start_ns = 0,
+                         .group_end_ns = 0,
+                         .user_tag = 0});
   }
 
   void add_marks() {
@@ -352,6 +376,7 @@ class TraceMaker {
   std::vector<model::GroupIndex> index_;  // by comm
   std::vector<uint32_t> p2ps_;            // by comm
   std::vector<uint32_t> op_of_call_;
+  std::set<const Launch*> launches_;  // that have a row
 };
 
 }  // namespace
