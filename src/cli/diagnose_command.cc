@@ -169,10 +169,13 @@ const Command diagnose_command = {
         "Exit code: 0 no problem found, 1 a problem was found, 2 wrong usage or unreadable input, 3 it "
         "cannot be told "
         "from this input.",
-    .operands = {.name = "RUN|TRACE.DB|FILE",
-                 .help = "a run directory, a trace.db, process files, or Flight Recorder dumps",
-                 .least = 1,
-                 .most = SIZE_MAX},
+    .operands =
+        {.name = "RUN|TRACE.DB|FILE",
+         .help =
+             "a run directory, a trace.db, process files, or another tool's files: Flight Recorder dumps, "
+             "PyTorch profiler traces",
+         .least = 1,
+         .most = SIZE_MAX},
     .options = kOptions,
     .run = run,
 };

@@ -39,9 +39,10 @@ TEST(EventHead, KnowsTheKindsItNeeds) {
   EXPECT_EQ(kind(R"({"name":"process_labels","ph":"M","args":{"labels":"CPU"}})"), EventKind::kLabel);
   EXPECT_EQ(kind(R"({"name":"thread_name","ph":"M","args":{"name":"thread 7"
 }
-})"), EventKind::kThread);
+})"),
+            EventKind::kThread);
   EXPECT_EQ(kind(R"({"name":"Record Window End","ph":"i","s":"g"})"), EventKind::kWindowEnd);
-EXPECT_EQ(kind(R"({"ph":"C","name":"counter"})"), EventKind::kOther);
+  EXPECT_EQ(kind(R"({"ph":"C","name":"counter"})"), EventKind::kOther);
 }
 
 TEST(EventHead, IsNotReadOfWhatIsNoEvent) {
