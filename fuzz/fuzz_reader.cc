@@ -50,6 +50,10 @@ void check_rows(const model::Trace& trace) {
         "proxy_steps.proxy_op");
   check(within(trace.net_events.all(&model::NetEventTable::proxy_step), trace.proxy_steps.size()),
         "net_events.proxy_step");
+  check(within(trace.ops.all(&model::OpTable::comm), trace.comms.size()), "ops.comm");
+  check(within(trace.ops.all(&model::OpTable::shape), trace.shapes.size()), "ops.shape");
+  check(within(trace.ops.all(&model::OpTable::call), trace.calls.size()), "ops.call");
+  check(within(trace.kernels.all(&model::KernelTable::op), trace.ops.size()), "kernels.op");
   check(within(trace.calls.all(&model::CallTable::thread), trace.threads.size()), "calls.thread");
   check(trace.processes.size() == 1, "one process a load");
 }

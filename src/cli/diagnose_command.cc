@@ -173,7 +173,8 @@ const Command diagnose_command = {
         "cannot be told "
         "from this input.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
-                 .help = "run directories, trace.db, dumps, logs, archives: any mix of one job",
+                 .help =
+                     "run directories, trace.db, dumps, profiler traces, logs, archives: any mix of one job",
                  .least = 1,
                  .most = SIZE_MAX},
     .options = kOptions,

@@ -18,9 +18,20 @@ namespace fs = std::filesystem;
 void add_sizes(const std::string& path, Input& input) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
+    const uint64_t before = input.files;
     for (const launch::ProcessFile& file : launch::process_files(path)) {
       ++input.files;
       input.bytes += file.bytes;
+    }
+    if (input.files > before) return;
+    // Another tool's files.
+    for (fs::directory_iterator at(path, fs::directory_options::skip_permission_denied, error), end;
+         !error && at != end; at.increment(error)) {
+      if (!at->is_regular_file(error)) continue;
+      const auto format = readers::detect(at->path());
+      if (!format || *format == nullptr) continue;
+      ++input.files;
+      input.bytes += at->file_size(error);
     }
     return;
   }

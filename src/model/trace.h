@@ -31,6 +31,13 @@ enum class GpuTimeSource : uint8_t {
   kHsa = 4,
   kWatchdog = 5
 };
+// Of a process: what it called before and after a part of its life is not known.
+enum class Window : uint8_t {
+  kNone = 0,      // all of its life was recorded
+  kNumbered = 1,  // a part of it; operations are numbered from the begin of their communicator
+  kCounted = 2,   // a part of it; operations are counted from the begin of the part
+};
+enum class KernelKind : uint8_t { kCompute = 0, kCommunication = 1, kCopy = 2 };
 
 // How many rows a table has, and how many its columns have room for.
 class TableRows {
@@ -117,6 +124,10 @@ class TableRows {
 #define LOCKSTEP_COLUMNS "model/tables/op.def"
 #include "model/tables/define_table.inc"
 
+#define LOCKSTEP_ROW Kernel
+#define LOCKSTEP_COLUMNS "model/tables/kernel.def"
+#include "model/tables/define_table.inc"
+
 #define LOCKSTEP_ROW Histogram
 #define LOCKSTEP_COLUMNS "model/tables/histogram.def"
 #include "model/tables/define_table.inc"
@@ -145,6 +156,7 @@ class TableRows {
   TABLE(NetEvent, net_events)        \
   TABLE(Mark, marks)                 \
   TABLE(Op, ops)                     \
+  TABLE(Kernel, kernels)             \
   TABLE(Histogram, histograms)       \
   TABLE(Loss, losses)
 

@@ -35,7 +35,8 @@ void Scene::make_actors() {
     actor.rank = process.row.rank;
     actor.end_ns = std::max(process.row.heartbeat_ns, process.row.last_ns);
     actor.quiet_ns = process.row.last_ns == 0 ? 0 : actor.end_ns - process.row.last_ns;
-    if (process.row.closed) actor.fate = Fate::kClosed;
+    // Where a recording ends says nothing of the process.
+    if (process.row.closed || process.row.window != 0) actor.fate = Fate::kClosed;
     if (process.liveness == Liveness::kStopped) actor.fate = Fate::kStopped;
     std::set<uint32_t> comms;
     bool several = false;
@@ -71,6 +72,7 @@ void Scene::find_history() {
 
 void Scene::find_cut_short() {
   cut_short_.assign(job_.processes.size(), false);
+  for (size_t i = 0; i < job_.processes.size(); ++i) cut_short_[i] = job_.processes[i].row.window != 0;
   for (size_t i = 0; i < job_.losses.size(); ++i) {
     std::string_view kind = job_.text(job_.losses.kind[i]);
     if (job_.losses.process[i] < cut_short_.size() &&

@@ -40,6 +40,7 @@ Family family_of(FindingClass c) {
       return Family::kDoubt;
     case FindingClass::kFallback:
     case FindingClass::kMisconfigured:
+    case FindingClass::kExposedCommunication:
       return Family::kSetup;
   }
   return Family::kSetup;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/match/match.h"
+#include "analysis/match/windows.h"
 
 namespace lockstep::analysis::match {
 namespace {
@@ -158,12 +159,17 @@ class CommAligner {
 }  // namespace
 
 void align(model::Job& job) {
+  const bool has_windows =
+      std::any_of(job.processes.begin(), job.processes.end(),
+                  [](const model::JobProcess& process) { return process.row.window != 0; });
+  const std::vector<uint32_t> essence = has_windows ? essences(job) : std::vector<uint32_t>();
   for (model::JobComm& comm : job.comms) {
     std::vector<uint32_t> members;
     for (uint32_t member : comm.members) {
       if (member != kNoRow) members.push_back(member);
     }
     CommAligner(job, members).run();
+    if (has_windows) align_windows(job, members, essence);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/match/match.h"
+#include "analysis/match/windows.h"
 
 namespace lockstep::analysis::match {
 namespace {
@@ -129,7 +130,8 @@ const model::Lane* counterpart(const model::Job& job, const Member& member, cons
 }
 
 bool pairs_comparable(const model::Job& job, const Member& a, const Member& b) {
-  return job.processes[a.process].lost == 0 && job.processes[b.process].lost == 0;
+  const model::JobProcess &here = job.processes[a.process], &there = job.processes[b.process];
+  return here.lost == 0 && there.lost == 0 && windows_begin_alike(here, there);
 }
 
 }  // namespace lockstep::analysis::match

@@ -335,5 +335,76 @@ TEST(Match, NumbersAtTheEndOfTheirRangeAreHarmless) {
   EXPECT_EQ(member(job, world, 2).alignment, Member::Alignment::kNone);
 }
 
+// A recording of a part of each rank's life: of the operations first..end-1 of a program that repeats after five, as a step
+// does. Operation n is called at n ms.
+JobBuilder windows(const std::vector<std::pair<uint32_t, uint32_t>>& parts, bool have_steps,
+                   uint32_t* world) {
+  JobBuilder builder(static_cast<uint32_t>(parts.size()));
+  *world = builder.world();
+  for (uint32_t rank = 0; rank < parts.size(); ++rank) {
+    model::JobProcess& process = builder.process(rank);
+    process.row.window = static_cast<uint8_t>(model::Window::kCounted);
+    for (uint32_t n = parts[rank].first; n < parts[rank].second; ++n) {
+      if (have_steps && n % 5 == 0)
+        process.marks.push_back({0, 0, 0, int64_t{n} / 5, 1, testing::at_ms(n - 0.5)});
+      builder.call(
+          rank, *world,
+          {.func = n % 5 == 0 ? "AllGather" : "AllReduce", .called_ms = 1.0 * n, .seq = model::kNoIndex});
+    }
+  }
+  return builder;
+}
+
+// The seqs that a profiler's recording does not have.
+Job build(JobBuilder& builder) {
+  Job job = builder.build();
+  for (model::JobProcess& process : job.processes)
+    std::fill(process.ops.seq.begin(), process.ops.seq.end(), model::kNoIndex);
+  align(job);
+  return job;
+}
+
+TEST(Match, WindowsAreLaidOverEachOtherByTheirSteps) {
+  uint32_t world = 0;
+  JobBuilder builder = windows({{10, 30}, {20, 30}, {8, 25}}, true, &world);
+  const Job job = build(builder);
+  EXPECT_EQ(indexes(job, world, 0).front(), 2u);
+  EXPECT_EQ(indexes(job, world, 1).front(), 12u);
+  EXPECT_EQ(indexes(job, world, 2).front(), 0u);
+  EXPECT_TRUE(differences(job).empty());
+  const std::vector<CommMatch> counts = count_matches(job);
+  EXPECT_EQ(counts[0].matched, 15u) << "20 to 24 on three ranks";
+  EXPECT_FALSE(pairs_comparable(job, member(job, world, 0), member(job, world, 1)))
+      << "sends before step 4 are on one side only";
+}
+
+TEST(Match, WindowsWithoutStepsAreLaidOverEachOtherByWhatWasCalled) {
+  uint32_t world = 0;
+  JobBuilder builder = windows({{10, 40}, {12, 41}}, false, &world);
+  const Job job = build(builder);
+  EXPECT_EQ(indexes(job, world, 0).front(), 0u);
+  EXPECT_EQ(indexes(job, world, 1).front(), 2u);
+  EXPECT_TRUE(differences(job).empty());
+  EXPECT_TRUE(pairs_comparable(job, member(job, world, 0), member(job, world, 1)));
+}
+
+TEST(Match, WindowsOfDifferentStepsDoNotCompare) {
+  uint32_t world = 0;
+  JobBuilder builder = windows({{10, 30}, {50, 60}}, true, &world);
+  const Job job = build(builder);
+  EXPECT_EQ(member(job, world, 1).alignment, Member::Alignment::kNone);
+  EXPECT_EQ(count_matches(job)[0].matched, 0u);
+}
+
+TEST(Match, WindowsThatDifferStayAtTheSharedStep) {
+  uint32_t world = 0;
+  JobBuilder builder = windows({{10, 20}, {10, 20}}, true, &world);
+  builder.call(1, world, {.func = "Broadcast", .called_ms = 20});
+  builder.call(0, world, {.func = "AllGather", .called_ms = 20});
+  const Job job = build(builder);
+  ASSERT_EQ(differences(job).size(), 1u);
+  EXPECT_EQ(differences(job)[0].index, 10u);
+}
+
 }  // namespace
 }  // namespace lockstep::analysis::match

@@ -79,7 +79,9 @@ TEST_F(ChromeExporterTest, SeveralRanks) {
   expect_accepted(4);
   EXPECT_EQ(result->bytes, std::filesystem::file_size(path));
   EXPECT_EQ(result->events, count("\"ph\":"));
-  EXPECT_EQ(count("\"cat\":\"kernel\""), 80u);
+  EXPECT_EQ(count("\"cat\":\"kernel\""), 160u);
+  EXPECT_EQ(count("\"cat\":\"kernel\",\"name\":\"void gemm<float, 4>(float*)\""), 80u) << "no operation's";
+  EXPECT_EQ(count("\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy DtoH (Device -> Pinned)\""), 20u);
   EXPECT_EQ(count("\"name\":\"record_param_comms\""), 88u);
   EXPECT_EQ(count("\"cat\":\"proxy_step\""), 4u * 20 * 16);
   EXPECT_EQ(count("ProfilerStep#1"), 4u);

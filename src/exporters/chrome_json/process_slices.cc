@@ -41,11 +41,12 @@ ProcessSlices::ProcessSlices(const model::Trace& trace, int64_t number) : trace_
   name_pid(number * kPidStride + kHostPid,
            who_ + (host.empty() ? "" : " (" + host + " pid " + std::to_string(process.pid) + ")"), "CPU",
            number * 10);
-  slices_.reserve(trace.calls.size() + 2 * trace.ops.size() + trace.channels.size() + trace.proxy_ops.size() +
-                  trace.proxy_steps.size() + trace.net_events.size() + trace.proxy_ctrls.size() +
-                  trace.marks.size());
+  slices_.reserve(trace.calls.size() + 2 * trace.ops.size() + trace.kernels.size() + trace.channels.size() +
+                  trace.proxy_ops.size() + trace.proxy_steps.size() + trace.net_events.size() +
+                  trace.proxy_ctrls.size() + trace.marks.size());
   add_steps();
   add_ops();
+  add_other_kernels();
   add_calls();
   add_channels();
   add_proxy();
@@ -143,6 +144,18 @@ void ProcessSlices::add_ops() {
       return gpu_track(comm, stream ? "stream " + hex("0x%llx", stream) : "kernels, " + comm_name(comm));
     });
     add(SliceKind::kKernel, row, place, ops.gpu_start_ns[row], ops.gpu_end_ns[row]);
+  }
+}
+
+// On the tracks of their streams, beside the operations.
+void ProcessSlices::add_other_kernels() {
+  const model::KernelTable& kernels = trace_.kernels;
+  for (uint32_t row = 0; row < kernels.size(); ++row) {
+    if (kernels.op[row] < trace_.ops.size()) continue;
+    const uint64_t stream = kernels.stream[row];
+    const uint32_t place = track({.group = kStream, .b = stream},
+                                 [&] { return gpu_track(model::kNoRow, "stream " + hex("0x%llx", stream)); });
+    add(SliceKind::kOtherKernel, row, place, kernels.start_ns[row], kernels.end_ns[row]);
   }
 }
 

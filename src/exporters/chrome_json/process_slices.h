@@ -53,6 +53,7 @@ class ProcessSlices {
   void add(SliceKind kind, uint32_t row, uint32_t track, int64_t start, int64_t end);
   void add_steps();
   void add_ops();
+  void add_other_kernels();
   void add_calls();
   void add_channels();
   void add_proxy();

@@ -156,6 +156,8 @@ void SliceWriter::write_slice(const Slice& slice) {
       return write_call(slice);
     case SliceKind::kKernel:
       return write_kernel(slice);
+    case SliceKind::kOtherKernel:
+      return write_other_kernel(slice);
     case SliceKind::kChannel:
       return write_channel(slice);
     case SliceKind::kProxyOp:
@@ -264,6 +266,22 @@ void SliceWriter::write_kernel(const Slice& slice) {
   json_.raw("}}");
   if (int64_t host = host_interval(trace_, op).start; host > 0 && host < slice.start) host_to_gpu(slice, 'f');
   if (rank_keys_[op] != 0) flows_.add(rank_keys_[op], slice.start, track.pid, track.tid);
+}
+
+void SliceWriter::write_other_kernel(const Slice& slice) {
+  const model::KernelTable& kernels = trace_.kernels;
+  const uint32_t row = slice.row;
+  const bool is_copy = kernels.kind[row] == static_cast<uint8_t>(model::KernelKind::kCopy);
+  const Track& track = slices_.tracks()[slice.track];
+  begin(slice, is_copy ? "gpu_memcpy" : "kernel", json_string(trace_.strings[kernels.name[row]]));
+  json_.raw("\"device\":").signed_number(track.pid % kPidStride - kGpuPid);
+  json_.raw(",\"stream\":").signed_number(track.tid);
+  if (kernels.graph[row] != 0)
+    json_.raw(",\"graph id\":")
+        .number(kernels.graph[row])
+        .raw(",\"graph node id\":")
+        .number(kernels.graph_node[row]);
+  json_.raw("}}");
 }
 
 void SliceWriter::write_call(const Slice& slice) {

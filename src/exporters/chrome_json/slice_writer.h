@@ -31,6 +31,7 @@ class SliceWriter {
   void write_slice(const Slice& slice);
   void write_record_param_comms(const Slice& slice);
   void write_kernel(const Slice& slice);
+  void write_other_kernel(const Slice& slice);
   void write_call(const Slice& slice);
   void write_channel(const Slice& slice);
   void write_proxy_op(const Slice& slice);

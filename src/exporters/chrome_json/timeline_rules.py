@@ -144,14 +144,15 @@ def main():
             named.add((event["name"],) + place if event["name"].startswith("thread") else (event["name"], event["pid"]))
     launches = collections.Counter(event["args"].get("correlation") for track in slices.values() for event in track
                                    if event["cat"] != "kernel")
-    correlations = {event["args"].get("correlation") for track in slices.values() for event in track if event["cat"] == "kernel"}
+    correlations = {event["args"].get("correlation") for track in slices.values() for event in track
+                    if event["cat"] == "kernel" and "Collective name" in event["args"]}
     for place, events in slices.items():
         if ("thread_name",) + place not in named: broken("tracks are named", place)
         for what in ("process_name", "process_labels", "process_sort_index"):
             if (what, place[0]) not in named: broken(what, place)
         for event in events:
             args = event["args"]
-            if event["cat"] == "kernel":
+            if event["cat"] == "kernel" and "Collective name" in args:
                 if not event["name"].startswith("nccl"): broken("kernels start with nccl", event["name"])
                 if args.get("External id") not in cpu_ids: broken("a kernel's External id is that of a cpu_op", event)
                 if launches[args.get("correlation")] != 1: broken("a kernel's correlation is that of one host event", event)

@@ -21,6 +21,7 @@ enum class SliceKind : uint8_t {
   kRecordParamComms,
   kCall,
   kKernel,
+  kOtherKernel,  // no operation's
   kChannel,
   kProxyOp,
   kProxyStep,
