@@ -221,12 +221,15 @@ EventStream::Piece EventStream::next_event() {
     return piece;
   }
   // An event without an end may be one with a quote too many, which hides those that follow.
-  return recover(behind - pos_) ? Piece{} : end(false);
+  const Damage before = damage_;
+  if (recover(behind - pos_)) return {};
+  if (border == Border::kMore) damage_ = before;  // the file ends in it
+  return end(false);
 }
 
 void EventStream::reject(const Piece& piece) {
   const size_t behind = pos_, begin = behind - piece.text.size();
-  if (damages_++ == 0) first_damage_ = piece.offset;
+  add_damage(piece.offset);
   wasted_ += piece.text.size();
   if (too_dear()) return;
   for (pos_ = begin + 1; pos_ < behind; ++pos_) {
@@ -240,8 +243,12 @@ void EventStream::reject(const Piece& piece) {
 
 bool EventStream::too_dear() const { return wasted_ > kWastedBytes + kWastedTimes * bytes_read(); }
 
+void EventStream::add_damage(uint64_t offset) {
+  if (damage_.count++ == 0) damage_.first = offset;
+}
+
 bool EventStream::recover(size_t looked_at) {
-  if (damages_++ == 0) first_damage_ = base_ + pos_;
+  add_damage(base_ + pos_);
   wasted_ += looked_at;
   state_ = State::kEvents;
   pos_ = std::min(end_, pos_ + (too_dear() ? std::max<size_t>(looked_at, 1) : 1));
