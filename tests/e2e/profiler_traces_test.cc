@@ -93,8 +93,7 @@ TEST_F(ProfilerTraces, ConvertDrawsEveryKernel) {
 }
 
 TEST_F(ProfilerTraces, ATornOneIsReadAsFarAsItGoes) {
-  std::filesystem::resize_file(path("traces/rank2.json"),
-                               std::filesystem::file_size(path("traces/rank2.json")) / 2);
+  std::filesystem::resize_file(path("traces/rank2.json"), 8'000);
   const auto document = info("traces");
   EXPECT_EQ(document["processes"], 8);
   EXPECT_LT(document["ops"], 112);

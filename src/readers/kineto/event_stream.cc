@@ -221,10 +221,7 @@ EventStream::Piece EventStream::next_event() {
     return piece;
   }
   // An event without an end may be one with a quote too many, which hides those that follow.
-  const Damage before = damage_;
-  if (recover(behind - pos_)) return {};
-  if (border == Border::kMore) damage_ = before;  // the file ends in it
-  return end(false);
+  return recover(behind - pos_) ? Piece{} : end(false);
 }
 
 void EventStream::reject(const Piece& piece) {
@@ -248,11 +245,14 @@ void EventStream::add_damage(uint64_t offset) {
 }
 
 bool EventStream::recover(size_t looked_at) {
+  const Damage before = damage_;
   add_damage(base_ + pos_);
   wasted_ += looked_at;
   state_ = State::kEvents;
   pos_ = std::min(end_, pos_ + (too_dear() ? std::max<size_t>(looked_at, 1) : 1));
-  return find_event();
+  if (find_event()) return true;
+  damage_ = before;  // the file ends in it
+  return false;
 }
 
 bool EventStream::event_begins_here() const {
