@@ -44,12 +44,10 @@ std::string members_text(const std::vector<int32_t>& ranks) {
 uint64_t process_group_id(std::string_view comm_name, const std::vector<int32_t>& ranks) {
   if (ranks.empty()) return 0;
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  auto add = [&hash](std::string_view bytes) {
-    for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-  };
-  add(comm_name);
-  add(std::string_view("", 1));
-  add(members_text(ranks));
+  std::string text(comm_name);
+  text += '\0';
+  text += members_text(ranks);
+  for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
   return hash | uint64_t{hash == 0};
 }
 

@@ -8,7 +8,6 @@
 namespace lockstep::analysis::match {
 namespace {
 
-using model::kNoRow;
 using model::Member;
 
 // How far apart the first operations of two windows are looked for.

@@ -124,6 +124,20 @@ TEST_F(KinetoDamage, HostileGroupsAndRanksAreBounded) {
   EXPECT_EQ(lost(trace, "unplaced_p2p"), 1u);
 }
 
+TEST_F(KinetoDamage, GroupsThatClaimMillionsOfRanksCostLittle) {
+  TraceText text;
+  for (int i = 0; i < 200; ++i)
+    text.call(
+        100 + 10 * i, 4, i + 1,
+        {.group_size = 4'000'000, .name = std::to_string(i), .ranks = "\"[]\"", .start = i, .stride = 1});
+  const Trace trace = read(text.text());
+  EXPECT_EQ(trace.comms.size(), 200u);
+  size_t known = 0;
+  for (const model::StringId members : trace.comms.all(&model::CommTable::members)) known += members != 0;
+  EXPECT_EQ(lost(trace, "unknown_members"), 196u);
+  EXPECT_EQ(known, 4u) << "the others cannot be checked and would take gigabytes";
+}
+
 TEST_F(KinetoDamage, AFileOfManyIsARunLoss) {
   const std::string good = write(some_trace().text(), "rank1.json"), bad = write("[]", "rank2.json");
   auto source = kFormat.open({good, bad, folder_ + "/rank3.json"});

@@ -226,7 +226,7 @@ EventStream::Piece EventStream::next_event() {
 
 void EventStream::reject(const Piece& piece) {
   const size_t behind = pos_, begin = behind - piece.text.size();
-  if (damages_++ == 0) first_damage_ = piece.offset;
+  add_damage(piece.offset);
   wasted_ += piece.text.size();
   if (too_dear()) return;
   for (pos_ = begin + 1; pos_ < behind; ++pos_) {
@@ -240,12 +240,19 @@ void EventStream::reject(const Piece& piece) {
 
 bool EventStream::too_dear() const { return wasted_ > kWastedBytes + kWastedTimes * bytes_read(); }
 
+void EventStream::add_damage(uint64_t offset) {
+  if (damage_.count++ == 0) damage_.first = offset;
+}
+
 bool EventStream::recover(size_t looked_at) {
-  if (damages_++ == 0) first_damage_ = base_ + pos_;
+  const Damage before = damage_;
+  add_damage(base_ + pos_);
   wasted_ += looked_at;
   state_ = State::kEvents;
   pos_ = std::min(end_, pos_ + (too_dear() ? std::max<size_t>(looked_at, 1) : 1));
-  return find_event();
+  if (find_event()) return true;
+  damage_ = before;  // the file ends in it
+  return false;
 }
 
 bool EventStream::event_begins_here() const {

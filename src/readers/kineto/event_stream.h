@@ -36,10 +36,10 @@ class EventStream {
   // The piece that came last, an event, is no JSON: goes on at the first begin of another event inside it, if there is one.
   void reject(const Piece& piece);
 
-  bool is_object() const { return is_object_; }  // the file begins as one; known after the first next()
-  bool is_whole() const { return is_whole_; }    // at the end: nothing is missing there
-  uint64_t damages() const { return damages_; }  // places at which something had to be left out
-  uint64_t first_damage() const { return first_damage_; }
+  bool is_object() const { return is_object_; }       // the file begins as one; known after the first next()
+  bool is_whole() const { return is_whole_; }         // at the end: nothing is missing there
+  uint64_t damages() const { return damage_.count; }  // places at which something had to be left out
+  uint64_t first_damage() const { return damage_.first; }
   uint64_t oversized() const { return oversized_; }  // pieces that no profiler writes, by their size
   uint64_t bytes_read() const { return base_ + end_; }
 
@@ -48,6 +48,9 @@ class EventStream {
     size_t at = 0;
     uint64_t depth = 0;
     bool in_string = false, escaped = false;
+  };
+  struct Damage {
+    uint64_t count = 0, first = 0;  // its place in the file
   };
   enum class Border : uint8_t { kFound, kMore, kDamaged };
   enum class State : uint8_t { kBegin, kTop, kEvents, kDone };
@@ -67,6 +70,7 @@ class EventStream {
   bool take_scalar(std::string& text);
   bool skip_container();
   Piece next_event();
+  void add_damage(uint64_t offset);
   // Something is left out from pos_ on. False: no event begins behind it.
   bool recover(size_t looked_at);
   bool too_dear() const;
@@ -82,7 +86,8 @@ class EventStream {
   State state_ = State::kBegin;
   std::string key_, scalar_;
   bool is_object_ = false, is_whole_ = false;
-  uint64_t damages_ = 0, first_damage_ = 0, oversized_ = 0;
+  Damage damage_;
+  uint64_t oversized_ = 0;
 };
 
 }  // namespace lockstep::readers::kineto

@@ -113,6 +113,7 @@ TEST(EventStream, OfACutFileTheWholeEventsAreKept) {
     const Read got = read(whole.substr(0, size));
     EXPECT_EQ(got.events.size(), size_t{size >= first_end} + size_t{size >= second_end}) << size;
     EXPECT_FALSE(got.is_whole) << size;
+    EXPECT_EQ(got.damages, 0u) << "a cut is no damage, at " << size;
   }
   EXPECT_TRUE(read(whole).is_whole);
 }

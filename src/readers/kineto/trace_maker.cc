@@ -24,6 +24,7 @@ using model::Trace;
 // How well the profiler brings GPU times to the host's clock, where nothing in the file contradicts it.
 constexpr int64_t kGpuErrorNs = 2'000;
 constexpr int32_t kMostRanks = 1 << 22;
+constexpr int64_t kMostMembers = int64_t{1} << 24;  // of all groups of a process
 
 // "host_4711.1760000000000.pt.trace.json", as PyTorch's own handler calls files.
 struct MadeUpName {
@@ -142,7 +143,16 @@ class TraceMaker {
     return at->second = trace_.threads.append({.process = 0, .tid = tid, .name = id});
   }
 
-  uint32_t add_comm(const std::string& name, std::vector<int32_t> members, int64_t size) {
+  // Global ranks in ascending order, and their ranks in the communicator.
+  using Places = std::vector<std::pair<int32_t, int32_t>>;
+  static int32_t place_of(const Places& places, int64_t rank) {
+    if (rank < 0 || rank > INT32_MAX) return -1;
+    const auto at =
+        std::lower_bound(places.begin(), places.end(), std::pair(static_cast<int32_t>(rank), int32_t{0}));
+    return at != places.end() && at->first == rank ? at->second : -1;
+  }
+
+  uint32_t add_comm(const std::string& name, const std::vector<int32_t>& members, int64_t size) {
     model::Comm comm{};
     comm.index_in_process = static_cast<uint32_t>(trace_.comms.size());
     comm.comm_id = model::process_group_id(name, members);
@@ -152,12 +162,15 @@ class TraceMaker {
                  : size > 0       ? static_cast<int32_t>(size)
                                   : -1;
     comm.nodes = comm.rank = -1;
-    const auto own = std::find(members.begin(), members.end(), rank_);
-    if (rank_ >= 0 && own != members.end()) comm.rank = static_cast<int32_t>(own - members.begin());
+    Places places;
+    places.reserve(members.size());
+    for (size_t i = 0; i < members.size(); ++i) places.emplace_back(members[i], static_cast<int32_t>(i));
+    std::sort(places.begin(), places.end());
+    if (rank_ >= 0) comm.rank = place_of(places, rank_);
     comm.device = trace_.processes.device[0];
     comm.gpu = trace_.processes.gpu[0];
     comm.init_ns = trace_.processes.first_ns[0];
-    members_.push_back(std::move(members));
+    places_.push_back(std::move(places));
     return trace_.comms.append(comm);
   }
 
@@ -176,7 +189,7 @@ class TraceMaker {
     const int64_t size = static_cast<int64_t>(ranks.size());
     const std::string name = model::process_group_name(group.name, group.description);
     if (!configured_.contains({group.name, size}))
-      configured_[{group.name, size}] = add_comm(name, std::move(ranks), size);
+      configured_[{group.name, size}] = add_comm(name, ranks, size);
   }
 
   std::vector<int32_t> members_of(const Group& group) {
@@ -184,12 +197,14 @@ class TraceMaker {
     if (!ranks.empty() || group.size <= 0 || group.size > kMostRanks) return ranks;
     if (group.size == 1 && group.start >= 0 && group.start < kMostRanks)
       return {static_cast<int32_t>(group.start)};
-    if (group.start < 0 || group.stride <= 0 || group.stride > kMostRanks || group.start > kMostRanks) {
+    const bool is_even =
+        group.start >= 0 && group.start < kMostRanks && group.stride > 0 && group.stride < kMostRanks;
+    const int64_t last = is_even ? group.start + group.stride * (group.size - 1) : INT64_MAX;
+    if (last > INT32_MAX || group.size > members_left_) {
       ++in_.cut_lists;
       return {};
     }
-    const int64_t last = group.start + group.stride * (group.size - 1);
-    if (last > INT32_MAX) return {};
+    members_left_ -= group.size;
     for (int64_t rank = group.start; rank <= last; rank += group.stride)
       ranks.push_back(static_cast<int32_t>(rank));
     return ranks;
@@ -202,16 +217,14 @@ class TraceMaker {
     auto key = std::tuple(group.name, group.size, members);
     if (const auto at = found_.find(key); at != found_.end()) return at->second;
     const std::string name = model::process_group_name(group.name, group.description);
-    const uint32_t comm = add_comm(name, std::move(members), group.size);
+    const uint32_t comm = add_comm(name, members, group.size);
     found_.emplace(std::move(key), comm);
     return comm;
   }
 
   // As rank of the communicator.
   int32_t peer_of(const CommCall& call, uint32_t comm) const {
-    const std::vector<int32_t>& members = members_[comm];
-    const auto at = std::find(members.begin(), members.end(), call.peer);
-    if (call.peer >= 0 && at != members.end()) return static_cast<int32_t>(at - members.begin());
+    if (const int32_t place = place_of(places_[comm], call.peer); place >= 0) return place;
     const int32_t ranks = trace_.comms.ranks[comm];
     return call.group_rank >= 0 && call.group_rank < ranks ? static_cast<int32_t>(call.group_rank) : -1;
   }
@@ -351,8 +364,7 @@ class TraceMaker {
     lose("unnamed_call", in_.unnamed_calls,
          "operations that do not say what they are: PyTorch before 2.2 did not record it");
     lose("unplaced_p2p", in_.unplaced_p2p, "sends and receives that name no peer");
-    lose("unknown_members", in_.cut_lists,
-         "groups whose list of ranks was cut, and which no other part of the file lists");
+    lose("unknown_members", in_.cut_lists, "groups whose ranks the file does not list whole");
     lose("comms_id_mismatch", in_.wrong_comms_ids,
          "operations whose Comms Id is not that of their group and number");
     lose("call_without_kernel", links_.silent_calls,
@@ -371,7 +383,8 @@ class TraceMaker {
   std::map<int64_t, uint32_t> threads_;
   std::map<std::pair<std::string, int64_t>, uint32_t> configured_;  // comms, by group name and size
   std::map<std::tuple<std::string, int64_t, std::vector<int32_t>>, uint32_t> found_;
-  std::vector<std::vector<int32_t>> members_;  // by comm
+  std::vector<Places> places_;           // by comm
+  int64_t members_left_ = kMostMembers;  // that groups may be rebuilt of
   std::vector<uint32_t> comm_of_group_;
   std::vector<model::GroupIndex> index_;  // by comm
   std::vector<uint32_t> p2ps_;            // by comm
