@@ -29,7 +29,8 @@ enum class GpuTimeSource : uint8_t {
   kApi = 2,
   kCupti = 3,
   kHsa = 4,
-  kWatchdog = 5
+  kWatchdog = 5,
+  kInspector = 6
 };
 
 // How many rows a table has, and how many its columns have room for.
