@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <tuple>
 
 #include "base/parallel.h"
 #include "model/event_kind.h"
-#include "readers/inspector/order.h"
+#include "readers/common/call_order.h"
+#include "readers/common/world.h"
 #include "readers/inspector/records.h"
 
 namespace lockstep::readers::inspector {
@@ -26,17 +26,11 @@ bool sniff(std::span<const std::byte> first_bytes) {
   return text.starts_with('{') && text.find("\"inspector_output_format_version\"") != std::string_view::npos;
 }
 
-using CallOrders = std::map<uint64_t, CallOrder>;  // by communicator
-
-// The communicator whose ranks are those of the job; nothing is known of a job whose processes do not share one.
-struct World {
-  uint64_t comm = 0;
-  int32_t ranks = -1;
-};
+using CallOrders = std::map<uint64_t, common::CallOrder>;  // by communicator
 
 class TraceMaker {
  public:
-  TraceMaker(const ProcessRecords& process, const World& world, const CallOrders& orders, Trace& trace)
+  TraceMaker(const ProcessRecords& process, const common::World& world, const CallOrders& orders, Trace& trace)
       : process_(process), world_(world), orders_(orders), trace_(trace) {}
 
   void make() {
@@ -168,7 +162,7 @@ class TraceMaker {
   }
 
   const ProcessRecords& process_;
-  const World& world_;
+  const common::World& world_;
   const CallOrders& orders_;
   Trace& trace_;
   std::vector<uint32_t> shapes_;  // by function
@@ -272,27 +266,13 @@ class Source : public model::TraceSource {
     }
   }
 
-  // The largest communicator that every process is in, once, each with a rank of its own.
   void find_world() {
-    struct Use {
-      size_t processes = 0;
-      int32_t ranks = -1;
-      std::set<int32_t> taken;
-    };
-    std::map<uint64_t, Use> uses;
+    std::vector<std::vector<common::Membership>> members;
     for (const ProcessRecords& process : processes_) {
-      for (const CommHeader& comm : process.comms) {
-        Use& use = uses[comm.id];
-        ++use.processes;
-        use.ranks = std::max(use.ranks, comm.ranks);
-        use.taken.insert(comm.rank);
-      }
+      members.emplace_back();
+      for (const CommHeader& comm : process.comms) members.back().push_back({comm.id, comm.rank, comm.ranks});
     }
-    for (const auto& [id, use] : uses) {
-      if (use.processes == processes_.size() && use.taken.size() == processes_.size() &&
-          use.ranks > world_.ranks)
-        world_ = {id, use.ranks};
-    }
+    world_ = common::find_world(members);
   }
 
   void number() {
@@ -311,7 +291,7 @@ class Source : public model::TraceSource {
   std::vector<ProcessRecords> processes_;
   std::map<std::pair<std::string, int64_t>, size_t> rows_;
   std::vector<std::string> bad_files_;
-  World world_;
+  common::World world_;
   CallOrders orders_;
   uint64_t implausible_ = 0;
   std::string name_;

@@ -1,56 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/inspector/records.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
-#include <charconv>
-#include <limits>
 #include <map>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "base/line_reader.h"
+#include "readers/common/json_fields.h"
 
 namespace lockstep::readers::inspector {
 namespace {
 
+using common::ns_of_us;
+using common::number_or;
+using common::text_or_empty;
 using simdjson::dom::element;
-
-static_assert(LineReader::kPadding >= simdjson::SIMDJSON_PADDING);
 
 constexpr size_t kLongestLine = 256 << 10;  // a verbose record of 64 channels has some 20 KiB
 constexpr size_t kMostRecords = size_t{1} << 26;
 constexpr size_t kMostComms = 1 << 16, kMostFuncs = 256, kMostProcesses = 1 << 16;
-constexpr size_t kLongestText = 256;
 constexpr int32_t kMostRanks = 1 << 22;
 constexpr uint64_t kMostSeq = uint64_t{1} << 31;
 constexpr uint64_t kMostBytes = uint64_t{1} << 56;
-constexpr uint64_t kMostUs = uint64_t{1} << 52;
-
-template <class T>
-T number_or(const element& of, std::string_view key, T otherwise) {
-  uint64_t value = 0;
-  if (of[key].get(value) != simdjson::SUCCESS || value > uint64_t(std::numeric_limits<T>::max()))
-    return otherwise;
-  return static_cast<T>(value);
-}
-
-std::string_view text_or_empty(const element& of, std::string_view key) {
-  std::string_view text;
-  if (of[key].get(text) != simdjson::SUCCESS) return {};
-  return text.substr(0, kLongestText);
-}
-
-int64_t ns_of_us(uint64_t us) { return us < kMostUs ? static_cast<int64_t>(us * 1'000) : 0; }
-
-uint64_t id_of(std::string_view hex) {
-  uint64_t id = 0;
-  if (hex.starts_with("0x")) hex.remove_prefix(2);
-  const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), id, 16);
-  return error == std::errc() && end == hex.data() + hex.size() ? id : 0;
-}
 
 class FileReader {
  public:
@@ -144,7 +117,7 @@ class FileReader {
   }
 
   ptrdiff_t comm_of(const element& header, ProcessRecords& process) {
-    const uint64_t id = id_of(text_or_empty(header, "id"));
+    const uint64_t id = common::number_of_hex(text_or_empty(header, "id"));
     const auto rank = number_or<int32_t>(header, "rank", -1),
                ranks = number_or<int32_t>(header, "n_ranks", -1);
     if (id == 0 || rank < 0 || rank >= ranks || ranks > kMostRanks) return -1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/inspector/order.h"
+#include "readers/common/call_order.h"
 
 #include <gtest/gtest.h>
 
-namespace lockstep::readers::inspector {
+namespace lockstep::readers::common {
 namespace {
 
 TEST(CallOrder, OfOneFunctionIsItsNumber) {
@@ -50,4 +50,4 @@ TEST(CallOrder, LeavesNoPlaceForWhatCannotBeMissing) {
 }
 
 }  // namespace
-}  // namespace lockstep::readers::inspector
+}  // namespace lockstep::readers::common

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/inspector/order.h"
+#include "readers/common/call_order.h"
 
 #include <algorithm>
 
 #include "base/result.h"
 
-namespace lockstep::readers::inspector {
+namespace lockstep::readers::common {
 namespace {
 
 // Inspector keeps 1 to 59 % of what a busy job does; an index far beyond that is a damaged number, and analyses
@@ -79,4 +79,4 @@ uint32_t CallOrder::index(std::string_view func, uint32_t seq) const {
   return at->index;
 }
 
-}  // namespace lockstep::readers::inspector
+}  // namespace lockstep::readers::common

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep::readers::inspector {
+namespace lockstep::readers::common {
 
 class CallOrder {
  public:
@@ -33,4 +33,4 @@ class CallOrder {
   std::map<std::string, Function, std::less<>> functions_;
 };
 
-}  // namespace lockstep::readers::inspector
+}  // namespace lockstep::readers::common
