@@ -56,7 +56,8 @@ Finding finding_of(const Row& row, const View& view, const Comm& comm, Case&& fo
 }
 
 // The same ranks in several communicators are one finding, told of the largest of these.
-void ask(const Row& row, const View& view, const std::vector<const Comm*>& comms, std::vector<Finding>& findings) {
+void ask(const Row& row, const View& view, const std::vector<const Comm*>& comms,
+         std::vector<Finding>& findings) {
   std::map<std::pair<Severity, std::vector<int32_t>>, size_t> told;
   std::map<size_t, uint64_t> more;
   const size_t first = findings.size();
@@ -102,8 +103,8 @@ void tell_what_is_missing(const RasModel& model, std::vector<Finding>& findings)
   }
   if (cut + bad == 0 && model.unreadable_files.empty()) return;
   Finding finding = missing("evidence-missing.ras-damaged",
-                            "of the snapshots not all could be read: " + wording::count(cut, "snapshot") + " cut short, " +
-                                wording::count(bad, "rank") + " left out, " +
+                            "of the snapshots not all could be read: " + wording::count(cut, "snapshot") +
+                                " cut short, " + wording::count(bad, "rank") + " left out, " +
                                 wording::count(model.unreadable_files.size(), "file") + " without one",
                             "Take the snapshots again.");
   finding.evidence = model.unreadable_files;
@@ -118,7 +119,8 @@ std::vector<Finding> judge(const RasModel& model) {
   const View view(model);
   std::vector<const Comm*> comms;
   for (const Comm& comm : view.now().comms) comms.push_back(&comm);
-  std::stable_sort(comms.begin(), comms.end(), [](const Comm* a, const Comm* b) { return a->size > b->size; });
+  std::stable_sort(comms.begin(), comms.end(),
+                   [](const Comm* a, const Comm* b) { return a->size > b->size; });
   for (const Row& row : kRows) ask(row, view, comms, findings);
   tell_what_is_missing(model, findings);
   std::stable_sort(findings.begin(), findings.end(),

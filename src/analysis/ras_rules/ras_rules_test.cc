@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+#include <string>
+
 namespace lockstep::analysis::ras_rules {
 namespace {
 
@@ -13,7 +17,7 @@ template <class Row = Rank>
 Row place(int32_t rank, int32_t global) {
   Row row;
   row.rank = rank;
-  row.host = "10.0.0.1";
+  row.host = "192.0.2.1";
   row.pid = 100 + global;
   row.cuda_device = row.nvml_device = global;
   return row;
@@ -39,7 +43,8 @@ Snapshot snapshot(std::vector<Comm> comms, const std::string& time = "2026-11-20
 std::vector<Finding> judge_all(std::vector<Snapshot> snapshots) { return judge({std::move(snapshots), {}}); }
 Finding only(const std::vector<Finding>& findings) {
   EXPECT_EQ(findings.size(), 1u);
-  for (size_t i = 1; i < findings.size(); ++i) ADD_FAILURE() << findings[i].id << ": " << findings[i].statement;
+  for (size_t i = 1; i < findings.size(); ++i)
+    ADD_FAILURE() << findings[i].id << ": " << findings[i].statement;
   return findings.empty() ? Finding{} : findings[0];
 }
 MissingRank missing(int32_t rank, bool unresponsive, bool dead) {
@@ -64,11 +69,12 @@ TEST(RasRules, ARankBehindMayOnlyBeAsked) {
   EXPECT_EQ(finding.severity, Severity::kWarning) << "ranks of a running job are not asked at one instant";
   EXPECT_FALSE(finding.settle.empty());
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{5});
-  EXPECT_EQ(finding.hosts, std::vector<std::string>{"10.0.0.1"});
+  EXPECT_EQ(finding.hosts, std::vector<std::string>{"192.0.2.1"});
   EXPECT_EQ(finding.func, "AllReduce");
   EXPECT_EQ(finding.op_index, 8u);
   EXPECT_EQ(finding.statement,
-            "rank 5 has launched 8 operations of communicator 0xabc of 8 ranks, 7 other ranks up to 9 (the difference is in "
+            "rank 5 has launched 8 operations of communicator 0xabc of 8 ranks, 7 other ranks up to 9 (the "
+            "difference is in "
             "AllReduce)");
   EXPECT_EQ(finding.evidence[0], "ranks 0-4, 6 and 7 launched 9 operations (AllReduce 9)");
 }
@@ -152,8 +158,7 @@ TEST(RasRules, AnUnfinishedInitNamesWhoIsMissing) {
   comm.ranks.pop_back();
   for (Rank& rank : comm.ranks) rank.init_state = kInProgress;
   comm.missing = {missing(3, false, false)};
-  const Finding finding =
-      only(judge_all({snapshot({comm}), snapshot({comm}, "2026-11-20 10:01:00")}));
+  const Finding finding = only(judge_all({snapshot({comm}), snapshot({comm}, "2026-11-20 10:01:00")}));
   EXPECT_EQ(finding.id, "init-stuck.snapshot");
   EXPECT_EQ(finding.severity, Severity::kCritical);
   EXPECT_EQ(finding.statement,
@@ -174,6 +179,14 @@ TEST(RasRules, WhoLeftWhileOthersWork) {
   // All of them: the job ends.
   for (Rank& rank : closing.ranks) rank.finalize_called = true;
   EXPECT_TRUE(judge_all({snapshot({closing})}).empty());
+}
+
+TEST(RasRules, EveryRowIsDocumented) {
+  std::ifstream file(LOCKSTEP_SOURCE_DIR "/docs/findings.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+#define RULE(function, id, ...) EXPECT_NE(page.find("| `" id "` |"), std::string::npos) << (id);
+#include "analysis/ras_rules/rules.def"
+#undef RULE
 }
 
 TEST(RasRules, SayWhatIsMissing) {

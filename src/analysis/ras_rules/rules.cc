@@ -17,8 +17,12 @@ constexpr std::string_view kAskAgain =
     "a second snapshot, some seconds later, given together with this one: ncclras -f json";
 
 std::string_view error_text(int32_t result) {
-  constexpr std::string_view kTexts[] = {"success",           "an unhandled CUDA error", "a system error",
-                                         "an internal error", "an invalid argument",     "invalid usage",
+  constexpr std::string_view kTexts[] = {"success",
+                                         "an unhandled CUDA error",
+                                         "a system error",
+                                         "an internal error",
+                                         "an invalid argument",
+                                         "invalid usage",
                                          "an error of another process"};
   return result > 0 && result <= kRemoteError ? kTexts[result] : "an unknown error";
 }
@@ -68,7 +72,8 @@ void weigh(const View& view, const Comm& comm, bool stands, Case& found) {
   }
 }
 
-std::optional<Case> missing(const Comm& comm, bool (*has)(const MissingRank&), std::string_view one, std::string_view many) {
+std::optional<Case> missing(const Comm& comm, bool (*has)(const MissingRank&), std::string_view one,
+                            std::string_view many) {
   Case found;
   found.blamed = those(comm.missing, has);
   if (found.blamed.empty()) return std::nullopt;
@@ -119,8 +124,8 @@ void tell_operations(const View& view, const std::vector<const Rank*>& ranks, Ca
 
 std::optional<Case> dead(const View&, const Comm& comm) {
   return missing(
-      comm, [](const MissingRank& rank) { return rank.considered_dead; }, "is dead: RAS has given its process up",
-      "are dead: RAS has given their processes up");
+      comm, [](const MissingRank& rank) { return rank.considered_dead; },
+      "is dead: RAS has given its process up", "are dead: RAS has given their processes up");
 }
 
 std::optional<Case> unreachable(const View&, const Comm& comm) {
@@ -133,16 +138,20 @@ std::optional<Case> unreachable(const View&, const Comm& comm) {
 std::optional<Case> errors(const View&, const Comm& comm) {
   Case found;
   // Others report what came over them from those who failed first.
-  const auto own = [](const Rank& rank) { return is_error(error_of(rank)) && error_of(rank) != kRemoteError; };
+  const auto own = [](const Rank& rank) {
+    return is_error(error_of(rank)) && error_of(rank) != kRemoteError;
+  };
   const auto remote = [](const Rank& rank) { return error_of(rank) == kRemoteError; };
   found.blamed = those(comm.ranks, own);
   const auto victims = those(comm.ranks, remote);
   if (found.blamed.empty()) found.blamed = victims;
   if (found.blamed.empty()) return std::nullopt;
   const auto first = static_cast<const Rank*>(found.blamed.front());
-  found.what = (are(found.blamed) ? "report " : "reports ") + std::string(error_text(error_of(*first))) + " in " + View::name(comm);
+  found.what = (are(found.blamed) ? "report " : "reports ") + std::string(error_text(error_of(*first))) +
+               " in " + View::name(comm);
   if (victims.size() != 0 && error_of(*first) != kRemoteError)
-    found.evidence.push_back(wording::count(victims.size(), "other rank") + " report an error of another process");
+    found.evidence.push_back(wording::count(victims.size(), "other rank") +
+                             " report an error of another process");
   return found;
 }
 
@@ -160,13 +169,15 @@ std::optional<Case> other_operations(const View& view, const Comm& comm) {
   Case found;
   found.blamed.assign(fewest->second.begin(), fewest->second.end());
   found.what = has_of(found.blamed) + " launched other operations than the " +
-               wording::count(ranks.size() - fewest->second.size(), "other rank") + " of " + View::name(comm) +
-               ", as many as they";
+               wording::count(ranks.size() - fewest->second.size(), "other rank") + " of " +
+               View::name(comm) + ", as many as they";
   tell_operations(view, ranks, found);
-  weigh(view, comm, stands(view, comm, found.blamed, [&](const Comm& before, const RankPlace& place) {
-          const Rank* const was = find(before, place.rank);
-          return was != nullptr && was->launched == static_cast<const Rank&>(place).launched;
-        }),
+  weigh(view, comm,
+        stands(view, comm, found.blamed,
+               [&](const Comm& before, const RankPlace& place) {
+                 const Rank* const was = find(before, place.rank);
+                 return was != nullptr && was->launched == static_cast<const Rank&>(place).launched;
+               }),
         found);
   return found;
 }
@@ -177,14 +188,17 @@ std::optional<Case> init_unfinished(const View& view, const Comm& comm) {
   const auto inside = those(comm.ranks, is_in_init);
   if (inside.empty()) return std::nullopt;
   // Who has not come to it is missing; else nobody in particular is to blame.
-  found.blamed = those(comm.missing, [](const MissingRank& rank) { return !rank.considered_dead && !rank.unresponsive; });
+  found.blamed = those(comm.missing,
+                       [](const MissingRank& rank) { return !rank.considered_dead && !rank.unresponsive; });
   const std::string wait = wording::count(inside.size(), "rank") + (are(inside) ? " are" : " is") +
                            " inside the creation of " + View::name(comm);
   found.what = found.blamed.empty() ? wait : has_of(found.blamed) + " not come to it: " + wait;
-  weigh(view, comm, stands(view, comm, inside, [](const Comm& before, const RankPlace& place) {
-          const Rank* const was = find(before, place.rank);
-          return was != nullptr && was->init_state == kInProgress;
-        }),
+  weigh(view, comm,
+        stands(view, comm, inside,
+               [](const Comm& before, const RankPlace& place) {
+                 const Rank* const was = find(before, place.rank);
+                 return was != nullptr && was->init_state == kInProgress;
+               }),
         found);
   return found;
 }
@@ -211,29 +225,36 @@ std::optional<Case> behind(const View& view, const Comm& comm) {
   if (uneven.size() == 1) found.func = uneven.front();
   found.op_index = least;
   const uint64_t ahead = ranks.size() - found.blamed.size();
-  found.what = has_of(found.blamed) + " launched " + wording::count(least, "operation") + " of " + View::name(comm) + ", " +
-               wording::count(ahead, "other rank") + " up to " + std::to_string(most) +
+  found.what = has_of(found.blamed) + " launched " + wording::count(least, "operation") + " of " +
+               View::name(comm) + ", " + wording::count(ahead, "other rank") + " up to " +
+               std::to_string(most) +
                (found.func.empty() ? "" : " (the difference is in " + found.func + ")");
   tell_operations(view, ranks, found);
-  weigh(view, comm, stands(view, comm, found.blamed, [&](const Comm& was, const RankPlace& place) {
-          const Rank* const rank = find(was, place.rank);
-          return rank != nullptr && launched(*rank) == least;
-        }),
+  weigh(view, comm,
+        stands(view, comm, found.blamed,
+               [&](const Comm& was, const RankPlace& place) {
+                 const Rank* const rank = find(was, place.rank);
+                 return rank != nullptr && launched(*rank) == least;
+               }),
         found);
   return found;
 }
 
 std::optional<Case> left(const View& view, const Comm& comm) {
   Case found;
-  found.blamed = those(comm.missing, [](const MissingRank& rank) { return !rank.considered_dead && !rank.unresponsive; });
+  found.blamed = those(comm.missing,
+                       [](const MissingRank& rank) { return !rank.considered_dead && !rank.unresponsive; });
   const size_t stay = running(comm).size();
   if (found.blamed.empty() || stay == 0) return std::nullopt;
-  found.what = std::string(are(found.blamed) ? "answer RAS and do not have " : "answers RAS and does not have ") +
-               View::name(comm) + ", which " + wording::count(stay, "other rank") + (stay == 1 ? " is in" : " are in");
-  weigh(view, comm, stands(view, comm, found.blamed, [](const Comm& before, const RankPlace& place) {
-          return std::any_of(before.missing.begin(), before.missing.end(),
-                             [&](const MissingRank& rank) { return rank.rank == place.rank; });
-        }),
+  found.what =
+      std::string(are(found.blamed) ? "answer RAS and do not have " : "answers RAS and does not have ") +
+      View::name(comm) + ", which " + wording::count(stay, "other rank") + (stay == 1 ? " is in" : " are in");
+  weigh(view, comm,
+        stands(view, comm, found.blamed,
+               [](const Comm& before, const RankPlace& place) {
+                 return std::any_of(before.missing.begin(), before.missing.end(),
+                                    [&](const MissingRank& rank) { return rank.rank == place.rank; });
+               }),
         found);
   return found;
 }
@@ -245,10 +266,12 @@ std::optional<Case> closing(const View& view, const Comm& comm) {
   if (found.blamed.empty() || stay == 0) return std::nullopt;
   found.what = has_of(found.blamed) + " begun to close " + View::name(comm) + ", in which " +
                wording::count(stay, "other rank") + (stay == 1 ? " is" : " are") + " still at work";
-  weigh(view, comm, stands(view, comm, found.blamed, [](const Comm& before, const RankPlace& place) {
-          const Rank* const was = find(before, place.rank);
-          return was != nullptr && is_ending(*was);
-        }),
+  weigh(view, comm,
+        stands(view, comm, found.blamed,
+               [](const Comm& before, const RankPlace& place) {
+                 const Rank* const was = find(before, place.rank);
+                 return was != nullptr && is_ending(*was);
+               }),
         found);
   return found;
 }

@@ -54,7 +54,8 @@ int32_t View::global_rank(const RankPlace& place) const {
 }
 
 std::string View::name(const Comm& comm) {
-  return "communicator " + comm.hash + " of " + wording::count(static_cast<uint64_t>(std::max(comm.size, 0)), "rank");
+  return "communicator " + comm.hash + " of " +
+         wording::count(static_cast<uint64_t>(std::max(comm.size, 0)), "rank");
 }
 
 std::string View::who(const Comm& comm, const std::vector<const RankPlace*>& ranks) const {

@@ -47,7 +47,7 @@ class View {
   static std::string name(const Comm& comm);
   // "rank 5", with "of communicator 0xabc" where ranks of the job are not known.
   std::string who(const Comm& comm, const std::vector<const RankPlace*>& ranks) const;
-  // "rank 5: process 105 on 10.0.0.1, GPU 5"
+  // "rank 5: process 105 on 192.0.2.1, GPU 5"
   std::string place(const RankPlace& rank) const;
 
  private:

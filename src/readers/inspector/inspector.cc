@@ -30,7 +30,8 @@ using CallOrders = std::map<uint64_t, common::CallOrder>;  // by communicator
 
 class TraceMaker {
  public:
-  TraceMaker(const ProcessRecords& process, const common::World& world, const CallOrders& orders, Trace& trace)
+  TraceMaker(const ProcessRecords& process, const common::World& world, const CallOrders& orders,
+             Trace& trace)
       : process_(process), world_(world), orders_(orders), trace_(trace) {}
 
   void make() {

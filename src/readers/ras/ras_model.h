@@ -34,7 +34,7 @@ struct MissingRank : RankPlace {
 struct Comm {
   std::string hash;  // as printed, "0x3548175347e056"
   int32_t size = -1;
-  std::vector<Rank> ranks;            // by rank
+  std::vector<Rank> ranks;           // by rank
   std::vector<MissingRank> missing;  // by rank
 };
 
@@ -43,15 +43,15 @@ struct Snapshot {
   std::string nccl_version;  // "2.28.9"
   std::string time;          // local time of the process that answered, whole seconds; empty unknown
   std::vector<Comm> comms;
-  double collection_s = 0;   // how long RAS took to ask all processes
-  uint64_t timeouts = 0;     // of RAS' own messages meanwhile
-  uint64_t bad_ranks = 0;    // ranks that cannot be, or are there twice
-  uint64_t left_out = 0;     // beyond what is kept of a snapshot
-  bool cut = false;          // it ends early
+  double collection_s = 0;  // how long RAS took to ask all processes
+  uint64_t timeouts = 0;    // of RAS' own messages meanwhile
+  uint64_t bad_ranks = 0;   // ranks that cannot be, or are there twice
+  uint64_t left_out = 0;    // beyond what is kept of a snapshot
+  bool cut = false;         // it ends early
 };
 
 struct RasModel {
-  std::vector<Snapshot> snapshots;           // by time, those of one second in the order of the files
+  std::vector<Snapshot> snapshots;            // by time, those of one second in the order of the files
   std::vector<std::string> unreadable_files;  // what is wrong, and with which
 };
 

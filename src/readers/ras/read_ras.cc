@@ -31,8 +31,8 @@ Result<void> read_file(const std::string& path, RasModel& model) {
     model.snapshots.push_back(std::move(*snapshot));
   }
   if (any) return {};
-  return Error{ErrorCode::kInvalidInput, "holds no snapshot of NCCL's RAS as JSON; ask for one with: ncclras -f json",
-               path};
+  return Error{ErrorCode::kInvalidInput,
+               "holds no snapshot of NCCL's RAS as JSON; ask for one with: ncclras -f json", path};
 }
 
 }  // namespace

@@ -15,11 +15,14 @@ namespace {
 // As NCCL prints it; `comma`: of the releases that put it behind a missing rank's nvml_dev.
 std::string rank_text(int rank, int all_reduces) {
   return "        {\n          \"rank\": " + std::to_string(rank) +
-         ",\n          \"host\": \"10.0.0.1\",\n          \"pid\": " + std::to_string(100 + rank) +
-         ",\n          \"cuda_dev\": " + std::to_string(rank) + ",\n          \"nvml_dev\": " + std::to_string(rank) +
+         ",\n          \"host\": \"192.0.2.1\",\n          \"pid\": " + std::to_string(100 + rank) +
+         ",\n          \"cuda_dev\": " + std::to_string(rank) +
+         ",\n          \"nvml_dev\": " + std::to_string(rank) +
          ",\n          \"status\": {\n            \"init_state\": 0,\n            \"async_error\": 6,\n"
-         "            \"finalize_called\": false,\n            \"destroy_flag\": true,\n            \"abort_flag\": false\n"
-         "          },\n          \"collective_counts\": {\n            \"Broadcast\": 2,\n            \"AllReduce\": " +
+         "            \"finalize_called\": false,\n            \"destroy_flag\": true,\n            "
+         "\"abort_flag\": false\n"
+         "          },\n          \"collective_counts\": {\n            \"Broadcast\": 2,\n            "
+         "\"AllReduce\": " +
          std::to_string(all_reduces) + "\n          }\n        }";
 }
 std::string missing_text(int rank, bool comma) {
@@ -27,17 +30,24 @@ std::string missing_text(int rank, bool comma) {
          ",\n          \"host\": \"unknown\",\n          \"pid\": -1,\n          \"cuda_dev\": 3,\n"
          "          \"nvml_dev\": 3" +
          (comma ? "," : "") +
-         "\n          \"status\": {\n            \"unresponsive\": true,\n            \"considered_dead\": false\n          }\n"
+         "\n          \"status\": {\n            \"unresponsive\": true,\n            \"considered_dead\": "
+         "false\n          }\n"
          "        }";
 }
 std::string snapshot_text(const std::string& time, int all_reduces, bool comma = false) {
-  return "{\n  \"nccl_version\": \"2.28.9\",\n  \"cuda_runtime_version\": 13000,\n  \"cuda_driver_version\": 13000,\n"
-         "  \"timestamp\": \"" + time + "\",\n  \"communicators_count\": 1,\n  \"communicators\": [\n    {\n"
-         "      \"hash\": \"0xabc\",\n      \"secondary_hash\": \"0x1:0x2\",\n      \"size\": 4,\n      \"ranks_count\": 2,\n"
+  return "{\n  \"nccl_version\": \"2.28.9\",\n  \"cuda_runtime_version\": 13000,\n  \"cuda_driver_version\": "
+         "13000,\n"
+         "  \"timestamp\": \"" +
+         time +
+         "\",\n  \"communicators_count\": 1,\n  \"communicators\": [\n    {\n"
+         "      \"hash\": \"0xabc\",\n      \"secondary_hash\": \"0x1:0x2\",\n      \"size\": 4,\n      "
+         "\"ranks_count\": 2,\n"
          "      \"missing_ranks_count\": 2,\n      \"ranks\": [\n" +
-         rank_text(0, all_reduces) + ",\n" + rank_text(1, all_reduces) + "\n      ],\n      \"missing_ranks\": [\n" +
-         missing_text(2, comma) + ",\n" + missing_text(3, comma) +
-         "\n      ]\n    }\n  ],\n  \"ras\": {\n    \"collection_time_sec\": 5.002,\n    \"timeouts_count\": 1\n  }\n}\n";
+         rank_text(0, all_reduces) + ",\n" + rank_text(1, all_reduces) +
+         "\n      ],\n      \"missing_ranks\": [\n" + missing_text(2, comma) + ",\n" +
+         missing_text(3, comma) +
+         "\n      ]\n    }\n  ],\n  \"ras\": {\n    \"collection_time_sec\": 5.002,\n    \"timeouts_count\": "
+         "1\n  }\n}\n";
 }
 
 class ReadRas : public ::testing::Test {
@@ -67,7 +77,7 @@ TEST_F(ReadRas, TakesAllThatASnapshotSays) {
     EXPECT_EQ(comm.hash, "0xabc");
     EXPECT_EQ(comm.size, 4);
     ASSERT_EQ(comm.ranks.size(), 2u);
-    EXPECT_EQ(comm.ranks[1].host, "10.0.0.1");
+    EXPECT_EQ(comm.ranks[1].host, "192.0.2.1");
     EXPECT_EQ(comm.ranks[1].pid, 101);
     EXPECT_EQ(comm.ranks[1].cuda_device, 1);
     EXPECT_EQ(comm.ranks[1].async_error, kRemoteError);
@@ -85,8 +95,9 @@ TEST_F(ReadRas, TakesAllThatASnapshotSays) {
 }
 
 TEST_F(ReadRas, PutsSnapshotsInTheOrderOfTime) {
-  auto model = read_ras({write("b", snapshot_text("2026-11-20 10:00:09", 9) + "--\n" + snapshot_text("2026-11-20 10:00:03", 8)),
-                         write("c", snapshot_text("2026-11-20 10:00:05", 8))});
+  auto model = read_ras(
+      {write("b", snapshot_text("2026-11-20 10:00:09", 9) + "--\n" + snapshot_text("2026-11-20 10:00:03", 8)),
+       write("c", snapshot_text("2026-11-20 10:00:05", 8))});
   ASSERT_TRUE(model);
   ASSERT_EQ(model->snapshots.size(), 3u);
   EXPECT_EQ(model->snapshots[0].time, "2026-11-20 10:00:03");
@@ -127,14 +138,16 @@ TEST_F(ReadRas, TakesNothingThatCannotBe) {
 
 TEST_F(ReadRas, PassesOverWhatNewerReleasesAdd) {
   std::string text = snapshot_text("2026-11-20 10:00:00", 8, true);
-  text.replace(text.find("\"size\""), 6, "\"ranks_by_host\": [{\"ranks\": [{\"rank\": 0}]}], \"note\": null, \"size\"");
+  text.replace(text.find("\"size\""), 6,
+               "\"ranks_by_host\": [{\"ranks\": [{\"rank\": 0}]}], \"note\": null, \"size\"");
   auto model = read_ras({write("a", text)});
   ASSERT_TRUE(model);
   EXPECT_EQ(model->snapshots[0].comms[0].ranks.size(), 2u);
 }
 
 TEST_F(ReadRas, SaysWhatToAskForInsteadOfTheText) {
-  const std::string path = write("a", "NCCL version 2.28.9 compiled with CUDA 13.0\n\nJob summary\n===========\n");
+  const std::string path =
+      write("a", "NCCL version 2.28.9 compiled with CUDA 13.0\n\nJob summary\n===========\n");
   auto model = read_ras({path});
   ASSERT_FALSE(model);
   EXPECT_NE(model.error().text.find("ncclras -f json"), std::string::npos);
@@ -146,7 +159,9 @@ TEST_F(ReadRas, SaysWhatToAskForInsteadOfTheText) {
 TEST(RasFormat, IsRecognisedByItsContent) {
   auto sniffed = [](std::string_view text) { return kFormat.sniff(std::as_bytes(std::span(text))); };
   EXPECT_TRUE(sniffed(snapshot_text("2026-11-20 10:00:00", 8)));
-  EXPECT_TRUE(sniffed("NCCL version 2.28.9 compiled with CUDA 13.0\nCUDA runtime version 13000\n\nJob summary\n===========\n"));
+  EXPECT_TRUE(
+      sniffed("NCCL version 2.28.9 compiled with CUDA 13.0\nCUDA runtime version 13000\n\nJob "
+              "summary\n===========\n"));
   for (const char* other : {"", "{}", "NCCL version 2.28.9+cuda13.0\n", "{\"comm_lib_version\": \"2.28.9\"}"})
     EXPECT_FALSE(sniffed(other)) << other;
 }

@@ -13,7 +13,20 @@ constexpr size_t kMostComms = 1 << 17, kMostRanks = 1 << 22, kMostFunctions = 64
 constexpr int32_t kLargestComm = 1 << 22;
 
 // Where in a snapshot a value stands.
-enum class Place : uint8_t { kTop, kComms, kComm, kRanks, kRank, kRankStatus, kCounts, kMissing, kMissingRank, kMissingStatus, kRas, kOther };
+enum class Place : uint8_t {
+  kTop,
+  kComms,
+  kComm,
+  kRanks,
+  kRank,
+  kRankStatus,
+  kCounts,
+  kMissing,
+  kMissingRank,
+  kMissingStatus,
+  kRas,
+  kOther
+};
 
 int32_t int32_of(int64_t value) {
   return value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()
@@ -170,8 +183,9 @@ class Builder {
     const size_t all = rows.size();
     std::erase_if(rows, [this](const Row& row) { return row.rank < 0 || row.rank >= comm_.size; });
     std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.rank < b.rank; });
-    rows.erase(std::unique(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.rank == b.rank; }),
-               rows.end());
+    rows.erase(
+        std::unique(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.rank == b.rank; }),
+        rows.end());
     snapshot.bad_ranks += all - rows.size();
   }
   void keep_comm() {
