@@ -19,7 +19,7 @@ inline constexpr size_t kDeepSniffBytes = 1 << 20;
 
 struct Format {
   std::string_view name;     // shown by `info` and in docs
-  std::string_view summary;  // one line
+  std::string_view summary;  // its files, as reports call them: "Flight Recorder dumps"
   // True if a file that begins with these bytes (at most kSniffBytes) is of this format. No side effects.
   bool (*sniff)(std::span<const std::byte> first_bytes);
   // Opens files of this format as one source; files of one process become one process. A file that cannot be read
@@ -27,6 +27,7 @@ struct Format {
   Result<std::unique_ptr<model::TraceSource>> (*open)(std::vector<std::string> paths);
   // What tells the format may stand far from the beginning: `sniff` is asked again with up to kDeepSniffBytes.
   bool sniff_deep = false;
+  std::string_view setting = {};  // what a user sets so that each rank of a job leaves such a file
 };
 
 std::span<const Format* const> all();

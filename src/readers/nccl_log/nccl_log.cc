@@ -18,9 +18,10 @@ bool sniff(std::span<const std::byte> first_bytes) {
 }  // namespace
 
 const Format kFormat{.name = "nccl_log",
-                     .summary = "NCCL_DEBUG logs, and what PyTorch's watchdog prints",
+                     .summary = "logs",
                      .sniff = sniff,
                      .open = nullptr,
-                     .sniff_deep = true};
+                     .sniff_deep = true,
+                     .setting = "NCCL_DEBUG=INFO NCCL_DEBUG_FILE=/shared/job/nccl.%h.%p.log"};
 
 }  // namespace lockstep::readers::nccl_log
