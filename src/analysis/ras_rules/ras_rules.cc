@@ -128,4 +128,16 @@ std::vector<Finding> judge(const RasModel& model) {
   return findings;
 }
 
+std::map<int32_t, std::string> hosts(const RasModel& model) {
+  std::map<int32_t, std::string> hosts;
+  if (model.snapshots.empty()) return hosts;
+  const View view(model);
+  for (const Comm& comm : view.now().comms) {
+    for (const Rank& rank : comm.ranks) {
+      if (const int32_t global = view.global_rank(rank); global >= 0) hosts.emplace(global, rank.host);
+    }
+  }
+  return hosts;
+}
+
 }  // namespace lockstep::analysis::ras_rules

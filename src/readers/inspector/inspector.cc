@@ -302,8 +302,11 @@ class Source : public model::TraceSource {
 
 const Format kFormat = {
     .name = "inspector",
-    .summary = "JSON lines of NVIDIA Inspector, NCCL's profiler plugin, one file a process",
+    .summary = "files of NVIDIA Inspector",
     .sniff = sniff,
-    .open = Source::open};
+    .open = Source::open,
+    .setting =
+        "NCCL_PROFILER_PLUGIN=/path/to/libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1 "
+        "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500"};
 
 }  // namespace lockstep::readers::inspector

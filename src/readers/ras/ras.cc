@@ -16,9 +16,6 @@ bool sniff(std::span<const std::byte> first_bytes) {
 
 }  // namespace
 
-const Format kFormat{.name = "ras",
-                     .summary = "snapshots of NCCL's RAS subsystem: ncclras -f json",
-                     .sniff = sniff,
-                     .open = nullptr};
+const Format kFormat{.name = "ras", .summary = "snapshots of NCCL's RAS", .sniff = sniff, .open = nullptr};
 
 }  // namespace lockstep::readers::ras
