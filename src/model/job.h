@@ -53,7 +53,7 @@ struct JobOps {
   }
   // When it began on the GPU is known, not only how long it took.
   bool is_placed(size_t i) const {
-    return gpu_start_ns[i] != 0 && gpu_source[i] != static_cast<uint8_t>(GpuTimeSource::kInspector);
+    return gpu_start_ns[i] != 0 && gpu_source[i] < static_cast<uint8_t>(GpuTimeSource::kInspector);
   }
 };
 

@@ -23,6 +23,7 @@ namespace lockstep::model {
 
 inline constexpr uint32_t kNoRow = 0xffffffff;
 inline constexpr uint64_t kNoSeq = ~uint64_t{0};
+// From kInspector on they tell how long GPU work took, not when it began.
 enum class GpuTimeSource : uint8_t {
   kNone = 0,
   kKernelCh = 1,
@@ -30,7 +31,8 @@ enum class GpuTimeSource : uint8_t {
   kCupti = 3,
   kHsa = 4,
   kWatchdog = 5,
-  kInspector = 6
+  kInspector = 6,
+  kNetwork = 7
 };
 
 // How many rows a table has, and how many its columns have room for.
