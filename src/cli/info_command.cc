@@ -140,8 +140,8 @@ std::string event_table(const RunOverview& run) {
 std::string info_text(const Input& input, const RunOverview& run) {
   std::string text = loss_report(run) + "\n" + input.source->name() + ": " + input.kind + ", " +
                      plural(input.files, "file") + ", " + format_bytes(input.bytes) + "\n";
-  text += plural(run.processes.size(), "process") + " on " + plural(run.hosts, "host") + ", " +
-          plural(run.comms.size(), "communicator") + ", " + plural(run.ops, "operation") + "\n";
+  text += processes_text(run) + ", " + plural(run.comms.size(), "communicator") + ", " +
+          plural(run.ops, "operation") + "\n";
   if (run.first_ns != 0) {
     text += format_time(run.first_ns) + ", for " +
             format_duration(static_cast<double>(run.last_ns - run.first_ns)) + "\n";

@@ -9,9 +9,8 @@ namespace lockstep::cli {
 std::vector<std::string> merge_sentences(const RunOverview& run, const store::MergeResult& merged,
                                          const std::string& output, uint64_t files) {
   std::vector<std::string> lines = loss_sentences(run);
-  lines.push_back(plural(files, "file") + " of " + plural(run.processes.size(), "process") + " on " +
-                  plural(run.hosts, "host") + ": " + plural(run.ops, "operation") + " on " +
-                  plural(run.comms.size(), "communicator"));
+  lines.push_back(plural(files, "file") + " of " + processes_text(run) + ": " + plural(run.ops, "operation") +
+                  " on " + plural(run.comms.size(), "communicator"));
   lines.push_back("wrote " + output + " (" + plural(merged.rows, "row") + ", " + format_bytes(merged.bytes) +
                   ")");
   lines.push_back("next: lockstep summary " + output + "; lockstep convert " + output);

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "cli/units.h"
 #include "format/file_layout.h"
 
 namespace lockstep::cli {
@@ -161,7 +162,7 @@ RunOverview ObservedSource::overview() {
     }
     for (size_t kind = 0; kind < run.events.size(); ++kind) run.events[kind] += process.events[kind];
     run.ops += process.ops;
-    hosts.insert(process.host + '\0' + process.boot_id);
+    if (!process.host.empty()) hosts.insert(process.host + '\0' + process.boot_id);
     if (process.first_ns != 0 && (run.first_ns == 0 || process.first_ns < run.first_ns))
       run.first_ns = process.first_ns;
     run.last_ns = std::max(run.last_ns, process.last_ns);
@@ -169,6 +170,10 @@ RunOverview ObservedSource::overview() {
   run.hosts = hosts.size();
   group_comms(run);
   return run;
+}
+
+std::string processes_text(const RunOverview& run) {
+  return plural(run.processes.size(), "process") + (run.hosts == 0 ? "" : " on " + plural(run.hosts, "host"));
 }
 
 std::string nccl_version_text(int32_t version) {

@@ -76,6 +76,8 @@ class ObservedSource : public model::TraceSource {
   std::vector<Slot> slots_;
 };
 
+// "8 processes on 2 hosts"; without the hosts where none is known.
+std::string processes_text(const RunOverview& run);
 // "2.28.9" for 22809; "-" for 0.
 std::string nccl_version_text(int32_t version);
 

@@ -6,6 +6,7 @@
 
 #include "cli/json_text.h"
 #include "model/event_kind.h"
+#include "model/intervals.h"
 #include "model/operation_size.h"
 
 namespace lockstep::cli {
@@ -52,29 +53,6 @@ Durations summarize(std::span<int64_t> values) {
   return out;
 }
 
-int64_t covered_ns(std::vector<std::pair<int64_t, int64_t>> intervals) {
-  return covered_between(std::move(intervals), {INT64_MIN, INT64_MAX}).front();
-}
-
-std::vector<int64_t> covered_between(std::vector<std::pair<int64_t, int64_t>> intervals,
-                                     const std::vector<int64_t>& instants) {
-  std::vector<int64_t> covered(instants.empty() ? 0 : instants.size() - 1);
-  std::sort(intervals.begin(), intervals.end());
-  size_t part = 0;
-  int64_t until = INT64_MIN;
-  for (auto [start, end] : intervals) {
-    start = std::max(start, until);
-    for (; start < end && part < covered.size(); ++part) {
-      const int64_t from = std::max(start, instants[part]), to = std::min(end, instants[part + 1]);
-      if (to > from) covered[part] += to - from;
-      start = std::max(start, to);
-      if (end < instants[part + 1]) break;
-    }
-    until = std::max(until, end);
-  }
-  return covered;
-}
-
 void Summary::add(const model::Trace& trace) {
   if (trace.processes.size() == 0) return;
   model::Process process = trace.processes.row(0);
@@ -95,7 +73,7 @@ void Summary::add_ops(const model::Trace& trace, RankFigures& rank) {
   const model::OpTable& ops = trace.ops;
   std::map<std::tuple<uint32_t, uint32_t, uint8_t>, OpSums*>
       known;  // by comm, shape and bucket of this trace
-  std::vector<std::pair<int64_t, int64_t>> busy;
+  model::Intervals busy;
   for (size_t i = 0; i < ops.size(); ++i) {
     const bool has_shape = ops.shape[i] < trace.shapes.size();
     std::string_view func = has_shape ? trace.strings[trace.shapes.func[ops.shape[i]]] : "?";
@@ -120,10 +98,13 @@ void Summary::add_ops(const model::Trace& trace, RankFigures& rank) {
     if (ops.gpu_start_ns[i] == 0 || ops.gpu_end_ns[i] < ops.gpu_start_ns[i]) continue;
     sums->gpu.push_back(ops.gpu_end_ns[i] - ops.gpu_start_ns[i]);
     sums->timed_bytes += size;
-    busy.emplace_back(ops.gpu_start_ns[i], ops.gpu_end_ns[i]);
+    busy.push_back({ops.gpu_start_ns[i], ops.gpu_end_ns[i]});
   }
   if (!busy.empty() && rank.seconds > 0) {
-    rank.busy = std::min(1.0, static_cast<double>(covered_ns(std::move(busy))) * 1e-9 / rank.seconds);
+    int64_t covered = 0;
+    for (const model::Interval& interval : model::union_of(std::move(busy)))
+      covered += interval.end - interval.begin;
+    rank.busy = std::min(1.0, static_cast<double>(covered) * 1e-9 / rank.seconds);
   }
 }
 

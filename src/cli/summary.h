@@ -85,9 +85,4 @@ class Summary {
   std::vector<RankFigures> ranks_;
 };
 
-// Nanoseconds that at least one of the intervals covers; and those between each two of ascending instants.
-int64_t covered_ns(std::vector<std::pair<int64_t, int64_t>> intervals);
-std::vector<int64_t> covered_between(std::vector<std::pair<int64_t, int64_t>> intervals,
-                                     const std::vector<int64_t>& instants);
-
 }  // namespace lockstep::cli

@@ -6,8 +6,10 @@
 
 #include "analysis/bandwidth/rates.h"
 #include "analysis/network/links.h"
+#include "analysis/overlap/overlap.h"
 #include "analysis/straggler/lateness.h"
 #include "analysis/straggler/steps.h"
+#include "model/intervals.h"
 
 namespace lockstep::cli {
 namespace {
@@ -105,15 +107,16 @@ void add_waits(const Job& job, AcrossFigures& out) {
 void add_on_gpu(const Job& job, uint32_t process, const std::vector<int64_t>& begins,
                 std::vector<int64_t>& out) {
   const model::JobOps& ops = job.processes[process].ops;
-  std::vector<std::pair<int64_t, int64_t>> busy;
+  model::Intervals busy;
   for (size_t i = 0; i < ops.size(); ++i) {
     if (ops.gpu_start_ns[i] == 0 || ops.gpu_end_ns[i] == 0) continue;
     auto start = job.common_ns(process, ops.gpu_start_ns[i]);
     if (!start) return;
-    busy.emplace_back(start->ns, start->ns + ops.gpu_end_ns[i] - ops.gpu_start_ns[i]);
+    busy.push_back({start->ns, start->ns + ops.gpu_end_ns[i] - ops.gpu_start_ns[i]});
   }
   if (busy.empty()) return;
-  for (int64_t covered : covered_between(std::move(busy), begins)) out.push_back(covered);
+  for (int64_t covered : model::covered_between(model::union_of(std::move(busy)), begins))
+    out.push_back(covered);
 }
 
 void add_steps(const Job& job, AcrossFigures& out) {
@@ -128,6 +131,28 @@ void add_steps(const Job& job, AcrossFigures& out) {
   for (uint32_t process = 0; process < job.processes.size(); ++process)
     add_on_gpu(job, process, steps.begin_ns, on_gpu);
   out.steps.exposed_at_most = summarize(on_gpu);
+}
+
+void add_overlap(const Job& job, AcrossFigures& out) {
+  std::vector<int64_t> exposed;
+  for (const analysis::overlap::RankOverlap& of : analysis::overlap::measure(job)) {
+    const model::JobProcess& process = job.processes[of.process];
+    for (const model::GpuStep& step : process.gpu_steps) {
+      if (step.is_whole) exposed.push_back(step.exposed_ns / step.devices);
+    }
+    out.overlap.push_back({.host = std::string(job.text(process.row.host)),
+                           .rank = process.row.rank,
+                           .pid = process.row.pid,
+                           .steps = of.are_steps ? of.steps : 0,
+                           .whole = of.are_whole,
+                           .length_ns = of.length_ns,
+                           .computing_ns = of.computing_ns,
+                           .hidden_ns = of.hidden_ns(),
+                           .exposed_ns = of.exposed_ns,
+                           .copying_ns = of.copying_ns,
+                           .idle_ns = of.idle_ns});
+  }
+  out.steps.exposed = summarize(exposed);
 }
 
 void add_links(const Job& job, AcrossFigures& out) {
@@ -161,6 +186,7 @@ AcrossFigures across(const Job& job) {
   add_rates(job, out);
   add_waits(job, out);
   add_steps(job, out);
+  add_overlap(job, out);
   add_links(job, out);
   return out;
 }

@@ -54,9 +54,17 @@ struct StepFigures {
   std::string source;       // "marks", "period" or "" where nothing tells
   uint32_t period_ops = 0;  // operations of one rank in a step
   Durations length;
-  // Per rank and step: communication was on the GPU. Not more than that is exposed; whether computation ran beside it is not
-  // in the trace.
+  // Per rank and step: communication was on the GPU. Not more than that is exposed.
   Durations exposed_at_most;
+  // Per rank and step, where all kernels are known: communication was on the GPU, and no computation beside it.
+  Durations exposed;
+};
+struct OverlapFigures {  // of a rank; see analysis/overlap/overlap.h
+  std::string host;
+  int64_t rank = -1, pid = -1;
+  uint64_t steps = 0;  // 0: it has none, all of its time is one
+  bool whole = false;
+  double length_ns = 0, computing_ns = 0, hidden_ns = 0, exposed_ns = 0, copying_ns = 0, idle_ns = 0;
 };
 struct AcrossFigures {
   std::vector<RateFigures> rates;  // the most time moving first
@@ -64,6 +72,7 @@ struct AcrossFigures {
   std::vector<WaitFigures> comms, ranks;
   std::vector<LinkFigures> links;
   StepFigures steps;
+  std::vector<OverlapFigures> overlap;
   uint64_t matched = 0, untimed = 0;  // operations of all members; of those, without GPU times
 };
 
@@ -72,7 +81,7 @@ AcrossFigures across(const model::Job& job);
 
 // Tables of at most `limit` rows each; empty for a run of one rank.
 std::string across_text(const AcrossFigures& figures, size_t limit);
-// Adds bandwidth_list, fit_list, comm_wait_list, rank_wait_list, link_list and steps to the document.
+// Adds bandwidth_list, fit_list, comm_wait_list, rank_wait_list, link_list, overlap_list and steps to the document.
 void add_across_json(const AcrossFigures& figures, Json& document);
 
 // "1 KiB+"; "  ... and 3 more; ..." where rows do not fit.

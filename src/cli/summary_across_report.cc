@@ -104,7 +104,12 @@ std::string link_table(const AcrossFigures& figures, size_t limit) {
          more_rows(figures.links.size(), limit);
 }
 
-std::string exposed_line(const Durations& at_most) {
+std::string exposed_line(const StepFigures& steps) {
+  if (steps.exposed.count > 0) {
+    return "  exposed communication of a rank and step: " + format_duration(steps.exposed.p50_ns) +
+           " (median; p99 " + format_duration(steps.exposed.p99_ns) + "), with no computation beside it\n";
+  }
+  const Durations& at_most = steps.exposed_at_most;
   if (at_most.count == 0) return "";
   return "  exposed communication of a rank and step: at most " + format_duration(at_most.p50_ns) +
          " (median; p99 " + format_duration(at_most.p99_ns) +
@@ -117,7 +122,48 @@ std::string steps_line(const StepFigures& steps) {
          (steps.source == "marks" ? "the program's marks"
                                   : "the period of " + plural(steps.period_ops, "operation") + " of a rank") +
          "; median " + format_duration(steps.length.p50_ns) + ", p99 " +
-         format_duration(steps.length.p99_ns) + "\n" + exposed_line(steps.exposed_at_most);
+         format_duration(steps.length.p99_ns) + "\n" + exposed_line(steps);
+}
+
+std::string overlap_table(const AcrossFigures& figures, size_t limit) {
+  if (figures.overlap.empty()) return "";
+  bool all_whole = true, all_steps = true;
+  Table table({"rank", "<host", "pid", "steps", "length", "computing", "hidden", "exposed", "copying", "idle",
+               "exposed of it"});
+  for (size_t i = 0; i < figures.overlap.size(); ++i) {
+    const OverlapFigures& row = figures.overlap[i];
+    all_whole = all_whole && row.whole;
+    all_steps = all_steps && row.steps > 0;
+    if (i >= limit) continue;
+    table.add({row.rank < 0 ? "-" : std::to_string(row.rank), row.host,
+               row.pid < 0 ? "-" : std::to_string(row.pid), row.steps == 0 ? "-" : std::to_string(row.steps),
+               format_duration(row.length_ns), format_duration(row.computing_ns),
+               format_duration(row.hidden_ns), format_duration(row.exposed_ns),
+               format_duration(row.copying_ns), format_duration(row.idle_ns),
+               format_percent(row.length_ns > 0 ? row.exposed_ns / row.length_ns : -1)});
+  }
+  std::string text =
+      "\nGPU time of an average step (communication that computation hides, and that stands alone)\n" +
+      table.text() + more_rows(figures.overlap.size(), limit);
+  if (!all_steps)
+    text += "  steps -: the trace has no steps; all of its time is one\n";
+  else if (!all_whole)
+    text += "  the end of the only step is not known: taken for the end of the GPU's work\n";
+  return text;
+}
+
+Json overlap_json(const OverlapFigures& row) {
+  return {{"rank", known(row.rank)},
+          {"host", row.host},
+          {"pid", known(row.pid)},
+          {"steps", row.steps == 0 ? Json(nullptr) : Json(row.steps)},
+          {"whole_steps", row.whole},
+          {"length_ns", row.length_ns},
+          {"computing_ns", row.computing_ns},
+          {"hidden_ns", row.hidden_ns},
+          {"exposed_ns", row.exposed_ns},
+          {"copying_ns", row.copying_ns},
+          {"idle_ns", row.idle_ns}};
 }
 
 Json above_zero(double value) { return value > 0 ? Json(value) : Json(nullptr); }
@@ -142,14 +188,15 @@ std::string more_rows(size_t rows, size_t limit) {
 }
 
 std::string across_text(const AcrossFigures& figures, size_t limit) {
-  return steps_line(figures.steps) + rate_table(figures, limit) + fit_table(figures, limit) +
-         wait_tables(figures, limit) + link_table(figures, limit);
+  return steps_line(figures.steps) + overlap_table(figures, limit) + rate_table(figures, limit) +
+         fit_table(figures, limit) + wait_tables(figures, limit) + link_table(figures, limit);
 }
 
 void add_across_json(const AcrossFigures& figures, Json& document) {
   document["matched_ops"] = figures.matched;
   document["matched_ops_without_gpu_times"] = figures.untimed;
-  for (const char* list : {"bandwidth_list", "fit_list", "comm_wait_list", "rank_wait_list", "link_list"})
+  for (const char* list :
+       {"bandwidth_list", "fit_list", "comm_wait_list", "rank_wait_list", "link_list", "overlap_list"})
     document[list] = Json::array();
   for (const RateFigures& row : figures.rates) {
     document["bandwidth_list"].push_back(
@@ -213,6 +260,7 @@ void add_across_json(const AcrossFigures& figures, Json& document) {
                                      {"receive_wait_ns", row.receive_wait_ns},
                                      {"flush_wait_ns", row.flush_wait_ns}});
   }
+  for (const OverlapFigures& row : figures.overlap) document["overlap_list"].push_back(overlap_json(row));
   const StepFigures& steps = figures.steps;
   document["steps"] =
       steps.source.empty()
@@ -222,6 +270,8 @@ void add_across_json(const AcrossFigures& figures, Json& document) {
                  {"count", steps.length.count + 1},
                  {"p50_ns", steps.length.p50_ns},
                  {"p99_ns", steps.length.p99_ns},
+                 {"exposed_p50_ns", known_time(steps.exposed, steps.exposed.p50_ns)},
+                 {"exposed_p99_ns", known_time(steps.exposed, steps.exposed.p99_ns)},
                  {"exposed_at_most_p50_ns", known_time(steps.exposed_at_most, steps.exposed_at_most.p50_ns)},
                  {"exposed_at_most_p99_ns", known_time(steps.exposed_at_most, steps.exposed_at_most.p99_ns)}};
 }

@@ -10,19 +10,6 @@
 namespace lockstep::cli {
 namespace {
 
-TEST(Summary, UnionOfIntervals) {
-  EXPECT_EQ(covered_ns({}), 0);
-  EXPECT_EQ(covered_ns({{10, 20}, {0, 5}, {15, 30}, {16, 17}, {40, 40}}), 25);
-}
-
-TEST(Summary, UnionOfIntervalsBetweenInstants) {
-  using Parts = std::vector<int64_t>;
-  EXPECT_EQ(covered_between({{5, 15}, {8, 22}, {40, 90}}, {10, 20, 30, 50}), (Parts{10, 2, 10}));
-  EXPECT_EQ(covered_between({{0, 100}}, {10, 20, 30}), (Parts{10, 10}));
-  EXPECT_EQ(covered_between({}, {10, 20}), (Parts{0}));
-  EXPECT_EQ(covered_between({{0, 100}}, {10}), (Parts{}));
-}
-
 TEST(Summary, Percentiles) {
   std::vector<int64_t> values(100);
   std::iota(values.rbegin(), values.rend(), 1);

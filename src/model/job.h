@@ -130,6 +130,27 @@ struct NetPair {
   int64_t first_ns = 0, last_ns = 0;
 };
 
+// What the GPUs of a process did in one of its steps, from its kernels. Each time counts the instants at which at least one
+// such kernel ran, summed over the devices.
+struct GpuStep {
+  int64_t number = -1;  // as the program calls it; -1: it has no steps, and this is all of its time
+  int64_t begin_ns = 0, end_ns = 0;
+  bool is_whole = false;  // false: no other step began; it ends with the GPU's work
+  uint32_t devices = 1;
+  int64_t computing_ns = 0;
+  int64_t communicating_ns = 0;
+  int64_t exposed_ns = 0;  // of that, while nothing computed
+  int64_t copying_ns = 0;  // while nothing else ran
+  int64_t length_ns() const { return end_ns - begin_ns; }
+  int64_t idle_ns() const { return devices * length_ns() - computing_ns - exposed_ns - copying_ns; }
+};
+// Kernels of one function of a communicator over the life of a process, each counted for itself.
+struct ExposedFunc {
+  uint32_t member = kNoRow;
+  StringId func = 0;
+  int64_t communicating_ns = 0, exposed_ns = 0;
+};
+
 enum class Liveness : uint8_t {
   kUnknown,  // nobody looked: another host, another boot, or files alone
   kRunning,
@@ -145,7 +166,9 @@ struct JobProcess {
   std::vector<OpenCall> open_calls;
   std::vector<OpenStep> open_steps;  // the oldest of each (communicator, peer, channel, direction)
   std::vector<NetPair> net_pairs;
-  std::vector<Mark> marks;  // steps alone
+  std::vector<Mark> marks;           // steps alone
+  std::vector<GpuStep> gpu_steps;    // in order of time; none: its kernels are not known
+  std::vector<ExposedFunc> exposed;  // likewise
   uint64_t lost =
       0;  // events, or pieces of files, that capture or reading lost; not what they merely guessed
   bool graphs = false;  // some operations are replays of a CUDA graph

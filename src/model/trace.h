@@ -34,6 +34,7 @@ enum class GpuTimeSource : uint8_t {
   kInspector = 6,
   kNetwork = 7
 };
+enum class KernelKind : uint8_t { kCompute = 0, kCommunication = 1, kCopy = 2 };
 
 // How many rows a table has, and how many its columns have room for.
 class TableRows {
@@ -120,6 +121,10 @@ class TableRows {
 #define LOCKSTEP_COLUMNS "model/tables/op.def"
 #include "model/tables/define_table.inc"
 
+#define LOCKSTEP_ROW Kernel
+#define LOCKSTEP_COLUMNS "model/tables/kernel.def"
+#include "model/tables/define_table.inc"
+
 #define LOCKSTEP_ROW Histogram
 #define LOCKSTEP_COLUMNS "model/tables/histogram.def"
 #include "model/tables/define_table.inc"
@@ -148,6 +153,7 @@ class TableRows {
   TABLE(NetEvent, net_events)        \
   TABLE(Mark, marks)                 \
   TABLE(Op, ops)                     \
+  TABLE(Kernel, kernels)             \
   TABLE(Histogram, histograms)       \
   TABLE(Loss, losses)
 

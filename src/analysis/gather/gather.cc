@@ -42,6 +42,10 @@ class Join {
     }
     for (model::OpenStep& step : row.open_steps) to_job(step.member);
     for (model::NetPair& pair : row.net_pairs) to_job(pair.member);
+    for (model::ExposedFunc& exposed : row.exposed) {
+      to_job(exposed.member);
+      exposed.func = texts_[exposed.func];
+    }
     for (model::Mark& mark : row.marks) mark.name = texts_[mark.name];
     for (size_t i = 0; i < part.losses.size(); ++i) add_loss(process, part.losses.row(i));
     job_.expected_ranks = std::max(job_.expected_ranks, row.row.world);

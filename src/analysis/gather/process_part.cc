@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "analysis/gather/gpu_steps.h"
 #include "analysis/gather/network_parts.h"
 
 namespace lockstep::analysis::gather {
@@ -55,6 +56,7 @@ class PartMaker {
     for (size_t i = 0; i < trace_.marks.size(); ++i) {
       if (trace_.marks.is_step[i]) part_.process.marks.push_back(trace_.marks.row(i));
     }
+    add_gpu_steps(trace_, part_.process);
   }
 
  private:

@@ -103,15 +103,16 @@ class Reporter {
     const model::JobProcess& row = job_.processes[process];
     if (row.row.rank >= 0) finding.ranks.push_back(row.row.rank);
     std::string host(job_.text(job_.hosts[row.host].name));
-    if (std::find(finding.hosts.begin(), finding.hosts.end(), host) == finding.hosts.end())
+    if (!host.empty() && std::find(finding.hosts.begin(), finding.hosts.end(), host) == finding.hosts.end())
       finding.hosts.push_back(std::move(host));
   }
 
   std::string who(uint32_t process) const {
     const model::JobProcess& row = job_.processes[process];
     const std::string host(job_.text(job_.hosts[row.host].name));
-    const std::string gpu = row.row.gpu < 0 ? "" : "GPU " + std::to_string(row.row.gpu) + " of ";
-    return job_.process_name(process) + " (" + gpu + host + ")";
+    std::string place = row.row.gpu < 0 ? host : "GPU " + std::to_string(row.row.gpu);
+    if (row.row.gpu >= 0 && !host.empty()) place += " of " + host;
+    return job_.process_name(process) + (place.empty() ? "" : " (" + place + ")");
   }
 
   void show(Finding& finding, uint32_t process, const LateOp& late) const {

@@ -195,7 +195,27 @@ void SyntheticRun::add_op(int32_t rank, uint32_t n, Trace& trace) const {
     op.gpu_source = 0;
     op.gpu_error_ns = -1;
   }
-  trace.ops.append(op);
+  const uint32_t row = trace.ops.append(op);
+  if (options_.gpu_times) add_kernels(rank, row, trace);
+}
+
+// The kernel of the operation, one that computes beside and behind it, and a copy now and then.
+void SyntheticRun::add_kernels(int32_t rank, uint32_t op, Trace& trace) const {
+  auto text = [&](std::string_view t) { return trace.strings.intern(t); };
+  const int32_t gpu = options_.gpu_known ? rank : -1;
+  const uint64_t graph = op % 2, node = graph * (op + 1);
+  const int64_t start = trace.ops.gpu_start_ns[op], end = trace.ops.gpu_end_ns[op];
+  trace.kernels.append({0, op, text("ncclDevKernel_AllReduce_Sum_f32_RING_LL"),
+                        static_cast<uint8_t>(KernelKind::kCommunication), gpu, trace.ops.stream[op], graph,
+                        node, start, end});
+  trace.kernels.append({0, kNoRow, text("void gemm<float, 4>(float*)"),
+                        static_cast<uint8_t>(KernelKind::kCompute), gpu, 7, graph, node, start + 50'000,
+                        end + 100'000});
+  if (op % 4 == 0) {
+    trace.kernels.append({0, kNoRow, text("Memcpy DtoH (Device -> Pinned)"),
+                          static_cast<uint8_t>(KernelKind::kCopy), gpu, 8, 0, 0, end + 150'000,
+                          end + 160'000});
+  }
 }
 
 // As v1 to v4 report it: no API call.

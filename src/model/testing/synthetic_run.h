@@ -14,7 +14,7 @@ struct SyntheticOptions {
   uint32_t ranks_per_host = 2;
   uint32_t ops = 20;      // all-reduces of each rank
   bool network = true;    // proxy ops, four steps each, and what is below them
-  bool gpu_times = true;  // else the host saw only the enqueueing
+  bool gpu_times = true;  // else the host saw only the enqueueing, and no kernels
   bool gpu_known = true;  // else no device number
   std::string comm_name = "default_pg:0";
 };
@@ -33,6 +33,7 @@ class SyntheticRun : public TraceSource {
  private:
   void add_process(int32_t rank, Trace& trace) const;
   void add_op(int32_t rank, uint32_t number, Trace& trace) const;
+  void add_kernels(int32_t rank, uint32_t op, Trace& trace) const;
   void add_send_or_recv(int32_t rank, uint32_t number, Trace& trace) const;
   void add_network(int32_t rank, uint32_t task, int64_t start, Trace& trace) const;
   SyntheticOptions options_;

@@ -5,38 +5,20 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <map>
 
 #include "base/input_file.h"
 #include "base/utf8.h"
 #include "model/op_names.h"
+#include "model/process_group.h"
 #include "readers/flight_recorder/value.h"
 
 namespace lockstep::readers::flight_recorder {
 namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
-constexpr size_t kMostRanks = size_t{1} << 22;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 int64_t time_or_none(int64_t ns) { return std::max<int64_t>(ns, 0); }
-
-// "[0, 1, 2]"
-std::vector<int32_t> ranks_of(std::string_view text) {
-  std::vector<int32_t> ranks;
-  const char* const end = text.data() + text.size();
-  for (const char* at = text.data(); at < end && ranks.size() < kMostRanks; ++at) {
-    if (!is_digit(*at)) continue;
-    int32_t rank = 0;
-    const auto [next, error] = std::from_chars(at, end, rank);
-    if (error == std::errc{}) ranks.push_back(rank);
-    at = next;
-    if (at == end) break;
-  }
-  return ranks;
-}
 
 // Of all tensors together; 0 where there are none, or it overflows.
 uint64_t elements(const Values& values, ValueId sizes) {
@@ -50,13 +32,6 @@ uint64_t elements(const Values& values, ValueId sizes) {
     if (__builtin_add_overflow(sum, product, &sum)) return 0;
   }
   return sum;
-}
-
-// What a rank may have more of than another without being wrong has no count.
-uint64_t common_count(std::string_view func, uint64_t in, uint64_t out) {
-  if (func == "AlltoAll") return 0;
-  if (func == "Scatter" || func == "ReduceScatter") return out;
-  return in != 0 || func == "Gather" ? in : out;
 }
 
 class Reader {
@@ -102,7 +77,7 @@ class Reader {
       group_ids_[name] = static_cast<uint32_t>(dump_.groups.size());
       dump_.groups.push_back({.name = std::move(name),
                               .description = valid_utf8(values_.text(values_.find(group, "desc"))),
-                              .ranks = ranks_of(values_.text(values_.find(group, "ranks")))});
+                              .ranks = model::parse_ranks(values_.text(values_.find(group, "ranks")))});
     }
   }
 
@@ -159,8 +134,8 @@ class Reader {
       }
     }
     entry.datatype = datatype(from);
-    entry.count = common_count(entry.func, elements(values_, values_.find(from, "input_sizes")),
-                               elements(values_, values_.find(from, "output_sizes")));
+    entry.count = model::common_count(entry.func, elements(values_, values_.find(from, "input_sizes")),
+                                      elements(values_, values_.find(from, "output_sizes")));
     entry.retired = integer(from, "retired", 0) != 0;
     entry.created_ns = time_or_none(integer(from, "time_created_ns", 0));
     entry.started_ns = time_or_none(integer(from, "time_discovered_started_ns", 0));
@@ -223,17 +198,6 @@ void close_coalesced(Dump& dump) {
 
 }  // namespace
 
-int32_t rank_of_name(const std::string& path) {
-  const std::string name = std::filesystem::path(path).filename();
-  size_t end = name.size();
-  while (end > 0 && !is_digit(name[end - 1])) --end;
-  size_t begin = end;
-  while (begin > 0 && is_digit(name[begin - 1])) --begin;
-  int32_t rank = -1;
-  if (begin < end) std::from_chars(name.data() + begin, name.data() + end, rank);
-  return rank;
-}
-
 Result<Dump> read_dump(const std::string& path) {
   LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(path));
   if (file.size() > kMostBytes)
@@ -244,7 +208,7 @@ Result<Dump> read_dump(const std::string& path) {
   auto document = is_pickle ? read_pickle(bytes) : read_json(bytes);
   Dump dump;
   dump.path = path;
-  dump.rank = rank_of_name(path);
+  dump.rank = model::rank_of_file_name(path);
   Result<void> read = document ? Reader(*document, dump).read() : Result<void>(document.error());
   if (!read) return Error{read.error().code, read.error().text, path};
   dump.cut = std::move(document->cut);

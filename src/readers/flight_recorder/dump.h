@@ -58,7 +58,4 @@ struct Dump {
 // The error says what the file is not.
 Result<Dump> read_dump(const std::string& path);
 
-// The last number of a file's name: "comm_lib_trace_rank_12", "rank3.json". -1: it has none.
-int32_t rank_of_name(const std::string& path);
-
 }  // namespace lockstep::readers::flight_recorder

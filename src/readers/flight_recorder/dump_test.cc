@@ -164,12 +164,5 @@ TEST_F(FlightRecorderDump, WhatIsNoDumpIsNamed) {
   EXPECT_FALSE(read_dump("/nonexistent"));
 }
 
-TEST(FlightRecorderRank, IsTheLastNumberOfTheName) {
-  EXPECT_EQ(rank_of_name("/a/b7/comm_lib_trace_rank_12"), 12);
-  EXPECT_EQ(rank_of_name("rank3.json"), 3);
-  EXPECT_EQ(rank_of_name("dump"), -1);
-  EXPECT_EQ(rank_of_name("rank_99999999999"), -1);
-}
-
 }  // namespace
 }  // namespace lockstep::readers::flight_recorder

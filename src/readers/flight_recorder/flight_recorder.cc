@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "model/element_size.h"
 #include "model/event_kind.h"
+#include "model/process_group.h"
 #include "readers/flight_recorder/dump.h"
 
 namespace lockstep::readers::flight_recorder {
@@ -20,7 +21,6 @@ using model::Trace;
 constexpr int64_t kShortestWaitNs = 1'000'000'000;
 // So many operations without a known end, all of them dropped: this recorder never learns of one.
 constexpr size_t kUnseenEnds = 8;
-constexpr int64_t kMostOperations = int64_t{1} << 26;
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
@@ -33,29 +33,6 @@ bool sniff(std::span<const std::byte> first_bytes) {
   if (begin == std::string_view::npos || text[begin] != '{') return false;
   return has(text, "\"pg_config\"") || has(text, "\"profiling_name\"") || has(text, "\"pg_status\"") ||
          has(text, "\"comm_lib_version\"");
-}
-
-// "2.28.9" as ncclGetVersion gives it.
-int32_t version_number(std::string_view text) {
-  int32_t parts[3] = {0, 0, 0};
-  size_t part = 0;
-  for (const char c : text) {
-    if (c == '.') {
-      if (++part == 3) break;
-    } else if (c < '0' || c > '9' || parts[part] > 99) {
-      break;
-    } else {
-      parts[part] = parts[part] * 10 + (c - '0');
-    }
-  }
-  return parts[0] * 10'000 + parts[1] * 100 + parts[2];
-}
-
-std::string group_name(const Group& group) {
-  if (group.name == "0" && (group.description.empty() || group.description == "default_pg"))
-    return "default_pg";
-  if (group.description.empty() || group.description == "undefined") return "group " + group.name;
-  return group.description + " (group " + group.name + ")";
 }
 
 bool ends_are_unseen(const Dump& dump) {
@@ -90,8 +67,7 @@ class TraceMaker {
     add_process();
     for (const Group& group : dump_.groups) add_comm(group);
     find_running();
-    next_.resize(trace_.comms.size());
-    shared_.resize(trace_.comms.size());
+    index_.resize(trace_.comms.size());
     p2ps_.resize(trace_.comms.size());
     trace_.ops.reserve(dump_.entries.size());
     for (size_t i = 0; i < dump_.entries.size(); ++i) {
@@ -112,7 +88,7 @@ class TraceMaker {
     process.device = process.gpu = -1;
     process.pid = -1;
     process.world = world_;
-    process.nccl_version = version_number(dump_.library_version);
+    process.nccl_version = model::parse_nccl_version(dump_.library_version);
     process.last_ns = dump_.last_ns;
     process.first_ns = process.last_ns;
     for (const Entry& entry : dump_.entries) {
@@ -125,15 +101,15 @@ class TraceMaker {
   void add_comm(const Group& group) {
     model::Comm comm{};
     comm.index_in_process = static_cast<uint32_t>(trace_.comms.size());
-    comm.name = trace_.strings.intern(group_name(group));
+    const std::string name = model::process_group_name(group.name, group.description);
+    comm.comm_id = model::process_group_id(name, group.ranks);
+    comm.name = trace_.strings.intern(name);
     comm.ranks = group.ranks.empty() ? -1 : static_cast<int32_t>(group.ranks.size());
     comm.nodes = comm.device = comm.gpu = comm.rank = -1;
-    std::string members;
     for (size_t i = 0; i < group.ranks.size(); ++i) {
-      members += (i == 0 ? "" : ",") + std::to_string(group.ranks[i]);
       if (group.ranks[i] == dump_.rank && dump_.rank >= 0) comm.rank = static_cast<int32_t>(i);
     }
-    comm.members = trace_.strings.intern(members);
+    comm.members = trace_.strings.intern(model::members_text(group.ranks));
     comm.init_ns = trace_.processes.first_ns[0];
     trace_.comms.append(comm);
   }
@@ -146,17 +122,6 @@ class TraceMaker {
     };
     running_ = static_cast<size_t>(std::find_if(dump_.entries.begin(), dump_.entries.end(), open) -
                                    dump_.entries.begin());
-  }
-
-  // The group's own number, equal on all ranks; members of a coalesced group share one.
-  uint32_t collective_index(const Entry& entry) {
-    uint32_t& next = next_[entry.group];
-    uint32_t& shared = shared_[entry.group];
-    if (entry.seq < 1 || entry.seq >= kMostOperations) return next++;
-    const uint32_t index = static_cast<uint32_t>(entry.seq - 1) + shared;
-    if (index < next) ++shared;
-    next = std::max(index, next) + 1;
-    return next - 1;
   }
 
   bool place_is_known(const Entry& entry) {
@@ -176,7 +141,7 @@ class TraceMaker {
     op.comm = entry.group;
     op.kind = number(entry.is_p2p ? EventKind::kP2pApi : EventKind::kCollApi);
     op.shape = shape(entry);
-    op.index = entry.is_p2p ? p2ps_[entry.group]++ : collective_index(entry);
+    op.index = entry.is_p2p ? p2ps_[entry.group]++ : index_[entry.group].of(entry.seq);
     op.seq = model::kNoSeq;  // PyTorch's counts over all functions
     op.count = entry.count;
     if (__builtin_mul_overflow(entry.count, uint64_t{model::element_size(entry.datatype)}, &op.bytes))
@@ -216,8 +181,8 @@ class TraceMaker {
   Trace& trace_;
   size_t running_ = SIZE_MAX;  // of the entries
   uint64_t unplaced_ = 0;
-  std::vector<uint32_t> next_, shared_,
-      p2ps_;  // by comm: indexes, and operations without a number of their own
+  std::vector<model::GroupIndex> index_;  // by comm
+  std::vector<uint32_t> p2ps_;            // by comm: sends and receives
 };
 
 class Source : public model::TraceSource {

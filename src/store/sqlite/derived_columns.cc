@@ -46,7 +46,14 @@ void DerivedColumns::compute(const model::Trace& trace, RunNames& names) {
     if (trace.marks.is_step[i]) label += ' ' + std::to_string(trace.marks.value[i]);
     mark_label[i] = names.intern(label);
   }
+  process_gpu_ = trace.processes.size() ? trace.processes.gpu[0] : -1;
   compute_ops(trace, names);
+  compute_kernels(trace);
+}
+
+int32_t DerivedColumns::process_gpu() {
+  if (process_gpu_ < 0) process_gpu_ = next_unknown_gpu_++;
+  return process_gpu_;
 }
 
 void DerivedColumns::compute_processes(const model::Trace& trace) {
@@ -81,16 +88,12 @@ void DerivedColumns::compute_ops(const model::Trace& trace, const RunNames& name
   op_name.resize(ops.size());
   op_host_end.resize(ops.size());
   op_torch_id.resize(ops.size());
-  int32_t process_gpu = trace.processes.size() ? trace.processes.gpu[0] : -1;
   model::TorchGroups torch(trace);
   for (uint32_t i = 0; i < ops.size(); ++i) {
     uint32_t comm = ops.comm[i];
-    op_gpu[i] = process_gpu;
-    if (comm < trace.comms.size()) {
-      ++(ops.peer[i] >= 0 ? comm_p2ps : comm_collectives)[comm];
-      if (trace.comms.gpu[comm] >= 0) op_gpu[i] = trace.comms.gpu[comm];
-    }
-    if (op_gpu[i] < 0) op_gpu[i] = process_gpu = next_unknown_gpu_++;
+    const bool has_comm = comm < trace.comms.size();
+    if (has_comm) ++(ops.peer[i] >= 0 ? comm_p2ps : comm_collectives)[comm];
+    op_gpu[i] = has_comm && trace.comms.gpu[comm] >= 0 ? trace.comms.gpu[comm] : process_gpu();
     uint32_t shape = ops.shape[i];
     bool custom = ops.kind[i] == model::number(model::EventKind::kApiOp);
     op_name[i] = RunNames::kind_text(ops.kind[i]);
@@ -103,6 +106,12 @@ void DerivedColumns::compute_ops(const model::Trace& trace, const RunNames& name
     auto tuple = torch.next(i);
     op_torch_id[i] = tuple ? model::comms_id(*tuple) : model::kNoSeq;
   }
+}
+
+void DerivedColumns::compute_kernels(const model::Trace& trace) {
+  kernel_gpu.resize(trace.kernels.size());
+  for (uint32_t i = 0; i < kernel_gpu.size(); ++i)
+    kernel_gpu[i] = trace.kernels.gpu[i] >= 0 ? trace.kernels.gpu[i] : process_gpu();
 }
 
 }  // namespace lockstep::store::sqlite

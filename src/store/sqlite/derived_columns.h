@@ -30,17 +30,22 @@ class DerivedColumns {
   std::vector<uint32_t> op_name;
   std::vector<int64_t> op_host_end;
   std::vector<uint64_t> op_torch_id;
+  std::vector<int32_t> kernel_gpu;
 
  private:
   void compute_processes(const model::Trace& trace);
   void compute_comms(const model::Trace& trace);
   void compute_ops(const model::Trace& trace, const RunNames& names);
+  void compute_kernels(const model::Trace& trace);
+  // Of what names no device itself.
+  int32_t process_gpu();
 
   std::map<std::tuple<std::string, std::string, std::string>, int32_t>
       nodes_;                                                    // by boot id, name, NCCL_HOSTID
   std::map<std::tuple<uint64_t, int32_t>, uint32_t> run_comms_;  // by comm id and size
   uint32_t next_run_comm_ = 0;
   int32_t next_unknown_gpu_ = kUnknownGpu;
+  int32_t process_gpu_ = -1;  // of the trace at hand; -1 not known and not yet made up
 };
 
 }  // namespace lockstep::store::sqlite

@@ -72,6 +72,7 @@ Result<void> write_diagnostics(const Database& database, const model::Trace& tra
   add_resolved("proxy_ops", trace.proxy_ops.all(&model::ProxyOpTable::task), counters);
   add_resolved("proxy_steps", trace.proxy_steps.all(&model::ProxyStepTable::proxy_op), counters);
   add_resolved("net_events", trace.net_events.all(&model::NetEventTable::proxy_step), counters);
+  counters.push_back({"kernels", trace.kernels.size(), "kernels and copies on the GPU"});
   add_losses(trace, counters);
   LOCKSTEP_ASSIGN(Statement insert, database.prepare("INSERT INTO diagnostic VALUES (?, ?, ?, ?)"));
   for (const Counter& counter : counters) {

@@ -65,6 +65,13 @@ LEFT JOIN kind k ON k.id = o.kind LEFT JOIN thread t ON t.id = o.thread LEFT JOI
 LEFT JOIN string f ON f.id = s.func LEFT JOIN string d ON d.id = s.datatype LEFT JOIN string al ON al.id = s.algo
 LEFT JOIN string pr ON pr.id = s.proto;
 
+CREATE VIEW kernels AS
+SELECT k.id, k.process, p.rank, k.run_gpu AS gpu, k.stream, n.text AS name,
+       CASE k.kind WHEN 0 THEN 'compute' WHEN 1 THEN 'communication' WHEN 2 THEN 'copy' END AS kind, k.op,
+       nullif(k.graph, 0) AS graph, nullif(k.graph_node, 0) AS graph_node, k.start_ns, k.end_ns,
+       k.end_ns - k.start_ns AS gpu_ns
+FROM gpu_kernel k JOIN process p ON p.id = k.process LEFT JOIN string n ON n.id = k.name;
+
 CREATE VIEW losses AS
 SELECT l.process, p.rank, s.text AS stage, k.text AS kind, l.count, d.text AS detail
 FROM loss l LEFT JOIN process p ON p.id = l.process JOIN string s ON s.id = l.stage JOIN string k ON k.id = l.kind
@@ -95,7 +102,8 @@ WHERE NOT EXISTS (SELECT 1 FROM comm c WHERE c.process = p.id AND c.collectives 
 
 // What rocm-trace-lite and RPD (schema 3) call these things. Views over our own tables: measured, a physical copy would
 // add 12 % (deep) to 78 % (host side only) to the rows written, and readers only select. An op is one row, with GPU times where they are known
-// (opType KernelExecution), else with the interval of its enqueueing (HostEnqueue). pid is unique over hosts as RPD does it.
+// (opType KernelExecution), else with the interval of its enqueueing (HostEnqueue). Kernels and copies that belong to no op are rows of their own
+// (KernelExecution, Copy). pid is unique over hosts as RPD does it.
 constexpr const char* kRocpdViews = R"SQL(
 CREATE VIEW rocpd_string AS SELECT id, text AS string FROM string;
 CREATE VIEW rocpd_ustring AS SELECT id, text AS string FROM string;
@@ -108,18 +116,21 @@ SELECT id, gpu AS gpuId, CASE WHEN stream != 0 THEN stream ELSE coalesce(comm, 0
        CASE WHEN gpu_start_ns != 0 AND gpu_end_ns != 0 THEN gpu_end_ns ELSE host_end_ns END AS end,
        name AS description_id,
        CASE WHEN gpu_start_ns != 0 AND gpu_end_ns != 0 THEN 1 ELSE 2 END AS opType_id, 0 AS roctxId
-FROM op;
+FROM op
+UNION ALL
+SELECT id, run_gpu, stream, 0, NULL, start_ns, end_ns, name, CASE WHEN kind = 2 THEN 5 ELSE 1 END, 0
+FROM gpu_kernel WHERE op IS NULL;
 
 CREATE VIEW rocpd_api AS
 SELECT c.id, p.node * 10000000 + p.pid AS pid, t.tid, c.start_ns AS start, max(c.start_ns, c.end_ns) AS end,
-       c.name AS apiName_id, 4 + c.kind AS category_id, 4 AS domain_id, coalesce(s.args, 0) AS args_id
+       c.name AS apiName_id, 5 + c.kind AS category_id, 4 AS domain_id, coalesce(s.args, 0) AS args_id
 FROM call c JOIN process p ON p.id = c.process
 LEFT JOIN thread t ON t.id = c.thread LEFT JOIN shape s ON s.id = c.shape
 UNION ALL
 SELECT o.id, p.node * 10000000 + p.pid, t.tid,
        CASE WHEN o.enqueued_ns != 0 THEN o.enqueued_ns WHEN o.called_ns != 0 THEN o.called_ns
             WHEN o.launched_ns != 0 THEN o.launched_ns ELSE o.gpu_start_ns END,
-       o.host_end_ns, s.api_name, 4 + o.kind, 4, s.args
+       o.host_end_ns, s.api_name, 5 + o.kind, 4, s.args
 FROM op o JOIN process p ON p.id = o.process
 JOIN shape s ON s.id = o.shape LEFT JOIN thread t ON t.id = o.thread WHERE o.call IS NULL
 UNION ALL
@@ -133,7 +144,10 @@ SELECT coalesce(o.call, o.id) AS api_ptr_id, coalesce(o.call, o.id) AS api_id, p
        o.channels AS gridX, 1 AS gridY, 1 AS gridZ, coalesce(t.warps, 0) * 32 AS workgroupX, 1 AS workgroupY,
        1 AS workgroupZ, 0 AS groupSegmentSize, 0 AS privateSegmentSize, o.name AS kernelName_id,
        o.id AS op_id
-FROM op o LEFT JOIN task t ON t.id = o.task WHERE o.gpu_start_ns != 0 AND o.gpu_end_ns != 0;
+FROM op o LEFT JOIN task t ON t.id = o.task WHERE o.gpu_start_ns != 0 AND o.gpu_end_ns != 0
+UNION ALL
+SELECT NULL, NULL, CAST(stream AS TEXT), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, name, id
+FROM gpu_kernel WHERE op IS NULL AND kind != 2;
 
 -- Columns of rocm-trace-lite first, then RPD's. GPU work first; Pct is the share of its kind (GPU work, or host enqueueing).
 CREATE VIEW top AS
@@ -146,7 +160,7 @@ FROM (SELECT s.text AS Name, o.opType_id, COUNT(*) AS Calls, SUM(o.end - o.start
       GROUP BY o.description_id)
 ORDER BY opType_id, TotalNs DESC, Name;
 
--- Time in which at least one operation ran on the GPU (union of intervals), so never above 100 %. GPU-timed rows only.
+-- Time in which the GPU did anything (union of intervals), so never above 100 %. GPU-timed rows only.
 CREATE VIEW busy AS
 SELECT gpuId, ROUND(100.0 * busy_ns / wall_ns, 2) AS utilization_pct, ops, busy_ns, wall_ns, busy_ns AS GpuTime,
        wall_ns AS WallTime, 1.0 * busy_ns / wall_ns AS Busy
@@ -154,7 +168,7 @@ FROM (SELECT gpuId, COUNT(*) AS ops, SUM(MAX(0, end - MAX(start, covered))) AS b
       FROM (SELECT gpuId, start, end,
                    coalesce(MAX(end) OVER (PARTITION BY gpuId ORDER BY start ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
                             start) AS covered
-            FROM rocpd_op WHERE opType_id = 1 AND end > start AND gpuId >= 0)
+            FROM rocpd_op WHERE opType_id IN (1, 5) AND end > start AND gpuId >= 0)
       GROUP BY gpuId);
 
 -- RPD's helper views; its `op` is called nop here, because op is a table.
@@ -166,7 +180,8 @@ CREATE VIEW napi AS
 SELECT id, pid / 10000000 AS node, pid % 10000000 AS pid, tid, start, end, domain, category, apiName, args FROM api;
 CREATE VIEW nop AS
 SELECT o.id, p.node, o.gpuId, o.queueId, o.sequenceId, o.start, o.end, d.text AS description, t.text AS opType
-FROM rocpd_op o JOIN op b ON b.id = o.id JOIN process p ON p.id = b.process JOIN string d ON d.id = o.description_id
+FROM rocpd_op o JOIN (SELECT id, process FROM op UNION ALL SELECT id, process FROM gpu_kernel) b ON b.id = o.id
+JOIN process p ON p.id = b.process JOIN string d ON d.id = o.description_id
 JOIN string t ON t.id = o.opType_id;
 CREATE VIEW kernel AS
 SELECT o.id, gpuId, queueId, sequenceId, start, end, end - start AS duration, k.stream, gridX, gridY, gridZ, workgroupX,

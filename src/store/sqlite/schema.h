@@ -19,10 +19,11 @@ enum FixedString : uint32_t {
   kHostEnqueue,
   kUserMarker,
   kDomain,
+  kCopy,
   kFixedStrings
 };
-inline constexpr const char* kFixedTexts[kFixedStrings] = {"", "KernelExecution", "HostEnqueue", "UserMarker",
-                                                           "lockstep"};
+inline constexpr const char* kFixedTexts[kFixedStrings] = {"",           "KernelExecution", "HostEnqueue",
+                                                           "UserMarker", "lockstep",        "Copy"};
 
 // CREATE TABLE for every model table (each column with its meaning as a comment) and for the tables of the file itself.
 std::string table_sql();

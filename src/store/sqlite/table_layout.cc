@@ -66,7 +66,8 @@ std::vector<TableLayout> make_layouts() {
   LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
   auto at = [&](TableId id) -> TableLayout& { return tables[number(id)]; };
-  for (TableId id : {TableId::kCall, TableId::kMark, TableId::kOp}) at(id).ids = IdSequence::kEvents;
+  for (TableId id : {TableId::kCall, TableId::kMark, TableId::kOp, TableId::kKernel})
+    at(id).ids = IdSequence::kEvents;
   at(TableId::kShape).per_process = false;
   at(TableId::kProcess).derived = {derived_number("node", "number of its host in the run", ColumnType::kI32)};
   at(TableId::kComm).derived = {
@@ -88,6 +89,8 @@ std::vector<TableLayout> make_layouts() {
       derived_number("torch_comms_id",
                      "PyTorch's Comms Id, bits of an unsigned number; NULL: its inputs are not known",
                      ColumnType::kU64)};
+  at(TableId::kKernel).derived = {derived_number(
+      "run_gpu", "gpu, or the number that stands for the unknown device of its process", ColumnType::kI32)};
   return tables;
 }
 

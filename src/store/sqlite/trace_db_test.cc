@@ -175,13 +175,14 @@ TEST_F(TraceDbTest, CountsWhatItWrote) {
 
 TEST_F(TraceDbTest, OneGpuIdPerDeviceThoughAllRanksSeeDevice0) {
   merge();
-  EXPECT_EQ(query("SELECT gpuId, count(*) FROM rocpd_op GROUP BY gpuId"), "0|22\n1|22\n2|22\n3|22");
+  EXPECT_EQ(query("SELECT gpuId, count(*) FROM rocpd_op GROUP BY gpuId"), "0|47\n1|47\n2|47\n3|47");
   EXPECT_EQ(query("SELECT DISTINCT device FROM process"), "0");
 }
 
 TEST_F(TraceDbTest, UnknownDevicesStayApartAndAreSaidToBeUnknown) {
   merge({.gpu_known = false});
   EXPECT_EQ(query("SELECT count(DISTINCT gpuId), min(gpuId) FROM rocpd_op"), "4|100000");
+  EXPECT_EQ(query("SELECT count(DISTINCT gpu), min(gpu) FROM kernels"), "4|100000");
   EXPECT_EQ(query("SELECT count FROM losses WHERE stage = 'merge' AND kind = 'unknown_gpu'"), "4");
 }
 
@@ -196,12 +197,13 @@ TEST_F(TraceDbTest, PublishedQueriesOfRocmTraceLite) {
   EXPECT_EQ(
       query("SELECT (o.end - o.start)/1000 FROM rocpd_op o JOIN rocpd_string s ON o.description_id = s.id "
             "ORDER BY (o.end - o.start) DESC LIMIT 1"),
-      "100");
-  EXPECT_EQ(query("SELECT Name, Calls, TotalNs, AvgNs, MinNs, MaxNs, Pct FROM top LIMIT 2"),
-            "ncclKernel_AllReduce_RING_LL_ncclFloat32|40|4000000|100000.0|100000|100000|50.0\n"
-            "ncclKernel_AllReduce_RING_SIMPLE_ncclFloat32|40|4000000|100000.0|100000|100000|50.0");
+      "150");
+  EXPECT_EQ(query("SELECT Name, Calls, TotalNs, AvgNs, MinNs, MaxNs, Pct FROM top LIMIT 3"),
+            "void gemm<float, 4>(float*)|80|12000000|150000.0|150000|150000|60.0\n"
+            "ncclKernel_AllReduce_RING_LL_ncclFloat32|40|4000000|100000.0|100000|100000|20.0\n"
+            "ncclKernel_AllReduce_RING_SIMPLE_ncclFloat32|40|4000000|100000.0|100000|100000|20.0");
   EXPECT_EQ(query("SELECT gpuId, utilization_pct, ops, busy_ns, wall_ns FROM busy WHERE gpuId = 2"),
-            "2|10.47|20|2000000|19100000");
+            "2|21.09|45|4050000|19200000");
   EXPECT_EQ(
       query("SELECT s.string, ot.string FROM rocpd_op o JOIN rocpd_string s ON o.description_id = s.id "
             "LEFT JOIN rocpd_string ot ON o.opType_id = ot.id WHERE o.completionSignal IS NULL LIMIT 1"),
@@ -219,8 +221,8 @@ TEST_F(TraceDbTest, PublishedQueriesOfRpd) {
   merge();
   EXPECT_EQ(query("SELECT value FROM rocpd_metadata WHERE tag = 'schema_version'"), "3");
   EXPECT_EQ(query("SELECT Name, TotalCalls, TotalDuration_us, Ave_us, Percentage FROM top LIMIT 1"),
-            "ncclKernel_AllReduce_RING_LL_ncclFloat32|40|4000|100.0|50.0");
-  EXPECT_EQ(query("SELECT max(GpuTime) AS maxGPUTime FROM busy"), "2000000");
+            "void gemm<float, 4>(float*)|80|12000|150.0|60.0");
+  EXPECT_EQ(query("SELECT max(GpuTime) AS maxGPUTime FROM busy"), "4050000");
   EXPECT_EQ(
       query("select apiname, gpuId, count(*) from api join rocpd_api_ops on api.id = rocpd_api_ops.api_id "
             "join rocpd_op on rocpd_api_ops.op_id=rocpd_op.id where gpuId < 2 group by apiname, gpuId"),
@@ -244,7 +246,23 @@ TEST_F(TraceDbTest, PublishedQueriesOfRpd) {
               std::string::npos)
         << view;
   }
-  EXPECT_EQ(query("SELECT count(*), min(gridX), min(workgroupX) FROM kernel"), "80|2|512");
+  EXPECT_EQ(query("SELECT count(*), min(gridX), min(workgroupX) FROM kernel"), "160|2|512");
+}
+
+TEST_F(TraceDbTest, KernelsThatAreNoOperationsStandBesideTheOperations) {
+  merge();
+  EXPECT_EQ(query("SELECT t.string, count(*), sum(o.end - o.start) FROM rocpd_op o JOIN rocpd_string t "
+                  "ON t.id = o.opType_id GROUP BY 1 ORDER BY 1"),
+            "Copy|20|200000\nHostEnqueue|8|16000\nKernelExecution|160|20000000");
+  EXPECT_EQ(query("SELECT count(*), count(DISTINCT id) FROM rocpd_op"), "188|188");
+  EXPECT_EQ(query("SELECT kind, count(*), count(op), sum(gpu_ns) FROM kernels GROUP BY kind ORDER BY kind"),
+            "communication|80|80|8000000\ncompute|80|0|12000000\ncopy|20|0|200000");
+  EXPECT_EQ(
+      query("SELECT count(*) FROM kernels k JOIN ops o ON o.id = k.op WHERE k.start_ns = o.gpu_start_ns "
+            "AND k.rank = o.rank AND k.gpu = o.gpu"),
+      "80");
+  EXPECT_EQ(query("SELECT count(*) FROM nop"), "188");
+  EXPECT_EQ(query("SELECT count(*) FROM kernel WHERE kernelName LIKE 'void gemm%' AND stream = '7'"), "80");
 }
 
 TEST_F(TraceDbTest, HostOnlyCaptureIsNotCalledGpuTime) {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/process_group.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+namespace lockstep::model {
+namespace {
+
+constexpr size_t kMostRanks = size_t{1} << 22;
+constexpr int64_t kMostOperations = int64_t{1} << 26;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+}  // namespace
+
+std::string process_group_name(std::string_view name, std::string_view description) {
+  if (name == "0" && (description.empty() || description == "default_pg")) return "default_pg";
+  if (description.empty() || description == "undefined") return "group " + std::string(name);
+  return std::string(description) + " (group " + std::string(name) + ")";
+}
+
+std::vector<int32_t> parse_ranks(std::string_view text) {
+  std::vector<int32_t> ranks;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at < end && ranks.size() < kMostRanks; ++at) {
+    if (!is_digit(*at)) continue;
+    int32_t rank = 0;
+    const auto [next, error] = std::from_chars(at, end, rank);
+    if (error == std::errc{}) ranks.push_back(rank);
+    at = next;
+    if (at == end) break;
+  }
+  return ranks;
+}
+
+std::string members_text(const std::vector<int32_t>& ranks) {
+  std::string members;
+  for (size_t i = 0; i < ranks.size(); ++i) members += (i == 0 ? "" : ",") + std::to_string(ranks[i]);
+  return members;
+}
+
+uint64_t process_group_id(std::string_view comm_name, const std::vector<int32_t>& ranks) {
+  if (ranks.empty()) return 0;
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  auto add = [&hash](std::string_view bytes) {
+    for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  };
+  add(comm_name);
+  add(std::string_view("", 1));
+  add(members_text(ranks));
+  return hash | uint64_t{hash == 0};
+}
+
+int32_t parse_nccl_version(std::string_view text) {
+  int32_t parts[3] = {0, 0, 0};
+  size_t part = 0;
+  for (const char c : text) {
+    if (c == '.') {
+      if (++part == 3) break;
+    } else if (!is_digit(c) || parts[part] > 99) {
+      break;
+    } else {
+      parts[part] = parts[part] * 10 + (c - '0');
+    }
+  }
+  return parts[0] * 10'000 + parts[1] * 100 + parts[2];
+}
+
+int32_t rank_of_file_name(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename();
+  size_t end = name.size();
+  while (end > 0 && !is_digit(name[end - 1])) --end;
+  size_t begin = end;
+  while (begin > 0 && is_digit(name[begin - 1])) --begin;
+  int32_t rank = -1;
+  if (begin < end) std::from_chars(name.data() + begin, name.data() + end, rank);
+  return rank;
+}
+
+uint64_t common_count(std::string_view func, uint64_t in, uint64_t out) {
+  if (func == "AlltoAll") return 0;
+  if (func == "Scatter" || func == "ReduceScatter") return out;
+  return in != 0 || func == "Gather" ? in : out;
+}
+
+uint32_t GroupIndex::of(int64_t seq) {
+  if (seq < 1 || seq >= kMostOperations) return next_++;
+  const uint32_t index = static_cast<uint32_t>(seq - 1) + shared_;
+  if (index < next_) ++shared_;
+  next_ = std::max(index, next_) + 1;
+  return next_ - 1;
+}
+
+}  // namespace lockstep::model

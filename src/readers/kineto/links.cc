@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/kineto/links.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace lockstep::readers::kineto {
+namespace {
+
+using model::kNoRow;
+
+// From the last call of a group to the launch of all: what the end of the group takes on the host.
+constexpr int64_t kGroupEndNs = 20'000'000;
+constexpr size_t kMostInGroup = 65'536;
+
+class Linker {
+ public:
+  Linker(Recording& recording, const model::Trace& trace) : recording_(recording), trace_(trace) {
+    links_.work.resize(recording.calls.size());
+    links_.call_of_kernel.assign(recording.kernels.size(), kNoRow);
+    batch_.assign(recording.calls.size(), 0);
+    std::sort(recording.launches.begin(), recording.launches.end(), [](const Launch& a, const Launch& b) {
+      return std::tie(a.correlation, a.is_flow, a.start_ns) < std::tie(b.correlation, b.is_flow, b.start_ns);
+    });
+    by_external_.reserve(recording.calls.size());
+    for (uint32_t call = 0; call < recording.calls.size(); ++call) {
+      const CommCall& of = recording.calls[call];
+      if (of.external != Event::kNone) by_external_.try_emplace(of.external, call);
+      by_thread_[of.tid].push_back(call);
+    }
+  }
+
+  Links run() {
+    std::vector<uint32_t> left;
+    for (uint32_t i = 0; i < recording_.kernels.size(); ++i) {
+      const uint32_t call = direct_call(recording_.kernels[i]);
+      if (call == kNoRow)
+        left.push_back(i);
+      else
+        attach(i, call);
+    }
+    auto launched = [this](uint32_t kernel) {
+      const Launch* launch = launch_of(recording_.kernels[kernel]);
+      return launch == nullptr ? INT64_MAX : launch->start_ns;
+    };
+    std::stable_sort(left.begin(), left.end(),
+                     [&](uint32_t a, uint32_t b) { return launched(a) < launched(b); });
+    for (const uint32_t kernel : left) attach_to_group(kernel);
+    for (const CallWork& work : links_.work) links_.silent_calls += work.gpu_start_ns == kNoTime;
+    return std::move(links_);
+  }
+
+ private:
+  const Launch* launch_of(const CommKernel& kernel) const {
+    if (kernel.correlation == Event::kNone) return nullptr;
+    const auto at = std::lower_bound(
+        recording_.launches.begin(), recording_.launches.end(), kernel.correlation,
+        [](const Launch& launch, int64_t correlation) { return launch.correlation < correlation; });
+    return at != recording_.launches.end() && at->correlation == kernel.correlation ? &*at : nullptr;
+  }
+
+  bool may_run_call(const CommKernel& kernel, uint32_t call) const {
+    return may_run(kernel.work, trace_.strings[recording_.calls[call].func]);
+  }
+
+  // Files of 2023 and before give a kernel its own correlation as id, which may by chance be that of another call.
+  uint32_t direct_call(const CommKernel& kernel) const {
+    if (trace_.kernels.graph[kernel.row] != 0) return kNoRow;
+    const Launch* const launch = launch_of(kernel);
+    if (const auto at = by_external_.find(kernel.external);
+        kernel.external != Event::kNone && at != by_external_.end()) {
+      const CommCall& call = recording_.calls[at->second];
+      const bool is_nested = launch != nullptr && launch->tid == call.tid &&
+                             launch->start_ns >= call.start_ns && launch->start_ns <= call.end_ns;
+      if (kernel.is_named || is_nested) return at->second;
+    }
+    if (launch == nullptr) return kNoRow;
+    const uint32_t before = last_call_before(*launch);
+    if (before == kNoRow || launch->start_ns > recording_.calls[before].end_ns) return kNoRow;
+    return may_run_call(kernel, before) ? before : kNoRow;
+  }
+
+  // The thread's last call that began before the launch.
+  uint32_t last_call_before(const Launch& launch) const {
+    const auto thread = by_thread_.find(launch.tid);
+    if (thread == by_thread_.end()) return kNoRow;
+    const std::vector<uint32_t>& calls = thread->second;
+    const auto behind =
+        std::upper_bound(calls.begin(), calls.end(), launch.start_ns,
+                         [this](int64_t ns, uint32_t call) { return ns < recording_.calls[call].start_ns; });
+    return behind == calls.begin() ? kNoRow : *(behind - 1);
+  }
+
+  void add_work(const CommKernel& kernel, uint32_t call, const Launch* launch) {
+    CallWork& work = links_.work[call];
+    const int64_t start = trace_.kernels.start_ns[kernel.row], end = trace_.kernels.end_ns[kernel.row];
+    work.gpu_start_ns = work.gpu_start_ns == kNoTime ? start : std::min(work.gpu_start_ns, start);
+    work.gpu_end_ns = std::max(work.gpu_end_ns, end);
+    if (launch == nullptr) return;
+    work.launched_ns =
+        work.launched_ns == kNoTime ? launch->start_ns : std::min(work.launched_ns, launch->start_ns);
+    links_.contradiction_ns = std::max(links_.contradiction_ns, launch->start_ns - start);
+  }
+
+  void attach(uint32_t kernel, uint32_t call) {
+    const CommKernel& of = recording_.kernels[kernel];
+    add_work(of, call, launch_of(of));
+    links_.call_of_kernel[kernel] = call;
+  }
+
+  void attach_to_group(uint32_t kernel) {
+    const CommKernel& of = recording_.kernels[kernel];
+    if (trace_.kernels.graph[of.row] != 0) {
+      ++links_.graph_kernels;
+      return;
+    }
+    const Launch* const launch = launch_of(of);
+    const uint32_t last = launch == nullptr ? kNoRow : last_call_before(*launch);
+    if (last == kNoRow || launch->start_ns - recording_.calls[last].end_ns > kGroupEndNs ||
+        !may_run_call(of, last) || (links_.work[last].gpu_start_ns != kNoTime && batch_[last] == 0)) {
+      ++links_.unlinked_kernels;
+      return;
+    }
+    // A group's work may take several kernels.
+    const bool is_more = batch_[last] != 0;
+    const uint32_t batch = is_more ? batch_[last] : ++batches_;
+    const std::vector<uint32_t>& calls = by_thread_[launch->tid];
+    size_t place =
+        static_cast<size_t>(std::lower_bound(calls.begin(), calls.end(), last) - calls.begin()) + 1;
+    uint32_t first = last;
+    for (size_t count = 0; place-- > 0 && count < kMostInGroup; ++count) {
+      const uint32_t call = calls[place];
+      if (recording_.calls[call].group != recording_.calls[last].group || !may_run_call(of, call)) break;
+      if (is_more ? batch_[call] != batch : links_.work[call].gpu_start_ns != kNoTime) break;
+      add_work(of, call, launch);
+      batch_[call] = batch;
+      first = call;
+    }
+    links_.call_of_kernel[kernel] = first;
+  }
+
+  Recording& recording_;
+  const model::Trace& trace_;
+  Links links_;
+  std::unordered_map<int64_t, uint32_t> by_external_;
+  std::unordered_map<int64_t, std::vector<uint32_t>> by_thread_;  // calls in order of time
+  std::vector<uint32_t> batch_;  // by call: which group of calls one launch did; 0 none
+  uint32_t batches_ = 0;
+};
+
+}  // namespace
+
+Links link(Recording& recording, const model::Trace& trace) { return Linker(recording, trace).run(); }
+
+}  // namespace lockstep::readers::kineto

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/kineto/recording.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "base/input_file.h"
+#include "base/utf8.h"
+#include "model/comms_id.h"
+#include "model/op_names.h"
+#include "model/process_group.h"
+
+namespace lockstep::readers::kineto {
+namespace {
+
+using model::Trace;
+
+constexpr int64_t kMostNs = int64_t{1} << 61;
+constexpr uint32_t kMostRows = uint32_t{1} << 30;
+constexpr int64_t kMostMembers = int64_t{1} << 22;
+
+// What PyTorch records beside operations.
+bool is_pseudo(std::string_view collective) {
+  return collective == "wait" || collective == "init" || collective == "broadcastUniqueNCCLID" ||
+         collective == "allgatherUniqueNCCLIDs" || collective == "coalesced";
+}
+
+bool is_list_empty(std::string_view list) {
+  return list.find_first_of("0123456789") == std::string_view::npos;
+}
+
+// A top-level text with its quotes.
+std::string unquoted(std::string_view text) {
+  if (text.size() < 2 || text.front() != '"') return {};
+  return valid_utf8(text.substr(1, text.size() - 2));
+}
+
+class Collector {
+ public:
+  Collector(const std::string& path, const InputFile& file, Trace& trace) : stream_(file), trace_(trace) {
+    out_.path = path;
+  }
+
+  Result<Recording> read() {
+    while (true) {
+      const EventStream::Piece piece = stream_.next();
+      if (piece.kind == EventStream::Kind::kEnd) break;
+      if (piece.kind == EventStream::Kind::kTopLevel)
+        take_value(piece);
+      else
+        take_event(piece);
+    }
+    if (!is_known_) {
+      return Error{ErrorCode::kInvalidInput,
+                   stream_.is_object() ? "no trace of PyTorch's profiler: nothing in it is from one"
+                                       : "no trace of PyTorch's profiler: no JSON object",
+                   out_.path};
+    }
+    out_.is_whole = stream_.is_whole();
+    out_.bad_events = stream_.damages();
+    out_.first_damage = stream_.first_damage();
+    out_.oversized = stream_.oversized();
+    return std::move(out_);
+  }
+
+ private:
+  void take_value(const EventStream::Piece& piece) {
+    is_known_ = is_known_ || piece.key == "schemaVersion" || piece.key == "deviceProperties";
+    if (piece.key == "baseTimeNanoseconds") {
+      int64_t base = 0;
+      const auto [end, error] =
+          std::from_chars(piece.text.data(), piece.text.data() + piece.text.size(), base);
+      if (error == std::errc{} && base >= 0 && base < kMostNs) out_.base_ns = base;
+    } else if (piece.key == "distributedInfo") {
+      if (auto info = parser_.distributed_info(piece.text)) {
+        out_.has_info = true;
+        out_.info = std::move(*info);
+      }
+    } else if (piece.key == "deviceProperties") {
+      out_.devices = parser_.device_names(piece.text);
+    } else if (piece.key == "host_name") {
+      out_.host = unquoted(piece.text);
+    } else if (piece.key == "PT_PROFILER_JOB_NAME") {
+      out_.job = unquoted(piece.text);
+    }
+  }
+
+  void take_event(const EventStream::Piece& piece) {
+    const EventHead head = head_of(piece.text);
+    if (!head.is_read) return stream_.reject(piece);
+    ++out_.events;
+    if (head.kind == EventKind::kOther) return;
+    is_known_ = true;
+    const auto event = parser_.event(piece.text, head.kind);
+    if (!event) return stream_.reject(piece);
+    if (head.kind == EventKind::kLabel) {
+      if (event->label == "CPU" && event->pid >= 0) out_.pid = event->pid;
+      return;
+    }
+    if (event->ts_ns < 0 || event->ts_ns > kMostNs || event->dur_ns > kMostNs) return stream_.reject(piece);
+    if (head.kind == EventKind::kWindowEnd) {
+      out_.end_ns = event->ts_ns;
+      return;
+    }
+    out_.first_ns = std::min(out_.first_ns, event->ts_ns);
+    out_.last_ns = std::max(out_.last_ns, event->ts_ns + event->dur_ns);
+    switch (head.kind) {
+      case EventKind::kComms:
+        return take_call(*event);
+      case EventKind::kKernel:
+      case EventKind::kCopy:
+        return take_kernel(*event, head.kind == EventKind::kCopy);
+      case EventKind::kLaunch:
+        if (event->correlation != Event::kNone)
+          out_.launches.push_back({event->correlation, false, event->ts_ns, event->tid});
+        return;
+      case EventKind::kFlow:
+        if (event->flow != Event::kNone)
+          out_.launches.push_back({event->flow, true, event->ts_ns, event->tid});
+        return;
+      default:
+        return take_step(*event);
+    }
+  }
+
+  void take_step(const Event& event) {
+    int64_t number = 0;
+    const std::string_view digits = event.name.substr(event.name.find('#') + 1);
+    std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    out_.steps.push_back({number, event.ts_ns, event.tid});
+  }
+
+  struct KernelName {
+    model::StringId id = 0;
+    KernelWork work = KernelWork::kNone;
+  };
+  const KernelName& kernel_name(std::string_view name) {
+    const auto known = kernel_names_.find(name);
+    if (known != kernel_names_.end()) return known->second;
+    return kernel_names_
+        .emplace(std::string(name), KernelName{trace_.strings.intern(name), work_of_kernel(name)})
+        .first->second;
+  }
+
+  void take_kernel(const Event& event, bool is_copy) {
+    if (trace_.kernels.size() >= kMostRows) return;
+    const KernelName& name = kernel_name(event.name);
+    const bool is_named = !event.collective.empty();
+    const bool communicates = !is_copy && (is_named || name.work != KernelWork::kNone);
+    const auto kind = is_copy        ? model::KernelKind::kCopy
+                      : communicates ? model::KernelKind::kCommunication
+                                     : model::KernelKind::kCompute;
+    // GPU rows carry the device as pid and the stream as tid.
+    const int64_t device = event.device >= 0 ? event.device : event.pid;
+    const int64_t stream = event.stream >= 0 ? event.stream : event.tid;
+    const uint32_t row =
+        trace_.kernels.append({.process = 0,
+                               .op = model::kNoRow,
+                               .name = name.id,
+                               .kind = static_cast<uint8_t>(kind),
+                               .gpu = device >= 0 && device <= INT32_MAX ? static_cast<int32_t>(device) : -1,
+                               .stream = stream >= 0 ? static_cast<uint64_t>(stream) : 0,
+                               .graph = static_cast<uint64_t>(std::max<int64_t>(event.graph, 0)),
+                               .graph_node = static_cast<uint64_t>(std::max<int64_t>(event.graph_node, 0)),
+                               .start_ns = event.ts_ns,
+                               .end_ns = event.ts_ns + event.dur_ns});
+    if (!communicates) return;
+    const KernelWork work = name.work == KernelWork::kNone ? KernelWork::kAny : name.work;
+    out_.kernels.push_back({row, event.external, event.correlation, is_named, work});
+  }
+
+  uint32_t group_of(const Event& event) {
+    auto key = std::tuple(std::string(event.group_name), event.group_size, event.rank_start,
+                          event.rank_stride, std::string(event.group_ranks));
+    const auto [at, is_new] =
+        group_ids_.try_emplace(std::move(key), static_cast<uint32_t>(out_.groups.size()));
+    if (is_new) {
+      out_.groups.push_back({.name = std::string(event.group_name),
+                             .description = std::string(event.group_description),
+                             .ranks = std::string(event.group_ranks),
+                             .size = event.group_size <= kMostMembers ? event.group_size : -1,
+                             .start = event.rank_start,
+                             .stride = event.rank_stride});
+    }
+    return at->second;
+  }
+
+  // The part of one rank, where that is equal on all.
+  static uint64_t count_of(std::string_view func, const Event& event) {
+    const auto size = static_cast<uint64_t>(std::max<int64_t>(event.group_size, 1));
+    if (func == "AlltoAll") {
+      const bool equal = is_list_empty(event.in_split) && is_list_empty(event.out_split);
+      return equal && event.in == event.out ? event.in / size : 0;
+    }
+    uint64_t whole = 0;
+    if (func == "ReduceScatter" && (__builtin_mul_overflow(event.out, size, &whole) || whole != event.in))
+      return 0;
+    return model::common_count(func, event.in, event.out);
+  }
+
+  void take_call(const Event& event) {
+    if (event.collective.empty()) {
+      ++out_.unnamed_calls;
+      return;
+    }
+    if (is_pseudo(event.collective)) return;
+    if (out_.pid < 0 && event.pid >= 0) out_.pid = event.pid;
+    std::string func = model::nccl_func(event.collective);
+    uint64_t whole = 0;
+    // Parts of unequal size.
+    if (func == "AllGather" && event.group_size > 0 &&
+        (__builtin_mul_overflow(event.in, static_cast<uint64_t>(event.group_size), &whole) ||
+         whole != event.out))
+      func = "AllGatherV";
+    CommCall call;
+    call.start_ns = event.ts_ns;
+    call.end_ns = event.ts_ns + event.dur_ns;
+    call.external = event.external;
+    call.tid = event.tid;
+    call.is_p2p = func == "Send" || func == "Recv";
+    call.peer = func == "Send" ? event.target : func == "Recv" ? event.source : -1;
+    call.group_rank = event.rank;
+    if (call.is_p2p && call.peer < 0 && call.group_rank < 0) {
+      ++out_.unplaced_p2p;
+      return;
+    }
+    call.group = group_of(event);
+    call.func = trace_.strings.intern(func);
+    call.datatype = trace_.strings.intern(model::nccl_dtype(event.dtype));
+    call.count = count_of(func, event);
+    call.seq = event.seq;
+    if (event.comms_id && event.seq >= 0) check_comms_id(event, call.is_p2p);
+    out_.calls.push_back(call);
+  }
+
+  // It hashes what the arguments say, so it proves that they were read right.
+  void check_comms_id(const Event& event, bool is_p2p) {
+    const model::CommsTuple tuple{.pg_name = event.group_name,
+                                  .seq = event.seq,
+                                  .is_p2p = is_p2p,
+                                  .start = static_cast<int32_t>(event.rank_start),
+                                  .stride = static_cast<int32_t>(event.rank_stride),
+                                  .world = static_cast<int32_t>(event.group_size)};
+    out_.wrong_comms_ids += model::comms_id(tuple) != *event.comms_id;
+  }
+
+  struct TextHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+
+  EventStream stream_;
+  EventParser parser_;
+  Trace& trace_;
+  Recording out_;
+  bool is_known_ = false;  // something that only this profiler writes
+  std::unordered_map<std::string, KernelName, TextHash, std::equal_to<>> kernel_names_;
+  std::map<std::tuple<std::string, int64_t, int64_t, int64_t, std::string>, uint32_t> group_ids_;
+};
+
+}  // namespace
+
+Result<Recording> read_recording(const std::string& path, Trace& trace) {
+  LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(path));
+  return Collector(path, file, trace).read();
+}
+
+Result<Heading> read_heading(const std::string& path) {
+  LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(path));
+  EventStream stream(file);
+  EventParser parser;
+  Heading heading;
+  int64_t base = 0;
+  while (true) {
+    const EventStream::Piece piece = stream.next();
+    if (piece.kind == EventStream::Kind::kTopLevel) {
+      if (piece.key == "distributedInfo") {
+        if (const auto info = parser.distributed_info(piece.text);
+            info && info->rank >= 0 && info->rank <= INT32_MAX)
+          heading.rank = static_cast<int32_t>(info->rank);
+      } else if (piece.key == "baseTimeNanoseconds") {
+        std::from_chars(piece.text.data(), piece.text.data() + piece.text.size(), base);
+      }
+      continue;
+    }
+    if (!stream.is_object())
+      return Error{ErrorCode::kInvalidInput, "no trace of PyTorch's profiler: no JSON object", path};
+    if (piece.kind == EventStream::Kind::kEvent) {
+      if (const auto event = parser.event(piece.text, EventKind::kOther);
+          event && event->ts_ns >= 0 && event->ts_ns < kMostNs && base >= 0 && base < kMostNs)
+        heading.first_ns = base + event->ts_ns;
+    }
+    break;
+  }
+  if (heading.rank < 0) heading.rank = rank_of_trace_name(path);
+  return heading;
+}
+
+int32_t rank_of_trace_name(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename();
+  const size_t at = name.rfind("rank");
+  if (at != std::string::npos) {
+    size_t digit = at + 4;
+    if (digit < name.size() && (name[digit] == '-' || name[digit] == '_')) ++digit;
+    int32_t rank = -1;
+    const auto [end, error] = std::from_chars(name.data() + digit, name.data() + name.size(), rank);
+    if (error == std::errc{} && rank >= 0) return rank;
+  }
+  if (name.find(".pt.trace") != std::string::npos) return -1;
+  return model::rank_of_file_name(name);
+}
+
+}  // namespace lockstep::readers::kineto

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one trace of the profiler holds of communication, read event by event, before anything is put together. Kernels go
+// into the trace's own table at once, as they may be millions; all else is far less.
+//
+// Times are ns since the file's base time, which may stand behind the events.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "model/trace.h"
+#include "readers/kineto/event.h"
+#include "readers/kineto/event_stream.h"
+#include "readers/kineto/kernel_name.h"
+
+namespace lockstep::readers::kineto {
+
+// A call of a communication operation, as PyTorch records it on the host.
+struct CommCall {
+  int64_t start_ns = 0, end_ns = 0;
+  int64_t external = Event::kNone;  // what its kernels carry too
+  int64_t tid = 0;
+  uint32_t group = 0;  // of Recording::groups
+  model::StringId func = 0, datatype = 0;
+  uint64_t count = 0;
+  int64_t seq = -1;         // of the group, over all functions; of sends and receives, this rank's own
+  int64_t peer = -1;        // global rank
+  int64_t group_rank = -1;  // own, except: the root's of rooted functions, the peer's of sends and receives
+  bool is_p2p = false;
+};
+
+// A kernel of communication; its row is in the trace.
+struct CommKernel {
+  uint32_t row = 0;
+  int64_t external = Event::kNone, correlation = Event::kNone;
+  bool is_named = false;  // it carries the arguments of its operation
+  KernelWork work = KernelWork::kNone;
+};
+
+struct Launch {
+  int64_t correlation = 0;
+  bool is_flow = false;  // told by an arrow alone
+  int64_t start_ns = 0, tid = 0;
+};
+
+struct Step {
+  int64_t number = 0, start_ns = 0, tid = 0;
+};
+
+// A group as the operations name it.
+struct Group {
+  std::string name, description, ranks;
+  int64_t size = -1, start = -1, stride = -1;
+};
+
+struct Recording {
+  std::string path;
+  int64_t base_ns = 0;
+  std::string host, job;
+  int64_t pid = -1;
+  std::vector<std::string> devices;
+  bool has_info = false;
+  DistributedInfo info;
+  std::vector<Group> groups;
+  std::vector<CommCall> calls;
+  std::vector<CommKernel> kernels;
+  std::vector<Launch> launches;
+  std::vector<Step> steps;
+  int64_t first_ns = INT64_MAX, last_ns = 0;  // of what was read
+  int64_t end_ns = 0;                         // the profiler stopped; 0 unknown
+  bool is_whole = false;
+  uint64_t events = 0;
+  uint64_t bad_events = 0, first_damage = 0;
+  uint64_t oversized = 0;
+  uint64_t unnamed_calls = 0;    // record_param_comms without arguments, of PyTorch before 2.2
+  uint64_t cut_lists = 0;        // of ranks, that no start and stride complete
+  uint64_t unplaced_p2p = 0;     // sends and receives that name no peer
+  uint64_t wrong_comms_ids = 0;  // that are not those of their groups
+};
+
+// Fills trace.kernels (their times relative, `gpu` the device in the process, `op` none) and trace.strings. The error says
+// what the file is not.
+Result<Recording> read_recording(const std::string& path, model::Trace& trace);
+
+// What the begin of a file tells, at the cost of reading no more than that.
+struct Heading {
+  int32_t rank = -1;     // of `distributedInfo`, else of the file's name
+  int64_t first_ns = 0;  // of its first event, absolute
+};
+Result<Heading> read_heading(const std::string& path);
+
+// "rank3.json", "trace_3.json": 3; -1 of the names that the profiler makes up ("host_4711.1760000000000.pt.trace.json").
+int32_t rank_of_trace_name(const std::string& path);
+
+}  // namespace lockstep::readers::kineto
