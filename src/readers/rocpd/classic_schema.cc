@@ -98,8 +98,9 @@ class Classic : public Schema {
 
   // Nothing: there is none from there on.
   Result<std::optional<int64_t>> first_id(int64_t from) const {
-    LOCKSTEP_ASSIGN(Query query,
-                    database_.query("SELECT id FROM rocpd_op NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT 1"));
+    LOCKSTEP_ASSIGN(
+        Query query,
+        database_.query("SELECT id FROM rocpd_op NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT 1"));
     query.bind(1, from);
     LOCKSTEP_ASSIGN(const bool found, query.next());
     if (!found) return std::optional<int64_t>();
