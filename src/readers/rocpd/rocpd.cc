@@ -190,6 +190,6 @@ const Format kFormat = {
     .summary = "rocpd files",
     .sniff = sniff,
     .open = Source::open,
-    .setting = "rtl trace -o trace.db COMMAND, or rocprofv3 --kernel-trace --output-format rocpd -- COMMAND"};
+    .setting = "HSA_TOOLS_LIB=/path/to/librtl.so RTL_MODE=default RTL_OUTPUT=/shared/job/trace_%p.db"};
 
 }  // namespace lockstep::readers::rocpd
