@@ -51,6 +51,10 @@ struct JobOps {
   int64_t entered_ns(size_t i) const {
     return called_ns[i] != 0 ? called_ns[i] : enqueued_ns[i] != 0 ? enqueued_ns[i] : launched_ns[i];
   }
+  // When it began on the GPU is known, not only how long it took.
+  bool is_placed(size_t i) const {
+    return gpu_start_ns[i] != 0 && gpu_source[i] < static_cast<uint8_t>(GpuTimeSource::kInspector);
+  }
 };
 
 // One end of a point-to-point stream: the operations of one process with one peer in one direction.
@@ -68,10 +72,11 @@ struct Member {
   int64_t init_ns = 0, end_ns = 0;
   uint32_t first = 0, ops = 0;  // collectives, in the process' JobOps, by index
   std::vector<Lane> lanes;      // by (peer, is_send)
+  bool numbered = false;        // its source says that `index` of the collectives is equal on all members
   // How `index` of the collectives came to be comparable with the other members'.
   enum class Alignment : uint8_t {
     kFromStart,  // everything since the communicator began was kept
-    kBySeq,      // NCCL's numbers agree with another member's
+    kBySeq,      // NCCL's numbers agree with another member's, or its source numbered all members
     kNone,       // older operations are gone and nothing tells how many
   } alignment = Alignment::kFromStart;
 };

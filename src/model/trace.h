@@ -23,13 +23,16 @@ namespace lockstep::model {
 
 inline constexpr uint32_t kNoRow = 0xffffffff;
 inline constexpr uint64_t kNoSeq = ~uint64_t{0};
+// From kInspector on they tell how long GPU work took, not when it began.
 enum class GpuTimeSource : uint8_t {
   kNone = 0,
   kKernelCh = 1,
   kApi = 2,
   kCupti = 3,
   kHsa = 4,
-  kWatchdog = 5
+  kWatchdog = 5,
+  kInspector = 6,
+  kNetwork = 7
 };
 // Of a process: what it called before and after a part of its life is not known.
 enum class Window : uint8_t {

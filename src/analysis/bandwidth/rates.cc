@@ -21,6 +21,8 @@ using model::Member;
 
 constexpr uint32_t kMostIndexes = uint32_t{1} << 26;  // of a communicator; more is a damaged file's
 
+constexpr float kUnplacedNs = 1e18F;  // no difference of times is above it
+
 // One operation over all members.
 struct Meeting {
   int64_t last_start = 0, last_end = 0, shortest = INT64_MAX;
@@ -75,7 +77,9 @@ class CommMeter {
       const int64_t duration = ops.gpu_end_ns[i] - ops.gpu_start_ns[i];
       meeting.shortest = std::min(meeting.shortest, duration);
       // The start that counts and the end that counts may be of two members: both clocks' errors.
-      const float error = static_cast<float>(start->half_width_ns + std::max(ops.gpu_error_ns[i], 0));
+      const float error = ops.is_placed(i)
+                              ? static_cast<float>(start->half_width_ns + std::max(ops.gpu_error_ns[i], 0))
+                              : kUnplacedNs;
       meeting.error_ns = std::max(meeting.error_ns, 2 * error);
       meeting.last_start = std::max(meeting.last_start, start->ns);
       meeting.last_end = std::max(meeting.last_end, start->ns + duration);

@@ -83,6 +83,7 @@ class PartMaker {
       member.rank = comms.rank[i];
       member.init_ns = comms.init_ns[i];
       member.end_ns = comms.end_ns[i];
+      member.numbered = comms.numbered[i] != 0;
       part_.members.push_back(member);
     }
   }

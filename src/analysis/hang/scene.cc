@@ -76,7 +76,7 @@ void Scene::find_cut_short() {
   for (size_t i = 0; i < job_.losses.size(); ++i) {
     std::string_view kind = job_.text(job_.losses.kind[i]);
     if (job_.losses.process[i] < cut_short_.size() &&
-        (kind == "disk_full" || kind == "size_cap" || kind == "no_log"))
+        (kind == "disk_full" || kind == "size_cap" || kind == "no_log" || kind == "unwritten_tail"))
       cut_short_[job_.losses.process[i]] = true;
   }
 }

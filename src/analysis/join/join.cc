@@ -34,6 +34,7 @@ Family family_of(FindingClass c) {
     case FindingClass::kSlowLink:
     case FindingClass::kSlowNic:
     case FindingClass::kImbalance:
+    case FindingClass::kExposedCommunication:
       return Family::kSlow;
     case FindingClass::kEvidenceMissing:
     case FindingClass::kTooManyFailed:

@@ -23,14 +23,16 @@ class CommAligner {
 
   void run() {
     const Member* reference = nullptr;
-    bool all_whole = true;
+    bool all_known = true;
     for (uint32_t row : members_) {
       Member& member = job_.members[row];
-      member.alignment = whole(member) ? Member::Alignment::kFromStart : Member::Alignment::kNone;
-      all_whole = all_whole && member.alignment == Member::Alignment::kFromStart;
+      member.alignment = whole(member)     ? Member::Alignment::kFromStart
+                         : member.numbered ? Member::Alignment::kBySeq
+                                           : Member::Alignment::kNone;
+      all_known = all_known && member.alignment != Member::Alignment::kNone;
       if (reference == nullptr || better(member, *reference)) reference = &member;
     }
-    if (all_whole || reference == nullptr || reference->ops == 0) return;
+    if (all_known || reference == nullptr || reference->ops == 0) return;
     number_reference(*reference);
     if (known_.empty()) return;
     for (uint32_t row : members_) {

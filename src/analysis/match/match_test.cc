@@ -87,6 +87,27 @@ TEST(Match, AllRingsWrappedStillAgree) {
   }
 }
 
+TEST(Match, WhatItsSourceNumberedIsNotNumberedAgain) {
+  JobBuilder builder(2);
+  uint32_t world = builder.world();
+  calls(builder, 0, world, 0, 20);
+  calls(builder, 1, world, 0, 20);
+  Job job = builder.build();
+  // Holes that differ, as of a recorder that keeps what it can.
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    Member& of = job.members[job.comms[world].members[rank]];
+    of.numbered = true;
+    job.processes[of.process].lost = 10;
+    model::JobOps& ops = job.processes[of.process].ops;
+    for (uint32_t i = 0; i < of.ops; ++i) ops.index[of.first + i] = 3 * i + rank;
+  }
+  align(job);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(member(job, world, rank).alignment, Member::Alignment::kBySeq);
+    EXPECT_EQ(indexes(job, world, rank)[5], 15 + rank);
+  }
+}
+
 TEST(Match, TheFirstOfAFunctionIsNoProofOfTheStart) {
   // What a wrapped ring has begins with an all-reduce number 0, behind broadcasts that are gone.
   JobBuilder builder(2);

@@ -140,7 +140,7 @@ class Piece {
           continue;
         }
         const int64_t arrival = own.arrival[op];
-        const bool timed = ops.gpu_start_ns[op] != 0;
+        const bool timed = ops.is_placed(op);
         if (m == 0) {
           row.timed = timed;
           row.signature = ops.signature[op];

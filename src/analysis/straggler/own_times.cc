@@ -239,7 +239,7 @@ OwnTimes own_times(const Job& job, uint32_t process_row, const LastArrivals& las
   CommonClock clock(job, process_row);
   for (size_t i = 0; i < ops.size(); ++i) {
     times.host[i] = clock.at(host_ns(ops, i));
-    const bool timed = ops.gpu_start_ns[i] != 0;
+    const bool timed = ops.is_placed(i);
     times.arrival[i] = timed ? std::max(clock.at(ops.gpu_start_ns[i]), times.host[i]) : times.host[i];
     times.error[i] = static_cast<float>(clock.half_width() + (timed ? std::max(ops.gpu_error_ns[i], 0) : 0));
     if (timed) ends[i] = ops.gpu_end_ns[i] != 0 ? clock.at(ops.gpu_end_ns[i]) : kRunning;
@@ -251,7 +251,7 @@ OwnTimes own_times(const Job& job, uint32_t process_row, const LastArrivals& las
   for (uint32_t at = 0; at < times.order.size(); ++at) {
     const uint32_t op = times.order[at];
     times.place[op] = at;
-    follower.follow(op, ops.gpu_start_ns[op] != 0);
+    follower.follow(op, ops.is_placed(op));
   }
   forget_first_uses(job, process, times);
   return times;

@@ -80,7 +80,7 @@ class LastArrivals {
 
 // When an operation ended on the GPU; 0 unknown.
 inline int64_t end_of(const model::JobOps& ops, const OwnTimes& own, uint32_t op) {
-  return ops.gpu_start_ns[op] == 0 || ops.gpu_end_ns[op] == 0
+  return !ops.is_placed(op) || ops.gpu_end_ns[op] == 0
              ? 0
              : own.arrival[op] + ops.gpu_end_ns[op] - ops.gpu_start_ns[op];
 }

@@ -91,7 +91,8 @@ Steps find_steps(const model::Job& job, uint32_t process_row) {
   steps.begin_ns.clear();
   steps.number.clear();
   const Column<uint32_t> order = call_order(process.ops);
-  if (order.empty()) return steps;
+  if (order.empty() || host_ns(process.ops, order[order.size() - 1]) == 0)
+    return steps;  // no host time at all
   auto begin = [&](size_t place) {
     steps.number.push_back(static_cast<int64_t>(steps.size()));
     steps.begin_ns.push_back(common(host_ns(process.ops, order[place])));

@@ -93,7 +93,7 @@ class Reporter {
       sum.total_ns += blame;
       sum.host_ns += static_cast<double>(late.host_part_ns);
       sum.sure_ns += std::max(blame - static_cast<double>(late.error_ns), 0.0);
-      sum.timed = sum.timed || job_.processes[process].ops.gpu_start_ns[late.op] != 0;
+      sum.timed = sum.timed || job_.processes[process].ops.is_placed(late.op);
       if (step == first && (sum.first == nullptr || late.blame_ns > sum.first->blame_ns)) sum.first = &late;
     }
     return sum;

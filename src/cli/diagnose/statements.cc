@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/log_rules/log_rules.h"
+#include "analysis/ras_rules/ras_rules.h"
 #include "cli/diagnose/diagnosed_run.h"
 #include "cli/units.h"
 #include "readers/nccl_log/nccl_log.h"
 #include "readers/nccl_log/read_logs.h"
+#include "readers/ras/ras.h"
+#include "readers/ras/read_ras.h"
 
 namespace lockstep::cli::diagnose {
 namespace {
@@ -21,6 +24,17 @@ Result<Statement> judge_logs(const readers::Inputs& inputs, const readers::Forma
   return statement;
 }
 
+Result<Statement> judge_ras(const readers::Inputs& inputs, const readers::FormatFiles& files) {
+  LOCKSTEP_ASSIGN(auto model, readers::ras::read_ras(files.files));
+  for (auto& snapshot : model.snapshots) snapshot.file = inputs.unpacker->shown(std::move(snapshot.file));
+  Statement statement;
+  statement.evidence.hosts = analysis::ras_rules::hosts(model);
+  statement.evidence.content = plural(model.snapshots.size(), "snapshot") + ", " +
+                               plural(model.snapshots.back().comms.size(), "communicator");
+  statement.findings = analysis::ras_rules::judge(model);
+  return statement;
+}
+
 // A format that holds no operations is a line here.
 struct Judge {
   const readers::Format* format;
@@ -28,6 +42,7 @@ struct Judge {
 };
 constexpr Judge kJudges[] = {
     {&readers::nccl_log::kFormat, judge_logs},
+    {&readers::ras::kFormat, judge_ras},
 };
 
 }  // namespace

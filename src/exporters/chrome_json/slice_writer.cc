@@ -16,7 +16,8 @@ uint64_t mix(uint64_t h, uint64_t value) {
   return h ^ (h >> 32);
 }
 
-constexpr std::string_view kGpuSources[] = {"none", "KernelCh", "Api", "Cupti", "Hsa", "Watchdog"};
+constexpr std::string_view kGpuSources[] = {"none", "KernelCh", "Api",       "Cupti",
+                                            "Hsa",  "Watchdog", "Inspector", "Network"};
 // What NCCL calls to launch; HTA counts launches by this name.
 constexpr std::string_view kLaunchName = "\"cudaLaunchKernelExC\"";
 constexpr std::string_view kPhases[] = {"\"initial sync\"", "\"compute\"", "\"final sync\""};

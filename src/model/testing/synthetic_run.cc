@@ -75,6 +75,7 @@ void SyntheticRun::add_process(int32_t rank, Trace& trace) const {
   c.uuid = p.uuid;
   c.init_ns = kStart - 1'000'000;
   c.end_ns = p.last_ns + 1;
+  c.numbered = 1;
   trace.comms.append(c);
   trace.threads.append({0, 4000 + local, text("main")});
   trace.threads.append({0, 4100 + local, text("python")});

@@ -13,9 +13,9 @@
 
 #include "base/result.h"
 #include "model/trace.h"
+#include "readers/common/kernel_name.h"
 #include "readers/kineto/event.h"
 #include "readers/kineto/event_stream.h"
-#include "readers/kineto/kernel_name.h"
 
 namespace lockstep::readers::kineto {
 
@@ -38,7 +38,7 @@ struct CommKernel {
   uint32_t row = 0;
   int64_t external = Event::kNone, correlation = Event::kNone;
   bool is_named = false;  // it carries the arguments of its operation
-  KernelWork work = KernelWork::kNone;
+  common::KernelWork work = common::KernelWork::kNone;
 };
 
 struct Launch {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/kineto/kernel_name.h"
+#include "readers/common/kernel_name.h"
 
-namespace lockstep::readers::kineto {
+namespace lockstep::readers::common {
 namespace {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
@@ -105,4 +105,4 @@ bool may_run(KernelWork work, std::string_view func) {
   return false;
 }
 
-}  // namespace lockstep::readers::kineto
+}  // namespace lockstep::readers::common

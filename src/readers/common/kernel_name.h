@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace lockstep::readers::kineto {
+namespace lockstep::readers::common {
 
 // What an operation that the kernel may stand for does; a set, as sends and receives carry what is made of them.
 enum class KernelWork : uint8_t {
@@ -22,4 +22,4 @@ KernelWork work_of_kernel(std::string_view name);
 // Whether an operation (`func` in NCCL's spelling) may have run in such a kernel.
 bool may_run(KernelWork work, std::string_view func);
 
-}  // namespace lockstep::readers::kineto
+}  // namespace lockstep::readers::common

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/ras_rules/ras_rules.h"
+
+#include <algorithm>
+#include <set>
+
+#include "analysis/ras_rules/rules.h"
+#include "analysis/wording/wording.h"
+
+namespace lockstep::analysis::ras_rules {
+namespace {
+
+constexpr size_t kMostFindings = 64;  // of one rule
+constexpr size_t kMostPlaces = 4;
+
+struct Row {
+  std::optional<Case> (*rule)(const View& view, const Comm& comm);
+  std::string_view id;
+  FindingClass finding_class;
+  std::string_view advice;
+};
+
+constexpr Row kRows[] = {
+#define RULE(function, id, word, advice) {&(function), id, FindingClass::k##word, advice},
+#include "analysis/ras_rules/rules.def"
+#undef RULE
+};
+
+Finding finding_of(const Row& row, const View& view, const Comm& comm, Case&& found) {
+  Finding finding;
+  finding.id = row.id;
+  finding.finding_class = row.finding_class;
+  finding.severity = found.severity;
+  finding.statement = found.blamed.empty() ? found.what : view.who(comm, found.blamed) + " " + found.what;
+  finding.comm = comm.hash;
+  finding.func = std::move(found.func);
+  finding.op_index = found.op_index;
+  finding.evidence = std::move(found.evidence);
+  finding.advice = row.advice;
+  finding.settle = std::move(found.settle);
+  std::set<int32_t> ranks;
+  std::set<std::string> hosts;
+  for (const RankPlace* rank : found.blamed) {
+    ranks.insert(view.global_rank(*rank));
+    if (!rank->host.empty()) hosts.insert(rank->host);
+  }
+  // Of ranks of which some are not known nobody is named.
+  if (!ranks.contains(-1)) finding.ranks.assign(ranks.begin(), ranks.end());
+  finding.hosts.assign(hosts.begin(), hosts.end());
+  for (size_t i = 0; i < std::min(kMostPlaces, found.blamed.size()); ++i)
+    finding.evidence.push_back(view.place(*found.blamed[i]));
+  const Snapshot& now = view.now();
+  finding.evidence.push_back("snapshot of " + (now.time.empty() ? "an unknown time" : now.time) + ", NCCL " +
+                             now.nccl_version + ", " + now.file);
+  return finding;
+}
+
+// The same ranks in several communicators are one finding, told of the largest of these.
+void ask(const Row& row, const View& view, const std::vector<const Comm*>& comms,
+         std::vector<Finding>& findings) {
+  std::map<std::pair<Severity, std::vector<int32_t>>, size_t> told;
+  std::map<size_t, uint64_t> more;
+  const size_t first = findings.size();
+  for (const Comm* comm : comms) {
+    std::optional<Case> found = row.rule(view, *comm);
+    if (!found) continue;
+    Finding finding = finding_of(row, view, *comm, std::move(*found));
+    if (!finding.ranks.empty()) {
+      const auto [at, is_new] = told.try_emplace({finding.severity, finding.ranks}, findings.size());
+      if (!is_new) {
+        ++more[at->second];
+        continue;
+      }
+    }
+    if (findings.size() - first == kMostFindings) break;
+    findings.push_back(std::move(finding));
+  }
+  for (const auto& [at, count] : more)
+    findings[at].evidence.push_back("the same in " + wording::count(count, "more communicator"));
+}
+
+Finding missing(std::string_view id, std::string statement, std::string_view advice) {
+  Finding finding;
+  finding.id = id;
+  finding.finding_class = FindingClass::kEvidenceMissing;
+  finding.severity = Severity::kNote;
+  finding.statement = std::move(statement);
+  finding.advice = advice;
+  return finding;
+}
+
+void tell_what_is_missing(const RasModel& model, std::vector<Finding>& findings) {
+  uint64_t cut = 0, bad = 0, timeouts = model.snapshots.back().timeouts;
+  for (const Snapshot& snapshot : model.snapshots) {
+    cut += snapshot.cut ? 1 : 0;
+    bad += snapshot.bad_ranks + snapshot.left_out;
+  }
+  if (timeouts > 0) {
+    findings.push_back(missing("evidence-missing.ras-timeouts",
+                               "RAS itself timed out " + wording::count(timeouts, "time") +
+                                   " while it asked: what it says may lack ranks that are well",
+                               "Ask again; with a longer limit: ncclras -t SECONDS."));
+  }
+  if (cut + bad == 0 && model.unreadable_files.empty()) return;
+  Finding finding = missing("evidence-missing.ras-damaged",
+                            "of the snapshots not all could be read: " + wording::count(cut, "snapshot") +
+                                " cut short, " + wording::count(bad, "rank") + " left out, " +
+                                wording::count(model.unreadable_files.size(), "file") + " without one",
+                            "Take the snapshots again.");
+  finding.evidence = model.unreadable_files;
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace
+
+std::vector<Finding> judge(const RasModel& model) {
+  std::vector<Finding> findings;
+  if (model.snapshots.empty()) return findings;
+  const View view(model);
+  std::vector<const Comm*> comms;
+  for (const Comm& comm : view.now().comms) comms.push_back(&comm);
+  std::stable_sort(comms.begin(), comms.end(),
+                   [](const Comm* a, const Comm* b) { return a->size > b->size; });
+  for (const Row& row : kRows) ask(row, view, comms, findings);
+  tell_what_is_missing(model, findings);
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+  return findings;
+}
+
+std::map<int32_t, std::string> hosts(const RasModel& model) {
+  std::map<int32_t, std::string> hosts;
+  if (model.snapshots.empty()) return hosts;
+  const View view(model);
+  for (const Comm& comm : view.now().comms) {
+    for (const Rank& rank : comm.ranks) {
+      if (const int32_t global = view.global_rank(rank); global >= 0) hosts.emplace(global, rank.host);
+    }
+  }
+  return hosts;
+}
+
+}  // namespace lockstep::analysis::ras_rules

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/ras_rules/ras_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace lockstep::analysis::ras_rules {
+namespace {
+
+using namespace readers::ras;
+
+// Ranks of the job r are process 100 + r on one host, GPU r.
+template <class Row = Rank>
+Row place(int32_t rank, int32_t global) {
+  Row row;
+  row.rank = rank;
+  row.host = "192.0.2.1";
+  row.pid = 100 + global;
+  row.cuda_device = row.nvml_device = global;
+  return row;
+}
+Rank member(int32_t rank, uint64_t all_reduces, int32_t global = -1, uint64_t broadcasts = 0) {
+  Rank row = place(rank, global < 0 ? rank : global);
+  row.launched = {{"Broadcast", broadcasts}, {"AllReduce", all_reduces}};
+  return row;
+}
+Comm world(uint64_t all_reduces, int32_t size = 8) {
+  Comm comm{.hash = "0xabc", .size = size, .ranks = {}, .missing = {}};
+  for (int32_t rank = 0; rank < size; ++rank) comm.ranks.push_back(member(rank, all_reduces));
+  return comm;
+}
+Snapshot snapshot(std::vector<Comm> comms, const std::string& time = "2026-11-20 10:00:00") {
+  Snapshot snapshot;
+  snapshot.file = "ras.json";
+  snapshot.nccl_version = "2.28.9";
+  snapshot.time = time;
+  snapshot.comms = std::move(comms);
+  return snapshot;
+}
+std::vector<Finding> judge_all(std::vector<Snapshot> snapshots) { return judge({std::move(snapshots), {}}); }
+Finding only(const std::vector<Finding>& findings) {
+  EXPECT_EQ(findings.size(), 1u);
+  for (size_t i = 1; i < findings.size(); ++i)
+    ADD_FAILURE() << findings[i].id << ": " << findings[i].statement;
+  return findings.empty() ? Finding{} : findings[0];
+}
+MissingRank missing(int32_t rank, bool unresponsive, bool dead) {
+  auto row = place<MissingRank>(rank, rank);
+  row.unresponsive = unresponsive;
+  row.considered_dead = dead;
+  return row;
+}
+
+TEST(RasRules, OfAHealthyJobSayNothing) {
+  EXPECT_TRUE(judge({}).empty());
+  EXPECT_TRUE(judge_all({snapshot({})}).empty());
+  EXPECT_TRUE(judge_all({snapshot({world(9)})}).empty());
+}
+
+TEST(RasRules, ARankBehindMayOnlyBeAsked) {
+  Comm comm = world(9);
+  comm.ranks[5].launched[1].second = 8;
+  const Finding finding = only(judge_all({snapshot({comm})}));
+  EXPECT_EQ(finding.id, "never-joined.snapshot");
+  EXPECT_EQ(finding.finding_class, FindingClass::kNeverJoined);
+  EXPECT_EQ(finding.severity, Severity::kWarning) << "ranks of a running job are not asked at one instant";
+  EXPECT_FALSE(finding.settle.empty());
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{5});
+  EXPECT_EQ(finding.hosts, std::vector<std::string>{"192.0.2.1"});
+  EXPECT_EQ(finding.func, "AllReduce");
+  EXPECT_EQ(finding.op_index, 8u);
+  EXPECT_EQ(finding.statement,
+            "rank 5 has launched 8 operations of communicator 0xabc of 8 ranks, 7 other ranks up to 9 (the "
+            "difference is in "
+            "AllReduce)");
+  EXPECT_EQ(finding.evidence[0], "ranks 0-4, 6 and 7 launched 9 operations (AllReduce 9)");
+}
+
+TEST(RasRules, ARankThatStandsStillBehindTheOthersIsBlamed) {
+  Comm early = world(9), late = world(12);
+  early.ranks[5].launched[1].second = late.ranks[5].launched[1].second = 8;
+  const Finding finding = only(judge_all({snapshot({early}), snapshot({late}, "2026-11-20 10:00:07")}));
+  EXPECT_EQ(finding.severity, Severity::kCritical);
+  EXPECT_TRUE(finding.settle.empty());
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{5});
+  // Of one second it proves nothing.
+  EXPECT_EQ(only(judge_all({snapshot({early}), snapshot({late})})).severity, Severity::kWarning);
+}
+
+TEST(RasRules, ARankThatGoesOnIsNot) {
+  Comm early = world(9), late = world(100);
+  early.ranks[5].launched[1].second = 8;
+  late.ranks[5].launched[1].second = 99;
+  EXPECT_TRUE(judge_all({snapshot({early}), snapshot({late}, "2026-11-20 10:00:07")}).empty());
+}
+
+TEST(RasRules, ThatOthersCalledIsAnotherThing) {
+  Comm comm = world(9);
+  comm.ranks[2] = member(2, 8, 2, 1);
+  const Finding finding = only(judge_all({snapshot({comm})}));
+  EXPECT_EQ(finding.id, "joined-other-op.snapshot");
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
+  EXPECT_EQ(finding.evidence[1], "rank 2 launched 9 operations (Broadcast 1, AllReduce 8)");
+}
+
+TEST(RasRules, NamesRanksOfTheJob) {
+  Comm pair{.hash = "0x2", .size = 2, .ranks = {member(0, 5, 3), member(1, 4, 7)}, .missing = {}};
+  EXPECT_EQ(only(judge_all({snapshot({pair, world(9)})})).ranks, std::vector<int32_t>{7});
+  // Of a process that the largest communicator does not know nobody is named.
+  pair.ranks[1].pid = 999;
+  const Finding finding = only(judge_all({snapshot({pair, world(9)})}));
+  EXPECT_TRUE(finding.ranks.empty());
+  EXPECT_NE(finding.statement.find("rank 1 of communicator 0x2"), std::string::npos) << finding.statement;
+}
+
+TEST(RasRules, TellsTheDeadFromThoseWhoDoNotAnswer) {
+  Comm comm = world(9);
+  comm.ranks.erase(comm.ranks.begin() + 5, comm.ranks.begin() + 7);
+  comm.missing = {missing(5, true, true), missing(6, true, false)};
+  const auto findings = judge_all({snapshot({comm})});
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].id, "rank-dead.snapshot");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5});
+  EXPECT_EQ(findings[0].severity, Severity::kCritical);
+  EXPECT_EQ(findings[1].id, "rank-unreachable.snapshot");
+  EXPECT_EQ(findings[1].ranks, std::vector<int32_t>{6});
+}
+
+TEST(RasRules, OneRankInSeveralCommunicatorsIsOneFinding) {
+  Comm comm = world(9), second = world(4), other = world(4);
+  second.hash = "0xdef";
+  other.hash = "0x777";
+  comm.ranks[5].launched[1].second = second.ranks[5].launched[1].second = 3;
+  other.ranks[1].launched[1].second = 3;
+  const auto findings = judge_all({snapshot({comm, second, other})});
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].comm, "0xabc");
+  EXPECT_EQ(findings[0].evidence.back(), "the same in 1 more communicator");
+  EXPECT_EQ(findings[1].ranks, std::vector<int32_t>{1});
+}
+
+TEST(RasRules, AnErrorIsOfWhoHadItFirst) {
+  Comm comm = world(9);
+  for (const size_t rank : {0u, 1u, 3u}) comm.ranks[rank].async_error = kRemoteError;
+  comm.ranks[2].async_error = 1;
+  const Finding finding = only(judge_all({snapshot({comm})}));
+  EXPECT_EQ(finding.id, "aborted.error");
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
+  EXPECT_EQ(finding.statement, "rank 2 reports an unhandled CUDA error in communicator 0xabc of 8 ranks");
+  EXPECT_EQ(finding.evidence[0], "3 other ranks report an error of another process");
+}
+
+TEST(RasRules, AnUnfinishedInitNamesWhoIsMissing) {
+  Comm comm = world(0, 4);
+  comm.ranks.pop_back();
+  for (Rank& rank : comm.ranks) rank.init_state = kInProgress;
+  comm.missing = {missing(3, false, false)};
+  const Finding finding = only(judge_all({snapshot({comm}), snapshot({comm}, "2026-11-20 10:01:00")}));
+  EXPECT_EQ(finding.id, "init-stuck.snapshot");
+  EXPECT_EQ(finding.severity, Severity::kCritical);
+  EXPECT_EQ(finding.statement,
+            "rank 3 has not come to it: 3 ranks are inside the creation of communicator 0xabc of 4 ranks");
+}
+
+TEST(RasRules, WhoLeftWhileOthersWork) {
+  Comm gone = world(9, 4), closing = world(9, 4), aborted = world(9, 4);
+  gone.ranks.pop_back();
+  gone.missing = {missing(3, false, false)};
+  EXPECT_EQ(only(judge_all({snapshot({gone})})).id, "never-joined.left");
+  closing.ranks[1].finalize_called = true;
+  const Finding finding = only(judge_all({snapshot({closing})}));
+  EXPECT_EQ(finding.id, "never-joined.closing");
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{1});
+  aborted.ranks[2].aborted = aborted.ranks[2].destroyed = true;
+  EXPECT_EQ(only(judge_all({snapshot({aborted})})).id, "aborted.snapshot");
+  // All of them: the job ends.
+  for (Rank& rank : closing.ranks) rank.finalize_called = true;
+  EXPECT_TRUE(judge_all({snapshot({closing})}).empty());
+}
+
+TEST(RasRules, EveryRowIsDocumented) {
+  std::ifstream file(LOCKSTEP_SOURCE_DIR "/docs/findings.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+#define RULE(function, id, ...) EXPECT_NE(page.find("| `" id "` |"), std::string::npos) << (id);
+#include "analysis/ras_rules/rules.def"
+#undef RULE
+}
+
+TEST(RasRules, SayWhatIsMissing) {
+  Snapshot damaged = snapshot({world(9)});
+  damaged.timeouts = 2;
+  damaged.cut = true;
+  damaged.bad_ranks = 1;
+  const auto findings = judge_all({damaged});
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].id, "evidence-missing.ras-timeouts");
+  EXPECT_EQ(findings[0].severity, Severity::kNote);
+  EXPECT_EQ(findings[1].id, "evidence-missing.ras-damaged");
+}
+
+}  // namespace
+}  // namespace lockstep::analysis::ras_rules

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/ras_rules/view.h"
+
+#include <algorithm>
+
+#include "analysis/wording/wording.h"
+
+namespace lockstep::analysis::ras_rules {
+namespace {
+
+bool is_known(const RankPlace& place) { return !place.host.empty() && place.pid >= 0; }
+
+// Ranks of the largest communicator are those of the job; of several, the one that most is known of.
+const Comm* find_world(const Snapshot& snapshot) {
+  const auto less = [](const Comm& a, const Comm& b) {
+    return std::tuple(a.size, a.ranks.size() + a.missing.size()) <
+           std::tuple(b.size, b.ranks.size() + b.missing.size());
+  };
+  const auto largest = std::max_element(snapshot.comms.begin(), snapshot.comms.end(), less);
+  return largest == snapshot.comms.end() ? nullptr : &*largest;
+}
+
+}  // namespace
+
+View::View(const RasModel& model) : model_(model) {
+  if (const Comm* world = find_world(now()); world != nullptr) {
+    const auto add = [this](const RankPlace& place) {
+      if (is_known(place)) global_.try_emplace({place.host, place.pid, place.cuda_device}, place.rank);
+    };
+    for (const Rank& rank : world->ranks) add(rank);
+    for (const MissingRank& rank : world->missing) add(rank);
+  }
+  for (const Snapshot& snapshot : model.snapshots) {
+    if (snapshot.time == now().time) continue;
+    for (const Comm& comm : snapshot.comms) earlier_[comm.hash] = {&comm, &snapshot};
+  }
+}
+
+View::Earlier View::earlier(const Comm& comm) const {
+  const auto at = earlier_.find(comm.hash);
+  return at == earlier_.end() || at->second.comm->size != comm.size ? Earlier{} : at->second;
+}
+
+const Comm* View::before(const Comm& comm) const { return earlier(comm).comm; }
+
+const std::string& View::time_before(const Comm& comm) const {
+  const Earlier found = earlier(comm);
+  return (found.snapshot == nullptr ? &now() : found.snapshot)->time;
+}
+
+int32_t View::global_rank(const RankPlace& place) const {
+  const auto at = global_.find({place.host, place.pid, place.cuda_device});
+  return at == global_.end() ? -1 : at->second;
+}
+
+std::string View::name(const Comm& comm) {
+  return "communicator " + comm.hash + " of " +
+         wording::count(static_cast<uint64_t>(std::max(comm.size, 0)), "rank");
+}
+
+std::string View::who(const Comm& comm, const std::vector<const RankPlace*>& ranks) const {
+  std::vector<int32_t> global, local;
+  for (const RankPlace* rank : ranks) {
+    global.push_back(global_rank(*rank));
+    local.push_back(rank->rank);
+  }
+  std::sort(global.begin(), global.end());
+  global.erase(std::unique(global.begin(), global.end()), global.end());
+  std::sort(local.begin(), local.end());
+  if (!global.empty() && global.front() >= 0 && global.size() == local.size()) return wording::ranks(global);
+  return wording::ranks(local) + " of communicator " + comm.hash;
+}
+
+std::string View::place(const RankPlace& rank) const {
+  const int32_t global = global_rank(rank);
+  std::string text = "rank " + std::to_string(global >= 0 ? global : rank.rank) + ": ";
+  text += rank.pid >= 0 ? "process " + std::to_string(rank.pid) : "a process that RAS does not know";
+  if (!rank.host.empty()) text += " on " + rank.host;
+  if (rank.cuda_device >= 0) text += ", GPU " + std::to_string(rank.cuda_device);
+  if (rank.nvml_device >= 0 && rank.nvml_device != rank.cuda_device)
+    text += " (" + std::to_string(rank.nvml_device) + " of its host)";
+  return text;
+}
+
+uint64_t launched(const Rank& rank) {
+  uint64_t sum = 0;
+  for (const auto& [func, count] : rank.launched) sum += std::min(count, UINT64_MAX - sum);
+  return sum;
+}
+
+uint64_t launched(const Rank& rank, const std::string& func) {
+  for (const auto& [name, count] : rank.launched) {
+    if (name == func) return count;
+  }
+  return 0;
+}
+
+const Rank* find(const Comm& comm, int32_t rank) {
+  const auto at = std::lower_bound(comm.ranks.begin(), comm.ranks.end(), rank,
+                                   [](const Rank& a, int32_t wanted) { return a.rank < wanted; });
+  return at != comm.ranks.end() && at->rank == rank ? &*at : nullptr;
+}
+
+std::string operations(const Rank& rank) {
+  std::string text = wording::count(launched(rank), "operation"), parts;
+  for (const auto& [func, count] : rank.launched) {
+    if (count != 0) parts += (parts.empty() ? "" : ", ") + func + " " + std::to_string(count);
+  }
+  return parts.empty() ? text : text + " (" + parts + ")";
+}
+
+}  // namespace lockstep::analysis::ras_rules

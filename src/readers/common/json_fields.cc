@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/common/json_fields.h"
+
+#include <charconv>
+
+namespace lockstep::readers::common {
+namespace {
+
+constexpr size_t kLongestText = 256;
+constexpr uint64_t kMostUs = uint64_t{1} << 52;
+
+}  // namespace
+
+bool is_true(const simdjson::dom::element& object, std::string_view key) {
+  bool value = false;
+  return object[key].get(value) == simdjson::SUCCESS && value;
+}
+
+std::string_view text_or_empty(const simdjson::dom::element& object, std::string_view key) {
+  std::string_view text;
+  if (object[key].get(text) != simdjson::SUCCESS) return {};
+  return text.substr(0, kLongestText);
+}
+
+uint64_t number_of_hex(std::string_view hex) {
+  if (hex.starts_with("0x")) hex.remove_prefix(2);
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), number, 16);
+  return error == std::errc() && end == hex.data() + hex.size() ? number : 0;
+}
+
+int64_t ns_of_us(uint64_t us) { return us < kMostUs ? static_cast<int64_t>(us * 1'000) : 0; }
+
+}  // namespace lockstep::readers::common

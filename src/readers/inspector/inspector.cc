@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/inspector/inspector.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "base/parallel.h"
+#include "model/event_kind.h"
+#include "readers/common/call_order.h"
+#include "readers/common/world.h"
+#include "readers/inspector/records.h"
+
+namespace lockstep::readers::inspector {
+namespace {
+
+using model::EventKind;
+using model::kNoRow;
+using model::Trace;
+
+constexpr int32_t kApiVersion = 5;  // the only one that Inspector speaks
+
+bool sniff(std::span<const std::byte> first_bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
+  return text.starts_with('{') && text.find("\"inspector_output_format_version\"") != std::string_view::npos;
+}
+
+using CallOrders = std::map<uint64_t, common::CallOrder>;  // by communicator
+
+class TraceMaker {
+ public:
+  TraceMaker(const ProcessRecords& process, const common::World& world, const CallOrders& orders,
+             Trace& trace)
+      : process_(process), world_(world), orders_(orders), trace_(trace) {}
+
+  void make() {
+    add_process();
+    for (const CommHeader& comm : process_.comms) add_comm(comm);
+    for (const std::string& func : process_.funcs)
+      shapes_.push_back(trace_.intern_shape({trace_.strings.intern(func), 0, 0, 0, 0}));
+    const std::vector<Placed> placed = place();
+    trace_.ops.reserve(placed.size());
+    for (const Placed& op : placed) add_op(op);
+    add_losses(placed);
+  }
+
+ private:
+  struct Placed {
+    const Record* record;
+    uint32_t index;
+    auto key() const { return std::tuple(record->comm, record->is_p2p, index); }
+  };
+
+  void add_process() {
+    model::Process process{};
+    process.host = trace_.strings.intern(process_.host);
+    // Times are the host's CLOCK_REALTIME: one clock for all its processes.
+    process.boot_id = trace_.strings.intern("clock of " + process_.host);
+    process.pid = process_.pid;
+    process.rank = process.local_rank = process.node_rank = -1;
+    process.device = process.gpu = -1;
+    process.world = world_.ranks;
+    for (const CommHeader& comm : process_.comms) {
+      if (comm.id == world_.comm) process.rank = comm.rank;
+    }
+    process.first_ns = INT64_MAX;
+    for (const Record& record : process_.records) {
+      process.first_ns = std::min(process.first_ns, begin_ns(record));
+      process.last_ns = std::max(process.last_ns, record.ended_ns);
+    }
+    process.heartbeat_ns = process.last_ns;
+    trace_.processes.append(process);
+  }
+
+  static int64_t begin_ns(const Record& record) {
+    const int64_t begun = std::max<int64_t>(record.ended_ns - record.duration_ns, 1);
+    return record.enqueued_ns != 0 ? std::min(record.enqueued_ns, begun) : begun;
+  }
+
+  void add_comm(const CommHeader& header) {
+    model::Comm comm{};
+    comm.index_in_process = static_cast<uint32_t>(trace_.comms.size());
+    comm.comm_id = header.id;
+    comm.name = trace_.strings.intern(header.name);
+    comm.rank = header.rank;
+    comm.ranks = header.ranks;
+    comm.nodes = header.nodes;
+    comm.api_version = kApiVersion;
+    comm.device = comm.gpu = -1;
+    comm.numbered = 1;
+    comm.init_ns = trace_.processes.first_ns[0];
+    trace_.comms.append(comm);
+  }
+
+  // In the order of calls of each communicator; of records with one number the first.
+  std::vector<Placed> place() {
+    std::vector<Placed> placed;
+    placed.reserve(process_.records.size());
+    for (const Record& record : process_.records) {
+      const uint32_t index =
+          record.is_p2p
+              ? std::max(record.seq, 1u) - 1
+              : orders_.at(process_.comms[record.comm].id).index(process_.funcs[record.func], record.seq);
+      placed.push_back({&record, index});
+    }
+    std::stable_sort(placed.begin(), placed.end(),
+                     [](const Placed& a, const Placed& b) { return a.key() < b.key(); });
+    const auto repeated = std::unique(placed.begin(), placed.end(),
+                                      [](const Placed& a, const Placed& b) { return a.key() == b.key(); });
+    repeated_ = static_cast<uint64_t>(placed.end() - repeated);
+    placed.erase(repeated, placed.end());
+    return placed;
+  }
+
+  void add_op(const Placed& placed) {
+    const Record& record = *placed.record;
+    model::Op op{};
+    op.comm = record.comm;
+    op.kind = number(record.is_p2p ? EventKind::kP2p : EventKind::kColl);
+    op.shape = shapes_[record.func];
+    op.index = placed.index;
+    op.seq = record.is_p2p ? model::kNoSeq : record.seq;
+    op.bytes = record.bytes;
+    op.peer = record.peer;
+    op.thread = op.task = op.call = op.group = kNoRow;
+    op.enqueued_ns = record.enqueued_ns;
+    op.gpu_error_ns = -1;
+    op.gpu_end_ns = record.ended_ns;
+    op.gpu_source = static_cast<uint8_t>(model::GpuTimeSource::kInspector);
+    if (record.gpu_timed) {
+      op.gpu_start_ns = std::max<int64_t>(record.ended_ns - record.duration_ns, 1);
+    } else {
+      ++untimed_;
+    }
+    trace_.ops.append(op);
+  }
+
+  // Numbers begin with the communicator, so those before a process' first one are missing too.
+  uint64_t missing(const std::vector<Placed>& placed) const {
+    std::map<std::tuple<uint32_t, bool, uint16_t>, std::pair<uint64_t, uint64_t>> counts;  // numbers, records
+    for (const Placed& op : placed) {
+      const Record& r = *op.record;
+      auto& [numbers, records] = counts[{r.comm, r.is_p2p, r.is_p2p ? uint16_t{0} : r.func}];
+      numbers = std::max<uint64_t>(numbers, r.is_p2p ? op.index + 1 : r.seq + uint64_t{1});
+      ++records;
+    }
+    uint64_t missing = 0;
+    for (const auto& [key, count] : counts) missing += count.first - count.second;
+    return missing;
+  }
+
+  void lose(std::string_view kind, uint64_t count, std::string_view text) {
+    trace_.lose(0, "read", kind, count, text);
+  }
+  void add_losses(const std::vector<Placed>& placed) {
+    lose("missing_record", missing(placed),
+         "operations that Inspector did not keep, by the gaps in their numbers");
+    lose("unwritten_tail", 1, "what Inspector had not written yet, or had not ended, is in no file");
+    lose("repeated_record", repeated_, "operations with a number that was there before");
+    lose("no_gpu_time", untimed_,
+         "operations that Inspector timed on the host alone: no duration is taken from them");
+  }
+
+  const ProcessRecords& process_;
+  const common::World& world_;
+  const CallOrders& orders_;
+  Trace& trace_;
+  std::vector<uint32_t> shapes_;  // by function
+  uint64_t repeated_ = 0, untimed_ = 0;
+};
+
+class Source : public model::TraceSource {
+ public:
+  static Result<std::unique_ptr<model::TraceSource>> open(std::vector<std::string> paths) {
+    std::vector<std::optional<Result<FileRecords>>> read(paths.size());
+    for_each_parallel(paths.size(), parallel_threads(), [&](size_t i) { read[i] = read_file(paths[i]); });
+    auto source = std::make_unique<Source>();
+    std::optional<Error> first_error;
+    for (auto& file : read) {
+      if (*file) {
+        source->add(std::move(**file));
+      } else {
+        if (!first_error) first_error = file->error();
+        source->bad_files_.push_back(file->error().message());
+      }
+    }
+    if (source->processes_.empty()) {
+      if (first_error) return *first_error;
+      return Error{ErrorCode::kNotFound, "no files of NVIDIA Inspector", {}};
+    }
+    source->find_world();
+    source->number();
+    source->name_ =
+        paths.size() == 1 ? paths.front() : std::to_string(paths.size()) + " files of NVIDIA Inspector";
+    return std::unique_ptr<model::TraceSource>(std::move(source));
+  }
+
+  size_t processes() const override { return processes_.size(); }
+  Result<void> load(size_t i, Trace& trace) override {
+    LOCKSTEP_CHECK(i < processes_.size());
+    TraceMaker(processes_[i], world_, orders_, trace).make();
+    return {};
+  }
+  void run_losses(Trace& trace) override {
+    const auto lose = [&](std::string_view kind, uint64_t count, const std::string& text) {
+      trace.lose(kNoRow, "read", kind, count, text);
+    };
+    for (const std::string& file : bad_files_) lose("unreadable_file", 1, file);
+    for (const FileRecords& file : files_) {
+      lose("bad_record", file.bad_records, "lines that are no operation: " + file.path);
+      lose("bad_record", file.too_long, "lines longer than any record is: " + file.path);
+      lose("missing_record", file.left_out, "operations beyond what is kept of a file: " + file.path);
+      lose("unknown_size", file.without_size,
+           "operations of a type whose size Inspector did not know: " + file.path);
+      lose("cut_file", file.cut, "the last line is not whole: " + file.path);
+      if (!file.newer_version.empty())
+        lose("newer_version", 1,
+             "format version " + file.newer_version + " is not known; read as v4.0: " + file.path);
+    }
+    lose("implausible_numbers", implausible_,
+         "communicators whose operations have numbers that are far apart");
+    lose("dump_time", 1,
+         "Inspector tells how long operations took, not when: they are placed where it wrote them");
+    if (world_.comm != 0)
+      lose("guessed_rank", 1,
+           "Inspector does not tell ranks of the job: those of the largest communicator are taken");
+  }
+  std::string name() const override { return name_; }
+
+ private:
+  // A process may have left several files, and a file may hold several processes.
+  void add(FileRecords&& file) {
+    for (ProcessRecords& process : file.processes) {
+      const auto [at, is_new] = rows_.try_emplace({process.host, process.pid}, processes_.size());
+      if (is_new) {
+        processes_.push_back(std::move(process));
+      } else {
+        join(processes_[at->second], std::move(process));
+      }
+    }
+    file.processes.clear();
+    files_.push_back(std::move(file));
+  }
+
+  static void join(ProcessRecords& process, ProcessRecords&& more) {
+    std::map<std::pair<uint64_t, int32_t>, uint32_t> comms;
+    for (uint32_t i = 0; i < process.comms.size(); ++i)
+      comms[{process.comms[i].id, process.comms[i].rank}] = i;
+    std::vector<uint32_t> comm_rows;
+    for (CommHeader& comm : more.comms) {
+      const auto [at, is_new] =
+          comms.try_emplace({comm.id, comm.rank}, static_cast<uint32_t>(process.comms.size()));
+      if (is_new) process.comms.push_back(std::move(comm));
+      comm_rows.push_back(at->second);
+    }
+    std::vector<uint16_t> func_rows;
+    for (const std::string& func : more.funcs) {
+      const auto at = std::find(process.funcs.begin(), process.funcs.end(), func);
+      func_rows.push_back(static_cast<uint16_t>(at - process.funcs.begin()));
+      if (at == process.funcs.end()) process.funcs.push_back(func);
+    }
+    for (Record record : more.records) {
+      record.comm = comm_rows[record.comm];
+      record.func = func_rows[record.func];
+      process.records.push_back(record);
+    }
+  }
+
+  void find_world() {
+    std::vector<std::vector<common::Membership>> members;
+    for (const ProcessRecords& process : processes_) {
+      members.emplace_back();
+      for (const CommHeader& comm : process.comms) members.back().push_back({comm.id, comm.rank, comm.ranks});
+    }
+    world_ = common::find_world(members);
+  }
+
+  void number() {
+    for (const ProcessRecords& process : processes_) {
+      for (const Record& record : process.records) {
+        if (!record.is_p2p)
+          orders_[process.comms[record.comm].id].add(
+              process.funcs[record.func], record.seq,
+              record.enqueued_ns != 0 ? record.enqueued_ns : record.ended_ns);
+      }
+    }
+    for (auto& [comm, order] : orders_) implausible_ += order.finish() ? 0 : 1;
+  }
+
+  std::vector<FileRecords> files_;  // without their processes
+  std::vector<ProcessRecords> processes_;
+  std::map<std::pair<std::string, int64_t>, size_t> rows_;
+  std::vector<std::string> bad_files_;
+  common::World world_;
+  CallOrders orders_;
+  uint64_t implausible_ = 0;
+  std::string name_;
+};
+
+}  // namespace
+
+const Format kFormat = {
+    .name = "inspector",
+    .summary = "files of NVIDIA Inspector",
+    .sniff = sniff,
+    .open = Source::open,
+    .setting =
+        "NCCL_PROFILER_PLUGIN=/path/to/libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1 "
+        "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500"};
+
+}  // namespace lockstep::readers::inspector

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// From Inspector's lines to the model: whose they are, how long operations took, and what is missing.
+#include "readers/inspector/inspector.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace lockstep::readers::inspector {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kUs = 1'000;
+constexpr int64_t kStartUs = 1'795'203'349'000'000;
+
+class Inspector : public ::testing::Test {
+ protected:
+  Inspector()
+      : folder_(std::filesystem::path(::testing::TempDir()) /
+                ("lockstep_inspector." + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Inspector() override { std::filesystem::remove_all(folder_); }
+
+  // Rank r is process 100 + r. Written so many us after the start.
+  static Json line(int rank, int us, Json work, const std::string& id = "0xabc", int ranks = 2) {
+    const char* key = work.contains("coll") ? "coll_perf" : "p2p_perf";
+    return {
+        {"header", {{"id", id}, {"comm_name", "unknown"}, {"rank", rank}, {"n_ranks", ranks}, {"nnodes", 1}}},
+        {"metadata",
+         {{"inspector_output_format_version", "v4.0"},
+          {"dump_timestamp_us", kStartUs + us},
+          {"hostname", "node"},
+          {"pid", 100 + rank}}},
+        {key, std::move(work)}};
+  }
+  static Json coll(int seq, uint64_t bytes = 1024, int exec_us = 5, const std::string& func = "AllReduce",
+                   const std::string& source = "kernel_gpu") {
+    return {{"coll", func},
+            {"coll_sn", seq},
+            {"coll_msg_size_bytes", bytes},
+            {"coll_exec_time_us", exec_us},
+            {"coll_timing_source", source}};
+  }
+  static Json p2p(int seq, int peer, const std::string& func) {
+    return {{"p2p", func},           {"p2p_sn", seq},
+            {"p2p_peer", peer},      {"p2p_msg_size_bytes", 64},
+            {"p2p_exec_time_us", 3}, {"p2p_timing_source", "kernel_gpu"}};
+  }
+  void write_text(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name) << text;
+    paths_.push_back(folder_ / name);
+  }
+  void write(const std::string& name, const std::vector<Json>& lines) {
+    std::string text;
+    for (const Json& line : lines) text += line.dump() + "\n";
+    write_text(name, text);
+  }
+  std::unique_ptr<model::TraceSource> open() {
+    auto source = kFormat.open(paths_);
+    EXPECT_TRUE(source) << source.error().message();
+    return source ? std::move(*source) : nullptr;
+  }
+  static model::Trace load(model::TraceSource& source, size_t i) {
+    model::Trace trace;
+    EXPECT_TRUE(source.load(i, trace));
+    return trace;
+  }
+  static model::Trace run(model::TraceSource& source) {
+    model::Trace trace;
+    source.run_losses(trace);
+    return trace;
+  }
+  static uint64_t lost(const model::Trace& trace, std::string_view kind) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < trace.losses.size(); ++i) {
+      if (trace.strings[trace.losses.kind[i]] == kind) count += trace.losses.count[i];
+    }
+    return count;
+  }
+
+  const std::filesystem::path folder_;
+  std::vector<std::string> paths_;
+};
+
+TEST_F(Inspector, AProcessIsItsHostAndNumber) {
+  write("a", {line(0, 10, coll(0)), line(1, 12, coll(0))});
+  write("b", {line(0, 20, coll(1, 4096, 7))});
+  auto source = open();
+  ASSERT_EQ(source->processes(), 2u);
+  const model::Trace first = load(*source, 0), second = load(*source, 1);
+  EXPECT_EQ(first.processes.pid[0], 100);
+  EXPECT_EQ(first.processes.rank[0], 0);
+  EXPECT_EQ(first.processes.world[0], 2);
+  EXPECT_EQ(first.strings[first.processes.host[0]], "node");
+  EXPECT_EQ(second.processes.rank[0], 1);
+  ASSERT_EQ(first.ops.size(), 2u);
+  EXPECT_EQ(first.ops.bytes[1], 4096u);
+  EXPECT_EQ(first.ops.seq[1], 1u);
+  EXPECT_EQ(first.ops.gpu_end_ns[1], (kStartUs + 20) * kUs) << "where it was written";
+  EXPECT_EQ(first.ops.gpu_end_ns[1] - first.ops.gpu_start_ns[1], 7 * kUs);
+  EXPECT_EQ(first.ops.gpu_source[1], static_cast<uint8_t>(model::GpuTimeSource::kInspector));
+  EXPECT_EQ(first.ops.enqueued_ns[1], 0) << "Inspector does not tell";
+  EXPECT_EQ(first.comms.comm_id[0], 0xabcu);
+  EXPECT_EQ(first.strings[first.comms.name[0]], "");
+  EXPECT_EQ(lost(first, "missing_record"), 0u);
+  EXPECT_EQ(lost(first, "unwritten_tail"), 1u);
+}
+
+TEST_F(Inspector, CountsWhatIsMissingByItsNumber) {
+  write("a", {line(0, 1, coll(3)), line(0, 2, coll(9)), line(0, 3, coll(9)),
+              line(0, 4, coll(1, 8, 1, "Broadcast"))});
+  auto source = open();
+  const model::Trace trace = load(*source, 0);
+  EXPECT_EQ(trace.ops.size(), 3u);
+  EXPECT_EQ(lost(trace, "missing_record"), 8u + 1u) << "numbers 0-2 and 4-8; Broadcast 0";
+  EXPECT_EQ(lost(trace, "repeated_record"), 1u);
+}
+
+TEST_F(Inspector, OneIndexIsOneOperationOnAllRanks) {
+  write("a", {line(0, 1, coll(0)), line(0, 2, coll(0, 64, 1, "AllGather")), line(0, 5, coll(2))});
+  write("b", {line(1, 1, coll(0)), line(1, 3, coll(1)), line(1, 6, coll(2))});
+  auto source = open();
+  const model::Trace first = load(*source, 0), second = load(*source, 1);
+  // AllReduce 0, AllGather 0, AllReduce 1, AllReduce 2
+  ASSERT_EQ(first.ops.size(), 3u);
+  EXPECT_EQ(first.ops.index[0], 0u);
+  EXPECT_EQ(first.ops.index[1], 1u);
+  EXPECT_EQ(first.ops.index[2], 3u);
+  EXPECT_EQ(second.ops.index[0], 0u);
+  EXPECT_EQ(second.ops.index[1], 2u);
+  EXPECT_EQ(second.ops.index[2], 3u);
+  EXPECT_EQ(first.comms.numbered[0], 1);
+}
+
+TEST_F(Inspector, AVerboseFileTellsWhenTheHostEnqueued) {
+  Json work = coll(0, 1024, 5);
+  work["event_trace_ts"] = {{"coll_start_ts", kStartUs + 100},
+                            {"kernel_events",
+                             {{{"channel_id", 0}, {"kernel_stop_ts", kStartUs + 130}},
+                              {{"channel_id", 1}, {"kernel_stop_ts", kStartUs + 140}}}}};
+  write("a", {line(0, 900, work)});
+  const model::Trace trace = load(*open(), 0);
+  EXPECT_EQ(trace.ops.enqueued_ns[0], (kStartUs + 100) * kUs);
+  EXPECT_EQ(trace.ops.gpu_end_ns[0], (kStartUs + 140) * kUs);
+  EXPECT_EQ(trace.ops.gpu_start_ns[0], (kStartUs + 135) * kUs);
+  EXPECT_EQ(trace.processes.first_ns[0], (kStartUs + 100) * kUs);
+}
+
+TEST_F(Inspector, SendsAndReceivesKeepTheirPeer) {
+  write("a", {line(0, 1, p2p(1, 1, "Send")), line(0, 2, p2p(2, 1, "Recv")), line(0, 3, p2p(5, 1, "Send"))});
+  const model::Trace trace = load(*open(), 0);
+  ASSERT_EQ(trace.ops.size(), 3u);
+  EXPECT_EQ(trace.ops.peer[2], 1);
+  EXPECT_EQ(trace.ops.index[2], 4u);
+  EXPECT_EQ(trace.ops.seq[0], model::kNoSeq);
+  EXPECT_EQ(lost(trace, "missing_record"), 2u);
+}
+
+TEST_F(Inspector, TakesNoDurationFromTheHost) {
+  write("a", {line(0, 10, coll(0, 1024, 5, "AllReduce", "kernel_cpu"))});
+  const model::Trace trace = load(*open(), 0);
+  EXPECT_EQ(trace.ops.gpu_start_ns[0], 0);
+  EXPECT_NE(trace.ops.gpu_end_ns[0], 0) << "it had ended";
+  EXPECT_EQ(lost(trace, "no_gpu_time"), 1u);
+}
+
+TEST_F(Inspector, KeepsWhatIsGoodOfADamagedFile) {
+  const std::string good = line(0, 1, coll(0)).dump() + "\n";
+  Json bad_rank = line(0, 1, coll(1)), bad_seq = line(0, 1, coll(1)), huge = line(0, 1, coll(2));
+  bad_rank["header"]["rank"] = 2;
+  bad_seq["coll_perf"]["coll_sn"] = -1;
+  huge["coll_perf"]["coll_msg_size_bytes"] = UINT64_MAX - 7;
+  write_text("a", good + "{\"header\":\n" + bad_rank.dump() + "\n\n[]\n" + bad_seq.dump() + "\n" +
+                      std::string(300 << 10, ' ') + "\n" + huge.dump() + "\n" + good.substr(0, 200));
+  auto source = open();
+  const model::Trace trace = load(*source, 0), losses = run(*source);
+  EXPECT_EQ(trace.ops.size(), 2u);
+  EXPECT_EQ(trace.ops.bytes[1], 0u);
+  EXPECT_EQ(lost(losses, "bad_record"), 5u);
+  EXPECT_EQ(lost(losses, "cut_file"), 1u);
+  EXPECT_EQ(lost(losses, "unknown_size"), 1u);
+}
+
+TEST_F(Inspector, ReadsANewerVersionByItsKeys) {
+  Json newer = line(0, 1, coll(0));
+  newer["metadata"]["inspector_output_format_version"] = "v5.0";
+  newer["coll_perf"]["something_new"] = {1, 2};
+  write("a", {newer});
+  auto source = open();
+  EXPECT_EQ(load(*source, 0).ops.size(), 1u);
+  EXPECT_EQ(lost(run(*source), "newer_version"), 1u);
+}
+
+TEST_F(Inspector, AFileWithoutAWholeRecordIsAnErrorOrALoss) {
+  write_text("a", line(0, 1, coll(0)).dump().substr(0, 300));
+  EXPECT_FALSE(kFormat.open(paths_));
+  write("b", {line(0, 1, coll(0))});
+  EXPECT_EQ(lost(run(*open()), "unreadable_file"), 1u);
+}
+
+TEST_F(Inspector, ProcessesThatShareNoCommunicatorHaveNoRank) {
+  write("a", {line(0, 1, coll(0), "0x1"), line(1, 1, coll(0), "0x2")});
+  auto source = open();
+  EXPECT_EQ(load(*source, 0).processes.rank[0], -1);
+  EXPECT_EQ(load(*source, 1).processes.rank[0], -1);
+  EXPECT_EQ(lost(run(*source), "guessed_rank"), 0u);
+}
+
+TEST_F(Inspector, IsRecognisedByItsContent) {
+  auto sniffed = [](std::string_view text) { return kFormat.sniff(std::as_bytes(std::span(text))); };
+  EXPECT_TRUE(sniffed(line(0, 1, coll(0)).dump()));
+  for (const char* other : {"", "{}", "{\"header\":{}}", "[{\"inspector_output_format_version\":1}]"})
+    EXPECT_FALSE(sniffed(other)) << other;
+}
+
+}  // namespace
+}  // namespace lockstep::readers::inspector

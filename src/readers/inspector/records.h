@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a file of NVIDIA Inspector holds: one JSON object a line, each an operation that had ended. Inspector writes what its
+// dump thread finds, so operations are missing, and those that never ended are not there at all.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace lockstep::readers::inspector {
+
+// A communicator as one process sees it.
+struct CommHeader {
+  uint64_t id = 0;   // NCCL's commId
+  std::string name;  // empty unknown
+  int32_t rank = -1, ranks = -1, nodes = -1;
+};
+
+struct Record {
+  uint32_t comm = 0;  // of ProcessRecords::comms
+  uint16_t func = 0;  // of ProcessRecords::funcs
+  bool is_p2p = false;
+  bool gpu_timed = false;   // the duration is the GPU's: of the channel that took longest, in whole us
+  int32_t peer = -1;        // P2P: rank in the communicator
+  uint32_t seq = 0;         // collectives: NCCL's number per function; P2P: this process' own, from 1
+  uint64_t bytes = 0;       // count x element size, as NCCL's profiler interface gives them; 0 unknown
+  int64_t duration_ns = 0;  // 0: less than a us, or unknown
+  int64_t ended_ns = 0;     // it had ended by then: host's clock, ns since the Unix epoch
+  int64_t enqueued_ns = 0;  // verbose files alone; 0 unknown
+};
+
+struct ProcessRecords {
+  std::string host;
+  int64_t pid = -1;
+  std::vector<CommHeader> comms;
+  std::vector<std::string> funcs;
+  std::vector<Record> records;  // in the order of the file
+};
+
+struct FileRecords {
+  std::string path;
+  std::vector<ProcessRecords> processes;  // one, unless files were put together
+  uint64_t bad_records = 0;               // lines that are no operation
+  uint64_t too_long = 0;                  // lines longer than any record is
+  uint64_t left_out = 0;                  // records beyond what is kept of a file
+  uint64_t without_size = 0;              // of a type whose size Inspector did not know
+  bool cut = false;                       // the last line is not whole
+  std::string newer_version;              // a format version that is not known; empty: none
+};
+
+// The error says that the file cannot be read, or holds no record at all.
+Result<FileRecords> read_file(const std::string& path);
+
+}  // namespace lockstep::readers::inspector

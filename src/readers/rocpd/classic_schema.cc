@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include "readers/rocpd/schema.h"
+
+namespace lockstep::readers::rocpd {
+namespace {
+
+constexpr size_t kMostProcesses = 1 << 16, kMostGpus = 1 << 10, kMostStrings = size_t{1} << 24;
+// RPD: each process that writes into a file numbers its rows from its ordinal times this on.
+constexpr int kOrdinalBits = 32;
+constexpr int64_t kLastId = INT64_MAX;
+
+bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+enum class Type : uint8_t { kKernel, kCopy, kMarker, kOther };
+
+Type type_of(std::string_view text) {
+  if (text == "UserMarker") return Type::kMarker;
+  for (const std::string_view part : {"Copy", "copy", "Memcpy", "Memset", "Fill"}) {
+    if (has(text, part)) return Type::kCopy;
+  }
+  for (const std::string_view part : {"Barrier", "Marker", "HostEnqueue"}) {
+    if (has(text, part)) return Type::kOther;
+  }
+  return Type::kKernel;
+}
+
+class Classic : public Schema {
+ public:
+  explicit Classic(const Database& database) : database_(database) {}
+
+  Result<std::vector<Process>> processes(std::vector<Loss>& losses) override {
+    std::vector<Process> processes = find_sessions();
+    const std::vector<int64_t> pids = metadata("pid");
+    if (processes.size() == 1 && pids.size() > 1) {
+      split(processes, pids, losses);
+    } else if (processes.size() == 1 && pids.size() == 1) {
+      processes.front().pid = pids.front();
+    }
+    gpu_stride_ = first_positive(metadata("gpu_stride"));
+    pid_stride_ = first_positive(metadata("pid_stride"));
+    for (Process& process : processes) look_at(process, losses);
+    std::erase_if(processes, [](const Process& process) { return process.last_ns == 0; });
+    return processes;
+  }
+
+  Contents read(const Process& process, model::StringPool& strings) override {
+    Contents out;
+    names_.clear();
+    types_.clear();
+    if (auto read = read_strings(strings); !read) out.damage = read.error().message();
+    if (auto read = read_kernel_names(); !read) out.damage = read.error().message();
+    if (auto read = read_rows(process, out); !read) out.damage = read.error().message();
+    return out;
+  }
+
+ private:
+  static int64_t first_positive(const std::vector<int64_t>& values) {
+    return values.empty() || values.front() <= 0 ? INT64_MAX : values.front();
+  }
+
+  // Values of a tag, as numbers, in the order of the file. A file without the table has none.
+  std::vector<int64_t> metadata(std::string_view tag) const {
+    std::vector<int64_t> values;
+    if (!database_.has("rocpd_metadata", {"id", "tag", "value"})) return values;
+    auto query =
+        database_.query("SELECT CAST(value AS INTEGER) FROM rocpd_metadata NOT INDEXED WHERE tag = '" +
+                        std::string(tag) + "' ORDER BY id");
+    if (!query) return values;
+    for (auto row = query->next(); row && *row && values.size() < kMostProcesses; row = query->next())
+      values.push_back(query->integer(0));
+    return values;
+  }
+
+  // Where the file is damaged, what follows belongs to the session before.
+  std::vector<Process> find_sessions() const {
+    std::vector<Process> sessions;
+    for (int64_t from = INT64_MIN; sessions.size() < kMostProcesses;) {
+      const auto first = first_id(from);
+      if (first && !*first) break;
+      Process process;
+      process.from = first ? **first : from;
+      process.until = kLastId;
+      const int64_t ordinal = process.from >> kOrdinalBits;
+      process.pid = first ? pid_of_session(ordinal) : -1;
+      if (first && ordinal < kLastId >> kOrdinalBits) process.until = ((ordinal + 1) << kOrdinalBits) - 1;
+      from = process.until + (process.until < kLastId ? 1 : 0);
+      const bool is_last = process.until == kLastId;
+      if (first || sessions.empty()) sessions.push_back(std::move(process));
+      if (is_last) break;
+    }
+    return sessions;
+  }
+
+  // Nothing: there is none from there on.
+  Result<std::optional<int64_t>> first_id(int64_t from) const {
+    LOCKSTEP_ASSIGN(
+        Query query,
+        database_.query("SELECT id FROM rocpd_op NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT 1"));
+    query.bind(1, from);
+    LOCKSTEP_ASSIGN(const bool found, query.next());
+    if (!found) return std::optional<int64_t>();
+    return std::optional<int64_t>(query.integer(0));
+  }
+
+  int64_t pid_of_session(int64_t ordinal) const {
+    if (!database_.has("rocpd_api", {"id", "pid"})) return -1;
+    auto query = database_.query(
+        "SELECT pid FROM rocpd_api NOT INDEXED WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT 1");
+    if (!query) return -1;
+    query->bind(1, ordinal << kOrdinalBits);
+    query->bind(2, ordinal >= kLastId >> kOrdinalBits ? kLastId : ((ordinal + 1) << kOrdinalBits) - 1);
+    const auto row = query->next();
+    return row && *row ? query->integer(0) : -1;
+  }
+
+  // rocm-trace-lite's merge appends the rows of one process behind those of another and does not say whose they are. Within a
+  // process rows come as they ended, so where one process begins time jumps back.
+  void split(std::vector<Process>& processes, const std::vector<int64_t>& pids,
+             std::vector<Loss>& losses) const {
+    struct Jump {
+      int64_t back_ns, id;
+      bool operator<(const Jump& other) const { return back_ns > other.back_ns; }
+    };
+    std::multiset<Jump> jumps;  // the largest, one more than there are borders
+    auto query = database_.query("SELECT id, \"end\", gpuId FROM rocpd_op NOT INDEXED ORDER BY id");
+    if (!query) return;
+    int64_t before = 0;
+    for (auto row = query->next(); row && *row; row = query->next()) {
+      if (query->integer(2) < 0) continue;  // markers, on a clock of their own
+      const int64_t end = query->integer(1);
+      if (end <= 0 || end >= int64_t{1} << 61) continue;
+      if (before - end > 0) jumps.insert({before - end, query->integer(0)});
+      if (jumps.size() > pids.size()) jumps.erase(std::prev(jumps.end()));
+      before = end;
+    }
+    const size_t borders = pids.size() - 1;
+    const int64_t next = jumps.size() > borders ? std::prev(jumps.end())->back_ns : 0;
+    if (jumps.size() > borders) jumps.erase(std::prev(jumps.end()));
+    constexpr int64_t kClearly = 4, kLeastNs = 1'000'000;
+    if (jumps.size() < borders || std::prev(jumps.end())->back_ns < std::max(kLeastNs, next * kClearly)) {
+      losses.push_back(
+          {"merged_processes", pids.size(),
+           "processes whose rows the file mixes: what one GPU or queue did is not known of any"});
+      return;
+    }
+    std::vector<int64_t> firsts = {processes.front().from};
+    for (const Jump& jump : jumps) firsts.push_back(jump.id);
+    std::sort(firsts.begin(), firsts.end());
+    const Process whole = processes.front();
+    processes.clear();
+    for (size_t i = 0; i < firsts.size(); ++i) {
+      Process process = whole;
+      process.pid = pids[i];
+      process.from = firsts[i];
+      process.until = i + 1 < firsts.size() ? firsts[i + 1] - 1 : whole.until;
+      processes.push_back(std::move(process));
+    }
+    losses.push_back({"guessed_process", pids.size(),
+                      "processes that the file tells apart by jumps of time alone: it was merged without "
+                      "saying whose rows are whose"});
+  }
+
+  // When its work was, and on which GPUs. Numbers of several nodes are told apart by strides.
+  void look_at(Process& process, std::vector<Loss>& losses) const {
+    auto query =
+        database_.query("SELECT gpuId, start, \"end\" FROM rocpd_op NOT INDEXED WHERE id BETWEEN ?1 AND ?2");
+    if (!query) return;
+    query->bind(1, process.from);
+    query->bind(2, process.until);
+    std::set<int64_t> gpus;
+    auto row = query->next();
+    for (; row && *row; row = query->next()) {
+      const int64_t start = query->integer(1), end = query->integer(2);
+      if (!is_time(start, end)) continue;
+      if (query->integer(0) >= 0 && gpus.size() < kMostGpus) gpus.insert(query->integer(0));
+      process.first_ns = process.first_ns == 0 ? start : std::min(process.first_ns, start);
+      process.last_ns = std::max(process.last_ns, end);
+    }
+    if (!row) losses.push_back({"cut_file", 1, row.error().message()});
+    for (const int64_t gpu : gpus) {
+      process.gpus.push_back({.number = gpu,
+                              .device = static_cast<int32_t>(std::min<int64_t>(gpu % gpu_stride_, INT32_MAX)),
+                              .physical = {},
+                              .model = {}});
+    }
+    const int64_t node = gpus.empty() ? 0 : *gpus.begin() / gpu_stride_;
+    if (node > 0) process.node = std::to_string(node);
+    if (process.pid >= pid_stride_) process.pid %= pid_stride_;
+  }
+
+  Result<void> read_strings(model::StringPool& strings) {
+    if (!database_.has("rocpd_string", {"id", "string"})) return {};
+    LOCKSTEP_ASSIGN(Query query, database_.query("SELECT id, string FROM rocpd_string NOT INDEXED"));
+    for (;;) {
+      LOCKSTEP_ASSIGN(const bool more, query.next());
+      if (!more || names_.size() == kMostStrings) return {};
+      names_[query.integer(0)] = strings.intern(query.text(1));
+      types_[query.integer(0)] = type_of(query.text(1));
+    }
+  }
+
+  // RPD's first version names kernels beside their operations.
+  Result<void> read_kernel_names() {
+    kernel_names_.clear();
+    if (!database_.has("rocpd_kernelop", {"op_ptr_id", "kernelName_id"})) return {};
+    LOCKSTEP_ASSIGN(Query query,
+                    database_.query("SELECT op_ptr_id, kernelName_id FROM rocpd_kernelop NOT INDEXED"));
+    for (;;) {
+      LOCKSTEP_ASSIGN(const bool more, query.next());
+      if (!more || kernel_names_.size() == kMostStrings) return {};
+      kernel_names_[query.integer(0)] = query.integer(1);
+    }
+  }
+
+  Result<void> read_rows(const Process& process, Contents& out) const {
+    LOCKSTEP_ASSIGN(Query query,
+                    database_.query("SELECT id, gpuId, queueId, start, \"end\", description_id, opType_id "
+                                    "FROM rocpd_op NOT INDEXED WHERE id BETWEEN ?1 AND ?2"));
+    query.bind(1, process.from);
+    query.bind(2, process.until);
+    for (;;) {
+      LOCKSTEP_ASSIGN(const bool more, query.next());
+      if (!more) return {};
+      add_row(query, out);
+    }
+  }
+
+  void add_row(const Query& row, Contents& out) const {
+    const auto type_at = types_.find(row.integer(6));
+    const Type type = type_at == types_.end() ? Type::kKernel : type_at->second;
+    Work work;
+    work.start_ns = row.integer(3);
+    work.end_ns = row.integer(4);
+    work.gpu = row.integer(1);
+    work.queue = static_cast<uint64_t>(row.integer(2));
+    work.name = name_of(row);
+    if (!is_time(work.start_ns, work.end_ns)) {
+      ++out.bad;
+    } else if (type == Type::kMarker) {
+      if (out.markers.size() < kMostMarkers)
+        out.markers.push_back({work.start_ns, work.name});
+      else
+        ++out.left_out;
+    } else if (type == Type::kOther) {
+      ++out.other;
+    } else if (work.gpu < 0) {
+      ++out.bad;
+    } else if (out.work.size() == kMostWork) {
+      ++out.left_out;
+    } else {
+      work.kind = type == Type::kCopy ? model::KernelKind::kCopy : model::KernelKind::kCompute;
+      out.work.push_back(work);
+    }
+  }
+
+  // Its description, else the kernel's name, else its type.
+  model::StringId name_of(const Query& row) const {
+    const auto text = [this](int64_t id) {
+      const auto at = names_.find(id);
+      return at == names_.end() ? model::StringId{0} : at->second;
+    };
+    if (const model::StringId name = text(row.integer(5)); name != 0) return name;
+    if (const auto kernel = kernel_names_.find(row.integer(0)); kernel != kernel_names_.end()) {
+      if (const model::StringId name = text(kernel->second); name != 0) return name;
+    }
+    return text(row.integer(6));
+  }
+
+  const Database& database_;
+  int64_t gpu_stride_ = INT64_MAX, pid_stride_ = INT64_MAX;
+  std::unordered_map<int64_t, model::StringId> names_;
+  std::unordered_map<int64_t, Type> types_;
+  std::unordered_map<int64_t, int64_t> kernel_names_;
+};
+
+}  // namespace
+
+std::unique_ptr<Schema> classic_schema(const Database& database) {
+  if (!database.has("rocpd_op", {"id", "gpuId", "queueId", "start", "end", "description_id", "opType_id"}))
+    return nullptr;
+  return std::make_unique<Classic>(database);
+}
+
+}  // namespace lockstep::readers::rocpd

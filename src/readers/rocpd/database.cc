@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/rocpd/database.h"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace lockstep::readers::rocpd {
+namespace {
+
+constexpr size_t kLongestText = 1024;
+constexpr size_t kMostTables = 4096;
+constexpr int kStepInstructions = 1000;
+// Reading a row costs some twenty instructions and a row has some twenty bytes; the file is read a few times.
+constexpr uint64_t kInstructionsPerByte = 256, kFewInstructions = 10'000'000;
+
+struct Limit {
+  int id, value;
+};
+constexpr Limit kLimits[] = {{SQLITE_LIMIT_LENGTH, 16 << 20},
+                             {SQLITE_LIMIT_SQL_LENGTH, 1 << 20},
+                             {SQLITE_LIMIT_COLUMN, 256},
+                             {SQLITE_LIMIT_EXPR_DEPTH, 64},
+                             {SQLITE_LIMIT_COMPOUND_SELECT, 4},
+                             {SQLITE_LIMIT_VDBE_OP, 25'000},
+                             {SQLITE_LIMIT_FUNCTION_ARG, 8},
+                             {SQLITE_LIMIT_ATTACHED, 0},
+                             {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 64},
+                             {SQLITE_LIMIT_VARIABLE_NUMBER, 16},
+                             {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+                             {SQLITE_LIMIT_WORKER_THREADS, 0}};
+
+struct Setting {
+  int id, value;
+};
+constexpr Setting kSettings[] = {{SQLITE_DBCONFIG_DEFENSIVE, 1},
+                                 {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+                                 {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+                                 {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+                                 {SQLITE_DBCONFIG_DQS_DDL, 0},
+                                 {SQLITE_DBCONFIG_DQS_DML, 0},
+                                 {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0}};
+
+// The path as a URI: what stands for itself there and nothing else.
+std::string uri_of(const std::string& path) {
+  std::error_code error;
+  const std::string absolute = std::filesystem::absolute(path, error).string();
+  constexpr char kHex[] = "0123456789ABCDEF";
+  std::string uri = "file://";
+  for (const char c : error ? path : absolute) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+                          (byte >= '0' && byte <= '9') ||
+                          std::string_view("/-._~").find(c) != std::string_view::npos;
+    if (is_plain) {
+      uri += c;
+    } else {
+      uri += {'%', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return uri + "?mode=ro&immutable=1";
+}
+
+int spend(void* budget) { return --*static_cast<int64_t*>(budget) <= 0 ? 1 : 0; }
+
+Error error_of(sqlite3* handle, const std::string& path) {
+  const std::string why = handle == nullptr ? "out of memory" : sqlite3_errmsg(handle);
+  const bool endless = handle != nullptr && sqlite3_errcode(handle) == SQLITE_INTERRUPT;
+  return Error{
+      ErrorCode::kInvalidInput,
+      endless ? "is damaged: reading it takes longer than its size allows" : "cannot be read: " + why, path};
+}
+
+}  // namespace
+
+void Query::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+Database::~Database() = default;
+
+Result<bool> Query::next() {
+  const int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  return error_of(sqlite3_db_handle(statement_.get()), *path_);
+}
+
+void Query::bind(int index, int64_t value) { sqlite3_bind_int64(statement_.get(), index, value); }
+int64_t Query::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+bool Query::is_null(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
+
+std::string_view Query::text(int column) const {
+  const auto* const text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+  if (text == nullptr) return {};
+  return {text, std::min(static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column)), kLongestText)};
+}
+
+Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
+  auto whole = open(path, false);
+  if (whole) return whole;
+  auto cut = open(path, true);
+  return cut ? std::move(cut) : std::move(whole);
+}
+
+Result<std::unique_ptr<Database>> Database::open(const std::string& path, bool is_cut) {
+  std::error_code error;
+  const uint64_t bytes = std::filesystem::file_size(path, error);
+  if (error) return Error{ErrorCode::kIo, "cannot be read: " + error.message(), path};
+  std::unique_ptr<Database> database(new Database());
+  database->path_ = path;
+  database->is_cut_ = is_cut;
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(uri_of(path).c_str(), &handle,
+                                   SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
+  database->handle_.reset(handle);
+  if (code != SQLITE_OK) return error_of(handle, path);
+  LOCKSTEP_TRY(database->harden(bytes));
+  LOCKSTEP_TRY(database->find_tables());
+  return database;
+}
+
+Result<void> Database::harden(uint64_t bytes) {
+  sqlite3* const handle = handle_.get();
+  for (const Setting& setting : kSettings) sqlite3_db_config(handle, setting.id, setting.value, nullptr);
+  for (const Limit& limit : kLimits) sqlite3_limit(handle, limit.id, limit.value);
+  if (is_cut_) {
+    // What lets SQLite take a file for as long as it is. Nothing is written all the same: the file is opened for reading.
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 0, nullptr);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, nullptr);
+  }
+  const uint64_t instructions = std::min(bytes, uint64_t{1} << 50) * kInstructionsPerByte + kFewInstructions;
+  budget_ = static_cast<int64_t>(instructions / kStepInstructions);
+  sqlite3_progress_handler(handle, kStepInstructions, spend, &budget_);
+  for (const char* pragma : {"PRAGMA cell_size_check=ON", "PRAGMA mmap_size=0", "PRAGMA temp_store=MEMORY",
+                             "PRAGMA query_only=ON", "PRAGMA automatic_index=OFF"}) {
+    if (sqlite3_exec(handle, pragma, nullptr, nullptr, nullptr) != SQLITE_OK) return error_of(handle, path_);
+  }
+  return {};
+}
+
+Result<void> Database::find_tables() {
+  // A virtual table has no root page.
+  LOCKSTEP_ASSIGN(
+      Query query,
+      this->query("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name"));
+  std::vector<std::string> names;
+  for (;;) {
+    LOCKSTEP_ASSIGN(const bool more, query.next());
+    if (!more || names.size() == kMostTables) break;
+    names.emplace_back(query.text(0));
+  }
+  for (std::string& name : names) {
+    if (!name.starts_with("rocpd_")) continue;
+    LOCKSTEP_ASSIGN(auto columns, columns_of(name));
+    if (columns.empty()) continue;
+    tables_.push_back(std::move(name));
+    columns_.push_back(std::move(columns));
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> Database::columns_of(const std::string& table) const {
+  LOCKSTEP_ASSIGN(Query query, this->query("PRAGMA table_xinfo(" + quoted(table) + ")"));
+  std::vector<std::string> columns;
+  for (;;) {
+    LOCKSTEP_ASSIGN(const bool more, query.next());
+    if (!more) return columns;
+    if (query.integer(6) != 0) return std::vector<std::string>();
+    columns.emplace_back(query.text(1));
+  }
+}
+
+bool Database::has_table(std::string_view name) const {
+  return std::find(tables_.begin(), tables_.end(), name) != tables_.end();
+}
+
+bool Database::has(std::string_view table, std::initializer_list<std::string_view> columns) const {
+  const auto at = std::find(tables_.begin(), tables_.end(), table);
+  if (at == tables_.end()) return false;
+  const std::vector<std::string>& there = columns_[static_cast<size_t>(at - tables_.begin())];
+  return std::all_of(columns.begin(), columns.end(), [&](std::string_view column) {
+    return std::find(there.begin(), there.end(), column) != there.end();
+  });
+}
+
+Result<Query> Database::query(const std::string& sql) const {
+  sqlite3_stmt* statement = nullptr;
+  const int code =
+      sqlite3_prepare_v2(handle_.get(), sql.c_str(), static_cast<int>(sql.size()), &statement, nullptr);
+  Query query;
+  query.statement_.reset(statement);
+  query.path_ = &path_;
+  if (code != SQLITE_OK) return error_of(handle_.get(), path_);
+  return query;
+}
+
+std::string Database::quoted(std::string_view name) {
+  std::string text = "\"";
+  for (const char c : name) {
+    text += c;
+    if (c == '"') text += c;
+  }
+  return text + '"';
+}
+
+}  // namespace lockstep::readers::rocpd

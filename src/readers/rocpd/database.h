@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A SQLite file that somebody else wrote, read without trusting it: read-only and immutable (no journal is replayed, no lock
+// taken), no views, triggers, virtual tables, generated columns or extensions, bounded lengths, and at most so much work
+// as its size can ask for: a damaged tree that leads in circles ends. A file that is shorter than it says is read as far as it goes.
+// Belongs to one thread.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace lockstep::readers::rocpd {
+
+class Query {
+ public:
+  // Whether there is a row. An error: the file is damaged from here on, or leads in circles.
+  Result<bool> next();
+  void bind(int index, int64_t value);
+  int64_t integer(int column) const;        // 0 for what is none
+  std::string_view text(int column) const;  // at most 1 KiB of it; until the next call
+  bool is_null(int column) const;
+
+ private:
+  friend class Database;
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  const std::string* path_ = nullptr;
+};
+
+class Database {
+ public:
+  static Result<std::unique_ptr<Database>> open(const std::string& path);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  // It is shorter than it says.
+  bool is_cut() const { return is_cut_; }
+  // Ordinary tables, by name; none that is a view or virtual, or computes a column.
+  const std::vector<std::string>& tables() const { return tables_; }
+  bool has_table(std::string_view name) const;
+  // A table and all these columns of it.
+  bool has(std::string_view table, std::initializer_list<std::string_view> columns) const;
+  Result<Query> query(const std::string& sql) const;
+  // A name as SQL takes it.
+  static std::string quoted(std::string_view name);
+
+ private:
+  Database() = default;
+  static Result<std::unique_ptr<Database>> open(const std::string& path, bool is_cut);
+  Result<void> harden(uint64_t bytes);
+  Result<void> find_tables();
+  Result<std::vector<std::string>> columns_of(const std::string& table) const;  // empty: one is computed
+
+  struct Close {
+    void operator()(sqlite3* handle) const;
+  };
+  std::unique_ptr<sqlite3, Close> handle_;
+  std::string path_;
+  std::vector<std::string> tables_;
+  std::vector<std::vector<std::string>> columns_;  // by table
+  bool is_cut_ = false;
+  // Instructions that may still be run, in thousands: for this file, over all queries.
+  int64_t budget_ = 0;
+};
+
+}  // namespace lockstep::readers::rocpd

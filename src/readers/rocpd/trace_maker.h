@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the GPU work of a process to the model: kernels and copies, and an operation for each kernel of RCCL's.
+#pragma once
+#include <vector>
+
+#include "readers/rocpd/schema.h"
+
+namespace lockstep::readers::rocpd {
+
+struct Placed {
+  const Process* process = nullptr;
+  std::string file;
+  std::string clock;          // names the clock of its host
+  std::vector<int32_t> gpus;  // run-wide numbers, as Process::gpus
+};
+void make_trace(const Placed& placed, Contents&& contents, model::Trace& trace);
+
+}  // namespace lockstep::readers::rocpd
