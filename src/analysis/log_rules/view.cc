@@ -9,6 +9,7 @@ namespace lockstep::analysis::log_rules {
 
 View::View(const LogModel& model)
     : model_(model),
+      torch_(model),
       worlds_(model.processes.size()),
       spans_nodes_(model.processes.size()),
       settings_(model.processes.size()),

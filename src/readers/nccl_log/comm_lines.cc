@@ -176,28 +176,4 @@ void LogParser::connection(uint32_t process, const Captures& captures) {
   ++model_.connections[last_connection_row_].channels;
 }
 
-// PyTorch's watchdog: which work timed out on a rank, and how far each rank had come.
-void LogParser::framework_line(std::string_view text) {
-  static const Pattern kTimeout(
-      "Watchdog caught collective operation timeout: WorkNCCL(SeqNum={int}, OpType={word}, "
-      "{text}Timeout(ms)={int})");
-  static const Pattern kEnqueued("ast enqueued {text}work: {int}, last completed {text}work: {int}");
-  static const Pattern kRank("Rank {int}]"), kGroup("[PG ID {word} ");
-  const auto find = [&](std::string_view word, const Pattern& pattern, Captures& captures) {
-    const size_t at = text.find(word);
-    return at != kNo && pattern.match(text.substr(at), captures);
-  };
-  Captures captures, rank, group, out;
-  if (!find("Rank ", kRank, rank)) return;
-  if (find("Watchdog caught", kTimeout, captures)) {
-    out.text = {rank[0], captures[0], captures[1], captures[3]};
-    out.count = 4;
-    keep(LineKind::kWatchdog, kNobody, true, out);
-  } else if (find("ast enqueued ", kEnqueued, captures) && find("[PG ID ", kGroup, group)) {
-    out.text = {group[0], rank[0], captures[1], captures[3]};
-    out.count = 4;
-    keep(LineKind::kWorkProgress, kNobody, true, out);
-  }
-}
-
 }  // namespace lockstep::readers::nccl_log

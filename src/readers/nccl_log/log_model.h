@@ -38,7 +38,7 @@ struct LogProcess {
 // A remark: kind and values as lines.def names them, once for each process that made it.
 struct Fact {
   LineKind kind = LineKind::kUnknown;
-  uint32_t process = kNobody;  // kNobody: a framework's line
+  uint32_t process = kNobody;  // kNobody: a line without a head
   bool is_warning = false;     // one of them came at level WARN
   std::vector<std::string> values;
   Evidence first;
@@ -83,6 +83,42 @@ struct AlgorithmUse {
   uint64_t count = 0, least_bytes = 0, most_bytes = 0;
 };
 
+// What a line of PyTorch or of its launcher says (torch_lines.h).
+enum class TorchRemark : uint8_t {
+  kTimeout,        // an operation did not end in time: op, seq, in, out, shape, milliseconds
+  kProgress,       // how far the rank had come in a group: enqueued, completed, seq of the work that failed
+  kError,          // NCCL or CUDA failed: text
+  kSignal,         // told that another rank's time was up: other_rank where it is named
+  kTakenDown,      // the process ends itself: a consequence
+  kWatchdogStuck,  // the watchdog itself stood still: milliseconds
+  kLockHeld,       // Python's lock (GIL) was not to be had
+  kCalledAt,       // where the operation that failed was called: text
+  kGroup,          // a group was made: size
+  kMismatch,       // two ranks call different things: other_rank, seq, op, text
+  kNeverJoined,    // desync report: ranks that joined nothing
+  kNotJoined,      // desync report: ranks that have not joined seq
+  kNotFinished,    // desync report: ranks that joined seq and have not finished it
+  kStarted,        // desync report: ranks that began seq as op, or ended it
+  kFinished,
+  kExit,          // the launcher says that the process ended: exit_code
+  kPointToPoint,  // the group is used for sends and receives too, which its counts then mix
+};
+struct TorchLine {
+  static constexpr int64_t kNotSaid = INT64_MIN;
+
+  TorchRemark remark{};
+  int32_t rank = -1, group_rank = -1;  // of the job, in the group; -1: not said
+  int32_t other_rank = -1, size = -1;
+  std::string group, description;  // as PyTorch names it; empty: not said
+  std::string op, func;            // OpType as printed, and NCCL's name of it
+  std::string shape, text;
+  int64_t seq = -1, in = -1, out = -1, milliseconds = -1;
+  int64_t enqueued = kNotSaid, completed = kNotSaid;  // -1: nothing yet
+  int32_t exit_code = 0;
+  std::vector<int32_t> ranks;
+  Evidence first;
+};
+
 struct UnknownShape {
   uint64_t count = 0;
   bool is_warning = false;
@@ -101,7 +137,7 @@ struct LogCoverage {
 struct LogModel {
   static constexpr size_t kProcessesMost = 1 << 16, kCommsMost = 1 << 20, kConnectionsMost = 1 << 20;
   static constexpr size_t kFactsMost = 1 << 20, kFactsOfKindMost = 64;  // the latter for each process
-  static constexpr size_t kFrameworkFactsMost = 1 << 17;                // of a kind: a few for each rank
+  static constexpr size_t kTorchLinesMost = 1 << 17;                    // a few for each rank
   static constexpr size_t kValueMost = 256, kShapesMost = 200;
 
   std::vector<std::string> files;
@@ -110,6 +146,7 @@ struct LogModel {
   std::vector<Connection> connections;
   std::vector<Fact> facts;
   std::array<std::vector<uint32_t>, kLineKinds> facts_of_kind;
+  std::vector<TorchLine> torch;                    // in the order of files and lines
   std::map<std::string, AlgorithmUse> algorithms;  // "AllReduce RING SIMPLE"
   std::map<std::string, UnknownShape> unknown;     // by their first words
   uint64_t collectives = 0;                        // lines, one for each call and rank

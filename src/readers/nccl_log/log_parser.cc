@@ -62,6 +62,7 @@ void LogParser::begin_file(std::string name) {
   process_by_name_.clear();
   last_name_.clear();
   last_process_ = kNobody;
+  torch_.begin_file();
 }
 
 void LogParser::feed(std::string_view piece) {
@@ -75,13 +76,32 @@ void LogParser::end_file() {
   model_.coverage.cut_bytes += splitter_.cut_bytes();
 }
 
-LogModel LogParser::take() {
+// Lines without a rank are of the only one that the file speaks of, if there is one.
+void LogParser::settle_ranks() {
   std::vector<int32_t> most(model_.processes.size(), 0);
   for (const CommPart& part : model_.comms) {
     if (part.ranks <= most[part.process]) continue;
     most[part.process] = part.ranks;
     model_.processes[part.process].rank = part.rank;
   }
+  constexpr int32_t kNone = -1, kSeveral = -2;
+  std::vector<int32_t> rank_of_file(model_.files.size(), kNone);
+  const auto add = [&](uint32_t file, int32_t rank) {
+    if (rank < 0) return;
+    int32_t& of = rank_of_file[file];
+    of = of == kNone || of == rank ? rank : kSeveral;
+  };
+  for (const LogProcess& process : model_.processes) add(process.file, process.rank);
+  for (const TorchLine& line : model_.torch) add(line.first.file, line.rank);
+  for (TorchLine& line : model_.torch) {
+    if (line.rank < 0) line.rank = std::max(rank_of_file[line.first.file], kNone);
+  }
+}
+
+LogModel LogParser::take() {
+  model_.torch = torch_.take();
+  model_.coverage.beyond += torch_.beyond();
+  settle_ranks();
   LogModel model = std::move(model_);
   *this = LogParser();
   return model;
@@ -93,14 +113,13 @@ void LogParser::line(std::string_view text) {
   line_text_ = text;
   Head head;
   if (find_head(text, head)) return headed(head);
+  if (torch_.line(text, [this] { return here(); })) return;
   if (text.find("NCCL") == kNo) return;
   Captures captures;
   if (classify(text, captures) == LineKind::kVersion) {
     keep(LineKind::kVersion, kNobody, false, captures);
   } else if (looks_torn(text)) {
     ++model_.coverage.torn;
-  } else {
-    framework_line(text);
   }
 }
 
@@ -211,8 +230,7 @@ void LogParser::keep(LineKind kind, uint32_t process, bool is_warning, const Cap
     return;
   }
   size_t& of_kind = facts_of_process_kind_[static_cast<uint64_t>(process) << 8 | static_cast<uint64_t>(kind)];
-  const size_t most = process == kNobody ? LogModel::kFrameworkFactsMost : LogModel::kFactsOfKindMost;
-  if (of_kind >= most || model_.facts.size() >= LogModel::kFactsMost) {
+  if (of_kind >= LogModel::kFactsOfKindMost || model_.facts.size() >= LogModel::kFactsMost) {
     ++model_.coverage.beyond;
     return;
   }

@@ -9,6 +9,7 @@
 #include "readers/nccl_log/head.h"
 #include "readers/nccl_log/line_splitter.h"
 #include "readers/nccl_log/log_model.h"
+#include "readers/nccl_log/torch_lines.h"
 
 namespace lockstep::readers::nccl_log {
 
@@ -23,9 +24,9 @@ class LogParser {
  private:
   void line(std::string_view text);
   void headed(Head head);
+  void settle_ranks();
   void cut_glued_text(Head& head) const;
   void said(const Head& head, std::string_view body);
-  void framework_line(std::string_view text);
 
   uint32_t process_of(const Head& head);
   Evidence here() const;
@@ -40,6 +41,7 @@ class LogParser {
 
   LogModel model_;
   LineSplitter splitter_;
+  TorchParser torch_;
   std::string_view line_text_;
   uint64_t line_ = 0;
   std::unordered_map<std::string, uint32_t> process_by_name_;  // of this file
