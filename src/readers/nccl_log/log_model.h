@@ -4,6 +4,7 @@
 // did not fit is counted in `coverage`.
 #pragma once
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -47,19 +48,35 @@ struct Fact {
   std::string value(size_t i) const { return i < values.size() ? values[i] : std::string(); }
 };
 
+// A rank's neighbours in one channel. -1 in a tree: none.
+struct ChannelSeat {
+  static constexpr int32_t kNotSaid = -2;
+  int32_t ring_before = kNotSaid, ring_behind = kNotSaid, tree_up = kNotSaid;
+  std::array<int32_t, 3> tree_down = {-1, -1, -1};
+};
+
+// A collective as one rank called it: what (in LogModel::call_shapes), and the line that says so.
+struct Call {
+  uint32_t shape = 0, line = 0;
+};
+
 // One process' part in a communicator.
 struct CommPart {
   uint32_t process = 0;
   int64_t tid = 0;
   uint64_t pointer = 0;
   int32_t rank = -1, ranks = -1, nodes = -1, local_ranks = -1;
-  int32_t device = -1;
+  int32_t device = -1, nvml_device = -1;
   uint64_t bus_id = 0;
   std::string group;  // equal for the parts of one communicator; empty: not told
   bool started = false, completed = false, aborted = false, ended = false;
-  int32_t coll_channels = -1, rings = -1, trees = -1;  // -1: not said
+  int32_t coll_channels = -1, nvls_channels = -1, rings = -1, trees = -1;  // -1: not said
   double init_seconds = -1;
-  Evidence first, abort;  // where it was told of, and that it was aborted
+  Evidence first, abort, time;     // where it was told of, that it was aborted, and how long it took
+  std::vector<ChannelSeat> seats;  // by channel
+  std::vector<std::vector<int32_t>> orders;  // ring by channel, as rank 0 tells; empty: not told, or cut
+  std::vector<Call> calls;                   // collectives in order, without sends and receives
+  uint64_t first_call = 0;                   // NCCL's number of the first of them
 };
 
 enum class Transport : uint8_t { kP2p, kShm, kNet, kOther };
@@ -67,15 +84,31 @@ std::string_view transport_text(Transport transport);  // "P2P"
 
 // The channels from one rank to another that a process told of, in one way.
 struct Connection {
+  static constexpr size_t kLanesMost = 128;
   uint32_t process = 0;
+  uint32_t comm = kNobody;  // in LogModel::comms; kNobody: more than one would do
   int32_t from = -1, to = -1;
   std::string from_device, to_device;  // as printed: NVML index, or bus id before 2.18
   Transport transport = Transport::kOther;
   std::string via;   // "P2P/CUMEM", "NET/IB/0"
   bool gdr = false;  // the network card reads and writes GPU memory
   bool is_receive = false;
+  int32_t card = -1, proxy = -1;  // network card, and the rank that serves it where that is another (PXN)
   uint64_t channels = 0;
+  std::bitset<kLanesMost> lanes;  // of connection 0, by channel
   Evidence first;
+};
+
+struct Path {
+  std::string kind;  // "NVL", "PIX", ..., as printed
+  double gbps = 0;   // GB/s
+};
+// A GPU or network card of one host as NCCL sees it; -1: not said.
+struct TopologyDevice {
+  std::string host, name;  // "GPU/0-1b000", "NET/0-3"
+  double pci_gbps = -1, nvlink_gbps = -1, net_gbps = -1;
+  std::map<std::string, Path> paths;
+  Evidence first, paths_at;
 };
 
 // How collectives of one function were run, by the process that decides.
@@ -130,6 +163,7 @@ struct LogCoverage {
   uint64_t torn = 0, cut_lines = 0, cut_bytes = 0;
   uint64_t repeated = 0;       // lines that a launcher left out and counted
   uint64_t beyond = 0;         // remarks, processes, communicators or connections beyond a limit
+  uint64_t zero_bytes = 0;     // in holes of files: two processes wrote into one
   uint64_t skipped_files = 0;  // of directories: no line of NCCL near their beginning
   uint64_t damaged_files = 0;  // compressed, and not to be read to their end
 };
@@ -139,6 +173,9 @@ struct LogModel {
   static constexpr size_t kFactsMost = 1 << 20, kFactsOfKindMost = 64;  // the latter for each process
   static constexpr size_t kTorchLinesMost = 1 << 17;                    // a few for each rank
   static constexpr size_t kValueMost = 256, kShapesMost = 200;
+  static constexpr size_t kSeatsMost = 1 << 21, kOrdersMost = 1 << 22;  // of all communicators together
+  static constexpr size_t kCallsMost = 1 << 23, kCallShapesMost = 1 << 16;
+  static constexpr size_t kDevicesMost = 1 << 16, kPathsMost = 1 << 20;
 
   std::vector<std::string> files;
   std::vector<LogProcess> processes;
@@ -146,6 +183,8 @@ struct LogModel {
   std::vector<Connection> connections;
   std::vector<Fact> facts;
   std::array<std::vector<uint32_t>, kLineKinds> facts_of_kind;
+  std::vector<TopologyDevice> topology;
+  std::vector<std::string> call_shapes;
   std::vector<TorchLine> torch;                    // in the order of files and lines
   std::map<std::string, AlgorithmUse> algorithms;  // "AllReduce RING SIMPLE"
   std::map<std::string, UnknownShape> unknown;     // by their first words
