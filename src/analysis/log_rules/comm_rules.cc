@@ -61,7 +61,9 @@ std::optional<Hit> slow_init(const View& view) {
     if (part.init_seconds < kSlowSeconds) continue;
     slowest = std::max(slowest, part.init_seconds);
     hit.processes.insert(part.process);
-    prove(view, part.first, hit);
+    prove(view, part.time, hit);
+    if (const Fact* bootstrap = view.first(LineKind::kBootstrapTime, part.process))
+      prove(view, bootstrap->first, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;
   hit.what = wording::duration(static_cast<int64_t>(std::min(slowest, 1e6) * 1e9));

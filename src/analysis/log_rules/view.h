@@ -66,7 +66,7 @@ class View {
   const LogModel& model_;
   TorchJob torch_;
   std::vector<std::string> worlds_;
-  std::vector<bool> spans_nodes_;
+  std::vector<bool> spans_nodes_, over_sockets_;
   std::map<std::string, std::vector<const CommPart*>> groups_;
   std::vector<std::map<std::string, const Fact*, std::less<>>> settings_;
   std::vector<std::vector<uint32_t>> facts_of_process_;

@@ -54,7 +54,7 @@ TorchJob::TorchJob(const readers::nccl_log::LogModel& model) : model_(model) {
 
 TorchGroup& TorchJob::group_of(const std::string& name, const std::string& description) {
   TorchGroup& group = groups_[name.empty() ? description : name];
-  group.is_world = group.is_world || name == kWorld || description == "default_pg";
+  group.is_world = group.is_world || name == kWorld;
   if (group.name.empty() || !description.empty())
     group.name = display_name(group.is_world ? std::string(kWorld) : name, description);
   return group;
@@ -129,6 +129,7 @@ void TorchJob::add_timeout(size_t row) {
     group.transfers.emplace(line.rank, &line);
   } else if (line.seq > 0) {
     group.seats[line.rank].timeouts.emplace(line.seq, &line);
+    report_of_.try_emplace(line.rank, &group);
   }
 }
 
@@ -136,12 +137,8 @@ void TorchJob::add_timeout(size_t row) {
 void TorchJob::add_desync() {
   for (const TorchLine& line : model_.torch) {
     if (line.ranks.empty() || line.rank < 0) continue;
-    for (auto& [name, group] : groups_) {
-      const auto seat = group.seats.find(line.rank);
-      if (seat == group.seats.end() || seat->second.timeouts.empty()) continue;
-      add_report(line, group);
-      break;
-    }
+    const auto group = report_of_.find(line.rank);
+    if (group != report_of_.end()) add_report(line, *group->second);
   }
 }
 
@@ -209,15 +206,19 @@ Stall TorchJob::stall_of(const TorchGroup& group) const {
   const auto wait = [&](int32_t rank, const TorchLine* line, const std::string& func) {
     if (stall.waiting.empty()) stall.evidence.push_back(line);
     stall.waiting.push_back(rank);
-    if (!func.empty()) stall.by_func[func].push_back(rank);
+    if (func.empty()) return;
+    stall.by_func[func].push_back(rank);
+    stall.proofs.try_emplace(func, line);
   };
   for (const auto& [rank, seat] : group.seats) {
     const auto timeout = seat.timeouts.find(stall.seq);
     const auto started = seat.started.find(stall.seq);
     if (timeout != seat.timeouts.end()) {
       wait(rank, timeout->second, timeout->second->func);
-      if (const std::string size = size_text(*timeout->second); !size.empty())
+      if (const std::string size = size_text(*timeout->second); !size.empty()) {
         stall.by_size[size].push_back(rank);
+        stall.proofs.try_emplace(size, timeout->second);
+      }
       stall.milliseconds = std::max(stall.milliseconds, timeout->second->milliseconds);
     } else if (seat.progress == nullptr) {
       stall.silent.push_back(rank);
@@ -232,10 +233,15 @@ Stall TorchJob::stall_of(const TorchGroup& group) const {
   if (behind != nullptr) stall.evidence.insert(stall.evidence.begin(), behind);
   if (group.is_world) add_absent(stall);
   stall.is_whole = group.size > 0 && group.seats.size() >= static_cast<size_t>(group.size);
-  for (const auto& [rank, line] : dead_) {
-    const bool is_member = group.is_world || group.seats.contains(rank);
-    if (is_member && !std::binary_search(stall.waiting.begin(), stall.waiting.end(), rank))
-      stall.dead.push_back(rank);
+  const auto add_dead = [&](int32_t rank) {
+    if (!std::binary_search(stall.waiting.begin(), stall.waiting.end(), rank)) stall.dead.push_back(rank);
+  };
+  if (group.is_world) {
+    for (const auto& [rank, line] : dead_) add_dead(rank);
+  } else {
+    for (const auto& [rank, seat] : group.seats) {
+      if (dead_.contains(rank)) add_dead(rank);
+    }
   }
   return stall;
 }
@@ -287,10 +293,15 @@ void TorchJob::find_stalls() {
 
 // Who is behind in one group may wait in another: then that one's stall is the cause, or the two hold each other.
 void TorchJob::find_circles() {
+  std::map<int32_t, std::vector<const Stall*>> waits_in;
+  for (const Stall& stall : stalls_) {
+    for (const int32_t rank : stall.waiting) waits_in[rank].push_back(&stall);
+  }
   const auto stall_in_which = [&](int32_t rank, const Stall* not_here) -> const Stall* {
-    for (const Stall& stall : stalls_) {
-      if (&stall != not_here && std::binary_search(stall.waiting.begin(), stall.waiting.end(), rank))
-        return &stall;
+    const auto of = waits_in.find(rank);
+    if (of == waits_in.end()) return nullptr;
+    for (const Stall* stall : of->second) {
+      if (stall != not_here) return stall;
     }
     return nullptr;
   };

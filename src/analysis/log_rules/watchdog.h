@@ -48,6 +48,7 @@ struct Stall {
   std::vector<int32_t> silent;  // members of which nothing, or no count, is known
   bool is_whole = false;        // all members are known
   std::map<std::string, std::vector<int32_t>> by_func, by_size;  // of those waiting, who called what
+  std::map<std::string, const TorchLine*> proofs;                // of those
   int64_t milliseconds = -1;
   std::vector<const TorchLine*> evidence;
 };
@@ -92,7 +93,8 @@ class TorchJob {
   std::map<int32_t, std::vector<size_t>> rows_of_rank_;
   std::set<int32_t> spoken_, named_;
   std::map<int32_t, const TorchLine*> dead_;
-  std::set<int32_t> waiting_;  // in some stall
+  std::map<int32_t, TorchGroup*> report_of_;  // by rank: where its first time limit passed
+  std::set<int32_t> waiting_;                 // in some stall
   int32_t size_ = -1;
   bool has_timeouts_ = false;
   std::vector<Stall> stalls_;

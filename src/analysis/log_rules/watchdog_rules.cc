@@ -11,6 +11,8 @@ namespace {
 
 using Ranks = std::vector<int32_t>;
 
+constexpr size_t kHitsMost = 16;  // of one rule: each looks through all lines
+
 Ranks without(const Ranks& ranks, const Ranks& others) {
   Ranks left;
   std::set_difference(ranks.begin(), ranks.end(), others.begin(), others.end(), std::back_inserter(left));
@@ -138,7 +140,7 @@ std::string why_not_told(const View& view, const Stall& stall) {
 std::vector<Hit> watchdog_other_op(const View& view) {
   std::vector<Hit> hits;
   for (const Stall& stall : view.torch().stalls()) {
-    if (stall.kind != StallKind::kOtherOp) continue;
+    if (stall.kind != StallKind::kOtherOp || hits.size() >= kHitsMost) continue;
     Hit hit = hit_of(view, stall);
     size_t most = 0, of_that_size = 0;
     for (const auto& [call, ranks] : *differing_calls(stall)) {
@@ -150,11 +152,8 @@ std::vector<Hit> watchdog_other_op(const View& view) {
       hit.what += (hit.what.empty() ? "" : ", ") + wording::ranks(ranks) + ": " + call;
       if (ranks.size() < most || of_that_size > 1)
         hit.ranks.insert(hit.ranks.end(), ranks.begin(), ranks.end());
-      for (const TorchLine* line : view.torch().lines(TorchRemark::kTimeout)) {
-        if (line->rank != ranks.front() || line->seq != stall.seq) continue;
-        if (line != stall.evidence.front()) prove(view, line->first, hit);
-        break;
-      }
+      const TorchLine* proof = stall.proofs.at(call);
+      if (proof != stall.evidence.front()) prove(view, proof->first, hit);
     }
     std::sort(hit.ranks.begin(), hit.ranks.end());
     hit.what = "ranks called different things as the " + operation_text(stall) + ": " + hit.what;
@@ -185,6 +184,7 @@ std::optional<Hit> fingerprints_differ(const View& view) {
 std::vector<Hit> watchdog_deadlock(const View& view) {
   std::vector<Hit> hits;
   for (const Circle& circle : view.torch().circles()) {
+    if (hits.size() >= kHitsMost) break;
     Hit hit = hit_of(view, *circle.stalls.front());
     hit.ranks.assign(circle.ranks.begin(), circle.ranks.end());
     for (const Stall* stall : circle.stalls) {
@@ -236,7 +236,7 @@ std::vector<Hit> watchdog_never_joined(const View& view) {
   std::vector<Hit> hits;
   for (const Stall& stall : view.torch().stalls()) {
     const Ranks ranks = causes(view, stall);
-    if (stall.kind != StallKind::kNeverJoined || ranks.empty()) continue;
+    if (stall.kind != StallKind::kNeverJoined || ranks.empty() || hits.size() >= kHitsMost) continue;
     Hit hit = hit_of(view, stall);
     hit.ranks = ranks;
     hit.what = wording::ranks(ranks) + " never called the " + operation_text(stall) + "; " + waited(stall);
@@ -250,7 +250,7 @@ std::vector<Hit> watchdog_never_joined(const View& view) {
 std::vector<Hit> watchdog_stuck(const View& view) {
   std::vector<Hit> hits;
   for (const Stall& stall : view.torch().stalls()) {
-    if (stall.kind != StallKind::kStuck) continue;
+    if (stall.kind != StallKind::kStuck || hits.size() >= kHitsMost) continue;
     Hit hit = hit_of(view, stall);
     const size_t all = stall.group->seats.size();
     const bool is_all = stall.waiting.size() == all;
@@ -258,6 +258,16 @@ std::vector<Hit> watchdog_stuck(const View& view) {
     hit.what = "all " + wording::count(all, "rank") + " called the " + operation_text(stall) +
                ", and it ended on " +
                (is_all ? std::string("none") : "all but " + wording::ranks(stall.waiting));
+    // The first operation of all: direct access between GPUs may be answered, and lead nowhere.
+    const auto& rows = view.model().connections;
+    const auto p2p = std::find_if(rows.begin(), rows.end(),
+                                  [](const Connection& row) { return row.transport == Transport::kP2p; });
+    if (stall.seq == 1 && is_all && p2p != rows.end()) {
+      prove(view, p2p->first, hit);
+      hit.settle =
+          "a run with NCCL_P2P_DISABLE=1: if that one goes on, PCIe's access control (ACS) is in the way of "
+          "P2P";
+    }
     add_place(view, stall.waiting, hit);
     hits.push_back(std::move(hit));
   }
@@ -282,7 +292,7 @@ std::vector<Hit> watchdog_cannot_tell(const View& view) {
   if (job.is_silent() || is_explained(view)) return {};
   std::vector<Hit> hits;
   for (const Stall& stall : job.stalls()) {
-    if (stall.kind != StallKind::kCannotTell) continue;
+    if (stall.kind != StallKind::kCannotTell || hits.size() >= kHitsMost) continue;
     Hit hit = hit_of(view, stall);
     hit.ranks = stall.group->is_world ? stall.silent : Ranks();
     hit.what = "an operation did not end, and who held it up cannot be told: " + waited(stall) + " (" +

@@ -48,6 +48,26 @@ bool is_device(const CommPart& part, const std::string& device) {
   return part.bus_id != 0 && to_hex(device) == part.bus_id;
 }
 
+// "AllReduce of 512 float32, sum", "Broadcast of 512 int8, root 3".
+std::string call_text(const Captures& captures) {
+  static constexpr std::string_view kTypes[] = {"int8",    "uint8",    "int32",      "uint32",
+                                                "int64",   "uint64",   "float16",    "float32",
+                                                "float64", "bfloat16", "float8e4m3", "float8e5m2"};
+  static constexpr std::string_view kOps[] = {"sum", "product", "max", "min", "average"};
+  const std::string func = printable(captures[0].substr(0, 40));
+  const int64_t type = to_int(captures[4]), op = to_int(captures[5]);
+  const bool has_type = type >= 0 && type < static_cast<int64_t>(std::size(kTypes));
+  std::string text = func + " of " + std::to_string(to_int(captures[3])) + ' ' +
+                     (has_type ? std::string(kTypes[type]) : "elements of type " + std::to_string(type));
+  const bool is_rooted = func == "Broadcast" || func == "Reduce" || func == "Gather" || func == "Scatter";
+  if (func.find("Reduce") != std::string::npos)
+    text +=
+        ", " + (op >= 0 && op < static_cast<int64_t>(std::size(kOps)) ? std::string(kOps[op])
+                                                                      : "reduction " + std::to_string(op));
+  if (is_rooted) text += ", root " + std::to_string(to_int(captures[6]));
+  return text;
+}
+
 bool may_hold(const CommPart& part, const Connection& row) {
   const int32_t own = row.is_receive ? row.to : row.from, other = row.is_receive ? row.from : row.to;
   return part.rank == own && other < part.ranks &&
@@ -221,7 +241,7 @@ void LogParser::call(uint32_t process, const Captures& captures) {
   }
   const std::string_view what(captures[3].data(),
                               static_cast<size_t>(captures[6].end() - captures[3].data()));
-  key_.assign(captures[0].substr(0, 40)).append(" of ").append(what.substr(0, 80));
+  key_.assign(captures[0].substr(0, 40)).append(" ").append(what.substr(0, 80));
   auto found = call_shape_by_text_.find(key_);
   if (found == call_shape_by_text_.end()) {
     if (model_.call_shapes.size() >= LogModel::kCallShapesMost) {
@@ -229,7 +249,7 @@ void LogParser::call(uint32_t process, const Captures& captures) {
       return;
     }
     found = call_shape_by_text_.emplace(key_, static_cast<uint32_t>(model_.call_shapes.size())).first;
-    model_.call_shapes.push_back(printable(key_));
+    model_.call_shapes.push_back(call_text(captures));
   }
   if (part->calls.empty()) part->first_call = to_hex(captures[1]);
   part->calls.push_back({found->second, static_cast<uint32_t>(line_)});
