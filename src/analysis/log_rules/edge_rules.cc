@@ -192,6 +192,14 @@ std::optional<Hit> rings_do_not_close(const View& view) {
 
 namespace {
 
+// Numbers by their place in order: hosts need not number their devices alike.
+void place_among(std::vector<int32_t>& numbers) {
+  std::vector<int32_t> sorted = numbers;
+  std::sort(sorted.begin(), sorted.end());
+  for (int32_t& number : numbers)
+    number = static_cast<int32_t>(std::lower_bound(sorted.begin(), sorted.end(), number) - sorted.begin());
+}
+
 // A ring as it runs through hosts: which, and with which of their devices in which order.
 struct Course {
   std::vector<std::pair<std::string, std::vector<int32_t>>> stays;
@@ -213,6 +221,7 @@ std::optional<Course> course_of(const View& view, const Parts& members, const st
     course.stays.back().second.push_back(members[static_cast<size_t>(order[at])]->nvml_device);
     course.nodes.insert(nodes[at]);
   }
+  for (auto& [node, devices] : course.stays) place_among(devices);
   return course;
 }
 

@@ -202,7 +202,18 @@ void LogParser::connection(const Head& head, uint32_t process, const Captures& c
     row.lanes.set(static_cast<size_t>(channel));
 }
 
-// Where several communicators fit, that is taken whose other member has the device at the other end.
+namespace {
+int32_t last_lane(const Connection& row) {
+  int32_t last = -1;
+  for (size_t lane = 0; lane < row.lanes.size(); ++lane) {
+    if (row.lanes.test(lane)) last = static_cast<int32_t>(lane);
+  }
+  return last;
+}
+}  // namespace
+
+// Where several communicators fit, that is taken whose other member has the device at the other end, and that has as many
+// channels.
 void LogParser::settle_connections() {
   std::unordered_map<std::string, const CommPart*> part_of_rank;
   for (const CommPart& part : model_.comms) {
@@ -221,6 +232,8 @@ void LogParser::settle_connections() {
           part_of_rank.find(part.group + ' ' + std::to_string(row.is_receive ? row.from : row.to));
       if (other != part_of_rank.end() &&
           !is_device(*other->second, row.is_receive ? row.from_device : row.to_device))
+        continue;
+      if (last_lane(row) >= std::max(part.coll_channels, part.p2p_channels) && part.coll_channels >= 0)
         continue;
       only = rows[i];
       ++fitting;

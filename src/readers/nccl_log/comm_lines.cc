@@ -54,9 +54,13 @@ std::string pointer_key(uint32_t process, uint64_t pointer) {
 }  // namespace
 
 CommPart* LogParser::comm_of(uint32_t process, uint64_t pointer) {
+  if (last_comm_ != kNobody && model_.comms[last_comm_].process == process &&
+      model_.comms[last_comm_].pointer == pointer)
+    return model_.comms[last_comm_].ended ? nullptr : &model_.comms[last_comm_];
   const auto found = comm_by_pointer_.find(pointer_key(process, pointer));
   if (found == comm_by_pointer_.end() || model_.comms[found->second].ended) return nullptr;
-  return &model_.comms[found->second];
+  last_comm_ = found->second;
+  return &model_.comms[last_comm_];
 }
 
 CommPart* LogParser::newest_comm_of(uint32_t process, int64_t tid) {
@@ -109,7 +113,7 @@ void LogParser::comm_life(const Head& head, uint32_t process, const Captures& ca
     const auto row = static_cast<uint32_t>(model_.comms.size());
     context.comms.push_back(row);
     comm_by_pointer_[pointer_key(process, pointer)] = row;
-    last_connection_row_ = kNobody;
+    last_connection_row_ = last_comm_ = kNobody;
     part = &model_.comms.emplace_back();
     if (unborn != context.unborn.end()) {
       *part = std::move(*unborn);
@@ -165,6 +169,7 @@ void LogParser::comm_remark(LineKind kind, const Head& head, uint32_t process, c
   switch (kind) {
     case LineKind::kChannelCount:
       part->coll_channels = small(captures[0]);
+      part->p2p_channels = number_before(captures[1], " p2p channels,");
       part->nvls_channels = number_before(captures[1], " nvls channels");
       return;
     case LineKind::kRingOrder:

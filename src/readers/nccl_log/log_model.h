@@ -70,7 +70,7 @@ struct CommPart {
   uint64_t bus_id = 0;
   std::string group;  // equal for the parts of one communicator; empty: not told
   bool started = false, completed = false, aborted = false, ended = false;
-  int32_t coll_channels = -1, nvls_channels = -1, rings = -1, trees = -1;  // -1: not said
+  int32_t coll_channels = -1, p2p_channels = -1, nvls_channels = -1, rings = -1, trees = -1;  // -1: not said
   double init_seconds = -1;
   Evidence first, abort, time;     // where it was told of, that it was aborted, and how long it took
   std::vector<ChannelSeat> seats;  // by channel

@@ -73,6 +73,7 @@ class LogParser {
   std::unordered_map<std::string, uint32_t> connection_by_text_, fact_by_text_;
   std::string last_connection_;
   uint32_t last_connection_row_ = kNobody;
+  uint32_t last_comm_ = kNobody;  // row that was asked for last
   std::unordered_map<uint64_t, size_t> facts_of_process_kind_;
   std::string key_;
 };

@@ -2,6 +2,7 @@
 #include "readers/nccl_log/torch_lines.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <initializer_list>
 #include <utility>
@@ -108,14 +109,49 @@ std::vector<int32_t> ranks_before(std::string_view text, size_t word) {
   return open == kNo ? std::vector<int32_t>() : read_ranks(text.substr(open + 1));
 }
 
-// Most lines are none of these: only lines with such a word are looked at.
-bool may_speak(std::string_view text) {
-  for (const std::string_view word : {"NCCL", "ollective", "exitcode", "(local_rank: ", "exited on signal",
-                                      ": task ", "Operation timed out", "error detected from rank",
-                                      "async error on rank", "latest states", " ranks:"}) {
-    if (has(text, word)) return true;
+// Most lines of a job are none of these. A line may be one if it holds four characters out of a word that all of its kind
+// have; looking for all of them at once, from the end of a window of four, passes over three characters at a step.
+class WordFilter {
+ public:
+  WordFilter() {
+    steps_.fill(kWindow - 1);
+    for (const std::string_view window : kWindows) {
+      for (size_t end = 1; end < kWindow; ++end) {
+        uint8_t& step = steps_[pair_at(window, end)];
+        step = std::min(step, static_cast<uint8_t>(kWindow - 1 - end));
+      }
+    }
   }
-  return false;
+  bool may_hold(std::string_view text) const {
+    for (size_t end = kWindow - 1; end < text.size();) {
+      const uint8_t step = steps_[pair_at(text, end)];
+      if (step == 0 && is_window(text.substr(end + 1 - kWindow, kWindow))) return true;
+      end += std::max<size_t>(step, 1);
+    }
+    return false;
+  }
+
+ private:
+  static constexpr size_t kWindow = 4;
+  // NCCL, collective, exitcode, local_rank, exited on signal, task 5:, timed out, detected from, async error, latest
+  // states, ranks:
+  static constexpr std::string_view kWindows[] = {"NCCL", "llec", "xitc", "al_r", "d on", " tas",
+                                                  "imed", "d fr", "nc e", "t st", "nks:"};
+  static size_t pair_at(std::string_view text, size_t end) {
+    return static_cast<size_t>(static_cast<unsigned char>(text[end - 1])) << 8 |
+           static_cast<unsigned char>(text[end]);
+  }
+  static bool is_window(std::string_view text) {
+    return std::any_of(std::begin(kWindows), std::end(kWindows),
+                       [&](std::string_view window) { return text == window; });
+  }
+
+  std::array<uint8_t, 1 << 16> steps_{};
+};
+
+bool may_speak(std::string_view text) {
+  static const WordFilter kFilter;
+  return kFilter.may_hold(text);
 }
 
 }  // namespace
