@@ -318,7 +318,7 @@ std::optional<size_t> first_difference(const Parts& parts) {
 Hit hit_of_call(const CommPart& part, size_t at) {
   Hit hit;
   hit.comm = part.group;
-  hit.op_index = at;
+  if (part.first_call == 0) hit.op_index = at;  // else the log begins later than the communicator
   return hit;
 }
 

@@ -95,6 +95,10 @@ void TorchJob::read() {
   }
   for (const auto& part : model_.comms) size_ = std::max(size_, part.ranks);
   for (auto& [name, group] : groups_) {
+    for (const auto& [rank, seat] : group.seats) {
+      const bool completed_later = !seat.timeouts.empty() && seat.completed >= seat.timeouts.begin()->first;
+      group.is_of_attempts = group.is_of_attempts || completed_later;
+    }
     if (!group.is_world) continue;
     group.size = size_;
     for (const int32_t rank : spoken_) group.seats.try_emplace(rank);
@@ -224,6 +228,9 @@ Stall TorchJob::stall_of(const TorchGroup& group) const {
       stall.silent.push_back(rank);
     } else if (seat.enqueued < stall.seq) {
       if (behind == nullptr) behind = seat.progress;
+      const bool is_reported = seat.progress->remark == TorchRemark::kNotJoined ||
+                               seat.progress->remark == TorchRemark::kNeverJoined;
+      stall.is_reported = is_reported && (stall.is_reported || stall.behind.empty());
       stall.behind.push_back(rank);
     } else if (seat.completed < stall.seq) {
       wait(rank, seat.progress, started == seat.started.end() ? std::string() : started->second);
@@ -277,7 +284,8 @@ void TorchJob::find_stalls() {
     }
     if (stall.seq < 0) continue;
     waiting_.insert(stall.waiting.begin(), stall.waiting.end());
-    const bool is_known = !group.mixes_counts && !group.is_clashing && !name.empty();
+    const bool is_known = (!group.mixes_counts || stall.is_reported) && !group.is_clashing &&
+                          !group.is_of_attempts && !name.empty();
     if (is_known && differing_calls(stall) != nullptr) {
       stall.kind = StallKind::kOtherOp;
     } else if (is_known && !stall.behind.empty()) {

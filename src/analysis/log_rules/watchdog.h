@@ -29,8 +29,9 @@ struct TorchGroup {
   std::string name;  // as findings of other evidence name it
   int32_t size = -1;
   bool is_world = false;
-  bool mixes_counts = false;  // sends and receives are counted with collectives
-  bool is_clashing = false;   // two groups have this name
+  bool mixes_counts = false;    // sends and receives are counted with collectives
+  bool is_clashing = false;     // two groups have this name
+  bool is_of_attempts = false;  // what timed out completed later: the job was started again
   std::map<int32_t, TorchSeat> seats;
   std::map<int32_t, int32_t> rank_at;             // rank of the job by rank in the group
   std::map<int32_t, const TorchLine*> transfers;  // sends and receives that did not end
@@ -47,6 +48,7 @@ struct Stall {
   std::vector<int32_t> waiting, behind, dead;
   std::vector<int32_t> silent;  // members of which nothing, or no count, is known
   bool is_whole = false;        // all members are known
+  bool is_reported = false;     // a desync report names those behind
   std::map<std::string, std::vector<int32_t>> by_func, by_size;  // of those waiting, who called what
   std::map<std::string, const TorchLine*> proofs;                // of those
   int64_t milliseconds = -1;

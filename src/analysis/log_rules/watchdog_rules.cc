@@ -127,6 +127,7 @@ std::string why_not_told(const View& view, const Stall& stall) {
     return "sends and receives are counted with the collectives of this group, so counts of ranks cannot be "
            "compared";
   if (stall.group->is_clashing) return "two groups have this name";
+  if (stall.group->is_of_attempts) return "these lines are of several attempts of the job";
   if (stall.group->name.empty()) return "these lines do not name the group";
   if (!stall.silent.empty()) return no_log(stall.silent);
   std::string text = "every rank that these logs are of has called it";

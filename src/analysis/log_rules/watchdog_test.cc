@@ -154,6 +154,24 @@ TEST(Watchdog, SendsAndReceivesHideWhoIsBehind) {
       << findings[0].statement;
 }
 
+TEST(Watchdog, ADesyncReportIsNotMixed) {
+  const std::string transfer =
+      head(1) +
+      "Warning: [PG ID 0 PG GUID 0(default_pg) Rank 1] An unbatched P2P op (send/recv) was called\n";
+  const auto findings =
+      findings_of(transfer + gave_up(0, kWorld, 0, 9, 9) +
+                  "\t     [1] finished collective #8, but didn't join collective #9 (count from 1)\n");
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"never-joined.watchdog"});
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{1});
+}
+
+TEST(Watchdog, AttemptsOfAJobAreNotMixed) {
+  const auto findings = findings_of(options(0, kWorld, 0, 2) + gave_up(0, kWorld, 0, 9, 9) + told(1, 8, 8) +
+                                    gave_up(0, kWorld, 0, 20, 20) + told(1, 19, 19));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_NE(findings[0].statement.find("several attempts"), std::string::npos) << findings[0].statement;
+}
+
 TEST(Watchdog, GroupsOfOneNameAreNotMixed) {
   // Ranks 0 and 2 both are the first of a group 3: there are two of that name.
   const auto findings = findings_of(gave_up(0, kTensor, 0, 9, 9) + of_group(2, kTensor, 0) + status(8, 8));

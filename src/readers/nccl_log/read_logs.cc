@@ -122,7 +122,7 @@ Result<LogModel> read_logs(const std::vector<std::string>& paths) {
   model.coverage.damaged_files = damaged;
   model.coverage.skipped_files = skipped;
   if (model.coverage.headed == 0 && model.facts.empty() && model.torch.empty()) {
-    return Error{ErrorCode::kInvalidInput, "no line of NCCL's log in it; run the job with NCCL_DEBUG=INFO",
+    return Error{ErrorCode::kInvalidInput, "no line of NCCL's log or of PyTorch's watchdog in it; run the job with NCCL_DEBUG=INFO",
                  paths.size() == 1 ? paths[0] : std::string()};
   }
   return model;
