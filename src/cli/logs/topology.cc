@@ -18,7 +18,6 @@ using readers::nccl_log::kNobody;
 using readers::nccl_log::LineKind;
 using readers::nccl_log::LogModel;
 using readers::nccl_log::TopologyDevice;
-using readers::nccl_log::Transport;
 
 namespace {
 

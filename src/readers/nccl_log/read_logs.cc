@@ -56,7 +56,11 @@ bool says_nccl(const std::string& path) {
   if (!file) return false;
   std::vector<char> buffer(kSniffBytes);
   const auto piece = next_piece(file->get(), buffer);
-  return piece && piece->find("NCCL") != std::string_view::npos;
+  if (!piece) return false;
+  for (const std::string_view word : {"NCCL", "exitcode  :", "srun: error:"}) {  // launchers say who ended
+    if (piece->find(word) != std::string_view::npos) return true;
+  }
+  return false;
 }
 
 Result<void> add_directory(const std::string& path, std::vector<std::string>& files, uint64_t& skipped) {
@@ -122,7 +126,8 @@ Result<LogModel> read_logs(const std::vector<std::string>& paths) {
   model.coverage.damaged_files = damaged;
   model.coverage.skipped_files = skipped;
   if (model.coverage.headed == 0 && model.facts.empty() && model.torch.empty()) {
-    return Error{ErrorCode::kInvalidInput, "no line of NCCL's log or of PyTorch's watchdog in it; run the job with NCCL_DEBUG=INFO",
+    return Error{ErrorCode::kInvalidInput,
+                 "no line of NCCL's log or of PyTorch's watchdog in it; run the job with NCCL_DEBUG=INFO",
                  paths.size() == 1 ? paths[0] : std::string()};
   }
   return model;

@@ -43,9 +43,11 @@ TEST_F(ReadLogs, PlainAndCompressed) {
 TEST_F(ReadLogs, DirectoriesGiveTheFilesThatSayNccl) {
   write("a.log", kLine);
   write("b.txt", "nothing of interest\n");
+  write("c.log", "  rank      : 5 (local_rank: 1)\n  exitcode  : -9 (pid: 4856)\n");
   auto model = read_logs({folder_.string()});
   ASSERT_TRUE(model);
-  EXPECT_EQ(model->files.size(), 1u);
+  EXPECT_EQ(model->files.size(), 2u);
+  EXPECT_EQ(model->torch.size(), 1u);
   EXPECT_EQ(model->coverage.skipped_files, 1u);
 }
 

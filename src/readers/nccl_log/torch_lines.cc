@@ -187,7 +187,8 @@ bool TorchParser::line(std::string_view text, const Here& here) {
     in_stack_ = true;
     return true;
   }
-  if (!watchdog(text, line) && !consequence(text, line)) return false;
+  if (!watchdog(text, line) && !error(text, line) && !mismatch(text, line) && !consequence(text, line))
+    return false;
   keep(std::move(line), here);
   return true;
 }
@@ -241,33 +242,53 @@ bool TorchParser::watchdog(std::string_view text, TorchLine& line) const {
   return false;
 }
 
-bool TorchParser::consequence(std::string_view text, TorchLine& line) const {
-  static const Pattern kStuck("watchdog got stuck for {int} seconds"), kRemote("detected from rank: {int}"),
-      kAsync("async error on rank {int}: {rest}"),
-      kMismatch(
-          "Rank {int} is running collective: CollectiveFingerPrint(SequenceNumber={int}, OpType={word}"),
-      kOther("but Rank {int} is running collective: CollectiveFingerPrint({rest}");
+bool TorchParser::error(std::string_view text, TorchLine& line) const {
+  static const Pattern kAsync("async error on rank {int}: {rest}");
   const auto rest_of = [&](std::string_view word) {
     return printable(trim(text.substr(find(text, word) + word.size())).substr(0, LogModel::kValueMost));
   };
   Captures captures;
+  line.remark = TorchRemark::kError;
   if (has(text, "raised the following async exception: ")) {
-    line.remark = TorchRemark::kError;
     read_work(text, line);
     line.text = rest_of("raised the following async exception: ");
     return true;
   }
   if (has(text, "watchdog thread terminated with exception: ")) {
     line.text = rest_of("watchdog thread terminated with exception: ");
-    line.remark = has(line.text, "CUDA error") ? TorchRemark::kError : TorchRemark::kTakenDown;
+    if (!has(line.text, "CUDA error")) line.remark = TorchRemark::kTakenDown;
     return true;
   }
-  if (match(text, "async error on rank ", kAsync, captures)) {
-    line.remark = TorchRemark::kError;
+  if (has(text, "nccl hit ") && match(text, "async error on rank ", kAsync, captures)) {
     line.rank = small(captures[0]);
     line.text = printable(captures[1].substr(0, LogModel::kValueMost));
-    return has(text, "nccl");
+    return true;
   }
+  return false;
+}
+
+bool TorchParser::mismatch(std::string_view text, TorchLine& line) const {
+  static const Pattern kFirst(
+      "Rank {int} is running collective: CollectiveFingerPrint(SequenceNumber={int}, OpType={word}"),
+      kOther("but Rank {int} is running collective: CollectiveFingerPrint({rest}");
+  Captures captures;
+  if (!has(text, "Detected mismatch between collectives on ranks") || !match(text, "Rank ", kFirst, captures))
+    return false;
+  line.remark = TorchRemark::kMismatch;
+  line.rank = small(captures[0]);
+  line.seq = count_of(captures[1]);
+  line.op = name_of(captures[2].substr(0, captures[2].find_first_of(",)")));
+  if (!match(text, "but Rank ", kOther, captures)) return true;
+  line.other_rank = small(captures[0]);
+  const std::string_view other = captures[1];
+  if (const size_t op = find(other, "OpType="); op != kNo)
+    line.text = name_of(other.substr(op + 7, other.find_first_of(",)", op) - op - 7));
+  return true;
+}
+
+bool TorchParser::consequence(std::string_view text, TorchLine& line) const {
+  static const Pattern kStuck("watchdog got stuck for {int} seconds"), kRemote("detected from rank: {int}");
+  Captures captures;
   if (has(text, "remote error detected") && match(text, "detected from rank: ", kRemote, captures)) {
     line.remark = TorchRemark::kSignal;
     line.other_rank = small(captures[0]);
@@ -278,33 +299,15 @@ bool TorchParser::consequence(std::string_view text, TorchLine& line) const {
     line.milliseconds = std::min<int64_t>(std::max<int64_t>(count_of(captures[0]), 0), 1'000'000) * 1000;
     return true;
   }
-  if (has(text, "Heartbeat monitor timed out!")) {
-    line.remark = TorchRemark::kWatchdogStuck;
-    return true;
-  }
-  if (has(text, "Could not acquire GIL within ")) {
-    line.remark = TorchRemark::kLockHeld;
-    return true;
-  }
-  if (has(text, "Detected mismatch between collectives on ranks") &&
-      match(text, "Rank ", kMismatch, captures)) {
-    line.remark = TorchRemark::kMismatch;
-    line.rank = small(captures[0]);
-    line.seq = count_of(captures[1]);
-    line.op = name_of(captures[2].substr(0, captures[2].find_first_of(",)")));
-    if (match(text, "but Rank ", kOther, captures)) {
-      line.other_rank = small(captures[0]);
-      const size_t op = find(captures[1], "OpType=");
-      if (op != kNo)
-        line.text = name_of(captures[1].substr(op + 7, captures[1].find_first_of(",)", op) - op - 7));
-    }
-    return true;
-  }
-  for (const std::string_view word :
-       {"Some NCCL operations have failed or timed out", "taking the entire process down",
-        "Terminating the process after attempting to dump debug info"}) {
+  static constexpr std::pair<std::string_view, TorchRemark> kWords[] = {
+      {"Heartbeat monitor timed out!", TorchRemark::kWatchdogStuck},
+      {"Could not acquire GIL within ", TorchRemark::kLockHeld},
+      {"Some NCCL operations have failed or timed out", TorchRemark::kTakenDown},
+      {"taking the entire process down", TorchRemark::kTakenDown},
+      {"Terminating the process after attempting to dump debug info", TorchRemark::kTakenDown}};
+  for (const auto& [word, remark] : kWords) {
     if (!has(text, word)) continue;
-    line.remark = TorchRemark::kTakenDown;
+    line.remark = remark;
     return true;
   }
   return false;

@@ -31,6 +31,8 @@ class TorchParser {
 
  private:
   bool watchdog(std::string_view text, TorchLine& line) const;
+  bool error(std::string_view text, TorchLine& line) const;
+  bool mismatch(std::string_view text, TorchLine& line) const;
   bool consequence(std::string_view text, TorchLine& line) const;
   bool desync(std::string_view text, TorchLine& line);
   bool launcher(std::string_view text, TorchLine& line);
