@@ -161,6 +161,9 @@ const Command diagnose_command = {
         "which operation of which communicator; then why it thinks so, and what to do next. What it could "
         "not see is "
         "said as well.\n\n"
+        "It takes whatever there is of a job, in any mix, and joins it into one verdict: what Lockstep "
+        "captured, "
+        "Flight Recorder dumps, logs of NCCL and PyTorch; directories and archives of them.\n\n"
         "It works on a run that has ended, and on the run directory of a job that runs or hangs: it reads "
         "the files "
         "that the job writes, and looks in /proc whether its processes on this machine still run. The job is "
@@ -170,7 +173,7 @@ const Command diagnose_command = {
         "cannot be told "
         "from this input.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
-                 .help = "a run directory, a trace.db, process files, or Flight Recorder dumps",
+                 .help = "run directories, trace.db, dumps, logs, archives: any mix of one job",
                  .least = 1,
                  .most = SIZE_MAX},
     .options = kOptions,

@@ -4,15 +4,20 @@
 #include <gtest/gtest.h>
 
 #include "readers/nccl_log/read_logs.h"
+#include "readers/reader.h"
 
 namespace lockstep::cli::logs {
 namespace {
 
-std::vector<CommWiring> wirings_of(const std::string& name) {
-  auto model = readers::nccl_log::read_logs({LOCKSTEP_SOURCE_DIR "/tests/data/logs/" + name});
+readers::nccl_log::LogModel model_of(const std::string& name) {
+  auto inputs = readers::sort({LOCKSTEP_SOURCE_DIR "/tests/data/logs/" + name});
+  EXPECT_TRUE(inputs);
+  auto model = readers::nccl_log::read_logs(inputs->formats.back().files);
   EXPECT_TRUE(model);
-  return comm_wirings(*model, SIZE_MAX);
+  return std::move(*model);
 }
+
+std::vector<CommWiring> wirings_of(const std::string& name) { return comm_wirings(model_of(name), SIZE_MAX); }
 
 TEST(Topology, RingsGoThroughHosts) {
   const auto comms = wirings_of("eight_ranks");
@@ -63,9 +68,7 @@ TEST(Topology, PairsInWords) {
 }
 
 TEST(Topology, HardwareOfAHost) {
-  auto model = readers::nccl_log::read_logs({LOCKSTEP_SOURCE_DIR "/tests/data/logs/every_subsystem"});
-  ASSERT_TRUE(model);
-  const auto hosts = host_hardware(*model);
+  const auto hosts = host_hardware(model_of("every_subsystem"));
   ASSERT_EQ(hosts.size(), 1u);
   EXPECT_EQ(hosts[0].host, "vm");
   EXPECT_EQ(hosts[0].text,
