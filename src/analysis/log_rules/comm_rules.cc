@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What communicators, and the frameworks above them, came to; and what the logs lack.
+// What communicators came to, and what the logs lack.
 #include <algorithm>
-#include <map>
 
 #include "analysis/log_rules/rules.h"
 #include "analysis/wording/wording.h"
-#include "readers/nccl_log/pattern.h"
 
 namespace lockstep::analysis::log_rules {
 namespace {
-
-using readers::nccl_log::to_int;
 
 constexpr int32_t kRanksMost = 1 << 20;
 
@@ -31,77 +27,7 @@ bool is_stuck(const CommPart* part) {
   return part->started && !part->completed && !part->aborted && !part->ended;
 }
 
-// How far each rank of a process group had come when the watchdog looked.
-struct Progress {
-  int64_t enqueued = -1;
-  const Fact* proof = nullptr;
-};
-using Group = std::map<int32_t, Progress>;  // by rank
-
-std::map<std::string, Group> progress_by_group(const View& view) {
-  std::map<std::string, Group> groups;
-  for (const Fact* fact : view.facts(LineKind::kWorkProgress)) {
-    Progress& progress = groups[fact->value(0)][static_cast<int32_t>(to_int(fact->value(1)))];
-    const int64_t enqueued = to_int(fact->value(2));
-    if (enqueued > progress.enqueued) progress = {enqueued, fact};
-  }
-  return groups;
-}
-
-// Ranks that had enqueued less than the furthest of their process group.
-struct Behind {
-  std::vector<int32_t> ranks;
-  Hit hit;
-};
-std::optional<Behind> behind(const View& view) {
-  if (view.facts(LineKind::kWatchdog).empty()) return std::nullopt;
-  for (const auto& [name, group] : progress_by_group(view)) {
-    int64_t furthest = -1;
-    for (const auto& [rank, progress] : group) furthest = std::max(furthest, progress.enqueued);
-    Behind found;
-    const Fact* ahead = nullptr;
-    for (const auto& [rank, progress] : group) {
-      if (progress.enqueued == furthest) {
-        ahead = progress.proof;
-      } else {
-        found.ranks.push_back(rank);
-        prove(view, progress.proof->first, found.hit);
-      }
-    }
-    if (found.ranks.empty()) continue;
-    const size_t others = group.size() - found.ranks.size();
-    found.hit.ranks = found.ranks;
-    found.hit.what = wording::ranks(found.ranks) + " had not enqueued work " + std::to_string(furthest) +
-                     " of process group " + name + ", which " + wording::count(others, "rank") +
-                     " had, when PyTorch's watchdog gave up";
-    if (ahead != nullptr) prove(view, ahead->first, found.hit);
-    return found;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
-
-std::optional<Hit> behind_at_timeout(const View& view) {
-  auto found = behind(view);
-  if (!found) return std::nullopt;
-  return std::move(found->hit);
-}
-
-std::optional<Hit> timeout(const View& view) {
-  const auto timeouts = view.facts(LineKind::kWatchdog);
-  if (timeouts.empty() || behind(view)) return std::nullopt;
-  Hit hit;
-  std::set<int32_t> ranks;
-  for (const Fact* fact : timeouts) {
-    ranks.insert(static_cast<int32_t>(to_int(fact->value(0))));
-    add(view, *fact, hit);
-  }
-  hit.what = "PyTorch's watchdog gave up on work " + timeouts.front()->value(1) + " (" +
-             timeouts.front()->value(2) + ") of " + wording::ranks({ranks.begin(), ranks.end()}) +
-             "; which rank is behind, these logs do not tell";
-  return hit;
-}
 
 std::optional<Hit> init_stuck(const View& view) {
   Hit hit;
@@ -135,7 +61,9 @@ std::optional<Hit> slow_init(const View& view) {
     if (part.init_seconds < kSlowSeconds) continue;
     slowest = std::max(slowest, part.init_seconds);
     hit.processes.insert(part.process);
-    prove(view, part.first, hit);
+    prove(view, part.time, hit);
+    if (const Fact* bootstrap = view.first(LineKind::kBootstrapTime, part.process))
+      prove(view, bootstrap->first, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;
   hit.what = wording::duration(static_cast<int64_t>(std::min(slowest, 1e6) * 1e9));

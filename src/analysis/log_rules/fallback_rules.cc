@@ -4,12 +4,9 @@
 #include <map>
 
 #include "analysis/log_rules/rules.h"
-#include "readers/nccl_log/pattern.h"
 
 namespace lockstep::analysis::log_rules {
 namespace {
-
-using readers::nccl_log::to_double;
 
 std::optional<Hit> unless_empty(Hit hit) {
   if (hit.processes.empty()) return std::nullopt;
@@ -56,6 +53,12 @@ std::map<uint32_t, Gdr> gdr_by_process(const View& view) {
     if (row.gdr) gdr = Gdr::kOn;
   }
   for (const auto& [process, gdr] : of_connections) found[process] = gdr;
+  // 1 is how it starts; 0 says that a ring goes over a card without it.
+  for (const Fact* fact : view.facts(LineKind::kRingsConnected)) {
+    const bool says_off =
+        fact->value(1) == "0" && view.spans_nodes(fact->process) && !view.uses_sockets(fact->process);
+    if (says_off) found.try_emplace(fact->process, Gdr::kOff);
+  }
   return found;
 }
 
@@ -65,6 +68,7 @@ void add_gdr_proof(const View& view, uint32_t process, const Connection* row, Hi
   for (const Fact* fact : view.facts(LineKind::kCardGdr, process)) {
     if (fact->value(1) == "Disabled") prove(view, fact->first, hit);
   }
+  if (const Fact* rings = view.first(LineKind::kRingsConnected, process)) prove(view, rings->first, hit);
 }
 
 std::optional<Hit> without_gdr(const View& view, bool uneven) {
@@ -80,25 +84,6 @@ std::optional<Hit> without_gdr(const View& view, bool uneven) {
     add_gdr_proof(view, process, row == over_network.end() ? nullptr : row->second, hit);
   }
   return unless_empty(std::move(hit));
-}
-
-// A number that differs between facts of one kind by one process, of those that `accept` takes.
-template <class Accept>
-std::optional<Hit> uneven(const View& view, LineKind kind, size_t value, Accept accept,
-                          std::string_view unit) {
-  for (uint32_t process = 0; process < process_count(view); ++process) {
-    std::map<double, const Fact*> by_value;
-    for (const Fact* fact : view.facts(kind, process)) {
-      if (accept(*fact)) by_value.try_emplace(to_double(fact->value(value)), fact);
-    }
-    if (by_value.size() < 2) continue;
-    Hit hit;
-    for (const auto& [ignored, fact] : by_value) add(view, *fact, hit);
-    hit.what = ": " + by_value.begin()->second->value(value) + " and " +
-               by_value.rbegin()->second->value(value) + ' ' + std::string(unit);
-    return hit;
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -117,9 +102,12 @@ std::optional<Hit> socket_fallback(const View& view) {
       if (is_set(disabled)) prove(view, disabled->first, hit);
       if (absent != nullptr) prove(view, absent->first, hit);
     }
-    add(view, *view.first(LineKind::kNetworkUsed, process), hit);
+    const Fact* network = view.first(LineKind::kNetworkUsed, process);
     const auto row = over_network.find(process);
-    if (row != over_network.end() && hit.processes.size() == 1) prove(view, row->second->first, hit);
+    hit.processes.insert(process);
+    if (network != nullptr) prove(view, network->first, hit);
+    if (row != over_network.end() && (hit.processes.size() == 1 || network == nullptr))
+      prove(view, row->second->first, hit);
   }
   return unless_empty(std::move(hit));
 }
@@ -160,6 +148,8 @@ std::optional<Hit> shared_memory_despite_nvlink(const View& view) {
     hit.processes.insert(process);
     prove(view, row->first, hit);
     if (hit.processes.size() == 1) prove(view, link->first, hit);
+    const Fact* direct = view.first(LineKind::kDirectP2p, process);
+    if (direct != nullptr && direct->value(0) == "0") prove(view, direct->first, hit);
     if (hit.what.empty())
       hit.what = " (rank " + std::to_string(row->from) + " to rank " + std::to_string(row->to) + ')';
   }
@@ -176,16 +166,6 @@ std::optional<Hit> nvls_disabled(const View& view) {
     if (setting != nullptr && setting->value(1) == "0") add(view, *setting, hit);
   }
   return unless_empty(std::move(hit));
-}
-
-std::optional<Hit> uneven_nvlink(const View& view) {
-  return uneven(
-      view, LineKind::kNvLink, 0, [](const Fact& fact) { return fact.value(1).starts_with("NVS/"); }, "GB/s");
-}
-
-std::optional<Hit> uneven_card_speed(const View& view) {
-  return uneven(
-      view, LineKind::kCardSpeed, 3, [](const Fact&) { return true; }, "Mb/s");
 }
 
 }  // namespace lockstep::analysis::log_rules

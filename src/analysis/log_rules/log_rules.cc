@@ -10,7 +10,8 @@ namespace lockstep::analysis::log_rules {
 namespace {
 
 struct Row {
-  std::optional<Hit> (*rule)(const View&);  // null: a SAID row
+  std::optional<Hit> (*rule)(const View&);  // of a RULE row
+  std::vector<Hit> (*rules)(const View&);   // of a RULES row
   LineKind kind;                            // of a SAID row
   bool (*when)(const View& view, const Fact& fact);
   std::string_view id;
@@ -20,23 +21,32 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-#define RULE(function, id, word, severity, text, advice) \
-  {&(function), LineKind::kUnknown, nullptr, id, FindingClass::k##word, Severity::severity, text, advice},
+#define RULE(function, id, word, severity, text, advice)                                             \
+  {&(function), nullptr, LineKind::kUnknown, nullptr, id, FindingClass::k##word, Severity::severity, \
+   text,        advice},
+#define RULES(function, id, word, severity, text, advice)                                            \
+  {nullptr, &(function), LineKind::kUnknown, nullptr, id, FindingClass::k##word, Severity::severity, \
+   text,    advice},
 #define SAID(kind, when, id, word, severity, text, advice) \
-  {nullptr, LineKind::k##kind, &(when), id, FindingClass::k##word, Severity::severity, text, advice},
+  {nullptr, nullptr, LineKind::k##kind, &(when), id, FindingClass::k##word, Severity::severity, text, advice},
 #include "analysis/log_rules/rules.def"
 #undef SAID
+#undef RULES
 #undef RULE
 };
 
-std::optional<Hit> ask(const Row& row, const View& view) {
-  if (row.rule != nullptr) return row.rule(view);
+std::vector<Hit> ask(const Row& row, const View& view) {
+  if (row.rules != nullptr) return row.rules(view);
+  if (row.rule != nullptr) {
+    std::optional<Hit> hit = row.rule(view);
+    return hit ? std::vector<Hit>{std::move(*hit)} : std::vector<Hit>();
+  }
   Hit hit;
   for (const Fact* fact : view.facts(row.kind)) {
     if (row.when(view, *fact)) add(view, *fact, hit);
   }
-  if (hit.evidence.empty()) return std::nullopt;
-  return hit;
+  if (hit.evidence.empty()) return {};
+  return {std::move(hit)};
 }
 
 std::string filled(std::string_view text, const View& view, const Hit& hit) {
@@ -71,6 +81,10 @@ Finding finding_of(const Row& row, const View& view, Hit hit) {
   finding.statement = filled(row.text, view, hit);
   finding.advice = row.advice;
   finding.effect = hit.effect;
+  finding.comm = std::move(hit.comm);
+  finding.func = std::move(hit.func);
+  finding.op_index = hit.op_index;
+  finding.settle = std::move(hit.settle);
   std::set<int32_t> ranks(hit.ranks.begin(), hit.ranks.end());
   std::set<std::string> hosts;
   for (const uint32_t process : hit.processes) {
@@ -91,7 +105,7 @@ std::vector<Finding> judge(const LogModel& model) {
   const View view(model);
   std::vector<Finding> findings;
   for (const Row& row : kRows) {
-    if (std::optional<Hit> hit = ask(row, view)) findings.push_back(finding_of(row, view, std::move(*hit)));
+    for (Hit& hit : ask(row, view)) findings.push_back(finding_of(row, view, std::move(hit)));
   }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });

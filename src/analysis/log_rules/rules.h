@@ -6,9 +6,11 @@
 namespace lockstep::analysis::log_rules {
 
 #define RULE(function, ...) std::optional<Hit> function(const View& view);
+#define RULES(function, ...) std::vector<Hit> function(const View& view);
 #define SAID(...)
 #include "analysis/log_rules/rules.def"
 #undef SAID
+#undef RULES
 #undef RULE
 
 // Conditions of SAID rows.

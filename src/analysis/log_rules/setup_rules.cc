@@ -143,6 +143,9 @@ std::optional<Hit> different_settings(const View& view) {
 std::optional<Hit> different_card_counts(const View& view) {
   Hit said;
   for (const Fact* fact : view.facts(LineKind::kCardCountsDiffer)) add(view, *fact, said);
+  for (const Fact* fact : view.facts(LineKind::kCardCountRange)) {
+    if (fact->value(0) != fact->value(1)) add(view, *fact, said);
+  }
   if (!said.evidence.empty()) return said;
   return hit_of(view, divided(view, all_processes(view),
                               [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
@@ -215,12 +218,21 @@ std::optional<Hit> forced_tuning(const View& view) {
     said.insert("NCCL_" + fact->value(0) + '=' + fact->value(1));
     add(view, *fact, hit);
   }
+  static constexpr std::string_view kFields[] = {"minCTAs", "maxCTAs", "cgaClusterSize", "CTAPolicy"};
+  for (const Fact* fact : view.facts(LineKind::kCommConfig)) {
+    if (std::find(std::begin(kFields), std::end(kFields), fact->value(0)) == std::end(kFields)) continue;
+    said.insert(fact->value(0) + '=' + fact->value(1));
+    add(view, *fact, hit);
+  }
   if (hit.evidence.empty()) return std::nullopt;
   for (const std::string& setting : said) hit.what += (hit.what.empty() ? "" : ", ") + setting;
   return hit;
 }
 
-std::optional<Hit> hosts_look_apart(const View& view) {
+namespace {
+
+// Of the first communicator of which every process is there: what NCCL counts, against the names of hosts.
+std::optional<Hit> nodes_and_hosts(const View& view, bool more_nodes) {
   for (const auto& [group, parts] : view.groups()) {
     std::set<std::string> hosts;
     std::set<uint32_t> processes;
@@ -233,14 +245,21 @@ std::optional<Hit> hosts_look_apart(const View& view) {
       named_by_hand = named_by_hand || view.setting(part->process, "HOSTID") != nullptr;
     }
     const bool all_here = static_cast<int32_t>(processes.size()) == parts.front()->ranks;
-    if (!all_here || named_by_hand || nodes <= static_cast<int32_t>(hosts.size())) continue;
+    const auto names = static_cast<int32_t>(hosts.size());
+    if (!all_here || named_by_hand || nodes < 1 || (more_nodes ? nodes <= names : nodes >= names)) continue;
     Hit hit;
     hit.processes = processes;
-    hit.what = ": " + std::to_string(nodes) + " nodes, and " + wording::count(hosts.size(), "host name");
+    hit.what = ": " + wording::count(static_cast<uint64_t>(nodes), "node") + ", and " +
+               wording::count(hosts.size(), "host name");
     prove(view, parts.front()->first, hit);
     return hit;
   }
   return std::nullopt;
 }
+
+}  // namespace
+
+std::optional<Hit> hosts_look_apart(const View& view) { return nodes_and_hosts(view, true); }
+std::optional<Hit> hosts_look_alike(const View& view) { return nodes_and_hosts(view, false); }
 
 }  // namespace lockstep::analysis::log_rules

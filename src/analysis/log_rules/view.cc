@@ -9,8 +9,10 @@ namespace lockstep::analysis::log_rules {
 
 View::View(const LogModel& model)
     : model_(model),
+      torch_(model),
       worlds_(model.processes.size()),
       spans_nodes_(model.processes.size()),
+      over_sockets_(model.processes.size()),
       settings_(model.processes.size()),
       facts_of_process_(model.processes.size()) {
   for (uint32_t row = 0; row < model.facts.size(); ++row) {
@@ -25,7 +27,9 @@ View::View(const LogModel& model)
     worlds_[part.process] = part.group;
   }
   for (const Connection& connection : model.connections) {
-    if (connection.transport == Transport::kNet) spans_nodes_[connection.process] = true;
+    if (connection.transport != Transport::kNet) continue;
+    spans_nodes_[connection.process] = true;
+    if (connection.via.starts_with("NET/Socket")) over_sockets_[connection.process] = true;
   }
   for (const Fact* fact : facts(LineKind::kEnvironment)) {
     if (fact->process != kNobody) settings_[fact->process][fact->value(0)] = fact;
@@ -60,7 +64,8 @@ const Fact* View::setting(uint32_t process, std::string_view name) const {
 
 bool View::uses_sockets(uint32_t process) const {
   const Fact* network = first(LineKind::kNetworkUsed, process);
-  return network != nullptr && (network->value(0) == "Socket" || network->value(0) == "FastSocket");
+  if (network == nullptr) return over_sockets_[process];
+  return network->value(0) == "Socket" || network->value(0) == "FastSocket";
 }
 
 std::string View::who(const std::set<uint32_t>& processes) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/finding.h"
+#include "analysis/log_rules/watchdog.h"
 #include "readers/nccl_log/log_model.h"
 
 namespace lockstep::analysis::log_rules {
@@ -34,6 +35,9 @@ struct Hit {
   std::vector<std::string> values;    // {1}, {2}, ... in the row's text
   std::optional<Severity> severity;   // where it is not the row's
   std::optional<Effect> effect;
+  std::string comm, func;  // as in a finding
+  std::optional<uint64_t> op_index;
+  std::string settle;
 };
 
 class View {
@@ -41,6 +45,7 @@ class View {
   explicit View(const LogModel& model);
 
   const LogModel& model() const { return model_; }
+  const TorchJob& torch() const { return torch_; }
   std::vector<const Fact*> facts(LineKind kind) const;
   std::vector<const Fact*> facts(LineKind kind, uint32_t process) const;
   const Fact* first(LineKind kind, uint32_t process) const;
@@ -59,8 +64,9 @@ class View {
 
  private:
   const LogModel& model_;
+  TorchJob torch_;
   std::vector<std::string> worlds_;
-  std::vector<bool> spans_nodes_;
+  std::vector<bool> spans_nodes_, over_sockets_;
   std::map<std::string, std::vector<const CommPart*>> groups_;
   std::vector<std::map<std::string, const Fact*, std::less<>>> settings_;
   std::vector<std::vector<uint32_t>> facts_of_process_;

@@ -46,14 +46,13 @@ std::string card_names(const std::string& list) {
   return names;
 }
 
-// "NET/IB" of "NET/IB/0(4)/GDRDMA/Shared".
+}  // namespace
+
 std::string without_card(const Connection& row) {
   if (row.transport != Transport::kNet) return row.via;
   const size_t network = row.via.find('/');
   return row.via.substr(0, row.via.find('/', network + 1));
 }
-
-}  // namespace
 
 std::vector<HostRow> host_rows(const LogModel& model) {
   const std::vector<std::string> none(model.processes.size());
@@ -100,6 +99,7 @@ std::vector<CommRow> comm_rows(const LogModel& model) {
     row.trees = std::max(row.trees, part.trees);
     row.init_seconds = std::max(row.init_seconds, part.init_seconds);
     row.present.insert(part.rank);
+    if (model.processes[part.process].rank >= 0) row.members.insert(model.processes[part.process].rank);
     if (part.completed) row.completed.insert(part.rank);
   }
   std::vector<CommRow> list;

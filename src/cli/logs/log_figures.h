@@ -21,7 +21,7 @@ std::vector<HostRow> host_rows(const readers::nccl_log::LogModel& model);
 struct CommRow {
   std::string name;  // id as printed, "PARENT/CALL.COLOUR" of a split, or "?"
   int32_t ranks = -1, nodes = -1, coll_channels = -1, rings = -1, trees = -1;
-  std::set<int32_t> present, completed;
+  std::set<int32_t> present, completed, members;  // ranks in it; members: ranks of the job
   double init_seconds = -1;
 };
 std::vector<CommRow> comm_rows(const readers::nccl_log::LogModel& model);
@@ -33,6 +33,9 @@ struct TransportRow {
   uint64_t pairs = 0, channels = 0;
 };
 std::vector<TransportRow> transport_rows(const readers::nccl_log::LogModel& model);
+
+// "NET/IB" of "NET/IB/0(4)/GDRDMA/Shared".
+std::string without_card(const readers::nccl_log::Connection& row);
 
 struct SettingRow {
   std::string name, value;

@@ -2,6 +2,7 @@
 #include "cli/diagnose/report_json.h"
 #include "cli/logs/log_figures.h"
 #include "cli/logs/log_report.h"
+#include "cli/logs/topology.h"
 
 namespace lockstep::cli::logs {
 namespace {
@@ -16,7 +17,28 @@ Json coverage_json(const readers::nccl_log::LogCoverage& coverage) {
           {"cut_lines", coverage.cut_lines},
           {"cut_bytes", coverage.cut_bytes},
           {"repeated_lines", coverage.repeated},
-          {"beyond_limits", coverage.beyond}};
+          {"beyond_limits", coverage.beyond},
+          {"hole_bytes", coverage.zero_bytes}};
+}
+
+Json wires_json(const std::vector<Wiring>& list) {
+  Json wires = Json::array();
+  for (const Wiring& one : list) wires.push_back({{"channels", one.channels}, {"text", one.text}});
+  return wires;
+}
+
+Json wiring_json(const CommWiring& comm) {
+  Json pairs = Json::array();
+  for (const PairGroup& group : comm.pairs) {
+    for (const auto& [from, to] : group.pairs)
+      pairs.push_back({{"from", from}, {"to", to}, {"via", group.via}, {"gdr", group.gdr}});
+  }
+  return {{"comm", comm.name},
+          {"members", comm.members},
+          {"rings", wires_json(comm.rings)},
+          {"trees", wires_json(comm.trees)},
+          {"nvls", text_json(comm.nvls)},
+          {"pairs", std::move(pairs)}};
 }
 
 }  // namespace
@@ -24,7 +46,7 @@ Json coverage_json(const readers::nccl_log::LogCoverage& coverage) {
 Json report_json(const LogReport& report) {
   Json document = {{"findings", Json::array()},   {"hosts", Json::array()},      {"comms", Json::array()},
                    {"transports", Json::array()}, {"algorithms", Json::array()}, {"settings", Json::array()},
-                   {"unknown", Json::array()}};
+                   {"unknown", Json::array()},    {"hardware", Json::array()},   {"wiring", Json::array()}};
   for (const analysis::Finding& finding : report.findings)
     document["findings"].push_back(diagnose::finding_json(finding));
   for (const HostRow& row : host_rows(report.model))
@@ -47,6 +69,10 @@ Json report_json(const LogReport& report) {
          {"rings", known(row.rings)},
          {"trees", known(row.trees)},
          {"init_seconds", row.init_seconds < 0 ? Json(nullptr) : Json(row.init_seconds)}});
+  for (const HostHardware& host : host_hardware(report.model))
+    document["hardware"].push_back({{"host", host.host}, {"text", host.text}});
+  for (const CommWiring& comm : comm_wirings(report.model, SIZE_MAX))
+    document["wiring"].push_back(wiring_json(comm));
   for (const TransportRow& row : transport_rows(report.model))
     document["transports"].push_back(
         {{"via", row.via}, {"gdr", row.gdr}, {"pairs", row.pairs}, {"channels", row.channels}});

@@ -28,9 +28,10 @@ TEST(LogReport, SaysFindingsFirstThenWhatTheLogsTell) {
   const std::string text = report_text(report_of(kTwoHosts), Style(false), false);
   EXPECT_EQ(text.find("WARNING: ranks 0 and 4: data goes between hosts over TCP sockets"), 0u);
   size_t at = 0;
-  for (const char* part : {"[fallback.net-socket]", "Processes", "2.28.9+cuda13.0", "Communicators",
-                           "0x81835c1f57f8f067 ", "Connections", "NET/Socket", "P2P/CUMEM", "Settings",
-                           "NCCL_HOSTID", "Unknown   none", "Lost      nothing"}) {
+  for (const char* part :
+       {"[fallback.net-socket]", "Processes", "2.28.9+cuda13.0", "Communicators", "0x81835c1f57f8f067 ",
+        "Wiring", "0 3 2 1 4 7 6 5", "NVLS    off", "Connections", "NET/Socket", "P2P/CUMEM", "Settings",
+        "NCCL_HOSTID", "Unknown   none", "Lost      nothing"}) {
     at = text.find(part, at);
     ASSERT_NE(at, std::string::npos) << part << " in\n" << text;
   }

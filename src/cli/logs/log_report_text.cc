@@ -4,6 +4,7 @@
 #include "analysis/wording/wording.h"
 #include "cli/logs/log_figures.h"
 #include "cli/logs/log_report.h"
+#include "cli/logs/topology.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "cli/wrap.h"
@@ -33,6 +34,8 @@ class Text {
     findings();
     hosts();
     comms();
+    hardware();
+    wiring();
     transports();
     algorithms();
     settings();
@@ -55,12 +58,22 @@ class Text {
                : finding.severity == Severity::kCritical ? style_.bad(word)
                                                          : style_.warning(word)) +
               body + '\n' + style_.faint("  [" + finding.id + "]") + '\n';
-      const size_t shown =
-          is_note && !verbose_ ? std::min<size_t>(finding.evidence.size(), 1) : finding.evidence.size();
-      for (size_t i = 0; i < shown; ++i) out_ += "  * " + wrap(finding.evidence[i], 4, kWidth) + '\n';
+      evidence(finding);
       if (!finding.advice.empty()) out_ += "  > " + wrap(finding.advice, 4, kWidth) + '\n';
+      if (!finding.settle.empty())
+        out_ += "  > " + wrap("To settle it: " + finding.settle + '.', 4, kWidth) + '\n';
       out_ += '\n';
     }
+  }
+
+  // Ranks say the same one after the other: the first lines do, unless the job stands still.
+  void evidence(const Finding& finding) {
+    const size_t most = verbose_ || finding.severity == Severity::kCritical ? SIZE_MAX
+                        : finding.severity == Severity::kWarning            ? 3
+                                                                            : 1;
+    const size_t shown = std::min(finding.evidence.size(), most);
+    for (size_t i = 0; i < shown; ++i) out_ += "  * " + wrap(finding.evidence[i], 4, kWidth) + '\n';
+    if (shown < finding.evidence.size()) out_ += style_.faint("  * more lines like it: -v shows them") + '\n';
   }
 
   void table(const std::string& heading, const Table& table, size_t rows) {
@@ -84,16 +97,74 @@ class Text {
 
   void comms() {
     const auto rows = comm_rows(report_.model);
-    Table shown({"<communicator", "ranks", "told of", "complete", "nodes", "channels", "rings", "trees",
-                 "created in"});
+    Table shown({"<communicator", "ranks", "<of the job", "told of", "complete", "nodes", "channels", "rings",
+                 "trees", "created in"});
     for (size_t i = 0; i < std::min(rows.size(), limit()); ++i) {
       const CommRow& row = rows[i];
-      shown.add({row.name, or_dash(row.ranks), std::to_string(row.present.size()),
-                 std::to_string(row.completed.size()), or_dash(row.nodes), or_dash(row.coll_channels),
-                 or_dash(row.rings), or_dash(row.trees),
+      shown.add({row.name, or_dash(row.ranks), rank_list({row.members.begin(), row.members.end()}),
+                 std::to_string(row.present.size()), std::to_string(row.completed.size()), or_dash(row.nodes),
+                 or_dash(row.coll_channels), or_dash(row.rings), or_dash(row.trees),
                  row.init_seconds < 0 ? "-" : format_duration(row.init_seconds * 1e9)});
     }
-    table("Communicators", shown, rows.size());
+    table("Communicators (splits as PARENT/CALL.COLOUR)", shown, rows.size());
+  }
+
+  void hardware() {
+    const auto hosts = host_hardware(report_.model);
+    if (hosts.empty()) return;
+    out_ += style_.heading("Hardware, as NCCL sees it") + '\n';
+    for (size_t i = 0; i < std::min(hosts.size(), limit()); ++i)
+      out_ += "  " + wrap(hosts[i].host + ": " + hosts[i].text, 4, kWidth) + '\n';
+    if (hosts.size() > limit())
+      out_ += "  ... and " + format_count(hosts.size() - limit()) + " more; -v shows all\n";
+    out_ += '\n';
+  }
+
+  void wires(std::string_view name, const std::vector<Wiring>& list) {
+    constexpr size_t kWiresShown = 4;
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (!verbose_ && i == kWiresShown) {
+        out_ += "            ... and " + format_count(list.size() - kWiresShown) + " more; -v shows all\n";
+        return;
+      }
+      const std::string first = i == 0 ? std::string(name) : std::string();
+      out_ += "    " + first + std::string(8 - first.size(), ' ') +
+              wrap(channels_text(list[i].channels) + ": " + list[i].text, 14, kWidth) + '\n';
+    }
+  }
+
+  void wiring() {
+    constexpr size_t kCommsShown = 8;
+    const auto comms = comm_wirings(report_.model, verbose_ ? SIZE_MAX : kCommsShown);
+    std::string text;
+    std::swap(text, out_);
+    for (const CommWiring& comm : comms) {
+      if (comm.rings.empty() && comm.trees.empty() && comm.pairs.empty()) continue;
+      out_ += "  " + comm.name + ", ranks " + rank_list(comm.members) + " of the job\n";
+      wires("rings", comm.rings);
+      wires("trees", comm.trees);
+      if (!comm.nvls.empty()) out_ += "    NVLS    " + comm.nvls + '\n';
+      for (const PairGroup& group : comm.pairs) pairs(group, comm.ranks);
+    }
+    std::swap(text, out_);
+    if (text.empty()) return;
+    out_ += style_.heading(
+                "Wiring (ranks of each communicator; rings: hosts between bars; trees: a rank and those "
+                "below it)") +
+            '\n' + text + '\n';
+  }
+
+  void pairs(const PairGroup& group, int32_t ranks) {
+    std::string way = group.via;
+    if (!group.cards.empty()) {
+      const std::string cards = analysis::wording::ranks({group.cards.begin(), group.cards.end()}, 4);
+      way += (group.cards.size() == 1 ? ", card " : ", cards ") + cards.substr(cards.find(' ') + 1);
+    }
+    if (group.via.starts_with("NET/")) way += group.gdr ? ", with GPUDirect" : ", without GPUDirect";
+    way += ", " + (group.least_channels == group.most_channels ? plural(group.most_channels, "channel")
+                                                               : format_count(group.least_channels) + " to " +
+                                                                     plural(group.most_channels, "channel"));
+    out_ += "    pairs   " + wrap(way + ": " + pairs_text(group, ranks), 14, kWidth) + '\n';
   }
 
   void transports() {
@@ -148,13 +219,14 @@ class Text {
               '\n';
     }
     std::string lost;
-    const auto lose = [&](uint64_t count, const std::string& what) {
-      if (count > 0) lost += (lost.empty() ? "" : ", ") + plural(count, what);
+    const auto lose = [&](uint64_t count, const std::string& what, const std::string& why) {
+      if (count > 0) lost += (lost.empty() ? "" : ", ") + plural(count, what) + why;
     };
-    lose(coverage.torn, "torn line");
-    lose(coverage.cut_lines, "line longer than 64 KiB");
-    lose(coverage.repeated, "line that a launcher left out");
-    lose(coverage.beyond, "remark beyond a limit");
+    lose(coverage.torn, "torn line", "");
+    lose(coverage.cut_lines, "line", " longer than 64 KiB");
+    lose(coverage.repeated, "line", " that a launcher left out");
+    lose(coverage.beyond, "remark", " beyond a limit");
+    lose(coverage.zero_bytes, "byte", " of holes");
     for (const Error& trouble : report_.troubles) lost += (lost.empty() ? "" : "; ") + trouble.message();
     out_ += style_.heading("Lost") + "      " + (lost.empty() ? "nothing" : wrap(lost, 10, kWidth)) + '\n';
   }

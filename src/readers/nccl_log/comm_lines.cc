@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of LogParser that knows communicators and the connections between their ranks.
+// The part of LogParser that knows how communicators come and go.
 #include <algorithm>
 #include <cstdio>
 
@@ -39,38 +39,52 @@ bool is_same_life(const CommPart& part, int32_t rank, int32_t ranks) {
   return part.rank == rank && (part.ranks < 0 || ranks < 0 || part.ranks == ranks);
 }
 
-Transport transport_of(std::string_view via) {
-  if (via.starts_with("P2P/")) return Transport::kP2p;
-  if (via.starts_with("SHM") || via.starts_with("direct shared memory")) return Transport::kShm;
-  if (via.starts_with("NET/")) return Transport::kNet;
-  return Transport::kOther;
+// The number before ` name` in a list of numbers and names; -1: not there.
+int32_t number_before(std::string_view text, std::string_view name) {
+  const size_t at = text.find(name);
+  if (at == kNo || at == 0) return -1;
+  const size_t begin = text.substr(0, at).find_last_not_of("0123456789");
+  return small(text.substr(begin == kNo ? 0 : begin + 1, at - (begin == kNo ? 0 : begin + 1)));
 }
 
-// "3[6] [send]": the rank, and the device as printed.
-int32_t rank_and_device(std::string_view text, std::string& device) {
-  const size_t open = text.find('[');
-  if (open != kNo) device = printable(text.substr(open + 1, text.find(']', open) - open - 1).substr(0, 20));
-  return small(text.substr(0, std::min(open, text.find(' '))));
+std::string pointer_key(uint32_t process, uint64_t pointer) {
+  return std::to_string(process) + ' ' + std::to_string(pointer);
 }
 
 }  // namespace
 
 CommPart* LogParser::comm_of(uint32_t process, uint64_t pointer) {
-  const auto& rows = comms_of_process_[process];
-  for (size_t i = rows.size(); i-- > 0;) {
-    CommPart& part = model_.comms[rows[i]];
-    if (part.pointer == pointer) return part.ended ? nullptr : &part;
-  }
-  return nullptr;
+  if (last_comm_ != kNobody && model_.comms[last_comm_].process == process &&
+      model_.comms[last_comm_].pointer == pointer)
+    return model_.comms[last_comm_].ended ? nullptr : &model_.comms[last_comm_];
+  const auto found = comm_by_pointer_.find(pointer_key(process, pointer));
+  if (found == comm_by_pointer_.end() || model_.comms[found->second].ended) return nullptr;
+  last_comm_ = found->second;
+  return &model_.comms[last_comm_];
 }
 
 CommPart* LogParser::newest_comm_of(uint32_t process, int64_t tid) {
-  const auto& rows = comms_of_process_[process];
+  const auto& rows = contexts_[process].comms;
   constexpr size_t kLookBack = 64;
   for (size_t i = rows.size(); i-- > 0 && rows.size() - i <= kLookBack;) {
     if (model_.comms[rows[i]].tid == tid) return &model_.comms[rows[i]];
   }
   return nullptr;
+}
+
+// The one that a thread is creating. Before 2.18 no line says that it began: what is told of it waits for its end.
+CommPart* LogParser::open_comm_of(uint32_t process, int64_t tid) {
+  CommPart* part = newest_comm_of(process, tid);
+  if (part != nullptr && !part->completed) return part;
+  if (part != nullptr && part->started) return part;  // lazily, after its creation
+  constexpr size_t kUnbornMost = 64;
+  auto& unborn = contexts_[process].unborn;
+  for (CommPart& one : unborn) {
+    if (one.tid == tid) return &one;
+  }
+  if (unborn.size() >= kUnbornMost) return nullptr;
+  unborn.emplace_back().tid = tid;
+  return &unborn.back();
 }
 
 void LogParser::comm_life(const Head& head, uint32_t process, const Captures& captures) {
@@ -93,8 +107,18 @@ void LogParser::comm_life(const Head& head, uint32_t process, const Captures& ca
       ++model_.coverage.beyond;
       return;
     }
-    comms_of_process_[process].push_back(static_cast<uint32_t>(model_.comms.size()));
+    Context& context = contexts_[process];
+    const auto unborn = std::find_if(context.unborn.begin(), context.unborn.end(),
+                                     [&](const CommPart& one) { return one.tid == head.tid; });
+    const auto row = static_cast<uint32_t>(model_.comms.size());
+    context.comms.push_back(row);
+    comm_by_pointer_[pointer_key(process, pointer)] = row;
+    last_connection_row_ = last_comm_ = kNobody;
     part = &model_.comms.emplace_back();
+    if (unborn != context.unborn.end()) {
+      *part = std::move(*unborn);
+      context.unborn.erase(unborn);
+    }
     part->process = process;
     part->tid = head.tid;
     part->pointer = pointer;
@@ -103,6 +127,7 @@ void LogParser::comm_life(const Head& head, uint32_t process, const Captures& ca
   }
   if (ranks >= 0) part->ranks = ranks;
   if (part->device < 0) part->device = number_of(rest, "cudaDev");
+  if (part->nvml_device < 0) part->nvml_device = number_of(rest, "nvmlDev");
   if (part->bus_id == 0) part->bus_id = to_hex(value_of(rest, "busId"));
   if (const uint64_t id = to_hex(value_of(rest, "commId")); id != 0) {
     part->group = hex_text(id);
@@ -132,71 +157,39 @@ void LogParser::comm_remark(LineKind kind, const Head& head, uint32_t process, c
     }
     return;
   }
-  CommPart* part = newest_comm_of(process, head.tid);
-  if (part == nullptr) return;
-  if (kind == LineKind::kChannelCount) part->coll_channels = small(captures[0]);
-  if (kind == LineKind::kInitTime) part->init_seconds = to_double(captures[3]);
-  if (kind == LineKind::kRingOrder) part->rings = small(captures[1]);
-  // The list is cut at 1,023 characters: its length then tells nothing.
-  if (kind == LineKind::kTrees && line_text_.size() < 1000)
-    part->trees = static_cast<int32_t>(std::count(captures[0].begin(), captures[0].end(), '['));
-}
-
-void LogParser::connection(uint32_t process, const Captures& captures) {
-  // Lines of one connection differ in the channel only, and come one after the other.
-  const std::string_view text(captures[1].data(),
-                              static_cast<size_t>(captures[3].end() - captures[1].data()));
-  key_.assign(reinterpret_cast<const char*>(&process), sizeof(process)).append(text.substr(0, 200));
-  if (key_ == last_connection_ && last_connection_row_ != kNobody) {
-    ++model_.connections[last_connection_row_].channels;
+  if (kind == LineKind::kInitTime) {
+    CommPart* timed = newest_comm_of(process, head.tid);
+    if (timed == nullptr) return;
+    timed->init_seconds = to_double(captures[3]);
+    timed->time = here();
     return;
   }
-  auto found = connection_by_text_.find(key_);
-  if (found == connection_by_text_.end()) {
-    if (model_.connections.size() >= LogModel::kConnectionsMost) {
-      ++model_.coverage.beyond;
+  CommPart* part = open_comm_of(process, head.tid);
+  if (part == nullptr) return;
+  switch (kind) {
+    case LineKind::kChannelCount:
+      part->coll_channels = small(captures[0]);
+      part->p2p_channels = number_before(captures[1], " p2p channels,");
+      part->nvls_channels = number_before(captures[1], " nvls channels");
       return;
-    }
-    Connection row;
-    row.process = process;
-    row.from = rank_and_device(captures[1], row.from_device);
-    row.to = rank_and_device(captures[2], row.to_device);
-    std::string_view via = captures[3];
-    via = via.substr(0, std::min(via.find(" comm 0x"), size_t{80}));
-    row.transport = transport_of(via);
-    row.via = printable(via);
-    row.gdr = via.find("/GDRDMA") != kNo;
-    row.is_receive = captures[2].ends_with("[receive]");
-    row.first = here();
-    found = connection_by_text_.emplace(key_, static_cast<uint32_t>(model_.connections.size())).first;
-    model_.connections.push_back(std::move(row));
-  }
-  last_connection_ = key_;
-  last_connection_row_ = found->second;
-  ++model_.connections[last_connection_row_].channels;
-}
-
-// PyTorch's watchdog: which work timed out on a rank, and how far each rank had come.
-void LogParser::framework_line(std::string_view text) {
-  static const Pattern kTimeout(
-      "Watchdog caught collective operation timeout: WorkNCCL(SeqNum={int}, OpType={word}, "
-      "{text}Timeout(ms)={int})");
-  static const Pattern kEnqueued("ast enqueued {text}work: {int}, last completed {text}work: {int}");
-  static const Pattern kRank("Rank {int}]"), kGroup("[PG ID {word} ");
-  const auto find = [&](std::string_view word, const Pattern& pattern, Captures& captures) {
-    const size_t at = text.find(word);
-    return at != kNo && pattern.match(text.substr(at), captures);
-  };
-  Captures captures, rank, group, out;
-  if (!find("Rank ", kRank, rank)) return;
-  if (find("Watchdog caught", kTimeout, captures)) {
-    out.text = {rank[0], captures[0], captures[1], captures[3]};
-    out.count = 4;
-    keep(LineKind::kWatchdog, kNobody, true, out);
-  } else if (find("ast enqueued ", kEnqueued, captures) && find("[PG ID ", kGroup, group)) {
-    out.text = {group[0], rank[0], captures[1], captures[3]};
-    out.count = 4;
-    keep(LineKind::kWorkProgress, kNobody, true, out);
+    case LineKind::kRingOrder:
+      part->rings = small(captures[1]);
+      return ring_order(captures[0], captures[2], *part);
+    case LineKind::kRingOrderOld:
+      return ring_order(captures[0], captures[1], *part);
+    case LineKind::kTrees:
+      return trees(captures, *part);
+    case LineKind::kRingSeat:
+      if (ChannelSeat* of = seat(*part, to_int(captures[0]))) {
+        of->ring_before = small(captures[1]);
+        of->ring_behind = small(captures[3]);
+      }
+      return;
+    default:
+      if (ChannelSeat* of = seat(*part, to_int(captures[0]))) {
+        of->tree_up = small(captures[1]);
+        for (size_t i = 0; i < of->tree_down.size(); ++i) of->tree_down[i] = small(captures[3 + i]);
+      }
   }
 }
 

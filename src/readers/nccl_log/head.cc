@@ -61,8 +61,10 @@ bool process_and_device_before(std::string_view line, size_t end, Head& head) {
   const size_t least = end > kHeadReach ? end - kHeadReach : 0;
   size_t open = end;
   for (size_t tries = 0; tries < kTries && open > least; ++tries) {
-    open = line.rfind(" [", open - 1);
-    if (open == kNo || open < least) return false;
+    // Not before `least`: a line of many half heads would be gone through as often.
+    const size_t found = line.substr(least, open - least).rfind(" [");
+    if (found == kNo) return false;
+    open = least + found;
     const std::string_view device = line.substr(open + 2, kDeviceMost);
     const size_t close = device.find(']');
     if (close == kNo || open + 2 + close >= end) continue;

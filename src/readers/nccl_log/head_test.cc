@@ -126,5 +126,21 @@ TEST(LineSplitter, LongLinesAreCutAndCounted) {
   EXPECT_EQ(splitter.cut_bytes(), 400000 - LineSplitter::kLineMost);
 }
 
+TEST(LineSplitter, ALineOfTenGigabytesIsCutLikeAnyOther) {
+  LineSplitter splitter;
+  size_t lines = 0, longest = 0;
+  const auto visit = [&](std::string_view line) {
+    ++lines;
+    longest = std::max(longest, line.size());
+  };
+  const std::string piece(32 << 20, 'x');
+  constexpr uint64_t kPieces = 320;
+  for (uint64_t i = 0; i < kPieces; ++i) splitter.feed(piece, visit);
+  splitter.feed("\nshort\n", visit);
+  EXPECT_EQ(lines, 2u);
+  EXPECT_EQ(longest, LineSplitter::kLineMost);
+  EXPECT_EQ(splitter.cut_bytes(), kPieces * piece.size() - LineSplitter::kLineMost);
+}
+
 }  // namespace
 }  // namespace lockstep::readers::nccl_log

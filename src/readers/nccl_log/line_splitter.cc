@@ -50,6 +50,7 @@ std::string_view LineSplitter::clean(std::string_view line) {
     scratch_.clear();
     for (size_t at = 0; at < line.size();) {
       const size_t mark = mark_at(line, at);
+      if (line[at] == '\0') ++zero_bytes_;
       if (mark == 0) scratch_ += line[at];
       at += std::max<size_t>(mark, 1);
     }

@@ -38,6 +38,7 @@ class LineSplitter {
 
   uint64_t cut_lines() const { return cut_lines_; }
   uint64_t cut_bytes() const { return cut_bytes_; }
+  uint64_t zero_bytes() const { return zero_bytes_; }  // taken away
 
  private:
   void keep(std::string_view part);
@@ -51,7 +52,7 @@ class LineSplitter {
 
   std::string carry_, scratch_;
   bool is_cut_ = false;
-  uint64_t cut_lines_ = 0, cut_bytes_ = 0;
+  uint64_t cut_lines_ = 0, cut_bytes_ = 0, zero_bytes_ = 0;
 };
 
 }  // namespace lockstep::readers::nccl_log

@@ -4,6 +4,7 @@
 // did not fit is counted in `coverage`.
 #pragma once
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -38,7 +39,7 @@ struct LogProcess {
 // A remark: kind and values as lines.def names them, once for each process that made it.
 struct Fact {
   LineKind kind = LineKind::kUnknown;
-  uint32_t process = kNobody;  // kNobody: a framework's line
+  uint32_t process = kNobody;  // kNobody: a line without a head
   bool is_warning = false;     // one of them came at level WARN
   std::vector<std::string> values;
   Evidence first;
@@ -47,19 +48,35 @@ struct Fact {
   std::string value(size_t i) const { return i < values.size() ? values[i] : std::string(); }
 };
 
+// A rank's neighbours in one channel. -1 in a tree: none.
+struct ChannelSeat {
+  static constexpr int32_t kNotSaid = -2;
+  int32_t ring_before = kNotSaid, ring_behind = kNotSaid, tree_up = kNotSaid;
+  std::array<int32_t, 3> tree_down = {-1, -1, -1};
+};
+
+// A collective as one rank called it: what (in LogModel::call_shapes), and the line that says so.
+struct Call {
+  uint32_t shape = 0, line = 0;
+};
+
 // One process' part in a communicator.
 struct CommPart {
   uint32_t process = 0;
   int64_t tid = 0;
   uint64_t pointer = 0;
   int32_t rank = -1, ranks = -1, nodes = -1, local_ranks = -1;
-  int32_t device = -1;
+  int32_t device = -1, nvml_device = -1;
   uint64_t bus_id = 0;
   std::string group;  // equal for the parts of one communicator; empty: not told
   bool started = false, completed = false, aborted = false, ended = false;
-  int32_t coll_channels = -1, rings = -1, trees = -1;  // -1: not said
+  int32_t coll_channels = -1, p2p_channels = -1, nvls_channels = -1, rings = -1, trees = -1;  // -1: not said
   double init_seconds = -1;
-  Evidence first, abort;  // where it was told of, and that it was aborted
+  Evidence first, abort, time;     // where it was told of, that it was aborted, and how long it took
+  std::vector<ChannelSeat> seats;  // by channel
+  std::vector<std::vector<int32_t>> orders;  // ring by channel, as rank 0 tells; empty: not told, or cut
+  std::vector<Call> calls;                   // collectives in order, without sends and receives
+  uint64_t first_call = 0;                   // NCCL's number of the first of them
 };
 
 enum class Transport : uint8_t { kP2p, kShm, kNet, kOther };
@@ -67,20 +84,72 @@ std::string_view transport_text(Transport transport);  // "P2P"
 
 // The channels from one rank to another that a process told of, in one way.
 struct Connection {
+  static constexpr size_t kLanesMost = 128;
   uint32_t process = 0;
+  uint32_t comm = kNobody;  // in LogModel::comms; kNobody: more than one would do
   int32_t from = -1, to = -1;
   std::string from_device, to_device;  // as printed: NVML index, or bus id before 2.18
   Transport transport = Transport::kOther;
   std::string via;   // "P2P/CUMEM", "NET/IB/0"
   bool gdr = false;  // the network card reads and writes GPU memory
   bool is_receive = false;
+  int32_t card = -1, proxy = -1;  // network card, and the rank that serves it where that is another (PXN)
   uint64_t channels = 0;
+  std::bitset<kLanesMost> lanes;  // of connection 0, by channel
   Evidence first;
+};
+
+struct Path {
+  std::string kind;  // "NVL", "PIX", ..., as printed
+  double gbps = 0;   // GB/s
+};
+// A GPU or network card of one host as NCCL sees it; -1: not said.
+struct TopologyDevice {
+  std::string host, name;  // "GPU/0-1b000", "NET/0-3"
+  double pci_gbps = -1, nvlink_gbps = -1, net_gbps = -1;
+  std::map<std::string, Path> paths;
+  Evidence first, paths_at;
 };
 
 // How collectives of one function were run, by the process that decides.
 struct AlgorithmUse {
   uint64_t count = 0, least_bytes = 0, most_bytes = 0;
+};
+
+// What a line of PyTorch or of its launcher says (torch_lines.h).
+enum class TorchRemark : uint8_t {
+  kTimeout,        // an operation did not end in time: op, seq, in, out, shape, milliseconds
+  kProgress,       // how far the rank had come in a group: enqueued, completed, seq of the work that failed
+  kError,          // NCCL or CUDA failed: text
+  kSignal,         // told that another rank's time was up: other_rank where it is named
+  kTakenDown,      // the process ends itself: a consequence
+  kWatchdogStuck,  // the watchdog itself stood still: milliseconds
+  kLockHeld,       // Python's lock (GIL) was not to be had
+  kCalledAt,       // where the operation that failed was called: text
+  kGroup,          // a group was made: size
+  kMismatch,       // two ranks call different things: other_rank, seq, op, text
+  kNeverJoined,    // desync report: ranks that joined nothing
+  kNotJoined,      // desync report: ranks that have not joined seq
+  kNotFinished,    // desync report: ranks that joined seq and have not finished it
+  kStarted,        // desync report: ranks that began seq as op, or ended it
+  kFinished,
+  kExit,          // the launcher says that the process ended: exit_code
+  kPointToPoint,  // the group is used for sends and receives too, which its counts then mix
+};
+struct TorchLine {
+  static constexpr int64_t kNotSaid = INT64_MIN;
+
+  TorchRemark remark{};
+  int32_t rank = -1, group_rank = -1;  // of the job, in the group; -1: not said
+  int32_t other_rank = -1, size = -1;
+  std::string group, description;  // as PyTorch names it; empty: not said
+  std::string op, func;            // OpType as printed, and NCCL's name of it
+  std::string shape, text;
+  int64_t seq = -1, in = -1, out = -1, milliseconds = -1;
+  int64_t enqueued = kNotSaid, completed = kNotSaid;  // -1: nothing yet
+  int32_t exit_code = 0;
+  std::vector<int32_t> ranks;
+  Evidence first;
 };
 
 struct UnknownShape {
@@ -92,15 +161,19 @@ struct UnknownShape {
 struct LogCoverage {
   uint64_t bytes = 0, lines = 0, headed = 0, known = 0;
   uint64_t torn = 0, cut_lines = 0, cut_bytes = 0;
-  uint64_t repeated = 0;  // lines that a launcher left out and counted
-  uint64_t beyond = 0;    // remarks, processes, communicators or connections beyond a limit
+  uint64_t repeated = 0;    // lines that a launcher left out and counted
+  uint64_t beyond = 0;      // remarks, processes, communicators or connections beyond a limit
+  uint64_t zero_bytes = 0;  // in holes of files: two processes wrote into one
 };
 
 struct LogModel {
   static constexpr size_t kProcessesMost = 1 << 16, kCommsMost = 1 << 20, kConnectionsMost = 1 << 20;
   static constexpr size_t kFactsMost = 1 << 20, kFactsOfKindMost = 64;  // the latter for each process
-  static constexpr size_t kFrameworkFactsMost = 1 << 17;                // of a kind: a few for each rank
+  static constexpr size_t kTorchLinesMost = 1 << 17;                    // a few for each rank
   static constexpr size_t kValueMost = 256, kShapesMost = 200;
+  static constexpr size_t kSeatsMost = 1 << 21, kOrdersMost = 1 << 22;  // of all communicators together
+  static constexpr size_t kCallsMost = 1 << 23, kCallShapesMost = 1 << 16;
+  static constexpr size_t kDevicesMost = 1 << 16, kPathsMost = 1 << 20;
 
   std::vector<std::string> files;
   std::vector<LogProcess> processes;
@@ -108,6 +181,9 @@ struct LogModel {
   std::vector<Connection> connections;
   std::vector<Fact> facts;
   std::array<std::vector<uint32_t>, kLineKinds> facts_of_kind;
+  std::vector<TopologyDevice> topology;
+  std::vector<std::string> call_shapes;
+  std::vector<TorchLine> torch;                    // in the order of files and lines
   std::map<std::string, AlgorithmUse> algorithms;  // "AllReduce RING SIMPLE"
   std::map<std::string, UnknownShape> unknown;     // by their first words
   uint64_t collectives = 0;                        // lines, one for each call and rank

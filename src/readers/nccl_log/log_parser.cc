@@ -62,6 +62,7 @@ void LogParser::begin_file(std::string name) {
   process_by_name_.clear();
   last_name_.clear();
   last_process_ = kNobody;
+  torch_.begin_file();
 }
 
 void LogParser::feed(std::string_view piece) {
@@ -73,15 +74,37 @@ void LogParser::end_file() {
   splitter_.finish([this](std::string_view text) { line(text); });
   model_.coverage.cut_lines += splitter_.cut_lines();
   model_.coverage.cut_bytes += splitter_.cut_bytes();
+  model_.coverage.zero_bytes += splitter_.zero_bytes();
 }
 
-LogModel LogParser::take() {
+// Lines without a rank are of the only one that the file speaks of, if there is one.
+void LogParser::settle_ranks() {
   std::vector<int32_t> most(model_.processes.size(), 0);
   for (const CommPart& part : model_.comms) {
     if (part.ranks <= most[part.process]) continue;
     most[part.process] = part.ranks;
     model_.processes[part.process].rank = part.rank;
   }
+  constexpr int32_t kNone = -1, kSeveral = -2;
+  std::vector<int32_t> rank_of_file(model_.files.size(), kNone);
+  const auto add = [&](uint32_t file, int32_t rank) {
+    if (rank < 0) return;
+    int32_t& of = rank_of_file[file];
+    of = of == kNone || of == rank ? rank : kSeveral;
+  };
+  for (const LogProcess& process : model_.processes) add(process.file, process.rank);
+  for (const TorchLine& line : model_.torch) add(line.first.file, line.rank);
+  for (TorchLine& line : model_.torch) {
+    if (line.rank < 0) line.rank = std::max(rank_of_file[line.first.file], kNone);
+  }
+}
+
+LogModel LogParser::take() {
+  model_.torch = torch_.take();
+  model_.coverage.beyond += torch_.beyond();
+  for (uint32_t process = 0; process < contexts_.size(); ++process) close_device(process);
+  settle_ranks();
+  settle_connections();
   LogModel model = std::move(model_);
   *this = LogParser();
   return model;
@@ -93,14 +116,13 @@ void LogParser::line(std::string_view text) {
   line_text_ = text;
   Head head;
   if (find_head(text, head)) return headed(head);
+  if (torch_.line(text, [this] { return here(); })) return;
   if (text.find("NCCL") == kNo) return;
   Captures captures;
   if (classify(text, captures) == LineKind::kVersion) {
     keep(LineKind::kVersion, kNobody, false, captures);
   } else if (looks_torn(text)) {
     ++model_.coverage.torn;
-  } else {
-    framework_line(text);
   }
 }
 
@@ -144,7 +166,7 @@ uint32_t LogParser::process_of(const Head& head) {
     process.file = static_cast<uint32_t>(model_.files.size() - 1);
     process.rank = rank_of_prefix(head.prefix);
     model_.processes.push_back(std::move(process));
-    comms_of_process_.emplace_back();
+    contexts_.emplace_back();
     found = process_by_name_.emplace(last_name_, static_cast<uint32_t>(model_.processes.size() - 1)).first;
   }
   return last_process_ = found->second;
@@ -178,21 +200,31 @@ void LogParser::said(const Head& head, std::string_view body) {
     case LineKind::kKnown:
       return;
     case LineKind::kCollective:
-      ++model_.collectives;
-      return;
+      return call(process, captures);
     case LineKind::kConnection:
-      return connection(process, captures);
+      return connection(head, process, captures);
     case LineKind::kAlgorithm:
-      return algorithm(captures);
+      return algorithm(captures[0], captures[1], captures[2], captures[3]);
+    case LineKind::kAlgorithmNoFunc:
+      return algorithm("(any)", captures[0], captures[1], captures[2]);
+    case LineKind::kKernelUse:
+      return algorithm(captures[0], captures[2], captures[1], captures[3]);
     case LineKind::kCommLife:
       return comm_life(head, process, captures);
     case LineKind::kRingOrder:
+    case LineKind::kRingOrderOld:
+    case LineKind::kRingSeat:
+    case LineKind::kTreeSeat:
     case LineKind::kTrees:
     case LineKind::kChannelCount:
     case LineKind::kCommTopology:
     case LineKind::kInitTime:
       return comm_remark(kind, head, process, captures);
+    case LineKind::kCostAlgorithms:
+    case LineKind::kCostRow:
+      return costs(kind, process, captures);
     default:
+      if (topology(kind, process, captures)) return;
       return keep(kind, process, is_warning, captures);
   }
 }
@@ -211,8 +243,7 @@ void LogParser::keep(LineKind kind, uint32_t process, bool is_warning, const Cap
     return;
   }
   size_t& of_kind = facts_of_process_kind_[static_cast<uint64_t>(process) << 8 | static_cast<uint64_t>(kind)];
-  const size_t most = process == kNobody ? LogModel::kFrameworkFactsMost : LogModel::kFactsOfKindMost;
-  if (of_kind >= most || model_.facts.size() >= LogModel::kFactsMost) {
+  if (of_kind >= LogModel::kFactsOfKindMost || model_.facts.size() >= LogModel::kFactsMost) {
     ++model_.coverage.beyond;
     return;
   }
@@ -250,7 +281,8 @@ void LogParser::unknown(const Head& head, std::string_view body) {
   if (head.level == Level::kWarn) found->second.is_warning = true;
 }
 
-void LogParser::algorithm(const Captures& captures) {
+void LogParser::algorithm(std::string_view func, std::string_view size, std::string_view algo,
+                          std::string_view proto) {
   // Releases before 2.24 print numbers.
   static constexpr std::string_view kAlgorithms[] = {
       "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
@@ -259,9 +291,9 @@ void LogParser::algorithm(const Captures& captures) {
     const auto number = static_cast<size_t>(to_int(text));
     return std::string(is_digit(text[0]) && number < std::size(names) ? names[number] : text);
   };
-  const std::string use = printable(captures[0].substr(0, 40)) + ' ' +
-                          printable(name(captures[2].substr(0, 40), kAlgorithms)) + ' ' +
-                          printable(name(captures[3].substr(0, 40), kProtocols));
+  const std::string use = printable(func.substr(0, 40)) + ' ' +
+                          printable(name(algo.substr(0, 40), kAlgorithms)) + ' ' +
+                          printable(name(proto.substr(0, 40), kProtocols));
   auto found = model_.algorithms.find(use);
   if (found == model_.algorithms.end()) {
     if (model_.algorithms.size() >= LogModel::kShapesMost) {
@@ -272,11 +304,40 @@ void LogParser::algorithm(const Captures& captures) {
         model_.algorithms.emplace(use, AlgorithmUse{.count = 0, .least_bytes = UINT64_MAX, .most_bytes = 0})
             .first;
   }
-  const auto bytes = static_cast<uint64_t>(std::max<int64_t>(to_int(captures[1]), 0));
+  const auto bytes = static_cast<uint64_t>(std::max<int64_t>(to_int(size), 0));
   AlgorithmUse& figures = found->second;
   ++figures.count;
   figures.least_bytes = std::min(figures.least_bytes, bytes);
   figures.most_bytes = std::max(figures.most_bytes, bytes);
+}
+
+// Rows of latencies and bandwidths, three algorithms in three protocols each; which algorithms, a line before them says.
+void LogParser::costs(LineKind kind, uint32_t process, const Captures& captures) {
+  constexpr size_t kColumnsMost = 8, kProtocols = 3;
+  static constexpr std::string_view kProtocolNames[kProtocols] = {"LL", "LL128", "Simple"};
+  auto& algorithms = contexts_[process].cost_algorithms;
+  std::string_view row = captures[captures.count - 1];
+  if (kind == LineKind::kCostAlgorithms) algorithms.clear();
+  for (size_t column = 0; !row.empty() && column < kColumnsMost * kProtocols; ++column) {
+    const size_t bar = std::min(row.find('|'), row.size());
+    std::string_view cell = row.substr(0, bar);
+    row.remove_prefix(std::min(bar + 1, row.size()));
+    while (cell.starts_with(' ')) cell.remove_prefix(1);
+    while (cell.ends_with(' ')) cell.remove_suffix(1);
+    if (cell.empty()) continue;
+    if (kind == LineKind::kCostAlgorithms) {
+      algorithms.push_back(printable(cell.substr(0, 40)));
+      continue;
+    }
+    const size_t slash = cell.find('/');
+    if (column / kProtocols >= algorithms.size() || slash == kNo) return;
+    std::string_view bandwidth = cell.substr(slash + 1);
+    while (bandwidth.starts_with(' ')) bandwidth.remove_prefix(1);
+    Captures cost;
+    cost.text = {algorithms[column / kProtocols], kProtocolNames[column % kProtocols], bandwidth};
+    cost.count = 3;
+    keep(LineKind::kCostRow, process, false, cost);
+  }
 }
 
 }  // namespace lockstep::readers::nccl_log

@@ -9,6 +9,7 @@
 #include "readers/nccl_log/head.h"
 #include "readers/nccl_log/line_splitter.h"
 #include "readers/nccl_log/log_model.h"
+#include "readers/nccl_log/torch_lines.h"
 
 namespace lockstep::readers::nccl_log {
 
@@ -23,9 +24,9 @@ class LogParser {
  private:
   void line(std::string_view text);
   void headed(Head head);
+  void settle_ranks();
   void cut_glued_text(Head& head) const;
   void said(const Head& head, std::string_view body);
-  void framework_line(std::string_view text);
 
   uint32_t process_of(const Head& head);
   Evidence here() const;
@@ -33,22 +34,46 @@ class LogParser {
   void unknown(const Head& head, std::string_view body);
   void comm_life(const Head& head, uint32_t process, const Captures& captures);
   void comm_remark(LineKind kind, const Head& head, uint32_t process, const Captures& captures);
-  void connection(uint32_t process, const Captures& captures);
-  void algorithm(const Captures& captures);
+  void connection(const Head& head, uint32_t process, const Captures& captures);
+  uint32_t comm_of_connection(const Connection& row, int64_t tid, uint64_t pointer) const;
+  void settle_connections();
+  void trees(const Captures& captures, CommPart& part);
+  ChannelSeat* seat(CommPart& part, int64_t channel);
+  void ring_order(std::string_view channel, std::string_view ranks, CommPart& part);
+  void call(uint32_t process, const Captures& captures);
+  bool topology(LineKind kind, uint32_t process, const Captures& captures);
+  void close_device(uint32_t process);
+  TopologyDevice* device(uint32_t process, std::string_view name);
+  void costs(LineKind kind, uint32_t process, const Captures& captures);
+  void algorithm(std::string_view func, std::string_view bytes, std::string_view algo,
+                 std::string_view proto);
   CommPart* comm_of(uint32_t process, uint64_t pointer);
   CommPart* newest_comm_of(uint32_t process, int64_t tid);
+  CommPart* open_comm_of(uint32_t process, int64_t tid);
 
   LogModel model_;
   LineSplitter splitter_;
+  TorchParser torch_;
   std::string_view line_text_;
   uint64_t line_ = 0;
   std::unordered_map<std::string, uint32_t> process_by_name_;  // of this file
   std::string last_name_;
   uint32_t last_process_ = kNobody;
-  std::vector<std::vector<uint32_t>> comms_of_process_;
+  // What lines of a process leave for those that follow.
+  struct Context {
+    std::vector<uint32_t> comms;   // rows
+    std::vector<CommPart> unborn;  // told of before they are named, by thread
+    uint32_t device = kNobody;     // whose links are being listed
+    double nvlink_gbps = 0;
+    std::vector<std::string> cost_algorithms;  // of the columns
+  };
+  std::vector<Context> contexts_;  // by process
+  std::unordered_map<std::string, uint32_t> comm_by_pointer_, device_by_name_, call_shape_by_text_;
+  size_t seats_ = 0, orders_ = 0, calls_ = 0, paths_ = 0;
   std::unordered_map<std::string, uint32_t> connection_by_text_, fact_by_text_;
   std::string last_connection_;
   uint32_t last_connection_row_ = kNobody;
+  uint32_t last_comm_ = kNobody;  // row that was asked for last
   std::unordered_map<uint64_t, size_t> facts_of_process_kind_;
   std::string key_;
 };

@@ -139,22 +139,6 @@ TEST(LogParser, TornAndUnknownLinesAreCounted) {
   EXPECT_TRUE(model.unknown.at("a new thing N").is_warning);
 }
 
-TEST(LogParser, WatchdogsOfPyTorch) {
-  const LogModel model = parse(
-      "[rank3]:[E1 ProcessGroupNCCL.cpp:689] [Rank 3] Watchdog caught collective operation timeout: "
-      "WorkNCCL(SeqNum=9, "
-      "OpType=ALLREDUCE, NumelIn=26, NumelOut=26, Timeout(ms)=12000) ran for 12059 milliseconds before "
-      "timing out.\n"
-      "[rank3]:[E1 ProcessGroupNCCL.cpp:2303] [PG ID 0 PG GUID 0(default_pg) Rank 3] PG status: last "
-      "enqueued work: 9, last "
-      "completed work: 8\n");
-  ASSERT_NE(only(model, LineKind::kWatchdog), nullptr);
-  EXPECT_EQ(only(model, LineKind::kWatchdog)->values,
-            (std::vector<std::string>{"3", "9", "ALLREDUCE", "12000"}));
-  ASSERT_NE(only(model, LineKind::kWorkProgress), nullptr);
-  EXPECT_EQ(only(model, LineKind::kWorkProgress)->values, (std::vector<std::string>{"0", "3", "9", "8"}));
-}
-
 TEST(LogParser, NothingReachesATerminalThatMovesIt) {
   EXPECT_EQ(printable("a\x07"
                       "b\x08\tc\x7F"

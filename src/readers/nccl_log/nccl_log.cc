@@ -9,8 +9,13 @@ namespace {
 
 bool sniff(std::span<const std::byte> first_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
-  constexpr std::string_view kMarks[] = {" NCCL INFO ", " NCCL WARN ", "NCCL version ",
-                                         "ProcessGroupNCCL.cpp", "Watchdog caught collective operation"};
+  constexpr std::string_view kMarks[] = {" NCCL INFO ",
+                                         " NCCL WARN ",
+                                         "NCCL version ",
+                                         "ProcessGroupNCCL.cpp",
+                                         "Watchdog caught collective operation",
+                                         "exitcode  : ",
+                                         "srun: error: "};
   return std::any_of(std::begin(kMarks), std::end(kMarks),
                      [&](std::string_view mark) { return text.find(mark) != std::string_view::npos; });
 }

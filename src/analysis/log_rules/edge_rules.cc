@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// What only the logs of several ranks show: whether both ends of a connection tell the same, whether rings close, how they
+// run through hosts, and whether ranks called the same things.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "analysis/log_rules/rules.h"
+#include "analysis/wording/wording.h"
+
+namespace lockstep::analysis::log_rules {
+namespace {
+
+using readers::nccl_log::ChannelSeat;
+
+using Parts = std::vector<const CommPart*>;
+
+// By rank; empty unless every rank is there once.
+Parts by_rank(const Parts& parts) {
+  const int32_t ranks = parts.front()->ranks;
+  if (ranks < 1 || parts.size() != static_cast<size_t>(ranks)) return {};
+  Parts ordered(parts.size());
+  for (const CommPart* part : parts) {
+    if (part->rank < 0 || part->rank >= ranks || ordered[static_cast<size_t>(part->rank)] != nullptr)
+      return {};
+    ordered[static_cast<size_t>(part->rank)] = part;
+  }
+  return ordered;
+}
+
+// What tells hosts apart for NCCL.
+std::string node_of(const View& view, const CommPart& part) {
+  const Fact* by_hand = view.setting(part.process, "HOSTID");
+  return by_hand != nullptr ? by_hand->value(1) : view.model().processes[part.process].host;
+}
+
+std::string network_of(const Connection& row) {
+  const size_t network = row.via.find('/');
+  return network == std::string::npos ? row.via : row.via.substr(0, row.via.find('/', network + 1));
+}
+
+// A connection over the network, from both of its ends.
+struct Edge {
+  const Connection* send = nullptr;
+  const Connection* receive = nullptr;
+};
+using EdgeKey = std::tuple<std::string, int32_t, int32_t, std::string>;  // communicator, from, to, channels
+
+std::map<EdgeKey, Edge> edges(const View& view) {
+  // More than any job has; some of them would look one-sided without the others.
+  constexpr size_t kEdgesMost = 1 << 20;
+  std::map<EdgeKey, Edge> found;
+  for (const Connection& row : view.model().connections) {
+    if (row.transport != Transport::kNet || row.comm == kNobody || row.lanes.none()) continue;
+    const std::string& group = view.model().comms[row.comm].group;
+    if (group.empty()) continue;
+    // Each channel is an edge; a row holds those that are alike.
+    for (size_t lane = 0; lane < row.lanes.size(); ++lane) {
+      if (!row.lanes.test(lane)) continue;
+      Edge& edge = found[{group, row.from, row.to, std::to_string(lane)}];
+      (row.is_receive ? edge.receive : edge.send) = &row;
+    }
+    if (found.size() > kEdgesMost) return {};
+  }
+  return found;
+}
+
+// The process at an end tells of connections of that communicator at all.
+std::set<std::pair<std::string, int32_t>> speakers(const View& view) {
+  std::set<std::pair<std::string, int32_t>> found;
+  for (const Connection& row : view.model().connections) {
+    if (row.transport != Transport::kNet || row.comm == kNobody) continue;
+    const CommPart& part = view.model().comms[row.comm];
+    found.emplace(part.group, part.rank);
+  }
+  return found;
+}
+
+std::string edge_text(const EdgeKey& key) {
+  return "from rank " + std::to_string(std::get<1>(key)) + " to rank " + std::to_string(std::get<2>(key)) +
+         " of communicator " + std::get<0>(key);
+}
+
+std::optional<Hit> unless_empty(Hit hit) {
+  if (hit.evidence.empty()) return std::nullopt;
+  return hit;
+}
+
+const Fact* cross_nic_off(const View& view, uint32_t process) {
+  for (const Fact* fact : view.facts(LineKind::kSearchResult, process)) {
+    if (fact->value(0) == "4" && fact->value(1) == "0") return fact;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<Hit> edges_one_sided(const View& view) {
+  const auto telling = speakers(view);
+  Hit hit;
+  for (const auto& [key, edge] : edges(view)) {
+    const Connection* one = edge.send != nullptr ? edge.send : edge.receive;
+    const bool is_lost = edge.send == nullptr || edge.receive == nullptr;
+    const int32_t silent = edge.send == nullptr ? one->from : one->to;
+    if (is_lost && !telling.contains({std::get<0>(key), silent})) continue;
+    if (!is_lost && network_of(*edge.send) == network_of(*edge.receive)) continue;
+    if (hit.what.empty())
+      hit.what = edge_text(key) + (is_lost ? ": only one end tells of it"
+                                           : ": " + network_of(*edge.send) + " at one end, " +
+                                                 network_of(*edge.receive) + " at the other");
+    hit.processes.insert(one->process);
+    prove(view, one->first, hit);
+    if (!is_lost) prove(view, edge.receive->first, hit);
+  }
+  return unless_empty(std::move(hit));
+}
+
+std::optional<Hit> rails_crossed(const View& view) {
+  Hit hit;
+  for (const auto& [key, edge] : edges(view)) {
+    if (edge.send == nullptr || edge.receive == nullptr || view.uses_sockets(edge.send->process)) continue;
+    if (edge.send->card < 0 || edge.receive->card < 0 || edge.send->card == edge.receive->card) continue;
+    const Fact* search = cross_nic_off(view, edge.send->process);
+    if (search == nullptr) continue;
+    if (hit.what.empty())
+      hit.what = ": card " + std::to_string(edge.send->card) + " sends to card " +
+                 std::to_string(edge.receive->card) + ' ' + edge_text(key);
+    hit.processes.insert(edge.send->process);
+    prove(view, edge.send->first, hit);
+    prove(view, edge.receive->first, hit);
+    prove(view, search->first, hit);
+  }
+  return unless_empty(std::move(hit));
+}
+
+std::optional<Hit> uneven_card_load(const View& view) {
+  std::map<std::string, std::map<int32_t, std::pair<size_t, const Connection*>>> hosts;
+  for (const Connection& row : view.model().connections) {
+    if (row.transport != Transport::kNet || row.is_receive || row.card < 0 || view.uses_sockets(row.process))
+      continue;
+    auto& load = hosts[view.model().processes[row.process].host][row.card];
+    load.first += row.lanes.count();
+    load.second = &row;
+  }
+  Hit hit;
+  for (const auto& [host, cards] : hosts) {
+    const auto less = [](const auto& a, const auto& b) { return a.second.first < b.second.first; };
+    const auto [least, most] = std::minmax_element(cards.begin(), cards.end(), less);
+    if (most->second.first <= least->second.first + 1) continue;
+    if (hit.what.empty())
+      hit.what = ": of " + host + " card " + std::to_string(most->first) + " has " +
+                 wording::count(most->second.first, "channel") + " to send, card " +
+                 std::to_string(least->first) + ' ' + std::to_string(least->second.first);
+    for (const auto* card : {&*least, &*most}) {
+      hit.processes.insert(card->second.second->process);
+      prove(view, card->second.second->first, hit);
+    }
+  }
+  return unless_empty(std::move(hit));
+}
+
+std::optional<Hit> rings_do_not_close(const View& view) {
+  Hit hit;
+  for (const auto& [group, parts] : view.groups()) {
+    const Parts members = by_rank(parts);
+    if (members.empty()) continue;
+    for (size_t channel = 0; channel < members[0]->seats.size(); ++channel) {
+      const auto behind = [&](size_t rank) {
+        const auto& seats = members[rank]->seats;
+        return channel < seats.size() ? seats[channel].ring_behind : ChannelSeat::kNotSaid;
+      };
+      bool is_told = true;
+      for (size_t rank = 0; rank < members.size() && is_told; ++rank)
+        is_told = behind(rank) != ChannelSeat::kNotSaid;
+      if (!is_told) continue;
+      size_t seen = 0, at = 0;
+      do {
+        const int32_t next = behind(at);
+        if (next < 0 || static_cast<size_t>(next) >= members.size()) break;
+        at = static_cast<size_t>(next);
+        ++seen;
+      } while (at != 0 && seen <= members.size());
+      if (at == 0 && seen == members.size()) continue;
+      if (hit.what.empty()) hit.what = "ring " + std::to_string(channel) + " of communicator " + group;
+      for (const CommPart* part : members) hit.processes.insert(part->process);
+      prove(view, members[0]->first, hit);
+      break;
+    }
+  }
+  return unless_empty(std::move(hit));
+}
+
+namespace {
+
+// Numbers by their place in order: hosts need not number their devices alike.
+void place_among(std::vector<int32_t>& numbers) {
+  std::vector<int32_t> sorted = numbers;
+  std::sort(sorted.begin(), sorted.end());
+  for (int32_t& number : numbers)
+    number = static_cast<int32_t>(std::lower_bound(sorted.begin(), sorted.end(), number) - sorted.begin());
+}
+
+// A ring as it runs through hosts: which, and with which of their devices in which order.
+struct Course {
+  std::vector<std::pair<std::string, std::vector<int32_t>>> stays;
+  std::set<std::string> nodes;
+};
+std::optional<Course> course_of(const View& view, const Parts& members, const std::vector<int32_t>& order) {
+  if (order.size() != members.size()) return std::nullopt;
+  std::vector<std::string> nodes;
+  for (const int32_t rank : order) {
+    if (rank < 0 || static_cast<size_t>(rank) >= members.size()) return std::nullopt;
+    nodes.push_back(node_of(view, *members[static_cast<size_t>(rank)]));
+  }
+  size_t begin = 0;  // of a stay
+  while (begin < nodes.size() && nodes[begin] == nodes.back()) ++begin;
+  Course course;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const size_t at = (begin + i) % order.size();
+    if (i == 0 || nodes[at] != course.stays.back().first) course.stays.push_back({nodes[at], {}});
+    course.stays.back().second.push_back(members[static_cast<size_t>(order[at])]->nvml_device);
+    course.nodes.insert(nodes[at]);
+  }
+  for (auto& [node, devices] : course.stays) place_among(devices);
+  return course;
+}
+
+}  // namespace
+
+std::optional<Hit> rings_cross_hosts(const View& view) {
+  Hit often, unlike;
+  for (const auto& [group, parts] : view.groups()) {
+    const Parts members = by_rank(parts);
+    for (const CommPart* teller : members) {
+      for (size_t channel = 0; channel < teller->orders.size(); ++channel) {
+        const auto course = course_of(view, members, teller->orders[channel]);
+        if (!course || course->nodes.size() < 2) continue;
+        const auto differs = [&](const auto& stay) { return stay.second != course->stays.front().second; };
+        const bool is_often = course->stays.size() > course->nodes.size();
+        if (!is_often && std::none_of(course->stays.begin(), course->stays.end(), differs)) continue;
+        Hit& hit = is_often ? often : unlike;
+        if (hit.what.empty())
+          hit.what = "ring " + std::to_string(channel) + " of communicator " + group +
+                     (is_often ? " goes " + wording::count(course->stays.size(), "time") +
+                                     " from one host to another, and " +
+                                     std::to_string(course->nodes.size()) + " would do"
+                               : " takes the GPUs of hosts in different orders");
+        hit.processes.insert(teller->process);
+        prove(view, teller->first, hit);
+      }
+    }
+  }
+  if (!often.evidence.empty()) return often;
+  unlike.severity = Severity::kNote;
+  return unless_empty(std::move(unlike));
+}
+
+std::optional<Hit> channels_differ(const View& view) {
+  Hit hit;
+  for (const auto& [group, parts] : view.groups()) {
+    const CommPart* least = nullptr;
+    const CommPart* most = nullptr;
+    for (const CommPart* part : parts) {
+      if (part->coll_channels < 0) continue;
+      if (least == nullptr || part->coll_channels < least->coll_channels) least = part;
+      if (most == nullptr || part->coll_channels > most->coll_channels) most = part;
+    }
+    if (least == nullptr || least->coll_channels == most->coll_channels) continue;
+    if (hit.what.empty())
+      hit.what = std::to_string(least->coll_channels) + " and " + std::to_string(most->coll_channels) +
+                 " in communicator " + group;
+    for (const CommPart* part : {least, most}) {
+      hit.processes.insert(part->process);
+      prove(view, part->first, hit);
+    }
+  }
+  return unless_empty(std::move(hit));
+}
+
+namespace {
+
+std::string call_line(const View& view, const CommPart& part, size_t at) {
+  const uint32_t file = view.model().processes[part.process].file;
+  return view.model().files[file] + ':' + std::to_string(part.calls[at].line) + ": rank " +
+         std::to_string(part.rank) + " of communicator " + part.group + " calls " +
+         view.model().call_shapes[part.calls[at].shape];
+}
+
+std::string func_of(const View& view, const CommPart& part, size_t at) {
+  const std::string& shape = view.model().call_shapes[part.calls[at].shape];
+  return shape.substr(0, shape.find(' '));
+}
+
+// Members that tell what they called from the same call on.
+Parts callers(const Parts& parts) {
+  Parts found;
+  for (const CommPart* part : parts) {
+    if (part->calls.empty()) continue;
+    if (!found.empty() && part->first_call != found.front()->first_call) return {};
+    found.push_back(part);
+  }
+  return found.size() < 2 ? Parts() : found;
+}
+
+// Place of the first call that not all of those who made it made alike.
+std::optional<size_t> first_difference(const Parts& parts) {
+  const auto longest = std::max_element(parts.begin(), parts.end(), [](const CommPart* a, const CommPart* b) {
+    return a->calls.size() < b->calls.size();
+  });
+  for (size_t at = 0; at < (*longest)->calls.size(); ++at) {
+    for (const CommPart* part : parts) {
+      if (at < part->calls.size() && part->calls[at].shape != (*longest)->calls[at].shape) return at;
+    }
+  }
+  return std::nullopt;
+}
+
+Hit hit_of_call(const CommPart& part, size_t at) {
+  Hit hit;
+  hit.comm = part.group;
+  if (part.first_call == 0) hit.op_index = at;  // else the log begins later than the communicator
+  return hit;
+}
+
+}  // namespace
+
+std::optional<Hit> calls_differ(const View& view) {
+  for (const auto& [group, parts] : view.groups()) {
+    const Parts members = callers(parts);
+    const auto at = members.empty() ? std::nullopt : first_difference(members);
+    if (!at) continue;
+    std::map<uint32_t, Parts> by_shape;
+    for (const CommPart* part : members) {
+      if (*at < part->calls.size()) by_shape[part->calls[*at].shape].push_back(part);
+    }
+    size_t most = 0, as_many = 0;
+    for (const auto& [shape, who] : by_shape) {
+      as_many = who.size() > most ? 1 : as_many + (who.size() == most ? 1 : 0);
+      most = std::max(most, who.size());
+    }
+    Hit hit = hit_of_call(*members.front(), *at);
+    std::string calls;
+    for (const auto& [shape, who] : by_shape) {
+      std::vector<int32_t> ranks;
+      for (const CommPart* part : who) {
+        ranks.push_back(part->rank);
+        if (who.size() == most && as_many == 1) continue;
+        hit.ranks.push_back(view.model().processes[part->process].rank);
+      }
+      calls += (calls.empty() ? "" : "; ") + wording::ranks(ranks) + ": " + view.model().call_shapes[shape];
+      hit.evidence.push_back(call_line(view, *who.front(), *at));
+    }
+    hit.what = "ranks of communicator " + group + " called different things as its " +
+               wording::ordinal(*at + 1) + " collective: " + calls;
+    hit.func = func_of(view, *by_shape.begin()->second.front(), *at);
+    return hit;
+  }
+  return std::nullopt;
+}
+
+// A log may simply end earlier than another one: critical only where something else says that the job failed.
+std::optional<Hit> calls_missing(const View& view) {
+  for (const auto& [group, parts] : view.groups()) {
+    const Parts members = callers(parts);
+    if (members.empty() || first_difference(members)) continue;
+    const auto fewer = [](const CommPart* a, const CommPart* b) { return a->calls.size() < b->calls.size(); };
+    const auto [least, most] = std::minmax_element(members.begin(), members.end(), fewer);
+    const size_t at = (*least)->calls.size();
+    const bool is_over = std::any_of(members.begin(), members.end(),
+                                     [](const CommPart* part) { return part->ended && !part->aborted; });
+    if (at == (*most)->calls.size() || is_over) continue;
+    Hit hit = hit_of_call(**least, at);
+    std::vector<int32_t> ranks;
+    size_t others = 0;
+    for (const CommPart* part : members) {
+      if (part->calls.size() > at) {
+        ++others;
+        continue;
+      }
+      ranks.push_back(part->rank);
+      hit.ranks.push_back(view.model().processes[part->process].rank);
+    }
+    const bool failed =
+        !view.torch().stalls().empty() ||
+        std::any_of(members.begin(), members.end(), [](const CommPart* part) { return part->aborted; });
+    if (failed) hit.severity = Severity::kCritical;
+    hit.func = func_of(view, **most, at);
+    hit.evidence = {call_line(view, **least, at - 1) + ", its last", call_line(view, **most, at)};
+    hit.what = wording::ranks(ranks) + " of communicator " + group + " never called the " +
+               wording::ordinal(at + 1) + " collective (" + hit.func + "), which " +
+               wording::count(others, "other") + " did, as far as these logs go";
+    if (!failed) hit.settle = "logs that were taken when nothing moved any more";
+    return hit;
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep::analysis::log_rules

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/log_rules/watchdog.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "analysis/wording/wording.h"
+
+namespace lockstep::analysis::log_rules {
+namespace {
+
+constexpr int64_t kNotSaid = TorchLine::kNotSaid;
+constexpr std::string_view kWorld = "0";
+
+bool is_point_to_point(const TorchLine& line) { return line.op == "SEND" || line.op == "RECV"; }
+
+// As the reader of Flight Recorder dumps names groups: findings of both can then be joined.
+std::string display_name(const std::string& name, const std::string& description) {
+  if (name == kWorld && (description.empty() || description == "default_pg")) return "default_pg";
+  if (name.empty() || name == description) return description;
+  if (description.empty() || description == "undefined") return "group " + name;
+  return description + " (group " + name + ')';
+}
+
+// Sizes that every member must have alike; those of the others differ with reason.
+bool is_size_common(std::string_view func) {
+  static constexpr std::array<std::string_view, 5> kFuncs = {"AllReduce", "Broadcast", "Reduce", "AllGather",
+                                                             "ReduceScatter"};
+  return std::find(kFuncs.begin(), kFuncs.end(), func) != kFuncs.end();
+}
+
+// Empty: not said, or it may differ.
+std::string size_text(const TorchLine& line) {
+  if (!is_size_common(line.func)) return {};
+  if (!line.shape.empty()) return line.func + " of shape [" + line.shape + ']';
+  if (line.in < 0) return {};
+  return line.func + " of " + wording::count(static_cast<uint64_t>(line.in), "element");
+}
+
+// Signals with which a launcher stops what is left of a job.
+bool is_stopped(int32_t exit_code) { return exit_code == -15 || exit_code == -2 || exit_code == 0; }
+
+}  // namespace
+
+TorchJob::TorchJob(const readers::nccl_log::LogModel& model) : model_(model) {
+  if (is_silent()) return;
+  read();
+  add_desync();
+  find_dead();
+  find_stalls();
+  find_circles();
+}
+
+TorchGroup& TorchJob::group_of(const std::string& name, const std::string& description) {
+  TorchGroup& group = groups_[name.empty() ? description : name];
+  group.is_world = group.is_world || name == kWorld;
+  if (group.name.empty() || !description.empty())
+    group.name = display_name(group.is_world ? std::string(kWorld) : name, description);
+  return group;
+}
+
+void TorchJob::read() {
+  for (size_t row = 0; row < model_.torch.size(); ++row) {
+    const TorchLine& line = model_.torch[row];
+    if (line.other_rank >= 0) named_.insert(line.other_rank);
+    named_.insert(line.ranks.begin(), line.ranks.end());
+    if (line.rank < 0) continue;
+    if (line.remark == TorchRemark::kExit) {
+      named_.insert(line.rank);
+      continue;
+    }
+    if (line.remark == TorchRemark::kMismatch) continue;  // ranks of a group that it does not name
+    spoken_.insert(line.rank);
+    rows_of_rank_[line.rank].push_back(row);
+    if (line.group.empty()) continue;
+    TorchGroup& group = group_of(line.group, line.description);
+    TorchSeat& seat = group.seats[line.rank];
+    if (line.group_rank >= 0) {
+      const auto [at, is_new] = group.rank_at.emplace(line.group_rank, line.rank);
+      group.is_clashing = group.is_clashing || (!is_new && at->second != line.rank);
+    }
+    group.size = std::max(group.size, line.size);
+    if (line.remark == TorchRemark::kPointToPoint) group.mixes_counts = true;
+    if (line.remark != TorchRemark::kProgress) continue;
+    if (seat.progress == nullptr || line.enqueued > seat.enqueued) seat.progress = &line;
+    seat.enqueued = std::max(seat.enqueued, line.enqueued);
+    seat.completed = std::max(seat.completed, line.completed);
+  }
+  for (size_t row = 0; row < model_.torch.size(); ++row) {
+    if (model_.torch[row].remark == TorchRemark::kTimeout && model_.torch[row].rank >= 0) add_timeout(row);
+  }
+  for (auto& [name, group] : groups_) {
+    if (group.is_world) size_ = std::max(size_, group.size);
+  }
+  for (const auto& part : model_.comms) size_ = std::max(size_, part.ranks);
+  for (auto& [name, group] : groups_) {
+    for (const auto& [rank, seat] : group.seats) {
+      const bool completed_later = !seat.timeouts.empty() && seat.completed >= seat.timeouts.begin()->first;
+      group.is_of_attempts = group.is_of_attempts || completed_later;
+    }
+    if (!group.is_world) continue;
+    group.size = size_;
+    for (const int32_t rank : spoken_) group.seats.try_emplace(rank);
+  }
+}
+
+// The line that says what timed out need not name the group; the next one of that rank about the same work does.
+std::string TorchJob::group_of_timeout(size_t row) const {
+  const TorchLine& line = model_.torch[row];
+  if (!line.group.empty() || !line.description.empty())
+    return line.group.empty() ? line.description : line.group;
+  const auto& rows = rows_of_rank_.at(line.rank);
+  constexpr std::ptrdiff_t kAhead = 64;
+  auto at = std::upper_bound(rows.begin(), rows.end(), row);
+  const auto end = rows.end() - at > kAhead ? at + kAhead : rows.end();
+  for (; at != end; ++at) {
+    const TorchLine& next = model_.torch[*at];
+    if (next.remark == TorchRemark::kProgress && next.seq == line.seq && !next.group.empty())
+      return next.group;
+  }
+  return {};
+}
+
+void TorchJob::add_timeout(size_t row) {
+  const TorchLine& line = model_.torch[row];
+  const std::string name = group_of_timeout(row);
+  TorchGroup& group = line.description.empty() && groups_.contains(name) ? groups_.at(name)
+                                                                         : group_of(name, line.description);
+  has_timeouts_ = true;
+  if (is_point_to_point(line)) {
+    group.mixes_counts = true;
+    group.transfers.emplace(line.rank, &line);
+  } else if (line.seq > 0) {
+    group.seats[line.rank].timeouts.emplace(line.seq, &line);
+    report_of_.try_emplace(line.rank, &group);
+  }
+}
+
+// The report is of the group in which its writer waits, and its ranks are those in the group.
+void TorchJob::add_desync() {
+  for (const TorchLine& line : model_.torch) {
+    if (line.ranks.empty() || line.rank < 0) continue;
+    const auto group = report_of_.find(line.rank);
+    if (group != report_of_.end()) add_report(line, *group->second);
+  }
+}
+
+void TorchJob::add_report(const TorchLine& line, TorchGroup& group) {
+  const bool is_behind = line.remark == TorchRemark::kNotJoined || line.remark == TorchRemark::kNeverJoined;
+  const int64_t had = line.remark == TorchRemark::kNeverJoined ? 0
+                      : line.remark == TorchRemark::kNotJoined ? line.seq - 1
+                                                               : line.seq;
+  if (had < 0) return;
+  for (const int32_t in_group : line.ranks) {
+    const auto at = group.rank_at.find(in_group);
+    if (at == group.rank_at.end() && !group.is_world) continue;
+    TorchSeat& seat = group.seats[at == group.rank_at.end() ? in_group : at->second];
+    if (seat.progress == nullptr || had > seat.enqueued) seat.progress = &line;
+    seat.enqueued = std::max(seat.enqueued, had);
+    if (is_behind || line.remark == TorchRemark::kFinished) seat.completed = std::max(seat.completed, had);
+    if (line.remark == TorchRemark::kStarted) seat.started.emplace(line.seq, line.func);
+  }
+}
+
+// A process whose own watchdog spoke ended because of that.
+void TorchJob::find_dead() {
+  std::set<int32_t> gave_up;
+  for (const TorchLine& line : model_.torch) {
+    if (line.remark == TorchRemark::kTimeout || line.remark == TorchRemark::kTakenDown)
+      gave_up.insert(line.rank);
+  }
+  for (const TorchLine& line : model_.torch) {
+    if (line.remark == TorchRemark::kExit && !is_stopped(line.exit_code) && !gave_up.contains(line.rank))
+      dead_.try_emplace(line.rank, &line);
+  }
+}
+
+// Number of the first operation of a group that did not end; -1: nothing stands still.
+int64_t TorchJob::first_open(const TorchGroup& group) const {
+  int64_t first = -1;
+  const auto lower = [&](int64_t seq) { first = first < 0 ? seq : std::min(first, seq); };
+  for (const auto& [rank, seat] : group.seats) {
+    if (!seat.timeouts.empty()) lower(seat.timeouts.begin()->first);
+    // Where no line says what timed out: what is enqueued and not complete when others tell that time was up.
+    const bool is_told = !has_timeouts_ && seat.progress != nullptr && seat.progress->other_rank >= 0;
+    if (is_told && seat.completed >= 0 && seat.enqueued > seat.completed) lower(seat.completed + 1);
+  }
+  return first;
+}
+
+// Of the job's own group, ranks that say nothing.
+void TorchJob::add_absent(Stall& stall) const {
+  const auto most = [](const std::set<int32_t>& ranks) { return ranks.empty() ? -1 : *ranks.rbegin(); };
+  constexpr int32_t kRanksMost = 1 << 20;
+  const int32_t least = std::min(std::max({size_, most(spoken_) + 1, most(named_) + 1}), kRanksMost);
+  for (int32_t rank = 0; rank < least; ++rank) {
+    if (!stall.group->seats.contains(rank)) stall.silent.push_back(rank);
+  }
+  std::sort(stall.silent.begin(), stall.silent.end());
+}
+
+// Of one group. seq < 0: nothing of it stands still.
+Stall TorchJob::stall_of(const TorchGroup& group) const {
+  Stall stall;
+  stall.group = &group;
+  stall.seq = first_open(group);
+  if (stall.seq < 0) return stall;
+  const TorchLine* behind = nullptr;
+  const auto wait = [&](int32_t rank, const TorchLine* line, const std::string& func) {
+    if (stall.waiting.empty()) stall.evidence.push_back(line);
+    stall.waiting.push_back(rank);
+    if (func.empty()) return;
+    stall.by_func[func].push_back(rank);
+    stall.proofs.try_emplace(func, line);
+  };
+  for (const auto& [rank, seat] : group.seats) {
+    const auto timeout = seat.timeouts.find(stall.seq);
+    const auto started = seat.started.find(stall.seq);
+    if (timeout != seat.timeouts.end()) {
+      wait(rank, timeout->second, timeout->second->func);
+      if (const std::string size = size_text(*timeout->second); !size.empty()) {
+        stall.by_size[size].push_back(rank);
+        stall.proofs.try_emplace(size, timeout->second);
+      }
+      stall.milliseconds = std::max(stall.milliseconds, timeout->second->milliseconds);
+    } else if (seat.progress == nullptr) {
+      stall.silent.push_back(rank);
+    } else if (seat.enqueued < stall.seq) {
+      if (behind == nullptr) behind = seat.progress;
+      const bool is_reported = seat.progress->remark == TorchRemark::kNotJoined ||
+                               seat.progress->remark == TorchRemark::kNeverJoined;
+      stall.is_reported = is_reported && (stall.is_reported || stall.behind.empty());
+      stall.behind.push_back(rank);
+    } else if (seat.completed < stall.seq) {
+      wait(rank, seat.progress, started == seat.started.end() ? std::string() : started->second);
+    }
+  }
+  if (stall.by_func.size() == 1) stall.func = stall.by_func.begin()->first;
+  if (behind != nullptr) stall.evidence.insert(stall.evidence.begin(), behind);
+  if (group.is_world) add_absent(stall);
+  stall.is_whole = group.size > 0 && group.seats.size() >= static_cast<size_t>(group.size);
+  const auto add_dead = [&](int32_t rank) {
+    if (!std::binary_search(stall.waiting.begin(), stall.waiting.end(), rank)) stall.dead.push_back(rank);
+  };
+  if (group.is_world) {
+    for (const auto& [rank, line] : dead_) add_dead(rank);
+  } else {
+    for (const auto& [rank, seat] : group.seats) {
+      if (dead_.contains(rank)) add_dead(rank);
+    }
+  }
+  return stall;
+}
+
+namespace {
+
+// A send or receive that did not end: its line does not name the other end.
+Stall stall_of_transfers(const TorchGroup& group) {
+  Stall stall;
+  stall.group = &group;
+  stall.kind = StallKind::kCannotTell;
+  for (const auto& [rank, line] : group.transfers) {
+    if (stall.waiting.empty()) {
+      stall.seq = line->seq;
+      stall.func = line->func;
+    }
+    stall.waiting.push_back(rank);
+    stall.evidence.push_back(line);
+    stall.milliseconds = std::max(stall.milliseconds, line->milliseconds);
+  }
+  return stall;
+}
+
+}  // namespace
+
+void TorchJob::find_stalls() {
+  for (const auto& [name, group] : groups_) {
+    Stall stall = stall_of(group);
+    if (stall.seq < 0 && !group.transfers.empty()) {
+      stalls_.push_back(stall_of_transfers(group));
+      waiting_.insert(stalls_.back().waiting.begin(), stalls_.back().waiting.end());
+      continue;
+    }
+    if (stall.seq < 0) continue;
+    waiting_.insert(stall.waiting.begin(), stall.waiting.end());
+    const bool is_known = (!group.mixes_counts || stall.is_reported) && !group.is_clashing &&
+                          !group.is_of_attempts && !name.empty();
+    if (is_known && differing_calls(stall) != nullptr) {
+      stall.kind = StallKind::kOtherOp;
+    } else if (is_known && !stall.behind.empty()) {
+      stall.kind = StallKind::kNeverJoined;
+    } else if (is_known && stall.is_whole && stall.silent.empty()) {
+      stall.kind = StallKind::kStuck;
+    } else {
+      stall.kind = StallKind::kCannotTell;
+    }
+    stalls_.push_back(std::move(stall));
+  }
+}
+
+// Who is behind in one group may wait in another: then that one's stall is the cause, or the two hold each other.
+void TorchJob::find_circles() {
+  std::map<int32_t, std::vector<const Stall*>> waits_in;
+  for (const Stall& stall : stalls_) {
+    for (const int32_t rank : stall.waiting) waits_in[rank].push_back(&stall);
+  }
+  const auto stall_in_which = [&](int32_t rank, const Stall* not_here) -> const Stall* {
+    const auto of = waits_in.find(rank);
+    if (of == waits_in.end()) return nullptr;
+    for (const Stall* stall : of->second) {
+      if (stall != not_here) return stall;
+    }
+    return nullptr;
+  };
+  std::set<const Stall*> seen;
+  for (const Stall& start : stalls_) {
+    std::vector<const Stall*> path;
+    std::vector<int32_t> ranks;
+    for (const Stall* stall = &start; stall != nullptr && stall->kind == StallKind::kNeverJoined;) {
+      const auto at = std::find(path.begin(), path.end(), stall);
+      if (at != path.end()) {
+        Circle circle;
+        circle.stalls.assign(at, path.end());
+        circle.ranks.insert(ranks.begin() + (at - path.begin()), ranks.end());
+        circles_.push_back(std::move(circle));
+        break;
+      }
+      if (!seen.insert(stall).second) break;
+      path.push_back(stall);
+      // One that waits nowhere ends the path: it is the cause.
+      const Stall* next = nullptr;
+      for (const int32_t rank : stall->behind) {
+        next = stall_in_which(rank, stall);
+        if (next == nullptr) break;
+        ranks.resize(path.size(), rank);
+        ranks.back() = rank;
+      }
+      stall = next;
+    }
+  }
+}
+
+std::vector<const TorchLine*> TorchJob::lines(TorchRemark remark) const {
+  std::vector<const TorchLine*> found;
+  for (const TorchLine& line : model_.torch) {
+    if (line.remark == remark) found.push_back(&line);
+  }
+  return found;
+}
+
+std::vector<int32_t> TorchJob::without_lines() const {
+  std::vector<int32_t> ranks;
+  std::set_difference(named_.begin(), named_.end(), spoken_.begin(), spoken_.end(),
+                      std::back_inserter(ranks));
+  return ranks;
+}
+
+const std::map<std::string, std::vector<int32_t>>* differing_calls(const Stall& stall) {
+  if (stall.by_func.size() > 1) return &stall.by_func;
+  return stall.by_size.size() > 1 ? &stall.by_size : nullptr;
+}
+
+std::string operation_text(const Stall& stall) {
+  return wording::ordinal(static_cast<uint64_t>(stall.seq)) + " operation" +
+         (stall.func.empty() ? std::string() : " (" + stall.func + ')') +
+         (stall.group->name.empty() ? " of a group that is not named" : " of " + stall.group->name);
+}
+
+}  // namespace lockstep::analysis::log_rules

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// What PyTorch's watchdogs, its desync report and the launcher show: watchdog.h, as findings.
+#include <algorithm>
+#include <iterator>
+
+#include "analysis/log_rules/rules.h"
+#include "analysis/wording/wording.h"
+
+namespace lockstep::analysis::log_rules {
+namespace {
+
+using Ranks = std::vector<int32_t>;
+
+constexpr size_t kHitsMost = 16;  // of one rule: each looks through all lines
+
+Ranks without(const Ranks& ranks, const Ranks& others) {
+  Ranks left;
+  std::set_difference(ranks.begin(), ranks.end(), others.begin(), others.end(), std::back_inserter(left));
+  return left;
+}
+
+// Of those behind, who waits in no other group and is not dead: they are the cause.
+Ranks causes(const View& view, const Stall& stall) {
+  Ranks free;
+  std::copy_if(stall.behind.begin(), stall.behind.end(), std::back_inserter(free),
+               [&](int32_t rank) { return !view.torch().waits(rank); });
+  return without(free, stall.dead);
+}
+
+std::string waited(const Stall& stall) {
+  std::string text = wording::count(stall.waiting.size(), "rank") + " waited for it";
+  if (stall.milliseconds > 0)
+    text += " for " + wording::duration(std::min<int64_t>(stall.milliseconds, 1e12) * 1'000'000);
+  return text + ", until PyTorch's watchdog gave up";
+}
+
+Hit hit_of(const View& view, const Stall& stall) {
+  Hit hit;
+  hit.comm = stall.group->name;
+  hit.func = stall.func;
+  if (stall.seq > 0) hit.op_index = static_cast<uint64_t>(stall.seq - 1);
+  for (const TorchLine* line : stall.evidence) prove(view, line->first, hit);
+  if (stall.milliseconds > 0) {
+    const double ns = static_cast<double>(stall.milliseconds) * 1e6;
+    hit.effect = Effect{.value = ns, .unit = "ns", .low = ns, .high = ns};
+  }
+  return hit;
+}
+
+// Where the program called the operation in which `ranks` wait.
+void add_place(const View& view, const Ranks& ranks, Hit& hit) {
+  for (const TorchLine* line : view.torch().lines(TorchRemark::kCalledAt)) {
+    if (!std::binary_search(ranks.begin(), ranks.end(), line->rank)) continue;
+    hit.evidence.push_back("rank " + std::to_string(line->rank) + " called it in " + line->text);
+    return;
+  }
+}
+
+std::string no_log(const Ranks& ranks) {
+  return "no line of " + wording::ranks(ranks) + " tells how far it came";
+}
+
+// Lines of one remark, a rank each.
+std::optional<Hit> of_remark(const View& view, TorchRemark remark, std::string_view what) {
+  Hit hit;
+  std::set<int32_t> ranks;
+  for (const TorchLine* line : view.torch().lines(remark)) {
+    if (line->rank >= 0) ranks.insert(line->rank);
+    prove(view, line->first, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  hit.ranks.assign(ranks.begin(), ranks.end());
+  hit.what = (ranks.empty() ? std::string("a rank") : wording::ranks(hit.ranks)) + ": " + std::string(what);
+  return hit;
+}
+
+bool is_remote(const TorchLine& line) {
+  for (const std::string_view word :
+       {"remote process exited", "ncclRemoteError", "network error", "Connection closed"}) {
+    if (line.text.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+bool is_cuda(const TorchLine& line) {
+  return line.text.find("CUDA error") != std::string::npos ||
+         line.text.find("Cuda failure") != std::string::npos ||
+         line.text.find("unhandled cuda error") != std::string::npos;
+}
+
+template <class Accept>
+std::optional<Hit> of_errors(const View& view, Accept accept, std::string_view what) {
+  Hit hit;
+  std::set<int32_t> ranks;
+  std::string text;
+  for (const TorchLine* line : view.torch().lines(TorchRemark::kError)) {
+    if (!accept(*line)) continue;
+    if (text.empty()) text = line->text;
+    if (line->rank >= 0) ranks.insert(line->rank);
+    prove(view, line->first, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  hit.ranks.assign(ranks.begin(), ranks.end());
+  hit.what = (ranks.empty() ? std::string("a rank") : wording::ranks(hit.ranks)) + ": " + std::string(what) +
+             " (" + text + ')';
+  return hit;
+}
+
+std::string exit_text(int32_t code) {
+  return code < 0 ? "was ended by signal " + std::to_string(-code)
+                  : "ended with exit code " + std::to_string(code);
+}
+
+// Something names who is to blame, or what is wrong.
+bool is_explained(const View& view) {
+  const TorchJob& job = view.torch();
+  if (!job.dead().empty() || !job.circles().empty()) return true;
+  return std::any_of(job.stalls().begin(), job.stalls().end(), [&](const Stall& stall) {
+    return stall.kind == StallKind::kOtherOp || stall.kind == StallKind::kStuck ||
+           (stall.kind == StallKind::kNeverJoined && !causes(view, stall).empty());
+  });
+}
+
+std::string why_not_told(const View& view, const Stall& stall) {
+  if (!stall.group->transfers.empty() && stall.behind.empty())
+    return "PyTorch's lines do not name the other end of a send or receive";
+  if (stall.group->mixes_counts)
+    return "sends and receives are counted with the collectives of this group, so counts of ranks cannot be "
+           "compared";
+  if (stall.group->is_clashing) return "two groups have this name";
+  if (stall.group->is_of_attempts) return "these lines are of several attempts of the job";
+  if (stall.group->name.empty()) return "these lines do not name the group";
+  if (!stall.silent.empty()) return no_log(stall.silent);
+  std::string text = "every rank that these logs are of has called it";
+  return text + (view.torch().size() < 0 || !stall.group->is_world
+                     ? ", and they do not tell how many ranks there are"
+                     : "");
+}
+
+}  // namespace
+
+std::vector<Hit> watchdog_other_op(const View& view) {
+  std::vector<Hit> hits;
+  for (const Stall& stall : view.torch().stalls()) {
+    if (stall.kind != StallKind::kOtherOp || hits.size() >= kHitsMost) continue;
+    Hit hit = hit_of(view, stall);
+    size_t most = 0, of_that_size = 0;
+    for (const auto& [call, ranks] : *differing_calls(stall)) {
+      of_that_size = ranks.size() > most ? 1 : of_that_size + (ranks.size() == most ? 1 : 0);
+      most = std::max(most, ranks.size());
+    }
+    // Of as many on either side, either may be wrong.
+    for (const auto& [call, ranks] : *differing_calls(stall)) {
+      hit.what += (hit.what.empty() ? "" : ", ") + wording::ranks(ranks) + ": " + call;
+      if (ranks.size() < most || of_that_size > 1)
+        hit.ranks.insert(hit.ranks.end(), ranks.begin(), ranks.end());
+      const TorchLine* proof = stall.proofs.at(call);
+      if (proof != stall.evidence.front()) prove(view, proof->first, hit);
+    }
+    std::sort(hit.ranks.begin(), hit.ranks.end());
+    hit.what = "ranks called different things as the " + operation_text(stall) + ": " + hit.what;
+    hits.push_back(std::move(hit));
+  }
+  return hits;
+}
+
+std::optional<Hit> fingerprints_differ(const View& view) {
+  const auto lines = view.torch().lines(TorchRemark::kMismatch);
+  if (lines.empty()) return std::nullopt;
+  Hit hit;
+  const TorchLine& first = *lines.front();
+  for (const TorchLine* line : lines) prove(view, line->first, hit);
+  if (first.seq > 0) hit.op_index = static_cast<uint64_t>(first.seq - 1);
+  hit.func = first.func;
+  std::set<int32_t> ranks = {first.rank};
+  if (first.other_rank >= 0) ranks.insert(first.other_rank);
+  hit.ranks.assign(ranks.begin(), ranks.end());
+  hit.what = "rank " + std::to_string(first.rank) + " calls " + first.op +
+             (first.other_rank < 0 ? ", and another rank does not"
+                                   : ", and rank " + std::to_string(first.other_rank) + " calls " +
+                                         (first.text == first.op ? "it with other tensors" : first.text));
+  if (first.seq > 0) hit.what += ", as operation " + std::to_string(first.seq) + " of their group";
+  return hit;
+}
+
+std::vector<Hit> watchdog_deadlock(const View& view) {
+  std::vector<Hit> hits;
+  for (const Circle& circle : view.torch().circles()) {
+    if (hits.size() >= kHitsMost) break;
+    Hit hit = hit_of(view, *circle.stalls.front());
+    hit.ranks.assign(circle.ranks.begin(), circle.ranks.end());
+    for (const Stall* stall : circle.stalls) {
+      hit.what += (hit.what.empty() ? "" : "; ") + wording::ranks(stall->waiting) + " in the " +
+                  operation_text(*stall) + " for " + wording::ranks(stall->behind);
+      if (stall != circle.stalls.front() && !stall->evidence.empty())
+        prove(view, stall->evidence.front()->first, hit);
+    }
+    hit.what = "groups of ranks wait for each other: " + hit.what;
+    hits.push_back(std::move(hit));
+  }
+  return hits;
+}
+
+std::optional<Hit> launcher_saw_end(const View& view) {
+  const auto& dead = view.torch().dead();
+  if (dead.empty()) return std::nullopt;
+  Hit hit;
+  for (const Stall& stall : view.torch().stalls()) {
+    if (stall.dead.empty()) continue;
+    hit = hit_of(view, stall);
+    hit.evidence.clear();
+    hit.what = "; " + waited(stall) + " (" + operation_text(stall) + ')';
+    break;
+  }
+  std::string who;
+  for (const auto& [rank, line] : dead) {
+    hit.ranks.push_back(rank);
+    prove(view, line->first, hit);
+    if (hit.ranks.size() <= 4)
+      who += (who.empty() ? "" : ", ") + ("the process of rank " + std::to_string(rank)) + ' ' +
+             exit_text(line->exit_code);
+  }
+  if (dead.size() > 4) who += " and " + wording::count(dead.size() - 4, "other");
+  hit.what = who + hit.what;
+  return hit;
+}
+
+std::optional<Hit> watchdog_cuda_error(const View& view) {
+  return of_errors(view, is_cuda, "CUDA failed, and the process ended of it");
+}
+
+std::optional<Hit> watchdog_remote_error(const View& view) {
+  return of_errors(
+      view, [](const TorchLine& line) { return !is_cuda(line) && is_remote(line); }, "NCCL lost a peer");
+}
+
+std::vector<Hit> watchdog_never_joined(const View& view) {
+  std::vector<Hit> hits;
+  for (const Stall& stall : view.torch().stalls()) {
+    const Ranks ranks = causes(view, stall);
+    if (stall.kind != StallKind::kNeverJoined || ranks.empty() || hits.size() >= kHitsMost) continue;
+    Hit hit = hit_of(view, stall);
+    hit.ranks = ranks;
+    hit.what = wording::ranks(ranks) + " never called the " + operation_text(stall) + "; " + waited(stall);
+    add_place(view, stall.waiting, hit);
+    if (!stall.silent.empty()) hit.evidence.push_back(no_log(stall.silent));
+    hits.push_back(std::move(hit));
+  }
+  return hits;
+}
+
+std::vector<Hit> watchdog_stuck(const View& view) {
+  std::vector<Hit> hits;
+  for (const Stall& stall : view.torch().stalls()) {
+    if (stall.kind != StallKind::kStuck || hits.size() >= kHitsMost) continue;
+    Hit hit = hit_of(view, stall);
+    const size_t all = stall.group->seats.size();
+    const bool is_all = stall.waiting.size() == all;
+    if (!is_all) hit.ranks = stall.waiting;
+    hit.what = "all " + wording::count(all, "rank") + " called the " + operation_text(stall) +
+               ", and it ended on " +
+               (is_all ? std::string("none") : "all but " + wording::ranks(stall.waiting));
+    // The first operation of all: direct access between GPUs may be answered, and lead nowhere.
+    const auto& rows = view.model().connections;
+    const auto p2p = std::find_if(rows.begin(), rows.end(),
+                                  [](const Connection& row) { return row.transport == Transport::kP2p; });
+    if (stall.seq == 1 && is_all && p2p != rows.end()) {
+      prove(view, p2p->first, hit);
+      hit.settle =
+          "a run with NCCL_P2P_DISABLE=1: if that one goes on, PCIe's access control (ACS) is in the way of "
+          "P2P";
+    }
+    add_place(view, stall.waiting, hit);
+    hits.push_back(std::move(hit));
+  }
+  return hits;
+}
+
+std::optional<Hit> watchdog_stood_still(const View& view) {
+  return of_remark(view, TorchRemark::kWatchdogStuck, "PyTorch's watchdog itself stood still");
+}
+
+std::optional<Hit> lock_held(const View& view) {
+  return of_remark(view, TorchRemark::kLockHeld, "Python's lock (GIL) was held when the process was to end");
+}
+
+std::optional<Hit> watchdog_consequence(const View& view) {
+  return of_remark(view, TorchRemark::kTakenDown,
+                   "PyTorch ended the process because an operation failed or took too long");
+}
+
+std::vector<Hit> watchdog_cannot_tell(const View& view) {
+  const TorchJob& job = view.torch();
+  if (job.is_silent() || is_explained(view)) return {};
+  std::vector<Hit> hits;
+  for (const Stall& stall : job.stalls()) {
+    if (stall.kind != StallKind::kCannotTell || hits.size() >= kHitsMost) continue;
+    Hit hit = hit_of(view, stall);
+    hit.ranks = stall.group->is_world ? stall.silent : Ranks();
+    hit.what = "an operation did not end, and who held it up cannot be told: " + waited(stall) + " (" +
+               operation_text(stall) + "); " + why_not_told(view, stall);
+    hit.settle = stall.silent.empty() ? "the logs of the other ranks, or dumps of PyTorch's Flight Recorder"
+                                      : "the logs of " + wording::ranks(stall.silent) +
+                                            ", or dumps of PyTorch's Flight Recorder";
+    add_place(view, stall.waiting, hit);
+    hits.push_back(std::move(hit));
+  }
+  if (!hits.empty()) return hits;
+  // Only those who were told of it speak.
+  Hit hit;
+  for (const TorchRemark remark : {TorchRemark::kProgress, TorchRemark::kSignal}) {
+    for (const TorchLine* line : job.lines(remark)) {
+      if (remark == TorchRemark::kSignal || line->other_rank >= 0) prove(view, line->first, hit);
+    }
+  }
+  if (hit.evidence.empty()) return {};
+  hit.ranks = job.without_lines();
+  hit.what = "an operation did not end, and these logs do not say which: " +
+             (hit.ranks.empty() ? std::string("only ranks that were told of it speak")
+                                : "no line of " + wording::ranks(hit.ranks));
+  hit.settle = "the logs of the ranks whose time was up, or dumps of PyTorch's Flight Recorder";
+  hits.push_back(std::move(hit));
+  return hits;
+}
+
+}  // namespace lockstep::analysis::log_rules

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/log_rules/watchdog.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "analysis/log_rules/log_rules.h"
+#include "readers/nccl_log/log_parser.h"
+
+namespace lockstep::analysis::log_rules {
+namespace {
+
+std::vector<Finding> findings_of(const std::string& text) {
+  readers::nccl_log::LogParser parser;
+  parser.begin_file("job.log");
+  parser.feed(text);
+  parser.end_file();
+  return judge(parser.take());
+}
+
+std::vector<std::string> ids(const std::vector<Finding>& findings) {
+  std::vector<std::string> list;
+  for (const Finding& finding : findings) list.push_back(finding.id);
+  return list;
+}
+
+struct Group {
+  std::string name, description;
+};
+const Group kWorld = {"0", "default_pg"}, kTensor = {"3", "tp"}, kData = {"5", "dp"};
+
+std::string head(int rank) {
+  return "[rank" + std::to_string(rank) + "]:[E1118 20:32:23.955 ProcessGroupNCCL.cpp:629] ";
+}
+std::string of_group(int rank, const Group& group, int in_group) {
+  return head(rank) + "[PG ID 7 PG GUID " + group.name + '(' + group.description + ") Rank " +
+         std::to_string(in_group) + "] ";
+}
+std::string options(int rank, const Group& group, int in_group, int size) {
+  return of_group(rank, group, in_group) +
+         "ProcessGroupNCCL initialization options: size: " + std::to_string(size) +
+         ", global rank: " + std::to_string(rank) + ", TIMEOUT(ms): 600000\n";
+}
+std::string status(int enqueued, int completed) {
+  return "last enqueued work: " + std::to_string(enqueued) +
+         ", last completed work: " + std::to_string(completed) + "\n";
+}
+// Its time was up, and how far it is.
+std::string gave_up(int rank, const Group& group, int in_group, int seq, int enqueued,
+                    const std::string& op = "ALLREDUCE", int elements = 26) {
+  const std::string numel = std::to_string(elements);
+  return head(rank) +
+         "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=" + std::to_string(seq) +
+         ", OpType=" + op + ", NumelIn=" + numel + ", NumelOut=" + numel +
+         ", Timeout(ms)=600000) ran for 600042 milliseconds before timing out.\n" +
+         of_group(rank, group, in_group) +
+         " failure detected by watchdog at work sequence id: " + std::to_string(seq) +
+         " PG status: " + status(enqueued, seq - 1);
+}
+// Another's time was up.
+std::string told(int rank, int enqueued, int completed) {
+  return of_group(rank, kWorld, rank) +
+         "Received a dump signal due to a collective timeout from  rank 0 and we will try our best. Last "
+         "enqueued NCCL work: " +
+         std::to_string(enqueued) + ", last completed NCCL work: " + std::to_string(completed) + ".\n";
+}
+
+TEST(Watchdog, NamesWhoIsBehindAndTheOperation) {
+  const auto findings =
+      findings_of(gave_up(0, kWorld, 0, 9, 9) + told(1, 8, 8) + gave_up(2, kWorld, 2, 9, 11));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"never-joined.watchdog"});
+  const Finding& finding = findings[0];
+  EXPECT_EQ(finding.severity, Severity::kCritical);
+  EXPECT_EQ(finding.statement,
+            "rank 1 never called the 9th operation (AllReduce) of default_pg; 2 ranks waited for it for 10.0 "
+            "min, until "
+            "PyTorch's watchdog gave up");
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{1});
+  EXPECT_EQ(finding.comm, "default_pg");
+  EXPECT_EQ(finding.func, "AllReduce");
+  EXPECT_EQ(finding.op_index, 8u);
+  ASSERT_TRUE(finding.effect);
+  EXPECT_EQ(finding.effect->value, 600042e6);
+  EXPECT_EQ(finding.evidence[0].substr(0, 10), "job.log:3:");
+}
+
+TEST(Watchdog, OfAGroupItNamesRanksOfTheJob) {
+  const auto findings =
+      findings_of(gave_up(6, kTensor, 0, 4, 4) + of_group(7, kTensor, 1) + "PG status: " + status(3, 3));
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{7});
+  EXPECT_EQ(findings[0].comm, "tp (group 3)");
+  EXPECT_EQ(findings[0].op_index, 3u);
+}
+
+TEST(Watchdog, OtherCallsAreHeldAgainstEachOther) {
+  auto findings = findings_of(gave_up(0, kWorld, 0, 9, 9) + gave_up(1, kWorld, 1, 9, 9) +
+                              gave_up(2, kWorld, 2, 9, 9, "_ALLGATHER_BASE"));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"joined-other-op.watchdog"});
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
+  EXPECT_EQ(findings[0].op_index, 8u);
+  EXPECT_EQ(findings[0].comm, "default_pg");
+  findings = findings_of(gave_up(0, kWorld, 0, 9, 9) + gave_up(1, kWorld, 1, 9, 9, "ALLREDUCE", 27));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"joined-other-op.watchdog"});
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{0, 1}));  // either may be wrong
+  EXPECT_EQ(findings[0].func, "AllReduce");
+}
+
+TEST(Watchdog, SizesThatMayDifferAreNotHeldAgainstAnyone) {
+  const auto findings = findings_of(gave_up(0, kWorld, 0, 9, 9, "ALLTOALL_BASE", 5) +
+                                    gave_up(1, kWorld, 1, 9, 9, "ALLTOALL_BASE", 6));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+}
+
+TEST(Watchdog, WhoWaitsElsewhereIsNotTheCause) {
+  // 3 is behind in dp because it waits in tp for 2.
+  const auto findings = findings_of(gave_up(1, kData, 0, 5, 5) + of_group(3, kData, 1) + status(4, 4) +
+                                    gave_up(3, kTensor, 1, 8, 8) + of_group(2, kTensor, 0) + status(7, 7));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"never-joined.watchdog"});
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
+  EXPECT_EQ(findings[0].comm, "tp (group 3)");
+}
+
+TEST(Watchdog, GroupsThatHoldEachOtherAreADeadlock) {
+  const auto findings = findings_of(gave_up(0, kData, 0, 5, 5) + of_group(1, kData, 1) + status(4, 4) +
+                                    gave_up(1, kTensor, 1, 8, 8) + of_group(0, kTensor, 0) + status(7, 7));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"cross-comm-deadlock.watchdog"});
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{0, 1}));
+  EXPECT_NE(findings[0].statement.find("tp (group 3)"), std::string::npos) << findings[0].statement;
+  EXPECT_NE(findings[0].statement.find("dp (group 5)"), std::string::npos) << findings[0].statement;
+}
+
+TEST(Watchdog, AllThatCalledItAreStuckOnlyWhenAllAreKnown) {
+  const std::string both = gave_up(0, kWorld, 0, 9, 9) + gave_up(1, kWorld, 1, 9, 9);
+  EXPECT_EQ(ids(findings_of(both)), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_EQ(ids(findings_of(options(0, kWorld, 0, 2) + both)),
+            std::vector<std::string>{"stuck-in-gpu.watchdog"});
+  const auto findings = findings_of(options(0, kWorld, 0, 3) + both);
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
+  EXPECT_EQ(findings[0].settle, "the logs of rank 2, or dumps of PyTorch's Flight Recorder");
+}
+
+TEST(Watchdog, SendsAndReceivesHideWhoIsBehind) {
+  const std::string transfer =
+      head(1) +
+      "Warning: [PG ID 0 PG GUID 0(default_pg) Rank 1] An unbatched P2P op (send/recv) was called\n";
+  auto findings = findings_of(transfer + gave_up(0, kWorld, 0, 9, 9) + told(1, 8, 8));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  findings = findings_of(gave_up(0, kWorld, 0, 2, 2, "RECV"));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_NE(findings[0].statement.find("do not name the other end"), std::string::npos)
+      << findings[0].statement;
+}
+
+TEST(Watchdog, ADesyncReportIsNotMixed) {
+  const std::string transfer =
+      head(1) +
+      "Warning: [PG ID 0 PG GUID 0(default_pg) Rank 1] An unbatched P2P op (send/recv) was called\n";
+  const auto findings =
+      findings_of(transfer + gave_up(0, kWorld, 0, 9, 9) +
+                  "\t     [1] finished collective #8, but didn't join collective #9 (count from 1)\n");
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"never-joined.watchdog"});
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{1});
+}
+
+TEST(Watchdog, AttemptsOfAJobAreNotMixed) {
+  const auto findings = findings_of(options(0, kWorld, 0, 2) + gave_up(0, kWorld, 0, 9, 9) + told(1, 8, 8) +
+                                    gave_up(0, kWorld, 0, 20, 20) + told(1, 19, 19));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_NE(findings[0].statement.find("several attempts"), std::string::npos) << findings[0].statement;
+}
+
+TEST(Watchdog, GroupsOfOneNameAreNotMixed) {
+  // Ranks 0 and 2 both are the first of a group 3: there are two of that name.
+  const auto findings = findings_of(gave_up(0, kTensor, 0, 9, 9) + of_group(2, kTensor, 0) + status(8, 8));
+  EXPECT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+}
+
+TEST(Watchdog, TheDesyncReportNamesThem) {
+  const auto findings =
+      findings_of(gave_up(0, kWorld, 0, 9, 9) +
+                  "\t - [0] Timeout at collective: ALLREDUCE, #9\n"
+                  "\t   - [0, 1] joined but didn't finish collective #9 (count from 1)\n"
+                  "\t     [5] finished collective #8, but didn't join collective #9 (count from 1)\n");
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"never-joined.watchdog"});
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5});
+  EXPECT_EQ(findings[0].op_index, 8u);
+  const auto other = findings_of(gave_up(0, kWorld, 0, 9, 9) +
+                                 "\t - Snapshot of ranks' latest states:\n\t   #9 started ranks:\n"
+                                 "\t     [0, 1] started ALLREDUCE\n\t     [4] started BROADCAST\n");
+  ASSERT_EQ(ids(other), std::vector<std::string>{"joined-other-op.watchdog"});
+  EXPECT_EQ(other[0].ranks, std::vector<int32_t>{4});
+}
+
+TEST(Watchdog, WhoDiedIsTheCause) {
+  const std::string report =
+      "  rank      : 1 (local_rank: 1)\n  exitcode  : -9 (pid: 4856)\n"
+      "  rank      : 0 (local_rank: 0)\n  exitcode  : -6 (pid: 4855)\n";
+  auto findings = findings_of(gave_up(0, kWorld, 0, 9, 9) + report);
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"rank-dead.launcher"});
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{1});
+  EXPECT_EQ(findings[0].op_index, 8u);
+  EXPECT_EQ(findings[0].comm, "default_pg");
+  // What the launcher stops after that is not.
+  findings = findings_of(
+      "  rank      : 1 (local_rank: 1)\n  exitcode  : -15 (pid: 4856)\n[rank0]: x NCCL y\nNCCL version "
+      "2.28.9\n");
+  EXPECT_TRUE(findings.empty());
+}
+
+TEST(Watchdog, OnlyThoseWhoWereToldKnowNothing) {
+  const auto findings = findings_of(told(5, 8, 8));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{0});
+}
+
+TEST(Watchdog, ConsequencesAreNotes) {
+  const auto findings = findings_of(gave_up(0, kWorld, 0, 9, 9) + told(1, 8, 8) + of_group(0, kWorld, 0) +
+                                    "To avoid data inconsistency, we are taking the entire process down.\n");
+  ASSERT_EQ(ids(findings), (std::vector<std::string>{"never-joined.watchdog", "aborted.watchdog"}));
+  EXPECT_EQ(findings[1].severity, Severity::kNote);
+  EXPECT_EQ(findings[1].ranks, std::vector<int32_t>{0});
+}
+
+}  // namespace
+}  // namespace lockstep::analysis::log_rules

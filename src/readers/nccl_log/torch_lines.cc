@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/nccl_log/torch_lines.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <initializer_list>
+#include <utility>
+
+#include "model/op_names.h"
+#include "readers/nccl_log/head.h"
+
+namespace lockstep::readers::nccl_log {
+namespace {
+
+constexpr size_t kNo = std::string_view::npos;
+constexpr size_t kNameMost = 128;
+constexpr size_t kRanksMost = 1 << 22;  // in all lists together
+
+// memmem: find() compares at every place that holds the first character.
+size_t find(std::string_view text, std::string_view word) {
+  const void* found = ::memmem(text.data(), text.size(), word.data(), word.size());
+  return found == nullptr ? kNo : static_cast<size_t>(static_cast<const char*>(found) - text.data());
+}
+bool has(std::string_view text, std::string_view word) { return find(text, word) != kNo; }
+
+// Finds `word` and matches `pattern` there.
+bool match(std::string_view text, std::string_view word, const Pattern& pattern, Captures& captures) {
+  const size_t at = find(text, word);
+  return at != kNo && pattern.match(text.substr(at), captures);
+}
+
+int32_t small(std::string_view text) {
+  return text.empty() || text.size() > 9 ? -1 : static_cast<int32_t>(to_int(text));
+}
+int64_t count_of(std::string_view text) { return text.empty() || text.size() > 18 ? -1 : to_int(text); }
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+std::string name_of(std::string_view text) { return printable(text.substr(0, kNameMost)); }
+
+// "[PG ID 2 PG GUID 5(mesh_tp) Rank 1]" of 2.5 and later, "[PG 0 (default_pg) Rank 1]" of 2.4.
+void read_group(std::string_view text, TorchLine& line) {
+  const size_t open = find(text, "[PG ");
+  if (open == kNo) return;
+  text.remove_prefix(open + 4);
+  const size_t rank = find(text, " Rank ");
+  if (rank == kNo) return;
+  Captures captures;
+  static const Pattern kRank(" Rank {int}]"), kIds("ID {int} PG GUID ");
+  if (!kRank.match(text.substr(rank), captures)) return;
+  line.group_rank = small(captures[0]);
+  std::string_view name = text.substr(0, rank);
+  if (kIds.match(name, captures)) name.remove_prefix(find(name, "GUID ") + 5);
+  const size_t bracket = name.find('(');
+  if (bracket != kNo && name.ends_with(')'))
+    line.description = name_of(name.substr(bracket + 1, name.size() - bracket - 2));
+  line.group = name_of(trim(name.substr(0, bracket)));
+}
+
+// The rank that wrote the line: its mark comes before what the text says of itself, which can be wrong in groups.
+int32_t rank_of(std::string_view text, const TorchLine& line) {
+  const int32_t marked = rank_of_prefix(text);
+  if (marked >= 0) return marked;
+  const bool is_world = line.group == "0" || line.description == "default_pg";
+  if (is_world && line.group_rank >= 0) return line.group_rank;
+  Captures captures;
+  static const Pattern kRank("[Rank {int}]"), kComms("[TC][rank={int}]");
+  if (match(text, "[Rank ", kRank, captures) || match(text, "[TC][rank=", kComms, captures))
+    return small(captures[0]);
+  return -1;
+}
+
+// "OpType=ALLREDUCE, TensorShape=[1, 2], NumelIn=2, NumelOut=2, Timeout(ms)=600000" with or without most of it.
+void read_work(std::string_view text, TorchLine& line) {
+  const auto value = [&](std::string_view name, char end) {
+    const size_t at = find(text, name);
+    if (at == kNo) return std::string_view();
+    const std::string_view rest = text.substr(at + name.size());
+    return rest.substr(0, std::min(rest.find(end), rest.find(')')));
+  };
+  line.op = name_of(value("OpType=", ','));
+  line.seq = count_of(value("SeqNum=", ','));
+  line.in = count_of(value("NumelIn=", ','));
+  line.out = count_of(value("NumelOut=", ','));
+  line.shape = name_of(value("TensorShape=[", ']'));
+}
+
+// "0, 1, 5" up to a bracket that closes.
+std::vector<int32_t> read_ranks(std::string_view text) {
+  std::vector<int32_t> ranks;
+  text = text.substr(0, text.find(']'));
+  while (!text.empty() && ranks.size() < kRanksMost) {
+    const size_t comma = std::min(text.find(','), text.size());
+    const int32_t rank = small(trim(text.substr(0, comma)));
+    if (rank >= 0) ranks.push_back(rank);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return ranks;
+}
+
+// The list in brackets that ends before `word`.
+std::vector<int32_t> ranks_before(std::string_view text, size_t word) {
+  const size_t open = text.substr(0, word).rfind('[');
+  return open == kNo ? std::vector<int32_t>() : read_ranks(text.substr(open + 1));
+}
+
+// Most lines of a job are none of these. A line may be one if it holds four characters out of a word that all of its kind
+// have; looking for all of them at once, from the end of a window of four, passes over three characters at a step.
+class WordFilter {
+ public:
+  WordFilter() {
+    steps_.fill(kWindow - 1);
+    for (const std::string_view window : kWindows) {
+      for (size_t end = 1; end < kWindow; ++end) {
+        uint8_t& step = steps_[pair_at(window, end)];
+        step = std::min(step, static_cast<uint8_t>(kWindow - 1 - end));
+      }
+    }
+  }
+  bool may_hold(std::string_view text) const {
+    for (size_t end = kWindow - 1; end < text.size();) {
+      const uint8_t step = steps_[pair_at(text, end)];
+      if (step == 0 && is_window(text.substr(end + 1 - kWindow, kWindow))) return true;
+      end += std::max<size_t>(step, 1);
+    }
+    return false;
+  }
+
+ private:
+  static constexpr size_t kWindow = 4;
+  // NCCL, collective, exitcode, local_rank, exited on signal, task 5:, timed out, detected from, async error, latest
+  // states, ranks:
+  static constexpr std::string_view kWindows[] = {"NCCL", "llec", "xitc", "al_r", "d on", " tas",
+                                                  "imed", "d fr", "nc e", "t st", "nks:"};
+  static size_t pair_at(std::string_view text, size_t end) {
+    return static_cast<size_t>(static_cast<unsigned char>(text[end - 1])) << 8 |
+           static_cast<unsigned char>(text[end]);
+  }
+  static bool is_window(std::string_view text) {
+    return std::any_of(std::begin(kWindows), std::end(kWindows),
+                       [&](std::string_view window) { return text == window; });
+  }
+
+  std::array<uint8_t, 1 << 16> steps_{};
+};
+
+bool may_speak(std::string_view text) {
+  static const WordFilter kFilter;
+  return kFilter.may_hold(text);
+}
+
+}  // namespace
+
+void TorchParser::begin_file() {
+  last_rank_ = exited_rank_ = -1;
+  snapshot_seq_ = -1;
+  in_snapshot_ = in_stack_ = false;
+}
+
+bool TorchParser::line(std::string_view text, const Here& here) {
+  const bool follows = (in_snapshot_ || in_stack_) && !text.empty();
+  if (!follows && !may_speak(text)) return false;
+  TorchLine line;
+  if (in_stack_) {
+    if (stack(text, line)) {
+      if (line.text.empty()) return true;
+      line.rank = last_rank_;
+      keep(std::move(line), here);
+      return true;
+    }
+    in_stack_ = false;
+  }
+  if (desync(text, line) || launcher(text, line)) {
+    if (line.rank < 0 && line.remark != TorchRemark::kExit) line.rank = last_rank_;
+    if (line.remark != TorchRemark::kExit || line.rank >= 0) keep(std::move(line), here);
+    return true;
+  }
+  read_group(text, line);
+  line.rank = rank_of(text, line);
+  if (line.rank >= 0) last_rank_ = line.rank;
+  if (has(text, "Stack trace of the failed collective:")) {
+    in_stack_ = true;
+    return true;
+  }
+  if (!watchdog(text, line) && !error(text, line) && !mismatch(text, line) && !consequence(text, line))
+    return false;
+  keep(std::move(line), here);
+  return true;
+}
+
+bool TorchParser::watchdog(std::string_view text, TorchLine& line) const {
+  static const Pattern kRan("ran for {int} milliseconds"),
+      kProgress("ast enqueued {text}work: {int}, last completed {text}work: {int}"),
+      kFailed("work sequence id: {int}"), kFailedAt("watchdog at work: {int}"),
+      kFailedOld("Timeout at NCCL work: {int}"), kFrom("collective timeout from {text}rank {int}"),
+      kOptions("size: {int}, global rank: {int}, "), kAfter("Operation timed out after {int} ms"),
+      kName("[name={text}]");
+  Captures captures;
+  if (has(text, "Watchdog caught collective operation timeout") || has(text, "timed out in blocking wait")) {
+    line.remark = TorchRemark::kTimeout;
+    read_work(text, line);
+    if (match(text, "ran for ", kRan, captures)) line.milliseconds = count_of(captures[0]);
+    return !line.op.empty();
+  }
+  if (match(text, "Operation timed out after ", kAfter, captures)) {
+    line.remark = TorchRemark::kTimeout;
+    line.milliseconds = count_of(captures[0]);
+    if (match(text, "[name=", kName, captures)) line.description = name_of(captures[0]);
+    return has(text, "[TC]");
+  }
+  if (match(text, "ast enqueued ", kProgress, captures)) {
+    line.remark = TorchRemark::kProgress;
+    line.enqueued = to_int(captures[1]);
+    line.completed = to_int(captures[3]);
+    if (match(text, "work sequence id: ", kFailed, captures) ||
+        match(text, "watchdog at work: ", kFailedAt, captures) ||
+        match(text, "Timeout at NCCL work: ", kFailedOld, captures))
+      line.seq = count_of(captures[0]);
+    if (match(text, "collective timeout from ", kFrom, captures) && captures[0].find_first_not_of(' ') == kNo)
+      line.other_rank = small(captures[1]);
+    return true;
+  }
+  if (has(text, "Observed flight recorder dump signal from another rank")) {
+    line.remark = TorchRemark::kSignal;
+    return true;
+  }
+  if (has(text, "initialization options") && match(text, "size: ", kOptions, captures)) {
+    line.remark = TorchRemark::kGroup;
+    line.size = small(captures[0]);
+    line.rank = small(captures[1]);
+    return true;
+  }
+  if (has(text, "An unbatched P2P op")) {
+    line.remark = TorchRemark::kPointToPoint;
+    return true;
+  }
+  return false;
+}
+
+bool TorchParser::error(std::string_view text, TorchLine& line) const {
+  static const Pattern kAsync("async error on rank {int}: {rest}");
+  const auto rest_of = [&](std::string_view word) {
+    return printable(trim(text.substr(find(text, word) + word.size())).substr(0, LogModel::kValueMost));
+  };
+  Captures captures;
+  line.remark = TorchRemark::kError;
+  if (has(text, "raised the following async exception: ")) {
+    read_work(text, line);
+    line.text = rest_of("raised the following async exception: ");
+    return true;
+  }
+  if (has(text, "watchdog thread terminated with exception: ")) {
+    line.text = rest_of("watchdog thread terminated with exception: ");
+    if (!has(line.text, "CUDA error")) line.remark = TorchRemark::kTakenDown;
+    return true;
+  }
+  if (has(text, "nccl hit ") && match(text, "async error on rank ", kAsync, captures)) {
+    line.rank = small(captures[0]);
+    line.text = printable(captures[1].substr(0, LogModel::kValueMost));
+    return true;
+  }
+  return false;
+}
+
+bool TorchParser::mismatch(std::string_view text, TorchLine& line) const {
+  static const Pattern kFirst(
+      "Rank {int} is running collective: CollectiveFingerPrint(SequenceNumber={int}, OpType={word}"),
+      kOther("but Rank {int} is running collective: CollectiveFingerPrint({rest}");
+  Captures captures;
+  if (!has(text, "Detected mismatch between collectives on ranks") || !match(text, "Rank ", kFirst, captures))
+    return false;
+  line.remark = TorchRemark::kMismatch;
+  line.rank = small(captures[0]);
+  line.seq = count_of(captures[1]);
+  line.op = name_of(captures[2].substr(0, captures[2].find_first_of(",)")));
+  if (!match(text, "but Rank ", kOther, captures)) return true;
+  line.other_rank = small(captures[0]);
+  const std::string_view other = captures[1];
+  if (const size_t op = find(other, "OpType="); op != kNo)
+    line.text = name_of(other.substr(op + 7, other.find_first_of(",)", op) - op - 7));
+  return true;
+}
+
+bool TorchParser::consequence(std::string_view text, TorchLine& line) const {
+  static const Pattern kStuck("watchdog got stuck for {int} seconds"), kRemote("detected from rank: {int}");
+  Captures captures;
+  if (has(text, "remote error detected") && match(text, "detected from rank: ", kRemote, captures)) {
+    line.remark = TorchRemark::kSignal;
+    line.other_rank = small(captures[0]);
+    return true;
+  }
+  if (match(text, "watchdog got stuck for ", kStuck, captures)) {
+    line.remark = TorchRemark::kWatchdogStuck;
+    line.milliseconds = std::min<int64_t>(std::max<int64_t>(count_of(captures[0]), 0), 1'000'000) * 1000;
+    return true;
+  }
+  static constexpr std::pair<std::string_view, TorchRemark> kWords[] = {
+      {"Heartbeat monitor timed out!", TorchRemark::kWatchdogStuck},
+      {"Could not acquire GIL within ", TorchRemark::kLockHeld},
+      {"Some NCCL operations have failed or timed out", TorchRemark::kTakenDown},
+      {"taking the entire process down", TorchRemark::kTakenDown},
+      {"Terminating the process after attempting to dump debug info", TorchRemark::kTakenDown}};
+  for (const auto& [word, remark] : kWords) {
+    if (!has(text, word)) continue;
+    line.remark = remark;
+    return true;
+  }
+  return false;
+}
+
+// Appended to the exception's text, a line each, without marks; with them where the launcher puts them.
+bool TorchParser::desync(std::string_view text, TorchLine& line) {
+  static const Pattern kHead("] Timeout at collective: {word}, #{int}"),
+      kFinished("finished collective #{int}, "), kJoin("but didn't join collective #{int} (count from 1)"),
+      kUnfinished("joined but didn't finish collective #{int} (count from 1)"),
+      kStates("#{int} {word} ranks:"), kState("] {word} {word}$");
+  Captures captures;
+  if (has(text, "Snapshot of ranks' latest states")) {
+    in_snapshot_ = true;
+    line.remark = TorchRemark::kStarted;
+    return true;
+  }
+  if (const size_t at = find(text, "] Timeout at collective: ");
+      at != kNo && kHead.match(text.substr(at), captures)) {
+    const std::vector<int32_t> self = ranks_before(text, at);
+    line.remark = TorchRemark::kTimeout;
+    line.rank = self.size() == 1 ? self[0] : -1;
+    line.op = name_of(captures[0]);
+    line.seq = count_of(captures[1]);
+    return true;
+  }
+  if (const size_t at = find(text, "are the lagging ranks that caused this timeout"); at != kNo) {
+    line.remark = TorchRemark::kNeverJoined;
+    line.ranks = ranks_before(text, at);
+    return true;
+  }
+  if (const size_t at = find(text, "finished collective #");
+      at != kNo && match(text, "but didn't join collective #", kJoin, captures)) {
+    line.remark = TorchRemark::kNotJoined;
+    line.seq = count_of(captures[0]);
+    line.ranks = ranks_before(text, at);
+    return true;
+  }
+  if (const size_t at = find(text, "joined but didn't finish collective #");
+      at != kNo && kUnfinished.match(text.substr(at), captures)) {
+    line.remark = TorchRemark::kNotFinished;
+    line.seq = count_of(captures[0]);
+    line.ranks = ranks_before(text, at);
+    return true;
+  }
+  if (!in_snapshot_) return false;
+  const size_t number = text.find('#');
+  if (number != kNo && kStates.match(text.substr(number), captures)) {
+    snapshot_seq_ = count_of(captures[0]);
+    line.remark = TorchRemark::kStarted;
+    return true;
+  }
+  for (const auto& [word, remark] :
+       {std::pair<std::string_view, TorchRemark>("] started ", TorchRemark::kStarted),
+        {"] finished ", TorchRemark::kFinished}}) {
+    const size_t at = find(text, word);
+    if (at == kNo || !kState.match(text.substr(at), captures)) continue;
+    line.remark = remark;
+    line.op = name_of(captures[1]);
+    line.seq = snapshot_seq_;
+    line.ranks = ranks_before(text, at);
+    return true;
+  }
+  in_snapshot_ = false;
+  return false;
+}
+
+// torchrun's report of failures, Slurm's and Open MPI's words.
+bool TorchParser::launcher(std::string_view text, TorchLine& line) {
+  static const Pattern kRank(": {int} (local_rank: {int})"), kExit("exitcode {text}: {int} (pid: {int})"),
+      kMpi("process rank {int} with PID {text} exited on signal {int}"), kSlurm(": task {int}: {rest}");
+  Captures captures;
+  line.remark = TorchRemark::kExit;
+  if (has(text, "(local_rank: ") && match(text, ": ", kRank, captures)) {
+    exited_rank_ = small(captures[0]);
+    return true;
+  }
+  if (match(text, "exitcode", kExit, captures) && exited_rank_ >= 0) {
+    line.rank = std::exchange(exited_rank_, -1);
+    line.exit_code = small(captures[1].substr(captures[1].starts_with('-') ? 1 : 0));
+    if (captures[1].starts_with('-')) line.exit_code = -line.exit_code;
+    return true;
+  }
+  if (match(text, "process rank ", kMpi, captures)) {
+    line.rank = small(captures[0]);
+    line.exit_code = -small(captures[2]);
+    return true;
+  }
+  if (has(text, "srun: error:") && match(text, ": task ", kSlurm, captures)) {
+    constexpr std::pair<std::string_view, int32_t> kWords[] = {{"Killed", -9},
+                                                               {"Out Of Memory", -9},
+                                                               {"Segmentation fault", -11},
+                                                               {"Bus error", -7},
+                                                               {"Aborted", -6}};
+    for (const auto& [word, code] : kWords) {
+      if (!captures[1].starts_with(word)) continue;
+      line.rank = small(captures[0]);
+      line.exit_code = code;
+      return true;
+    }
+  }
+  return false;
+}
+
+// "#0 all_reduce from /path/file.py:3068": the first frame that is not PyTorch's own says where the program called.
+bool TorchParser::stack(std::string_view text, TorchLine& line) {
+  static const Pattern kFrame("#{int} {text} from {rest}");
+  Captures captures;
+  const size_t at = text.find('#');
+  if (at == kNo || !kFrame.match(text.substr(at), captures)) return false;
+  if (has(captures[2], "/torch/distributed/") || has(captures[2], "/torch/nn/")) return true;
+  line.remark = TorchRemark::kCalledAt;
+  line.text = name_of(captures[1]) + ", " + printable(captures[2].substr(0, LogModel::kValueMost));
+  in_stack_ = false;
+  return true;
+}
+
+void TorchParser::keep(TorchLine line, const Here& here) {
+  // Headings of lists say nothing by themselves.
+  const bool is_heading =
+      (line.remark == TorchRemark::kStarted || line.remark == TorchRemark::kFinished) && line.ranks.empty();
+  if (is_heading) return;
+  std::string key(1, static_cast<char>(line.remark));
+  for (const int64_t number : {int64_t{line.rank}, line.seq, line.enqueued, line.completed,
+                               int64_t{line.other_rank}, int64_t{line.exit_code}})
+    key += std::to_string(number) + ' ';
+  key += line.group + '\n' + line.op + '\n' + line.text;
+  for (const int32_t rank : line.ranks) key += ' ' + std::to_string(rank);
+  const size_t hash = std::hash<std::string>()(key);
+  if (seen_.contains(hash)) return;
+  if (lines_.size() >= LogModel::kTorchLinesMost || ranks_ + line.ranks.size() > kRanksMost) {
+    ++beyond_;
+    return;
+  }
+  seen_.insert(hash);
+  ranks_ += line.ranks.size();
+  line.func = model::nccl_func(line.op);
+  line.first = here();
+  lines_.push_back(std::move(line));
+}
+
+}  // namespace lockstep::readers::nccl_log

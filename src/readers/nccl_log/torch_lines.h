@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What PyTorch's watchdogs, its desync report and the launcher say about operations that did not end and processes that
+// did. Several of these lines say the same in other words; each is kept once.
+//
+//   [rank3]:[E1118 20:32:23.955 ProcessGroupNCCL.cpp:629] [PG ID 2 PG GUID 5(mesh_tp) Rank 1] words
+//    global rank                                                group 5, described as mesh_tp, and the rank in it
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "readers/nccl_log/log_model.h"
+#include "readers/nccl_log/pattern.h"
+
+namespace lockstep::readers::nccl_log {
+
+// Lines into TorchLines, in the order of a file; `begin_file` between files. Memory is bounded by LogModel::kTorchLinesMost.
+// One thread.
+class TorchParser {
+ public:
+  using Here = std::function<Evidence()>;
+  void begin_file();
+  // False: the line is none of these. `here` is asked only where the line is kept.
+  bool line(std::string_view text, const Here& here);
+
+  std::vector<TorchLine> take() { return std::move(lines_); }
+  uint64_t beyond() const { return beyond_; }
+
+ private:
+  bool watchdog(std::string_view text, TorchLine& line) const;
+  bool error(std::string_view text, TorchLine& line) const;
+  bool mismatch(std::string_view text, TorchLine& line) const;
+  bool consequence(std::string_view text, TorchLine& line) const;
+  bool desync(std::string_view text, TorchLine& line);
+  bool launcher(std::string_view text, TorchLine& line);
+  bool stack(std::string_view text, TorchLine& line);
+  void keep(TorchLine line, const Here& here);
+
+  std::vector<TorchLine> lines_;
+  std::unordered_set<size_t> seen_;  // hashes of what lines_ says
+  size_t ranks_ = 0;                 // in the lists of lines_
+  uint64_t beyond_ = 0;
+  int32_t last_rank_ = -1;                       // of the last line of this file that named one
+  int32_t exited_rank_ = -1;                     // of the launcher's report that is being read
+  int64_t snapshot_seq_ = -1;                    // of the desync report's list that is being read
+  bool in_snapshot_ = false, in_stack_ = false;  // lines without a mark of their own follow
+};
+
+}  // namespace lockstep::readers::nccl_log
