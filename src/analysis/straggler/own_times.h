@@ -89,8 +89,8 @@ inline int64_t end_of(const model::JobOps& ops, const OwnTimes& own, uint32_t op
              : own.arrival[op] + ops.gpu_end_ns[op] - ops.gpu_start_ns[op];
 }
 
-// The host's part in an operation: its launch, else its enqueueing, else its call. A replay was called when its graph
-// was captured.
+// The host's part in an operation: its launch, else its enqueueing, else its call. Of a replay (JobOps::is_replay), which
+// nothing launches, its enqueueing.
 int64_t host_ns(const model::JobOps& ops, size_t op);
 // Positions in JobOps in the order of the calls.
 Column<uint32_t> call_order(const model::JobOps& ops);
