@@ -47,9 +47,14 @@ struct JobOps {
   Column<uint8_t> gpu_source;  // GpuTimeSource
 
   size_t size() const { return signature.size(); }
-  // The earliest time at which the rank was certainly not yet past the operation's entry; 0 unknown.
+  // A replay of a captured graph. It was called once, when the graph was captured; each time it runs, it is enqueued by
+  // the host's callback that lets it go, in the order of its stream. The launch of the graph before that is not seen.
+  bool is_replay(size_t i) const { return (flags[i] & kFlagGraphCaptured) != 0 && enqueued_ns[i] != 0; }
+  // The earliest time at which the rank was certainly not yet past the operation's entry; 0 unknown. Of a replay that is no
+  // more its call: a rank has not been in an operation since its graph was captured, and does not call others in that order.
   int64_t entered_ns(size_t i) const {
-    return called_ns[i] != 0 ? called_ns[i] : enqueued_ns[i] != 0 ? enqueued_ns[i] : launched_ns[i];
+    if (called_ns[i] != 0 && !is_replay(i)) return called_ns[i];
+    return enqueued_ns[i] != 0 ? enqueued_ns[i] : launched_ns[i];
   }
   // When it began on the GPU is known, not only how long it took.
   bool is_placed(size_t i) const {

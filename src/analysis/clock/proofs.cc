@@ -38,7 +38,7 @@ bool has_gpu_times(const JobOps& ops, size_t i) {
 // 0 unknown
 int64_t entered(const JobOps& ops, size_t i) {
   int64_t ns = std::max(ops.called_ns[i], ops.launched_ns[i]);
-  if ((ops.flags[i] & model::kFlagGraphCaptured) != 0) ns = std::max(ns, ops.enqueued_ns[i]);
+  if (ops.is_replay(i)) ns = std::max(ns, ops.enqueued_ns[i]);
   if (ops.gpu_start_ns[i] > 0 && has_gpu_times(ops, i))
     ns = std::max(ns, ops.gpu_start_ns[i] - ops.gpu_error_ns[i]);
   return sane(ns);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of several operations a stopped rank would have called first, and calls in another order.
+#include "analysis/hang/call_order.h"
+
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -56,6 +58,28 @@ TEST(CallOrder, AStoppedRankIsMissedFirstWhereItAlwaysWentNext) {
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
   EXPECT_EQ(finding.comm, "right");
   EXPECT_EQ(finding.op_index, 21);
+}
+
+// Each step calls the pair's operation; then a graph runs that was captured at 0 ms, with the world's.
+TEST(CallOrder, AReplayHasItsPlaceWhereItsGraphRan) {
+  Pairs pairs;
+  auto call = [&](uint32_t rank, double ms) { pairs.job.call(rank, pairs.pair(rank), {.called_ms = ms}); };
+  auto replay = [&](uint32_t rank, double ms) {
+    pairs.job.call(rank, pairs.world, {.called_ms = 0, .replayed_ms = ms});
+  };
+  for (int i = 1; i < 20; ++i) {
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      call(rank, 100.0 * i);
+      replay(rank, 100.0 * i + 2);
+    }
+  }
+  call(3, 2'000);
+  const model::Job job = pairs.job.build();
+  Rhythm rhythm(job);
+  const Scene scene(job, rhythm);
+  const CallOrder order(scene, 3);
+  EXPECT_EQ(order.until(pairs.world, false), 0u);
+  EXPECT_EQ(order.until(pairs.right, false), 1u);
 }
 
 TEST(CallOrder, AKernelThatHasNotBegunIsNamedWhereTheRankCalledFirst) {

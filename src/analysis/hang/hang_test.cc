@@ -87,6 +87,37 @@ TEST(Hang, NamesTheRankThatNeverJoined) {
   EXPECT_TRUE(findings[0].settle.empty());
 }
 
+// A graph that was captured at 0 ms runs every 100 ms for a minute; at 60 s, on all but `missing`.
+JobBuilder replays_until_60s(uint32_t ranks, uint32_t missing, double until_ms) {
+  JobBuilder job(ranks);
+  const uint32_t world = job.world();
+  for (uint32_t i = 1; i < 600; ++i) {
+    const double ms = i * 100.0;
+    for (uint32_t rank = 0; rank < ranks; ++rank)
+      job.call(rank, world,
+               {.called_ms = 0, .gpu_start_ms = ms + 0.1, .gpu_end_ms = ms + 0.5, .replayed_ms = ms});
+  }
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (rank != missing)
+      job.call(rank, world, {.called_ms = 0, .gpu_start_ms = 60'000.1, .replayed_ms = 60'000});
+  }
+  job.all_killed_at(until_ms);
+  return job;
+}
+
+TEST(Hang, ARankIsInAReplaySinceItsGraphRanAndNotSinceItWasCaptured) {
+  auto findings = findings_of(replays_until_60s(4, 2, 60'050).build());
+  EXPECT_TRUE(findings.empty()) << texts(findings);
+}
+
+TEST(Hang, NamesTheRankWhoseGraphDidNotRun) {
+  auto findings = findings_of(replays_until_60s(4, 2, 70'000).build());
+  expect(findings, FindingClass::kNeverJoined, {2});
+  EXPECT_EQ(findings[0].since_ns, at_ms(60'000));
+  EXPECT_EQ(findings[0].op_index, 599u);
+  EXPECT_NE(findings[0].statement.find("for 10.0 s"), std::string::npos) << findings[0].statement;
+}
+
 TEST(Hang, SaysWhenTheRecordingEndsTooSoonToTell) {
   auto findings = findings_of(eleventh_without(8, 5, 2'700).build());
   expect(findings, FindingClass::kNeverJoined, {5}, Severity::kWarning);

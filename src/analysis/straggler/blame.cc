@@ -37,13 +37,15 @@ class Settler {
       late.host_part_ns = host_part(late, m, at, index);
       late.blame_ns = late.host_part_ns;
     }
-    float on_gpu = late.blame_ns - late.host_part_ns;
+    const float on_gpu = late.blame_ns - late.host_part_ns;
+    float sure = on_gpu;
     if (late.behind && std::isfinite(past_[m].interval[at]))
-      on_gpu = std::min(on_gpu, past_[m].interval[at] - carry_.interval(index));
+      sure = std::min(sure, past_[m].interval[at] - carry_.interval(index));
     else if (at > 0 && !late.idle && past_[m].lateness[at - 1] > 0)
-      on_gpu = std::min(on_gpu, past_[m].lateness[at] - past_[m].lateness[at - 1] * carry_.share(index));
-    if (on_gpu > kJitterNs) on_gpu = std::min(on_gpu, company_.longer_than_others(member, late.op));
-    late.blame_ns = late.host_part_ns + std::max(on_gpu, 0.0f);
+      sure = std::min(sure, past_[m].lateness[at] - past_[m].lateness[at - 1] * carry_.share(index));
+    if (sure > kJitterNs) sure = std::min(sure, company_.longer_than_others(member, late.op));
+    // Legs are of this time alone, and were compared with ranks in other company.
+    late.blame_ns = late.host_part_ns + std::min(on_gpu, std::max(sure, 0.0f) + suspicion.legs_ns);
     return late;
   }
 

@@ -13,8 +13,9 @@
 namespace lockstep::analysis::straggler {
 
 struct Suspicion {
-  size_t by = 0;  // position in the group
-  LateOp late;    // blame_ns before anything is taken off
+  size_t by = 0;      // position in the group
+  LateOp late;        // blame_ns before anything is taken off
+  float legs_ns = 0;  // by which its legs (legs.h) are longer than those of others of its stage
 };
 
 // `past`: of the group's members. `suspicions`: by operation. Returns those that remain, in their order.

@@ -33,8 +33,9 @@ struct Group {
   const Job& job;
   const std::vector<OwnTimes>& times;
   std::vector<OpFinder> members;
-  bool all;                      // of the communicator: the last of them is the last of all
-  uint32_t from = 0, until = 0;  // indexes that each member has reached and, but for gaps, still has
+  bool all;                        // of the communicator: the last of them is the last of all
+  std::vector<uint32_t> by_stage;  // of the members that have legs; those of one stage lie together
+  uint32_t from = 0, until = 0;    // indexes that each member has reached and, but for gaps, still has
 };
 
 // Compares consecutive operations.
@@ -108,6 +109,9 @@ class Piece {
   const JobOps& ops_of(size_t m) const { return job_.ops(group_.members[m].member()); }
   uint32_t op_of(size_t m, uint32_t i) const { return ops_[m * kBlock + i]; }
   int64_t* arrivals(uint32_t i) { return &arrivals_[i * stride_]; }
+  static float own_ns_of(const OwnTimes& own, uint32_t op, bool timed) {
+    return own.host_own[op] + own.gpu_own[op] + (timed && !own.least_legs.empty() ? own.least_legs[op] : 0);
+  }
 
   void find(size_t m, uint32_t first, uint32_t count) {
     const OpFinder& finder = group_.members[m];
@@ -188,7 +192,7 @@ class Piece {
       const int64_t end = end_of(ops_of(m), own, op);
       const double waiting = static_cast<double>(row.last - arrival);
       const float late = static_cast<float>(arrival - row.usual);
-      const float host_own = own.host_own[op], own_ns = host_own + own.gpu_own[op];
+      const float host_own = own.host_own[op], own_ns = own_ns_of(own, op, row.timed);
       ++waits.ops;
       waits.timed += row.timed;
       waits.waiting_ns += waiting;
@@ -211,6 +215,23 @@ class Piece {
     return lower_median(std::span(values_));
   }
 
+  // By how much the legs of each member are longer for certain than those of its stage usually are.
+  void compare_legs(uint32_t i) {
+    longer_legs_.assign(size_, 0);
+    const std::vector<uint32_t>& members = group_.by_stage;
+    auto stage_of = [&](size_t at) { return own_of(members[at]).stage; };
+    for (size_t first = 0, last = 0; first < members.size(); first = last) {
+      values_.clear();
+      for (; last < members.size() && stage_of(last) == stage_of(first); ++last)
+        values_.push_back(own_of(members[last]).most_legs[op_of(members[last], i)]);
+      const float usual = lower_median(std::span(values_));
+      for (size_t at = first; at < last; ++at) {
+        const uint32_t m = members[at];
+        longer_legs_[m] = std::max(own_of(m).least_legs[op_of(m, i)] - usual, 0.0f);
+      }
+    }
+  }
+
   void suspect(uint32_t i) {
     const Row& row = rows_[i];
     const std::span<float> owns(&owns_[i * stride_], size_);
@@ -223,15 +244,18 @@ class Piece {
     const float host_own = row.timed ? median_of(i, &OwnTimes::host_own) : own;
     const float gpu_own = row.timed ? median_of(i, &OwnTimes::gpu_own) : 0;
     const float cadence = median_of(i, &OwnTimes::cadence);
+    const bool has_legs = row.timed && !group_.by_stage.empty();
+    if (has_legs) compare_legs(i);
     std::optional<float> error;
     for (size_t m = 0; m < size_; ++m) {
       const OwnTimes& its = own_of(m);
       const uint32_t op = op_of(m, i);
       const float late =
-          std::min(static_cast<float>(its.arrival[op] - row.usual), its.host_own[op] + its.gpu_own[op] - own);
+          std::min(static_cast<float>(its.arrival[op] - row.usual), own_ns_of(its, op, row.timed) - own);
       if (late <= kJitterNs) continue;
       const float on_host = std::min(late, std::max(its.host_own[op] - host_own, 0.0f));
-      const float on_gpu = std::min(late - on_host, std::max(its.gpu_own[op] - gpu_own, 0.0f));
+      const float legs = has_legs ? longer_legs_[m] : 0;
+      const float on_gpu = std::min(late - on_host, std::max(its.gpu_own[op] - gpu_own, 0.0f) + legs);
       const float host_part = std::min(on_host, std::max(its.cadence[op] - cadence, 0.0f));
       if (host_part + on_gpu <= kJitterNs) continue;
       if (!error) error = median_of(i, &OwnTimes::error);
@@ -245,25 +269,27 @@ class Piece {
                                       .behind = own <= kJitterNs,
                                       .idle = its.idle[op] != 0,
                                       .timed = row.timed,
-                                      .error_ns = error_of(i, m, *error)}});
+                                      .error_ns = error_of(i, m, *error)},
+                             .legs_ns = legs});
     }
   }
 
   // Members of its own host are compared without the clock between hosts.
   float error_of(uint32_t i, size_t m, float usual_error) const {
+    const bool timed = rows_[i].timed;
     const OwnTimes& its = own_of(m);
     const uint32_t op = op_of(m, i);
     const float across = its.error[op] + usual_error;
     if (across <= kJitterNs) return across;
     const uint32_t host = host_of(m);
-    const float own = its.host_own[op] + its.gpu_own[op];
+    const float own = own_ns_of(its, op, timed);
     float best = across;
     for (size_t other = 0; other < size_; ++other) {
       if (other == m || host_of(other) != host) continue;
       const OwnTimes& there = own_of(other);
       const uint32_t same = op_of(other, i);
       const float apart = static_cast<float>(its.arrival[op] - there.arrival[same]);
-      const float longer = own - there.host_own[same] - there.gpu_own[same];
+      const float longer = own - own_ns_of(there, same, timed);
       if (std::min(apart, longer) > kJitterNs)
         best = std::min(best, gpu_error(m, op) + gpu_error(other, same));
     }
@@ -278,17 +304,17 @@ class Piece {
   const Job& job_;
   const size_t size_, stride_;
   Row rows_[kBlock];
-  std::vector<uint32_t> ops_;      // of the block, member by member; kNoRow: a gap
-  std::vector<int64_t> arrivals_;  // operation by operation
-  std::vector<float> owns_;        // the same, of those that are uneven
-  std::vector<float> values_;
-  int64_t before_ = 0;  // last arrival at the operation before; 0 unknown
+  std::vector<uint32_t> ops_;                // of the block, member by member; kNoRow: a gap
+  std::vector<int64_t> arrivals_;            // operation by operation
+  std::vector<float> owns_;                  // the same, of those that are uneven
+  std::vector<float> values_, longer_legs_;  // longer_legs_: by member
+  int64_t before_ = 0;                       // last arrival at the operation before; 0 unknown
   GroupLateness result_;
   std::vector<Suspicion> suspicions_;
 };
 
 Group group_of(const Job& job, const std::vector<OwnTimes>& times, const std::vector<uint32_t>& members) {
-  Group group{job, times, {}, members.size() == job.comms[job.members[members[0]].comm].members.size()};
+  Group group{job, times, {}, members.size() == job.comms[job.members[members[0]].comm].members.size(), {}};
   group.until = model::kNoIndex;
   for (uint32_t row : members) {
     const Member& member = job.members[row];
@@ -296,6 +322,12 @@ Group group_of(const Job& job, const std::vector<OwnTimes>& times, const std::ve
     group.from = std::max(group.from, job.oldest_index(member));
     group.until = std::min(group.until, job.next_index(member));
   }
+  auto stage_of = [&](uint32_t m) { return times[job.members[members[m]].process].stage; };
+  for (uint32_t m = 0; m < members.size(); ++m) {
+    if (stage_of(m) != 0) group.by_stage.push_back(m);
+  }
+  std::stable_sort(group.by_stage.begin(), group.by_stage.end(),
+                   [&](uint32_t a, uint32_t b) { return stage_of(a) < stage_of(b); });
   group.until = std::max(group.from, group.until);
   if (group.until - group.from > kMostIndexes) group.until = group.from;
   return group;

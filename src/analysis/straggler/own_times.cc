@@ -2,11 +2,12 @@
 #include "analysis/straggler/own_times.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
 #include "analysis/match/match.h"
+#include "analysis/straggler/ends.h"
+#include "analysis/straggler/legs.h"
 #include "analysis/straggler/median.h"
 
 namespace lockstep::analysis::straggler {
@@ -16,7 +17,6 @@ using model::Job;
 using model::JobOps;
 using model::Member;
 
-constexpr size_t kOutstanding = 8;         // ends that are looked at one by one
 constexpr int64_t kAlignedNs = 1'000'000;  // half-width of a clock that tells who was late
 constexpr int64_t kRunning = -1;           // began on the GPU and did not end
 
@@ -116,8 +116,7 @@ class Follower {
   // In the order of the calls.
   void follow(uint32_t op, bool timed) {
     const int64_t arrival = times_.arrival[op], host = times_.host[op];
-    int64_t left = evicted_ <= arrival ? evicted_ : 0;
-    for (int64_t end : recent_) left = std::max(left, end <= arrival ? end : 0);
+    int64_t left = all_.latest_until(arrival);
     if (!timed && previous_host_ <= arrival) left = std::max(left, previous_host_);
     if (left != 0 && previous_host_ != 0) {
       const int64_t launched = std::clamp(host, left, arrival);
@@ -128,23 +127,16 @@ class Follower {
       times_.cadence[op] = static_cast<float>(std::max<int64_t>(host - since, 0));
     }
     previous_host_ = host;
-    ended(ends_[op] > 0 ? std::max(ends_[op], arrival) : INT64_MAX);
+    const int64_t end = known_end(ends_[op], arrival);
+    if (end != kNoEnd) latest_end_ = std::max(latest_end_, end);
+    all_.add(end);
   }
 
  private:
-  // The earliest end gives way: it is the one that every later arrival has behind it. A group's transfers share one.
-  void ended(int64_t end) {
-    if (end != INT64_MAX) latest_end_ = std::max(latest_end_, end);
-    if (std::find(recent_.begin(), recent_.end(), end) != recent_.end()) return;
-    int64_t& earliest = *std::min_element(recent_.begin(), recent_.end());
-    evicted_ = std::max(evicted_, std::min(earliest, end));
-    earliest = std::max(earliest, end);
-  }
-
   OwnTimes& times_;
   const std::vector<int64_t>& ends_;
-  std::array<int64_t, kOutstanding> recent_{};
-  int64_t evicted_ = 0, previous_host_ = 0, latest_end_ = 0;
+  Ends all_;
+  int64_t previous_host_ = 0, latest_end_ = 0;
 };
 
 }  // namespace
@@ -253,6 +245,7 @@ OwnTimes own_times(const Job& job, uint32_t process_row, const LastArrivals& las
     times.place[op] = at;
     follower.follow(op, ops.is_placed(op));
   }
+  add_legs(job, process, ends, times);
   forget_first_uses(job, process, times);
   return times;
 }

@@ -35,10 +35,14 @@ struct OwnTimes {
   static constexpr float kUnknown = -1;
   Column<int64_t> arrival, host;  // host: the launch
   Column<float> host_own, gpu_own, cadence;
-  Column<float> error;            // half-width of `arrival` on the reference clock
-  Column<uint8_t> idle;           // 1: at the launch, everything called before had ended
+  Column<float> error;   // half-width of `arrival` on the reference clock
+  Column<uint8_t> idle;  // 1: at the launch, everything called before had ended
+  Column<float> least_legs,
+      most_legs;                  // see legs.h; of collectives: 0 of the others. most: infinite if not known
   Column<uint32_t> order, place;  // positions in the order of the calls, and where each stands in it
   uint32_t domain = 0;            // processes of one domain have times that compare
+  uint64_t stage =
+      0;  // see legs.h: equal for ranks that compare; 0: it neither sends nor receives, and has no legs
   // Some of its sends and receives are with others, and by the hosts' times alone: it may wait where nothing shows it.
   bool peers_unseen = false;
   // False: the process drives several ranks of one communicator, whose calls do not tell apart.
@@ -85,8 +89,8 @@ inline int64_t end_of(const model::JobOps& ops, const OwnTimes& own, uint32_t op
              : own.arrival[op] + ops.gpu_end_ns[op] - ops.gpu_start_ns[op];
 }
 
-// The host's part in an operation: its launch, else its enqueueing, else its call. A replay was called when its graph
-// was captured.
+// The host's part in an operation: its launch, else its enqueueing, else its call. Of a replay (JobOps::is_replay), which
+// nothing launches, its enqueueing.
 int64_t host_ns(const model::JobOps& ops, size_t op);
 // Positions in JobOps in the order of the calls.
 Column<uint32_t> call_order(const model::JobOps& ops);

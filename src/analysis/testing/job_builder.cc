@@ -49,7 +49,8 @@ void JobBuilder::leave_out(uint32_t comm, uint32_t rank) { members_.erase({comm,
 
 void JobBuilder::call(uint32_t rank, uint32_t comm, const Call& call) {
   buckets_[rank][{comm, call.peer, call.peer >= 0 && call.func == "Send"}].calls.push_back(call);
-  last_ms_[rank] = std::max({last_ms_[rank], call.called_ms, call.gpu_end_ms});
+  last_ms_[rank] = std::max({last_ms_[rank], call.called_ms, call.replayed_ms, call.gpu_end_ms});
+  if (call.replayed_ms >= 0) processes_[rank].graphs = true;
 }
 
 void JobBuilder::steps(uint32_t comm, uint32_t count, double first_ms, double every_ms, double gpu_ms) {
@@ -102,12 +103,14 @@ void JobBuilder::append(model::Job& job, model::JobOps& ops, const Call& call, u
   ops.index.push_back(index);
   ops.seq.push_back(seq);
   ops.called_ns.push_back(ns_or_none(call.called_ms));
-  ops.enqueued_ns.push_back(ns_or_none(call.called_ms));
-  ops.launched_ns.push_back(ns_or_none(call.launched_ms < 0 ? call.called_ms + 0.005 : call.launched_ms));
+  const bool replay = call.replayed_ms >= 0;
+  ops.enqueued_ns.push_back(ns_or_none(replay ? call.replayed_ms : call.called_ms));
+  const double launched_ms = call.launched_ms < 0 ? call.called_ms + 0.005 : call.launched_ms;
+  ops.launched_ns.push_back(replay ? 0 : ns_or_none(launched_ms));
   ops.gpu_start_ns.push_back(ns_or_none(call.gpu_start_ms));
   ops.gpu_end_ns.push_back(ns_or_none(call.gpu_end_ms));
   ops.gpu_error_ns.push_back(timed ? 1000 : -1);
-  ops.flags.push_back(0);
+  ops.flags.push_back(replay ? model::kFlagGraphCaptured : 0);
   ops.gpu_source.push_back(
       static_cast<uint8_t>(timed ? model::GpuTimeSource::kCupti : model::GpuTimeSource::kNone));
 }

@@ -25,6 +25,7 @@ struct Call {
   int peer = -1;  // rank in the communicator; then func is "Send" or "Recv"
   double gpu_start_ms = -1, gpu_end_ms = -1;
   double launched_ms = -1;  // left out: 0.005 after the call
+  double replayed_ms = -1;  // when its graph ran, which was captured at the call; nothing is launched then
   std::string datatype = "ncclFloat32", algo = "RING", proto = "SIMPLE";
   uint32_t seq = model::kNoIndex;  // left out: counted per communicator and function
 };
