@@ -149,7 +149,7 @@ std::optional<Case> errors(const View&, const Comm& comm) {
   const auto first = static_cast<const Rank*>(found.blamed.front());
   found.what = (are(found.blamed) ? "report " : "reports ") + std::string(error_text(error_of(*first))) +
                " in " + View::name(comm);
-  if (victims.size() != 0 && error_of(*first) != kRemoteError)
+  if (!victims.empty() && error_of(*first) != kRemoteError)
     found.evidence.push_back(wording::count(victims.size(), "other rank") +
                              " report an error of another process");
   return found;
