@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/line_reader.h"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -12,12 +13,15 @@ constexpr size_t kPieceBytes = 256 << 10;
 }  // namespace
 
 LineReader::LineReader(const InputFile& file, size_t longest)
-    : file_(file), longest_(longest), buffer_(longest + kPieceBytes + kPadding) {}
+    : file_(file), longest_(longest), buffer_(kPieceBytes + kPadding) {}
 
 void LineReader::fill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
+  // Few files have a line that is longer than a piece.
+  if (end_ + kPieceBytes / 2 > buffer_.size() - kPadding)
+    buffer_.resize(std::min(2 * buffer_.size(), longest_ + kPieceBytes + kPadding));
   const std::span<char> room(buffer_.data() + end_, buffer_.size() - kPadding - end_);
   const size_t got = file_.read_at(file_at_, std::as_writable_bytes(room));
   end_ += got;

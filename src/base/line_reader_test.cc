@@ -55,6 +55,13 @@ TEST_F(Lines, ThatAreTooLongArePassedOver) {
   EXPECT_EQ(lines.too_long(), 3u);
 }
 
+TEST_F(Lines, MayBeLongerThanAPiece) {
+  const std::string first(700'000, 'a'), second(1'000'000, 'b');
+  LineReader lines = reader(first + "\n" + second + "\nc\n", 1'000'000);
+  EXPECT_EQ(all(lines), (std::vector<std::string>{first, second, "c"}));
+  EXPECT_EQ(lines.too_long(), 0u);
+}
+
 TEST_F(Lines, OfAFileLargerThanTheBufferKeepTheirOffsets) {
   std::string text;
   for (int i = 0; i < 100'000; ++i) text += "line " + std::to_string(i) + "\n";
