@@ -53,7 +53,7 @@ bool measure(const char* name, const char* unit, int rounds, const std::function
 
 Result<Round> merge(const model::testing::SyntheticOptions& options, const std::string& path) {
   model::testing::SyntheticRun run(options);
-  LOCKSTEP_ASSIGN(auto merged, store::write_trace_db(run, path, nullptr));
+  LOCKSTEP_ASSIGN(auto merged, store::write_trace_db(run, path, {}, nullptr));
   return Round{0, merged.rows, merged.bytes};
 }
 

@@ -20,11 +20,12 @@ def main():
     parser.add_argument("--at", type=int, default=300, help="from this step on")
     parser.add_argument("--steps", type=int, default=100000)
     parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--timeout", type=float, default=3600, help="seconds after which PyTorch gives an operation up")
     options = parser.parse_args()
 
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.cuda.set_device(rank)
-    dist.init_process_group("nccl", timeout=datetime.timedelta(hours=1), device_id=torch.device("cuda", rank))
+    dist.init_process_group("nccl", timeout=datetime.timedelta(seconds=options.timeout), device_id=torch.device("cuda", rank))
     gradient = torch.ones(1 << 18, device="cuda")
     gathered = torch.empty(world << 18, device="cuda")
     matrix = torch.ones(2048, 2048, device="cuda", dtype=torch.bfloat16)

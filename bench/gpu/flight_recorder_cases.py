@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes Flight Recorder dumps of jobs that go wrong in known ways, and has PyTorch's own analyser judge them.
 
-Usage: bench/gpu/flight_recorder_cases.py OUT LOCKSTEP    (a machine with two GPUs and PyTorch; two ranks)
+Usage: bench/gpu/flight_recorder_cases.py OUT LOCKSTEP [CASE...]    (a machine with two GPUs and PyTorch; two ranks)
 OUT/<case>/fr_<rank> are the dumps; those that are there are kept. OUT/<case>.txt is what torchfrtrace and the program LOCKSTEP say of
 them, each with its seconds and peak memory. `--rank R CASE FOLDER` is one rank.
 """
@@ -55,6 +55,27 @@ def crossed(dist, torch, groups, rank, tensor):
     dist.all_reduce(tensor, group=second)
 
 
+def pair(dist, torch, rank):
+    """A message each way: afterwards the connection is there."""
+    tensor = torch.ones(64, device="cuda")
+    for sender in (0, 1):
+        (dist.send if rank == sender else dist.recv)(tensor, 1 - rank)
+    torch.cuda.synchronize()
+    return tensor
+
+
+def second_send_alone(dist, torch, groups, rank, tensor):
+    message = pair(dist, torch, rank)
+    if rank == 0:
+        dist.send(message.repeat(1 << 18), 1)
+
+
+def second_receive_alone(dist, torch, groups, rank, tensor):
+    message = pair(dist, torch, rank)
+    if rank == 1:
+        dist.recv(message, 0)
+
+
 CASES = {
     "healthy": healthy,
     "never_joined": last(lambda d, t, g, r, x: d.all_reduce(x) if r == 0 else None),
@@ -64,6 +85,8 @@ CASES = {
     "other_root": last(lambda d, t, g, r, x: d.broadcast(x, r)),
     "left_out": last(lambda d, t, g, r, x: (d.all_reduce(x) if r == 0 else None, d.all_gather_into_tensor(t.empty(2 * x.numel(), device="cuda"), x))),
     "send_alone": last(lambda d, t, g, r, x: d.isend(t.ones(1 << 24, device="cuda"), 1) if r == 0 else None),
+    "second_send_alone": last(second_send_alone),
+    "second_receive_alone": last(second_receive_alone),
     "coalesced": last(coalesced),
     "uneven_all_to_all": last(uneven),
     "crossed_groups": last(crossed),
@@ -119,7 +142,7 @@ def main():
     if sys.argv[1] == "--rank":
         return rank_of_case(int(sys.argv[2]), sys.argv[3], pathlib.Path(sys.argv[4]))
     out, lockstep = pathlib.Path(sys.argv[1]), sys.argv[2]
-    for number, case in enumerate(CASES):
+    for number, case in enumerate(sys.argv[3:] or CASES):
         folder = out / case
         folder.mkdir(parents=True, exist_ok=True)
         if not any(folder.iterdir()):

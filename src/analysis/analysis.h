@@ -29,4 +29,7 @@ struct Diagnosis {
 // Matches, aligns the clocks, runs every analysis and puts their findings in order.
 Diagnosis diagnose(model::Job& job);
 
+// The most important first, and which of them is the verdict.
+Diagnosis in_order(std::vector<Finding> findings);
+
 }  // namespace lockstep::analysis

@@ -45,9 +45,14 @@ std::span<const Analysis* const> all() { return kAnalyses; }
 
 Diagnosis diagnose(model::Job& job) {
   match::align(job);
-  Diagnosis diagnosis;
-  clock::align(job, diagnosis.findings);
-  for (const Analysis* analysis : all()) analysis->run(job, diagnosis.findings);
+  std::vector<Finding> findings;
+  clock::align(job, findings);
+  for (const Analysis* analysis : all()) analysis->run(job, findings);
+  return in_order(std::move(findings));
+}
+
+Diagnosis in_order(std::vector<Finding> findings) {
+  Diagnosis diagnosis{std::move(findings), std::nullopt};
   std::stable_sort(diagnosis.findings.begin(), diagnosis.findings.end(), more_important);
   if (!diagnosis.findings.empty() && diagnosis.findings.front().severity > Severity::kNote)
     diagnosis.verdict = 0;

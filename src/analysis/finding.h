@@ -48,6 +48,8 @@ struct Finding {
   std::vector<std::string> evidence;  // one fact a line, with numbers, units and uncertainty
   std::string advice;                 // what to do next
   std::string settle;                 // what would settle it, where it could not tell; else empty
+  std::vector<std::string>
+      sources;  // kinds of evidence that it rests on, as people call them; the first states it
 };
 
 }  // namespace lockstep::analysis

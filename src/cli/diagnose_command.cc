@@ -161,6 +161,10 @@ const Command diagnose_command = {
         "which operation of which communicator; then why it thinks so, and what to do next. What it could "
         "not see is "
         "said as well.\n\n"
+        "It takes whatever there is of a job, in any mix, and joins it into one verdict: what Lockstep "
+        "captured, "
+        "Flight Recorder dumps, traces of PyTorch's profiler, logs of NCCL and PyTorch; directories and "
+        "archives of them.\n\n"
         "It works on a run that has ended, and on the run directory of a job that runs or hangs: it reads "
         "the files "
         "that the job writes, and looks in /proc whether its processes on this machine still run. The job is "
@@ -169,13 +173,10 @@ const Command diagnose_command = {
         "Exit code: 0 no problem found, 1 a problem was found, 2 wrong usage or unreadable input, 3 it "
         "cannot be told "
         "from this input.",
-    .operands =
-        {.name = "RUN|TRACE.DB|FILE",
-         .help =
-             "a run directory, a trace.db, process files, or another tool's files: Flight Recorder dumps, "
-             "PyTorch profiler traces",
-         .least = 1,
-         .most = SIZE_MAX},
+    .operands = {.name = "RUN|TRACE.DB|FILE",
+                 .help = "run directories, trace.db, dumps, logs, archives: any mix of one job",
+                 .least = 1,
+                 .most = SIZE_MAX},
     .options = kOptions,
     .run = run,
 };

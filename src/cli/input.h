@@ -5,18 +5,31 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/run_overview.h"
+#include "readers/reader.h"
 
 namespace lockstep::cli {
 
 struct Input {
   std::unique_ptr<ObservedSource> source;  // assembled
   std::string kind;                        // "run directory", "trace.db", "files"
+  std::string_view evidence;               // what it is of, as reports call it: "capture files"
   uint64_t files = 0, bytes = 0;
 };
+// One run of one format.
 Result<Input> open_input(const std::vector<std::string>& paths);
+
+// Any mix: each trace.db and each format that holds operations is a run, in the order in which they are trusted; files of
+// other formats are left to who reads them.
+struct MixedInput {
+  std::vector<Input> runs;
+  readers::Inputs files;           // runs do not need it
+  std::vector<LossLine> troubles;  // what was named and cannot be read
+};
+Result<MixedInput> open_mixed_input(const std::vector<std::string>& paths);
 
 // Loads every process once and forgets it, for what the source observes. Shows progress.
 void read_all(ObservedSource& source);

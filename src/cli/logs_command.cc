@@ -5,7 +5,9 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/logs/log_report.h"
+#include "readers/nccl_log/nccl_log.h"
 #include "readers/nccl_log/read_logs.h"
+#include "readers/reader.h"
 
 namespace lockstep::cli {
 namespace {
@@ -15,11 +17,26 @@ constexpr Option kOptions[] = {
     {'v', "verbose", "", "show all rows, and the first line of each kind that was not understood"},
 };
 
+Result<logs::LogReport> read(const std::vector<std::string>& paths) {
+  LOCKSTEP_ASSIGN(const readers::Inputs inputs, readers::sort(paths));
+  for (const readers::FormatFiles& files : inputs.formats) {
+    if (files.format != &readers::nccl_log::kFormat) continue;
+    LOCKSTEP_ASSIGN(auto model, readers::nccl_log::read_logs(files.files));
+    for (std::string& file : model.files) file = inputs.unpacker->shown(std::move(file));
+    logs::LogReport report{std::move(model), {}, inputs.troubles};
+    report.findings = analysis::log_rules::judge(report.model);
+    return report;
+  }
+  return Error{ErrorCode::kInvalidInput,
+               "no line of NCCL's log in " + std::string(paths.size() == 1 ? "it" : "them") +
+                   "; run the job with NCCL_DEBUG=INFO",
+               paths.size() == 1 ? paths[0] : std::string()};
+}
+
 int run(const Arguments& arguments) {
-  auto model = readers::nccl_log::read_logs(arguments.operands());
-  if (!model) return fail(model.error());
-  logs::LogReport report{std::move(*model), {}};
-  report.findings = analysis::log_rules::judge(report.model);
+  auto read_report = read(arguments.operands());
+  if (!read_report) return fail(read_report.error());
+  const logs::LogReport& report = *read_report;
   const int printed = arguments.has("json")
                           ? print(json_text(logs::report_json(report)))
                           : print(logs::report_text(report, Style::of_stdout(), arguments.has("verbose")));
@@ -38,8 +55,8 @@ const Command logs_command = {
     .description =
         "Reads what NCCL or RCCL printed under NCCL_DEBUG=INFO, also where a launcher, a framework or a log "
         "collector "
-        "wrote before it, and plain or compressed with gzip. Of a directory it takes the files that hold "
-        "such lines.\n\n"
+        "wrote before it. Archives and compressed files are unpacked; of a directory it takes the files that "
+        "hold such lines.\n\n"
         "It names what the logs show to be wrong or slower than it need be, each with the lines that say so: "
         "sockets "
         "instead of InfiniBand, GPUs that may not access each other, releases and settings that differ "

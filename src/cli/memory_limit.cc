@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/column_memory.h"
+#include "base/temporary_directory.h"
 #include "cli/units.h"
 
 namespace lockstep::cli {
@@ -67,8 +68,7 @@ Result<void> limit_memory(const Arguments& arguments) {
     }
     bytes = *given;
   }
-  const char* const folder = std::getenv("TMPDIR");
-  set_column_limit({.bytes = bytes, .directory = folder != nullptr && *folder != 0 ? folder : "/var/tmp"});
+  set_column_limit({.bytes = bytes, .directory = temporary_folder()});
   return {};
 }
 

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/input.h"
+#include "cli/launch/capture_environment.h"
 #include "cli/merge_report.h"
 #include "cli/progress.h"
 #include "store/store.h"
@@ -20,9 +21,14 @@ int run(const Arguments& arguments) {
   if (!input) return fail(input.error());
   if (input->kind == "trace.db")
     return fail(arguments.operands()[0] + " is a merged trace already; merge takes process files");
+  std::vector<std::string> attachments;
+  for (const std::string& path : arguments.operands()) {
+    const auto files = launch::other_tools_files(path);
+    attachments.insert(attachments.end(), files.begin(), files.end());
+  }
   Result<store::MergeResult> merged = [&] {
     Progress progress("merging");
-    return store::write_trace_db(*input->source, output, progress.callback());
+    return store::write_trace_db(*input->source, output, attachments, progress.callback());
   }();
   if (!merged) return fail(merged.error());
   RunOverview overview = input->source->overview();

@@ -13,15 +13,25 @@ std::vector<std::string> merge_sentences(const RunOverview& run, const store::Me
                   " on " + plural(run.comms.size(), "communicator"));
   lines.push_back("wrote " + output + " (" + plural(merged.rows, "row") + ", " + format_bytes(merged.bytes) +
                   ")");
+  if (!merged.attached.empty())
+    lines.push_back("took along " + plural(merged.attached.size(), "file") +
+                    " of other tools; lockstep diagnose reads them");
   lines.push_back("next: lockstep summary " + output + "; lockstep convert " + output);
   return lines;
 }
 
 Json merge_json(const RunOverview& run, const store::MergeResult& merged, const std::string& output,
                 uint64_t files) {
-  return {{"output", output},          {"files", files},        {"processes", run.processes.size()},
-          {"hosts", run.hosts},        {"ops", run.ops},        {"comms", run.comms.size()},
-          {"rows", merged.rows},       {"bytes", merged.bytes}, {"salvaged", run.salvaged()},
+  return {{"output", output},
+          {"files", files},
+          {"processes", run.processes.size()},
+          {"hosts", run.hosts},
+          {"ops", run.ops},
+          {"comms", run.comms.size()},
+          {"rows", merged.rows},
+          {"bytes", merged.bytes},
+          {"attached", merged.attached.size()},
+          {"salvaged", run.salvaged()},
           {"losses", losses_json(run)}};
 }
 

@@ -220,6 +220,12 @@ const Command trace_command = {
         "It works around torchrun, mpirun and srun, and inside them: launchers that one mpirun or srun "
         "starts "
         "share a run directory, which all nodes must see, and the last to end merges.\n\n"
+        "NCCL's log and dumps of PyTorch's Flight Recorder are put into the run directory as well, and into "
+        "OUT, "
+        "where `lockstep diagnose` finds them. Variables that are set already stay as they are: NCCL_DEBUG, "
+        "NCCL_DEBUG_FILE, TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_ON_TIMEOUT, TORCH_FR_DUMP_TEMP_FILE and the "
+        "older "
+        "names of the latter.\n\n"
         "In OUT, RUN and FILE, %p stands for the process id of the launcher, %h for the host, %r for the "
         "rank, "
         "%n for the rank of the node, %j for the job.",

@@ -10,6 +10,7 @@
 #include "base/partial_path.h"
 #include "cli/console.h"
 #include "cli/input.h"
+#include "cli/launch/capture_environment.h"
 #include "cli/launch/missing_processes.h"
 #include "cli/launch/process_files.h"
 #include "cli/merge_report.h"
@@ -56,7 +57,10 @@ void explain_no_files(const TraceRequest& request, launch::RunDirectory& run, in
                                   {"process", nullptr},
                                   {"detail", loss.detail}});
   }
-  if (request.run_is_named || request.keep) {
+  const bool others = !launch::other_tools_files(run.path()).empty();
+  if (others)
+    say(request, "what NCCL and PyTorch wrote is in " + run.path() + ": lockstep diagnose reads it");
+  if (request.run_is_named || request.keep || others) {
     (void)run.mark_complete();
   } else {
     run.remove({});
@@ -83,7 +87,9 @@ struct Merged {
 Result<Merged> merge_run(const TraceRequest& request, const launch::RunDirectory& run) {
   LOCKSTEP_ASSIGN(Input input, open_input({run.path()}));
   Progress progress("merging");
-  LOCKSTEP_ASSIGN(auto result, store::write_trace_db(*input.source, request.output, progress.callback()));
+  LOCKSTEP_ASSIGN(auto result,
+                  store::write_trace_db(*input.source, request.output, launch::other_tools_files(run.path()),
+                                        progress.callback()));
   return Merged{result, input.source->overview()};
 }
 
@@ -125,6 +131,7 @@ void merge_and_report(const TraceRequest& request, launch::RunDirectory& run, in
   if (reason.empty()) {
     std::vector<std::string> paths;
     for (const launch::ProcessFile& file : files) paths.push_back(file.path);
+    for (const std::string& file : merged->result.attached) paths.push_back(file);
     run.remove(paths);
   } else {
     if (auto marked = run.mark_complete(); !marked) note(marked.error().message());

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/input_file.h"
+#include "base/parallel.h"
 #include "readers/reader.h"
 
 namespace lockstep::readers {
@@ -13,7 +14,9 @@ namespace lockstep::readers {
   namespace name {             \
   extern const Format kFormat; \
   }
+#define STATEMENTS(name) READER(name)
 #include "readers/readers.def"
+#undef STATEMENTS
 #undef READER
 
 namespace {
@@ -22,32 +25,52 @@ namespace fs = std::filesystem;
 
 constexpr const Format* kFormats[] = {
 #define READER(name) &name::kFormat,
+#define STATEMENTS(name) READER(name)
 #include "readers/readers.def"
+#undef STATEMENTS
 #undef READER
 };
 
 constexpr std::string_view kHint = "capture one with: lockstep trace -o trace.db COMMAND";
 
-// Files that no format takes, on top of what the source itself has lost.
-class WithUnknownFiles : public model::TraceSource {
+// A source whose files were found by `sort`: what could not be read is a loss, and files that were unpacked have the
+// names that the user knows.
+class SortedSource : public model::TraceSource {
  public:
-  WithUnknownFiles(std::unique_ptr<model::TraceSource> source, std::vector<Error> unknown)
-      : source_(std::move(source)), unknown_(std::move(unknown)) {}
+  SortedSource(std::unique_ptr<model::TraceSource> source, std::shared_ptr<Unpacker> unpacker,
+               std::vector<Error> troubles)
+      : source_(std::move(source)), unpacker_(std::move(unpacker)), troubles_(std::move(troubles)) {}
   size_t processes() const override { return source_->processes(); }
-  Result<void> load(size_t i, model::Trace& trace) override { return source_->load(i, trace); }
+  Result<void> load(size_t i, model::Trace& trace) override {
+    Result<void> loaded = source_->load(i, trace);
+    rename(trace);
+    if (loaded) return loaded;
+    Error error = loaded.error();
+    error.where = unpacker_->shown(error.where);
+    return error;
+  }
   void run_losses(model::Trace& trace) override {
     source_->run_losses(trace);
-    for (const Error& error : unknown_)
+    rename(trace);
+    for (const Error& error : troubles_)
       trace.lose(model::kNoRow, "read", "unreadable_file", 1, error.message());
   }
-  std::string name() const override { return source_->name(); }
+  std::string name() const override { return unpacker_->shown(source_->name()); }
 
  private:
+  void rename(model::Trace& trace) const {
+    for (size_t i = 0; i < trace.losses.size(); ++i) {
+      const model::StringId detail = trace.losses.detail[i];
+      trace.losses.detail[i] = trace.strings.intern(unpacker_->shown(std::string(trace.strings[detail])));
+    }
+  }
+
   std::unique_ptr<model::TraceSource> source_;
-  std::vector<Error> unknown_;
+  std::shared_ptr<Unpacker> unpacker_;
+  std::vector<Error> troubles_;
 };
 
-void add_process_files(const fs::path& directory, int levels, std::vector<std::string>& files) {
+std::vector<fs::path> entries_of(const fs::path& directory) {
   std::error_code ignored;
   std::vector<fs::path> entries;
   for (fs::directory_iterator at(directory, fs::directory_options::skip_permission_denied, ignored), end;
@@ -55,43 +78,177 @@ void add_process_files(const fs::path& directory, int levels, std::vector<std::s
     entries.push_back(at->path());
   }
   std::sort(entries.begin(), entries.end());
-  for (const fs::path& entry : entries) {
-    if (fs::is_directory(entry, ignored)) {
-      if (levels > 0) add_process_files(entry, levels - 1, files);
-    } else if (entry.extension() == ".lks") {
-      files.push_back(entry);
+  return entries;
+}
+
+bool is_process_file(const fs::path& path) { return path.extension() == ".lks"; }
+
+const Format* format_of(std::span<const std::byte> bytes, bool deep) {
+  for (const Format* format : kFormats) {
+    if ((!deep || format->sniff_deep) && format->sniff(bytes)) return format;
+  }
+  return nullptr;
+}
+
+// Whether somebody may have printed it. Zero bytes are what two writers of one file leave.
+bool may_be_text(std::span<const std::byte> bytes) {
+  return std::none_of(bytes.begin(), bytes.end(), [](std::byte b) {
+    const auto c = static_cast<unsigned char>(b);
+    return (c < 0x20 && c != 0 && (c < '\b' || c > '\r') && c != 0x1b) || c == 0x7f;
+  });
+}
+
+// Of bytes that are as many as there are, up to kDeepSniffBytes.
+const Format* format_of(std::span<const std::byte> bytes) {
+  const auto first = bytes.first(std::min(bytes.size(), kSniffBytes));
+  const Format* format = format_of(first, false);
+  return format == nullptr && may_be_text(first) ? format_of(bytes, true) : format;
+}
+
+struct Sniffed {
+  const Format* format = nullptr;
+  bool packed = false;
+};
+
+Result<Sniffed> sniff(const std::string& path) {
+  LOCKSTEP_ASSIGN(InputFile file, InputFile::open(path));
+  std::vector<std::byte> buffer(kSniffBytes);
+  std::span<const std::byte> first(buffer.data(), file.read_at(0, buffer));
+  Sniffed found;
+  found.format = format_of(first, false);
+  found.packed = found.format == nullptr && Unpacker::is_packed(first);
+  if (found.format != nullptr || found.packed || !may_be_text(first)) return found;
+  buffer.resize(kDeepSniffBytes);
+  first = {buffer.data(), file.read_at(0, buffer)};
+  found.format = format_of(first, true);
+  return found;
+}
+
+class Sorter {
+ public:
+  explicit Sorter(std::shared_ptr<Unpacker> unpacker) : unpacker_(std::move(unpacker)) {}
+
+  Result<void> add(const std::string& path) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+      add_named(path);
+      return {};
+    }
+    const size_t before = found_;
+    unpack_all(add_directory(path), false);
+    if (found_ > before) return {};
+    return Error{ErrorCode::kNotFound,
+                 "the directory holds no process files (*.lks), and no other file that can be read; " +
+                     std::string(kHint),
+                 path};
+  }
+
+  Inputs take() {
+    unpack_all(named_packed_, true);
+    Inputs inputs;
+    for (const Format* format : kFormats) {
+      if (auto at = files_.find(format); at != files_.end()) inputs.formats.push_back(std::move(at->second));
+    }
+    inputs.troubles = std::move(troubles_);
+    inputs.unpacker = std::move(unpacker_);
+    return inputs;
+  }
+
+ private:
+  void keep(const Format* format, std::string file, bool named) {
+    FormatFiles& files = files_[format];
+    files.format = format;
+    files.named = files.named || named;
+    files.files.push_back(std::move(file));
+    ++found_;
+  }
+
+  void add_named(const std::string& path) {
+    auto found = sniff(path);
+    if (!found) {
+      troubles_.push_back(found.error());
+    } else if (found->format != nullptr) {
+      keep(found->format, path, true);
+    } else if (found->packed) {
+      named_packed_.push_back(path);
+    } else if (is_process_file(path)) {
+      // A torn process file may lack even its first bytes: the native reader says what is wrong with it.
+      keep(&native::kFormat, path, true);
+    } else {
+      troubles_.push_back(
+          {ErrorCode::kInvalidInput, "not a file of a known format; " + std::string(kHint), path});
     }
   }
-}
 
-// Other tools' files have no name in common, and lie among logs and checkpoints: those that a format knows.
-void add_known_files(const fs::path& directory, std::vector<std::string>& files) {
-  std::error_code ignored;
-  std::vector<std::string> found;
-  for (fs::directory_iterator at(directory, fs::directory_options::skip_permission_denied, ignored), end;
-       !ignored && at != end; at.increment(ignored)) {
-    if (!at->is_regular_file(ignored)) continue;
-    auto format = detect(at->path());
-    if (format && *format != nullptr) found.push_back(at->path());
+  // Other tools' files have no name in common, and lie among logs and checkpoints: those that a format knows. Returns
+  // those that are packed.
+  std::vector<std::string> add_directory(const std::string& path) {
+    std::vector<std::string> packed;
+    std::error_code ignored;
+    for (const fs::path& entry : entries_of(path)) {
+      if (fs::is_directory(entry, ignored)) {
+        for (const fs::path& deeper : entries_of(entry)) {
+          if (is_process_file(deeper) && !fs::is_directory(deeper, ignored))
+            keep(&native::kFormat, deeper, false);
+        }
+      } else if (is_process_file(entry)) {
+        keep(&native::kFormat, entry, false);
+      } else if (fs::is_regular_file(entry, ignored)) {
+        auto found = sniff(entry);
+        if (found && found->format != nullptr) keep(found->format, entry, false);
+        if (found && found->packed) packed.push_back(entry);
+      }
+    }
+    return packed;
   }
-  std::sort(found.begin(), found.end());
-  files.insert(files.end(), found.begin(), found.end());
-}
 
-Result<void> add_files(const std::string& path, std::vector<std::string>& files) {
-  std::error_code error;
-  if (!fs::is_directory(path, error)) {
-    files.push_back(path);
-    return {};
+  // What was named is unpacked with all that it holds; what lies in a directory may be anybody's archive of anything.
+  void unpack_all(const std::vector<std::string>& paths, bool named) {
+    struct Outcome {
+      std::vector<std::string> files;
+      std::vector<Error> troubles;
+    };
+    std::vector<Outcome> outcomes(paths.size());
+    for_each_parallel(paths.size(), parallel_threads(), [&](size_t i) {
+      const auto wants = [](const std::string& name, std::span<const std::byte> bytes) {
+        return is_process_file(name) || format_of(bytes) != nullptr;
+      };
+      auto unpacked = unpacker_->unpack(paths[i], wants, named);
+      if (!unpacked) {
+        if (named) outcomes[i].troubles.push_back(unpacked.error());
+        return;
+      }
+      outcomes[i] = {std::move(unpacked->files), std::move(unpacked->troubles)};
+      if (named && outcomes[i].files.empty() && outcomes[i].troubles.empty()) {
+        outcomes[i].troubles.push_back(
+            {ErrorCode::kInvalidInput, "holds no file of a known format; " + std::string(kHint), paths[i]});
+      }
+    });
+    for (Outcome& outcome : outcomes) {
+      for (std::string& file : outcome.files) {
+        auto found = sniff(file);
+        keep(found && found->format != nullptr ? found->format : &native::kFormat, std::move(file), named);
+      }
+      for (Error& error : outcome.troubles) {
+        error.where = unpacker_->shown(error.where);
+        troubles_.push_back(std::move(error));
+      }
+    }
   }
-  size_t before = files.size();
-  add_process_files(path, 1, files);
-  if (files.size() == before) add_known_files(path, files);
-  if (files.size() > before) return {};
-  return Error{ErrorCode::kNotFound,
-               "the directory holds no process files (*.lks), and no other file that can be read; " +
-                   std::string(kHint),
-               path};
+
+  std::map<const Format*, FormatFiles> files_;
+  std::vector<std::string> named_packed_;
+  std::vector<Error> troubles_;
+  std::shared_ptr<Unpacker> unpacker_;
+  size_t found_ = 0;
+};
+
+Error several_formats(const FormatFiles& a, const FormatFiles& b) {
+  return {ErrorCode::kUnsupported,
+          "is of another format (" + std::string(b.format->name) + ") than others (" +
+              std::string(a.format->name) +
+              "), and not read together with them; `lockstep diagnose` takes all",
+          b.files.front()};
 }
 
 }  // namespace
@@ -99,44 +256,47 @@ Result<void> add_files(const std::string& path, std::vector<std::string>& files)
 std::span<const Format* const> all() { return kFormats; }
 
 Result<const Format*> detect(const std::string& path) {
-  LOCKSTEP_ASSIGN(InputFile file, InputFile::open(path));
-  std::array<std::byte, kSniffBytes> buffer;
-  std::span<const std::byte> first(buffer.data(), file.read_at(0, buffer));
-  for (const Format* format : all()) {
-    if (format->sniff(first)) return format;
+  LOCKSTEP_ASSIGN(const Sniffed found, sniff(path));
+  return found.format;
+}
+
+Result<Inputs> sort(const std::vector<std::string>& paths, std::shared_ptr<Unpacker> unpacker) {
+  if (paths.empty()) return Error{ErrorCode::kUsage, "no input files; " + std::string(kHint), {}};
+  Sorter sorter(std::move(unpacker));
+  for (const std::string& path : paths) LOCKSTEP_TRY(sorter.add(path));
+  Inputs inputs = sorter.take();
+  if (inputs.formats.empty()) return inputs.troubles.front();
+  return inputs;
+}
+
+Result<std::unique_ptr<model::TraceSource>> open(const Inputs& inputs, const FormatFiles& files) {
+  auto source = files.format->open(files.files);
+  if (!source) {
+    Error error = source.error();
+    error.where = inputs.unpacker->shown(error.where);
+    return error;
   }
-  return static_cast<const Format*>(nullptr);
+  return std::unique_ptr<model::TraceSource>(
+      std::make_unique<SortedSource>(*std::move(source), inputs.unpacker, inputs.troubles));
 }
 
 Result<std::unique_ptr<model::TraceSource>> open(const std::vector<std::string>& paths) {
-  if (paths.empty()) return Error{ErrorCode::kUsage, "no input files; " + std::string(kHint), {}};
-  std::vector<std::string> files;
-  for (const std::string& path : paths) LOCKSTEP_TRY(add_files(path, files));
-
-  const Format* format = nullptr;
-  std::vector<std::string> readable;
-  std::vector<Error> unknown;
-  for (const std::string& file : files) {
-    auto found = detect(file);
-    // A torn process file may lack even its first bytes: the native reader says what is wrong with it.
-    if (found && *found == nullptr && fs::path(file).extension() == ".lks") found = &native::kFormat;
-    if (!found) {
-      unknown.push_back(found.error());
-    } else if (*found == nullptr) {
-      unknown.push_back(
-          {ErrorCode::kInvalidInput, "not a file of a known format; " + std::string(kHint), file});
-    } else if (format != nullptr && *found != format) {
-      return Error{ErrorCode::kUnsupported, "files of different formats cannot be read as one run", file};
-    } else {
-      format = *found;
-      readable.push_back(file);
-    }
+  LOCKSTEP_ASSIGN(const Inputs inputs, sort(paths));
+  const FormatFiles* chosen = nullptr;
+  for (const FormatFiles& files : inputs.formats) {
+    const bool beside = chosen != nullptr && chosen->format == &native::kFormat && !files.named;
+    if (beside || (files.format->open == nullptr && !files.named)) continue;
+    if (chosen != nullptr) return several_formats(*chosen, files);
+    chosen = &files;
   }
-  if (format == nullptr) return unknown.front();
-  LOCKSTEP_ASSIGN(auto source, format->open(std::move(readable)));
-  if (unknown.empty()) return source;
-  return std::unique_ptr<model::TraceSource>(
-      std::make_unique<WithUnknownFiles>(std::move(source), std::move(unknown)));
+  if (chosen == nullptr) chosen = &inputs.formats.front();
+  if (chosen->format->open == nullptr) {
+    return Error{ErrorCode::kUnsupported,
+                 "a file of the format " + std::string(chosen->format->name) +
+                     " holds no operations; `lockstep diagnose` reads it",
+                 chosen->files.front()};
+  }
+  return open(inputs, *chosen);
 }
 
 }  // namespace lockstep::readers

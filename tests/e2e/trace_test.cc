@@ -44,6 +44,49 @@ TEST_F(Trace, LeavesOneFile) {
   EXPECT_TRUE(document["losses"].empty()) << document["losses"];
 }
 
+// What NCCL and PyTorch would do with the variables that they are given.
+std::string other_tools(const std::string& job) {
+  return job + R"(; cp )" LOCKSTEP_SOURCE_DIR
+               R"(/tests/data/flight_recorder/hang/fr_1 "${TORCH_FR_DUMP_TEMP_FILE}1"
+cp )" LOCKSTEP_SOURCE_DIR R"(/tests/data/flight_recorder/hang/fr_5 "${TORCH_NCCL_DEBUG_INFO_TEMP_FILE}5"
+log=$(printf %s "$NCCL_DEBUG_FILE" | sed 's/%h/vm/; s/%p/7/')
+cp )" LOCKSTEP_SOURCE_DIR R"(/tests/data/logs/hang/rank5.log "$log"
+echo "$NCCL_DEBUG $TORCH_FR_BUFFER_SIZE $TORCH_NCCL_TRACE_BUFFER_SIZE $TORCH_FR_DUMP_ON_TIMEOUT")";
+}
+
+TEST_F(Trace, TakesAlongWhatOtherToolsWrite) {
+  Finished finished =
+      do_here(lockstep({"trace", "-o", "t.db", "--", "sh", "-c", other_tools(LOCKSTEP_E2E_JOB " ops 5")}));
+  EXPECT_EQ(finished.code, 0) << finished;
+  EXPECT_EQ(finished.out, "INFO 2000 2000 1\n");
+  EXPECT_EQ(names(), Argv{"t.db"}) << finished;
+  EXPECT_TRUE(has(finished.err, "took along 3 files of other tools")) << finished;
+  Finished diagnosed = do_here(lockstep({"diagnose", "--json", "t.db"}));
+  auto document = nlohmann::json::parse(diagnosed.out, nullptr, false);
+  ASSERT_TRUE(document.is_object()) << diagnosed;
+  EXPECT_EQ(document["verdict"]["id"], "never-joined") << diagnosed;
+  EXPECT_EQ(document["verdict"]["ranks"], nlohmann::json({5}));
+  std::set<std::string> sources;
+  for (const auto& input : document["inputs"]) sources.insert(input["source"]);
+  EXPECT_EQ(sources, (std::set<std::string>{"trace.db", "Flight Recorder dumps", "logs"}));
+  EXPECT_FALSE(has(diagnosed.out, "lockstep-files")) << "names of unpacked files are not the user's";
+}
+
+TEST_F(Trace, WithoutCaptureTheOtherToolsFilesStay) {
+  Finished finished = do_here(lockstep({"trace", "-o", "t.db", "--", "sh", "-c", other_tools("true")}));
+  EXPECT_TRUE(has(finished.err, "lockstep diagnose reads it")) << finished;
+  ASSERT_EQ(names().size(), 1u) << finished;
+  EXPECT_EQ(do_here(lockstep({"diagnose", names()[0]})).code, 1);
+}
+
+TEST_F(Trace, VariablesThatTheUserSetStay) {
+  Finished finished = do_here(lockstep({"trace", "sh", "-c",
+                                        "echo \"$NCCL_DEBUG,$NCCL_DEBUG_FILE,$TORCH_FR_BUFFER_SIZE,"
+                                        "$TORCH_NCCL_TRACE_BUFFER_SIZE,$TORCH_FR_DUMP_ON_TIMEOUT\""}),
+                              {{"NCCL_DEBUG", "WARN"}, {"TORCH_NCCL_TRACE_BUFFER_SIZE", "77"}});
+  EXPECT_EQ(finished.out, "WARN,,,77,1\n") << finished;
+}
+
 TEST_F(Trace, AKilledProcessKeepsItsEvents) {
   for (const char* word : {"signal", "_exit"}) {
     Finished finished = do_here(trace({"-o", "t.db"}, {"ops", "5000", word, "9"}));

@@ -66,7 +66,9 @@ TEST(FlightRecorderDumps, OfKnownFaultsAreJudgedRight) {
                                    {"other_type", "joined-other-op", {0, 1}},
                                    {"left_out", "joined-other-op", {0, 1}},
                                    {"crossed_groups", "cross-comm-deadlock", {0, 1}},
-                                   {"other_root", "", {}},  // each is its own root: all complete
+                                   {"second_receive_alone", "never-joined", {0}},
+                                   {"second_send_alone", "", {}},  // NCCL ended it: nobody waits
+                                   {"other_root", "", {}},         // each is its own root: all complete
                                    {"coalesced", "", {}},
                                    {"uneven_all_to_all", "", {}}}) {
     SCOPED_TRACE(known.name);

@@ -4,6 +4,7 @@
 
 #include "analysis/log_rules/log_rules.h"
 #include "readers/nccl_log/read_logs.h"
+#include "readers/reader.h"
 
 namespace lockstep::golden {
 namespace {
@@ -11,7 +12,9 @@ namespace {
 std::string folder(const std::string& name) { return LOCKSTEP_SOURCE_DIR "/tests/data/logs/" + name; }
 
 std::vector<analysis::Finding> findings_of(const std::vector<std::string>& paths) {
-  auto model = readers::nccl_log::read_logs(paths);
+  auto inputs = readers::sort(paths);
+  EXPECT_TRUE(inputs);
+  auto model = readers::nccl_log::read_logs(inputs->formats.back().files);
   EXPECT_TRUE(model);
   EXPECT_TRUE(model->unknown.empty());
   EXPECT_EQ(model->coverage.torn, 0u);

@@ -228,8 +228,12 @@ Result<std::unique_ptr<TapeRun>> TapeRun::open(const std::vector<std::string>& p
 }
 
 Result<void> TapeRun::load(size_t i, model::Trace& trace) {
-  Builder(programs_[i], gpu_times_, trace)
-      .build(static_cast<int32_t>(i), static_cast<int32_t>(programs_.size()));
+  // The largest communicator is the job's.
+  sim::CommInfo world;
+  for (const sim::CommInfo& comm : programs_[i].comms) {
+    if (comm.ranks > world.ranks) world = comm;
+  }
+  Builder(programs_[i], gpu_times_, trace).build(world.rank, world.ranks);
   return analysis::assemble::assemble(trace);
 }
 

@@ -14,7 +14,7 @@ namespace lockstep::golden {
 
 class TapeRun : public model::TraceSource {
  public:
-  // A tape per rank, in their order. `gpu_times`: with what KernelCh events tell.
+  // A tape for each rank that is there. `gpu_times`: with what KernelCh events tell.
   static Result<std::unique_ptr<TapeRun>> open(const std::vector<std::string>& paths, bool gpu_times);
 
   size_t processes() const override { return programs_.size(); }

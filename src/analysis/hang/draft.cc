@@ -22,7 +22,7 @@ Finding Draft::make(FindingClass finding_class, std::string id, const Block& blo
     if (scene_.actor(actor).rank >= 0) finding.ranks.push_back(scene_.actor(actor).rank);
     const model::JobProcess& process = job_.processes[scene_.actor(actor).process];
     std::string host(job_.text(process.row.host));
-    if (std::find(finding.hosts.begin(), finding.hosts.end(), host) == finding.hosts.end())
+    if (!host.empty() && std::find(finding.hosts.begin(), finding.hosts.end(), host) == finding.hosts.end())
       finding.hosts.push_back(host);
   }
   std::sort(finding.ranks.begin(), finding.ranks.end());

@@ -72,10 +72,18 @@ std::string unmatched_sentence(const Coverage& coverage) {
                     : plural(total, "operation") + " without a counterpart on every rank: " + reasons + ".";
 }
 
+// nullptr: a trace.db, whose source may be of any format.
+const readers::Format* format_of(const Evidence& evidence) {
+  for (const readers::Format* format : readers::all()) {
+    if (evidence.source == format->summary) return format;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-Coverage cover(const DiagnosedRun& run) {
-  const model::Job& job = run.job;
+Coverage cover(const Evidence& evidence) {
+  const model::Job& job = *evidence.job;
   Coverage coverage;
   coverage.processes = job.processes.size();
   std::set<model::StringId> hosts;
@@ -86,7 +94,7 @@ Coverage cover(const DiagnosedRun& run) {
   for (const model::JobProcess& process : job.processes) cover_process(job, process, coverage);
   for (const model::JobComm& comm : job.comms)
     coverage.network_expected = coverage.network_expected || comm.nodes > 1;
-  for (const auto& match : run.matches) {
+  for (const auto& match : evidence.matches) {
     coverage.matched += match.matched;
     for (size_t i = 0; i < match.unmatched.size(); ++i) coverage.unmatched[i] += match.unmatched[i];
   }
@@ -148,6 +156,34 @@ std::vector<std::string> not_seen(const Coverage& coverage) {
     lines.push_back("Whether " + plural(unknown, "process") + " on " + join(coverage.unseen_hosts) +
                     " still run" + (unknown == 1 ? "s" : "") +
                     " cannot be seen from here; `lockstep diagnose` there can.");
+  }
+  return lines;
+}
+
+std::vector<std::string> absent_from(const DiagnosedRun& run) {
+  std::set<int32_t> all;
+  for (const Evidence& evidence : run.evidence) {
+    for (const auto& [rank, host] : evidence.hosts) all.insert(rank);
+  }
+  std::vector<std::string> lines;
+  for (const Evidence& evidence : run.evidence) {
+    std::vector<int32_t> absent;
+    for (const int32_t rank : all) {
+      if (!evidence.hosts.contains(rank)) absent.push_back(rank);
+    }
+    if (absent.empty() || evidence.hosts.empty()) continue;
+    std::string line = evidence.source + ": none of " + analysis::wording::ranks(absent) + '.';
+    if (const readers::Format* format = format_of(evidence); format != nullptr && !format->setting.empty())
+      line += " To have them: " + std::string(format->setting);
+    lines.push_back(std::move(line));
+  }
+  if (run.verdict() == nullptr || !cannot_tell(*run.verdict())) return lines;
+  for (const readers::Format* format : readers::all()) {
+    const bool given = std::any_of(run.evidence.begin(), run.evidence.end(),
+                                   [&](const Evidence& evidence) { return format_of(evidence) == format; });
+    if (!given && !format->setting.empty())
+      lines.push_back("No " + std::string(format->summary) +
+                      ", which may tell. To have them: " + std::string(format->setting));
   }
   return lines;
 }

@@ -25,7 +25,8 @@ struct Coverage {
   std::vector<std::string> unseen_hosts;  // of open processes that nobody could look at
   int64_t newest_ns = 0;                  // record or heartbeat, on its host's clock
 };
-Coverage cover(const DiagnosedRun& run);
+// Of evidence that holds a job.
+Coverage cover(const Evidence& evidence);
 
 // "8 ranks on 1 host, 12,345 operations matched across ranks, clocks within +-12 us"
 std::string seen_sentence(const Coverage& coverage);
@@ -33,5 +34,8 @@ std::string seen_sentence(const Coverage& coverage);
 std::string alive_sentence(const Coverage& coverage);
 // One sentence for each thing that the diagnosis had to do without, and what would change that.
 std::vector<std::string> not_seen(const Coverage& coverage);
+
+// Ranks that one kind of evidence tells of and another does not: who, and the setting that makes them leave it.
+std::vector<std::string> absent_from(const DiagnosedRun& run);
 
 }  // namespace lockstep::cli::diagnose

@@ -13,15 +13,55 @@ namespace lockstep::cli::diagnose {
 using analysis::Finding;
 using analysis::FindingClass;
 
+namespace {
+
+std::map<int32_t, std::string> hosts_of(const model::Job& job) {
+  std::map<int32_t, std::string> hosts;
+  for (const model::JobProcess& process : job.processes) {
+    if (process.row.rank >= 0) hosts.emplace(process.row.rank, job.text(process.row.host));
+  }
+  return hosts;
+}
+
+}  // namespace
+
 Result<DiagnosedRun> diagnose(const std::vector<std::string>& paths,
                               const std::function<void(double)>& progress) {
-  LOCKSTEP_ASSIGN(Input input, open_input(paths));
+  LOCKSTEP_ASSIGN(MixedInput input, open_mixed_input(paths));
   DiagnosedRun run;
-  run.name = input.source->name();
-  LOCKSTEP_ASSIGN(run.job, analysis::gather::gather(*input.source, {.threads = 0, .progress = progress}));
-  set_liveness(paths, run.job);
-  run.diagnosis = analysis::diagnose(run.job);
-  run.matches = analysis::match::count_matches(run.job);
+  run.troubles = std::move(input.troubles);
+  std::vector<std::vector<Finding>> findings;
+  for (size_t i = 0; i < input.runs.size(); ++i) {
+    Input& from = input.runs[i];
+    run.name += (run.name.empty() ? "" : ", ") + from.source->name();
+    Evidence evidence;
+    evidence.source = from.evidence;
+    const auto part = [&](double done) {
+      progress((static_cast<double>(i) + done) / static_cast<double>(input.runs.size()));
+    };
+    LOCKSTEP_ASSIGN(evidence.job, analysis::gather::gather(*from.source, {.threads = 0, .progress = part}));
+    set_liveness(paths, *evidence.job);
+    findings.push_back(analysis::diagnose(*evidence.job).findings);
+    evidence.matches = analysis::match::count_matches(*evidence.job);
+    evidence.hosts = hosts_of(*evidence.job);
+    run.evidence.push_back(std::move(evidence));
+  }
+  for (const readers::FormatFiles& files : input.files.formats) {
+    LOCKSTEP_ASSIGN(auto statement, judge_statements(input.files, files));
+    if (!statement) continue;
+    run.name += (run.name.empty() ? "" : ", ") + statement->evidence.content;
+    run.evidence.push_back(std::move(statement->evidence));
+    findings.push_back(std::move(statement->findings));
+  }
+  std::vector<analysis::join::Testimony> testimonies;
+  for (size_t i = 0; i < run.evidence.size(); ++i) {
+    const Evidence& evidence = run.evidence[i];
+    testimonies.push_back(
+        {evidence.source, evidence.job ? &*evidence.job : nullptr, evidence.hosts, std::move(findings[i])});
+  }
+  auto joined = analysis::join::join(std::move(testimonies));
+  run.diagnosis = std::move(joined.diagnosis);
+  run.links = std::move(joined.links);
   return run;
 }
 
@@ -38,8 +78,10 @@ int exit_code(const analysis::Diagnosis& diagnosis) {
   return serious ? kExitFindings : kExitOk;
 }
 
-RunOverview losses_of(const model::Job& job) {
+RunOverview losses_of(const Evidence& evidence) {
   RunOverview run;
+  if (!evidence.job) return run;
+  const model::Job& job = *evidence.job;
   for (const model::JobProcess& process : job.processes) {
     ProcessOverview& seen = run.processes.emplace_back();
     seen.host = job.text(process.row.host);

@@ -2,37 +2,60 @@
 // A run with everything that a report about it says, and what follows for the exit code.
 #pragma once
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/analysis.h"
+#include "analysis/join/join.h"
 #include "analysis/match/match.h"
 #include "base/result.h"
 #include "cli/run_overview.h"
 #include "model/job.h"
+#include "readers/reader.h"
 
 namespace lockstep::cli::diagnose {
 
-struct DiagnosedRun {
-  std::string name;  // of the input
-  model::Job job;
-  analysis::Diagnosis diagnosis;
+// One kind of evidence of the run.
+struct Evidence {
+  std::string source;                               // as people call it: "capture files"
+  std::optional<model::Job> job;                    // none: it holds no operations
   std::vector<analysis::match::CommMatch> matches;  // by row of the job's comms
+  std::map<int32_t, std::string> hosts;             // of the ranks that it tells of; a name may be empty
+  std::string content;  // what it holds, where that is no job: "8 files, 1,234 lines"
+};
+
+struct DiagnosedRun {
+  std::string name;                             // of the input
+  std::vector<Evidence> evidence;               // the most trusted first; at least one
+  std::vector<LossLine> troubles;               // of the input as a whole
+  analysis::Diagnosis diagnosis;                // of all evidence together
+  std::vector<analysis::join::CommLink> links;  // between kinds of evidence
 
   const analysis::Finding* verdict() const {
     return diagnosis.verdict ? &diagnosis.findings[*diagnosis.verdict] : nullptr;
   }
 };
 
-// Reads what users name as input, looks whether its processes still run, and asks every analysis.
+// Reads what users name as input, looks whether its processes still run, asks every analysis of each kind of evidence,
+// and joins what they say.
 Result<DiagnosedRun> diagnose(const std::vector<std::string>& paths,
                               const std::function<void(double)>& progress);
+
+// statements.cc: evidence that tells of a job without operations, judged; nothing for formats that hold operations.
+struct Statement {
+  Evidence evidence;
+  std::vector<analysis::Finding> findings;
+};
+Result<std::optional<Statement>> judge_statements(const readers::Inputs& inputs,
+                                                  const readers::FormatFiles& files);
 
 // 0 healthy; 1 a finding that is more than a note; 3 the verdict is that it cannot be told.
 int exit_code(const analysis::Diagnosis& diagnosis);
 bool cannot_tell(const analysis::Finding& finding);
 
-// The job's losses as reports show them.
-RunOverview losses_of(const model::Job& job);
+// The losses of one kind of evidence as reports show them.
+RunOverview losses_of(const Evidence& evidence);
 
 }  // namespace lockstep::cli::diagnose

@@ -19,11 +19,17 @@ Json effect_json(const std::optional<analysis::Effect>& effect) {
   return {{"value", effect->value}, {"unit", effect->unit}, {"low", effect->low}, {"high", effect->high}};
 }
 
-Json inputs_json(const model::Job& job) {
-  Json list = Json::array();
+void add_inputs(const Evidence& evidence, Json& list) {
+  if (!evidence.job) {
+    for (const auto& [rank, host] : evidence.hosts)
+      list.push_back({{"source", evidence.source}, {"rank", rank}, {"host", text_json(host)}});
+    return;
+  }
+  const model::Job& job = *evidence.job;
   for (const model::JobProcess& process : job.processes) {
     const model::Process& row = process.row;
-    list.push_back({{"rank", known(row.rank)},
+    list.push_back({{"source", evidence.source},
+                    {"rank", known(row.rank)},
                     {"host", job.text(row.host)},
                     {"pid", row.pid},
                     {"gpu", known(row.gpu)},
@@ -35,7 +41,6 @@ Json inputs_json(const model::Job& job) {
                     {"ops", process.ops.size()},
                     {"lost", process.lost}});
   }
-  return list;
 }
 
 // Where an offset is told: the ends of its pieces and some between, on the host's clock.
@@ -62,19 +67,17 @@ int64_t newest_record(const model::Job& job, uint32_t host) {
   return newest_ns;
 }
 
-Json clock_json(const model::Job& job) {
-  Json list = Json::array();
+void add_clocks(const Evidence& evidence, Json& list) {
+  const model::Job& job = *evidence.job;
   for (uint32_t i = 0; i < job.hosts.size(); ++i) {
     const model::JobHost& host = job.hosts[i];
     bool same_boot = host.boot_id == job.hosts[0].boot_id;
     static constexpr model::HostClock::Knot kSame{};
     auto add = [&](int64_t at_ns, const model::HostClock::Knot* offset,
                    const model::HostClock::Knot* measured) {
-      Json row = {{"host", job.text(host.name)},
-                  {"boot_id", job.text(host.boot_id)},
-                  {"reference", i == 0},
-                  {"same_boot", same_boot},
-                  {"at_ns", at_ns}};
+      Json row = {
+          {"source", evidence.source}, {"host", job.text(host.name)}, {"boot_id", job.text(host.boot_id)},
+          {"reference", i == 0},       {"same_boot", same_boot},      {"at_ns", at_ns}};
       put_bounds(row, "", offset);
       put_bounds(row, "measured_", measured);
       row["contradictions"] = host.contradictions;
@@ -89,26 +92,56 @@ Json clock_json(const model::Job& job) {
       for_some(host.measured.knots(), [&](const auto& knot) { add(knot.at_ns, constant, &knot); });
     }
   }
-  return list;
 }
 
-Json match_json(const DiagnosedRun& run) {
-  Json list = Json::array();
-  for (uint32_t i = 0; i < run.matches.size(); ++i) {
-    const model::JobComm& comm = run.job.comms[i];
+void add_matches(const Evidence& evidence, Json& list) {
+  const model::Job& job = *evidence.job;
+  for (uint32_t i = 0; i < evidence.matches.size(); ++i) {
+    const model::JobComm& comm = job.comms[i];
     Json unmatched = Json::object();
     for (size_t reason = 0; reason < analysis::match::kReasons; ++reason) {
-      if (uint64_t count = run.matches[i].unmatched[reason]; count > 0)
+      if (uint64_t count = evidence.matches[i].unmatched[reason]; count > 0)
         unmatched[std::string(reason_text(static_cast<analysis::match::Reason>(reason)))] = count;
     }
     auto present = static_cast<size_t>(std::count_if(comm.members.begin(), comm.members.end(),
                                                      [](uint32_t row) { return row != model::kNoRow; }));
-    list.push_back({{"comm", run.job.comm_name(i)},
+    list.push_back({{"source", evidence.source},
+                    {"comm", job.comm_name(i)},
                     {"id", id_json(comm.comm_id)},
                     {"ranks", known(comm.ranks)},
                     {"present", present + comm.unranked.size()},
-                    {"matched", run.matches[i].matched},
+                    {"matched", evidence.matches[i].matched},
                     {"unmatched", std::move(unmatched)}});
+  }
+}
+
+// A communicator that two kinds of evidence know under different names.
+Json links_json(const DiagnosedRun& run) {
+  Json list = Json::array();
+  for (const analysis::join::CommLink& link : run.links) {
+    const auto side = [&](size_t evidence, uint32_t comm) -> Json {
+      const model::Job& job = *run.evidence[evidence].job;
+      return {{"source", run.evidence[evidence].source},
+              {"comm", job.comm_name(comm)},
+              {"id", id_json(job.comms[comm].comm_id)}};
+    };
+    list.push_back({{"of", {side(link.a, link.a_comm), side(link.b, link.b_comm)}},
+                    {"by", analysis::join::text(link.by)},
+                    {"agreeing", link.agreeing},
+                    {"compared", link.compared}});
+  }
+  return list;
+}
+
+Json losses_of_all(const DiagnosedRun& run) {
+  RunOverview whole;
+  whole.losses = run.troubles;
+  Json list = losses_json(whole);
+  for (const Evidence& evidence : run.evidence) {
+    for (Json& loss : losses_json(losses_of(evidence))) {
+      loss["source"] = evidence.source;
+      list.push_back(std::move(loss));
+    }
   }
   return list;
 }
@@ -129,19 +162,28 @@ Json finding_json(const analysis::Finding& finding) {
           {"effect", effect_json(finding.effect)},
           {"evidence", finding.evidence},
           {"advice", finding.advice},
-          {"settle", finding.settle}};
+          {"settle", finding.settle},
+          {"sources", finding.sources}};
 }
 
 Json report_json(const DiagnosedRun& run) {
   Json findings = Json::array();
   for (const analysis::Finding& finding : run.diagnosis.findings) findings.push_back(finding_json(finding));
   const analysis::Finding* verdict = run.verdict();
+  Json inputs = Json::array(), clocks = Json::array(), matches = Json::array();
+  for (const Evidence& evidence : run.evidence) {
+    add_inputs(evidence, inputs);
+    if (!evidence.job) continue;
+    add_clocks(evidence, clocks);
+    add_matches(evidence, matches);
+  }
   return {{"verdict", verdict == nullptr ? Json(nullptr) : finding_json(*verdict)},
           {"findings", std::move(findings)},
-          {"losses", losses_json(losses_of(run.job))},
-          {"inputs", inputs_json(run.job)},
-          {"clock", clock_json(run.job)},
-          {"match", match_json(run)}};
+          {"losses", losses_of_all(run)},
+          {"inputs", std::move(inputs)},
+          {"clock", std::move(clocks)},
+          {"match", std::move(matches)},
+          {"links", links_json(run)}};
 }
 
 }  // namespace lockstep::cli::diagnose

@@ -37,6 +37,7 @@ Finding absent_rank() {
       "ranks 0-4, 6 and 7 called it between 100.0 ms and 100.2 ms after the start",
       "rank 5 called the 8th one at 90.1 ms, and nothing since; its process runs and its capture library "
       "is alive (heartbeat 0.4 s ago)"};
+  finding.sources = {"capture files"};
   finding.advice = "Look at what the host code of rank 5 does: `py-spy dump --pid 4005` on node1.";
   return finding;
 }
@@ -70,9 +71,11 @@ DiagnosedRun run_with(std::vector<Finding> findings, std::optional<size_t> verdi
   if (change) change(builder);
   DiagnosedRun run;
   run.name = "run";
-  run.job = builder.build();
+  Evidence& evidence = run.evidence.emplace_back();
+  evidence.source = "capture files";
+  evidence.job = builder.build();
+  evidence.matches = analysis::match::count_matches(*evidence.job);
   run.diagnosis = {std::move(findings), verdict};
-  run.matches = analysis::match::count_matches(run.job);
   return run;
 }
 
@@ -99,12 +102,13 @@ TEST(ReportText, TheVerdictComesFirst) {
         builder.process(5).liveness = model::Liveness::kRunning;
         builder.without(7);
       });
-  model::StringPool& texts = run.job.strings;
-  run.job.losses.append({.process = 0,
-                         .stage = texts.intern("capture"),
-                         .kind = texts.intern("no_chunk"),
-                         .count = 1234,
-                         .detail = texts.intern("events dropped because no prepared chunk was free")});
+  model::StringPool& texts = run.evidence[0].job->strings;
+  run.evidence[0].job->losses.append(
+      {.process = 0,
+       .stage = texts.intern("capture"),
+       .kind = texts.intern("no_chunk"),
+       .count = 1234,
+       .detail = texts.intern("events dropped because no prepared chunk was free")});
   EXPECT_EQ(
       plain(run),
       R"(CRITICAL: Rank 5 (node1, GPU 1) has not called the 9th AllReduce of communicator world; 7 ranks have
@@ -145,6 +149,11 @@ What would settle it
   The file of rank 3.
 
 Seen      8 ranks on 2 hosts, 80 operations matched across ranks, one clock.
+Not seen  No Flight Recorder dumps, which may tell. To have them: TORCH_FR_BUFFER_SIZE=2000
+          TORCH_FR_DUMP_ON_TIMEOUT=1 TORCH_FR_DUMP_TEMP_FILE=/shared/job/fr_ (names of older
+          PyTorch: docs/inputs.md)
+          No logs, which may tell. To have them: NCCL_DEBUG=INFO
+          NCCL_DEBUG_FILE=/shared/job/nccl.%h.%p.log
 Lost      nothing.
 )");
 }
@@ -180,6 +189,35 @@ TEST(ExitCode, FollowsTheVerdict) {
   EXPECT_EQ(code({absent_rank(), missing_evidence()}, 0), kExitFindings);
 }
 
+TEST(ReportText, SeveralKindsOfEvidenceAreNamed) {
+  Finding finding = absent_rank();
+  finding.evidence = {"capture files: ranks 0-4 called it", "logs: the watchdog gave up",
+                      "logs: a second line"};
+  finding.sources = {"capture files", "logs"};
+  DiagnosedRun run = run_with({finding}, 0);
+  run.evidence[0].hosts = {{0, "node0"}, {1, "node0"}};
+  Evidence& logs = run.evidence.emplace_back();
+  logs.source = "logs";
+  logs.content = "2 files, 100 lines of NCCL";
+  logs.hosts = {{0, "node0"}};
+  const std::string text = plain(run);
+  size_t at = 0;
+  for (const char* part : {"Why\n  According to the capture files\n  * ranks 0-4 called it\n  According to "
+                           "the logs\n  * the watchdog",
+                           "  * a second line\n", "Seen      capture files: 8 ranks",
+                           "          logs: 2 files, 100 lines of NCCL.",
+                           "Not seen  logs: none of rank 1. To have them: NCCL_DEBUG=INFO"}) {
+    at = text.find(part, at);
+    ASSERT_NE(at, std::string::npos) << part << " in\n" << text;
+  }
+  EXPECT_NE(plain([&] {
+              run.diagnosis = {};
+              return std::move(run);
+            }())
+                .find("No problem found: capture files and logs show none."),
+            std::string::npos);
+}
+
 TEST(ReportJson, HasEveryKeyOfAFinding) {
   Json finding = finding_json(absent_rank());
   EXPECT_EQ(finding["evidence"].size(), 2u);
@@ -190,7 +228,7 @@ TEST(ReportJson, HasEveryKeyOfAFinding) {
       finding.dump(),
       R"({"id":"never-joined","class":"never-joined","severity":"critical","ranks":[5],"hosts":["node1"],)"
       R"("comm":"world","func":"AllReduce","op_index":8,"since":1760000000100000000,)"
-      R"("effect":{"value":12000000000.0,"unit":"ns","low":11900000000.0,"high":12100000000.0},"settle":""})");
+      R"("effect":{"value":12000000000.0,"unit":"ns","low":11900000000.0,"high":12100000000.0},"settle":"","sources":["capture files"]})");
   Json bare = finding_json(note("n"));
   for (const char* key : {"comm", "func", "op_index", "since", "effect"})
     EXPECT_TRUE(bare[key].is_null()) << key;
@@ -201,7 +239,8 @@ TEST(ReportJson, HasTheVerdictAndWhatItRestsOn) {
   Json document = report_json(run_with({absent_rank(), note("A note.")}, 0));
   std::vector<std::string> keys;
   for (const auto& [key, value] : document.items()) keys.push_back(key);
-  EXPECT_EQ(keys, (std::vector<std::string>{"verdict", "findings", "losses", "inputs", "clock", "match"}));
+  EXPECT_EQ(keys,
+            (std::vector<std::string>{"verdict", "findings", "losses", "inputs", "clock", "match", "links"}));
   EXPECT_EQ(document["verdict"], document["findings"][0]);
   EXPECT_EQ(document["findings"].size(), 2u);
   EXPECT_EQ(document["inputs"].size(), 8u);
@@ -217,11 +256,11 @@ TEST(ReportJson, TellsEachHostsClock) {
   DiagnosedRun run = run_with({}, std::nullopt);
   std::vector<model::HostClock::Knot> knots;
   for (int i = 0; i < 100; ++i) knots.push_back({at_ms(i), 1000 + i, 1010 + i, i == 0});
-  ASSERT_EQ(run.job.hosts.size(), 2u);
-  run.job.hosts[0].clock = model::HostClock::same();
-  run.job.hosts[1].boot_id = run.job.strings.intern("another boot");
-  run.job.hosts[1].clock = model::HostClock(knots);
-  run.job.hosts[1].contradictions = 3;
+  ASSERT_EQ(run.evidence[0].job->hosts.size(), 2u);
+  run.evidence[0].job->hosts[0].clock = model::HostClock::same();
+  run.evidence[0].job->hosts[1].boot_id = run.evidence[0].job->strings.intern("another boot");
+  run.evidence[0].job->hosts[1].clock = model::HostClock(knots);
+  run.evidence[0].job->hosts[1].contradictions = 3;
   Json clock = report_json(run)["clock"];
   ASSERT_EQ(clock.size(), 6u);
   EXPECT_EQ(clock[0]["reference"], true);
@@ -232,7 +271,7 @@ TEST(ReportJson, TellsEachHostsClock) {
   EXPECT_EQ(clock[1]["half_width_ns"], 5);
   EXPECT_EQ(clock[5]["at_ns"], at_ms(99));
   EXPECT_EQ(clock[5]["contradictions"], 3);
-  run.job.hosts[1].clock = {};
+  run.evidence[0].job->hosts[1].clock = {};
   clock = report_json(run)["clock"];
   ASSERT_EQ(clock.size(), 2u);
   EXPECT_TRUE(clock[1]["offset_ns"].is_null());

@@ -55,23 +55,51 @@ std::string painted(const Finding& finding, const std::string& word, const Style
 class Report {
  public:
   Report(const DiagnosedRun& run, const Style& style, bool verbose)
-      : run_(run), style_(style), verbose_(verbose), coverage_(cover(run)) {}
+      : run_(run), style_(style), verbose_(verbose) {
+    for (const Evidence& evidence : run.evidence) {
+      coverages_.push_back(evidence.job ? std::optional(cover(evidence)) : std::nullopt);
+      if (coverages_.back()) newest_ns_ = std::max(newest_ns_, coverages_.back()->newest_ns);
+    }
+  }
 
   std::string text() {
     if (const Finding* verdict = run_.verdict()) {
       finding(*verdict);
     } else {
-      paragraph(style_.good("No problem found"), 16, ": " + seen_sentence(coverage_) + ".");
+      paragraph(style_.good("No problem found"), 16, ": " + (several() ? kinds() : seen(0)) + ".");
     }
     others();
-    if (run_.verdict() != nullptr) labelled("Seen", seen_sentence(coverage_) + ".");
-    if (std::string alive = alive_sentence(coverage_); !alive.empty()) labelled("Now", alive + ".");
-    for (const std::string& line : not_seen(coverage_)) labelled("Not seen", line);
+    if (run_.verdict() != nullptr || several()) {
+      for (size_t i = 0; i < run_.evidence.size(); ++i) labelled("Seen", of(i) + seen(i) + ".");
+    }
+    for (size_t i = 0; i < coverages_.size(); ++i) {
+      if (!coverages_[i]) continue;
+      if (std::string alive = alive_sentence(*coverages_[i]); !alive.empty()) labelled("Now", alive + ".");
+    }
+    for (size_t i = 0; i < coverages_.size(); ++i) {
+      if (!coverages_[i]) continue;
+      for (const std::string& line : not_seen(*coverages_[i])) labelled("Not seen", of(i) + line);
+    }
+    for (const std::string& line : absent_from(run_)) labelled("Not seen", line);
     losses();
     return std::move(out_);
   }
 
  private:
+  bool several() const { return run_.evidence.size() > 1; }
+  // "capture files: " where there is more than one kind of evidence.
+  std::string of(size_t evidence) const { return several() ? run_.evidence[evidence].source + ": " : ""; }
+  std::string seen(size_t evidence) const {
+    return coverages_[evidence] ? seen_sentence(*coverages_[evidence]) : run_.evidence[evidence].content;
+  }
+  // "capture files, Flight Recorder dumps and logs agree"
+  std::string kinds() const {
+    std::string text;
+    for (size_t i = 0; i < run_.evidence.size(); ++i)
+      text += (i == 0 ? "" : i + 1 == run_.evidence.size() ? " and " : ", ") + run_.evidence[i].source;
+    return text + " show none";
+  }
+
   // `head` takes `columns` of the first line.
   void paragraph(const std::string& head, size_t columns, const std::string& text) {
     std::string body = wrap(std::string(columns, 'x') + text, 0, kWidth);
@@ -95,18 +123,35 @@ class Report {
     if (finding.ranks.size() > 1) facts += "; " + analysis::wording::ranks(finding.ranks);
     if (finding.since_ns) {
       facts += "; since " + format_time(*finding.since_ns);
-      if (*finding.since_ns < coverage_.newest_ns)
-        facts += ", " + format_duration(static_cast<double>(coverage_.newest_ns - *finding.since_ns)) +
+      if (*finding.since_ns < newest_ns_)
+        facts += ", " + format_duration(static_cast<double>(newest_ns_ - *finding.since_ns)) +
                  " before the newest record";
     }
     if (finding.effect) facts += "; effect " + effect_text(*finding.effect);
     out_ += style_.faint("  [" + wrap(facts, 3, kWidth - 1) + "]") + '\n';
     if (!finding.evidence.empty()) heading("Why");
-    for (const std::string& line : finding.evidence) item(line);
+    evidence_of(finding);
     if (!finding.advice.empty()) heading("Do next");
     if (!finding.advice.empty()) out_ += "  " + wrap(finding.advice, 2, kWidth) + '\n';
     if (!finding.settle.empty()) heading("What would settle it");
     if (!finding.settle.empty()) out_ += "  " + wrap(finding.settle, 2, kWidth) + '\n';
+  }
+
+  // What each kind of evidence says stands together, under its name.
+  void evidence_of(const Finding& finding) {
+    std::string shown;
+    for (const std::string& line : finding.evidence) {
+      const auto source = std::find_if(
+          finding.sources.begin(), finding.sources.end(),
+          [&](const std::string& name) { return line.compare(0, name.size() + 2, name + ": ") == 0; });
+      if (source == finding.sources.end()) {
+        item(line);
+        continue;
+      }
+      if (shown != *source) out_ += "  " + style_.faint("According to the " + *source) + '\n';
+      shown = *source;
+      item(line.substr(source->size() + 2));
+    }
   }
 
   void others() {
@@ -133,11 +178,18 @@ class Report {
   }
 
   void losses() {
-    RunOverview run = losses_of(run_.job);
-    std::vector<std::string> lines = loss_sentences(run);
+    std::vector<std::string> lines;
+    const auto add = [&](const RunOverview& run, const std::string& of) {
+      for (const std::string& line : loss_sentences(run))
+        lines.push_back(of + line.substr(line.find(' ') + 1));
+    };
+    RunOverview whole;
+    whole.losses = run_.troubles;
+    add(whole, "");
+    for (size_t i = 0; i < run_.evidence.size(); ++i) add(losses_of(run_.evidence[i]), of(i));
     if (lines.empty()) return labelled("Lost", "nothing.");
     size_t shown = verbose_ ? lines.size() : std::min(lines.size(), kLossLines);
-    for (size_t i = 0; i < shown; ++i) labelled("Lost", lines[i].substr(lines[i].find(' ') + 1));
+    for (size_t i = 0; i < shown; ++i) labelled("Lost", lines[i]);
     if (shown < lines.size())
       labelled("Lost", "... and " + format_count(lines.size() - shown) + " more kinds; -v shows all");
   }
@@ -145,7 +197,8 @@ class Report {
   const DiagnosedRun& run_;
   const Style& style_;
   const bool verbose_;
-  const Coverage coverage_;
+  std::vector<std::optional<Coverage>> coverages_;  // by evidence; none where it holds no job
+  int64_t newest_ns_ = 0;
   std::string out_, last_label_;
 };
 

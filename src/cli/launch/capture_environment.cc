@@ -1,12 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/launch/capture_environment.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "cli/launch/tokens.h"
 
 namespace lockstep::cli::launch {
+
+namespace {
+
+constexpr std::string_view kLogPrefix = "nccl.", kLogSuffix = ".log", kDumpPrefix = "flight_recorder_";
+
+bool is_set(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != 0;
+}
+
+// Who asks for NCCL's log himself wants it where he has it.
+void set_log_environment(const std::string& run) {
+  if (is_set("NCCL_DEBUG") || is_set("NCCL_DEBUG_FILE")) return;
+  setenv("NCCL_DEBUG", "INFO", 1);
+  setenv("NCCL_DEBUG_FILE",
+         (protect_tokens(run) + "/" + std::string(kLogPrefix) + "%h.%p" + std::string(kLogSuffix)).c_str(),
+         1);
+}
+
+// Both names of each variable: they changed between releases.
+void set_dump_environment(const std::string& run) {
+  const std::string prefix = run + "/" + std::string(kDumpPrefix);
+  const struct {
+    const char* name;
+    const char* older;
+    const char* value;
+  } variables[] = {
+      {"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE", "2000"},
+      {"TORCH_FR_DUMP_ON_TIMEOUT", "TORCH_NCCL_DUMP_ON_TIMEOUT", "1"},
+      {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", prefix.c_str()},
+  };
+  for (const auto& variable : variables) {
+    if (is_set(variable.name) || is_set(variable.older)) continue;
+    setenv(variable.name, variable.value, 1);
+    setenv(variable.older, variable.value, 1);
+  }
+}
+
+}  // namespace
 
 void set_capture_environment(const CaptureLibraries& libraries, const std::string& run,
                              const std::string& mode, const std::string& retention) {
@@ -15,6 +56,23 @@ void set_capture_environment(const CaptureLibraries& libraries, const std::strin
   setenv("LOCKSTEP_DIR", protect_tokens(run).c_str(), 1);
   setenv("LOCKSTEP_MODE", mode.c_str(), 1);
   setenv("LOCKSTEP_RETAIN", retention.c_str(), 1);
+  set_log_environment(run);
+  set_dump_environment(run);
+}
+
+std::vector<std::string> other_tools_files(const std::string& run) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(run, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    std::error_code ignored;
+    if ((name.starts_with(kDumpPrefix) || (name.starts_with(kLogPrefix) && name.ends_with(kLogSuffix))) &&
+        entry->is_regular_file(ignored))
+      files.push_back(entry->path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 std::string other_profiler_plugin(const CaptureLibraries& libraries) {

@@ -3,14 +3,18 @@
 // through torchrun, mpirun and srun too.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "cli/launch/capture_libraries.h"
 
 namespace lockstep::cli::launch {
 
-// Sets the variables in this process. Call before there are threads.
+// Sets the variables in this process. Those of other tools, whose files are to lie in the run directory, only where the
+// user has not: NCCL's log, and dumps of PyTorch's Flight Recorder. Call before there are threads.
 void set_capture_environment(const CaptureLibraries& libraries, const std::string& run,
                              const std::string& mode, const std::string& retention);
+// What these variables made other tools write into a run directory; none for a path that is no directory.
+std::vector<std::string> other_tools_files(const std::string& run);
 // NCCL_PROFILER_PLUGIN as the user has set it, if that is another plugin than ours; else empty.
 std::string other_profiler_plugin(const CaptureLibraries& libraries);
 // "stream", "stream:4G", "ring:64M".

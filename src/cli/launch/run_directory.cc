@@ -181,8 +181,8 @@ Result<void> RunDirectory::mark_complete() {
   return {};
 }
 
-void RunDirectory::remove(const std::vector<std::string>& process_files) const {
-  for (const std::string& file : process_files) unlink(file.c_str());
+void RunDirectory::remove(const std::vector<std::string>& files) const {
+  for (const std::string& file : files) unlink(file.c_str());
   for (const std::string& name : names_in(path_ + "/launchers")) {
     if (name.ends_with(".json")) unlink((path_ + "/launchers/" + name).c_str());
   }

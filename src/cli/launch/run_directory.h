@@ -6,6 +6,8 @@
 //   RUN/merge.lock                           held by the launcher that merges
 //   RUN/census.<host>.<pid>.json             processes that a launcher saw
 //   RUN/<host>.<pid>.<start>.<source>.lks    written by the capture libraries, one each per process
+//   RUN/nccl.<host>.<pid>.log                written by NCCL, unless the user has its log elsewhere
+//   RUN/flight_recorder_<rank>               written by PyTorch when an operation has timed out
 //
 // A directory is never reused: launchers that one job starter began together share one, every other run gets a new
 // one, numbered if need be. Nothing that is not listed above is ever removed. Creating the manifest decides who owns
@@ -40,8 +42,8 @@ class RunDirectory {
   void unlock() const;
   // After a verified merge: the directory is not joined any more.
   Result<void> mark_complete();
-  // Removes the files listed above, of the process files those named, and then the directory if nothing is left in it.
-  void remove(const std::vector<std::string>& process_files) const;
+  // Removes the files of the launchers, those named, and then the directory if nothing is left in it.
+  void remove(const std::vector<std::string>& files) const;
 
  private:
   struct Others {

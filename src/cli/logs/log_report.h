@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/finding.h"
+#include "base/result.h"
 #include "cli/json_text.h"
 #include "cli/style.h"
 #include "readers/nccl_log/log_model.h"
@@ -15,6 +16,7 @@ namespace lockstep::cli::logs {
 struct LogReport {
   readers::nccl_log::LogModel model;
   std::vector<analysis::Finding> findings;
+  std::vector<Error> troubles;  // what was named and could not be read
 };
 
 std::string report_text(const LogReport& report, const Style& style, bool verbose);

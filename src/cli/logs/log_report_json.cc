@@ -9,11 +9,14 @@ namespace {
 Json text_json(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json coverage_json(const readers::nccl_log::LogCoverage& coverage) {
-  return {{"bytes", coverage.bytes},          {"lines", coverage.lines},
-          {"nccl_lines", coverage.headed},    {"skipped_files", coverage.skipped_files},
-          {"torn_lines", coverage.torn},      {"cut_lines", coverage.cut_lines},
-          {"cut_bytes", coverage.cut_bytes},  {"repeated_lines", coverage.repeated},
-          {"beyond_limits", coverage.beyond}, {"damaged_files", coverage.damaged_files}};
+  return {{"bytes", coverage.bytes},
+          {"lines", coverage.lines},
+          {"nccl_lines", coverage.headed},
+          {"torn_lines", coverage.torn},
+          {"cut_lines", coverage.cut_lines},
+          {"cut_bytes", coverage.cut_bytes},
+          {"repeated_lines", coverage.repeated},
+          {"beyond_limits", coverage.beyond}};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "analysis/log_rules/log_rules.h"
 #include "cli/command.h"
 #include "readers/nccl_log/read_logs.h"
+#include "readers/reader.h"
 
 namespace lockstep::cli::logs {
 namespace {
@@ -14,9 +15,11 @@ namespace {
 const std::string kTwoHosts = LOCKSTEP_SOURCE_DIR "/tests/data/logs/two_hosts";
 
 LogReport report_of(const std::string& path) {
-  auto model = readers::nccl_log::read_logs({path});
+  auto inputs = readers::sort({path});
+  EXPECT_TRUE(inputs);
+  auto model = readers::nccl_log::read_logs(inputs->formats.back().files);
   EXPECT_TRUE(model);
-  LogReport report{std::move(*model), {}};
+  LogReport report{std::move(*model), {}, {}};
   report.findings = analysis::log_rules::judge(report.model);
   return report;
 }

@@ -134,8 +134,6 @@ class Text {
     out_ += style_.heading("Read") + "      " + plural(report_.model.files.size(), "file") + ", " +
             format_bytes(coverage.bytes) + ", " + plural(coverage.lines, "line") + ", " +
             format_count(coverage.headed) + " of them NCCL's";
-    if (coverage.skipped_files > 0)
-      out_ += "; " + plural(coverage.skipped_files, "other file") + " passed over";
     out_ += "\n" + style_.heading("Unknown") + "   ";
     out_ += unknown == 0 ? "none\n"
                          : plural(unknown, "line") + " of " + plural(report_.model.unknown.size(), "kind") +
@@ -157,8 +155,8 @@ class Text {
     lose(coverage.cut_lines, "line longer than 64 KiB");
     lose(coverage.repeated, "line that a launcher left out");
     lose(coverage.beyond, "remark beyond a limit");
-    lose(coverage.damaged_files, "file with a damaged end");
-    out_ += style_.heading("Lost") + "      " + (lost.empty() ? "nothing" : lost) + '\n';
+    for (const Error& trouble : report_.troubles) lost += (lost.empty() ? "" : "; ") + trouble.message();
+    out_ += style_.heading("Lost") + "      " + (lost.empty() ? "nothing" : wrap(lost, 10, kWidth)) + '\n';
   }
 
   const LogReport& report_;

@@ -283,9 +283,13 @@ class Source : public model::TraceSource {
 
 }  // namespace
 
-const Format kFormat = {.name = "flight_recorder",
-                        .summary = "dumps of PyTorch's Flight Recorder, pickle or JSON, one a rank",
-                        .sniff = sniff,
-                        .open = Source::open};
+const Format kFormat = {
+    .name = "flight_recorder",
+    .summary = "Flight Recorder dumps",
+    .sniff = sniff,
+    .open = Source::open,
+    .setting =
+        "TORCH_FR_BUFFER_SIZE=2000 TORCH_FR_DUMP_ON_TIMEOUT=1 "
+        "TORCH_FR_DUMP_TEMP_FILE=/shared/job/fr_ (names of older PyTorch: docs/inputs.md)"};
 
 }  // namespace lockstep::readers::flight_recorder

@@ -14,8 +14,9 @@ bool sniff(std::span<const std::byte> first_bytes) {
 }  // namespace
 
 const Format kFormat = {.name = "native",
-                        .summary = "process files of Lockstep's capture libraries (*.lks)",
+                        .summary = "capture files",
                         .sniff = sniff,
-                        .open = Run::open};
+                        .open = Run::open,
+                        .setting = "lockstep trace -o /shared/job/trace.db COMMAND"};
 
 }  // namespace lockstep::readers::native

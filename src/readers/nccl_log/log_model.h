@@ -92,10 +92,8 @@ struct UnknownShape {
 struct LogCoverage {
   uint64_t bytes = 0, lines = 0, headed = 0, known = 0;
   uint64_t torn = 0, cut_lines = 0, cut_bytes = 0;
-  uint64_t repeated = 0;       // lines that a launcher left out and counted
-  uint64_t beyond = 0;         // remarks, processes, communicators or connections beyond a limit
-  uint64_t skipped_files = 0;  // of directories: no line of NCCL near their beginning
-  uint64_t damaged_files = 0;  // compressed, and not to be read to their end
+  uint64_t repeated = 0;  // lines that a launcher left out and counted
+  uint64_t beyond = 0;    // remarks, processes, communicators or connections beyond a limit
 };
 
 struct LogModel {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log files by name: plain or gzip, and directories of them.
+// Log files by name.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,9 +9,7 @@
 
 namespace lockstep::readers::nccl_log {
 
-// Reads every named file, and those files of every named directory (not of folders in it) that say NCCL in their first
-// kSniffBytes. An error: a name that cannot be read, or not one line of NCCL in all of them.
-inline constexpr size_t kSniffBytes = 1 << 20;
+// An error: a file that cannot be read, or not one line of NCCL in all of them.
 Result<LogModel> read_logs(const std::vector<std::string>& paths);
 
 }  // namespace lockstep::readers::nccl_log

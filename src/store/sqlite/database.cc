@@ -9,6 +9,12 @@ std::string_view Statement::text(int column) const {
   return bytes ? std::string_view(reinterpret_cast<const char*>(bytes), size) : std::string_view();
 }
 
+std::string_view Statement::blob(int column) const {
+  const void* bytes = sqlite3_column_blob(statement_.get(), column);
+  auto size = static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column));
+  return bytes ? std::string_view(static_cast<const char*>(bytes), size) : std::string_view();
+}
+
 Result<bool> Statement::step() {
   int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW) return true;

@@ -27,10 +27,14 @@ class Statement {
   void bind(int index, std::string_view text) {
     sqlite3_bind_text64(statement_.get(), index, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
   }
+  void bind_blob(int index, std::string_view bytes) {
+    sqlite3_bind_blob64(statement_.get(), index, bytes.data(), bytes.size(), SQLITE_STATIC);
+  }
   void bind_null(int index) { sqlite3_bind_null(statement_.get(), index); }
   bool is_null(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
   int64_t integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
   std::string_view text(int column) const;
+  std::string_view blob(int column) const;
   int columns() const { return sqlite3_column_count(statement_.get()); }
 
  private:

@@ -19,6 +19,14 @@ CREATE TABLE part( -- which rows of a table came from which process
 CREATE TABLE diagnostic( -- counters per process; process NULL: the whole run
   process INTEGER, counter TEXT, value INTEGER, text TEXT
 );
+CREATE TABLE attachment( -- files of other tools that lay in the run directory: logs, Flight Recorder dumps
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes INTEGER
+);
+CREATE TABLE attachment_piece( -- their content, 1 MiB a piece
+  attachment INTEGER, number INTEGER, bytes INTEGER, -- before compression
+  content BLOB, -- zlib
+  PRIMARY KEY (attachment, number)
+) WITHOUT ROWID;
 -- Of RPD's schema, without content of ours.
 CREATE TABLE rocpd_copyapi(api_ptr_id INTEGER PRIMARY KEY, stream TEXT, size INTEGER, width INTEGER, height INTEGER,
   kind INTEGER, dst TEXT, src TEXT, dstDevice INTEGER, srcDevice INTEGER, sync INTEGER, pinned INTEGER);

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <unordered_map>
 
+#include "store/sqlite/attachments.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/table_columns.h"
 #include "store/store.h"
@@ -343,6 +344,11 @@ namespace lockstep::store {
 
 Result<std::unique_ptr<model::TraceSource>> open_trace_db(const std::string& path) {
   return sqlite::TraceDbSource::open(path);
+}
+
+Result<std::vector<std::string>> extract_attachments(const std::string& path, const std::string& folder) {
+  LOCKSTEP_ASSIGN(const auto database, sqlite::Database::open(path, sqlite::Database::Access::kRead));
+  return sqlite::read_attachments(*database, folder);
 }
 
 }  // namespace lockstep::store

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "model/comms_id.h"
@@ -37,7 +39,7 @@ class TraceDbTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder); }
   MergeResult merge(SyntheticOptions options = {}) {
     SyntheticRun run(std::move(options));
-    auto result = write_trace_db(run, path, nullptr);
+    auto result = write_trace_db(run, path, {}, nullptr);
     EXPECT_TRUE(result) << (result ? "" : result.error().message());
     if (!result) std::abort();
     return *result;
@@ -101,7 +103,7 @@ void expect_equal(sqlite::TableId id, const Trace& a, const Table& x, const Trac
 
 TEST_F(TraceDbTest, GivesEveryColumnBack) {
   SyntheticRun run({});
-  ASSERT_TRUE(write_trace_db(run, path, nullptr));
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
   auto source = open_trace_db(path);
   ASSERT_TRUE(source) << source.error().message();
   ASSERT_EQ((*source)->processes(), run.processes());
@@ -282,7 +284,7 @@ TEST_F(TraceDbTest, UtilisationIsAUnionOfIntervals) {
       return {};
     }
   } run(SyntheticOptions{});
-  ASSERT_TRUE(write_trace_db(run, path, nullptr));
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
   EXPECT_EQ(query("SELECT DISTINCT utilization_pct FROM busy"), "100.0");
 }
 
@@ -337,7 +339,7 @@ TEST_F(TraceDbTest, AsymmetryNamesTheRanksThatDidLess) {
       return part.load(i, trace);
     }
   } run(SyntheticOptions{});
-  ASSERT_TRUE(write_trace_db(run, path, nullptr));
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
   EXPECT_EQ(
       query(
           "SELECT global_rank, ops, expected, finding FROM asymmetry WHERE what = 'collectives' ORDER BY 1"),
@@ -350,7 +352,7 @@ TEST_F(TraceDbTest, AsymmetryNamesMissingRanks) {
     using SyntheticRun::SyntheticRun;
     size_t processes() const override { return 2; }
   } run(SyntheticOptions{});
-  ASSERT_TRUE(write_trace_db(run, path, nullptr));
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
   EXPECT_EQ(query("SELECT what, ops, expected, finding FROM asymmetry ORDER BY 1"),
             "members|2|4|missing-ranks\nprocesses|2|4|missing-ranks");
 }
@@ -368,7 +370,7 @@ TEST_F(TraceDbTest, AProcessThatCannotBeReadIsALoss) {
       return SyntheticRun::load(i, trace);
     }
   } run(SyntheticOptions{});
-  auto result = write_trace_db(run, path, nullptr);
+  auto result = write_trace_db(run, path, {}, nullptr);
   ASSERT_TRUE(result);
   EXPECT_EQ(result->processes, 3u);
   EXPECT_EQ(query("SELECT detail FROM losses WHERE kind = 'unreadable_process'"), "rank2.lks: torn header");
@@ -387,11 +389,11 @@ TEST_F(TraceDbTest, NothingReadableIsAnError) {
       return Error{ErrorCode::kInvalidInput, "torn header", "x.lks"};
     }
   } broken(SyntheticOptions{});
-  auto result = write_trace_db(broken, path, nullptr);
+  auto result = write_trace_db(broken, path, {}, nullptr);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message(), "x.lks: torn header");
   SyntheticRun empty({.ranks = 0});
-  EXPECT_FALSE(write_trace_db(empty, path, nullptr));
+  EXPECT_FALSE(write_trace_db(empty, path, {}, nullptr));
   EXPECT_EQ(files_in_folder(), 0u);
 }
 
@@ -405,7 +407,7 @@ TEST_F(TraceDbTest, DanglingReferencesBecomeNullAndAreCounted) {
       return {};
     }
   } run(SyntheticOptions{});
-  ASSERT_TRUE(write_trace_db(run, path, nullptr));
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
   EXPECT_EQ(query("SELECT sum(count) FROM losses WHERE kind = 'dangling_reference'"), "8");
   EXPECT_EQ(query("SELECT count(*) FROM op WHERE task IS NULL"), "4");
 }
@@ -417,14 +419,14 @@ TEST_F(TraceDbTest, ReplacesItsOwnFileButNoOther) {
   std::string foreign = folder + "/notes.db";
   std::ofstream(foreign) << "my notes";
   SyntheticRun run({});
-  auto result = write_trace_db(run, foreign, nullptr);
+  auto result = write_trace_db(run, foreign, {}, nullptr);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::kUsage);
   std::string kept;
   std::getline(std::ifstream(foreign), kept);
   EXPECT_EQ(kept, "my notes");
-  EXPECT_FALSE(write_trace_db(run, folder, nullptr));
-  EXPECT_FALSE(write_trace_db(run, folder + "/absent/trace.db", nullptr));
+  EXPECT_FALSE(write_trace_db(run, folder, {}, nullptr));
+  EXPECT_FALSE(write_trace_db(run, folder + "/absent/trace.db", {}, nullptr));
   EXPECT_EQ(files_in_folder(), 2u);
 }
 
@@ -433,7 +435,7 @@ TEST_F(TraceDbTest, MayReadAndReplaceTheSameFile) {
   auto source = open_trace_db(path);
   ASSERT_TRUE(source);
   std::string before = query("SELECT count(*), sum(bytes) FROM op");
-  ASSERT_TRUE(write_trace_db(**source, path, nullptr));
+  ASSERT_TRUE(write_trace_db(**source, path, {}, nullptr));
   EXPECT_EQ(query("SELECT count(*), sum(bytes) FROM op"), before);
 }
 
@@ -444,7 +446,7 @@ TEST_F(TraceDbTest, FullDiskLeavesNothingBehind) {
   rlimit small{256 * 1024, before.rlim_max};
   setrlimit(RLIMIT_FSIZE, &small);
   SyntheticRun run({.ops = 2000});
-  auto result = write_trace_db(run, path, nullptr);
+  auto result = write_trace_db(run, path, {}, nullptr);
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   ASSERT_FALSE(result);
@@ -528,6 +530,55 @@ TEST_F(TraceDbTest, TruncatedAndCorruptedFilesNeverCrash) {
     std::memcpy(bytes.data(), whole.data(), 100);
     read_all(bytes);
   }
+}
+
+std::string content(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+TEST_F(TraceDbTest, AttachedFilesComeBackAsTheyWere) {
+  const std::filesystem::path folder = this->folder;
+  std::filesystem::create_directories(folder / "out");
+  std::string large(3'500'000, 'x');
+  for (size_t i = 0; i < large.size(); i += 7) large[i] = static_cast<char>(i >> 8);
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"empty", ""}, {"nccl.h.1.log", "a line\n"}, {"large", large}};
+  std::vector<std::string> paths;
+  for (const auto& [name, text] : files) {
+    paths.push_back(folder / name);
+    std::ofstream(paths.back(), std::ios::binary) << text;
+  }
+  SyntheticRun run(SyntheticOptions{});
+  auto merged = write_trace_db(run, path, paths, nullptr);
+  ASSERT_TRUE(merged) << merged.error().message();
+  EXPECT_EQ(merged->attached, paths);
+  auto extracted = extract_attachments(path, folder / "out");
+  ASSERT_TRUE(extracted) << extracted.error().message();
+  ASSERT_EQ(extracted->size(), files.size());
+  for (size_t i = 0; i < files.size(); ++i) {
+    EXPECT_EQ((*extracted)[i], folder / "out" / files[i].first);
+    EXPECT_TRUE(content((*extracted)[i]) == files[i].second);
+  }
+  EXPECT_FALSE(write_trace_db(run, folder / "other.db", {folder / "absent"}, nullptr));
+
+  // Hostile: names that lead elsewhere, content that is none.
+  sqlite3* handle = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
+  sqlite3_exec(handle, "UPDATE attachment SET name = '../../escaped' WHERE id = 1", nullptr, nullptr,
+               nullptr);
+  sqlite3_close(handle);
+  extracted = extract_attachments(path, folder / "out");
+  ASSERT_TRUE(extracted);
+  EXPECT_EQ((*extracted)[1], folder / "out" / ".._.._escaped");
+  ASSERT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
+  sqlite3_exec(handle, "UPDATE attachment_piece SET content = x'00112233' WHERE attachment = 2", nullptr,
+               nullptr, nullptr);
+  sqlite3_close(handle);
+  auto damaged = extract_attachments(path, folder / "out");
+  ASSERT_FALSE(damaged);
+  EXPECT_NE(damaged.error().message().find("damaged"), std::string::npos);
 }
 
 }  // namespace

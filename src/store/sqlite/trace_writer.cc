@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "store/sqlite/attachments.h"
 #include "store/sqlite/diagnostics.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/table_columns.h"
@@ -156,6 +157,10 @@ Result<void> TraceWriter::insert(TableId id) {
   LOCKSTEP_ASSIGN(uint64_t parts, add_part_->run());
   rows_ += parts;
   return {};
+}
+
+Result<void> TraceWriter::attach(const std::vector<std::string>& paths) {
+  return write_attachments(*database_, paths, rows_);
 }
 
 Result<void> TraceWriter::finish(model::Trace& run, const std::string& source_name) {

@@ -10,6 +10,7 @@
 
 #include "base/partial_path.h"
 #include "model/load_ahead.h"
+#include "store/sqlite/attachments.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/trace_writer.h"
 #include "store/store.h"
@@ -93,8 +94,9 @@ Result<uint64_t> append_all(model::TraceSource& source, TraceWriter& writer, mod
   return appended;
 }
 
-// Opens the finished file again and counts what it holds.
-Result<void> verify(const std::string& path, const TraceWriter& writer) {
+// Opens the finished file again and counts what it holds. Returns the attachments that are in it whole.
+Result<std::vector<std::string>> verify(const std::string& path, const TraceWriter& writer,
+                                        const std::vector<std::string>& attachments) {
   LOCKSTEP_ASSIGN(auto database, Database::open(path, Database::Access::kRead));
   for (size_t i = 0; i < sqlite::kTables; ++i) {
     std::string table = sqlite::quoted(sqlite::table_layouts()[i].name);
@@ -104,12 +106,13 @@ Result<void> verify(const std::string& path, const TraceWriter& writer) {
                    path};
     }
   }
-  return {};
+  return sqlite::whole_attachments(*database, attachments);
 }
 
 }  // namespace
 
 Result<MergeResult> write_trace_db(model::TraceSource& source, const std::string& path,
+                                   const std::vector<std::string>& attachments,
                                    const std::function<void(double fraction)>& progress) {
   LOCKSTEP_TRY(check_target(path));
   PartialFile file(path);
@@ -117,15 +120,16 @@ Result<MergeResult> write_trace_db(model::TraceSource& source, const std::string
   model::Trace run;
   LOCKSTEP_ASSIGN(uint64_t processes, append_all(source, *writer, run, progress));
   source.run_losses(run);
+  LOCKSTEP_TRY(writer->attach(attachments));
   LOCKSTEP_TRY(writer->finish(run, source.name()));
-  LOCKSTEP_TRY(verify(file.path(), *writer));
+  LOCKSTEP_ASSIGN(std::vector<std::string> attached, verify(file.path(), *writer, attachments));
   LOCKSTEP_TRY(file.sync());
   LOCKSTEP_TRY(check_target(path));
   struct stat status {};
   uint64_t bytes = ::stat(file.path().c_str(), &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
   LOCKSTEP_TRY(file.rename());
   if (progress) progress(1);
-  return MergeResult{writer->rows(), processes, bytes};
+  return MergeResult{writer->rows(), processes, bytes, std::move(attached)};
 }
 
 bool is_trace_db(const std::string& path) {

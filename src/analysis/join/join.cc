@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/join/join.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+#include "analysis/wording/wording.h"
+
+namespace lockstep::analysis::join {
+namespace {
+
+constexpr size_t kCitedLines = 3;  // of a finding that another one takes in
+
+// Findings of one family are about the same kind of trouble.
+enum class Family : uint8_t { kStall, kSlow, kDoubt, kSetup };
+
+Family family_of(FindingClass c) {
+  switch (c) {
+    case FindingClass::kNeverJoined:
+    case FindingClass::kJoinedOtherOp:
+    case FindingClass::kCrossCommDeadlock:
+    case FindingClass::kStuckInGpu:
+    case FindingClass::kStuckInNetwork:
+    case FindingClass::kRankDead:
+    case FindingClass::kRankUnreachable:
+    case FindingClass::kInitStuck:
+    case FindingClass::kTransportError:
+    case FindingClass::kAborted:
+      return Family::kStall;
+    case FindingClass::kHostLate:
+    case FindingClass::kGpuLate:
+    case FindingClass::kSlowLink:
+    case FindingClass::kSlowNic:
+    case FindingClass::kImbalance:
+      return Family::kSlow;
+    case FindingClass::kEvidenceMissing:
+    case FindingClass::kTooManyFailed:
+      return Family::kDoubt;
+    case FindingClass::kFallback:
+    case FindingClass::kMisconfigured:
+    case FindingClass::kExposedCommunication:
+      return Family::kSetup;
+  }
+  return Family::kSetup;
+}
+
+// How near a class is to the cause: a dead rank explains that it never joined, which explains that others wait.
+int depth_of(FindingClass c) {
+  constexpr std::array kOrder = {FindingClass::kRankDead,        FindingClass::kTransportError,
+                                 FindingClass::kJoinedOtherOp,   FindingClass::kCrossCommDeadlock,
+                                 FindingClass::kInitStuck,       FindingClass::kNeverJoined,
+                                 FindingClass::kStuckInNetwork,  FindingClass::kStuckInGpu,
+                                 FindingClass::kRankUnreachable, FindingClass::kAborted};
+  return static_cast<int>(std::find(kOrder.begin(), kOrder.end(), c) - kOrder.begin());
+}
+
+bool overlap(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
+  return std::any_of(a.begin(), a.end(),
+                     [&](int32_t rank) { return std::binary_search(b.begin(), b.end(), rank); });
+}
+
+// All have called it, or somebody has not: not both.
+bool says_absent(FindingClass c) { return c == FindingClass::kNeverJoined || c == FindingClass::kInitStuck; }
+bool says_all_called(FindingClass c) {
+  return c == FindingClass::kStuckInGpu || c == FindingClass::kStuckInNetwork;
+}
+
+struct Piece {
+  size_t testimony = 0;
+  Finding finding;
+};
+// The first is what the finding is about; the others say the same in other words.
+using Cluster = std::vector<Piece>;
+
+class Joiner {
+ public:
+  explicit Joiner(std::vector<Testimony> testimonies)
+      : testimonies_(std::move(testimonies)), links_(link_comms(testimonies_)) {}
+
+  Joined join() {
+    std::vector<Piece> doubts;
+    for (size_t i = 0; i < testimonies_.size(); ++i) {
+      for (Finding& finding : testimonies_[i].findings) {
+        Piece piece{i, std::move(finding)};
+        if (is_doubt(piece)) {
+          doubts.push_back(std::move(piece));
+        } else {
+          place(std::move(piece));
+        }
+      }
+    }
+    std::vector<Cluster> open;
+    for (Piece& doubt : doubts) {
+      if (settle(doubt)) continue;
+      if (convict(doubt)) {
+        place(std::move(doubt));
+        continue;
+      }
+      acquit(doubt);
+      open.push_back({std::move(doubt)});
+    }
+    narrow(open);
+    std::move(open.begin(), open.end(), std::back_inserter(clusters_));
+    note_disagreements();
+    return {finish(), std::move(links_)};
+  }
+
+ private:
+  bool single() const { return testimonies_.size() == 1; }
+  bool tells_of(size_t testimony, const std::vector<int32_t>& ranks) const {
+    const auto& known = testimonies_[testimony].hosts;
+    return std::all_of(ranks.begin(), ranks.end(), [&](int32_t rank) { return known.contains(rank); });
+  }
+
+  // A rank without a file of one kind is no suspect any more once it left one of another kind.
+  bool is_doubt(const Piece& piece) const {
+    if (family_of(piece.finding.finding_class) == Family::kDoubt)
+      return piece.finding.severity > Severity::kNote;
+    if (piece.finding.finding_class != FindingClass::kRankUnreachable || piece.finding.ranks.empty())
+      return false;
+    for (size_t i = 0; i < testimonies_.size(); ++i) {
+      if (i != piece.testimony && seen_by(i, piece.finding.ranks) > 0) return true;
+    }
+    return false;
+  }
+  size_t seen_by(size_t testimony, const std::vector<int32_t>& ranks) const {
+    const auto& known = testimonies_[testimony].hosts;
+    return static_cast<size_t>(
+        std::count_if(ranks.begin(), ranks.end(), [&](int32_t rank) { return known.contains(rank); }));
+  }
+
+  std::optional<uint32_t> comm_row(const Piece& piece) const {
+    const model::Job* job = testimonies_[piece.testimony].job;
+    if (job == nullptr || piece.finding.comm.empty()) return std::nullopt;
+    for (uint32_t row = 0; row < job->comms.size(); ++row) {
+      if (job->comm_name(row) == piece.finding.comm) return row;
+    }
+    return std::nullopt;
+  }
+
+  // Whether both are about one communicator; nothing where that cannot be told.
+  std::optional<bool> same_comm(const Piece& a, const Piece& b) const {
+    if (a.finding.comm.empty() || b.finding.comm.empty()) return std::nullopt;
+    if (a.finding.comm == b.finding.comm) return true;
+    if (a.testimony == b.testimony) return false;
+    const Piece& x = a.testimony < b.testimony ? a : b;
+    const Piece& y = a.testimony < b.testimony ? b : a;
+    const auto x_comm = comm_row(x), y_comm = comm_row(y);
+    if (!x_comm || !y_comm) return std::nullopt;
+    for (const CommLink& link : links_) {
+      if (link.a != x.testimony || link.b != y.testimony) continue;
+      if (link.a_comm == *x_comm && link.b_comm == *y_comm) return true;
+      if (link.a_comm == *x_comm || link.b_comm == *y_comm) return false;
+    }
+    return std::nullopt;
+  }
+
+  bool same_trouble(const Piece& a, const Piece& b) const {
+    const Family family = family_of(a.finding.finding_class);
+    if (a.testimony == b.testimony || family != family_of(b.finding.finding_class)) return false;
+    if (family == Family::kSetup) return a.finding.id == b.finding.id;
+    if (!overlap(a.finding.ranks, b.finding.ranks) || same_comm(a, b) == false) return false;
+    return family != Family::kStall || !contradict(a.finding.finding_class, b.finding.finding_class);
+  }
+  static bool contradict(FindingClass a, FindingClass b) {
+    return (says_absent(a) && says_all_called(b)) || (says_absent(b) && says_all_called(a));
+  }
+
+  void place(Piece piece) {
+    for (Cluster& cluster : clusters_) {
+      if (std::none_of(cluster.begin(), cluster.end(),
+                       [&](const Piece& other) { return same_trouble(piece, other); }))
+        continue;
+      const Finding& first = cluster.front().finding;
+      const bool deeper = family_of(first.finding_class) == Family::kStall &&
+                          piece.finding.severity >= first.severity &&
+                          depth_of(piece.finding.finding_class) < depth_of(first.finding_class);
+      cluster.insert(deeper ? cluster.begin() : cluster.end(), std::move(piece));
+      return;
+    }
+    clusters_.push_back({std::move(piece)});
+  }
+
+  // What one kind of evidence cannot tell, another one may have told.
+  bool settle(Piece& doubt) {
+    Cluster* best = nullptr;
+    for (Cluster& cluster : clusters_) {
+      const Piece& first = cluster.front();
+      if (first.testimony == doubt.testimony || family_of(first.finding.finding_class) != Family::kStall ||
+          first.finding.severity < Severity::kCritical || same_comm(first, doubt) == false)
+        continue;
+      if (!doubt.finding.ranks.empty() && !overlap(doubt.finding.ranks, first.finding.ranks) &&
+          same_comm(first, doubt) != true)
+        continue;
+      if (best == nullptr || first.finding.weight > best->front().finding.weight) best = &cluster;
+    }
+    if (best == nullptr) return false;
+    best->push_back(std::move(doubt));
+    return true;
+  }
+
+  // "They left no file, and nothing else is wrong" says nothing once they are known from elsewhere.
+  void acquit(Piece& doubt) const {
+    if (doubt.finding.op_index || doubt.finding.ranks.empty() || doubt.finding.id != "evidence-missing.files")
+      return;
+    for (size_t i = 0; i < testimonies_.size(); ++i) {
+      if (i == doubt.testimony || !tells_of(i, doubt.finding.ranks)) continue;
+      doubt.finding.severity = Severity::kNote;
+      doubt.finding.evidence.push_back("the " + testimonies_[i].source + " tell of them");
+      return;
+    }
+  }
+
+  // Ranks that left no file of one kind are suspects; files of another kind may tell of each whether it called the
+  // operation that the others are in. True if some are found that have not.
+  bool convict(Piece& doubt) const {
+    Finding& finding = doubt.finding;
+    if (!blames_absent(doubt) || finding.ranks.empty()) return false;
+    std::vector<int32_t> guilty, unknown;
+    std::vector<std::string> proof;
+    for (const int32_t rank : finding.ranks) {
+      bool seen = false;
+      for (size_t i = 0; i < testimonies_.size() && !seen; ++i) {
+        const auto calls = i == doubt.testimony ? std::nullopt : calls_of(rank, doubt, i);
+        if (!calls) continue;
+        seen = true;
+        if (*calls > *finding.op_index) continue;
+        guilty.push_back(rank);
+        proof.push_back(testimonies_[i].source + ": rank " + std::to_string(rank) + " has called " +
+                        wording::count(*calls, "operation") + " of it");
+      }
+      if (!seen) unknown.push_back(rank);
+    }
+    if (guilty.empty()) {
+      // All that are known have called it.
+      if (!unknown.empty()) finding.ranks = std::move(unknown);
+      return false;
+    }
+    finding.evidence.insert(finding.evidence.begin(),
+                            testimonies_[doubt.testimony].source + ": " + finding.statement);
+    finding.evidence.insert(finding.evidence.end(), proof.begin(), proof.end());
+    finding.statement =
+        wording::ranks(guilty) + " never called the " + operation(finding) + ", in which others wait";
+    finding.ranks = std::move(guilty);
+    finding.hosts.clear();
+    finding.finding_class = FindingClass::kNeverJoined;
+    finding.id = "never-joined";
+    finding.severity = Severity::kCritical;
+    finding.advice = "find out where the host code of " + wording::ranks(finding.ranks) +
+                     " was: its own log, or stacks taken while it hangs";
+    finding.settle.clear();
+    return true;
+  }
+  static std::string operation(const Finding& finding) {
+    return wording::ordinal(*finding.op_index + 1) + ' ' +
+           (finding.func.empty() ? "operation" : finding.func) + " of " + finding.comm;
+  }
+
+  // How many collectives the rank has called on the communicator of the doubt, according to another testimony that
+  // counts them alike.
+  std::optional<uint32_t> calls_of(int32_t rank, const Piece& doubt, size_t testimony) const {
+    const auto comm = comm_row(doubt);
+    if (!comm || testimonies_[testimony].job == nullptr) return std::nullopt;
+    for (const CommLink& link : links_) {
+      const bool forward = link.a == doubt.testimony && link.b == testimony && link.a_comm == *comm;
+      const bool backward = link.b == doubt.testimony && link.a == testimony && link.b_comm == *comm;
+      if ((!forward && !backward) || link.compared == 0 || link.agreeing != link.compared) continue;
+      const model::Job& job = *testimonies_[testimony].job;
+      for (const uint32_t row : job.comms[forward ? link.b_comm : link.a_comm].members) {
+        if (row == model::kNoRow) continue;
+        const model::Member& member = job.members[row];
+        if (job.processes[member.process].row.rank == rank &&
+            member.alignment != model::Member::Alignment::kNone)
+          return job.next_index(member);
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Who may be to blame according to each is to blame according to all: a rank that left neither a file of one kind nor
+  // one of another.
+  void narrow(std::vector<Cluster>& open) const {
+    for (size_t i = 0; i < open.size(); ++i) {
+      for (size_t j = i + 1; j < open.size();) {
+        Finding& finding = open[i].front().finding;
+        const Piece& other = open[j].front();
+        std::vector<int32_t> both;
+        std::set_intersection(finding.ranks.begin(), finding.ranks.end(), other.finding.ranks.begin(),
+                              other.finding.ranks.end(), std::back_inserter(both));
+        if (both.empty() || !same_wait(open[i].front(), other)) {
+          ++j;
+          continue;
+        }
+        finding.evidence.insert(finding.evidence.begin(), finding.statement);
+        finding.ranks = both;
+        finding.hosts.clear();
+        finding.finding_class = FindingClass::kRankUnreachable;
+        finding.id = "rank-unreachable";
+        finding.severity = Severity::kCritical;
+        finding.statement = wording::ranks(both) +
+                            " left nothing in any of the inputs; all others wait in the " +
+                            operation(finding);
+        open[i].push_back(std::move(open[j].front()));
+        open.erase(open.begin() + static_cast<std::ptrdiff_t>(j));
+      }
+    }
+  }
+  bool same_wait(const Piece& a, const Piece& b) const {
+    return a.testimony != b.testimony && blames_absent(a) && blames_absent(b) && same_comm(a, b) == true &&
+           a.finding.func == b.finding.func;
+  }
+  static bool blames_absent(const Piece& piece) {
+    return piece.finding.op_index && (piece.finding.id == "evidence-missing.files" ||
+                                      piece.finding.finding_class == FindingClass::kRankUnreachable);
+  }
+
+  // Two kinds that both tell of the ranks that the other one blames, and blame different ones for one wait.
+  void note_disagreements() {
+    const size_t count = clusters_.size();
+    for (size_t i = 0; i < count; ++i) {
+      for (size_t j = i + 1; j < count; ++j) {
+        if (disagree(clusters_[i], clusters_[j])) {
+          const Finding disagreement = describe(clusters_[i].front(), clusters_[j].front());
+          clusters_.push_back({Piece{clusters_[i].front().testimony, disagreement}});
+          also_sources_.emplace_back(clusters_.size() - 1, clusters_[j].front().testimony);
+        }
+      }
+    }
+  }
+  bool disagree(const Cluster& x, const Cluster& y) const {
+    const Piece& a = x.front();
+    const Piece& b = y.front();
+    if (a.testimony == b.testimony || a.finding.severity < Severity::kCritical ||
+        b.finding.severity < Severity::kCritical || a.finding.ranks.empty() || b.finding.ranks.empty() ||
+        family_of(a.finding.finding_class) != Family::kStall ||
+        family_of(b.finding.finding_class) != Family::kStall || same_comm(a, b) == false)
+      return false;
+    const auto from = [](const Cluster& cluster, size_t testimony) {
+      return std::any_of(cluster.begin(), cluster.end(),
+                         [&](const Piece& p) { return p.testimony == testimony; });
+    };
+    if (from(x, b.testimony) || from(y, a.testimony)) return false;
+    if (!tells_of(a.testimony, b.finding.ranks) || !tells_of(b.testimony, a.finding.ranks)) return false;
+    return !overlap(a.finding.ranks, b.finding.ranks) ||
+           contradict(a.finding.finding_class, b.finding.finding_class);
+  }
+  Finding describe(const Piece& a, const Piece& b) const {
+    Finding finding;
+    finding.id = "evidence-missing.disagreement";
+    finding.finding_class = FindingClass::kEvidenceMissing;
+    finding.severity = Severity::kWarning;
+    finding.comm = a.finding.comm;
+    finding.statement = "the " + testimonies_[a.testimony].source + " and the " +
+                        testimonies_[b.testimony].source +
+                        " contradict each other about what the job waits for";
+    finding.evidence = {testimonies_[a.testimony].source + ": " + a.finding.statement,
+                        testimonies_[b.testimony].source + ": " + b.finding.statement};
+    finding.advice = "see whether both are of the same run and the same moment; the " +
+                     testimonies_[a.testimony].source + " are the ones that are trusted more";
+    return finding;
+  }
+
+  Diagnosis finish() {
+    std::vector<Finding> findings;
+    for (size_t i = 0; i < clusters_.size(); ++i) findings.push_back(merge(i));
+    return in_order(std::move(findings));
+  }
+
+  Finding merge(size_t at) {
+    Cluster& cluster = clusters_[at];
+    Finding finding = std::move(cluster.front().finding);
+    const std::string& own = testimonies_[cluster.front().testimony].source;
+    finding.sources = {own};
+    if (cluster.size() > 1) {
+      for (std::string& line : finding.evidence) line = own + ": " + line;
+    }
+    for (size_t i = 1; i < cluster.size(); ++i) cite(cluster[i], finding);
+    for (const auto& [row, testimony] : also_sources_) {
+      if (row == at) add_source(testimonies_[testimony].source, finding);
+    }
+    if (!single()) add_hosts(finding);
+    return finding;
+  }
+  static void add_source(const std::string& source, Finding& finding) {
+    if (std::find(finding.sources.begin(), finding.sources.end(), source) == finding.sources.end())
+      finding.sources.push_back(source);
+  }
+  void cite(const Piece& piece, Finding& finding) const {
+    const std::string& source = testimonies_[piece.testimony].source;
+    add_source(source, finding);
+    finding.evidence.push_back(source + ": " + piece.finding.statement);
+    for (size_t i = 0; i < std::min(piece.finding.evidence.size(), kCitedLines); ++i)
+      finding.evidence.push_back(source + ": " + piece.finding.evidence[i]);
+    if (!finding.since_ns) finding.since_ns = piece.finding.since_ns;
+    if (!finding.op_index && same_class(piece.finding, finding)) {
+      finding.func = piece.finding.func;
+      finding.op_index = piece.finding.op_index;
+      if (finding.comm.empty()) finding.comm = piece.finding.comm;
+    }
+    if (!finding.effect) finding.effect = piece.finding.effect;
+  }
+  static bool same_class(const Finding& a, const Finding& b) { return a.finding_class == b.finding_class; }
+
+  // A dump does not know its host; a log does.
+  void add_hosts(Finding& finding) const {
+    for (const int32_t rank : finding.ranks) {
+      for (const Testimony& testimony : testimonies_) {
+        const auto known = testimony.hosts.find(rank);
+        if (known == testimony.hosts.end() || known->second.empty()) continue;
+        if (std::find(finding.hosts.begin(), finding.hosts.end(), known->second) == finding.hosts.end())
+          finding.hosts.push_back(known->second);
+        break;
+      }
+    }
+  }
+
+  std::vector<Testimony> testimonies_;
+  std::vector<CommLink> links_;
+  std::vector<Cluster> clusters_;
+  std::vector<std::pair<size_t, size_t>> also_sources_;  // (cluster, testimony)
+};
+
+}  // namespace
+
+Joined join(std::vector<Testimony> testimonies) { return Joiner(std::move(testimonies)).join(); }
+
+}  // namespace lockstep::analysis::join

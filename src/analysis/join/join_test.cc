@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/join/join.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "analysis/testing/job_builder.h"
+
+namespace lockstep::analysis::join {
+namespace {
+
+Finding finding(FindingClass c, std::string id, std::vector<int32_t> ranks, std::string comm = "world") {
+  Finding made;
+  made.id = std::move(id);
+  made.finding_class = c;
+  made.severity = Severity::kCritical;
+  made.weight = 1;
+  made.statement = made.id + " says " + std::to_string(ranks.empty() ? -1 : ranks[0]);
+  made.ranks = std::move(ranks);
+  made.comm = std::move(comm);
+  made.func = "AllReduce";
+  made.op_index = 8;
+  made.evidence = {"one", "two"};
+  return made;
+}
+
+Testimony testimony(std::string source, std::vector<int32_t> ranks, std::vector<Finding> findings) {
+  Testimony made;
+  made.source = std::move(source);
+  for (const int32_t rank : ranks) made.hosts.emplace(rank, "");
+  made.findings = std::move(findings);
+  return made;
+}
+
+const std::vector<int32_t> kAll = {0, 1, 2, 3, 4, 5, 6, 7};
+
+bool has_line(const Finding& finding, const std::string& part) {
+  return std::any_of(finding.evidence.begin(), finding.evidence.end(),
+                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
+}
+
+TEST(Join, OneKindStaysAsItIs) {
+  const Joined joined =
+      join({testimony("dumps", kAll, {finding(FindingClass::kNeverJoined, "never-joined", {5})})});
+  ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
+  EXPECT_EQ(joined.diagnosis.findings[0].evidence, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(joined.diagnosis.findings[0].sources, std::vector<std::string>{"dumps"});
+}
+
+TEST(Join, FindingsOfOneTroubleBecomeOneThatCitesAll) {
+  Testimony logs = testimony("logs", kAll, {finding(FindingClass::kRankDead, "rank-dead", {5}, "")});
+  logs.hosts[5] = "node1";
+  const Joined joined =
+      join({testimony("capture files", kAll, {finding(FindingClass::kNeverJoined, "never-joined", {5})}),
+            testimony("dumps", kAll, {finding(FindingClass::kNeverJoined, "never-joined", {5})}), logs});
+  ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
+  const Finding& verdict = joined.diagnosis.findings[0];
+  EXPECT_EQ(verdict.id, "rank-dead") << "it explains that the rank never joined";
+  EXPECT_EQ(verdict.sources, (std::vector<std::string>{"logs", "capture files", "dumps"}));
+  EXPECT_EQ(verdict.hosts, std::vector<std::string>{"node1"});
+  EXPECT_TRUE(has_line(verdict, "logs: one"));
+  EXPECT_TRUE(has_line(verdict, "capture files: never-joined says 5"));
+  EXPECT_TRUE(has_line(verdict, "dumps: two"));
+}
+
+TEST(Join, OtherRanksAreOtherTrouble) {
+  const Joined joined = join(
+      {testimony("capture files", {0, 1, 2, 3},
+                 {finding(FindingClass::kNeverJoined, "never-joined", {1}, "tp")}),
+       testimony("dumps", {4, 5, 6, 7}, {finding(FindingClass::kNeverJoined, "never-joined", {6}, "dp")})});
+  EXPECT_EQ(joined.diagnosis.findings.size(), 2u);
+}
+
+TEST(Join, ContradictionsAreNamed) {
+  const Joined joined =
+      join({testimony("capture files", kAll, {finding(FindingClass::kNeverJoined, "never-joined", {5})}),
+            testimony("dumps", kAll, {finding(FindingClass::kNeverJoined, "never-joined", {3})})});
+  ASSERT_EQ(joined.diagnosis.findings.size(), 3u);
+  const Finding& disagreement = joined.diagnosis.findings[2];
+  EXPECT_EQ(disagreement.id, "evidence-missing.disagreement");
+  EXPECT_EQ(disagreement.sources, (std::vector<std::string>{"capture files", "dumps"}));
+  EXPECT_TRUE(has_line(disagreement, "dumps: never-joined says 3"));
+  EXPECT_EQ(joined.diagnosis.findings[*joined.diagnosis.verdict].ranks, std::vector<int32_t>{5});
+
+  const Joined stuck =
+      join({testimony("capture files", kAll, {finding(FindingClass::kStuckInGpu, "stuck-in-gpu", kAll)}),
+            testimony("dumps", kAll, {finding(FindingClass::kNeverJoined, "never-joined", {5})})});
+  EXPECT_EQ(stuck.diagnosis.findings.back().id, "evidence-missing.disagreement")
+      << "all have called it, or one has not: not both";
+}
+
+TEST(Join, WhatOneKindCannotTellAnotherSettles) {
+  Finding doubt = finding(FindingClass::kEvidenceMissing, "evidence-missing.files", {5, 6, 7});
+  doubt.severity = Severity::kWarning;
+  const Joined joined =
+      join({testimony("capture files", {0, 1, 2, 3, 4}, {doubt}),
+            testimony("dumps", {3, 4, 5, 6, 7}, {finding(FindingClass::kNeverJoined, "never-joined", {5})})});
+  ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
+  EXPECT_EQ(joined.diagnosis.findings[0].id, "never-joined");
+  EXPECT_TRUE(has_line(joined.diagnosis.findings[0], "capture files: evidence-missing.files says 5"));
+}
+
+TEST(Join, ASuspectIsWhoIsAbsentEverywhere) {
+  Finding a = finding(FindingClass::kRankUnreachable, "rank-unreachable", {4, 5});
+  Finding b = finding(FindingClass::kEvidenceMissing, "evidence-missing.files", {0, 1, 5, 6, 7});
+  b.severity = Severity::kWarning;
+  const Joined joined =
+      join({testimony("capture files", {0, 1, 2, 3, 6, 7}, {a}), testimony("dumps", {2, 3, 4}, {b})});
+  ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
+  const Finding& verdict = joined.diagnosis.findings[0];
+  EXPECT_EQ(verdict.id, "rank-unreachable");
+  EXPECT_EQ(verdict.ranks, std::vector<int32_t>{5});
+  EXPECT_EQ(verdict.statement,
+            "rank 5 left nothing in any of the inputs; all others wait in the 9th AllReduce of world");
+  EXPECT_EQ(verdict.sources.size(), 2u);
+}
+
+TEST(Join, RanksKnownFromElsewhereAreNotMissed) {
+  Finding absent = finding(FindingClass::kEvidenceMissing, "evidence-missing.files", {6, 7}, "");
+  absent.severity = Severity::kWarning;
+  absent.op_index.reset();
+  Joined joined =
+      join({testimony("capture files", {0, 1, 2, 3, 4, 5}, {absent}), testimony("dumps", kAll, {})});
+  EXPECT_FALSE(joined.diagnosis.verdict);
+  joined = join({testimony("capture files", {0, 1, 2, 3, 4, 5}, {absent}), testimony("dumps", {0, 6}, {})});
+  EXPECT_TRUE(joined.diagnosis.verdict) << "rank 7 is known of nowhere";
+}
+
+TEST(Join, SettingsThatTwoKindsTellOfAreSaidOnce) {
+  const Joined joined = join(
+      {testimony("capture files", kAll, {finding(FindingClass::kFallback, "fallback.net-socket", {0}, "")}),
+       testimony("logs", kAll,
+                 {finding(FindingClass::kFallback, "fallback.net-socket", {0, 4}, ""),
+                  finding(FindingClass::kFallback, "fallback.p2p-disabled", {0}, "")})});
+  EXPECT_EQ(joined.diagnosis.findings.size(), 2u);
+}
+
+// Two jobs that are one: the same ranks and operations, other names.
+model::Job job_of(const std::vector<std::pair<std::string, std::vector<uint32_t>>>& comms,
+                  const std::vector<int>& operations) {
+  static uint64_t made = 0;
+  testing::JobBuilder builder(4, 4);
+  for (size_t i = 0; i < comms.size(); ++i) {
+    const uint32_t comm = builder.comm(comms[i].first, comms[i].second);
+    for (int n = 0; n < operations[i]; ++n) {
+      for (const uint32_t rank : comms[i].second)
+        builder.call(
+            rank, comm,
+            {.func = i % 2 == 0 ? "AllReduce" : "AllGather", .called_ms = 10.0 * n + static_cast<double>(i)});
+    }
+  }
+  model::Job job = builder.build();
+  for (model::JobComm& comm : job.comms) comm.comm_id = ++made;  // each tool has numbers of its own
+  return job;
+}
+
+TEST(Links, CommunicatorsAreFoundByNameMembersAndOperations) {
+  std::vector<Testimony> both = {testimony("a", {}, {}), testimony("b", {}, {})};
+  const model::Job a =
+      job_of({{"tp:3", {0, 1}}, {"", {0, 1, 2, 3}}, {"", {2, 3}}, {"", {2, 3}}}, {4, 9, 6, 6});
+  const model::Job b = job_of(
+      {{"tp (group 3)", {0, 1}}, {"default_pg", {0, 1, 2, 3}}, {"dp", {2, 3}}, {"ep", {2, 3}}}, {4, 9, 6, 6});
+  both[0].job = &a;
+  both[1].job = &b;
+  const std::vector<CommLink> links = link_comms(both);
+  ASSERT_EQ(links.size(), 4u);
+  EXPECT_EQ(links[0].by, CommLink::By::kName);
+  for (const CommLink& link : links) {
+    EXPECT_EQ(link.a_comm, link.b_comm);
+    EXPECT_EQ(link.agreeing, link.compared);
+    EXPECT_GT(link.compared, 0u);
+  }
+  EXPECT_EQ(links[1].by, CommLink::By::kMembers);
+  EXPECT_EQ(links[2].by, CommLink::By::kOperations);
+  EXPECT_EQ(links[3].by, CommLink::By::kOperations);
+}
+
+TEST(Links, WhatCannotBeToldApartIsNotLinked) {
+  std::vector<Testimony> both = {testimony("a", {}, {}), testimony("b", {}, {})};
+  const model::Job a = job_of({{"", {2, 3}}}, {6});
+  const model::Job b = job_of({{"dp", {2, 3}}, {"", {0}}, {"ep", {2, 3}}}, {6, 1, 6});
+  both[0].job = &a;
+  both[1].job = &b;
+  EXPECT_TRUE(link_comms(both).empty());
+}
+
+}  // namespace
+}  // namespace lockstep::analysis::join

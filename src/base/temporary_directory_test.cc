@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/temporary_directory.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TemporaryDirectoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::path(::testing::TempDir()) / "temporary_directory_test";
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+    ::setenv("TMPDIR", root_.c_str(), 1);
+  }
+  void TearDown() override {
+    ::unsetenv("TMPDIR");
+    fs::remove_all(root_);
+  }
+  fs::path root_;
+};
+
+TEST_F(TemporaryDirectoryTest, GoesWithAllThatIsInIt) {
+  std::string path;
+  {
+    auto made = TemporaryDirectory::make();
+    ASSERT_TRUE(made) << made.error().message();
+    path = made->path();
+    fs::create_directories(path + "/a/b");
+    std::ofstream(path + "/a/b/file") << "text";
+    struct stat status {};
+    ASSERT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0700u);
+    TemporaryDirectory moved = *std::move(made);
+    EXPECT_TRUE(fs::exists(path + "/a/b/file"));
+  }
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST_F(TemporaryDirectoryTest, WhatAKilledProgramLeftIsRemovedAndWhatIsInUseStays) {
+  auto in_use = TemporaryDirectory::make();
+  ASSERT_TRUE(in_use);
+  const fs::path left = root_ / "lockstep-files-killed";
+  fs::create_directories(left / "inside");
+  fs::create_directories(root_ / "somebody-elses");
+  auto another = TemporaryDirectory::make();
+  ASSERT_TRUE(another);
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(fs::exists(in_use->path()));
+  EXPECT_TRUE(fs::exists(root_ / "somebody-elses"));
+}
+
+TEST_F(TemporaryDirectoryTest, WithoutRoomItSaysWhatToDo) {
+  ::setenv("TMPDIR", (root_ / "absent").c_str(), 1);
+  auto made = TemporaryDirectory::make();
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().message().find("TMPDIR"), std::string::npos) << made.error().message();
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/log_rules/log_rules.h"
+#include "cli/diagnose/diagnosed_run.h"
+#include "cli/units.h"
+#include "readers/nccl_log/nccl_log.h"
+#include "readers/nccl_log/read_logs.h"
+
+namespace lockstep::cli::diagnose {
+namespace {
+
+Result<Statement> judge_logs(const readers::Inputs& inputs, const readers::FormatFiles& files) {
+  LOCKSTEP_ASSIGN(auto model, readers::nccl_log::read_logs(files.files));
+  for (std::string& file : model.files) file = inputs.unpacker->shown(std::move(file));
+  Statement statement;
+  for (const auto& process : model.processes) {
+    if (process.rank >= 0) statement.evidence.hosts.emplace(process.rank, process.host);
+  }
+  statement.evidence.content =
+      plural(model.files.size(), "file") + ", " + plural(model.coverage.headed, "line") + " of NCCL";
+  statement.findings = analysis::log_rules::judge(model);
+  return statement;
+}
+
+// A format that holds no operations is a line here.
+struct Judge {
+  const readers::Format* format;
+  Result<Statement> (*judge)(const readers::Inputs& inputs, const readers::FormatFiles& files);
+};
+constexpr Judge kJudges[] = {
+    {&readers::nccl_log::kFormat, judge_logs},
+};
+
+}  // namespace
+
+Result<std::optional<Statement>> judge_statements(const readers::Inputs& inputs,
+                                                  const readers::FormatFiles& files) {
+  for (const Judge& judge : kJudges) {
+    if (judge.format != files.format) continue;
+    LOCKSTEP_ASSIGN(Statement statement, judge.judge(inputs, files));
+    statement.evidence.source = files.format->summary;
+    return std::optional(std::move(statement));
+  }
+  return std::optional<Statement>();
+}
+
+}  // namespace lockstep::cli::diagnose

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/explain/findings_page.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cli/command.h"
+
+namespace lockstep::cli::explain {
+namespace {
+
+const Entry* find(std::string_view id) {
+  for (const Entry& entry : entries()) {
+    if (entry.id == id) return &entry;
+  }
+  return nullptr;
+}
+
+TEST(Explain, EveryFindingIsThereOnce) {
+  std::set<std::string_view> ids;
+  for (const Entry& entry : entries()) {
+    EXPECT_TRUE(ids.insert(entry.id).second) << entry.id << " twice";
+    EXPECT_FALSE(entry.body.empty()) << entry.id;
+    EXPECT_FALSE(entry.chapter.empty()) << entry.id;
+    EXPECT_EQ(entry.id.find(' '), std::string_view::npos) << entry.id;
+    const std::string shown = text(entry, Style(false));
+    EXPECT_EQ(shown.find("```"), std::string::npos) << shown;
+    EXPECT_EQ(shown.find("]("), std::string::npos) << shown;
+    EXPECT_GT(shown.size(), entry.id.size() + 40);
+  }
+  for (const char* id : {"never-joined", "evidence-missing.disagreement"}) EXPECT_NE(find(id), nullptr) << id;
+#define RULE(function, id, ...) EXPECT_NE(find(id), nullptr) << id;
+#define SAID(kind, condition, id, ...) EXPECT_NE(find(id), nullptr) << id;
+#include "analysis/log_rules/rules.def"
+#undef SAID
+#undef RULE
+}
+
+TEST(Explain, ShowsSectionsAndRows) {
+  const std::string section = text(*find("never-joined"), Style(false));
+  EXPECT_EQ(section.find("never-joined  (Who waits for whom)\n\n"), 0u);
+  EXPECT_NE(section.find("    rank 5 (GPU 5 of node0) never called"), std::string::npos) << section;
+  const std::string row = text(*find("evidence-missing.torn"), Style(false));
+  EXPECT_NE(row.find("warning"), std::string::npos) << row;
+  EXPECT_EQ(row.find('|'), std::string::npos) << row;
+}
+
+int run(const std::vector<const char*>& words, std::string& out, std::string& err) {
+  const Command* command = find_command("explain");
+  auto arguments = parse_arguments(command->options, command->operands, words);
+  EXPECT_TRUE(arguments);
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  const int code = command->run(*arguments);
+  out = ::testing::internal::GetCapturedStdout();
+  err = ::testing::internal::GetCapturedStderr();
+  return code;
+}
+
+TEST(ExplainCommand, HelpsWithWrongIds) {
+  std::string out, err;
+  EXPECT_EQ(run({"never-joined"}, out, err), kExitOk);
+  EXPECT_EQ(run({"never-joined.nonsense"}, out, err), kExitUsage);
+  EXPECT_NE(err.find("never-joined.finished"), std::string::npos) << err;
+  EXPECT_EQ(run({"nonsense"}, out, err), kExitUsage);
+  EXPECT_EQ(run({}, out, err), kExitOk);
+  EXPECT_EQ(static_cast<size_t>(std::count(out.begin(), out.end(), '\n')), entries().size());
+}
+
+}  // namespace
+}  // namespace lockstep::cli::explain

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/explain/findings_page.h"
+#include "cli/style.h"
+
+namespace lockstep::cli {
+namespace {
+
+using explain::Entry;
+
+// Entries of the same class, or all.
+std::string list_of(std::string_view id, bool& any) {
+  const std::string_view word = id.substr(0, id.find('.'));
+  std::string text;
+  for (const Entry& entry : explain::entries()) {
+    if (!id.empty() && entry.id.substr(0, entry.id.find('.')) != word) continue;
+    text += (text.empty() ? "" : "\n") + std::string(entry.id);
+  }
+  any = !text.empty();
+  return text;
+}
+
+int run(const Arguments& arguments) {
+  bool any = false;
+  if (arguments.operands().empty()) return print(list_of("", any) + "\n");
+  const std::string& id = arguments.operands()[0];
+  const auto& all = explain::entries();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Entry& entry) { return entry.id == id; });
+  if (found != all.end()) return print(explain::text(*found, Style::of_stdout()));
+  std::string like = list_of(id, any);
+  if (!any) return fail("no finding is called '" + id + "'; `lockstep explain` alone lists all");
+  std::replace(like.begin(), like.end(), '\n', ' ');
+  return fail("no finding is called '" + id + "'; of this class there are: " + like);
+}
+
+}  // namespace
+
+const Command explain_command = {
+    .name = "explain",
+    .summary = "say what a finding means, and what to do about it",
+    .description =
+        "Prints what the documentation says of a finding: when it is said, an example, and a remedy. The id "
+        "is what "
+        "`lockstep diagnose` prints in brackets under a finding, and `id` in its JSON. Without an id it "
+        "lists "
+        "all.",
+    .operands = {.name = "FINDING-ID",
+                 .help = "such as never-joined or fallback.net-socket",
+                 .least = 0,
+                 .most = 1},
+    .options = {},
+    .run = run,
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What users name, sorted by what it is.
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "readers/reader.h"
+
+namespace lockstep::readers {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kData = LOCKSTEP_SOURCE_DIR "/tests/data/";
+constexpr std::string_view kLogLine = "n1:5:5 [0] NCCL INFO Using network IB\n";
+
+class SortTest : public ::testing::Test {
+ protected:
+  SortTest() : root_(fs::path(::testing::TempDir()) / ("sort_test_" + std::to_string(getpid()))) {
+    fs::create_directories(root_);
+  }
+  ~SortTest() override { fs::remove_all(root_); }
+
+  std::string write(const std::string& name, std::string_view text) {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name, std::ios::binary) << text;
+    return root_ / name;
+  }
+  std::string compress(const std::string& name, const std::string& text) {
+    gzFile file = gzopen((root_ / name).c_str(), "wb");
+    gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+    gzclose(file);
+    return root_ / name;
+  }
+  static std::string content(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  static std::vector<std::string> formats(const Inputs& inputs) {
+    std::vector<std::string> list;
+    for (const FormatFiles& files : inputs.formats)
+      list.push_back(std::string(files.format->name) + ' ' + std::to_string(files.files.size()));
+    return list;
+  }
+
+  fs::path root_;
+};
+
+std::string dump() {
+  for (const auto& entry : fs::directory_iterator(kData + "flight_recorder/hang")) return entry.path();
+  return {};
+}
+
+TEST_F(SortTest, ADirectoryGivesWhatFormatsKnow) {
+  write("fr_rank_0", content(dump()));
+  compress("fr_rank_1.gz", content(dump()));
+  write("stderr.txt", "some words first\n" + std::string(kLogLine));
+  write("deep.log", std::string(100'000, 'a') + '\n' + std::string(kLogLine));
+  write("notes.txt", "nothing of interest\n");
+  write("model.pt", std::string("\x80\x02", 2) + std::string(64, '\1'));
+  write("node0/host.1.2.lks", "torn");
+  auto inputs = sort({root_.string()});
+  ASSERT_TRUE(inputs) << inputs.error().message();
+  EXPECT_EQ(formats(*inputs), (std::vector<std::string>{"native 1", "flight_recorder 2", "nccl_log 2"}));
+  EXPECT_TRUE(inputs->troubles.empty());
+}
+
+TEST_F(SortTest, WhatIsNamedAndNotKnownIsTrouble) {
+  auto inputs = sort({write("a.log", kLogLine), write("notes.txt", "nothing\n"), root_ / "absent",
+                      compress("notes.gz", "nothing\n")});
+  ASSERT_TRUE(inputs);
+  EXPECT_EQ(formats(*inputs), (std::vector<std::string>{"nccl_log 1"}));
+  ASSERT_EQ(inputs->troubles.size(), 3u);
+  EXPECT_FALSE(sort({root_ / "notes.txt"}));
+  EXPECT_FALSE(sort({}));
+}
+
+TEST_F(SortTest, OneRunHasOneFormat) {
+  const std::string log = write("a.log", kLogLine), fr = write("fr_rank_0", content(dump()));
+  auto only_log = open({log});
+  ASSERT_FALSE(only_log);
+  EXPECT_NE(only_log.error().message().find("holds no operations"), std::string::npos);
+  auto both = open({log, fr});
+  ASSERT_FALSE(both);
+  EXPECT_NE(both.error().message().find("`lockstep diagnose` takes all"), std::string::npos);
+  EXPECT_TRUE(open({fr}));
+  EXPECT_TRUE(open({root_.string()})) << "a log that lies beside dumps is left alone";
+}
+
+TEST_F(SortTest, UnpackedFilesKeepTheirNamesInWhatIsSaid) {
+  const std::string whole = content(dump());
+  const std::string path = compress("fr_rank_7.gz", whole.substr(0, whole.size() / 2));
+  auto source = open({path});
+  ASSERT_TRUE(source) << source.error().message();
+  model::Trace trace;
+  ASSERT_TRUE((*source)->load(0, trace));
+  EXPECT_EQ(trace.processes.rank[0], 7);
+  std::string said;
+  for (size_t i = 0; i < trace.losses.size(); ++i)
+    said += std::string(trace.strings[trace.losses.detail[i]]) + '\n';
+  EXPECT_NE(said.find(path), std::string::npos) << said;
+  EXPECT_EQ(said.find("lockstep-files"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace lockstep::readers

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/unpack.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+namespace lockstep::readers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kReadBytes = 256 << 10;
+constexpr size_t kNameMost = 200;  // of one part of a path
+constexpr size_t kPartsMost = 16;
+constexpr int kDepthMost = 2;                              // a compressed file within an archive
+constexpr uint64_t kLeaveFree = uint64_t{256} << 20;       // on the disk
+constexpr uint64_t kLookAtDiskEvery = uint64_t{16} << 20;  // bytes written
+
+struct CloseArchive {
+  void operator()(archive* a) const { archive_read_free(a); }
+};
+using Archive = std::unique_ptr<archive, CloseArchive>;
+
+bool begins_with(std::string_view text, std::string_view magic) {
+  return text.substr(0, magic.size()) == magic;
+}
+
+bool is_tar(std::string_view text) { return text.size() > 262 && text.substr(257, 5) == "ustar"; }
+
+std::string reason(archive* a) {
+  const char* text = archive_error_string(a);
+  return text != nullptr ? text : "unknown damage";
+}
+
+// Parts that are names and nothing else; empty: nothing is left of it.
+std::string safe_path(std::string_view name) {
+  std::string out;
+  size_t parts = 0;
+  while (!name.empty() && parts < kPartsMost) {
+    const size_t slash = std::min(name.find('/'), name.size());
+    std::string part(name.substr(0, std::min(slash, kNameMost)));
+    name.remove_prefix(std::min(slash + 1, name.size()));
+    if (part.empty() || part == "." || part == "..") continue;
+    for (char& c : part) {
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    }
+    out += (out.empty() ? "" : "/") + part;
+    ++parts;
+  }
+  return out;
+}
+
+// "trace.json" of "trace.json.gz".
+std::string without_suffix(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string::npos || dot == 0) return name;
+  for (const std::string_view suffix : {".gz", ".zst", ".xz", ".bz2", ".tgz"}) {
+    if (std::string_view(name).substr(dot) == suffix) return name.substr(0, dot);
+  }
+  return name;
+}
+
+// A new file that is written from front to back, with holes.
+class NewFile {
+ public:
+  explicit NewFile(const std::string& path) : path_(path) {
+    fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    errno_ = fd_ < 0 ? errno : 0;
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+  ~NewFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  bool write(std::string_view bytes, uint64_t offset) {
+    while (errno_ == 0 && !bytes.empty()) {
+      const ssize_t put = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (put < 0) {
+        if (errno != EINTR) errno_ = errno;
+        continue;
+      }
+      bytes.remove_prefix(static_cast<size_t>(put));
+      offset += static_cast<uint64_t>(put);
+      written_ += static_cast<uint64_t>(put);
+    }
+    end_ = std::max(end_, offset);
+    if (errno_ == 0 && written_ >= looked_ + kLookAtDiskEvery) {
+      looked_ = written_;
+      struct statvfs disk {};
+      if (::statvfs(path_.c_str(), &disk) == 0 && uint64_t{disk.f_bavail} * disk.f_frsize < kLeaveFree)
+        errno_ = ENOSPC;
+    }
+    return errno_ == 0;
+  }
+  // A hole at the end is made, too.
+  bool finish(uint64_t size) {
+    if (errno_ == 0 && size > end_ && ::ftruncate(fd_, static_cast<off_t>(size)) != 0) errno_ = errno;
+    return errno_ == 0;
+  }
+  Error error() const {
+    return {ErrorCode::kIo,
+            "no room to unpack into: " + std::string(std::strerror(errno_)) +
+                "; make room there, or name another directory in TMPDIR",
+            path_};
+  }
+
+ private:
+  std::string path_;
+  int fd_ = -1, errno_ = 0;
+  uint64_t end_ = 0, written_ = 0, looked_ = 0;
+};
+
+// The plain bytes of one entry, block by block.
+class Blocks {
+ public:
+  explicit Blocks(archive* a) : archive_(a) {}
+  bool next() {
+    const void* data = nullptr;
+    size_t size = 0;
+    la_int64_t offset = 0;
+    const int code = archive_read_data_block(archive_, &data, &size, &offset);
+    if (code == ARCHIVE_EOF) {
+      size_ = static_cast<uint64_t>(std::max<la_int64_t>(offset, 0));
+      return false;
+    }
+    damaged_ = code < ARCHIVE_WARN;
+    if (damaged_) return false;
+    bytes_ = {static_cast<const char*>(data), size};
+    offset_ = static_cast<uint64_t>(std::max<la_int64_t>(offset, 0));
+    return true;
+  }
+  std::string_view bytes() const { return bytes_; }
+  uint64_t offset() const { return offset_; }
+  uint64_t size() const { return size_; }  // of the whole, at its end
+  bool damaged() const { return damaged_; }
+
+ private:
+  archive* archive_;
+  std::string_view bytes_;
+  uint64_t offset_ = 0, size_ = 0;
+  bool damaged_ = false;
+};
+
+Result<Archive> open(const std::string& path, bool tars) {
+  Archive a(archive_read_new());
+  archive_read_support_filter_gzip(a.get());
+  archive_read_support_filter_bzip2(a.get());
+  archive_read_support_filter_xz(a.get());
+  archive_read_support_filter_zstd(a.get());
+  if (tars) archive_read_support_format_tar(a.get());
+  archive_read_support_format_raw(a.get());
+  if (archive_read_open_filename(a.get(), path.c_str(), kReadBytes) != ARCHIVE_OK)
+    return Error{ErrorCode::kIo, "cannot be unpacked: " + reason(a.get()), path};
+  return a;
+}
+
+}  // namespace
+
+bool Unpacker::is_packed(std::span<const std::byte> first_bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
+  return begins_with(text, "\x1f\x8b\x08") || begins_with(text, "\x28\xb5\x2f\xfd") ||
+         begins_with(text, std::string_view("\xfd"
+                                            "7zXZ\0",
+                                            6)) ||
+         begins_with(text, "BZh") || is_tar(text);
+}
+
+Result<std::string> Unpacker::new_folder(const std::string& shown, const std::string& cut_name) {
+  const std::lock_guard guard(lock_);
+  if (!directory_) {
+    LOCKSTEP_ASSIGN(TemporaryDirectory made, TemporaryDirectory::make());
+    directory_ = std::move(made);
+  }
+  // Of one length, so that none is the beginning of another.
+  const std::string number = std::to_string(shown_.size());
+  const std::string folder =
+      directory_->path() + '/' + std::string(9 - std::min<size_t>(number.size(), 9), '0') + number;
+  std::error_code error;
+  fs::create_directory(folder, error);
+  if (error) return Error{ErrorCode::kIo, "cannot be made: " + error.message(), folder};
+  shown_.emplace_back(folder + cut_name, shown);
+  return folder;
+}
+
+Result<Unpacker::Unpacked> Unpacker::unpack(const std::string& path, const Wants& wants, bool tars) {
+  Unpacked out;
+  LOCKSTEP_TRY(unpack_into(path, wants, tars, 1, out));
+  return out;
+}
+
+Result<void> Unpacker::unpack_into(const std::string& path, const Wants& wants, bool tars, int depth,
+                                   Unpacked& out) {
+  LOCKSTEP_ASSIGN(const Archive a, open(path, tars));
+  std::error_code no_size;
+  const uint64_t packed_bytes = fs::file_size(path, no_size);
+  const uint64_t most_bytes =
+      std::max(limits_.harmless_bytes, no_size ? 0 : packed_bytes * limits_.most_growth);
+  const std::string own_name = safe_path(without_suffix(fs::path(path).filename().string()));
+  std::string folder;
+  uint64_t total = 0, entries = 0;
+  bool damaged = false;
+  std::string first;
+  archive_entry* entry = nullptr;
+  int code = ARCHIVE_OK;
+  while ((code = archive_read_next_header(a.get(), &entry)) >= ARCHIVE_WARN && code != ARCHIVE_EOF) {
+    const bool is_raw = archive_format(a.get()) == ARCHIVE_FORMAT_RAW;
+    if (is_raw && depth > 1 && archive_filter_count(a.get()) < 2) break;  // plain after all
+    if (++entries > limits_.files_most) {
+      out.troubles.push_back({ErrorCode::kInvalidInput,
+                              "holds more than " + std::to_string(limits_.files_most) + " files", path});
+      break;
+    }
+    if (!is_raw && archive_entry_filetype(entry) != AE_IFREG) continue;
+    const char* given = archive_entry_pathname(entry);
+    const std::string name = is_raw ? own_name : safe_path(given != nullptr ? given : "");
+    if (name.empty()) continue;
+
+    // The beginning, as far as it has no holes, is what tells whether it is wanted.
+    Blocks blocks(a.get());
+    first.clear();
+    bool more = blocks.next(), contiguous = true;
+    while (more) {
+      contiguous = blocks.offset() == first.size();
+      if (!contiguous || first.size() >= kSniffBytes) break;
+      first.append(blocks.bytes());
+      more = blocks.next();
+    }
+    damaged = damaged || blocks.damaged();
+    const std::span<const std::byte> sniffed(reinterpret_cast<const std::byte*>(first.data()),
+                                             std::min(first.size(), kSniffBytes));
+    const bool nested = depth < kDepthMost && is_packed(sniffed) && !is_tar(first);
+    if (!nested && (is_tar(first) || !wants(name, sniffed))) {
+      if (blocks.damaged()) break;
+      continue;
+    }
+    if (folder.empty()) {
+      LOCKSTEP_ASSIGN(folder, new_folder(shown(path), is_raw ? "/" + name : ""));
+    }
+    std::string target = folder + '/' + name;
+    std::error_code ignored;
+    fs::create_directories(fs::path(target).parent_path(), ignored);
+    for (int again = 2; fs::exists(target, ignored); ++again)
+      target = folder + '/' + name + '.' + std::to_string(again);
+    uint64_t end = first.size();
+    {
+      NewFile file(target);
+      bool written = file.write(first, 0);
+      for (; written && more; more = blocks.next()) {
+        end = std::max(end, blocks.offset() + blocks.bytes().size());
+        if (total + end > most_bytes) break;
+        written = file.write(blocks.bytes(), blocks.offset());
+      }
+      damaged = damaged || blocks.damaged();
+      end = std::max(end, more ? 0 : blocks.size());
+      if (total + end > most_bytes) {
+        fs::remove(target, ignored);
+        out.troubles.push_back({ErrorCode::kInvalidInput,
+                                "expands to more than " + std::to_string(most_bytes / packed_bytes) +
+                                    " times its size, which no trace does: not unpacked further; unpack it "
+                                    "yourself if it is meant to",
+                                path});
+        return {};
+      }
+      if (!written || !file.finish(end)) return file.error();
+    }
+    total += end;
+    if (nested) {
+      if (auto inner = unpack_into(target, wants, false, depth + 1, out); !inner)
+        out.troubles.push_back(inner.error());
+      fs::remove(target, ignored);
+    } else {
+      out.files.push_back(target);
+    }
+    if (blocks.damaged()) break;
+  }
+  if (damaged || (code != ARCHIVE_EOF && code < ARCHIVE_WARN)) {
+    out.troubles.push_back(
+        {ErrorCode::kInvalidInput, "is damaged: " + reason(a.get()) + "; what is good of it is read", path});
+  }
+  return {};
+}
+
+std::string Unpacker::shown(std::string text) const {
+  const std::lock_guard guard(lock_);
+  // Later ones lie in earlier ones' folders.
+  for (auto entry = shown_.rbegin(); entry != shown_.rend(); ++entry) {
+    for (size_t at = 0; (at = text.find(entry->first, at)) != std::string::npos;) {
+      text.replace(at, entry->first.size(), entry->second);
+      at += entry->second.size();
+    }
+  }
+  return text;
+}
+
+}  // namespace lockstep::readers

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/unpack.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace lockstep::readers {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Entry {
+  std::string name, text;
+};
+
+class UnpackTest : public ::testing::Test {
+ protected:
+  UnpackTest() : root_(fs::path(::testing::TempDir()) / ("unpack_test_" + std::to_string(getpid()))) {
+    fs::create_directories(root_ / "tmp");
+    ::setenv("TMPDIR", (root_ / "tmp").c_str(), 1);
+  }
+  ~UnpackTest() override {
+    ::unsetenv("TMPDIR");
+    fs::remove_all(root_);
+  }
+
+  // `filter`: of libarchive; raw without a name.
+  std::string pack(const std::string& name, int filter, const std::vector<Entry>& entries, bool raw = false) {
+    const std::string path = root_ / name;
+    archive* a = archive_write_new();
+    archive_write_add_filter(a, filter);
+    if (raw) {
+      archive_write_set_format_raw(a);
+    } else {
+      archive_write_set_format_gnutar(a);
+    }
+    EXPECT_EQ(archive_write_open_filename(a, path.c_str()), ARCHIVE_OK);
+    for (const Entry& entry : entries) {
+      archive_entry* e = archive_entry_new();
+      archive_entry_set_pathname(e, entry.name.c_str());
+      archive_entry_set_filetype(e, AE_IFREG);
+      archive_entry_set_perm(e, 0644);
+      archive_entry_set_size(e, static_cast<la_int64_t>(entry.text.size()));
+      EXPECT_EQ(archive_write_header(a, e), ARCHIVE_OK);
+      archive_write_data(a, entry.text.data(), entry.text.size());
+      archive_entry_free(e);
+    }
+    archive_write_free(a);
+    return path;
+  }
+  static std::string content(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  static bool all(const std::string&, std::span<const std::byte>) { return true; }
+
+  fs::path root_;
+};
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+TEST_F(UnpackTest, EachCompressionGivesTheFileUnderItsName) {
+  const std::string text(300'000, 'x');
+  for (const auto& [filter, suffix] :
+       std::vector<std::pair<int, std::string>>{{ARCHIVE_FILTER_GZIP, ".gz"},
+                                                {ARCHIVE_FILTER_ZSTD, ".zst"},
+                                                {ARCHIVE_FILTER_XZ, ".xz"},
+                                                {ARCHIVE_FILTER_BZIP2, ".bz2"}}) {
+    const std::string path = pack("rank_3" + suffix, filter, {{"", text}}, true);
+    EXPECT_TRUE(Unpacker::is_packed(bytes_of(content(path))));
+    Unpacker unpacker;
+    auto unpacked = unpacker.unpack(path, all, true);
+    ASSERT_TRUE(unpacked) << unpacked.error().message();
+    ASSERT_EQ(unpacked->files.size(), 1u) << suffix;
+    EXPECT_EQ(fs::path(unpacked->files[0]).filename(), "rank_3");
+    EXPECT_TRUE(content(unpacked->files[0]) == text);
+    EXPECT_EQ(unpacker.shown("at " + unpacked->files[0] + ":17"), "at " + path + ":17");
+    EXPECT_TRUE(unpacked->troubles.empty());
+  }
+}
+
+TEST_F(UnpackTest, AnArchiveGivesWhatIsWantedAndNothingElse) {
+  const std::string inner = content(pack("inner.gz", ARCHIVE_FILTER_GZIP, {{"", "want: packed"}}, true));
+  const std::string path =
+      pack("all.tar.zst", ARCHIVE_FILTER_ZSTD,
+           {{"dir/a", "want: a"}, {"b", "no"}, {"dir/c.gz", inner}, {"dir/a", "want: second of the name"}});
+  Unpacker unpacker;
+  auto unpacked = unpacker.unpack(
+      path,
+      [](const std::string&, std::span<const std::byte> first) {
+        return first.size() > 4 && std::string_view(reinterpret_cast<const char*>(first.data()), 4) == "want";
+      },
+      true);
+  ASSERT_TRUE(unpacked);
+  std::vector<std::string> seen;
+  for (const std::string& file : unpacked->files)
+    seen.push_back(unpacker.shown(file) + " = " + content(file));
+  EXPECT_EQ(seen, (std::vector<std::string>{path + "/dir/a = want: a", path + "/dir/c.gz = want: packed",
+                                            path + "/dir/a.2 = want: second of the name"}));
+  EXPECT_EQ(unpacker.unpack(path, all, false)->files.size(), 0u) << "no archives wanted";
+}
+
+TEST_F(UnpackTest, NamesStayInside) {
+  const std::string path =
+      pack("evil.tar", ARCHIVE_FILTER_NONE,
+           {{"../../escaped", "1"}, {"/etc/absolute", "2"}, {"a/../../b\n", "3"}, {"..", "4"}});
+  Unpacker unpacker;
+  auto unpacked = unpacker.unpack(path, all, true);
+  ASSERT_TRUE(unpacked);
+  ASSERT_EQ(unpacked->files.size(), 3u);
+  for (const std::string& file : unpacked->files) {
+    EXPECT_EQ(fs::weakly_canonical(file).string().rfind(fs::weakly_canonical(root_ / "tmp").string(), 0), 0u)
+        << file;
+    EXPECT_EQ(file.find('\n'), std::string::npos);
+  }
+  EXPECT_FALSE(fs::exists(root_ / "escaped"));
+}
+
+TEST_F(UnpackTest, WhatExpandsWithoutBoundIsRefused) {
+  const std::string path = pack("bomb.gz", ARCHIVE_FILTER_GZIP, {{"", std::string(8 << 20, 'x')}}, true);
+  Unpacker unpacker({.harmless_bytes = 1 << 20, .most_growth = 200, .files_most = 8});
+  auto unpacked = unpacker.unpack(path, all, true);
+  ASSERT_TRUE(unpacked);
+  EXPECT_TRUE(unpacked->files.empty());
+  ASSERT_EQ(unpacked->troubles.size(), 1u);
+  EXPECT_NE(unpacked->troubles[0].message().find("bomb.gz: expands to more than"), std::string::npos);
+  uint64_t left = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(root_ / "tmp")) left += entry.is_regular_file();
+  EXPECT_EQ(left, 0u);
+
+  std::vector<Entry> many;
+  for (int i = 0; i < 20; ++i) many.push_back({std::to_string(i), "x"});
+  auto crowd = unpacker.unpack(pack("crowd.tar", ARCHIVE_FILTER_NONE, many), all, true);
+  ASSERT_TRUE(crowd);
+  EXPECT_EQ(crowd->files.size(), 8u);
+  ASSERT_EQ(crowd->troubles.size(), 1u);
+  EXPECT_NE(crowd->troubles[0].text.find("more than 8 files"), std::string::npos);
+}
+
+TEST_F(UnpackTest, OfADamagedArchiveTheGoodPartIsKept) {
+  std::string noise(1 << 20, '\0');
+  uint32_t state = 1;
+  for (char& c : noise) c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  const std::string path = pack("cut.tar.gz", ARCHIVE_FILTER_GZIP, {{"whole", noise}, {"cut", noise}});
+  fs::resize_file(path, fs::file_size(path) * 3 / 4);
+  Unpacker unpacker;
+  auto unpacked = unpacker.unpack(path, all, true);
+  ASSERT_TRUE(unpacked);
+  ASSERT_EQ(unpacked->files.size(), 2u);
+  EXPECT_TRUE(content(unpacked->files[0]) == noise);
+  const std::string rest = content(unpacked->files[1]);
+  EXPECT_GT(rest.size(), noise.size() / 4);
+  EXPECT_EQ(noise.compare(0, rest.size(), rest), 0);
+  ASSERT_EQ(unpacked->troubles.size(), 1u);
+  EXPECT_NE(unpacked->troubles[0].message().find("is damaged"), std::string::npos);
+}
+
+TEST_F(UnpackTest, AbsentFilesAreAnError) { EXPECT_FALSE(Unpacker().unpack(root_ / "absent.gz", all, true)); }
+
+}  // namespace
+}  // namespace lockstep::readers

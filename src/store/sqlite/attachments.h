@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of other tools within a trace.db, as they were: cut into pieces that are compressed each for itself (zlib), so that
+// neither writing nor reading holds a file in memory.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "store/sqlite/database.h"
+
+namespace lockstep::store::sqlite {
+
+inline constexpr size_t kPieceBytes = 1 << 20;  // before compression
+
+// Into the open transaction; `rows` grows by what was added.
+Result<void> write_attachments(const Database& database, const std::vector<std::string>& paths,
+                               uint64_t& rows);
+// Every file into `folder`; their paths there. Any content of the tables will do: names stay in the folder.
+Result<std::vector<std::string>> read_attachments(const Database& database, const std::string& folder);
+// Those of `paths`, as they were written, that are in there to the last byte. An error: one that is not what it was.
+Result<std::vector<std::string>> whole_attachments(const Database& database,
+                                                   const std::vector<std::string>& paths);
+
+}  // namespace lockstep::store::sqlite

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// One recorded hang as two kinds of evidence tell it, together: what capture recorded, and the Flight Recorder's dumps.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "analysis/gather/gather.h"
+#include "analysis/join/join.h"
+#include "golden/tape_run.h"
+#include "readers/reader.h"
+
+namespace lockstep::golden {
+namespace {
+
+constexpr uint32_t kEverybody = 0xff;
+constexpr uint32_t kRankFive = 1u << 5;
+
+// Both kinds, for every set of ranks that left theirs.
+class JoinedHang : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    for (uint32_t present = 1; present <= kEverybody; ++present) {
+      captures_[present].read(capture_of(present));
+      dumps_[present].read(dumps_of(present));
+    }
+  }
+  static void TearDownTestSuite() {
+    captures_ = {};
+    dumps_ = {};
+  }
+
+  static analysis::join::Joined join(uint32_t captures, uint32_t dumps) {
+    std::vector<analysis::join::Testimony> both;
+    if (captures != 0) both.push_back(captures_[captures].testimony("capture files", captures));
+    if (dumps != 0) both.push_back(dumps_[dumps].testimony("Flight Recorder dumps", dumps));
+    return analysis::join::join(std::move(both));
+  }
+
+ private:
+  struct View {
+    model::Job job;
+    std::vector<analysis::Finding> findings;
+    void read(std::unique_ptr<model::TraceSource> source) {
+      auto gathered = analysis::gather::gather(*source, {.threads = 1, .progress = {}});
+      ASSERT_TRUE(gathered);
+      job = *std::move(gathered);
+      findings = analysis::diagnose(job).findings;
+    }
+    analysis::join::Testimony testimony(const char* source, uint32_t present) const {
+      analysis::join::Testimony made;
+      made.source = source;
+      made.job = &job;
+      made.findings = findings;
+      for (int32_t rank = 0; rank < 8; ++rank) {
+        if ((present >> rank & 1) != 0) made.hosts.emplace(rank, "");
+      }
+      return made;
+    }
+  };
+  static std::vector<std::string> paths(uint32_t present, const std::string& prefix,
+                                        const std::string& suffix) {
+    std::vector<std::string> list;
+    for (uint32_t rank = 0; rank < 8; ++rank) {
+      if ((present >> rank & 1) != 0)
+        list.push_back(LOCKSTEP_SOURCE_DIR "/tests/data/" + prefix + std::to_string(rank) + suffix);
+    }
+    return list;
+  }
+  static std::unique_ptr<model::TraceSource> capture_of(uint32_t present) {
+    auto run = TapeRun::open(paths(present, "runs/hang/rank", ".jsonl.gz"), true);
+    EXPECT_TRUE(run);
+    return *std::move(run);
+  }
+  static std::unique_ptr<model::TraceSource> dumps_of(uint32_t present) {
+    auto source = readers::open(paths(present, "flight_recorder/hang/fr_", ""));
+    EXPECT_TRUE(source);
+    return *std::move(source);
+  }
+
+  static inline std::array<View, kEverybody + 1> captures_, dumps_;
+};
+
+const analysis::Finding* verdict_of(const analysis::join::Joined& joined) {
+  return joined.diagnosis.verdict ? &joined.diagnosis.findings[*joined.diagnosis.verdict] : nullptr;
+}
+
+TEST_F(JoinedHang, BothKindsAreOneFinding) {
+  const auto joined = join(kEverybody, kEverybody);
+  const analysis::Finding* verdict = verdict_of(joined);
+  ASSERT_NE(verdict, nullptr);
+  EXPECT_EQ(verdict->id, "never-joined");
+  EXPECT_EQ(verdict->ranks, std::vector<int32_t>{5});
+  EXPECT_EQ(verdict->op_index, 8u);
+  EXPECT_EQ(verdict->sources, (std::vector<std::string>{"capture files", "Flight Recorder dumps"}));
+  EXPECT_EQ(std::count_if(joined.diagnosis.findings.begin(), joined.diagnosis.findings.end(),
+                          [](const auto& finding) { return finding.severity > analysis::Severity::kNote; }),
+            1);
+  // The world has one name here and another there; the group of the even ranks, too.
+  ASSERT_EQ(joined.links.size(), 2u);
+  for (const auto& link : joined.links) {
+    EXPECT_EQ(link.by, analysis::join::CommLink::By::kMembers);
+    EXPECT_GT(link.compared, 0u);
+    EXPECT_EQ(link.agreeing, link.compared);
+  }
+}
+
+// Whoever is blamed is rank 5, or a rank that nobody has anything of; else it says that it cannot tell.
+TEST_F(JoinedHang, WithFilesMissingNobodyElseIsBlamed) {
+  uint32_t named = 0, known = 0;
+  for (uint32_t captures = 0; captures <= kEverybody; ++captures) {
+    for (uint32_t dumps = 0; dumps <= kEverybody; ++dumps) {
+      if ((captures | dumps) == 0) continue;
+      SCOPED_TRACE("captures " + std::to_string(captures) + ", dumps " + std::to_string(dumps));
+      const auto joined = join(captures, dumps);
+      for (const analysis::Finding& finding : joined.diagnosis.findings) {
+        if (finding.severity < analysis::Severity::kCritical ||
+            finding.finding_class == analysis::FindingClass::kEvidenceMissing)
+          continue;
+        for (const int32_t rank : finding.ranks) {
+          EXPECT_TRUE(rank == 5 || ((captures | dumps) >> rank & 1) == 0)
+              << finding.id << ": " << finding.statement;
+        }
+      }
+      const analysis::Finding* verdict = verdict_of(joined);
+      const bool names_five = verdict != nullptr && verdict->ranks == std::vector<int32_t>{5};
+      named += names_five;
+      // Tapes end with the last call: how long others waited then shows in rank 5's alone, which goes on. Dumps tell.
+      const bool waits = (dumps & ~kRankFive) != 0 || ((captures & kRankFive) != 0 && captures != kRankFive);
+      if (((captures | dumps) & kRankFive) != 0 && waits) {
+        EXPECT_TRUE(names_five) << (verdict != nullptr ? verdict->statement : "no verdict");
+        ++known;
+      }
+    }
+  }
+  EXPECT_GT(named, known);
+}
+
+}  // namespace
+}  // namespace lockstep::golden
