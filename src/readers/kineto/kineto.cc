@@ -21,8 +21,11 @@ bool sniff(std::span<const std::byte> first_bytes) {
   if (begin == std::string_view::npos || text[begin] != '{') return false;
   // A timeline of our own is one to look at, not to read.
   if (has(text, "\"lockstep")) return false;
-  return has(text, "\"traceEvents\"") ||
-         (has(text, "\"schemaVersion\"") && has(text, "\"deviceProperties\""));
+  for (const std::string_view key :
+       {"\"traceEvents\"", "\"deviceProperties\"", "\"distributedInfo\"", "\"baseTimeNanoseconds\""}) {
+    if (has(text, key)) return true;
+  }
+  return false;
 }
 
 class Source : public model::TraceSource {
@@ -92,6 +95,11 @@ class Source : public model::TraceSource {
 
 }  // namespace
 
-const Format kFormat = {.name = "kineto", .summary = "profiler traces", .sniff = sniff, .open = Source::open};
+// No setting has it written, and of a job that hangs none is.
+const Format kFormat = {.name = "kineto",
+                        .summary = "profiler traces",
+                        .sniff = sniff,
+                        .open = Source::open,
+                        .sniff_deep = true};
 
 }  // namespace lockstep::readers::kineto

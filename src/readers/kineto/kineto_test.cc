@@ -428,6 +428,8 @@ TEST_F(KinetoTest, IsKnownByWhatItBeginsWith) {
   };
   EXPECT_TRUE(sniff(TraceText().text()));
   EXPECT_TRUE(sniff("\n {\"traceEvents\": ["));
+  EXPECT_TRUE(sniff("{\"job\": \"x\", \"distributedInfo\": {\"pg_config\": ["))
+      << "a dump has groups, but not there";
   EXPECT_FALSE(sniff("{\"version\": \"2.10\", \"pg_config\": {}, \"entries\": []}"));
   EXPECT_FALSE(sniff("[{\"ph\": \"X\"}]"));
   EXPECT_FALSE(sniff(""));
