@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 namespace lockstep {
@@ -29,6 +30,21 @@ int open_locked(const std::string& path) {
   return -1;
 }
 
+// Of this boot of this host: locks of other hosts are not seen here, and their directories are theirs.
+constexpr const char* kMarker = "/.boot";
+
+std::string boot_id() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  return id;
+}
+
+bool is_ours(const std::string& path) {
+  std::string id;
+  std::getline(std::ifstream(path + kMarker), id);
+  return !id.empty() && id == boot_id();
+}
+
 // Only this user's, and only those whose owner is gone.
 void remove_left_behind(const std::string& folder) {
   std::error_code error;
@@ -36,7 +52,7 @@ void remove_left_behind(const std::string& folder) {
        !error && entry != end; entry.increment(error)) {
     const std::string path = entry->path();
     if (entry->path().filename().string().rfind(kPrefix, 0) != 0) continue;
-    const int fd = open_locked(path);
+    const int fd = is_ours(path) ? open_locked(path) : -1;
     if (fd < 0) continue;
     std::error_code ignored;
     fs::remove_all(path, ignored);
@@ -55,16 +71,13 @@ Result<TemporaryDirectory> TemporaryDirectory::make() {
   const std::string folder = temporary_folder();
   remove_left_behind(folder);
   TemporaryDirectory made;
-  // Between its making and its locking another program may take it for one that was left behind.
-  for (int attempt = 0; attempt < 8; ++attempt) {
-    std::string path = folder + '/' + kPrefix + "XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr) break;
-    made.lock_ = open_locked(path);
-    if (made.lock_ >= 0 && ::access(path.c_str(), W_OK) == 0) {
-      made.path_ = std::move(path);
-      return made;
-    }
-    if (made.lock_ >= 0) ::close(std::exchange(made.lock_, -1));
+  std::string path = folder + '/' + kPrefix + "XXXXXX";
+  if (::mkdtemp(path.data()) != nullptr) made.lock_ = open_locked(path);
+  if (made.lock_ >= 0) {
+    // Without the marker nobody takes it for one that was left behind.
+    std::ofstream(path + kMarker) << boot_id() << '\n';
+    made.path_ = std::move(path);
+    return made;
   }
   return Error{
       ErrorCode::kIo,

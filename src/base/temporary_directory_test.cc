@@ -50,12 +50,15 @@ TEST_F(TemporaryDirectoryTest, WhatAKilledProgramLeftIsRemovedAndWhatIsInUseStay
   ASSERT_TRUE(in_use);
   const fs::path left = root_ / "lockstep-files-killed";
   fs::create_directories(left / "inside");
+  fs::copy_file(in_use->path() + "/.boot", left / ".boot");
   fs::create_directories(root_ / "somebody-elses");
+  fs::create_directories(root_ / "lockstep-files-of-mine");  // a user's own
   auto another = TemporaryDirectory::make();
   ASSERT_TRUE(another);
   EXPECT_FALSE(fs::exists(left));
   EXPECT_TRUE(fs::exists(in_use->path()));
   EXPECT_TRUE(fs::exists(root_ / "somebody-elses"));
+  EXPECT_TRUE(fs::exists(root_ / "lockstep-files-of-mine"));
 }
 
 TEST_F(TemporaryDirectoryTest, WithoutRoomItSaysWhatToDo) {

@@ -2,6 +2,7 @@
 #include "cli/input.h"
 
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "analysis/assemble/assembled_source.h"
@@ -75,35 +76,76 @@ Result<Input> open_input(const std::vector<std::string>& paths) {
   return make_input(analysis::assemble::assembled(std::move(raw)), paths);
 }
 
-Result<MixedInput> open_mixed_input(const std::vector<std::string>& paths) {
-  MixedInput mixed;
-  std::vector<std::string> others;
-  const auto unpacker = std::make_shared<readers::Unpacker>();
-  for (const std::string& path : paths) {
-    if (!store::is_trace_db(path)) {
-      others.push_back(path);
-      continue;
+namespace {
+
+class Mixer {
+ public:
+  void add(const std::vector<std::string>& paths) {
+    std::vector<std::string> others;
+    size_t databases = 0;
+    for (const std::string& path : paths) databases += store::is_trace_db(path);
+    for (const std::string& path : paths) {
+      if (store::is_trace_db(path)) {
+        add_trace_db(path, databases > 1, others);
+      } else {
+        others.push_back(path);
+      }
     }
-    LOCKSTEP_ASSIGN(Input input, open_trace_db(path));
-    mixed.runs.push_back(std::move(input));
-    LOCKSTEP_ASSIGN(const std::string folder, unpacker->make_folder(path));
-    LOCKSTEP_ASSIGN(const std::vector<std::string> attached, store::extract_attachments(path, folder));
-    others.insert(others.end(), attached.begin(), attached.end());
+    if (!others.empty()) add_others(others);
   }
-  if (others.empty() && !mixed.runs.empty()) return mixed;
-  LOCKSTEP_ASSIGN(mixed.files, readers::sort(others, unpacker));
-  for (const Error& error : std::exchange(mixed.files.troubles, {}))
-    mixed.troubles.push_back({-1, "read", "unreadable_file", error.message(), 1});
-  for (const readers::FormatFiles& files : mixed.files.formats) {
-    if (files.format->open == nullptr) continue;
-    LOCKSTEP_ASSIGN(auto raw, readers::open(mixed.files, files));
-    // Who left no process file is only known of the directories that hold some.
-    const bool first = files.format == mixed.files.formats.front().format;
-    mixed.runs.push_back(
-        make_input(analysis::assemble::assembled(std::move(raw)), first ? others : files.files));
-    mixed.runs.back().evidence = files.format->summary;
+  Result<MixedInput> take() {
+    if (mixed_.runs.empty() && mixed_.files.formats.empty()) return *first_error_;
+    return std::move(mixed_);
   }
-  return mixed;
+
+ private:
+  void add_trace_db(const std::string& path, bool one_of_several, std::vector<std::string>& others) {
+    auto input = open_trace_db(path);
+    if (!input) return lose(input.error());
+    if (one_of_several) input->evidence = path;
+    mixed_.runs.push_back(*std::move(input));
+    auto attached = store::extract_attachments(path, [&] { return unpacker_->make_folder(path); });
+    if (!attached) return lose(attached.error());
+    others.insert(others.end(), attached->begin(), attached->end());
+  }
+
+  void add_others(const std::vector<std::string>& others) {
+    auto sorted = readers::sort(others, unpacker_);
+    if (!sorted) return lose(sorted.error());
+    mixed_.files = *std::move(sorted);
+    for (const Error& error : std::exchange(mixed_.files.troubles, {})) lose(error);
+    for (const readers::FormatFiles& files : mixed_.files.formats) {
+      if (files.format->open == nullptr) continue;
+      auto raw = readers::open(mixed_.files, files);
+      if (!raw) {
+        lose(raw.error());
+        continue;
+      }
+      // Who left no process file is only known of the directories that hold some.
+      const bool first = files.format == mixed_.files.formats.front().format;
+      mixed_.runs.push_back(
+          make_input(analysis::assemble::assembled(*std::move(raw)), first ? others : files.files));
+      mixed_.runs.back().evidence = files.format->summary;
+    }
+  }
+
+  void lose(Error error) {
+    error.where = unpacker_->shown(std::move(error.where));
+    mixed_.troubles.push_back({-1, "read", "unreadable_file", error.message(), 1});
+    if (!first_error_) first_error_ = std::move(error);
+  }
+
+  MixedInput mixed_;
+  std::shared_ptr<readers::Unpacker> unpacker_ = std::make_shared<readers::Unpacker>();
+  std::optional<Error> first_error_;
+};
+
+}  // namespace
+
+Result<MixedInput> open_mixed_input(const std::vector<std::string>& paths) {
+  Mixer mixer;
+  mixer.add(paths);
+  return mixer.take();
 }
 
 void read_all(ObservedSource& source) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/run_overview.h"
@@ -16,7 +15,7 @@ namespace lockstep::cli {
 struct Input {
   std::unique_ptr<ObservedSource> source;  // assembled
   std::string kind;                        // "run directory", "trace.db", "files"
-  std::string_view evidence;               // what it is of, as reports call it: "capture files"
+  std::string evidence;                    // what it is of, as reports call it: "capture files"
   uint64_t files = 0, bytes = 0;
 };
 // One run of one format.

@@ -128,19 +128,16 @@ class Sorter {
  public:
   explicit Sorter(std::shared_ptr<Unpacker> unpacker) : unpacker_(std::move(unpacker)) {}
 
-  Result<void> add(const std::string& path) {
+  void add(const std::string& path) {
     std::error_code error;
-    if (!fs::is_directory(path, error)) {
-      add_named(path);
-      return {};
-    }
+    if (!fs::is_directory(path, error)) return add_named(path);
     const size_t before = found_;
     unpack_all(add_directory(path), false);
-    if (found_ > before) return {};
-    return Error{ErrorCode::kNotFound,
-                 "the directory holds no process files (*.lks), and no other file that can be read; " +
-                     std::string(kHint),
-                 path};
+    if (found_ > before) return;
+    troubles_.push_back({ErrorCode::kNotFound,
+                         "the directory holds no process files (*.lks), and no other file that can be read; " +
+                             std::string(kHint),
+                         path});
   }
 
   Inputs take() {
@@ -263,7 +260,7 @@ Result<const Format*> detect(const std::string& path) {
 Result<Inputs> sort(const std::vector<std::string>& paths, std::shared_ptr<Unpacker> unpacker) {
   if (paths.empty()) return Error{ErrorCode::kUsage, "no input files; " + std::string(kHint), {}};
   Sorter sorter(std::move(unpacker));
-  for (const std::string& path : paths) LOCKSTEP_TRY(sorter.add(path));
+  for (const std::string& path : paths) sorter.add(path);
   Inputs inputs = sorter.take();
   if (inputs.formats.empty()) return inputs.troubles.front();
   return inputs;

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string_view>
 
 namespace lockstep::readers {
@@ -195,100 +196,165 @@ Result<std::string> Unpacker::new_folder(const std::string& shown, const std::st
 
 Result<Unpacker::Unpacked> Unpacker::unpack(const std::string& path, const Wants& wants, bool tars) {
   Unpacked out;
-  LOCKSTEP_TRY(unpack_into(path, wants, tars, 1, out));
+  std::error_code no_size;
+  const uint64_t packed_bytes = fs::file_size(path, no_size);
+  Budget budget{.bytes = std::max(limits_.harmless_bytes, no_size ? 0 : packed_bytes * limits_.most_growth),
+                .files = limits_.files_most};
+  LOCKSTEP_TRY(unpack_into(path, wants, tars, 1, budget, out));
   return out;
 }
 
-Result<void> Unpacker::unpack_into(const std::string& path, const Wants& wants, bool tars, int depth,
-                                   Unpacked& out) {
-  LOCKSTEP_ASSIGN(const Archive a, open(path, tars));
-  std::error_code no_size;
-  const uint64_t packed_bytes = fs::file_size(path, no_size);
-  const uint64_t most_bytes =
-      std::max(limits_.harmless_bytes, no_size ? 0 : packed_bytes * limits_.most_growth);
-  const std::string own_name = safe_path(without_suffix(fs::path(path).filename().string()));
-  std::string folder;
-  uint64_t total = 0, entries = 0;
-  bool damaged = false;
-  std::string first;
-  archive_entry* entry = nullptr;
-  int code = ARCHIVE_OK;
-  while ((code = archive_read_next_header(a.get(), &entry)) >= ARCHIVE_WARN && code != ARCHIVE_EOF) {
-    const bool is_raw = archive_format(a.get()) == ARCHIVE_FORMAT_RAW;
-    if (is_raw && depth > 1 && archive_filter_count(a.get()) < 2) break;  // plain after all
-    if (++entries > limits_.files_most) {
-      out.troubles.push_back({ErrorCode::kInvalidInput,
-                              "holds more than " + std::to_string(limits_.files_most) + " files", path});
-      break;
-    }
-    if (!is_raw && archive_entry_filetype(entry) != AE_IFREG) continue;
-    const char* given = archive_entry_pathname(entry);
-    const std::string name = is_raw ? own_name : safe_path(given != nullptr ? given : "");
-    if (name.empty()) continue;
+// One packed file.
+class Unpacker::Expansion {
+ public:
+  Expansion(Unpacker& unpacker, const std::string& path, const Wants& wants, int depth, Budget& budget,
+            Unpacked& out)
+      : unpacker_(unpacker),
+        path_(path),
+        own_name_(safe_path(without_suffix(fs::path(path).filename().string()))),
+        wants_(wants),
+        depth_(depth),
+        budget_(budget),
+        out_(out) {}
 
-    // The beginning, as far as it has no holes, is what tells whether it is wanted.
-    Blocks blocks(a.get());
-    first.clear();
-    bool more = blocks.next(), contiguous = true;
-    while (more) {
-      contiguous = blocks.offset() == first.size();
-      if (!contiguous || first.size() >= kSniffBytes) break;
-      first.append(blocks.bytes());
+  Result<void> run(bool tars) {
+    LOCKSTEP_ASSIGN(archive_, open(path_, tars));
+    archive_entry* entry = nullptr;
+    int code = ARCHIVE_OK;
+    bool going = true;
+    while (going && (code = archive_read_next_header(archive_.get(), &entry)) >= ARCHIVE_WARN &&
+           code != ARCHIVE_EOF) {
+      is_raw_ = archive_format(archive_.get()) == ARCHIVE_FORMAT_RAW;
+      if (is_raw_ && depth_ > 1 && archive_filter_count(archive_.get()) < 2) break;  // plain after all
+      LOCKSTEP_ASSIGN(going, expand(entry));
+    }
+    if (going && code != ARCHIVE_EOF && code < ARCHIVE_WARN) damaged_ = true;
+    if (damaged_) trouble("is damaged: " + reason(archive_.get()) + "; what is good of it is read");
+    return {};
+  }
+
+ private:
+  void trouble(std::string text) {
+    out_.troubles.push_back({ErrorCode::kInvalidInput, std::move(text), path_});
+  }
+  bool refuse() {
+    trouble(
+        "expands to far more than its size, which no trace does: not unpacked further; unpack it yourself if "
+        "it is "
+        "meant to");
+    return false;
+  }
+
+  // Whether to go on.
+  Result<bool> expand(archive_entry* entry) {
+    if (budget_.files == 0) {
+      trouble("holds more than " + std::to_string(unpacker_.limits_.files_most) + " files");
+      return false;
+    }
+    --budget_.files;
+    if (!is_raw_ && archive_entry_filetype(entry) != AE_IFREG) return true;
+    const char* given = archive_entry_pathname(entry);
+    const std::string name = is_raw_ ? own_name_ : safe_path(given != nullptr ? given : "");
+    Blocks blocks(archive_.get());
+    const bool more = read_beginning(blocks);
+    const std::span<const std::byte> sniffed(reinterpret_cast<const std::byte*>(first_.data()),
+                                             std::min(first_.size(), kFirstBytes));
+    const bool nested = depth_ < kDepthMost && is_packed(sniffed) && !is_tar(first_);
+    if (name.empty() || (!nested && (is_tar(first_) || !wants_(name, sniffed))))
+      return pass_over(blocks, more);
+    LOCKSTEP_ASSIGN(const std::string target, make_target(name));
+    if (target.empty()) return pass_over(blocks, more);
+    LOCKSTEP_ASSIGN(const bool kept, write(blocks, more, target));
+    if (!kept) return refuse();
+    damaged_ = damaged_ || blocks.damaged();
+    if (!nested) {
+      out_.files.push_back(target);
+      return !damaged_;
+    }
+    if (auto inner = unpacker_.unpack_into(target, wants_, false, depth_ + 1, budget_, out_); !inner)
+      out_.troubles.push_back(inner.error());
+    std::error_code ignored;
+    fs::remove(target, ignored);
+    return !damaged_;
+  }
+
+  // As far as it has no holes: it tells whether the entry is wanted. Whether a block is waiting.
+  bool read_beginning(Blocks& blocks) {
+    first_.clear();
+    bool more = blocks.next();
+    while (more && blocks.offset() == first_.size() && first_.size() < kFirstBytes) {
+      first_.append(blocks.bytes());
       more = blocks.next();
     }
-    damaged = damaged || blocks.damaged();
-    const std::span<const std::byte> sniffed(reinterpret_cast<const std::byte*>(first.data()),
-                                             std::min(first.size(), kSniffBytes));
-    const bool nested = depth < kDepthMost && is_packed(sniffed) && !is_tar(first);
-    if (!nested && (is_tar(first) || !wants(name, sniffed))) {
-      if (blocks.damaged()) break;
-      continue;
+    return more;
+  }
+
+  // What is skipped has to be unpacked all the same, unless it lies plain in a plain archive.
+  bool pass_over(Blocks& blocks, bool more) {
+    uint64_t bytes = first_.size();
+    const bool packed = archive_filter_count(archive_.get()) > 1;
+    while (packed && more && bytes <= budget_.bytes) {
+      bytes += blocks.bytes().size();
+      more = blocks.next();
     }
-    if (folder.empty()) {
-      LOCKSTEP_ASSIGN(folder, new_folder(shown(path), is_raw ? "/" + name : ""));
+    damaged_ = damaged_ || blocks.damaged();
+    if (packed && bytes > budget_.bytes) return refuse();
+    if (packed) budget_.bytes -= bytes;
+    return !damaged_;
+  }
+
+  // Entries of one name keep it, each in a folder of its own: it may hold the rank. Empty: no file can have that name.
+  Result<std::string> make_target(const std::string& name) {
+    if (folder_.empty()) {
+      LOCKSTEP_ASSIGN(folder_, unpacker_.new_folder(unpacker_.shown(path_), is_raw_ ? "/" + name : ""));
     }
-    std::string target = folder + '/' + name;
-    std::error_code ignored;
-    fs::create_directories(fs::path(target).parent_path(), ignored);
-    for (int again = 2; fs::exists(target, ignored); ++again)
-      target = folder + '/' + name + '.' + std::to_string(again);
-    uint64_t end = first.size();
-    {
-      NewFile file(target);
-      bool written = file.write(first, 0);
-      for (; written && more; more = blocks.next()) {
-        end = std::max(end, blocks.offset() + blocks.bytes().size());
-        if (total + end > most_bytes) break;
-        written = file.write(blocks.bytes(), blocks.offset());
-      }
-      damaged = damaged || blocks.damaged();
-      end = std::max(end, more ? 0 : blocks.size());
-      if (total + end > most_bytes) {
-        fs::remove(target, ignored);
-        out.troubles.push_back({ErrorCode::kInvalidInput,
-                                "expands to more than " + std::to_string(most_bytes / packed_bytes) +
-                                    " times its size, which no trace does: not unpacked further; unpack it "
-                                    "yourself if it is meant to",
-                                path});
-        return {};
-      }
-      if (!written || !file.finish(end)) return file.error();
+    std::string target = folder_ + '/';
+    if (!taken_.insert(name).second)
+      target += std::to_string(taken_.size()) + '.' + std::to_string(++again_) + '/';
+    target += name;
+    std::error_code error;
+    fs::create_directories(fs::path(target).parent_path(), error);
+    if (!error && !fs::exists(target, error)) return target;
+    trouble("holds '" + name + "', which no file here can be called");
+    return std::string();
+  }
+
+  // False: it grows beyond what is left.
+  Result<bool> write(Blocks& blocks, bool more, const std::string& target) {
+    NewFile file(target);
+    uint64_t end = first_.size();
+    bool written = file.write(first_, 0);
+    for (; written && more && end <= budget_.bytes; more = blocks.next()) {
+      end = std::max(end, blocks.offset() + blocks.bytes().size());
+      if (end <= budget_.bytes) written = file.write(blocks.bytes(), blocks.offset());
     }
-    total += end;
-    if (nested) {
-      if (auto inner = unpack_into(target, wants, false, depth + 1, out); !inner)
-        out.troubles.push_back(inner.error());
+    end = std::max(end, more ? 0 : blocks.size());
+    if (end > budget_.bytes) {
+      std::error_code ignored;
       fs::remove(target, ignored);
-    } else {
-      out.files.push_back(target);
+      return false;
     }
-    if (blocks.damaged()) break;
+    if (!written || !file.finish(end)) return file.error();
+    budget_.bytes -= end;
+    return true;
   }
-  if (damaged || (code != ARCHIVE_EOF && code < ARCHIVE_WARN)) {
-    out.troubles.push_back(
-        {ErrorCode::kInvalidInput, "is damaged: " + reason(a.get()) + "; what is good of it is read", path});
-  }
-  return {};
+
+  Unpacker& unpacker_;
+  const std::string path_, own_name_;
+  const Wants& wants_;
+  const int depth_;
+  Budget& budget_;
+  Unpacked& out_;
+  Archive archive_;
+  std::string folder_, first_;
+  std::set<std::string> taken_;
+  size_t again_ = 0;
+  bool is_raw_ = false, damaged_ = false;
+};
+
+Result<void> Unpacker::unpack_into(const std::string& path, const Wants& wants, bool tars, int depth,
+                                   Budget& budget, Unpacked& out) {
+  return Expansion(*this, path, wants, depth, budget, out).run(tars);
 }
 
 std::string Unpacker::shown(std::string text) const {

@@ -22,14 +22,14 @@ namespace lockstep::readers {
 struct UnpackLimits {
   uint64_t harmless_bytes = uint64_t{1} << 30;  // never refused
   uint64_t most_growth = 200;                   // beyond that: so many times the size of the packed file
-  uint64_t files_most = 1 << 17;                // of one archive
+  uint64_t files_most = 1 << 17;                // of one packed file, all that is in it
 };
 
 // Safe for use by several threads at once.
 class Unpacker {
  public:
-  static constexpr size_t kSniffBytes = 1 << 20;
-  // Whether a file is wanted: its name, and its first bytes (at most kSniffBytes).
+  static constexpr size_t kFirstBytes = 1 << 20;
+  // Whether a file is wanted: its name, and its first bytes (at most kFirstBytes).
   using Wants = std::function<bool(const std::string& name, std::span<const std::byte> first_bytes)>;
 
   explicit Unpacker(UnpackLimits limits = {}) : limits_(limits) {}
@@ -50,8 +50,14 @@ class Unpacker {
   std::string shown(std::string text) const;
 
  private:
+  class Expansion;
   Result<std::string> new_folder(const std::string& shown, const std::string& cut_name);
-  Result<void> unpack_into(const std::string& path, const Wants& wants, bool tars, int depth, Unpacked& out);
+  // What one named file may still grow by, all that is within it included, wanted or not.
+  struct Budget {
+    uint64_t bytes = 0, files = 0;
+  };
+  Result<void> unpack_into(const std::string& path, const Wants& wants, bool tars, int depth, Budget& budget,
+                           Unpacked& out);
 
   const UnpackLimits limits_;
   mutable std::mutex lock_;

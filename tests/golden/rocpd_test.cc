@@ -96,7 +96,7 @@ TEST(RocpdFiles, EachGpuIsAsBusyAsItsOwnFileSays) {
   ASSERT_TRUE(source) << source.error().message();
   auto assembled = analysis::assemble::assembled(std::move(*source));
   const std::string merged = folder / "trace.db";
-  const auto written = store::write_trace_db(*assembled, merged, {});
+  const auto written = store::write_trace_db(*assembled, merged, {}, nullptr);
   ASSERT_TRUE(written) << written.error().message();
   sqlite3* handle = nullptr;
   ASSERT_EQ(sqlite3_open(merged.c_str(), &handle), SQLITE_OK);

@@ -41,7 +41,6 @@ Family family_of(FindingClass c) {
       return Family::kDoubt;
     case FindingClass::kFallback:
     case FindingClass::kMisconfigured:
-    case FindingClass::kExposedCommunication:
       return Family::kSetup;
   }
   return Family::kSetup;
@@ -71,6 +70,7 @@ bool says_all_called(FindingClass c) {
 struct Piece {
   size_t testimony = 0;
   Finding finding;
+  std::vector<size_t> also = {};  // testimonies that its evidence names as well
 };
 // The first is what the finding is about; the others say the same in other words.
 using Cluster = std::vector<Piece>;
@@ -84,7 +84,7 @@ class Joiner {
     std::vector<Piece> doubts;
     for (size_t i = 0; i < testimonies_.size(); ++i) {
       for (Finding& finding : testimonies_[i].findings) {
-        Piece piece{i, std::move(finding)};
+        Piece piece{i, std::move(finding), {}};
         if (is_doubt(piece)) {
           doubts.push_back(std::move(piece));
         } else {
@@ -105,6 +105,7 @@ class Joiner {
     narrow(open);
     std::move(open.begin(), open.end(), std::back_inserter(clusters_));
     note_disagreements();
+    note_other_times();
     return {finish(), std::move(links_)};
   }
 
@@ -143,6 +144,7 @@ class Joiner {
 
   // Whether both are about one communicator; nothing where that cannot be told.
   std::optional<bool> same_comm(const Piece& a, const Piece& b) const {
+    if (!same_time(testimonies_[a.testimony], testimonies_[b.testimony])) return false;
     if (a.finding.comm.empty() || b.finding.comm.empty()) return std::nullopt;
     if (a.finding.comm == b.finding.comm) return true;
     if (a.testimony == b.testimony) return false;
@@ -162,6 +164,8 @@ class Joiner {
     const Family family = family_of(a.finding.finding_class);
     if (a.testimony == b.testimony || family != family_of(b.finding.finding_class)) return false;
     if (family == Family::kSetup) return a.finding.id == b.finding.id;
+    if (family == Family::kDoubt && a.finding.id != b.finding.id) return false;
+    if (family == Family::kSlow && a.finding.finding_class != b.finding.finding_class) return false;
     if (!overlap(a.finding.ranks, b.finding.ranks) || same_comm(a, b) == false) return false;
     return family != Family::kStall || !contradict(a.finding.finding_class, b.finding.finding_class);
   }
@@ -174,14 +178,27 @@ class Joiner {
       if (std::none_of(cluster.begin(), cluster.end(),
                        [&](const Piece& other) { return same_trouble(piece, other); }))
         continue;
-      const Finding& first = cluster.front().finding;
-      const bool deeper = family_of(first.finding_class) == Family::kStall &&
-                          piece.finding.severity >= first.severity &&
-                          depth_of(piece.finding.finding_class) < depth_of(first.finding_class);
-      cluster.insert(deeper ? cluster.begin() : cluster.end(), std::move(piece));
+      cluster.insert(is_cause(piece, cluster.front()) ? cluster.begin() : cluster.end(), std::move(piece));
       return;
     }
     clusters_.push_back({std::move(piece)});
+  }
+
+  // Nearer to the cause than what the cluster is about, and of no other ranks: those that print that a peer has died are
+  // witnesses.
+  static bool is_cause(const Piece& piece, const Piece& front) {
+    return family_of(front.finding.finding_class) == Family::kStall &&
+           piece.finding.severity >= front.finding.severity &&
+           depth_of(piece.finding.finding_class) < depth_of(front.finding.finding_class) &&
+           std::includes(front.finding.ranks.begin(), front.finding.ranks.end(), piece.finding.ranks.begin(),
+                         piece.finding.ranks.end());
+  }
+  // What the ranks of a finding without operations tell of may have happened to others.
+  bool may_be_witness(const Piece& piece) const {
+    const FindingClass c = piece.finding.finding_class;
+    return testimonies_[piece.testimony].job == nullptr &&
+           (c == FindingClass::kRankDead || c == FindingClass::kTransportError ||
+            c == FindingClass::kAborted);
   }
 
   // What one kind of evidence cannot tell, another one may have told.
@@ -189,8 +206,8 @@ class Joiner {
     Cluster* best = nullptr;
     for (Cluster& cluster : clusters_) {
       const Piece& first = cluster.front();
-      if (first.testimony == doubt.testimony || family_of(first.finding.finding_class) != Family::kStall ||
-          first.finding.severity < Severity::kCritical || same_comm(first, doubt) == false)
+      if (first.testimony == doubt.testimony || !names_a_culprit(first) || may_be_witness(first) ||
+          same_comm(first, doubt) == false)
         continue;
       if (!doubt.finding.ranks.empty() && !overlap(doubt.finding.ranks, first.finding.ranks) &&
           same_comm(first, doubt) != true)
@@ -202,24 +219,48 @@ class Joiner {
     return true;
   }
 
+  static bool names_a_culprit(const Piece& piece) {
+    if (piece.finding.severity < Severity::kCritical || piece.finding.ranks.empty()) return false;
+    switch (piece.finding.finding_class) {
+      case FindingClass::kNeverJoined:
+      case FindingClass::kJoinedOtherOp:
+      case FindingClass::kCrossCommDeadlock:
+      case FindingClass::kRankDead:
+      case FindingClass::kStuckInNetwork:
+      case FindingClass::kStuckInGpu:
+        return true;
+      default:
+        return false;
+    }
+  }
+
   // "They left no file, and nothing else is wrong" says nothing once they are known from elsewhere.
   void acquit(Piece& doubt) const {
     if (doubt.finding.op_index || doubt.finding.ranks.empty() || doubt.finding.id != "evidence-missing.files")
       return;
-    for (size_t i = 0; i < testimonies_.size(); ++i) {
-      if (i == doubt.testimony || !tells_of(i, doubt.finding.ranks)) continue;
-      doubt.finding.severity = Severity::kNote;
-      doubt.finding.evidence.push_back("the " + testimonies_[i].source + " tell of them");
-      return;
+    std::string where;
+    for (const int32_t rank : doubt.finding.ranks) {
+      const auto known =
+          std::find_if(testimonies_.begin(), testimonies_.end(), [&](const Testimony& testimony) {
+            return testimony.job != nullptr && testimony.hosts.contains(rank) &&
+                   same_time(testimony, testimonies_[doubt.testimony]);
+          });
+      if (known == testimonies_.end()) return;
+      if (where.find(known->source) == std::string::npos)
+        where += (where.empty() ? "" : " and ") + known->source;
     }
+    doubt.finding.severity = Severity::kNote;
+    doubt.finding.evidence.push_back("known from: " + where);
   }
 
   // Ranks that left no file of one kind are suspects; files of another kind may tell of each whether it called the
   // operation that the others are in. True if some are found that have not.
   bool convict(Piece& doubt) const {
     Finding& finding = doubt.finding;
-    if (!blames_absent(doubt) || finding.ranks.empty()) return false;
-    std::vector<int32_t> guilty, unknown;
+    // Sends and receives are counted by pair.
+    if (!blames_absent(doubt) || finding.ranks.empty() || finding.func == "Send" || finding.func == "Recv")
+      return false;
+    std::vector<int32_t> guilty, unknown, cleared;
     std::vector<std::string> proof;
     for (const int32_t rank : finding.ranks) {
       bool seen = false;
@@ -227,16 +268,16 @@ class Joiner {
         const auto calls = i == doubt.testimony ? std::nullopt : calls_of(rank, doubt, i);
         if (!calls) continue;
         seen = true;
-        if (*calls > *finding.op_index) continue;
-        guilty.push_back(rank);
+        (*calls > *finding.op_index ? cleared : guilty).push_back(rank);
+        add(i, doubt.also);
         proof.push_back(testimonies_[i].source + ": rank " + std::to_string(rank) + " has called " +
                         wording::count(*calls, "operation") + " of it");
       }
       if (!seen) unknown.push_back(rank);
     }
+    if (proof.empty()) return false;
     if (guilty.empty()) {
-      // All that are known have called it.
-      if (!unknown.empty()) finding.ranks = std::move(unknown);
+      clear(doubt, cleared, unknown, proof);
       return false;
     }
     finding.evidence.insert(finding.evidence.begin(),
@@ -254,6 +295,31 @@ class Joiner {
     finding.settle.clear();
     return true;
   }
+  // Some of the suspects have called it.
+  void clear(Piece& doubt, const std::vector<int32_t>& cleared, const std::vector<int32_t>& unknown,
+             const std::vector<std::string>& proof) const {
+    Finding& finding = doubt.finding;
+    finding.evidence.insert(finding.evidence.begin(),
+                            testimonies_[doubt.testimony].source + ": " + finding.statement);
+    finding.evidence.insert(finding.evidence.end(), proof.begin(), proof.end());
+    finding.hosts.clear();
+    finding.ranks = unknown;
+    if (!unknown.empty()) {
+      finding.statement = wording::ranks(unknown) + " left no file that tells; others wait in the " +
+                          operation(finding) + ", which " + wording::ranks(cleared) + " called";
+      return;
+    }
+    finding.id = "evidence-missing.files";
+    finding.finding_class = FindingClass::kEvidenceMissing;
+    finding.severity = Severity::kWarning;
+    finding.statement = "all ranks that left any file have called the " + operation(finding) +
+                        ", in which some wait; what they wait for cannot be told";
+    finding.settle = "files of one kind from all ranks";
+  }
+  static void add(size_t testimony, std::vector<size_t>& list) {
+    if (std::find(list.begin(), list.end(), testimony) == list.end()) list.push_back(testimony);
+  }
+
   static std::string operation(const Finding& finding) {
     return wording::ordinal(*finding.op_index + 1) + ' ' +
            (finding.func.empty() ? "operation" : finding.func) + " of " + finding.comm;
@@ -269,13 +335,20 @@ class Joiner {
       const bool backward = link.b == doubt.testimony && link.a == testimony && link.b_comm == *comm;
       if ((!forward && !backward) || link.compared == 0 || link.agreeing != link.compared) continue;
       const model::Job& job = *testimonies_[testimony].job;
+      std::optional<uint32_t> calls;
+      uint32_t most = 0;
+      size_t others = 0;
       for (const uint32_t row : job.comms[forward ? link.b_comm : link.a_comm].members) {
-        if (row == model::kNoRow) continue;
+        if (row == model::kNoRow || job.members[row].alignment == model::Member::Alignment::kNone) continue;
         const model::Member& member = job.members[row];
-        if (job.processes[member.process].row.rank == rank &&
-            member.alignment != model::Member::Alignment::kNone)
-          return job.next_index(member);
+        most = std::max(most, job.next_index(member));
+        const bool is_suspect = job.processes[member.process].row.rank == rank;
+        if (is_suspect) calls = job.next_index(member);
+        others += !is_suspect && tells_of(doubt.testimony, {job.processes[member.process].row.rank});
       }
+      // Ranks that wait according to the doubt have not come so far here: this was taken before.
+      if (others > 0 && most <= *doubt.finding.op_index) return std::nullopt;
+      return calls;
     }
     return std::nullopt;
   }
@@ -300,9 +373,9 @@ class Joiner {
         finding.finding_class = FindingClass::kRankUnreachable;
         finding.id = "rank-unreachable";
         finding.severity = Severity::kCritical;
-        finding.statement = wording::ranks(both) +
-                            " left nothing in any of the inputs; all others wait in the " +
-                            operation(finding);
+        finding.statement =
+            wording::ranks(both) + " left neither " + testimonies_[open[i].front().testimony].source +
+            " nor " + testimonies_[other.testimony].source + "; others wait in the " + operation(finding);
         open[i].push_back(std::move(open[j].front()));
         open.erase(open.begin() + static_cast<std::ptrdiff_t>(j));
       }
@@ -310,7 +383,7 @@ class Joiner {
   }
   bool same_wait(const Piece& a, const Piece& b) const {
     return a.testimony != b.testimony && blames_absent(a) && blames_absent(b) && same_comm(a, b) == true &&
-           a.finding.func == b.finding.func;
+           a.finding.func == b.finding.func && a.finding.op_index == b.finding.op_index;
   }
   static bool blames_absent(const Piece& piece) {
     return piece.finding.op_index && (piece.finding.id == "evidence-missing.files" ||
@@ -324,8 +397,8 @@ class Joiner {
       for (size_t j = i + 1; j < count; ++j) {
         if (disagree(clusters_[i], clusters_[j])) {
           const Finding disagreement = describe(clusters_[i].front(), clusters_[j].front());
-          clusters_.push_back({Piece{clusters_[i].front().testimony, disagreement}});
-          also_sources_.emplace_back(clusters_.size() - 1, clusters_[j].front().testimony);
+          clusters_.push_back(
+              {Piece{clusters_[i].front().testimony, disagreement, {clusters_[j].front().testimony}}});
         }
       }
     }
@@ -336,7 +409,8 @@ class Joiner {
     if (a.testimony == b.testimony || a.finding.severity < Severity::kCritical ||
         b.finding.severity < Severity::kCritical || a.finding.ranks.empty() || b.finding.ranks.empty() ||
         family_of(a.finding.finding_class) != Family::kStall ||
-        family_of(b.finding.finding_class) != Family::kStall || same_comm(a, b) == false)
+        family_of(b.finding.finding_class) != Family::kStall || may_be_witness(a) || may_be_witness(b) ||
+        same_comm(a, b) == false)
       return false;
     const auto from = [](const Cluster& cluster, size_t testimony) {
       return std::any_of(cluster.begin(), cluster.end(),
@@ -363,6 +437,23 @@ class Joiner {
     return finding;
   }
 
+  // Kinds that cannot be of one run are not joined, which must be said.
+  void note_other_times() {
+    for (size_t i = 0; i < testimonies_.size(); ++i) {
+      for (size_t j = i + 1; j < testimonies_.size(); ++j) {
+        if (same_time(testimonies_[i], testimonies_[j])) continue;
+        Finding finding;
+        finding.id = "evidence-missing.other-time";
+        finding.finding_class = FindingClass::kEvidenceMissing;
+        finding.severity = Severity::kWarning;
+        finding.statement = "the " + testimonies_[i].source + " and the " + testimonies_[j].source +
+                            " are not of the same time: each was judged by itself";
+        finding.advice = "give the files of one run";
+        clusters_.push_back({Piece{i, std::move(finding), {j}}});
+      }
+    }
+  }
+
   Diagnosis finish() {
     std::vector<Finding> findings;
     for (size_t i = 0; i < clusters_.size(); ++i) findings.push_back(merge(i));
@@ -374,15 +465,29 @@ class Joiner {
     Finding finding = std::move(cluster.front().finding);
     const std::string& own = testimonies_[cluster.front().testimony].source;
     finding.sources = {own};
+    for (const size_t other : cluster.front().also) add_source(testimonies_[other].source, finding);
     if (cluster.size() > 1) {
-      for (std::string& line : finding.evidence) line = own + ": " + line;
+      for (std::string& line : finding.evidence) line = named(line, own);
     }
-    for (size_t i = 1; i < cluster.size(); ++i) cite(cluster[i], finding);
-    for (const auto& [row, testimony] : also_sources_) {
-      if (row == at) add_source(testimonies_[testimony].source, finding);
+    for (size_t i = 1; i < cluster.size(); ++i) {
+      finding.severity = std::max(finding.severity, counted_severity(cluster[i]));
+      finding.weight = std::max(finding.weight, cluster[i].finding.weight);
+      cite(cluster[i], finding);
     }
     if (!single()) add_hosts(finding);
     return finding;
+  }
+  // A doubt that is settled makes nothing worse.
+  static Severity counted_severity(const Piece& piece) {
+    return family_of(piece.finding.finding_class) == Family::kDoubt ? Severity::kNote
+                                                                    : piece.finding.severity;
+  }
+  // With who says it, where it does not say so already.
+  std::string named(const std::string& line, const std::string& own) const {
+    for (const Testimony& testimony : testimonies_) {
+      if (line.compare(0, testimony.source.size() + 2, testimony.source + ": ") == 0) return line;
+    }
+    return own + ": " + line;
   }
   static void add_source(const std::string& source, Finding& finding) {
     if (std::find(finding.sources.begin(), finding.sources.end(), source) == finding.sources.end())
@@ -393,7 +498,7 @@ class Joiner {
     add_source(source, finding);
     finding.evidence.push_back(source + ": " + piece.finding.statement);
     for (size_t i = 0; i < std::min(piece.finding.evidence.size(), kCitedLines); ++i)
-      finding.evidence.push_back(source + ": " + piece.finding.evidence[i]);
+      finding.evidence.push_back(named(piece.finding.evidence[i], source));
     if (!finding.since_ns) finding.since_ns = piece.finding.since_ns;
     if (!finding.op_index && same_class(piece.finding, finding)) {
       finding.func = piece.finding.func;
@@ -420,7 +525,6 @@ class Joiner {
   std::vector<Testimony> testimonies_;
   std::vector<CommLink> links_;
   std::vector<Cluster> clusters_;
-  std::vector<std::pair<size_t, size_t>> also_sources_;  // (cluster, testimony)
 };
 
 }  // namespace

@@ -19,6 +19,8 @@ struct Testimony {
   std::string source;                    // as people call it: "Flight Recorder dumps"
   const model::Job* job = nullptr;       // matched; nullptr: it holds no operations
   std::map<int32_t, std::string> hosts;  // of the ranks that it tells of; a name may be empty
+  int64_t first_ns = 0,
+          last_ns = 0;  // what it spans, ns since the Unix epoch on its hosts' clocks; 0 unknown
   std::vector<Finding> findings;
 };
 
@@ -35,6 +37,9 @@ struct CommLink {
   uint64_t agreeing = 0, compared = 0;  // operations at the same place, function against function
 };
 std::string_view text(CommLink::By by);  // "id", "name", "members", "operations"
+
+// Whether both may be of one run: they overlap in time, as far as that is known and clocks go.
+bool same_time(const Testimony& a, const Testimony& b);
 
 // links.cc: the communicators that jobs have in common, where that can be told. One for each pair of jobs and communicator.
 std::vector<CommLink> link_comms(const std::vector<Testimony>& testimonies);

@@ -127,6 +127,56 @@ TEST(Join, RanksKnownFromElsewhereAreNotMissed) {
   EXPECT_TRUE(joined.diagnosis.verdict) << "rank 7 is known of nowhere";
 }
 
+TEST(Join, WhoReportsADeathIsNotDead) {
+  std::vector<int32_t> others = {1, 2, 3, 4, 5, 6, 7};
+  const Joined agreed =
+      join({testimony("capture files", kAll, {finding(FindingClass::kRankDead, "rank-dead", {0})}),
+            testimony("logs", kAll, {finding(FindingClass::kRankDead, "rank-dead.ras", others, "")})});
+  for (const Finding& finding : agreed.diagnosis.findings)
+    EXPECT_NE(finding.id, "evidence-missing.disagreement");
+  EXPECT_EQ(agreed.diagnosis.findings[0].ranks, std::vector<int32_t>{0});
+
+  const Joined cited =
+      join({testimony("capture files", kAll, {finding(FindingClass::kNeverJoined, "never-joined", {0})}),
+            testimony("logs", kAll,
+                      {finding(FindingClass::kTransportError, "transport-error.completion", kAll, "")})});
+  ASSERT_EQ(cited.diagnosis.findings.size(), 1u);
+  EXPECT_EQ(cited.diagnosis.findings[0].id, "never-joined");
+  EXPECT_EQ(cited.diagnosis.findings[0].ranks, std::vector<int32_t>{0});
+}
+
+TEST(Join, MoreEvidenceMakesNothingWeaker) {
+  Finding unsure = finding(FindingClass::kNeverJoined, "never-joined", {5});
+  unsure.severity = Severity::kWarning;
+  unsure.weight = 3;
+  Finding sure = finding(FindingClass::kNeverJoined, "never-joined.watchdog", {5}, "");
+  const Joined joined = join({testimony("capture files", kAll, {unsure}), testimony("logs", kAll, {sure})});
+  ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
+  EXPECT_EQ(joined.diagnosis.findings[0].severity, Severity::kCritical);
+  EXPECT_EQ(joined.diagnosis.findings[0].weight, 3);
+}
+
+TEST(Join, FilesOfAnotherRunAreNotJoined) {
+  Testimony today =
+      testimony("capture files", kAll, {finding(FindingClass::kNeverJoined, "never-joined", {5})});
+  Testimony before = testimony("dumps", kAll, {finding(FindingClass::kNeverJoined, "never-joined", {5})});
+  today.first_ns = 2'000'000'000'000'000'000;
+  today.last_ns = today.first_ns + 60'000'000'000;
+  before.first_ns = today.first_ns - 86'400'000'000'000;
+  before.last_ns = before.first_ns + 60'000'000'000;
+  const Joined joined = join({today, before});
+  ASSERT_EQ(joined.diagnosis.findings.size(), 3u);
+  EXPECT_EQ(joined.diagnosis.findings[2].id, "evidence-missing.other-time");
+}
+
+TEST(Join, ADoubtIsNotSettledByWhatNamesNobody) {
+  Finding doubt = finding(FindingClass::kEvidenceMissing, "evidence-missing.gpu-times", {}, "");
+  doubt.severity = Severity::kWarning;
+  Finding gave_up = finding(FindingClass::kAborted, "aborted.watchdog", {}, "");
+  const Joined joined = join({testimony("capture files", kAll, {doubt}), testimony("logs", kAll, {gave_up})});
+  EXPECT_EQ(joined.diagnosis.findings.size(), 2u);
+}
+
 TEST(Join, SettingsThatTwoKindsTellOfAreSaidOnce) {
   const Joined joined = join(
       {testimony("capture files", kAll, {finding(FindingClass::kFallback, "fallback.net-socket", {0}, "")}),
@@ -174,6 +224,49 @@ TEST(Links, CommunicatorsAreFoundByNameMembersAndOperations) {
   EXPECT_EQ(links[1].by, CommLink::By::kMembers);
   EXPECT_EQ(links[2].by, CommLink::By::kOperations);
   EXPECT_EQ(links[3].by, CommLink::By::kOperations);
+}
+
+// The capture lacks rank 3; the dumps have the ranks that are given, each with so many operations.
+Joined with_suspect(const std::vector<int>& capture_calls, const std::vector<int>& dump_calls,
+                    bool pair = false) {
+  const auto job = [](const std::vector<int>& calls) {
+    testing::JobBuilder builder(4, 4);
+    const uint32_t world = builder.world();
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      for (int n = 0; n < calls[rank]; ++n) builder.call(rank, world, {.called_ms = 10.0 * n});
+      if (calls[rank] == 0) builder.without(rank);
+    }
+    return builder.build();
+  };
+  const model::Job capture = job(capture_calls), dumps = job(dump_calls);
+  Finding doubt = finding(FindingClass::kRankUnreachable, "rank-unreachable", {3}, capture.comm_name(0));
+  if (pair) doubt.func = "Send";
+  Testimony a = testimony("capture files", {0, 1, 2}, {doubt}), b = testimony("dumps", {}, {});
+  a.job = &capture;
+  b.job = &dumps;
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    if (dump_calls[static_cast<size_t>(rank)] > 0) b.hosts.emplace(rank, "");
+  }
+  return join({a, b});
+}
+
+TEST(Join, ASuspectIsJudgedByWhatItLeftElsewhere) {
+  // The doubt is about the 9th operation.
+  Finding guilty = with_suspect({9, 9, 9, 0}, {9, 0, 0, 8}).diagnosis.findings[0];
+  EXPECT_EQ(guilty.id, "never-joined");
+  EXPECT_EQ(guilty.ranks, std::vector<int32_t>{3});
+  EXPECT_EQ(guilty.sources, (std::vector<std::string>{"capture files", "dumps"}));
+  EXPECT_TRUE(has_line(guilty, "dumps: rank 3 has called 8 operations"));
+
+  const Finding cleared = with_suspect({9, 9, 9, 0}, {9, 0, 0, 9}).diagnosis.findings[0];
+  EXPECT_EQ(cleared.id, "evidence-missing.files");
+  EXPECT_TRUE(cleared.ranks.empty()) << cleared.statement;
+  EXPECT_LT(cleared.severity, Severity::kCritical);
+
+  const Finding earlier = with_suspect({9, 9, 9, 0}, {5, 0, 0, 5}).diagnosis.findings[0];
+  EXPECT_EQ(earlier.id, "rank-unreachable") << "the dumps were taken before the wait began";
+  EXPECT_EQ(with_suspect({9, 9, 9, 0}, {9, 0, 0, 8}, true).diagnosis.findings[0].id, "rank-unreachable")
+      << "sends are counted by pair";
 }
 
 TEST(Links, WhatCannotBeToldApartIsNotLinked) {

@@ -10,7 +10,9 @@ namespace {
 
 using model::kNoRow;
 
-constexpr uint64_t kCompareMost = 256;  // operations of a communicator
+constexpr uint64_t kCompareMost = 256;             // operations of a communicator
+constexpr double kAlike = 0.9;                     // share of them that agrees where it is one communicator
+constexpr int64_t kClocksApart = 600'000'000'000;  // hosts' clocks may differ by so much, in ns
 
 // A communicator as far as others can recognise it.
 struct Face {
@@ -142,7 +144,9 @@ class Linker {
           return same_members(a_faces_[x], other);
         }));
     const bool alone = candidates == 1 && rivals == 1;
-    if (!best || (!alone && (tie || best_agreement.share() < 0.5))) return;
+    if (!best || (alone ? best_agreement.compared > 0 && best_agreement.share() < kAlike
+                        : tie || best_agreement.share() < kAlike))
+      return;
     add(alone ? CommLink::By::kMembers : CommLink::By::kOperations, x, *best, best_agreement);
   }
 
@@ -161,6 +165,11 @@ class Linker {
 };
 
 }  // namespace
+
+bool same_time(const Testimony& a, const Testimony& b) {
+  if (a.first_ns == 0 || b.first_ns == 0) return true;
+  return a.first_ns <= b.last_ns + kClocksApart && b.first_ns <= a.last_ns + kClocksApart;
+}
 
 std::string_view text(CommLink::By by) {
   constexpr std::string_view kTexts[] = {"id", "name", "members", "operations"};

@@ -72,12 +72,12 @@ std::string unmatched_sentence(const Coverage& coverage) {
                     : plural(total, "operation") + " without a counterpart on every rank: " + reasons + ".";
 }
 
-// nullptr: a trace.db, whose source may be of any format.
+// A trace.db, whatever it is called, holds what was captured.
 const readers::Format* format_of(const Evidence& evidence) {
   for (const readers::Format* format : readers::all()) {
     if (evidence.source == format->summary) return format;
   }
-  return nullptr;
+  return readers::all().front();
 }
 
 }  // namespace
@@ -173,7 +173,7 @@ std::vector<std::string> absent_from(const DiagnosedRun& run) {
     }
     if (absent.empty() || evidence.hosts.empty()) continue;
     std::string line = evidence.source + ": none of " + analysis::wording::ranks(absent) + '.';
-    if (const readers::Format* format = format_of(evidence); format != nullptr && !format->setting.empty())
+    if (const readers::Format* format = format_of(evidence); !format->setting.empty())
       line += " To have them: " + std::string(format->setting);
     lines.push_back(std::move(line));
   }

@@ -23,46 +23,95 @@ std::map<int32_t, std::string> hosts_of(const model::Job& job) {
   return hosts;
 }
 
+// Of its records; 0 where they are not on a clock that counts from 1970.
+void set_span(Evidence& evidence) {
+  constexpr int64_t kYear2000Ns = 946'684'800'000'000'000;
+  for (const model::JobProcess& process : evidence.job->processes) {
+    if (process.row.first_ns < kYear2000Ns) continue;
+    evidence.first_ns =
+        evidence.first_ns == 0 ? process.row.first_ns : std::min(evidence.first_ns, process.row.first_ns);
+    evidence.last_ns = std::max({evidence.last_ns, process.row.last_ns, process.row.heartbeat_ns});
+  }
+}
+
+// What cannot be read is a loss of the whole, as long as something can.
+class Reading {
+ public:
+  Reading(const std::vector<std::string>& paths, MixedInput& input) : paths_(paths), input_(input) {
+    run_.troubles = std::move(input.troubles);
+  }
+
+  void add_runs(const std::function<void(double)>& progress) {
+    for (size_t i = 0; i < input_.runs.size(); ++i) {
+      const auto part = [&](double done) {
+        progress((static_cast<double>(i) + done) / static_cast<double>(input_.runs.size()));
+      };
+      auto job = analysis::gather::gather(*input_.runs[i].source, {.threads = 0, .progress = part});
+      if (!job) {
+        lose(job.error());
+        continue;
+      }
+      Evidence evidence;
+      evidence.source = input_.runs[i].evidence;
+      evidence.job = *std::move(job);
+      set_liveness(paths_, *evidence.job);
+      findings_.push_back(analysis::diagnose(*evidence.job).findings);
+      evidence.matches = analysis::match::count_matches(*evidence.job);
+      evidence.hosts = hosts_of(*evidence.job);
+      set_span(evidence);
+      run_.evidence.push_back(std::move(evidence));
+    }
+  }
+
+  void add_statements() {
+    for (const readers::FormatFiles& files : input_.files.formats) {
+      auto statement = judge_statements(input_.files, files);
+      if (!statement) {
+        lose(statement.error());
+      } else if (*statement) {
+        run_.evidence.push_back(std::move((*statement)->evidence));
+        findings_.push_back(std::move((*statement)->findings));
+      }
+    }
+  }
+
+  Result<DiagnosedRun> take() {
+    if (run_.evidence.empty()) return *first_error_;
+    std::vector<analysis::join::Testimony> testimonies;
+    for (size_t i = 0; i < run_.evidence.size(); ++i) {
+      const Evidence& evidence = run_.evidence[i];
+      testimonies.push_back({evidence.source, evidence.job ? &*evidence.job : nullptr, evidence.hosts,
+                             evidence.first_ns, evidence.last_ns, std::move(findings_[i])});
+    }
+    auto joined = analysis::join::join(std::move(testimonies));
+    run_.diagnosis = std::move(joined.diagnosis);
+    run_.links = std::move(joined.links);
+    return std::move(run_);
+  }
+
+ private:
+  void lose(Error error) {
+    if (input_.files.unpacker) error.where = input_.files.unpacker->shown(std::move(error.where));
+    run_.troubles.push_back({-1, "read", "unreadable_file", error.message(), 1});
+    if (!first_error_) first_error_ = std::move(error);
+  }
+
+  const std::vector<std::string>& paths_;
+  MixedInput& input_;
+  DiagnosedRun run_;
+  std::vector<std::vector<Finding>> findings_;
+  std::optional<Error> first_error_;
+};
+
 }  // namespace
 
 Result<DiagnosedRun> diagnose(const std::vector<std::string>& paths,
                               const std::function<void(double)>& progress) {
   LOCKSTEP_ASSIGN(MixedInput input, open_mixed_input(paths));
-  DiagnosedRun run;
-  run.troubles = std::move(input.troubles);
-  std::vector<std::vector<Finding>> findings;
-  for (size_t i = 0; i < input.runs.size(); ++i) {
-    Input& from = input.runs[i];
-    run.name += (run.name.empty() ? "" : ", ") + from.source->name();
-    Evidence evidence;
-    evidence.source = from.evidence;
-    const auto part = [&](double done) {
-      progress((static_cast<double>(i) + done) / static_cast<double>(input.runs.size()));
-    };
-    LOCKSTEP_ASSIGN(evidence.job, analysis::gather::gather(*from.source, {.threads = 0, .progress = part}));
-    set_liveness(paths, *evidence.job);
-    findings.push_back(analysis::diagnose(*evidence.job).findings);
-    evidence.matches = analysis::match::count_matches(*evidence.job);
-    evidence.hosts = hosts_of(*evidence.job);
-    run.evidence.push_back(std::move(evidence));
-  }
-  for (const readers::FormatFiles& files : input.files.formats) {
-    LOCKSTEP_ASSIGN(auto statement, judge_statements(input.files, files));
-    if (!statement) continue;
-    run.name += (run.name.empty() ? "" : ", ") + statement->evidence.content;
-    run.evidence.push_back(std::move(statement->evidence));
-    findings.push_back(std::move(statement->findings));
-  }
-  std::vector<analysis::join::Testimony> testimonies;
-  for (size_t i = 0; i < run.evidence.size(); ++i) {
-    const Evidence& evidence = run.evidence[i];
-    testimonies.push_back(
-        {evidence.source, evidence.job ? &*evidence.job : nullptr, evidence.hosts, std::move(findings[i])});
-  }
-  auto joined = analysis::join::join(std::move(testimonies));
-  run.diagnosis = std::move(joined.diagnosis);
-  run.links = std::move(joined.links);
-  return run;
+  Reading reading(paths, input);
+  reading.add_runs(progress);
+  reading.add_statements();
+  return reading.take();
 }
 
 bool cannot_tell(const Finding& finding) {

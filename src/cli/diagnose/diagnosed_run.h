@@ -22,12 +22,12 @@ struct Evidence {
   std::string source;                               // as people call it: "capture files"
   std::optional<model::Job> job;                    // none: it holds no operations
   std::vector<analysis::match::CommMatch> matches;  // by row of the job's comms
+  int64_t first_ns = 0, last_ns = 0;                // what it spans; 0 unknown
   std::map<int32_t, std::string> hosts;             // of the ranks that it tells of; a name may be empty
   std::string content;  // what it holds, where that is no job: "8 files, 1,234 lines"
 };
 
 struct DiagnosedRun {
-  std::string name;                             // of the input
   std::vector<Evidence> evidence;               // the most trusted first; at least one
   std::vector<LossLine> troubles;               // of the input as a whole
   analysis::Diagnosis diagnosis;                // of all evidence together

@@ -70,7 +70,6 @@ DiagnosedRun run_with(std::vector<Finding> findings, std::optional<size_t> verdi
   builder.steps(world, 10, 10, 10);
   if (change) change(builder);
   DiagnosedRun run;
-  run.name = "run";
   Evidence& evidence = run.evidence.emplace_back();
   evidence.source = "capture files";
   evidence.job = builder.build();

@@ -34,7 +34,7 @@ std::string effect_text(const analysis::Effect& effect) {
 }
 
 std::string severity_word(const Finding& finding) {
-  if (cannot_tell(finding)) return "CANNOT TELL";
+  if (cannot_tell(finding) && finding.severity > Severity::kNote) return "CANNOT TELL";
   switch (finding.severity) {
     case Severity::kCritical:
       return "CRITICAL";

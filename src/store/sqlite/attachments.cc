@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 
 #include "base/input_file.h"
 
@@ -17,6 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kPieces =
     "SELECT bytes, content FROM attachment_piece WHERE attachment = ? ORDER BY number";
+
+constexpr uint64_t kHarmlessBytes = uint64_t{1} << 30, kMostGrowth = 200;  // as for packed files
 
 // A name and nothing else.
 std::string safe_name(std::string_view name, size_t number) {
@@ -46,7 +49,7 @@ Result<std::vector<Attached>> attached(const Database& database) {
 }
 
 // Calls take(bytes) for each piece of a file, in order.
-Result<void> for_pieces(const Database& database, int64_t id,
+Result<void> for_pieces(const Database& database, const std::string& path, int64_t id,
                         const std::function<Result<void>(std::string_view)>& take) {
   LOCKSTEP_ASSIGN(Statement rows, database.prepare(kPieces));
   rows.bind(1, id);
@@ -59,21 +62,27 @@ Result<void> for_pieces(const Database& database, int64_t id,
     if (uncompress(plain.data(), &size, reinterpret_cast<const Bytef*>(content.data()), content.size()) !=
             Z_OK ||
         static_cast<int64_t>(size) != rows.integer(0))
-      return database.error("an attached file is damaged");
+      return Error{ErrorCode::kInvalidInput, "an attached file is damaged", path};
     LOCKSTEP_TRY(take({reinterpret_cast<const char*>(plain.data()), size}));
   }
 }
 
 }  // namespace
 
-Result<void> write_attachments(const Database& database, const std::vector<std::string>& paths,
-                               uint64_t& rows) {
+Result<std::vector<std::string>> write_attachments(const Database& database,
+                                                   const std::vector<std::string>& paths, uint64_t& rows) {
+  std::vector<std::string> written;
   LOCKSTEP_ASSIGN(Statement add_file, database.prepare("INSERT INTO attachment VALUES (?, ?, ?)"));
   LOCKSTEP_ASSIGN(Statement add_piece, database.prepare("INSERT INTO attachment_piece VALUES (?, ?, ?, ?)"));
   std::vector<std::byte> plain(kPieceBytes);
   std::vector<Bytef> packed(compressBound(kPieceBytes));
-  for (size_t i = 0; i < paths.size(); ++i) {
-    LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(paths[i]));
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!fs::is_regular_file(fs::symlink_status(path, error))) continue;
+    const auto opened = InputFile::open(path);
+    if (!opened) continue;
+    const InputFile& file = *opened;
+    const auto id = static_cast<int64_t>(written.size());
     uint64_t offset = 0;
     for (int64_t number = 0;; ++number) {
       const size_t got = file.read_at(offset, plain);
@@ -82,37 +91,53 @@ Result<void> write_attachments(const Database& database, const std::vector<std::
       auto size = static_cast<uLongf>(packed.size());
       if (compress2(packed.data(), &size, reinterpret_cast<const Bytef*>(plain.data()), got, Z_BEST_SPEED) !=
           Z_OK)
-        return Error{ErrorCode::kIo, "cannot be compressed", paths[i]};
-      add_piece.bind(1, static_cast<int64_t>(i));
+        return Error{ErrorCode::kIo, "cannot be compressed", path};
+      add_piece.bind(1, id);
       add_piece.bind(2, number);
       add_piece.bind(3, static_cast<int64_t>(got));
       add_piece.bind_blob(4, {reinterpret_cast<const char*>(packed.data()), size});
       LOCKSTEP_ASSIGN(const uint64_t added, add_piece.run());
       rows += added;
     }
-    const std::string name = fs::path(paths[i]).filename();
-    add_file.bind(1, static_cast<int64_t>(i));
+    const std::string name = fs::path(path).filename();
+    add_file.bind(1, id);
     add_file.bind(2, std::string_view(name));
     add_file.bind(3, static_cast<int64_t>(offset));
     LOCKSTEP_ASSIGN(const uint64_t added, add_file.run());
     rows += added;
+    written.push_back(path);
   }
-  return {};
+  return written;
 }
 
-Result<std::vector<std::string>> read_attachments(const Database& database, const std::string& folder) {
+Result<std::vector<std::string>> read_attachments(const Database& database, const std::string& path,
+                                                  const std::function<Result<std::string>()>& folder) {
   LOCKSTEP_ASSIGN(const std::vector<Attached> files, attached(database));
   std::vector<std::string> paths;
+  if (files.empty()) return paths;
+  LOCKSTEP_ASSIGN(const std::string top, folder());
+  std::error_code no_size;
+  const uint64_t most_bytes =
+      std::max(kHarmlessBytes, no_size ? 0 : fs::file_size(path, no_size) * kMostGrowth);
+  uint64_t bytes = 0;
+  std::set<std::string> taken;
   for (const Attached& file : files) {
-    std::string path = folder + '/' + safe_name(file.name, paths.size());
-    if (std::find(paths.begin(), paths.end(), path) != paths.end())
-      path += '.' + std::to_string(paths.size());
-    std::ofstream out(path, std::ios::binary | std::ios::trunc);
-    LOCKSTEP_TRY(for_pieces(database, file.id, [&](std::string_view piece) -> Result<void> {
+    const std::string name = safe_name(file.name, paths.size());
+    // Several runs' files of one name keep it: it holds the rank.
+    std::string target = top;
+    if (!taken.insert(name).second) target += '/' + std::to_string(paths.size());
+    std::error_code ignored;
+    fs::create_directories(target, ignored);
+    target += '/' + name;
+    std::ofstream out(target, std::ios::binary | std::ios::trunc);
+    LOCKSTEP_TRY(for_pieces(database, path, file.id, [&](std::string_view piece) -> Result<void> {
+      bytes += piece.size();
+      if (bytes > most_bytes)
+        return Error{ErrorCode::kInvalidInput, "the attached files are larger than such files are", path};
       if (out.write(piece.data(), static_cast<std::streamsize>(piece.size()))) return {};
-      return Error{ErrorCode::kIo, "cannot be written: no room? TMPDIR names another directory", path};
+      return Error{ErrorCode::kIo, "cannot be written: no room? TMPDIR names another directory", target};
     }));
-    paths.push_back(std::move(path));
+    paths.push_back(std::move(target));
   }
   return paths;
 }
@@ -127,7 +152,7 @@ Result<std::vector<std::string>> whole_attachments(const Database& database,
   for (size_t i = 0; i < paths.size(); ++i) {
     LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(paths[i]));
     uint64_t offset = 0;
-    LOCKSTEP_TRY(for_pieces(database, files[i].id, [&](std::string_view piece) -> Result<void> {
+    LOCKSTEP_TRY(for_pieces(database, paths[i], files[i].id, [&](std::string_view piece) -> Result<void> {
       const size_t got = file.read_at(offset, std::span(original).first(piece.size()));
       offset += got;
       if (std::string_view(reinterpret_cast<const char*>(original.data()), got) != piece) return differs;

@@ -3,6 +3,7 @@
 // neither writing nor reading holds a file in memory.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,14 @@ namespace lockstep::store::sqlite {
 
 inline constexpr size_t kPieceBytes = 1 << 20;  // before compression
 
-// Into the open transaction; `rows` grows by what was added.
-Result<void> write_attachments(const Database& database, const std::vector<std::string>& paths,
-                               uint64_t& rows);
-// Every file into `folder`; their paths there. Any content of the tables will do: names stay in the folder.
-Result<std::vector<std::string>> read_attachments(const Database& database, const std::string& folder);
-// Those of `paths`, as they were written, that are in there to the last byte. An error: one that is not what it was.
+// Into the open transaction; `rows` grows by what was added. Returns those that were written: regular files that can be read.
+Result<std::vector<std::string>> write_attachments(const Database& database,
+                                                   const std::vector<std::string>& paths, uint64_t& rows);
+// Every file into the folder that `folder` makes; their paths there. Any content of the tables will do: names stay in the
+// folder, and what grows without bound is refused. `path`: of the trace.db.
+Result<std::vector<std::string>> read_attachments(const Database& database, const std::string& path,
+                                                  const std::function<Result<std::string>()>& folder);
+// Those of `paths`, as they were written, that are in there to the last byte. An error: one that reads back as something else.
 Result<std::vector<std::string>> whole_attachments(const Database& database,
                                                    const std::vector<std::string>& paths);
 

@@ -346,9 +346,10 @@ Result<std::unique_ptr<model::TraceSource>> open_trace_db(const std::string& pat
   return sqlite::TraceDbSource::open(path);
 }
 
-Result<std::vector<std::string>> extract_attachments(const std::string& path, const std::string& folder) {
+Result<std::vector<std::string>> extract_attachments(const std::string& path,
+                                                     const std::function<Result<std::string>()>& folder) {
   LOCKSTEP_ASSIGN(const auto database, sqlite::Database::open(path, sqlite::Database::Access::kRead));
-  return sqlite::read_attachments(*database, folder);
+  return sqlite::read_attachments(*database, path, folder);
 }
 
 }  // namespace lockstep::store

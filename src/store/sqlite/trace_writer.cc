@@ -159,7 +159,7 @@ Result<void> TraceWriter::insert(TableId id) {
   return {};
 }
 
-Result<void> TraceWriter::attach(const std::vector<std::string>& paths) {
+Result<std::vector<std::string>> TraceWriter::attach(const std::vector<std::string>& paths) {
   return write_attachments(*database_, paths, rows_);
 }
 

@@ -23,9 +23,9 @@ class TraceWriter {
   // Creates the file; it must not exist.
   static Result<std::unique_ptr<TraceWriter>> create(const std::string& path);
   Result<void> append(const model::Trace& trace);
+  // Files of other tools, as they are. Returns those that were taken.
+  Result<std::vector<std::string>> attach(const std::vector<std::string>& paths);
   // Adds the losses of the run (rows with process kNoRow), shapes, texts and views, and closes the file.
-  // Files of other tools, as they are.
-  Result<void> attach(const std::vector<std::string>& paths);
   Result<void> finish(model::Trace& run, const std::string& source_name);
   uint64_t rows() const { return rows_; }
   // Rows that each table holds, for verification.

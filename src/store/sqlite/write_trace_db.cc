@@ -120,9 +120,9 @@ Result<MergeResult> write_trace_db(model::TraceSource& source, const std::string
   model::Trace run;
   LOCKSTEP_ASSIGN(uint64_t processes, append_all(source, *writer, run, progress));
   source.run_losses(run);
-  LOCKSTEP_TRY(writer->attach(attachments));
+  LOCKSTEP_ASSIGN(const std::vector<std::string> taken, writer->attach(attachments));
   LOCKSTEP_TRY(writer->finish(run, source.name()));
-  LOCKSTEP_ASSIGN(std::vector<std::string> attached, verify(file.path(), *writer, attachments));
+  LOCKSTEP_ASSIGN(std::vector<std::string> attached,verify(file.path(), *writer, taken));
   LOCKSTEP_TRY(file.sync());
   LOCKSTEP_TRY(check_target(path));
   struct stat status {};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/kineto/kernel_name.h"
+#include "readers/common/kernel_name.h"
 
 #include <gtest/gtest.h>
 
-namespace lockstep::readers::kineto {
+namespace lockstep::readers::common {
 namespace {
 
 TEST(KernelName, OfNcclOldAndNew) {
@@ -53,4 +53,4 @@ TEST(KernelName, AKernelStandsForSomeFunctions) {
 }
 
 }  // namespace
-}  // namespace lockstep::readers::kineto
+}  // namespace lockstep::readers::common
