@@ -28,6 +28,7 @@ struct Format {
   // What tells the format may stand far from the beginning: `sniff` is asked again with up to kDeepSniffBytes.
   bool sniff_deep = false;
   std::string_view setting = {};  // what a user sets so that each rank of a job leaves such a file
+  bool tells_of_hangs = false;    // reports that cannot tell ask for it
 };
 
 std::span<const Format* const> all();

@@ -134,10 +134,11 @@ class Sorter {
     const size_t before = found_;
     unpack_all(add_directory(path), false);
     if (found_ > before) return;
-    troubles_.push_back({ErrorCode::kNotFound,
-                         "the directory holds no process files (*.lks), and no other file that can be read; " +
-                             std::string(kHint),
-                         path});
+    troubles_.push_back(
+        {ErrorCode::kNotFound,
+         "the directory holds no process files (*.lks), and no other file that can be read; " +
+             std::string(kHint),
+         path});
   }
 
   Inputs take() {

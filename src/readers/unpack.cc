@@ -309,8 +309,7 @@ class Unpacker::Expansion {
       LOCKSTEP_ASSIGN(folder_, unpacker_.new_folder(unpacker_.shown(path_), is_raw_ ? "/" + name : ""));
     }
     std::string target = folder_ + '/';
-    if (!taken_.insert(name).second)
-      target += std::to_string(taken_.size()) + '.' + std::to_string(++again_) + '/';
+    if (!taken_.insert(name).second) target += "again." + std::to_string(++again_) + '/';
     target += name;
     std::error_code error;
     fs::create_directories(fs::path(target).parent_path(), error);

@@ -112,7 +112,7 @@ TEST(Join, ASuspectIsWhoIsAbsentEverywhere) {
   EXPECT_EQ(verdict.id, "rank-unreachable");
   EXPECT_EQ(verdict.ranks, std::vector<int32_t>{5});
   EXPECT_EQ(verdict.statement,
-            "rank 5 left nothing in any of the inputs; all others wait in the 9th AllReduce of world");
+            "rank 5 left neither capture files nor dumps; others wait in the 9th AllReduce of world");
   EXPECT_EQ(verdict.sources.size(), 2u);
 }
 
@@ -120,11 +120,15 @@ TEST(Join, RanksKnownFromElsewhereAreNotMissed) {
   Finding absent = finding(FindingClass::kEvidenceMissing, "evidence-missing.files", {6, 7}, "");
   absent.severity = Severity::kWarning;
   absent.op_index.reset();
-  Joined joined =
-      join({testimony("capture files", {0, 1, 2, 3, 4, 5}, {absent}), testimony("dumps", kAll, {})});
-  EXPECT_FALSE(joined.diagnosis.verdict);
-  joined = join({testimony("capture files", {0, 1, 2, 3, 4, 5}, {absent}), testimony("dumps", {0, 6}, {})});
-  EXPECT_TRUE(joined.diagnosis.verdict) << "rank 7 is known of nowhere";
+  const model::Job operations;
+  const auto with = [&](std::vector<int32_t> dumps, const model::Job* job) {
+    Testimony others = testimony("dumps", std::move(dumps), {});
+    others.job = job;
+    return join({testimony("capture files", {0, 1, 2, 3, 4, 5}, {absent}), others}).diagnosis;
+  };
+  EXPECT_FALSE(with(kAll, &operations).verdict);
+  EXPECT_TRUE(with({0, 6}, &operations).verdict) << "rank 7 is known of nowhere";
+  EXPECT_TRUE(with(kAll, nullptr).verdict) << "a log that mentions a rank does not tell what it called";
 }
 
 TEST(Join, WhoReportsADeathIsNotDead) {

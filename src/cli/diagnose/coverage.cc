@@ -181,7 +181,7 @@ std::vector<std::string> absent_from(const DiagnosedRun& run) {
   for (const readers::Format* format : readers::all()) {
     const bool given = std::any_of(run.evidence.begin(), run.evidence.end(),
                                    [&](const Evidence& evidence) { return format_of(evidence) == format; });
-    if (!given && !format->setting.empty())
+    if (!given && format->tells_of_hangs)
       lines.push_back("No " + std::string(format->summary) +
                       ", which may tell. To have them: " + std::string(format->setting));
   }

@@ -290,6 +290,7 @@ const Format kFormat = {
     .open = Source::open,
     .setting =
         "TORCH_FR_BUFFER_SIZE=2000 TORCH_FR_DUMP_ON_TIMEOUT=1 "
-        "TORCH_FR_DUMP_TEMP_FILE=/shared/job/fr_ (names of older PyTorch: docs/inputs.md)"};
+        "TORCH_FR_DUMP_TEMP_FILE=/shared/job/fr_ (names of older PyTorch: docs/inputs.md)",
+    .tells_of_hangs = true};
 
 }  // namespace lockstep::readers::flight_recorder

@@ -96,10 +96,7 @@ class Source : public model::TraceSource {
 }  // namespace
 
 // No setting has it written, and of a job that hangs none is.
-const Format kFormat = {.name = "kineto",
-                        .summary = "profiler traces",
-                        .sniff = sniff,
-                        .open = Source::open,
-                        .sniff_deep = true};
+const Format kFormat = {
+    .name = "kineto", .summary = "profiler traces", .sniff = sniff, .open = Source::open, .sniff_deep = true};
 
 }  // namespace lockstep::readers::kineto

@@ -17,6 +17,7 @@ const Format kFormat = {.name = "native",
                         .summary = "capture files",
                         .sniff = sniff,
                         .open = Run::open,
-                        .setting = "lockstep trace -o /shared/job/trace.db COMMAND"};
+                        .setting = "lockstep trace -o /shared/job/trace.db COMMAND",
+                        .tells_of_hangs = true};
 
 }  // namespace lockstep::readers::native

@@ -27,6 +27,7 @@ const Format kFormat{.name = "nccl_log",
                      .sniff = sniff,
                      .open = nullptr,
                      .sniff_deep = true,
-                     .setting = "NCCL_DEBUG=INFO NCCL_DEBUG_FILE=/shared/job/nccl.%h.%p.log"};
+                     .setting = "NCCL_DEBUG=INFO NCCL_DEBUG_FILE=/shared/job/nccl.%h.%p.log",
+                     .tells_of_hangs = true};
 
 }  // namespace lockstep::readers::nccl_log

@@ -16,6 +16,11 @@ bool sniff(std::span<const std::byte> first_bytes) {
 
 }  // namespace
 
-const Format kFormat{.name = "ras", .summary = "snapshots of NCCL's RAS", .sniff = sniff, .open = nullptr};
+const Format kFormat{.name = "ras",
+                     .summary = "snapshots of NCCL's RAS",
+                     .sniff = sniff,
+                     .open = nullptr,
+                     .setting = "ncclras -f json > ras.json on a host of the job, while it hangs",
+                     .tells_of_hangs = true};
 
 }  // namespace lockstep::readers::ras

@@ -554,7 +554,8 @@ TEST_F(TraceDbTest, AttachedFilesComeBackAsTheyWere) {
   auto merged = write_trace_db(run, path, paths, nullptr);
   ASSERT_TRUE(merged) << merged.error().message();
   EXPECT_EQ(merged->attached, paths);
-  auto extracted = extract_attachments(path, [&]() -> Result<std::string> { return (folder / "out").string(); });
+  auto extracted =
+      extract_attachments(path, [&]() -> Result<std::string> { return (folder / "out").string(); });
   ASSERT_TRUE(extracted) << extracted.error().message();
   ASSERT_EQ(extracted->size(), files.size());
   for (size_t i = 0; i < files.size(); ++i) {
@@ -584,7 +585,8 @@ TEST_F(TraceDbTest, AttachedFilesComeBackAsTheyWere) {
   sqlite3_exec(handle, "UPDATE attachment_piece SET content = x'00112233' WHERE attachment = 2", nullptr,
                nullptr, nullptr);
   sqlite3_close(handle);
-  auto damaged = extract_attachments(path, [&]() -> Result<std::string> { return (folder / "out").string(); });
+  auto damaged =
+      extract_attachments(path, [&]() -> Result<std::string> { return (folder / "out").string(); });
   ASSERT_FALSE(damaged);
   EXPECT_NE(damaged.error().message().find("damaged"), std::string::npos);
 }

@@ -122,7 +122,7 @@ Result<MergeResult> write_trace_db(model::TraceSource& source, const std::string
   source.run_losses(run);
   LOCKSTEP_ASSIGN(const std::vector<std::string> taken, writer->attach(attachments));
   LOCKSTEP_TRY(writer->finish(run, source.name()));
-  LOCKSTEP_ASSIGN(std::vector<std::string> attached,verify(file.path(), *writer, taken));
+  LOCKSTEP_ASSIGN(std::vector<std::string> attached, verify(file.path(), *writer, taken));
   LOCKSTEP_TRY(file.sync());
   LOCKSTEP_TRY(check_target(path));
   struct stat status {};
