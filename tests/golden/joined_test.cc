@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One recorded hang as two kinds of evidence tell it, together: what capture recorded, and the Flight Recorder's dumps.
+// One recorded hang as three kinds of evidence tell it, together: what capture recorded, the Flight Recorder's dumps, and what
+// PyTorch's watchdogs printed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +10,9 @@
 
 #include "analysis/gather/gather.h"
 #include "analysis/join/join.h"
+#include "analysis/log_rules/log_rules.h"
 #include "golden/tape_run.h"
+#include "readers/nccl_log/read_logs.h"
 #include "readers/reader.h"
 
 namespace lockstep::golden {
@@ -32,11 +35,13 @@ class JoinedHang : public ::testing::Test {
     dumps_ = {};
   }
 
-  static analysis::join::Joined join(uint32_t captures, uint32_t dumps) {
-    std::vector<analysis::join::Testimony> both;
-    if (captures != 0) both.push_back(captures_[captures].testimony("capture files", captures));
-    if (dumps != 0) both.push_back(dumps_[dumps].testimony("Flight Recorder dumps", dumps));
-    return analysis::join::join(std::move(both));
+  static analysis::join::Joined join(uint32_t captures, uint32_t dumps,
+                                     const std::vector<analysis::join::Testimony>& others = {}) {
+    std::vector<analysis::join::Testimony> all;
+    if (captures != 0) all.push_back(captures_[captures].testimony("capture files", captures));
+    if (dumps != 0) all.push_back(dumps_[dumps].testimony("Flight Recorder dumps", dumps));
+    all.insert(all.end(), others.begin(), others.end());
+    return analysis::join::join(std::move(all));
   }
 
  private:
@@ -104,6 +109,52 @@ TEST_F(JoinedHang, BothKindsAreOneFinding) {
     EXPECT_EQ(link.by, analysis::join::CommLink::By::kMembers);
     EXPECT_GT(link.compared, 0u);
     EXPECT_EQ(link.agreeing, link.compared);
+  }
+}
+
+// What the logs of these ranks say.
+analysis::join::Testimony logs_of(uint32_t present) {
+  std::vector<std::string> paths;
+  analysis::join::Testimony made;
+  made.source = "logs";
+  for (int32_t rank = 0; rank < 8; ++rank) {
+    if ((present >> rank & 1) == 0) continue;
+    paths.push_back(LOCKSTEP_SOURCE_DIR "/tests/data/logs/hang/rank" + std::to_string(rank) + ".err");
+    made.hosts.emplace(rank, "vm");
+  }
+  auto model = readers::nccl_log::read_logs(paths);
+  EXPECT_TRUE(model);
+  made.findings = analysis::log_rules::judge(*model);
+  return made;
+}
+
+TEST_F(JoinedHang, AllThreeKindsAreOneFinding) {
+  const auto joined = join(kEverybody, kEverybody, {logs_of(kEverybody)});
+  const analysis::Finding* verdict = verdict_of(joined);
+  ASSERT_NE(verdict, nullptr);
+  EXPECT_EQ(verdict->id, "never-joined");
+  EXPECT_EQ(verdict->ranks, std::vector<int32_t>{5});
+  EXPECT_EQ(verdict->hosts.back(), "vm") << "a dump does not know its host; a log does";
+  EXPECT_EQ(verdict->sources, (std::vector<std::string>{"capture files", "Flight Recorder dumps", "logs"}));
+  EXPECT_EQ(std::count_if(joined.diagnosis.findings.begin(), joined.diagnosis.findings.end(),
+                          [](const auto& finding) { return finding.severity > analysis::Severity::kNote; }),
+            1);
+}
+
+TEST_F(JoinedHang, LogsOfAPartOfTheRanksBlameNobodyElse) {
+  for (uint32_t logs = 1; logs <= kEverybody; ++logs) {
+    const analysis::join::Testimony said = logs_of(logs);
+    for (uint32_t others : {0u, kRankFive, kEverybody & ~kRankFive, 0x0fu, ~logs & kEverybody}) {
+      SCOPED_TRACE("logs " + std::to_string(logs) + ", dumps " + std::to_string(others));
+      for (const analysis::Finding& finding : join(0, others, {said}).diagnosis.findings) {
+        if (finding.severity < analysis::Severity::kCritical ||
+            finding.finding_class == analysis::FindingClass::kEvidenceMissing)
+          continue;
+        for (const int32_t rank : finding.ranks)
+          EXPECT_TRUE(rank == 5 || ((logs | others) >> rank & 1) == 0)
+              << finding.id << ": " << finding.statement;
+      }
+    }
   }
 }
 

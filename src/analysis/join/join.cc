@@ -103,6 +103,7 @@ class Joiner {
       open.push_back({std::move(doubt)});
     }
     narrow(open);
+    for (Cluster& cluster : open) doubt_the_reachable(cluster.front());
     std::move(open.begin(), open.end(), std::back_inserter(clusters_));
     note_disagreements();
     note_other_times();
@@ -381,6 +382,27 @@ class Joiner {
       }
     }
   }
+  // Who left something of another kind can be reached, and may have called it or not.
+  void doubt_the_reachable(Piece& piece) const {
+    Finding& finding = piece.finding;
+    if (finding.finding_class != FindingClass::kRankUnreachable) return;
+    std::vector<int32_t> known;
+    for (const int32_t rank : finding.ranks) {
+      for (const Testimony& testimony : testimonies_) {
+        if (!testimony.hosts.contains(rank)) continue;
+        known.push_back(rank);
+        break;
+      }
+    }
+    if (known.empty()) return;
+    finding.id = "evidence-missing.files";
+    finding.finding_class = FindingClass::kEvidenceMissing;
+    finding.severity = Severity::kWarning;
+    finding.evidence.push_back("what else there is of " + wording::ranks(known) +
+                               " does not tell whether it was called there");
+    finding.settle = testimonies_[piece.testimony].source + " of these ranks";
+  }
+
   bool same_wait(const Piece& a, const Piece& b) const {
     return a.testimony != b.testimony && blames_absent(a) && blames_absent(b) && same_comm(a, b) == true &&
            a.finding.func == b.finding.func && a.finding.op_index == b.finding.op_index;

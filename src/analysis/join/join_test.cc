@@ -268,8 +268,8 @@ TEST(Join, ASuspectIsJudgedByWhatItLeftElsewhere) {
   EXPECT_LT(cleared.severity, Severity::kCritical);
 
   const Finding earlier = with_suspect({9, 9, 9, 0}, {5, 0, 0, 5}).diagnosis.findings[0];
-  EXPECT_EQ(earlier.id, "rank-unreachable") << "the dumps were taken before the wait began";
-  EXPECT_EQ(with_suspect({9, 9, 9, 0}, {9, 0, 0, 8}, true).diagnosis.findings[0].id, "rank-unreachable")
+  EXPECT_EQ(earlier.id, "evidence-missing.files") << "the dumps were taken before the wait began";
+  EXPECT_EQ(with_suspect({9, 9, 9, 0}, {9, 0, 0, 8}, true).diagnosis.findings[0].id, "evidence-missing.files")
       << "sends are counted by pair";
 }
 
