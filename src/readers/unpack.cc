@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 constexpr size_t kReadBytes = 256 << 10;
 constexpr size_t kNameMost = 200;  // of one part of a path
 constexpr size_t kPartsMost = 16;
+constexpr size_t kFolderDigits = 9;
 constexpr int kDepthMost = 2;                              // a compressed file within an archive
 constexpr uint64_t kLeaveFree = uint64_t{256} << 20;       // on the disk
 constexpr uint64_t kLookAtDiskEvery = uint64_t{16} << 20;  // bytes written
@@ -186,7 +188,8 @@ Result<std::string> Unpacker::new_folder(const std::string& shown, const std::st
   // Of one length, so that none is the beginning of another.
   const std::string number = std::to_string(shown_.size());
   const std::string folder =
-      directory_->path() + '/' + std::string(9 - std::min<size_t>(number.size(), 9), '0') + number;
+      directory_->path() + '/' +
+      std::string(kFolderDigits - std::min<size_t>(number.size(), kFolderDigits), '0') + number;
   std::error_code error;
   fs::create_directory(folder, error);
   if (error) return Error{ErrorCode::kIo, "cannot be made: " + error.message(), folder};
@@ -358,12 +361,14 @@ Result<void> Unpacker::unpack_into(const std::string& path, const Wants& wants, 
 
 std::string Unpacker::shown(std::string text) const {
   const std::lock_guard guard(lock_);
-  // Later ones lie in earlier ones' folders.
-  for (auto entry = shown_.rbegin(); entry != shown_.rend(); ++entry) {
-    for (size_t at = 0; (at = text.find(entry->first, at)) != std::string::npos;) {
-      text.replace(at, entry->first.size(), entry->second);
-      at += entry->second.size();
-    }
+  if (!directory_) return text;
+  const std::string prefix = directory_->path() + '/';
+  for (size_t at = 0; (at = text.find(prefix, at)) != std::string::npos;) {
+    const size_t number = std::strtoul(text.substr(at + prefix.size(), kFolderDigits).c_str(), nullptr, 10);
+    const bool known =
+        number < shown_.size() && text.compare(at, shown_[number].first.size(), shown_[number].first) == 0;
+    if (known) text.replace(at, shown_[number].first.size(), shown_[number].second);
+    at += known ? shown_[number].second.size() : prefix.size();
   }
   return text;
 }
