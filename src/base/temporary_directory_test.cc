@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -16,7 +17,7 @@ namespace fs = std::filesystem;
 class TemporaryDirectoryTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::path(::testing::TempDir()) / "temporary_directory_test";
+    root_ = fs::path(::testing::TempDir()) / ("temporary_directory_test_" + std::to_string(getpid()));
     fs::remove_all(root_);
     fs::create_directories(root_);
     ::setenv("TMPDIR", root_.c_str(), 1);
