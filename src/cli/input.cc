@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/input.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -94,7 +95,11 @@ class Mixer {
     if (!others.empty()) add_others(others);
   }
   Result<MixedInput> take() {
-    if (mixed_.runs.empty() && mixed_.files.formats.empty()) return *first_error_;
+    const auto& formats = mixed_.files.formats;
+    const bool statements =
+        std::any_of(formats.begin(), formats.end(),
+                    [](const readers::FormatFiles& files) { return files.format->open == nullptr; });
+    if (mixed_.runs.empty() && !statements) return *first_error_;
     return std::move(mixed_);
   }
 

@@ -66,7 +66,7 @@ class Windows {
         if (agrees(member, reference, shift)) return shift;
       }
     }
-    return 0;  // they differ in what they called
+    return std::nullopt;
   }
 
   // Position of the first operation behind the begin of a step.

@@ -107,6 +107,8 @@ void tell_what_is_missing(const RasModel& model, std::vector<Finding>& findings)
                                 " cut short, " + wording::count(bad, "rank") + " left out, " +
                                 wording::count(model.unreadable_files.size(), "file") + " without one",
                             "Take the snapshots again.");
+  if (cut == model.snapshots.size() || model.snapshots.back().comms.empty())
+    finding.severity = Severity::kWarning;
   finding.evidence = model.unreadable_files;
   findings.push_back(std::move(finding));
 }

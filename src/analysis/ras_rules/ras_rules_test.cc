@@ -196,9 +196,38 @@ TEST(RasRules, SayWhatIsMissing) {
   damaged.bad_ranks = 1;
   const auto findings = judge_all({damaged});
   ASSERT_EQ(findings.size(), 2u);
-  EXPECT_EQ(findings[0].id, "evidence-missing.ras-timeouts");
-  EXPECT_EQ(findings[0].severity, Severity::kNote);
-  EXPECT_EQ(findings[1].id, "evidence-missing.ras-damaged");
+  EXPECT_EQ(findings[0].id, "evidence-missing.ras-damaged");
+  EXPECT_EQ(findings[0].severity, Severity::kWarning) << "nothing whole is there";
+  EXPECT_EQ(findings[1].id, "evidence-missing.ras-timeouts");
+  EXPECT_EQ(findings[1].severity, Severity::kNote);
+}
+
+TEST(RasRules, AWholeSnapshotIsWorthMoreThanANewerOneThatEndsEarly) {
+  Comm comm = world(9);
+  comm.ranks[5].launched[1].second = 8;
+  Snapshot cut = snapshot({}, "2026-11-20 10:00:05");
+  cut.cut = true;
+  const auto findings = judge_all({snapshot({comm}), cut});
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].id, "never-joined.snapshot");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5});
+  EXPECT_EQ(findings[1].severity, Severity::kNote);
+}
+
+TEST(RasRules, RanksOfAGroupAreNotTakenForRanksOfTheJob) {
+  Comm first = world(9, 4), second = world(9, 4);
+  second.hash = "0xdef";
+  for (Rank& rank : second.ranks) rank.pid += 50;
+  second.ranks[1].launched[1].second = 8;
+  const Finding finding = only(judge_all({snapshot({first, second})}));
+  EXPECT_TRUE(finding.ranks.empty());
+  EXPECT_NE(finding.statement.find("rank 1 of communicator 0xdef"), std::string::npos) << finding.statement;
+}
+
+TEST(RasRules, ARankThatSaysNoCountsIsNotBehind) {
+  Comm comm = world(9);
+  comm.ranks[5].launched.clear();
+  EXPECT_TRUE(judge_all({snapshot({comm})}).empty());
 }
 
 }  // namespace

@@ -31,11 +31,12 @@ bool is_error(int32_t result) { return result != kSuccess && result != kInProgre
 int32_t error_of(const Rank& rank) { return is_error(rank.async_error) ? rank.async_error : rank.init_state; }
 bool is_ending(const Rank& rank) { return rank.finalize_called || rank.destroyed; }
 
-// Ranks that are in it and about to stay.
+// Ranks that are in it, about to stay, and say what they launched.
 std::vector<const Rank*> running(const Comm& comm) {
   std::vector<const Rank*> ranks;
   for (const Rank& rank : comm.ranks) {
-    if (rank.init_state == kSuccess && !rank.aborted && !is_ending(rank)) ranks.push_back(&rank);
+    if (rank.init_state == kSuccess && !rank.aborted && !is_ending(rank) && !rank.launched.empty())
+      ranks.push_back(&rank);
   }
   return ranks;
 }

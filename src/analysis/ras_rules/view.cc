@@ -2,6 +2,7 @@
 #include "analysis/ras_rules/view.h"
 
 #include <algorithm>
+#include <set>
 
 #include "analysis/wording/wording.h"
 
@@ -10,19 +11,41 @@ namespace {
 
 bool is_known(const RankPlace& place) { return !place.host.empty() && place.pid >= 0; }
 
-// Ranks of the largest communicator are those of the job; of several, the one that most is known of.
+std::set<std::tuple<std::string, int64_t, int32_t>> devices_of(const Comm& comm) {
+  std::set<std::tuple<std::string, int64_t, int32_t>> devices;
+  const auto add = [&](const RankPlace& rank) {
+    if (is_known(rank)) devices.emplace(rank.host, rank.pid, rank.cuda_device);
+  };
+  for (const Rank& rank : comm.ranks) add(rank);
+  for (const MissingRank& rank : comm.missing) add(rank);
+  return devices;
+}
+
+// Ranks of the largest communicator are those of the job, if it holds whoever is in any other; of several, the one that most
+// is known of.
 const Comm* find_world(const Snapshot& snapshot) {
   const auto less = [](const Comm& a, const Comm& b) {
     return std::tuple(a.size, a.ranks.size() + a.missing.size()) <
            std::tuple(b.size, b.ranks.size() + b.missing.size());
   };
   const auto largest = std::max_element(snapshot.comms.begin(), snapshot.comms.end(), less);
-  return largest == snapshot.comms.end() ? nullptr : &*largest;
+  if (largest == snapshot.comms.end()) return nullptr;
+  const auto all = devices_of(*largest);
+  for (const Comm& comm : snapshot.comms) {
+    const auto devices = devices_of(comm);
+    if (!std::includes(all.begin(), all.end(), devices.begin(), devices.end())) return nullptr;
+  }
+  return &*largest;
 }
 
 }  // namespace
 
-View::View(const RasModel& model) : model_(model) {
+View::View(const RasModel& model) : model_(model), now_(&model.snapshots.back()) {
+  // One that ends early says less than a whole one before it.
+  const auto whole =
+      std::find_if(model.snapshots.rbegin(), model.snapshots.rend(),
+                   [](const Snapshot& snapshot) { return !snapshot.cut && !snapshot.comms.empty(); });
+  if (whole != model.snapshots.rend()) now_ = &*whole;
   if (const Comm* world = find_world(now()); world != nullptr) {
     const auto add = [this](const RankPlace& place) {
       if (is_known(place)) global_.try_emplace({place.host, place.pid, place.cuda_device}, place.rank);
@@ -31,8 +54,10 @@ View::View(const RasModel& model) : model_(model) {
     for (const MissingRank& rank : world->missing) add(rank);
   }
   for (const Snapshot& snapshot : model.snapshots) {
-    if (snapshot.time == now().time) continue;
-    for (const Comm& comm : snapshot.comms) earlier_[comm.hash] = {&comm, &snapshot};
+    if (&snapshot == &now() || snapshot.time == now().time) continue;
+    for (const Comm& comm : snapshot.comms) {
+      if (!comm.hash.empty()) earlier_[comm.hash] = {&comm, &snapshot};
+    }
   }
 }
 

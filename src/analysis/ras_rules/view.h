@@ -36,7 +36,8 @@ class View {
   // The model holds a snapshot at least, and outlives the view.
   explicit View(const RasModel& model);
 
-  const Snapshot& now() const { return model_.snapshots.back(); }
+  // The newest that is whole; else the newest.
+  const Snapshot& now() const { return *now_; }
   const RasModel& model() const { return model_; }
   // The same communicator in an earlier snapshot of another time, the newest; null: none shows it.
   const Comm* before(const Comm& comm) const;
@@ -59,6 +60,7 @@ class View {
   Earlier earlier(const Comm& comm) const;
 
   const RasModel& model_;
+  const Snapshot* now_;
   std::map<Device, int32_t> global_;
   std::map<std::string, Earlier> earlier_;  // by hash
 };

@@ -2,6 +2,8 @@
 // What people and programs read, for fixed findings over a made-up job: eight ranks on two hosts of one clock.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "analysis/testing/job_builder.h"
 #include "cli/command.h"
 #include "cli/diagnose/coverage.h"
@@ -188,6 +190,16 @@ TEST(ExitCode, FollowsTheVerdict) {
   EXPECT_EQ(code({absent_rank()}, 0), kExitFindings);
   EXPECT_EQ(code({missing_evidence()}, 0), kExitCannotTell);
   EXPECT_EQ(code({absent_rank(), missing_evidence()}, 0), kExitFindings);
+}
+
+TEST(Diagnose, AFileThatCannotBeOpenedIsAnError) {
+  const std::string path = ::testing::TempDir() + "/torn_inspector.log";
+  std::ofstream(path)
+      << R"({"header":{"id":"0x1","rank":0,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0")";
+  auto run = diagnose({path}, {});
+  ASSERT_FALSE(run);
+  EXPECT_NE(run.error().message().find(path), std::string::npos) << run.error().message();
+  EXPECT_FALSE(diagnose({path, ::testing::TempDir() + "/absent"}, {}));
 }
 
 TEST(ReportText, SeveralKindsOfEvidenceAreNamed) {

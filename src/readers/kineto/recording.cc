@@ -289,8 +289,9 @@ Result<Heading> read_heading(const std::string& path) {
     const EventStream::Piece piece = stream.next();
     if (piece.kind == EventStream::Kind::kTopLevel) {
       if (piece.key == "distributedInfo") {
+        // Captures on demand may tell another rank.
         if (const auto info = parser.distributed_info(piece.text);
-            info && info->rank >= 0 && info->rank <= INT32_MAX)
+            info && info->nccl_version != "unknown" && info->rank >= 0 && info->rank <= INT32_MAX)
           heading.rank = static_cast<int32_t>(info->rank);
       } else if (piece.key == "baseTimeNanoseconds") {
         std::from_chars(piece.text.data(), piece.text.data() + piece.text.size(), base);

@@ -70,7 +70,10 @@ class TraceMaker {
   // The rank that a group rank stands for, in a group of evenly spaced ranks.
   static int64_t global_rank(const Group& group, int64_t rank) {
     if (rank < 0 || group.start < 0 || group.stride <= 0 || rank >= group.size) return -1;
-    return group.start + group.stride * rank;
+    int64_t global = 0;
+    const bool fits = !__builtin_mul_overflow(group.stride, rank, &global) &&
+                      !__builtin_add_overflow(global, group.start, &global);
+    return fits ? global : -1;
   }
 
   int32_t own_rank() const {
