@@ -107,8 +107,10 @@ void tell_what_is_missing(const RasModel& model, std::vector<Finding>& findings)
                                 " cut short, " + wording::count(bad, "rank") + " left out, " +
                                 wording::count(model.unreadable_files.size(), "file") + " without one",
                             "Take the snapshots again.");
-  if (cut == model.snapshots.size() || model.snapshots.back().comms.empty())
-    finding.severity = Severity::kWarning;
+  const bool any_whole =
+      std::any_of(model.snapshots.begin(), model.snapshots.end(),
+                  [](const auto& snapshot) { return !snapshot.cut && !snapshot.comms.empty(); });
+  if (!any_whole) finding.severity = Severity::kWarning;
   finding.evidence = model.unreadable_files;
   findings.push_back(std::move(finding));
 }
