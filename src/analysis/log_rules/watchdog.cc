@@ -10,7 +10,6 @@
 namespace lockstep::analysis::log_rules {
 namespace {
 
-constexpr int64_t kNotSaid = TorchLine::kNotSaid;
 constexpr std::string_view kWorld = "0";
 
 bool is_point_to_point(const TorchLine& line) { return line.op == "SEND" || line.op == "RECV"; }

@@ -7,8 +7,6 @@
 namespace lockstep::readers::nccl_log {
 namespace {
 
-constexpr size_t kNo = std::string_view::npos;
-
 bool is_named(std::string_view name) { return name.starts_with("GPU/") || name.starts_with("NET/"); }
 
 }  // namespace

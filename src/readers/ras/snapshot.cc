@@ -170,7 +170,7 @@ class Builder {
   }
 
   template <class Row>
-  void keep(Row&& row, std::vector<std::remove_reference_t<Row>>& rows) {
+  void keep(Row row, std::vector<Row>& rows) {
     if (ranks_ == kMostRanks) {
       ++snapshot.left_out;
     } else {
