@@ -85,6 +85,16 @@ TEST(FlightRecorderDumps, OfKnownFaultsAreJudgedRight) {
   }
 }
 
+TEST(FlightRecorderDumps, ASendWithoutReceiveThatEndedIsWorthANote) {
+  const analysis::Diagnosis diagnosis =
+      diagnose({LOCKSTEP_SOURCE_DIR "/tests/data/flight_recorder/cases/second_send_alone"});
+  EXPECT_FALSE(diagnosis.verdict);
+  ASSERT_EQ(diagnosis.findings.size(), 1u);
+  EXPECT_EQ(diagnosis.findings[0].id, "never-joined.unreceived");
+  EXPECT_EQ(diagnosis.findings[0].statement,
+            "the 2nd Send of rank 0 to rank 1 on default_pg has no receive; it has ended all the same");
+}
+
 TEST(FlightRecorderDumps, WithoutSomeOfThemNobodyElseIsBlamed) {
   for (uint32_t present = 1; present < 0xff; ++present) {
     const analysis::Diagnosis diagnosis = diagnose_hang(present);

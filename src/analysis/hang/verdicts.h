@@ -24,6 +24,10 @@ Finding doubt_verdict(const Scene& scene, const std::vector<Block>& blocks, cons
 // swapped_verdict.cc: see swapped_calls.h.
 std::optional<Finding> swapped_verdict(const Scene& scene, const std::vector<Block>& blocks);
 
+// unreceived.cc: sends that have ended although nobody called their receive, where nothing is under way any more. Notes:
+// nobody waits.
+void add_unreceived(const Scene& scene, std::vector<Finding>& findings);
+
 // evidence.cc: what could not be told, where nothing else was found.
 void add_missing_evidence(const Scene& scene, const std::vector<Block>& blocks,
                           std::vector<Finding>& findings);

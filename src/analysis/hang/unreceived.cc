@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "analysis/hang/verdicts.h"
+#include "analysis/match/match.h"
+#include "analysis/wording/wording.h"
+
+namespace lockstep::analysis::hang {
+namespace {
+
+constexpr size_t kNotesMost = 4;
+
+// Everything that it called has ended: whoever still works may call the receive yet.
+bool is_idle(const model::JobProcess& process) {
+  return !process.ops.gpu_end_ns.empty() &&
+         std::none_of(process.ops.gpu_end_ns.begin(), process.ops.gpu_end_ns.end(),
+                      [](int64_t end) { return end == 0; });
+}
+
+Finding note(const model::Job& job, const model::Member& sender, const model::Member& receiver,
+             uint32_t received, uint32_t sent) {
+  Finding finding;
+  finding.id = "never-joined.unreceived";
+  finding.finding_class = FindingClass::kNeverJoined;
+  const std::string from = job.process_name(sender.process), to = job.process_name(receiver.process);
+  if (job.processes[receiver.process].row.rank >= 0)
+    finding.ranks = {job.processes[receiver.process].row.rank};
+  finding.comm = job.comm_name(sender.comm);
+  finding.func = "Send";
+  finding.op_index = received;
+  finding.statement = "the " + wording::ordinal(received + 1) + " Send of " + from + " to " + to + " on " +
+                      finding.comm + " has no receive; it has ended all the same";
+  finding.evidence.push_back(to + " has called " + wording::count(received, "receive") + " for " +
+                             wording::count(sent, "send"));
+  finding.advice =
+      "look whether the receive was left out: a larger message, or another transport, would have waited for "
+      "it";
+  return finding;
+}
+
+}  // namespace
+
+void add_unreceived(const Scene& scene, std::vector<Finding>& findings) {
+  const model::Job& job = scene.job();
+  size_t added = 0;
+  for (const model::Member& member : job.members) {
+    for (const model::Lane& lane : member.lanes) {
+      const model::Member* other = nullptr;
+      const model::Lane* there = lane.is_send ? match::counterpart(job, member, lane, &other) : nullptr;
+      if (!lane.is_send || other == nullptr || !match::pairs_comparable(job, member, *other)) continue;
+      const uint32_t received = there == nullptr ? 0 : there->ops;
+      if (received >= lane.ops || !is_idle(job.processes[member.process]) ||
+          !is_idle(job.processes[other->process]))
+        continue;
+      findings.push_back(note(job, member, *other, received, lane.ops));
+      if (++added == kNotesMost) return;
+    }
+  }
+}
+
+}  // namespace lockstep::analysis::hang
