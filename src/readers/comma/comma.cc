@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
-#include "base/parallel.h"
 #include "model/event_kind.h"
 #include "readers/comma/records.h"
 #include "readers/common/call_order.h"
+#include "readers/common/read_all.h"
 #include "readers/common/world.h"
 
 namespace lockstep::readers::comma {
@@ -103,12 +102,7 @@ class TraceMaker {
       placed.push_back(
           {&op, op.is_p2p ? p2ps[op.comm]++ : orders_.at(file_.comms[op.comm].id).index(op.func, op.seq)});
     }
-    std::stable_sort(placed.begin(), placed.end(),
-                     [](const Placed& a, const Placed& b) { return a.key() < b.key(); });
-    const auto repeated = std::unique(placed.begin(), placed.end(),
-                                      [](const Placed& a, const Placed& b) { return a.key() == b.key(); });
-    repeated_ = static_cast<uint64_t>(placed.end() - repeated);
-    placed.erase(repeated, placed.end());
+    repeated_ = common::sort_by_place(placed);
     return placed;
   }
 
@@ -240,25 +234,13 @@ class TraceMaker {
 class Source : public model::TraceSource {
  public:
   static Result<std::unique_ptr<model::TraceSource>> open(std::vector<std::string> paths) {
-    std::vector<std::optional<Result<FileRecords>>> read(paths.size());
-    for_each_parallel(paths.size(), parallel_threads(), [&](size_t i) { read[i] = read_file(paths[i]); });
+    LOCKSTEP_ASSIGN(auto read, common::read_all(paths, "files of CoMMA", read_file));
     auto source = std::make_unique<Source>();
-    std::optional<Error> first_error;
-    for (auto& file : read) {
-      if (*file) {
-        source->files_.push_back(std::move(**file));
-      } else {
-        if (!first_error) first_error = file->error();
-        source->bad_files_.push_back(file->error().message());
-      }
-    }
-    if (source->files_.empty()) {
-      if (first_error) return *first_error;
-      return Error{ErrorCode::kNotFound, "no files of CoMMA", {}};
-    }
+    source->files_ = std::move(read.files);
+    source->bad_files_ = std::move(read.bad_files);
+    source->name_ = std::move(read.name);
     source->find_comms();
     source->number();
-    source->name_ = paths.size() == 1 ? paths.front() : std::to_string(paths.size()) + " files of CoMMA";
     return std::unique_ptr<model::TraceSource>(std::move(source));
   }
 

@@ -3,6 +3,7 @@
 // by itself. Operations of one function keep the order of their numbers; functions are merged by the earliest time at which
 // any member's operation was known to have ended. What nobody kept has its place left free.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -32,5 +33,18 @@ class CallOrder {
 
   std::map<std::string, Function, std::less<>> functions_;
 };
+
+// Puts operations into the order of their places, which `key()` tells, and keeps the first of each place. Returns how many
+// were dropped.
+template <class Placed>
+uint64_t sort_by_place(std::vector<Placed>& placed) {
+  std::stable_sort(placed.begin(), placed.end(),
+                   [](const Placed& a, const Placed& b) { return a.key() < b.key(); });
+  const auto repeated = std::unique(placed.begin(), placed.end(),
+                                    [](const Placed& a, const Placed& b) { return a.key() == b.key(); });
+  const auto dropped = static_cast<uint64_t>(placed.end() - repeated);
+  placed.erase(repeated, placed.end());
+  return dropped;
+}
 
 }  // namespace lockstep::readers::common

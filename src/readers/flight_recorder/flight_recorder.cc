@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
-#include "base/parallel.h"
 #include "model/element_size.h"
 #include "model/event_kind.h"
 #include "model/process_group.h"
+#include "readers/common/read_all.h"
 #include "readers/flight_recorder/dump.h"
 
 namespace lockstep::readers::flight_recorder {
@@ -188,27 +187,14 @@ class TraceMaker {
 class Source : public model::TraceSource {
  public:
   static Result<std::unique_ptr<model::TraceSource>> open(std::vector<std::string> paths) {
-    std::vector<std::optional<Result<Dump>>> read(paths.size());
-    for_each_parallel(paths.size(), parallel_threads(), [&](size_t i) { read[i] = read_dump(paths[i]); });
+    LOCKSTEP_ASSIGN(auto read, common::read_all(paths, "Flight Recorder dumps", read_dump));
     auto source = std::make_unique<Source>();
-    std::optional<Error> first_error;
-    for (auto& dump : read) {
-      if (*dump) {
-        source->dumps_.push_back(std::move(**dump));
-      } else {
-        if (!first_error) first_error = dump->error();
-        source->bad_files_.push_back(dump->error().message());
-      }
-    }
-    if (source->dumps_.empty()) {
-      if (first_error) return *first_error;
-      return Error{ErrorCode::kNotFound, "no Flight Recorder dumps", {}};
-    }
+    source->dumps_ = std::move(read.files);
+    source->bad_files_ = std::move(read.bad_files);
+    source->name_ = std::move(read.name);
     source->keep_newest();
     source->complete_groups();
     source->find_time();
-    source->name_ =
-        paths.size() == 1 ? paths.front() : std::to_string(paths.size()) + " Flight Recorder dumps";
     return std::unique_ptr<model::TraceSource>(std::move(source));
   }
 

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
 
-#include "base/parallel.h"
 #include "model/event_kind.h"
 #include "readers/common/call_order.h"
+#include "readers/common/read_all.h"
 #include "readers/common/world.h"
 #include "readers/inspector/records.h"
 
@@ -104,12 +103,7 @@ class TraceMaker {
               : orders_.at(process_.comms[record.comm].id).index(process_.funcs[record.func], record.seq);
       placed.push_back({&record, index});
     }
-    std::stable_sort(placed.begin(), placed.end(),
-                     [](const Placed& a, const Placed& b) { return a.key() < b.key(); });
-    const auto repeated = std::unique(placed.begin(), placed.end(),
-                                      [](const Placed& a, const Placed& b) { return a.key() == b.key(); });
-    repeated_ = static_cast<uint64_t>(placed.end() - repeated);
-    placed.erase(repeated, placed.end());
+    repeated_ = common::sort_by_place(placed);
     return placed;
   }
 
@@ -173,26 +167,13 @@ class TraceMaker {
 class Source : public model::TraceSource {
  public:
   static Result<std::unique_ptr<model::TraceSource>> open(std::vector<std::string> paths) {
-    std::vector<std::optional<Result<FileRecords>>> read(paths.size());
-    for_each_parallel(paths.size(), parallel_threads(), [&](size_t i) { read[i] = read_file(paths[i]); });
+    LOCKSTEP_ASSIGN(auto read, common::read_all(paths, "files of NVIDIA Inspector", read_file));
     auto source = std::make_unique<Source>();
-    std::optional<Error> first_error;
-    for (auto& file : read) {
-      if (*file) {
-        source->add(std::move(**file));
-      } else {
-        if (!first_error) first_error = file->error();
-        source->bad_files_.push_back(file->error().message());
-      }
-    }
-    if (source->processes_.empty()) {
-      if (first_error) return *first_error;
-      return Error{ErrorCode::kNotFound, "no files of NVIDIA Inspector", {}};
-    }
+    for (FileRecords& file : read.files) source->add(std::move(file));
+    source->bad_files_ = std::move(read.bad_files);
+    source->name_ = std::move(read.name);
     source->find_world();
     source->number();
-    source->name_ =
-        paths.size() == 1 ? paths.front() : std::to_string(paths.size()) + " files of NVIDIA Inspector";
     return std::unique_ptr<model::TraceSource>(std::move(source));
   }
 

@@ -2,9 +2,8 @@
 #include "readers/kineto/kineto.h"
 
 #include <algorithm>
-#include <optional>
 
-#include "base/parallel.h"
+#include "readers/common/read_all.h"
 #include "readers/kineto/recording.h"
 #include "readers/kineto/trace_maker.h"
 
@@ -31,25 +30,16 @@ bool sniff(std::span<const std::byte> first_bytes) {
 class Source : public model::TraceSource {
  public:
   static Result<std::unique_ptr<model::TraceSource>> open(std::vector<std::string> paths) {
-    std::vector<std::optional<Result<Heading>>> read(paths.size());
-    for_each_parallel(paths.size(), parallel_threads(), [&](size_t i) { read[i] = read_heading(paths[i]); });
+    const auto look_at = [](const std::string& path) -> Result<File> {
+      LOCKSTEP_ASSIGN(Heading heading, read_heading(path));
+      return File{path, heading};
+    };
+    LOCKSTEP_ASSIGN(auto read, common::read_all(paths, "traces of PyTorch's profiler", look_at));
     auto source = std::make_unique<Source>();
-    std::optional<Error> first_error;
-    for (size_t i = 0; i < paths.size(); ++i) {
-      if (*read[i]) {
-        source->files_.push_back({paths[i], **read[i]});
-      } else {
-        if (!first_error) first_error = read[i]->error();
-        source->bad_files_.push_back(read[i]->error().message());
-      }
-    }
-    if (source->files_.empty()) {
-      if (first_error) return *first_error;
-      return Error{ErrorCode::kNotFound, "no traces of PyTorch's profiler", {}};
-    }
+    source->files_ = std::move(read.files);
+    source->bad_files_ = std::move(read.bad_files);
+    source->name_ = std::move(read.name);
     source->keep_newest();
-    source->name_ =
-        paths.size() == 1 ? paths.front() : std::to_string(paths.size()) + " traces of PyTorch's profiler";
     return std::unique_ptr<model::TraceSource>(std::move(source));
   }
 
