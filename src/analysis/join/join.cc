@@ -116,6 +116,10 @@ class Joiner {
     const auto& known = testimonies_[testimony].hosts;
     return std::all_of(ranks.begin(), ranks.end(), [&](int32_t rank) { return known.contains(rank); });
   }
+  bool tells_of_any(size_t testimony, const std::vector<int32_t>& ranks) const {
+    const auto& known = testimonies_[testimony].hosts;
+    return std::any_of(ranks.begin(), ranks.end(), [&](int32_t rank) { return known.contains(rank); });
+  }
 
   // A rank without a file of one kind is no suspect any more once it left one of another kind.
   bool is_doubt(const Piece& piece) const {
@@ -124,14 +128,9 @@ class Joiner {
     if (piece.finding.finding_class != FindingClass::kRankUnreachable || piece.finding.ranks.empty())
       return false;
     for (size_t i = 0; i < testimonies_.size(); ++i) {
-      if (i != piece.testimony && seen_by(i, piece.finding.ranks) > 0) return true;
+      if (i != piece.testimony && tells_of_any(i, piece.finding.ranks)) return true;
     }
     return false;
-  }
-  size_t seen_by(size_t testimony, const std::vector<int32_t>& ranks) const {
-    const auto& known = testimonies_[testimony].hosts;
-    return static_cast<size_t>(
-        std::count_if(ranks.begin(), ranks.end(), [&](int32_t rank) { return known.contains(rank); }));
   }
 
   std::optional<uint32_t> comm_row(const Piece& piece) const {

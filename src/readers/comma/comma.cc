@@ -234,7 +234,7 @@ class TraceMaker {
 class Source : public model::TraceSource {
  public:
   static Result<std::unique_ptr<model::TraceSource>> open(std::vector<std::string> paths) {
-    LOCKSTEP_ASSIGN(auto read, common::read_all(paths, "files of CoMMA", read_file));
+    LOCKSTEP_ASSIGN(auto read, common::read_all(std::move(paths), "files of CoMMA", read_file));
     auto source = std::make_unique<Source>();
     source->files_ = std::move(read.files);
     source->bad_files_ = std::move(read.bad_files);

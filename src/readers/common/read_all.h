@@ -22,8 +22,7 @@ struct ReadFiles {
 // `read` makes a Result<File> of a path; it is called on several threads at once. `what`: what the files are called. If no
 // file can be read, the first one's error.
 template <class Read, class File = std::decay_t<decltype(*std::declval<Read>()(std::string()))>>
-Result<ReadFiles<File>> read_all(const std::vector<std::string>& paths, std::string_view what,
-                                 const Read& read) {
+Result<ReadFiles<File>> read_all(std::vector<std::string> paths, std::string_view what, const Read& read) {
   std::vector<std::optional<Result<File>>> results(paths.size());
   for_each_parallel(paths.size(), parallel_threads(), [&](size_t i) { results[i] = read(paths[i]); });
   ReadFiles<File> all;
@@ -39,7 +38,8 @@ Result<ReadFiles<File>> read_all(const std::vector<std::string>& paths, std::str
   if (all.files.empty()) {
     return first_error != nullptr ? *first_error : Error{ErrorCode::kNotFound, "no " + std::string(what), {}};
   }
-  all.name = paths.size() == 1 ? paths.front() : std::to_string(paths.size()) + ' ' + std::string(what);
+  all.name =
+      paths.size() == 1 ? std::move(paths.front()) : std::to_string(paths.size()) + ' ' + std::string(what);
   return all;
 }
 

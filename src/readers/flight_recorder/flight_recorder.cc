@@ -187,7 +187,7 @@ class TraceMaker {
 class Source : public model::TraceSource {
  public:
   static Result<std::unique_ptr<model::TraceSource>> open(std::vector<std::string> paths) {
-    LOCKSTEP_ASSIGN(auto read, common::read_all(paths, "Flight Recorder dumps", read_dump));
+    LOCKSTEP_ASSIGN(auto read, common::read_all(std::move(paths), "Flight Recorder dumps", read_dump));
     auto source = std::make_unique<Source>();
     source->dumps_ = std::move(read.files);
     source->bad_files_ = std::move(read.bad_files);

@@ -167,7 +167,7 @@ class TraceMaker {
 class Source : public model::TraceSource {
  public:
   static Result<std::unique_ptr<model::TraceSource>> open(std::vector<std::string> paths) {
-    LOCKSTEP_ASSIGN(auto read, common::read_all(paths, "files of NVIDIA Inspector", read_file));
+    LOCKSTEP_ASSIGN(auto read, common::read_all(std::move(paths), "files of NVIDIA Inspector", read_file));
     auto source = std::make_unique<Source>();
     for (FileRecords& file : read.files) source->add(std::move(file));
     source->bad_files_ = std::move(read.bad_files);

@@ -34,7 +34,7 @@ class Source : public model::TraceSource {
       LOCKSTEP_ASSIGN(Heading heading, read_heading(path));
       return File{path, heading};
     };
-    LOCKSTEP_ASSIGN(auto read, common::read_all(paths, "traces of PyTorch's profiler", look_at));
+    LOCKSTEP_ASSIGN(auto read, common::read_all(std::move(paths), "traces of PyTorch's profiler", look_at));
     auto source = std::make_unique<Source>();
     source->files_ = std::move(read.files);
     source->bad_files_ = std::move(read.bad_files);
