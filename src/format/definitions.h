@@ -22,10 +22,11 @@ enum class Def : uint16_t {
   kGroupRanks = 5,    // members of a declared group, in pieces
   kNote = 6,          // key=value about the process (text)
   // defs
-  kLog = 32,     // first entry of a log's first defs chunk: its loss counters
-  kThread = 33,  // the thread that owns the log from a position on
-  kShape = 34,   // function, types and root of an operation
-  kStream = 35,  // a stream handle
+  kLog = 32,         // first entry of a log's first defs chunk: its loss counters
+  kThread = 33,      // the thread that owns the log from a position on
+  kShape = 34,       // function, types and root of an operation
+  kStream = 35,      // a stream handle
+  kKernelName = 36,  // the name of a kernel
 };
 
 struct DefHead {
@@ -79,7 +80,8 @@ struct LogDef {
 struct ThreadDef {
   DefHead head;  // id = kernel thread id
   uint64_t from_position;
-  char name[24];  // comm name of the thread when it registered
+  char name[16];     // comm name of the thread when it registered
+  uint64_t pthread;  // pthread_self(); 0 unknown (before minor 2)
 };
 struct ShapeDef {
   DefHead head;  // id = shape number of this log, from 1
@@ -95,6 +97,12 @@ struct StreamDef {
   uint64_t stream;  // pointer value
   uint64_t reserved0;
 };
+// As long as its name needs: `units` of the head counts it.
+struct KernelNameDef {
+  DefHead head;   // id = name number of this log, from 1
+  char name[16];  // and on: mangled, as the driver gives it; at most kMaxKernelNameBytes with its NUL
+};
+inline constexpr uint32_t kMaxKernelNameBytes = 1024;
 #define LOCKSTEP_DEF_SIZE(type, bytes) \
   static_assert(sizeof(type) == (bytes) && sizeof(type) % kUnitBytes == 0)
 LOCKSTEP_DEF_SIZE(CommDef, 144);
@@ -107,6 +115,7 @@ LOCKSTEP_DEF_SIZE(LogDef, 208);
 LOCKSTEP_DEF_SIZE(ThreadDef, 48);
 LOCKSTEP_DEF_SIZE(ShapeDef, 128);
 LOCKSTEP_DEF_SIZE(StreamDef, 32);
+LOCKSTEP_DEF_SIZE(KernelNameDef, 32);
 #undef LOCKSTEP_DEF_SIZE
 
 // Ring retention: what was overwritten still counts here. A histogram chunk is a ChunkHeader, then cells.

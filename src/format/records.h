@@ -13,6 +13,9 @@
 // Parents: `link` is the distance, in units, back to the parent's record in the same log; 0 = none, kFarLink = a
 // LinkRecord names it. Kinds whose parent normally lives in another log carry its handle by value instead.
 // GPU times are raw: nanoseconds of the GPU's own clock (NVIDIA) or wall_clock64 ticks (AMD); FileHeader.gpu_clock.
+// Kernels and copies (files of source kCuda) are the exception: the driver's tools interface gives their times on a
+// clock of the host, and `start` and `stop_after` hold them. They are written when they are delivered, so a log is not
+// in the order of `start`.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -226,6 +229,41 @@ struct ApiOpRecord {
   int32_t peer;            // -1 none
   uint32_t element_bytes;  // of datatype; 1 where unknown
 };
+// A kernel as the GPU ran it. `start` and `stop_after`: its first and last moment on the GPU, in host ticks.
+struct KernelRecord {
+  RecordHead head;       // kFlagStopped always
+  uint32_t name;         // KernelNameDef of this log; 0 unknown
+  uint32_t correlation;  // of the call that launched it; all kernels of one graph launch share it
+  uint32_t stream;       // the driver's number of the stream, not its pointer
+  uint16_t device;       // ordinal in this process
+  uint16_t context;
+  uint64_t graph_node;  // 0: not of a graph
+  uint32_t graph;       // of the executable graph; 0 none
+  uint32_t blocks;      // of the grid; NCCL starts one a channel
+};
+enum class LaunchCall : uint16_t { kNone = 0, kKernel = 1, kGraph = 2 };
+// A call of the driver that launched a kernel or a graph, by host time.
+struct LaunchCallRecord {
+  RecordHead head;
+  uint32_t correlation;
+  uint32_t thread;  // low half of the caller's pthread_self(); ThreadDef.pthread
+  LaunchCall call;
+  uint16_t reserved0;
+  uint32_t reserved1;
+};
+enum class CopyKind : uint16_t { kNone = 0, kCopy = 1, kPeerCopy = 2, kSet = 3 };
+// A copy, or a fill, as a copy engine or the GPU ran it; times as those of a kernel.
+struct CopyRecord {
+  RecordHead head;  // kFlagStopped always
+  uint64_t bytes;
+  uint32_t correlation;
+  uint32_t stream;
+  uint16_t device;
+  uint16_t context;
+  CopyKind copy;
+  uint8_t from, to;  // CUPTI's kinds of memory: 1 pageable, 2 pinned, 3 device ...; 0 unknown
+  uint64_t graph_node;
+};
 // A point in time: a training step, or a named mark.
 struct MarkRecord {
   RecordHead head;
@@ -280,6 +318,9 @@ LOCKSTEP_RECORD_SIZE(CeCollRecord, 80);
 LOCKSTEP_RECORD_SIZE(CeSyncRecord, 32);
 LOCKSTEP_RECORD_SIZE(CeBatchRecord, 32);
 LOCKSTEP_RECORD_SIZE(ApiOpRecord, 80);
+LOCKSTEP_RECORD_SIZE(KernelRecord, 48);
+LOCKSTEP_RECORD_SIZE(LaunchCallRecord, 32);
+LOCKSTEP_RECORD_SIZE(CopyRecord, 48);
 LOCKSTEP_RECORD_SIZE(MarkRecord, 32);
 LOCKSTEP_RECORD_SIZE(StateRecord, 32);
 LOCKSTEP_RECORD_SIZE(LinkRecord, 32);

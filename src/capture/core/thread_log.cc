@@ -163,6 +163,7 @@ void ThreadLog::adopt_thread() {
   if (thread == nullptr) return;
   thread->from_position = format::handle_position(handle_at(cursor_, format::Kind::kNone));
   prctl(PR_GET_NAME, thread->name);
+  thread->pthread = reinterpret_cast<uint64_t>(pthread_self());
   publish_definition(thread, format::Def::kThread, tid_);
 }
 
