@@ -72,6 +72,7 @@ struct NoteDef {
   char key[48];
   char value[192];
 };
+inline constexpr char kNoteGpuRecords[] = "gpu_records";  // what CUPTI is asked for, or why nothing
 inline constexpr char kNoteGpuModel[] = "gpu_model";  // of the first GPU used: "NVIDIA H200", "PCI 1002:74a1"
 struct LogDef {
   DefHead head;

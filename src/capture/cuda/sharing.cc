@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cuda/sharing.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <atomic>
+
+#include "capture/core/session.h"
+#include "capture/core/thread_log.h"
+#include "capture/cuda/buffers.h"
+#include "capture/cuda/cupti_clock.h"
+#include "capture/cuda/records.h"
+
+namespace lockstep::capture::cuda {
+namespace {
+
+constexpr uint32_t kKinds = 128;  // CUPTI 13 counts to 54
+
+pthread_mutex_t g_switches = PTHREAD_MUTEX_INITIALIZER;
+struct Locked {
+  Locked() { pthread_mutex_lock(&g_switches); }
+  ~Locked() { pthread_mutex_unlock(&g_switches); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+};
+
+constinit thread_local uint32_t t_profilers_calls = 0;
+struct ProfilersCall {
+  ProfilersCall() { ++t_profilers_calls; }
+  ~ProfilersCall() { --t_profilers_calls; }
+  ProfilersCall(const ProfilersCall&) = delete;
+  ProfilersCall& operator=(const ProfilersCall&) = delete;
+};
+
+// From when to when a profiler had a kind of record switched on, on CUPTI's clock; 0 never, or not yet.
+struct Window {
+  std::atomic<uint64_t> since{0}, until{0};
+  void open(uint64_t now) {
+    if (is_open()) return;
+    until.store(0, std::memory_order_relaxed);
+    since.store(now, std::memory_order_release);
+  }
+  void close(uint64_t now) {
+    if (is_open()) until.store(now, std::memory_order_release);
+  }
+  bool is_open() const {
+    return since.load(std::memory_order_acquire) != 0 && until.load(std::memory_order_acquire) == 0;
+  }
+  bool holds(uint64_t time) const {
+    const uint64_t from = since.load(std::memory_order_acquire), to = until.load(std::memory_order_acquire);
+    return from != 0 && time >= from && (to == 0 || time <= to);
+  }
+};
+
+BufferPool g_pool;
+CuptiClock g_clock;
+std::atomic<bool> g_registered{false};  // the callbacks that CUPTI knows are ours
+std::atomic<bool> g_active{false};
+std::atomic<bool> g_system_thread_ids{false};
+std::atomic<bool> g_wanted[kKinds], g_ever_wanted[kKinds];  // by us
+bool g_want_calls = false;
+
+std::atomic<cupti::BufferRequested> g_their_request{nullptr};
+std::atomic<cupti::BufferCompleted> g_their_complete{nullptr};
+std::atomic<cupti::Timestamp> g_their_timestamp{nullptr};
+std::atomic<void*> g_their_subscriber{nullptr};
+std::atomic<uint64_t> g_their_drops{0};
+Window g_their_kinds[kKinds];
+Window g_their_calls[sizeof kLaunchCalls / sizeof kLaunchCalls[0]];
+
+uint64_t default_timestamp() {
+  uint64_t now = 0;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library != nullptr) library->timestamp(&now);
+  return now;
+}
+cupti::Timestamp timestamp() {
+  const cupti::Timestamp theirs = g_their_timestamp.load(std::memory_order_acquire);
+  return theirs != nullptr ? theirs : default_timestamp;
+}
+
+// Whether a profiler would have had this record from a CUPTI of its own. What we did not switch on, it did.
+bool is_theirs(const cupti::Record& record) {
+  const cupti::Kind kind = record.kind();
+  switch (kind) {
+    case cupti::kSerialKernel:
+    case cupti::kConcurrentKernel: {
+      const auto start = record.get<uint64_t>(cupti::Kernel::kStart);
+      return g_their_kinds[cupti::kSerialKernel].holds(start) ||
+             g_their_kinds[cupti::kConcurrentKernel].holds(start);
+    }
+    case cupti::kCopy:
+    case cupti::kPeerCopy:
+    case cupti::kSet:
+      return !g_ever_wanted[kind].load(std::memory_order_relaxed) ||
+             g_their_kinds[kind].holds(record.get<uint64_t>(cupti::Copy::kStart));
+    case cupti::kDriver: {
+      const int call = launch_call_index(record.get<uint32_t>(cupti::ApiCall::kCall));
+      const auto start = record.get<uint64_t>(cupti::ApiCall::kStart);
+      return call < 0 || g_their_kinds[cupti::kDriver].holds(start) || g_their_calls[call].holds(start);
+    }
+    default:
+      return true;
+  }
+}
+
+// Hands copies of records on, in buffers of the profiler.
+class Handover {
+ public:
+  Handover(void* context, uint32_t stream)
+      : context_(context),
+        stream_(stream),
+        request_(g_their_request.load(std::memory_order_acquire)),
+        complete_(g_their_complete.load(std::memory_order_acquire)) {}
+  ~Handover() { finish(); }
+  Handover(const Handover&) = delete;
+  Handover& operator=(const Handover&) = delete;
+
+  void add(const cupti::Record& record) {
+    if (request_ == nullptr || complete_ == nullptr) return;
+    if (buffer_ != nullptr && (used_ + record.bytes() > bytes_ || (most_ != 0 && records_ == most_))) finish();
+    if (buffer_ == nullptr) {
+      used_ = records_ = bytes_ = most_ = 0;
+      request_(&buffer_, &bytes_, &most_);
+    }
+    if (buffer_ == nullptr || used_ + record.bytes() > bytes_) {
+      g_their_drops.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    memcpy(buffer_ + used_, record.data(), record.bytes());
+    used_ += record.bytes();
+    ++records_;
+  }
+
+ private:
+  void finish() {
+    if (buffer_ != nullptr) complete_(context_, stream_, buffer_, bytes_, used_);
+    buffer_ = nullptr;
+  }
+
+  void* context_;
+  uint32_t stream_;
+  cupti::BufferRequested request_;
+  cupti::BufferCompleted complete_;
+  uint8_t* buffer_ = nullptr;
+  size_t bytes_ = 0, most_ = 0, used_ = 0, records_ = 0;
+};
+
+void requested(uint8_t** buffer, size_t* bytes, size_t* most_records) {
+  *buffer = g_pool.take();
+  *bytes = *buffer != nullptr ? BufferPool::kBufferBytes : 0;
+  *most_records = 0;
+}
+
+void count_drops(const CuptiLibrary& library, void* context, uint32_t stream) {
+  size_t dropped = 0;
+  if (library.dropped_records(context, stream, &dropped) != cupti::kSuccess || dropped == 0) return;
+  g_their_drops.fetch_add(dropped, std::memory_order_relaxed);
+  if (ThreadLog* log = ThreadLog::get()) log->lose(kLoss_gpu_dropped, dropped);
+}
+
+void completed(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid) {
+  const CuptiLibrary* library = loaded_cupti();
+  if (!g_pool.owns(buffer)) {
+    // Given to CUPTI by a profiler before our callbacks took the place of its own.
+    const cupti::BufferCompleted complete = g_their_complete.load(std::memory_order_acquire);
+    if (complete != nullptr) complete(context, stream, buffer, bytes, valid);
+    return;
+  }
+  g_clock.read(timestamp());
+  const bool ours = g_active.load(std::memory_order_acquire);
+  {
+    Handover handover(context, stream);
+    uint8_t* at = nullptr;
+    bool more = valid > 0 && library->next_record(buffer, valid, &at) == cupti::kSuccess;
+    while (more) {
+      uint8_t* next = at;
+      more = library->next_record(buffer, valid, &next) == cupti::kSuccess && next > at;
+      const cupti::Record record(at, static_cast<size_t>((more ? next : buffer + valid) - at));
+      if (ours) write_record(record, g_clock, g_system_thread_ids.load(std::memory_order_relaxed));
+      if (is_theirs(record)) handover.add(record);
+      at = next;
+    }
+  }
+  count_drops(*library, context, stream);
+  g_pool.give_back(buffer);
+}
+
+// Our calls by themselves: the kind of all driver calls would slow every one of them down.
+void want_calls(const CuptiLibrary& library, bool on) {
+  if (library.enable_driver_api == nullptr) return;
+  for (const uint32_t call : kLaunchCalls) library.enable_driver_api(call, on ? 1 : 0);
+}
+
+bool another_tool_has_cupti(const CuptiLibrary& library) {
+  if (g_their_subscriber.load(std::memory_order_acquire) != nullptr) return false;  // it rides with us
+  void* subscriber = nullptr;
+  static constexpr auto kNothing = [](void*, uint32_t, uint32_t, const void*) {};
+  void (*nothing)(void*, uint32_t, uint32_t, const void*) = kNothing;
+  const cupti::Result result = library.subscribe(&subscriber, reinterpret_cast<void*>(nothing), nullptr);
+  if (result == cupti::kSuccess) library.unsubscribe(subscriber);
+  return result == cupti::kMultipleSubscribers;
+}
+
+cupti::Result without(const CuptiLibrary* library) { return library == nullptr ? cupti::kNotInitialized : cupti::kSuccess; }
+
+}  // namespace
+
+bool in_profilers_call() { return t_profilers_calls != 0; }
+bool active() { return g_active.load(std::memory_order_acquire); }
+
+bool begin(const CuptiLibrary& library, Wanted wanted, char* why, size_t bytes) {
+  if (another_tool_has_cupti(library)) {
+    snprintf(why, bytes, "another tool (Nsight, a debugger or a profiler) holds CUPTI");
+    return false;
+  }
+  if (!g_pool.reserve()) {
+    snprintf(why, bytes, "no memory for CUPTI's buffers");
+    return false;
+  }
+  Locked locked;
+  const format::FileHeader* header = Session::get().file().header();
+  if (header->tick_hz != 0) g_clock.set_rate(static_cast<double>(header->tick_hz) / 1e9);
+  g_clock.read(timestamp());
+  // Before the call: CUPTI may ask for a buffer in it.
+  g_registered.store(true, std::memory_order_release);
+  g_active.store(true, std::memory_order_release);
+  cupti::Result result = library.register_callbacks(requested, completed);
+  const cupti::Kind kinds[] = {cupti::kConcurrentKernel, cupti::kCopy, cupti::kPeerCopy, cupti::kSet};
+  for (const cupti::Kind kind : kinds) {
+    if (result != cupti::kSuccess || (kind != cupti::kConcurrentKernel && !wanted.copies)) continue;
+    g_ever_wanted[kind].store(true, std::memory_order_relaxed);
+    g_wanted[kind].store(true, std::memory_order_release);
+    result = library.enable(kind);
+  }
+  if (result != cupti::kSuccess) {
+    for (const cupti::Kind kind : kinds) g_wanted[kind].store(false, std::memory_order_release);
+    g_active.store(false, std::memory_order_release);
+    snprintf(why, bytes, "CUPTI refused (result %u)", result);
+    return false;
+  }
+  g_want_calls = true;
+  want_calls(library, true);
+  return true;
+}
+
+void end() {
+  const CuptiLibrary* library = loaded_cupti();
+  Locked locked;
+  if (library == nullptr || !g_active.load(std::memory_order_relaxed)) return;
+  for (cupti::Kind kind = 0; kind < kKinds; ++kind) {
+    if (g_wanted[kind].exchange(false, std::memory_order_acq_rel) && !g_their_kinds[kind].is_open())
+      library->disable(kind);
+  }
+  g_want_calls = false;
+  if (!g_their_kinds[cupti::kDriver].is_open()) {
+    for (size_t i = 0; i < sizeof kLaunchCalls / sizeof kLaunchCalls[0]; ++i) {
+      if (!g_their_calls[i].is_open() && library->enable_driver_api != nullptr)
+        library->enable_driver_api(kLaunchCalls[i], 0);
+    }
+  }
+}
+
+void flush(bool forced) {
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr || !g_registered.load(std::memory_order_acquire)) return;
+  g_clock.read(timestamp());
+  library->flush_all(forced ? cupti::kFlushForced : 0);
+}
+
+cupti::Result their_callbacks(cupti::BufferRequested request, cupti::BufferCompleted complete) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr) return without(library);
+  Locked locked;
+  if (!g_registered.load(std::memory_order_acquire) || request == nullptr || complete == nullptr) {
+    const cupti::Result result = library->register_callbacks(request, complete);
+    if (result != cupti::kSuccess) return result;
+  }
+  g_their_request.store(request, std::memory_order_release);
+  g_their_complete.store(complete, std::memory_order_release);
+  return cupti::kSuccess;
+}
+
+static void note_enabled(cupti::Kind kind) {
+  if (kind < kKinds) g_their_kinds[kind].open(timestamp()());
+}
+
+cupti::Result their_enable(cupti::Kind kind) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr) return without(library);
+  const cupti::Result result = library->enable(kind);
+  if (result == cupti::kSuccess) note_enabled(kind);
+  return result;
+}
+
+cupti::Result their_enable_and_dump(cupti::Kind kind) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr || library->enable_and_dump == nullptr) return cupti::kNotInitialized;
+  const cupti::Result result = library->enable_and_dump(kind);
+  if (result == cupti::kSuccess) note_enabled(kind);
+  return result;
+}
+
+cupti::Result their_enable_context(void* context, cupti::Kind kind) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr || library->enable_context == nullptr) return cupti::kNotInitialized;
+  const cupti::Result result = library->enable_context(context, kind);
+  if (result == cupti::kSuccess) note_enabled(kind);
+  return result;
+}
+
+cupti::Result their_disable(cupti::Kind kind) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr) return without(library);
+  if (kind >= kKinds) return library->disable(kind);
+  Locked locked;
+  g_their_kinds[kind].close(timestamp()());
+  if (g_wanted[kind].load(std::memory_order_acquire)) return cupti::kSuccess;
+  const cupti::Result result = library->disable(kind);
+  // All driver calls went off with the kind, ours too.
+  if (kind == cupti::kDriver && g_want_calls) want_calls(*library, true);
+  return result;
+}
+
+cupti::Result their_disable_context(void* context, cupti::Kind kind) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr || library->disable_context == nullptr) return cupti::kNotInitialized;
+  if (kind < kKinds && g_wanted[kind].load(std::memory_order_acquire)) {
+    g_their_kinds[kind].close(timestamp()());
+    return cupti::kSuccess;
+  }
+  return library->disable_context(context, kind);
+}
+
+cupti::Result their_driver_api(uint32_t api, uint8_t enable) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr || library->enable_driver_api == nullptr) return cupti::kNotInitialized;
+  const int index = launch_call_index(api);
+  if (index < 0) return library->enable_driver_api(api, enable);
+  Locked locked;
+  if (enable == 0) {
+    // Taken out of the kind, or never in it.
+    g_their_calls[index].close(timestamp()());
+    if (g_want_calls) return cupti::kSuccess;
+    return library->enable_driver_api(api, enable);
+  }
+  const cupti::Result result = library->enable_driver_api(api, enable);
+  if (result == cupti::kSuccess) g_their_calls[index].open(timestamp()());
+  return result;
+}
+
+cupti::Result their_dropped_records(void* context, uint32_t stream, size_t* dropped) {
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr) return without(library);
+  if (!g_registered.load(std::memory_order_acquire) || dropped == nullptr)
+    return library->dropped_records(context, stream, dropped);
+  *dropped = g_their_drops.exchange(0, std::memory_order_relaxed);
+  return cupti::kSuccess;
+}
+
+cupti::Result their_timestamp(cupti::Timestamp timestamp_function) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr || library->register_timestamp == nullptr) return cupti::kNotInitialized;
+  // What is complete has its times from the clock before.
+  flush(false);
+  const cupti::Result result = library->register_timestamp(timestamp_function);
+  if (result != cupti::kSuccess || !g_registered.load(std::memory_order_acquire)) {
+    if (result == cupti::kSuccess) g_their_timestamp.store(timestamp_function, std::memory_order_release);
+    return result;
+  }
+  g_their_timestamp.store(timestamp_function, std::memory_order_release);
+  g_clock.change();
+  // Two readings make a line; the clock need not count in ns.
+  g_clock.read(timestamp());
+  const timespec moment{0, 1000000};
+  nanosleep(&moment, nullptr);
+  g_clock.read(timestamp());
+  return result;
+}
+
+cupti::Result their_thread_id_type(uint32_t type) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr || library->set_thread_id_type == nullptr) return cupti::kNotInitialized;
+  const cupti::Result result = library->set_thread_id_type(type);
+  if (result == cupti::kSuccess)
+    g_system_thread_ids.store(type == cupti::kThreadIdSystem, std::memory_order_relaxed);
+  return result;
+}
+
+cupti::Result their_subscribe(void** subscriber, void* callback, void* data) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr) return without(library);
+  const cupti::Result result = library->subscribe(subscriber, callback, data);
+  if (result == cupti::kSuccess && subscriber != nullptr)
+    g_their_subscriber.store(*subscriber, std::memory_order_release);
+  return result;
+}
+
+cupti::Result their_subscribe_v2(void** subscriber, void* callback, void* data, void* parameters) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr || library->subscribe_v2 == nullptr) return cupti::kNotInitialized;
+  const cupti::Result result = library->subscribe_v2(subscriber, callback, data, parameters);
+  if (result == cupti::kSuccess && subscriber != nullptr)
+    g_their_subscriber.store(*subscriber, std::memory_order_release);
+  return result;
+}
+
+cupti::Result their_unsubscribe(void* subscriber) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr) return without(library);
+  const cupti::Result result = library->unsubscribe(subscriber);
+  if (result == cupti::kSuccess) {
+    void* known = subscriber;
+    g_their_subscriber.compare_exchange_strong(known, nullptr, std::memory_order_acq_rel);
+  }
+  return result;
+}
+
+// CUPTI would let go of everything, ours too. To the profiler it looks as if it had: it has no subscriber, no callbacks
+// and no kinds any more.
+cupti::Result their_finalize() {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr || library->finalize == nullptr) return cupti::kNotInitialized;
+  if (!g_active.load(std::memory_order_acquire)) return library->finalize();
+  for (cupti::Kind kind = 0; kind < kKinds; ++kind) {
+    if (g_their_kinds[kind].is_open()) their_disable(kind);
+  }
+  for (const uint32_t api : kLaunchCalls) their_driver_api(api, 0);
+  void* subscriber = g_their_subscriber.load(std::memory_order_acquire);
+  if (subscriber != nullptr) their_unsubscribe(subscriber);
+  flush(false);
+  g_their_request.store(nullptr, std::memory_order_release);
+  g_their_complete.store(nullptr, std::memory_order_release);
+  return cupti::kSuccess;
+}
+
+}  // namespace lockstep::capture::cuda
