@@ -5,6 +5,9 @@
 
 namespace lockstep::capture::cuda {
 
+// Buffers past these were needed once, in a burst; their memory is not kept.
+constexpr size_t kKept = 16;
+
 bool BufferPool::reserve() {
   if (memory_ != nullptr) return true;
   void* memory = mmap(nullptr, kBufferBytes * kBuffers, PROT_READ | PROT_WRITE,
@@ -15,12 +18,14 @@ bool BufferPool::reserve() {
 }
 
 uint8_t* BufferPool::take() {
-  uint64_t taken = taken_.load(std::memory_order_relaxed);
-  while (memory_ != nullptr && ~taken != 0) {
-    const int slot = __builtin_ctzll(~taken);
-    if (taken_.compare_exchange_weak(taken, taken | uint64_t{1} << slot, std::memory_order_acquire,
-                                     std::memory_order_relaxed))
-      return memory_ + static_cast<size_t>(slot) * kBufferBytes;
+  for (uint32_t word = 0; word < kWords && memory_ != nullptr; ++word) {
+    uint64_t taken = taken_[word].load(std::memory_order_relaxed);
+    while (~taken != 0) {
+      const auto bit = static_cast<uint32_t>(__builtin_ctzll(~taken));
+      if (taken_[word].compare_exchange_weak(taken, taken | uint64_t{1} << bit, std::memory_order_acquire,
+                                             std::memory_order_relaxed))
+        return memory_ + (size_t{word} * 64 + bit) * kBufferBytes;
+    }
   }
   return nullptr;
 }
@@ -29,13 +34,16 @@ bool BufferPool::owns(const uint8_t* buffer) const {
   return memory_ != nullptr && buffer >= memory_ && buffer < memory_ + kBufferBytes * kBuffers;
 }
 
-void BufferPool::give_back(const uint8_t* buffer) {
+void BufferPool::give_back(uint8_t* buffer) {
   const auto slot = static_cast<size_t>(buffer - memory_) / kBufferBytes;
-  taken_.fetch_and(~(uint64_t{1} << slot), std::memory_order_release);
+  if (slot >= kKept) madvise(buffer, kBufferBytes, MADV_DONTNEED);
+  taken_[slot / 64].fetch_and(~(uint64_t{1} << slot % 64), std::memory_order_release);
 }
 
 uint32_t BufferPool::taken() const {
-  return static_cast<uint32_t>(__builtin_popcountll(taken_.load(std::memory_order_relaxed)));
+  int count = 0;
+  for (const auto& word : taken_) count += __builtin_popcountll(word.load(std::memory_order_relaxed));
+  return static_cast<uint32_t>(count);
 }
 
 }  // namespace lockstep::capture::cuda

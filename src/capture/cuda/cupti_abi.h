@@ -13,7 +13,8 @@ using Result = uint32_t;
 inline constexpr Result kSuccess = 0, kNotInitialized = 15, kMultipleSubscribers = 39;
 
 using Kind = uint32_t;
-inline constexpr Kind kCopy = 1, kSet = 2, kSerialKernel = 3, kDriver = 4, kConcurrentKernel = 10, kPeerCopy = 22;
+inline constexpr Kind kCopy = 1, kSet = 2, kSerialKernel = 3, kDriver = 4, kRuntime = 5, kConcurrentKernel = 10,
+                      kPeerCopy = 22;
 
 using BufferRequested = void (*)(uint8_t** buffer, size_t* bytes, size_t* most_records);
 using BufferCompleted = void (*)(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid);
@@ -22,17 +23,16 @@ using Timestamp = uint64_t (*)();
 inline constexpr uint32_t kThreadIdSystem = 1;
 inline constexpr uint32_t kFlushForced = 1;
 
-// Calls of the driver that launch, by CUPTI's numbers. The _ptsz ones take the per-thread default stream.
-enum Call : uint32_t {
+// Calls that launch, by CUPTI's numbers. The _ptsz ones take the per-thread default stream.
+enum DriverCall : uint32_t {
   kLaunchKernel = 307,
   kLaunchKernelPtsz = 442,
-  kLaunchCooperative = 477,
-  kLaunchCooperativePtsz = 478,
   kGraphLaunch = 514,
   kGraphLaunchPtsz = 515,
   kLaunchKernelEx = 652,
   kLaunchKernelExPtsz = 653,
 };
+enum RuntimeCall : uint32_t { kRuntimeGraphLaunch = 311, kRuntimeGraphLaunchPtsz = 312 };
 
 // A record of `bytes` bytes. Reading past its end gives 0, as does a field that its release did not have.
 class Record {

@@ -72,20 +72,9 @@ bool open_in(const char* folder, const char* rest, int major, char* why, size_t 
   return false;
 }
 
-// Major version of CUDA that the driver offers; a newer CUPTI than that cannot work.
-int driver_major() {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  if (driver == nullptr) return 0;
-  auto version = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDriverGetVersion"));
-  int number = 0;
-  if (version == nullptr || version(&number) != 0) number = 0;
-  dlclose(driver);
-  return number / 1000;
-}
-
 bool search(char* why, size_t bytes) {
   char runtime[512];
-  int major = driver_major();
+  int major = driver_version() / 1000;  // a newer CUPTI cannot work
   if (find_loaded("libcudart.so.", runtime)) {
     char* slash = strrchr(runtime, '/');
     const char* dot = strstr(slash != nullptr ? slash : runtime, ".so.");
@@ -113,6 +102,16 @@ bool search(char* why, size_t bytes) {
 }
 
 }  // namespace
+
+int driver_version() {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver == nullptr) return 0;
+  auto version = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDriverGetVersion"));
+  int number = 0;
+  if (version == nullptr || version(&number) != 0) number = 0;
+  dlclose(driver);
+  return number;
+}
 
 const CuptiLibrary* loaded_cupti() {
   const CuptiLibrary* library = g_found.load(std::memory_order_acquire);

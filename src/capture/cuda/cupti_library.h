@@ -18,4 +18,7 @@ const CuptiLibrary* loaded_cupti();
 // under CUDA_HOME, CUDA_PATH or /usr/local/cuda, or as the loader finds it. nullptr: `why` says what is missing.
 const CuptiLibrary* find_cupti(char* why, size_t bytes);
 
+// CUDA version that the driver offers, as 13000; 0 unknown.
+int driver_version();
+
 }  // namespace lockstep::capture::cuda

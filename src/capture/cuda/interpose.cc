@@ -26,6 +26,10 @@ LOCKSTEP_CUPTI cuptiActivityDisableContext(void* context, Kind kind) {
 LOCKSTEP_CUPTI cuptiActivityEnableDriverApi(uint32_t call, uint8_t enable) {
   return cuda::their_driver_api(call, enable);
 }
+LOCKSTEP_CUPTI cuptiActivityFlushAll(uint32_t flag) { return cuda::their_flush_all(flag); }
+LOCKSTEP_CUPTI cuptiActivityFlush(void* context, uint32_t stream, uint32_t flag) {
+  return cuda::their_flush(context, stream, flag);
+}
 LOCKSTEP_CUPTI cuptiActivityGetNumDroppedRecords(void* context, uint32_t stream, size_t* dropped) {
   return cuda::their_dropped_records(context, stream, dropped);
 }

@@ -79,10 +79,14 @@ void write_copy(const cupti::Record& from, CuptiClock& clock, ThreadLog* log) {
   publish(log, record, Kind::kCopy, 0, start, end);
 }
 
+// A call of the driver, or of the runtime: where a profiler records those, the call of the driver within is left out.
 void write_launch(const cupti::Record& from, CuptiClock& clock, ThreadLog* log, bool system_thread_ids) {
   using Field = cupti::ApiCall;
   const auto call = from.get<uint32_t>(Field::kCall);
-  if (launch_call_index(call) < 0) return;  // a profiler's
+  const bool is_runtime = from.kind() == cupti::kRuntime;
+  const bool is_graph = is_runtime ? call == cupti::kRuntimeGraphLaunch || call == cupti::kRuntimeGraphLaunchPtsz
+                                   : call == cupti::kGraphLaunch || call == cupti::kGraphLaunchPtsz;
+  if (is_runtime ? !is_graph : launch_call_index(call) < 0) return;  // a profiler's
   uint64_t start, end;
   if (from.bytes() < Field::kLeast) return log->lose(kLoss_gpu_unknown);
   if (!times_of(from.get<uint64_t>(Field::kStart), from.get<uint64_t>(Field::kEnd), clock, log, &start, &end)) return;
@@ -90,8 +94,7 @@ void write_launch(const cupti::Record& from, CuptiClock& clock, ThreadLog* log, 
   if (record == nullptr) return;
   record->correlation = from.get<uint32_t>(Field::kCorrelation);
   record->thread = from.get<uint32_t>(Field::kThread);
-  record->call = call == cupti::kGraphLaunch || call == cupti::kGraphLaunchPtsz ? format::LaunchCall::kGraph
-                                                                                  : format::LaunchCall::kKernel;
+  record->call = is_graph ? format::LaunchCall::kGraph : format::LaunchCall::kKernel;
   record->reserved0 = 0;
   record->reserved1 = 0;
   publish(log, record, Kind::kLaunchCall, system_thread_ids ? format::kFlagSystemThread : 0, start, end);
@@ -106,7 +109,7 @@ int launch_call_index(uint32_t call) {
   return -1;
 }
 
-void write_record(const cupti::Record& record, CuptiClock& clock, bool system_thread_ids) {
+void write_record(const cupti::Record& record, CuptiClock& clock, WhatToWrite what) {
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return;
   switch (record.kind()) {
@@ -116,9 +119,11 @@ void write_record(const cupti::Record& record, CuptiClock& clock, bool system_th
     case cupti::kCopy:
     case cupti::kPeerCopy:
     case cupti::kSet:
-      return write_copy(record, clock, log);
+      if (what.copies) write_copy(record, clock, log);
+      return;
     case cupti::kDriver:
-      return write_launch(record, clock, log, system_thread_ids);
+    case cupti::kRuntime:
+      return write_launch(record, clock, log, what.system_thread_ids);
     default:
       return;
   }

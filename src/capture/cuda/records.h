@@ -7,14 +7,20 @@
 
 namespace lockstep::capture::cuda {
 
-inline constexpr uint32_t kLaunchCalls[] = {cupti::kLaunchKernel,      cupti::kLaunchKernelPtsz,
-                                            cupti::kLaunchCooperative, cupti::kLaunchCooperativePtsz,
-                                            cupti::kGraphLaunch,       cupti::kGraphLaunchPtsz,
-                                            cupti::kLaunchKernelEx,    cupti::kLaunchKernelExPtsz};
+// The calls of the driver by which NCCL launches, and graphs are launched. cuLaunchKernel is the call of most other
+// kernels, thousands a second; NCCL takes it where the driver is older than CUDA 11.8.
+inline constexpr uint32_t kLaunchCalls[] = {cupti::kLaunchKernelEx, cupti::kLaunchKernelExPtsz,
+                                            cupti::kGraphLaunch,    cupti::kGraphLaunchPtsz,
+                                            cupti::kLaunchKernel,   cupti::kLaunchKernelPtsz};
+inline constexpr uint32_t kLaunchCallsOfNewDrivers = 4;  // the first of them
 // Place of a call in kLaunchCalls, -1 if it is none of them.
 int launch_call_index(uint32_t call);
 
-// Writes kernels, launch calls and copies; other kinds are not ours. `system_thread_ids`: how calls name their thread.
-void write_record(const cupti::Record& record, CuptiClock& clock, bool system_thread_ids);
+struct WhatToWrite {
+  bool copies;
+  bool system_thread_ids;  // how calls name their thread
+};
+// Writes kernels, launch calls and, if asked for, copies; other records are not ours.
+void write_record(const cupti::Record& record, CuptiClock& clock, WhatToWrite what);
 
 }  // namespace lockstep::capture::cuda

@@ -21,10 +21,11 @@ constexpr uint32_t kKinds = 128;  // CUPTI 13 counts to 54
 
 pthread_mutex_t g_switches = PTHREAD_MUTEX_INITIALIZER;
 struct Locked {
-  Locked() { pthread_mutex_lock(&g_switches); }
-  ~Locked() { pthread_mutex_unlock(&g_switches); }
+  explicit Locked(pthread_mutex_t* which = &g_switches) : mutex(which) { pthread_mutex_lock(mutex); }
+  ~Locked() { pthread_mutex_unlock(mutex); }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
+  pthread_mutex_t* mutex;
 };
 
 constinit thread_local uint32_t t_profilers_calls = 0;
@@ -107,25 +108,14 @@ bool is_theirs(const cupti::Record& record) {
   }
 }
 
-// Hands copies of records on, in buffers of the profiler.
-class Handover {
+// The profiler's buffer that is being filled. As with a CUPTI of its own it has one from the moment it switches records
+// on, and gets it back when it is full or when it flushes: some profilers do not even flush while they have given none.
+class TheirBuffer {
  public:
-  Handover(void* context, uint32_t stream)
-      : context_(context),
-        stream_(stream),
-        request_(g_their_request.load(std::memory_order_acquire)),
-        complete_(g_their_complete.load(std::memory_order_acquire)) {}
-  ~Handover() { finish(); }
-  Handover(const Handover&) = delete;
-  Handover& operator=(const Handover&) = delete;
-
   void add(const cupti::Record& record) {
-    if (request_ == nullptr || complete_ == nullptr) return;
-    if (buffer_ != nullptr && (used_ + record.bytes() > bytes_ || (most_ != 0 && records_ == most_))) finish();
-    if (buffer_ == nullptr) {
-      used_ = records_ = bytes_ = most_ = 0;
-      request_(&buffer_, &bytes_, &most_);
-    }
+    Locked locked(&lock_);
+    if (buffer_ != nullptr && (used_ + record.bytes() > bytes_ || (most_ != 0 && records_ == most_))) give_back();
+    if (buffer_ == nullptr) ask();
     if (buffer_ == nullptr || used_ + record.bytes() > bytes_) {
       g_their_drops.fetch_add(1, std::memory_order_relaxed);
       return;
@@ -134,20 +124,34 @@ class Handover {
     used_ += record.bytes();
     ++records_;
   }
-
- private:
-  void finish() {
-    if (buffer_ != nullptr) complete_(context_, stream_, buffer_, bytes_, used_);
-    buffer_ = nullptr;
+  void open() {
+    Locked locked(&lock_);
+    if (buffer_ == nullptr) ask();
+  }
+  void close() {
+    Locked locked(&lock_);
+    if (buffer_ != nullptr) give_back();
   }
 
-  void* context_;
-  uint32_t stream_;
-  cupti::BufferRequested request_;
-  cupti::BufferCompleted complete_;
+ private:
+  void ask() {
+    const cupti::BufferRequested request = g_their_request.load(std::memory_order_acquire);
+    used_ = records_ = bytes_ = most_ = 0;
+    if (request != nullptr) request(&buffer_, &bytes_, &most_);
+  }
+  void give_back() {
+    uint8_t* const buffer = buffer_;
+    buffer_ = nullptr;
+    const cupti::BufferCompleted complete = g_their_complete.load(std::memory_order_acquire);
+    if (complete != nullptr) complete(nullptr, 0, buffer, bytes_, used_);
+  }
+
+  // Recursive: a profiler may call CUPTI from its callbacks.
+  pthread_mutex_t lock_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
   uint8_t* buffer_ = nullptr;
   size_t bytes_ = 0, most_ = 0, used_ = 0, records_ = 0;
 };
+TheirBuffer g_their_buffer;
 
 void requested(uint8_t** buffer, size_t* bytes, size_t* most_records) {
   *buffer = g_pool.take();
@@ -172,27 +176,30 @@ void completed(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, si
   }
   g_clock.read(timestamp());
   const bool ours = g_active.load(std::memory_order_acquire);
-  {
-    Handover handover(context, stream);
-    uint8_t* at = nullptr;
-    bool more = valid > 0 && library->next_record(buffer, valid, &at) == cupti::kSuccess;
-    while (more) {
-      uint8_t* next = at;
-      more = library->next_record(buffer, valid, &next) == cupti::kSuccess && next > at;
-      const cupti::Record record(at, static_cast<size_t>((more ? next : buffer + valid) - at));
-      if (ours) write_record(record, g_clock, g_system_thread_ids.load(std::memory_order_relaxed));
-      if (is_theirs(record)) handover.add(record);
-      at = next;
-    }
+  const bool shared = g_their_complete.load(std::memory_order_acquire) != nullptr;
+  const WhatToWrite what{g_wanted[cupti::kCopy].load(std::memory_order_relaxed),
+                         g_system_thread_ids.load(std::memory_order_relaxed)};
+  uint8_t* at = nullptr;
+  bool more = valid > 0 && library->next_record(buffer, valid, &at) == cupti::kSuccess;
+  while (more) {
+    uint8_t* next = at;
+    more = library->next_record(buffer, valid, &next) == cupti::kSuccess && next > at;
+    const cupti::Record record(at, static_cast<size_t>((more ? next : buffer + valid) - at));
+    if (ours) write_record(record, g_clock, what);
+    if (shared && is_theirs(record)) g_their_buffer.add(record);
+    at = next;
   }
   count_drops(*library, context, stream);
   g_pool.give_back(buffer);
 }
 
 // Our calls by themselves: the kind of all driver calls would slow every one of them down.
-void want_calls(const CuptiLibrary& library, bool on) {
+void switch_our_calls(const CuptiLibrary& library, bool on) {
   if (library.enable_driver_api == nullptr) return;
-  for (const uint32_t call : kLaunchCalls) library.enable_driver_api(call, on ? 1 : 0);
+  const uint32_t count = driver_version() >= 11080 ? kLaunchCallsOfNewDrivers : sizeof kLaunchCalls / sizeof kLaunchCalls[0];
+  for (uint32_t i = 0; i < count; ++i) {
+    if (on || !g_their_calls[i].is_open()) library.enable_driver_api(kLaunchCalls[i], on ? 1 : 0);
+  }
 }
 
 bool another_tool_has_cupti(const CuptiLibrary& library) {
@@ -243,7 +250,7 @@ bool begin(const CuptiLibrary& library, Wanted wanted, char* why, size_t bytes) 
     return false;
   }
   g_want_calls = true;
-  want_calls(library, true);
+  switch_our_calls(library, true);
   return true;
 }
 
@@ -256,12 +263,7 @@ void end() {
       library->disable(kind);
   }
   g_want_calls = false;
-  if (!g_their_kinds[cupti::kDriver].is_open()) {
-    for (size_t i = 0; i < sizeof kLaunchCalls / sizeof kLaunchCalls[0]; ++i) {
-      if (!g_their_calls[i].is_open() && library->enable_driver_api != nullptr)
-        library->enable_driver_api(kLaunchCalls[i], 0);
-    }
-  }
+  if (!g_their_kinds[cupti::kDriver].is_open()) switch_our_calls(*library, false);
 }
 
 void flush(bool forced) {
@@ -269,6 +271,17 @@ void flush(bool forced) {
   if (library == nullptr || !g_registered.load(std::memory_order_acquire)) return;
   g_clock.read(timestamp());
   library->flush_all(forced ? cupti::kFlushForced : 0);
+}
+
+// Any kind still on.
+static bool they_record() {
+  for (const Window& kind : g_their_kinds) {
+    if (kind.is_open()) return true;
+  }
+  for (const Window& call : g_their_calls) {
+    if (call.is_open()) return true;
+  }
+  return false;
 }
 
 cupti::Result their_callbacks(cupti::BufferRequested request, cupti::BufferCompleted complete) {
@@ -287,6 +300,7 @@ cupti::Result their_callbacks(cupti::BufferRequested request, cupti::BufferCompl
 
 static void note_enabled(cupti::Kind kind) {
   if (kind < kKinds) g_their_kinds[kind].open(timestamp()());
+  if (g_registered.load(std::memory_order_acquire)) g_their_buffer.open();
 }
 
 cupti::Result their_enable(cupti::Kind kind) {
@@ -325,8 +339,11 @@ cupti::Result their_disable(cupti::Kind kind) {
   g_their_kinds[kind].close(timestamp()());
   if (g_wanted[kind].load(std::memory_order_acquire)) return cupti::kSuccess;
   const cupti::Result result = library->disable(kind);
-  // All driver calls went off with the kind, ours too.
-  if (kind == cupti::kDriver && g_want_calls) want_calls(*library, true);
+  // All driver calls went off with the kind, ours too; CUPTI takes a call that it believes on for on.
+  if (kind == cupti::kDriver && g_want_calls) {
+    switch_our_calls(*library, false);
+    switch_our_calls(*library, true);
+  }
   return result;
 }
 
@@ -366,6 +383,29 @@ cupti::Result their_dropped_records(void* context, uint32_t stream, size_t* drop
     return library->dropped_records(context, stream, dropped);
   *dropped = g_their_drops.exchange(0, std::memory_order_relaxed);
   return cupti::kSuccess;
+}
+
+template <class Flush>
+static cupti::Result their_flush_by(const Flush& flush) {
+  const cupti::Result result = flush();
+  if (!g_registered.load(std::memory_order_acquire)) return result;
+  g_their_buffer.close();
+  if (they_record()) g_their_buffer.open();
+  return result;
+}
+
+cupti::Result their_flush_all(uint32_t flag) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr) return without(library);
+  return their_flush_by([&] { return library->flush_all(flag); });
+}
+
+cupti::Result their_flush(void* context, uint32_t stream, uint32_t flag) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr || library->flush == nullptr) return cupti::kNotInitialized;
+  return their_flush_by([&] { return library->flush(context, stream, flag); });
 }
 
 cupti::Result their_timestamp(cupti::Timestamp timestamp_function) {
@@ -445,6 +485,7 @@ cupti::Result their_finalize() {
   void* subscriber = g_their_subscriber.load(std::memory_order_acquire);
   if (subscriber != nullptr) their_unsubscribe(subscriber);
   flush(false);
+  g_their_buffer.close();
   g_their_request.store(nullptr, std::memory_order_release);
   g_their_complete.store(nullptr, std::memory_order_release);
   return cupti::kSuccess;

@@ -6,7 +6,7 @@
 //   CUPTI --records--> completed() --+--> our file
 //                                    '--> copies of what a profiler enabled, in buffers that it gave
 //
-// A kind is on while anyone wants it. Records that are ours alone are not handed on; what a profiler gets is what CUPTI
+// A kind is on while anyone wants it. A profiler's buffers are asked for, filled and returned as CUPTI would. Records that are ours alone are not handed on; what a profiler gets is what CUPTI
 // would have given it. While ours is not active its calls pass through unchanged.
 // Threads: any. A lock orders switches; it is not held while records are delivered.
 #pragma once
@@ -37,6 +37,8 @@ cupti::Result their_disable(cupti::Kind kind);
 cupti::Result their_enable_context(void* context, cupti::Kind kind);
 cupti::Result their_disable_context(void* context, cupti::Kind kind);
 cupti::Result their_driver_api(uint32_t call, uint8_t enable);
+cupti::Result their_flush_all(uint32_t flag);
+cupti::Result their_flush(void* context, uint32_t stream, uint32_t flag);
 cupti::Result their_dropped_records(void* context, uint32_t stream, size_t* dropped);
 cupti::Result their_timestamp(cupti::Timestamp timestamp);
 cupti::Result their_thread_id_type(uint32_t type);
