@@ -202,6 +202,9 @@ int run(const Arguments& arguments) {
   if (std::string other = launch::other_profiler_plugin(*libraries); !other.empty()) {
     note("NCCL loads one profiler plugin only: using ours (" + libraries->nccl + ") instead of " + other);
   }
+  if (std::string other = launch::other_cuda_injection(*libraries); !other.empty())
+    note("no GPU times of kernels: CUDA loads one injected library only, and CUDA_INJECTION64_PATH names " +
+         other);
   launch::set_capture_environment(*libraries, directory->path(), request->mode, request->retention);
   return run_captured(*request, self, *directory);
 }

@@ -21,8 +21,8 @@ Definition* clear_definition(char* at, size_t bytes = sizeof(Definition)) {
 template <class Definition>
 void publish_definition(Definition* definition, format::Def kind, uint32_t id,
                         size_t bytes = sizeof(Definition)) {
-  uint64_t tag = uint64_t{id} | uint64_t{static_cast<uint16_t>(kind)} << 32 |
-                 uint64_t{bytes / format::kUnitBytes} << 48;
+  uint64_t tag =
+      uint64_t{id} | uint64_t{static_cast<uint16_t>(kind)} << 32 | uint64_t{bytes / format::kUnitBytes} << 48;
   __atomic_store_n(reinterpret_cast<uint64_t*>(&definition->head.id), tag, __ATOMIC_RELEASE);
 }
 

@@ -13,8 +13,8 @@ using Result = uint32_t;
 inline constexpr Result kSuccess = 0, kNotInitialized = 15, kMultipleSubscribers = 39;
 
 using Kind = uint32_t;
-inline constexpr Kind kCopy = 1, kSet = 2, kSerialKernel = 3, kDriver = 4, kRuntime = 5, kConcurrentKernel = 10,
-                      kPeerCopy = 22;
+inline constexpr Kind kCopy = 1, kSet = 2, kSerialKernel = 3, kDriver = 4, kRuntime = 5,
+                      kConcurrentKernel = 10, kPeerCopy = 22;
 
 using BufferRequested = void (*)(uint8_t** buffer, size_t* bytes, size_t* most_records);
 using BufferCompleted = void (*)(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid);
@@ -55,12 +55,13 @@ class Record {
 
 // Offsets.
 struct Kernel {
-  static constexpr size_t kStart = 16, kEnd = 24, kDevice = 40, kContext = 44, kStream = 48, kGridX = 52, kGridY = 56,
-                          kGridZ = 60, kCorrelation = 92, kName = 104, kGraphNode = 144, kGraph = 156, kLeast = 112;
+  static constexpr size_t kStart = 16, kEnd = 24, kDevice = 40, kContext = 44, kStream = 48, kGridX = 52,
+                          kGridY = 56, kGridZ = 60, kCorrelation = 92, kName = 104, kGraphNode = 144,
+                          kGraph = 156, kLeast = 112;
 };
 struct Copy {
-  static constexpr size_t kFrom = 5, kTo = 6, kBytes = 8, kStart = 16, kEnd = 24, kDevice = 32, kContext = 36, kStream = 40,
-                          kCorrelation = 44, kGraphNode = 64, kLeast = 48;
+  static constexpr size_t kFrom = 5, kTo = 6, kBytes = 8, kStart = 16, kEnd = 24, kDevice = 32, kContext = 36,
+                          kStream = 40, kCorrelation = 44, kGraphNode = 64, kLeast = 48;
 };
 struct PeerCopy {
   static constexpr size_t kCorrelation = 60, kGraphNode = 72, kLeast = 64;  // the rest as in Copy

@@ -42,11 +42,11 @@ bool find_loaded(const char* prefix, char (&path)[512]) {
 
 bool bind(void* handle, const char* path, char* why, size_t bytes) {
   CuptiLibrary found{};
-#define FUNCTION(name, symbol, needed, parameters)                                        \
-  found.name = reinterpret_cast<cupti::Result(*) parameters>(dlsym(handle, #symbol));     \
-  if ((needed) != 0 && found.name == nullptr) {                                           \
-    snprintf(why, bytes, "%s has no %s (its CUPTI is too old)", path, #symbol);           \
-    return false;                                                                         \
+#define FUNCTION(name, symbol, needed, parameters)                                    \
+  found.name = reinterpret_cast<cupti::Result(*) parameters>(dlsym(handle, #symbol)); \
+  if ((needed) != 0 && found.name == nullptr) {                                       \
+    snprintf(why, bytes, "%s has no %s (its CUPTI is too old)", path, #symbol);       \
+    return false;                                                                     \
   }
 #include "capture/cuda/cupti_functions.def"
 #undef FUNCTION
@@ -81,7 +81,8 @@ bool search(char* why, size_t bytes) {
     if (dot != nullptr) major = atoi(dot + 4);
     if (slash != nullptr) {
       *slash = 0;
-      for (const char* rest : {"", "../extras/CUPTI/lib64/", "../../../extras/CUPTI/lib64/", "../../cuda_cupti/lib/"}) {
+      for (const char* rest :
+           {"", "../extras/CUPTI/lib64/", "../../../extras/CUPTI/lib64/", "../../cuda_cupti/lib/"}) {
         if (open_in(runtime, rest, major, why, bytes)) return true;
       }
     }

@@ -24,7 +24,7 @@ namespace lockstep::capture::cuda {
 namespace {
 
 constexpr int64_t kMillisecond = 1000000;
-constexpr int64_t kFlushEvery = 100 * kMillisecond, kTryEvery = 5000 * kMillisecond;
+constexpr int64_t kFlushEvery = 100 * kMillisecond, kTryEvery = 2000 * kMillisecond;
 // What a process is kept from ending for at most, should CUPTI not answer.
 constexpr int64_t kLastFlush = 2000 * kMillisecond;
 
@@ -120,20 +120,25 @@ bool start_thread() {
 
 // Whether the calls of profilers come to us: without that ours would take their records away.
 bool is_preloaded() {
+  void* program = dlopen(nullptr, RTLD_LAZY | RTLD_NOLOAD);  // and what was loaded with it
+  if (program == nullptr) return false;
+  void* symbol = dlsym(program, "cuptiActivityRegisterCallbacks");
+  dlclose(program);
   Dl_info ours{}, found{};
-  void* symbol = dlsym(RTLD_DEFAULT, "cuptiActivityRegisterCallbacks");
   return symbol != nullptr && dladdr(symbol, &found) != 0 &&
          dladdr(reinterpret_cast<void*>(&is_preloaded), &ours) != 0 && found.dli_fbase == ours.dli_fbase;
 }
 
 void start() {
   const char* mode = getenv("LOCKSTEP_MODE");
-  if (is_off(getenv("LOCKSTEP_CUDA")) || is_off(mode) || (mode != nullptr && strcmp(mode, "lite") == 0)) return;
+  if (is_off(getenv("LOCKSTEP_CUDA")) || is_off(mode) || (mode != nullptr && strcmp(mode, "lite") == 0))
+    return;
   if (!Session::get().open(format::Source::kCuda)) return;
   if (!is_preloaded()) {
     Session::get().lose(kLoss_gpu_absent);
     say("no GPU times",
-        "liblockstep-cuda.so must also be in LD_PRELOAD, so that profilers in this process keep their records");
+        "liblockstep-cuda.so must also be in LD_PRELOAD, so that profilers in this process keep their "
+        "records");
     return;
   }
   // While a profiler is starting CUDA, CUPTI is in the middle of something: the thread begins a moment later.

@@ -3,7 +3,8 @@
 // before libcupti's in the loader's search.
 #include "capture/cuda/sharing.h"
 
-#define LOCKSTEP_CUPTI extern "C" __attribute__((visibility("default"))) lockstep::capture::cuda::cupti::Result
+#define LOCKSTEP_CUPTI \
+  extern "C" __attribute__((visibility("default"))) lockstep::capture::cuda::cupti::Result
 
 namespace cuda = lockstep::capture::cuda;
 using cuda::cupti::BufferCompleted;

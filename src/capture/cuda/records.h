@@ -17,6 +17,7 @@ inline constexpr uint32_t kLaunchCallsOfNewDrivers = 4;  // the first of them
 int launch_call_index(uint32_t call);
 
 struct WhatToWrite {
+  uint32_t calls;  // the first so many of kLaunchCalls
   bool copies;
   bool system_thread_ids;  // how calls name their thread
 };

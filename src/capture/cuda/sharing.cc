@@ -114,7 +114,8 @@ class TheirBuffer {
  public:
   void add(const cupti::Record& record) {
     Locked locked(&lock_);
-    if (buffer_ != nullptr && (used_ + record.bytes() > bytes_ || (most_ != 0 && records_ == most_))) give_back();
+    if (buffer_ != nullptr && (used_ + record.bytes() > bytes_ || (most_ != 0 && records_ == most_)))
+      give_back();
     if (buffer_ == nullptr) ask();
     if (buffer_ == nullptr || used_ + record.bytes() > bytes_) {
       g_their_drops.fetch_add(1, std::memory_order_relaxed);
@@ -166,38 +167,62 @@ void count_drops(const CuptiLibrary& library, void* context, uint32_t stream) {
   if (ThreadLog* log = ThreadLog::get()) log->lose(kLoss_gpu_dropped, dropped);
 }
 
-void completed(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid) {
-  const CuptiLibrary* library = loaded_cupti();
-  if (!g_pool.owns(buffer)) {
-    // Given to CUPTI by a profiler before our callbacks took the place of its own.
-    const cupti::BufferCompleted complete = g_their_complete.load(std::memory_order_acquire);
-    if (complete != nullptr) complete(context, stream, buffer, bytes, valid);
-    return;
-  }
-  g_clock.read(timestamp());
+uint32_t our_calls() {
+  static const uint32_t count = [] {
+    const int version = driver_version();
+    return version != 0 && version < 11080 ? uint32_t{sizeof kLaunchCalls / sizeof kLaunchCalls[0]}
+                                           : kLaunchCallsOfNewDrivers;
+  }();
+  return count;
+}
+
+// `shared`: copies go to the profiler.
+void read_records(const CuptiLibrary& library, uint8_t* buffer, size_t valid, bool shared) {
   const bool ours = g_active.load(std::memory_order_acquire);
-  const bool shared = g_their_complete.load(std::memory_order_acquire) != nullptr;
-  const WhatToWrite what{g_wanted[cupti::kCopy].load(std::memory_order_relaxed),
+  const WhatToWrite what{our_calls(), g_wanted[cupti::kCopy].load(std::memory_order_relaxed),
                          g_system_thread_ids.load(std::memory_order_relaxed)};
   uint8_t* at = nullptr;
-  bool more = valid > 0 && library->next_record(buffer, valid, &at) == cupti::kSuccess;
+  bool more = valid > 0 && library.next_record(buffer, valid, &at) == cupti::kSuccess;
   while (more) {
     uint8_t* next = at;
-    more = library->next_record(buffer, valid, &next) == cupti::kSuccess && next > at;
+    more = library.next_record(buffer, valid, &next) == cupti::kSuccess && next > at;
     const cupti::Record record(at, static_cast<size_t>((more ? next : buffer + valid) - at));
     if (ours) write_record(record, g_clock, what);
     if (shared && is_theirs(record)) g_their_buffer.add(record);
     at = next;
   }
-  count_drops(*library, context, stream);
-  g_pool.give_back(buffer);
+}
+
+void completed(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid) {
+  const CuptiLibrary* library = loaded_cupti();
+  const cupti::BufferCompleted theirs = g_their_complete.load(std::memory_order_acquire);
+  g_clock.read(timestamp());
+  if (g_pool.owns(buffer)) {
+    read_records(*library, buffer, valid, theirs != nullptr);
+    count_drops(*library, context, stream);
+    g_pool.give_back(buffer);
+  } else {
+    // Given to CUPTI by the profiler, before our callbacks took the place of its own.
+    read_records(*library, buffer, valid, false);
+    if (theirs != nullptr) theirs(context, stream, buffer, bytes, valid);
+  }
+}
+
+// Any kind still on.
+bool they_record() {
+  for (const Window& kind : g_their_kinds) {
+    if (kind.is_open()) return true;
+  }
+  for (const Window& call : g_their_calls) {
+    if (call.is_open()) return true;
+  }
+  return false;
 }
 
 // Our calls by themselves: the kind of all driver calls would slow every one of them down.
 void switch_our_calls(const CuptiLibrary& library, bool on) {
   if (library.enable_driver_api == nullptr) return;
-  const uint32_t count = driver_version() >= 11080 ? kLaunchCallsOfNewDrivers : sizeof kLaunchCalls / sizeof kLaunchCalls[0];
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < our_calls(); ++i) {
     if (on || !g_their_calls[i].is_open()) library.enable_driver_api(kLaunchCalls[i], on ? 1 : 0);
   }
 }
@@ -212,7 +237,9 @@ bool another_tool_has_cupti(const CuptiLibrary& library) {
   return result == cupti::kMultipleSubscribers;
 }
 
-cupti::Result without(const CuptiLibrary* library) { return library == nullptr ? cupti::kNotInitialized : cupti::kSuccess; }
+cupti::Result without(const CuptiLibrary* library) {
+  return library == nullptr ? cupti::kNotInitialized : cupti::kSuccess;
+}
 
 }  // namespace
 
@@ -251,6 +278,7 @@ bool begin(const CuptiLibrary& library, Wanted wanted, char* why, size_t bytes) 
   }
   g_want_calls = true;
   switch_our_calls(library, true);
+  if (they_record()) g_their_buffer.open();
   return true;
 }
 
@@ -271,17 +299,6 @@ void flush(bool forced) {
   if (library == nullptr || !g_registered.load(std::memory_order_acquire)) return;
   g_clock.read(timestamp());
   library->flush_all(forced ? cupti::kFlushForced : 0);
-}
-
-// Any kind still on.
-static bool they_record() {
-  for (const Window& kind : g_their_kinds) {
-    if (kind.is_open()) return true;
-  }
-  for (const Window& call : g_their_calls) {
-    if (call.is_open()) return true;
-  }
-  return false;
 }
 
 cupti::Result their_callbacks(cupti::BufferRequested request, cupti::BufferCompleted complete) {
@@ -307,7 +324,11 @@ cupti::Result their_enable(cupti::Kind kind) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr) return without(library);
+  // One kernel after the other is what it asks for; the two kinds exclude each other, and either serves us.
+  const bool gives_way = kind == cupti::kSerialKernel && g_wanted[cupti::kConcurrentKernel].load();
+  if (gives_way) library->disable(cupti::kConcurrentKernel);
   const cupti::Result result = library->enable(kind);
+  if (gives_way && result != cupti::kSuccess) library->enable(cupti::kConcurrentKernel);
   if (result == cupti::kSuccess) note_enabled(kind);
   return result;
 }
@@ -344,6 +365,8 @@ cupti::Result their_disable(cupti::Kind kind) {
     switch_our_calls(*library, false);
     switch_our_calls(*library, true);
   }
+  if (kind == cupti::kSerialKernel && g_wanted[cupti::kConcurrentKernel].load())
+    library->enable(cupti::kConcurrentKernel);
   return result;
 }
 
