@@ -211,6 +211,11 @@ class Library {
     append(record, bytes_of(copy.kind), 0);
     return correlation;
   }
+  void call(uint32_t driver_call) {
+    const uint32_t correlation = next_correlation();
+    const uint64_t begin = now();
+    if (is_call_on(driver_call)) append_call(cupti::kDriver, driver_call, correlation, begin);
+  }
   uint32_t other(uint32_t kind) {
     if (!is_on(kind)) return 0;
     uint8_t record[kOtherBytes] = {};
@@ -381,6 +386,7 @@ const lockstep::sim::FakeCupti fake_cupti_functions = {
                  uint64_t end) { library().finish(correlation, start, end); },
     .copy = [](const lockstep::sim::FakeCopy* copy, uint64_t start,
                uint64_t end) { return library().copy(*copy, start, end); },
+    .call = [](uint32_t driver_call) { library().call(driver_call); },
     .other = [](uint32_t kind) { return library().other(kind); },
     .state = [] { return library().state(); },
 };

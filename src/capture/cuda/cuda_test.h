@@ -45,6 +45,12 @@ class Gpu {
     EXPECT_NE(library_, nullptr) << dlerror();
     cupti_ = static_cast<const sim::FakeCupti*>(dlsym(library_, sim::kFakeCuptiSymbol));
   }
+  // A driver whose calls CUPTI sees.
+  void load_driver() const {
+    void* driver = dlopen(LOCKSTEP_LIB_DIR "/fake-new/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(driver, nullptr) << dlerror();
+    *static_cast<void (**)(uint32_t)>(dlsym(driver, "fake_driver_call")) = cupti_->call;
+  }
   template <class Function>
   Function real(const char* name) const {
     return reinterpret_cast<Function>(dlsym(library_, name));

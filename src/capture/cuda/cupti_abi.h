@@ -23,8 +23,9 @@ using Timestamp = uint64_t (*)();
 inline constexpr uint32_t kThreadIdSystem = 1;
 inline constexpr uint32_t kFlushForced = 1;
 
-// Calls that launch, by CUPTI's numbers. The _ptsz ones take the per-thread default stream.
+// Calls that launch, and one that does nothing, by CUPTI's numbers. The _ptsz ones take the per-thread default stream.
 enum DriverCall : uint32_t {
+  kDriverGetVersion = 2,
   kLaunchKernel = 307,
   kLaunchKernelPtsz = 442,
   kGraphLaunch = 514,

@@ -12,6 +12,7 @@
 #include "capture/core/thread_log.h"
 #include "capture/cuda/buffers.h"
 #include "capture/cuda/cupti_clock.h"
+#include "capture/cuda/fences.h"
 #include "capture/cuda/records.h"
 
 namespace lockstep::capture::cuda {
@@ -36,24 +37,43 @@ struct ProfilersCall {
   ProfilersCall& operator=(const ProfilersCall&) = delete;
 };
 
-// From when to when a profiler had a kind of record switched on, on CUPTI's clock; 0 never, or not yet.
-struct Window {
-  std::atomic<uint64_t> since{0}, until{0};
-  void open(uint64_t now) {
+Fences g_fences;
+
+// From where to where a profiler had a kind of record switched on: times on CUPTI's clock, 0 never or not yet, and fences.
+class Window {
+ public:
+  void open(uint64_t now, uint32_t fence) {
     if (is_open()) return;
-    until.store(0, std::memory_order_relaxed);
-    since.store(now, std::memory_order_release);
+    until_.store(0, std::memory_order_relaxed);
+    first_.store(fence, std::memory_order_relaxed);
+    last_.store(0, std::memory_order_relaxed);
+    since_.store(now, std::memory_order_release);
   }
-  void close(uint64_t now) {
-    if (is_open()) until.store(now, std::memory_order_release);
+  void close(uint64_t now, uint32_t fence) {
+    if (!is_open()) return;
+    last_.store(fence, std::memory_order_relaxed);
+    until_.store(now, std::memory_order_release);
   }
   bool is_open() const {
-    return since.load(std::memory_order_acquire) != 0 && until.load(std::memory_order_acquire) == 0;
+    return since_.load(std::memory_order_acquire) != 0 && until_.load(std::memory_order_acquire) == 0;
   }
   bool holds(uint64_t time) const {
-    const uint64_t from = since.load(std::memory_order_acquire), to = until.load(std::memory_order_acquire);
+    const uint64_t from = since_.load(std::memory_order_acquire), to = until_.load(std::memory_order_acquire);
     return from != 0 && time >= from && (to == 0 || time <= to);
   }
+  // Something on the GPU, by its launch.
+  bool holds(uint64_t time, uint32_t correlation) const {
+    const uint64_t from = since_.load(std::memory_order_acquire), to = until_.load(std::memory_order_acquire);
+    if (from == 0) return false;
+    const Fences::Side first = g_fences.side(first_.load(std::memory_order_relaxed), correlation);
+    const Fences::Side last = g_fences.side(last_.load(std::memory_order_relaxed), correlation);
+    return (first == Fences::Side::kUnknown ? time >= from : first == Fences::Side::kAfter) &&
+           (to == 0 || (last == Fences::Side::kUnknown ? time <= to : last == Fences::Side::kBefore));
+  }
+
+ private:
+  std::atomic<uint64_t> since_{0}, until_{0};
+  std::atomic<uint32_t> first_{0}, last_{0};  // fences
 };
 
 BufferPool g_pool;
@@ -90,14 +110,18 @@ bool is_theirs(const cupti::Record& record) {
     case cupti::kSerialKernel:
     case cupti::kConcurrentKernel: {
       const auto start = record.get<uint64_t>(cupti::Kernel::kStart);
-      return g_their_kinds[cupti::kSerialKernel].holds(start) ||
-             g_their_kinds[cupti::kConcurrentKernel].holds(start);
+      const auto correlation = record.get<uint32_t>(cupti::Kernel::kCorrelation);
+      return g_their_kinds[cupti::kSerialKernel].holds(start, correlation) ||
+             g_their_kinds[cupti::kConcurrentKernel].holds(start, correlation);
     }
     case cupti::kCopy:
     case cupti::kPeerCopy:
     case cupti::kSet:
       return !g_ever_wanted[kind].load(std::memory_order_relaxed) ||
-             g_their_kinds[kind].holds(record.get<uint64_t>(cupti::Copy::kStart));
+             g_their_kinds[kind].holds(record.get<uint64_t>(cupti::Copy::kStart),
+                                       record.get<uint32_t>(kind == cupti::kPeerCopy
+                                                                ? cupti::PeerCopy::kCorrelation
+                                                                : cupti::Copy::kCorrelation));
     case cupti::kDriver: {
       const int call = launch_call_index(record.get<uint32_t>(cupti::ApiCall::kCall));
       const auto start = record.get<uint64_t>(cupti::ApiCall::kStart);
@@ -176,21 +200,29 @@ uint32_t our_calls() {
   return count;
 }
 
-// `shared`: copies go to the profiler.
-void read_records(const CuptiLibrary& library, uint8_t* buffer, size_t valid, bool shared) {
-  const bool ours = g_active.load(std::memory_order_acquire);
-  const WhatToWrite what{our_calls(), g_wanted[cupti::kCopy].load(std::memory_order_relaxed),
-                         g_system_thread_ids.load(std::memory_order_relaxed)};
+template <class Visit>
+void for_each_record(const CuptiLibrary& library, uint8_t* buffer, size_t valid, const Visit& visit) {
   uint8_t* at = nullptr;
   bool more = valid > 0 && library.next_record(buffer, valid, &at) == cupti::kSuccess;
   while (more) {
     uint8_t* next = at;
     more = library.next_record(buffer, valid, &next) == cupti::kSuccess && next > at;
-    const cupti::Record record(at, static_cast<size_t>((more ? next : buffer + valid) - at));
-    if (ours) write_record(record, g_clock, what);
-    if (shared && is_theirs(record)) g_their_buffer.add(record);
+    visit(cupti::Record(at, static_cast<size_t>((more ? next : buffer + valid) - at)));
     at = next;
   }
+}
+
+// `shared`: copies go to the profiler.
+void read_records(const CuptiLibrary& library, uint8_t* buffer, size_t valid, bool shared) {
+  const bool ours = g_active.load(std::memory_order_acquire);
+  const WhatToWrite what{our_calls(), g_wanted[cupti::kCopy].load(std::memory_order_relaxed),
+                         g_system_thread_ids.load(std::memory_order_relaxed)};
+  // Fences first: kernels that they divide may lie before them.
+  if (shared) for_each_record(library, buffer, valid, [](const cupti::Record& record) { g_fences.learn(record); });
+  for_each_record(library, buffer, valid, [&](const cupti::Record& record) {
+    if (ours) write_record(record, g_clock, what);
+    if (shared && is_theirs(record) && !g_fences.learn(record)) g_their_buffer.add(record);
+  });
 }
 
 void completed(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid) {
@@ -315,8 +347,17 @@ cupti::Result their_callbacks(cupti::BufferRequested request, cupti::BufferCompl
   return cupti::kSuccess;
 }
 
-static void note_enabled(cupti::Kind kind) {
-  if (kind < kKinds) g_their_kinds[kind].open(timestamp()());
+// Kinds of what runs on the GPU are divided by launches, those of calls by time.
+static uint32_t fence_for(const CuptiLibrary& library, cupti::Kind kind) {
+  const bool is_gpu = kind == cupti::kConcurrentKernel || kind == cupti::kSerialKernel || kind == cupti::kCopy ||
+                      kind == cupti::kPeerCopy || kind == cupti::kSet;
+  if (!is_gpu || !g_ever_wanted[kind == cupti::kSerialKernel ? cupti::kConcurrentKernel : kind].load()) return 0;
+  return g_fences.place(library, timestamp(), g_their_kinds[cupti::kDriver].is_open(),
+                        g_system_thread_ids.load(std::memory_order_relaxed));
+}
+
+static void note_enabled(cupti::Kind kind, uint32_t fence) {
+  if (kind < kKinds) g_their_kinds[kind].open(timestamp()(), fence);
   if (g_registered.load(std::memory_order_acquire)) g_their_buffer.open();
 }
 
@@ -326,10 +367,11 @@ cupti::Result their_enable(cupti::Kind kind) {
   if (library == nullptr) return without(library);
   // One kernel after the other is what it asks for; the two kinds exclude each other, and either serves us.
   const bool gives_way = kind == cupti::kSerialKernel && g_wanted[cupti::kConcurrentKernel].load();
+  const uint32_t fence = fence_for(*library, kind);
   if (gives_way) library->disable(cupti::kConcurrentKernel);
   const cupti::Result result = library->enable(kind);
   if (gives_way && result != cupti::kSuccess) library->enable(cupti::kConcurrentKernel);
-  if (result == cupti::kSuccess) note_enabled(kind);
+  if (result == cupti::kSuccess) note_enabled(kind, fence);
   return result;
 }
 
@@ -337,8 +379,9 @@ cupti::Result their_enable_and_dump(cupti::Kind kind) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->enable_and_dump == nullptr) return cupti::kNotInitialized;
+  const uint32_t fence = fence_for(*library, kind);
   const cupti::Result result = library->enable_and_dump(kind);
-  if (result == cupti::kSuccess) note_enabled(kind);
+  if (result == cupti::kSuccess) note_enabled(kind, fence);
   return result;
 }
 
@@ -346,8 +389,9 @@ cupti::Result their_enable_context(void* context, cupti::Kind kind) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->enable_context == nullptr) return cupti::kNotInitialized;
+  const uint32_t fence = fence_for(*library, kind);
   const cupti::Result result = library->enable_context(context, kind);
-  if (result == cupti::kSuccess) note_enabled(kind);
+  if (result == cupti::kSuccess) note_enabled(kind, fence);
   return result;
 }
 
@@ -357,7 +401,7 @@ cupti::Result their_disable(cupti::Kind kind) {
   if (library == nullptr) return without(library);
   if (kind >= kKinds) return library->disable(kind);
   Locked locked;
-  g_their_kinds[kind].close(timestamp()());
+  g_their_kinds[kind].close(timestamp()(), fence_for(*library, kind));
   if (g_wanted[kind].load(std::memory_order_acquire)) return cupti::kSuccess;
   const cupti::Result result = library->disable(kind);
   // All driver calls went off with the kind, ours too; CUPTI takes a call that it believes on for on.
@@ -375,7 +419,7 @@ cupti::Result their_disable_context(void* context, cupti::Kind kind) {
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->disable_context == nullptr) return cupti::kNotInitialized;
   if (kind < kKinds && g_wanted[kind].load(std::memory_order_acquire)) {
-    g_their_kinds[kind].close(timestamp()());
+    g_their_kinds[kind].close(timestamp()(), fence_for(*library, kind));
     return cupti::kSuccess;
   }
   return library->disable_context(context, kind);
@@ -390,12 +434,12 @@ cupti::Result their_driver_api(uint32_t api, uint8_t enable) {
   Locked locked;
   if (enable == 0) {
     // Taken out of the kind, or never in it.
-    g_their_calls[index].close(timestamp()());
+    g_their_calls[index].close(timestamp()(), 0);
     if (g_want_calls) return cupti::kSuccess;
     return library->enable_driver_api(api, enable);
   }
   const cupti::Result result = library->enable_driver_api(api, enable);
-  if (result == cupti::kSuccess) g_their_calls[index].open(timestamp()());
+  if (result == cupti::kSuccess) g_their_calls[index].open(timestamp()(), 0);
   return result;
 }
 

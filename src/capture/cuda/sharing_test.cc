@@ -99,6 +99,28 @@ TEST_F(Sharing, AProfilerSeesTheSameWithUsAsWithout) {
   }
 }
 
+// Kernels wait on the GPU when a profiler comes, and when it goes. Alone it would see those that were launched in between.
+TEST_F(Sharing, AProfilerSeesWhatWasLaunchedInItsTime) {
+  LksFile file = record([](const Gpu& gpu) {
+    gpu.load_driver();
+    Profiler profiler(gpu);
+    std::vector<uint32_t> before, during, after;
+    for (int i = 0; i < 10; ++i) before.push_back(gpu.launch({.name = "before"}));
+    profiler.start(kAllKinds);
+    for (int i = 0; i < 7; ++i) during.push_back(gpu.launch({.name = "during"}));
+    cuptiActivityDisable(cupti::kConcurrentKernel);
+    for (int i = 0; i < 5; ++i) after.push_back(gpu.launch({.name = "after"}));
+    sleep_ms(1);
+    for (const auto& group : {before, during, after}) {
+      for (const uint32_t correlation : group) gpu.finish(correlation, gpu.now(), gpu.now() + 10);
+    }
+    profiler.stop();
+    EXPECT_EQ(profiler.kernels(), 7);
+    EXPECT_EQ((profiler.counts()[{cupti::kDriver, cupti::kDriverGetVersion}]), 0) << "ours";
+  });
+  EXPECT_EQ(file.count(Kind::kKernel), 22u);
+}
+
 TEST_F(Sharing, AProfilerThatIsThereFirstKeepsItsRecords) {
   EXPECT_TRUE(run_child(settings(), [] {
                 Gpu gpu;
