@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -69,16 +70,17 @@ class Library {
     const std::lock_guard guard(lock_);
     if (on) kinds_.insert(kind);
     if (!on) kinds_.erase(kind);
-    // The kind of all driver calls overrides what was said of single ones, without forgetting it.
-    if (kind == cupti::kDriver) calls_work_ = on;
+    // As seen of CUPTI 13: the kind switches all calls of the driver, but off it leaves them marked as on.
+    if (kind != cupti::kDriver) return cupti::kSuccess;
+    for (uint32_t call = 1; call < kDriverCalls; ++call) {
+      live_[call] = on;
+      if (on) marked_[call] = true;
+    }
     return cupti::kSuccess;
   }
   cupti::Result switch_call(uint32_t call, bool on) {
     const std::lock_guard guard(lock_);
-    const bool was = calls_.contains(call);
-    if (on) calls_.insert(call);
-    if (!on) calls_.erase(call);
-    if (on != was) calls_work_ = true;
+    if (marked_[call] != on) marked_[call] = live_[call] = on;
     return cupti::kSuccess;
   }
   cupti::Result flush(bool forced) {
@@ -132,7 +134,7 @@ class Library {
   cupti::Result finalize() {
     const std::lock_guard guard(lock_);
     kinds_.clear();
-    calls_.clear();
+    for (uint32_t call = 0; call < kDriverCalls; ++call) marked_[call] = live_[call] = false;
     request_ = nullptr;
     complete_ = nullptr;
     subscribed_ = false;
@@ -228,7 +230,7 @@ class Library {
     return {.ours_registered = request_ != nullptr,
             .subscribers = subscribed_ ? 1u : 0u,
             .enabled_kinds = static_cast<uint32_t>(kinds_.size()),
-            .enabled_calls = static_cast<uint32_t>(calls_.size()),
+            .enabled_calls = static_cast<uint32_t>(std::count(live_, live_ + kDriverCalls, true)),
             .refused = refused_,
             .dropped = dropped_,
             .buffers_out = static_cast<uint32_t>(buffers_.size()),
@@ -246,7 +248,7 @@ class Library {
   }
   bool is_call_on(uint32_t call) {
     const std::lock_guard guard(lock_);
-    return kinds_.contains(cupti::kDriver) || (calls_work_ && calls_.contains(call));
+    return live_[call];
   }
   uint32_t next_correlation() {
     const std::lock_guard guard(lock_);
@@ -317,8 +319,9 @@ class Library {
   cupti::BufferRequested request_ = nullptr;
   cupti::BufferCompleted complete_ = nullptr;
   cupti::Timestamp timestamp_ = nullptr;
-  std::set<uint32_t> kinds_, calls_;
-  bool calls_work_ = true;
+  std::set<uint32_t> kinds_;
+  static constexpr uint32_t kDriverCalls = 800;
+  bool marked_[kDriverCalls] = {}, live_[kDriverCalls] = {};
   bool subscribed_ = false;
   bool system_thread_ids_ = false;
   std::vector<Buffer*> buffers_;  // the last one is being filled

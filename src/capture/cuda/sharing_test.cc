@@ -104,6 +104,8 @@ TEST_F(Sharing, AProfilerSeesWhatWasLaunchedInItsTime) {
   LksFile file = record([](const Gpu& gpu) {
     gpu.load_driver();
     Profiler profiler(gpu);
+    profiler.start(kAllKinds);  // an earlier session
+    profiler.stop();
     std::vector<uint32_t> before, during, after;
     for (int i = 0; i < 10; ++i) before.push_back(gpu.launch({.name = "before"}));
     profiler.start(kAllKinds);
