@@ -42,8 +42,8 @@ struct FakeCupti {
   void (*finish)(uint32_t correlation, uint64_t start,
                  uint64_t end);  // its kernels, in the order of launching
   uint32_t (*copy)(const FakeCopy*, uint64_t start, uint64_t end);
-  void (*call)(uint32_t driver_call);                                     // one that launches nothing
-  uint32_t (*other)(uint32_t kind);  // a record of a kind that nobody here reads, 24 bytes
+  void (*call)(uint32_t driver_call);  // one that launches nothing
+  uint32_t (*other)(uint32_t kind);    // a record of a kind that nobody here reads, 24 bytes
   FakeState (*state)();
 };
 inline constexpr char kFakeCuptiSymbol[] = "fake_cupti_functions";  // of type const FakeCupti

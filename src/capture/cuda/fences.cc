@@ -26,12 +26,15 @@ uint32_t Fences::place(const CuptiLibrary& library, cupti::Timestamp timestamp, 
   const bool called = driver_version() != 0;
   fence.to.store(timestamp(), std::memory_order_release);
   if (!all_calls_are_on) library.enable_driver_api(cupti::kDriverGetVersion, 0);
-  return called ? number : 0;
+  if (!called) return 0;
+  pending_.fetch_or(uint64_t{1} << number % kFences, std::memory_order_acq_rel);
+  return number;
 }
 
 bool Fences::learn(const cupti::Record& record) {
   using Field = cupti::ApiCall;
-  if (record.kind() != cupti::kDriver || record.get<uint32_t>(Field::kCall) != cupti::kDriverGetVersion) return false;
+  if (record.kind() != cupti::kDriver || record.get<uint32_t>(Field::kCall) != cupti::kDriverGetVersion)
+    return false;
   const auto start = record.get<uint64_t>(Field::kStart), end = record.get<uint64_t>(Field::kEnd);
   const uint32_t newest = count_.load(std::memory_order_relaxed);
   for (uint32_t back = 0; back < kFences && back < newest; ++back) {
@@ -42,6 +45,7 @@ bool Fences::learn(const cupti::Record& record) {
       continue;
     fence.correlation.store(uint64_t{newest - back} << 32 | record.get<uint32_t>(Field::kCorrelation),
                             std::memory_order_release);
+    pending_.fetch_and(~(uint64_t{1} << (newest - back) % kFences), std::memory_order_acq_rel);
     return true;
   }
   return false;

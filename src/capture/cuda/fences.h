@@ -21,18 +21,22 @@ class Fences {
                  bool system_thread_ids);
   // Whether a record is that of a fence; learns its place.
   bool learn(const cupti::Record& record);
+  // Whether records of fences are still to come. `give_up`: no more are.
+  bool pending() const { return pending_.load(std::memory_order_acquire) != 0; }
+  void give_up() { pending_.store(0, std::memory_order_release); }
   enum class Side { kUnknown, kBefore, kAfter };
   Side side(uint32_t fence, uint32_t correlation) const;
 
  private:
   static constexpr uint32_t kFences = 64;  // the newest; a profiler's session takes some ten
   struct Fence {
-    std::atomic<uint64_t> from{0}, to{0};   // the call lies between, on CUPTI's clock
+    std::atomic<uint64_t> from{0}, to{0};  // the call lies between, on CUPTI's clock
     std::atomic<uint32_t> thread{0};
-    std::atomic<uint64_t> correlation{0};   // with the number of the fence above it, once known
+    std::atomic<uint64_t> correlation{0};  // with the number of the fence above it, once known
   };
   Fence fences_[kFences];
   std::atomic<uint32_t> count_{0};
+  std::atomic<uint64_t> pending_{0};  // a bit a fence
 };
 
 }  // namespace lockstep::capture::cuda

@@ -148,14 +148,17 @@ void start() {
 
 // NVIDIA's own tools, and what runs under them. They refuse to work where another library is injected.
 bool is_with_nvidias_tool() {
-  for (const char* name : {"ncu", "nsys", "nv-nsight-cu-cli", "nsys-launcher", "compute-sanitizer", "cuda-gdb"}) {
+  for (const char* name :
+       {"ncu", "nsys", "nv-nsight-cu-cli", "nsys-launcher", "compute-sanitizer", "cuda-gdb"}) {
     if (strcmp(program_invocation_short_name, name) == 0) return true;
   }
-  for (const char* variable : {"NSYS_PROFILING_SESSION_ID", "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NV_TPS_LAUNCH_TOKEN"}) {
+  for (const char* variable :
+       {"NSYS_PROFILING_SESSION_ID", "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NV_TPS_LAUNCH_TOKEN"}) {
     if (getenv(variable) != nullptr) return true;
   }
   const char* preloaded = getenv("LD_PRELOAD");
-  for (const char* part : {"TreeLauncher", "ToolsInjection", "InterceptorInjection", "libsanitizer-collection"}) {
+  for (const char* part :
+       {"TreeLauncher", "ToolsInjection", "InterceptorInjection", "libsanitizer-collection"}) {
     if (preloaded != nullptr && strstr(preloaded, part) != nullptr) return true;
   }
   return false;
@@ -164,7 +167,8 @@ bool is_with_nvidias_tool() {
 // Preloaded is enough: the driver is told where to find us.
 __attribute__((constructor)) void at_load() {
   Dl_info ours{};
-  if (is_off(getenv("LOCKSTEP_CUDA")) || dladdr(reinterpret_cast<void*>(&is_preloaded), &ours) == 0 || !is_preloaded())
+  if (is_off(getenv("LOCKSTEP_CUDA")) || dladdr(reinterpret_cast<void*>(&is_preloaded), &ours) == 0 ||
+      !is_preloaded())
     return;
   const char* injected = getenv("CUDA_INJECTION64_PATH");
   if (is_with_nvidias_tool()) {

@@ -118,10 +118,10 @@ bool is_theirs(const cupti::Record& record) {
     case cupti::kPeerCopy:
     case cupti::kSet:
       return !g_ever_wanted[kind].load(std::memory_order_relaxed) ||
-             g_their_kinds[kind].holds(record.get<uint64_t>(cupti::Copy::kStart),
-                                       record.get<uint32_t>(kind == cupti::kPeerCopy
-                                                                ? cupti::PeerCopy::kCorrelation
-                                                                : cupti::Copy::kCorrelation));
+             g_their_kinds[kind].holds(
+                 record.get<uint64_t>(cupti::Copy::kStart),
+                 record.get<uint32_t>(kind == cupti::kPeerCopy ? cupti::PeerCopy::kCorrelation
+                                                               : cupti::Copy::kCorrelation));
     case cupti::kDriver: {
       const int call = launch_call_index(record.get<uint32_t>(cupti::ApiCall::kCall));
       const auto start = record.get<uint64_t>(cupti::ApiCall::kStart);
@@ -212,31 +212,70 @@ void for_each_record(const CuptiLibrary& library, uint8_t* buffer, size_t valid,
   }
 }
 
-// `shared`: copies go to the profiler.
-void read_records(const CuptiLibrary& library, uint8_t* buffer, size_t valid, bool shared) {
-  const bool ours = g_active.load(std::memory_order_acquire);
+void write_records(const CuptiLibrary& library, uint8_t* buffer, size_t valid) {
+  if (!g_active.load(std::memory_order_acquire)) return;
   const WhatToWrite what{our_calls(), g_wanted[cupti::kCopy].load(std::memory_order_relaxed),
                          g_system_thread_ids.load(std::memory_order_relaxed)};
-  // Fences first: kernels that they divide may lie before them.
-  if (shared) for_each_record(library, buffer, valid, [](const cupti::Record& record) { g_fences.learn(record); });
-  for_each_record(library, buffer, valid, [&](const cupti::Record& record) {
-    if (ours) write_record(record, g_clock, what);
-    if (shared && is_theirs(record) && !g_fences.learn(record)) g_their_buffer.add(record);
-  });
+  for_each_record(library, buffer, valid,
+                  [&](const cupti::Record& record) { write_record(record, g_clock, what); });
 }
+
+// Buffers of ours on their way to the profiler: those that a fence may divide wait for its record, which CUPTI may
+// deliver later than the kernels on both sides of it.
+class OnTheirWay {
+ public:
+  void add(const CuptiLibrary& library, uint8_t* buffer, size_t valid) {
+    for_each_record(library, buffer, valid, [](const cupti::Record& record) { g_fences.learn(record); });
+    Locked locked(&lock_);
+    if (count_ == kMost) hand_over_first(library);
+    waiting_[count_++] = {buffer, valid};
+    if (!g_fences.pending()) hand_over_all(library);
+  }
+  void hand_over(const CuptiLibrary& library) {
+    Locked locked(&lock_);
+    hand_over_all(library);
+  }
+
+ private:
+  void hand_over_all(const CuptiLibrary& library) {
+    while (count_ > 0) hand_over_first(library);
+  }
+  void hand_over_first(const CuptiLibrary& library) {
+    const Waiting first = waiting_[0];
+    --count_;
+    for (uint32_t i = 0; i < count_; ++i) waiting_[i] = waiting_[i + 1];
+    for_each_record(library, first.buffer, first.valid, [](const cupti::Record& record) {
+      if (is_theirs(record) && !g_fences.learn(record)) g_their_buffer.add(record);
+    });
+    g_pool.give_back(first.buffer);
+  }
+
+  struct Waiting {
+    uint8_t* buffer;
+    size_t valid;
+  };
+  static constexpr uint32_t kMost = 64;
+  pthread_mutex_t lock_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;  // as that of TheirBuffer
+  Waiting waiting_[kMost] = {};
+  uint32_t count_ = 0;
+};
+OnTheirWay g_on_their_way;
 
 void completed(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid) {
   const CuptiLibrary* library = loaded_cupti();
   const cupti::BufferCompleted theirs = g_their_complete.load(std::memory_order_acquire);
   g_clock.read(timestamp());
-  if (g_pool.owns(buffer)) {
-    read_records(*library, buffer, valid, theirs != nullptr);
-    count_drops(*library, context, stream);
-    g_pool.give_back(buffer);
-  } else {
+  write_records(*library, buffer, valid);
+  if (!g_pool.owns(buffer)) {
     // Given to CUPTI by the profiler, before our callbacks took the place of its own.
-    read_records(*library, buffer, valid, false);
     if (theirs != nullptr) theirs(context, stream, buffer, bytes, valid);
+    return;
+  }
+  count_drops(*library, context, stream);
+  if (theirs != nullptr) {
+    g_on_their_way.add(*library, buffer, valid);
+  } else {
+    g_pool.give_back(buffer);
   }
 }
 
@@ -349,9 +388,10 @@ cupti::Result their_callbacks(cupti::BufferRequested request, cupti::BufferCompl
 
 // Kinds of what runs on the GPU are divided by launches, those of calls by time.
 static uint32_t fence_for(const CuptiLibrary& library, cupti::Kind kind) {
-  const bool is_gpu = kind == cupti::kConcurrentKernel || kind == cupti::kSerialKernel || kind == cupti::kCopy ||
-                      kind == cupti::kPeerCopy || kind == cupti::kSet;
-  if (!is_gpu || !g_ever_wanted[kind == cupti::kSerialKernel ? cupti::kConcurrentKernel : kind].load()) return 0;
+  const bool is_gpu = kind == cupti::kConcurrentKernel || kind == cupti::kSerialKernel ||
+                      kind == cupti::kCopy || kind == cupti::kPeerCopy || kind == cupti::kSet;
+  if (!is_gpu || !g_ever_wanted[kind == cupti::kSerialKernel ? cupti::kConcurrentKernel : kind].load())
+    return 0;
   return g_fences.place(library, timestamp(), g_their_kinds[cupti::kDriver].is_open(),
                         g_system_thread_ids.load(std::memory_order_relaxed));
 }
@@ -456,6 +496,8 @@ template <class Flush>
 static cupti::Result their_flush_by(const Flush& flush) {
   const cupti::Result result = flush();
   if (!g_registered.load(std::memory_order_acquire)) return result;
+  g_fences.give_up();
+  if (const CuptiLibrary* library = loaded_cupti()) g_on_their_way.hand_over(*library);
   g_their_buffer.close();
   if (they_record()) g_their_buffer.open();
   return result;
@@ -552,6 +594,8 @@ cupti::Result their_finalize() {
   void* subscriber = g_their_subscriber.load(std::memory_order_acquire);
   if (subscriber != nullptr) their_unsubscribe(subscriber);
   flush(false);
+  g_fences.give_up();
+  g_on_their_way.hand_over(*library);
   g_their_buffer.close();
   g_their_request.store(nullptr, std::memory_order_release);
   g_their_complete.store(nullptr, std::memory_order_release);
