@@ -88,7 +88,7 @@ class TraceMaker {
   void add_work(const Work& work) {
     const size_t gpu = gpu_of(work.gpu);
     model::Kernel kernel{};
-    kernel.op = kNoRow;
+    kernel.op = kernel.launch = kNoRow;
     kernel.name = work.name;
     kernel.kind = static_cast<uint8_t>(work.kind);
     kernel.gpu = gpu < in_.gpus.size() ? in_.gpus[gpu] : -1;
