@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "readers/common/kernel_name.h"
+#include "model/kernel_name.h"
 
 namespace lockstep::readers::common {
 namespace {

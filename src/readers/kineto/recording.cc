@@ -14,8 +14,8 @@
 namespace lockstep::readers::kineto {
 namespace {
 
-using common::KernelWork;
-using common::work_of_kernel;
+using model::KernelWork;
+using model::work_of_kernel;
 using model::Trace;
 
 constexpr int64_t kMostNs = int64_t{1} << 61;

@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "format/records.h"
 #include "readers/common/demangle.h"
-#include "readers/common/kernel_name.h"
+#include "model/kernel_name.h"
 #include "readers/native/hex.h"
 #include "readers/native/tick_clock.h"
 
@@ -215,7 +215,7 @@ bool LogDefinitions::add_kernel_name(const Definition& definition, size_t most_n
   demangled_bytes_ += name.size();
   if (id >= kernel_names_.size()) kernel_names_.resize(size_t{id} + 1);
   kernel_names_[id] = {trace.strings.intern(valid_utf8(name)),
-                       common::work_of_kernel(name) != common::KernelWork::kNone};
+                       model::work_of_kernel(name) != model::KernelWork::kNone};
   return true;
 }
 
