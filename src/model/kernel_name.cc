@@ -89,7 +89,7 @@ KernelWork work_of_kernel(std::string_view name) {
   std::string_view rest = name;
   take(rest, "void ");
   return is_rccl(name) || rest.starts_with("oneRankReduce") || is_custom(name) ? KernelWork::kAny
-                                                                              : KernelWork::kNone;
+                                                                               : KernelWork::kNone;
 }
 
 bool is_nccl_kernel(std::string_view name) { return behind_nccl(name).has_value() || is_rccl(name); }
