@@ -83,6 +83,7 @@ struct Program {
   std::vector<Start> starts;
   std::vector<CommInfo> comms;
   std::vector<std::string> threads;
+  std::vector<int64_t> thread_ids;  // as recorded, by thread; scripts have none
   uint32_t handle_count = 0;
   uint32_t context_count = 0;
   std::vector<std::pair<uint32_t, uint64_t>> foreign_handles;  // slots that hold another process's value

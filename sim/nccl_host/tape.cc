@@ -65,6 +65,7 @@ class TapeParser {
     if (added) {
       if (threads_.size() > kMaxThreads) return bad("more than 4096 threads");
       program_.threads.emplace_back(json_.text("thread"));
+      program_.thread_ids.push_back(json_.integer("tid"));
     }
     call.thread = static_cast<uint16_t>(thread->second);
     if (kind == "init") {
@@ -249,9 +250,9 @@ Result<Program> parse_tape(std::string_view text, const std::string& name) {
   return TapeParser(text, name).parse();
 }
 
-Result<Program> read_tape(const std::string& path) {
+Result<std::string> read_recording(const std::string& path) {
   gzFile file = gzopen(path.c_str(), "rb");  // reads plain files as they are
-  if (file == nullptr) return Error{ErrorCode::kNotFound, "cannot open the tape", path};
+  if (file == nullptr) return Error{ErrorCode::kNotFound, "cannot open the recording", path};
   std::string text;
   std::string block(1 << 20, '\0');
   int got = 0;
@@ -260,8 +261,13 @@ Result<Program> read_tape(const std::string& path) {
     text.append(block, 0, static_cast<size_t>(got));
   const bool damaged = got < 0;
   gzclose(file);
-  if (damaged) return Error{ErrorCode::kInvalidInput, "cannot read or decompress the tape", path};
-  if (text.size() >= kMaxBytes) return Error{ErrorCode::kInvalidInput, "tape larger than 2 GiB", path};
+  if (damaged) return Error{ErrorCode::kInvalidInput, "cannot read or decompress the recording", path};
+  if (text.size() >= kMaxBytes) return Error{ErrorCode::kInvalidInput, "recording larger than 2 GiB", path};
+  return text;
+}
+
+Result<Program> read_tape(const std::string& path) {
+  LOCKSTEP_ASSIGN(const std::string text, read_recording(path));
   return parse_tape(text, path);
 }
 

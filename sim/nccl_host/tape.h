@@ -13,6 +13,8 @@
 
 namespace lockstep::sim {
 
+// The text of a file, unpacked if it is gzip-compressed.
+Result<std::string> read_recording(const std::string& path);
 Result<Program> read_tape(const std::string& path);
 Result<Program> parse_tape(std::string_view text, const std::string& name);
 

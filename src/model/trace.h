@@ -41,6 +41,7 @@ enum class Window : uint8_t {
   kCounted = 2,   // a part of it; operations are counted from the begin of the part
 };
 enum class KernelKind : uint8_t { kCompute = 0, kCommunication = 1, kCopy = 2 };
+enum class LaunchKind : uint8_t { kNone = 0, kKernel = 1, kGraph = 2 };
 
 // How many rows a table has, and how many its columns have room for.
 class TableRows {
@@ -127,6 +128,10 @@ class TableRows {
 #define LOCKSTEP_COLUMNS "model/tables/op.def"
 #include "model/tables/define_table.inc"
 
+#define LOCKSTEP_ROW Launch
+#define LOCKSTEP_COLUMNS "model/tables/launch.def"
+#include "model/tables/define_table.inc"
+
 #define LOCKSTEP_ROW Kernel
 #define LOCKSTEP_COLUMNS "model/tables/kernel.def"
 #include "model/tables/define_table.inc"
@@ -159,6 +164,7 @@ class TableRows {
   TABLE(NetEvent, net_events)        \
   TABLE(Mark, marks)                 \
   TABLE(Op, ops)                     \
+  TABLE(Launch, launches)            \
   TABLE(Kernel, kernels)             \
   TABLE(Histogram, histograms)       \
   TABLE(Loss, losses)

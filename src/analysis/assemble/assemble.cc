@@ -6,6 +6,9 @@
 #include <vector>
 
 #include "analysis/assemble/gpu_times.h"
+#include "analysis/assemble/graph_replays.h"
+#include "analysis/assemble/kernel_join.h"
+#include "analysis/assemble/kernel_works.h"
 #include "analysis/assemble/launches.h"
 #include "analysis/assemble/loss.h"
 #include "model/element_size.h"
@@ -19,10 +22,11 @@ using model::GpuTimeSource;
 using model::kNoRow;
 using model::Trace;
 
-// An operation to be: its task, its call, or both.
+// An operation to be: its task, its call, or both; or a replay that its kernel tells.
 struct Entry {
   int64_t order_ns;
   uint32_t task, call;
+  uint32_t replay = kNoRow;  // of GraphReplays::operations
   auto operator<=>(const Entry&) const = default;
 };
 
@@ -31,17 +35,23 @@ bool is_api_call(uint8_t kind) {
   return is_kind(kind, EventKind::kCollApi) || is_kind(kind, EventKind::kP2pApi);
 }
 
-std::vector<Entry> list_entries(const Trace& trace) {
+std::vector<Entry> list_entries(const Trace& trace, const GraphReplays& replays) {
   const model::CallTable& calls = trace.calls;
   const model::TaskTable& tasks = trace.tasks;
   std::vector<Entry> entries;
-  entries.reserve(tasks.size());
+  entries.reserve(tasks.size() + replays.operations().size());
   std::vector<bool> has_task(calls.size());
   for (uint32_t task = 0; task < tasks.size(); ++task) {
+    if (replays.is_capture(task)) continue;
     uint32_t call = tasks.call[task];
     bool replay = call != kNoRow && (calls.flags[call] & model::kFlagGraphCaptured) != 0;
     entries.push_back({call == kNoRow || replay ? tasks.start_ns[task] : calls.start_ns[call], task, call});
     if (call != kNoRow) has_task[call] = true;
+  }
+  for (uint32_t i = 0; i < replays.operations().size(); ++i) {
+    const GraphReplays::Replay& replay = replays.operations()[i];
+    entries.push_back({replay.launched_ns, replay.task, replay.call, i});
+    has_task[replay.call] = true;
   }
   for (uint32_t call = 0; call < calls.size(); ++call) {
     if (is_api_call(calls.kind[call]) && !has_task[call])
@@ -101,12 +111,24 @@ class Shapes {
 class Assembler {
  public:
   explicit Assembler(Trace& trace)
-      : trace_(trace), launches_(trace), gpu_times_(trace, launches_), indexer_(trace), shapes_(trace) {}
+      : trace_(trace),
+        launches_(trace),
+        gpu_times_(trace, launches_),
+        works_(trace),
+        kernels_(trace, launches_, works_),
+        replays_(trace, works_),
+        indexer_(trace),
+        shapes_(trace) {}
 
   void run() {
-    std::vector<Entry> entries = list_entries(trace_);
+    find_contradiction();
+    std::vector<Entry> entries = list_entries(trace_, replays_);
     trace_.ops.reserve(entries.size());
     for (const Entry& entry : entries) add(entry);
+    lose(trace_, "op_without_kernel", without_kernel_,
+         "operations that were launched and whose kernel is not known, though others are: their GPU times "
+         "are not the "
+         "kernel's");
     lose(trace_, "clamped_bytes", shapes_.overflows(), "operations of more than 2^64 bytes");
   }
 
@@ -121,11 +143,62 @@ class Assembler {
     op.gpu_error_ns = -1;
     if (entry.task != kNoRow) take_task(op);
     if (entry.call != kNoRow) take_call(op);
+    if (entry.replay != kNoRow)
+      take_replay(op, replays_.operations()[entry.replay]);
+    else
+      take_kernels(op);
     op.bytes = shapes_.bytes(op.shape, op.count);
     bool p2p = is_kind(op.kind, EventKind::kP2p) || is_kind(op.kind, EventKind::kP2pApi) ||
                (is_kind(op.kind, EventKind::kApiOp) && op.peer >= 0);
     op.index = indexer_.next(op.comm, p2p);
     trace_.ops.append(op);
+  }
+
+  // A kernel that begins before it was launched shows how far the clocks are apart.
+  void find_contradiction() {
+    const model::KernelTable& kernels = trace_.kernels;
+    int64_t most = 0;
+    uint64_t count = 0;
+    for (uint32_t row = 0; row < kernels.size(); ++row) {
+      if (kernels.launch[row] == kNoRow) continue;
+      const int64_t early = trace_.launches.start_ns[kernels.launch[row]] - kernels.start_ns[row];
+      count += early > 0;
+      most = std::max(most, early);
+    }
+    kernel_error_ns_ = static_cast<int32_t>(std::min<int64_t>(most, INT32_MAX));
+    lose(trace_, "kernel_before_launch", count,
+         "kernels that begin before the call that launched them: GPU times with an uncertainty of as much");
+  }
+
+  void take_kernel(model::Op& op, uint32_t kernel) {
+    model::KernelTable& kernels = trace_.kernels;
+    const bool is_first = op.gpu_source != static_cast<uint8_t>(GpuTimeSource::kCupti);
+    op.gpu_start_ns =
+        is_first ? kernels.start_ns[kernel] : std::min(op.gpu_start_ns, kernels.start_ns[kernel]);
+    op.gpu_end_ns = is_first ? kernels.end_ns[kernel] : std::max(op.gpu_end_ns, kernels.end_ns[kernel]);
+    op.gpu_source = static_cast<uint8_t>(GpuTimeSource::kCupti);
+    op.gpu_error_ns = kernel_error_ns_;
+    op.stream = kernels.stream[kernel];
+    if (kernels.op[kernel] == kNoRow) kernels.op[kernel] = static_cast<uint32_t>(trace_.ops.size());
+  }
+
+  void take_kernels(model::Op& op) {
+    const std::span<const uint32_t> own = kernels_.of(op.task, op.call);
+    for (const uint32_t kernel : own) take_kernel(op, kernel);
+    const uint32_t replayed = op.task == kNoRow ? kNoRow : replays_.kernel_of(op.task);
+    if (replayed != kNoRow) {
+      take_kernel(op, replayed);
+      const uint32_t launch = trace_.kernels.launch[replayed];
+      if (launch != kNoRow) op.launched_ns = trace_.launches.start_ns[launch];
+    }
+    without_kernel_ += kernels_.any() && own.empty() && replayed == kNoRow && op.launched_ns != 0;
+  }
+
+  // It was enqueued by the launch of its graph. NCCL's number is that of the capture in all replays.
+  void take_replay(model::Op& op, const GraphReplays::Replay& replay) {
+    op.enqueued_ns = op.launched_ns = replay.launched_ns;
+    op.seq = model::kNoSeq;
+    take_kernel(op, replay.kernel);
   }
 
   void take_task(model::Op& op) {
@@ -182,8 +255,13 @@ class Assembler {
   Trace& trace_;
   Launches launches_;
   GpuTimes gpu_times_;
+  KernelWorks works_;
+  KernelJoin kernels_;
+  GraphReplays replays_;
   Indexer indexer_;
   Shapes shapes_;
+  int32_t kernel_error_ns_ = 0;
+  uint64_t without_kernel_ = 0;
 };
 
 }  // namespace

@@ -13,6 +13,8 @@ class Launches {
   // `trace` outlives it. Rows of one thread are in time order, as readers append them.
   explicit Launches(const model::Trace& trace);
 
+  // Row of calls: the launch of a plan (a row of calls too); kNoRow unknown.
+  uint32_t of_plan(uint32_t plan) const { return launch_[plan]; }
   // When the launch of the task's plan began; 0 if unknown: on a CUDA callback thread (graph replays) nothing launches,
   // and profiler API 1 to 4 has no launch events.
   int64_t launched_ns(uint32_t task) const;

@@ -20,7 +20,7 @@ struct Made {
   model::Trace trace;
   model::JobProcess process;
   void kernel(KernelKind kind, int64_t start, int64_t end, int32_t gpu = 0, uint32_t op = kNoRow) {
-    trace.kernels.append({0, op, 0, static_cast<uint8_t>(kind), gpu, 7, 0, 0, start, end});
+    trace.kernels.append({0, op, 0, static_cast<uint8_t>(kind), gpu, 7, 0, 0, start, end, kNoRow, 0, 0, 0});
   }
   void step(int64_t number, int64_t ns) { process.marks.push_back({0, 0, 0, number, 1, ns}); }
   // An operation of `func` on the only communicator.

@@ -40,7 +40,7 @@ class TraceMaker {
   void make() {
     add_process();
     for (const CommMember& comm : file_.comms) add_comm(comm);
-    if (has_network()) thread_ = trace_.threads.append({0, 0, trace_.strings.intern("NCCL network")});
+    if (has_network()) thread_ = trace_.threads.append({0, 0, trace_.strings.intern("NCCL network"), 0});
     for (const Placed& op : place()) add_op(op);
     for (const NetworkOp& op : file_.unplaced) add_network_op(op, kNoRow, kNoRow);
     add_losses();

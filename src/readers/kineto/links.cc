@@ -60,7 +60,7 @@ class Linker {
   }
 
   bool may_run_call(const CommKernel& kernel, uint32_t call) const {
-    return may_run(kernel.work, trace_.strings[recording_.calls[call].func]);
+    return model::may_run(kernel.work, trace_.strings[recording_.calls[call].func]);
   }
 
   // Files of 2023 and before give a kernel its own correlation as id, which may by chance be that of another call.

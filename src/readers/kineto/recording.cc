@@ -14,8 +14,8 @@
 namespace lockstep::readers::kineto {
 namespace {
 
-using common::KernelWork;
-using common::work_of_kernel;
+using model::KernelWork;
+using model::work_of_kernel;
 using model::Trace;
 
 constexpr int64_t kMostNs = int64_t{1} << 61;
@@ -177,7 +177,11 @@ class Collector {
                                .graph = static_cast<uint64_t>(std::max<int64_t>(event.graph, 0)),
                                .graph_node = static_cast<uint64_t>(std::max<int64_t>(event.graph_node, 0)),
                                .start_ns = event.ts_ns,
-                               .end_ns = event.ts_ns + event.dur_ns});
+                               .end_ns = event.ts_ns + event.dur_ns,
+                               .launch = model::kNoRow,
+                               .correlation = 0,
+                               .blocks = 0,
+                               .bytes = 0});
     if (!communicates) return;
     const KernelWork work = name.work == KernelWork::kNone ? KernelWork::kAny : name.work;
     out_.kernels.push_back({row, event.external, event.correlation, is_named, work});

@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "model/trace.h"
-#include "readers/common/kernel_name.h"
+#include "model/kernel_name.h"
 #include "readers/kineto/event.h"
 #include "readers/kineto/event_stream.h"
 
@@ -38,7 +38,7 @@ struct CommKernel {
   uint32_t row = 0;
   int64_t external = Event::kNone, correlation = Event::kNone;
   bool is_named = false;  // it carries the arguments of its operation
-  common::KernelWork work = common::KernelWork::kNone;
+  model::KernelWork work = model::KernelWork::kNone;
 };
 
 struct Launch {

@@ -143,7 +143,7 @@ class TraceMaker {
     if (!is_new) return at->second;
     const auto name = in_.thread_names.find(tid);
     const model::StringId id = name == in_.thread_names.end() ? 0 : trace_.strings.intern(name->second);
-    return at->second = trace_.threads.append({.process = 0, .tid = tid, .name = id});
+    return at->second = trace_.threads.append({.process = 0, .tid = tid, .name = id, .pthread = 0});
   }
 
   // Global ranks in ascending order, and their ranks in the communicator.

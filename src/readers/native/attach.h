@@ -61,6 +61,8 @@ inline bool attach(model::Trace& trace, RowRef child, RowRef parent) {
       trace.net_events.proxy_step[child.row] = parent.row;
       return true;
     case Target::kProxyCtrl:
+    case Target::kKernel:
+    case Target::kLaunch:
     case Target::kNone:
       return false;
   }

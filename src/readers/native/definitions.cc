@@ -2,8 +2,12 @@
 #include "readers/native/definitions.h"
 
 #include <algorithm>
+#include <cstddef>
 
+#include "base/utf8.h"
 #include "format/records.h"
+#include "readers/common/demangle.h"
+#include "model/kernel_name.h"
 #include "readers/native/hex.h"
 #include "readers/native/tick_clock.h"
 
@@ -148,6 +152,8 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
                                     ReadLosses& losses) {
   LogDefinitions found;
   model::StringPool& strings = trace.strings;
+  const size_t most_names =
+      view.chunks(Purpose::kDefs, log).size() * (format::kChunkBytes / sizeof(format::KernelNameDef));
   for_each_definition(view, Purpose::kDefs, log, losses, [&](const Definition& definition) {
     uint32_t id = definition.head.id;
     switch (static_cast<Def>(definition.head.kind)) {
@@ -158,7 +164,8 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
       }
       case Def::kThread: {
         auto def = definition.as<format::ThreadDef>();
-        found.owners_.push_back({def.from_position, id, strings.intern(field_text(def.name))});
+        found.owners_.push_back({def.from_position, id, strings.intern(field_text(def.name)), def.pthread,
+                                 definition.head.ticks});
         return;
       }
       case Def::kShape: {
@@ -179,15 +186,37 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
         if (id >= found.streams_.size()) found.streams_.resize(id + 1);
         found.streams_[id] = definition.as<format::StreamDef>().stream;
         return;
+      case Def::kKernelName:
+        if (found.add_kernel_name(definition, most_names, trace)) return;
+        break;
       default:
         return;  // of a newer minor version
     }
     losses.add("bad_definition_number", 1,
-               [&] { return "shapes or streams with an impossible number: " + view.path(); });
+               [&] { return "shapes, streams or kernel names with an impossible number: " + view.path(); });
   });
   std::stable_sort(found.owners_.begin(), found.owners_.end(),
                    [](const Owner& a, const Owner& b) { return a.from_position < b.from_position; });
   return found;
+}
+
+// The writer numbers them from 1, so a number beyond what the chunks can hold is damage.
+bool LogDefinitions::add_kernel_name(const Definition& definition, size_t most_names, model::Trace& trace) {
+  const uint32_t id = definition.head.id;
+  if (id == 0 || id > most_names) return false;
+  constexpr size_t kMostDemangledBytes = size_t{16} << 20;  // of a log
+  const size_t most = size_t{definition.head.units} * format::kUnitBytes;
+  constexpr size_t kHead = offsetof(format::KernelNameDef, name);
+  const char* begin = reinterpret_cast<const char*>(definition.bytes) + kHead;
+  std::string_view symbol(begin,
+                          std::min<size_t>(most > kHead ? most - kHead : 0, format::kMaxKernelNameBytes - 1));
+  symbol = symbol.substr(0, symbol.find('\0'));
+  std::string name = demangled_bytes_ < kMostDemangledBytes ? common::demangled(symbol) : std::string(symbol);
+  demangled_bytes_ += name.size();
+  if (id >= kernel_names_.size()) kernel_names_.resize(size_t{id} + 1);
+  kernel_names_[id] = {trace.strings.intern(valid_utf8(name)),
+                       model::work_of_kernel(name) != model::KernelWork::kNone};
+  return true;
 }
 
 uint32_t LogDefinitions::add_shape_row(uint16_t number, model::Trace& trace, bool known) {

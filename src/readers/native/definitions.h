@@ -88,6 +88,14 @@ class LogDefinitions {
   }
   // The text kept in a shape's `func`: the name of a mark.
   model::StringId name(uint16_t number) const;
+  struct KernelName {
+    model::StringId name = 0;
+    bool communicates = false;
+  };
+  // The name of a number that was never defined is empty.
+  KernelName kernel_name(uint32_t number) const {
+    return number < kernel_names_.size() ? kernel_names_[number] : KernelName{};
+  }
   // Pointer of a stream number, 0 if none.
   uint64_t stream(uint16_t number) const { return number < streams_.size() ? streams_[number] : 0; }
 
@@ -95,6 +103,8 @@ class LogDefinitions {
     uint64_t from_position;
     int64_t tid;
     model::StringId name;
+    uint64_t pthread;
+    uint64_t since_ticks;
   };
   const std::vector<Owner>& owners() const { return owners_; }  // by position
   const std::array<uint64_t, format::kLossKinds>& losses() const { return losses_; }
@@ -106,9 +116,12 @@ class LogDefinitions {
     bool defined = false;
   };
   uint32_t add_shape_row(uint16_t number, model::Trace& trace, bool known);
+  bool add_kernel_name(const Definition& definition, size_t most_names, model::Trace& trace);
 
-  std::vector<Shape> shapes_;      // by number
-  std::vector<uint64_t> streams_;  // by number
+  std::vector<Shape> shapes_;             // by number
+  std::vector<uint64_t> streams_;         // by number
+  std::vector<KernelName> kernel_names_;  // by number
+  size_t demangled_bytes_ = 0;
   std::vector<Owner> owners_;
   std::array<uint64_t, format::kLossKinds> losses_{};
 };

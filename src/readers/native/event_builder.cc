@@ -34,11 +34,15 @@ void EventBuilder::reserve(const RecordCensus& census) {
   more(trace_.proxy_ctrls, sum({Kind::kProxyCtrl}));
   more(trace_.net_events, sum({Kind::kNetPlugin}));
   more(trace_.marks, sum({Kind::kMark}));
+  more(trace_.kernels, sum({Kind::kKernel, Kind::kCopy}));
+  more(trace_.launches, sum({Kind::kLaunchCall}));
   for (const LogCensus& log : census.logs) index_.log(log.log).reserve(log.chunks.size());
 }
 
 void EventBuilder::add_log(const LogCensus& log, LogDefinitions& definitions) {
   definitions_ = &definitions;
+  for (const LogDefinitions::Owner& owner : definitions.owners())
+    threads_.own(owner.tid, owner.name, owner.pthread, clock_.to_ns(owner.since_ticks));
   log_index_ = &index_.log(log.log);
   auto buffer = std::make_unique<ChunkBuffer>();
   for (const RecordChunk& chunk : log.chunks) {
@@ -171,6 +175,19 @@ void EventBuilder::finish() {
 void EventBuilder::lose_comm() {
   losses_.add("unknown_comm", 1,
               [&] { return "events of communicators that are not in the file: " + view_.path(); });
+}
+
+model::StringId EventBuilder::copy_name(const format::CopyRecord& record) {
+  const auto kind = record.copy <= format::CopyKind::kSet ? record.copy : format::CopyKind::kNone;
+  const uint8_t from = record.from < kMemoryKinds ? record.from : 0,
+                to = record.to < kMemoryKinds ? record.to : 0;
+  model::StringId& name = copy_names_[(static_cast<size_t>(kind) * kMemoryKinds + from) * kMemoryKinds + to];
+  if (name == 0) name = trace_.strings.intern(native::copy_name(kind, from, to));
+  return name;
+}
+
+void EventBuilder::lose_gpu_stop() {
+  losses_.add("open_gpu_work", 1, [&] { return "kernels and copies without an end: " + view_.path(); });
 }
 
 void EventBuilder::lose_shape() {

@@ -4,11 +4,14 @@
 //   records in the census == rows + losses "recycled_record"
 // Logs come one after another; what names an event of a log that has not come yet waits for `finish`.
 #pragma once
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "model/trace.h"
 #include "readers/native/attach.h"
+#include "readers/native/copy_name.h"
 #include "readers/native/definitions.h"
 #include "readers/native/late_records.h"
 #include "readers/native/record_census.h"
@@ -72,6 +75,9 @@ class EventBuilder {
   void add(const format::CeSyncRecord& record);
   void add(const format::CeBatchRecord& record);
   void add(const format::ApiOpRecord& record);
+  void add(const format::KernelRecord& record);
+  void add(const format::LaunchCallRecord& record);
+  void add(const format::CopyRecord& record);
   void add(const format::MarkRecord& record);
   void add(const format::StateRecord& record);
   void add(const format::LinkRecord& record);
@@ -117,6 +123,7 @@ class EventBuilder {
   }
   void lose_comm();
   void lose_shape();
+  void lose_gpu_stop();
   int64_t note(int64_t ns) {
     if (ns < first_ns_) first_ns_ = ns;
     if (ns > last_ns_) last_ns_ = ns;
@@ -137,6 +144,14 @@ class EventBuilder {
     return note(clock_.to_ns(head.start + head.stop_after));  // at least that late
   }
 
+  model::StringId copy_name(const format::CopyRecord& record);
+  // When GPU work ended, which its record always says.
+  int64_t gpu_stop_ns(const format::RecordHead& head, int64_t start) {
+    int64_t stop = stop_ns(head);
+    if (stop == 0) [[unlikely]]
+      lose_gpu_stop();
+    return std::max(stop, start);
+  }
   // GPU times that a caller of lockstep.h gave; 0, counted, on a clock that nothing ties to the host's.
   int64_t gpu_ns(uint32_t clock, uint64_t value);
 
@@ -161,6 +176,8 @@ class EventBuilder {
   std::vector<format::LinkRecord> pending_links_;
   std::vector<format::UserTagRecord> pending_tags_;
   uint64_t far_links_ = 0, links_ = 0, saturated_ = 0, states_ = 0;
+  // Of copies, by CopyKind and kinds of memory; 0 not made yet.
+  std::array<model::StringId, 4 * kMemoryKinds * kMemoryKinds> copy_names_{};
   int64_t first_ns_ = INT64_MAX, last_ns_ = 0;
 };
 

@@ -253,6 +253,56 @@ inline void EventBuilder::add(const format::NetPluginRecord& r) {
                                            .end_ns = stop_ns(r.head)});
   link_handle(place(Target::kNetEvent, row), r.parent);
 }
+// `gpu` is the ordinal in the process until all files are read.
+inline void EventBuilder::add(const format::KernelRecord& r) {
+  const LogDefinitions::KernelName name = definitions_->kernel_name(r.name);
+  const int64_t start = start_ns(r.head);
+  uint32_t row = trace_.kernels.append(
+      {.process = process_,
+       .op = model::kNoRow,
+       .name = name.name,
+       .kind = static_cast<uint8_t>(name.communicates ? model::KernelKind::kCommunication
+                                                      : model::KernelKind::kCompute),
+       .gpu = r.device,
+       .stream = r.stream,
+       .graph = r.graph,
+       .graph_node = r.graph_node,
+       .start_ns = start,
+       .end_ns = gpu_stop_ns(r.head, start),
+       .launch = model::kNoRow,
+       .correlation = r.correlation,
+       .blocks = r.blocks,
+       .bytes = 0});
+  place(Target::kKernel, row);
+}
+inline void EventBuilder::add(const format::CopyRecord& r) {
+  const int64_t start = start_ns(r.head);
+  uint32_t row = trace_.kernels.append({.process = process_,
+                                        .op = model::kNoRow,
+                                        .name = copy_name(r),
+                                        .kind = static_cast<uint8_t>(model::KernelKind::kCopy),
+                                        .gpu = r.device,
+                                        .stream = r.stream,
+                                        .graph = 0,
+                                        .graph_node = r.graph_node,
+                                        .start_ns = start,
+                                        .end_ns = gpu_stop_ns(r.head, start),
+                                        .launch = model::kNoRow,
+                                        .correlation = r.correlation,
+                                        .blocks = 0,
+                                        .bytes = r.bytes});
+  place(Target::kKernel, row);
+}
+inline void EventBuilder::add(const format::LaunchCallRecord& r) {
+  uint32_t row = trace_.launches.append({.process = process_,
+                                         .thread = model::kNoRow,
+                                         .kind = static_cast<uint8_t>(r.call),
+                                         .correlation = r.correlation,
+                                         .caller = r.thread,
+                                         .start_ns = start_ns(r.head),
+                                         .end_ns = stop_ns(r.head)});
+  place(Target::kLaunch, row);
+}
 inline void EventBuilder::add(const format::MarkRecord& r) {
   model::StringId name = definitions_->name(r.shape);
   if (name == 0 && r.is_step != 0) name = trace_.strings.intern("step");
@@ -266,10 +316,10 @@ inline void EventBuilder::add(const format::MarkRecord& r) {
 
 void EventBuilder::add_chunk(const RecordChunk& chunk, const ChunkBuffer& buffer) {
   auto size = [](const auto& table) { return static_cast<uint32_t>(table.size()); };
-  log_index_->begin_chunk(
-      chunk.chunk.chunk_no,
-      {0, size(trace_.calls), size(trace_.tasks), size(trace_.channels), size(trace_.proxy_ops),
-       size(trace_.proxy_steps), size(trace_.proxy_ctrls), size(trace_.net_events)});
+  log_index_->begin_chunk(chunk.chunk.chunk_no,
+                          {0, size(trace_.calls), size(trace_.tasks), size(trace_.channels),
+                           size(trace_.proxy_ops), size(trace_.proxy_steps), size(trace_.proxy_ctrls),
+                           size(trace_.net_events), size(trace_.kernels), size(trace_.launches)});
   uint64_t base = uint64_t{chunk.chunk.chunk_no} * format::kUnitsPerChunk;
   const auto& owners = definitions_->owners();
   // The last owner at or before the chunk's first record, and the position at which the next one takes over.
@@ -280,8 +330,9 @@ void EventBuilder::add_chunk(const RecordChunk& chunk, const ChunkBuffer& buffer
     uint64_t position = base + cursor.unit();
     if (position >= next_position) [[unlikely]] {
       while (next_owner != owners.end() && next_owner->from_position <= position) ++next_owner;
-      thread_ = next_owner == owners.begin() ? threads_.row(chunk.chunk.tid, 0)
-                                             : threads_.row(next_owner[-1].tid, next_owner[-1].name);
+      thread_ = next_owner == owners.begin()
+                    ? threads_.row(chunk.chunk.tid, 0, 0)
+                    : threads_.row(next_owner[-1].tid, next_owner[-1].name, next_owner[-1].pthread);
       next_position = next_owner == owners.end() ? UINT64_MAX : next_owner->from_position;
     }
     add_record(cursor, position);

@@ -2,6 +2,7 @@
 #include "readers/native/file_builder.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <fstream>
 
 namespace lockstep::readers::native {
@@ -71,9 +72,9 @@ void FileBuilder::ring(uint32_t chunks) {
   ring_chunks_ = chunks;
 }
 
-FileBuilder::Log& FileBuilder::log(uint32_t tid, std::string_view thread_name) {
+FileBuilder::Log& FileBuilder::log(uint32_t tid, std::string_view thread_name, uint64_t pthread) {
   auto number = static_cast<uint16_t>(logs_.size() + 1);
-  return *logs_.emplace_back(std::make_unique<Log>(*this, number, tid, thread_name));
+  return *logs_.emplace_back(std::make_unique<Log>(*this, number, tid, thread_name, pthread));
 }
 
 uint32_t FileBuilder::add_chunk(Purpose purpose, uint16_t log, uint32_t chunk_no, uint32_t tid) {
@@ -138,19 +139,22 @@ bool FileBuilder::write(const std::string& path) const {
   return out.good();
 }
 
-FileBuilder::Log::Log(FileBuilder& file, uint16_t number, uint32_t tid, std::string_view thread_name)
+FileBuilder::Log::Log(FileBuilder& file, uint16_t number, uint32_t tid, std::string_view thread_name,
+                      uint64_t pthread)
     : file_(file), number_(number), tid_(tid) {
   auto definition = with_head(format::LogDef{}, Def::kLog, number);
   log_definition_ =
       file_.add_definition(definitions_, Purpose::kDefs, number_, &definition, sizeof definition);
   chunks_.push_back(file_.add_chunk(Purpose::kRecords, number_, 0, tid_));
   unit_ = format::kChunkHeaderUnits;
-  thread(tid, thread_name);
+  thread(tid, thread_name, pthread);
 }
 
-void FileBuilder::Log::thread(uint32_t tid, std::string_view name) {
+void FileBuilder::Log::thread(uint32_t tid, std::string_view name, uint64_t pthread, uint64_t ticks) {
   tid_ = tid;
   auto definition = with_head(format::ThreadDef{}, Def::kThread, tid);
+  definition.head.ticks = ticks;
+  definition.pthread = pthread;
   definition.from_position = uint64_t{chunk_no_} * format::kUnitsPerChunk + unit_;
   copy_text(definition.name, name);
   file_.add_definition(definitions_, Purpose::kDefs, number_, &definition, sizeof definition);
@@ -173,6 +177,19 @@ uint16_t FileBuilder::Log::stream(uint64_t pointer) {
   definition.stream = pointer;
   file_.add_definition(definitions_, Purpose::kDefs, number_, &definition, sizeof definition);
   return streams_;
+}
+
+uint32_t FileBuilder::Log::kernel_name(std::string_view symbol) {
+  symbol = symbol.substr(0, format::kMaxKernelNameBytes - 1);
+  constexpr size_t kHead = offsetof(format::KernelNameDef, name);
+  const size_t size = (kHead + symbol.size() + format::kUnitBytes) / format::kUnitBytes * format::kUnitBytes;
+  std::vector<std::byte> bytes(std::max(size, sizeof(format::KernelNameDef)));
+  auto head = with_head(format::KernelNameDef{}, Def::kKernelName, ++kernel_names_).head;
+  head.units = static_cast<uint16_t>(bytes.size() / format::kUnitBytes);
+  std::memcpy(bytes.data(), &head, sizeof head);
+  std::memcpy(bytes.data() + kHead, symbol.data(), symbol.size());
+  file_.add_definition(definitions_, Purpose::kDefs, number_, bytes.data(), bytes.size());
+  return kernel_names_;
 }
 
 void FileBuilder::Log::histogram(format::HistogramCell cell) {

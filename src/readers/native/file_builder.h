@@ -39,7 +39,7 @@ class FileBuilder {
   // Ring retention: each log recycles its oldest chunk instead of using more than `chunks`. Before logs are made.
   void ring(uint32_t chunks);
 
-  Log& log(uint32_t tid, std::string_view thread_name = "main");
+  Log& log(uint32_t tid, std::string_view thread_name = "main", uint64_t pthread = 0);
 
   std::vector<std::byte> bytes() const;
   size_t size_bytes() const { return format::kHeaderBytes + chunks_.size() * format::kChunkBytes; }
@@ -73,14 +73,15 @@ class FileBuilder {
 // A thread log. Handles are those that capture would give to the host.
 class FileBuilder::Log {
  public:
-  Log(FileBuilder& file, uint16_t number, uint32_t tid, std::string_view thread_name);
+  Log(FileBuilder& file, uint16_t number, uint32_t tid, std::string_view thread_name, uint64_t pthread);
 
   uint16_t number() const { return number_; }
   uint16_t shape(std::string_view func, std::string_view datatype = "", std::string_view algo = "",
                  std::string_view proto = "", int32_t root = 0);
   uint16_t stream(uint64_t pointer);
+  uint32_t kernel_name(std::string_view symbol);
   // Another thread takes the log over, from here on.
-  void thread(uint32_t tid, std::string_view name);
+  void thread(uint32_t tid, std::string_view name, uint64_t pthread = 0, uint64_t ticks = 1000);
   uint64_t* losses() { return reinterpret_cast<format::LogDef*>(log_definition_)->losses; }
   void histogram(format::HistogramCell cell);
 
@@ -120,6 +121,7 @@ class FileBuilder::Log {
   std::vector<uint32_t> chunks_;  // of records, oldest first
   uint32_t chunk_no_ = 0, unit_ = 0;
   uint16_t shapes_ = 0, streams_ = 0;
+  uint32_t kernel_names_ = 0;
   uint32_t histogram_ = UINT32_MAX, cells_ = 0;
   std::byte* last_ = nullptr;
   uint64_t last_position_ = 0, records_ = 0;

@@ -148,6 +148,12 @@ StateResult stop(Trace& trace, RowRef target, int64_t when) {
     case Target::kNetEvent:
       trace.net_events.end_ns[target.row] = when;
       break;
+    case Target::kKernel:
+      trace.kernels.end_ns[target.row] = when;
+      break;
+    case Target::kLaunch:
+      trace.launches.end_ns[target.row] = when;
+      break;
     case Target::kNone:
       return StateResult::kMismatch;
   }
@@ -175,6 +181,8 @@ StateResult apply_state(Trace& trace, RowRef target, uint16_t number, int64_t wh
       return StateResult::kStored;
     case Target::kTask:
       return task_state(trace, target.row, number, value);
+    case Target::kKernel:
+    case Target::kLaunch:
     case Target::kNone:
       return StateResult::kMismatch;
   }

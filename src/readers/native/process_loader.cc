@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <vector>
 
 #include "readers/native/definitions.h"
 #include "readers/native/event_builder.h"
 #include "readers/native/hex.h"
 #include "readers/native/histograms.h"
+#include "readers/native/kernel_links.h"
 #include "readers/native/thread_rows.h"
 
 namespace lockstep::readers::native {
@@ -116,6 +118,7 @@ void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRo
   CommRows comms = read_comms(view, clock, process, trace, losses);
   EventBuilder builder(view, clock, comms, threads, process, trace, losses);
   builder.reserve(census);
+  const size_t first_kernel = trace.kernels.size(), first_launch = trace.launches.size();
   HistogramReader histograms(view, clock, comms, process, trace);
   std::array<uint64_t, format::kLossKinds> captured;
   std::copy_n(view.header().losses, captured.size(), captured.begin());
@@ -127,6 +130,7 @@ void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRo
     histograms.add_shapes_of(number, definitions);
   }
   builder.finish();
+  link_kernels(trace, first_kernel, first_launch, view.path(), losses);
   histograms.finish(losses);
   widen(process, builder.first_ns(), builder.last_ns(), trace);
   lose_captured(trace, process, captured);
@@ -152,6 +156,37 @@ void number_devices(const FileHeader& header, uint32_t process, DeviceNumbers& d
   trace.processes.gpu[process] = devices.of_process(names);
   for (size_t comm = 0; comm < comms.size(); ++comm)
     comms.gpu[comm] = devices.of_comm(names, device_of(trace, comm));
+}
+
+// From ordinals in the process to numbers in the run. Where no communicator names its device, the process has one.
+void number_kernels(const FileHeader& header, DeviceNumbers& devices, Trace& trace) {
+  model::KernelTable& kernels = trace.kernels;
+  const model::CommTable& comms = trace.comms;
+  DeviceNumbers::Process names = device_process(header);
+  std::map<int32_t, DeviceIdentity> known;
+  for (size_t comm = 0; comm < comms.size(); ++comm) {
+    const DeviceIdentity device = device_of(trace, comm);
+    if (!names.main.known()) names.main = device;
+    if (device.ordinal >= 0) known.try_emplace(device.ordinal, device);
+  }
+  std::map<int32_t, int32_t> numbers;  // by ordinal
+  for (const int32_t ordinal : kernels.all(&model::KernelTable::gpu)) numbers.try_emplace(ordinal, -1);
+  const bool is_only = numbers.size() == 1 && known.empty();
+  for (auto& [ordinal, number] : numbers) {
+    const auto device = known.find(ordinal);
+    number = is_only
+                 ? devices.of_process(names)
+                 : devices.of_comm(names, device != known.end()
+                                              ? device->second
+                                              : DeviceIdentity{.ordinal = ordinal, .pci = {}, .uuid = {}});
+  }
+  for (int32_t& gpu : kernels.all(&model::KernelTable::gpu)) gpu = numbers.at(gpu);
+}
+
+void name_callers(const ThreadRows& threads, Trace& trace) {
+  model::LaunchTable& launches = trace.launches;
+  for (size_t i = 0; i < launches.size(); ++i)
+    launches.thread[i] = threads.of_caller(launches.caller[i], launches.start_ns[i]);
 }
 
 }  // namespace
@@ -196,7 +231,9 @@ Result<void> load_process(std::span<const std::string> paths, const BootClock& b
   for (const Error& error : errors) trace.lose(process, "read", "unreadable_file", 1, error.message());
   ThreadRows threads(process, trace);
   for (FileView& view : views) load_file(view, boot, process, threads, trace);
+  name_callers(threads, trace);
   number_devices(header, process, devices, trace);
+  number_kernels(header, devices, trace);
   return {};
 }
 

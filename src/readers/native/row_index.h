@@ -14,8 +14,19 @@
 
 namespace lockstep::readers::native {
 
-enum class Target : uint8_t { kNone, kCall, kTask, kChannel, kProxyOp, kProxyStep, kProxyCtrl, kNetEvent };
-inline constexpr size_t kTargets = 8;
+enum class Target : uint8_t {
+  kNone,
+  kCall,
+  kTask,
+  kChannel,
+  kProxyOp,
+  kProxyStep,
+  kProxyCtrl,
+  kNetEvent,
+  kKernel,
+  kLaunch
+};
+inline constexpr size_t kTargets = 10;
 
 struct RowRef {
   Target table = Target::kNone;
@@ -44,7 +55,7 @@ class LogIndex {
     uint32_t unit = static_cast<uint32_t>(position % format::kUnitsPerChunk);
     uint32_t slot = chunk->slots[unit / 2];
     if (slot == 0 || ((slot >> kOddShift) & 1) != (unit & 1)) return {};
-    auto table = static_cast<Target>(slot >> kTableShift & (kTargets - 1));
+    auto table = static_cast<Target>(slot >> kTableShift & kTableMask);
     return {table, chunk->first_rows[static_cast<size_t>(table)] + (slot & kDistanceMask)};
   }
   void reserve(size_t chunks) {
@@ -53,8 +64,9 @@ class LogIndex {
   }
 
  private:
-  static constexpr uint32_t kUsed = 0x8000, kOddShift = 14, kTableShift = 10, kDistanceMask = 0x3ff;
-  static_assert(format::kUnitsPerChunk / 2 <= kDistanceMask + 1 && kTargets <= 16);
+  static constexpr uint32_t kUsed = 0x8000, kOddShift = 14, kTableShift = 10, kTableMask = 0xf,
+                            kDistanceMask = 0x3ff;
+  static_assert(format::kUnitsPerChunk / 2 <= kDistanceMask + 1 && kTargets <= kTableMask + 1);
   struct ChunkRows {
     std::array<uint32_t, kTargets> first_rows;
     std::array<uint16_t, format::kUnitsPerChunk / 2> slots{};

@@ -6,12 +6,12 @@
 #include <unordered_map>
 
 #include "model/event_kind.h"
-#include "readers/common/kernel_name.h"
+#include "model/kernel_name.h"
 
 namespace lockstep::readers::rocpd {
 namespace {
 
-using common::KernelWork;
+using model::KernelWork;
 using model::kNoRow;
 using model::Trace;
 
@@ -88,7 +88,7 @@ class TraceMaker {
   void add_work(const Work& work) {
     const size_t gpu = gpu_of(work.gpu);
     model::Kernel kernel{};
-    kernel.op = kNoRow;
+    kernel.op = kernel.launch = kNoRow;
     kernel.name = work.name;
     kernel.kind = static_cast<uint8_t>(work.kind);
     kernel.gpu = gpu < in_.gpus.size() ? in_.gpus[gpu] : -1;
@@ -108,7 +108,7 @@ class TraceMaker {
 
   KernelWork work_of(model::StringId name) {
     const auto [at, is_new] = work_of_name_.try_emplace(name);
-    if (is_new) at->second = common::work_of_kernel(trace_.strings[name]);
+    if (is_new) at->second = model::work_of_kernel(trace_.strings[name]);
     return at->second;
   }
 

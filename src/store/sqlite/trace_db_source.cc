@@ -74,7 +74,11 @@ class TraceDbSource::RowReader {
     size_t i = 0;
     Columns<Row>::each(row, [&](auto&&, auto&&, auto&&, auto& field) {
       const ColumnLayout& column = layout[i];
-      if (int place = selection.columns[i++]; place > 0) read_field(column, rows, place, field);
+      if (int place = selection.columns[i++]; place > 0) {
+        read_field(column, rows, place, field);
+      } else if constexpr (std::is_same_v<std::remove_reference_t<decltype(field)>, uint32_t>) {
+        if (column.role == ColumnRole::kReference) field = model::kNoRow;  // an older file's
+      }
     });
     if constexpr (std::is_same_v<Row, model::Call>) {
       if (call_parent_table(row.kind) != TableId::kCall) {

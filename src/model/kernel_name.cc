@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/common/kernel_name.h"
+#include "model/kernel_name.h"
 
-namespace lockstep::readers::common {
+#include <optional>
+
+namespace lockstep::model {
 namespace {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
@@ -63,25 +65,34 @@ bool is_custom(std::string_view name) {
   return false;
 }
 
+// What follows the part of NCCL's kernels' names that tells them to be NCCL's.
+std::optional<std::string_view> behind_nccl(std::string_view name) {
+  take(name, "void ");
+  if (!take(name, "nccl")) return std::nullopt;
+  if (!take(name, "Symk")) take(name, "Sym");
+  take(name, "Dev");
+  if (!take(name, "Kernel")) return std::nullopt;
+  take(name, "Debug");
+  take(name, "_");
+  return name;
+}
+
+bool is_rccl(std::string_view name) {
+  take(name, "void ");
+  return name.starts_with("rcclGenericKernel") || name.starts_with("mscclKernel");
+}
+
 }  // namespace
 
 KernelWork work_of_kernel(std::string_view name) {
+  if (const auto rest = behind_nccl(name)) return function_of(*rest);
   std::string_view rest = name;
   take(rest, "void ");
-  if (take(rest, "nccl")) {
-    if (!take(rest, "Symk")) take(rest, "Sym");
-    take(rest, "Dev");
-    if (take(rest, "Kernel")) {
-      take(rest, "Debug");
-      take(rest, "_");
-      return function_of(rest);
-    }
-  }
-  for (const std::string_view other : {"rcclGenericKernel", "mscclKernel", "oneRankReduce"}) {
-    if (rest.starts_with(other)) return KernelWork::kAny;
-  }
-  return is_custom(name) ? KernelWork::kAny : KernelWork::kNone;
+  return is_rccl(name) || rest.starts_with("oneRankReduce") || is_custom(name) ? KernelWork::kAny
+                                                                               : KernelWork::kNone;
 }
+
+bool is_nccl_kernel(std::string_view name) { return behind_nccl(name).has_value() || is_rccl(name); }
 
 bool may_run(KernelWork work, std::string_view func) {
   switch (work) {
@@ -105,4 +116,4 @@ bool may_run(KernelWork work, std::string_view func) {
   return false;
 }
 
-}  // namespace lockstep::readers::common
+}  // namespace lockstep::model

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace lockstep::readers::common {
+namespace lockstep::model {
 
 // What an operation that the kernel may stand for does; a set, as sends and receives carry what is made of them.
 enum class KernelWork : uint8_t {
@@ -19,7 +19,9 @@ enum class KernelWork : uint8_t {
   kAny,  // communication of some kind
 };
 KernelWork work_of_kernel(std::string_view name);
+// One that NCCL or RCCL launches for the operations it reports.
+bool is_nccl_kernel(std::string_view name);
 // Whether an operation (`func` in NCCL's spelling) may have run in such a kernel.
 bool may_run(KernelWork work, std::string_view func);
 
-}  // namespace lockstep::readers::common
+}  // namespace lockstep::model

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/common/kernel_name.h"
+#include "model/kernel_name.h"
 
 #include <gtest/gtest.h>
 
-namespace lockstep::readers::common {
+namespace lockstep::model {
 namespace {
 
 TEST(KernelName, OfNcclOldAndNew) {
@@ -22,6 +22,15 @@ TEST(KernelName, OfNcclOldAndNew) {
   EXPECT_EQ(work_of_kernel("void rcclGenericKernel<1, false>(ncclDevKernelArgsStorage<4096ul>)"),
             KernelWork::kAny);
   EXPECT_EQ(work_of_kernel("void oneRankReduce<FuncPreMulSum<float>>(void*)"), KernelWork::kAny);
+}
+
+TEST(KernelName, WhoseItIs) {
+  for (const char* name : {"ncclDevKernel_SendRecv(x)", "ncclSymkDevKernel_AllGather_ST(x)",
+                           "ncclKernel_AllReduce_RING_LL_Sum_float(x)", "void rcclGenericKernel<1, false>(x)"})
+    EXPECT_TRUE(is_nccl_kernel(name)) << name;
+  for (const char* name : {"void oneRankReduce<FuncPreMulSum<float>>(void*)", "gemm", "ncclx", "",
+                           "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(x)"})
+    EXPECT_FALSE(is_nccl_kernel(name)) << name;
 }
 
 TEST(KernelName, OfOtherLibrariesThatCommunicate) {
@@ -53,4 +62,4 @@ TEST(KernelName, AKernelStandsForSomeFunctions) {
 }
 
 }  // namespace
-}  // namespace lockstep::readers::common
+}  // namespace lockstep::model

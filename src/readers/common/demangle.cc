@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/common/demangle.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+
+namespace lockstep::readers::common {
+namespace {
+
+// Each reference can at most multiply what it repeats: n of them make a name up to 3^(n/3) times as long as its symbol.
+// Symbols of PyTorch's and cuBLAS' kernels have up to 20.
+constexpr int kMostReferences = 28;
+constexpr size_t kMostBytes = 1024;
+
+bool is_tag(char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); }
+
+int references(std::string_view symbol) {
+  int found = 0;
+  for (size_t i = 0; i < symbol.size(); ++i) {
+    if (symbol[i] != 'S' && symbol[i] != 'T') continue;
+    size_t end = i + 1;
+    while (end < symbol.size() && is_tag(symbol[end])) ++end;
+    found += end < symbol.size() && symbol[end] == '_';
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string demangled(std::string_view symbol) {
+  std::string text(symbol);
+  if (!symbol.starts_with("_Z") || symbol.size() > kMostBytes || references(symbol) > kMostReferences)
+    return text;
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status), std::free);
+  return status == 0 && name != nullptr ? std::string(name.get()) : text;
+}
+
+}  // namespace lockstep::readers::common

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which call launched which kernel, by the correlation that both bear.
+#pragma once
+#include <cstdint>
+
+#include "model/trace.h"
+#include "readers/native/read_losses.h"
+
+namespace lockstep::readers::native {
+
+// Fills `launch` of the kernels from `first_kernel` on with the launches from `first_launch` on: those of one file. A
+// correlation that several launches bear tells nothing, and is counted.
+void link_kernels(model::Trace& trace, size_t first_kernel, size_t first_launch, const std::string& path,
+                  ReadLosses& losses);
+
+}  // namespace lockstep::readers::native
