@@ -118,11 +118,11 @@ void store_masks(Place place, const ThreadLog* log) {
   uint32_t next = wanted;
   if (((stored ^ wanted) & kKernelBits) != 0 && !may_change_kernels(place, log))
     next = (wanted & ~kKernelBits) | (stored & kKernelBits);
+  // What somebody else has stored since (NCCL itself can be asked to, from 2.31 on) stays.
   for (NcclMask& mask : g_masks) {
     int* word = mask.word.load(memory_order_relaxed);
-    if (word == nullptr) continue;
-    const int bits = bits_for(next, mask.api.load(memory_order_relaxed));
-    if (__atomic_load_n(word, __ATOMIC_RELAXED) != bits) __atomic_store_n(word, bits, __ATOMIC_RELAXED);
+    if (word == nullptr || next == stored) continue;
+    __atomic_store_n(word, bits_for(next, mask.api.load(memory_order_relaxed)), __ATOMIC_RELAXED);
   }
   g_stored.store(next, memory_order_relaxed);
   set_waiting(next != wanted);

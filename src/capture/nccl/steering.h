@@ -89,7 +89,7 @@ inline uint32_t count_pair(PairCount* pair) {
   return number;
 }
 
-void note_new_p2p_thread(uintptr_t log);
+[[gnu::cold, gnu::noinline]] void note_new_p2p_thread(uintptr_t log);
 // NCCL 2.27 to 2.30 must not see its mask change between a receive and a send that it fuses; see settle().
 inline void note_p2p_thread(const ThreadLog* log) {
   const uintptr_t owner = g_steering.p2p_owner.load(std::memory_order_relaxed);
@@ -109,7 +109,7 @@ bool choose_pair(ThreadLog* log, PairCount* pair, const OperationSeen& operation
 // Whether NCCL watches what is called now, as far as the mask tells.
 bool is_watched();
 // From the event path, while NCCL launches.
-void settle_at_launch(const ThreadLog* log);
+[[gnu::cold, gnu::noinline]] void settle_at_launch(const ThreadLog* log);
 
 // The keeper's: what is to be recorded from now on; and, on every nap, what could not be told to NCCL so far.
 void record(const Recording& recording);
