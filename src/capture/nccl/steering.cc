@@ -85,7 +85,7 @@ int bits_for(uint32_t mask, int api) {
 // asked for them, while a host thread waits for them if the mask of the other did. If the mask changes between the two,
 // that thread can wait for ever. So once there are sends, kernel bits change only where nothing is half queued.
 enum class Place { kElsewhere, kLaunch };
-bool may_change_kernels(Place place, const ThreadLog* log) {
+bool may_change_kernels(Place place, const ThreadLog* log, bool turns_on) {
   bool fuses = false;
   for (const NcclMask& mask : g_masks) {
     fuses |=
@@ -93,15 +93,13 @@ bool may_change_kernels(Place place, const ThreadLog* log) {
   }
   const uintptr_t owner = g_steering.p2p_owner.load(memory_order_relaxed);
   if (!fuses || owner == 0) return true;
-  if (place == Place::kLaunch) {
-    // A thread that launches has no operation queued. Others may: a window is opened all the same, once; samples, which
-    // would do it all the time, are not.
-    return owner == reinterpret_cast<uintptr_t>(log) ||
-           (owner == kSeveral && !g_sampling.load(memory_order_relaxed));
-  }
+  // Samples would turn them on and off all the time; a window does so once.
+  const bool seldom = !turns_on || !g_sampling.load(memory_order_relaxed);
+  // A thread that launches has no operation queued, but others may.
+  if (place == Place::kLaunch)
+    return owner == reinterpret_cast<uintptr_t>(log) || (owner == kSeveral && seldom);
   constexpr uint64_t kQuietTicks = uint64_t{4} << 30;  // a second or more, whatever the clock
-  return !g_sampling.load(memory_order_relaxed) &&
-         read_ticks() - g_steering.p2p_ticks.load(memory_order_relaxed) > kQuietTicks;
+  return seldom && read_ticks() - g_steering.p2p_ticks.load(memory_order_relaxed) > kQuietTicks;
 }
 
 void set_waiting(bool waits) {
@@ -116,7 +114,7 @@ void store_masks(Place place, const ThreadLog* log) {
   const uint32_t stored = g_stored.load(memory_order_relaxed);
   const uint32_t wanted = wanted_mask();
   uint32_t next = wanted;
-  if (((stored ^ wanted) & kKernelBits) != 0 && !may_change_kernels(place, log))
+  if (((stored ^ wanted) & kKernelBits) != 0 && !may_change_kernels(place, log, (wanted & kKernelBits) != 0))
     next = (wanted & ~kKernelBits) | (stored & kKernelBits);
   // What somebody else has stored since (NCCL itself can be asked to, from 2.31 on) stays.
   for (NcclMask& mask : g_masks) {
