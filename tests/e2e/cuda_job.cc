@@ -54,7 +54,8 @@ void start_cuda() {
   const char* path = getenv("CUDA_INJECTION64_PATH");
   if (path == nullptr) return;
   void* library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-  auto* start = library == nullptr ? nullptr : reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"));
+  auto* start =
+      library == nullptr ? nullptr : reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"));
   if (start != nullptr) start();
 }
 

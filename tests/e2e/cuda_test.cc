@@ -47,8 +47,9 @@ TEST_F(Cuda, LiteLeavesCudaAlone) {
 }
 
 TEST_F(Cuda, AnotherInjectedLibraryKeepsItsPlace) {
-  const Finished finished = do_here(traced({"-o", "t.db"}, {"sh", "-c", "echo $CUDA_INJECTION64_PATH:$LD_PRELOAD"}),
-                                    {{"CUDA_INJECTION64_PATH", "/opt/nsight/libinjection.so"}});
+  const Finished finished =
+      do_here(traced({"-o", "t.db"}, {"sh", "-c", "echo $CUDA_INJECTION64_PATH:$LD_PRELOAD"}),
+              {{"CUDA_INJECTION64_PATH", "/opt/nsight/libinjection.so"}});
   EXPECT_EQ(finished.out, "/opt/nsight/libinjection.so:\n") << finished;
   EXPECT_TRUE(has(finished.err, "CUDA_INJECTION64_PATH names /opt/nsight/libinjection.so")) << finished;
 }
@@ -56,7 +57,8 @@ TEST_F(Cuda, AnotherInjectedLibraryKeepsItsPlace) {
 TEST_F(Cuda, ProgramsAroundTheJobSeeNoOtherPreload) {
   const Finished finished = do_here(traced({"-o", "t.db"}, {"sh", "-c", "echo $LD_PRELOAD"}),
                                     {{"LD_PRELOAD", LOCKSTEP_LIB_DIR "/liblockstep.so"}});
-  EXPECT_EQ(finished.out, LOCKSTEP_LIB_DIR "/liblockstep.so:" LOCKSTEP_LIB_DIR "/liblockstep-cuda.so\n") << finished;
+  EXPECT_EQ(finished.out, LOCKSTEP_LIB_DIR "/liblockstep.so:" LOCKSTEP_LIB_DIR "/liblockstep-cuda.so\n")
+      << finished;
 }
 
 TEST_F(Cuda, NvidiasOwnToolsFindNoInjection) {
@@ -64,14 +66,15 @@ TEST_F(Cuda, NvidiasOwnToolsFindNoInjection) {
   Finished finished = do_here(traced({"-o", "t.db"}, {path("ncu"), "kernels", "9", "profile", "4"}));
   EXPECT_EQ(finished.out, "profiled 4 kernels, saw 4\n") << finished;
   EXPECT_FALSE(has(finished.err, "cuda.lks")) << finished;
-  finished = do_here(traced({"-o", "u.db"}, cuda({"kernels", "9", "profile", "4"})), {{"NV_TPS_LAUNCH_TOKEN", "Interactive"}});
+  finished = do_here(traced({"-o", "u.db"}, cuda({"kernels", "9", "profile", "4"})),
+                     {{"NV_TPS_LAUNCH_TOKEN", "Interactive"}});
   EXPECT_EQ(finished.out, "profiled 4 kernels, saw 4\n") << finished;
 }
 
 // Started without the launcher, by the injection alone: it would take a profiler's records away, so it does nothing.
 TEST_F(Cuda, InjectionWithoutPreloadStandsAside) {
-  const std::map<std::string, std::string> environment = {{"CUDA_INJECTION64_PATH", LOCKSTEP_LIB_DIR "/liblockstep-cuda.so"},
-                                                          {"LOCKSTEP_DIR", path("run")}};
+  const std::map<std::string, std::string> environment = {
+      {"CUDA_INJECTION64_PATH", LOCKSTEP_LIB_DIR "/liblockstep-cuda.so"}, {"LOCKSTEP_DIR", path("run")}};
   const Finished finished = do_here(cuda({"kernels", "9", "profile", "4"}), environment);
   EXPECT_EQ(finished.out, "profiled 4 kernels, saw 4\n") << finished;
   EXPECT_TRUE(has(finished.err, "must also be in LD_PRELOAD")) << finished;
@@ -80,8 +83,8 @@ TEST_F(Cuda, InjectionWithoutPreloadStandsAside) {
 
 // And by the preload alone: it tells the driver itself.
 TEST_F(Cuda, PreloadAloneIsEnough) {
-  const std::map<std::string, std::string> environment = {{"LD_PRELOAD", LOCKSTEP_LIB_DIR "/liblockstep-cuda.so"},
-                                                          {"LOCKSTEP_DIR", path("run")}};
+  const std::map<std::string, std::string> environment = {
+      {"LD_PRELOAD", LOCKSTEP_LIB_DIR "/liblockstep-cuda.so"}, {"LOCKSTEP_DIR", path("run")}};
   const Finished finished = do_here(cuda({"kernels", "9", "profile", "4"}), environment);
   EXPECT_EQ(finished.out, "profiled 4 kernels, saw 4\n") << finished;
   EXPECT_EQ(info("run")["events"]["Kernel"], 13);

@@ -439,6 +439,20 @@ void ThreadLog::append_user_tag(uint64_t child, uint64_t tag) {
   publish(record, format::Kind::kUserTag, 0, 0);
 }
 
+void ThreadLog::append_mark(const char* name) {
+  const ShapeRef shape =
+      define_shape({.func = name, .datatype = nullptr, .algo = nullptr, .proto = nullptr, .root = 0});
+  auto* record = reserve<format::MarkRecord>();
+  if (record == nullptr) return;
+  if (shape.id == format::kShapeUnknown) lose(kLoss_shape_table_full);
+  record->head.start = read_ticks();
+  record->value = 0;
+  record->shape = shape.id;
+  record->is_step = 0;
+  record->reserved0 = 0;
+  publish(record, format::Kind::kMark, 0, 0);
+}
+
 void ThreadLog::append_state(uint64_t target, uint16_t state, uint64_t ticks, uint64_t value,
                              uint32_t extra) {
   auto* record = reserve<format::StateRecord>();

@@ -112,6 +112,8 @@ class ThreadLog {
   void append_link(uint64_t child, uint64_t parent);
   void append_state(uint64_t target, uint16_t state, uint64_t ticks, uint64_t value, uint32_t extra);
   void append_user_tag(uint64_t child, uint64_t tag);
+  // A mark of this name, whose text may be another one next time. Not on the event path.
+  void append_mark(const char* name);
 
   ShapeRef shape(const ShapeKey& key) {
     ShapeEntry& entry = shapes_[hash_of(key) >> 58];

@@ -32,6 +32,7 @@ pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t g_changed = PTHREAD_COND_INITIALIZER;
 bool g_started = false, g_ending = false, g_over = false;
 std::atomic<bool> g_has_spoken{false};
+std::atomic<bool> g_are_asked_for{false};  // GPU times, by the mode in force
 
 timespec in(int64_t ns) {
   const int64_t at = clock_ns(CLOCK_REALTIME) + ns;
@@ -54,7 +55,6 @@ void try_to_begin() {
   const char* asked = getenv("LOCKSTEP_CUDA");
   const Wanted wanted{.copies = asked != nullptr && strcmp(asked, "copies") == 0};
   if (library == nullptr || !begin(*library, wanted, why, sizeof why)) {
-    Session::get().lose(kLoss_gpu_absent);
     say("no GPU times for now", why);
     return;
   }
@@ -78,11 +78,16 @@ void* run(void*) {
     pthread_mutex_unlock(&g_lock);
     if (!Session::get().running()) return nullptr;
     const int64_t now = clock_ns(CLOCK_MONOTONIC);
-    if (!active() && !ending && now - last_try >= kTryEvery) {
+    const bool asked_for = g_are_asked_for.load(std::memory_order_relaxed);
+    if (asked_for && !active() && !ending && (last_try == 0 || now - last_try >= kTryEvery)) {
       last_try = now;
       try_to_begin();
     }
     if (active()) flush(ending);
+    if (!asked_for && active()) {
+      end();
+      last_try = 0;
+    }
     if (ending) break;
   }
   pthread_mutex_lock(&g_lock);
@@ -129,20 +134,22 @@ bool is_preloaded() {
          dladdr(reinterpret_cast<void*>(&is_preloaded), &ours) != 0 && found.dli_fbase == ours.dli_fbase;
 }
 
+void record(const Recording& recording) {
+  g_are_asked_for.store(recording.mode != format::Mode::kOff && recording.mode != format::Mode::kLite,
+                        std::memory_order_relaxed);
+}
+
 void start() {
-  const char* mode = getenv("LOCKSTEP_MODE");
-  if (is_off(getenv("LOCKSTEP_CUDA")) || is_off(mode) || (mode != nullptr && strcmp(mode, "lite") == 0))
-    return;
-  if (!Session::get().open(format::Source::kCuda)) return;
+  if (is_off(getenv("LOCKSTEP_CUDA"))) return;
+  if (!Session::get().open(format::Source::kCuda, {.record = record})) return;
   if (!is_preloaded()) {
-    Session::get().lose(kLoss_gpu_absent);
     say("no GPU times",
         "liblockstep-cuda.so must also be in LD_PRELOAD, so that profilers in this process keep their "
         "records");
     return;
   }
   // While a profiler is starting CUDA, CUPTI is in the middle of something: the thread begins a moment later.
-  if (!in_profilers_call()) try_to_begin();
+  if (g_are_asked_for.load(std::memory_order_relaxed) && !in_profilers_call()) try_to_begin();
   if (start_thread()) atexit(at_exit);
 }
 

@@ -354,9 +354,10 @@ bool begin(const CuptiLibrary& library, Wanted wanted, char* why, size_t bytes) 
 }
 
 void end() {
+  flush(false);
   const CuptiLibrary* library = loaded_cupti();
   Locked locked;
-  if (library == nullptr || !g_active.load(std::memory_order_relaxed)) return;
+  if (library == nullptr || !g_active.exchange(false, std::memory_order_acq_rel)) return;
   for (cupti::Kind kind = 0; kind < kKinds; ++kind) {
     if (g_wanted[kind].exchange(false, std::memory_order_acq_rel) && !g_their_kinds[kind].is_open())
       library->disable(kind);

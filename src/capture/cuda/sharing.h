@@ -21,7 +21,8 @@ struct Wanted {
 
 // Registers our callbacks and switches our records on. False: CUPTI refused, or another tool holds it; `why` says so.
 bool begin(const CuptiLibrary& library, Wanted wanted, char* why, size_t bytes);
-// Switches our records off, but for what a profiler wants; callbacks stay, so that nothing under way is lost.
+// Switches our records off, but for what a profiler wants; callbacks stay, so that nothing of its is lost. begin() may
+// follow.
 void end();
 bool active();
 // Asks CUPTI for what is complete; `forced`: also for what is not. Reads the clocks.
