@@ -9,57 +9,21 @@
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <string>
 #include <vector>
 
+#include "rank.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-void check(int status, const char* what) {
-  if (status == 0) return;
-  std::fprintf(stderr, "%s failed with %d\n", what, status);
-  _exit(1);
-}
-#define CHECK(call) check(static_cast<int>(call), #call)
-
-int number_of(const char* variable) {
-  const char* text = std::getenv(variable);
-  if (text == nullptr) {
-    std::fprintf(stderr, "%s is not set\n", variable);
-    _exit(2);
-  }
-  return std::atoi(text);
-}
-
-ncclUniqueId agree_on_id(int rank, const std::string& path) {
-  ncclUniqueId id{};
-  if (rank == 0) {
-    CHECK(ncclGetUniqueId(&id));
-    const std::string partial = path + ".partial";
-    std::FILE* file = std::fopen(partial.c_str(), "wb");
-    CHECK(file == nullptr || std::fwrite(&id, sizeof id, 1, file) != 1 || std::fclose(file) != 0);
-    CHECK(std::rename(partial.c_str(), path.c_str()));
-    return id;
-  }
-  std::FILE* file = nullptr;
-  for (int tries = 0; (file = std::fopen(path.c_str(), "rb")) == nullptr; ++tries) {
-    CHECK(tries > 6000);
-    usleep(10000);
-  }
-  CHECK(std::fread(&id, sizeof id, 1, file) != 1);
-  std::fclose(file);
-  return id;
-}
 
 double cpu_seconds() {
   rusage used{};

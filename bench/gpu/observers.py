@@ -51,11 +51,18 @@ def lockstep_program(libs):
     return None
 
 
-def nccl_folder():
-    """Where nccl.h and libnccl.so.2 of PyTorch's wheel lie: (include, lib)."""
+def compile_with_nccl(folder, source):
+    """The program that nvcc makes of a source, in a folder, with the NCCL of PyTorch's wheel."""
     import nvidia.nccl
     root = list(nvidia.nccl.__path__)[0]
-    return os.path.join(root, "include"), os.path.join(root, "lib")
+    include, libraries = os.path.join(root, "include"), os.path.join(root, "lib")
+    link = os.path.join(folder, "libnccl.so")  # the wheel has no name to link with
+    if not os.path.lexists(link):
+        os.symlink(os.path.join(libraries, "libnccl.so.2"), link)
+    program = os.path.join(folder, os.path.splitext(os.path.basename(source))[0])
+    subprocess.run(["nvcc", "-O2", "-std=c++17", f"-I{include}", f"-L{folder}", "-Xlinker", f"-rpath={libraries}", "-o", program, str(source),
+                    "-lnccl"], check=True)
+    return program
 
 
 def free_port():
