@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 
-# The events that each mode asks for: kLiteMask, kDefaultMask and kDeepMask in src/capture/nccl/comm.cc.
+# The events that each mode asks for: kLiteMask, kDefaultMask and kDeepMask in src/capture/nccl.
 MASKS = {"lite": "0x1706", "default": "0x7f07", "deep": "0xffff"}
 
 
