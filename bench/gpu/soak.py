@@ -59,7 +59,7 @@ def watch(ranks, minutes):
     """Memory by minute and rank. Ends early, with an exit, when a rank does."""
     samples = []
     for minute in range(minutes + 1):
-        until = time.monotonic() + (20 if minute == 0 else 60)
+        until = time.monotonic() + (15 if minute == 0 else 60)
         while time.monotonic() < until:
             ended = [(rank, process.returncode) for rank, process in enumerate(ranks) if process.poll() is not None]
             if ended:

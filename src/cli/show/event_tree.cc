@@ -14,7 +14,7 @@ namespace {
 using model::EventKind;
 using model::kNoRow;
 
-std::string comma(std::string text, const std::string& more) {
+std::string comma(const std::string& text, const std::string& more) {
   if (text.empty() || more.empty()) return text + more;
   return text + ", " + more;
 }
