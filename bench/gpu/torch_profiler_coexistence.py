@@ -97,6 +97,8 @@ class Sessions:
 
 def count_events(events, threads):
     counts = {kind: collections.Counter() for kind in ("gpu", "launches", "flows", "launching threads", "other calls")}
+    # Calls that wait have flows too, as many as there were such calls.
+    on_gpu = {event.get("args", {}).get("correlation") for event in events if event.get("cat") in GPU}
     for event in events:
         category, name = event.get("cat"), event.get("name", "")
         if category in GPU:
@@ -108,7 +110,7 @@ def count_events(events, threads):
                 where = "the main thread" if event.get("tid") == os.getpid() else \
                     "another of the process" if event.get("tid") in threads else "no thread of the process"
                 counts["launching threads"][where] += 1
-        elif category == "ac2g":
+        elif category == "ac2g" and event.get("id") in on_gpu:
             counts["flows"]["ac2g " + {"s": "begin", "f": "end"}.get(event.get("ph"), "?")] += 1
     return counts
 
