@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the library comes into a process and lives in it. CUDA's driver calls InitializeInjection when it starts, by
-// CUDA_INJECTION64_PATH; a thread of ours then asks CUPTI for records a few times a second, and once more at exit.
+// CUDA_INJECTION64_PATH; a thread of ours then asks CUPTI for records where it brings none by itself, and once more at exit.
 //   LOCKSTEP_CUDA   kernels (default) | copies (kernels, and copies and fills) | off
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ namespace lockstep::capture::cuda {
 namespace {
 
 constexpr int64_t kMillisecond = 1000000;
-constexpr int64_t kFlushEvery = 100 * kMillisecond, kTryEvery = 2000 * kMillisecond;
+constexpr int64_t kLookEvery = 100 * kMillisecond, kTryEvery = 2000 * kMillisecond;
 // What a process is kept from ending for at most, should CUPTI not answer.
 constexpr int64_t kLastFlush = 2000 * kMillisecond;
 
@@ -71,7 +71,7 @@ void* run(void*) {
   for (;;) {
     pthread_mutex_lock(&g_lock);
     if (!g_ending) {
-      const timespec until = in(kFlushEvery);
+      const timespec until = in(kLookEvery);
       pthread_cond_timedwait(&g_changed, &g_lock, &until);
     }
     const bool ending = g_ending;
@@ -83,7 +83,7 @@ void* run(void*) {
       last_try = now;
       try_to_begin();
     }
-    if (active()) flush(ending);
+    if (active()) ending ? flush(true) : flush_if_quiet();
     if (!asked_for && active()) {
       end();
       last_try = 0;

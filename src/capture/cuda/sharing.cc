@@ -8,6 +8,7 @@
 
 #include <atomic>
 
+#include "capture/core/clock.h"
 #include "capture/core/session.h"
 #include "capture/core/thread_log.h"
 #include "capture/cuda/buffers.h"
@@ -81,6 +82,7 @@ CuptiClock g_clock;
 std::atomic<bool> g_registered{false};  // the callbacks that CUPTI knows are ours
 std::atomic<bool> g_active{false};
 std::atomic<bool> g_system_thread_ids{false};
+std::atomic<int64_t> g_last_delivery{0};  // CLOCK_MONOTONIC
 std::atomic<bool> g_wanted[kKinds], g_ever_wanted[kKinds];  // by us
 bool g_want_calls = false;
 
@@ -265,6 +267,7 @@ void completed(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, si
   const CuptiLibrary* library = loaded_cupti();
   const cupti::BufferCompleted theirs = g_their_complete.load(std::memory_order_acquire);
   g_clock.read(timestamp());
+  g_last_delivery.store(clock_ns(CLOCK_MONOTONIC), std::memory_order_relaxed);
   write_records(*library, buffer, valid);
   if (!g_pool.owns(buffer)) {
     // Given to CUPTI by the profiler, before our callbacks took the place of its own.
@@ -371,6 +374,14 @@ void flush(bool forced) {
   if (library == nullptr || !g_registered.load(std::memory_order_acquire)) return;
   g_clock.read(timestamp());
   library->flush_all(forced ? cupti::kFlushForced : 0);
+}
+
+void flush_if_quiet() {
+  constexpr int64_t kQuiet = 500'000'000;
+  const int64_t now = clock_ns(CLOCK_MONOTONIC);
+  if (now - g_last_delivery.load(std::memory_order_relaxed) < kQuiet) return;
+  g_last_delivery.store(now, std::memory_order_relaxed);  // also where there was nothing to bring
+  flush(false);
 }
 
 cupti::Result their_callbacks(cupti::BufferRequested request, cupti::BufferCompleted complete) {
