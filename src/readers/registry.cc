@@ -105,6 +105,21 @@ const Format* format_of(std::span<const std::byte> bytes) {
   return format == nullptr && may_be_text(first) ? format_of(bytes, true) : format;
 }
 
+// A file that begins so may be of one of the formats that have to look into it.
+bool has_to_be_opened(std::span<const std::byte> bytes) {
+  const auto first = bytes.first(std::min(bytes.size(), kSniffBytes));
+  return std::any_of(std::begin(kFormats), std::end(kFormats), [&](const Format* format) {
+    return format->may_be != nullptr && format->may_be(first);
+  });
+}
+
+const Format* format_of_opened(const std::string& path, std::span<const std::byte> first) {
+  for (const Format* format : kFormats) {
+    if (format->may_be != nullptr && format->may_be(first) && format->sniff_file(path)) return format;
+  }
+  return nullptr;
+}
+
 struct Sniffed {
   const Format* format = nullptr;
   bool packed = false;
@@ -117,11 +132,16 @@ Result<Sniffed> sniff(const std::string& path) {
   Sniffed found;
   found.format = format_of(first, false);
   found.packed = found.format == nullptr && Unpacker::is_packed(first);
+  if (found.format == nullptr) found.format = format_of_opened(path, first);
   if (found.format != nullptr || found.packed || !may_be_text(first)) return found;
   buffer.resize(kDeepSniffBytes);
   first = {buffer.data(), file.read_at(0, buffer)};
   found.format = format_of(first, true);
   return found;
+}
+
+Error unknown(const std::string& path) {
+  return {ErrorCode::kInvalidInput, "not a file of a known format; " + std::string(kHint), path};
 }
 
 class Sorter {
@@ -173,8 +193,7 @@ class Sorter {
       // A torn process file may lack even its first bytes: the native reader says what is wrong with it.
       keep(&native::kFormat, path, true);
     } else {
-      troubles_.push_back(
-          {ErrorCode::kInvalidInput, "not a file of a known format; " + std::string(kHint), path});
+      troubles_.push_back(unknown(path));
     }
   }
 
@@ -209,7 +228,7 @@ class Sorter {
     std::vector<Outcome> outcomes(paths.size());
     for_each_parallel(paths.size(), parallel_threads(), [&](size_t i) {
       const auto wants = [](const std::string& name, std::span<const std::byte> bytes) {
-        return is_process_file(name) || format_of(bytes) != nullptr;
+        return is_process_file(name) || format_of(bytes) != nullptr || has_to_be_opened(bytes);
       };
       auto unpacked = unpacker_->unpack(paths[i], wants, named);
       if (!unpacked) {
@@ -225,7 +244,13 @@ class Sorter {
     for (Outcome& outcome : outcomes) {
       for (std::string& file : outcome.files) {
         auto found = sniff(file);
-        keep(found && found->format != nullptr ? found->format : &native::kFormat, std::move(file), named);
+        if (found && found->format != nullptr) {
+          keep(found->format, std::move(file), named);
+        } else if (is_process_file(file)) {
+          keep(&native::kFormat, std::move(file), named);
+        } else if (named) {
+          troubles_.push_back(unknown(unpacker_->shown(file)));
+        }
       }
       for (Error& error : outcome.troubles) {
         error.where = unpacker_->shown(error.where);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What users name, sorted by what it is.
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -68,6 +69,27 @@ TEST_F(SortTest, ADirectoryGivesWhatFormatsKnow) {
   ASSERT_TRUE(inputs) << inputs.error().message();
   EXPECT_EQ(formats(*inputs), (std::vector<std::string>{"native 1", "flight_recorder 2", "nccl_log 2"}));
   EXPECT_TRUE(inputs->troubles.empty());
+}
+
+TEST_F(SortTest, DatabasesAreOpenedWhereTheirFirstBytesDoNotTell) {
+  const auto database = [&](const std::string& name, const std::string& table) {
+    sqlite3* handle = nullptr;
+    sqlite3_open((root_ / name).c_str(), &handle);
+    const std::string sql = "PRAGMA page_size=65536; CREATE TABLE " + table + "(id INTEGER PRIMARY KEY);";
+    EXPECT_EQ(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(handle);
+    return content(root_ / name);
+  };
+  compress("packed.db.gz", database("known.db", "rocpd_op"));
+  const std::string other = compress("other.db.gz", database("other.db", "somebody_elses"));
+  auto inputs = sort({root_.string()});
+  ASSERT_TRUE(inputs) << inputs.error().message();
+  EXPECT_EQ(formats(*inputs), (std::vector<std::string>{"rocpd 2"}));
+  EXPECT_TRUE(inputs->troubles.empty());
+  auto named = sort({other});
+  ASSERT_FALSE(named);
+  EXPECT_NE(named.error().message().find(other + ": not a file of a known format"), std::string::npos)
+      << named.error().message();
 }
 
 TEST_F(SortTest, WhatIsNamedAndNotKnownIsTrouble) {

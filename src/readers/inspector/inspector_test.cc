@@ -111,6 +111,28 @@ TEST_F(Inspector, AProcessIsItsHostAndNumber) {
   EXPECT_EQ(lost(first, "unwritten_tail"), 1u);
 }
 
+TEST_F(Inspector, ContainersThatAreCalledAlikeStayApart) {
+  const auto in_container = [](Json record) {
+    record["metadata"]["pid"] = 1;
+    return record;
+  };
+  write("a", {in_container(line(0, 10, coll(0)))});
+  write("b", {in_container(line(1, 12, coll(0)))});
+  write("c", {in_container(line(1, 20, coll(1)))});
+  auto source = open();
+  ASSERT_EQ(source->processes(), 2u);
+  for (const int rank : {0, 1}) {
+    const model::Trace trace = load(*source, static_cast<size_t>(rank));
+    EXPECT_EQ(trace.processes.rank[0], rank);
+    EXPECT_EQ(trace.processes.pid[0], 1);
+    EXPECT_EQ(trace.comms.size(), 1u);
+    EXPECT_EQ(trace.ops.size(), rank == 0 ? 1u : 2u) << "the file of rank 1 that was written later";
+  }
+  EXPECT_EQ(lost(run(*source), "equal_names"), 1u);
+  const model::Trace first = load(*source, 0), second = load(*source, 1);
+  EXPECT_NE(first.strings[first.processes.boot_id[0]], second.strings[second.processes.boot_id[0]]);
+}
+
 TEST_F(Inspector, CountsWhatIsMissingByItsNumber) {
   write("a", {line(0, 1, coll(3)), line(0, 2, coll(9)), line(0, 3, coll(9)),
               line(0, 4, coll(1, 8, 1, "Broadcast"))});
