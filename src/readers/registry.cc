@@ -140,6 +140,28 @@ Result<Sniffed> sniff(const std::string& path) {
   return found;
 }
 
+bool has_no_bytes(const fs::path& path) {
+  std::error_code error;
+  return fs::file_size(path, error) == 0 && !error;
+}
+
+// What a file's name has in common with those of other ranks beside it: "node1-pid4711.log" is "node#-pid#.log"; and, as hosts
+// may have any names, "-pid#.log".
+std::vector<std::string> shapes_of(const fs::path& path) {
+  std::string shape;
+  for (const char c : path.filename().string()) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit || !shape.ends_with('#')) shape += is_digit ? '#' : c;
+  }
+  const std::string folder = path.parent_path().string() + '/';
+  std::vector<std::string> shapes = {folder + shape};
+  const std::string tail = shape.substr(std::min(shape.find_last_of("-_"), shape.size()));
+  const std::string word = tail.substr(0, tail.find('.'));
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (std::any_of(word.begin(), word.end(), is_letter)) shapes.push_back(folder + '*' + tail);
+  return shapes;
+}
+
 Error unknown(const std::string& path) {
   return {ErrorCode::kInvalidInput, "not a file of a known format; " + std::string(kHint), path};
 }
@@ -163,6 +185,7 @@ class Sorter {
 
   Inputs take() {
     unpack_all(named_packed_, true);
+    place_empty();
     Inputs inputs;
     for (const Format* format : kFormats) {
       if (auto at = files_.find(format); at != files_.end()) inputs.formats.push_back(std::move(at->second));
@@ -173,6 +196,34 @@ class Sorter {
   }
 
  private:
+  struct Empty {
+    std::string path;
+    bool named = false;
+  };
+  // A job that ends early leaves files that nothing was written into yet: those that are called like files of a format beside
+  // them are that format's to report.
+  void place_empty() {
+    if (empty_.empty()) return;
+    std::map<std::string, const Format*> known;
+    for (const auto& [format, files] : files_) {
+      for (const std::string& file : files.files) {
+        for (std::string& shape : shapes_of(file)) known.try_emplace(std::move(shape), format);
+      }
+    }
+    for (Empty& empty : empty_) {
+      const Format* format = nullptr;
+      for (const std::string& shape : shapes_of(empty.path)) {
+        const auto at = known.find(shape);
+        if (format == nullptr && at != known.end()) format = at->second;
+      }
+      if (format != nullptr) {
+        keep(format, std::move(empty.path), empty.named);
+      } else if (empty.named) {
+        troubles_.push_back({ErrorCode::kInvalidInput, "is empty", empty.path});
+      }
+    }
+  }
+
   void keep(const Format* format, std::string file, bool named) {
     FormatFiles& files = files_[format];
     files.format = format;
@@ -192,6 +243,8 @@ class Sorter {
     } else if (is_process_file(path)) {
       // A torn process file may lack even its first bytes: the native reader says what is wrong with it.
       keep(&native::kFormat, path, true);
+    } else if (has_no_bytes(path)) {
+      empty_.push_back({path, true});
     } else {
       troubles_.push_back(unknown(path));
     }
@@ -214,6 +267,7 @@ class Sorter {
         auto found = sniff(entry);
         if (found && found->format != nullptr) keep(found->format, entry, false);
         if (found && found->packed) packed.push_back(entry);
+        if (found && has_no_bytes(entry)) empty_.push_back({entry, false});
       }
     }
     return packed;
@@ -261,6 +315,7 @@ class Sorter {
 
   std::map<const Format*, FormatFiles> files_;
   std::vector<std::string> named_packed_;
+  std::vector<Empty> empty_;
   std::vector<Error> troubles_;
   std::shared_ptr<Unpacker> unpacker_;
   size_t found_ = 0;

@@ -92,6 +92,29 @@ TEST_F(SortTest, DatabasesAreOpenedWhereTheirFirstBytesDoNotTell) {
       << named.error().message();
 }
 
+TEST_F(SortTest, EmptyFilesAreThoseOfTheFormatWhoseNameTheyHave) {
+  write("vm-pid1470.log", content(kData + "inspector/vm-pid1470.log"));
+  const std::string empty = write("another-pid7.log", "");
+  write("vm-pid1471.log", "");
+  write("notes.log", "");
+  auto inputs = sort({root_.string()});
+  ASSERT_TRUE(inputs) << inputs.error().message();
+  EXPECT_EQ(formats(*inputs), (std::vector<std::string>{"inspector 3"}));
+  auto source = open({root_.string()});
+  ASSERT_TRUE(source) << source.error().message();
+  model::Trace run;
+  (*source)->run_losses(run);
+  std::string said;
+  for (size_t i = 0; i < run.losses.size(); ++i)
+    said += std::string(run.strings[run.losses.detail[i]]) + '\n';
+  EXPECT_NE(said.find("another-pid7.log: holds no whole record"), std::string::npos) << said;
+  EXPECT_NE(said.find("vm-pid1471.log: holds no whole record"), std::string::npos) << said;
+  EXPECT_EQ(said.find("notes.log"), std::string::npos) << said;
+  auto alone = sort({empty});
+  ASSERT_FALSE(alone);
+  EXPECT_EQ(alone.error().text, "is empty");
+}
+
 TEST_F(SortTest, WhatIsNamedAndNotKnownIsTrouble) {
   auto inputs = sort({write("a.log", kLogLine), write("notes.txt", "nothing\n"), root_ / "absent",
                       compress("notes.gz", "nothing\n")});
