@@ -4,10 +4,11 @@
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <set>
+
+#include "readers/testing/format_test.h"
 
 namespace lockstep::readers::rocpd {
 namespace {
@@ -15,14 +16,9 @@ namespace {
 constexpr int64_t kUs = 1'000;
 constexpr int64_t kBoot = 1'000'000'000'000;
 
-class Rocpd : public ::testing::Test {
+class Rocpd : public testing::FormatTest {
  protected:
-  Rocpd()
-      : folder_(std::filesystem::path(::testing::TempDir()) /
-                ("lockstep_rocpd." + std::to_string(getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~Rocpd() override { std::filesystem::remove_all(folder_); }
+  Rocpd() : FormatTest(kFormat) {}
 
   static constexpr const char* kClassicTables =
       "CREATE TABLE rocpd_string(id INTEGER PRIMARY KEY, string TEXT);"
@@ -45,7 +41,7 @@ class Rocpd : public ::testing::Test {
     return "INSERT INTO rocpd_metadata(tag, value) VALUES('pid','" + std::to_string(pid) + "');";
   }
   std::string write(const std::string& name, const std::string& sql) {
-    const std::string path = folder_ / name;
+    const std::string path = add(name);
     sqlite3* handle = nullptr;
     EXPECT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
     char* why = nullptr;
@@ -53,36 +49,12 @@ class Rocpd : public ::testing::Test {
     EXPECT_EQ(sqlite3_exec(handle, quick.c_str(), nullptr, nullptr, &why), SQLITE_OK) << why;
     sqlite3_free(why);
     sqlite3_close(handle);
-    paths_.push_back(path);
     return path;
-  }
-  std::unique_ptr<model::TraceSource> open() {
-    auto source = kFormat.open(paths_);
-    EXPECT_TRUE(source) << source.error().message();
-    return source ? std::move(*source) : nullptr;
-  }
-  static model::Trace load(model::TraceSource& source, size_t i) {
-    model::Trace trace;
-    EXPECT_TRUE(source.load(i, trace));
-    return trace;
-  }
-  static uint64_t lost(model::TraceSource& source, std::string_view kind) {
-    model::Trace run;
-    source.run_losses(run);
-    for (size_t i = 0; i < source.processes(); ++i) EXPECT_TRUE(source.load(i, run));
-    uint64_t count = 0;
-    for (size_t i = 0; i < run.losses.size(); ++i) {
-      if (run.strings[run.losses.kind[i]] == kind) count += run.losses.count[i];
-    }
-    return count;
   }
   static std::set<int32_t> gpus(const model::Trace& trace) {
     const auto column = trace.kernels.all(&model::KernelTable::gpu);
     return {column.begin(), column.end()};
   }
-
-  const std::filesystem::path folder_;
-  std::vector<std::string> paths_;
 };
 
 TEST_F(Rocpd, KernelsCopiesMarkersAndRcclsKernels) {
