@@ -64,6 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   int fd = memfd_create("fuzz", 0);
   if (fd < 0 || write(fd, data, size) != static_cast<ssize_t>(size)) std::abort();
   std::string path = "/proc/self/fd/" + std::to_string(fd);
+  if (format().sniff_file != nullptr) format().sniff_file(path);
   if (auto source = format().open({path})) {
     auto assembled = analysis::assemble::assembled(std::move(*source));
     for (size_t i = 0; i < assembled->processes(); ++i) {

@@ -36,12 +36,14 @@ struct Finding {
   std::string id;  // stable, documented in docs/findings.md: "never-joined", "host-late.rotating", ...
   FindingClass finding_class{};
   Severity severity = Severity::kNote;
-  double weight = 0;                 // orders findings of one severity: the cost in ns where that is known
-  std::string statement;             // one sentence: rank, host, GPU, communicator, operation
-  std::vector<int32_t> ranks;        // global ranks blamed, ascending; empty: nobody
-  std::vector<std::string> hosts;    // of those ranks, each once
-  std::string comm;                  // name or id; empty: none
-  std::string func;                  // empty: none
+  double weight = 0;               // orders findings of one severity: the cost in ns where that is known
+  std::string statement;           // one sentence: rank, host, GPU, communicator, operation
+  std::vector<int32_t> ranks;      // global ranks blamed, ascending; empty: nobody
+  std::vector<std::string> hosts;  // of those ranks, each once
+  std::string comm;                // name or id; empty: none
+  std::optional<uint32_t>
+      comm_row;      // of the job's comms, where it was drawn from a job: names may be of several
+  std::string func;  // empty: none
   std::optional<uint64_t> op_index;  // n-th operation on the communicator, from 0
   std::optional<int64_t> since_ns;   // ns since the Unix epoch, on the reference host's clock
   std::optional<Effect> effect;

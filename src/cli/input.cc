@@ -131,6 +131,7 @@ class Mixer {
       mixed_.runs.push_back(
           make_input(analysis::assemble::assembled(*std::move(raw)), first ? others : files.files));
       mixed_.runs.back().evidence = files.format->summary;
+      mixed_.runs.back().format = files.format;
     }
   }
 

@@ -13,9 +13,10 @@
 namespace lockstep::cli {
 
 struct Input {
-  std::unique_ptr<ObservedSource> source;  // assembled
-  std::string kind;                        // "run directory", "trace.db", "files"
-  std::string evidence;                    // what it is of, as reports call it: "capture files"
+  std::unique_ptr<ObservedSource> source;   // assembled
+  std::string kind;                         // "run directory", "trace.db", "files"
+  std::string evidence;                     // what it is of, as reports call it: "capture files"
+  const readers::Format* format = nullptr;  // of its files, in a mix; none of a trace.db
   uint64_t files = 0, bytes = 0;
 };
 // One run of one format.

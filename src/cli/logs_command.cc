@@ -4,9 +4,9 @@
 #include "analysis/log_rules/log_rules.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/logs/log_input.h"
 #include "cli/logs/log_report.h"
 #include "readers/nccl_log/nccl_log.h"
-#include "readers/nccl_log/read_logs.h"
 #include "readers/reader.h"
 
 namespace lockstep::cli {
@@ -21,8 +21,7 @@ Result<logs::LogReport> read(const std::vector<std::string>& paths) {
   LOCKSTEP_ASSIGN(const readers::Inputs inputs, readers::sort(paths));
   for (const readers::FormatFiles& files : inputs.formats) {
     if (files.format != &readers::nccl_log::kFormat) continue;
-    LOCKSTEP_ASSIGN(auto model, readers::nccl_log::read_logs(files.files));
-    for (std::string& file : model.files) file = inputs.unpacker->shown(std::move(file));
+    LOCKSTEP_ASSIGN(auto model, logs::read_logs(inputs, files));
     logs::LogReport report{std::move(model), {}, inputs.troubles};
     report.findings = analysis::log_rules::judge(report.model);
     return report;

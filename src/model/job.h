@@ -199,6 +199,9 @@ struct Job {
   std::vector<Signature> signatures;
   LossTable losses;             // stage, kind and detail are ids of Job::strings
   int32_t expected_ranks = -1;  // the largest world size that a launcher named; -1 unknown
+  // Where another tool wrote what it was read from: what people call its files, and what a user sets so that each rank leaves
+  // one (empty: no setting does). Both empty: capture of our own.
+  std::string files, setting;
 
   const JobOps& ops(const Member& member) const { return processes[member.process].ops; }
   std::string_view text(StringId id) const { return strings[id]; }

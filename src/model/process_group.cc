@@ -2,6 +2,7 @@
 #include "model/process_group.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <filesystem>
 
@@ -66,14 +67,31 @@ int32_t parse_nccl_version(std::string_view text) {
   return parts[0] * 10'000 + parts[1] * 100 + parts[2];
 }
 
+int32_t rank_said_in(std::string_view name) {
+  const size_t word = name.rfind("rank");
+  if (word == std::string_view::npos) return -1;
+  // Hosts are called frank, too.
+  if (word > 0 && std::isalpha(static_cast<unsigned char>(name[word - 1])) != 0) return -1;
+  size_t digit = word + 4;
+  if (digit < name.size() && (name[digit] == '-' || name[digit] == '_')) ++digit;
+  int32_t rank = -1;
+  if (digit < name.size() && is_digit(name[digit]))
+    std::from_chars(name.data() + digit, name.data() + name.size(), rank);
+  return rank;
+}
+
 int32_t rank_of_file_name(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename();
+  int32_t rank = rank_said_in(name);
+  if (rank >= 0) return rank;
   size_t end = name.size();
   while (end > 0 && !is_digit(name[end - 1])) --end;
   size_t begin = end;
   while (begin > 0 && is_digit(name[begin - 1])) --begin;
-  int32_t rank = -1;
-  if (begin < end) std::from_chars(name.data() + begin, name.data() + end, rank);
+  const auto parts = [](char c) { return c == '_' || c == '-' || c == '.'; };
+  const bool stands_alone =
+      begin < end && (begin == 0 || parts(name[begin - 1])) && (end == name.size() || name[end] == '.');
+  if (stands_alone) std::from_chars(name.data() + begin, name.data() + end, rank);
   return rank;
 }
 

@@ -20,8 +20,11 @@ std::string members_text(const std::vector<int32_t>& ranks);
 uint64_t process_group_id(std::string_view comm_name, const std::vector<int32_t>& ranks);
 // "2.28.9" as ncclGetVersion gives it: 22809; 0 if it says none.
 int32_t parse_nccl_version(std::string_view text);
-// The last number of a file's name: "comm_lib_trace_rank_12", "rank3.json". -1: it has none.
+// The rank that a file's name tells: behind the word ("rank_12", "kineto_rank3.json"), else a last number that stands alone
+// ("fr_3", "trace_5.json"). -1: it has none; a number that ends a word ("resnet50.json") is none.
 int32_t rank_of_file_name(const std::string& path);
+// The same of the word alone.
+int32_t rank_said_in(std::string_view name);
 // Elements of one rank that all ranks of an operation have in common, from what its tensors hold in all; 0 where one rank may
 // have more than another without being wrong. `func` in NCCL's spelling.
 uint64_t common_count(std::string_view func, uint64_t in, uint64_t out);

@@ -30,10 +30,16 @@ TEST(ProcessGroup, IdIsThatOfNameAndMembers) {
   EXPECT_EQ(process_group_id("dp", {}), 0u) << "whose members nobody knows";
 }
 
-TEST(ProcessGroup, RankIsTheLastNumberOfTheName) {
+TEST(ProcessGroup, NamesOfFilesTellARank) {
   EXPECT_EQ(rank_of_file_name("/a/b7/comm_lib_trace_rank_12"), 12);
   EXPECT_EQ(rank_of_file_name("rank3.json"), 3);
+  EXPECT_EQ(rank_of_file_name("rank-3_of_8.json"), 3);
+  EXPECT_EQ(rank_of_file_name("trace_5.json"), 5);
+  EXPECT_EQ(rank_of_file_name("7.json"), 7);
   EXPECT_EQ(rank_of_file_name("dump"), -1);
+  EXPECT_EQ(rank_of_file_name("resnet50.json"), -1);
+  EXPECT_EQ(rank_of_file_name("llama_70b.json"), -1);
+  EXPECT_EQ(rank_said_in("frank_4711.1760"), -1);
   EXPECT_EQ(rank_of_file_name("rank_99999999999"), -1);
 }
 

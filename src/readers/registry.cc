@@ -105,6 +105,21 @@ const Format* format_of(std::span<const std::byte> bytes) {
   return format == nullptr && may_be_text(first) ? format_of(bytes, true) : format;
 }
 
+// A file that begins so may be of one of the formats that have to look into it.
+bool has_to_be_opened(std::span<const std::byte> bytes) {
+  const auto first = bytes.first(std::min(bytes.size(), kSniffBytes));
+  return std::any_of(std::begin(kFormats), std::end(kFormats), [&](const Format* format) {
+    return format->may_be != nullptr && format->may_be(first);
+  });
+}
+
+const Format* format_of_opened(const std::string& path, std::span<const std::byte> first) {
+  for (const Format* format : kFormats) {
+    if (format->may_be != nullptr && format->may_be(first) && format->sniff_file(path)) return format;
+  }
+  return nullptr;
+}
+
 struct Sniffed {
   const Format* format = nullptr;
   bool packed = false;
@@ -117,11 +132,38 @@ Result<Sniffed> sniff(const std::string& path) {
   Sniffed found;
   found.format = format_of(first, false);
   found.packed = found.format == nullptr && Unpacker::is_packed(first);
+  if (found.format == nullptr) found.format = format_of_opened(path, first);
   if (found.format != nullptr || found.packed || !may_be_text(first)) return found;
   buffer.resize(kDeepSniffBytes);
   first = {buffer.data(), file.read_at(0, buffer)};
   found.format = format_of(first, true);
   return found;
+}
+
+bool has_no_bytes(const fs::path& path) {
+  std::error_code error;
+  return fs::file_size(path, error) == 0 && !error;
+}
+
+// What a file's name has in common with those of other ranks beside it: "node1-pid4711.log" is "node#-pid#.log"; and, as hosts
+// may have any names, "-pid#.log".
+std::vector<std::string> shapes_of(const fs::path& path) {
+  std::string shape;
+  for (const char c : path.filename().string()) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit || !shape.ends_with('#')) shape += is_digit ? '#' : c;
+  }
+  const std::string folder = path.parent_path().string() + '/';
+  std::vector<std::string> shapes = {folder + shape};
+  const std::string tail = shape.substr(std::min(shape.find_last_of("-_"), shape.size()));
+  const std::string word = tail.substr(0, tail.find('.'));
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (std::any_of(word.begin(), word.end(), is_letter)) shapes.push_back(folder + '*' + tail);
+  return shapes;
+}
+
+Error unknown(const std::string& path) {
+  return {ErrorCode::kInvalidInput, "not a file of a known format; " + std::string(kHint), path};
 }
 
 class Sorter {
@@ -143,6 +185,7 @@ class Sorter {
 
   Inputs take() {
     unpack_all(named_packed_, true);
+    place_empty();
     Inputs inputs;
     for (const Format* format : kFormats) {
       if (auto at = files_.find(format); at != files_.end()) inputs.formats.push_back(std::move(at->second));
@@ -153,6 +196,34 @@ class Sorter {
   }
 
  private:
+  struct Empty {
+    std::string path;
+    bool named = false;
+  };
+  // A job that ends early leaves files that nothing was written into yet: those that are called like files of a format beside
+  // them are that format's to report.
+  void place_empty() {
+    if (empty_.empty()) return;
+    std::map<std::string, const Format*> known;
+    for (const auto& [format, files] : files_) {
+      for (const std::string& file : files.files) {
+        for (std::string& shape : shapes_of(file)) known.try_emplace(std::move(shape), format);
+      }
+    }
+    for (Empty& empty : empty_) {
+      const Format* format = nullptr;
+      for (const std::string& shape : shapes_of(empty.path)) {
+        const auto at = known.find(shape);
+        if (format == nullptr && at != known.end()) format = at->second;
+      }
+      if (format != nullptr) {
+        keep(format, std::move(empty.path), empty.named);
+      } else if (empty.named) {
+        troubles_.push_back({ErrorCode::kInvalidInput, "is empty", empty.path});
+      }
+    }
+  }
+
   void keep(const Format* format, std::string file, bool named) {
     FormatFiles& files = files_[format];
     files.format = format;
@@ -172,9 +243,10 @@ class Sorter {
     } else if (is_process_file(path)) {
       // A torn process file may lack even its first bytes: the native reader says what is wrong with it.
       keep(&native::kFormat, path, true);
+    } else if (has_no_bytes(path)) {
+      empty_.push_back({path, true});
     } else {
-      troubles_.push_back(
-          {ErrorCode::kInvalidInput, "not a file of a known format; " + std::string(kHint), path});
+      troubles_.push_back(unknown(path));
     }
   }
 
@@ -195,6 +267,7 @@ class Sorter {
         auto found = sniff(entry);
         if (found && found->format != nullptr) keep(found->format, entry, false);
         if (found && found->packed) packed.push_back(entry);
+        if (found && has_no_bytes(entry)) empty_.push_back({entry, false});
       }
     }
     return packed;
@@ -209,7 +282,7 @@ class Sorter {
     std::vector<Outcome> outcomes(paths.size());
     for_each_parallel(paths.size(), parallel_threads(), [&](size_t i) {
       const auto wants = [](const std::string& name, std::span<const std::byte> bytes) {
-        return is_process_file(name) || format_of(bytes) != nullptr;
+        return is_process_file(name) || format_of(bytes) != nullptr || has_to_be_opened(bytes);
       };
       auto unpacked = unpacker_->unpack(paths[i], wants, named);
       if (!unpacked) {
@@ -225,7 +298,13 @@ class Sorter {
     for (Outcome& outcome : outcomes) {
       for (std::string& file : outcome.files) {
         auto found = sniff(file);
-        keep(found && found->format != nullptr ? found->format : &native::kFormat, std::move(file), named);
+        if (found && found->format != nullptr) {
+          keep(found->format, std::move(file), named);
+        } else if (is_process_file(file)) {
+          keep(&native::kFormat, std::move(file), named);
+        } else if (named) {
+          troubles_.push_back(unknown(unpacker_->shown(file)));
+        }
       }
       for (Error& error : outcome.troubles) {
         error.where = unpacker_->shown(error.where);
@@ -236,6 +315,7 @@ class Sorter {
 
   std::map<const Format*, FormatFiles> files_;
   std::vector<std::string> named_packed_;
+  std::vector<Empty> empty_;
   std::vector<Error> troubles_;
   std::shared_ptr<Unpacker> unpacker_;
   size_t found_ = 0;

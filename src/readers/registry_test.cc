@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What users name, sorted by what it is.
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -68,6 +69,50 @@ TEST_F(SortTest, ADirectoryGivesWhatFormatsKnow) {
   ASSERT_TRUE(inputs) << inputs.error().message();
   EXPECT_EQ(formats(*inputs), (std::vector<std::string>{"native 1", "flight_recorder 2", "nccl_log 2"}));
   EXPECT_TRUE(inputs->troubles.empty());
+}
+
+TEST_F(SortTest, DatabasesAreOpenedWhereTheirFirstBytesDoNotTell) {
+  const auto database = [&](const std::string& name, const std::string& table) {
+    sqlite3* handle = nullptr;
+    sqlite3_open((root_ / name).c_str(), &handle);
+    const std::string sql = "PRAGMA page_size=65536; CREATE TABLE " + table + "(id INTEGER PRIMARY KEY);";
+    EXPECT_EQ(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(handle);
+    return content(root_ / name);
+  };
+  compress("packed.db.gz", database("known.db", "rocpd_op"));
+  const std::string other = compress("other.db.gz", database("other.db", "somebody_elses"));
+  auto inputs = sort({root_.string()});
+  ASSERT_TRUE(inputs) << inputs.error().message();
+  EXPECT_EQ(formats(*inputs), (std::vector<std::string>{"rocpd 2"}));
+  EXPECT_TRUE(inputs->troubles.empty());
+  auto named = sort({other});
+  ASSERT_FALSE(named);
+  EXPECT_NE(named.error().message().find(other + ": not a file of a known format"), std::string::npos)
+      << named.error().message();
+}
+
+TEST_F(SortTest, EmptyFilesAreThoseOfTheFormatWhoseNameTheyHave) {
+  write("vm-pid1470.log", content(kData + "inspector/vm-pid1470.log"));
+  const std::string empty = write("another-pid7.log", "");
+  write("vm-pid1471.log", "");
+  write("notes.log", "");
+  auto inputs = sort({root_.string()});
+  ASSERT_TRUE(inputs) << inputs.error().message();
+  EXPECT_EQ(formats(*inputs), (std::vector<std::string>{"inspector 3"}));
+  auto source = open({root_.string()});
+  ASSERT_TRUE(source) << source.error().message();
+  model::Trace run;
+  (*source)->run_losses(run);
+  std::string said;
+  for (size_t i = 0; i < run.losses.size(); ++i)
+    said += std::string(run.strings[run.losses.detail[i]]) + '\n';
+  EXPECT_NE(said.find("another-pid7.log: holds no whole record"), std::string::npos) << said;
+  EXPECT_NE(said.find("vm-pid1471.log: holds no whole record"), std::string::npos) << said;
+  EXPECT_EQ(said.find("notes.log"), std::string::npos) << said;
+  auto alone = sort({empty});
+  ASSERT_FALSE(alone);
+  EXPECT_EQ(alone.error().text, "is empty");
 }
 
 TEST_F(SortTest, WhatIsNamedAndNotKnownIsTrouble) {

@@ -16,6 +16,8 @@
 #include <set>
 #include <string_view>
 
+#include "readers/gzip_stream.h"
+
 namespace lockstep::readers {
 namespace {
 
@@ -155,7 +157,14 @@ class Blocks {
   bool damaged_ = false;
 };
 
-Result<Archive> open(const std::string& path, bool tars) {
+la_ssize_t read_gzip(archive*, void* stream, const void** bytes) {
+  const std::string_view plain = static_cast<GzipStream*>(stream)->next();
+  *bytes = plain.data();
+  return static_cast<la_ssize_t>(plain.size());
+}
+
+// `gzip`: the file's plain bytes, where it is one; else libarchive takes it from the disk.
+Result<Archive> open(const std::string& path, GzipStream* gzip, bool tars) {
   Archive a(archive_read_new());
   archive_read_support_filter_gzip(a.get());
   archive_read_support_filter_bzip2(a.get());
@@ -163,8 +172,9 @@ Result<Archive> open(const std::string& path, bool tars) {
   archive_read_support_filter_zstd(a.get());
   if (tars) archive_read_support_format_tar(a.get());
   archive_read_support_format_raw(a.get());
-  if (archive_read_open_filename(a.get(), path.c_str(), kReadBytes) != ARCHIVE_OK)
-    return Error{ErrorCode::kIo, "cannot be unpacked: " + reason(a.get()), path};
+  const int code = gzip != nullptr ? archive_read_open(a.get(), gzip, nullptr, read_gzip, nullptr)
+                                   : archive_read_open_filename(a.get(), path.c_str(), kReadBytes);
+  if (code != ARCHIVE_OK) return Error{ErrorCode::kIo, "cannot be unpacked: " + reason(a.get()), path};
   return a;
 }
 
@@ -221,22 +231,33 @@ class Unpacker::Expansion {
         out_(out) {}
 
   Result<void> run(bool tars) {
-    LOCKSTEP_ASSIGN(archive_, open(path_, tars));
+    LOCKSTEP_ASSIGN(gzip_, gzip_of(path_));
+    LOCKSTEP_ASSIGN(archive_, open(path_, gzip_.get(), tars));
     archive_entry* entry = nullptr;
     int code = ARCHIVE_OK;
     bool going = true;
     while (going && (code = archive_read_next_header(archive_.get(), &entry)) >= ARCHIVE_WARN &&
            code != ARCHIVE_EOF) {
       is_raw_ = archive_format(archive_.get()) == ARCHIVE_FORMAT_RAW;
-      if (is_raw_ && depth_ > 1 && archive_filter_count(archive_.get()) < 2) break;  // plain after all
+      if (is_raw_ && depth_ > 1 && !is_compressed()) break;  // plain after all
       LOCKSTEP_ASSIGN(going, expand(entry));
     }
     if (going && code != ARCHIVE_EOF && code < ARCHIVE_WARN) damaged_ = true;
-    if (damaged_) trouble("is damaged: " + reason(archive_.get()) + "; what is good of it is read");
+    const std::string damage = gzip_ ? gzip_->damage() : std::string();
+    if (damaged_ || !damage.empty())
+      trouble("is damaged: " + (damage.empty() ? reason(archive_.get()) : damage) +
+              "; what is good of it is read");
     return {};
   }
 
  private:
+  static Result<std::unique_ptr<GzipStream>> gzip_of(const std::string& path) {
+    LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(path));
+    std::byte first[3] = {};
+    if (!GzipStream::is_gzip({first, file.read_at(0, first)})) return std::unique_ptr<GzipStream>();
+    return GzipStream::open(path);
+  }
+  bool is_compressed() const { return gzip_ != nullptr || archive_filter_count(archive_.get()) > 1; }
   void trouble(std::string text) {
     out_.troubles.push_back({ErrorCode::kInvalidInput, std::move(text), path_});
   }
@@ -295,7 +316,7 @@ class Unpacker::Expansion {
   // What is skipped has to be unpacked all the same, unless it lies plain in a plain archive.
   bool pass_over(Blocks& blocks, bool more) {
     uint64_t bytes = first_.size();
-    const bool packed = archive_filter_count(archive_.get()) > 1;
+    const bool packed = is_compressed();
     while (packed && more && bytes <= budget_.bytes) {
       bytes += blocks.bytes().size();
       more = blocks.next();
@@ -347,7 +368,8 @@ class Unpacker::Expansion {
   const int depth_;
   Budget& budget_;
   Unpacked& out_;
-  Archive archive_;
+  std::unique_ptr<GzipStream> gzip_;  // nullptr: it is none
+  Archive archive_;                   // reads from it
   std::string folder_, first_;
   std::set<std::string> taken_;
   size_t again_ = 0;

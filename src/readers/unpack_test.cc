@@ -180,6 +180,41 @@ TEST_F(UnpackTest, OfADamagedArchiveTheGoodPartIsKept) {
   EXPECT_NE(unpacked->troubles[0].message().find("is damaged"), std::string::npos);
 }
 
+// Some 50 bytes of a gzip file give a line, and libarchive gives out 64 KiB at a time.
+TEST_F(UnpackTest, OfADamagedGzipNothingBeforeTheDamageIsLost) {
+  std::string lines;
+  for (uint32_t i = 0, state = 1; i < 5000; ++i)
+    lines += std::to_string(i) + ' ' + std::to_string(state = state * 1664525 + 1013904223) + '\n';
+  const std::string whole = content(pack("whole.gz", ARCHIVE_FILTER_GZIP, {{"", lines}}, true));
+  const auto unpacked = [&](const std::string& name, const std::string& bytes) {
+    std::ofstream(root_ / name, std::ios::binary) << bytes;
+    Unpacker unpacker;
+    auto result = unpacker.unpack(root_ / name, all, true);
+    EXPECT_TRUE(result) << name;
+    EXPECT_EQ(result->troubles.size(), 1u) << name;
+    return result->files.size() == 1 ? content(result->files[0]) : std::string();
+  };
+  const std::string cut = unpacked("cut.gz", whole.substr(0, whole.size() * 9 / 10));
+  EXPECT_GT(cut.size(), lines.size() * 9 / 10 - 2000);
+  EXPECT_EQ(lines.compare(0, cut.size(), cut), 0);
+
+  std::string spoilt = whole;
+  for (size_t i = 0; i < 64; ++i) spoilt[whole.size() / 2 + i] = '\xff';
+  const std::string before = unpacked("spoilt.gz", spoilt);
+  EXPECT_GT(before.size(), lines.size() / 2 - 2000);
+
+  std::string wrong_sum = whole;
+  wrong_sum[whole.size() - 8] ^= 1;
+  EXPECT_TRUE(unpacked("sum.gz", wrong_sum) == lines);
+
+  Unpacker unpacker;
+  std::ofstream(root_ / "two.gz", std::ios::binary) << whole << whole << std::string(512, '\0');
+  auto two = unpacker.unpack(root_ / "two.gz", all, true);
+  ASSERT_TRUE(two);
+  EXPECT_TRUE(two->troubles.empty());
+  EXPECT_TRUE(content(two->files.at(0)) == lines + lines) << "one behind the other, and padding";
+}
+
 TEST_F(UnpackTest, AnOddEntryCostsNoOther) {
   const std::string path = pack("odd.tar", ARCHIVE_FILTER_NONE, {{"a", "1"}, {"a/b", "2"}, {"c", "3"}});
   Unpacker unpacker;

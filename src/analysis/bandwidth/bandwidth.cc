@@ -95,6 +95,7 @@ Finding report(const Job& job, const std::map<uint32_t, Slow>& slow) {
       finding.hosts.push_back(std::move(host));
   }
   finding.comm = job.comm_name(slowest->first);
+  finding.comm_row = slowest->first;
   finding.func = job.text(rate.func);
   finding.statement = "A link of " + wording::ranks(finding.ranks) + " (" + finding.hosts[0] +
                       ") is slow: " + finding.func + " of communicator " + finding.comm + " moves " +

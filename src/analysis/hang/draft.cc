@@ -27,6 +27,7 @@ Finding Draft::make(FindingClass finding_class, std::string id, const Block& blo
   }
   std::sort(finding.ranks.begin(), finding.ranks.end());
   finding.comm = job_.comm_name(block.comm);
+  finding.comm_row = block.comm;
   if (block.process != model::kNoRow) {
     const model::JobOps& ops = job_.processes[block.process].ops;
     if (block.kind != Block::Kind::kInit) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "analysis/hang/draft.h"
+#include "analysis/hang/file_words.h"
 #include "analysis/hang/verdicts.h"
 #include "analysis/wording/wording.h"
 
@@ -19,23 +20,19 @@ bool all_quiet(const Scene& scene, const std::vector<Block>& blocks) {
 }
 
 struct Missing {
-  const char* id;
-  const char* what;
-  const char* settle;
+  std::string id, what, settle;
 };
 
 Missing missing(const Scene& scene, const Block& block) {
   const model::Job& job = scene.job();
+  const FileWords files = file_words(job, scene.ranks());
   for (uint32_t row : job.comms[block.comm].members) {
     if (row == model::kNoRow) continue;
     const model::Member& member = job.members[row];
     if (member.alignment == model::Member::Alignment::kNone && member.ops > 0)
       return {"evidence-missing.ring",
-              "older records were overwritten, so that the ranks' operations cannot be compared",
-              "a larger ring or all records: LOCKSTEP_RETAIN=stream, or lockstep trace --retain stream"};
-    if (scene.cut_short(member.process))
-      return {"evidence-missing.cut", "capture ended before the process did",
-              "room on the disk, or a larger cap in LOCKSTEP_RETAIN=stream:CAP"};
+              files.overwritten + ", so that the ranks' operations cannot be compared", files.keep_older};
+    if (scene.cut_short(member.process)) return {"evidence-missing.cut", files.cut, files.keep_all};
     if (job.processes[member.process].graphs)
       return {"evidence-missing.graphs", "replays of CUDA graphs are not reported without GPU times",
               "deep mode: lockstep trace -m deep"};
@@ -52,10 +49,9 @@ Finding absent_files(const Scene& scene) {
   finding.ranks = scene.absent();
   finding.statement = wording::ranks(scene.absent()) + " of " + std::to_string(scene.ranks()) +
                       " left no file; of the others there is nothing wrong to be seen";
-  finding.evidence.push_back("the launcher named " + wording::count(scene.ranks(), "rank"));
-  finding.advice =
-      "copy the files of these ranks into the run directory; if there are none, see whether the capture "
-      "library was loaded there";
+  const FileWords files = file_words(scene.job(), scene.ranks());
+  finding.evidence.push_back(files.named);
+  finding.advice = files.have;
   finding.settle = "the files of these ranks";
   return finding;
 }

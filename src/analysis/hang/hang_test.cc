@@ -384,6 +384,31 @@ TEST(Hang, WithoutGpuTimesItSaysWhatIsMissing) {
   EXPECT_NE(findings[0].settle.find("-m deep"), std::string::npos);
 }
 
+TEST(Hang, OfOtherToolsFilesItSpeaksInTheirWords) {
+  const auto told = [](JobBuilder builder) {
+    builder.without(3);
+    model::Job job = builder.build();
+    job.files = "Flight Recorder dumps";
+    job.setting = "TORCH_FR_DUMP_ON_TIMEOUT=1";
+    auto findings = findings_of(job);
+    EXPECT_EQ(findings.size(), 1u) << texts(findings);
+    std::string text;
+    for (const Finding& finding : findings) {
+      text += finding.advice + ' ' + finding.settle;
+      for (const std::string& line : finding.evidence) text += ' ' + line;
+    }
+    EXPECT_EQ(text.find("run directory"), std::string::npos) << text;
+    EXPECT_EQ(text.find("launcher"), std::string::npos) << text;
+    EXPECT_EQ(text.find("capture library"), std::string::npos) << text;
+    EXPECT_NE(text.find("TORCH_FR_DUMP_ON_TIMEOUT=1"), std::string::npos) << text;
+    return text;
+  };
+  JobBuilder well(4);
+  well.steps(well.world(), 10, 10, 10);
+  EXPECT_NE(told(std::move(well)).find("Flight Recorder dumps tell of 4 ranks"), std::string::npos);
+  told(eleventh_without(4, 3, 30'000));
+}
+
 TEST(Hang, ACommunicatorThatOneRankNeverEnters) {
   JobBuilder job = ten_steps(4, 30'000);
   uint32_t late = job.world("late");

@@ -26,6 +26,7 @@ Finding note(const model::Job& job, const model::Member& sender, const model::Me
   if (job.processes[receiver.process].row.rank >= 0)
     finding.ranks = {job.processes[receiver.process].row.rank};
   finding.comm = job.comm_name(sender.comm);
+  finding.comm_row = sender.comm;
   finding.func = "Send";
   finding.op_index = received;
   finding.statement = "the " + wording::ordinal(received + 1) + " Send of " + from + " to " + to + " on " +

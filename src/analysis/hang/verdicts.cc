@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analysis/hang/draft.h"
+#include "analysis/hang/file_words.h"
 #include "analysis/wording/wording.h"
 
 namespace lockstep::analysis::hang {
@@ -349,11 +350,9 @@ class Verdicts {
                         draft_.wait(at, root.waiting, std::max(ranks.size(), at.absent.size()) > 1);
     finding.evidence.push_back(wording::count(scene_.absent().size(), "rank") + " of " +
                                std::to_string(scene_.ranks()) + " left no file");
-    finding.advice =
-        "look whether the hosts of these ranks are up, whether the capture library was loaded there, and "
-        "whether "
-        "the run directory is shared";
-    finding.settle = init ? "" : "the files of these ranks: copy them into the run directory and ask again";
+    const FileWords files = file_words(job_, scene_.ranks());
+    finding.advice = files.look;
+    finding.settle = init ? "" : files.bring;
     out_.push_back(std::move(finding));
   }
 

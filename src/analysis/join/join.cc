@@ -135,29 +135,36 @@ class Joiner {
 
   std::optional<uint32_t> comm_row(const Piece& piece) const {
     const model::Job* job = testimonies_[piece.testimony].job;
-    if (job == nullptr || piece.finding.comm.empty()) return std::nullopt;
-    for (uint32_t row = 0; row < job->comms.size(); ++row) {
-      if (job->comm_name(row) == piece.finding.comm) return row;
-    }
-    return std::nullopt;
+    if (job == nullptr) return std::nullopt;
+    return piece.finding.comm_row && *piece.finding.comm_row < job->comms.size() ? piece.finding.comm_row
+                                                                                 : std::nullopt;
   }
 
   // Whether both are about one communicator; nothing where that cannot be told.
   std::optional<bool> same_comm(const Piece& a, const Piece& b) const {
     if (!same_time(testimonies_[a.testimony], testimonies_[b.testimony])) return false;
     if (a.finding.comm.empty() || b.finding.comm.empty()) return std::nullopt;
-    if (a.finding.comm == b.finding.comm) return true;
-    if (a.testimony == b.testimony) return false;
+    const bool same_name = a.finding.comm == b.finding.comm;
     const Piece& x = a.testimony < b.testimony ? a : b;
     const Piece& y = a.testimony < b.testimony ? b : a;
     const auto x_comm = comm_row(x), y_comm = comm_row(y);
-    if (!x_comm || !y_comm) return std::nullopt;
+    if (a.testimony == b.testimony) return x_comm && y_comm ? *x_comm == *y_comm : same_name;
+    if (!x_comm || !y_comm) return same_name ? std::optional(true) : std::nullopt;
     for (const CommLink& link : links_) {
       if (link.a != x.testimony || link.b != y.testimony) continue;
       if (link.a_comm == *x_comm && link.b_comm == *y_comm) return true;
       if (link.a_comm == *x_comm || link.b_comm == *y_comm) return false;
     }
-    return std::nullopt;
+    const model::Job& x_job = *testimonies_[x.testimony].job;
+    const model::Job& y_job = *testimonies_[y.testimony].job;
+    if (!may_be_one(x_job, *x_comm, y_job, *y_comm)) return false;
+    const bool one_name = is_only(x_job, x.finding.comm) && is_only(y_job, y.finding.comm);
+    return same_name && one_name ? std::optional(true) : std::nullopt;
+  }
+  static bool is_only(const model::Job& job, const std::string& name) {
+    size_t named = 0;
+    for (uint32_t row = 0; row < job.comms.size(); ++row) named += job.comm_name(row) == name;
+    return named == 1;
   }
 
   bool same_trouble(const Piece& a, const Piece& b) const {

@@ -28,7 +28,7 @@ struct Testimony {
 struct CommLink {
   enum class By : uint8_t {
     kId,          // both say NCCL's id
-    kName,        // both say PyTorch's name of the group
+    kName,        // both say PyTorch's name of the group, and its members where that name is of several
     kMembers,     // no other communicator of either has these ranks
     kOperations,  // several have these ranks; the operations of these two agree best
   } by = By::kId;
@@ -43,6 +43,9 @@ bool same_time(const Testimony& a, const Testimony& b);
 
 // links.cc: the communicators that jobs have in common, where that can be told. One for each pair of jobs and communicator.
 std::vector<CommLink> link_comms(const std::vector<Testimony>& testimonies);
+
+// Whether two communicators of two jobs may be one: as many ranks, and nobody in another place, as far as that is known.
+bool may_be_one(const model::Job& a, uint32_t a_comm, const model::Job& b, uint32_t b_comm);
 
 struct Joined {
   Diagnosis diagnosis;

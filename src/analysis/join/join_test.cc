@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "analysis/testing/job_builder.h"
 
@@ -244,6 +245,7 @@ Joined with_suspect(const std::vector<int>& capture_calls, const std::vector<int
   };
   const model::Job capture = job(capture_calls), dumps = job(dump_calls);
   Finding doubt = finding(FindingClass::kRankUnreachable, "rank-unreachable", {3}, capture.comm_name(0));
+  doubt.comm_row = 0;
   if (pair) doubt.func = "Send";
   Testimony a = testimony("capture files", {0, 1, 2}, {doubt}), b = testimony("dumps", {}, {});
   a.job = &capture;
@@ -280,6 +282,53 @@ TEST(Links, WhatCannotBeToldApartIsNotLinked) {
   both[0].job = &a;
   both[1].job = &b;
   EXPECT_TRUE(link_comms(both).empty());
+}
+
+TEST(Links, OfOneNameThoseWithTheSameMembersAreOne) {
+  std::vector<Testimony> both = {testimony("a", {}, {}), testimony("b", {}, {})};
+  const model::Job a = job_of({{"tp", {0, 1}}, {"tp", {2, 3}}, {"dp", {0, 2}}}, {5, 5, 5});
+  const model::Job b = job_of({{"tp", {2, 3}}, {"tp", {0, 1}}, {"dp", {1, 3}}}, {5, 5, 5});
+  both[0].job = &a;
+  both[1].job = &b;
+  std::set<std::pair<uint32_t, uint32_t>> pairs;
+  for (const CommLink& link : link_comms(both)) {
+    EXPECT_EQ(link.by, CommLink::By::kName);
+    pairs.emplace(link.a_comm, link.b_comm);
+  }
+  EXPECT_EQ(pairs, (std::set<std::pair<uint32_t, uint32_t>>{{0, 1}, {1, 0}})) << "dp has other members";
+}
+
+TEST(Links, OfManyWithTheSameMembersThoseThatDifferAreFound) {
+  std::vector<std::pair<std::string, std::vector<uint32_t>>> comms(1600, {"", {0, 1}});
+  std::vector<int> operations(1600, 3);
+  operations[700] = 40;
+  std::vector<Testimony> both = {testimony("a", {}, {}), testimony("b", {}, {})};
+  const model::Job a = job_of(comms, operations);
+  std::swap(operations[700], operations[702]);
+  const model::Job b = job_of(comms, operations);
+  both[0].job = &a;
+  both[1].job = &b;
+  const std::vector<CommLink> links = link_comms(both);
+  ASSERT_EQ(links.size(), 1u) << "the others are told apart by nothing";
+  EXPECT_EQ(links[0].by, CommLink::By::kOperations);
+  EXPECT_EQ(links[0].a_comm, 700u);
+  EXPECT_EQ(links[0].b_comm, 702u);
+}
+
+TEST(Join, EqualNamesAreNotOneCommunicator) {
+  const model::Job a = job_of({{"tp", {0, 1}}, {"tp", {1, 2}}}, {5, 5});
+  const model::Job b = job_of({{"tp", {0, 1}}, {"tp", {1, 2}}}, {5, 5});
+  const auto about = [&](uint32_t a_row, uint32_t b_row) {
+    Finding left = finding(FindingClass::kNeverJoined, "never-joined", {1}, "tp"), right = left;
+    left.comm_row = a_row;
+    right.comm_row = b_row;
+    Testimony x = testimony("capture files", kAll, {left}), y = testimony("dumps", kAll, {right});
+    x.job = &a;
+    y.job = &b;
+    return join({x, y}).diagnosis.findings.size();
+  };
+  EXPECT_EQ(about(1, 1), 1u);
+  EXPECT_EQ(about(0, 1), 2u) << "rank 1 is behind in both";
 }
 
 }  // namespace

@@ -209,6 +209,7 @@ class NetworkFindings {
     finding.ranks.assign(ranks.begin(), ranks.end());
     finding.hosts = std::move(hosts);
     finding.comm = job_.comm_name(slowest.pair.comm);
+    finding.comm_row = slowest.pair.comm;
     finding.statement = what_is_sent(pairs, finding) + " moves at " + wording::rate(slowest.pair.rate()) +
                         " a channel, where " + wording::count(slowest.others, "other pair") +
                         " like it move at " + wording::rate(slowest.usual_rate);

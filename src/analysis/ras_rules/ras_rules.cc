@@ -26,6 +26,10 @@ constexpr Row kRows[] = {
 #undef RULE
 };
 
+std::string time_of(const Snapshot& snapshot) {
+  return snapshot.time.empty() ? "an unknown time" : snapshot.time;
+}
+
 Finding finding_of(const Row& row, const View& view, const Comm& comm, Case&& found) {
   Finding finding;
   finding.id = row.id;
@@ -50,18 +54,27 @@ Finding finding_of(const Row& row, const View& view, const Comm& comm, Case&& fo
   for (size_t i = 0; i < std::min(kMostPlaces, found.blamed.size()); ++i)
     finding.evidence.push_back(view.place(*found.blamed[i]));
   const Snapshot& now = view.now();
-  finding.evidence.push_back("snapshot of " + (now.time.empty() ? "an unknown time" : now.time) + ", NCCL " +
-                             now.nccl_version + ", " + now.file);
+  finding.evidence.push_back("snapshot of " + time_of(now) + ", NCCL " + now.nccl_version + ", " + now.file);
   return finding;
 }
 
-// The same ranks in several communicators are one finding, told of the largest of these.
-void ask(const Row& row, const View& view, const std::vector<const Comm*>& comms,
-         std::vector<Finding>& findings) {
+// A job, and its communicators by size.
+struct Asked {
+  explicit Asked(const Job& job) : view(job) {
+    for (const Comm& comm : view.now().comms) comms.push_back(&comm);
+    std::stable_sort(comms.begin(), comms.end(),
+                     [](const Comm* a, const Comm* b) { return a->size > b->size; });
+  }
+  View view;
+  std::vector<const Comm*> comms;
+};
+
+// The same ranks in several communicators are one finding, told of the largest of these. `first`: of this rule.
+void ask(const Row& row, const Asked& job, size_t first, std::vector<Finding>& findings) {
   std::map<std::pair<Severity, std::vector<int32_t>>, size_t> told;
   std::map<size_t, uint64_t> more;
-  const size_t first = findings.size();
-  for (const Comm* comm : comms) {
+  const View& view = job.view;
+  for (const Comm* comm : job.comms) {
     std::optional<Case> found = row.rule(view, *comm);
     if (!found) continue;
     Finding finding = finding_of(row, view, *comm, std::move(*found));
@@ -89,7 +102,7 @@ Finding missing(std::string_view id, std::string statement, std::string_view adv
   return finding;
 }
 
-void tell_what_is_missing(const RasModel& model, std::vector<Finding>& findings) {
+void tell_what_is_missing(const readers::ras::RasModel& model, std::vector<Finding>& findings) {
   uint64_t cut = 0, bad = 0, timeouts = model.snapshots.back().timeouts;
   for (const Snapshot& snapshot : model.snapshots) {
     cut += snapshot.cut ? 1 : 0;
@@ -117,28 +130,36 @@ void tell_what_is_missing(const RasModel& model, std::vector<Finding>& findings)
 
 }  // namespace
 
-std::vector<Finding> judge(const RasModel& model) {
+std::vector<Finding> judge(const readers::ras::RasModel& model) {
   std::vector<Finding> findings;
   if (model.snapshots.empty()) return findings;
-  const View view(model);
-  std::vector<const Comm*> comms;
-  for (const Comm& comm : view.now().comms) comms.push_back(&comm);
-  std::stable_sort(comms.begin(), comms.end(),
-                   [](const Comm* a, const Comm* b) { return a->size > b->size; });
-  for (const Row& row : kRows) ask(row, view, comms, findings);
+  const std::vector<Job> jobs = jobs_of(model);
+  const std::vector<Asked> asked(jobs.begin(), jobs.end());
+  for (const Row& row : kRows) {
+    const size_t first = findings.size();
+    for (const Asked& job : asked) {
+      const size_t before = findings.size();
+      ask(row, job, first, findings);
+      if (&job == &asked.front()) continue;
+      for (size_t i = before; i < findings.size(); ++i)
+        findings[i].evidence.push_back("the newest snapshot, of " + time_of(asked.front().view.now()) +
+                                       ", is of another job");
+    }
+  }
   tell_what_is_missing(model, findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   return findings;
 }
 
-std::map<int32_t, std::string> hosts(const RasModel& model) {
+std::map<int32_t, std::string> hosts(const readers::ras::RasModel& model) {
   std::map<int32_t, std::string> hosts;
-  if (model.snapshots.empty()) return hosts;
-  const View view(model);
-  for (const Comm& comm : view.now().comms) {
-    for (const Rank& rank : comm.ranks) {
-      if (const int32_t global = view.global_rank(rank); global >= 0) hosts.emplace(global, rank.host);
+  for (const Job& job : jobs_of(model)) {
+    const View view(job);
+    for (const Comm& comm : view.now().comms) {
+      for (const Rank& rank : comm.ranks) {
+        if (const int32_t global = view.global_rank(rank); global >= 0) hosts.emplace(global, rank.host);
+      }
     }
   }
   return hosts;

@@ -97,6 +97,27 @@ TEST(RasRules, ARankThatGoesOnIsNot) {
   EXPECT_TRUE(judge_all({snapshot({early}), snapshot({late}, "2026-11-20 10:00:07")}).empty());
 }
 
+TEST(RasRules, AnotherJobsSnapshotHidesNothing) {
+  Comm early = world(9), late = world(12), other = world(3);
+  early.ranks[5].launched[1].second = late.ranks[5].launched[1].second = 8;
+  other.hash = "0xother";
+  for (Rank& rank : other.ranks) rank.pid += 1000;
+  const Finding finding = only(judge_all({snapshot({early}), snapshot({late}, "2026-11-20 10:00:07"),
+                                          snapshot({other}, "2026-11-20 10:30:00")}));
+  EXPECT_EQ(finding.id, "never-joined.snapshot");
+  EXPECT_EQ(finding.severity, Severity::kCritical) << "both snapshots of its job show it";
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{5});
+  EXPECT_EQ(finding.evidence.back(), "the newest snapshot, of 2026-11-20 10:30:00, is of another job");
+}
+
+TEST(RasRules, AJobThatMakesItsCommunicatorsAnewIsOne) {
+  Comm early = world(9), late = world(1);
+  early.ranks[5].launched[1].second = 8;
+  late.hash = "0xnew";
+  EXPECT_TRUE(judge_all({snapshot({early}), snapshot({late}, "2026-11-20 10:00:07")}).empty())
+      << "its processes are the same, and go on";
+}
+
 TEST(RasRules, ThatOthersCalledIsAnotherThing) {
   Comm comm = world(9);
   comm.ranks[2] = member(2, 8, 2, 1);

@@ -40,12 +40,12 @@ const Comm* find_world(const Snapshot& snapshot) {
 
 }  // namespace
 
-View::View(const RasModel& model) : model_(model), now_(&model.snapshots.back()) {
+View::View(const Job& job) : now_(job.back()) {
   // One that ends early says less than a whole one before it.
-  const auto whole =
-      std::find_if(model.snapshots.rbegin(), model.snapshots.rend(),
-                   [](const Snapshot& snapshot) { return !snapshot.cut && !snapshot.comms.empty(); });
-  if (whole != model.snapshots.rend()) now_ = &*whole;
+  const auto whole = std::find_if(job.rbegin(), job.rend(), [](const Snapshot* snapshot) {
+    return !snapshot->cut && !snapshot->comms.empty();
+  });
+  if (whole != job.rend()) now_ = *whole;
   if (const Comm* world = find_world(now()); world != nullptr) {
     const auto add = [this](const RankPlace& place) {
       if (is_known(place)) global_.try_emplace({place.host, place.pid, place.cuda_device}, place.rank);
@@ -53,10 +53,10 @@ View::View(const RasModel& model) : model_(model), now_(&model.snapshots.back())
     for (const Rank& rank : world->ranks) add(rank);
     for (const MissingRank& rank : world->missing) add(rank);
   }
-  for (const Snapshot& snapshot : model.snapshots) {
-    if (&snapshot == &now() || snapshot.time == now().time) continue;
-    for (const Comm& comm : snapshot.comms) {
-      if (!comm.hash.empty()) earlier_[comm.hash] = {&comm, &snapshot};
+  for (const Snapshot* snapshot : job) {
+    if (snapshot == now_ || snapshot->time == now().time) continue;
+    for (const Comm& comm : snapshot->comms) {
+      if (!comm.hash.empty()) earlier_[comm.hash] = {&comm, snapshot};
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rules ask a RasModel, and how they answer.
+// What rules ask of a job's snapshots, and how they answer.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/finding.h"
+#include "analysis/ras_rules/jobs.h"
 #include "readers/ras/ras_model.h"
 
 namespace lockstep::analysis::ras_rules {
@@ -17,7 +18,6 @@ using readers::ras::Comm;
 using readers::ras::MissingRank;
 using readers::ras::Rank;
 using readers::ras::RankPlace;
-using readers::ras::RasModel;
 using readers::ras::Snapshot;
 
 // What a rule found in one communicator.
@@ -33,12 +33,11 @@ struct Case {
 
 class View {
  public:
-  // The model holds a snapshot at least, and outlives the view.
-  explicit View(const RasModel& model);
+  // The snapshots outlive the view.
+  explicit View(const Job& job);
 
   // The newest that is whole; else the newest.
   const Snapshot& now() const { return *now_; }
-  const RasModel& model() const { return model_; }
   // The same communicator in an earlier snapshot of another time, the newest; null: none shows it.
   const Comm* before(const Comm& comm) const;
   const std::string& time_before(const Comm& comm) const;
@@ -59,7 +58,6 @@ class View {
   };
   Earlier earlier(const Comm& comm) const;
 
-  const RasModel& model_;
   const Snapshot* now_;
   std::map<Device, int32_t> global_;
   std::map<std::string, Earlier> earlier_;  // by hash

@@ -118,6 +118,7 @@ class Reporter {
   void show(Finding& finding, uint32_t process, const LateOp& late) const {
     const model::JobOps& ops = job_.processes[process].ops;
     finding.comm = job_.comm_name(job_.members[late.member].comm);
+    finding.comm_row = job_.members[late.member].comm;
     finding.func = job_.text(job_.signatures[ops.signature[late.op]].func);
     finding.op_index = ops.index[late.op];
     finding.since_ns = late.host_ns;

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/liveness.h"
+#include "readers/native/native.h"
 
 namespace lockstep::cli::diagnose {
 
@@ -54,6 +55,11 @@ class Reading {
       Evidence evidence;
       evidence.source = input_.runs[i].evidence;
       evidence.job = *std::move(job);
+      if (const readers::Format* format = input_.runs[i].format;
+          format != nullptr && format != &readers::native::kFormat) {
+        evidence.job->files = format->summary;
+        evidence.job->setting = format->setting;
+      }
       set_liveness(paths_, *evidence.job);
       findings_.push_back(analysis::diagnose(*evidence.job).findings);
       evidence.matches = analysis::match::count_matches(*evidence.job);

@@ -2,9 +2,9 @@
 #include "analysis/log_rules/log_rules.h"
 #include "analysis/ras_rules/ras_rules.h"
 #include "cli/diagnose/diagnosed_run.h"
+#include "cli/logs/log_input.h"
 #include "cli/units.h"
 #include "readers/nccl_log/nccl_log.h"
-#include "readers/nccl_log/read_logs.h"
 #include "readers/ras/ras.h"
 #include "readers/ras/read_ras.h"
 
@@ -12,8 +12,7 @@ namespace lockstep::cli::diagnose {
 namespace {
 
 Result<Statement> judge_logs(const readers::Inputs& inputs, const readers::FormatFiles& files) {
-  LOCKSTEP_ASSIGN(auto model, readers::nccl_log::read_logs(files.files));
-  for (std::string& file : model.files) file = inputs.unpacker->shown(std::move(file));
+  LOCKSTEP_ASSIGN(const auto model, logs::read_logs(inputs, files));
   Statement statement;
   for (const auto& process : model.processes) {
     if (process.rank >= 0) statement.evidence.hosts.emplace(process.rank, process.host);

@@ -3,11 +3,10 @@
 #include "readers/comma/comma.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "readers/testing/format_test.h"
 
 namespace lockstep::readers::comma {
 namespace {
@@ -17,14 +16,9 @@ using Json = nlohmann::json;
 constexpr int64_t kUs = 1'000;
 constexpr int64_t kStartUs = 1'795'203'349'000'000;
 
-class Comma : public ::testing::Test {
+class Comma : public testing::FormatTest {
  protected:
-  Comma()
-      : folder_(std::filesystem::path(::testing::TempDir()) /
-                ("lockstep_comma." + std::to_string(getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~Comma() override { std::filesystem::remove_all(folder_); }
+  Comma() : FormatTest(kFormat) {}
 
   static Json coll(int rank, int seq, int64_t at_us, const std::string& name = "all_reduce") {
     return {{"ph", "X"},
@@ -60,35 +54,7 @@ class Comma : public ::testing::Test {
     if (is_send) op["steps"][1]["fifo_ready_time"] = step + 4;
     return op;
   }
-  void write_text(const std::string& name, const std::string& text) {
-    std::ofstream(folder_ / name) << text;
-    paths_.push_back(folder_ / name);
-  }
-  void write(const std::string& name, const std::vector<Json>& lines) {
-    std::string text;
-    for (const Json& line : lines) text += line.dump() + "\n";
-    write_text(name, text);
-  }
-  std::unique_ptr<model::TraceSource> open() {
-    auto source = kFormat.open(paths_);
-    EXPECT_TRUE(source) << source.error().message();
-    return source ? std::move(*source) : nullptr;
-  }
-  static model::Trace load(model::TraceSource& source, size_t i) {
-    model::Trace trace;
-    EXPECT_TRUE(source.load(i, trace));
-    return trace;
-  }
-  static uint64_t lost(const model::Trace& trace, std::string_view kind) {
-    uint64_t count = 0;
-    for (size_t i = 0; i < trace.losses.size(); ++i) {
-      if (trace.strings[trace.losses.kind[i]] == kind) count += trace.losses.count[i];
-    }
-    return count;
-  }
-
-  const std::filesystem::path folder_;
-  std::vector<std::string> paths_;
+  void write(const std::string& name, const std::vector<Json>& lines) { write_lines(name, lines); }
 };
 
 TEST_F(Comma, AProcessIsAFile) {

@@ -196,6 +196,15 @@ void close_coalesced(Dump& dump) {
   dump.entries.resize(kept);
 }
 
+// PyTorch writes the rank behind whatever the user has named, a word or not.
+int32_t rank_of_dump_name(const std::string& path) {
+  const size_t last = path.find_last_not_of("0123456789");
+  const size_t begin = last == std::string::npos ? 0 : last + 1;
+  int32_t rank = -1;
+  std::from_chars(path.data() + begin, path.data() + path.size(), rank);
+  return rank >= 0 ? rank : model::rank_of_file_name(path);
+}
+
 }  // namespace
 
 Result<Dump> read_dump(const std::string& path) {
@@ -208,7 +217,7 @@ Result<Dump> read_dump(const std::string& path) {
   auto document = is_pickle ? read_pickle(bytes) : read_json(bytes);
   Dump dump;
   dump.path = path;
-  dump.rank = model::rank_of_file_name(path);
+  dump.rank = rank_of_dump_name(path);
   Result<void> read = document ? Reader(*document, dump).read() : Result<void>(document.error());
   if (!read) return Error{read.error().code, read.error().text, path};
   dump.cut = std::move(document->cut);

@@ -164,5 +164,18 @@ TEST_F(FlightRecorderDump, WhatIsNoDumpIsNamed) {
   EXPECT_FALSE(read_dump("/nonexistent"));
 }
 
+TEST_F(FlightRecorderDump, TheRankIsWhatPyTorchPutBehindTheName) {
+  const std::string text = "{\"version\": \"2.10\", \"entries\": []}";
+  const auto rank = [&](const std::string& name) {
+    auto dump = read_text(text, name);
+    EXPECT_TRUE(dump) << dump.error().message();
+    return dump ? dump->rank : -2;
+  };
+  EXPECT_EQ(rank("trace_rank_12"), 12);
+  EXPECT_EQ(rank("mydump3"), 3) << "what the user names is a beginning";
+  EXPECT_EQ(rank("rank_4.pickle"), 4);
+  EXPECT_EQ(rank("resnet50.json"), -1);
+}
+
 }  // namespace
 }  // namespace lockstep::readers::flight_recorder

@@ -5,11 +5,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "readers/testing/format_test.h"
 
 namespace lockstep::readers::flight_recorder {
 namespace {
@@ -19,13 +18,9 @@ using Json = nlohmann::json;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kStart = 1'760'000'000 * kSecond;
 
-class FlightRecorder : public ::testing::Test {
+class FlightRecorder : public testing::FormatTest {
  protected:
-  FlightRecorder()
-      : folder_(std::filesystem::path(::testing::TempDir()) / ("lockstep_fr." + std::to_string(getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~FlightRecorder() override { std::filesystem::remove_all(folder_); }
+  FlightRecorder() : FormatTest(kFormat) {}
 
   // Created at this second; ended a tenth later unless it is open.
   static Json entry(int id, int second, const std::string& state,
@@ -46,34 +41,13 @@ class FlightRecorder : public ::testing::Test {
             {"timeout_ms", 30'000}};
   }
   void write(const std::string& name, const std::vector<Json>& entries) {
-    const std::string path = folder_ / name;
-    std::ofstream(path) << Json{
-        {"version", "2.10"},
-        {"comm_lib_version", "2.28.9"},
-        {"pg_config", {{"0", {{"name", "0"}, {"desc", "default_pg"}, {"ranks", "[1, 0]"}}}}},
-        {"entries", entries}};
-    paths_.push_back(path);
+    write_text(name,
+               Json{{"version", "2.10"},
+                    {"comm_lib_version", "2.28.9"},
+                    {"pg_config", {{"0", {{"name", "0"}, {"desc", "default_pg"}, {"ranks", "[1, 0]"}}}}},
+                    {"entries", entries}}
+                   .dump());
   }
-  std::unique_ptr<model::TraceSource> open() {
-    auto source = kFormat.open(paths_);
-    EXPECT_TRUE(source) << source.error().message();
-    return source ? std::move(*source) : nullptr;
-  }
-  static model::Trace load(model::TraceSource& source, size_t i) {
-    model::Trace trace;
-    EXPECT_TRUE(source.load(i, trace));
-    return trace;
-  }
-  static uint64_t lost(const model::Trace& trace, std::string_view kind) {
-    uint64_t count = 0;
-    for (size_t i = 0; i < trace.losses.size(); ++i) {
-      if (trace.strings[trace.losses.kind[i]] == kind) count += trace.losses.count[i];
-    }
-    return count;
-  }
-
-  const std::filesystem::path folder_;
-  std::vector<std::string> paths_;
 };
 
 TEST_F(FlightRecorder, AProcessIsADump) {

@@ -7,6 +7,7 @@
 
 #include "model/event_kind.h"
 #include "readers/common/call_order.h"
+#include "readers/common/identities.h"
 #include "readers/common/read_all.h"
 #include "readers/common/world.h"
 #include "readers/inspector/records.h"
@@ -54,8 +55,10 @@ class TraceMaker {
   void add_process() {
     model::Process process{};
     process.host = trace_.strings.intern(process_.host);
-    // Times are the host's CLOCK_REALTIME: one clock for all its processes.
-    process.boot_id = trace_.strings.intern("clock of " + process_.host);
+    // Times are the host's CLOCK_REALTIME: one clock for all its processes, except those that are shown to be on another.
+    const std::string host =
+        process_.host + (process_.alike > 0 ? " " + std::to_string(process_.alike + 1) : "");
+    process.boot_id = trace_.strings.intern("clock of " + host);
     process.pid = process_.pid;
     process.rank = process.local_rank = process.node_rank = -1;
     process.device = process.gpu = -1;
@@ -201,6 +204,9 @@ class Source : public model::TraceSource {
     }
     lose("implausible_numbers", implausible_,
          "communicators whose operations have numbers that are far apart");
+    lose("equal_names", identities_.kept_apart(),
+         "processes with the host name and pid of another, but other ranks in its communicators: kept apart, "
+         "as containers of several hosts may be called alike");
     lose("dump_time", 1,
          "Inspector tells how long operations took, not when: they are placed where it wrote them");
     if (world_.comm != 0)
@@ -213,15 +219,25 @@ class Source : public model::TraceSource {
   // A process may have left several files, and a file may hold several processes.
   void add(FileRecords&& file) {
     for (ProcessRecords& process : file.processes) {
-      const auto [at, is_new] = rows_.try_emplace({process.host, process.pid}, processes_.size());
-      if (is_new) {
+      const common::Identities::Place place =
+          identities_.place(process.host + ' ' + std::to_string(process.pid), facts_of(process));
+      if (place.is_new) {
+        process.alike = place.alike;
         processes_.push_back(std::move(process));
       } else {
-        join(processes_[at->second], std::move(process));
+        join(processes_[place.number], std::move(process));
       }
     }
     file.processes.clear();
     files_.push_back(std::move(file));
+  }
+
+  // Its ranks in communicators. Several in one: it drives several GPUs.
+  static common::Facts facts_of(const ProcessRecords& process) {
+    common::Facts facts;
+    for (const CommHeader& comm : process.comms)
+      facts[std::to_string(comm.id)].insert(std::to_string(comm.rank));
+    return facts;
   }
 
   static void join(ProcessRecords& process, ProcessRecords&& more) {
@@ -271,7 +287,7 @@ class Source : public model::TraceSource {
 
   std::vector<FileRecords> files_;  // without their processes
   std::vector<ProcessRecords> processes_;
-  std::map<std::pair<std::string, int64_t>, size_t> rows_;
+  common::Identities identities_;  // of `processes_`
   std::vector<std::string> bad_files_;
   common::World world_;
   CallOrders orders_;

@@ -3,11 +3,10 @@
 #include "readers/inspector/inspector.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "readers/testing/format_test.h"
 
 namespace lockstep::readers::inspector {
 namespace {
@@ -17,14 +16,9 @@ using Json = nlohmann::json;
 constexpr int64_t kUs = 1'000;
 constexpr int64_t kStartUs = 1'795'203'349'000'000;
 
-class Inspector : public ::testing::Test {
+class Inspector : public testing::FormatTest {
  protected:
-  Inspector()
-      : folder_(std::filesystem::path(::testing::TempDir()) /
-                ("lockstep_inspector." + std::to_string(getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~Inspector() override { std::filesystem::remove_all(folder_); }
+  Inspector() : FormatTest(kFormat) {}
 
   // Rank r is process 100 + r. Written so many us after the start.
   static Json line(int rank, int us, Json work, const std::string& id = "0xabc", int ranks = 2) {
@@ -51,40 +45,7 @@ class Inspector : public ::testing::Test {
             {"p2p_peer", peer},      {"p2p_msg_size_bytes", 64},
             {"p2p_exec_time_us", 3}, {"p2p_timing_source", "kernel_gpu"}};
   }
-  void write_text(const std::string& name, const std::string& text) {
-    std::ofstream(folder_ / name) << text;
-    paths_.push_back(folder_ / name);
-  }
-  void write(const std::string& name, const std::vector<Json>& lines) {
-    std::string text;
-    for (const Json& line : lines) text += line.dump() + "\n";
-    write_text(name, text);
-  }
-  std::unique_ptr<model::TraceSource> open() {
-    auto source = kFormat.open(paths_);
-    EXPECT_TRUE(source) << source.error().message();
-    return source ? std::move(*source) : nullptr;
-  }
-  static model::Trace load(model::TraceSource& source, size_t i) {
-    model::Trace trace;
-    EXPECT_TRUE(source.load(i, trace));
-    return trace;
-  }
-  static model::Trace run(model::TraceSource& source) {
-    model::Trace trace;
-    source.run_losses(trace);
-    return trace;
-  }
-  static uint64_t lost(const model::Trace& trace, std::string_view kind) {
-    uint64_t count = 0;
-    for (size_t i = 0; i < trace.losses.size(); ++i) {
-      if (trace.strings[trace.losses.kind[i]] == kind) count += trace.losses.count[i];
-    }
-    return count;
-  }
-
-  const std::filesystem::path folder_;
-  std::vector<std::string> paths_;
+  void write(const std::string& name, const std::vector<Json>& lines) { write_lines(name, lines); }
 };
 
 TEST_F(Inspector, AProcessIsItsHostAndNumber) {
@@ -109,6 +70,28 @@ TEST_F(Inspector, AProcessIsItsHostAndNumber) {
   EXPECT_EQ(first.strings[first.comms.name[0]], "");
   EXPECT_EQ(lost(first, "missing_record"), 0u);
   EXPECT_EQ(lost(first, "unwritten_tail"), 1u);
+}
+
+TEST_F(Inspector, ContainersThatAreCalledAlikeStayApart) {
+  const auto in_container = [](Json record) {
+    record["metadata"]["pid"] = 1;
+    return record;
+  };
+  write("a", {in_container(line(0, 10, coll(0)))});
+  write("b", {in_container(line(1, 12, coll(0)))});
+  write("c", {in_container(line(1, 20, coll(1)))});
+  auto source = open();
+  ASSERT_EQ(source->processes(), 2u);
+  for (const int rank : {0, 1}) {
+    const model::Trace trace = load(*source, static_cast<size_t>(rank));
+    EXPECT_EQ(trace.processes.rank[0], rank);
+    EXPECT_EQ(trace.processes.pid[0], 1);
+    EXPECT_EQ(trace.comms.size(), 1u);
+    EXPECT_EQ(trace.ops.size(), rank == 0 ? 1u : 2u) << "the file of rank 1 that was written later";
+  }
+  EXPECT_EQ(lost(run(*source), "equal_names"), 1u);
+  const model::Trace first = load(*source, 0), second = load(*source, 1);
+  EXPECT_NE(first.strings[first.processes.boot_id[0]], second.strings[second.processes.boot_id[0]]);
 }
 
 TEST_F(Inspector, CountsWhatIsMissingByItsNumber) {

@@ -33,6 +33,7 @@ struct Record {
 struct ProcessRecords {
   std::string host;
   int64_t pid = -1;
+  size_t alike = 0;  // processes before it that have its host name and pid, and are others
   std::vector<CommHeader> comms;
   std::vector<std::string> funcs;
   std::vector<Record> records;  // in the order of the file

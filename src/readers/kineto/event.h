@@ -27,7 +27,8 @@ enum class EventKind : uint8_t {
 // Looks at the keys of an event up to the last that is needed. Nothing: it is no object of a kind that any writer makes.
 struct EventHead {
   EventKind kind = EventKind::kOther;
-  bool is_read = false;  // its phase, and its category or name, were found
+  bool is_read = false;   // its phase, and its category or name, were found
+  bool is_timed = false;  // it has a begin and a length
 };
 EventHead head_of(std::string_view event);
 

@@ -139,7 +139,7 @@ EventHead head_of(std::string_view event) {
       if (phase == 'M' || phase == 'i') break;
     }
   }
-  return {.kind = kind_of(phase, category, name), .is_read = phase != 0};
+  return {.kind = kind_of(phase, category, name), .is_read = phase != 0, .is_timed = phase == 'X'};
 }
 
 }  // namespace lockstep::readers::kineto

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/kineto/kineto.h"
 
-#include <algorithm>
-
 #include "readers/common/read_all.h"
 #include "readers/kineto/recording.h"
 #include "readers/kineto/trace_maker.h"
+#include "readers/kineto/windows.h"
 
 namespace lockstep::readers::kineto {
 namespace {
@@ -30,16 +29,17 @@ bool sniff(std::span<const std::byte> first_bytes) {
 class Source : public model::TraceSource {
  public:
   static Result<std::unique_ptr<model::TraceSource>> open(std::vector<std::string> paths) {
-    const auto look_at = [](const std::string& path) -> Result<File> {
+    const auto look_at = [](const std::string& path) -> Result<TraceFile> {
       LOCKSTEP_ASSIGN(Heading heading, read_heading(path));
-      return File{path, heading};
+      return TraceFile{path, heading};
     };
     LOCKSTEP_ASSIGN(auto read, common::read_all(std::move(paths), "traces of PyTorch's profiler", look_at));
     auto source = std::make_unique<Source>();
-    source->files_ = std::move(read.files);
     source->bad_files_ = std::move(read.bad_files);
     source->name_ = std::move(read.name);
-    source->keep_newest();
+    ChosenFiles chosen = choose_window(std::move(read.files));
+    source->files_ = std::move(chosen.used);
+    source->unused_ = std::move(chosen.unused);
     return std::unique_ptr<model::TraceSource>(std::move(source));
   }
 
@@ -52,34 +52,16 @@ class Source : public model::TraceSource {
   }
   void run_losses(Trace& trace) override {
     for (const std::string& file : bad_files_) trace.lose(model::kNoRow, "read", "unreadable_file", 1, file);
-    for (const std::string& file : older_)
-      trace.lose(model::kNoRow, "read", "older_trace", 1, "a later trace of its rank is there: " + file);
+    for (const UnusedFile& file : unused_)
+      trace.lose(model::kNoRow, "read", file.kind, 1,
+                 "not used, as " + std::string(file.why) + ": " + file.path);
   }
   std::string name() const override { return name_; }
 
  private:
-  struct File {
-    std::string path;
-    Heading heading;
-  };
-
-  // A profiler that is on by turns leaves several files a rank, of the same steps on every rank.
-  void keep_newest() {
-    std::stable_sort(files_.begin(), files_.end(), [](const File& a, const File& b) {
-      return std::pair(a.heading.rank, -a.heading.first_ns) < std::pair(b.heading.rank, -b.heading.first_ns);
-    });
-    std::vector<File> kept;
-    for (File& file : files_) {
-      if (!kept.empty() && file.heading.rank >= 0 && kept.back().heading.rank == file.heading.rank)
-        older_.push_back(file.path);
-      else
-        kept.push_back(std::move(file));
-    }
-    files_ = std::move(kept);
-  }
-
-  std::vector<File> files_;  // by rank
-  std::vector<std::string> bad_files_, older_;
+  std::vector<TraceFile> files_;  // by rank
+  std::vector<UnusedFile> unused_;
+  std::vector<std::string> bad_files_;
   std::string name_;
 };
 

@@ -211,6 +211,9 @@ TEST_F(KinetoTest, NamesThatTellARank) {
   EXPECT_EQ(rank_of_trace_name("node0_4711.1760000000000.pt.trace.json"), -1);
   EXPECT_EQ(rank_of_trace_name("trace_20260102030405.json"), -1) << "a date";
   EXPECT_EQ(rank_of_trace_name("trace.json"), -1);
+  EXPECT_EQ(rank_of_trace_name("rank3.1760000000000.pt.trace.json"), 3) << "a worker that the user has named";
+  EXPECT_EQ(rank_of_trace_name("frank_4711.1760000000000.pt.trace.json"), -1);
+  EXPECT_EQ(rank_of_trace_name("resnet50.json"), -1);
   TraceText text;
   text.info.clear();
   const Trace trace = read(text.text(), "node_a_4711.1760000000000.pt.trace.json");
@@ -412,6 +415,23 @@ TEST_F(KinetoTest, OfOneRankTheLatestFileCounts) {
   EXPECT_EQ(trace.ops.size(), 2u);
   (*source)->run_losses(run);
   EXPECT_EQ(lost(run, "older_trace"), 1u);
+}
+
+TEST_F(KinetoTest, ATraceWithoutEventsIsNotUsed) {
+  TraceText whole, empty;
+  whole.call(100, 4, 1);
+  empty.base = "\"baseTimeNanoseconds\": " + std::to_string(kBase + 1'000'000'000) + ", ";
+  empty.raw(
+      "{\"name\": \"process_labels\", \"ph\": \"M\", \"ts\": 900, \"pid\": 4711, \"tid\": 0, \"args\": "
+      "{\"labels\": \"CPU\"}}");
+  auto source = kFormat.open({write(whole.text(), "a_rank1.json"), write(empty.text(), "b_rank1.json")});
+  ASSERT_TRUE(source);
+  ASSERT_EQ((*source)->processes(), 1u);
+  Trace trace, run;
+  ASSERT_TRUE((*source)->load(0, trace));
+  EXPECT_EQ(trace.ops.size(), 1u);
+  (*source)->run_losses(run);
+  EXPECT_EQ(lost(run, "empty_trace"), 1u);
 }
 
 TEST_F(KinetoTest, HostsShareAClock) {

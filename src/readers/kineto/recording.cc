@@ -305,6 +305,9 @@ Result<Heading> read_heading(const std::string& path) {
     if (!stream.is_object())
       return Error{ErrorCode::kInvalidInput, "no trace of PyTorch's profiler: no JSON object", path};
     if (piece.kind == EventStream::Kind::kEvent) {
+      // Names of processes and threads are no events of the job.
+      if (!head_of(piece.text).is_timed) continue;
+      heading.has_events = true;
       if (const auto event = parser.event(piece.text, EventKind::kOther);
           event && event->ts_ns >= 0 && event->ts_ns < kMostNs && base >= 0 && base < kMostNs)
         heading.first_ns = base + event->ts_ns;
@@ -317,18 +320,10 @@ Result<Heading> read_heading(const std::string& path) {
 
 int32_t rank_of_trace_name(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename();
-  const size_t at = name.rfind("rank");
-  if (at != std::string::npos) {
-    size_t digit = at + 4;
-    if (digit < name.size() && (name[digit] == '-' || name[digit] == '_')) ++digit;
-    int32_t rank = -1;
-    const auto [end, error] = std::from_chars(name.data() + digit, name.data() + name.size(), rank);
-    if (error == std::errc{} && rank >= 0) return rank;
-  }
-  if (name.find(".pt.trace") != std::string::npos) return -1;
-  // Dates and process ids are no ranks.
-  const int32_t number = model::rank_of_file_name(name);
-  return number < kMostRanksInNames ? number : -1;
+  // Other numbers of names that the profiler makes up are a process and a time; and dates are no ranks.
+  const bool is_made_up = name.find(".pt.trace") != std::string::npos;
+  const int32_t rank = is_made_up ? model::rank_said_in(name) : model::rank_of_file_name(name);
+  return rank < kMostRanksInNames ? rank : -1;
 }
 
 }  // namespace lockstep::readers::kineto

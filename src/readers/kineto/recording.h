@@ -87,14 +87,16 @@ struct Recording {
 // what the file is not.
 Result<Recording> read_recording(const std::string& path, model::Trace& trace);
 
-// What the begin of a file tells, at the cost of reading no more than that.
+// What a file tells up to its first event, at the cost of reading no more than that.
 struct Heading {
-  int32_t rank = -1;     // of `distributedInfo`, else of the file's name
-  int64_t first_ns = 0;  // of its first event, absolute
+  int32_t rank = -1;        // of `distributedInfo`, else of the file's name
+  int64_t first_ns = 0;     // of its first event that takes time, absolute
+  bool has_events = false;  // there is one
 };
 Result<Heading> read_heading(const std::string& path);
 
-// "rank3.json", "trace_3.json": 3; -1 of the names that the profiler makes up ("host_4711.1760000000000.pt.trace.json").
+// "rank3.json", "trace_3.json", "rank3.1760000000000.pt.trace.json": 3; -1 of the names that the profiler makes up alone
+// ("host_4711.1760000000000.pt.trace.json"), and of numbers that end a word ("resnet50.json").
 int32_t rank_of_trace_name(const std::string& path);
 
 }  // namespace lockstep::readers::kineto

@@ -6,15 +6,24 @@
 namespace lockstep::readers::ras {
 namespace {
 
-// One past the closing quote of the string that begins at `at`; the text's end if it has none.
+bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+
+// Whether a snapshot begins at `at`: this is its first key, and nothing within one has it.
+bool begins_snapshot(std::string_view text, size_t at) {
+  if (text[at] != '{') return false;
+  for (++at; at < text.size() && is_space(text[at]);) ++at;
+  return text.substr(at).starts_with("\"nccl_version\"");
+}
+
+// One past the closing quote of the string that begins at `at`; where it has none, the begin of the next snapshot or the text's end.
 size_t end_of_string(std::string_view text, size_t at) {
   for (++at; at < text.size() && text[at] != '"'; ++at) {
-    if (text[at] == '\\') ++at;
+    if (begins_snapshot(text, at)) return at;
+    if (text[at] == '\\' && at + 1 < text.size() && !begins_snapshot(text, at + 1)) ++at;
   }
   return at < text.size() ? at + 1 : text.size();
 }
 
-bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 // After these a string may begin.
 bool expects_string(char c) { return c == '{' || c == '[' || c == ',' || c == ':'; }
 
@@ -28,6 +37,7 @@ Document next_document(std::string_view& text) {
   char last = 0;  // before `at`, but for space
   while (at < text.size() && !document.whole) {
     const char c = text[at];
+    if (at > 0 && begins_snapshot(text, at)) break;
     if (c == '"' && !expects_string(last)) {
       document.text.append(text.substr(copied, at - copied)).push_back(',');
       copied = at;

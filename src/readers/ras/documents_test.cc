@@ -31,6 +31,22 @@ TEST(NextDocument, SaysWhenTheEndIsMissing) {
   }
 }
 
+TEST(NextDocument, ACutOneTakesNoneWithIt) {
+  const std::string next = "{\n  \"nccl_version\": \"2.28.9\", \"ranks\": [{}]}";
+  for (const std::string cut : {"{\"nccl_version\": 1, \"a\": [{\"b\": 1", "{\"a\": \"half of a te",
+                                "{\"a\": \"half\\", "{\"nccl_version\": \"2.28.9\", \"b\": {}, \"c"}) {
+    const std::string all = cut + next + "\n" + next;
+    std::string_view text = all;
+    const Document first = next_document(text), second = next_document(text), third = next_document(text);
+    EXPECT_EQ(first.text, cut);
+    EXPECT_FALSE(first.whole);
+    EXPECT_EQ(second.text, next);
+    EXPECT_TRUE(second.whole);
+    EXPECT_TRUE(third.whole);
+    EXPECT_TRUE(next_document(text).text.empty());
+  }
+}
+
 TEST(NextDocument, ClosesNothingThatIsNotOpen) {
   std::string_view text = "}]{]";
   EXPECT_EQ(next_document(text).text, "{]");

@@ -123,6 +123,18 @@ TEST_F(ReadRas, OfACutSnapshotTheRanksBeforeStay) {
   }
 }
 
+TEST_F(ReadRas, ACutSnapshotTakesNoneWithIt) {
+  const std::string early = snapshot_text("2026-11-20 10:00:00", 8),
+                    late = snapshot_text("2026-11-20 10:00:09", 9);
+  auto model = read_ras({write("a", early.substr(0, early.size() / 2) + late + late)});
+  ASSERT_TRUE(model);
+  ASSERT_EQ(model->snapshots.size(), 3u);
+  EXPECT_TRUE(model->snapshots[0].cut);
+  EXPECT_FALSE(model->snapshots[1].cut);
+  EXPECT_EQ(model->snapshots[2].time, "2026-11-20 10:00:09");
+  EXPECT_FALSE(model->snapshots[2].cut);
+}
+
 TEST_F(ReadRas, TakesNothingThatCannotBe) {
   std::string text = snapshot_text("2026-11-20 10:00:00", 8);
   text.replace(text.find("\"rank\": 1"), 9, "\"rank\": 9");

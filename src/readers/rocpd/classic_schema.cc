@@ -9,7 +9,7 @@
 namespace lockstep::readers::rocpd {
 namespace {
 
-constexpr size_t kMostProcesses = 1 << 16, kMostGpus = 1 << 10, kMostStrings = size_t{1} << 24;
+constexpr size_t kMostProcesses = 1 << 16, kMostGpus = 1 << 10;
 // RPD: each process that writes into a file numbers its rows from its ordinal times this on.
 constexpr int kOrdinalBits = 32;
 constexpr int64_t kLastId = INT64_MAX;
@@ -31,7 +31,7 @@ Type type_of(std::string_view text) {
 
 class Classic : public Schema {
  public:
-  explicit Classic(const Database& database) : database_(database) {}
+  explicit Classic(Database& database) : database_(database) {}
 
   Result<std::vector<Process>> processes(std::vector<Loss>& losses) override {
     std::vector<Process> processes = find_sessions();
@@ -45,16 +45,20 @@ class Classic : public Schema {
     pid_stride_ = first_positive(metadata("pid_stride"));
     for (Process& process : processes) look_at(process, losses);
     std::erase_if(processes, [](const Process& process) { return process.last_ns == 0; });
+    for (Process& process : processes) process.shares_texts = processes.size() > 1;
     return processes;
   }
 
-  Contents read(const Process& process, model::StringPool& strings) override {
+  Contents read(const Process& process, SharedTexts& shared, model::StringPool& strings) override {
     Contents out;
-    names_.clear();
     types_.clear();
-    if (auto read = read_strings(strings); !read) out.damage = read.error().message();
-    if (auto read = read_kernel_names(); !read) out.damage = read.error().message();
-    if (auto read = read_rows(process, out); !read) out.damage = read.error().message();
+    const auto texts = database_.has("rocpd_string", {"id", "string"})
+                           ? texts_of(database_, "rocpd_string", "string", process, shared)
+                           : nullptr;
+    if (texts) out.damage = texts->damage;
+    Names names(texts, strings);
+    if (auto read = read_kernel_names(process); !read) out.damage = read.error().message();
+    if (auto read = read_rows(process, names, out); !read) out.damage = read.error().message();
     return out;
   }
 
@@ -180,44 +184,38 @@ class Classic : public Schema {
       if (query->integer(0) >= 0 && gpus.size() < kMostGpus) gpus.insert(query->integer(0));
       process.first_ns = process.first_ns == 0 ? start : std::min(process.first_ns, start);
       process.last_ns = std::max(process.last_ns, end);
+      ++process.rows;
     }
     if (!row) losses.push_back({"cut_file", 1, row.error().message()});
     for (const int64_t gpu : gpus) {
       process.gpus.push_back({.number = gpu,
                               .device = static_cast<int32_t>(std::min<int64_t>(gpu % gpu_stride_, INT32_MAX)),
                               .physical = {},
-                              .model = {}});
+                              .model = {},
+                              .uuid = {}});
     }
     const int64_t node = gpus.empty() ? 0 : *gpus.begin() / gpu_stride_;
     if (node > 0) process.node = std::to_string(node);
     if (process.pid >= pid_stride_) process.pid %= pid_stride_;
   }
 
-  Result<void> read_strings(model::StringPool& strings) {
-    if (!database_.has("rocpd_string", {"id", "string"})) return {};
-    LOCKSTEP_ASSIGN(Query query, database_.query("SELECT id, string FROM rocpd_string NOT INDEXED"));
-    for (;;) {
-      LOCKSTEP_ASSIGN(const bool more, query.next());
-      if (!more || names_.size() == kMostStrings) return {};
-      names_[query.integer(0)] = strings.intern(query.text(1));
-      types_[query.integer(0)] = type_of(query.text(1));
-    }
-  }
-
   // RPD's first version names kernels beside their operations.
-  Result<void> read_kernel_names() {
+  Result<void> read_kernel_names(const Process& process) {
     kernel_names_.clear();
     if (!database_.has("rocpd_kernelop", {"op_ptr_id", "kernelName_id"})) return {};
     LOCKSTEP_ASSIGN(Query query,
-                    database_.query("SELECT op_ptr_id, kernelName_id FROM rocpd_kernelop NOT INDEXED"));
+                    database_.query("SELECT op_ptr_id, kernelName_id FROM rocpd_kernelop NOT INDEXED "
+                                    "WHERE op_ptr_id BETWEEN ?1 AND ?2"));
+    query.bind(1, process.from);
+    query.bind(2, process.until);
     for (;;) {
       LOCKSTEP_ASSIGN(const bool more, query.next());
-      if (!more || kernel_names_.size() == kMostStrings) return {};
+      if (!more || kernel_names_.size() == kMostTexts) return {};
       kernel_names_[query.integer(0)] = query.integer(1);
     }
   }
 
-  Result<void> read_rows(const Process& process, Contents& out) const {
+  Result<void> read_rows(const Process& process, Names& names, Contents& out) {
     LOCKSTEP_ASSIGN(Query query,
                     database_.query("SELECT id, gpuId, queueId, start, \"end\", description_id, opType_id "
                                     "FROM rocpd_op NOT INDEXED WHERE id BETWEEN ?1 AND ?2"));
@@ -226,19 +224,24 @@ class Classic : public Schema {
     for (;;) {
       LOCKSTEP_ASSIGN(const bool more, query.next());
       if (!more) return {};
-      add_row(query, out);
+      add_row(query, names, out);
     }
   }
 
-  void add_row(const Query& row, Contents& out) const {
-    const auto type_at = types_.find(row.integer(6));
-    const Type type = type_at == types_.end() ? Type::kKernel : type_at->second;
+  Type type_at(int64_t id, const Names& names) {
+    const auto [at, is_new] = types_.try_emplace(id);
+    if (is_new) at->second = type_of(names.text(id));
+    return at->second;
+  }
+
+  void add_row(const Query& row, Names& names, Contents& out) {
+    const Type type = type_at(row.integer(6), names);
     Work work;
     work.start_ns = row.integer(3);
     work.end_ns = row.integer(4);
     work.gpu = row.integer(1);
     work.queue = static_cast<uint64_t>(row.integer(2));
-    work.name = name_of(row);
+    work.name = name_of(row, names);
     if (!is_time(work.start_ns, work.end_ns)) {
       ++out.bad;
     } else if (type == Type::kMarker) {
@@ -259,28 +262,23 @@ class Classic : public Schema {
   }
 
   // Its description, else the kernel's name, else its type.
-  model::StringId name_of(const Query& row) const {
-    const auto text = [this](int64_t id) {
-      const auto at = names_.find(id);
-      return at == names_.end() ? model::StringId{0} : at->second;
-    };
-    if (const model::StringId name = text(row.integer(5)); name != 0) return name;
+  model::StringId name_of(const Query& row, Names& names) const {
+    if (const model::StringId name = names[row.integer(5)]; name != 0) return name;
     if (const auto kernel = kernel_names_.find(row.integer(0)); kernel != kernel_names_.end()) {
-      if (const model::StringId name = text(kernel->second); name != 0) return name;
+      if (const model::StringId name = names[kernel->second]; name != 0) return name;
     }
-    return text(row.integer(6));
+    return names[row.integer(6)];
   }
 
-  const Database& database_;
+  Database& database_;
   int64_t gpu_stride_ = INT64_MAX, pid_stride_ = INT64_MAX;
-  std::unordered_map<int64_t, model::StringId> names_;
   std::unordered_map<int64_t, Type> types_;
   std::unordered_map<int64_t, int64_t> kernel_names_;
 };
 
 }  // namespace
 
-std::unique_ptr<Schema> classic_schema(const Database& database) {
+std::unique_ptr<Schema> classic_schema(Database& database) {
   if (!database.has("rocpd_op", {"id", "gpuId", "queueId", "start", "end", "description_id", "opType_id"}))
     return nullptr;
   return std::make_unique<Classic>(database);

@@ -14,6 +14,8 @@ constexpr size_t kMostTables = 4096;
 constexpr int kStepInstructions = 1000;
 // Reading a row costs some twenty instructions and a row has some twenty bytes; the file is read a few times.
 constexpr uint64_t kInstructionsPerByte = 256, kFewInstructions = 10'000'000;
+constexpr int64_t kLittle =
+    100;  // thousand instructions: what a part of a file may take, however small it is
 
 struct Limit {
   int id, value;
@@ -103,6 +105,27 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
 }
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, bool is_cut) {
+  LOCKSTEP_ASSIGN(auto database, connect(path, is_cut));
+  LOCKSTEP_TRY(database->find_tables());
+  return database;
+}
+
+bool Database::has_table_like(const std::string& path, std::span<const std::string_view> prefixes) {
+  for (const bool is_cut : {false, true}) {
+    auto database = connect(path, is_cut);
+    if (!database) continue;
+    (*database)->budget_ = static_cast<int64_t>(kFewInstructions) / kStepInstructions;
+    const auto names = (*database)->table_names();
+    if (!names) continue;
+    return std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+      return std::any_of(prefixes.begin(), prefixes.end(),
+                         [&](std::string_view prefix) { return name.starts_with(prefix); });
+    });
+  }
+  return false;
+}
+
+Result<std::unique_ptr<Database>> Database::connect(const std::string& path, bool is_cut) {
   std::error_code error;
   const uint64_t bytes = std::filesystem::file_size(path, error);
   if (error) return Error{ErrorCode::kIo, "cannot be read: " + error.message(), path};
@@ -115,7 +138,6 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, bool i
   database->handle_.reset(handle);
   if (code != SQLITE_OK) return error_of(handle, path);
   LOCKSTEP_TRY(database->harden(bytes));
-  LOCKSTEP_TRY(database->find_tables());
   return database;
 }
 
@@ -129,7 +151,7 @@ Result<void> Database::harden(uint64_t bytes) {
     sqlite3_db_config(handle, SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, nullptr);
   }
   const uint64_t instructions = std::min(bytes, uint64_t{1} << 50) * kInstructionsPerByte + kFewInstructions;
-  budget_ = static_cast<int64_t>(instructions / kStepInstructions);
+  budget_ = whole_budget_ = static_cast<int64_t>(instructions / kStepInstructions);
   sqlite3_progress_handler(handle, kStepInstructions, spend, &budget_);
   for (const char* pragma : {"PRAGMA cell_size_check=ON", "PRAGMA mmap_size=0", "PRAGMA temp_store=MEMORY",
                              "PRAGMA query_only=ON", "PRAGMA automatic_index=OFF"}) {
@@ -138,7 +160,11 @@ Result<void> Database::harden(uint64_t bytes) {
   return {};
 }
 
-Result<void> Database::find_tables() {
+void Database::allow(double share) {
+  budget_ = static_cast<int64_t>(static_cast<double>(whole_budget_) * std::clamp(share, 0.0, 1.0)) + kLittle;
+}
+
+Result<std::vector<std::string>> Database::table_names() const {
   // A virtual table has no root page.
   LOCKSTEP_ASSIGN(
       Query query,
@@ -146,9 +172,13 @@ Result<void> Database::find_tables() {
   std::vector<std::string> names;
   for (;;) {
     LOCKSTEP_ASSIGN(const bool more, query.next());
-    if (!more || names.size() == kMostTables) break;
+    if (!more || names.size() == kMostTables) return names;
     names.emplace_back(query.text(0));
   }
+}
+
+Result<void> Database::find_tables() {
+  LOCKSTEP_ASSIGN(std::vector<std::string> names, table_names());
   for (std::string& name : names) {
     if (!name.starts_with("rocpd_")) continue;
     LOCKSTEP_ASSIGN(auto columns, columns_of(name));
@@ -168,10 +198,6 @@ Result<std::vector<std::string>> Database::columns_of(const std::string& table) 
     if (query.integer(6) != 0) return std::vector<std::string>();
     columns.emplace_back(query.text(1));
   }
-}
-
-bool Database::has_table(std::string_view name) const {
-  return std::find(tables_.begin(), tables_.end(), name) != tables_.end();
 }
 
 bool Database::has(std::string_view table, std::initializer_list<std::string_view> columns) const {

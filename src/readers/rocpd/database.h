@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,8 @@ class Query {
 class Database {
  public:
   static Result<std::unique_ptr<Database>> open(const std::string& path);
+  // Whether it has a table whose name begins so: what a look at the file costs, and no more. False where it cannot be read.
+  static bool has_table_like(const std::string& path, std::span<const std::string_view> prefixes);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
@@ -46,17 +49,20 @@ class Database {
   bool is_cut() const { return is_cut_; }
   // Ordinary tables, by name; none that is a view or virtual, or computes a column.
   const std::vector<std::string>& tables() const { return tables_; }
-  bool has_table(std::string_view name) const;
   // A table and all these columns of it.
   bool has(std::string_view table, std::initializer_list<std::string_view> columns) const;
   Result<Query> query(const std::string& sql) const;
+  // From here on, this part (0 to 1) of the work that a file of its size can ask for, and a little. Without a call: all of it.
+  void allow(double share);
   // A name as SQL takes it.
   static std::string quoted(std::string_view name);
 
  private:
   Database() = default;
   static Result<std::unique_ptr<Database>> open(const std::string& path, bool is_cut);
+  static Result<std::unique_ptr<Database>> connect(const std::string& path, bool is_cut);
   Result<void> harden(uint64_t bytes);
+  Result<std::vector<std::string>> table_names() const;
   Result<void> find_tables();
   Result<std::vector<std::string>> columns_of(const std::string& table) const;  // empty: one is computed
 
@@ -68,8 +74,8 @@ class Database {
   std::vector<std::string> tables_;
   std::vector<std::vector<std::string>> columns_;  // by table
   bool is_cut_ = false;
-  // Instructions that may still be run, in thousands: for this file, over all queries.
-  int64_t budget_ = 0;
+  // Instructions, in thousands: that may still be run, over all queries; and that a file of this size can ask for.
+  int64_t budget_ = 0, whole_budget_ = 0;
 };
 
 }  // namespace lockstep::readers::rocpd

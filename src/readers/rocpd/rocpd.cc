@@ -2,11 +2,14 @@
 #include "readers/rocpd/rocpd.h"
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <map>
-#include <optional>
+#include <mutex>
+#include <tuple>
 
 #include "base/parallel.h"
+#include "readers/common/identities.h"
 #include "readers/rocpd/database.h"
 #include "readers/rocpd/schema.h"
 #include "readers/rocpd/trace_maker.h"
@@ -20,18 +23,28 @@ using model::Trace;
 constexpr std::string_view kMagic("SQLite format 3\0", 16);
 constexpr size_t kApplicationId = 68;        // where a file says whose it is
 constexpr std::string_view kOwnId = "LKST";  // a trace.db has rocpd's names, too
-constexpr size_t kSchemaPage = 100;          // the kind of page that lists the tables
-constexpr char kInteriorPage = 5;            // they are listed further behind
+constexpr size_t kHeaderBytes = 100;
+constexpr std::string_view kWorkTables[] = {"rocpd_op", "rocpd_kernel_dispatch"};
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+bool may_be(std::span<const std::byte> first_bytes) {
+  const std::string_view text = text_of(first_bytes);
+  return text.starts_with(kMagic) && text.size() > kHeaderBytes &&
+         text.substr(kApplicationId, kOwnId.size()) != kOwnId;
+}
 
 bool sniff(std::span<const std::byte> first_bytes) {
-  const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
-  if (!text.starts_with(kMagic) || text.size() <= kSchemaPage) return false;
-  const std::string_view id = text.substr(kApplicationId, kOwnId.size());
-  if (id == kOwnId) return false;
-  if (text[kSchemaPage] == kInteriorPage) return id == std::string_view("\0\0\0\0", 4);
-  return text.find("rocpd_op") != std::string_view::npos ||
-         text.find("rocpd_kernel_dispatch") != std::string_view::npos;
+  const auto is_there = [&](std::string_view table) {
+    return text_of(first_bytes).find(table) != std::string_view::npos;
+  };
+  return may_be(first_bytes) && std::any_of(std::begin(kWorkTables), std::end(kWorkTables), is_there);
 }
+
+// Large pages, and long lists of tables, have the names behind the first bytes.
+bool sniff_file(const std::string& path) { return Database::has_table_like(path, kWorkTables); }
 
 struct Opened {
   std::unique_ptr<Database> database;
@@ -56,8 +69,46 @@ struct File {
   std::string path;
   std::vector<Process> processes;
   std::vector<Schema::Loss> losses;
-  std::string error;  // empty: it was read
+  std::string error;                   // empty: it was read
+  std::unique_ptr<SharedTexts> texts;  // of all its processes
 };
+
+// Connections that wait for the next process of their file: opening one reads its list of tables anew. A few of the newest.
+class Connections {
+ public:
+  Result<Opened> take(const std::string& path) {
+    {
+      const std::lock_guard guard(lock_);
+      const auto at =
+          std::find_if(idle_.rbegin(), idle_.rend(), [&](const auto& idle) { return idle.first == path; });
+      if (at != idle_.rend()) {
+        Opened opened = std::move(at->second);
+        idle_.erase(std::next(at).base());
+        return opened;
+      }
+    }
+    return open_schema(path);
+  }
+  void give_back(const std::string& path, Opened opened) {
+    const std::lock_guard guard(lock_);
+    idle_.emplace_back(path, std::move(opened));
+    if (idle_.size() > parallel_threads()) idle_.pop_front();
+  }
+
+ private:
+  std::mutex lock_;
+  std::deque<std::pair<std::string, Opened>> idle_;
+};
+
+// Each process its rows' part of the work that the file may take, and all alike as much again: for tables of which a process
+// has to read more than its rows.
+void share_work(std::vector<Process>& processes) {
+  double rows = 0;
+  for (const Process& process : processes) rows += static_cast<double>(process.rows);
+  for (Process& process : processes)
+    process.share =
+        static_cast<double>(process.rows) / std::max(rows, 1.0) + 1.0 / static_cast<double>(processes.size());
+}
 
 File look_at(const std::string& path) {
   File file;
@@ -74,6 +125,8 @@ File look_at(const std::string& path) {
     file.error = Error{ErrorCode::kInvalidInput, "holds no GPU work", path}.message();
   } else {
     file.processes = std::move(*processes);
+    share_work(file.processes);
+    file.texts = std::make_unique<SharedTexts>();
   }
   if (opened->database->is_cut())
     file.losses.push_back({"cut_file", 1, "the file is shorter than it says, and read as far as it goes"});
@@ -107,8 +160,11 @@ class Source : public model::TraceSource {
   size_t processes() const override { return placed_.size(); }
   Result<void> load(size_t i, Trace& trace) override {
     LOCKSTEP_CHECK(i < placed_.size());
-    LOCKSTEP_ASSIGN(Opened opened, open_schema(placed_[i].file));
-    make_trace(placed_[i], opened.schema->read(*placed_[i].process, trace.strings), trace);
+    const Placed& placed = placed_[i];
+    LOCKSTEP_ASSIGN(Opened opened, connections_.take(placed.file));
+    opened.database->allow(placed.process->share);
+    make_trace(placed, opened.schema->read(*placed.process, *placed.texts, trace.strings), trace);
+    if (placed.shares_file) connections_.give_back(placed.file, std::move(opened));
     return {};
   }
   void run_losses(Trace& trace) override {
@@ -120,6 +176,8 @@ class Source : public model::TraceSource {
     trace.lose(kNoRow, "read", "kernels_alone", 1,
                "the files tell of GPU work alone: which communicator, size and peers a kernel of RCCL's had "
                "is not known");
+    trace.lose(kNoRow, "read", "equal_names", hosts_.kept_apart(),
+               "hosts with the name of another, but another machine id: kept apart");
     if (shared_clocks_ > 0)
       trace.lose(kNoRow, "read", "guessed_clock", shared_clocks_,
                  "files that name no host were taken for one host's where their times overlap");
@@ -130,17 +188,33 @@ class Source : public model::TraceSource {
   // Devices of the run, and whose clock each process has.
   void number() {
     for (const File& file : files_) {
-      for (const Process& process : file.processes) placed_.push_back({&process, file.path, {}, {}});
+      for (const Process& process : file.processes) {
+        Placed placed;
+        placed.process = &process;
+        placed.file = file.path;
+        placed.texts = file.texts.get();
+        placed.shares_file = file.processes.size() > 1;
+        placed_.push_back(std::move(placed));
+      }
     }
-    std::map<std::pair<std::string, std::string>, int32_t> physical;
+    std::map<std::tuple<size_t, std::string, std::string>, int32_t> known;  // host, and its own names
     int32_t next = 0;
     for (Placed& placed : placed_) {
-      for (const Process::Gpu& gpu : placed.process->gpus) {
+      const Process& process = *placed.process;
+      common::Facts facts;
+      if (!process.machine.empty()) facts["machine"] = {process.machine};
+      if (!process.host.empty()) placed.host = hosts_.place(process.host, facts).number;
+      for (const Process::Gpu& gpu : process.gpus) {
         // A number that means something in its process alone is a device of its own: all ranks may call theirs 0.
-        const bool is_known = !placed.process->host.empty() && !gpu.physical.empty();
-        const auto known = is_known ? physical.find({placed.process->host, gpu.physical}) : physical.end();
-        placed.gpus.push_back(known != physical.end() ? known->second : next++);
-        if (is_known) physical.try_emplace({placed.process->host, gpu.physical}, placed.gpus.back());
+        const bool is_named = !process.host.empty() && (!gpu.physical.empty() || !gpu.uuid.empty());
+        if (!is_named) {
+          placed.gpus.push_back(next++);
+          continue;
+        }
+        const auto [at, is_new] =
+            known.try_emplace({placed.host, gpu.uuid, gpu.uuid.empty() ? gpu.physical : ""}, next);
+        next += is_new ? 1 : 0;
+        placed.gpus.push_back(at->second);
       }
     }
     name_clocks();
@@ -154,6 +228,7 @@ class Source : public model::TraceSource {
         unnamed.push_back(&placed);
       } else {
         placed.clock = "boot clock of " + placed.process->host;
+        if (hosts_.kept_apart() > 0) placed.clock += ", host " + std::to_string(placed.host + 1);
       }
     }
     std::sort(unnamed.begin(), unnamed.end(), [](const Placed* a, const Placed* b) {
@@ -179,6 +254,8 @@ class Source : public model::TraceSource {
 
   std::vector<File> files_;     // not changed once `placed_` points into it
   std::vector<Placed> placed_;  // the processes of the run
+  Connections connections_;
+  common::Identities hosts_;
   size_t shared_clocks_ = 0;
   std::string name_;
 };
@@ -190,6 +267,8 @@ const Format kFormat = {
     .summary = "rocpd files",
     .sniff = sniff,
     .open = Source::open,
-    .setting = "HSA_TOOLS_LIB=/path/to/librtl.so RTL_MODE=default RTL_OUTPUT=/shared/job/trace_%p.db"};
+    .setting = "HSA_TOOLS_LIB=/path/to/librtl.so RTL_MODE=default RTL_OUTPUT=/shared/job/trace_%p.db",
+    .may_be = may_be,
+    .sniff_file = sniff_file};
 
 }  // namespace lockstep::readers::rocpd

@@ -4,10 +4,11 @@
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <set>
+
+#include "readers/testing/format_test.h"
 
 namespace lockstep::readers::rocpd {
 namespace {
@@ -15,14 +16,9 @@ namespace {
 constexpr int64_t kUs = 1'000;
 constexpr int64_t kBoot = 1'000'000'000'000;
 
-class Rocpd : public ::testing::Test {
+class Rocpd : public testing::FormatTest {
  protected:
-  Rocpd()
-      : folder_(std::filesystem::path(::testing::TempDir()) /
-                ("lockstep_rocpd." + std::to_string(getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~Rocpd() override { std::filesystem::remove_all(folder_); }
+  Rocpd() : FormatTest(kFormat) {}
 
   static constexpr const char* kClassicTables =
       "CREATE TABLE rocpd_string(id INTEGER PRIMARY KEY, string TEXT);"
@@ -45,7 +41,7 @@ class Rocpd : public ::testing::Test {
     return "INSERT INTO rocpd_metadata(tag, value) VALUES('pid','" + std::to_string(pid) + "');";
   }
   std::string write(const std::string& name, const std::string& sql) {
-    const std::string path = folder_ / name;
+    const std::string path = add(name);
     sqlite3* handle = nullptr;
     EXPECT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
     char* why = nullptr;
@@ -53,36 +49,12 @@ class Rocpd : public ::testing::Test {
     EXPECT_EQ(sqlite3_exec(handle, quick.c_str(), nullptr, nullptr, &why), SQLITE_OK) << why;
     sqlite3_free(why);
     sqlite3_close(handle);
-    paths_.push_back(path);
     return path;
-  }
-  std::unique_ptr<model::TraceSource> open() {
-    auto source = kFormat.open(paths_);
-    EXPECT_TRUE(source) << source.error().message();
-    return source ? std::move(*source) : nullptr;
-  }
-  static model::Trace load(model::TraceSource& source, size_t i) {
-    model::Trace trace;
-    EXPECT_TRUE(source.load(i, trace));
-    return trace;
-  }
-  static uint64_t lost(model::TraceSource& source, std::string_view kind) {
-    model::Trace run;
-    source.run_losses(run);
-    for (size_t i = 0; i < source.processes(); ++i) EXPECT_TRUE(source.load(i, run));
-    uint64_t count = 0;
-    for (size_t i = 0; i < run.losses.size(); ++i) {
-      if (run.strings[run.losses.kind[i]] == kind) count += run.losses.count[i];
-    }
-    return count;
   }
   static std::set<int32_t> gpus(const model::Trace& trace) {
     const auto column = trace.kernels.all(&model::KernelTable::gpu);
     return {column.begin(), column.end()};
   }
-
-  const std::filesystem::path folder_;
-  std::vector<std::string> paths_;
 };
 
 TEST_F(Rocpd, KernelsCopiesMarkersAndRcclsKernels) {
@@ -190,6 +162,21 @@ TEST_F(Rocpd, RpdsSessionsAreProcesses) {
   EXPECT_EQ(other.kernels.size(), 1u);
 }
 
+TEST_F(Rocpd, NamesThatProcessesShareAreReadOnce) {
+  const int64_t second = int64_t{1} << 32;
+  write("rpd.rpd", std::string(kClassicTables) + op(1, 0, 10, 20, 1) + op(second + 1, 0, 12, 22, 1) +
+                       op(second + 2, 0, 30, 40, 5));
+  auto source = open();
+  ASSERT_EQ(source->processes(), 2u);
+  const model::Trace first = load(*source, 0);
+  for (model::StringId id = 0; id < first.strings.size(); ++id)
+    EXPECT_NE(first.strings[id], "forward") << "of the file's names it takes those that its rows have";
+  write("rpd.rpd", "UPDATE rocpd_string SET string = 'read again';");
+  const model::Trace trace = load(*source, 1);
+  EXPECT_EQ(trace.strings[trace.kernels.name[0]], "gemm");
+  EXPECT_EQ(trace.strings[trace.kernels.name[1]], "forward");
+}
+
 TEST_F(Rocpd, RpdsFirstVersionNamesKernelsElsewhere) {
   write("v1.rpd", std::string(kClassicTables) +
                       "CREATE TABLE rocpd_kernelop(op_ptr_id INTEGER PRIMARY KEY, kernelName_id INTEGER);"
@@ -199,14 +186,15 @@ TEST_F(Rocpd, RpdsFirstVersionNamesKernelsElsewhere) {
   EXPECT_EQ(trace.strings[trace.kernels.name[0]], "gemm");
 }
 
-std::string sdk(const std::string& suffix, int process, int agent, int absolute) {
+std::string sdk(const std::string& suffix, int process, int agent, int absolute,
+                const std::string& machine = "m", const std::string& uuid = "NULL") {
   const auto table = [&](const std::string& name) { return "\"" + name + suffix + "\""; };
   const std::string id = std::to_string(process);
   return "CREATE TABLE " + table("rocpd_info_node") +
          "(id INTEGER PRIMARY KEY, guid TEXT DEFAULT \"x\", machine_id, hostname);" + "CREATE TABLE " +
          table("rocpd_info_process") + "(id INTEGER PRIMARY KEY, nid, pid, command);" + "CREATE TABLE " +
          table("rocpd_info_agent") +
-         "(id INTEGER PRIMARY KEY, pid, type, absolute_index, logical_index, product_name);" +
+         "(id INTEGER PRIMARY KEY, pid, type, absolute_index, logical_index, product_name, uuid);" +
          "CREATE TABLE " + table("rocpd_info_kernel_symbol") +
          "(id INTEGER PRIMARY KEY, kernel_name, display_name);" + "CREATE TABLE " +
          table("rocpd_kernel_dispatch") +
@@ -216,11 +204,11 @@ std::string sdk(const std::string& suffix, int process, int agent, int absolute)
          "(id INTEGER PRIMARY KEY, pid, start, end, name_id, dst_agent_id, src_agent_id, queue_id);" +
          "CREATE VIEW IF NOT EXISTS rocpd_kernel_dispatch AS SELECT * FROM " +
          table("rocpd_kernel_dispatch") + ";" + "INSERT INTO " + table("rocpd_info_node") +
-         "(id, machine_id, hostname) VALUES(1,'m','node0');" + "INSERT INTO " + table("rocpd_info_process") +
-         " VALUES(" + id + ",1," + id + ",'python train.py');" + "INSERT INTO " + table("rocpd_info_agent") +
-         " VALUES(" + std::to_string(agent) + "," + id + ",'GPU'," + std::to_string(absolute) +
-         ",0,'MI300X'),(1," + id + ",'CPU',0,NULL,'EPYC');" + "INSERT INTO " +
-         table("rocpd_info_kernel_symbol") +
+         "(id, machine_id, hostname) VALUES(1,'" + machine + "','node0');" + "INSERT INTO " +
+         table("rocpd_info_process") + " VALUES(" + id + ",1," + id + ",'python train.py');" +
+         "INSERT INTO " + table("rocpd_info_agent") + " VALUES(" + std::to_string(agent) + "," + id +
+         ",'GPU'," + std::to_string(absolute) + ",0,'MI300X'," + uuid + "),(1," + id +
+         ",'CPU',0,NULL,'EPYC',NULL);" + "INSERT INTO " + table("rocpd_info_kernel_symbol") +
          " VALUES(1,'_Z4gemmv','gemm()'),(2,'ncclDevKernel_SendRecv',NULL);" + "INSERT INTO " +
          table("rocpd_string") + " VALUES(1,'MEMORY_COPY_DEVICE_TO_HOST');" + "INSERT INTO " +
          table("rocpd_kernel_dispatch") + " VALUES(1," + id + "," + std::to_string(agent) +
@@ -251,6 +239,27 @@ TEST_F(Rocpd, OneDeviceOfAHostIsOneForAllItsProcesses) {
   write("b.db", sdk("_bbb", 78, 9, 5));
   auto source = open();
   EXPECT_EQ(gpus(load(*source, 0)), gpus(load(*source, 1)));
+}
+
+TEST_F(Rocpd, HostsThatAreCalledAlikeStayApart) {
+  write("a.db", sdk("_aaa", 1, 3, 5));
+  write("b.db", sdk("_bbb", 1, 3, 5, "another"));
+  auto source = open();
+  ASSERT_EQ(source->processes(), 2u);
+  const model::Trace first = load(*source, 0), second = load(*source, 1);
+  EXPECT_NE(gpus(first), gpus(second));
+  EXPECT_NE(first.strings[first.processes.boot_id[0]], second.strings[second.processes.boot_id[0]]);
+  EXPECT_EQ(lost(*source, "equal_names"), 1u);
+}
+
+TEST_F(Rocpd, AGpusUuidIsItsIdentity) {
+  write("a.db", sdk("_aaa", 77, 3, 5, "m", "'first'"));
+  write("b.db", sdk("_bbb", 78, 3, 5, "m", "'second'"));
+  write("c.db", sdk("_ccc", 79, 4, 6, "m", "'first'"));
+  auto source = open();
+  EXPECT_NE(gpus(load(*source, 0)), gpus(load(*source, 1))) << "each sees its own alone, as number 5";
+  EXPECT_EQ(gpus(load(*source, 0)), gpus(load(*source, 2)));
+  EXPECT_EQ(lost(*source, "equal_names"), 0u);
 }
 
 TEST_F(Rocpd, ViewsAndNewerSchemasAreRefused) {
@@ -308,6 +317,20 @@ TEST_F(Rocpd, IsRecognisedByItsContentAndATraceDbIsNot) {
   EXPECT_FALSE(sniffed(write("own.db", std::string(kClassicTables) + "PRAGMA application_id=0x4c4b5354;")));
   EXPECT_FALSE(sniffed(write("other.db", "CREATE TABLE t(id);")));
   EXPECT_FALSE(kFormat.sniff({}));
+
+  // What its first bytes do not tell.
+  const std::string large =
+      write("large.db", std::string("COMMIT; PRAGMA page_size=65536; VACUUM; BEGIN;") + kClassicTables);
+  EXPECT_FALSE(sniffed(large));
+  EXPECT_TRUE(kFormat.sniff_file(large));
+  std::string many = "PRAGMA application_id=77;";
+  for (int i = 0; i < 200; ++i)
+    many += "CREATE TABLE a_long_name_of_another_table_" + std::to_string(i) + "(id);";
+  const std::string long_list = write("many.db", many + kClassicTables);
+  EXPECT_FALSE(sniffed(long_list));
+  EXPECT_TRUE(kFormat.sniff_file(long_list));
+  EXPECT_FALSE(kFormat.sniff_file(write("foreign.db", many)));
+  EXPECT_FALSE(kFormat.sniff_file(folder_ / "absent.db"));
 }
 
 }  // namespace

@@ -9,12 +9,14 @@
 #include "model/string_pool.h"
 #include "model/trace.h"
 #include "readers/rocpd/database.h"
+#include "readers/rocpd/texts.h"
 
 namespace lockstep::readers::rocpd {
 
 // One process of a file. Times are ns of the host's clock since its boot.
 struct Process {
   std::string host;     // empty: not told
+  std::string machine;  // its id; empty: not told
   std::string node;     // tells hosts of one file apart; empty: one
   std::string command;  // empty: not told
   int64_t pid = -1;
@@ -25,11 +27,15 @@ struct Process {
     std::string
         physical;  // names the device on its host; empty: its number means something in this process alone
     std::string model;
+    std::string uuid;  // empty: not told
   };
   std::vector<Gpu> gpus;
   // Where its rows are: ids from..until of the table with this suffix, or those of this process.
   std::string suffix;
   int64_t from = 0, until = 0, process_id = 0;
+  uint64_t rows = 0;          // as many as can be
+  bool shares_texts = false;  // other processes of the file use the tables of its texts, too
+  double share = 1;           // of the work that reading the file may take
 };
 
 struct Work {
@@ -63,13 +69,17 @@ class Schema {
     std::string text;
   };
   virtual Result<std::vector<Process>> processes(std::vector<Loss>& losses) = 0;
-  virtual Contents read(const Process& process, model::StringPool& strings) = 0;
+  virtual Contents read(const Process& process, SharedTexts& texts, model::StringPool& strings) = 0;
 };
 
 // RPD, of all versions, and rocm-trace-lite: one table of operations. nullptr: the file has none.
-std::unique_ptr<Schema> classic_schema(const Database& database);
+std::unique_ptr<Schema> classic_schema(Database& database);
 // rocprofiler-sdk: tables that end in the identity of their writer. nullptr: the file has none.
-std::unique_ptr<Schema> sdk_schema(const Database& database);
+std::unique_ptr<Schema> sdk_schema(Database& database);
+
+// Of a table of texts: the ids, and what the expression `what` tells of each.
+std::shared_ptr<const Texts> texts_of(Database& database, const std::string& table, const std::string& what,
+                                      const Process& process, SharedTexts& shared);
 
 // Rows that reading may add: of a process, no more are kept.
 inline constexpr size_t kMostWork = size_t{1} << 27;

@@ -13,18 +13,22 @@ constexpr size_t kMostProcesses = 1 << 16, kMostRows = size_t{1} << 24;
 
 class Sdk : public Schema {
  public:
-  Sdk(const Database& database, std::vector<std::string> suffixes)
+  Sdk(Database& database, std::vector<std::string> suffixes)
       : database_(database), suffixes_(std::move(suffixes)) {}
 
   Result<std::vector<Process>> processes(std::vector<Loss>& losses) override {
     std::vector<Process> processes;
     for (const std::string& suffix : suffixes_) {
+      const size_t before = processes.size();
       auto found = find(suffix, processes);
       if (!found) losses.push_back({"cut_file", 1, found.error().message()});
-    }
-    for (Process& process : processes) {
+      std::unordered_map<int64_t, Process*> by_id;
+      for (size_t i = before; i < processes.size(); ++i) {
+        processes[i].shares_texts = processes.size() - before > 1;
+        by_id[processes[i].process_id] = &processes[i];
+      }
       for (const std::string_view table : {kDispatches, kCopies}) {
-        auto looked = look_at(process, table);
+        auto looked = look_at(suffix, table, by_id);
         if (!looked) losses.push_back({"cut_file", 1, looked.error().message()});
       }
     }
@@ -32,10 +36,10 @@ class Sdk : public Schema {
     return processes;
   }
 
-  Contents read(const Process& process, model::StringPool& strings) override {
+  Contents read(const Process& process, SharedTexts& shared, model::StringPool& strings) override {
     Contents out;
-    if (auto read = read_kernels(process, strings, out); !read) out.damage = read.error().message();
-    if (auto read = read_copies(process, strings, out); !read) out.damage = read.error().message();
+    if (auto read = read_kernels(process, shared, strings, out); !read) out.damage = read.error().message();
+    if (auto read = read_copies(process, shared, strings, out); !read) out.damage = read.error().message();
     return out;
   }
 
@@ -61,8 +65,9 @@ class Sdk : public Schema {
   }
 
   Result<void> find(const std::string& suffix, std::vector<Process>& processes) const {
-    std::map<int64_t, std::string> hosts;
+    std::map<int64_t, std::string> hosts, machines;
     if (has("rocpd_info_node", suffix, {"id", "hostname", "machine_id"})) {
+      LOCKSTEP_ASSIGN(machines, texts("rocpd_info_node", suffix, "machine_id"));
       LOCKSTEP_ASSIGN(hosts, texts("rocpd_info_node", suffix, "coalesce(nullif(hostname, ''), machine_id)"));
     }
     if (!has("rocpd_info_process", suffix, {"id", "nid", "pid", "command"})) return {};
@@ -75,6 +80,7 @@ class Sdk : public Schema {
       process.suffix = suffix;
       process.process_id = query.integer(0);
       process.host = hosts[query.integer(1)];
+      process.machine = machines[query.integer(1)];
       process.node = std::to_string(query.integer(1));
       process.pid = query.integer(2);
       process.command = query.text(3);
@@ -87,9 +93,10 @@ class Sdk : public Schema {
     if (!has("rocpd_info_agent", suffix,
              {"id", "pid", "type", "absolute_index", "logical_index", "product_name"}))
       return {};
+    const std::string uuid = has("rocpd_info_agent", suffix, {"uuid"}) ? "nullif(uuid, 0)" : "NULL";
     LOCKSTEP_ASSIGN(Query query,
-                    database_.query("SELECT id, pid, absolute_index, logical_index, product_name FROM " +
-                                    table("rocpd_info_agent", suffix) + " WHERE type = 'GPU'"));
+                    database_.query("SELECT id, pid, absolute_index, logical_index, product_name, " + uuid +
+                                    " FROM " + table("rocpd_info_agent", suffix) + " WHERE type = 'GPU'"));
     std::map<int64_t, Process*> by_id;
     for (Process& process : processes) {
       if (process.suffix == suffix) by_id[process.process_id] = &process;
@@ -104,49 +111,38 @@ class Sdk : public Schema {
           {.number = query.integer(0),
            .device = device >= 0 && device <= INT32_MAX ? static_cast<int32_t>(device) : -1,
            .physical = query.is_null(2) ? std::string() : std::to_string(query.integer(2)),
-           .model = std::string(query.text(4))});
+           .model = std::string(query.text(4)),
+           .uuid = std::string(query.text(5))});
     }
     return {};
   }
 
-  Result<void> look_at(Process& process, std::string_view name) const {
-    if (!has(name, process.suffix, {"pid", "start", "end"})) return {};
-    LOCKSTEP_ASSIGN(Query query, database_.query("SELECT start, \"end\" FROM " + table(name, process.suffix) +
-                                                 " WHERE pid = ?1"));
-    query.bind(1, process.process_id);
+  Result<void> look_at(const std::string& suffix, std::string_view name,
+                       const std::unordered_map<int64_t, Process*>& by_id) const {
+    if (!has(name, suffix, {"pid", "start", "end"})) return {};
+    LOCKSTEP_ASSIGN(Query query, database_.query("SELECT start, \"end\", pid FROM " + table(name, suffix)));
     for (;;) {
       LOCKSTEP_ASSIGN(const bool more, query.next());
       if (!more) return {};
       const int64_t start = query.integer(0), end = query.integer(1);
-      if (!is_time(start, end)) continue;
+      const auto at = by_id.find(query.integer(2));
+      if (at == by_id.end() || !is_time(start, end)) continue;
+      Process& process = *at->second;
+      ++process.rows;
       process.first_ns = process.first_ns == 0 ? start : std::min(process.first_ns, start);
       process.last_ns = std::max(process.last_ns, end);
     }
   }
 
-  using Names = std::unordered_map<int64_t, model::StringId>;
-  Result<Names> names(std::string_view name, const std::string& suffix, const std::string& what,
-                      model::StringPool& strings) const {
-    Names out;
-    LOCKSTEP_ASSIGN(Query query, database_.query("SELECT id, " + what + " FROM " + table(name, suffix)));
-    for (;;) {
-      LOCKSTEP_ASSIGN(const bool more, query.next());
-      if (!more || out.size() == kMostRows) return out;
-      out[query.integer(0)] = strings.intern(query.text(1));
-    }
-  }
-  static model::StringId name_of(const Names& names, int64_t id) {
-    const auto at = names.find(id);
-    return at == names.end() ? model::StringId{0} : at->second;
-  }
-
-  Result<void> read_kernels(const Process& process, model::StringPool& strings, Contents& out) const {
+  Result<void> read_kernels(const Process& process, SharedTexts& shared, model::StringPool& strings,
+                            Contents& out) const {
     const std::string& suffix = process.suffix;
-    Names symbols;
-    if (has("rocpd_info_kernel_symbol", suffix, {"id", "display_name", "kernel_name"})) {
-      LOCKSTEP_ASSIGN(symbols, names("rocpd_info_kernel_symbol", suffix,
-                                     "coalesce(nullif(display_name, ''), kernel_name)", strings));
-    }
+    const auto texts = has("rocpd_info_kernel_symbol", suffix, {"id", "display_name", "kernel_name"})
+                           ? texts_of(database_, "rocpd_info_kernel_symbol" + suffix,
+                                      "coalesce(nullif(display_name, ''), kernel_name)", process, shared)
+                           : nullptr;
+    if (texts) out.damage = texts->damage;
+    Names symbols(texts, strings);
     LOCKSTEP_ASSIGN(Query query,
                     database_.query("SELECT agent_id, queue_id, start, \"end\", kernel_id FROM " +
                                     table(kDispatches, suffix) + " WHERE pid = ?1"));
@@ -154,18 +150,21 @@ class Sdk : public Schema {
     for (;;) {
       LOCKSTEP_ASSIGN(const bool more, query.next());
       if (!more) return {};
-      add(query, name_of(symbols, query.integer(4)), model::KernelKind::kCompute, out);
+      add(query, symbols[query.integer(4)], model::KernelKind::kCompute, out);
     }
   }
 
   // On the GPU that is at one end: that which it is for, else that which it is from.
-  Result<void> read_copies(const Process& process, model::StringPool& strings, Contents& out) const {
+  Result<void> read_copies(const Process& process, SharedTexts& shared, model::StringPool& strings,
+                           Contents& out) const {
     const std::string& suffix = process.suffix;
     if (!has(kCopies, suffix,
              {"pid", "start", "end", "dst_agent_id", "src_agent_id", "queue_id", "name_id"}) ||
         !has("rocpd_string", suffix, {"id", "string"}))
       return {};
-    LOCKSTEP_ASSIGN(const Names texts, names("rocpd_string", suffix, "string", strings));
+    const auto texts = texts_of(database_, "rocpd_string" + suffix, "string", process, shared);
+    if (texts && !texts->damage.empty()) out.damage = texts->damage;
+    Names names(texts, strings);
     LOCKSTEP_ASSIGN(
         Query query,
         database_.query("SELECT dst_agent_id, queue_id, start, \"end\", name_id, src_agent_id FROM " +
@@ -179,7 +178,7 @@ class Sdk : public Schema {
       LOCKSTEP_ASSIGN(const bool more, query.next());
       if (!more) return {};
       const size_t before = out.work.size();
-      add(query, name_of(texts, query.integer(4)), model::KernelKind::kCopy, out);
+      add(query, names[query.integer(4)], model::KernelKind::kCopy, out);
       if (out.work.size() > before && !is_gpu(query.integer(0)) && is_gpu(query.integer(5)))
         out.work.back().gpu = query.integer(5);
     }
@@ -201,13 +200,13 @@ class Sdk : public Schema {
     }
   }
 
-  const Database& database_;
+  Database& database_;
   const std::vector<std::string> suffixes_;
 };
 
 }  // namespace
 
-std::unique_ptr<Schema> sdk_schema(const Database& database) {
+std::unique_ptr<Schema> sdk_schema(Database& database) {
   std::vector<std::string> suffixes;
   for (const std::string& name : database.tables()) {
     if (!name.starts_with(kDispatches)) continue;

@@ -10,8 +10,11 @@ namespace lockstep::readers::rocpd {
 struct Placed {
   const Process* process = nullptr;
   std::string file;
-  std::string clock;          // names the clock of its host
-  std::vector<int32_t> gpus;  // run-wide numbers, as Process::gpus
+  std::string clock;             // names the clock of its host
+  size_t host = 0;               // number of the host that its names mean
+  std::vector<int32_t> gpus;     // run-wide numbers, as Process::gpus
+  SharedTexts* texts = nullptr;  // of its file
+  bool shares_file = false;      // which holds other processes, too
 };
 void make_trace(const Placed& placed, Contents&& contents, model::Trace& trace);
 
