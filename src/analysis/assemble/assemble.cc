@@ -191,7 +191,8 @@ class Assembler {
       const uint32_t launch = trace_.kernels.launch[replayed];
       if (launch != kNoRow) op.launched_ns = trace_.launches.start_ns[launch];
     }
-    without_kernel_ += kernels_.any() && own.empty() && replayed == kNoRow && op.launched_ns != 0;
+    without_kernel_ += kernels_.any() && own.empty() && replayed == kNoRow && op.launched_ns != 0 &&
+                       (op.flags & model::kFlagGraphCaptured) == 0;
   }
 
   // It was enqueued by the launch of its graph. NCCL's number is that of the capture in all replays.
