@@ -22,6 +22,14 @@ std::string shorten(const std::string& text, size_t most) {
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
 }
 
+Json kernels_json(const model::KernelCounts& kernels) {
+  return {{"kernels", kernels.kernels},
+          {"copies", kernels.copies},
+          {"launches", kernels.launches},
+          {"communication", kernels.communication},
+          {"joined", kernels.joined}};
+}
+
 Json process_json(const ProcessOverview& process) {
   Json document = {{"rank", known(process.rank)},
                    {"local_rank", known(process.local_rank)},
@@ -52,6 +60,7 @@ Json process_json(const ProcessOverview& process) {
                    {"ops", process.ops},
                    {"comms", process.comms.size()}};
   document["events"] = events_json(process.events);
+  document["kernels"] = kernels_json(process.kernels);
   return document;
 }
 
@@ -79,6 +88,7 @@ Json info_json(const Input& input, const RunOverview& run) {
                    {"last_ns", run.last_ns},
                    {"losses", losses_json(run)},
                    {"events", events_json(run.events)},
+                   {"kernels", kernels_json(run.kernels)},
                    {"ops", run.ops},
                    {"processes", run.processes.size()},
                    {"hosts", run.hosts},
@@ -146,7 +156,7 @@ std::string info_text(const Input& input, const RunOverview& run) {
     text += format_time(run.first_ns) + ", for " +
             format_duration(static_cast<double>(run.last_ns - run.first_ns)) + "\n";
   }
-  return text + process_table(run) + comm_table(run) + event_table(run);
+  return text + process_table(run) + comm_table(run) + event_table(run) + kernels_text(run);
 }
 
 int run(const Arguments& arguments) {
