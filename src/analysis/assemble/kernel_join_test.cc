@@ -300,6 +300,115 @@ TEST(KernelJoin, CompleteJobsAreJoinedCompletely) {
   }
 }
 
+// One operation whose launch is known, and a kernel in it; each test changes what it is about.
+struct OneOperation {
+  Trace trace;
+  uint32_t thread = 0, group = 0, call = 0, launch = 0, plan = 0;
+  OneOperation() {
+    trace.processes.append({});
+    trace.comms.append({});
+    model::Thread row{};
+    row.pthread = 0x7f00'0000'0007;
+    thread = trace.threads.append(row);
+    const uint32_t shape = trace.intern_shape({trace.strings.intern("AllReduce"), 0, 0, 0, 0});
+    group = add(EventKind::kGroupApi, 1'000, 9'000, kNoRow, kNoRow);
+    call = add(EventKind::kCollApi, 1'100, 1'200, group, shape);
+    launch = add(EventKind::kKernelLaunch, 2'000, 3'000, group, kNoRow);
+    plan = add(EventKind::kGroup, 3'100, 3'200, kNoRow, kNoRow);
+    model::Task task{};
+    task.kind = number(EventKind::kColl);
+    task.call = call;
+    task.plan = plan;
+    task.shape = shape;
+    task.peer = -1;
+    task.start_ns = 3'110;
+    trace.tasks.append(task);
+    trace.launches.append({0, thread, 1, 5, 7, 2'100, 2'900});
+    kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)");
+  }
+  uint32_t add(EventKind kind, int64_t start, int64_t end, uint32_t parent, uint32_t shape) {
+    model::Call row{};
+    row.kind = number(kind);
+    row.parent = parent;
+    row.shape = shape;
+    row.start_ns = start;
+    row.end_ns = end;
+    return trace.calls.append(row);
+  }
+  void kernel(const char* name) {
+    model::Kernel row{};
+    row.op = kNoRow;
+    row.name = trace.strings.intern(name);
+    row.kind = static_cast<uint8_t>(model::KernelKind::kCommunication);
+    row.start_ns = 4'000;
+    row.end_ns = 5'000;
+    row.correlation = 5;
+    trace.kernels = {};
+    trace.kernels.append(row);
+  }
+  // The loss that says why not; empty: joined.
+  std::string outcome() {
+    EXPECT_TRUE(assemble(trace));
+    for (size_t i = 0; i < trace.losses.size(); ++i) {
+      const std::string_view kind = trace.strings[trace.losses.kind[i]];
+      if (kind.starts_with("kernel_") && kind != "kernel_joined_by_order") return std::string(kind);
+    }
+    EXPECT_EQ(trace.kernels.op[0], 0u);
+    EXPECT_EQ(trace.ops.gpu_start_ns[0], 4'000);
+    EXPECT_EQ(trace.ops.gpu_end_ns[0], 5'000);
+    return {};
+  }
+};
+
+TEST(KernelJoin, SaysWhyAKernelIsNotJoined) {
+  EXPECT_EQ(OneOperation().outcome(), "");
+  OneOperation misnamed, outside, unlaunched, other_thread, unending, no_plan;
+  misnamed.kernel("ncclDevKernel_SendRecv(x)");
+  EXPECT_EQ(misnamed.outcome(), "kernel_name_mismatch");
+  outside.trace.launches.end_ns[0] = 9'001;
+  EXPECT_EQ(outside.outcome(), "kernel_launched_outside");
+  unlaunched.trace.kernels.launch[0] = kNoRow;
+  EXPECT_EQ(unlaunched.outcome(), "kernel_without_launch");
+  other_thread.trace.launches.caller[0] = 8;
+  EXPECT_EQ(other_thread.outcome(), "kernel_launched_outside");
+  unending.trace.calls.end_ns[unending.launch] = 0;
+  EXPECT_EQ(unending.outcome(), "kernel_without_op") << "it lies in the group alone";
+  no_plan.trace.tasks.plan[0] = kNoRow;
+  EXPECT_EQ(no_plan.outcome(), "kernel_without_op");
+}
+
+TEST(KernelJoin, PlansOfAnotherThread) {
+  OneOperation job;
+  job.trace.threads.append({});
+  job.trace.calls.thread[job.plan] = 1;
+  EXPECT_EQ(job.outcome(), "");
+}
+
+TEST(KernelJoin, KernelsOnSymmetricMemoryHaveNoLaunchEvent) {
+  OneOperation job;
+  job.trace.tasks = {};
+  job.trace.calls.kind[job.launch] = job.trace.calls.kind[job.plan] = number(EventKind::kCeSync);
+  job.kernel("ncclSymkDevKernel_AllReduce_AGxLL_R_sum_f32(x)");
+  EXPECT_EQ(job.outcome(), "");
+}
+
+TEST(KernelJoin, WithoutLaunchingCallsTheOrderTells) {
+  OneOperation job, fewer;
+  job.trace.launches = {};
+  fewer.trace.launches = {};
+  job.trace.kernels.launch[0] = fewer.trace.kernels.launch[0] = kNoRow;
+  EXPECT_EQ(job.outcome(), "");
+  fewer.add(EventKind::kKernelLaunch, 6'000, 6'100, kNoRow, kNoRow);
+  EXPECT_EQ(fewer.outcome(), "kernel_without_launch");
+}
+
+TEST(KernelJoin, AKernelThatBeginsBeforeItsLaunchWidensTheTimes) {
+  OneOperation job;
+  job.trace.kernels.start_ns[0] = 1'600;
+  EXPECT_TRUE(assemble(job.trace));
+  EXPECT_EQ(job.trace.ops.gpu_error_ns[0], 500);
+}
+
 // Threads that capture at the same time leave open whose graph is whose; what is not open is joined.
 TEST(KernelJoin, CapturesOfSeveralThreadsAreNotMixedUp) {
   size_t right = 0, all = 0;

@@ -15,8 +15,8 @@ namespace lockstep::readers::kineto {
 namespace {
 
 using model::KernelWork;
-using model::work_of_kernel;
 using model::Trace;
+using model::work_of_kernel;
 
 constexpr int64_t kMostNs = int64_t{1} << 61;
 constexpr uint32_t kMostRows = uint32_t{1} << 30;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/trace.h"
 #include "model/kernel_name.h"
+#include "model/trace.h"
 #include "readers/kineto/event.h"
 #include "readers/kineto/event_stream.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/utf8.h"
 #include "format/records.h"
-#include "readers/common/demangle.h"
 #include "model/kernel_name.h"
+#include "readers/common/demangle.h"
 #include "readers/native/hex.h"
 #include "readers/native/tick_clock.h"
 
