@@ -48,9 +48,9 @@ struct Host {
   uint64_t time = 1000;
   Descriptor descriptor{};
   StateArgs args{};
+  int mask = 0;  // the plugin keeps its address
 
   explicit Host(const abi::v5::Plugin* p) : plugin(p) {
-    int mask = 0;
     plugin->init(&context, 0x1234, &mask, "bench", 1, 8, 0, log_nothing);
   }
   ~Host() { plugin->finalize(context); }

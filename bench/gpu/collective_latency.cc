@@ -1,40 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an observer costs NCCL: one process per GPU, each case repeated in blocks; rank 0 prints one JSON line with the
-// median time per operation in microseconds. Run it once per observer, interleaved (run_overhead does).
-//   nvcc -O2 -o collective_latency collective_latency.cc -lnccl && collective_latency GPUS LABEL
+// One rank of what run_overhead measures with: NCCL alone, without a framework.
+//   RANK=R WORLD_SIZE=N collective_latency ID_FILE        says "ready"; for each line on stdin measures every case once and
+//                                                         answers with a line of JSON; at the end of stdin says what it used.
+//                                                         The first round also connects
+//   RANK=R WORLD_SIZE=N collective_latency ID_FILE events CUDA events around single operations: one line of JSON
+// Rank 0 writes NCCL's id to ID_FILE. Between rounds nothing spins, and the GPU is idle:
+// ranks of several observers can wait side by side.
 #include <cuda_runtime.h>
 #include <nccl.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <new>
+#include <cstring>
+#include <iostream>
 #include <string>
 #include <vector>
 
+#include "rank.h"
+
 namespace {
 
-void check(int status, const char* what) {
-  if (status == 0) return;
-  std::fprintf(stderr, "%s failed with %d\n", what, status);
-  _exit(1);
-}
-#define CHECK(call) check(static_cast<int>(call), #call)
+using Clock = std::chrono::steady_clock;
 
-struct Rendezvous {
-  ncclUniqueId id;
-  std::atomic<int> ready{0};
-};
+double cpu_seconds() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+long peak_rss_kib() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return used.ru_maxrss;
+}
 
 class Rank {
  public:
   Rank(int rank, int ranks, const ncclUniqueId& id) : rank_(rank), ranks_(ranks) {
-    CHECK(cudaSetDevice(rank));
     CHECK(ncclCommInitRank(&comm_, ranks, id, rank));
     CHECK(cudaStreamCreate(&stream_));
     CHECK(cudaMalloc(&in_, kBytes));
@@ -45,14 +53,19 @@ class Rank {
 
   void all_reduce(size_t bytes) {
     CHECK(ncclAllReduce(in_, out_, bytes / 4, ncclFloat, ncclSum, comm_, stream_));
+    ++collectives_;
   }
   void exchange(size_t bytes) {
     CHECK(ncclGroupStart());
     CHECK(ncclSend(in_, bytes / 4, ncclFloat, (rank_ + 1) % ranks_, comm_, stream_));
     CHECK(ncclRecv(out_, bytes / 4, ncclFloat, (rank_ + ranks_ - 1) % ranks_, comm_, stream_));
     CHECK(ncclGroupEnd());
+    p2ps_ += 2;
   }
   void wait() { CHECK(cudaStreamSynchronize(stream_)); }
+  cudaStream_t stream() const { return stream_; }
+  unsigned long collectives() const { return collectives_; }
+  unsigned long operations() const { return collectives_ + p2ps_; }
 
   // Median over blocks of the time per operation, in us. Ranks start each block together.
   template <class Operation>
@@ -61,10 +74,10 @@ class Rank {
     for (int block = -1; block < blocks; ++block) {
       all_reduce(8);
       wait();
-      auto begin = std::chrono::steady_clock::now();
+      const auto begin = Clock::now();
       for (int i = 0; i < operations; ++i) operation();
       wait();
-      std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+      const std::chrono::duration<double, std::micro> took = Clock::now() - begin;
       if (block >= 0) times.push_back(took.count() / operations);  // the first block warms up
     }
     std::nth_element(times.begin(), times.begin() + blocks / 2, times.end());
@@ -77,50 +90,119 @@ class Rank {
   ncclComm_t comm_{};
   cudaStream_t stream_{};
   void *in_{}, *out_{};
+  unsigned long collectives_ = 0, p2ps_ = 0;
 };
+
+// Every case once, as a line of JSON.
+std::string run_round(Rank& me) {
+  const double cpu = cpu_seconds();
+  const auto begin = Clock::now();
+  const double tiny = me.measure([&] { me.all_reduce(8); }, 500, 5);
+  const double synced = me.measure(
+      [&] {
+        me.all_reduce(8);
+        me.wait();
+      },
+      200, 5);
+  const double medium = me.measure([&] { me.all_reduce(1 << 20); }, 200, 5);
+  const double large = me.measure([&] { me.all_reduce(64 << 20); }, 20, 5);
+  const double exchange = me.measure([&] { me.exchange(4096); }, 300, 5);
+  const std::chrono::duration<double> took = Clock::now() - begin;
+  char line[320];
+  std::snprintf(line, sizeof line,
+                "{\"allreduce_8B_us\":%.3f,\"allreduce_8B_sync_us\":%.3f,\"allreduce_1MB_us\":%.3f,"
+                "\"allreduce_64MB_us\":%.2f,"
+                "\"sendrecv_4KB_us\":%.3f,\"cpu_s\":%.6f,\"wall_s\":%.6f}\n",
+                tiny, synced, medium, large, exchange, cpu_seconds() - cpu, took.count());
+  return line;
+}
+
+void answer_rounds(Rank& me) {
+  std::printf("{\"ready\":true}\n");
+  std::fflush(stdout);
+  for (std::string line; std::getline(std::cin, line);) {
+    std::printf("%s", run_round(me).c_str());
+    std::fflush(stdout);
+  }
+  std::printf("{\"operations\":%lu,\"peak_rss_kib\":%ld}\n", me.operations(), peak_rss_kib());
+}
+
+// Holds a stream until everything is queued behind it, so that events around an operation see the GPU and not the host.
+class Gate {
+ public:
+  explicit Gate(cudaStream_t stream) { CHECK(cudaLaunchHostFunc(stream, hold, &open_)); }
+  void open() { open_.store(true); }
+
+ private:
+  static void hold(void* open) {
+    const auto give_up = Clock::now() + std::chrono::seconds(2);
+    while (!static_cast<std::atomic<bool>*>(open)->load() && Clock::now() < give_up) {
+    }
+  }
+  std::atomic<bool> open_{false};
+};
+
+struct Bracket {
+  cudaEvent_t begin{}, end{};
+  Bracket() {
+    CHECK(cudaEventCreate(&begin));
+    CHECK(cudaEventCreate(&end));
+  }
+  double us() const {
+    float milliseconds = 0;
+    CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
+    return 1000.0 * static_cast<double>(milliseconds);
+  }
+};
+
+// Durations by the operation's index on its communicator, and what a pair of events with nothing between them says.
+void time_with_events(Rank& me) {
+  constexpr size_t kSizes[] = {8, 64 << 10, 1 << 20, 16 << 20, 64 << 20};
+  constexpr int kBatches = 3, kInBatch = 10;
+  std::vector<Bracket> brackets(kInBatch), empty(kInBatch);
+  std::string operations, nothing;
+  for (size_t bytes : kSizes) {
+    for (int i = 0; i < 3; ++i) me.all_reduce(bytes);
+    me.wait();
+    for (int batch = 0; batch < kBatches; ++batch) {
+      const unsigned long first = me.collectives();
+      Gate gate(me.stream());
+      for (size_t i = 0; i < kInBatch; ++i) {
+        CHECK(cudaEventRecord(brackets[i].begin, me.stream()));
+        me.all_reduce(bytes);
+        CHECK(cudaEventRecord(brackets[i].end, me.stream()));
+        CHECK(cudaEventRecord(empty[i].begin, me.stream()));
+        CHECK(cudaEventRecord(empty[i].end, me.stream()));
+      }
+      gate.open();
+      me.wait();
+      for (size_t i = 0; i < kInBatch; ++i) {
+        char text[128];
+        std::snprintf(text, sizeof text, "%s{\"op_index\":%lu,\"bytes\":%zu,\"us\":%.3f}",
+                      operations.empty() ? "" : ",", first + i, bytes, brackets[i].us());
+        operations += text;
+        std::snprintf(text, sizeof text, "%s%.3f", nothing.empty() ? "" : ",", empty[i].us());
+        nothing += text;
+      }
+    }
+  }
+  std::printf("{\"operations\":[%s],\"empty_us\":[%s]}\n", operations.c_str(), nothing.c_str());
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: collective_latency GPUS LABEL\n");
+  const bool events = argc == 3 && std::strcmp(argv[2], "events") == 0;
+  if (argc != 2 && !events) {
+    std::fprintf(stderr, "usage: RANK=R WORLD_SIZE=N collective_latency ID_FILE [events]\n");
     return 2;
   }
-  const int ranks = std::atoi(argv[1]);
-  void* shared = mmap(nullptr, sizeof(Rendezvous), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  auto* rendezvous = new (shared) Rendezvous;
-  int rank = 0;
-  for (int r = 1; r < ranks && rank == 0; ++r)
-    if (fork() == 0) rank = r;
-  setenv("RANK", std::to_string(rank).c_str(), 1);
-  setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
-  setenv("WORLD_SIZE", std::to_string(ranks).c_str(), 1);
+  const int rank = number_of("RANK"), ranks = number_of("WORLD_SIZE");
   CHECK(cudaSetDevice(rank));
-  if (rank == 0) {
-    CHECK(ncclGetUniqueId(&rendezvous->id));
-    rendezvous->ready.store(1);
-  }
-  while (rendezvous->ready.load() == 0) usleep(100);
-  {
-    Rank me(rank, ranks, rendezvous->id);
-    double tiny = me.measure([&] { me.all_reduce(8); }, 500, 15);
-    double synced = me.measure(
-        [&] {
-          me.all_reduce(8);
-          me.wait();
-        },
-        200, 9);
-    double medium = me.measure([&] { me.all_reduce(1 << 20); }, 200, 15);
-    double large = me.measure([&] { me.all_reduce(64 << 20); }, 20, 7);
-    double exchange = me.measure([&] { me.exchange(4096); }, 300, 9);
-    if (rank == 0)
-      std::printf(
-          "{\"observer\":\"%s\",\"gpus\":%d,\"allreduce_8B_us\":%.3f,\"allreduce_8B_sync_us\":%.3f,"
-          "\"allreduce_1MB_us\":%.3f,\"allreduce_64MB_us\":%.2f,\"sendrecv_4KB_us\":%.3f}\n",
-          argv[2], ranks, tiny, synced, medium, large, exchange);
-  }
-  if (rank != 0) return 0;
-  int failed = 0;
-  for (int status = 0; wait(&status) > 0;) failed |= status;
-  return failed != 0;
+  Rank me(rank, ranks, agree_on_id(rank, argv[1]));
+  if (events)
+    time_with_events(me);
+  else
+    answer_rounds(me);
+  std::fflush(stdout);
 }

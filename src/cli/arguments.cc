@@ -23,7 +23,8 @@ const Option* find_option(std::span<const Option> options, auto&& matches) {
 bool is_choice(std::string_view choices, std::string_view word) {
   while (!choices.empty()) {
     size_t blank = choices.find(' ');
-    if (choices.substr(0, blank) == word) return true;
+    std::string_view choice = choices.substr(0, blank);
+    if (choice.ends_with('=') ? word.starts_with(choice) : word == choice) return true;
     if (blank == std::string_view::npos) break;
     choices.remove_prefix(blank + 1);
   }
@@ -61,6 +62,14 @@ std::string Arguments::value(std::string_view option) const {
     if (known.name == option) return std::string(known.fallback);
   }
   return {};
+}
+
+std::vector<std::string> Arguments::values(std::string_view option) const {
+  std::vector<std::string> values;
+  for (const auto& [name, value] : repeated_) {
+    if (name == option) values.push_back(value);
+  }
+  return values;
 }
 
 Result<uint64_t> Arguments::number(std::string_view option) const {
@@ -110,6 +119,7 @@ Result<Arguments> parse_arguments(std::span<const Option> options, const Operand
                    *attached + "'");
     }
     arguments.values_[name] = *attached;
+    if (option->repeatable) arguments.repeated_.emplace_back(name, *attached);
   }
   for (; i < words.size(); ++i) arguments.operands_.emplace_back(words[i]);
   if (arguments.has("help")) return arguments;

@@ -24,9 +24,10 @@ struct Option {
   std::string_view value;       // placeholder; empty: a flag
   std::string_view help;        // one line, no full stop
   std::string_view fallback{};  // value when not given, as shown; empty: none
-  std::string_view choices{};   // blank-separated words that complete the value
-  bool takes_path = false;      // completes with file names
+  std::string_view choices{};  // blank-separated words that complete the value; after one in `=` more follows
+  bool takes_path = false;     // completes with file names
   bool value_optional = false;  // the value only as `--name=VALUE`; without one it is the fallback
+  bool repeatable = false;      // each one given counts: Arguments::values
 };
 
 struct Operands {
@@ -45,6 +46,8 @@ class Arguments {
   bool has(std::string_view option) const { return values_.contains(option); }
   // The value given, else the option's fallback.
   std::string value(std::string_view option) const;
+  // Of a repeatable option, in order; empty if it was not given.
+  std::vector<std::string> values(std::string_view option) const;
   const std::vector<std::string>& operands() const { return operands_; }
   Result<uint64_t> number(std::string_view option) const;
 
@@ -52,6 +55,7 @@ class Arguments {
   friend Result<Arguments> parse_arguments(std::span<const Option>, const Operands&,
                                            std::span<const char* const>);
   std::map<std::string_view, std::string> values_;
+  std::vector<std::pair<std::string_view, std::string>> repeated_;
   std::vector<std::string> operands_;
   std::span<const Option> options_;
 };

@@ -6,25 +6,12 @@
 #include <set>
 #include <tuple>
 
+#include "cli/mode_text.h"
 #include "cli/units.h"
 #include "format/file_layout.h"
 
 namespace lockstep::cli {
 namespace {
-
-std::string mode_name(uint8_t mode) {
-  switch (static_cast<format::Mode>(mode)) {
-    case format::Mode::kOff:
-      return "off";
-    case format::Mode::kLite:
-      return "lite";
-    case format::Mode::kDefault:
-      return "default";
-    case format::Mode::kDeep:
-      return "deep";
-  }
-  return "unknown";
-}
 
 std::string retention_name(uint8_t retention) {
   switch (static_cast<format::Retention>(retention)) {
@@ -94,7 +81,7 @@ ProcessOverview look_at(const model::Trace& trace) {
   seen.device = row.device;
   seen.gpu = row.gpu;
   seen.nccl_version = row.nccl_version;
-  seen.mode = mode_name(row.mode);
+  seen.mode = mode_text({static_cast<format::Mode>(row.mode)});
   seen.retention = retention_name(row.retention);
   seen.gpu_clock = gpu_clock_name(row.gpu_clock);
   seen.closed = row.closed != 0;

@@ -15,6 +15,7 @@
 #include "cli/launch/small_file.h"
 #include "cli/launch/supervisor.h"
 #include "cli/launch/tokens.h"
+#include "cli/mode_text.h"
 #include "cli/trace_end.h"
 #include "cli/units.h"
 #include "store/store.h"
@@ -28,8 +29,8 @@ constexpr Option kOptions[] = {
     {'o', "output", "OUT", "the merged trace; an older trace.db there is replaced", "trace.db", "", true},
     {'m', "mode", "MODE",
      "lite and default record the host side, which costs least; deep adds GPU times of each "
-     "channel and network steps; off records nothing",
-     "default", "lite default deep off"},
+     "channel and network steps; sample=K/N is deep for K of every N operations; off records nothing",
+     "default", kModeChoices},
     {0, "retain", "POLICY", "stream[:CAP] keeps all, up to CAP a process; ring:SIZE keeps the newest",
      "stream"},
     {0, "dir", "RUN", "the run directory, and keep it (default: beside OUT, removed after a faultless merge)",
@@ -85,6 +86,9 @@ Result<TraceRequest> read_request(const Arguments& arguments, const launch::Proc
   request.retention = arguments.value("retain");
   request.argv = arguments.operands();
   auto usage = [](std::string text) { return Error{ErrorCode::kUsage, std::move(text), {}}; };
+  if (!parse_mode(request.mode))
+    return usage("--mode sample=K/N takes two numbers, K at most N, such as sample=1/100; not '" +
+                 request.mode + "'");
   if (!launch::is_retention(request.retention)) {
     return usage("--retain takes stream, stream:CAP or ring:SIZE, such as ring:64M; not '" +
                  request.retention + "'");
@@ -202,6 +206,9 @@ int run(const Arguments& arguments) {
   if (std::string other = launch::other_profiler_plugin(*libraries); !other.empty()) {
     note("NCCL loads one profiler plugin only: using ours (" + libraries->nccl + ") instead of " + other);
   }
+  if (std::string other = launch::other_cuda_injection(*libraries); !other.empty())
+    note("no GPU times of kernels: CUDA loads one injected library only, and CUDA_INJECTION64_PATH names " +
+         other);
   launch::set_capture_environment(*libraries, directory->path(), request->mode, request->retention);
   return run_captured(*request, self, *directory);
 }

@@ -21,6 +21,7 @@ enum class Def : uint16_t {
   kAnchor = 4,        // a later ClockAnchor
   kGroupRanks = 5,    // members of a declared group, in pieces
   kNote = 6,          // key=value about the process (text)
+  kMode = 7,          // what is recorded from here on (since minor 2)
   // defs
   kLog = 32,         // first entry of a log's first defs chunk: its loss counters
   kThread = 33,      // the thread that owns the log from a position on
@@ -72,7 +73,20 @@ struct NoteDef {
   char key[48];
   char value[192];
 };
+inline constexpr char kNoteGpuRecords[] = "gpu_records";  // what CUPTI is asked for, or why nothing
 inline constexpr char kNoteGpuModel[] = "gpu_model";  // of the first GPU used: "NVIDIA H200", "PCI 1002:74a1"
+enum class ModeReason : uint32_t { kStart = 0, kControl = 1, kWindowEnd = 2 };
+struct ModeDef {  // head.ticks: from when on
+  DefHead head;
+  uint32_t mode;      // Mode
+  uint32_t keep, of;  // kSample
+  uint32_t comms;     // deep events of so many communicators only; 0: of all
+  uint64_t min_bytes;
+  int64_t until_monotonic_ns;  // 0: until further notice
+  ModeReason reason;
+  uint32_t reserved0;
+  uint64_t reserved1;
+};
 struct LogDef {
   DefHead head;
   uint64_t losses[kLossKinds];  // live; owner thread only
@@ -111,6 +125,7 @@ LOCKSTEP_DEF_SIZE(CommIdentityDef, 80);
 LOCKSTEP_DEF_SIZE(AnchorDef, 64);
 LOCKSTEP_DEF_SIZE(GroupRanksDef, 272);
 LOCKSTEP_DEF_SIZE(NoteDef, 256);
+LOCKSTEP_DEF_SIZE(ModeDef, 64);
 LOCKSTEP_DEF_SIZE(LogDef, 208);
 LOCKSTEP_DEF_SIZE(ThreadDef, 48);
 LOCKSTEP_DEF_SIZE(ShapeDef, 128);

@@ -21,6 +21,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "format/control_words.h"
+
 namespace lockstep::format {
 
 inline constexpr unsigned char kMagic[8] = {0x89, 'L', 'K', 'S', '\r', '\n', 0x1a, '\n'};
@@ -37,7 +39,7 @@ inline constexpr uint32_t kLossKinds = 24;
 enum class Source : uint8_t { kNone = 0, kNccl = 1, kApi = 2, kCuda = 3, kHsa = 4 };
 enum class HostClock : uint8_t { kNone = 0, kTsc = 1, kMonotonic = 2, kCounterAarch64 = 3 };
 enum class GpuClock : uint8_t { kUnknown = 0, kNvidiaNs = 1, kAmdTicks = 2 };
-enum class Mode : uint8_t { kOff = 0, kLite = 1, kDefault = 2, kDeep = 3 };
+enum class Mode : uint8_t { kOff = 0, kLite = 1, kDefault = 2, kDeep = 3, kSample = 4 };
 enum class Retention : uint8_t { kStream = 1, kRing = 2 };
 enum class FileState : uint32_t {
   kBuilding = 0,  // header being filled; nothing else may be trusted
@@ -72,7 +74,7 @@ struct FileHeader {
   Source source;
   HostClock host_clock;
   GpuClock gpu_clock;
-  Mode mode;
+  Mode mode;  // at the start; a later one is a ModeDef
   Retention retention;
   uint8_t reserved0[3];
   uint64_t tick_hz;       // host clock rate as known at start; 0: derive it from anchors
@@ -100,7 +102,7 @@ struct FileHeader {
   char argv[2048];            // NUL-separated
   // live
   alignas(64) uint32_t state;  // FileState
-  uint32_t control;            // word for a tool that steers a running process; 0 = nothing asked
+  uint32_t control;            // number of the request that a tool has stored; 0 = nothing asked
   uint64_t heartbeat_ticks;  // host clock, refreshed about once a second by the keeper thread, and at the end
   uint32_t chunks_claimed;   // chunks handed out so far (all chunks below it may be read)
   uint32_t chunks_ready;     // chunks that exist on disk
@@ -108,9 +110,11 @@ struct FileHeader {
   int64_t heartbeat_realtime_ns;   // and for one on another
   uint64_t reserved1[3];
   alignas(64) uint64_t losses[kLossKinds];  // losses of no particular thread; names in losses.def
+  alignas(64) ControlRequest request;       // written by a tool (since minor 2): format/control_words.h
+  alignas(64) ControlState in_force;        // and by the process, about it
 };
 static_assert(sizeof(FileHeader) <= kHeaderBytes);
-static_assert(offsetof(FileHeader, state) % 64 == 0);
+static_assert(offsetof(FileHeader, state) % 64 == 0 && offsetof(FileHeader, request) % 64 == 0);
 static_assert(offsetof(FileHeader, major) == 8 && offsetof(FileHeader, header_bytes) == 12);
 
 // First 64 bytes of every chunk. `magic` is stored last; a chunk without it was never published.

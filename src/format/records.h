@@ -45,7 +45,9 @@ inline constexpr uint8_t kFlagIntraSync = 0x10;  // CeBatch.useIntraSync, CeColl
 inline constexpr uint8_t kFlagSymmetric = 0x20;  // Coll.isSymColl (v7)
 inline constexpr uint8_t kFlagGpuTimes = 0x40;   // ApiOp: gpu_start and gpu_end were given
 inline constexpr uint8_t kFlagMoved = 0x01;      // LinkRecord
-inline constexpr uint8_t kFlagStopped = 0x80;    // stop arrived (stop_after may be kSaturated)
+inline constexpr uint8_t kFlagSystemThread =
+    0x01;                                      // LaunchCall: `thread` is the kernel's number of the thread
+inline constexpr uint8_t kFlagStopped = 0x80;  // stop arrived (stop_after may be kSaturated)
 
 struct RecordHead {
   uint64_t start;       // ticks
@@ -246,7 +248,8 @@ enum class LaunchCall : uint16_t { kNone = 0, kKernel = 1, kGraph = 2 };
 struct LaunchCallRecord {
   RecordHead head;
   uint32_t correlation;
-  uint32_t thread;  // low half of the caller's pthread_self(); ThreadDef.pthread
+  uint32_t
+      thread;  // low half of the caller's pthread_self() (ThreadDef.pthread), or by kFlagSystemThread its tid
   LaunchCall call;
   uint16_t reserved0;
   uint32_t reserved1;

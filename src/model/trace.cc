@@ -3,6 +3,12 @@
 
 namespace lockstep::model {
 
+std::string_view gpu_source_name(uint8_t source) {
+  constexpr std::string_view kNames[] = {"none", "KernelCh", "Api",       "Cupti",
+                                         "Hsa",  "Watchdog", "Inspector", "Network"};
+  return source < std::size(kNames) ? kNames[source] : "?";
+}
+
 StringId StringPool::intern(std::string_view text) {
   if (auto found = ids_.find(text); found != ids_.end()) return found->second;
   auto id = static_cast<StringId>(texts_.size());

@@ -34,6 +34,8 @@ enum class GpuTimeSource : uint8_t {
   kInspector = 6,
   kNetwork = 7
 };
+// "none", "KernelCh", ...; "?" for a number that is none.
+std::string_view gpu_source_name(uint8_t source);
 // Of a process: what it called before and after a part of its life is not known.
 enum class Window : uint8_t {
   kNone = 0,      // all of its life was recorded

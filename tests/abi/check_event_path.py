@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the compiler made of the event path: no locked instruction, no fence, no system call, and calls only to what is
-cold (a new thread, a full chunk, a new name, a record of its own) or to itself. check_event_path.py LIBRARY"""
+cold (a new thread, a full chunk, a new name, a record of its own, an operation that is chosen or not) or to itself. check_event_path.py LIBRARY"""
 import re
 import subprocess
 import sys
@@ -12,7 +12,7 @@ HOT = re.compile(
 )
 COLD = re.compile(
     r"capture::read_ticks\(|ThreadLog::(register_thread|next_chunk|find_shape|find_stream|append_\w+|histogram_cell|moved)\b"
-    r"|nccl::(identify_comm|unknown_event|count_operation|count_duration|\(anonymous namespace\)::log_elsewhere)\b|<(clock_gettime|memset|memcpy)@plt>"
+    r"|nccl::(identify_comm|unknown_event|steered_\w+|note_new_p2p_thread|settle_at_launch|\(anonymous namespace\)::steered_\w+|count_operation|count_duration|\(anonymous namespace\)::log_elsewhere)\b|<(clock_gettime|memset|memcpy)@plt>"
 )
 FORBIDDEN = re.compile(r"^(lock\b|mfence|syscall|sysenter|xchg\s.*\(|int\s)")
 TLS_DESCRIPTOR = re.compile(r"^call\s+\*\(%rax\)$")

@@ -82,6 +82,69 @@ TEST_F(Replay, EveryEventOfEveryRankArrives) {
   for (const auto& comm : document["comm_list"]) EXPECT_EQ(comm["missing"], "none") << comm;
 }
 
+// Events of a tree, those that are folded too.
+void count_events(const nlohmann::json& events, std::map<std::string, uint64_t>& counted) {
+  for (const auto& event : events) {
+    counted[event["event"]] += event["count"].get<uint64_t>();
+    count_events(event["children"], counted);
+  }
+}
+
+TEST_F(Replay, ShowPutsEveryEventOfTheOperationsInItsPlace) {
+  ASSERT_EQ(replay({"-m", "deep", "-o", "t.db", "--dir", "run"}).code, 0);
+  Finished list = do_here(lockstep({"show", "--json", "t.db"}));
+  auto listed = nlohmann::json::parse(list.out, nullptr, false);
+  ASSERT_TRUE(listed.is_object()) << list;
+  std::map<std::string, uint64_t> collectives, counted;
+  for (const auto& op : listed["op_list"]) ++collectives[op["comm"]["id"]];
+  ASSERT_EQ(collectives.size(), 7u);
+  uint64_t ranks = 0;
+  for (const auto& [comm, ops] : collectives) {
+    for (uint64_t op = 0; op < ops; op += 4) {
+      Finished shown =
+          do_here(lockstep({"show", "--json", "t.db", "--comm", comm, "--op", std::to_string(op)}));
+      auto document = nlohmann::json::parse(shown.out, nullptr, false);
+      ASSERT_TRUE(document.is_object()) << shown;
+      for (const auto& rank : document["rank_list"]) {
+        EXPECT_EQ(rank["called"], true);
+        ++ranks;
+        count_events(rank["event_list"], counted);
+      }
+      Finished whole =
+          do_here(lockstep({"show", "--json", "--all", "t.db", "--comm", comm, "--op", std::to_string(op)}));
+      std::map<std::string, uint64_t> folded, one_by_one;
+      for (const auto& rank : document["rank_list"]) count_events(rank["event_list"], folded);
+      auto unfolded = nlohmann::json::parse(whole.out, nullptr, false);
+      ASSERT_TRUE(unfolded.is_object()) << whole;
+      for (const auto& rank : unfolded["rank_list"]) count_events(rank["event_list"], one_by_one);
+      EXPECT_EQ(folded, one_by_one) << comm << " " << op;
+    }
+  }
+  EXPECT_GT(ranks, 100u);
+  for (const char* once : {"GroupApi", "CollApi", "KernelLaunch", "Group", "Coll"})
+    EXPECT_EQ(counted[once], ranks) << once;
+  EXPECT_GE(counted["KernelCh"], ranks);
+  EXPECT_GT(counted["ProxyStep"], counted["ProxyOp"]);
+  Finished text = do_here(lockstep({"show", "run", "--comm", "0x81835c1f57f8f067", "--op", "0"}));
+  EXPECT_EQ(text.code, 0) << text;
+  EXPECT_TRUE(has(text.out, "8 of 8 ranks called it, on 2 hosts")) << text;
+}
+
+TEST_F(Replay, ShowSaysWhatThereIs) {
+  ASSERT_EQ(replay({"-m", "lite", "-o", "t.db"}).code, 0);
+  for (Argv wrong : {Argv{"--op", "0"},
+                     {"--op", "1000000"},
+                     {"--op", "some"},
+                     {"--op", "0", "--comm", "none"},
+                     {"--op", "0", "--rank", "x"}}) {
+    wrong.insert(wrong.begin(), {"show", "t.db"});
+    Finished finished = do_here(lockstep(wrong));
+    EXPECT_EQ(finished.code, 2) << finished;
+    EXPECT_EQ(finished.out, "") << finished;
+    EXPECT_EQ(std::count(finished.err.begin(), finished.err.end(), '\n'), 1) << finished;
+  }
+}
+
 TEST_F(Replay, LiteLeavesOutTheGpuAndTheNetwork) {
   Finished finished = replay({"-m", "lite", "-o", "t.db"});
   ASSERT_EQ(finished.code, 0) << finished;

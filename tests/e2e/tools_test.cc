@@ -75,7 +75,7 @@ TEST_F(Tools, UnreadableInputIsOneLineOnStderr) {
   std::filesystem::create_directories(path("empty"));
   write_file(path("text"), "text");
   for (const char* input : {"nowhere", "empty", "text", "/dev/null"}) {
-    for (const char* command : {"info", "summary", "merge", "convert"}) {
+    for (const char* command : {"info", "summary", "show", "merge", "convert"}) {
       Finished finished = do_here(lockstep({command, input}));
       EXPECT_EQ(finished.code, 2) << command << ' ' << input << '\n' << finished;
       EXPECT_EQ(finished.out, "") << command << ' ' << input;

@@ -9,18 +9,20 @@
 
 namespace lockstep::capture {
 
+// `bytes`: of a definition as long as its text.
 template <class Definition>
-Definition* clear_definition(char* at) {
-  memset(at, 0, sizeof(Definition) + format::kUnitBytes);
+Definition* clear_definition(char* at, size_t bytes = sizeof(Definition)) {
+  memset(at, 0, bytes + format::kUnitBytes);
   auto* definition = reinterpret_cast<Definition*>(at);
   definition->head.ticks = read_ticks();
   return definition;
 }
 
 template <class Definition>
-void publish_definition(Definition* definition, format::Def kind, uint32_t id) {
-  uint64_t tag = uint64_t{id} | uint64_t{static_cast<uint16_t>(kind)} << 32 |
-                 uint64_t{sizeof(Definition) / format::kUnitBytes} << 48;
+void publish_definition(Definition* definition, format::Def kind, uint32_t id,
+                        size_t bytes = sizeof(Definition)) {
+  uint64_t tag =
+      uint64_t{id} | uint64_t{static_cast<uint16_t>(kind)} << 32 | uint64_t{bytes / format::kUnitBytes} << 48;
   __atomic_store_n(reinterpret_cast<uint64_t*>(&definition->head.id), tag, __ATOMIC_RELEASE);
 }
 

@@ -50,12 +50,13 @@ void nap(std::atomic<uint32_t>* word, uint32_t seen, int64_t ns) {
 static constinit Session g_session;
 Session& Session::get() { return g_session; }
 
-bool Session::open(format::Source source) {
+bool Session::open(format::Source source, Steering steering) {
   Phase phase = phase_.load(std::memory_order_acquire);
   if (phase != Phase::kIdle) return phase == Phase::kRunning;
   Locked locked;
   if (phase_.load(std::memory_order_relaxed) != Phase::kIdle) return running();
   g_opening.store(true, std::memory_order_relaxed);
+  steering_ = steering;
   bool started = start_locked(source);
   g_opening.store(false, std::memory_order_relaxed);
   return started;
@@ -104,6 +105,9 @@ bool Session::start_locked(format::Source source) {
   chunk->tid = static_cast<uint32_t>(identity.pid);
   __atomic_store_n(&chunk->magic, format::kChunkMagic, __ATOMIC_RELEASE);
   meta_used_ = sizeof(format::ChunkHeader);
+  control_.start(config_, header);
+  add_mode_locked(format::ModeReason::kStart);
+  if (steering_.record != nullptr) steering_.record(control_.now());
   file_.set_state(format::FileState::kOpen);
   snprintf(message_, sizeof message_, "lockstep: writing %s%s%s", file_.path(),
            config_.problem[0] != 0 ? "; " : "", config_.problem);
@@ -221,6 +225,44 @@ void Session::add_note(const char* key, const char* value) {
   publish_definition(note, format::Def::kNote, 0);
 }
 
+void Session::set_event_mask(uint32_t mask, bool waiting) {
+  format::FileHeader* header = file_.header();
+  __atomic_store_n(&header->event_mask, mask, __ATOMIC_RELAXED);
+  __atomic_store_n(&header->in_force.waiting, waiting ? 1u : 0u, __ATOMIC_RELAXED);
+}
+
+void Session::add_mode_locked(format::ModeReason reason) {
+  auto* mode = define_locked<format::ModeDef>();
+  if (mode == nullptr) return;
+  const Recording& recording = control_.now();
+  mode->mode = static_cast<uint32_t>(recording.mode);
+  mode->keep = recording.keep;
+  mode->of = recording.of;
+  mode->comms = recording.comms;
+  mode->min_bytes = recording.min_bytes;
+  mode->until_monotonic_ns = control_.until_ns();
+  mode->reason = reason;
+  publish_definition(mode, format::Def::kMode, 0);
+}
+
+// Off the lock but for the definition: what a request changes may wait for other threads.
+void Session::look_at_control() {
+  const bool had_window = control_.in_window();
+  const Control::Seen seen = control_.look(file_.header(), clock_ns(CLOCK_MONOTONIC));
+  if (seen.refused) lose(kLoss_bad_control);
+  if (seen.mark) {
+    if (ThreadLog* log = ThreadLog::get()) log->append_mark(seen.text);
+  }
+  if (seen.changed) {
+    if (steering_.record != nullptr) steering_.record(control_.now());
+    Locked locked;
+    if (running())
+      add_mode_locked(had_window && !control_.in_window() ? format::ModeReason::kWindowEnd
+                                                          : format::ModeReason::kControl);
+  }
+  if (steering_.settle != nullptr) steering_.settle();
+}
+
 void Session::lose(Loss kind) {
   if (file_.usable()) __atomic_fetch_add(&file_.header()->losses[kind], 1, __ATOMIC_RELAXED);
 }
@@ -273,6 +315,7 @@ void Session::keep() {
     if (ahead < least) ahead = least;
     interval = used > 0 ? kShortestNap : interval * 2 < kLongestNap ? interval * 2 : kLongestNap;
     prepare_chunks(ahead);
+    look_at_control();
     {
       Locked locked;
       if (!running()) return;

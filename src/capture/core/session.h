@@ -8,13 +8,14 @@
 //
 // Threads: everything here may be called by any thread. One lock guards definitions of the process, another the growth of
 // the file, so that a slow file system holds up neither communicators nor new threads; the event path takes neither. A
-// keeper thread prepares chunks, refreshes the heartbeat and takes clock anchors; it sleeps up to 50 ms when nothing
+// keeper thread prepares chunks, refreshes the heartbeat, takes clock anchors and looks for control requests; it sleeps up to 50 ms when nothing
 // happens, and blocks all signals.
 #pragma once
 #include <atomic>
 #include <cstdint>
 
 #include "capture/core/config.h"
+#include "capture/core/control.h"
 #include "capture/core/losses.h"
 #include "capture/core/process_file.h"
 #include "format/definitions.h"
@@ -33,11 +34,18 @@ struct CommInfo {
   unsigned char uuid[16] = {};
 };
 
+// A capture library's part in a change of what is recorded: `record` is called by `open`, on its caller's thread, before
+// anything is recorded, and later on the keeper's thread; `settle` on every nap of the keeper.
+struct Steering {
+  void (*record)(const Recording& recording) = nullptr;
+  void (*settle)() = nullptr;
+};
+
 class Session {
  public:
   static Session& get();
   // Opens the session on first use. True while it is running.
-  bool open(format::Source source);
+  bool open(format::Source source, Steering steering = {});
   bool running() const { return phase_.load(std::memory_order_acquire) == Phase::kRunning; }
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
   // One line about the outcome of opening, for the host's logger; nullptr after it was fetched once.
@@ -54,6 +62,8 @@ class Session {
   void identify_comm(uint32_t comm, uint64_t comm_id, const char* name);
   void add_group_ranks(uint32_t comm, const int32_t* ranks, uint32_t count);
   void add_note(const char* key, const char* value);
+  // The events that NCCL is asked for now; whether it still has to be told.
+  void set_event_mask(uint32_t mask, bool waiting);
   // Number of comms so far; an index below it was issued here.
   uint32_t comms() const { return comms_.load(std::memory_order_relaxed); }
 
@@ -68,6 +78,8 @@ class Session {
 
  private:
   bool start_locked(format::Source source);
+  void look_at_control();
+  void add_mode_locked(format::ModeReason reason);
   // Room for a definition of the process, cleared; nullptr when there is none (counted).
   template <class Definition>
   Definition* define_locked();
@@ -83,6 +95,8 @@ class Session {
   std::atomic<Phase> phase_{Phase::kIdle};
   ProcessFile file_;
   Config config_{};
+  Control control_;
+  Steering steering_{};
   uint32_t process_tag_ = 0;
   int32_t pid_ = 0;
   std::atomic<uint32_t> comms_{0};

@@ -128,7 +128,7 @@ bool ThreadLog::start(uint32_t id) {
   uint32_t records = defs == kNoChunk ? kNoChunk : file.make_chunk();
   if (records == kNoChunk) return false;
   id_ = id;
-  next_shape_ = next_stream_ = 1;
+  next_shape_ = next_stream_ = next_kernel_ = 1;
   defs_ = open_chunk(defs, format::Purpose::kDefs, 0);
   defs_used_ = sizeof(format::ChunkHeader);
   auto* info = define<format::LogDef>();
@@ -322,18 +322,24 @@ char* ThreadLog::next_chunk() {
   return cursor_;
 }
 
-template <class Definition>
-Definition* ThreadLog::define() {
-  if (defs_used_ + sizeof(Definition) > format::kLastUnit * format::kUnitBytes) {
+// Uncleared; nullptr if there is no chunk for it.
+char* ThreadLog::room_for_definition(size_t bytes) {
+  if (defs_used_ + bytes > format::kLastUnit * format::kUnitBytes) {
     uint32_t index = Session::get().file().claim_chunk();
     if (index == kNoChunk) return nullptr;
     reinterpret_cast<format::ChunkHeader*>(defs_)->next = index;
     defs_ = open_chunk(index, format::Purpose::kDefs, ++defs_no_);
     defs_used_ = sizeof(format::ChunkHeader);
   }
-  auto* definition = clear_definition<Definition>(defs_ + defs_used_);
-  defs_used_ += sizeof(Definition);
-  return definition;
+  char* at = defs_ + defs_used_;
+  defs_used_ += static_cast<uint32_t>(bytes);
+  return at;
+}
+
+template <class Definition>
+Definition* ThreadLog::define() {
+  char* at = room_for_definition(sizeof(Definition));
+  return at != nullptr ? clear_definition<Definition>(at) : nullptr;
 }
 
 ShapeRef ThreadLog::define_shape(const ShapeKey& key) {
@@ -389,6 +395,32 @@ uint16_t ThreadLog::find_stream(uint64_t stream) {
   return id;
 }
 
+uint32_t ThreadLog::kernel_name(const char* name) {
+  if (name == nullptr) return 0;
+  const size_t length = strnlen(name, format::kMaxKernelNameBytes - 1);
+  uint64_t hash = 0xcbf29ce484222325 ^ length;
+  for (size_t at = 0; at < length; at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    memcpy(&word, name + at, length - at < sizeof word ? length - at : sizeof word);
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 29;
+  }
+  if (const uint32_t* known = known_kernels_.find(hash, hash)) return *known;
+  const size_t bytes =
+      sizeof(format::DefHead) + (length / format::kUnitBytes + 1) * format::kUnitBytes;  // a NUL always
+  char* at = room_for_definition(bytes);
+  if (at == nullptr) {
+    lose(kLoss_shape_table_full);
+    return 0;
+  }
+  auto* definition = clear_definition<format::KernelNameDef>(at, bytes);
+  memcpy(at + offsetof(format::KernelNameDef, name), name, length);
+  const uint32_t id = next_kernel_++;
+  publish_definition(definition, format::Def::kKernelName, id, bytes);
+  known_kernels_.add(hash, hash, id);
+  return id;
+}
+
 void ThreadLog::append_link(uint64_t child, uint64_t parent) {
   auto* record = reserve<format::LinkRecord>();
   if (record == nullptr) return;
@@ -405,6 +437,20 @@ void ThreadLog::append_user_tag(uint64_t child, uint64_t tag) {
   record->child = child;
   record->tag = tag;
   publish(record, format::Kind::kUserTag, 0, 0);
+}
+
+void ThreadLog::append_mark(const char* name) {
+  const ShapeRef shape =
+      define_shape({.func = name, .datatype = nullptr, .algo = nullptr, .proto = nullptr, .root = 0});
+  auto* record = reserve<format::MarkRecord>();
+  if (record == nullptr) return;
+  if (shape.id == format::kShapeUnknown) lose(kLoss_shape_table_full);
+  record->head.start = read_ticks();
+  record->value = 0;
+  record->shape = shape.id;
+  record->is_step = 0;
+  record->reserved0 = 0;
+  publish(record, format::Kind::kMark, 0, 0);
 }
 
 void ThreadLog::append_state(uint64_t target, uint16_t state, uint64_t ticks, uint64_t value,

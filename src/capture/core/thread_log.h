@@ -112,6 +112,8 @@ class ThreadLog {
   void append_link(uint64_t child, uint64_t parent);
   void append_state(uint64_t target, uint16_t state, uint64_t ticks, uint64_t value, uint32_t extra);
   void append_user_tag(uint64_t child, uint64_t tag);
+  // A mark of this name, whose text may be another one next time. Not on the event path.
+  void append_mark(const char* name);
 
   ShapeRef shape(const ShapeKey& key) {
     ShapeEntry& entry = shapes_[hash_of(key) >> 58];
@@ -144,7 +146,12 @@ class ThreadLog {
     set[0] = {key, handle};
   }
 
-  void lose(Loss kind) { __atomic_store_n(&losses_[kind], losses_[kind] + 1, __ATOMIC_RELAXED); }
+  // Number of a kernel's name, defined when it is new to the log; 0 for none, and where there is no room (counted).
+  uint32_t kernel_name(const char* name);
+
+  void lose(Loss kind, uint64_t count = 1) {
+    __atomic_store_n(&losses_[kind], losses_[kind] + count, __ATOMIC_RELAXED);
+  }
   // The histogram cell of a key (ring retention), or nullptr when there is no room (counted). `shape_log`: whose shape
   // number the key holds.
   format::HistogramCell* histogram_cell(uint64_t key, uint32_t shape_log, uint64_t ticks);
@@ -202,6 +209,7 @@ class ThreadLog {
   uint64_t append_moved(const char* bytes);
   void start_histogram(uint32_t index);
   char* open_chunk(uint32_t index, format::Purpose purpose, uint32_t chunk_no);
+  char* room_for_definition(size_t bytes);
   template <class Definition>
   Definition* define();
   ShapeRef find_shape(const ShapeKey& key);
@@ -230,13 +238,14 @@ class ThreadLog {
   // off the event path
   KeyTable<ShapeKey, ShapeRef> known_shapes_;
   KeyTable<uint64_t, uint16_t> known_streams_;
+  KeyTable<uint64_t, uint32_t> known_kernels_;  // by a hash of the name
   uint32_t oldest_index_, owned_;
   uint32_t spare_index_;  // ring: the log's second chunk, so that there is always a window
   MovedEvent moved_[kMoved];
   char* defs_;
   uint32_t defs_used_;  // bytes
   uint32_t defs_no_;
-  uint32_t next_shape_, next_stream_;
+  uint32_t next_shape_, next_stream_, next_kernel_;
   format::ChunkHeader* defs_chunk_;
   char* histogram_;
   uint64_t newest_chunk_no_, oldest_chunk_no_;  // atomic; for look_up()

@@ -145,7 +145,7 @@ TYPED_TEST(Conformance, ForeignContextsAndParentsAreRecordedByValue) {
   LksFile file = this->record([] {
     typename TestFixture::Plugin plugin;
     plugin.init();
-    auto d = TestFixture::Plugin::proxy_op(pointer(0x00000bad'0000'1000), 4242, false);
+    auto d = TestFixture::Plugin::proxy_op(pointer(0x000003ad'0000'1000), 4242, false);
     void* op = plugin.start(d, unmapped());
     void* step = plugin.start_proxy_step(op, 0);
     plugin.state_with(step, 10, 7);
@@ -153,7 +153,7 @@ TYPED_TEST(Conformance, ForeignContextsAndParentsAreRecordedByValue) {
     plugin.stop(op);
   });
   auto op = file.template one<format::ProxyOpRecord>(Kind::kProxyOp);
-  EXPECT_EQ(op.parent, 0x00000bad'0000'1000u);
+  EXPECT_EQ(op.parent, 0x000003ad'0000'1000u);
   EXPECT_EQ(op.context, number(unmapped()));
   EXPECT_EQ(op.pid, 4242);
   EXPECT_EQ(op.rank, 5);

@@ -2,6 +2,7 @@
 #include "capture/nccl/events.h"
 
 #include "capture/nccl/histogram.h"
+#include "capture/nccl/steering.h"
 
 namespace lockstep::capture::nccl {
 namespace {
@@ -11,6 +12,17 @@ using format::Kind;
 // What a declined event gets from a host that would skip its children without a handle (before 2.28). No log, so
 // stops and parents that name it are known to mean nothing.
 constexpr uint64_t kDeclined = format::make_handle(static_cast<uint32_t>(Kind::kGroup), 0, 0);
+
+#define LOCKSTEP_COLD [[gnu::cold, gnu::noinline]]
+
+// Whether the word of steering.h has one of these bits; rare.
+bool steered(uint32_t bits) { return __builtin_expect((steering() & bits) != 0, 0); }
+// Deep events of an operation that is not chosen; `parent` is its handle.
+bool is_unwanted(uint64_t parent) { return steered(kNothing | kSelects) && (parent & kChosen) == 0; }
+uint64_t plain(uint64_t handle) { return handle & ~kChosen; }
+uint64_t with_choice(uint64_t handle, bool chosen) {
+  return chosen && handle != 0 ? handle | kChosen : handle;
+}
 
 bool is_own(uint64_t context) { return static_cast<uint32_t>(context >> 32) == Session::get().process_tag(); }
 
@@ -25,6 +37,7 @@ uint32_t comm_of(ThreadLog* log, uint64_t context) {
 // Publishes a record whose parent normally lies in the same log.
 template <class Record>
 uint64_t publish_child(ThreadLog* log, Record* record, Kind kind, uint8_t flags, uint64_t parent) {
+  parent = plain(parent);
   uint32_t back = log->distance(parent, reinterpret_cast<char*>(record));
   bool far = back >= format::kFarLink;
   uint64_t handle = log->publish(record, kind, flags, far ? format::kFarLink : static_cast<uint16_t>(back));
@@ -90,6 +103,7 @@ void log_elsewhere(uint64_t handle, uint16_t state, const StateValue& value) {
 }  // namespace
 
 uint64_t start_group_api(uint64_t context, int32_t depth, bool graph_captured) {
+  if (steered(kNothing)) return 0;
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   auto* record = log->reserve<format::GroupApiRecord>();
@@ -103,7 +117,7 @@ uint64_t start_group_api(uint64_t context, int32_t depth, bool graph_captured) {
 
 // CollApiRecord and P2pApiRecord hold the same.
 template <class Record>
-static inline uint64_t start_api(Kind kind, uint64_t context, uint64_t parent, const ApiCall& call) {
+static inline uint64_t append_api(Kind kind, uint64_t context, uint64_t parent, const ApiCall& call) {
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   ShapeRef shape = log->shape(call.shape);
@@ -121,15 +135,44 @@ static inline uint64_t start_api(Kind kind, uint64_t context, uint64_t parent, c
   return handle;
 }
 
+namespace {
+
+uint64_t bytes_of(ThreadLog* log, const ShapeKey& shape, uint64_t count) {
+  return log == nullptr ? count : count * log->shape(shape).element_bytes;
+}
+
+LOCKSTEP_COLD uint64_t steered_coll_api(uint64_t context, uint64_t parent, const ApiCall& call,
+                                        uint32_t number) {
+  if (steered(kNothing)) return 0;
+  ThreadLog* log = ThreadLog::get();
+  const bool chosen = choose_collective(
+      log, {count_of(context), number, bytes_of(log, call.shape, call.count), /*launching=*/false});
+  return with_choice(append_api<format::CollApiRecord>(Kind::kCollApi, context, parent, call), chosen);
+}
+
+// Who is sent to is not known yet: the bit says that NCCL watches.
+LOCKSTEP_COLD uint64_t steered_p2p_api(uint64_t context, uint64_t parent, const ApiCall& call) {
+  if (steered(kNothing)) return 0;
+  const bool watched = is_watched();
+  return with_choice(append_api<format::P2pApiRecord>(Kind::kP2pApi, context, parent, call), watched);
+}
+
+}  // namespace
+
 uint64_t start_coll_api(uint64_t context, uint64_t parent, const ApiCall& call) {
-  return start_api<format::CollApiRecord>(Kind::kCollApi, context, parent, call);
+  const uint32_t number = count_collective(count_of(context));
+  if (steered(kNothing | kSelects)) return steered_coll_api(context, parent, call, number);
+  return append_api<format::CollApiRecord>(Kind::kCollApi, context, parent, call);
 }
 
 uint64_t start_p2p_api(uint64_t context, uint64_t parent, const ApiCall& call) {
-  return start_api<format::P2pApiRecord>(Kind::kP2pApi, context, parent, call);
+  note_p2p_thread(ThreadLog::current());
+  if (steered(kNothing | kSelects)) return steered_p2p_api(context, parent, call);
+  return append_api<format::P2pApiRecord>(Kind::kP2pApi, context, parent, call);
 }
 
 uint64_t start_kernel_launch(uint64_t context, uint64_t parent, uint64_t stream) {
+  if (steered(kNothing)) return 0;
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   uint16_t stream_id = log->stream(stream);
@@ -144,8 +187,9 @@ uint64_t start_kernel_launch(uint64_t context, uint64_t parent, uint64_t stream)
 }
 
 uint64_t start_group(uint64_t context, int api) {
-  if (Session::get().config().mode == format::Mode::kLite) return api <= 4 ? kDeclined : 0;
+  if (steered(kNothing | kNoGroups)) return api <= 4 ? kDeclined : 0;
   ThreadLog* log = ThreadLog::get();
+  if (steered(kMaskWaits)) settle_at_launch(log);
   if (log == nullptr) return api <= 4 ? kDeclined : 0;
   auto* record = log->reserve<format::GroupRecord>();
   if (record == nullptr) return api <= 4 ? kDeclined : 0;
@@ -156,7 +200,8 @@ uint64_t start_group(uint64_t context, int api) {
   return log->publish(record, Kind::kGroup, 0, 0);
 }
 
-uint64_t start_coll(uint64_t context, uint64_t parent, const Coll& coll) {
+[[gnu::always_inline]] static inline uint64_t append_coll(uint64_t context, uint64_t parent,
+                                                          const Coll& coll) {
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   ShapeRef shape = log->shape(coll.shape);
@@ -191,13 +236,35 @@ uint64_t start_coll(uint64_t context, uint64_t parent, const Coll& coll) {
   return handle;
 }
 
-uint64_t start_p2p(uint64_t context, uint64_t parent, const P2p& p2p) {
+LOCKSTEP_COLD static uint64_t steered_coll(uint64_t context, uint64_t parent, const Coll& coll,
+                                           uint32_t number) {
+  if (steered(kNothing)) return 0;
+  ThreadLog* log = ThreadLog::get();
+  bool chosen = false;
+  if (steered(kSelects)) {
+    chosen =
+        coll.is_first_sight
+            ? choose_collective(log, {count_of(context), number, bytes_of(log, coll.shape, coll.count), true})
+            : (parent & kChosen) != 0;
+  }
+  settle_at_launch(log);
+  return with_choice(append_coll(context, parent, coll), chosen);
+}
+
+uint64_t start_coll(uint64_t context, uint64_t parent, const Coll& coll) {
+  const uint32_t number = coll.is_first_sight ? count_collective(count_of(context)) : 0;
+  if (steered(kNothing | kSelects | kMaskWaits)) return steered_coll(context, parent, coll, number);
+  return append_coll(context, parent, coll);
+}
+
+[[gnu::always_inline]] static inline uint64_t append_p2p(uint64_t context, uint64_t parent, const P2p& p2p) {
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   ShapeRef shape = log->shape(p2p.shape);
   auto* record = log->reserve<format::P2pRecord>();
   if (record == nullptr) return 0;
   record->head.start = read_ticks();
+  g_steering.p2p_ticks.store(record->head.start, std::memory_order_relaxed);
   record->count = p2p.count;
   record->buffer = p2p.buffer;
   record->comm = comm_of(log, context);
@@ -215,13 +282,35 @@ uint64_t start_p2p(uint64_t context, uint64_t parent, const P2p& p2p) {
   return handle;
 }
 
+LOCKSTEP_COLD static uint64_t steered_p2p(uint64_t context, uint64_t parent, const P2p& p2p, PairCount* pair,
+                                          uint32_t number) {
+  if (steered(kNothing)) return 0;
+  ThreadLog* log = ThreadLog::get();
+  bool chosen = false;
+  if (steered(kSelects)) {
+    const OperationSeen operation = {count_of(context), number, bytes_of(log, p2p.shape, p2p.count), true};
+    chosen = choose_pair(log, pair, operation, p2p.is_first_sight ? is_watched() : (parent & kChosen) != 0);
+  }
+  settle_at_launch(log);
+  return with_choice(append_p2p(context, parent, p2p), chosen);
+}
+
+uint64_t start_p2p(uint64_t context, uint64_t parent, const P2p& p2p) {
+  PairCount* pair = pair_of(count_of(context), p2p.peer, p2p.is_send);
+  const uint32_t number = count_pair(pair);
+  note_p2p_thread(ThreadLog::current());
+  if (steered(kNothing | kSelects | kMaskWaits)) return steered_p2p(context, parent, p2p, pair, number);
+  return append_p2p(context, parent, p2p);
+}
+
 uint64_t start_proxy_op(uint64_t context, uint64_t parent, int32_t rank, const ProxyOp& op) {
+  if (is_unwanted(parent)) return 0;
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   auto* record = log->reserve<format::ProxyOpRecord>();
   if (record == nullptr) return 0;
   record->head.start = read_ticks();
-  record->parent = parent;
+  record->parent = plain(parent);
   record->context = context;
   record->pid = op.pid;
   record->peer = op.peer;
@@ -238,6 +327,7 @@ uint64_t start_proxy_op(uint64_t context, uint64_t parent, int32_t rank, const P
 }
 
 uint64_t start_proxy_step(uint64_t parent, int32_t step) {
+  if (parent == 0 && steered(kNothing | kSelects)) return 0;
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   // While a receive cannot be posted, NCCL starts the same step again on every poll. Steps of no operation (it was lost)
@@ -266,6 +356,7 @@ uint64_t start_proxy_step(uint64_t parent, int32_t step) {
 }
 
 uint64_t start_proxy_ctrl(uint64_t context) {
+  if (steered(kNothing | kSelects)) return 0;
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   auto* record = log->reserve<format::ProxyCtrlRecord>();
@@ -279,12 +370,13 @@ uint64_t start_proxy_ctrl(uint64_t context) {
 }
 
 uint64_t start_kernel_ch(uint64_t context, uint64_t parent, uint8_t channel, uint64_t gpu_start) {
+  if (is_unwanted(parent)) return 0;
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   auto* record = log->reserve<format::KernelChRecord>();
   if (record == nullptr) return 0;
   record->head.start = read_ticks();
-  record->parent = parent;
+  record->parent = plain(parent);
   record->gpu_start = gpu_start;
   record->gpu_stop = 0;
   record->comm = comm_of(log, context);
@@ -294,6 +386,7 @@ uint64_t start_kernel_ch(uint64_t context, uint64_t parent, uint8_t channel, uin
 
 uint64_t start_kernel_phase(uint64_t context, uint64_t parent, uint8_t channel, uint8_t phase,
                             const char* name, uint64_t gpu_start) {
+  if (is_unwanted(parent)) return 0;
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   ShapeRef shape =
@@ -301,7 +394,7 @@ uint64_t start_kernel_phase(uint64_t context, uint64_t parent, uint8_t channel, 
   auto* record = log->reserve<format::KernelPhaseRecord>();
   if (record == nullptr) return 0;
   record->head.start = read_ticks();
-  record->parent = parent;
+  record->parent = plain(parent);
   record->gpu_start = gpu_start;
   record->gpu_stop = 0;
   record->comm = comm_of(log, context);
@@ -312,6 +405,7 @@ uint64_t start_kernel_phase(uint64_t context, uint64_t parent, uint8_t channel, 
 }
 
 uint64_t start_net_plugin(uint64_t parent, int64_t id, const void* data) {
+  if (parent == 0 && steered(kNothing | kSelects)) return 0;
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   auto* record = log->reserve<format::NetPluginRecord>();
@@ -330,6 +424,7 @@ uint64_t start_net_plugin(uint64_t parent, int64_t id, const void* data) {
 }
 
 uint64_t start_ce_coll(uint64_t context, uint64_t parent, const CeColl& coll) {
+  if (steered(kNothing)) return 0;
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   ShapeRef shape = log->shape(coll.shape);
@@ -355,6 +450,7 @@ uint64_t start_ce_coll(uint64_t context, uint64_t parent, const CeColl& coll) {
 }
 
 uint64_t start_ce_sync(uint64_t context, uint64_t parent, bool is_complete, int32_t ranks) {
+  if (steered(kNothing)) return 0;
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   auto* record = log->reserve<format::CeSyncRecord>();
@@ -367,6 +463,7 @@ uint64_t start_ce_sync(uint64_t context, uint64_t parent, bool is_complete, int3
 }
 
 uint64_t start_ce_batch(uint64_t context, uint64_t parent, int32_t ops, uint64_t bytes, bool intra_sync) {
+  if (steered(kNothing)) return 0;
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
   auto* record = log->reserve<format::CeBatchRecord>();
@@ -388,6 +485,7 @@ void stop(uint64_t handle) {
   ThreadLog* log = ThreadLog::current();
   format::RecordHead* head = log == nullptr ? nullptr : log->locate(handle);
   if (__builtin_expect(head == nullptr || !format::is_event(static_cast<uint8_t>(head->kind)), 0)) {
+    if ((handle & kChosen) != 0) return stop(plain(handle));
     if (const uint64_t now = log == nullptr ? 0 : log->moved(handle)) return stop(now);
     log_elsewhere(handle, format::kStateStop, {});
     return;
@@ -522,6 +620,7 @@ void record_state(uint64_t handle, nccl_abi::State state, const StateValue& valu
   }
   format::RecordHead* head = log == nullptr ? nullptr : log->locate(handle);
   if (__builtin_expect(head == nullptr, 0)) {
+    if ((handle & kChosen) != 0) return record_state(plain(handle), state, value);
     if (const uint64_t now = log == nullptr ? 0 : log->moved(handle)) return record_state(now, state, value);
     log_elsewhere(handle, static_cast<uint16_t>(state), value);
   } else if (__builtin_expect(!store_state(log, head, handle, state, value), 0)) {

@@ -23,12 +23,14 @@ struct Coll {
   uint64_t count = 0, send_buffer = 0, recv_buffer = 0, seq = 0, group = 0, user_tag = 0;
   uint8_t channels = 0, warps = 0;
   bool symmetric = false;
+  bool is_first_sight = false;  // up to v4, where no API event came before
 };
 struct P2p {
   ShapeKey shape;
   uint64_t count = 0, buffer = 0, group = 0, user_tag = 0;
   int32_t peer = -1;
   uint8_t channels = 0;
+  bool is_send = false, is_first_sight = false;
 };
 struct CeColl {
   ShapeKey shape;

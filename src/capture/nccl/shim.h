@@ -217,7 +217,8 @@ struct Shim {
               .send_buffer = as_number(op.send_buffer),
               .recv_buffer = as_number(op.recv_buffer),
               .seq = op.seq,
-              .warps = op.warps};
+              .warps = op.warps,
+              .is_first_sight = kApi <= 4};
     if constexpr (requires { op.channels; }) coll.channels = op.channels;
     if constexpr (requires { op.max_channels; }) coll.channels = op.max_channels;
     if constexpr (requires { op.parent_group; }) coll.group = as_number(op.parent_group);
@@ -230,7 +231,12 @@ struct Shim {
   }
   template <class Op>
   static uint64_t start_p2p(uint64_t context, uint64_t parent, const Op& op) {
-    P2p p2p{.shape = shape_of(op), .count = op.count, .buffer = as_number(op.buffer), .peer = op.peer};
+    P2p p2p{.shape = shape_of(op),
+            .count = op.count,
+            .buffer = as_number(op.buffer),
+            .peer = op.peer,
+            .is_first_sight = kApi <= 4};
+    p2p.is_send = p2p.shape.func != nullptr && p2p.shape.func[0] == 'S';
     // The v4 adapter of newer releases leaves the channel count uninitialised.
     if constexpr (kApi >= 5) p2p.channels = op.channels;
     if constexpr (requires { op.parent_group; }) p2p.group = as_number(op.parent_group);

@@ -47,12 +47,25 @@ void set_dump_environment(const std::string& run) {
   }
 }
 
+// Both: CUDA starts the library by the one, and by the other it comes before libcupti in the loader's search, so that
+// profilers in the job keep their records.
+void set_cuda_environment(const CaptureLibraries& libraries) {
+  if (libraries.cuda.empty() || !other_cuda_injection(libraries).empty()) return;
+  setenv("CUDA_INJECTION64_PATH", libraries.cuda.c_str(), 1);
+  const char* others = std::getenv("LD_PRELOAD");
+  std::string preload = others != nullptr ? others : "";
+  if (preload.find(libraries.cuda) != std::string::npos) return;
+  preload += (preload.empty() ? "" : ":") + libraries.cuda;
+  setenv("LD_PRELOAD", preload.c_str(), 1);
+}
+
 }  // namespace
 
 void set_capture_environment(const CaptureLibraries& libraries, const std::string& run,
                              const std::string& mode, const std::string& retention) {
   setenv("NCCL_PROFILER_PLUGIN", libraries.nccl.c_str(), 1);
   if (!libraries.api.empty()) setenv("LOCKSTEP_LIBRARY", libraries.api.c_str(), 1);
+  set_cuda_environment(libraries);
   setenv("LOCKSTEP_DIR", protect_tokens(run).c_str(), 1);
   setenv("LOCKSTEP_MODE", mode.c_str(), 1);
   setenv("LOCKSTEP_RETAIN", retention.c_str(), 1);
@@ -73,6 +86,16 @@ std::vector<std::string> other_tools_files(const std::string& run) {
   }
   std::sort(files.begin(), files.end());
   return files;
+}
+
+std::string other_cuda_injection(const CaptureLibraries& libraries) {
+  const char* set = std::getenv("CUDA_INJECTION64_PATH");
+  if (set == nullptr || *set == 0 || libraries.cuda.empty()) return {};
+  std::error_code error;
+  if (std::filesystem::path(set).filename() == "liblockstep-cuda.so" ||
+      std::filesystem::equivalent(set, libraries.cuda, error))
+    return {};
+  return set;
 }
 
 std::string other_profiler_plugin(const CaptureLibraries& libraries) {

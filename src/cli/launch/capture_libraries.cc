@@ -15,9 +15,12 @@ Result<CaptureLibraries> find_capture_libraries() {
   for (const fs::path& folder : {prefix / "lib", prefix / LOCKSTEP_LIBRARY_FOLDER}) {
     fs::path nccl = folder / "liblockstep-nccl.so";
     if (fs::is_regular_file(nccl, error)) {
-      fs::path api = folder / "liblockstep.so";
-      return CaptureLibraries{nccl.lexically_normal().string(),
-                              fs::is_regular_file(api, error) ? api.lexically_normal().string() : ""};
+      auto if_there = [&](const char* name) {
+        const fs::path path = folder / name;
+        return fs::is_regular_file(path, error) ? path.lexically_normal().string() : std::string();
+      };
+      return CaptureLibraries{nccl.lexically_normal().string(), if_there("liblockstep.so"),
+                              if_there("liblockstep-cuda.so")};
     }
     if (looked.empty()) looked = nccl.lexically_normal().string();
   }

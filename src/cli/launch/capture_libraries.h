@@ -10,6 +10,7 @@ namespace lockstep::cli::launch {
 struct CaptureLibraries {
   std::string nccl;  // liblockstep-nccl.so
   std::string api;   // liblockstep.so; empty: not there
+  std::string cuda;  // liblockstep-cuda.so; likewise
 };
 Result<CaptureLibraries> find_capture_libraries();
 

@@ -16,8 +16,6 @@ uint64_t mix(uint64_t h, uint64_t value) {
   return h ^ (h >> 32);
 }
 
-constexpr std::string_view kGpuSources[] = {"none", "KernelCh", "Api",       "Cupti",
-                                            "Hsa",  "Watchdog", "Inspector", "Network"};
 // What NCCL calls to launch; HTA counts launches by this name.
 constexpr std::string_view kLaunchName = "\"cudaLaunchKernelExC\"";
 constexpr std::string_view kPhases[] = {"\"initial sync\"", "\"compute\"", "\"final sync\""};
@@ -267,9 +265,7 @@ void SliceWriter::write_kernel(const Slice& slice) {
   json_.number(task < trace_.tasks.size() ? trace_.tasks.warps[task] * 32u : 0).raw(",1,1],");
   write_counts(op, text);
   write_identity(op);
-  json_.raw(text.plan)
-      .raw(",\"lockstep gpu_source\":\"")
-      .raw(kGpuSources[std::min<size_t>(ops.gpu_source[op], std::size(kGpuSources) - 1)]);
+  json_.raw(text.plan).raw(",\"lockstep gpu_source\":\"").raw(model::gpu_source_name(ops.gpu_source[op]));
   json_.raw("\"");
   if (ops.gpu_error_ns[op] >= 0) json_.raw(",\"lockstep gpu_error_ns\":").signed_number(ops.gpu_error_ns[op]);
   json_.raw("}}");

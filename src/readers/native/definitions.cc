@@ -121,6 +121,10 @@ class CommReader {
     model::StringId& model = trace_.processes.gpu_model[process_];
     if (model == 0 && field_text(def.key) == format::kNoteGpuModel)
       model = trace_.strings.intern(field_text(def.value));
+    // What is asked for begins with "kernels"; anything else says why nothing is.
+    const std::string value = field_text(def.value);
+    if (field_text(def.key) == format::kNoteGpuRecords && !value.starts_with("kernels"))
+      losses_.add("gpu_absent", 1, [&] { return "GPU times of kernels were not to be had: " + value; });
   }
 
   uint32_t find(uint32_t index) {

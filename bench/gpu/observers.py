@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may watch a job: the environment of each observer, and the ranks of a job started in one.
+
+Ranks are started one by one with the variables that torchrun sets, so that a preloaded library is in them and in nothing else.
+"""
+import os
+import socket
+import subprocess
+import sys
+
+# The events that each mode asks for: kLiteMask, kDefaultMask and kDeepMask in src/capture/nccl.
+MASKS = {"lite": "0x1706", "default": "0x7f07", "deep": "0xffff"}
+
+
+def lockstep_environment(libs, run, mode, cuda=True, chain=None):
+    variables = {"NCCL_PROFILER_PLUGIN": os.path.join(libs, "liblockstep-nccl.so"), "LOCKSTEP_DIR": run, "LOCKSTEP_MODE": mode}
+    library = os.path.join(libs, "liblockstep-cuda.so")
+    if cuda:
+        variables["CUDA_INJECTION64_PATH"] = library
+        variables["LD_PRELOAD"] = " ".join(filter(None, [library, os.environ.get("LD_PRELOAD")]))
+    else:
+        variables["LOCKSTEP_CUDA"] = "off"
+    if chain:
+        variables["LOCKSTEP_CHAIN"] = chain
+    return variables
+
+
+def empty_environment(libs, mode):
+    return {"NCCL_PROFILER_PLUGIN": empty_plugin(libs), "EMPTY_MASK": MASKS[mode]}
+
+
+def empty_plugin(libs):
+    return os.path.join(libs, "libempty-plugin.so")
+
+
+def nobody():
+    return {"NCCL_PROFILER_PLUGIN": "none"}
+
+
+def inspector_environment(plugin, folder):
+    return {"NCCL_PROFILER_PLUGIN": plugin, "NCCL_INSPECTOR_ENABLE": "1", "NCCL_INSPECTOR_DUMP_DIR": folder,
+            "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS": "500", "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES": "0"}
+
+
+def lockstep_program(libs):
+    """The program that lies beside the libraries of a build or an installation; None if there is none."""
+    for folder in (os.path.join(libs, os.pardir, "bin"), libs):
+        program = os.path.join(folder, "lockstep")
+        if os.access(program, os.X_OK):
+            return os.path.abspath(program)
+    return None
+
+
+def compile_with_nccl(folder, source):
+    """The program that nvcc makes of a source, in a folder, with the NCCL of PyTorch's wheel."""
+    import nvidia.nccl
+    root = list(nvidia.nccl.__path__)[0]
+    include, libraries = os.path.join(root, "include"), os.path.join(root, "lib")
+    link = os.path.join(folder, "libnccl.so")  # the wheel has no name to link with
+    if not os.path.lexists(link):
+        os.symlink(os.path.join(libraries, "libnccl.so.2"), link)
+    program = os.path.join(folder, os.path.splitext(os.path.basename(source))[0])
+    subprocess.run(["nvcc", "-O2", "-std=c++17", f"-I{include}", f"-L{folder}", "-Xlinker", f"-rpath={libraries}", "-o", program, str(source),
+                    "-lnccl"], check=True)
+    return program
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start_ranks(command, ranks, variables, errors=None, **popen):
+    """One process a rank. What the caller's own environment says of other observers does not reach them. `errors`: a folder for what
+    they say on stderr, as rank<R>.err.
+    """
+    inherited = {name: value for name, value in os.environ.items()
+                 if not name.startswith("LOCKSTEP_") and name not in ("NCCL_PROFILER_PLUGIN", "CUDA_INJECTION64_PATH")}
+    port = str(free_port())
+    started = []
+    for rank in range(ranks):
+        environment = {**inherited, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks),
+                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "PYTHONUNBUFFERED": "1", **variables}
+        with open(os.path.join(errors, f"rank{rank}.err") if errors else os.devnull, "ab") as stderr:
+            started.append(subprocess.Popen(command, env=environment, stderr=stderr, **popen))
+    return started
+
+
+def stop_ranks(processes):
+    """Kills those that still run, and waits for all: exit codes by rank."""
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+    return [process.wait() for process in processes]
+
+
+def gpus():
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
+    if listed.returncode != 0:
+        sys.exit("no GPUs here: nvidia-smi -L failed")
+    return len(listed.stdout.splitlines())

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cuda/cupti_clock.h"
+
+#include "capture/core/clock.h"
+
+namespace lockstep::capture::cuda {
+namespace {
+
+// A reading is good to some 20 ns; the nearer two of them are, the more that bends the line through them.
+constexpr uint64_t kApartNs = 20000000;
+// A kernel may have run for long before its record is complete; times are read when records arrive.
+constexpr double kOldestNs = 3600e9, kNewestNs = 1e9;
+
+double difference(uint64_t a, uint64_t b) { return static_cast<double>(static_cast<int64_t>(a - b)); }
+
+struct Locked {
+  explicit Locked(pthread_mutex_t* which) : mutex(which) { pthread_mutex_lock(mutex); }
+  ~Locked() { pthread_mutex_unlock(mutex); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+  pthread_mutex_t* mutex;
+};
+
+}  // namespace
+
+void CuptiClock::read(cupti::Timestamp theirs) {
+  Reading best{};
+  uint64_t width = ~uint64_t{0};
+  // The tightest of a few: one that was interrupted would bend the line.
+  for (int i = 0; i < 3; ++i) {
+    const uint64_t before = read_ticks(), ns = theirs(), after = read_ticks();
+    if (after - before < width) {
+      width = after - before;
+      best = {ns, before + (after - before) / 2, 0};
+    }
+  }
+  Locked locked(&lock_);
+  best.clock = clock_;
+  const bool first = count_ == 0 || reading(0).clock != clock_;
+  const bool second = !first && (count_ == 1 || reading(1).clock != clock_);
+  // The second one of a clock may be near: any line is better than none.
+  if (first || second || difference(best.ns, reading(0).ns) >= static_cast<double>(kApartNs) ||
+      best.ns < reading(0).ns)
+    readings_[count_++ % kReadings] = best;
+}
+
+void CuptiClock::change() {
+  Locked locked(&lock_);
+  ++clock_;
+}
+
+uint64_t CuptiClock::on_line(const Reading& from, const Reading* other, uint64_t ns) const {
+  const double rate =
+      other == nullptr ? rate_ : difference(from.ticks, other->ticks) / difference(from.ns, other->ns);
+  return from.ticks + static_cast<uint64_t>(static_cast<int64_t>(difference(ns, from.ns) * rate));
+}
+
+uint64_t CuptiClock::ticks(uint64_t ns) {
+  Locked locked(&lock_);
+  const uint32_t kept = count_ < kReadings ? count_ : kReadings;
+  bool possible = false;
+  for (uint32_t back = 0; back < kept; ++back) {
+    const Reading& late = reading(back);
+    if (back == 0 || reading(back - 1).clock != late.clock) {
+      const double ahead = difference(ns, late.ns);
+      possible = ahead <= kNewestNs && -ahead <= kOldestNs;
+    }
+    if (!possible) continue;
+    const bool oldest = back + 1 >= kept || reading(back + 1).clock != late.clock;
+    if (oldest) {
+      const bool alone = back == 0 || reading(back - 1).clock != late.clock;
+      return on_line(late, alone ? nullptr : &reading(back - 1), ns);
+    }
+    const Reading& early = reading(back + 1);
+    if (ns >= early.ns && late.ns > early.ns) return on_line(late, &early, ns);
+  }
+  return 0;
+}
+
+}  // namespace lockstep::capture::cuda

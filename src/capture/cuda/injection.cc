@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the library comes into a process and lives in it. CUDA's driver calls InitializeInjection when it starts, by
+// CUDA_INJECTION64_PATH; a thread of ours then asks CUPTI for records a few times a second, and once more at exit.
+//   LOCKSTEP_CUDA   kernels (default) | copies (kernels, and copies and fills) | off
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "capture/core/clock.h"
+#include "capture/core/session.h"
+#include "capture/cuda/sharing.h"
+#include "format/definitions.h"
+
+namespace lockstep::capture::cuda {
+namespace {
+
+constexpr int64_t kMillisecond = 1000000;
+constexpr int64_t kFlushEvery = 100 * kMillisecond, kTryEvery = 2000 * kMillisecond;
+// What a process is kept from ending for at most, should CUPTI not answer.
+constexpr int64_t kLastFlush = 2000 * kMillisecond;
+
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t g_changed = PTHREAD_COND_INITIALIZER;
+bool g_started = false, g_ending = false, g_over = false;
+std::atomic<bool> g_has_spoken{false};
+std::atomic<bool> g_are_asked_for{false};  // GPU times, by the mode in force
+
+timespec in(int64_t ns) {
+  const int64_t at = clock_ns(CLOCK_REALTIME) + ns;
+  return {at / 1000000000, at % 1000000000};
+}
+
+// Once a process, and for all ranks of a host once: they would all say the same.
+void say(const char* what, const char* why) {
+  if (g_has_spoken.exchange(true)) return;
+  Session::get().add_note(format::kNoteGpuRecords, why);
+  const char* rank = getenv("LOCAL_RANK");
+  if (rank == nullptr || atoi(rank) == 0) fprintf(stderr, "lockstep: %s: %s\n", what, why);
+}
+
+bool is_off(const char* value) { return value != nullptr && strcmp(value, "off") == 0; }
+
+void try_to_begin() {
+  char why[160];
+  const CuptiLibrary* library = find_cupti(why, sizeof why);
+  const char* asked = getenv("LOCKSTEP_CUDA");
+  const Wanted wanted{.copies = asked != nullptr && strcmp(asked, "copies") == 0};
+  if (library == nullptr || !begin(*library, wanted, why, sizeof why)) {
+    say("no GPU times for now", why);
+    return;
+  }
+  uint32_t version = 0;
+  library->version(&version);
+  char note[160];
+  snprintf(note, sizeof note, "%s, CUPTI %u", wanted.copies ? "kernels, copies" : "kernels", version);
+  Session::get().add_note(format::kNoteGpuRecords, note);
+}
+
+void* run(void*) {
+  prctl(PR_SET_NAME, "lockstep-cuda");
+  int64_t last_try = 0;
+  for (;;) {
+    pthread_mutex_lock(&g_lock);
+    if (!g_ending) {
+      const timespec until = in(kFlushEvery);
+      pthread_cond_timedwait(&g_changed, &g_lock, &until);
+    }
+    const bool ending = g_ending;
+    pthread_mutex_unlock(&g_lock);
+    if (!Session::get().running()) return nullptr;
+    const int64_t now = clock_ns(CLOCK_MONOTONIC);
+    const bool asked_for = g_are_asked_for.load(std::memory_order_relaxed);
+    if (asked_for && !active() && !ending && (last_try == 0 || now - last_try >= kTryEvery)) {
+      last_try = now;
+      try_to_begin();
+    }
+    if (active()) flush(ending);
+    if (!asked_for && active()) {
+      end();
+      last_try = 0;
+    }
+    if (ending) break;
+  }
+  pthread_mutex_lock(&g_lock);
+  g_over = true;
+  pthread_cond_broadcast(&g_changed);
+  pthread_mutex_unlock(&g_lock);
+  return nullptr;
+}
+
+// Registered after CUDA's own exit handlers, so called before them.
+void at_exit() {
+  if (!Session::get().running()) return;
+  const timespec until = in(kLastFlush);
+  pthread_mutex_lock(&g_lock);
+  g_ending = true;
+  pthread_cond_broadcast(&g_changed);
+  while (!g_over && pthread_cond_timedwait(&g_changed, &g_lock, &until) != ETIMEDOUT) {
+  }
+  pthread_mutex_unlock(&g_lock);
+}
+
+bool start_thread() {
+  sigset_t all, before;
+  pthread_attr_t attributes;
+  pthread_t thread;
+  sigfillset(&all);
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const bool started = pthread_create(&thread, &attributes, run, nullptr) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  return started;
+}
+
+// Whether the calls of profilers come to us: without that ours would take their records away.
+bool is_preloaded() {
+  void* program = dlopen(nullptr, RTLD_LAZY | RTLD_NOLOAD);  // and what was loaded with it
+  if (program == nullptr) return false;
+  void* symbol = dlsym(program, "cuptiActivityRegisterCallbacks");
+  dlclose(program);
+  Dl_info ours{}, found{};
+  return symbol != nullptr && dladdr(symbol, &found) != 0 &&
+         dladdr(reinterpret_cast<void*>(&is_preloaded), &ours) != 0 && found.dli_fbase == ours.dli_fbase;
+}
+
+void record(const Recording& recording) {
+  g_are_asked_for.store(recording.mode != format::Mode::kOff && recording.mode != format::Mode::kLite,
+                        std::memory_order_relaxed);
+}
+
+void start() {
+  if (is_off(getenv("LOCKSTEP_CUDA"))) return;
+  if (!Session::get().open(format::Source::kCuda, {.record = record})) return;
+  if (!is_preloaded()) {
+    say("no GPU times",
+        "liblockstep-cuda.so must also be in LD_PRELOAD, so that profilers in this process keep their "
+        "records");
+    return;
+  }
+  // While a profiler is starting CUDA, CUPTI is in the middle of something: the thread begins a moment later.
+  if (g_are_asked_for.load(std::memory_order_relaxed) && !in_profilers_call()) try_to_begin();
+  if (start_thread()) atexit(at_exit);
+}
+
+// NVIDIA's own tools, and what runs under them. They refuse to work where another library is injected.
+bool is_with_nvidias_tool() {
+  for (const char* name :
+       {"ncu", "nsys", "nv-nsight-cu-cli", "nsys-launcher", "compute-sanitizer", "cuda-gdb"}) {
+    if (strcmp(program_invocation_short_name, name) == 0) return true;
+  }
+  for (const char* variable :
+       {"NSYS_PROFILING_SESSION_ID", "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NV_TPS_LAUNCH_TOKEN"}) {
+    if (getenv(variable) != nullptr) return true;
+  }
+  const char* preloaded = getenv("LD_PRELOAD");
+  for (const char* part :
+       {"TreeLauncher", "ToolsInjection", "InterceptorInjection", "libsanitizer-collection"}) {
+    if (preloaded != nullptr && strstr(preloaded, part) != nullptr) return true;
+  }
+  return false;
+}
+
+// Preloaded is enough: the driver is told where to find us.
+__attribute__((constructor)) void at_load() {
+  Dl_info ours{};
+  if (is_off(getenv("LOCKSTEP_CUDA")) || dladdr(reinterpret_cast<void*>(&is_preloaded), &ours) == 0 ||
+      !is_preloaded())
+    return;
+  const char* injected = getenv("CUDA_INJECTION64_PATH");
+  if (is_with_nvidias_tool()) {
+    if (injected != nullptr && strcmp(injected, ours.dli_fname) == 0) unsetenv("CUDA_INJECTION64_PATH");
+  } else if (injected == nullptr) {
+    setenv("CUDA_INJECTION64_PATH", ours.dli_fname, 1);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::capture::cuda
+
+extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
+  namespace cuda = lockstep::capture::cuda;
+  pthread_mutex_lock(&cuda::g_lock);
+  const bool first = !cuda::g_started;
+  cuda::g_started = true;
+  pthread_mutex_unlock(&cuda::g_lock);
+  if (first) cuda::start();
+  return 1;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/control/live_header.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "cli/launch/small_file.h"
+
+namespace lockstep::cli::control {
+namespace {
+
+using format::ControlRequest;
+using format::ControlState;
+
+template <class Word>
+Word load(const Word& word) {
+  return __atomic_load_n(&word, __ATOMIC_RELAXED);
+}
+template <class Word>
+void store(Word& word, Word value) {
+  __atomic_store_n(&word, value, __ATOMIC_RELAXED);
+}
+
+void store_words(ControlRequest& to, const ControlRequest& from) {
+  store(to.what, from.what);
+  store(to.mode, from.mode);
+  store(to.keep, from.keep);
+  store(to.of, from.of);
+  store(to.min_bytes, from.min_bytes);
+  store(to.until_monotonic_ns, from.until_monotonic_ns);
+  store(to.comms, from.comms);
+  store(to.reserved, from.reserved);
+  for (size_t i = 0; i < std::size(from.comm_ids); ++i) store(to.comm_ids[i], from.comm_ids[i]);
+  for (size_t i = 0; i < std::size(from.text); ++i) store(to.text[i], from.text[i]);
+  store(to.check, from.check);
+}
+
+// Another tool holds it for a moment only; one that was stopped must not stop this one.
+bool lock(int fd) {
+  for (int tries = 0; tries < 100; ++tries) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK && errno != EINTR) return false;
+    usleep(10000);
+  }
+  errno = EWOULDBLOCK;
+  return false;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LiveHeader>> LiveHeader::open(const std::string& path, Access access) {
+  const bool steers = access == Access::kSteer;
+  int fd = ::open(path.c_str(), (steers ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return launch::system_error("cannot be opened", path, errno);
+  struct stat file {};
+  void* memory = MAP_FAILED;
+  if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_size >= format::kHeaderBytes)
+    memory = mmap(nullptr, format::kHeaderBytes, PROT_READ | (steers ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+  auto bad = [&](const char* why) {
+    if (memory != MAP_FAILED) munmap(memory, format::kHeaderBytes);
+    close(fd);
+    return Error{ErrorCode::kInvalidInput, why, path};
+  };
+  if (memory == MAP_FAILED) return bad("is no process file");
+  auto* header = static_cast<format::FileHeader*>(memory);
+  if (std::memcmp(header->magic, format::kMagic, sizeof header->magic) != 0) return bad("is no process file");
+  if (header->major != format::kMajor || header->minor < 2 || header->header_bytes != format::kHeaderBytes)
+    return bad("is written by a capture library of another version, which cannot be steered");
+  return std::unique_ptr<LiveHeader>(new LiveHeader(path, fd, header));
+}
+
+LiveHeader::~LiveHeader() {
+  munmap(header_, format::kHeaderBytes);
+  close(fd_);
+}
+
+InForce LiveHeader::in_force() const {
+  const ControlState& from = header_->in_force;
+  InForce now;
+  now.state.taken = __atomic_load_n(&from.taken, __ATOMIC_ACQUIRE);
+  now.state.mode = load(from.mode);
+  now.state.keep = load(from.keep);
+  now.state.of = load(from.of);
+  now.state.min_bytes = load(from.min_bytes);
+  now.state.until_monotonic_ns = load(from.until_monotonic_ns);
+  now.state.comms = load(from.comms);
+  now.state.refused = load(from.refused);
+  now.state.mode_after = load(from.mode_after);
+  now.state.keep_after = load(from.keep_after);
+  now.state.of_after = load(from.of_after);
+  now.state.waiting = load(from.waiting);
+  now.asked = load(header_->control);
+  return now;
+}
+
+Result<uint32_t> LiveHeader::ask(ControlRequest request) {
+  if (!lock(fd_)) return launch::system_error("another `lockstep control` holds it", path_, errno);
+  uint32_t number = load(header_->control) + 1;
+  if (number == 0) number = 1;
+  request.check = control_check(request, number);
+  store_words(header_->request, request);
+  __atomic_store_n(&header_->control, number, __ATOMIC_RELEASE);
+  flock(fd_, LOCK_UN);
+  return number;
+}
+
+}  // namespace lockstep::cli::control

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/mode_text.h"
+
+#include <charconv>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::string_view kSample = "sample=";
+constexpr struct {
+  format::Mode mode;
+  std::string_view name;
+} kModes[] = {{format::Mode::kOff, "off"},
+              {format::Mode::kLite, "lite"},
+              {format::Mode::kDefault, "default"},
+              {format::Mode::kDeep, "deep"}};
+
+bool parse_count(std::string_view text, uint32_t* count) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *count);
+  return error == std::errc{} && end == text.data() + text.size() && *count >= 1 &&
+         *count <= format::kMostSampled;
+}
+
+}  // namespace
+
+std::optional<ModeChoice> parse_mode(std::string_view text) {
+  for (const auto& [mode, name] : kModes) {
+    if (text == name) return ModeChoice{mode};
+  }
+  const size_t slash = text.find('/');
+  if (!text.starts_with(kSample) || slash == std::string_view::npos) return std::nullopt;
+  ModeChoice choice{format::Mode::kSample};
+  if (!parse_count(text.substr(kSample.size(), slash - kSample.size()), &choice.keep) ||
+      !parse_count(text.substr(slash + 1), &choice.of) || choice.keep > choice.of)
+    return std::nullopt;
+  return choice;
+}
+
+std::string mode_text(ModeChoice choice) {
+  for (const auto& [mode, name] : kModes) {
+    if (choice.mode == mode) return std::string(name);
+  }
+  if (choice.mode != format::Mode::kSample) return "unknown";
+  if (choice.of == 0) return "sample";
+  return std::string(kSample) + std::to_string(choice.keep) + "/" + std::to_string(choice.of);
+}
+
+}  // namespace lockstep::cli

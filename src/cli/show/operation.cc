@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/show/operation.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "base/parallel.h"
+
+namespace lockstep::cli::show {
+namespace {
+
+using model::kNoRow;
+
+std::vector<uint32_t> members_of(const model::JobComm& comm) {
+  std::vector<uint32_t> members;
+  for (const std::vector<uint32_t>* list : {&comm.members, &comm.unranked})
+    std::copy_if(list->begin(), list->end(), std::back_inserter(members),
+                 [](uint32_t member) { return member != kNoRow; });
+  return members;
+}
+
+// Row of the trace's ops; kNoRow: not there. `comm` is a row of the trace, `place` that among the communicator's collectives.
+uint32_t find_collective(const model::Trace& trace, uint32_t comm, uint32_t place) {
+  for (uint32_t op = 0; op < trace.ops.size(); ++op) {
+    if (trace.ops.comm[op] != comm || trace.ops.peer[op] >= 0 || trace.ops.shape[op] >= trace.shapes.size())
+      continue;
+    if (place-- == 0) return op;
+  }
+  return kNoRow;
+}
+uint32_t find_p2p(const model::Trace& trace, uint32_t comm, uint32_t index) {
+  for (uint32_t op = 0; op < trace.ops.size(); ++op) {
+    if (trace.ops.comm[op] == comm && trace.ops.peer[op] >= 0 && trace.ops.index[op] == index &&
+        trace.ops.shape[op] < trace.shapes.size())
+      return op;
+  }
+  return kNoRow;
+}
+
+void take(const model::Trace& trace, uint32_t op, RankOperation& into) {
+  const model::OpTable& ops = trace.ops;
+  const uint32_t shape = ops.shape[op];
+  into.is_there = true;
+  into.func = trace.strings[trace.shapes.func[shape]];
+  into.datatype = trace.strings[trace.shapes.datatype[shape]];
+  into.root = trace.shapes.root[shape];
+  into.gpu_source = model::gpu_source_name(ops.gpu_source[op]);
+  into.count = ops.count[op];
+  into.bytes = ops.bytes[op];
+  into.peer = ops.peer[op];
+  into.called_ns = ops.called_ns[op];
+  into.enqueued_ns = ops.enqueued_ns[op];
+  into.launched_ns = ops.launched_ns[op];
+  into.gpu_start_ns = ops.gpu_start_ns[op];
+  into.gpu_end_ns = ops.gpu_end_ns[op];
+  into.gpu_error_ns = ops.gpu_error_ns[op];
+}
+
+void load_rank(const model::Job& job, const model::Trace& trace, uint32_t row, const OperationName& name,
+               size_t siblings, RankOperation& rank) {
+  const model::Member& member = job.members[row];
+  const std::vector<uint32_t>& of_process = job.processes[member.process].members;
+  // Members of a process stand in the order of its trace's communicators.
+  const auto comm =
+      static_cast<uint32_t>(std::find(of_process.begin(), of_process.end(), row) - of_process.begin());
+  uint32_t op = kNoRow;
+  if (name.is_p2p) {
+    op = find_p2p(trace, comm, name.index);
+  } else if (const std::optional<uint32_t> place = job.op_at(member, name.index)) {
+    op = find_collective(trace, comm, *place - member.first);
+  }
+  if (op == kNoRow) return;
+  take(trace, op, rank);
+  if (rank.has_tree) rank.events = event_tree(trace, op, siblings);
+}
+
+// The numbers of the collectives that some member has.
+std::vector<uint32_t> indexes_of(const model::Job& job, const std::vector<uint32_t>& members) {
+  std::vector<uint32_t> all;
+  for (uint32_t member : members) {
+    const model::Member& at = job.members[member];
+    const auto begin = job.ops(at).index.begin() + at.first;
+    const size_t known = all.size();
+    all.insert(all.end(), begin, begin + at.ops);
+    std::inplace_merge(all.begin(), all.begin() + static_cast<ptrdiff_t>(known), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+  }
+  return all;
+}
+
+ListedOperation listed_operation(const model::Job& job, const std::vector<uint32_t>& members, uint32_t comm,
+                                 uint32_t index) {
+  ListedOperation row{.comm = comm, .index = index};
+  int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
+  bool aligned = true;
+  for (uint32_t member : members) {
+    const model::Member& at = job.members[member];
+    const std::optional<uint32_t> op = job.op_at(at, index);
+    if (!op) continue;
+    const model::JobOps& ops = job.ops(at);
+    row.signature = ops.signature[*op];
+    ++row.ranks;
+    if (ops.gpu_start_ns[*op] != 0 && ops.gpu_end_ns[*op] != 0)
+      row.gpu_ns = std::max(row.gpu_ns, ops.gpu_end_ns[*op] - ops.gpu_start_ns[*op]);
+    const int64_t entered_ns = ops.entered_ns(*op);
+    if (entered_ns == 0) continue;
+    const auto common = job.common_ns(at.process, entered_ns);
+    aligned = aligned && common;
+    first_ns = std::min(first_ns, common ? common->ns : entered_ns);
+    last_ns = std::max(last_ns, common ? common->ns : entered_ns);
+  }
+  if (first_ns == INT64_MAX) return row;
+  row.first_ns = first_ns;
+  if (aligned) row.spread_ns = last_ns - first_ns;
+  return row;
+}
+
+}  // namespace
+
+std::optional<OperationName> parse_operation(const std::string& text) {
+  OperationName name;
+  std::string_view digits = text;
+  for (const auto& [prefix, is_p2p] : {std::pair<std::string_view, bool>("coll:", false), {"p2p:", true}}) {
+    if (!digits.starts_with(prefix)) continue;
+    digits.remove_prefix(prefix.size());
+    name.is_p2p = is_p2p;
+    break;
+  }
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), name.index);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return name;
+}
+
+std::vector<uint32_t> find_comms(const model::Job& job, const std::string& name) {
+  std::string_view digits = name;
+  if (digits.starts_with("0x")) digits.remove_prefix(2);
+  uint64_t id = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id, 16);
+  const bool is_id = error == std::errc() && end == digits.data() + digits.size() && id != 0;
+  std::vector<uint32_t> found;
+  for (uint32_t comm = 0; comm < job.comms.size(); ++comm) {
+    if (job.text(job.comms[comm].name) == name || (is_id && job.comms[comm].comm_id == id))
+      found.push_back(comm);
+  }
+  return found;
+}
+
+std::vector<uint32_t> comms_with(const model::Job& job, const std::vector<uint32_t>& comms,
+                                 const OperationName& name) {
+  std::vector<uint32_t> found;
+  for (uint32_t comm : comms) {
+    const std::vector<uint32_t> members = members_of(job.comms[comm]);
+    const bool has = std::any_of(members.begin(), members.end(), [&](uint32_t member) {
+      const model::Member& at = job.members[member];
+      if (!name.is_p2p) return job.op_at(at, name.index).has_value();
+      uint64_t p2ps = 0;
+      for (const model::Lane& lane : at.lanes) p2ps += lane.ops;
+      return p2ps > name.index;
+    });
+    if (has) found.push_back(comm);
+  }
+  return found;
+}
+
+Operation load_operation(const model::Job& job, model::TraceSource& source, uint32_t comm,
+                         const OperationName& name, const TreeLimits& limits) {
+  Operation operation{.comm = comm, .name = name, .ranks = {}};
+  const std::vector<uint32_t> members = members_of(job.comms[comm]);
+  size_t trees = 0;
+  std::map<uint32_t, std::vector<size_t>> by_process;
+  for (uint32_t member : members) {
+    RankOperation rank;
+    rank.process = job.members[member].process;
+    rank.rank = job.members[member].rank;
+    rank.has_tree = limits.rank ? rank.rank == *limits.rank : trees++ < limits.ranks;
+    by_process[rank.process].push_back(operation.ranks.size());
+    operation.ranks.push_back(std::move(rank));
+  }
+  const std::vector<std::pair<uint32_t, std::vector<size_t>>> processes(by_process.begin(), by_process.end());
+  for_each_parallel(processes.size(), parallel_threads(), [&](size_t i) {
+    const auto& [process, ranks] = processes[i];
+    model::Trace trace;
+    if (!source.load(process, trace)) return;  // gather has counted it
+    for (size_t rank : ranks)
+      load_rank(job, trace, members[rank], name, limits.siblings, operation.ranks[rank]);
+  });
+  return operation;
+}
+
+std::vector<ListedOperation> list_operations(const model::Job& job, const std::vector<uint32_t>& comms,
+                                             uint64_t& p2ps) {
+  std::vector<ListedOperation> listed;
+  p2ps = 0;
+  for (uint32_t comm : comms) {
+    const std::vector<uint32_t> members = members_of(job.comms[comm]);
+    for (uint32_t member : members) {
+      for (const model::Lane& lane : job.members[member].lanes) p2ps += lane.ops;
+    }
+    for (uint32_t index : indexes_of(job, members))
+      listed.push_back(listed_operation(job, members, comm, index));
+  }
+  std::stable_sort(listed.begin(), listed.end(), [](const ListedOperation& a, const ListedOperation& b) {
+    return a.first_ns < b.first_ns;
+  });
+  return listed;
+}
+
+}  // namespace lockstep::cli::show

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/show/operation.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "analysis/clock/clock.h"
+#include "analysis/gather/gather.h"
+#include "analysis/match/match.h"
+#include "cli/show/report.h"
+#include "cli/table.h"
+#include "model/testing/synthetic_run.h"
+
+namespace lockstep::cli::show {
+namespace {
+
+class ShowReport : public ::testing::Test {
+ protected:
+  explicit ShowReport(uint32_t ranks_per_host = 4)
+      : source_({.ranks = 4, .ranks_per_host = ranks_per_host, .ops = 20, .comm_name = "world"}) {}
+  void SetUp() override {
+    auto gathered = analysis::gather::gather(source_, {});
+    ASSERT_TRUE(gathered);
+    job_ = std::move(*gathered);
+    analysis::match::align(job_);
+    std::vector<analysis::Finding> findings;
+    analysis::clock::align(job_, findings);
+  }
+  Operation load(const std::string& name, TreeLimits limits = {}) {
+    return load_operation(job_, source_, 0, *parse_operation(name), limits);
+  }
+
+  model::testing::SyntheticRun source_;
+  model::Job job_;
+};
+
+class ShowReportOfTwoHosts : public ShowReport {
+ protected:
+  ShowReportOfTwoHosts() : ShowReport(2) {}
+};
+
+TEST(OperationNames, AreNumbersWithAKind) {
+  EXPECT_EQ(parse_operation("12")->index, 12u);
+  EXPECT_FALSE(parse_operation("coll:12")->is_p2p);
+  EXPECT_TRUE(parse_operation("p2p:3")->is_p2p);
+  EXPECT_EQ(parse_operation("p2p:3")->index, 3u);
+  for (const char* wrong : {"", "p2p:", "x", "-1", "1 ", "4294967296", "coll:p2p:1"})
+    EXPECT_FALSE(parse_operation(wrong)) << wrong;
+}
+
+TEST_F(ShowReport, FindsCommunicatorsByNameAndId) {
+  EXPECT_EQ(find_comms(job_, "world").size(), 1u);
+  EXPECT_EQ(find_comms(job_, "0x8000000000000abc").size(), 1u);
+  EXPECT_EQ(find_comms(job_, "8000000000000abc").size(), 1u);
+  EXPECT_TRUE(find_comms(job_, "abc").empty());
+  EXPECT_TRUE(find_comms(job_, "").empty());
+  EXPECT_EQ(comms_with(job_, {0}, {false, 19}).size(), 1u);
+  EXPECT_TRUE(comms_with(job_, {0}, {false, 20}).empty());
+  EXPECT_EQ(comms_with(job_, {0}, {true, 1}).size(), 1u);
+  EXPECT_TRUE(comms_with(job_, {0}, {true, 2}).empty());
+}
+
+TEST_F(ShowReport, ListsOperationsInTheOrderOfTheirCalls) {
+  uint64_t p2ps = 0;
+  const std::vector<ListedOperation> listed = list_operations(job_, {0}, p2ps);
+  ASSERT_EQ(listed.size(), 20u);
+  EXPECT_EQ(p2ps, 8u);
+  for (uint32_t i = 0; i < listed.size(); ++i) {
+    EXPECT_EQ(listed[i].index, i);
+    EXPECT_EQ(listed[i].ranks, 4u);
+    EXPECT_EQ(listed[i].gpu_ns, 100'000);
+  }
+  EXPECT_EQ(listed[1].spread_ns, 3'000) << "a rank calls 1 us after the one before";
+  const std::string text = list_text(job_, listed, p2ps, 5);
+  EXPECT_NE(text.find("... and 15 more"), std::string::npos) << text;
+  EXPECT_NE(text.find("8 sends and receives"), std::string::npos) << text;
+}
+
+TEST_F(ShowReport, TimesAreAfterTheFirstCall) {
+  const std::string text = operation_text(job_, load("3"), false);
+  EXPECT_NE(text.find("Operation 3 of communicator world (0x8000000000000abc), the 4th\nAllReduce, 8,192 "
+                      "elements of ncclFloat32, 32 KiB; 4 of 4 ranks called it, on 1 host\n"),
+            std::string::npos)
+      << text;
+  // called, enqueued, launched, GPU begin and end of rank 2, which calls 2 us after rank 0
+  EXPECT_NE(text.find("     2  id0     2     2.0       7.0      22.0       41.0    141.0  KernelCh\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find(" *"), std::string::npos);
+}
+
+TEST_F(ShowReport, FitsIntoAHundredColumns) {
+  std::istringstream lines(operation_text(job_, load("9"), false));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(columns(line), 100u) << line;
+}
+
+TEST_F(ShowReport, ShowsTheRanksThatAreAskedFor) {
+  TreeLimits one;
+  one.rank = 2;
+  std::string text = operation_text(job_, load("3", one), false);
+  EXPECT_NE(text.find("\nRank 2, pid "), std::string::npos);
+  EXPECT_EQ(text.find("\nRank 1, pid "), std::string::npos);
+  EXPECT_NE(text.find("Events of 3 more ranks"), std::string::npos);
+  TreeLimits two;
+  two.ranks = 2;
+  text = operation_text(job_, load("3", two), false);
+  EXPECT_NE(text.find("\nRank 1, pid "), std::string::npos);
+  EXPECT_EQ(text.find("\nRank 2, pid "), std::string::npos);
+}
+
+TEST_F(ShowReport, ShowsSendsAndReceivesOfEachRank) {
+  const Operation operation = load("p2p:1");
+  for (const RankOperation& rank : operation.ranks) {
+    EXPECT_EQ(rank.func, rank.rank % 2 ? "Recv" : "Send");
+    EXPECT_EQ(rank.peer, rank.rank ^ 1);
+  }
+  EXPECT_NE(operation_text(job_, operation, false).find("the 2nd send or receive of each rank"),
+            std::string::npos);
+}
+
+TEST_F(ShowReport, SaysWhoHasNotCalledIt) {
+  job_.processes[1].ops.index[job_.members[job_.processes[1].members[0]].first + 19] =
+      30;  // rank 1 has no operation 19
+  const std::string text = operation_text(job_, load("19"), false);
+  EXPECT_NE(text.find("3 of 4 ranks called it"), std::string::npos) << text;
+  EXPECT_NE(text.find("     1  id0     1  not called\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("on id0: not called\n"), std::string::npos) << text;
+}
+
+TEST_F(ShowReport, JsonHasWhatTheTextHas) {
+  const Json document = operation_json(job_, load("3"));
+  EXPECT_EQ(document["op_index"], 3);
+  EXPECT_EQ(document["comm"]["name"], "world");
+  ASSERT_EQ(document["rank_list"].size(), 4u);
+  const Json& rank = document["rank_list"][2];
+  EXPECT_EQ(rank["called_ns"].get<int64_t>() - document["first_call_ns"].get<int64_t>(), 2'000);
+  EXPECT_EQ(rank["clock_offset_ns"], 0);
+  EXPECT_EQ(rank["event_list"][0]["event"], "GroupApi");
+  EXPECT_EQ(rank["event_list"][1]["children"][0]["event"], "Coll");
+}
+
+TEST_F(ShowReportOfTwoHosts, TellsHowSureTheClocksAre) {
+  const std::string text = operation_text(job_, load("3"), false);
+  const bool aligned = job_.common_ns(2, model::testing::SyntheticRun::kStart).has_value();
+  EXPECT_EQ(text.find(" between hosts") != std::string::npos, aligned) << text;
+  EXPECT_EQ(text.find("id1 *") != std::string::npos, !aligned) << text;
+}
+
+}  // namespace
+}  // namespace lockstep::cli::show

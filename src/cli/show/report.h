@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `show` prints, as text of 100 columns and as JSON.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cli/json_text.h"
+#include "cli/show/operation.h"
+
+namespace lockstep::cli::show {
+
+// A table of `limit` rows.
+std::string list_text(const model::Job& job, const std::vector<ListedOperation>& listed, uint64_t p2ps,
+                      size_t limit);
+Json list_json(const model::Job& job, const std::vector<ListedOperation>& listed, uint64_t p2ps);
+
+// `all`: every line of every table, and no text is cut.
+std::string operation_text(const model::Job& job, const Operation& operation, bool all);
+Json operation_json(const model::Job& job, const Operation& operation);
+
+}  // namespace lockstep::cli::show

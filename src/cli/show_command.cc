@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+
+#include "analysis/clock/clock.h"
+#include "analysis/gather/gather.h"
+#include "analysis/match/match.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/input.h"
+#include "cli/json_text.h"
+#include "cli/loss_report.h"
+#include "cli/memory_limit.h"
+#include "cli/progress.h"
+#include "cli/show/operation.h"
+#include "cli/show/report.h"
+#include "cli/units.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr Option kOptions[] = {
+    {0, "op", "N", "the operation with this number on its communicator; p2p:N the N-th send or receive"},
+    {0, "comm", "NAME|ID", "a communicator by its name, or its id in hex"},
+    {0, "rank", "R", "the events of this rank of the communicator alone"},
+    {0, "all", "", "every rank, and every event by itself"},
+    {'n', "limit", "N", "rows of the list", "40"},
+    {0, "json", "", "print one JSON object"},
+    kMemoryOption,
+};
+
+// "world 0xabc of 8 ranks; 0xdef of 4 ranks"
+std::string comm_list(const model::Job& job, const std::vector<uint32_t>& comms) {
+  constexpr size_t kMost = 12;
+  std::string text;
+  for (size_t i = 0; i < comms.size() && i < kMost; ++i) {
+    const model::JobComm& comm = job.comms[comms[i]];
+    text += (i > 0 ? "; " : " ") + job.comm_name(comms[i]);
+    if (comm.name != 0 && comm.comm_id != 0) text += " " + id_json(comm.comm_id).get<std::string>();
+    if (comm.ranks >= 0) text += " of " + plural(static_cast<uint64_t>(comm.ranks), "rank");
+  }
+  if (comms.size() > kMost) text += "; and " + std::to_string(comms.size() - kMost) + " more";
+  return text;
+}
+
+std::vector<uint32_t> all_comms(const model::Job& job) {
+  std::vector<uint32_t> comms(job.comms.size());
+  for (uint32_t comm = 0; comm < comms.size(); ++comm) comms[comm] = comm;
+  return comms;
+}
+
+Result<std::optional<int32_t>> wanted_rank(const Arguments& arguments) {
+  if (!arguments.has("rank")) return std::optional<int32_t>();
+  auto number = arguments.number("rank");
+  if (!number) return number.error();
+  if (*number > INT32_MAX) return Error{ErrorCode::kInvalidInput, "--rank: no rank has this number", {}};
+  return std::optional(static_cast<int32_t>(*number));
+}
+
+Result<uint32_t> choose_comm(const model::Job& job, const std::vector<uint32_t>& comms,
+                             const show::OperationName& name, const std::string& asked) {
+  const std::vector<uint32_t> with = show::comms_with(job, comms, name);
+  if (with.size() == 1) return with.front();
+  if (with.empty())
+    return Error{ErrorCode::kNotFound,
+                 "--op " + asked + ": no such operation; `lockstep show` without --op lists what there is",
+                 {}};
+  return Error{
+      ErrorCode::kInvalidInput,
+      "--op " + asked + ": several communicators have it; choose one with --comm:" + comm_list(job, with),
+      {}};
+}
+
+int show_list(const Arguments& arguments, const model::Job& job, const RunOverview& overview,
+              const std::vector<uint32_t>& comms) {
+  auto limit = arguments.number("limit");
+  if (!limit) return fail(limit.error());
+  uint64_t p2ps = 0;
+  const std::vector<show::ListedOperation> listed = show::list_operations(job, comms, p2ps);
+  if (!arguments.has("json"))
+    return print(loss_report(overview) + show::list_text(job, listed, p2ps, *limit));
+  Json document = show::list_json(job, listed, p2ps);
+  document["losses"] = losses_json(overview);
+  return print(json_text(document));
+}
+
+int show_operation(const Arguments& arguments, const model::Job& job, Input& input,
+                   const RunOverview& overview, const std::vector<uint32_t>& comms) {
+  const std::string asked = arguments.value("op");
+  const auto name = show::parse_operation(asked);
+  if (!name) return fail("--op " + asked + ": a number, coll:N or p2p:N is expected");
+  auto rank = wanted_rank(arguments);
+  if (!rank) return fail(rank.error());
+  auto comm = choose_comm(job, comms, *name, asked);
+  if (!comm) return fail(comm.error());
+  show::TreeLimits limits;
+  limits.rank = *rank;
+  if (arguments.has("all")) limits.ranks = limits.siblings = SIZE_MAX;
+  const show::Operation operation = show::load_operation(job, *input.source, *comm, *name, limits);
+  if (!arguments.has("json"))
+    return print(loss_report(overview) + show::operation_text(job, operation, arguments.has("all")));
+  Json document = show::operation_json(job, operation);
+  document["losses"] = losses_json(overview);
+  return print(json_text(document));
+}
+
+int run(const Arguments& arguments) {
+  if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
+  auto input = open_input(arguments.operands());
+  if (!input) return fail(input.error());
+  auto job = [&] {
+    Progress progress("reading");
+    return analysis::gather::gather(*input->source, {.threads = 0, .progress = progress.callback()});
+  }();
+  if (!job) return fail(job.error());
+  std::vector<analysis::Finding> findings;  // `diagnose` tells them
+  analysis::match::align(*job);
+  analysis::clock::align(*job, findings);
+  const RunOverview overview = input->source->overview();
+  std::vector<uint32_t> comms = all_comms(*job);
+  if (arguments.has("comm")) {
+    comms = show::find_comms(*job, arguments.value("comm"));
+    if (comms.empty())
+      return fail("--comm " + arguments.value("comm") +
+                  ": no such communicator; there are:" + comm_list(*job, all_comms(*job)));
+  }
+  return arguments.has("op") ? show_operation(arguments, *job, *input, overview, comms)
+                             : show_list(arguments, *job, overview, comms);
+}
+
+}  // namespace
+
+const Command show_command = {
+    .name = "show",
+    .summary = "one operation with all its events, on all ranks",
+    .description =
+        "Shows what NCCL, the network and the GPUs did for one operation, on each rank of its communicator: "
+        "when it was called, enqueued, launched "
+        "and run, and below that every event that the trace has of it, with its thread, its states and its "
+        "times after "
+        "the first call. Without --op it lists the operations.\n\n"
+        "N counts from 0, as `op_index` does in `lockstep diagnose --json` and in trace.db: the 9th "
+        "AllReduce of a report's text is --op 8. Events of "
+        "a kind are folded where there are many: --all shows each by itself. What never ended is never "
+        "folded away.",
+    .operands = {.name = "RUN|TRACE.DB|FILE",
+                 .help = "a run directory, a trace.db, or process files",
+                 .least = 1,
+                 .most = SIZE_MAX},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

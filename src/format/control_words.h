@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of a file header by which a tool steers a running process, and by which the process says what is in force.
+//
+//   tool:     fills ControlRequest, `check` last, then stores FileHeader.control = a new number (release)
+//   process:  sees a number that it has not taken, copies the request, and takes it if `check` fits and every word is
+//             possible; then fills ControlState, `taken` last
+//
+// One tool at a time: it holds flock(LOCK_EX) on the file. The process never waits for a tool, nor a tool for more than
+// a moment. A request is hostile input: one that does not fit changes nothing and is counted (`bad_control`).
+// Every word is aligned and is written and read by itself.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep::format {
+
+inline constexpr uint32_t kControlComms = 16;
+inline constexpr uint32_t kControlTextBytes = 40;  // of a mark, its NUL included
+inline constexpr uint32_t kMostSampled = 1000000;  // N of sample=K/N
+// ControlRequest.what
+inline constexpr uint32_t kControlSetMode = 1, kControlMark = 2;
+
+struct ControlRequest {
+  uint32_t what;                     // kControlSetMode, kControlMark, or both
+  uint32_t mode;                     // Mode
+  uint32_t keep, of;                 // kSample: the deep events of `keep` of every `of` operations; else 0
+  uint64_t min_bytes;                // no deep events of smaller operations; 0: of all sizes
+  int64_t until_monotonic_ns;        // then back to what was in force before; 0: for good
+  uint32_t comms;                    // of comm_ids; 0: all communicators
+  uint32_t reserved;                 // 0
+  uint64_t comm_ids[kControlComms];  // deep events of these communicators only
+  uint64_t text[kControlTextBytes / 8];
+  uint64_t check;  // control_check() of all before and the request's number
+};
+static_assert(sizeof(ControlRequest) == 216 && offsetof(ControlRequest, check) % 8 == 0);
+
+struct ControlState {
+  uint32_t taken;  // number of the last request that was looked at, taken or refused; stored last
+  uint32_t mode;   // Mode in force
+  uint32_t keep, of;
+  uint64_t min_bytes;
+  int64_t until_monotonic_ns;  // end of a window; 0 none
+  uint32_t comms;
+  uint32_t refused;                           // requests that did not fit
+  uint32_t mode_after, keep_after, of_after;  // in force when the window ends
+  uint32_t waiting;  // 1: NCCL has not been told yet; it is, at the next operation where that is safe
+};
+static_assert(sizeof(ControlState) == 56);
+
+// FNV-1a over the 32-bit words: tells a request from garbage and from one that is half written.
+constexpr uint64_t control_mix(uint64_t hash, uint64_t word) {
+  for (int half = 0; half < 2; ++half) {
+    hash = (hash ^ (word & 0xffffffff)) * 0x100000001b3;
+    word >>= 32;
+  }
+  return hash;
+}
+constexpr uint64_t control_check(const ControlRequest& r, uint32_t number) {
+  uint64_t hash = control_mix(0xcbf29ce484222325, uint64_t{number} << 32 | r.what);
+  hash = control_mix(hash, uint64_t{r.mode} << 32 | r.keep);
+  hash = control_mix(hash, uint64_t{r.of} << 32 | r.comms);
+  hash = control_mix(hash, r.min_bytes);
+  hash = control_mix(hash, static_cast<uint64_t>(r.until_monotonic_ns));
+  hash = control_mix(hash, r.reserved);
+  for (uint64_t id : r.comm_ids) hash = control_mix(hash, id);
+  for (uint64_t word : r.text) hash = control_mix(hash, word);
+  return hash;
+}
+
+}  // namespace lockstep::format
