@@ -22,6 +22,15 @@ std::string shorten(const std::string& text, size_t most) {
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
 }
 
+// Events of NCCL's profiler, and records of the GPU driver's tools beside them.
+Json records_json(const model::EventCounts& events, const model::KernelCounts& kernels) {
+  Json document = events_json(events);
+  document["Kernel"] = kernels.kernels;
+  document["LaunchCall"] = kernels.launches;
+  document["Copy"] = kernels.copies;
+  return document;
+}
+
 Json kernels_json(const model::KernelCounts& kernels) {
   return {{"kernels", kernels.kernels},
           {"copies", kernels.copies},
@@ -59,7 +68,7 @@ Json process_json(const ProcessOverview& process) {
                    {"heartbeat_ns", process.heartbeat_ns},
                    {"ops", process.ops},
                    {"comms", process.comms.size()}};
-  document["events"] = events_json(process.events);
+  document["events"] = records_json(process.events, process.kernels);
   document["kernels"] = kernels_json(process.kernels);
   return document;
 }
@@ -87,7 +96,7 @@ Json info_json(const Input& input, const RunOverview& run) {
                    {"first_ns", run.first_ns},
                    {"last_ns", run.last_ns},
                    {"losses", losses_json(run)},
-                   {"events", events_json(run.events)},
+                   {"events", records_json(run.events, run.kernels)},
                    {"kernels", kernels_json(run.kernels)},
                    {"ops", run.ops},
                    {"processes", run.processes.size()},
