@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // merge_export_bench [--ranks N] [--ops N] [--rounds N] [--dir DIR]: rows a second into trace.db, events a second into
-// a timeline, plain and compressed. The run is made up in memory, in the thread that would read it, so the figures are
+// a timeline, plain and compressed, and rows a second (calls, tasks, launches and kernels of one process) when kernels are
+// joined to operations. The run is made up in memory, in the thread that would read it, so the figures are
 // those of the writers with that thread beside them. One line per measurement: medians, best and worst of the rounds.
 #include <sys/resource.h>
 
@@ -13,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/assemble/assemble.h"
 #include "exporters/exporter.h"
+#include "model/event_kind.h"
 #include "model/testing/synthetic_run.h"
 #include "store/store.h"
 
@@ -44,10 +47,11 @@ bool measure(const char* name, const char* unit, int rounds, const std::function
   std::sort(rates.begin(), rates.end());
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  std::printf("%-16s %6.2f M %s/s (%.2f..%.2f of %d rounds)  %.1f M %s, %.0f bytes each, peak RSS %ld MiB\n",
-              name, rates[rates.size() / 2], unit, rates.front(), rates.back(), rounds,
-              static_cast<double>(last.items) / 1e6, unit,
-              static_cast<double>(last.bytes) / static_cast<double>(last.items), usage.ru_maxrss >> 10);
+  std::printf("%-16s %6.2f M %s/s (%.2f..%.2f of %d rounds)  %.1f M %s, ", name, rates[rates.size() / 2],
+              unit, rates.front(), rates.back(), rounds, static_cast<double>(last.items) / 1e6, unit);
+  if (last.bytes != 0)
+    std::printf("%.0f bytes each, ", static_cast<double>(last.bytes) / static_cast<double>(last.items));
+  std::printf("peak RSS %ld MiB\n", usage.ru_maxrss >> 10);
   return true;
 }
 
@@ -61,6 +65,72 @@ Result<Round> export_chrome(const model::testing::SyntheticOptions& options, con
   model::testing::SyntheticRun run(options);
   LOCKSTEP_ASSIGN(auto written, exporters::find("chrome")->write(run, path, nullptr));
   return Round{0, written.events, written.bytes};
+}
+
+// A process that computes nine kernels for each all-reduce; calls of two threads, delivered half a period late.
+model::Trace kernel_trace(uint32_t ops) {
+  using model::EventKind;
+  using model::kNoRow;
+  model::Trace trace;
+  trace.processes.append({});
+  trace.comms.append({});
+  for (uint32_t thread = 0; thread < 2; ++thread) {
+    model::Thread row{};
+    row.pthread = 0x7f00'0000'0001 + thread;
+    trace.threads.append(row);
+  }
+  const uint32_t shape = trace.intern_shape({trace.strings.intern("AllReduce"), 0, 0, 0, 0});
+  const model::StringId nccl = trace.strings.intern("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"),
+                        gemm = trace.strings.intern("gemm");
+  const auto call = [&](EventKind kind, uint32_t thread, int64_t start, int64_t end, uint32_t parent) {
+    model::Call row{};
+    row.thread = thread;
+    row.kind = model::number(kind);
+    row.parent = parent;
+    row.shape = shape;
+    row.start_ns = start;
+    row.end_ns = end;
+    return trace.calls.append(row);
+  };
+  for (uint32_t op = 0; op < ops; ++op) {
+    const uint32_t thread = op % 2, caller = static_cast<uint32_t>(trace.threads.pthread[thread]);
+    const int64_t t = 1'000'000 + int64_t{op} * 100'000;
+    const uint32_t group = call(EventKind::kGroupApi, thread, t, t + 9'000, kNoRow);
+    const uint32_t api = call(EventKind::kCollApi, thread, t + 100, t + 200, group);
+    call(EventKind::kKernelLaunch, thread, t + 1'000, t + 3'000, group);
+    const uint32_t plan = call(EventKind::kGroup, thread, t + 3'100, t + 3'200, kNoRow);
+    model::Task task{};
+    task.thread = thread;
+    task.kind = model::number(EventKind::kColl);
+    task.call = api;
+    task.plan = plan;
+    task.shape = shape;
+    task.peer = -1;
+    task.start_ns = t + 3'150;
+    trace.tasks.append(task);
+    for (uint32_t i = 0; i < 10; ++i) {
+      const int64_t at = t + (i == 0 ? 1'100 : 10'000 + i * 1'000);
+      model::Launch launch{0, thread, 1, op * 10 + i + 1, caller, at, at + 500};
+      model::Kernel kernel{};
+      kernel.launch = trace.launches.append(launch);
+      kernel.name = i == 0 ? nccl : gemm;
+      kernel.kind =
+          static_cast<uint8_t>(i == 0 ? model::KernelKind::kCommunication : model::KernelKind::kCompute);
+      kernel.start_ns = at + 50'000;
+      kernel.end_ns = at + 60'000;
+      kernel.correlation = launch.correlation;
+      trace.kernels.append(kernel);
+    }
+  }
+  return trace;
+}
+
+Result<Round> join_kernels(model::Trace& trace) {
+  trace.ops = {};
+  for (uint32_t& op : trace.kernels.all(&model::KernelTable::op)) op = model::kNoRow;
+  LOCKSTEP_TRY(analysis::assemble::assemble(trace));
+  if (trace.kernels.op[0] != 0) return Error{ErrorCode::kInvalidInput, "kernels were not joined", {}};
+  return Round{0, trace.calls.size() + trace.tasks.size() + trace.launches.size() + trace.kernels.size(), 0};
 }
 
 }  // namespace
@@ -85,7 +155,9 @@ int main(int argc, char** argv) {
   };
   auto into_db = [&](const std::string& path) { return merge(options, path); };
   auto into_json = [&](const std::string& path) { return export_chrome(options, path); };
-  bool good = measure("merge", "rows", rounds, fresh(stem + ".db", into_db)) &&
+  model::Trace kernels = kernel_trace(options.ranks * options.ops);
+  bool good = measure("kernel join", "rows", rounds, [&] { return join_kernels(kernels); }) &&
+              measure("merge", "rows", rounds, fresh(stem + ".db", into_db)) &&
               measure("timeline", "events", rounds, fresh(stem + ".json", into_json)) &&
               measure("timeline gzip", "events", rounds, fresh(stem + ".json.gz", into_json));
   for (const char* ending : {".db", ".json", ".json.gz"}) std::filesystem::remove(stem + ending);

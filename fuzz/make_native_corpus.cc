@@ -29,6 +29,10 @@ void fill(FileBuilder& file, int rounds) {
   FileBuilder::Log& progress = file.log(101, "progress");
   uint16_t shape = caller.shape("AllReduce", "ncclFloat32", "RING", "LL");
   uint16_t stream = caller.stream(0xfeed);
+  FileBuilder::Log& gpu = file.log(103, "gpu", 0x7f00'0000'0067);
+  const uint32_t kernel_name =
+      gpu.kernel_name("_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE");
+  const uint32_t other_name = gpu.kernel_name("_ZN2at6native6kernelILi4ENS0_4AddfEEEviT0_S2_");
   for (int i = 0; i < rounds; ++i) {
     auto t = static_cast<uint64_t>(10'000 + i * 10'000);
     uint64_t group = caller.add(Kind::kGroupApi, format::GroupApiRecord{head(t, 900), comm, 10, 20, 1});
@@ -65,6 +69,14 @@ void fill(FileBuilder& file, int rounds) {
     caller.add_child(Kind::kCeBatch, format::CeBatchRecord{head(t + 82, 2), 64, comm, 2}, ce);
     caller.add(Kind::kApiOp, format::ApiOpRecord{head(t + 90, 5), 4, 4, 0, 5, 6, 0, comm, shape, 0, -1, 0});
     caller.add(Kind::kMark, format::MarkRecord{head(t + 95, 0), static_cast<uint64_t>(i), shape, 1, 0});
+    const auto correlation = static_cast<uint32_t>(i + 1);
+    gpu.add(Kind::kKernel,
+            format::KernelRecord{head(t + 20, 40), kernel_name, correlation, 7, 0, 1, 0, 0, 2});
+    gpu.add(Kind::kKernel, format::KernelRecord{head(t + 70, 9), other_name, correlation, 7, 0, 1, 5, 2, 1});
+    gpu.add(Kind::kLaunchCall,
+            format::LaunchCallRecord{head(t + 4, 1), correlation, 0x67, format::LaunchCall::kKernel, 0, 0});
+    gpu.add(Kind::kCopy, format::CopyRecord{head(t + 90, 5), 64, correlation, 7, 0, 1,
+                                            format::CopyKind::kPeerCopy, 3, 3, 0});
     caller.add(Kind::kLink, format::LinkRecord{head(0, 0), task, call});
   }
 }

@@ -22,6 +22,23 @@ std::string shorten(const std::string& text, size_t most) {
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
 }
 
+// Events of NCCL's profiler, and records of the GPU driver's tools beside them.
+Json records_json(const model::EventCounts& events, const model::KernelCounts& kernels) {
+  Json document = events_json(events);
+  document["Kernel"] = kernels.kernels;
+  document["LaunchCall"] = kernels.launches;
+  document["Copy"] = kernels.copies;
+  return document;
+}
+
+Json kernels_json(const model::KernelCounts& kernels) {
+  return {{"kernels", kernels.kernels},
+          {"copies", kernels.copies},
+          {"launches", kernels.launches},
+          {"communication", kernels.communication},
+          {"joined", kernels.joined}};
+}
+
 Json process_json(const ProcessOverview& process) {
   Json document = {{"rank", known(process.rank)},
                    {"local_rank", known(process.local_rank)},
@@ -51,7 +68,8 @@ Json process_json(const ProcessOverview& process) {
                    {"heartbeat_ns", process.heartbeat_ns},
                    {"ops", process.ops},
                    {"comms", process.comms.size()}};
-  document["events"] = events_json(process.events);
+  document["events"] = records_json(process.events, process.kernels);
+  document["kernels"] = kernels_json(process.kernels);
   return document;
 }
 
@@ -78,7 +96,8 @@ Json info_json(const Input& input, const RunOverview& run) {
                    {"first_ns", run.first_ns},
                    {"last_ns", run.last_ns},
                    {"losses", losses_json(run)},
-                   {"events", events_json(run.events)},
+                   {"events", records_json(run.events, run.kernels)},
+                   {"kernels", kernels_json(run.kernels)},
                    {"ops", run.ops},
                    {"processes", run.processes.size()},
                    {"hosts", run.hosts},
@@ -146,7 +165,7 @@ std::string info_text(const Input& input, const RunOverview& run) {
     text += format_time(run.first_ns) + ", for " +
             format_duration(static_cast<double>(run.last_ns - run.first_ns)) + "\n";
   }
-  return text + process_table(run) + comm_table(run) + event_table(run);
+  return text + process_table(run) + comm_table(run) + event_table(run) + kernels_text(run);
 }
 
 int run(const Arguments& arguments) {

@@ -90,6 +90,7 @@ ProcessOverview look_at(const model::Trace& trace) {
   }
   seen.ops = trace.ops.size();
   seen.events = model::count_events(trace);
+  seen.kernels = model::count_kernels(trace);
   seen.comms = members(trace);
   seen.losses = loss_lines(trace, false);
   return seen;
@@ -149,6 +150,11 @@ RunOverview ObservedSource::overview() {
     }
     for (size_t kind = 0; kind < run.events.size(); ++kind) run.events[kind] += process.events[kind];
     run.ops += process.ops;
+    run.kernels.kernels += process.kernels.kernels;
+    run.kernels.copies += process.kernels.copies;
+    run.kernels.launches += process.kernels.launches;
+    run.kernels.communication += process.kernels.communication;
+    run.kernels.joined += process.kernels.joined;
     if (!process.host.empty()) hosts.insert(process.host + '\0' + process.boot_id);
     if (process.first_ns != 0 && (run.first_ns == 0 || process.first_ns < run.first_ns))
       run.first_ns = process.first_ns;
@@ -161,6 +167,15 @@ RunOverview ObservedSource::overview() {
 
 std::string processes_text(const RunOverview& run) {
   return plural(run.processes.size(), "process") + (run.hosts == 0 ? "" : " on " + plural(run.hosts, "host"));
+}
+
+std::string kernels_text(const RunOverview& run) {
+  const model::KernelCounts& kernels = run.kernels;
+  if (kernels.kernels + kernels.copies == 0) return {};
+  return "\nGPU work: " + plural(kernels.kernels, "kernel") + " and " +
+         (kernels.copies == 1 ? "1 copy" : format_count(kernels.copies) + " copies") + ", " +
+         plural(kernels.launches, "launching call") + "; " + format_count(kernels.joined) + " of " +
+         plural(kernels.communication, "communication kernel") + " joined to operations\n";
 }
 
 std::string nccl_version_text(int32_t version) {

@@ -35,6 +35,7 @@ struct ProcessOverview {
   int32_t anchor_width_ns = -1;  // the best reading of all host clocks at once; -1 none
   uint64_t ops = 0;
   model::EventCounts events{};
+  model::KernelCounts kernels;
   std::vector<CommMember> comms;
   std::vector<LossLine> losses;
 };
@@ -43,6 +44,7 @@ struct RunOverview {
   std::vector<ProcessOverview> processes;
   std::vector<LossLine> losses;  // of the run, then of each process
   model::EventCounts events{};
+  model::KernelCounts kernels;
   uint64_t ops = 0;
   int64_t first_ns = 0, last_ns = 0;  // 0: no record
   uint64_t hosts = 0;
@@ -78,6 +80,8 @@ class ObservedSource : public model::TraceSource {
 
 // "8 processes on 2 hosts"; without the hosts where none is known.
 std::string processes_text(const RunOverview& run);
+// What GPUs did, and how much of communication is known by operation; empty where no kernels are known.
+std::string kernels_text(const RunOverview& run);
 // "2.28.9" for 22809; "-" for 0.
 std::string nccl_version_text(int32_t version);
 

@@ -219,7 +219,8 @@ int run(const Arguments& arguments) {
     return print(json_text(document));
   }
   return print(loss_report(overview) + op_table(figures, *limit) + rank_table(figures, *limit) +
-               comm_table(overview, *limit) + across_text(together, *limit) + ring_table(figures, *limit));
+               comm_table(overview, *limit) + kernels_text(overview) + across_text(together, *limit) +
+               ring_table(figures, *limit));
 }
 
 }  // namespace

@@ -39,4 +39,17 @@ EventCounts count_events(const Trace& trace) {
   return counts;
 }
 
+KernelCounts count_kernels(const Trace& trace) {
+  KernelCounts counts;
+  counts.launches = trace.launches.size();
+  for (size_t i = 0; i < trace.kernels.size(); ++i) {
+    const auto kind = static_cast<KernelKind>(trace.kernels.kind[i]);
+    ++(kind == KernelKind::kCopy ? counts.copies : counts.kernels);
+    if (kind != KernelKind::kCommunication) continue;
+    ++counts.communication;
+    counts.joined += trace.kernels.op[i] != kNoRow;
+  }
+  return counts;
+}
+
 }  // namespace lockstep::model

@@ -13,4 +13,11 @@ using EventCounts = std::array<uint64_t, kEventKinds>;  // by event_kind number
 
 EventCounts count_events(const Trace& trace);
 
+// What is known of the GPUs' work.
+struct KernelCounts {
+  uint64_t kernels = 0, copies = 0, launches = 0;
+  uint64_t communication = 0, joined = 0;  // of the kernels; of these, those whose operation is known
+};
+KernelCounts count_kernels(const Trace& trace);
+
 }  // namespace lockstep::model

@@ -45,6 +45,8 @@ struct JobOps {
   Column<int32_t> gpu_error_ns;                                                   // half-width; -1 unknown
   Column<uint8_t> flags;
   Column<uint8_t> gpu_source;  // GpuTimeSource
+  // GPU work is told once it is over, and some time later: what has no GPU times may run, or have ended just now.
+  bool is_gpu_told_late = false;
 
   size_t size() const { return signature.size(); }
   // A replay of a captured graph. It was called once, when the graph was captured; each time it runs, it is enqueued by

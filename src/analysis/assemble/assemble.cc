@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/assemble/copy_join.h"
 #include "analysis/assemble/gpu_times.h"
 #include "analysis/assemble/graph_replays.h"
 #include "analysis/assemble/kernel_join.h"
@@ -117,6 +118,7 @@ class Assembler {
         works_(trace),
         kernels_(trace, launches_, works_),
         replays_(trace, works_),
+        copies_(trace),
         indexer_(trace),
         shapes_(trace) {}
 
@@ -185,13 +187,17 @@ class Assembler {
   void take_kernels(model::Op& op) {
     const std::span<const uint32_t> own = kernels_.of(op.task, op.call);
     for (const uint32_t kernel : own) take_kernel(op, kernel);
+    if (is_kind(op.kind, EventKind::kCeColl)) {
+      for (const uint32_t copy : copies_.of(op.task)) take_kernel(op, copy);
+    }
     const uint32_t replayed = op.task == kNoRow ? kNoRow : replays_.kernel_of(op.task);
     if (replayed != kNoRow) {
       take_kernel(op, replayed);
       const uint32_t launch = trace_.kernels.launch[replayed];
       if (launch != kNoRow) op.launched_ns = trace_.launches.start_ns[launch];
     }
-    without_kernel_ += kernels_.any() && own.empty() && replayed == kNoRow && op.launched_ns != 0;
+    without_kernel_ += kernels_.any() && own.empty() && replayed == kNoRow && op.launched_ns != 0 &&
+                       (op.flags & model::kFlagGraphCaptured) == 0;
   }
 
   // It was enqueued by the launch of its graph. NCCL's number is that of the capture in all replays.
@@ -258,6 +264,7 @@ class Assembler {
   KernelWorks works_;
   KernelJoin kernels_;
   GraphReplays replays_;
+  CopyJoin copies_;
   Indexer indexer_;
   Shapes shapes_;
   int32_t kernel_error_ns_ = 0;

@@ -19,6 +19,7 @@ GraphReplays::GraphReplays(model::Trace& trace, KernelWorks& works) : trace_(tra
   list_captured_calls();
   list_nodes();
   count_epochs();
+  sort_nodes();
   for (size_t first = 0, end = 0; first < graphs_.size(); first = end) {
     while (end < graphs_.size() && graphs_[end].gpu == graphs_[first].gpu) ++end;
     match_device(std::span(graphs_).subspan(first, end - first));
@@ -98,10 +99,6 @@ void GraphReplays::list_nodes() {
     const bool is_known = comm < trace_.comms.size() && trace_.comms.gpu[comm] >= 0;
     nodes_.push_back({row, 0, is_known ? trace_.comms.gpu[comm] : process_gpu});
   }
-  std::sort(nodes_.begin(), nodes_.end(), [&](const Node& a, const Node& b) {
-    return std::tie(a.gpu, calls.start_ns[a.launch], a.launch) <
-           std::tie(b.gpu, calls.start_ns[b.launch], b.launch);
-  });
 }
 
 // What a thread runs itself lies between its captures, not inside.
@@ -143,6 +140,20 @@ void GraphReplays::count_epochs() {
   }
 }
 
+// A graph is made when its capture ends.
+void GraphReplays::sort_nodes() {
+  const model::CallTable& calls = trace_.calls;
+  std::map<uint32_t, int64_t> ends;  // by epoch
+  for (const Node& node : nodes_) {
+    int64_t& end = ends[node.epoch];
+    end = std::max(end, calls.start_ns[node.launch]);
+  }
+  std::sort(nodes_.begin(), nodes_.end(), [&](const Node& a, const Node& b) {
+    return std::tuple(a.gpu, ends.at(a.epoch), a.epoch, calls.start_ns[a.launch], a.launch) <
+           std::tuple(b.gpu, ends.at(b.epoch), b.epoch, calls.start_ns[b.launch], b.launch);
+  });
+}
+
 std::vector<GraphReplays::Stretch> GraphReplays::stretches_of(int32_t gpu) const {
   std::vector<Stretch> stretches;
   for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -170,6 +181,17 @@ bool GraphReplays::fits(const Graph& graph, const Stretch& stretch) {
 void GraphReplays::match_device(std::span<Graph> graphs) {
   const std::vector<Stretch> stretches = stretches_of(graphs.front().gpu);
   if (!match_in_order(graphs, stretches)) match_pieces(graphs, stretches);
+  for (Graph& graph : graphs) {
+    if (graph.first_node != SIZE_MAX && has_rival(graph, stretches)) graph.first_node = SIZE_MAX;
+  }
+}
+
+// Which thread's capture became a graph first is not known.
+bool GraphReplays::has_rival(const Graph& graph, const std::vector<Stretch>& stretches) {
+  const auto thread_of = [&](size_t node) { return trace_.calls.thread[nodes_[node].launch]; };
+  return std::any_of(stretches.begin(), stretches.end(), [&](const Stretch& stretch) {
+    return thread_of(stretch.first) != thread_of(graph.first_node) && fits(graph, stretch);
+  });
 }
 
 // Graphs are numbered as they were made. Each takes the first stretch that it fits, then the last: where both are one,

@@ -5,7 +5,7 @@
 // NCCL's calls say that they were captured, but not into which graph. The nodes of a graph, in the order of their numbers,
 // are the launches in the order in which they were captured; so a stretch of captured launches (of one device and thread,
 // up to one that ran, or launched a graph) is a graph's if it has as many, and all names fit, and no other stretch could be it
-// when stretches and graphs are taken in order. What remains open is counted, and its kernels stay unjoined.
+// when stretches and graphs are taken in order; and, as threads do not keep to one order, no stretch of another thread. What remains open is counted, and its kernels stay unjoined.
 //
 // Each replay of each operation is an operation. Where NCCL reports replays itself (a task on a callback thread of CUDA: it
 // does so with KernelCh, or when there is network work), those are the operations, and get their kernels here.
@@ -41,7 +41,7 @@ class GraphReplays {
  private:
   struct Node {       // a captured launch
     uint32_t launch;  // row of calls: KernelLaunch
-    uint32_t epoch;   // changes where its thread ran something between two captured launches
+    uint32_t epoch;   // another one where its thread ran something between two captured launches
     int32_t gpu;
   };
   struct Stretch {
@@ -68,11 +68,13 @@ class GraphReplays {
   void list_graphs();
   void list_nodes();
   void count_epochs();
+  void sort_nodes();
   std::vector<Stretch> stretches_of(int32_t gpu) const;
   void match_device(std::span<Graph> graphs);
   bool match_in_order(std::span<Graph> graphs, const std::vector<Stretch>& stretches);
   bool match_pieces(std::span<Graph> graphs, const std::vector<Stretch>& stretches);
   bool fits(const Graph& graph, const Stretch& stretch);
+  bool has_rival(const Graph& graph, const std::vector<Stretch>& stretches);
   void add_runs(const Graph& graph);
   void list_captured_calls();
   void list_tasks();
@@ -87,7 +89,7 @@ class GraphReplays {
   KernelWorks& works_;
   std::vector<uint32_t> graph_kernels_;  // of NCCL, by gpu, graph and node
   std::vector<Graph> graphs_;            // by gpu and number
-  std::vector<Node> nodes_;              // by gpu and time
+  std::vector<Node> nodes_;              // by gpu, end of their epoch, and time
   std::vector<OfCall> captured_calls_;   // by GroupApi and comm
   std::vector<OfCall> tasks_;            // of captured calls, by call and time
   std::vector<Run> runs_;

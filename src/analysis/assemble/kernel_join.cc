@@ -27,7 +27,7 @@ KernelJoin::KernelJoin(model::Trace& trace, const Launches& launches, KernelWork
     return;
   }
   const size_t calls = trace.calls.size();
-  for (auto* flags : {&is_proven_, &fits_, &has_plan_, &is_doubtful_}) flags->resize(calls);
+  for (auto* flags : {&is_next_, &is_proven_, &fits_, &has_plan_, &is_doubtful_}) flags->resize(calls);
   task_unit_.assign(trace.tasks.size(), kNoRow);
   call_unit_.assign(calls, kNoRow);
   list_launches();
@@ -135,11 +135,18 @@ KernelJoin::Unit* KernelJoin::unit_of(uint32_t call) {
 
 void KernelJoin::list_launches() {
   const model::CallTable& calls = trace_.calls;
+  std::vector<uint32_t> last(trace_.threads.size() + 1, kNoRow);  // launch or plan, by thread
   for (uint32_t row = 0; row < calls.size(); ++row) {
-    if (calls.kind[row] == number(EventKind::kKernelLaunch) && calls.parent[row] != kNoRow)
-      group_launch_.push_back(row);
-    if (calls.kind[row] == number(EventKind::kGroup) && launches_.of_plan(row) != kNoRow)
+    const bool is_launch = calls.kind[row] == number(EventKind::kKernelLaunch);
+    if (!is_launch && calls.kind[row] != number(EventKind::kGroup)) continue;
+    uint32_t& before = last[std::min<size_t>(calls.thread[row], trace_.threads.size())];
+    if (is_launch) {
+      if (calls.parent[row] != kNoRow) group_launch_.push_back(row);
+    } else if (launches_.of_plan(row) != kNoRow) {
       has_plan_[launches_.of_plan(row)] = true;
+      is_next_[row] = before == launches_.of_plan(row);
+    }
+    before = row;
   }
   std::stable_sort(group_launch_.begin(), group_launch_.end(), [&](uint32_t a, uint32_t b) {
     return key_of(calls.parent[a], calls.comm[a]) < key_of(calls.parent[b], calls.comm[b]);
@@ -186,11 +193,12 @@ bool KernelJoin::may_run(const Unit& unit, const Part& part) {
   return works_.may_run(kernels_[unit.first], shape);
 }
 
-// A plan takes the launch before it on its thread. Where records are missing that may be another plan's: so the group of
-// the launch must be that of a task, and no plan of the group may be unknown.
+// A plan takes the launch before it on its thread. Where records are missing that may be another plan's: so nothing may lie
+// between the two, the group of the launch must be that of a task, and no plan and no launch of the group be missing.
 void KernelJoin::check_plans(Parts parts) {
   const model::CallTable& calls = trace_.calls;
-  bool is_whole = true;
+  const Unit* const without_call = unit_of(group_of(parts.front().key));
+  bool is_whole = without_call == nullptr || works_.is_symmetric(kernels_[without_call->first]);
   for (const Part& part : parts) {
     const bool is_coll = calls.kind[part.call] == number(EventKind::kCollApi);
     if (part.plan == kNoRow) {
@@ -222,7 +230,7 @@ void KernelJoin::give(const Part& part, const Unit& unit) {
 }
 
 void KernelJoin::join_by_plan(const Part& part) {
-  if (part.plan == kNoRow || !is_proven_[part.plan] || !fits_[part.plan]) return;
+  if (part.plan == kNoRow || !is_next_[part.plan] || !is_proven_[part.plan] || !fits_[part.plan]) return;
   const uint32_t launch = launches_.of_plan(part.plan);
   if (!is_doubtful_[launch]) give(part, *unit_of(launch));
 }

@@ -71,8 +71,8 @@ class KernelJoin {
   std::vector<Unit> units_;             // by call
   std::vector<Part> parts_;             // by key
   std::vector<uint32_t> group_launch_;  // KernelLaunches by (GroupApi, comm)
-  // By row of calls, for plans: a task of it is of its launch's group; its kernel's name fits a task.
-  std::vector<bool> is_proven_, fits_;
+  // By row of calls, for plans: it follows its launch; a task of it is of its launch's group; its kernel's name fits a task.
+  std::vector<bool> is_next_, is_proven_, fits_;
   // By row of calls, for KernelLaunches: a plan is known for it; something is missing in its group.
   std::vector<bool> has_plan_, is_doubtful_;
   std::vector<uint32_t> task_unit_, call_unit_;  // by row; kNoRow none

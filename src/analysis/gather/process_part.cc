@@ -173,6 +173,10 @@ class PartMaker {
       out.gpu_error_ns[at] = ops.gpu_error_ns[i];
       out.flags[at] = ops.flags[i];
       out.gpu_source[at] = ops.gpu_source[i];
+      // KernelCh events tell that work begins, when it does.
+      out.is_gpu_told_late =
+          out.is_gpu_told_late || (trace_.channels.size() == 0 &&
+                                   ops.gpu_source[i] == static_cast<uint8_t>(model::GpuTimeSource::kCupti));
       part_.process.graphs = part_.process.graphs || (ops.flags[i] & model::kFlagGraphCaptured) != 0;
     }
   }

@@ -24,7 +24,8 @@ size_t standing(const Scene& scene, const Patience& patience) {
 // Nothing tells which of its operations have ended.
 bool no_gpu_times(const Scene& scene, uint32_t actor) {
   const model::JobProcess& process = scene.job().processes[scene.actor(actor).process];
-  return std::all_of(process.ops.gpu_end_ns.begin(), process.ops.gpu_end_ns.end(),
+  return process.ops.is_gpu_told_late ||
+         std::all_of(process.ops.gpu_end_ns.begin(), process.ops.gpu_end_ns.end(),
                      [](int64_t end) { return end == 0; });
 }
 

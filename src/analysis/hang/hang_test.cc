@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "analysis/analysis.h"
+#include "analysis/hang/blocks.h"
 #include "analysis/testing/job_builder.h"
 
 namespace lockstep::analysis::hang {
@@ -315,6 +316,21 @@ TEST(Hang, NamesTheGpuWhoseKernelDoesNotBegin) {
   for (uint32_t rank = 0; rank < 4; ++rank)
     job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = rank == 2 ? -1 : 1000.1});
   expect(findings_of(job.build()), FindingClass::kStuckInGpu, {2});
+}
+
+// CUPTI tells a kernel once it is over. What it has not told may run, and says nothing of who waits.
+TEST(Hang, KernelsThatAreToldOnceTheyAreOverAreNotTakenToWait) {
+  JobBuilder job = ten_steps(4, 30'000);
+  for (uint32_t rank = 0; rank < 4; ++rank) job.call(rank, 0, {.called_ms = 1000});
+  const auto state = [](const model::Job& of) {
+    const model::Member& member = of.members[0];
+    return progress(of.processes[0].ops, member.first, member.ops).state;
+  };
+  model::Job built = job.build();
+  EXPECT_EQ(state(built), Progress::State::kQueued);
+  for (model::JobProcess& process : built.processes) process.ops.is_gpu_told_late = true;
+  EXPECT_EQ(state(built), Progress::State::kUnknown);
+  for (const Finding& finding : findings_of(built)) EXPECT_TRUE(finding.ranks.empty()) << finding.statement;
 }
 
 model::OpenStep step(uint32_t member, int32_t peer, bool is_send, model::StepWait wait, int32_t number) {

@@ -80,7 +80,7 @@ class ChromeExport {
     ProcessSlices slices(trace, viewer_number(trace));
     SliceWriter writer(trace, slices, base_ns_, next_correlation_, json_, flows_);
     events_ += writer.write();
-    next_correlation_ += trace.ops.size();
+    next_correlation_ += trace.ops.size() + trace.launches.size();
     run_.lose(model::kNoRow, "export", "without_time", slices.without_time(),
               "events left out, because their begin is unknown");
     run_.lose(model::kNoRow, "export", "cut_short", slices.cut_short(),

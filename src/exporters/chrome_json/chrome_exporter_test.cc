@@ -87,7 +87,9 @@ TEST_F(ChromeExporterTest, SeveralRanks) {
   EXPECT_EQ(count("ProfilerStep#1"), 4u);
   EXPECT_EQ(count("\"ph\":\"s\",\"cat\":\"ranks\""), 24u);  // 20 all-reduces, 2 messages of each of 2 pairs
   EXPECT_EQ(count("\"ph\":\"t\",\"bp\":\"e\",\"cat\":\"ranks\""), 40u);
-  EXPECT_EQ(count("\"ph\":\"s\",\"cat\":\"ac2g\""), 80u);
+  EXPECT_EQ(count("\"cat\":\"cuda_driver\",\"name\":\"cuLaunchKernel\""), 40u);
+  EXPECT_EQ(count("\"cat\":\"cuda_driver\",\"name\":\"cuGraphLaunch\""), 40u);
+  EXPECT_EQ(count("\"ph\":\"s\",\"cat\":\"ac2g\""), 160u) << "to operations' kernels, and from launches";
   EXPECT_EQ(files_in_folder(), 1u);
 }
 
@@ -170,7 +172,7 @@ TEST_F(ChromeExporterTest, SeveralCallingThreads) {
   });
   ASSERT_TRUE(write(run));
   expect_accepted(4);
-  EXPECT_EQ(count("\"ph\":\"s\",\"cat\":\"ac2g\""), 4u * 18);
+  EXPECT_EQ(count("\"ph\":\"s\",\"cat\":\"ac2g\""), 4u * (18 + 20));
 }
 
 TEST_F(ChromeExporterTest, RanksThatAreUnknownOrTwiceGetTheirOwnTracks) {

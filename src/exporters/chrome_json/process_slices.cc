@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "model/event_kind.h"
+
 namespace lockstep::exporters::chrome_json {
 namespace {
 
@@ -27,6 +29,11 @@ std::string hex(const char* format, uint64_t value) {
 
 Interval host_interval(const model::Trace& trace, uint32_t op) {
   uint32_t call = trace.ops.call[op], task = trace.ops.task[op];
+  const int64_t enqueued = trace.ops.enqueued_ns[op];
+  if ((trace.ops.flags[op] & model::kFlagGraphCaptured) != 0 && enqueued != 0) {
+    const bool is_reported = task < trace.tasks.size() && trace.tasks.start_ns[task] == enqueued;
+    return {enqueued, is_reported ? trace.tasks.end_ns[task] : enqueued};
+  }
   if (call < trace.calls.size() && trace.calls.start_ns[call] > 0)
     return {trace.calls.start_ns[call], trace.calls.end_ns[call]};
   if (task < trace.tasks.size()) return {trace.tasks.start_ns[task], trace.tasks.end_ns[task]};
@@ -41,12 +48,13 @@ ProcessSlices::ProcessSlices(const model::Trace& trace, int64_t number) : trace_
   name_pid(number * kPidStride + kHostPid,
            who_ + (host.empty() ? "" : " (" + host + " pid " + std::to_string(process.pid) + ")"), "CPU",
            number * 10);
-  slices_.reserve(trace.calls.size() + 2 * trace.ops.size() + trace.kernels.size() + trace.channels.size() +
-                  trace.proxy_ops.size() + trace.proxy_steps.size() + trace.net_events.size() +
-                  trace.proxy_ctrls.size() + trace.marks.size());
+  slices_.reserve(trace.calls.size() + 2 * trace.ops.size() + trace.kernels.size() + trace.launches.size() +
+                  trace.channels.size() + trace.proxy_ops.size() + trace.proxy_steps.size() +
+                  trace.net_events.size() + trace.proxy_ctrls.size() + trace.marks.size());
   add_steps();
   add_ops();
   add_other_kernels();
+  add_launches();
   add_calls();
   add_channels();
   add_proxy();
@@ -86,13 +94,35 @@ uint32_t ProcessSlices::thread_track(uint32_t thread) {
   });
 }
 
-Track ProcessSlices::gpu_track(uint32_t comm, std::string name) {
-  int32_t device = trace_.processes.device[0], gpu = trace_.processes.gpu[0];
-  if (comm < trace_.comms.size() && trace_.comms.device[comm] >= 0) {
-    device = trace_.comms.device[comm];
-    gpu = trace_.comms.gpu[comm];
+int32_t ProcessSlices::gpu_of_comm(uint32_t comm) const {
+  const bool is_known = comm < trace_.comms.size() && trace_.comms.device[comm] >= 0;
+  return is_known ? trace_.comms.gpu[comm] : trace_.processes.gpu[0];
+}
+
+// A device that no communicator names gets the next free number.
+int32_t ProcessSlices::device_of(int32_t gpu) {
+  if (devices_.empty()) {
+    devices_.emplace(trace_.processes.gpu[0], trace_.processes.device[0]);
+    for (size_t comm = 0; comm < trace_.comms.size(); ++comm) {
+      if (trace_.comms.device[comm] >= 0) devices_.emplace(trace_.comms.gpu[comm], trace_.comms.device[comm]);
+    }
   }
-  device = std::clamp(device, 0, static_cast<int32_t>(kChannelPid - kGpuPid) - 1);
+  const auto [at, is_new] = devices_.try_emplace(gpu, 0);
+  if (is_new) {
+    for (const auto& [other, device] : devices_) {
+      if (other != gpu) at->second = std::max(at->second, device + 1);
+    }
+  }
+  return at->second;
+}
+
+uint32_t ProcessSlices::stream_track(int32_t gpu, uint64_t stream) {
+  const TrackKey key{.group = kStream, .a = static_cast<uint32_t>(gpu), .b = stream};
+  return track(key, [&] { return gpu_track(gpu, "stream " + hex("0x%llx", stream)); });
+}
+
+Track ProcessSlices::gpu_track(int32_t gpu, std::string name) {
+  const int32_t device = std::clamp(device_of(gpu), 0, static_cast<int32_t>(kChannelPid - kGpuPid) - 1);
   int64_t pid = number_ * kPidStride + kGpuPid + device;
   std::string label = gpu >= 0 ? "GPU " + std::to_string(gpu) : "GPU";
   name_pid(pid, label + " of " + who_, label, number_ * 10 + 1 + std::min(device, 6));
@@ -138,11 +168,10 @@ void ProcessSlices::add_ops() {
     add(SliceKind::kRecordParamComms, row, thread_track(ops.thread[row]), host.start, host.end);
     if (ops.gpu_start_ns[row] == 0 || ops.gpu_end_ns[row] == 0) continue;
     uint64_t stream = ops.stream[row];
-    TrackKey key =
-        stream ? TrackKey{.group = kStream, .b = stream} : TrackKey{.group = kCommStream, .a = comm};
-    uint32_t place = track(key, [&] {
-      return gpu_track(comm, stream ? "stream " + hex("0x%llx", stream) : "kernels, " + comm_name(comm));
-    });
+    const int32_t gpu = gpu_of_comm(comm);
+    const uint32_t place = stream != 0 ? stream_track(gpu, stream)
+                                       : track({.group = kCommStream, .a = comm},
+                                               [&] { return gpu_track(gpu, "kernels, " + comm_name(comm)); });
     add(SliceKind::kKernel, row, place, ops.gpu_start_ns[row], ops.gpu_end_ns[row]);
   }
 }
@@ -152,10 +181,17 @@ void ProcessSlices::add_other_kernels() {
   const model::KernelTable& kernels = trace_.kernels;
   for (uint32_t row = 0; row < kernels.size(); ++row) {
     if (kernels.op[row] < trace_.ops.size()) continue;
-    const uint64_t stream = kernels.stream[row];
-    const uint32_t place = track({.group = kStream, .b = stream},
-                                 [&] { return gpu_track(model::kNoRow, "stream " + hex("0x%llx", stream)); });
-    add(SliceKind::kOtherKernel, row, place, kernels.start_ns[row], kernels.end_ns[row]);
+    const int32_t gpu = kernels.gpu[row] >= 0 ? kernels.gpu[row] : trace_.processes.gpu[0];
+    add(SliceKind::kOtherKernel, row, stream_track(gpu, kernels.stream[row]), kernels.start_ns[row],
+        kernels.end_ns[row]);
+  }
+}
+
+void ProcessSlices::add_launches() {
+  const model::LaunchTable& launches = trace_.launches;
+  for (uint32_t row = 0; row < launches.size(); ++row) {
+    add(SliceKind::kLaunch, row, thread_track(launches.thread[row]), launches.start_ns[row],
+        launches.end_ns[row]);
   }
 }
 

@@ -2,7 +2,7 @@
 // What one process of the job looks like as tracks and slices, before any text is made.
 //
 //   pid number*100000 + 1         host process: threads by their real ids (0 would be the idle process to Perfetto)
-//   pid number*100000 + 10 + dev  its GPU: a track per stream, or comm where the stream is unknown
+//   pid number*100000 + 10 + dev  its GPUs: a track per stream, or comm where the stream is unknown
 //   pid number*100000 + 40000     the channels of its kernels as the host saw them: a track per comm and channel
 //   pid number*100000 + 50000     its network side: a track per proxy thread, comm, channel and direction
 //
@@ -11,6 +11,7 @@
 // `number` is the rank, or a free one where ranks are unknown or repeated.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,7 @@ class ProcessSlices {
   void add_steps();
   void add_ops();
   void add_other_kernels();
+  void add_launches();
   void add_calls();
   void add_channels();
   void add_proxy();
@@ -65,7 +67,10 @@ class ProcessSlices {
     if (added) tracks_.define(track, make());
     return track;
   }
-  Track gpu_track(uint32_t comm, std::string name);
+  int32_t gpu_of_comm(uint32_t comm) const;
+  int32_t device_of(int32_t gpu);
+  uint32_t stream_track(int32_t gpu, uint64_t stream);
+  Track gpu_track(int32_t gpu, std::string name);
   Track channel_track(std::string name);
   Track network_track(std::string name);
   void name_pid(int64_t pid, const std::string& name, const std::string& label, int64_t sort_index);
@@ -78,6 +83,7 @@ class ProcessSlices {
   TrackTable tracks_;
   std::vector<Slice> slices_;
   std::vector<ViewerProcess> viewer_processes_;
+  std::map<int32_t, int32_t> devices_;  // by run-wide number: as the process counts them
   int64_t next_gpu_tid_ = 1, next_channel_tid_ = 1, next_network_tid_ = 1;
   uint64_t without_time_ = 0, cut_short_ = 0;
 };

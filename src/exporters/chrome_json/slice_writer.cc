@@ -55,6 +55,15 @@ SliceWriter::SliceWriter(const model::Trace& trace, ProcessSlices& slices, int64
     call_names_.push_back(json_string(model::api_name(trace, i, false)));
   for (uint8_t kind = 0; kind < model::kEventKinds; ++kind)
     event_names_.push_back(json_string(model::event_name(kind)));
+  arrow_.assign(trace.launches.size(), model::kNoRow);
+  for (uint32_t row = 0; row < trace.kernels.size(); ++row) {
+    const uint32_t launch = trace.kernels.launch[row];
+    if (trace.kernels.op[row] < trace.ops.size() || launch >= arrow_.size() ||
+        trace.kernels.start_ns[row] <= trace.launches.start_ns[launch])
+      continue;
+    uint32_t& first = arrow_[launch];
+    if (first == model::kNoRow || trace.kernels.start_ns[row] < trace.kernels.start_ns[first]) first = row;
+  }
   prepare_ops();
 }
 
@@ -157,6 +166,8 @@ void SliceWriter::write_slice(const Slice& slice) {
       return write_kernel(slice);
     case SliceKind::kOtherKernel:
       return write_other_kernel(slice);
+    case SliceKind::kLaunch:
+      return write_launch(slice);
     case SliceKind::kChannel:
       return write_channel(slice);
     case SliceKind::kProxyOp:
@@ -227,17 +238,14 @@ void SliceWriter::write_record_param_comms(const Slice& slice) {
     const Track& track = slices_.tracks()[slice.track];
     if (rank_keys_[op] != 0) flows_.add(rank_keys_[op], slice.start, track.pid, track.tid);
   } else if (slice.start < ops.gpu_start_ns[op]) {
-    host_to_gpu(slice, 's');
+    host_to_gpu(slice, first_correlation_ + op, 's');
   }
 }
 
-void SliceWriter::host_to_gpu(const Slice& slice, char phase) {
+void SliceWriter::host_to_gpu(const Slice& slice, uint64_t correlation, char phase) {
   json_.event(phase == 's' ? "{\"ph\":\"s\"" : "{\"ph\":\"f\",\"bp\":\"e\"")
       .raw(",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
-  json_.number(first_correlation_ + slice.row)
-      .raw(track_places_[slice.track])
-      .micros(slice.start - base_ns_)
-      .raw("}");
+  json_.number(correlation).raw(track_places_[slice.track]).micros(slice.start - base_ns_).raw("}");
   ++events_;
 }
 
@@ -261,7 +269,8 @@ void SliceWriter::write_kernel(const Slice& slice) {
   json_.raw("\"");
   if (ops.gpu_error_ns[op] >= 0) json_.raw(",\"lockstep gpu_error_ns\":").signed_number(ops.gpu_error_ns[op]);
   json_.raw("}}");
-  if (int64_t host = host_interval(trace_, op).start; host > 0 && host < slice.start) host_to_gpu(slice, 'f');
+  if (int64_t host = host_interval(trace_, op).start; host > 0 && host < slice.start)
+    host_to_gpu(slice, first_correlation_ + op, 'f');
   if (rank_keys_[op] != 0) flows_.add(rank_keys_[op], slice.start, track.pid, track.tid);
 }
 
@@ -278,7 +287,23 @@ void SliceWriter::write_other_kernel(const Slice& slice) {
         .number(kernels.graph[row])
         .raw(",\"graph node id\":")
         .number(kernels.graph_node[row]);
+  if (kernels.bytes[row] != 0) json_.raw(",\"bytes\":").number(kernels.bytes[row]);
+  const uint32_t launch = kernels.launch[row];
+  const bool is_launched = launch < trace_.launches.size();
+  if (is_launched) json_.raw(",\"correlation\":").number(launch_correlation(launch));
   json_.raw("}}");
+  if (is_launched && arrow_[launch] == row) host_to_gpu(slice, launch_correlation(launch), 'f');
+}
+
+void SliceWriter::write_launch(const Slice& slice) {
+  const uint32_t row = slice.row;
+  const bool is_graph = trace_.launches.kind[row] == static_cast<uint8_t>(model::LaunchKind::kGraph);
+  begin(slice, "cuda_driver", is_graph ? "\"cuGraphLaunch\"" : "\"cuLaunchKernel\"");
+  json_.raw("\"driver correlation\":").number(trace_.launches.correlation[row]);
+  if (arrow_[row] != model::kNoRow) json_.raw(",\"correlation\":").number(launch_correlation(row));
+  unfinished(trace_.launches.end_ns[row]);
+  json_.raw("}}");
+  if (arrow_[row] != model::kNoRow) host_to_gpu(slice, launch_correlation(row), 's');
 }
 
 void SliceWriter::write_call(const Slice& slice) {

@@ -18,7 +18,7 @@ namespace lockstep::exporters::chrome_json {
 
 class SliceWriter {
  public:
-  // `first_correlation` numbers the trace's first op: correlations are unique in the file.
+  // `first_correlation` numbers the trace's first op, and launches behind the ops: correlations are unique in the file.
   SliceWriter(const model::Trace& trace, ProcessSlices& slices, int64_t base_ns, uint64_t first_correlation,
               JsonWriter& json, Flows& flows);
   // Returns the number of events written.
@@ -32,6 +32,7 @@ class SliceWriter {
   void write_record_param_comms(const Slice& slice);
   void write_kernel(const Slice& slice);
   void write_other_kernel(const Slice& slice);
+  void write_launch(const Slice& slice);
   void write_call(const Slice& slice);
   void write_channel(const Slice& slice);
   void write_proxy_op(const Slice& slice);
@@ -42,7 +43,10 @@ class SliceWriter {
   void write_identity(uint32_t op);
   bool has_own_launch(uint32_t op) const;
   void unfinished(int64_t end_ns);
-  void host_to_gpu(const Slice& slice, char phase);
+  void host_to_gpu(const Slice& slice, uint64_t correlation, char phase);
+  uint64_t launch_correlation(uint32_t launch) const {
+    return first_correlation_ + trace_.ops.size() + launch;
+  }
   void prepare_ops();
 
   const model::Trace& trace_;
@@ -59,6 +63,7 @@ class SliceWriter {
   std::vector<uint64_t> torch_ids_;
   std::vector<uint64_t> rank_keys_;                     // by op: equal on all ranks of one operation; 0 none
   std::unordered_map<int64_t, uint32_t> op_by_launch_;  // first op of a kernel launch, by its time
+  std::vector<uint32_t> arrow_;  // by launch: its first kernel that is no operation's; kNoRow none
   uint64_t events_ = 0;
 };
 

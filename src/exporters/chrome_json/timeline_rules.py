@@ -95,9 +95,9 @@ def check_perfetto(events):
             flows.add(flow)
             starts[flow] += {"s": 1, "t": 0, "f": -1}[phase]
             # It met the slice that it was written for, or one nested in that which begins with it.
-            if not any(e.get("cat") in ("cpu_op", "kernel") and nanoseconds(e["ts"]) == time and end >= time
+            if not any(e.get("cat") in ("cpu_op", "cuda_driver", "kernel", "gpu_memcpy") and nanoseconds(e["ts"]) == time and end >= time
                        for end, e in stack):
-                broken("a flow's end is the begin of an operation", event)
+                broken("a flow's end is the begin of an operation, a launch or GPU work", event)
     for flow, balance in starts.items():
         if balance: broken("a flow is s, t..., f", flow)
 
@@ -145,7 +145,7 @@ def main():
     launches = collections.Counter(event["args"].get("correlation") for track in slices.values() for event in track
                                    if event["cat"] != "kernel")
     correlations = {event["args"].get("correlation") for track in slices.values() for event in track
-                    if event["cat"] == "kernel" and "Collective name" in event["args"]}
+                    if event["cat"] in ("kernel", "gpu_memcpy")}
     for place, events in slices.items():
         if ("thread_name",) + place not in named: broken("tracks are named", place)
         for what in ("process_name", "process_labels", "process_sort_index"):

@@ -22,6 +22,7 @@ enum class SliceKind : uint8_t {
   kCall,
   kKernel,
   kOtherKernel,  // no operation's
+  kLaunch,
   kChannel,
   kProxyOp,
   kProxyStep,

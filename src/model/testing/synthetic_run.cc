@@ -77,9 +77,9 @@ void SyntheticRun::add_process(int32_t rank, Trace& trace) const {
   c.end_ns = p.last_ns + 1;
   c.numbered = 1;
   trace.comms.append(c);
-  trace.threads.append({0, 4000 + local, text("main"), 0});
-  trace.threads.append({0, 4100 + local, text("python"), 0});
-  trace.threads.append({0, 4200 + local, text("NCCL Progress"), 0});
+  trace.threads.append({0, 4000 + local, text("main"), 0x7f01});
+  trace.threads.append({0, 4100 + local, text("python"), 0x7f02});
+  trace.threads.append({0, 4200 + local, text("NCCL Progress"), 0x7f03});
   trace.intern_shape({text("Broadcast"), text("ncclInt8"), 0, 0, 1});
   trace.histograms.append({0, 0, kind(EventKind::kColl),
                            trace.intern_shape({text("AllReduce"), text("ncclFloat32"), 0, 0, 0}), 20, 10,
@@ -208,9 +208,12 @@ void SyntheticRun::add_kernels(int32_t rank, uint32_t op, Trace& trace) const {
   trace.kernels.append({0, op, text("ncclDevKernel_AllReduce_Sum_f32_RING_LL"),
                         static_cast<uint8_t>(KernelKind::kCommunication), gpu, trace.ops.stream[op], graph,
                         node, start, end, kNoRow, 0, 2, 0});
+  const uint32_t launch = trace.launches.append(
+      {0, kCaller, static_cast<uint8_t>(graph != 0 ? LaunchKind::kGraph : LaunchKind::kKernel), op + 1, 77,
+       start + 10'000, start + 20'000});
   trace.kernels.append({0, kNoRow, text("void gemm<float, 4>(float*)"),
                         static_cast<uint8_t>(KernelKind::kCompute), gpu, 7, graph, node, start + 50'000,
-                        end + 100'000, kNoRow, 0, 4, 0});
+                        end + 100'000, launch, op + 1, 4, 0});
   if (op % 4 == 0) {
     trace.kernels.append({0, kNoRow, text("Memcpy DtoH (Device -> Pinned)"),
                           static_cast<uint8_t>(KernelKind::kCopy), gpu, 8, 0, 0, end + 150'000, end + 160'000,

@@ -124,6 +124,26 @@ TEST(LiveTail, GpuWorkIsNamedAfterItsOperationAndEndsFromAnotherThread) {
   EXPECT_EQ(tail->process().open, 0u);
 }
 
+// They are no operations, and are told once they are over.
+TEST(LiveTail, PassesOverKernelsAndLaunches) {
+  Growing growing;
+  FileBuilder::Log& gpu = growing.file.log(12, "gpu");
+  auto tail = growing.open();
+  const uint32_t name = gpu.kernel_name("ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  for (uint32_t i = 1; i <= 3000; ++i) {  // several chunks
+    gpu.add(Kind::kKernel, format::KernelRecord{head(2000, 10), name, i, 7, 0, 1, 0, 0, 4});
+    gpu.add(Kind::kLaunchCall,
+            format::LaunchCallRecord{head(1900, 5), i, 1, format::LaunchCall::kKernel, 0, 0});
+    gpu.add(Kind::kCopy,
+            format::CopyRecord{head(2000, 10), 64, i, 7, 0, 1, format::CopyKind::kCopy, 1, 3, 0});
+  }
+  growing.coll(3000, 8);
+  growing.refresh(*tail);
+  EXPECT_EQ(tail->process().ops, 1);
+  EXPECT_EQ(tail->process().open, 0u);
+  EXPECT_EQ(tail->process().comms[0].functions.at("AllReduce").newest, 8u);
+}
+
 TEST(LiveTail, FindsNewThreadsAndCommunicators) {
   Growing growing;
   auto tail = growing.open();

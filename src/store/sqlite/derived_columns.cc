@@ -48,6 +48,7 @@ void DerivedColumns::compute(const model::Trace& trace, RunNames& names) {
   }
   process_gpu_ = trace.processes.size() ? trace.processes.gpu[0] : -1;
   compute_ops(trace, names);
+  compute_launches(trace, names);
   compute_kernels(trace);
 }
 
@@ -105,6 +106,16 @@ void DerivedColumns::compute_ops(const model::Trace& trace, const RunNames& name
     op_host_end[i] = host_end(trace, i);
     auto tuple = torch.next(i);
     op_torch_id[i] = tuple ? model::comms_id(*tuple) : model::kNoSeq;
+  }
+}
+
+void DerivedColumns::compute_launches(const model::Trace& trace, RunNames& names) {
+  launch_name.resize(trace.launches.size());
+  if (launch_name.empty()) return;
+  const uint32_t kernel = names.intern("cuLaunchKernel"), graph = names.intern("cuGraphLaunch");
+  for (size_t i = 0; i < launch_name.size(); ++i) {
+    const bool is_graph = trace.launches.kind[i] == static_cast<uint8_t>(model::LaunchKind::kGraph);
+    launch_name[i] = is_graph ? graph : kernel;
   }
 }
 

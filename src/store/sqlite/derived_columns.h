@@ -30,12 +30,14 @@ class DerivedColumns {
   std::vector<uint32_t> op_name;
   std::vector<int64_t> op_host_end;
   std::vector<uint64_t> op_torch_id;
+  std::vector<uint32_t> launch_name;
   std::vector<int32_t> kernel_gpu;
 
  private:
   void compute_processes(const model::Trace& trace);
   void compute_comms(const model::Trace& trace);
   void compute_ops(const model::Trace& trace, const RunNames& names);
+  void compute_launches(const model::Trace& trace, RunNames& names);
   void compute_kernels(const model::Trace& trace);
   // Of what names no device itself.
   int32_t process_gpu();

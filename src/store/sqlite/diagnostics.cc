@@ -73,6 +73,10 @@ Result<void> write_diagnostics(const Database& database, const model::Trace& tra
   add_resolved("proxy_steps", trace.proxy_steps.all(&model::ProxyStepTable::proxy_op), counters);
   add_resolved("net_events", trace.net_events.all(&model::NetEventTable::proxy_step), counters);
   counters.push_back({"kernels", trace.kernels.size(), "kernels and copies on the GPU"});
+  const model::KernelCounts kernels = model::count_kernels(trace);
+  counters.push_back({"kernels_communication", kernels.communication, "kernels of communication"});
+  counters.push_back({"kernels_joined", kernels.joined, "of these, kernels whose operation is known"});
+  counters.push_back({"launches", trace.launches.size(), "calls that launched kernels and graphs"});
   add_losses(trace, counters);
   LOCKSTEP_ASSIGN(Statement insert, database.prepare("INSERT INTO diagnostic VALUES (?, ?, ?, ?)"));
   for (const Counter& counter : counters) {

@@ -77,8 +77,10 @@ CREATE VIEW kernels AS
 SELECT k.id, k.process, p.rank, k.run_gpu AS gpu, k.stream, n.text AS name,
        CASE k.kind WHEN 0 THEN 'compute' WHEN 1 THEN 'communication' WHEN 2 THEN 'copy' END AS kind, k.op,
        nullif(k.graph, 0) AS graph, nullif(k.graph_node, 0) AS graph_node, k.start_ns, k.end_ns,
-       k.end_ns - k.start_ns AS gpu_ns
-FROM gpu_kernel k JOIN process p ON p.id = k.process LEFT JOIN string n ON n.id = k.name;
+       k.end_ns - k.start_ns AS gpu_ns, l.start_ns AS launched_ns, t.tid AS launched_by, nullif(k.blocks, 0) AS blocks,
+       nullif(k.bytes, 0) AS bytes
+FROM gpu_kernel k JOIN process p ON p.id = k.process LEFT JOIN string n ON n.id = k.name
+LEFT JOIN launch l ON l.id = k.launch LEFT JOIN thread t ON t.id = l.thread;
 
 CREATE VIEW losses AS
 SELECT l.process, p.rank, s.text AS stage, k.text AS kind, l.count, d.text AS detail
@@ -111,7 +113,7 @@ WHERE NOT EXISTS (SELECT 1 FROM comm c WHERE c.process = p.id AND c.collectives 
 // What rocm-trace-lite and RPD (schema 3) call these things. Views over our own tables: measured, a physical copy would
 // add 12 % (deep) to 78 % (host side only) to the rows written, and readers only select. An op is one row, with GPU times where they are known
 // (opType KernelExecution), else with the interval of its enqueueing (HostEnqueue). Kernels and copies that belong to no op are rows of their own
-// (KernelExecution, Copy). pid is unique over hosts as RPD does it.
+// (KernelExecution, Copy), with the call that launched them as their API call. pid is unique over hosts as RPD does it.
 constexpr const char* kRocpdViews = R"SQL(
 CREATE VIEW rocpd_string AS SELECT id, text AS string FROM string;
 CREATE VIEW rocpd_ustring AS SELECT id, text AS string FROM string;
@@ -143,9 +145,15 @@ FROM op o JOIN process p ON p.id = o.process
 JOIN shape s ON s.id = o.shape LEFT JOIN thread t ON t.id = o.thread WHERE o.call IS NULL
 UNION ALL
 SELECT m.id, p.node * 10000000 + p.pid, t.tid, m.time_ns, m.time_ns, 3, 3, 4, m.label
-FROM mark m JOIN process p ON p.id = m.process LEFT JOIN thread t ON t.id = m.thread;
+FROM mark m JOIN process p ON p.id = m.process LEFT JOIN thread t ON t.id = m.thread
+UNION ALL
+SELECT l.id, p.node * 10000000 + p.pid, t.tid, l.start_ns, max(l.start_ns, l.end_ns), l.name, l.name, 4, 0
+FROM launch l JOIN process p ON p.id = l.process LEFT JOIN thread t ON t.id = l.thread;
 
-CREATE VIEW rocpd_api_ops AS SELECT id, coalesce(call, id) AS api_id, id AS op_id FROM op;
+CREATE VIEW rocpd_api_ops AS
+SELECT id, coalesce(call, id) AS api_id, id AS op_id FROM op
+UNION ALL
+SELECT id, launch, id FROM gpu_kernel WHERE op IS NULL AND launch IS NOT NULL;
 
 CREATE VIEW rocpd_kernelapi AS
 SELECT coalesce(o.call, o.id) AS api_ptr_id, coalesce(o.call, o.id) AS api_id, printf('0x%x', o.stream) AS stream,
@@ -154,7 +162,7 @@ SELECT coalesce(o.call, o.id) AS api_ptr_id, coalesce(o.call, o.id) AS api_id, p
        o.id AS op_id
 FROM op o LEFT JOIN task t ON t.id = o.task WHERE o.gpu_start_ns != 0 AND o.gpu_end_ns != 0
 UNION ALL
-SELECT NULL, NULL, CAST(stream AS TEXT), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, name, id
+SELECT launch, launch, CAST(stream AS TEXT), nullif(blocks, 0), NULL, NULL, NULL, NULL, NULL, 0, 0, name, id
 FROM gpu_kernel WHERE op IS NULL AND kind != 2;
 
 -- Columns of rocm-trace-lite first, then RPD's. GPU work first; Pct is the share of its kind (GPU work, or host enqueueing).

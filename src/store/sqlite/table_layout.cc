@@ -66,7 +66,7 @@ std::vector<TableLayout> make_layouts() {
   LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
   auto at = [&](TableId id) -> TableLayout& { return tables[number(id)]; };
-  for (TableId id : {TableId::kCall, TableId::kMark, TableId::kOp, TableId::kKernel})
+  for (TableId id : {TableId::kCall, TableId::kMark, TableId::kOp, TableId::kLaunch, TableId::kKernel})
     at(id).ids = IdSequence::kEvents;
   at(TableId::kShape).per_process = false;
   at(TableId::kProcess).derived = {derived_number("node", "number of its host in the run", ColumnType::kI32)};
@@ -89,6 +89,7 @@ std::vector<TableLayout> make_layouts() {
       derived_number("torch_comms_id",
                      "PyTorch's Comms Id, bits of an unsigned number; NULL: its inputs are not known",
                      ColumnType::kU64)};
+  at(TableId::kLaunch).derived = {derived_string("name", "string: its name in rocpd_api")};
   at(TableId::kKernel).derived = {derived_number(
       "run_gpu", "gpu, or the number that stands for the unknown device of its process", ColumnType::kI32)};
   return tables;

@@ -228,10 +228,12 @@ TEST_F(TraceDbTest, PublishedQueriesOfRpd) {
   EXPECT_EQ(
       query("select apiname, gpuId, count(*) from api join rocpd_api_ops on api.id = rocpd_api_ops.api_id "
             "join rocpd_op on rocpd_api_ops.op_id=rocpd_op.id where gpuId < 2 group by apiname, gpuId"),
+      "cuGraphLaunch|0|10\ncuGraphLaunch|1|10\ncuLaunchKernel|0|10\ncuLaunchKernel|1|10\n"
       "ncclAllReduce|0|20\nncclAllReduce|1|20\nncclRecv|1|2\nncclSend|0|2");
   EXPECT_EQ(query("SELECT count(*), count(DISTINCT pid) FROM rocpd_api"),
             query("SELECT (SELECT count(*) FROM call) + "
-                  "(SELECT count(*) FROM mark) + (SELECT count(*) FROM op WHERE call IS NULL), 4"));
+                  "(SELECT count(*) FROM mark) + (SELECT count(*) FROM launch) + (SELECT count(*) FROM op "
+                  "WHERE call IS NULL), 4"));
   EXPECT_EQ(query("SELECT DISTINCT node, pid FROM napi ORDER BY 1, 2"), "0|4000\n0|4001\n1|4000\n1|4001");
   EXPECT_EQ(query("SELECT apiName, args FROM api WHERE args LIKE 'step%' AND pid = 4000"),
             "UserMarker|step 0\nUserMarker|step 1");

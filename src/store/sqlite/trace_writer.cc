@@ -140,6 +140,7 @@ void TraceWriter::bind_derived() {
   add(TableId::kCall, derived_.call_name);
   add(TableId::kMark, derived_.mark_label);
   add(TableId::kOp, derived_.op_gpu, derived_.op_name, derived_.op_host_end, derived_.op_torch_id);
+  add(TableId::kLaunch, derived_.launch_name);
   add(TableId::kKernel, derived_.kernel_gpu);
 }
 
@@ -224,7 +225,7 @@ Result<void> TraceWriter::write_metadata(const std::string& source_name) {
       {"written_by", "lockstep"},
       {"source", source_name},
       {"processes", std::to_string(traces_)},
-      {"shared_ids", "call, op, gpu_kernel and mark share one sequence of ids"}};
+      {"shared_ids", "call, op, launch, gpu_kernel and mark share one sequence of ids"}};
   for (const auto& [tag, value] : entries) {
     insert.bind(1, tag);
     insert.bind(2, value);
