@@ -67,6 +67,7 @@ uint32_t append_process(const FileHeader& header, Trace& trace) {
                                  .gpu = -1,
                                  .nccl_version = 0,
                                  .mode = 0,
+                                 .modes = 0,
                                  .retention = 0,
                                  .gpu_clock = 0,
                                  .closed = 1,
