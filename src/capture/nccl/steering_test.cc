@@ -266,7 +266,7 @@ TEST_F(Steering, ADeepWindowOpensAndClosesInALiteProcess) {
     ControlRequest request = Tool::mode(Mode::kDeep);
     request.until_monotonic_ns = Tool::now_ns() + 300'000'000;
     tool.ask(request);
-    EXPECT_EQ(plugin.mask, 0x7fff);
+    EXPECT_EQ(nccl.mask(), 0x7fffu);
     nccl.all_reduce(1);
     LiveHeader::wait([&] { return tool.in_force() == Mode::kLite && !nccl.is_deep(); });
     nccl.all_reduce(2);
