@@ -24,8 +24,8 @@ struct Option {
   std::string_view value;       // placeholder; empty: a flag
   std::string_view help;        // one line, no full stop
   std::string_view fallback{};  // value when not given, as shown; empty: none
-  std::string_view choices{};   // blank-separated words that complete the value; after one in `=` more follows
-  bool takes_path = false;      // completes with file names
+  std::string_view choices{};  // blank-separated words that complete the value; after one in `=` more follows
+  bool takes_path = false;     // completes with file names
   bool value_optional = false;  // the value only as `--name=VALUE`; without one it is the fallback
   bool repeatable = false;      // each one given counts: Arguments::values
 };

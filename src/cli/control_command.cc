@@ -25,15 +25,17 @@ using launch::ProcessFile;
 using model::Liveness;
 
 constexpr Option kOptions[] = {
-    {'m', "mode", "MODE", "record this from now on: lite, default, deep, sample=K/N (deep for K of every N), off",
-     "", kModeChoices},
+    {'m', "mode", "MODE",
+     "record this from now on: lite, default, deep, sample=K/N (deep for K of every N), off", "",
+     kModeChoices},
     {0, "for", "TIME", "only for so long, then what was recorded before: 30s, 5m, 1h"},
     {.letter = 0,
      .name = "comm",
      .value = "NAME|ID",
      .help = "with deep or sample: deep events of this communicator only; may be given again",
      .repeatable = true},
-    {0, "min-bytes", "SIZE", "with deep or sample: deep events of operations of at least this size, such as 1M"},
+    {0, "min-bytes", "SIZE",
+     "with deep or sample: deep events of operations of at least this size, such as 1M"},
     {0, "mark", "TEXT", "have every process record a mark of this name now"},
     {0, "show", "", "say what each process records now"},
 };
@@ -52,8 +54,8 @@ std::optional<int64_t> parse_time(std::string_view text) {
   double number = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  const double scale = unit == "ms"                ? 1e6
-                       : unit == "s" || unit == "" ? 1e9
+  const double scale = unit == "ms"                   ? 1e6
+                       : unit == "s" || unit == ""    ? 1e9
                        : unit == "m" || unit == "min" ? 60e9
                        : unit == "h"                  ? 3600e9
                                                       : 0;
@@ -80,8 +82,9 @@ Error usage(std::string text) { return Error{ErrorCode::kUsage, std::move(text),
 
 Result<void> read_mode(const Arguments& arguments, Wish* wish) {
   auto mode = parse_mode(arguments.value("mode"));
-  if (!mode) return usage("--mode takes lite, default, deep, off, or sample=K/N with K at most N; not '" +
-                          arguments.value("mode") + "'");
+  if (!mode)
+    return usage("--mode takes lite, default, deep, off, or sample=K/N with K at most N; not '" +
+                 arguments.value("mode") + "'");
   wish->request.what |= format::kControlSetMode;
   wish->request.mode = static_cast<uint32_t>(mode->mode);
   wish->request.keep = mode->keep;
@@ -94,7 +97,7 @@ Result<void> read_window(const Arguments& arguments, Wish* wish) {
   auto length = parse_time(arguments.value("for"));
   if (!length) return usage("--for takes a time such as 30s, 5m or 1h; not '" + arguments.value("for") + "'");
   wish->request.until_monotonic_ns = monotonic_ns() + *length;
-  wish->said += " for " + format_duration(static_cast<double>(*length));
+  wish->said += " for " + arguments.value("for");
   return {};
 }
 
@@ -122,7 +125,8 @@ Result<Wish> read_wish(const Arguments& arguments) {
     return usage("at most " + std::to_string(format::kControlComms) + " communicators can be named");
   if (arguments.has("min-bytes")) {
     auto bytes = parse_bytes(arguments.value("min-bytes"));
-    if (!bytes) return usage("--min-bytes takes a size such as 1M; not '" + arguments.value("min-bytes") + "'");
+    if (!bytes)
+      return usage("--min-bytes takes a size such as 1M; not '" + arguments.value("min-bytes") + "'");
     wish.request.min_bytes = *bytes;
     wish.said += ", operations from " + format_bytes(*bytes);
   }
@@ -165,7 +169,8 @@ void resolve_comms(const std::string& path, const Wish& wish, format::ControlReq
   for (size_t i = 0; i < wish.comms.size(); ++i) {
     const auto id = parse_id(wish.comms[i]);
     for (const auto& comm : tail ? (*tail)->process().comms : std::vector<readers::native::LiveComm>{}) {
-      if (comm.ended || comm.comm_id == 0 || (id ? comm.comm_id != *id : comm.name != wish.comms[i])) continue;
+      if (comm.ended || comm.comm_id == 0 || (id ? comm.comm_id != *id : comm.name != wish.comms[i]))
+        continue;
       (*found)[i] = true;
       if (!id) add(comm.comm_id);
     }
@@ -243,8 +248,8 @@ Result<void> ask_all(const Wish& wish, std::vector<Target>& targets) {
   const auto first = first_of_each_process(targets);
   for (size_t i = 0; i < targets.size(); ++i) {
     Target& target = targets[i];
-    const bool marks = std::any_of(first.begin(), first.end(),
-                                   [&](const auto& entry) { return entry.second == &target; });
+    const bool marks =
+        std::any_of(first.begin(), first.end(), [&](const auto& entry) { return entry.second == &target; });
     if (!marks) {
       requests[i].what &= ~format::kControlMark;
       std::memset(requests[i].text, 0, sizeof requests[i].text);
@@ -296,8 +301,7 @@ bool report(const Wish& wish, const std::vector<Target>& targets) {
     text += std::string((wish.request.what & format::kControlSetMode) != 0 ? "; " : "") + "marked '" +
             reinterpret_cast<const char*>(wish.request.text) + "'";
   print(text + "\n");
-  if (waiting > 0)
-    note(plural(waiting, "process") + ": NCCL is told at its next launch, where it is safe");
+  if (waiting > 0) note(plural(waiting, "process") + ": NCCL is told at its next launch, where it is safe");
   return done == targets.size();
 }
 
@@ -326,7 +330,8 @@ std::string until_text(const format::ControlState& state, bool here) {
 }
 
 int show(const std::vector<ProcessFile>& files) {
-  Table table({"rank", "<host", "pid", "<library", "<process", "<mode", "<for", "comms", "from bytes", "refused"});
+  Table table(
+      {"rank", "<host", "pid", "<library", "<process", "<mode", "<for", "comms", "from bytes", "refused"});
   for (const ProcessFile& file : files) {
     auto header = LiveHeader::open(file.path, LiveHeader::Access::kLook);
     if (!header) {
@@ -343,7 +348,8 @@ int show(const std::vector<ProcessFile>& files) {
     table.add({file.rank < 0 ? "-" : std::to_string(file.rank), file.process.host,
                std::to_string(file.process.pid), library_name((*header)->source()),
                file.open ? std::string(liveness_text(liveness)) : "ended", mode_now,
-               until_text(state, liveness == Liveness::kRunning), state.comms == 0 ? "all" : std::to_string(state.comms),
+               until_text(state, liveness == Liveness::kRunning),
+               state.comms == 0 ? "all" : std::to_string(state.comms),
                state.min_bytes == 0 ? "-" : format_bytes(state.min_bytes), std::to_string(state.refused)});
   }
   if (table.empty()) return fail("there is nothing that can be shown");
@@ -378,10 +384,12 @@ const Command control_command = {
     .summary = "change what a running job records",
     .description =
         "Tells the processes of a run that are on this host what to record from now on, without touching "
-        "the job otherwise: each looks at its own file every 50 ms. A window given by --for ends by itself, also if "
+        "the job otherwise: each looks at its own file every 50 ms. A window given by --for ends by itself, "
+        "also if "
         "this program is gone. What was in force when is recorded, and lockstep info tells it.\n\n"
         "Processes on other hosts are named; run the command there. The exit code is 0 if every process "
-        "does as asked, 1 if some could not be reached or did not answer, and 2 if none could, or on wrong usage.",
+        "does as asked, 1 if some could not be reached or did not answer, and 2 if none could, or on wrong "
+        "usage.",
     .operands = {.name = "RUN|FILE",
                  .help = "the run directory of a job, or process files",
                  .least = 1,

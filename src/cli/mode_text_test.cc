@@ -15,8 +15,9 @@ TEST(ModeText, ReadsWhatItWrites) {
 }
 
 TEST(ModeText, RefusesTheRest) {
-  for (const char* text : {"", "Deep", "sample", "sample=", "sample=1", "sample=1/", "sample=/2", "sample=0/4", "sample=5/4",
-                           "sample=1/0", "sample=1/2x", "sample=1/2/3", "sample=-1/2", "sample=1/9999999", "1/100"})
+  for (const char* text :
+       {"", "Deep", "sample", "sample=", "sample=1", "sample=1/", "sample=/2", "sample=0/4", "sample=5/4",
+        "sample=1/0", "sample=1/2x", "sample=1/2/3", "sample=-1/2", "sample=1/9999999", "1/100"})
     EXPECT_FALSE(parse_mode(text)) << text;
 }
 

@@ -87,7 +87,8 @@ Result<TraceRequest> read_request(const Arguments& arguments, const launch::Proc
   request.argv = arguments.operands();
   auto usage = [](std::string text) { return Error{ErrorCode::kUsage, std::move(text), {}}; };
   if (!parse_mode(request.mode))
-    return usage("--mode sample=K/N takes two numbers, K at most N, such as sample=1/100; not '" + request.mode + "'");
+    return usage("--mode sample=K/N takes two numbers, K at most N, such as sample=1/100; not '" +
+                 request.mode + "'");
   if (!launch::is_retention(request.retention)) {
     return usage("--retain takes stream, stream:CAP or ring:SIZE, such as ring:64M; not '" +
                  request.retention + "'");

@@ -41,7 +41,7 @@ struct ControlState {
   uint64_t min_bytes;
   int64_t until_monotonic_ns;  // end of a window; 0 none
   uint32_t comms;
-  uint32_t refused;                          // requests that did not fit
+  uint32_t refused;                           // requests that did not fit
   uint32_t mode_after, keep_after, of_after;  // in force when the window ends
   uint32_t waiting;  // 1: NCCL has not been told yet; it is, at the next operation where that is safe
 };

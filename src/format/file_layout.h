@@ -125,8 +125,8 @@ struct FileHeader {
   int64_t heartbeat_realtime_ns;   // and for one on another
   uint64_t reserved1[3];
   alignas(64) uint64_t losses[kLossKinds];  // losses of no particular thread; names in losses.def
-  alignas(64) ControlRequest request;  // written by a tool (since minor 2): format/control_words.h
-  alignas(64) ControlState in_force;   // and by the process, about it
+  alignas(64) ControlRequest request;       // written by a tool (since minor 2): format/control_words.h
+  alignas(64) ControlState in_force;        // and by the process, about it
 };
 static_assert(sizeof(FileHeader) <= kHeaderBytes);
 static_assert(offsetof(FileHeader, state) % 64 == 0 && offsetof(FileHeader, request) % 64 == 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep control` on processes that run: the plugin as a job calls it, and lockstep.h.
+#include "format/file_layout.h"
 #include "tests/e2e/workplace.h"
 
 namespace lockstep::test {
@@ -9,8 +10,8 @@ class ControlJob : public Workplace {
  protected:
   // A job of two processes that goes on until it is told to end.
   std::unique_ptr<Process> live_job(const char* mode = "default") const {
-    auto job = std::make_unique<Process>(Argv{LOCKSTEP_BIN_DIR "/lockstep-sim-job", "--live", "--ranks", "2", "--steps",
-                                              "1000000", "--mode", mode, "-o", "run"},
+    auto job = std::make_unique<Process>(Argv{LOCKSTEP_BIN_DIR "/lockstep-sim-job", "--live", "--ranks", "2",
+                                              "--steps", "1000000", "--mode", mode, "-o", "run"},
                                          here());
     EXPECT_TRUE(wait_until([&] {
       if (!exists("run")) return false;
@@ -41,7 +42,7 @@ TEST_F(ControlJob, ADeepWindowInALiveJobAndWhatInfoSaysOfIt) {
   EXPECT_EQ(events("KernelCh"), 0u);
   Finished asked = control({"--mode", "deep", "--for", "1s"});
   EXPECT_EQ(asked.code, 0) << asked;
-  EXPECT_EQ(asked.out, "2 processes: deep for 1 s\n") << asked;
+  EXPECT_EQ(asked.out, "2 processes: deep for 1s\n") << asked;
   Finished shown = control({"--show"});
   EXPECT_EQ(shown.code, 0) << shown;
   EXPECT_TRUE(has(shown.out, "deep")) << shown;
@@ -102,8 +103,9 @@ TEST_F(ControlJob, SaysWhoIsElsewhereAndWhoIsStopped) {
   auto environment = rank(0, 1);
   environment["LOCKSTEP_LIBRARY"] = LOCKSTEP_LIB_DIR "/liblockstep.so";
   environment["LOCKSTEP_DIR"] = path("run");
-  Process process(job({"ops", "5", "touch", "ready", "await", "go", "ops", "7", "touch", "done", "await", "end"}),
-                  here(environment));
+  Process process(
+      job({"ops", "5", "touch", "ready", "await", "go", "ops", "7", "touch", "done", "await", "end"}),
+      here(environment));
   EXPECT_TRUE(wait_until([&] { return exists("ready"); }));
   // The same file, as if another machine had written it.
   std::string original;

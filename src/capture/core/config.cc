@@ -112,7 +112,8 @@ Config read_config(const Identity& identity) {
       config.mode = format::Mode::kDeep;
     else if (strcmp(mode, "off") == 0)
       config.mode = format::Mode::kOff;
-    else if (strncmp(mode, "sample=", 7) == 0 && parse_sample(mode + 7, &config.sample_keep, &config.sample_of))
+    else if (strncmp(mode, "sample=", 7) == 0 &&
+             parse_sample(mode + 7, &config.sample_keep, &config.sample_of))
       config.mode = format::Mode::kSample;
     else if (strcmp(mode, "default") != 0)
       complain(&config, "LOCKSTEP_MODE", mode, "default");

@@ -188,8 +188,8 @@ TEST(ParseSample, TakesTwoCounts) {
   EXPECT_EQ(keep, 1u);
   EXPECT_EQ(of, 100u);
   EXPECT_TRUE(parse_sample("3/3", &keep, &of));
-  for (const char* text : {"", "1", "1/", "/2", "0/5", "2/1", "1/0", "-1/5", "1/2/3", "1/2x", " 1/2", "1 /2", "1/9999999",
-                           "99999999999999999999/2"})
+  for (const char* text : {"", "1", "1/", "/2", "0/5", "2/1", "1/0", "-1/5", "1/2/3", "1/2x", " 1/2", "1 /2",
+                           "1/9999999", "99999999999999999999/2"})
     EXPECT_FALSE(parse_sample(text, &keep, &of)) << text;
 }
 

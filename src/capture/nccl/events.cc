@@ -242,9 +242,10 @@ LOCKSTEP_COLD static uint64_t steered_coll(uint64_t context, uint64_t parent, co
   ThreadLog* log = ThreadLog::get();
   bool chosen = false;
   if (steered(kSelects)) {
-    chosen = coll.is_first_sight ? choose_collective(log, {count_of(context), number,
-                                                           bytes_of(log, coll.shape, coll.count), true})
-                                 : (parent & kChosen) != 0;
+    chosen =
+        coll.is_first_sight
+            ? choose_collective(log, {count_of(context), number, bytes_of(log, coll.shape, coll.count), true})
+            : (parent & kChosen) != 0;
   }
   settle_at_launch(log);
   return with_choice(append_coll(context, parent, coll), chosen);

@@ -24,8 +24,7 @@ constexpr uint32_t kDefaultMask = kLiteMask | nccl_abi::kTypeKernelLaunch | nccl
 constexpr uint32_t kDeepMask = 0xffff;
 // What belongs to one operation; ProxyCtrl does not.
 constexpr uint32_t kChosenMask = nccl_abi::kTypeKernelCh | nccl_abi::kTypeKernelPhase |
-                                 nccl_abi::kTypeProxyOp | nccl_abi::kTypeProxyStep |
-                                 nccl_abi::kTypeNetPlugin;
+                                 nccl_abi::kTypeProxyOp | nccl_abi::kTypeProxyStep | nccl_abi::kTypeNetPlugin;
 constexpr uint32_t kKernelBits = nccl_abi::kTypeKernelCh | nccl_abi::kTypeKernelPhase;
 // Off: what operations are counted by. Before v5 the tasks are all there is.
 constexpr uint32_t kCountMask = nccl_abi::kTypeCollApi | nccl_abi::kTypeP2p;
@@ -200,8 +199,8 @@ void* reserve_zeros(size_t bytes) {
   bytes = (bytes + 63) & ~size_t{63};
   if (bytes > left) {
     const size_t size = bytes > kBlock / 4 ? bytes : kBlock;
-    void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                        -1, 0);
+    void* memory =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
     if (size == bytes) return memory;
     block = static_cast<char*>(memory);
@@ -273,8 +272,8 @@ void tell_file() {
   static uint64_t told = ~uint64_t{0};  // the keeper's, and before there is one whoever opens
   // A sampled operation changes the mask all the time.
   const bool sampling = g_sampling.load(memory_order_relaxed);
-  const uint32_t mask = sampling ? g_base_mask.load(memory_order_relaxed) | kChosenMask
-                                 : g_stored.load(memory_order_relaxed);
+  const uint32_t mask =
+      sampling ? g_base_mask.load(memory_order_relaxed) | kChosenMask : g_stored.load(memory_order_relaxed);
   const bool waits = !sampling && (steering() & kMaskWaits) != 0;
   const uint64_t now = uint64_t{mask} << 1 | (waits ? 1 : 0);
   if (now == told) return;

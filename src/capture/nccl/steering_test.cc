@@ -47,7 +47,8 @@ class Tool {
   void put(const ControlRequest& request) {
     const auto* from = reinterpret_cast<const uint32_t*>(&request);
     auto* to = reinterpret_cast<uint32_t*>(&header_->request);
-    for (size_t i = 0; i < sizeof request / sizeof *to; ++i) __atomic_store_n(to + i, from[i], __ATOMIC_RELAXED);
+    for (size_t i = 0; i < sizeof request / sizeof *to; ++i)
+      __atomic_store_n(to + i, from[i], __ATOMIC_RELAXED);
   }
   void put_number(uint32_t number) {
     __atomic_store_n(&header_->control, number, __ATOMIC_RELEASE);
@@ -218,8 +219,8 @@ class Steering : public NcclCapture {
     std::map<uint64_t, std::pair<uint32_t, uint64_t>> by_handle;
     for (const Entry& entry : file.records(Kind::kP2p)) {
       const auto p2p = entry.as<format::P2pRecord>();
-      by_handle[entry.handle()] = {
-          p2p.comm, numbers[{p2p.comm, p2p.peer, file.shape(entry.log, p2p.shape).func}]++};
+      by_handle[entry.handle()] = {p2p.comm,
+                                   numbers[{p2p.comm, p2p.peer, file.shape(entry.log, p2p.shape).func}]++};
     }
     std::set<std::pair<uint32_t, uint64_t>> found;
     for (const auto& op : file.all<format::ProxyOpRecord>(Kind::kProxyOp)) {

@@ -37,7 +37,8 @@ class CommReader {
     for_each_definition(view_, Purpose::kMeta, 0, losses_, [&](const Definition& d) { visit(d); });
     flush_members();
     // Libraries of one process are steered together.
-    if (trace_.processes.modes[process_] == 0) trace_.processes.modes[process_] = trace_.strings.intern(modes_);
+    if (trace_.processes.modes[process_] == 0)
+      trace_.processes.modes[process_] = trace_.strings.intern(modes_);
     return std::move(rows_);
   }
 
@@ -131,7 +132,8 @@ class CommReader {
     if (modes_.size() > kMostModesText) return;
     if (!modes_.empty()) modes_ += ", ";
     modes_ += format::mode_name(mode);
-    if (mode == format::Mode::kSample) modes_ += "=" + std::to_string(def.keep) + "/" + std::to_string(def.of);
+    if (mode == format::Mode::kSample)
+      modes_ += "=" + std::to_string(def.keep) + "/" + std::to_string(def.of);
     modes_ += ' ' + std::to_string(clock_.to_ns(def.head.ticks));
   }
 
