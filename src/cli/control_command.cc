@@ -55,7 +55,7 @@ std::optional<int64_t> parse_time(std::string_view text) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   const double scale = unit == "ms"                   ? 1e6
-                       : unit == "s" || unit == ""    ? 1e9
+                       : unit == "s" || unit.empty()  ? 1e9
                        : unit == "m" || unit == "min" ? 60e9
                        : unit == "h"                  ? 3600e9
                                                       : 0;
