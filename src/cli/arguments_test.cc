@@ -8,10 +8,11 @@ namespace {
 
 constexpr Option kOptions[] = {
     {'o', "output", "OUT", "", "out.db"},
-    {'m', "mode", "MODE", "", "default", "lite default deep"},
+    {'m', "mode", "MODE", "", "default", "lite default deep sample="},
     {0, "json", "", ""},
     {'n', "limit", "N", "", "20"},
     {.letter = 0, .name = "watch", .value = "SECONDS", .help = "", .fallback = "2", .value_optional = true},
+    {.letter = 'c', .name = "comm", .value = "NAME", .help = "", .repeatable = true},
 };
 constexpr Operands kFiles = {.name = "FILE", .least = 1, .most = 2};
 constexpr Operands kProgram = {.name = "COMMAND", .least = 1, .runs_command = true};
@@ -50,6 +51,21 @@ TEST(Arguments, AnOptionalValueIsNeverTheNextWord) {
   auto given = parse(kFiles, {"--watch=7", "file"});
   ASSERT_TRUE(given);
   EXPECT_EQ(given->value("watch"), "7");
+}
+
+TEST(Arguments, ARepeatableOptionKeepsAll) {
+  auto arguments = parse(kFiles, {"file", "--comm", "a", "-cb", "--comm=a"});
+  ASSERT_TRUE(arguments);
+  EXPECT_EQ(arguments->values("comm"), (std::vector<std::string>{"a", "b", "a"}));
+  EXPECT_TRUE(parse(kFiles, {"file"})->values("comm").empty());
+}
+
+TEST(Arguments, AChoiceThatGoesOn) {
+  auto arguments = parse(kFiles, {"file", "--mode", "sample=1/2"});
+  ASSERT_TRUE(arguments);
+  EXPECT_EQ(arguments->value("mode"), "sample=1/2");
+  EXPECT_FALSE(parse(kFiles, {"file", "--mode", "sample"}));
+  EXPECT_FALSE(parse(kFiles, {"file", "--mode", "lite="}));
 }
 
 TEST(Arguments, TheTracedCommandIsExact) {

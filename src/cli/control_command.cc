@@ -55,7 +55,7 @@ std::optional<int64_t> parse_time(std::string_view text) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   const double scale = unit == "ms"                   ? 1e6
-                       : unit == "s" || unit == ""    ? 1e9
+                       : unit == "s" || unit.empty()  ? 1e9
                        : unit == "m" || unit == "min" ? 60e9
                        : unit == "h"                  ? 3600e9
                                                       : 0;
@@ -97,7 +97,7 @@ Result<void> read_window(const Arguments& arguments, Wish* wish) {
   auto length = parse_time(arguments.value("for"));
   if (!length) return usage("--for takes a time such as 30s, 5m or 1h; not '" + arguments.value("for") + "'");
   wish->request.until_monotonic_ns = monotonic_ns() + *length;
-  wish->said += " for " + format_duration(static_cast<double>(*length));
+  wish->said += " for " + arguments.value("for");
   return {};
 }
 

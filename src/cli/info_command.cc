@@ -68,6 +68,9 @@ Json process_json(const ProcessOverview& process) {
                    {"heartbeat_ns", process.heartbeat_ns},
                    {"ops", process.ops},
                    {"comms", process.comms.size()}};
+  document["modes"] = Json::array();
+  for (const auto& [mode, since_ns] : process.modes)
+    document["modes"].push_back({{"mode", mode}, {"since_ns", since_ns}});
   document["events"] = records_json(process.events, process.kernels);
   document["kernels"] = kernels_json(process.kernels);
   return document;
@@ -126,6 +129,20 @@ std::string process_table(const RunOverview& run) {
   return "\nProcesses\n" + table.text();
 }
 
+// Of processes whose mode was changed while they ran.
+std::string mode_table(const RunOverview& run) {
+  Table table({"rank", "<host", "pid", "<recorded", "<since", "for"});
+  for (const ProcessOverview& process : run.processes) {
+    for (size_t i = 0; process.modes.size() > 1 && i < process.modes.size(); ++i) {
+      const int64_t begin = process.modes[i].since_ns;
+      const int64_t end = i + 1 < process.modes.size() ? process.modes[i + 1].since_ns : process.last_ns;
+      table.add({number_text(process.rank), process.host, std::to_string(process.pid), process.modes[i].mode,
+                 format_time(begin), end > begin ? format_duration(static_cast<double>(end - begin)) : "-"});
+    }
+  }
+  return table.empty() ? "" : "\nModes, changed while it ran\n" + table.text();
+}
+
 std::string comm_table(const RunOverview& run) {
   Table table({"<communicator", "<name", "ranks", "seen", "nodes", "ended"});
   constexpr size_t kMost = 40;
@@ -165,7 +182,7 @@ std::string info_text(const Input& input, const RunOverview& run) {
     text += format_time(run.first_ns) + ", for " +
             format_duration(static_cast<double>(run.last_ns - run.first_ns)) + "\n";
   }
-  return text + process_table(run) + comm_table(run) + event_table(run) + kernels_text(run);
+  return text + process_table(run) + mode_table(run) + comm_table(run) + event_table(run) + kernels_text(run);
 }
 
 int run(const Arguments& arguments) {

@@ -6,14 +6,9 @@
 namespace lockstep::cli {
 namespace {
 
+using format::Mode;
+
 constexpr std::string_view kSample = "sample=";
-constexpr struct {
-  format::Mode mode;
-  std::string_view name;
-} kModes[] = {{format::Mode::kOff, "off"},
-              {format::Mode::kLite, "lite"},
-              {format::Mode::kDefault, "default"},
-              {format::Mode::kDeep, "deep"}};
 
 bool parse_count(std::string_view text, uint32_t* count) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *count);
@@ -24,12 +19,12 @@ bool parse_count(std::string_view text, uint32_t* count) {
 }  // namespace
 
 std::optional<ModeChoice> parse_mode(std::string_view text) {
-  for (const auto& [mode, name] : kModes) {
-    if (text == name) return ModeChoice{mode};
+  for (Mode mode : {Mode::kOff, Mode::kLite, Mode::kDefault, Mode::kDeep}) {
+    if (text == format::mode_name(mode)) return ModeChoice{mode};
   }
   const size_t slash = text.find('/');
   if (!text.starts_with(kSample) || slash == std::string_view::npos) return std::nullopt;
-  ModeChoice choice{format::Mode::kSample};
+  ModeChoice choice{Mode::kSample};
   if (!parse_count(text.substr(kSample.size(), slash - kSample.size()), &choice.keep) ||
       !parse_count(text.substr(slash + 1), &choice.of) || choice.keep > choice.of)
     return std::nullopt;
@@ -37,11 +32,7 @@ std::optional<ModeChoice> parse_mode(std::string_view text) {
 }
 
 std::string mode_text(ModeChoice choice) {
-  for (const auto& [mode, name] : kModes) {
-    if (choice.mode == mode) return std::string(name);
-  }
-  if (choice.mode != format::Mode::kSample) return "unknown";
-  if (choice.of == 0) return "sample";
+  if (choice.mode != Mode::kSample || choice.of == 0) return format::mode_name(choice.mode);
   return std::string(kSample) + std::to_string(choice.keep) + "/" + std::to_string(choice.of);
 }
 

@@ -2,6 +2,7 @@
 #include "cli/run_overview.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <tuple>
@@ -55,6 +56,20 @@ std::vector<CommMember> members(const model::Trace& trace) {
   return members;
 }
 
+// "default 17000000, deep 17000001"
+std::vector<ProcessOverview::ModeSince> modes_of(const std::string& text) {
+  std::vector<ProcessOverview::ModeSince> modes;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(", ", at), text.size());
+    const std::string one = text.substr(at, end - at);
+    const size_t blank = one.find(' ');
+    if (blank != std::string::npos)
+      modes.push_back({one.substr(0, blank), std::strtoll(one.c_str() + blank + 1, nullptr, 10)});
+    at = end + 2;
+  }
+  return modes;
+}
+
 ProcessOverview look_at(const model::Trace& trace) {
   ProcessOverview seen;
   if (trace.processes.size() == 0) return seen;
@@ -82,6 +97,7 @@ ProcessOverview look_at(const model::Trace& trace) {
   seen.gpu = row.gpu;
   seen.nccl_version = row.nccl_version;
   seen.mode = mode_text({static_cast<format::Mode>(row.mode)});
+  seen.modes = modes_of(text(row.modes));
   seen.retention = retention_name(row.retention);
   seen.gpu_clock = gpu_clock_name(row.gpu_clock);
   seen.closed = row.closed != 0;

@@ -31,6 +31,11 @@ struct ProcessOverview {
   int64_t pid = 0, start_ns = 0, first_ns = 0, last_ns = 0, heartbeat_ns = 0;
   int32_t rank = -1, local_rank = -1, world = -1, node_rank = -1, device = -1, gpu = -1, nccl_version = 0;
   std::string mode, retention, gpu_clock;
+  struct ModeSince {
+    std::string mode;
+    int64_t since_ns = 0;
+  };
+  std::vector<ModeSince> modes;  // what was recorded when; empty unknown
   bool closed = false;
   int32_t anchor_width_ns = -1;  // the best reading of all host clocks at once; -1 none
   uint64_t ops = 0;

@@ -40,6 +40,21 @@ enum class Source : uint8_t { kNone = 0, kNccl = 1, kApi = 2, kCuda = 3, kHsa = 
 enum class HostClock : uint8_t { kNone = 0, kTsc = 1, kMonotonic = 2, kCounterAarch64 = 3 };
 enum class GpuClock : uint8_t { kUnknown = 0, kNvidiaNs = 1, kAmdTicks = 2 };
 enum class Mode : uint8_t { kOff = 0, kLite = 1, kDefault = 2, kDeep = 3, kSample = 4 };
+constexpr const char* mode_name(Mode mode) {
+  switch (mode) {
+    case Mode::kOff:
+      return "off";
+    case Mode::kLite:
+      return "lite";
+    case Mode::kDefault:
+      return "default";
+    case Mode::kDeep:
+      return "deep";
+    case Mode::kSample:
+      return "sample";
+  }
+  return "unknown";
+}
 enum class Retention : uint8_t { kStream = 1, kRing = 2 };
 enum class FileState : uint32_t {
   kBuilding = 0,  // header being filled; nothing else may be trusted

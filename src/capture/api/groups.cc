@@ -124,9 +124,16 @@ uint32_t add_group(uint64_t key, const CommInfo& info, const Members& members) {
 
 }  // namespace
 
+static std::atomic<bool> g_off{false};
+bool is_off() { return __builtin_expect(g_off.load(std::memory_order_relaxed), 0); }
+const Steering kSteering = {[](const Recording& recording) {
+                              g_off.store(recording.mode == format::Mode::kOff, std::memory_order_relaxed);
+                            },
+                            nullptr};
+
 lockstep_group declare_group(const lockstep_group_info* info) {
   Session& session = Session::get();
-  if (!session.open(format::Source::kApi)) return 0;
+  if (!session.open(format::Source::kApi, kSteering)) return 0;
   if (info == nullptr || info->size < sizeof *info || info->count <= 0 || info->count > kMostMembers) {
     session.lose(kLoss_unknown_context);
     return 0;

@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 
+#include "capture/core/session.h"
 #include "lockstep/lockstep.h"
 
 namespace lockstep::capture::api {
@@ -15,6 +16,10 @@ struct alignas(64) Group {
   uint32_t comm;                 // index in the session
   uint64_t collectives, paired;  // operations so far; atomic
 };
+
+// `lockstep control` has switched recording off; operations are numbered all the same.
+bool is_off();
+extern const Steering kSteering;
 
 // The handle; 0 when nothing is captured or the group could not be recorded (counted).
 lockstep_group declare_group(const lockstep_group_info* info);

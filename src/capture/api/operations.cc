@@ -17,7 +17,7 @@ using format::Kind;
 ThreadLog* thread_log() {
   ThreadLog* log = ThreadLog::current();
   if (__builtin_expect(log != nullptr, 1)) return log;
-  Session::get().open(format::Source::kApi);
+  Session::get().open(format::Source::kApi, kSteering);
   return ThreadLog::register_thread();
 }
 
@@ -86,7 +86,7 @@ void store_gpu_times(ThreadLog* log, ApiOpRecord* record, const lockstep_gpu_tim
 
 void append_mark(const char* name, int64_t value, bool is_step) {
   ThreadLog* log = thread_log();
-  if (log == nullptr) return;
+  if (log == nullptr || is_off()) return;
   uint16_t shape = is_step ? format::kNoShape : shape_of(log, name, nullptr, nullptr, -1).id;
   auto* record = log->reserve<format::MarkRecord>();
   if (record == nullptr) return;
@@ -112,6 +112,7 @@ lockstep_op begin(const lockstep_op_info* info) {
   // Taken even if the record is lost: the numbers stay those of the other ranks.
   uint64_t seq = next_seq(group, *info);
   ShapeRef shape = shape_of(log, info->collective, info->dtype, info->algorithm, info->root);
+  if (is_off()) return 0;
   auto* record = log->reserve<ApiOpRecord>();
   if (record == nullptr) return 0;
   record->in_count = info->in_count;

@@ -79,7 +79,8 @@ void Control::start(const Config& config, format::FileHeader* header) {
   base_.mode = config.mode;
   base_.keep = config.sample_keep;
   base_.of = config.sample_of;
-  publish(header);
+  unsaid_ = true;
+  answer(header);
 }
 
 Control::Read Control::read(const format::FileHeader* header, uint32_t number,
@@ -91,7 +92,7 @@ Control::Read Control::read(const format::FileHeader* header, uint32_t number,
   return is_possible(*request) ? Read::kGood : Read::kBad;
 }
 
-Control::Seen Control::look(format::FileHeader* header, int64_t now_monotonic_ns) {
+Control::Seen Control::look(const format::FileHeader* header, int64_t now_monotonic_ns) {
   Seen seen;
   const uint32_t number = __atomic_load_n(&header->control, __ATOMIC_ACQUIRE);
   if (number != taken_) {
@@ -109,13 +110,15 @@ Control::Seen Control::look(format::FileHeader* header, int64_t now_monotonic_ns
       ++refused_;
     }
     if (read == Read::kGood) take(request, now_monotonic_ns, &seen);
-    if (read == Read::kGood || read == Read::kBad) taken_ = number;
+    if (read == Read::kGood || read == Read::kBad) {
+      taken_ = number;
+      unsaid_ = true;
+    }
   }
   if (in_window() && now_monotonic_ns >= until_ns_) {
     until_ns_ = 0;
-    seen.changed = true;
+    seen.changed = unsaid_ = true;
   }
-  if (seen.changed || load(header->in_force.taken) != taken_) publish(header);
   return seen;
 }
 
@@ -138,7 +141,9 @@ void Control::take(const ControlRequest& request, int64_t now_monotonic_ns, Seen
   seen->changed = true;
 }
 
-void Control::publish(format::FileHeader* header) const {
+void Control::answer(format::FileHeader* header) {
+  if (!unsaid_) return;
+  unsaid_ = false;
   format::ControlState& state = header->in_force;
   const Recording& recording = now();
   store(state.mode, static_cast<uint32_t>(recording.mode));

@@ -43,7 +43,9 @@ class Control {
   };
 
   void start(const Config& config, format::FileHeader* header);
-  Seen look(format::FileHeader* header, int64_t now_monotonic_ns);
+  Seen look(const format::FileHeader* header, int64_t now_monotonic_ns);
+  // Says in the header what is in force; when what look() found has been done, so that a tool can rely on it.
+  void answer(format::FileHeader* header);
   const Recording& now() const { return in_window() ? window_ : base_; }
   int64_t until_ns() const { return until_ns_; }  // 0: no window
   bool in_window() const { return until_ns_ != 0; }
@@ -52,12 +54,12 @@ class Control {
   enum class Read { kNothing, kTorn, kBad, kGood };
   Read read(const format::FileHeader* header, uint32_t number, format::ControlRequest* request) const;
   void take(const format::ControlRequest& request, int64_t now_monotonic_ns, Seen* seen);
-  void publish(format::FileHeader* header) const;
 
   Recording base_, window_;
   int64_t until_ns_ = 0;
   uint32_t taken_ = 0, refused_ = 0;
   uint32_t torn_number_ = 0, torn_looks_ = 0;
+  bool unsaid_ = true;
 };
 
 }  // namespace lockstep::capture

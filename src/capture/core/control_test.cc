@@ -30,7 +30,11 @@ class ControlTest : public ::testing::Test {
     header_.request = request;
     header_.control = number;
   }
-  Control::Seen look(int64_t now_ns = 1000) { return control_.look(&header_, now_ns); }
+  Control::Seen look(int64_t now_ns = 1000) {
+    const Control::Seen seen = control_.look(&header_, now_ns);
+    control_.answer(&header_);
+    return seen;
+  }
   // The library may look a few times before it takes garbage for what it is.
   bool refused() {
     bool refused = false;

@@ -261,6 +261,7 @@ void Session::look_at_control() {
                                                           : format::ModeReason::kControl);
   }
   if (steering_.settle != nullptr) steering_.settle();
+  control_.answer(file_.header());
 }
 
 void Session::lose(Loss kind) {

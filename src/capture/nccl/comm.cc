@@ -28,6 +28,19 @@ void report_once(nccl_abi::Logger logger) {
   }
 }
 
+// NCCL's own price of KernelCh, which 2.26 brought and 2.31 moved to a thread of its own; measured on 2.28.9
+// (docs/performance.md).
+void warn_of_cost(nccl_abi::Logger logger, uint32_t nccl_version, format::Mode mode) {
+  static bool said = false;
+  if (logger == nullptr || mode != format::Mode::kDeep || nccl_version < 22600 || nccl_version >= 23100 ||
+      __atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+    return;
+  say(logger, nccl_abi::kLogWarn,
+      "lockstep: in mode deep this NCCL becomes slower itself (2.28.9 on H200: +8 % for 8 bytes, twice the "
+      "time for a "
+      "pipelined 1 MB all-reduce); sample=1/100, or a window of `lockstep control`, costs a part of it");
+}
+
 nccl_abi::Logger g_logger;
 
 }  // namespace
@@ -54,6 +67,9 @@ nccl_abi::NcclResult init(int api, void** context, int* mask, CommInfo comm, ncc
     __atomic_store_n(mask, running ? mask_for(api) : 0, __ATOMIC_RELAXED);
   if (logger != nullptr) __atomic_store_n(&g_logger, logger, __ATOMIC_RELAXED);
   report_once(logger);
+  if (running)
+    warn_of_cost(logger, __atomic_load_n(&session.file().header()->nccl_version, __ATOMIC_RELAXED),
+                 session.config().mode);
   // Never NULL, or finalize would not come; a comm that is not recorded gets a number that no event accepts.
   *context = reinterpret_cast<void*>(format::make_context(running ? session.process_tag() : 1, index));
   return 0;

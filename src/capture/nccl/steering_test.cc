@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sampling, and requests that a tool writes into the header of a live process' file: what NCCL's mask holds when, and
 // whose deep events are kept.
+#include <cstdarg>
 #include <set>
 #include <thread>
 
 #include "tests/support/nccl_test.h"
+
+// Stands for NCCL's own; the library asks the process for it.
+extern "C" __attribute__((visibility("default"))) int ncclGetVersion(int* version);
+int ncclGetVersion(int* version) {
+  *version = 22809;
+  return 0;
+}
 
 namespace lockstep::test {
 namespace {
@@ -267,7 +275,7 @@ TEST_F(Steering, ADeepWindowOpensAndClosesInALiteProcess) {
     ControlRequest request = Tool::mode(Mode::kDeep);
     request.until_monotonic_ns = Tool::now_ns() + 300'000'000;
     tool.ask(request);
-    EXPECT_EQ(plugin.mask, 0x7fff);
+    EXPECT_EQ(nccl.mask(), 0x7fffu);
     nccl.all_reduce(1);
     LiveHeader::wait([&] { return tool.in_force() == Mode::kLite && !nccl.is_deep(); });
     nccl.all_reduce(2);
@@ -431,6 +439,26 @@ TEST_F(Steering, TheMaskIsLeftAloneOnceNobodyReadsIt) {
     plugin.init();
     EXPECT_EQ(plugin.mask, 0x7fff) << "and is right again for the next";
   });
+}
+
+int g_warnings = 0;
+void count_warnings(int level, unsigned long, const char*, int, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  g_warnings += level == abi::kLogWarn && strstr(va_arg(arguments, const char*), "slower") != nullptr;
+  va_end(arguments);
+}
+
+TEST_F(Steering, WarnsOnceOfWhatDeepCostsThisNccl) {
+  for (const char* mode : {"deep", "default", "sample=1/100"}) {
+    record(settings(mode), [&] {
+      NcclPlugin<5> plugin;
+      plugin.init(1, nullptr, 8, 0, count_warnings);
+      plugin.init(2, nullptr, 8, 0, count_warnings);
+      EXPECT_EQ(g_warnings, strcmp(mode, "deep") == 0 ? 1 : 0) << mode;
+    });
+    std::filesystem::remove_all(run_.path());
+  }
 }
 
 // Threads of several communicators while requests come in; for the thread sanitizer, and so that nothing is lost.

@@ -52,6 +52,7 @@ void SyntheticRun::add_process(int32_t rank, Trace& trace) const {
   p.gpu = gpu;
   p.nccl_version = 22809;
   p.mode = 3;
+  p.modes = text("default 1700000000000000000, deep 1700000001000000000");
   p.retention = 1;
   p.gpu_clock = 1;
   p.closed = 1;

@@ -40,6 +40,9 @@ class CommReader {
   CommRows read() {
     for_each_definition(view_, Purpose::kMeta, 0, losses_, [&](const Definition& d) { visit(d); });
     flush_members();
+    // Libraries of one process are steered together.
+    if (trace_.processes.modes[process_] == 0)
+      trace_.processes.modes[process_] = trace_.strings.intern(modes_);
     return std::move(rows_);
   }
 
@@ -57,6 +60,8 @@ class CommReader {
         return identify(definition.as<format::CommIdentityDef>());
       case Def::kGroupRanks:
         return add_members(definition.as<format::GroupRanksDef>());
+      case Def::kMode:
+        return add_mode(definition.as<format::ModeDef>());
       case Def::kNote:
         return add_note(definition.as<format::NoteDef>());
       default:
@@ -127,6 +132,19 @@ class CommReader {
       losses_.add("gpu_absent", 1, [&] { return "GPU times of kernels were not to be had: " + value; });
   }
 
+  void add_mode(const format::ModeDef& def) {
+    if (def.mode > static_cast<uint32_t>(format::Mode::kSample)) return;  // of a newer minor version
+    const auto mode = static_cast<format::Mode>(def.mode);
+    uint8_t& most = trace_.processes.mode[process_];
+    most = std::max(most, static_cast<uint8_t>(mode));
+    if (modes_.size() > kMostModesText) return;
+    if (!modes_.empty()) modes_ += ", ";
+    modes_ += format::mode_name(mode);
+    if (mode == format::Mode::kSample)
+      modes_ += "=" + std::to_string(def.keep) + "/" + std::to_string(def.of);
+    modes_ += ' ' + std::to_string(clock_.to_ns(def.head.ticks));
+  }
+
   uint32_t find(uint32_t index) {
     uint32_t row = rows_.row(index);
     if (row == model::kNoRow) {
@@ -145,6 +163,8 @@ class CommReader {
   CommRows rows_;
   uint32_t members_of_ = model::kNoRow;
   std::string members_;
+  static constexpr size_t kMostModesText = 64 << 10;
+  std::string modes_;
 };
 
 CommRows read_comms(const FileView& view, TickClock& clock, uint32_t process, model::Trace& trace,

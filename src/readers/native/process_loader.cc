@@ -69,6 +69,7 @@ uint32_t append_process(const FileHeader& header, Trace& trace) {
                                  .gpu = -1,
                                  .nccl_version = 0,
                                  .mode = 0,
+                                 .modes = 0,
                                  .retention = 0,
                                  .gpu_clock = 0,
                                  .closed = 1,

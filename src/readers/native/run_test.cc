@@ -163,6 +163,31 @@ TEST(Run, NotesTellTheModelOfTheGpu) {
   EXPECT_EQ(trace.strings[trace.processes.gpu_model[0]], "NVIDIA H200");
 }
 
+TEST(Run, TellsWhatWasRecordedWhen) {
+  std::string dir = test_dir();
+  FileBuilder file;
+  set_pid(file, 1, 0);
+  file.header().mode = format::Mode::kLite;
+  auto add = [&](uint32_t mode, uint32_t keep, uint32_t of, uint64_t ticks) {
+    format::ModeDef def{};
+    def.mode = mode;
+    def.keep = keep;
+    def.of = of;
+    file.define(format::Def::kMode, 0, def, ticks);
+  };
+  add(1, 0, 0, 0);
+  add(4, 1, 100, 2'000'000'000);
+  add(77, 0, 0, 3'000'000'000);  // of a newer version
+  add(1, 0, 0, 4'000'000'000);
+  file.write(dir + "/0.lks");
+  auto source = open({dir});
+  ASSERT_TRUE(source) << source.error().message();
+  model::Trace trace = load(**source, 0);
+  EXPECT_EQ(trace.strings[trace.processes.modes[0]],
+            "lite 1700000000000000000, sample=1/100 1700000002000000000, lite 1700000004000000000");
+  EXPECT_EQ(trace.processes.mode[0], static_cast<uint8_t>(format::Mode::kSample));
+}
+
 TEST(Run, LoadsOnSeveralThreadsAtOnce) {
   std::string dir = test_dir();
   for (int32_t rank = 0; rank < 8; ++rank) {
