@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import struct
 import subprocess
 import sys
@@ -107,7 +108,10 @@ def soak(options, work, checks):
             print(f"{failure}: {said}", flush=True)
             return samples, 2
         check_verdict(checks, "the running job is healthy", program, run, lambda verdict: verdict is None)
+        # Stopped first, wherever it is: its GPU finishes, the others go on to what it has not called, and it dies there.
         victim = options.ranks - 1
+        ranks[victim].send_signal(signal.SIGSTOP)
+        time.sleep(1)
         ranks[victim].kill()
         ranks[victim].wait()
         time.sleep(10)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank of soak.py: mixed operations until somebody ends the process. Sizes from bytes to megabytes, three communicators, two
-// streams, groups, rings of sends and receives. Every rank takes the same operations in the same order.
+// streams, groups, rings of sends and receives; the splits share resources. Every rank takes the same operations in the same order.
 //   RANK=R WORLD_SIZE=N soak_rank ID_FILE COUNTS_FILE
 // COUNTS_FILE is shared: two numbers a rank, how many operations it has begun to call and how many calls have returned. They outlive
 // the process, whatever ends it.
@@ -34,12 +34,12 @@ class Soak {
       : rank_(rank), ranks_(ranks), counts_(counts) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.commName = "world";
+    config.splitShare = 1;  // what is split off this one shares its resources
     CHECK(ncclCommInitRankConfig(&world_, ranks, id, rank, &config));
     config.commName = "halves";
     CHECK(ncclCommSplit(world_, rank % 2, rank, &half_, &config));
-    config.commName = "shared";
-    config.splitShare = 1;
-    CHECK(ncclCommSplit(world_, 0, rank, &shared_, &config));
+    config.commName = "again";
+    CHECK(ncclCommSplit(world_, 0, rank, &again_, &config));
     for (cudaStream_t& stream : streams_) CHECK(cudaStreamCreate(&stream));
     CHECK(cudaMalloc(&in_, kBytes));
     CHECK(cudaMalloc(&out_, kBytes * static_cast<size_t>(ranks)));
@@ -68,7 +68,7 @@ class Soak {
     const size_t count = kSizes[random_() % 5] / 4;
     const unsigned kind = random_() % 8;
     // Of a communicator of one rank NCCL reports nothing: with fewer than four ranks the halves are left out.
-    ncclComm_t comm = kind < 5 ? world_ : kind < 7 && ranks_ >= 4 ? half_ : shared_;
+    ncclComm_t comm = kind < 5 ? world_ : kind < 7 && ranks_ >= 4 ? half_ : again_;
     cudaStream_t stream = streams_[random_() % 2];
     switch (random_() % 6) {
       case 0:
@@ -100,7 +100,7 @@ class Soak {
 
   int rank_, ranks_;
   Counts* counts_;
-  ncclComm_t world_{}, half_{}, shared_{};
+  ncclComm_t world_{}, half_{}, again_{};
   cudaStream_t streams_[2]{};
   void *in_{}, *out_{};
   std::minstd_rand random_{1};

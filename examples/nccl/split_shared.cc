@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator split in two that share its resources, proxy thread and network connections among them.
+// A communicator split in two that share its resources, proxy thread and network connections among them. It is the parent that
+// says so, when it is made.
 #include "example.h"
 
 int main(int argc, char** argv) {
@@ -10,11 +11,11 @@ int main(int argc, char** argv) {
     ncclComm_t world, half;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.commName = "world";
+    config.splitShare = 1;
     NCCL(ncclCommInitRankConfig(&world, ranks, id, rank, &config));
-    ncclConfig_t shared = NCCL_CONFIG_INITIALIZER;
-    shared.commName = rank < ranks / 2 ? "lower half" : "upper half";
-    shared.splitShare = 1;
-    NCCL(ncclCommSplit(world, rank < ranks / 2 ? 0 : 1, rank, &half, &shared));
+    ncclConfig_t child = NCCL_CONFIG_INITIALIZER;
+    child.commName = rank < ranks / 2 ? "lower half" : "upper half";
+    NCCL(ncclCommSplit(world, rank < ranks / 2 ? 0 : 1, rank, &half, &child));
     for (int i = 0; i < 3; ++i) {
       NCCL(ncclAllReduce(device.in, device.out, kMost, ncclFloat, ncclSum, world, device.stream));
       NCCL(ncclAllReduce(device.in, device.out, kMost, ncclFloat, ncclSum, half, device.stream));

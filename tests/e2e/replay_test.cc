@@ -128,6 +128,14 @@ TEST_F(Replay, ShowPutsEveryEventOfTheOperationsInItsPlace) {
   Finished text = do_here(lockstep({"show", "run", "--comm", "0x81835c1f57f8f067", "--op", "0"}));
   EXPECT_EQ(text.code, 0) << text;
   EXPECT_TRUE(has(text.out, "8 of 8 ranks called it, on 2 hosts")) << text;
+  Finished drawn = do_here(
+      {"bash", "-c",
+       LOCKSTEP_BIN_DIR "/lockstep show t.db --json --comm 0x81835c1f57f8f067 --op 5 | " LOCKSTEP_SOURCE_DIR
+                        "/tools/swim_lanes 0"});
+  EXPECT_EQ(drawn.code, 0) << drawn;
+  for (const char* line : {"sequenceDiagram\n", "C->>G: KernelLaunch", "G-->>P: KernelCh", "N->>P: ProxyStep",
+                           "P->>N: ProxyStep"})
+    EXPECT_TRUE(has(drawn.out, line)) << line << drawn;
 }
 
 TEST_F(Replay, ShowSaysWhatThereIs) {

@@ -215,7 +215,8 @@ class Assembler {
     op.kind = tasks.kind[task];
     op.flags = tasks.flags[task];
     op.shape = tasks.shape[task];
-    if (!is_kind(op.kind, EventKind::kP2p)) op.seq = tasks.seq[task];
+    // That of a CeColl counts other things than operations of its function.
+    if (!is_kind(op.kind, EventKind::kP2p) && !is_kind(op.kind, EventKind::kCeColl)) op.seq = tasks.seq[task];
     op.count = tasks.count[task];
     op.peer = tasks.peer[task];
     op.channels = tasks.channels[task];

@@ -163,6 +163,7 @@ TEST(Assemble, IndexFollowsCallsPerCommAndKind) {
   EXPECT_EQ(values(s.trace.ops, &OpTable::count), (std::vector<uint64_t>{4, 1, 2, 3, 5}));
   EXPECT_EQ(values(s.trace.ops, &OpTable::index), (std::vector<uint32_t>{0, 0, 1, 0, 2}));
   EXPECT_EQ(s.trace.ops.seq[3], model::kNoSeq);
+  EXPECT_EQ(s.trace.ops.seq[4], model::kNoSeq) << "what NCCL numbers there is not the function's operations";
 }
 
 TEST(Assemble, CallsWithoutATaskAreOperations) {
