@@ -70,17 +70,16 @@ class Library {
     const std::lock_guard guard(lock_);
     if (on) kinds_.insert(kind);
     if (!on) kinds_.erase(kind);
-    // As seen of CUPTI 13: the kind switches all calls of the driver, but off it leaves them marked as on.
+    // As seen of CUPTI 13: the kind switches all calls of the driver; once it was switched off, single ones stay off.
     if (kind != cupti::kDriver) return cupti::kSuccess;
-    for (uint32_t call = 1; call < kDriverCalls; ++call) {
-      live_[call] = on;
-      if (on) marked_[call] = true;
-    }
+    single_calls_work_ = on;
+    std::fill(calls_ + 1, calls_ + kDriverCalls, on);
     return cupti::kSuccess;
   }
   cupti::Result switch_call(uint32_t call, bool on) {
     const std::lock_guard guard(lock_);
-    if (marked_[call] != on) marked_[call] = live_[call] = on;
+    if (call >= kDriverCalls) return 1;
+    if (single_calls_work_) calls_[call] = on;
     return cupti::kSuccess;
   }
   cupti::Result flush(bool forced) {
@@ -134,7 +133,8 @@ class Library {
   cupti::Result finalize() {
     const std::lock_guard guard(lock_);
     kinds_.clear();
-    for (uint32_t call = 0; call < kDriverCalls; ++call) marked_[call] = live_[call] = false;
+    std::fill(calls_, calls_ + kDriverCalls, false);
+    single_calls_work_ = true;
     request_ = nullptr;
     complete_ = nullptr;
     subscribed_ = false;
@@ -230,7 +230,7 @@ class Library {
     return {.ours_registered = request_ != nullptr,
             .subscribers = subscribed_ ? 1u : 0u,
             .enabled_kinds = static_cast<uint32_t>(kinds_.size()),
-            .enabled_calls = static_cast<uint32_t>(std::count(live_, live_ + kDriverCalls, true)),
+            .enabled_calls = static_cast<uint32_t>(std::count(calls_, calls_ + kDriverCalls, true)),
             .refused = refused_,
             .dropped = dropped_,
             .buffers_out = static_cast<uint32_t>(buffers_.size()),
@@ -248,7 +248,7 @@ class Library {
   }
   bool is_call_on(uint32_t call) {
     const std::lock_guard guard(lock_);
-    return live_[call];
+    return calls_[call];
   }
   uint32_t next_correlation() {
     const std::lock_guard guard(lock_);
@@ -321,7 +321,7 @@ class Library {
   cupti::Timestamp timestamp_ = nullptr;
   std::set<uint32_t> kinds_;
   static constexpr uint32_t kDriverCalls = 800;
-  bool marked_[kDriverCalls] = {}, live_[kDriverCalls] = {};
+  bool calls_[kDriverCalls] = {}, single_calls_work_ = true;
   bool subscribed_ = false;
   bool system_thread_ids_ = false;
   std::vector<Buffer*> buffers_;  // the last one is being filled

@@ -17,11 +17,7 @@ uint32_t Fences::place(const CuptiLibrary& library, cupti::Timestamp timestamp, 
   fence.thread.store(
       static_cast<uint32_t>(system_thread_ids ? static_cast<uint64_t>(syscall(SYS_gettid)) : pthread_self()),
       std::memory_order_relaxed);
-  // Off first: after the kind of all calls went off, CUPTI takes a call that it believes on for on.
-  if (!all_calls_are_on) {
-    library.enable_driver_api(cupti::kDriverGetVersion, 0);
-    library.enable_driver_api(cupti::kDriverGetVersion, 1);
-  }
+  if (!all_calls_are_on) library.enable_driver_api(cupti::kDriverGetVersion, 1);
   fence.from.store(timestamp(), std::memory_order_relaxed);
   const bool called = driver_version() != 0;
   fence.to.store(timestamp(), std::memory_order_release);

@@ -82,9 +82,11 @@ CuptiClock g_clock;
 std::atomic<bool> g_registered{false};  // the callbacks that CUPTI knows are ours
 std::atomic<bool> g_active{false};
 std::atomic<bool> g_system_thread_ids{false};
-std::atomic<int64_t> g_last_delivery{0};  // CLOCK_MONOTONIC
+std::atomic<int64_t> g_last_delivery{0};                    // CLOCK_MONOTONIC
 std::atomic<bool> g_wanted[kKinds], g_ever_wanted[kKinds];  // by us
 bool g_want_calls = false;
+constexpr uint32_t kDriverCalls = 1024;  // CUPTI 13 counts to 806
+std::atomic<bool> g_kind_of_calls_was_on{false};
 
 std::atomic<cupti::BufferRequested> g_their_request{nullptr};
 std::atomic<cupti::BufferCompleted> g_their_complete{nullptr};
@@ -92,6 +94,7 @@ std::atomic<cupti::Timestamp> g_their_timestamp{nullptr};
 std::atomic<void*> g_their_subscriber{nullptr};
 std::atomic<uint64_t> g_their_drops{0};
 Window g_their_kinds[kKinds];
+std::atomic<bool> g_their_other_calls[kDriverCalls];  // switched on one by one, and none of ours
 Window g_their_calls[sizeof kLaunchCalls / sizeof kLaunchCalls[0]];
 
 uint64_t default_timestamp() {
@@ -127,7 +130,10 @@ bool is_theirs(const cupti::Record& record) {
     case cupti::kDriver: {
       const int call = launch_call_index(record.get<uint32_t>(cupti::ApiCall::kCall));
       const auto start = record.get<uint64_t>(cupti::ApiCall::kStart);
-      return call < 0 || g_their_kinds[cupti::kDriver].holds(start) || g_their_calls[call].holds(start);
+      if (g_their_kinds[cupti::kDriver].holds(start)) return true;
+      if (call >= 0) return g_their_calls[call].holds(start);
+      const auto other = record.get<uint32_t>(cupti::ApiCall::kCall);
+      return other < kDriverCalls && g_their_other_calls[other].load(std::memory_order_relaxed);
     }
     default:
       return true;
@@ -293,11 +299,26 @@ bool they_record() {
   return false;
 }
 
-// Our calls by themselves: the kind of all driver calls would slow every one of them down.
-void switch_our_calls(const CuptiLibrary& library, bool on) {
+// Our calls by themselves: the kind of all driver calls would slow every one of them down. Once that kind has been on and
+// off again, CUPTI does not switch single calls on any more; then it stays on, and all calls but ours are switched off.
+void switch_our_calls_on(const CuptiLibrary& library) {
   if (library.enable_driver_api == nullptr) return;
+  const bool others_too = g_kind_of_calls_was_on.load(std::memory_order_relaxed);
+  if (others_too) library.enable(cupti::kDriver);
+  for (uint32_t call = 1; others_too && call < kDriverCalls; ++call) {
+    const int index = launch_call_index(call);
+    const bool stays =
+        index >= 0 && (index < static_cast<int>(our_calls()) || g_their_calls[index].is_open());
+    if (!stays && !g_their_other_calls[call].load(std::memory_order_relaxed))
+      library.enable_driver_api(call, 0);
+  }
+  for (uint32_t i = 0; !others_too && i < our_calls(); ++i) library.enable_driver_api(kLaunchCalls[i], 1);
+}
+
+void switch_our_calls_off(const CuptiLibrary& library) {
+  if (g_their_kinds[cupti::kDriver].is_open() || library.enable_driver_api == nullptr) return;
   for (uint32_t i = 0; i < our_calls(); ++i) {
-    if (on || !g_their_calls[i].is_open()) library.enable_driver_api(kLaunchCalls[i], on ? 1 : 0);
+    if (!g_their_calls[i].is_open()) library.enable_driver_api(kLaunchCalls[i], 0);
   }
 }
 
@@ -351,7 +372,7 @@ bool begin(const CuptiLibrary& library, Wanted wanted, char* why, size_t bytes) 
     return false;
   }
   g_want_calls = true;
-  switch_our_calls(library, true);
+  if (!g_their_kinds[cupti::kDriver].is_open()) switch_our_calls_on(library);
   if (they_record()) g_their_buffer.open();
   return true;
 }
@@ -366,7 +387,7 @@ void end() {
       library->disable(kind);
   }
   g_want_calls = false;
-  if (!g_their_kinds[cupti::kDriver].is_open()) switch_our_calls(*library, false);
+  switch_our_calls_off(*library);
 }
 
 void flush(bool forced) {
@@ -409,6 +430,7 @@ static uint32_t fence_for(const CuptiLibrary& library, cupti::Kind kind) {
 }
 
 static void note_enabled(cupti::Kind kind, uint32_t fence) {
+  if (kind == cupti::kDriver) g_kind_of_calls_was_on.store(true, std::memory_order_relaxed);
   if (kind < kKinds) g_their_kinds[kind].open(timestamp()(), fence);
   if (g_registered.load(std::memory_order_acquire)) g_their_buffer.open();
 }
@@ -455,12 +477,11 @@ cupti::Result their_disable(cupti::Kind kind) {
   Locked locked;
   g_their_kinds[kind].close(timestamp()(), fence_for(*library, kind));
   if (g_wanted[kind].load(std::memory_order_acquire)) return cupti::kSuccess;
-  const cupti::Result result = library->disable(kind);
-  // All driver calls went off with the kind, ours too; CUPTI takes a call that it believes on for on.
-  if (kind == cupti::kDriver && g_want_calls) {
-    switch_our_calls(*library, false);
-    switch_our_calls(*library, true);
+  if (kind == cupti::kDriver && g_want_calls && library->enable_driver_api != nullptr) {
+    switch_our_calls_on(*library);
+    return cupti::kSuccess;
   }
+  const cupti::Result result = library->disable(kind);
   if (kind == cupti::kSerialKernel && g_wanted[cupti::kConcurrentKernel].load())
     library->enable(cupti::kConcurrentKernel);
   return result;
@@ -482,7 +503,11 @@ cupti::Result their_driver_api(uint32_t api, uint8_t enable) {
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->enable_driver_api == nullptr) return cupti::kNotInitialized;
   const int index = launch_call_index(api);
-  if (index < 0) return library->enable_driver_api(api, enable);
+  if (index < 0) {
+    if (api < kDriverCalls && !g_their_kinds[cupti::kDriver].is_open())
+      g_their_other_calls[api].store(enable != 0, std::memory_order_relaxed);
+    return library->enable_driver_api(api, enable);
+  }
   Locked locked;
   if (enable == 0) {
     // Taken out of the kind, or never in it.

@@ -107,7 +107,7 @@ TEST_F(Sharing, AProfilerSeesWhatWasLaunchedInItsTime) {
   LksFile file = record([](const Gpu& gpu) {
     gpu.load_driver();
     Profiler profiler(gpu);
-    profiler.start(kAllKinds);  // an earlier session
+    profiler.start(kAllKinds);  // one before
     profiler.stop();
     std::vector<uint32_t> before, during, after;
     for (int i = 0; i < 10; ++i) before.push_back(gpu.launch({.name = "before"}));

@@ -357,11 +357,11 @@ TEST(Events, CaptureLossesBecomeRows) {
   FileBuilder::Log& b = file.log(101);
   a.losses()[5] = 2;
   b.losses()[5] = 3;
-  b.losses()[23] = 4;  // of a newer version
+  b.losses()[23] = 4;
   model::Trace trace = load_one(file);
   EXPECT_EQ(loss(trace, "disk_full"), 7u);
   EXPECT_EQ(loss(trace, "unknown_handle"), 5u);
-  EXPECT_EQ(loss(trace, "loss_23"), 4u);
+  EXPECT_EQ(loss(trace, "sample_missed"), 4u);
   EXPECT_EQ(trace.strings[trace.losses.stage[0]], "capture");
 }
 
