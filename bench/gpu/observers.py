@@ -12,7 +12,7 @@ import sys
 MASKS = {"lite": "0x1706", "default": "0x7f07", "deep": "0xffff"}
 
 
-def lockstep_environment(libs, run, mode, cuda=True, chain=None):
+def lockstep_environment(libs, run, mode, cuda=True):
     variables = {"NCCL_PROFILER_PLUGIN": os.path.join(libs, "liblockstep-nccl.so"), "LOCKSTEP_DIR": run, "LOCKSTEP_MODE": mode}
     library = os.path.join(libs, "liblockstep-cuda.so")
     if cuda:
@@ -20,8 +20,6 @@ def lockstep_environment(libs, run, mode, cuda=True, chain=None):
         variables["LD_PRELOAD"] = " ".join(filter(None, [library, os.environ.get("LD_PRELOAD")]))
     else:
         variables["LOCKSTEP_CUDA"] = "off"
-    if chain:
-        variables["LOCKSTEP_CHAIN"] = chain
     return variables
 
 
