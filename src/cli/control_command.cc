@@ -184,7 +184,7 @@ struct Target {
   std::unique_ptr<LiveHeader> header;
   Liveness liveness;
   uint32_t number = 0, refused_before = 0;
-  bool answered = false;
+  bool answered = false, unasked = false;
 };
 
 struct Reached {
@@ -254,14 +254,18 @@ Result<void> ask_all(const Wish& wish, std::vector<Target>& targets) {
       requests[i].what &= ~format::kControlMark;
       std::memset(requests[i].text, 0, sizeof requests[i].text);
     }
+    target.refused_before = target.header->in_force().state.refused;
     if (requests[i].what == 0) {
       target.answered = true;
       continue;
     }
-    target.refused_before = target.header->in_force().state.refused;
     auto number = target.header->ask(requests[i]);
-    if (!number) return number.error();
-    target.number = *number;
+    if (number) {
+      target.number = *number;
+    } else {  // the others are to be alike all the same
+      note(number.error().message());
+      target.answered = target.unasked = true;
+    }
   }
   return {};
 }
@@ -288,6 +292,8 @@ bool report(const Wish& wish, const std::vector<Target>& targets) {
       note(rank_text(target.file) + ": " +
            (target.liveness == Liveness::kStopped ? "is stopped, and does it when it goes on"
                                                   : "has not answered; it may be overloaded, or has ended"));
+    } else if (target.unasked) {
+      continue;
     } else if (state.refused != target.refused_before) {
       note(rank_text(target.file) + ": refused the request; its library may be of another version");
     } else {

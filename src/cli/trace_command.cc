@@ -206,9 +206,8 @@ int run(const Arguments& arguments) {
   if (std::string other = launch::other_profiler_plugin(*libraries); !other.empty()) {
     note("NCCL loads one profiler plugin only: using ours (" + libraries->nccl + ") instead of " + other);
   }
-  if (std::string other = launch::other_cuda_injection(*libraries); !other.empty())
-    note("no GPU times of kernels: CUDA loads one injected library only, and CUDA_INJECTION64_PATH names " +
-         other);
+  if (std::string why = launch::no_gpu_times(*libraries); !why.empty())
+    note("no GPU times of kernels: " + why);
   launch::set_capture_environment(*libraries, directory->path(), request->mode, request->retention);
   return run_captured(*request, self, *directory);
 }

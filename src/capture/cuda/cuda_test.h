@@ -72,6 +72,7 @@ class Gpu {
     const uint64_t start = now();
     cupti_->copy(&what, start, start + 500);
   }
+  void call(uint32_t driver_call) const { cupti_->call(driver_call); }
   void other(uint32_t kind) const { cupti_->other(kind); }
   sim::FakeState state() const { return cupti_->state(); }
 
@@ -110,10 +111,13 @@ class Profiler {
   }
   int kernels() { return counts()[{cupti::kConcurrentKernel, 0}]; }
   int strangers() const { return strangers_; }
+  // From here on its callbacks may not be called: it ends the process.
+  static void go() { is_gone_ = true; }
   static constexpr size_t kBufferBytes = 4096;  // small, so that many are filled
 
  private:
   static void requested(uint8_t** buffer, size_t* bytes, size_t* most) {
+    if (is_gone_) _exit(77);
     const std::lock_guard guard(one_->lock_);
     *buffer = new uint8_t[kBufferBytes];
     *bytes = kBufferBytes;
@@ -121,6 +125,7 @@ class Profiler {
     one_->given_[*buffer] = true;
   }
   static void completed(void*, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+    if (is_gone_) _exit(78);
     const std::lock_guard guard(one_->lock_);
     if (one_->given_.erase(buffer) == 0) {
       ++one_->strangers_;
@@ -136,6 +141,7 @@ class Profiler {
   }
 
   static inline Profiler* one_ = nullptr;
+  static inline bool is_gone_ = false;
   cupti::Result (*next_)(uint8_t*, size_t, uint8_t**);
   std::mutex lock_;
   std::map<uint8_t*, bool> given_;

@@ -23,19 +23,35 @@ struct Locked {
 
 }  // namespace
 
-void CuptiClock::read(cupti::Timestamp theirs) {
+uint64_t CuptiClock::now() {
+  cupti::Timestamp timestamp;
+  {
+    Locked locked(&lock_);
+    timestamp = timestamp_;
+  }
+  return timestamp();
+}
+
+void CuptiClock::read() {
+  cupti::Timestamp timestamp;
   Reading best{};
+  {
+    Locked locked(&lock_);
+    timestamp = timestamp_;
+    best.clock = clock_;
+  }
   uint64_t width = ~uint64_t{0};
   // The tightest of a few: one that was interrupted would bend the line.
   for (int i = 0; i < 3; ++i) {
-    const uint64_t before = read_ticks(), ns = theirs(), after = read_ticks();
+    const uint64_t before = read_ticks(), ns = timestamp(), after = read_ticks();
     if (after - before < width) {
       width = after - before;
-      best = {ns, before + (after - before) / 2, 0};
+      best.ns = ns;
+      best.ticks = before + (after - before) / 2;
     }
   }
   Locked locked(&lock_);
-  best.clock = clock_;
+  if (best.clock != clock_) return;  // changed meanwhile
   const bool first = count_ == 0 || reading(0).clock != clock_;
   const bool second = !first && (count_ == 1 || reading(1).clock != clock_);
   // The second one of a clock may be near: any line is better than none.
@@ -44,8 +60,9 @@ void CuptiClock::read(cupti::Timestamp theirs) {
     readings_[count_++ % kReadings] = best;
 }
 
-void CuptiClock::change() {
+void CuptiClock::change(cupti::Timestamp timestamp) {
   Locked locked(&lock_);
+  timestamp_ = timestamp;
   ++clock_;
 }
 

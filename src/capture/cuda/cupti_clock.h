@@ -15,12 +15,16 @@ namespace lockstep::capture::cuda {
 
 class CuptiClock {
  public:
+  // `standard`: CUPTI's clock where no profiler has registered another.
+  explicit constexpr CuptiClock(cupti::Timestamp standard) : timestamp_(standard) {}
   // Host ticks a ns, nearly: for times of a clock that has been read once so far.
   void set_rate(double ticks_per_ns) { rate_ = ticks_per_ns; }
-  // Reads both clocks, unless they were read a moment ago.
-  void read(cupti::Timestamp theirs);
-  // From here on CUPTI shows another clock; what was recorded before stays convertible.
-  void change();
+  // The time that CUPTI shows.
+  uint64_t now();
+  // Reads both clocks; kept if the reading before is not too near.
+  void read();
+  // From here on CUPTI shows this clock; what was recorded before stays convertible.
+  void change(cupti::Timestamp timestamp);
   // Host ticks of a time; 0 when no clock that was in use can have shown it lately.
   uint64_t ticks(uint64_t ns);
 
@@ -30,13 +34,14 @@ class CuptiClock {
     uint64_t ticks;
     uint32_t clock;
   };
-  // About six seconds at the rate of flushes; an older time takes the oldest line.
+  // From one second, where buffers come without pause, to half a minute; an older time takes the oldest line.
   static constexpr uint32_t kReadings = 64;
 
   const Reading& reading(uint32_t back) const { return readings_[(count_ - 1 - back) % kReadings]; }
   uint64_t on_line(const Reading& from, const Reading* other, uint64_t ns) const;
 
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+  cupti::Timestamp timestamp_;
   Reading readings_[kReadings] = {};
   uint32_t count_ = 0;
   uint32_t clock_ = 0;

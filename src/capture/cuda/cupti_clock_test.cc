@@ -11,9 +11,9 @@ namespace {
 
 // Clocks that count ticks, some faster and from elsewhere: what a time should be is then known exactly.
 constexpr uint64_t kEpoch = 1'700'000'000'000'000'000;
-uint64_t slow() { return kEpoch + read_ticks() / 2; }
+uint64_t g_step = 0;
+uint64_t slow() { return kEpoch + read_ticks() / 2 - g_step; }
 uint64_t fast() { return read_ticks() * 3; }
-uint64_t stepped_back() { return slow() - 3'600'000'000'000; }
 
 double ticks_of(double ns) {
   static const double rate = [] {
@@ -33,17 +33,17 @@ void expect_near(uint64_t ticks, uint64_t truth) {
 class CuptiClockTest : public ::testing::Test {
  protected:
   void SetUp() override { choose_host_clock(); }
-  void read_often(cupti::Timestamp timestamp) {
+  void read_often() {
     for (int i = 0; i < 5; ++i) {
-      clock_.read(timestamp);
+      clock_.read();
       test::sleep_ms(25);
     }
   }
-  CuptiClock clock_;
+  CuptiClock clock_{slow};
 };
 
 TEST_F(CuptiClockTest, ATimeLiesOnTheLineOfItsReadings) {
-  read_often(slow);
+  read_often();
   const uint64_t now = read_ticks();
   for (const double ago_ms : {0.0, 30.0, 90.0, 500.0}) {
     const uint64_t truth = now - static_cast<uint64_t>(ticks_of(ago_ms * 1e6));
@@ -53,31 +53,32 @@ TEST_F(CuptiClockTest, ATimeLiesOnTheLineOfItsReadings) {
 
 TEST_F(CuptiClockTest, OneReadingGoesByTheRateGiven) {
   clock_.set_rate(2);
-  clock_.read(slow);
+  clock_.read();
   const uint64_t now = read_ticks();
   expect_near(clock_.ticks(kEpoch + now / 2), now);
 }
 
 TEST_F(CuptiClockTest, AnotherClockIsToldFromTheFirst) {
-  read_often(slow);
+  read_often();
   const uint64_t before = read_ticks();
-  clock_.change();
-  read_often(fast);
+  clock_.change(fast);
+  read_often();
   const uint64_t after = read_ticks();
   expect_near(clock_.ticks(kEpoch + before / 2), before);
   expect_near(clock_.ticks(after * 3), after);
 }
 
 TEST_F(CuptiClockTest, AClockSetBackIsWrongOnlyBetweenTwoReadings) {
-  read_often(slow);
-  read_often(stepped_back);
+  read_often();
+  g_step = 3'600'000'000'000;
+  read_often();
   const uint64_t now = read_ticks();
-  expect_near(clock_.ticks(stepped_back() - (read_ticks() - now) / 2), now);
+  expect_near(clock_.ticks(kEpoch + now / 2 - g_step), now);
 }
 
 TEST_F(CuptiClockTest, WhatNoClockCanHaveShownIsRefused) {
   EXPECT_EQ(clock_.ticks(kEpoch), 0u) << "nothing was read yet";
-  read_often(slow);
+  read_often();
   EXPECT_EQ(clock_.ticks(slow() + 10'000'000'000), 0u) << "ten seconds from now";
   EXPECT_EQ(clock_.ticks(7), 0u);
   EXPECT_EQ(clock_.ticks(~uint64_t{0}), 0u);

@@ -7,10 +7,15 @@
 
 namespace lockstep::capture::cuda {
 
-uint32_t Fences::place(const CuptiLibrary& library, cupti::Timestamp timestamp, bool all_calls_are_on,
+// A profiler that is told of the call may switch something in turn.
+static constinit thread_local bool t_is_placing = false;
+
+uint32_t Fences::place(const CuptiLibrary& library, CuptiClock& clock, bool all_calls_are_on,
                        bool system_thread_ids) {
-  if (library.enable_driver_api == nullptr) return 0;
+  if (library.enable_driver_api == nullptr || t_is_placing) return 0;
+  t_is_placing = true;
   const uint32_t number = count_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const uint64_t bit = uint64_t{1} << number % kFences;
   Fence& fence = fences_[number % kFences];
   fence.to.store(0, std::memory_order_release);
   fence.correlation.store(0, std::memory_order_relaxed);
@@ -18,13 +23,16 @@ uint32_t Fences::place(const CuptiLibrary& library, cupti::Timestamp timestamp, 
       static_cast<uint32_t>(system_thread_ids ? static_cast<uint64_t>(syscall(SYS_gettid)) : pthread_self()),
       std::memory_order_relaxed);
   if (!all_calls_are_on) library.enable_driver_api(cupti::kDriverGetVersion, 1);
-  fence.from.store(timestamp(), std::memory_order_relaxed);
+  fence.from.store(clock.now(), std::memory_order_relaxed);
+  // Before the call: another thread may deliver its record at once.
+  fence.to.store(~uint64_t{0}, std::memory_order_release);
+  pending_.fetch_or(bit, std::memory_order_acq_rel);
   const bool called = driver_version() != 0;
-  fence.to.store(timestamp(), std::memory_order_release);
+  fence.to.store(clock.now(), std::memory_order_release);
   if (!all_calls_are_on) library.enable_driver_api(cupti::kDriverGetVersion, 0);
-  if (!called) return 0;
-  pending_.fetch_or(uint64_t{1} << number % kFences, std::memory_order_acq_rel);
-  return number;
+  if (!called) pending_.fetch_and(~bit, std::memory_order_acq_rel);
+  t_is_placing = false;
+  return called ? number : 0;
 }
 
 bool Fences::learn(const cupti::Record& record) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "capture/cuda/cupti_abi.h"
+#include "capture/cuda/cupti_clock.h"
 #include "capture/cuda/cupti_library.h"
 
 namespace lockstep::capture::cuda {
@@ -17,7 +18,7 @@ class Fences {
  public:
   // Places a fence now; its number, 0 if there can be none. `all_calls_are_on`: each call of the driver has a record
   // already. `system_thread_ids`: how records name their thread.
-  uint32_t place(const CuptiLibrary& library, cupti::Timestamp timestamp, bool all_calls_are_on,
+  uint32_t place(const CuptiLibrary& library, CuptiClock& clock, bool all_calls_are_on,
                  bool system_thread_ids);
   // Whether a record is that of a fence; learns its place.
   bool learn(const cupti::Record& record);

@@ -25,17 +25,20 @@ namespace {
 
 constexpr int64_t kMillisecond = 1000000;
 constexpr int64_t kLookEvery = 100 * kMillisecond, kTryEvery = 2000 * kMillisecond;
+// How long a program in Python may take to load its own libcupti.
+constexpr int64_t kGrace = 30000 * kMillisecond;
 // What a process is kept from ending for at most, should CUPTI not answer.
 constexpr int64_t kLastFlush = 2000 * kMillisecond;
 
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
-pthread_cond_t g_changed = PTHREAD_COND_INITIALIZER;
+pthread_cond_t g_changed;  // on CLOCK_MONOTONIC; made with the thread
 bool g_started = false, g_ending = false, g_over = false;
+int64_t g_started_ns = 0;
 std::atomic<bool> g_has_spoken{false};
 std::atomic<bool> g_are_asked_for{false};  // GPU times, by the mode in force
 
 timespec in(int64_t ns) {
-  const int64_t at = clock_ns(CLOCK_REALTIME) + ns;
+  const int64_t at = clock_ns(CLOCK_MONOTONIC) + ns;
   return {at / 1000000000, at % 1000000000};
 }
 
@@ -43,15 +46,23 @@ timespec in(int64_t ns) {
 void say(const char* what, const char* why) {
   if (g_has_spoken.exchange(true)) return;
   Session::get().add_note(format::kNoteGpuRecords, why);
-  const char* rank = getenv("LOCAL_RANK");
-  if (rank == nullptr || atoi(rank) == 0) fprintf(stderr, "lockstep: %s: %s\n", what, why);
+  if (Session::get().file().header()->local_rank <= 0) fprintf(stderr, "lockstep: %s: %s\n", what, why);
 }
 
 bool is_off(const char* value) { return value != nullptr && strcmp(value, "off") == 0; }
 
+// A program in Python may still load a libcupti of its own, and would then get ours, should that be there first: another
+// release. Its own is waited for.
+bool may_load_its_own() {
+  return strncmp(program_invocation_short_name, "python", 6) == 0 &&
+         clock_ns(CLOCK_MONOTONIC) - g_started_ns < kGrace;
+}
+
 void try_to_begin() {
   char why[160];
-  const CuptiLibrary* library = find_cupti(why, sizeof why);
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr && may_load_its_own()) return;
+  if (library == nullptr) library = find_cupti(why, sizeof why);
   const char* asked = getenv("LOCKSTEP_CUDA");
   const Wanted wanted{.copies = asked != nullptr && strcmp(asked, "copies") == 0};
   if (library == nullptr || !begin(*library, wanted, why, sizeof why)) {
@@ -83,7 +94,7 @@ void* run(void*) {
       last_try = now;
       try_to_begin();
     }
-    if (active()) ending ? flush(true) : flush_if_quiet();
+    if (active()) ending ? flush_at_exit() : flush_if_quiet();
     if (!asked_for && active()) {
       end();
       last_try = 0;
@@ -110,6 +121,11 @@ void at_exit() {
 }
 
 bool start_thread() {
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&g_changed, &monotonic);
+  pthread_condattr_destroy(&monotonic);
   sigset_t all, before;
   pthread_attr_t attributes;
   pthread_t thread;
@@ -193,6 +209,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   pthread_mutex_lock(&cuda::g_lock);
   const bool first = !cuda::g_started;
   cuda::g_started = true;
+  if (first) cuda::g_started_ns = lockstep::capture::clock_ns(CLOCK_MONOTONIC);
   pthread_mutex_unlock(&cuda::g_lock);
   if (first) cuda::start();
   return 1;

@@ -55,6 +55,8 @@ class Window {
     last_.store(fence, std::memory_order_relaxed);
     until_.store(now, std::memory_order_release);
   }
+  // As if it had never been open.
+  void forget() { since_.store(0, std::memory_order_release); }
   bool is_open() const {
     return since_.load(std::memory_order_acquire) != 0 && until_.load(std::memory_order_acquire) == 0;
   }
@@ -78,8 +80,10 @@ class Window {
 };
 
 BufferPool g_pool;
-CuptiClock g_clock;
+uint64_t default_timestamp();
+CuptiClock g_clock{default_timestamp};
 std::atomic<bool> g_registered{false};  // the callbacks that CUPTI knows are ours
+std::atomic<bool> g_is_exiting{false};
 std::atomic<bool> g_active{false};
 std::atomic<bool> g_system_thread_ids{false};
 std::atomic<int64_t> g_last_delivery{0};                    // CLOCK_MONOTONIC
@@ -90,11 +94,10 @@ std::atomic<bool> g_kind_of_calls_was_on{false};
 
 std::atomic<cupti::BufferRequested> g_their_request{nullptr};
 std::atomic<cupti::BufferCompleted> g_their_complete{nullptr};
-std::atomic<cupti::Timestamp> g_their_timestamp{nullptr};
 std::atomic<void*> g_their_subscriber{nullptr};
 std::atomic<uint64_t> g_their_drops{0};
 Window g_their_kinds[kKinds];
-std::atomic<bool> g_their_other_calls[kDriverCalls];  // switched on one by one, and none of ours
+Window g_their_other_calls[kDriverCalls];  // switched on one by one, and none of ours
 Window g_their_calls[sizeof kLaunchCalls / sizeof kLaunchCalls[0]];
 
 uint64_t default_timestamp() {
@@ -102,10 +105,6 @@ uint64_t default_timestamp() {
   const CuptiLibrary* library = loaded_cupti();
   if (library != nullptr) library->timestamp(&now);
   return now;
-}
-cupti::Timestamp timestamp() {
-  const cupti::Timestamp theirs = g_their_timestamp.load(std::memory_order_acquire);
-  return theirs != nullptr ? theirs : default_timestamp;
 }
 
 // Whether a profiler would have had this record from a CUPTI of its own. What we did not switch on, it did.
@@ -133,7 +132,7 @@ bool is_theirs(const cupti::Record& record) {
       if (g_their_kinds[cupti::kDriver].holds(start)) return true;
       if (call >= 0) return g_their_calls[call].holds(start);
       const auto other = record.get<uint32_t>(cupti::ApiCall::kCall);
-      return other < kDriverCalls && g_their_other_calls[other].load(std::memory_order_relaxed);
+      return other < kDriverCalls && g_their_other_calls[other].holds(start);
     }
     default:
       return true;
@@ -272,9 +271,11 @@ OnTheirWay g_on_their_way;
 void completed(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid) {
   const CuptiLibrary* library = loaded_cupti();
   const cupti::BufferCompleted theirs = g_their_complete.load(std::memory_order_acquire);
-  g_clock.read(timestamp());
+  g_clock.read();
   g_last_delivery.store(clock_ns(CLOCK_MONOTONIC), std::memory_order_relaxed);
   write_records(*library, buffer, valid);
+  // At exit the profiler may be gone, and its buffers with it.
+  if (g_is_exiting.load(std::memory_order_acquire)) return;
   if (!g_pool.owns(buffer)) {
     // Given to CUPTI by the profiler, before our callbacks took the place of its own.
     if (theirs != nullptr) theirs(context, stream, buffer, bytes, valid);
@@ -309,8 +310,7 @@ void switch_our_calls_on(const CuptiLibrary& library) {
     const int index = launch_call_index(call);
     const bool stays =
         index >= 0 && (index < static_cast<int>(our_calls()) || g_their_calls[index].is_open());
-    if (!stays && !g_their_other_calls[call].load(std::memory_order_relaxed))
-      library.enable_driver_api(call, 0);
+    if (!stays && !g_their_other_calls[call].is_open()) library.enable_driver_api(call, 0);
   }
   for (uint32_t i = 0; !others_too && i < our_calls(); ++i) library.enable_driver_api(kLaunchCalls[i], 1);
 }
@@ -332,16 +332,17 @@ bool another_tool_has_cupti(const CuptiLibrary& library) {
   return result == cupti::kMultipleSubscribers;
 }
 
-cupti::Result without(const CuptiLibrary* library) {
-  return library == nullptr ? cupti::kNotInitialized : cupti::kSuccess;
+constexpr cupti::Kind kOurKinds[] = {cupti::kConcurrentKernel, cupti::kCopy, cupti::kPeerCopy, cupti::kSet};
+
+void switch_our_kinds_off(const CuptiLibrary& library) {
+  for (const cupti::Kind kind : kOurKinds) {
+    if (g_wanted[kind].exchange(false, std::memory_order_acq_rel) && !g_their_kinds[kind].is_open())
+      library.disable(kind);
+  }
 }
 
-}  // namespace
-
-bool in_profilers_call() { return t_profilers_calls != 0; }
-bool active() { return g_active.load(std::memory_order_acquire); }
-
-bool begin(const CuptiLibrary& library, Wanted wanted, char* why, size_t bytes) {
+bool begin_locked(const CuptiLibrary& library, Wanted wanted, char* why, size_t bytes) {
+  Locked locked;
   if (another_tool_has_cupti(library)) {
     snprintf(why, bytes, "another tool (Nsight, a debugger or a profiler) holds CUPTI");
     return false;
@@ -350,29 +351,38 @@ bool begin(const CuptiLibrary& library, Wanted wanted, char* why, size_t bytes) 
     snprintf(why, bytes, "no memory for CUPTI's buffers");
     return false;
   }
-  Locked locked;
   const format::FileHeader* header = Session::get().file().header();
   if (header->tick_hz != 0) g_clock.set_rate(static_cast<double>(header->tick_hz) / 1e9);
-  g_clock.read(timestamp());
+  g_clock.read();
   // Before the call: CUPTI may ask for a buffer in it.
-  g_registered.store(true, std::memory_order_release);
+  const bool was_registered = g_registered.exchange(true, std::memory_order_acq_rel);
   g_active.store(true, std::memory_order_release);
   cupti::Result result = library.register_callbacks(requested, completed);
-  const cupti::Kind kinds[] = {cupti::kConcurrentKernel, cupti::kCopy, cupti::kPeerCopy, cupti::kSet};
-  for (const cupti::Kind kind : kinds) {
+  if (result != cupti::kSuccess) g_registered.store(was_registered, std::memory_order_release);
+  for (const cupti::Kind kind : kOurKinds) {
     if (result != cupti::kSuccess || (kind != cupti::kConcurrentKernel && !wanted.copies)) continue;
     g_ever_wanted[kind].store(true, std::memory_order_relaxed);
     g_wanted[kind].store(true, std::memory_order_release);
     result = library.enable(kind);
   }
   if (result != cupti::kSuccess) {
-    for (const cupti::Kind kind : kinds) g_wanted[kind].store(false, std::memory_order_release);
+    switch_our_kinds_off(library);
     g_active.store(false, std::memory_order_release);
     snprintf(why, bytes, "CUPTI refused (result %u)", result);
     return false;
   }
   g_want_calls = true;
   if (!g_their_kinds[cupti::kDriver].is_open()) switch_our_calls_on(library);
+  return true;
+}
+
+}  // namespace
+
+bool in_profilers_call() { return t_profilers_calls != 0; }
+bool active() { return g_active.load(std::memory_order_acquire); }
+
+bool begin(const CuptiLibrary& library, Wanted wanted, char* why, size_t bytes) {
+  if (!begin_locked(library, wanted, why, bytes)) return false;
   if (they_record()) g_their_buffer.open();
   return true;
 }
@@ -382,10 +392,7 @@ void end() {
   const CuptiLibrary* library = loaded_cupti();
   Locked locked;
   if (library == nullptr || !g_active.exchange(false, std::memory_order_acq_rel)) return;
-  for (cupti::Kind kind = 0; kind < kKinds; ++kind) {
-    if (g_wanted[kind].exchange(false, std::memory_order_acq_rel) && !g_their_kinds[kind].is_open())
-      library->disable(kind);
-  }
+  switch_our_kinds_off(*library);
   g_want_calls = false;
   switch_our_calls_off(*library);
 }
@@ -393,8 +400,13 @@ void end() {
 void flush(bool forced) {
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || !g_registered.load(std::memory_order_acquire)) return;
-  g_clock.read(timestamp());
+  g_clock.read();
   library->flush_all(forced ? cupti::kFlushForced : 0);
+}
+
+void flush_at_exit() {
+  g_is_exiting.store(true, std::memory_order_release);
+  flush(true);
 }
 
 void flush_if_quiet() {
@@ -408,7 +420,7 @@ void flush_if_quiet() {
 cupti::Result their_callbacks(cupti::BufferRequested request, cupti::BufferCompleted complete) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
-  if (library == nullptr) return without(library);
+  if (library == nullptr) return cupti::kNotInitialized;
   Locked locked;
   if (!g_registered.load(std::memory_order_acquire) || request == nullptr || complete == nullptr) {
     const cupti::Result result = library->register_callbacks(request, complete);
@@ -419,82 +431,99 @@ cupti::Result their_callbacks(cupti::BufferRequested request, cupti::BufferCompl
   return cupti::kSuccess;
 }
 
-// Kinds of what runs on the GPU are divided by launches, those of calls by time.
+// Kinds of what runs on the GPU are divided by launches, those of calls by time. Without the lock: the fence is a call of
+// the driver, of which a profiler may be told.
 static uint32_t fence_for(const CuptiLibrary& library, cupti::Kind kind) {
   const bool is_gpu = kind == cupti::kConcurrentKernel || kind == cupti::kSerialKernel ||
                       kind == cupti::kCopy || kind == cupti::kPeerCopy || kind == cupti::kSet;
   if (!is_gpu || !g_ever_wanted[kind == cupti::kSerialKernel ? cupti::kConcurrentKernel : kind].load())
     return 0;
-  return g_fences.place(library, timestamp(), g_their_kinds[cupti::kDriver].is_open(),
+  return g_fences.place(library, g_clock, g_their_kinds[cupti::kDriver].is_open(),
                         g_system_thread_ids.load(std::memory_order_relaxed));
 }
 
-static void note_enabled(cupti::Kind kind, uint32_t fence) {
-  if (kind == cupti::kDriver) g_kind_of_calls_was_on.store(true, std::memory_order_relaxed);
-  if (kind < kKinds) g_their_kinds[kind].open(timestamp()(), fence);
+template <class Enable>
+static cupti::Result switch_on(const CuptiLibrary& library, cupti::Kind kind, const Enable& enable) {
+  if (kind >= kKinds) return enable();
+  const uint32_t fence = fence_for(library, kind);
+  {
+    Locked locked;
+    if (!they_record()) g_their_drops.store(0, std::memory_order_relaxed);
+    const bool was_open = g_their_kinds[kind].is_open();
+    // One kernel after the other is what the serial kind asks for; the two exclude each other, and either serves us.
+    const bool gives_way = kind == cupti::kSerialKernel && g_wanted[cupti::kConcurrentKernel].load();
+    if (gives_way) library.disable(cupti::kConcurrentKernel);
+    g_their_kinds[kind].open(g_clock.now(), fence);
+    const cupti::Result result = enable();
+    if (result != cupti::kSuccess) {
+      if (gives_way) library.enable(cupti::kConcurrentKernel);
+      if (!was_open) g_their_kinds[kind].forget();
+      return result;
+    }
+    if (kind == cupti::kDriver) g_kind_of_calls_was_on.store(true, std::memory_order_relaxed);
+  }
   if (g_registered.load(std::memory_order_acquire)) g_their_buffer.open();
+  return cupti::kSuccess;
 }
 
 cupti::Result their_enable(cupti::Kind kind) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
-  if (library == nullptr) return without(library);
-  // One kernel after the other is what it asks for; the two kinds exclude each other, and either serves us.
-  const bool gives_way = kind == cupti::kSerialKernel && g_wanted[cupti::kConcurrentKernel].load();
-  const uint32_t fence = fence_for(*library, kind);
-  if (gives_way) library->disable(cupti::kConcurrentKernel);
-  const cupti::Result result = library->enable(kind);
-  if (gives_way && result != cupti::kSuccess) library->enable(cupti::kConcurrentKernel);
-  if (result == cupti::kSuccess) note_enabled(kind, fence);
-  return result;
+  if (library == nullptr) return cupti::kNotInitialized;
+  return switch_on(*library, kind, [&] { return library->enable(kind); });
 }
 
 cupti::Result their_enable_and_dump(cupti::Kind kind) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->enable_and_dump == nullptr) return cupti::kNotInitialized;
-  const uint32_t fence = fence_for(*library, kind);
-  const cupti::Result result = library->enable_and_dump(kind);
-  if (result == cupti::kSuccess) note_enabled(kind, fence);
-  return result;
+  return switch_on(*library, kind, [&] { return library->enable_and_dump(kind); });
 }
 
 cupti::Result their_enable_context(void* context, cupti::Kind kind) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->enable_context == nullptr) return cupti::kNotInitialized;
-  const uint32_t fence = fence_for(*library, kind);
-  const cupti::Result result = library->enable_context(context, kind);
-  if (result == cupti::kSuccess) note_enabled(kind, fence);
+  return switch_on(*library, kind, [&] { return library->enable_context(context, kind); });
+}
+
+static cupti::Result switch_off(const CuptiLibrary& library, cupti::Kind kind, uint32_t fence) {
+  Locked locked;
+  const uint64_t now = g_clock.now();
+  g_their_kinds[kind].close(now, fence);
+  if (kind == cupti::kDriver) {
+    // Single calls go off with the kind.
+    for (Window& one : g_their_calls) one.close(now, 0);
+    for (Window& one : g_their_other_calls) one.close(now, 0);
+    if (g_want_calls && library.enable_driver_api != nullptr) {
+      switch_our_calls_on(library);
+      return cupti::kSuccess;
+    }
+  }
+  if (g_wanted[kind].load(std::memory_order_acquire)) return cupti::kSuccess;
+  const cupti::Result result = library.disable(kind);
+  if (kind == cupti::kSerialKernel && g_wanted[cupti::kConcurrentKernel].load())
+    library.enable(cupti::kConcurrentKernel);
   return result;
 }
 
 cupti::Result their_disable(cupti::Kind kind) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
-  if (library == nullptr) return without(library);
+  if (library == nullptr) return cupti::kNotInitialized;
   if (kind >= kKinds) return library->disable(kind);
-  Locked locked;
-  g_their_kinds[kind].close(timestamp()(), fence_for(*library, kind));
-  if (g_wanted[kind].load(std::memory_order_acquire)) return cupti::kSuccess;
-  if (kind == cupti::kDriver && g_want_calls && library->enable_driver_api != nullptr) {
-    switch_our_calls_on(*library);
-    return cupti::kSuccess;
-  }
-  const cupti::Result result = library->disable(kind);
-  if (kind == cupti::kSerialKernel && g_wanted[cupti::kConcurrentKernel].load())
-    library->enable(cupti::kConcurrentKernel);
-  return result;
+  return switch_off(*library, kind, fence_for(*library, kind));
 }
 
 cupti::Result their_disable_context(void* context, cupti::Kind kind) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->disable_context == nullptr) return cupti::kNotInitialized;
-  if (kind < kKinds && g_wanted[kind].load(std::memory_order_acquire)) {
-    g_their_kinds[kind].close(timestamp()(), fence_for(*library, kind));
-    return cupti::kSuccess;
-  }
+  if (kind >= kKinds) return library->disable_context(context, kind);
+  const uint32_t fence = fence_for(*library, kind);
+  Locked locked;
+  g_their_kinds[kind].close(g_clock.now(), fence);
+  if (g_wanted[kind].load(std::memory_order_acquire)) return cupti::kSuccess;
   return library->disable_context(context, kind);
 }
 
@@ -502,27 +531,24 @@ cupti::Result their_driver_api(uint32_t api, uint8_t enable) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->enable_driver_api == nullptr) return cupti::kNotInitialized;
-  const int index = launch_call_index(api);
-  if (index < 0) {
-    if (api < kDriverCalls && !g_their_kinds[cupti::kDriver].is_open())
-      g_their_other_calls[api].store(enable != 0, std::memory_order_relaxed);
-    return library->enable_driver_api(api, enable);
-  }
+  if (api >= kDriverCalls) return library->enable_driver_api(api, enable);
   Locked locked;
+  const int index = launch_call_index(api);
+  Window& window = index >= 0 ? g_their_calls[index] : g_their_other_calls[api];
+  const bool is_ours = index >= 0 && index < static_cast<int>(our_calls()) && g_want_calls;
   if (enable == 0) {
-    // Taken out of the kind, or never in it.
-    g_their_calls[index].close(timestamp()(), 0);
-    if (g_want_calls) return cupti::kSuccess;
-    return library->enable_driver_api(api, enable);
+    window.close(g_clock.now(), 0);
+    return is_ours ? cupti::kSuccess : library->enable_driver_api(api, enable);
   }
   const cupti::Result result = library->enable_driver_api(api, enable);
-  if (result == cupti::kSuccess) g_their_calls[index].open(timestamp()(), 0);
+  // One that the kind covers goes off with it.
+  if (result == cupti::kSuccess && !g_their_kinds[cupti::kDriver].is_open()) window.open(g_clock.now(), 0);
   return result;
 }
 
 cupti::Result their_dropped_records(void* context, uint32_t stream, size_t* dropped) {
   const CuptiLibrary* library = loaded_cupti();
-  if (library == nullptr) return without(library);
+  if (library == nullptr) return cupti::kNotInitialized;
   if (!g_registered.load(std::memory_order_acquire) || dropped == nullptr)
     return library->dropped_records(context, stream, dropped);
   *dropped = g_their_drops.exchange(0, std::memory_order_relaxed);
@@ -532,7 +558,8 @@ cupti::Result their_dropped_records(void* context, uint32_t stream, size_t* drop
 template <class Flush>
 static cupti::Result their_flush_by(const Flush& flush) {
   const cupti::Result result = flush();
-  if (!g_registered.load(std::memory_order_acquire)) return result;
+  if (!g_registered.load(std::memory_order_acquire) || g_is_exiting.load(std::memory_order_acquire))
+    return result;
   g_fences.give_up();
   if (const CuptiLibrary* library = loaded_cupti()) g_on_their_way.hand_over(*library);
   g_their_buffer.close();
@@ -543,7 +570,7 @@ static cupti::Result their_flush_by(const Flush& flush) {
 cupti::Result their_flush_all(uint32_t flag) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
-  if (library == nullptr) return without(library);
+  if (library == nullptr) return cupti::kNotInitialized;
   return their_flush_by([&] { return library->flush_all(flag); });
 }
 
@@ -554,24 +581,21 @@ cupti::Result their_flush(void* context, uint32_t stream, uint32_t flag) {
   return their_flush_by([&] { return library->flush(context, stream, flag); });
 }
 
-cupti::Result their_timestamp(cupti::Timestamp timestamp_function) {
+cupti::Result their_timestamp(cupti::Timestamp timestamp) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->register_timestamp == nullptr) return cupti::kNotInitialized;
   // What is complete has its times from the clock before.
   flush(false);
-  const cupti::Result result = library->register_timestamp(timestamp_function);
-  if (result != cupti::kSuccess || !g_registered.load(std::memory_order_acquire)) {
-    if (result == cupti::kSuccess) g_their_timestamp.store(timestamp_function, std::memory_order_release);
-    return result;
-  }
-  g_their_timestamp.store(timestamp_function, std::memory_order_release);
-  g_clock.change();
+  const cupti::Result result = library->register_timestamp(timestamp);
+  if (result != cupti::kSuccess) return result;
+  g_clock.change(timestamp);
+  if (!g_registered.load(std::memory_order_acquire)) return result;
   // Two readings make a line; the clock need not count in ns.
-  g_clock.read(timestamp());
+  g_clock.read();
   const timespec moment{0, 1000000};
   nanosleep(&moment, nullptr);
-  g_clock.read(timestamp());
+  g_clock.read();
   return result;
 }
 
@@ -585,30 +609,35 @@ cupti::Result their_thread_id_type(uint32_t type) {
   return result;
 }
 
-cupti::Result their_subscribe(void** subscriber, void* callback, void* data) {
-  ProfilersCall call;
-  const CuptiLibrary* library = loaded_cupti();
-  if (library == nullptr) return without(library);
-  const cupti::Result result = library->subscribe(subscriber, callback, data);
+// With the lock, so that our own look for other tools is not taken for one.
+template <class Subscribe>
+static cupti::Result subscribe_by(void** subscriber, const Subscribe& subscribe) {
+  Locked locked;
+  const cupti::Result result = subscribe();
   if (result == cupti::kSuccess && subscriber != nullptr)
     g_their_subscriber.store(*subscriber, std::memory_order_release);
   return result;
+}
+
+cupti::Result their_subscribe(void** subscriber, void* callback, void* data) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr) return cupti::kNotInitialized;
+  return subscribe_by(subscriber, [&] { return library->subscribe(subscriber, callback, data); });
 }
 
 cupti::Result their_subscribe_v2(void** subscriber, void* callback, void* data, void* parameters) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->subscribe_v2 == nullptr) return cupti::kNotInitialized;
-  const cupti::Result result = library->subscribe_v2(subscriber, callback, data, parameters);
-  if (result == cupti::kSuccess && subscriber != nullptr)
-    g_their_subscriber.store(*subscriber, std::memory_order_release);
-  return result;
+  return subscribe_by(subscriber,
+                      [&] { return library->subscribe_v2(subscriber, callback, data, parameters); });
 }
 
 cupti::Result their_unsubscribe(void* subscriber) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
-  if (library == nullptr) return without(library);
+  if (library == nullptr) return cupti::kNotInitialized;
   const cupti::Result result = library->unsubscribe(subscriber);
   if (result == cupti::kSuccess) {
     void* known = subscriber;
@@ -617,19 +646,39 @@ cupti::Result their_unsubscribe(void* subscriber) {
   return result;
 }
 
+// After CUPTI has let go of everything: nobody has callbacks, kinds or a subscription.
+static void forget_everything() {
+  Locked locked;
+  g_registered.store(false, std::memory_order_release);
+  g_their_request.store(nullptr, std::memory_order_release);
+  g_their_complete.store(nullptr, std::memory_order_release);
+  g_their_subscriber.store(nullptr, std::memory_order_release);
+  for (Window& kind : g_their_kinds) kind.forget();
+  for (Window& one : g_their_calls) one.forget();
+  for (Window& one : g_their_other_calls) one.forget();
+  g_kind_of_calls_was_on.store(false, std::memory_order_relaxed);
+}
+
 // CUPTI would let go of everything, ours too. To the profiler it looks as if it had: it has no subscriber, no callbacks
-// and no kinds any more.
+// and no kinds any more. The subscriber goes first: it may be told of what follows.
 cupti::Result their_finalize() {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->finalize == nullptr) return cupti::kNotInitialized;
-  if (!g_active.load(std::memory_order_acquire)) return library->finalize();
-  for (cupti::Kind kind = 0; kind < kKinds; ++kind) {
-    if (g_their_kinds[kind].is_open()) their_disable(kind);
+  if (!g_active.load(std::memory_order_acquire)) {
+    const cupti::Result result = library->finalize();
+    if (result == cupti::kSuccess) forget_everything();
+    return result;
   }
-  for (const uint32_t api : kLaunchCalls) their_driver_api(api, 0);
   void* subscriber = g_their_subscriber.load(std::memory_order_acquire);
   if (subscriber != nullptr) their_unsubscribe(subscriber);
+  for (cupti::Kind kind = 0; kind < kKinds; ++kind) {
+    if (g_their_kinds[kind].is_open()) switch_off(*library, kind, 0);
+  }
+  for (uint32_t api = 1; api < kDriverCalls; ++api) {
+    const int index = launch_call_index(api);
+    if ((index >= 0 ? g_their_calls[index] : g_their_other_calls[api]).is_open()) their_driver_api(api, 0);
+  }
   flush(false);
   g_fences.give_up();
   g_on_their_way.hand_over(*library);

@@ -8,7 +8,7 @@
 //
 // A kind is on while anyone wants it. A profiler's buffers are asked for, filled and returned as CUPTI would. Records that are ours alone are not handed on; what a profiler gets is what CUPTI
 // would have given it. While ours is not active its calls pass through unchanged.
-// Threads: any. A lock orders switches; it is not held while records are delivered.
+// Threads: any. A lock orders switches; it is not held while records are delivered, or a profiler is called.
 #pragma once
 #include "capture/cuda/cupti_abi.h"
 #include "capture/cuda/cupti_library.h"
@@ -30,6 +30,8 @@ void flush(bool forced);
 // The same, but only where CUPTI has not brought a full buffer for half a second. Launches wait for a flush: asked ten
 // times a second, at 100,000 kernels a second, it cost an 8-byte all-reduce a quarter of its time on 4 x H200.
 void flush_if_quiet();
+// The last one: from here on nothing is handed to profilers, which may be gone.
+void flush_at_exit();
 // True while this thread is in a call of a profiler that came through here, which may be starting CUDA.
 bool in_profilers_call();
 

@@ -37,6 +37,22 @@ void step(const Gpu& gpu) {
   gpu.other(kExternalCorrelation);
 }
 
+// As `lockstep control` does it.
+void ask(const std::string& path, format::Mode mode) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  void* memory = mmap(nullptr, format::kHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  close(fd);
+  auto* header = static_cast<format::FileHeader*>(memory);
+  const uint32_t number = header->control + 1;
+  header->request = {};
+  header->request.what = format::kControlSetMode;
+  header->request.mode = static_cast<uint32_t>(mode);
+  header->request.check = format::control_check(header->request, number);
+  __atomic_store_n(&header->control, number, __ATOMIC_RELEASE);
+  munmap(memory, format::kHeaderBytes);
+}
+
 using Counts = std::map<std::pair<uint32_t, uint32_t>, int>;
 
 // What a profiler sees of `sessions` sessions with steps before, between and after, with our library in the process or without.
@@ -197,6 +213,61 @@ TEST_F(Sharing, DetachingOfAProfilerLeavesUs) {
   EXPECT_EQ(file.count(Kind::kKernel), 78u);
 }
 
+TEST_F(Sharing, AProfilerThatIsNeverStoppedIsNotCalledAtExit) {
+  LksFile file = record([](const Gpu& gpu) {
+    static auto* profiler = new Profiler(gpu);
+    profiler->start(kAllKinds);
+    for (int i = 0; i < 30; ++i) step(gpu);
+    atexit(Profiler::go);  // as the destructors of its library, before ours
+  });
+  EXPECT_EQ(file.count(Kind::kKernel), 30u * 26);
+}
+
+TEST_F(Sharing, DetachingWhileWeRestLeavesNothingBehind) {
+  LksFile file = record([&](const Gpu& gpu) {
+    step(gpu);
+    ask(run_.files().at(0), format::Mode::kLite);
+    const double end = seconds_now() + kPatienceSeconds;
+    while (gpu.state().enabled_kinds != 0 && seconds_now() < end) sleep_ms(2);
+    Profiler profiler(gpu);
+    for (int session = 1; session <= 2; ++session) {
+      profiler.start(kAllKinds);
+      step(gpu);
+      profiler.stop();
+      EXPECT_EQ(profiler.kernels(), 26 * session);
+      EXPECT_EQ(cuptiFinalize(), cupti::kSuccess);
+      EXPECT_EQ(gpu.state().finalized, static_cast<uint32_t>(session));
+    }
+    ask(run_.files().at(0), format::Mode::kDefault);
+    while (gpu.state().enabled_kinds == 0 && seconds_now() < end) sleep_ms(2);
+    step(gpu);
+  });
+  EXPECT_EQ(file.count(Kind::kKernel), 52u);
+}
+
+TEST_F(Sharing, SingleCallsOfAProfilerAreItsFromOnToOff) {
+  static constexpr uint32_t kSomeCall = 500;
+  record([](const Gpu& gpu) {
+    Profiler profiler(gpu);
+    profiler.start({cupti::kConcurrentKernel});
+    cuptiActivityEnableDriverApi(kSomeCall, 1);
+    cuptiActivityEnableDriverApi(cupti::kLaunchKernel, 1);
+    for (int i = 0; i < 3; ++i) gpu.call(kSomeCall);
+    step(gpu);
+    sleep_ms(1);
+    cuptiActivityEnableDriverApi(kSomeCall, 0);
+    cuptiActivityEnableDriverApi(cupti::kLaunchKernel, 0);
+    sleep_ms(1);
+    gpu.call(kSomeCall);
+    step(gpu);
+    profiler.stop();
+    EXPECT_EQ((profiler.counts()[{cupti::kDriver, kSomeCall}]), 3);
+    EXPECT_EQ((profiler.counts()[{cupti::kDriver, cupti::kLaunchKernel}]), 20);
+    EXPECT_EQ((profiler.counts()[{cupti::kDriver, cupti::kLaunchKernelEx}]), 0) << "ours";
+    EXPECT_EQ(gpu.state().enabled_calls, 4u);
+  });
+}
+
 TEST_F(Sharing, ThreadNumbersAreThoseAProfilerChose) {
   LksFile file = record([](const Gpu& gpu) {
     gpu.run({.name = "nccl", .driver_call = cupti::kLaunchKernelEx});
@@ -249,22 +320,6 @@ TEST_F(Sharing, LiteAndOffAskCuptiForNothing) {
     EXPECT_EQ(run_.files().size(), std::string(mode) == "lite" ? 1u : 0u) << mode;
   }
   EXPECT_EQ(run_.file().count(Kind::kKernel), 0u);
-}
-
-// As `lockstep control` does it.
-void ask(const std::string& path, format::Mode mode) {
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  void* memory = mmap(nullptr, format::kHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  close(fd);
-  auto* header = static_cast<format::FileHeader*>(memory);
-  const uint32_t number = header->control + 1;
-  header->request = {};
-  header->request.what = format::kControlSetMode;
-  header->request.mode = static_cast<uint32_t>(mode);
-  header->request.check = format::control_check(header->request, number);
-  __atomic_store_n(&header->control, number, __ATOMIC_RELEASE);
-  munmap(memory, format::kHeaderBytes);
 }
 
 TEST_F(Sharing, TheModeCanChangeWhileItRuns) {

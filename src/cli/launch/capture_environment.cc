@@ -47,15 +47,38 @@ void set_dump_environment(const std::string& run) {
   }
 }
 
+bool is_cuda_off() {
+  const char* asked = std::getenv("LOCKSTEP_CUDA");
+  return asked != nullptr && std::string_view(asked) == "off";
+}
+
+// CUDA_INJECTION64_PATH as the user, or a tool around us, has set it, if that is another library than ours; else empty.
+std::string other_cuda_injection(const CaptureLibraries& libraries) {
+  const char* set = std::getenv("CUDA_INJECTION64_PATH");
+  if (set == nullptr || *set == 0) return {};
+  std::error_code error;
+  if (std::filesystem::path(set).filename() == "liblockstep-cuda.so" ||
+      std::filesystem::equivalent(set, libraries.cuda, error))
+    return {};
+  return set;
+}
+
 // Both: CUDA starts the library by the one, and by the other it comes before libcupti in the loader's search, so that
-// profilers in the job keep their records.
+// profilers in the job keep their records. A copy of it that is preloaded already stays the one.
 void set_cuda_environment(const CaptureLibraries& libraries) {
-  if (libraries.cuda.empty() || !other_cuda_injection(libraries).empty()) return;
-  setenv("CUDA_INJECTION64_PATH", libraries.cuda.c_str(), 1);
+  if (is_cuda_off() || libraries.cuda.empty() || !no_gpu_times(libraries).empty()) return;
   const char* others = std::getenv("LD_PRELOAD");
   std::string preload = others != nullptr ? others : "";
-  if (preload.find(libraries.cuda) != std::string::npos) return;
-  preload += (preload.empty() ? "" : ":") + libraries.cuda;
+  std::string ours = libraries.cuda;
+  for (size_t at = 0; at < preload.size();) {
+    const size_t end = std::min(preload.find_first_of(": ", at), preload.size());
+    const std::string path = preload.substr(at, end - at);
+    if (std::filesystem::path(path).filename() == "liblockstep-cuda.so") ours = path;
+    at = end + 1;
+  }
+  if (ours == libraries.cuda && preload.find(ours) == std::string::npos)
+    preload += (preload.empty() ? "" : ":") + ours;
+  setenv("CUDA_INJECTION64_PATH", ours.c_str(), 1);
   setenv("LD_PRELOAD", preload.c_str(), 1);
 }
 
@@ -88,14 +111,13 @@ std::vector<std::string> other_tools_files(const std::string& run) {
   return files;
 }
 
-std::string other_cuda_injection(const CaptureLibraries& libraries) {
-  const char* set = std::getenv("CUDA_INJECTION64_PATH");
-  if (set == nullptr || *set == 0 || libraries.cuda.empty()) return {};
-  std::error_code error;
-  if (std::filesystem::path(set).filename() == "liblockstep-cuda.so" ||
-      std::filesystem::equivalent(set, libraries.cuda, error))
-    return {};
-  return set;
+std::string no_gpu_times(const CaptureLibraries& libraries) {
+  if (is_cuda_off() || libraries.cuda.empty()) return {};
+  if (const std::string other = other_cuda_injection(libraries); !other.empty())
+    return "CUDA loads one injected library only, and CUDA_INJECTION64_PATH names " + other;
+  if (libraries.cuda.find_first_of(": ") != std::string::npos)
+    return "the loader takes no path with a space or a colon: " + libraries.cuda;
+  return {};
 }
 
 std::string other_profiler_plugin(const CaptureLibraries& libraries) {

@@ -15,8 +15,8 @@ void set_capture_environment(const CaptureLibraries& libraries, const std::strin
                              const std::string& mode, const std::string& retention);
 // What these variables made other tools write into a run directory; none for a path that is no directory.
 std::vector<std::string> other_tools_files(const std::string& run);
-// CUDA_INJECTION64_PATH as the user, or a tool around us, has set it, if that is another library than ours; else empty.
-std::string other_cuda_injection(const CaptureLibraries& libraries);
+// Why kernels will have no GPU times, in words; empty: they will, or the user has switched them off.
+std::string no_gpu_times(const CaptureLibraries& libraries);
 // NCCL_PROFILER_PLUGIN as the user has set it, if that is another plugin than ours; else empty.
 std::string other_profiler_plugin(const CaptureLibraries& libraries);
 // "stream", "stream:4G", "ring:64M".
