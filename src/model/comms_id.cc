@@ -103,7 +103,7 @@ TorchGroups::TorchGroups(const Trace& trace) : trace_(trace), groups_(trace.comm
 std::optional<CommsTuple> TorchGroups::next(uint32_t op) {
   const OpTable& ops = trace_.ops;
   uint32_t comm = ops.comm[op];
-  if (comm >= groups_.size() || !groups_[comm].certain) return std::nullopt;
+  if (comm >= groups_.size() || !groups_[comm].certain || ops.index[op] == kNoIndex) return std::nullopt;
   Group& group = groups_[comm];
   bool coalesced = ops.group[op] != kNoRow && ops.group[op] == group.last_group_call;
   if (ops.peer[op] >= 0 || coalesced || ops.index[op] != group.next_index) {

@@ -23,8 +23,6 @@
 
 namespace lockstep::model {
 
-inline constexpr uint32_t kNoIndex = 0xffffffff;
-
 // What an operation is, interned over the job.
 struct Signature {
   StringId func = 0, datatype = 0, algo = 0, proto = 0;

@@ -23,6 +23,7 @@ namespace lockstep::model {
 
 inline constexpr uint32_t kNoRow = 0xffffffff;
 inline constexpr uint64_t kNoSeq = ~uint64_t{0};
+inline constexpr uint32_t kNoIndex = 0xffffffff;
 // From kInspector on they tell how long GPU work took, not when it began.
 enum class GpuTimeSource : uint8_t {
   kNone = 0,

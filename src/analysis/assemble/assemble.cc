@@ -23,11 +23,14 @@ using model::GpuTimeSource;
 using model::kNoRow;
 using model::Trace;
 
-// An operation to be: its task, its call, or both; or a replay that its kernel tells.
+// An operation to be: its task, its call, or both; or a replay that its kernel tells. How many such replays are known
+// differs between ranks (one's kernel is not over, another has no CUPTI), so they have no number: the first one stands
+// for what was captured, where it was captured, as on a rank that knows of no replay.
 struct Entry {
   int64_t order_ns;
   uint32_t task, call;
   uint32_t replay = kNoRow;  // of GraphReplays::operations
+  bool is_numbered = true;
   auto operator<=>(const Entry&) const = default;
 };
 
@@ -51,7 +54,9 @@ std::vector<Entry> list_entries(const Trace& trace, const GraphReplays& replays)
   }
   for (uint32_t i = 0; i < replays.operations().size(); ++i) {
     const GraphReplays::Replay& replay = replays.operations()[i];
-    entries.push_back({replay.launched_ns, replay.task, replay.call, i});
+    const bool is_first = !has_task[replay.call];
+    entries.push_back(
+        {is_first ? calls.start_ns[replay.call] : replay.launched_ns, replay.task, replay.call, i, is_first});
     has_task[replay.call] = true;
   }
   for (uint32_t call = 0; call < calls.size(); ++call) {
@@ -152,7 +157,7 @@ class Assembler {
     op.bytes = shapes_.bytes(op.shape, op.count);
     bool p2p = is_kind(op.kind, EventKind::kP2p) || is_kind(op.kind, EventKind::kP2pApi) ||
                (is_kind(op.kind, EventKind::kApiOp) && op.peer >= 0);
-    op.index = indexer_.next(op.comm, p2p);
+    op.index = entry.is_numbered ? indexer_.next(op.comm, p2p) : model::kNoIndex;
     trace_.ops.append(op);
   }
 

@@ -107,20 +107,24 @@ class PartMaker {
   void place_ops() {
     const model::OpTable& ops = trace_.ops;
     std::vector<uint32_t> bucket(ops.size());
-    size_t kept = 0;
+    size_t kept = 0, unnumbered = 0;
     for (uint32_t i = 0; i < ops.size(); ++i) {
       bucket[i] = kNoRow;
+      if (ops.index[i] == model::kNoIndex) {
+        ++unnumbered;  // nothing says which one of the other ranks it is
+        continue;
+      }
       if (ops.comm[i] >= trace_.comms.size() || ops.shape[i] >= trace_.shapes.size()) continue;
       bucket[i] = bucket_of(i);
       ++buckets_[bucket[i]].ops;
       ++kept;
     }
-    if (kept < ops.size()) {
+    if (kept + unnumbered < ops.size()) {
       model::StringId stage = part_.strings.intern("gather");
       part_.losses.append({.process = 0,
                            .stage = stage,
                            .kind = part_.strings.intern("op_without_comm"),
-                           .count = ops.size() - kept,
+                           .count = ops.size() - kept - unnumbered,
                            .detail = part_.strings.intern("operations whose communicator is not known")});
     }
     std::vector<uint32_t> order(buckets_.size()), first(buckets_.size());

@@ -82,7 +82,8 @@ void SliceWriter::prepare_ops() {
     }
     if (ops.launched_ns[op] != 0) op_by_launch_.try_emplace(ops.launched_ns[op], op);
     uint32_t comm = ops.comm[op];
-    if (comm >= trace_.comms.size() || trace_.comms.comm_id[comm] == 0) continue;
+    if (comm >= trace_.comms.size() || trace_.comms.comm_id[comm] == 0 || ops.index[op] == model::kNoIndex)
+      continue;
     uint64_t key = mix(mix(0, trace_.comms.comm_id[comm]), static_cast<uint64_t>(trace_.comms.ranks[comm]));
     if (ops.peer[op] < 0) {
       rank_keys_[op] = mix(mix(key, 1), ops.index[op]) | 1;
@@ -203,10 +204,11 @@ void SliceWriter::write_identity(uint32_t op) {
   const model::OpTable& ops = trace_.ops;
   if (torch_seq_[op] != 0)
     json_.raw(",\"Seq\":").signed_number(torch_seq_[op]).raw(",\"Comms Id\":").number(torch_ids_[op]);
-  json_.raw(texts_.of(op).comms_id)
-      .raw(ops.peer[op] >= 0 ? ":p2p:" : ":coll:")
-      .number(ops.index[op])
-      .raw("\"");
+  json_.raw(texts_.of(op).comms_id).raw(ops.peer[op] >= 0 ? ":p2p:" : ":coll:");
+  if (ops.index[op] == model::kNoIndex)
+    json_.raw("replay\"");
+  else
+    json_.number(ops.index[op]).raw("\"");
   if (ops.seq[op] != model::kNoSeq) json_.raw(",\"lockstep seq\":").number(ops.seq[op]);
 }
 

@@ -66,7 +66,7 @@ SELECT o.id, o.process, p.rank, n.text AS comm, printf('%016x', c.comm_id) AS co
        CASE o.gpu_source WHEN 0 THEN 'none' WHEN 1 THEN 'KernelCh' WHEN 2 THEN 'Api' WHEN 3 THEN 'Cupti'
                          WHEN 4 THEN 'Hsa' WHEN 5 THEN 'Watchdog' WHEN 6 THEN 'Inspector' WHEN 7 THEN 'Network' END AS gpu_source,
        CASE WHEN o.gpu_error_ns >= 0 THEN o.gpu_error_ns END AS gpu_error_ns,
-       printf('%016x:%s:%d', c.comm_id, CASE WHEN o.peer >= 0 THEN 'p2p' ELSE 'coll' END, o."index") AS comms_id,
+       printf('%016x:%s:%s', c.comm_id, CASE WHEN o.peer >= 0 THEN 'p2p' ELSE 'coll' END, coalesce(o."index", 'replay')) AS comms_id,
        CASE WHEN o.torch_comms_id IS NOT NULL THEN printf('%u', o.torch_comms_id) END AS torch_comms_id
 FROM op o JOIN process p ON p.id = o.process LEFT JOIN comm c ON c.id = o.comm LEFT JOIN string n ON n.id = c.name
 LEFT JOIN kind k ON k.id = o.kind LEFT JOIN thread t ON t.id = o.thread LEFT JOIN shape s ON s.id = o.shape
