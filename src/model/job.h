@@ -43,8 +43,10 @@ struct JobOps {
   Column<int32_t> gpu_error_ns;                                                   // half-width; -1 unknown
   Column<uint8_t> flags;
   Column<uint8_t> gpu_source;  // GpuTimeSource
-  // GPU work is told once it is over, and some time later: what has no GPU times may run, or have ended just now.
-  bool is_gpu_told_late = false;
+  // What was entered since then tells that its GPU work begins, when it does. The rest has GPU times once it is over, and some
+  // time later, or never: without them it may run, or have ended.
+  static constexpr int64_t kNeverTold = INT64_MAX;
+  int64_t gpu_told_from_ns = 0;
 
   size_t size() const { return signature.size(); }
   // A replay of a captured graph. It was called once, when the graph was captured; each time it runs, it is enqueued by
@@ -56,6 +58,7 @@ struct JobOps {
     if (called_ns[i] != 0 && !is_replay(i)) return called_ns[i];
     return enqueued_ns[i] != 0 ? enqueued_ns[i] : launched_ns[i];
   }
+  bool is_start_told(size_t i) const { return entered_ns(i) >= gpu_told_from_ns; }
   // When it began on the GPU is known, not only how long it took.
   bool is_placed(size_t i) const {
     return gpu_start_ns[i] != 0 && gpu_source[i] < static_cast<uint8_t>(GpuTimeSource::kInspector);

@@ -7,6 +7,7 @@
 
 #include "analysis/gather/gpu_steps.h"
 #include "analysis/gather/network_parts.h"
+#include "analysis/gather/told_starts.h"
 
 namespace lockstep::analysis::gather {
 namespace {
@@ -145,6 +146,8 @@ class PartMaker {
       next += of.ops;
     }
     fill_columns(bucket, first, kept);
+    part_.process.ops.gpu_told_from_ns =
+        starts_told_from(trace_, part_.strings[part_.process.row.modes], bucket, buckets_.size());
   }
 
   void fill_columns(const std::vector<uint32_t>& bucket, const std::vector<uint32_t>& first, size_t kept) {
@@ -177,10 +180,6 @@ class PartMaker {
       out.gpu_error_ns[at] = ops.gpu_error_ns[i];
       out.flags[at] = ops.flags[i];
       out.gpu_source[at] = ops.gpu_source[i];
-      // KernelCh events tell that work begins, when it does.
-      out.is_gpu_told_late =
-          out.is_gpu_told_late || (trace_.channels.size() == 0 &&
-                                   ops.gpu_source[i] == static_cast<uint8_t>(model::GpuTimeSource::kCupti));
       part_.process.graphs = part_.process.graphs || (ops.flags[i] & model::kFlagGraphCaptured) != 0;
     }
   }

@@ -22,7 +22,7 @@ bool gone(Fate fate) { return fate != Fate::kPresent && fate != Fate::kClosed; }
 // GPU times show that operation `op` of a bucket that begins at `first` has not begun, while one before it has: the
 // rank is held up by something else.
 bool queued(const model::JobOps& ops, uint32_t first, uint32_t op) {
-  if (ops.gpu_start_ns[op] != 0 || ops.is_gpu_told_late) return false;
+  if (ops.gpu_start_ns[op] != 0 || !ops.is_start_told(op)) return false;
   uint32_t look = std::min(op - first, kDeepestQueue);
   for (uint32_t back = 1; back <= look; ++back) {
     if (ops.gpu_start_ns[op - back] != 0) return true;
@@ -349,7 +349,7 @@ Progress progress(const model::JobOps& ops, uint32_t first, uint32_t count) {
   }
   if (of.state == Progress::State::kRunning) return of;
   if (oldest_unknown == kNoRow) return ended ? Progress{Progress::State::kDone, kNoRow} : of;
-  const bool is_queued = ended && !ops.is_gpu_told_late;
+  const bool is_queued = ended && ops.is_start_told(oldest_unknown);
   return {is_queued ? Progress::State::kQueued : Progress::State::kUnknown, oldest_unknown};
 }
 

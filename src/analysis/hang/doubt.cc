@@ -23,10 +23,11 @@ size_t standing(const Scene& scene, const Patience& patience) {
 
 // Nothing tells which of its operations have ended.
 bool no_gpu_times(const Scene& scene, uint32_t actor) {
-  const model::JobProcess& process = scene.job().processes[scene.actor(actor).process];
-  return process.ops.is_gpu_told_late ||
-         std::all_of(process.ops.gpu_end_ns.begin(), process.ops.gpu_end_ns.end(),
-                     [](int64_t end) { return end == 0; });
+  const model::JobOps& ops = scene.job().processes[scene.actor(actor).process].ops;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (ops.gpu_end_ns[i] != 0 && ops.is_start_told(i)) return false;
+  }
+  return true;
 }
 
 }  // namespace

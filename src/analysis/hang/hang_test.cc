@@ -328,9 +328,31 @@ TEST(Hang, KernelsThatAreToldOnceTheyAreOverAreNotTakenToWait) {
   };
   model::Job built = job.build();
   EXPECT_EQ(state(built), Progress::State::kQueued);
-  for (model::JobProcess& process : built.processes) process.ops.is_gpu_told_late = true;
+  for (model::JobProcess& process : built.processes) process.ops.gpu_told_from_ns = model::JobOps::kNeverTold;
   EXPECT_EQ(state(built), Progress::State::kUnknown);
-  for (const Finding& finding : findings_of(built)) EXPECT_TRUE(finding.ranks.empty()) << finding.statement;
+  auto findings = findings_of(built);
+  expect(findings, FindingClass::kEvidenceMissing, {}, Severity::kWarning);
+}
+
+// One in two hundred is told. What was called after it may well run: those who wait are taken at their call.
+TEST(Hang, ARankThatSleepsIsFoundThoughOnlySomeOperationsHaveGpuTimes) {
+  JobBuilder job(8);
+  const auto step = [&](int number, bool is_told, uint32_t missing) {
+    const double at = number * 100.0;
+    for (uint32_t rank = 0; rank < 8; ++rank) {
+      if (rank == missing) continue;
+      job.call(
+          rank, 0,
+          {.called_ms = at, .gpu_start_ms = is_told ? at + 0.1 : -1, .gpu_end_ms = is_told ? at + 0.6 : -1});
+    }
+  };
+  job.world();
+  for (int number = 0; number <= 250; ++number) step(number, number == 200, model::kNoRow);
+  step(251, false, 3);
+  job.all_killed_at(60'000);
+  model::Job built = job.build();
+  for (model::JobProcess& process : built.processes) process.ops.gpu_told_from_ns = model::JobOps::kNeverTold;
+  expect(findings_of(built), FindingClass::kNeverJoined, {3});
 }
 
 model::OpenStep step(uint32_t member, int32_t peer, bool is_send, model::StepWait wait, int32_t number) {

@@ -301,6 +301,7 @@ inline void EventBuilder::add(const format::LaunchCallRecord& r) {
                                          .caller = r.thread,
                                          .start_ns = start_ns(r.head),
                                          .end_ns = stop_ns(r.head)});
+  if (r.head.flags & format::kFlagSystemThread) threads_.called_by_tid(row);
   place(Target::kLaunch, row);
 }
 inline void EventBuilder::add(const format::MarkRecord& r) {

@@ -99,6 +99,54 @@ TEST(Kernels, OfOneProcessInTwoFiles) {
   }
 }
 
+// Where another tool asked for it, CUPTI names threads by the kernel's number.
+TEST(Kernels, CallersAreNamedByTheKernelsNumberToo) {
+  const std::string dir = test_dir();
+  FileBuilder nccl, cuda;
+  FileBuilder::Log& caller = nccl.log(100, "python", 0x7f00'1234'5678);
+  caller.add(Kind::kKernelLaunch, format::KernelLaunchRecord{head(1000, 100), 0, 0, 0, 0});
+  caller.thread(100, "later", 0x7f00'0000'9999, 50'000);
+  caller.add(Kind::kKernelLaunch, format::KernelLaunchRecord{head(51'000, 100), 0, 0, 0, 0});
+  // Its tid is the low half of another's pthread_self().
+  FileBuilder::Log& other = nccl.log(0x1234'5678, "other", 0x7f00'0000'0001);
+  other.add(Kind::kKernelLaunch, format::KernelLaunchRecord{head(1500, 100), 0, 0, 0, 0});
+  cuda.header().source = format::Source::kCuda;
+  FileBuilder::Log& log = cuda.log(200, "cupti");
+  const auto by_tid = [&](uint64_t start, uint32_t correlation, uint32_t tid) {
+    format::LaunchCallRecord record = launch(start, 10, correlation, tid);
+    record.head.flags |= format::kFlagSystemThread;
+    log.add(Kind::kLaunchCall, record);
+  };
+  by_tid(1010, 1, 100);
+  by_tid(1510, 2, 0x1234'5678);
+  by_tid(51'010, 3, 100);
+  by_tid(1020, 4, 77);
+  log.add(Kind::kLaunchCall, launch(1030, 10, 5, 0x1234'5678));
+  ASSERT_TRUE(nccl.write(dir + "/a.nccl.lks"));
+  ASSERT_TRUE(cuda.write(dir + "/a.cuda.lks"));
+  for (const auto& paths : {std::vector{dir + "/a.nccl.lks", dir + "/a.cuda.lks"},
+                            std::vector{dir + "/a.cuda.lks", dir + "/a.nccl.lks"}}) {
+    auto source = open(paths);
+    ASSERT_TRUE(source) << source.error().message();
+    model::Trace trace;
+    ASSERT_TRUE((*source)->load(0, trace));
+    ASSERT_EQ(trace.launches.size(), 5u);
+    const auto name = [&](size_t row) {
+      return trace.strings[trace.threads.name[trace.launches.thread[row]]];
+    };
+    EXPECT_EQ(trace.launches.caller[0], 0x1234'5678u);
+    EXPECT_EQ(name(0), "python");
+    EXPECT_EQ(trace.launches.caller[1], 1u);
+    EXPECT_EQ(name(1), "other");
+    EXPECT_EQ(trace.launches.caller[2], 0x9999u);
+    EXPECT_EQ(name(2), "later") << "the number is given again";
+    EXPECT_EQ(trace.launches.caller[3], 0u) << "a thread that did not use NCCL";
+    EXPECT_EQ(trace.launches.thread[3], kNoRow);
+    EXPECT_EQ(trace.launches.caller[4], 0x1234'5678u);
+    EXPECT_EQ(name(4), "python");
+  }
+}
+
 TEST(Kernels, EndsThatDidNotFitComeApart) {
   FileBuilder file;
   FileBuilder::Log& log = file.log(100);

@@ -186,6 +186,10 @@ void number_kernels(const FileHeader& header, DeviceNumbers& devices, Trace& tra
 
 void name_callers(const ThreadRows& threads, Trace& trace) {
   model::LaunchTable& launches = trace.launches;
+  for (const uint32_t row : threads.launches_by_tid()) {
+    const uint32_t thread = threads.of_tid(launches.caller[row], launches.start_ns[row]);
+    launches.caller[row] = thread == model::kNoRow ? 0 : static_cast<uint32_t>(trace.threads.pthread[thread]);
+  }
   for (size_t i = 0; i < launches.size(); ++i)
     launches.thread[i] = threads.of_caller(launches.caller[i], launches.start_ns[i]);
 }
