@@ -26,6 +26,12 @@ std::vector<format::ClockAnchor> read_anchors(const FileView& view, ReadLosses& 
   return anchors;
 }
 
+void raise_mode(format::Mode mode, uint32_t process, model::Trace& trace) {
+  uint8_t& most = trace.processes.mode[process];
+  if (format::mode_rank(mode) > format::mode_rank(static_cast<format::Mode>(most)))
+    most = static_cast<uint8_t>(mode);
+}
+
 class CommReader {
  public:
   CommReader(const FileView& view, TickClock& clock, uint32_t process, model::Trace& trace,
@@ -135,8 +141,7 @@ class CommReader {
   void add_mode(const format::ModeDef& def) {
     if (def.mode > static_cast<uint32_t>(format::Mode::kSample)) return;  // of a newer minor version
     const auto mode = static_cast<format::Mode>(def.mode);
-    uint8_t& most = trace_.processes.mode[process_];
-    most = std::max(most, static_cast<uint8_t>(mode));
+    raise_mode(mode, process_, trace_);
     if (modes_.size() > kMostModesText) return;
     if (!modes_.empty()) modes_ += ", ";
     modes_ += format::mode_name(mode);

@@ -59,6 +59,9 @@ void for_each_definition(const FileView& view, format::Purpose purpose, uint16_t
 // Anchors of a file, the header's own first.
 std::vector<format::ClockAnchor> read_anchors(const FileView& view, ReadLosses& losses);
 
+// The mode of a process is, of several, the one that records most.
+void raise_mode(format::Mode mode, uint32_t process, model::Trace& trace);
+
 // Comm index -> row of comms, for one file.
 class CommRows {
  public:
