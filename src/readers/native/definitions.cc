@@ -224,6 +224,9 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
     losses.add("bad_definition_number", 1,
                [&] { return "shapes, streams or kernel names with an impossible number: " + view.path(); });
   });
+  losses.add("short_kernel_name", found.short_names_, [&] {
+    return "names of kernels without templates and arguments, for their number: " + view.path();
+  });
   std::stable_sort(found.owners_.begin(), found.owners_.end(),
                    [](const Owner& a, const Owner& b) { return a.from_position < b.from_position; });
   return found;
@@ -240,11 +243,13 @@ bool LogDefinitions::add_kernel_name(const Definition& definition, size_t most_n
   std::string_view symbol(begin,
                           std::min<size_t>(most > kHead ? most - kHead : 0, format::kMaxKernelNameBytes - 1));
   symbol = symbol.substr(0, symbol.find('\0'));
-  std::string name = demangled_bytes_ < kMostDemangledBytes ? common::demangled(symbol) : std::string(symbol);
+  const bool is_short = demangled_bytes_ >= kMostDemangledBytes && symbol.starts_with("_Z");
+  const std::string name = is_short ? common::scoped_name(symbol) : common::demangled(symbol);
   demangled_bytes_ += name.size();
+  short_names_ += is_short;
   if (id >= kernel_names_.size()) kernel_names_.resize(size_t{id} + 1);
   kernel_names_[id] = {trace.strings.intern(valid_utf8(name)),
-                       model::work_of_kernel(name) != model::KernelWork::kNone};
+                       model::work_of_kernel(name) != model::KernelWork::kNone, true};
   return true;
 }
 
