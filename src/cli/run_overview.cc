@@ -70,6 +70,17 @@ std::vector<ProcessOverview::ModeSince> modes_of(const std::string& text) {
   return modes;
 }
 
+// Of several samples the one of the largest share.
+std::string mode_of(format::Mode mode, const std::vector<ProcessOverview::ModeSince>& modes) {
+  ModeChoice most{mode};
+  for (const auto& [text, since_ns] : modes) {
+    const auto choice = parse_mode(text);
+    if (!choice || choice->mode != mode || choice->of == 0) continue;
+    if (most.of == 0 || uint64_t{choice->keep} * most.of > uint64_t{most.keep} * choice->of) most = *choice;
+  }
+  return mode_text(most);
+}
+
 ProcessOverview look_at(const model::Trace& trace) {
   ProcessOverview seen;
   if (trace.processes.size() == 0) return seen;
@@ -96,8 +107,8 @@ ProcessOverview look_at(const model::Trace& trace) {
   seen.device = row.device;
   seen.gpu = row.gpu;
   seen.nccl_version = row.nccl_version;
-  seen.mode = mode_text({static_cast<format::Mode>(row.mode)});
   seen.modes = modes_of(text(row.modes));
+  seen.mode = mode_of(static_cast<format::Mode>(row.mode), seen.modes);
   seen.retention = retention_name(row.retention);
   seen.gpu_clock = gpu_clock_name(row.gpu_clock);
   seen.closed = row.closed != 0;

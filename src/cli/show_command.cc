@@ -140,8 +140,8 @@ const Command show_command = {
         "the first call. Without --op it lists the operations.\n\n"
         "N counts from 0, as `op_index` does in `lockstep diagnose --json` and in trace.db: the 9th "
         "AllReduce of a report's text is --op 8. Events of "
-        "a kind are folded where there are many: --all shows each by itself. What never ended is never "
-        "folded away.",
+        "a kind are folded where there are many: --all shows each by itself. Up to 4 that never "
+        "ended stand by themselves; of those that are folded the number that never ended is said.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "a run directory, a trace.db, or process files",
                  .least = 1,

@@ -55,6 +55,22 @@ constexpr const char* mode_name(Mode mode) {
   }
   return "unknown";
 }
+// Higher: more is recorded. That of a newer version's modes is not known.
+constexpr int mode_rank(Mode mode) {
+  switch (mode) {
+    case Mode::kOff:
+      return 0;
+    case Mode::kLite:
+      return 1;
+    case Mode::kDefault:
+      return 2;
+    case Mode::kSample:
+      return 3;
+    case Mode::kDeep:
+      return 4;
+  }
+  return -1;
+}
 enum class Retention : uint8_t { kStream = 1, kRing = 2 };
 enum class FileState : uint32_t {
   kBuilding = 0,  // header being filled; nothing else may be trusted

@@ -2,6 +2,7 @@
 #include "analysis/assemble/assemble.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -161,20 +162,37 @@ class Assembler {
     trace_.ops.append(op);
   }
 
-  // A kernel that begins before it was launched shows how far the clocks are apart.
+  // A kernel that begins before it was launched shows how far the clocks are apart, on its device and about then: one bad
+  // record says nothing of a whole run.
   void find_contradiction() {
     const model::KernelTable& kernels = trace_.kernels;
-    int64_t most = 0;
     uint64_t count = 0;
     for (uint32_t row = 0; row < kernels.size(); ++row) {
       if (kernels.launch[row] == kNoRow) continue;
       const int64_t early = trace_.launches.start_ns[kernels.launch[row]] - kernels.start_ns[row];
-      count += early > 0;
+      if (early <= 0) continue;
+      ++count;
+      int64_t& most = early_ns_[window_of(row)];
       most = std::max(most, early);
     }
-    kernel_error_ns_ = static_cast<int32_t>(std::min<int64_t>(most, INT32_MAX));
     lose(trace_, "kernel_before_launch", count,
-         "kernels that begin before the call that launched them: GPU times with an uncertainty of as much");
+         "kernels that begin before the call that launched them: GPU times of their device have an "
+         "uncertainty "
+         "of as much, up to two seconds around them");
+  }
+
+  using Window = std::pair<int32_t, int64_t>;  // a second of a device
+  Window window_of(uint32_t kernel) const {
+    constexpr int64_t kWindowNs = 1'000'000'000;
+    return {trace_.kernels.gpu[kernel], trace_.kernels.start_ns[kernel] / kWindowNs};
+  }
+  int32_t error_of(uint32_t kernel) const {
+    const auto [gpu, second] = window_of(kernel);
+    int64_t most = 0;
+    for (auto at = early_ns_.lower_bound({gpu, second - 1});
+         at != early_ns_.end() && at->first <= Window(gpu, second + 1); ++at)
+      most = std::max(most, at->second);
+    return static_cast<int32_t>(std::min<int64_t>(most, INT32_MAX));
   }
 
   void take_kernel(model::Op& op, uint32_t kernel) {
@@ -184,7 +202,7 @@ class Assembler {
         is_first ? kernels.start_ns[kernel] : std::min(op.gpu_start_ns, kernels.start_ns[kernel]);
     op.gpu_end_ns = is_first ? kernels.end_ns[kernel] : std::max(op.gpu_end_ns, kernels.end_ns[kernel]);
     op.gpu_source = static_cast<uint8_t>(GpuTimeSource::kCupti);
-    op.gpu_error_ns = kernel_error_ns_;
+    op.gpu_error_ns = is_first ? error_of(kernel) : std::max(op.gpu_error_ns, error_of(kernel));
     op.stream = kernels.stream[kernel];
     if (kernels.op[kernel] == kNoRow) kernels.op[kernel] = static_cast<uint32_t>(trace_.ops.size());
   }
@@ -273,7 +291,7 @@ class Assembler {
   CopyJoin copies_;
   Indexer indexer_;
   Shapes shapes_;
-  int32_t kernel_error_ns_ = 0;
+  std::map<Window, int64_t> early_ns_;  // by how much kernels began before their launch, at most
   uint64_t without_kernel_ = 0;
 };
 

@@ -409,6 +409,33 @@ TEST(KernelJoin, AKernelThatBeginsBeforeItsLaunchWidensTheTimes) {
   EXPECT_EQ(job.trace.ops.gpu_error_ns[0], 500);
 }
 
+// The uncertainty of the operation where another kernel of that device begins before its launch at that time.
+int32_t error_beside(int32_t gpu, int64_t start_ns) {
+  OneOperation job;
+  model::Launch launch = job.trace.launches.row(0);
+  launch.start_ns = start_ns + 700;
+  launch.end_ns = start_ns + 800;
+  model::Kernel kernel = job.trace.kernels.row(0);
+  kernel.name = job.trace.strings.intern("sgemm");
+  kernel.kind = static_cast<uint8_t>(model::KernelKind::kCompute);
+  kernel.gpu = gpu;
+  kernel.start_ns = start_ns;
+  kernel.end_ns = start_ns + 10'000;
+  kernel.correlation = launch.correlation = 6;
+  kernel.launch = job.trace.launches.append(launch);
+  job.trace.kernels.append(kernel);
+  EXPECT_TRUE(assemble(job.trace));
+  EXPECT_EQ(job.trace.losses.size(), 1u) << "it is counted wherever it is";
+  return job.trace.ops.gpu_error_ns[0];
+}
+
+TEST(KernelJoin, ABadKernelSaysNothingOfOtherDevicesAndTimes) {
+  EXPECT_EQ(error_beside(0, 20'000), 700);
+  EXPECT_EQ(error_beside(0, 1'500'000'000), 700) << "within two seconds";
+  EXPECT_EQ(error_beside(0, 3'000'000'000), 0);
+  EXPECT_EQ(error_beside(1, 20'000), 0);
+}
+
 // Threads that capture at the same time leave open whose graph is whose; what is not open is joined.
 TEST(KernelJoin, CapturesOfSeveralThreadsAreNotMixedUp) {
   size_t right = 0, all = 0;

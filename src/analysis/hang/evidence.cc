@@ -23,9 +23,17 @@ struct Missing {
   std::string id, what, settle;
 };
 
+// CUPTI tells its kernels, each once it has ended.
+bool tells_kernels(const model::JobProcess& process) {
+  const auto& sources = process.ops.gpu_source;
+  return std::find(sources.begin(), sources.end(), static_cast<uint8_t>(model::GpuTimeSource::kCupti)) !=
+         sources.end();
+}
+
 Missing missing(const Scene& scene, const Block& block) {
   const model::Job& job = scene.job();
   const FileWords files = file_words(job, scene.ranks());
+  bool any_kernels = false;
   for (uint32_t row : job.comms[block.comm].members) {
     if (row == model::kNoRow) continue;
     const model::Member& member = job.members[row];
@@ -33,12 +41,19 @@ Missing missing(const Scene& scene, const Block& block) {
       return {"evidence-missing.ring",
               files.overwritten + ", so that the ranks' operations cannot be compared", files.keep_older};
     if (scene.cut_short(member.process)) return {"evidence-missing.cut", files.cut, files.keep_all};
-    if (job.processes[member.process].graphs)
+    const bool has_kernels = tells_kernels(job.processes[member.process]);
+    if (job.processes[member.process].graphs && !has_kernels)
       return {"evidence-missing.graphs", "replays of CUDA graphs are not reported without GPU times",
-              "deep mode: lockstep trace -m deep"};
+              "GPU times: LOCKSTEP_CUDA=kernels (liblockstep-cuda.so), or lockstep trace -m deep"};
+    any_kernels = any_kernels || has_kernels;
   }
+  if (any_kernels)
+    return {
+        "evidence-missing.gpu-times",
+        "no GPU times tell whether it ended: kernels are recorded once they have ended, and none of it is",
+        "GPU times of what runs: lockstep trace -m deep"};
   return {"evidence-missing.gpu-times", "no GPU times tell whether it ended",
-          "a mode with GPU times: lockstep trace -m deep"};
+          "GPU times: LOCKSTEP_CUDA=kernels (liblockstep-cuda.so), or lockstep trace -m deep"};
 }
 
 Finding absent_files(const Scene& scene) {

@@ -420,6 +420,21 @@ TEST(Hang, WithoutGpuTimesItSaysWhatIsMissing) {
   auto findings = findings_of(ten_steps(4, 30'000, 0).build());
   expect(findings, FindingClass::kEvidenceMissing, {}, Severity::kWarning);
   EXPECT_NE(findings[0].settle.find("-m deep"), std::string::npos);
+  EXPECT_NE(findings[0].settle.find("liblockstep-cuda.so"), std::string::npos);
+}
+
+TEST(Hang, WhereKernelsAreToldItSaysThatTheyAreOnceTheyEnd) {
+  model::Job job = ten_steps(4, 30'000, 0).build();
+  for (model::JobProcess& process : job.processes) {
+    process.ops.gpu_source[0] = static_cast<uint8_t>(model::GpuTimeSource::kCupti);
+    process.ops.gpu_start_ns[0] = process.ops.launched_ns[0] + 1'000;
+    process.ops.gpu_end_ns[0] = process.ops.launched_ns[0] + 2'000;
+  }
+  auto findings = findings_of(job);
+  expect(findings, FindingClass::kEvidenceMissing, {}, Severity::kWarning);
+  EXPECT_NE(findings[0].statement.find("once they have ended"), std::string::npos) << findings[0].statement;
+  EXPECT_NE(findings[0].settle.find("-m deep"), std::string::npos);
+  EXPECT_EQ(findings[0].settle.find("liblockstep-cuda.so"), std::string::npos) << "it is there";
 }
 
 TEST(Hang, OfOtherToolsFilesItSpeaksInTheirWords) {

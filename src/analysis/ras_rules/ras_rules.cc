@@ -141,9 +141,12 @@ std::vector<Finding> judge(const readers::ras::RasModel& model) {
       const size_t before = findings.size();
       ask(row, job, first, findings);
       if (&job == &asked.front()) continue;
-      for (size_t i = before; i < findings.size(); ++i)
+      // What is wrong now comes first.
+      for (size_t i = before; i < findings.size(); ++i) {
+        findings[i].severity = std::min(findings[i].severity, Severity::kNote);
         findings[i].evidence.push_back("the newest snapshot, of " + time_of(asked.front().view.now()) +
                                        ", is of another job");
+      }
     }
   }
   tell_what_is_missing(model, findings);
@@ -154,12 +157,12 @@ std::vector<Finding> judge(const readers::ras::RasModel& model) {
 
 std::map<int32_t, std::string> hosts(const readers::ras::RasModel& model) {
   std::map<int32_t, std::string> hosts;
-  for (const Job& job : jobs_of(model)) {
-    const View view(job);
-    for (const Comm& comm : view.now().comms) {
-      for (const Rank& rank : comm.ranks) {
-        if (const int32_t global = view.global_rank(rank); global >= 0) hosts.emplace(global, rank.host);
-      }
+  if (model.snapshots.empty()) return hosts;
+  const std::vector<Job> jobs = jobs_of(model);
+  const View view(jobs.front());
+  for (const Comm& comm : view.now().comms) {
+    for (const Rank& rank : comm.ranks) {
+      if (const int32_t global = view.global_rank(rank); global >= 0) hosts.emplace(global, rank.host);
     }
   }
   return hosts;

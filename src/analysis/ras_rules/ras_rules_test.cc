@@ -105,9 +105,33 @@ TEST(RasRules, AnotherJobsSnapshotHidesNothing) {
   const Finding finding = only(judge_all({snapshot({early}), snapshot({late}, "2026-11-20 10:00:07"),
                                           snapshot({other}, "2026-11-20 10:30:00")}));
   EXPECT_EQ(finding.id, "never-joined.snapshot");
-  EXPECT_EQ(finding.severity, Severity::kCritical) << "both snapshots of its job show it";
+  EXPECT_TRUE(finding.settle.empty()) << "both snapshots of its job show it";
+  EXPECT_EQ(finding.severity, Severity::kNote) << "it is not what is wrong now";
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{5});
   EXPECT_EQ(finding.evidence.back(), "the newest snapshot, of 2026-11-20 10:30:00, is of another job");
+}
+
+TEST(RasRules, TheNewestJobComesFirst) {
+  Comm old = world(9), now = world(9);
+  old.ranks.pop_back();
+  old.missing = {missing(7, true, true)};
+  for (Rank& rank : old.ranks) rank.host = "192.0.2.9";
+  now.hash = "0xnow";
+  for (Rank& rank : now.ranks) rank.pid += 1000;
+  now.ranks.resize(6);
+  now.ranks[5].launched[1].second = 8;
+  const RasModel model{{snapshot({old}), snapshot({now}, "2026-11-21 10:00:00")}, {}};
+  EXPECT_EQ(judge({{model.snapshots[0]}, {}})[0].severity, Severity::kCritical);
+  const std::vector<Finding> findings = judge(model);
+  ASSERT_GE(findings.size(), 2u);
+  EXPECT_EQ(findings[0].comm, "0xnow");
+  EXPECT_EQ(findings[0].severity, Severity::kWarning);
+  EXPECT_EQ(findings.back().comm, "0xabc");
+  EXPECT_EQ(findings.back().severity, Severity::kNote);
+  const std::map<int32_t, std::string> of_ranks = hosts(model);
+  EXPECT_EQ(of_ranks.size(), 6u) << "rank 6 answered in the older job only";
+  for (const auto& [rank, host] : of_ranks) EXPECT_EQ(host, "192.0.2.1") << rank;
+  EXPECT_TRUE(hosts({}).empty());
 }
 
 TEST(RasRules, AJobThatMakesItsCommunicatorsAnewIsOne) {

@@ -132,6 +132,25 @@ TEST_F(EventTree, SaysOfAKernelForSeveralOperations) {
   EXPECT_NE(text(1, 4).find("GPU kernel: ncclDevKernel_AllReduce_Sum_f32_RING_LL\n"), std::string::npos);
 }
 
+TEST_F(EventTree, TellsReplaysOfOnePlanApart) {
+  // Two operations of one captured plan, replayed twice; each replay's kernel stands with the first of them.
+  trace_.tasks.plan[trace_.ops.task[1]] = trace_.tasks.plan[trace_.ops.task[0]];
+  for (uint32_t op = 0; op < 4; ++op) {
+    trace_.ops.task[op] = trace_.ops.task[op % 2];
+    trace_.ops.flags[op] |= model::kFlagGraphCaptured;
+    trace_.ops.launched_ns[op] = op < 2 ? 1'000'000 : 2'000'000;
+  }
+  for (uint32_t row = 0; row < trace_.kernels.size(); ++row) {
+    trace_.kernels.op[row] = row < 2 ? 2 * row : model::kNoRow;
+    trace_.kernels.graph[row] = row + 1;
+  }
+  for (uint32_t op = 0; op < 4; ++op) {
+    const std::string told = text(op, SIZE_MAX);
+    EXPECT_EQ(told.find(", graph 1\n") != std::string::npos, op < 2) << op << '\n' << told;
+    EXPECT_EQ(told.find(", graph 2\n") != std::string::npos, op >= 2) << op << '\n' << told;
+  }
+}
+
 TEST_F(EventTree, NeedsNoCallAndNoTask) {
   trace_.ops.group[0] = trace_.ops.call[0] = trace_.ops.task[0] = model::kNoRow;
   trace_.ops.launched_ns[0] = 0;

@@ -3,6 +3,7 @@
 
 #include <cxxabi.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <memory>
 
@@ -37,6 +38,26 @@ std::string demangled(std::string_view symbol) {
   const std::unique_ptr<char, void (*)(void*)> name(
       abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status), std::free);
   return status == 0 && name != nullptr ? std::string(name.get()) : text;
+}
+
+std::string scoped_name(std::string_view symbol) {
+  std::string_view rest = symbol;
+  if (!rest.starts_with("_Z")) return std::string(symbol);
+  rest.remove_prefix(2);
+  const bool is_nested = rest.starts_with('N');
+  rest.remove_prefix(is_nested ? 1 : 0);
+  std::string name;
+  do {
+    size_t length = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+    if (error != std::errc{}) break;
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+    if (length > rest.size()) return std::string(symbol);
+    if (!name.empty()) name += "::";
+    name += rest.substr(0, length);
+    rest.remove_prefix(length);
+  } while (is_nested);
+  return name.empty() ? std::string(symbol) : name;
 }
 
 }  // namespace lockstep::readers::common

@@ -18,6 +18,16 @@ TEST(Demangle, KernelsOfNcclAndPyTorch) {
       ">(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)");
 }
 
+TEST(Demangle, ScopesAlone) {
+  EXPECT_EQ(scoped_name("_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"),
+            "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  EXPECT_EQ(scoped_name("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEEEEviT0_"),
+            "at::native::vectorized_elementwise_kernel");
+  EXPECT_EQ(scoped_name("_ZN2at6native"), "at::native");
+  for (const char* name : {"", "_Z", "_ZN", "_Z9short", "_Z99999999999999999999999x", "_ZSt4pair", "gemm"})
+    EXPECT_EQ(scoped_name(name), name);
+}
+
 TEST(Demangle, WhatIsNoSymbolOfCppStaysAsItIs) {
   for (const char* name :
        {"", "_Z", "sm80_xmma_gemm_f32f32", "_ZN2at6native", "Memcpy DtoH (Device -> Pinned)"})

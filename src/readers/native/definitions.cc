@@ -26,6 +26,12 @@ std::vector<format::ClockAnchor> read_anchors(const FileView& view, ReadLosses& 
   return anchors;
 }
 
+void raise_mode(format::Mode mode, uint32_t process, model::Trace& trace) {
+  uint8_t& most = trace.processes.mode[process];
+  if (format::mode_rank(mode) > format::mode_rank(static_cast<format::Mode>(most)))
+    most = static_cast<uint8_t>(mode);
+}
+
 class CommReader {
  public:
   CommReader(const FileView& view, TickClock& clock, uint32_t process, model::Trace& trace,
@@ -135,8 +141,7 @@ class CommReader {
   void add_mode(const format::ModeDef& def) {
     if (def.mode > static_cast<uint32_t>(format::Mode::kSample)) return;  // of a newer minor version
     const auto mode = static_cast<format::Mode>(def.mode);
-    uint8_t& most = trace_.processes.mode[process_];
-    most = std::max(most, static_cast<uint8_t>(mode));
+    raise_mode(mode, process_, trace_);
     if (modes_.size() > kMostModesText) return;
     if (!modes_.empty()) modes_ += ", ";
     modes_ += format::mode_name(mode);
@@ -219,6 +224,9 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
     losses.add("bad_definition_number", 1,
                [&] { return "shapes, streams or kernel names with an impossible number: " + view.path(); });
   });
+  losses.add("short_kernel_name", found.short_names_, [&] {
+    return "names of kernels without templates and arguments, for their number: " + view.path();
+  });
   std::stable_sort(found.owners_.begin(), found.owners_.end(),
                    [](const Owner& a, const Owner& b) { return a.from_position < b.from_position; });
   return found;
@@ -235,11 +243,13 @@ bool LogDefinitions::add_kernel_name(const Definition& definition, size_t most_n
   std::string_view symbol(begin,
                           std::min<size_t>(most > kHead ? most - kHead : 0, format::kMaxKernelNameBytes - 1));
   symbol = symbol.substr(0, symbol.find('\0'));
-  std::string name = demangled_bytes_ < kMostDemangledBytes ? common::demangled(symbol) : std::string(symbol);
+  const bool is_short = demangled_bytes_ >= kMostDemangledBytes && symbol.starts_with("_Z");
+  const std::string name = is_short ? common::scoped_name(symbol) : common::demangled(symbol);
   demangled_bytes_ += name.size();
+  short_names_ += is_short;
   if (id >= kernel_names_.size()) kernel_names_.resize(size_t{id} + 1);
   kernel_names_[id] = {trace.strings.intern(valid_utf8(name)),
-                       model::work_of_kernel(name) != model::KernelWork::kNone};
+                       model::work_of_kernel(name) != model::KernelWork::kNone, true};
   return true;
 }
 

@@ -59,6 +59,9 @@ void for_each_definition(const FileView& view, format::Purpose purpose, uint16_t
 // Anchors of a file, the header's own first.
 std::vector<format::ClockAnchor> read_anchors(const FileView& view, ReadLosses& losses);
 
+// The mode of a process is, of several, the one that records most.
+void raise_mode(format::Mode mode, uint32_t process, model::Trace& trace);
+
 // Comm index -> row of comms, for one file.
 class CommRows {
  public:
@@ -91,6 +94,7 @@ class LogDefinitions {
   struct KernelName {
     model::StringId name = 0;
     bool communicates = false;
+    bool defined = false;
   };
   // The name of a number that was never defined is empty.
   KernelName kernel_name(uint32_t number) const {
@@ -122,6 +126,7 @@ class LogDefinitions {
   std::vector<uint64_t> streams_;         // by number
   std::vector<KernelName> kernel_names_;  // by number
   size_t demangled_bytes_ = 0;
+  uint64_t short_names_ = 0;
   std::vector<Owner> owners_;
   std::array<uint64_t, format::kLossKinds> losses_{};
 };

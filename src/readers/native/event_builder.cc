@@ -195,4 +195,10 @@ void EventBuilder::lose_shape() {
               [&] { return "operations whose function and types are not in the file: " + view_.path(); });
 }
 
+void EventBuilder::lose_kernel_name() {
+  losses_.add("unknown_kernel_name", 1, [&] {
+    return "kernels whose name is not in the file, taken to be no communication: " + view_.path();
+  });
+}
+
 }  // namespace lockstep::readers::native

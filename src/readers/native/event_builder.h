@@ -123,6 +123,7 @@ class EventBuilder {
   }
   void lose_comm();
   void lose_shape();
+  void lose_kernel_name();
   void lose_gpu_stop();
   int64_t note(int64_t ns) {
     if (ns < first_ns_) first_ns_ = ns;

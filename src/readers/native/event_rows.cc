@@ -256,6 +256,7 @@ inline void EventBuilder::add(const format::NetPluginRecord& r) {
 // `gpu` is the ordinal in the process until all files are read.
 inline void EventBuilder::add(const format::KernelRecord& r) {
   const LogDefinitions::KernelName name = definitions_->kernel_name(r.name);
+  if (!name.defined) lose_kernel_name();
   const int64_t start = start_ns(r.head);
   uint32_t row = trace_.kernels.append(
       {.process = process_,

@@ -179,8 +179,32 @@ TEST(Kernels, DamagedNamesAndRecordsAreCounted) {
   EXPECT_EQ(trace.kernels.name[1], 0u);
   EXPECT_EQ(trace.kernels.end_ns[2], trace.kernels.start_ns[2]);
   EXPECT_EQ(trace.kernels.launch[0], kNoRow);
+  EXPECT_EQ(loss(trace, "unknown_kernel_name"), 1u);
   EXPECT_EQ(loss(trace, "open_gpu_work"), 1u);
   EXPECT_EQ(loss(trace, "repeated_correlation"), 2u);
+}
+
+// Symbols may stand for names of any length; what a kernel does is told of all of them.
+TEST(Kernels, OfManyLongNamesTheLastAreShort) {
+  FileBuilder file;
+  FileBuilder::Log& log = file.log(100);
+  std::string long_symbol = "_Z1f900" + std::string(900, 'x');
+  for (int i = 0; i < 20; ++i) long_symbol += "S_";
+  const uint32_t before = log.kernel_name(kNccl);
+  for (int i = 0; i < 1'000; ++i) log.kernel_name(long_symbol);
+  const uint32_t after = log.kernel_name(kNccl), plain = log.kernel_name("gemm");
+  for (const uint32_t name : {before, after, plain}) log.add(Kind::kKernel, kernel(1000, 10, name, 1));
+  model::Trace trace = load_one(file);
+  ASSERT_EQ(trace.kernels.size(), 3u);
+  EXPECT_EQ(trace.strings[trace.kernels.name[0]],
+            "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
+  EXPECT_EQ(trace.strings[trace.kernels.name[1]], "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  EXPECT_EQ(trace.strings[trace.kernels.name[2]], "gemm");
+  for (size_t row : {0, 1})
+    EXPECT_EQ(static_cast<model::KernelKind>(trace.kernels.kind[row]), model::KernelKind::kCommunication);
+  const uint64_t shortened = loss(trace, "short_kernel_name");
+  EXPECT_GE(shortened, 2u);
+  EXPECT_LT(shortened, 300u);
 }
 
 // A number that jumps must not make room for all before it.
@@ -201,6 +225,7 @@ TEST(Kernels, NumbersOfNamesAreBounded) {
   model::Trace trace = load_one(path);
   EXPECT_EQ(trace.kernels.name[0], 0u);
   EXPECT_EQ(loss(trace, "bad_definition_number"), 1u);
+  EXPECT_EQ(loss(trace, "unknown_kernel_name"), 1u);
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ uint32_t append_process(const FileHeader& header, Trace& trace) {
 void merge_header(const FileHeader& header, int64_t heartbeat_ns, uint32_t row, Trace& trace) {
   model::ProcessTable& p = trace.processes;
   if (header.nccl_version != 0) p.nccl_version[row] = static_cast<int32_t>(header.nccl_version);
-  p.mode[row] = std::max(p.mode[row], static_cast<uint8_t>(header.mode));
+  raise_mode(header.mode, row, trace);
   p.retention[row] = std::max(p.retention[row], static_cast<uint8_t>(header.retention));
   if (header.gpu_clock != format::GpuClock::kUnknown)
     p.gpu_clock[row] = static_cast<uint8_t>(header.gpu_clock);

@@ -188,6 +188,38 @@ TEST(Run, TellsWhatWasRecordedWhen) {
   EXPECT_EQ(trace.processes.mode[0], static_cast<uint8_t>(format::Mode::kSample));
 }
 
+// `modes` as definitions of one file; `second` in the header of another of the same process.
+format::Mode mode_of(const std::vector<format::Mode>& modes, format::Mode second) {
+  const std::string dir = test_dir();
+  FileBuilder file, other;
+  set_pid(file, 1, 0);
+  set_pid(other, 1, 0);
+  file.header().mode = format::Mode::kOff;
+  other.header().mode = second;
+  for (const format::Mode mode : modes) {
+    format::ModeDef def{};
+    def.mode = static_cast<uint32_t>(mode);
+    def.keep = def.of = mode == format::Mode::kSample ? 1 : 0;
+    file.define(format::Def::kMode, 0, def, 0);
+  }
+  file.write(dir + "/0.lks");
+  other.write(dir + "/1.lks");
+  auto source = open({dir});
+  EXPECT_TRUE(source) << source.error().message();
+  if (!source) return format::Mode::kOff;
+  EXPECT_EQ((*source)->processes(), 1u);
+  return static_cast<format::Mode>(load(**source, 0).processes.mode[0]);
+}
+
+TEST(Run, OfSeveralModesTheOneThatRecordsMostCounts) {
+  using format::Mode;
+  EXPECT_EQ(mode_of({Mode::kDefault, Mode::kDeep, Mode::kSample}, Mode::kOff), Mode::kDeep);
+  EXPECT_EQ(mode_of({Mode::kDefault, Mode::kSample, Mode::kDefault}, Mode::kOff), Mode::kSample);
+  EXPECT_EQ(mode_of({Mode::kSample}, Mode::kDeep), Mode::kDeep);
+  EXPECT_EQ(mode_of({Mode::kDeep}, Mode::kSample), Mode::kDeep);
+  EXPECT_EQ(mode_of({Mode::kDefault}, Mode::kSample), Mode::kSample);
+}
+
 TEST(Run, LoadsOnSeveralThreadsAtOnce) {
   std::string dir = test_dir();
   for (int32_t rank = 0; rank < 8; ++rank) {
