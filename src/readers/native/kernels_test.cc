@@ -132,7 +132,8 @@ TEST(Kernels, CallersAreNamedByTheKernelsNumberToo) {
     ASSERT_TRUE((*source)->load(0, trace));
     ASSERT_EQ(trace.launches.size(), 5u);
     const auto name = [&](size_t row) {
-      return trace.strings[trace.threads.name[trace.launches.thread[row]]];
+      const uint32_t thread = trace.launches.thread[row];
+      return thread == kNoRow ? "none" : std::string(trace.strings[trace.threads.name[thread]]);
     };
     EXPECT_EQ(trace.launches.caller[0], 0x1234'5678u);
     EXPECT_EQ(name(0), "python");
