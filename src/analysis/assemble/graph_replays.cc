@@ -288,7 +288,15 @@ void GraphReplays::list_tasks() {
   });
 }
 
+// One kernel may be many operations: a group of sends. How many, in all, is bounded by what was recorded, so that a file
+// of megabytes cannot ask for terabytes.
+static size_t most_operations(const model::Trace& trace) {
+  constexpr size_t kEach = 16, kFew = size_t{1} << 22;
+  return kFew + kEach * (trace.kernels.size() + trace.calls.size());
+}
+
 void GraphReplays::add_operations() {
+  const size_t most = most_operations(trace_);
   is_capture_.resize(trace_.tasks.size());
   kernel_of_task_.assign(trace_.tasks.size(), kNoRow);
   std::map<uint64_t, uint32_t> launches;  // of a group and communicator
@@ -297,12 +305,13 @@ void GraphReplays::add_operations() {
     while (end < runs_.size() && runs_[end].node == runs_[first].node) ++end;
     const auto runs = std::span(runs_).subspan(first, end - first);
     const uint32_t launch = nodes_[runs.front().node].launch;
+    const std::span<const OfCall> calls = calls_of(launch);
     // Which of several launches of one group did which of its operations is not told.
-    if (launches.at(key_of(launch)) > 1) {
+    if (launches.at(key_of(launch)) > 1 || calls.size() * runs.size() > most - operations_.size()) {
       unjoined_ += runs.size();
       continue;
     }
-    for (const OfCall& call : calls_of(launch)) add_operations(runs, call.row);
+    for (const OfCall& call : calls) add_operations(runs, call.row);
   }
 }
 

@@ -436,6 +436,57 @@ TEST(KernelJoin, ABadKernelSaysNothingOfOtherDevicesAndTimes) {
   EXPECT_EQ(error_beside(1, 20'000), 0);
 }
 
+// A group of many captured sends, replayed as often: their product is not what the file holds.
+TEST(KernelJoin, ReplaysOfAGroupAreBoundedByWhatWasRecorded) {
+  constexpr uint32_t kEach = 3'000;
+  Trace trace;
+  trace.processes.append({});
+  trace.comms.append({});
+  model::Thread thread{};
+  thread.pthread = 7;
+  trace.threads.append(thread);
+  const uint32_t shape = trace.intern_shape({trace.strings.intern("Send"), 0, 0, 0, 0});
+  int64_t now = 1'000;
+  const auto call = [&](EventKind kind, uint32_t parent) {
+    model::Call row{};
+    row.kind = number(kind);
+    row.flags = model::kFlagGraphCaptured;
+    row.parent = parent;
+    row.shape = shape;
+    row.start_ns = ++now;
+    row.end_ns = ++now;
+    return trace.calls.append(row);
+  };
+  const uint32_t group = call(EventKind::kGroupApi, kNoRow);
+  for (uint32_t i = 0; i < kEach; ++i) call(EventKind::kP2pApi, group);
+  call(EventKind::kKernelLaunch, group);
+  for (uint32_t i = 0; i < kEach; ++i) {
+    model::Launch launch{};
+    launch.kind = static_cast<uint8_t>(model::LaunchKind::kGraph);
+    launch.correlation = i + 1;
+    launch.caller = 7;
+    launch.start_ns = now += 10;
+    launch.end_ns = now + 5;
+    model::Kernel kernel{};
+    kernel.op = kNoRow;
+    kernel.name = trace.strings.intern("ncclDevKernel_SendRecv(x)");
+    kernel.kind = static_cast<uint8_t>(model::KernelKind::kCommunication);
+    kernel.graph = kernel.graph_node = 1;
+    kernel.launch = trace.launches.append(launch);
+    kernel.correlation = i + 1;
+    kernel.start_ns = now + 6;
+    kernel.end_ns = now + 9;
+    trace.kernels.append(kernel);
+  }
+  ASSERT_TRUE(assemble(trace));
+  EXPECT_EQ(trace.ops.size(), kEach) << "as captured";
+  uint64_t refused = 0;
+  for (size_t i = 0; i < trace.losses.size(); ++i) {
+    if (trace.strings[trace.losses.kind[i]] == "graph_kernel") refused = trace.losses.count[i];
+  }
+  EXPECT_EQ(refused, kEach);
+}
+
 // Threads that capture at the same time leave open whose graph is whose; what is not open is joined.
 TEST(KernelJoin, CapturesOfSeveralThreadsAreNotMixedUp) {
   size_t right = 0, all = 0;
