@@ -43,6 +43,10 @@ void CopyJoin::list_batches() {
   for (auto& [look, rows] : batches_) {
     std::stable_sort(rows.begin(), rows.end(),
                      [&](uint32_t a, uint32_t b) { return calls.start_ns[a] < calls.start_ns[b]; });
+    if (look.bytes % look.copies != 0) continue;
+    const auto [known, is_new] =
+        copies_of_size_.try_emplace({look.gpu, look.bytes / look.copies}, look.copies);
+    if (!is_new) known->second = kNoRow;
   }
 }
 
@@ -95,14 +99,10 @@ void CopyJoin::add_run(size_t first, size_t end) {
 void CopyJoin::add_runs(size_t first, size_t end) {
   if (first >= end) return;
   const model::KernelTable& kernels = trace_.kernels;
-  uint64_t copies = 0;
-  for (const auto& [look, rows] : batches_) {
-    if (look.gpu != kernels.gpu[copies_[first]] || look.bytes != look.copies * kernels.bytes[copies_[first]])
-      continue;
-    if (copies != 0) return;
-    copies = look.copies;
-  }
-  if (copies == 0 || (end - first) % copies != 0) return;
+  const auto known = copies_of_size_.find({kernels.gpu[copies_[first]], kernels.bytes[copies_[first]]});
+  if (known == copies_of_size_.end() || known->second == kNoRow) return;
+  const uint64_t copies = known->second;
+  if ((end - first) % copies != 0) return;
   for (size_t i = first; i < end; i += copies) add_run(i, i + copies);
 }
 

@@ -43,10 +43,12 @@ class CopyJoin {
 
   model::Trace& trace_;
   std::map<Look, std::vector<uint32_t>> batches_;  // rows of calls, by time
-  std::map<Look, std::vector<Run>> runs_;          // in the order of their calls
-  std::vector<uint32_t> copies_;                   // by gpu, correlation and time
-  std::vector<OfTask> joined_;                     // by task and time
-  std::vector<uint32_t> joined_copies_;            // in the order of joined_
+  // Copies of a batch whose copies, on a GPU, have this size; kNoRow: of batches of several numbers.
+  std::map<std::pair<int32_t, uint64_t>, uint64_t> copies_of_size_;
+  std::map<Look, std::vector<Run>> runs_;  // in the order of their calls
+  std::vector<uint32_t> copies_;           // by gpu, correlation and time
+  std::vector<OfTask> joined_;             // by task and time
+  std::vector<uint32_t> joined_copies_;    // in the order of joined_
 };
 
 }  // namespace lockstep::analysis::assemble

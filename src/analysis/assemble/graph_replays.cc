@@ -156,8 +156,9 @@ void GraphReplays::sort_nodes() {
 
 std::vector<GraphReplays::Stretch> GraphReplays::stretches_of(int32_t gpu) const {
   std::vector<Stretch> stretches;
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (nodes_[i].gpu != gpu) continue;
+  const auto begin = std::lower_bound(nodes_.begin(), nodes_.end(), gpu,
+                                      [](const Node& node, int32_t wanted) { return node.gpu < wanted; });
+  for (auto i = static_cast<size_t>(begin - nodes_.begin()); i < nodes_.size() && nodes_[i].gpu == gpu; ++i) {
     if (stretches.empty() || nodes_[i].epoch != nodes_[i - 1].epoch) stretches.push_back({i, 0});
     ++stretches.back().count;
   }
