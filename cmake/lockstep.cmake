@@ -47,8 +47,13 @@ endfunction()
 # exactly the symbols of the version script, never unloaded (late events and thread exits stay safe).
 function(lockstep_capture_library name)
   cmake_parse_arguments(ARG "" "SYMBOLS" "SOURCES;DEPS" ${ARGN})
-  add_library(${name} SHARED ${ARG_SOURCES})
+  add_library(${name} SHARED ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/src/capture/core/old_symbols.cc)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  if(LOCKSTEP_CAPTURE_IPO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_definitions(${name} PRIVATE LOCKSTEP_OLD_SYMBOLS)
+    # Where the functions were before glibc 2.34; since then these two are empty.
+    target_link_options(${name} PRIVATE -flto-partition=one -Wl,--push-state,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,--pop-state)
+  endif()
   target_compile_options(${name} PRIVATE ${LOCKSTEP_CAPTURE_FLAGS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   # Clearing the implicit libraries keeps libstdc++ and libgcc out: a stray `new` then fails the link.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the capture libraries ask of and give to the host process.
 
-Usage: check_exports.py [LIB_FOLDER]. Every liblockstep*.so in it (default build/release/lib) needs libc alone, has no undefined name of a C++ run time, and exports exactly
+Usage: check_exports.py [LIB_FOLDER]. Every liblockstep*.so in it (default build/release/lib) needs libc alone, in a version that old images have, has no undefined name of a C++ run time, and exports exactly
 the names in tests/abi/<library without .so>.syms.
 """
 import pathlib
@@ -12,7 +12,8 @@ import sys
 
 import source_tree
 
-NEEDED = {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+NEWEST_GLIBC = (2, 28)  # x86-64, built by GCC: of RHEL 8, older than every image with NCCL's profiler interface
 CPP_NAME = re.compile(r"^(_ZS|_ZNS|_ZNKS|_Zn|_Zd|__cxa_(?!finalize|atexit|thread_atexit)|__gxx|_Unwind)")
 
 
@@ -25,6 +26,10 @@ def check(library):
     for name in re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic):
         if name not in NEEDED:
             yield f"{library.name}: needs {name}; libc alone is allowed"
+    if "X86-64" in output("readelf", "-h", str(library)):
+        for name, version in re.findall(r" (\S+)@GLIBC_([\d.]+)", output("nm", "-D", "--undefined-only", str(library))):
+            if tuple(int(part) for part in version.split(".")) > NEWEST_GLIBC:
+                yield f"{library.name}: {name} needs glibc {version}; a program in an older image would not start with it preloaded"
     for name in output("nm", "-D", "--undefined-only", "-j", str(library)).split():
         if CPP_NAME.match(name):
             yield f"{library.name}: undefined name of a C++ run time: {name}"

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "capture/core/clock.h"
@@ -98,8 +97,10 @@ Identity read_identity() {
   identity.pid = getpid();
   identity.rank = identity.local_rank = identity.world = identity.local_world = identity.node_rank =
       identity.nodes = -1;
-  struct stat ns {};
-  if (stat("/proc/self/ns/pid", &ns) == 0) identity.pid_namespace = static_cast<uint32_t>(ns.st_ino);
+  // "pid:[4026531836]"
+  char pid_namespace[64] = {};
+  if (readlink("/proc/self/ns/pid", pid_namespace, sizeof pid_namespace - 1) > 5)
+    identity.pid_namespace = static_cast<uint32_t>(strtoul(pid_namespace + 5, nullptr, 10));
   identity.start_ticks = read_start_ticks();
   long per_second = sysconf(_SC_CLK_TCK);
   if (identity.start_ticks != 0 && per_second > 0) {

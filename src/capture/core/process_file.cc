@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "capture/core/small_file.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -100,7 +101,7 @@ bool ProcessFile::open_unique(const Config& config, const Identity& identity, fo
     return false;
   }
   struct stat file {};
-  fstat(fd_, &file);
+  file_status(fd_, &file);
   device_ = file.st_dev;
   inode_ = file.st_ino;
   return true;
@@ -110,7 +111,7 @@ bool ProcessFile::open_unique(const Config& config, const Identity& identity, fo
 int ProcessFile::own_descriptor() {
   auto is_ours = [this](int fd) {
     struct stat file {};
-    return fstat(fd, &file) == 0 && file.st_dev == device_ && file.st_ino == inode_;
+    return file_status(fd, &file) == 0 && file.st_dev == device_ && file.st_ino == inode_;
   };
   int known = fd_.load(std::memory_order_relaxed);
   if (is_ours(known)) return known;
@@ -296,7 +297,7 @@ void ProcessFile::close() {
   returned_.store(0, std::memory_order_relaxed);
   const int fd = own_descriptor();
   struct stat file {};
-  if (fd >= 0 && fstat(fd, &file) == 0) {
+  if (fd >= 0 && file_status(fd, &file) == 0) {
     // Chunks for which there was no space may have been claimed behind the end: the file is cut, never made longer.
     const auto there = static_cast<uint32_t>((static_cast<uint64_t>(file.st_size) - format::kHeaderBytes) /
                                              format::kChunkBytes);
