@@ -475,7 +475,7 @@ TEST_F(Steering, ManyThreadsWhileModesChange) {
         NcclPlugin<7> own;  // descriptors and context of its own; the library is the same
         own.context = context;
         for (uint64_t i = 0; i < kOperations; ++i) {
-          void* api = own.start(abi::kTypeGroupApi);
+          void* api = own.start_group_api();
           void* coll = own.start_coll(i, api);
           void* kernel = own.start_kernel_ch(coll);
           own.stop(kernel);
