@@ -15,6 +15,7 @@
 #include "cli/mode_text.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "format/source_name.h"
 #include "readers/native/live_tail.h"
 
 namespace lockstep::cli {
@@ -311,22 +312,6 @@ bool report(const Wish& wish, const std::vector<Target>& targets) {
   return done == targets.size();
 }
 
-std::string library_name(format::Source source) {
-  switch (source) {
-    case format::Source::kNccl:
-      return "nccl";
-    case format::Source::kApi:
-      return "api";
-    case format::Source::kCuda:
-      return "cuda";
-    case format::Source::kHsa:
-      return "hsa";
-    case format::Source::kNone:
-      break;
-  }
-  return "?";
-}
-
 std::string until_text(const format::ControlState& state, bool here) {
   if (state.until_monotonic_ns == 0) return "-";
   const ModeChoice after{static_cast<format::Mode>(state.mode_after), state.keep_after, state.of_after};
@@ -352,7 +337,7 @@ int show(const std::vector<ProcessFile>& files) {
     if (state.waiting != 0) mode_now += " (waits for a launch)";
     if (now.asked != state.taken) mode_now += " (asked for another)";
     table.add({file.rank < 0 ? "-" : std::to_string(file.rank), file.process.host,
-               std::to_string(file.process.pid), library_name((*header)->source()),
+               std::to_string(file.process.pid), format::source_name((*header)->source(), "?"),
                file.open ? std::string(liveness_text(liveness)) : "ended", mode_now,
                until_text(state, liveness == Liveness::kRunning),
                state.comms == 0 ? "all" : std::to_string(state.comms),

@@ -5,36 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/control_copy.h"
+
 namespace lockstep::capture {
 namespace {
 
 using format::ControlRequest;
 using format::Mode;
-
-template <class Word>
-Word load(const Word& word) {
-  return __atomic_load_n(&word, __ATOMIC_RELAXED);
-}
-template <class Word>
-void store(Word& word, Word value) {
-  __atomic_store_n(&word, value, __ATOMIC_RELAXED);
-}
-
-ControlRequest copy_of(const ControlRequest& request) {
-  ControlRequest copy{};
-  copy.what = load(request.what);
-  copy.mode = load(request.mode);
-  copy.keep = load(request.keep);
-  copy.of = load(request.of);
-  copy.min_bytes = load(request.min_bytes);
-  copy.until_monotonic_ns = load(request.until_monotonic_ns);
-  copy.comms = load(request.comms);
-  copy.reserved = load(request.reserved);
-  for (uint32_t i = 0; i < format::kControlComms; ++i) copy.comm_ids[i] = load(request.comm_ids[i]);
-  for (uint32_t i = 0; i < sizeof copy.text / sizeof *copy.text; ++i) copy.text[i] = load(request.text[i]);
-  copy.check = load(request.check);
-  return copy;
-}
 
 bool is_sample(uint32_t keep, uint32_t of) { return keep >= 1 && keep <= of && of <= format::kMostSampled; }
 
@@ -85,9 +62,10 @@ void Control::start(const Config& config, format::FileHeader* header) {
 
 Control::Read Control::read(const format::FileHeader* header, uint32_t number,
                             ControlRequest* request) const {
-  *request = copy_of(header->request);
+  format::copy_words(*request, header->request);
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
-  if (load(header->control) != number) return Read::kNothing;  // the next look finds the newer one
+  if (format::load_word(header->control) != number)
+    return Read::kNothing;  // the next look finds the newer one
   if (request->check != control_check(*request, number)) return Read::kTorn;
   return is_possible(*request) ? Read::kGood : Read::kBad;
 }
@@ -146,16 +124,16 @@ void Control::answer(format::FileHeader* header) {
   unsaid_ = false;
   format::ControlState& state = header->in_force;
   const Recording& recording = now();
-  store(state.mode, static_cast<uint32_t>(recording.mode));
-  store(state.keep, recording.keep);
-  store(state.of, recording.of);
-  store(state.min_bytes, recording.min_bytes);
-  store(state.until_monotonic_ns, until_ns_);
-  store(state.comms, recording.comms);
-  store(state.refused, refused_);
-  store(state.mode_after, static_cast<uint32_t>(base_.mode));
-  store(state.keep_after, base_.keep);
-  store(state.of_after, base_.of);
+  format::store_word(state.mode, static_cast<uint32_t>(recording.mode));
+  format::store_word(state.keep, recording.keep);
+  format::store_word(state.of, recording.of);
+  format::store_word(state.min_bytes, recording.min_bytes);
+  format::store_word(state.until_monotonic_ns, until_ns_);
+  format::store_word(state.comms, recording.comms);
+  format::store_word(state.refused, refused_);
+  format::store_word(state.mode_after, static_cast<uint32_t>(base_.mode));
+  format::store_word(state.keep_after, base_.keep);
+  format::store_word(state.of_after, base_.of);
   __atomic_store_n(&state.taken, taken_, __ATOMIC_RELEASE);
 }
 

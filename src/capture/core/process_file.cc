@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "capture/core/small_file.h"
+#include "format/source_name.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -26,21 +27,6 @@ constexpr uint32_t kMinChunks = 16, kMinRingChunks = 32;
 constexpr uint64_t kMinMappingBytes = uint64_t{16} << 20;
 // Ring: what every thread can have when the ring itself is used up. Definitions, statistics and two chunks of records.
 constexpr uint32_t kChunksBeside = 4 * format::kMaxLogs;
-
-const char* source_word(format::Source source) {
-  switch (source) {
-    case format::Source::kNccl:
-      return "nccl";
-    case format::Source::kApi:
-      return "api";
-    case format::Source::kCuda:
-      return "cuda";
-    case format::Source::kHsa:
-      return "hsa";
-    default:
-      return "x";
-  }
-}
 
 bool make_directories(char* path) {
   for (char* c = path + 1; *c != 0; ++c) {
@@ -92,7 +78,7 @@ bool ProcessFile::open_unique(const Config& config, const Identity& identity, fo
     char suffix[8] = "";
     if (attempt > 0) snprintf(suffix, sizeof suffix, ".%d", attempt);
     snprintf(path_, sizeof path_, "%s/%s.%d.%llu.%s%s.lks", directory, identity.host, identity.pid,
-             static_cast<unsigned long long>(identity.start_ticks), source_word(source), suffix);
+             static_cast<unsigned long long>(identity.start_ticks), format::source_name(source, "x"), suffix);
     fd_ = open(path_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd_ >= 0 || errno != EEXIST) break;
   }

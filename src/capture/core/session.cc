@@ -13,6 +13,7 @@
 
 #include "capture/core/definition_writer.h"
 #include "capture/core/gpu_model.h"
+#include "capture/core/locked.h"
 #include "capture/core/thread_log.h"
 #include "capture/core/version.h"
 
@@ -22,13 +23,6 @@ namespace {
 // g_lock guards definitions, g_growth the preparation of chunks, which may wait for the file system as long as that
 // likes. Whoever needs both takes g_lock first; the keeper holds one at a time.
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER, g_growth = PTHREAD_MUTEX_INITIALIZER;
-struct Locked {
-  explicit Locked(pthread_mutex_t* which = &g_lock) : mutex(which) { pthread_mutex_lock(mutex); }
-  ~Locked() { pthread_mutex_unlock(mutex); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-  pthread_mutex_t* mutex;
-};
 std::atomic<bool> g_opening{false};
 
 constexpr int64_t kMillisecond = 1000000;
@@ -53,7 +47,7 @@ Session& Session::get() { return g_session; }
 bool Session::open(format::Source source, Steering steering) {
   Phase phase = phase_.load(std::memory_order_acquire);
   if (phase != Phase::kIdle) return phase == Phase::kRunning;
-  Locked locked;
+  Locked locked(&g_lock);
   if (phase_.load(std::memory_order_relaxed) != Phase::kIdle) return running();
   g_opening.store(true, std::memory_order_relaxed);
   steering_ = steering;
@@ -166,7 +160,7 @@ void Session::note_gpu(const CommInfo& info) {
 uint32_t Session::add_comm(const CommInfo& info) {
   if (!running()) return format::kNoComm;
   note_gpu(info);
-  Locked locked;
+  Locked locked(&g_lock);
   auto* comm = define_locked<format::CommDef>();
   if (comm == nullptr) return format::kNoComm;
   comm->comm_id = info.comm_id;
@@ -187,13 +181,13 @@ uint32_t Session::add_comm(const CommInfo& info) {
 
 void Session::end_comm(uint32_t comm) {
   if (!running()) return;
-  Locked locked;
+  Locked locked(&g_lock);
   if (auto* end = define_locked<format::CommEndDef>()) publish_definition(end, format::Def::kCommEnd, comm);
 }
 
 void Session::identify_comm(uint32_t comm, uint64_t comm_id, const char* name) {
   if (!running()) return;
-  Locked locked;
+  Locked locked(&g_lock);
   auto* identity = define_locked<format::CommIdentityDef>();
   if (identity == nullptr) return;
   identity->comm_id = comm_id;
@@ -203,7 +197,7 @@ void Session::identify_comm(uint32_t comm, uint64_t comm_id, const char* name) {
 
 void Session::add_group_ranks(uint32_t comm, const int32_t* ranks, uint32_t count) {
   if (!running()) return;
-  Locked locked;
+  Locked locked(&g_lock);
   constexpr uint32_t kPiece = sizeof(format::GroupRanksDef::ranks) / sizeof(int32_t);
   for (uint32_t first = 0; first < count; first += kPiece) {
     auto* piece = define_locked<format::GroupRanksDef>();
@@ -217,7 +211,7 @@ void Session::add_group_ranks(uint32_t comm, const int32_t* ranks, uint32_t coun
 
 void Session::add_note(const char* key, const char* value) {
   if (!running()) return;
-  Locked locked;
+  Locked locked(&g_lock);
   auto* note = define_locked<format::NoteDef>();
   if (note == nullptr) return;
   copy_text(note->key, key);
@@ -255,7 +249,7 @@ void Session::look_at_control() {
   }
   if (seen.changed) {
     if (steering_.record != nullptr) steering_.record(control_.now());
-    Locked locked;
+    Locked locked(&g_lock);
     if (running())
       add_mode_locked(had_window && !control_.in_window() ? format::ModeReason::kWindowEnd
                                                           : format::ModeReason::kControl);
@@ -318,7 +312,7 @@ void Session::keep() {
     prepare_chunks(ahead);
     look_at_control();
     {
-      Locked locked;
+      Locked locked(&g_lock);
       if (!running()) return;
       int64_t now = clock_ns(CLOCK_MONOTONIC);
       if (now - last_beat >= kHeartbeat) {

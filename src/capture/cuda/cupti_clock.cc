@@ -2,6 +2,7 @@
 #include "capture/cuda/cupti_clock.h"
 
 #include "capture/core/clock.h"
+#include "capture/core/locked.h"
 
 namespace lockstep::capture::cuda {
 namespace {
@@ -12,14 +13,6 @@ constexpr uint64_t kApartNs = 20000000;
 constexpr double kOldestNs = 3600e9, kNewestNs = 1e9;
 
 double difference(uint64_t a, uint64_t b) { return static_cast<double>(static_cast<int64_t>(a - b)); }
-
-struct Locked {
-  explicit Locked(pthread_mutex_t* which) : mutex(which) { pthread_mutex_lock(mutex); }
-  ~Locked() { pthread_mutex_unlock(mutex); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-  pthread_mutex_t* mutex;
-};
 
 }  // namespace
 

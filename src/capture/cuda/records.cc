@@ -93,8 +93,7 @@ void write_launch(const cupti::Record& from, CuptiClock& clock, ThreadLog* log, 
   const bool is_graph = is_runtime
                             ? call == cupti::kRuntimeGraphLaunch || call == cupti::kRuntimeGraphLaunchPtsz
                             : call == cupti::kGraphLaunch || call == cupti::kGraphLaunchPtsz;
-  const int index = launch_call_index(call);
-  if (is_runtime ? !is_graph : index < 0 || index >= static_cast<int>(what.calls)) return;  // a profiler's
+  if (is_runtime ? !is_graph : !is_launch_call(call, what.calls)) return;  // a profiler's
   uint64_t start, end;
   if (from.bytes() < Field::kLeast) return log->lose(kLoss_gpu_unknown);
   if (!times_of(from.get<uint64_t>(Field::kStart), from.get<uint64_t>(Field::kEnd), clock, log, &start, &end))
@@ -111,11 +110,11 @@ void write_launch(const cupti::Record& from, CuptiClock& clock, ThreadLog* log, 
 
 }  // namespace
 
-int launch_call_index(uint32_t call) {
-  for (size_t i = 0; i < sizeof kLaunchCalls / sizeof kLaunchCalls[0]; ++i) {
-    if (kLaunchCalls[i] == call) return static_cast<int>(i);
+bool is_launch_call(uint32_t call, uint32_t calls) {
+  for (uint32_t i = 0; i < calls; ++i) {
+    if (kLaunchCalls[i] == call) return true;
   }
-  return -1;
+  return false;
 }
 
 void write_record(const cupti::Record& record, CuptiClock& clock, WhatToWrite what) {

@@ -13,8 +13,8 @@ inline constexpr uint32_t kLaunchCalls[] = {cupti::kLaunchKernelEx, cupti::kLaun
                                             cupti::kGraphLaunch,    cupti::kGraphLaunchPtsz,
                                             cupti::kLaunchKernel,   cupti::kLaunchKernelPtsz};
 inline constexpr uint32_t kLaunchCallsOfNewDrivers = 4;  // the first of them
-// Place of a call in kLaunchCalls, -1 if it is none of them.
-int launch_call_index(uint32_t call);
+// Whether a call is one of the first `calls` of kLaunchCalls.
+bool is_launch_call(uint32_t call, uint32_t calls);
 
 struct WhatToWrite {
   uint32_t calls;  // the first so many of kLaunchCalls

@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "capture/core/clock.h"
+#include "capture/core/locked.h"
 #include "capture/core/session.h"
 #include "capture/core/thread_log.h"
 #include "capture/cuda/buffers.h"
@@ -22,13 +23,6 @@ namespace {
 constexpr uint32_t kKinds = 128;  // CUPTI 13 counts to 54
 
 pthread_mutex_t g_switches = PTHREAD_MUTEX_INITIALIZER;
-struct Locked {
-  explicit Locked(pthread_mutex_t* which = &g_switches) : mutex(which) { pthread_mutex_lock(mutex); }
-  ~Locked() { pthread_mutex_unlock(mutex); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-  pthread_mutex_t* mutex;
-};
 
 constinit thread_local uint32_t t_profilers_calls = 0;
 struct ProfilersCall {
@@ -97,8 +91,7 @@ std::atomic<cupti::BufferCompleted> g_their_complete{nullptr};
 std::atomic<void*> g_their_subscriber{nullptr};
 std::atomic<uint64_t> g_their_drops{0};
 Window g_their_kinds[kKinds];
-Window g_their_other_calls[kDriverCalls];  // switched on one by one, and none of ours
-Window g_their_calls[sizeof kLaunchCalls / sizeof kLaunchCalls[0]];
+Window g_their_calls[kDriverCalls];  // of the driver, switched on one by one
 
 uint64_t default_timestamp() {
   uint64_t now = 0;
@@ -127,12 +120,10 @@ bool is_theirs(const cupti::Record& record) {
                  record.get<uint32_t>(kind == cupti::kPeerCopy ? cupti::PeerCopy::kCorrelation
                                                                : cupti::Copy::kCorrelation));
     case cupti::kDriver: {
-      const int call = launch_call_index(record.get<uint32_t>(cupti::ApiCall::kCall));
+      const auto call = record.get<uint32_t>(cupti::ApiCall::kCall);
       const auto start = record.get<uint64_t>(cupti::ApiCall::kStart);
-      if (g_their_kinds[cupti::kDriver].holds(start)) return true;
-      if (call >= 0) return g_their_calls[call].holds(start);
-      const auto other = record.get<uint32_t>(cupti::ApiCall::kCall);
-      return other < kDriverCalls && g_their_other_calls[other].holds(start);
+      return g_their_kinds[cupti::kDriver].holds(start) ||
+             (call < kDriverCalls && g_their_calls[call].holds(start));
     }
     default:
       return true;
@@ -289,7 +280,7 @@ void completed(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, si
   }
 }
 
-// Any kind still on.
+// Any kind, or single call, still on.
 bool they_record() {
   for (const Window& kind : g_their_kinds) {
     if (kind.is_open()) return true;
@@ -307,10 +298,8 @@ void switch_our_calls_on(const CuptiLibrary& library) {
   const bool others_too = g_kind_of_calls_was_on.load(std::memory_order_relaxed);
   if (others_too) library.enable(cupti::kDriver);
   for (uint32_t call = 1; others_too && call < kDriverCalls; ++call) {
-    const int index = launch_call_index(call);
-    const bool stays =
-        index >= 0 && (index < static_cast<int>(our_calls()) || g_their_calls[index].is_open());
-    if (!stays && !g_their_other_calls[call].is_open()) library.enable_driver_api(call, 0);
+    if (!is_launch_call(call, our_calls()) && !g_their_calls[call].is_open())
+      library.enable_driver_api(call, 0);
   }
   for (uint32_t i = 0; !others_too && i < our_calls(); ++i) library.enable_driver_api(kLaunchCalls[i], 1);
 }
@@ -318,7 +307,7 @@ void switch_our_calls_on(const CuptiLibrary& library) {
 void switch_our_calls_off(const CuptiLibrary& library) {
   if (g_their_kinds[cupti::kDriver].is_open() || library.enable_driver_api == nullptr) return;
   for (uint32_t i = 0; i < our_calls(); ++i) {
-    if (!g_their_calls[i].is_open()) library.enable_driver_api(kLaunchCalls[i], 0);
+    if (!g_their_calls[kLaunchCalls[i]].is_open()) library.enable_driver_api(kLaunchCalls[i], 0);
   }
 }
 
@@ -342,7 +331,7 @@ void switch_our_kinds_off(const CuptiLibrary& library) {
 }
 
 bool begin_locked(const CuptiLibrary& library, Wanted wanted, char* why, size_t bytes) {
-  Locked locked;
+  Locked locked(&g_switches);
   if (another_tool_has_cupti(library)) {
     snprintf(why, bytes, "another tool (Nsight, a debugger or a profiler) holds CUPTI");
     return false;
@@ -390,7 +379,7 @@ bool begin(const CuptiLibrary& library, Wanted wanted, char* why, size_t bytes) 
 void end() {
   flush(false);
   const CuptiLibrary* library = loaded_cupti();
-  Locked locked;
+  Locked locked(&g_switches);
   if (library == nullptr || !g_active.exchange(false, std::memory_order_acq_rel)) return;
   switch_our_kinds_off(*library);
   g_want_calls = false;
@@ -421,7 +410,7 @@ cupti::Result their_callbacks(cupti::BufferRequested request, cupti::BufferCompl
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr) return cupti::kNotInitialized;
-  Locked locked;
+  Locked locked(&g_switches);
   if (!g_registered.load(std::memory_order_acquire) || request == nullptr || complete == nullptr) {
     const cupti::Result result = library->register_callbacks(request, complete);
     if (result != cupti::kSuccess) return result;
@@ -447,7 +436,7 @@ static cupti::Result switch_on(const CuptiLibrary& library, cupti::Kind kind, co
   if (kind >= kKinds) return enable();
   const uint32_t fence = fence_for(library, kind);
   {
-    Locked locked;
+    Locked locked(&g_switches);
     if (!they_record()) g_their_drops.store(0, std::memory_order_relaxed);
     const bool was_open = g_their_kinds[kind].is_open();
     // One kernel after the other is what the serial kind asks for; the two exclude each other, and either serves us.
@@ -488,13 +477,12 @@ cupti::Result their_enable_context(void* context, cupti::Kind kind) {
 }
 
 static cupti::Result switch_off(const CuptiLibrary& library, cupti::Kind kind, uint32_t fence) {
-  Locked locked;
+  Locked locked(&g_switches);
   const uint64_t now = g_clock.now();
   g_their_kinds[kind].close(now, fence);
   if (kind == cupti::kDriver) {
     // Single calls go off with the kind.
     for (Window& one : g_their_calls) one.close(now, 0);
-    for (Window& one : g_their_other_calls) one.close(now, 0);
     if (g_want_calls && library.enable_driver_api != nullptr) {
       switch_our_calls_on(library);
       return cupti::kSuccess;
@@ -521,7 +509,7 @@ cupti::Result their_disable_context(void* context, cupti::Kind kind) {
   if (library == nullptr || library->disable_context == nullptr) return cupti::kNotInitialized;
   if (kind >= kKinds) return library->disable_context(context, kind);
   const uint32_t fence = fence_for(*library, kind);
-  Locked locked;
+  Locked locked(&g_switches);
   g_their_kinds[kind].close(g_clock.now(), fence);
   if (g_wanted[kind].load(std::memory_order_acquire)) return cupti::kSuccess;
   return library->disable_context(context, kind);
@@ -532,13 +520,12 @@ cupti::Result their_driver_api(uint32_t api, uint8_t enable) {
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr || library->enable_driver_api == nullptr) return cupti::kNotInitialized;
   if (api >= kDriverCalls) return library->enable_driver_api(api, enable);
-  Locked locked;
-  const int index = launch_call_index(api);
-  Window& window = index >= 0 ? g_their_calls[index] : g_their_other_calls[api];
-  const bool is_ours = index >= 0 && index < static_cast<int>(our_calls()) && g_want_calls;
+  Locked locked(&g_switches);
+  Window& window = g_their_calls[api];
   if (enable == 0) {
     window.close(g_clock.now(), 0);
-    return is_ours ? cupti::kSuccess : library->enable_driver_api(api, enable);
+    return g_want_calls && is_launch_call(api, our_calls()) ? cupti::kSuccess
+                                                            : library->enable_driver_api(api, enable);
   }
   const cupti::Result result = library->enable_driver_api(api, enable);
   // One that the kind covers goes off with it.
@@ -612,7 +599,7 @@ cupti::Result their_thread_id_type(uint32_t type) {
 // With the lock, so that our own look for other tools is not taken for one.
 template <class Subscribe>
 static cupti::Result subscribe_by(void** subscriber, const Subscribe& subscribe) {
-  Locked locked;
+  Locked locked(&g_switches);
   const cupti::Result result = subscribe();
   if (result == cupti::kSuccess && subscriber != nullptr)
     g_their_subscriber.store(*subscriber, std::memory_order_release);
@@ -648,14 +635,13 @@ cupti::Result their_unsubscribe(void* subscriber) {
 
 // After CUPTI has let go of everything: nobody has callbacks, kinds or a subscription.
 static void forget_everything() {
-  Locked locked;
+  Locked locked(&g_switches);
   g_registered.store(false, std::memory_order_release);
   g_their_request.store(nullptr, std::memory_order_release);
   g_their_complete.store(nullptr, std::memory_order_release);
   g_their_subscriber.store(nullptr, std::memory_order_release);
   for (Window& kind : g_their_kinds) kind.forget();
   for (Window& one : g_their_calls) one.forget();
-  for (Window& one : g_their_other_calls) one.forget();
   g_kind_of_calls_was_on.store(false, std::memory_order_relaxed);
 }
 
@@ -676,8 +662,7 @@ cupti::Result their_finalize() {
     if (g_their_kinds[kind].is_open()) switch_off(*library, kind, 0);
   }
   for (uint32_t api = 1; api < kDriverCalls; ++api) {
-    const int index = launch_call_index(api);
-    if ((index >= 0 ? g_their_calls[index] : g_their_other_calls[api]).is_open()) their_driver_api(api, 0);
+    if (g_their_calls[api].is_open()) their_driver_api(api, 0);
   }
   flush(false);
   g_fences.give_up();

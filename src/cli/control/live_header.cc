@@ -11,35 +11,13 @@
 #include <cstring>
 
 #include "cli/launch/small_file.h"
+#include "format/control_copy.h"
 
 namespace lockstep::cli::control {
 namespace {
 
 using format::ControlRequest;
 using format::ControlState;
-
-template <class Word>
-Word load(const Word& word) {
-  return __atomic_load_n(&word, __ATOMIC_RELAXED);
-}
-template <class Word>
-void store(Word& word, Word value) {
-  __atomic_store_n(&word, value, __ATOMIC_RELAXED);
-}
-
-void store_words(ControlRequest& to, const ControlRequest& from) {
-  store(to.what, from.what);
-  store(to.mode, from.mode);
-  store(to.keep, from.keep);
-  store(to.of, from.of);
-  store(to.min_bytes, from.min_bytes);
-  store(to.until_monotonic_ns, from.until_monotonic_ns);
-  store(to.comms, from.comms);
-  store(to.reserved, from.reserved);
-  for (size_t i = 0; i < std::size(from.comm_ids); ++i) store(to.comm_ids[i], from.comm_ids[i]);
-  for (size_t i = 0; i < std::size(from.text); ++i) store(to.text[i], from.text[i]);
-  store(to.check, from.check);
-}
 
 // Another tool holds it for a moment only; one that was stopped must not stop this one.
 bool lock(int fd) {
@@ -84,27 +62,27 @@ InForce LiveHeader::in_force() const {
   const ControlState& from = header_->in_force;
   InForce now;
   now.state.taken = __atomic_load_n(&from.taken, __ATOMIC_ACQUIRE);
-  now.state.mode = load(from.mode);
-  now.state.keep = load(from.keep);
-  now.state.of = load(from.of);
-  now.state.min_bytes = load(from.min_bytes);
-  now.state.until_monotonic_ns = load(from.until_monotonic_ns);
-  now.state.comms = load(from.comms);
-  now.state.refused = load(from.refused);
-  now.state.mode_after = load(from.mode_after);
-  now.state.keep_after = load(from.keep_after);
-  now.state.of_after = load(from.of_after);
-  now.state.waiting = load(from.waiting);
-  now.asked = load(header_->control);
+  now.state.mode = format::load_word(from.mode);
+  now.state.keep = format::load_word(from.keep);
+  now.state.of = format::load_word(from.of);
+  now.state.min_bytes = format::load_word(from.min_bytes);
+  now.state.until_monotonic_ns = format::load_word(from.until_monotonic_ns);
+  now.state.comms = format::load_word(from.comms);
+  now.state.refused = format::load_word(from.refused);
+  now.state.mode_after = format::load_word(from.mode_after);
+  now.state.keep_after = format::load_word(from.keep_after);
+  now.state.of_after = format::load_word(from.of_after);
+  now.state.waiting = format::load_word(from.waiting);
+  now.asked = format::load_word(header_->control);
   return now;
 }
 
 Result<uint32_t> LiveHeader::ask(ControlRequest request) {
   if (!lock(fd_)) return launch::system_error("another `lockstep control` holds it", path_, errno);
-  uint32_t number = load(header_->control) + 1;
+  uint32_t number = format::load_word(header_->control) + 1;
   if (number == 0) number = 1;
   request.check = control_check(request, number);
-  store_words(header_->request, request);
+  format::copy_words(header_->request, request);
   __atomic_store_n(&header_->control, number, __ATOMIC_RELEASE);
   flock(fd_, LOCK_UN);
   return number;
