@@ -133,21 +133,24 @@ ChainedVersion choose_version(int api, nccl_abi::Logger logger) {
         chosen = {};
       }
     } else if (versions[0] == 0) {
-      snprintf(g_library.problem, sizeof g_library.problem, "is no profiler plugin: it has no ncclProfiler_v1 to v7");
+      snprintf(g_library.problem, sizeof g_library.problem,
+               "is no profiler plugin: it has no ncclProfiler_v1 to v7");
     } else {
-      snprintf(g_library.problem, sizeof g_library.problem, "has versions %s of the interface, this NCCL speaks v%d",
-               versions, api);
+      snprintf(g_library.problem, sizeof g_library.problem,
+               "has versions %s of the interface, this NCCL speaks v%d", versions, api);
     }
   }
   char note[192];
   if (chosen.plugin != nullptr) {
     Dl_info where{};
-    const char* path = dladdr(chosen.plugin, &where) != 0 && where.dli_fname != nullptr ? where.dli_fname : g_wanted;
-    snprintf(text, sizeof text, "lockstep: chained the profiler plugin %s (v%d) of %s", name_of(chosen.plugin),
-             chosen.version, path);
+    const char* path =
+        dladdr(chosen.plugin, &where) != 0 && where.dli_fname != nullptr ? where.dli_fname : g_wanted;
+    snprintf(text, sizeof text, "lockstep: chained the profiler plugin %s (v%d) of %s",
+             name_of(chosen.plugin), chosen.version, path);
     snprintf(note, sizeof note, "%s v%d, %s", name_of(chosen.plugin), chosen.version, path);
   } else {
-    snprintf(text, sizeof text, "lockstep: no profiler plugin is chained: %s %s", g_wanted, g_library.problem);
+    snprintf(text, sizeof text, "lockstep: no profiler plugin is chained: %s %s", g_wanted,
+             g_library.problem);
     snprintf(note, sizeof note, "none: %s %s", g_wanted, g_library.problem);
   }
   say(logger, chosen.plugin != nullptr ? nccl_abi::kLogInfo : nccl_abi::kLogWarn, text);
@@ -178,7 +181,8 @@ uint32_t chain_tag() {
   uint32_t tag = g_chain.tag.load(memory_order_relaxed);
   if (tag != 0) return tag;
   const auto now = static_cast<uint64_t>(clock_ns(CLOCK_MONOTONIC));
-  tag = static_cast<uint32_t>(((now ^ reinterpret_cast<uintptr_t>(&now)) * 0x9e3779b97f4a7c15) >> 32) | 0x80000000u;
+  tag = static_cast<uint32_t>(((now ^ reinterpret_cast<uintptr_t>(&now)) * 0x9e3779b97f4a7c15) >> 32) |
+        0x80000000u;
   if (tag == Session::get().process_tag()) tag ^= 1;
   uint32_t none = 0;
   return g_chain.tag.compare_exchange_strong(none, tag, memory_order_relaxed) ? tag : none;
@@ -220,7 +224,8 @@ ChainedVersion chained_version(int api, nccl_abi::Logger logger) {
 void say_left_out(nccl_abi::Logger logger, const char* name, int error) {
   char text[256];
   snprintf(text, sizeof text,
-           "lockstep: the chained profiler plugin %s failed to start for a communicator (error %d) and is left out of it",
+           "lockstep: the chained profiler plugin %s failed to start for a communicator (error %d) and is "
+           "left out of it",
            name, error);
   say(logger, nccl_abi::kLogWarn, text);
 }
@@ -350,23 +355,22 @@ uint32_t enabling_bits(uint32_t type_index) {
   constexpr uint32_t kCollApiBits = kTypeCollApi | kTypeColl | kWork | kCopies;
   constexpr uint32_t kP2pApiBits = kTypeP2pApi | kTypeP2p | kWork;
   constexpr uint32_t kGroupBits = kTypeGroup | kTypeColl | kTypeP2p | kWork;
-  constexpr uint32_t kBits[16] = {
-      kGroupBits,
-      kTypeColl | kWork,
-      kTypeP2p | kWork,
-      kNetwork,
-      kTypeProxyStep | kTypeNetPlugin,
-      kTypeProxyCtrl,
-      kTypeKernelCh,
-      kTypeNetPlugin,
-      kTypeGroupApi | kCollApiBits | kP2pApiBits | kTypeKernelLaunch | kGroupBits,
-      kCollApiBits,
-      kP2pApiBits,
-      kTypeKernelLaunch,
-      kCopies,
-      kTypeCeSync,
-      kTypeCeBatch,
-      kTypeKernelPhase};
+  constexpr uint32_t kBits[16] = {kGroupBits,
+                                  kTypeColl | kWork,
+                                  kTypeP2p | kWork,
+                                  kNetwork,
+                                  kTypeProxyStep | kTypeNetPlugin,
+                                  kTypeProxyCtrl,
+                                  kTypeKernelCh,
+                                  kTypeNetPlugin,
+                                  kTypeGroupApi | kCollApiBits | kP2pApiBits | kTypeKernelLaunch | kGroupBits,
+                                  kCollApiBits,
+                                  kP2pApiBits,
+                                  kTypeKernelLaunch,
+                                  kCopies,
+                                  kTypeCeSync,
+                                  kTypeCeBatch,
+                                  kTypeKernelPhase};
   return kBits[type_index & 15];
 }
 

@@ -41,8 +41,8 @@ struct ChainedComm {
 struct ChainState {
   HandlePairs pairs;
   ChainedMask masks[kChainedMasks] = {};
-  std::atomic<uint32_t> tag{0};                       // of contexts that are not ours
-  std::atomic<uint64_t> missed{0};                    // calls that could not be passed on whole
+  std::atomic<uint32_t> tag{0};                    // of contexts that are not ours
+  std::atomic<uint64_t> missed{0};                 // calls that could not be passed on whole
   std::atomic<ChainedMask*> newest_mask{nullptr};  // for events of another process
 };
 extern ChainState g_chain;

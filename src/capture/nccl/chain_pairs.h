@@ -93,11 +93,13 @@ class HandlePairs {
 
   static uint64_t pack(const PairFacts& facts) {
     return uint64_t{facts.own_mask} | uint64_t{facts.other_mask} << 16 | uint64_t{facts.type} << 32 |
-           uint64_t{facts.mask} << 48 | (facts.stopped ? kStopped : 0) | (facts.without_states ? kWithoutStates : 0);
+           uint64_t{facts.mask} << 48 | (facts.stopped ? kStopped : 0) |
+           (facts.without_states ? kWithoutStates : 0);
   }
   static PairFacts unpack(uint64_t packed) {
-    return {static_cast<uint16_t>(packed), static_cast<uint16_t>(packed >> 16),
-            static_cast<uint8_t>(packed >> 32), static_cast<uint8_t>(packed >> 48), (packed & kStopped) != 0, (packed & kWithoutStates) != 0};
+    return {static_cast<uint16_t>(packed),      static_cast<uint16_t>(packed >> 16),
+            static_cast<uint8_t>(packed >> 32), static_cast<uint8_t>(packed >> 48),
+            (packed & kStopped) != 0,           (packed & kWithoutStates) != 0};
   }
   // The lowest goes first.
   static uint64_t rank(const Pair& pair) {

@@ -36,21 +36,19 @@ uint8_t code_of(const char* name, const char* const (&names)[N], uint8_t known, 
     if (strcmp(names[i], name) == 0) return i;
   return unknown;
 }
-inline uint8_t func_code(const char* name) {
-  return code_of(name, nccl_abi::kFuncNames, 8, /*Send*/ 6);
-}
+inline uint8_t func_code(const char* name) { return code_of(name, nccl_abi::kFuncNames, 8, /*Send*/ 6); }
 inline uint8_t datatype_code(const char* name) {
   return code_of(name, nccl_abi::kDatatypeNames, 10, /*float64*/ 8);
 }
-inline uint8_t algo_code(const char* name) {
-  return code_of(name, nccl_abi::kAlgoNames, 7, /*PAT*/ 6);
-}
-inline uint8_t proto_code(const char* name) {
-  return code_of(name, nccl_abi::kProtoNames, 3, /*SIMPLE*/ 2);
-}
+inline uint8_t algo_code(const char* name) { return code_of(name, nccl_abi::kAlgoNames, 7, /*PAT*/ 6); }
+inline uint8_t proto_code(const char* name) { return code_of(name, nccl_abi::kProtoNames, 3, /*SIMPLE*/ 2); }
 
-#define LOCKSTEP_COPY(field) \
-  if constexpr (requires { from.field; to->field; }) to->field = from.field
+#define LOCKSTEP_COPY(field)  \
+  if constexpr (requires {    \
+                  from.field; \
+                  to->field;  \
+                })            \
+  to->field = from.field
 
 template <class From, class To>
 void translate_names(const From& from, To* to) {
@@ -85,7 +83,11 @@ void translate_operation(const From& from, To* to) {
   LOCKSTEP_COPY(traffic_bytes);
   LOCKSTEP_COPY(channels);
   LOCKSTEP_COPY(max_channels);
-  if constexpr (requires { from.channels; to->max_channels; }) to->max_channels = from.channels;
+  if constexpr (requires {
+                  from.channels;
+                  to->max_channels;
+                })
+    to->max_channels = from.channels;
   LOCKSTEP_COPY(warps);
   LOCKSTEP_COPY(parent_group);
   LOCKSTEP_COPY(stream);
@@ -104,7 +106,10 @@ template <class From, class To>
 void translate_newer(const From& from, To* to) {
   switch (uint64_t{from.type}) {
     case nccl_abi::kTypeKernelCh:
-      if constexpr (requires { from.kernel_ch; to->kernel_ch; }) {
+      if constexpr (requires {
+                      from.kernel_ch;
+                      to->kernel_ch;
+                    }) {
         to->kernel_ch.channel = from.kernel_ch.channel;
         LOCKSTEP_COPY(kernel_ch.ptimer);
       }
@@ -119,14 +124,25 @@ void translate_newer(const From& from, To* to) {
       LOCKSTEP_COPY(kernel_launch);
       break;
     case nccl_abi::kTypeCollApi:
-      if constexpr (requires { from.coll_api; to->coll_api; })
+      if constexpr (requires {
+                      from.coll_api;
+                      to->coll_api;
+                    })
         translate_operation(from.coll_api, &to->coll_api);
       break;
     case nccl_abi::kTypeP2pApi:
-      if constexpr (requires { from.p2p_api; to->p2p_api; }) translate_operation(from.p2p_api, &to->p2p_api);
+      if constexpr (requires {
+                      from.p2p_api;
+                      to->p2p_api;
+                    })
+        translate_operation(from.p2p_api, &to->p2p_api);
       break;
     case nccl_abi::kTypeCeColl:
-      if constexpr (requires { from.ce_coll; to->ce_coll; }) translate_operation(from.ce_coll, &to->ce_coll);
+      if constexpr (requires {
+                      from.ce_coll;
+                      to->ce_coll;
+                    })
+        translate_operation(from.ce_coll, &to->ce_coll);
       break;
     case nccl_abi::kTypeCeSync:
       LOCKSTEP_COPY(ce_sync);
