@@ -67,13 +67,20 @@ class Chain : public Host {
 Lines comparable(Lines lines, const std::set<std::string>& but = {}) {
   for (Json& line : lines) {
     for (const char* key : {"t", "tid", "pid"}) line.erase(key);
+    if (line.value("state", 0) == 21) line.erase("raw");  // an address
     for (const std::string& key : but) line.erase(key);
   }
   return lines;
 }
 
+// NCCL stops an event of a network plugin without a look at its handle.
+Lines without_null(Lines lines) {
+  std::erase_if(lines, [](const Json& line) { return line["call"] != "start" && line.value("h", 1) == 0; });
+  return lines;
+}
+
 void expect_same(const Lines& got, const Lines& want, const std::string& what) {
-  ASSERT_GT(want.size(), 2u) << what;
+  ASSERT_GE(want.size(), 2u) << what;
   for (size_t i = 0; i < std::min(got.size(), want.size()); ++i)
     ASSERT_EQ(got[i], want[i]) << what << ", call " << i;
   ASSERT_EQ(got.size(), want.size()) << what;
@@ -151,10 +158,11 @@ TEST_P(ChainScript, EveryPairOfVersionsSeesWhatTheAdaptersTell) {
         continue;
       }
       expect_own(behind.calls, what);
-      // Newer events and fields are missing; v5 and v6 leave out the rank of an API event.
+      // Newer events and fields are missing.
       if (other > api && (name == "ce" || name == "phases")) continue;
       std::set<std::string> but{"raw", "args"};  // uninitialised in the adapters, 0 from us
       if (other > api) but.insert({"userTag", "kernelVariant", "isSymColl"});
+      if (api == 7) but.insert("rank");  // v7 has it with API events, too
       Lines got = comparable(behind.calls, but), want = comparable(alone.calls, but);
       if (other == 4) {  // its adapter forgets the channels of a send
         for (Lines* lines : {&got, &want})
@@ -166,12 +174,14 @@ TEST_P(ChainScript, EveryPairOfVersionsSeesWhatTheAdaptersTell) {
   }
 }
 
-// Position by position; what is stored of an event does not depend on who else watches.
+// What is stored does not depend on who else watches. Threads that take turns may share a log or not, so links and stops
+// between logs are left out.
 TEST_P(ChainScript, OurFileIsWhatItIsUnchained) {
-  const auto shape_of = [](const LksFile& file) {
-    std::vector<std::tuple<uint32_t, uint32_t, uint64_t, uint32_t, uint32_t>> all;
+  const auto events_of = [](const LksFile& file) {
+    std::map<std::pair<uint32_t, uint32_t>, size_t> all;
     for (const Entry& entry : file.records())
-      all.emplace_back(entry.log, entry.kind, entry.position, entry.head().flags, entry.head().link);
+      if (!entry.is(format::Kind::kLink) && !entry.is(format::Kind::kState))
+        ++all[{entry.kind, entry.head().flags & ~format::kFlagStopped}];
     return all;
   };
   for (int api : {2, 4, 5, 6, 7}) {
@@ -179,11 +189,13 @@ TEST_P(ChainScript, OurFileIsWhatItIsUnchained) {
       for (const char* mask : {"0", "0x2", "0x42", "0xffff"}) {
         const std::string what =
             "v" + std::to_string(api) + " in mode " + mode + ", the other's mask " + mask;
+        // Up to v4 replays are not sampled for want of kernels, which the other may bring.
+        if (api <= 4 && std::string(GetParam()) == "graph" && mode[0] == 's' && mask[2] != '2') continue;
         drive("none", mode, script(GetParam(), api));
         const LksFile without = our_file();
         drive(library("echo-plugin"), mode, script(GetParam(), api), {{"ECHO_MASK", mask}});
         const LksFile with = our_file();
-        EXPECT_EQ(shape_of(with), shape_of(without)) << what;
+        EXPECT_EQ(events_of(with), events_of(without)) << what;
         EXPECT_EQ(with.lost(), without.lost()) << what;
         EXPECT_EQ(with.header().event_mask, without.header().event_mask) << what;
       }
@@ -200,7 +212,7 @@ TEST_P(ChainScript, MasksAreEachOnesOwn) {
         const Environment environment{{"ECHO_MASK", mask}};
         const Chained alone = drive(library("echo-plugin"), "", script(GetParam(), api), environment);
         const Chained behind = drive(library("echo-plugin"), mode, script(GetParam(), api), environment);
-        EXPECT_EQ(comparable(behind.calls), comparable(alone.calls)) << what;
+        EXPECT_EQ(without_null(comparable(behind.calls)), without_null(comparable(alone.calls))) << what;
       }
     }
   }
@@ -213,11 +225,6 @@ TEST_P(ChainScript, DeclinedEventsAreNone) {
       const Environment environment{{"ECHO_DECLINE", decline}};
       const Chained alone = drive(library("echo-plugin"), "", script(GetParam(), api), environment);
       const Chained behind = drive(library("echo-plugin"), "default", script(GetParam(), api), environment);
-      const auto without_null = [](Lines lines) {  // NCCL stops a network plugin's event unseen
-        std::erase_if(lines,
-                      [](const Json& line) { return line["call"] != "start" && line.value("h", 1) == 0; });
-        return lines;
-      };
       EXPECT_EQ(without_null(comparable(behind.calls)), without_null(comparable(alone.calls))) << what;
     }
   }
