@@ -256,9 +256,9 @@ void release_mask(ChainedMask* mask) {
   give(mask);
 }
 
-void follow_slowly(ChainedMask* mask, bool launching) {
+// `mask` is taken, and given back.
+static void follow_taken(ChainedMask* mask, bool launching) {
   constexpr int kKernelBits = static_cast<int>(nccl_abi::kTypeKernelCh | nccl_abi::kTypeKernelPhase);
-  if (!take(mask)) return;  // who has it looks again, or the next event does
   for (;;) {
     const int own = __atomic_load_n(&mask->own, __ATOMIC_SEQ_CST);
     const int wanted = own | __atomic_load_n(&mask->other, __ATOMIC_SEQ_CST);
@@ -276,6 +276,15 @@ void follow_slowly(ChainedMask* mask, bool launching) {
     if (next != wanted) break;
   }
   give(mask);
+}
+
+void follow_slowly(ChainedMask* mask, bool launching) {
+  if (take(mask)) follow_taken(mask, launching);  // else the next event does it, or the keeper
+}
+
+void follow_now(ChainedMask* mask) {
+  wait_and_take(mask);
+  follow_taken(mask, false);
 }
 
 void settle_chain() {

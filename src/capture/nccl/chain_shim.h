@@ -222,7 +222,7 @@ class ChainShim {
       comm->rank = info.rank;
       if (load_plugin(logger)) init_there(mask, comm, info, logger);
     }
-    follow_slowly(mask, false);
+    follow_now(mask);
     if (comm == nullptr) release_mask(mask);
     return 0;
   }
