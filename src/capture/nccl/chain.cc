@@ -257,14 +257,15 @@ void release_mask(ChainedMask* mask) {
 }
 
 // `mask` is taken, and given back.
-static void follow_taken(ChainedMask* mask, bool launching) {
+static void follow_taken(ChainedMask* mask, bool launching, bool always) {
   constexpr int kKernelBits = static_cast<int>(nccl_abi::kTypeKernelCh | nccl_abi::kTypeKernelPhase);
   for (;;) {
     const int own = __atomic_load_n(&mask->own, __ATOMIC_SEQ_CST);
     const int wanted = own | __atomic_load_n(&mask->other, __ATOMIC_SEQ_CST);
     const int told = mask->told.load(memory_order_relaxed);
     const int own_told = mask->own_told.load(memory_order_relaxed);
-    if (wanted == told && own == own_told) break;
+    if (wanted == told && own == own_told && !always) break;
+    always = false;
     int next = wanted;
     // Where our own change was made, it may be; the other plugin may have made its own anywhere.
     const bool by_other = ((wanted ^ told) & kKernelBits) != 0 && ((own ^ own_told) & kKernelBits) == 0;
@@ -279,12 +280,12 @@ static void follow_taken(ChainedMask* mask, bool launching) {
 }
 
 void follow_slowly(ChainedMask* mask, bool launching) {
-  if (take(mask)) follow_taken(mask, launching);  // else the next event does it, or the keeper
+  if (take(mask)) follow_taken(mask, launching, false);  // else the next event does it, or the keeper
 }
 
 void follow_now(ChainedMask* mask) {
   wait_and_take(mask);
-  follow_taken(mask, false);
+  follow_taken(mask, false, true);
 }
 
 void settle_chain() {

@@ -73,7 +73,7 @@ ChainedMask* chained_mask(int* nccl);
 void release_mask(ChainedMask* mask);
 // Makes NCCL's word follow the two; `launching`: NCCL has no operation of this thread half queued.
 void follow_slowly(ChainedMask* mask, bool launching);
-void follow_now(ChainedMask* mask);  // not on the event path
+void follow_now(ChainedMask* mask);  // stores it whatever it was; not on the event path
 inline void follow(ChainedMask* mask, bool launching) {
   const int own = __atomic_load_n(&mask->own, __ATOMIC_RELAXED);
   const int other = __atomic_load_n(&mask->other, __ATOMIC_RELAXED);
