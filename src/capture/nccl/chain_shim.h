@@ -42,7 +42,7 @@ struct ChainedCallsOf {
           call(context, comm.comm_id, mask, comm.name, comm.nodes, comm.ranks, comm.rank, logger);
       // NCCL's adapters take away what the version cannot know, once.
       constexpr int kKnown = kTo == 5 ? 0xfff : kTo == 6 ? 0x7fff : ~0;
-      if (kTo < kFrom) __atomic_fetch_and(mask, kKnown, __ATOMIC_RELAXED);
+      if (kTo < kFrom && result == 0) __atomic_fetch_and(mask, kKnown, __ATOMIC_RELAXED);
       return result;
     }
   }
@@ -187,6 +187,7 @@ class ChainShim {
   struct Parent {
     uint64_t number = 0;  // NCCL's
     HandlePairs::Found pair;
+    bool is_forgotten = false;  // or never known here
   };
   struct Parents {
     Parent parent, group;
@@ -283,10 +284,10 @@ class ChainShim {
   }
 
   static Parent find_parent(const void* handle) {
-    Parent parent{as_number(handle), {}};
+    Parent parent{as_number(handle), {}, false};
     if (format::handle_log(parent.number) == 0 && !is_chain_only(parent.number)) return parent;
     parent.pair = find_pair(parent.number);
-    if (!parent.pair.known && room_of(parent.number) != HandlePairs::kLeaves) count_missed();
+    parent.is_forgotten = !parent.pair.known && room_of(parent.number) != HandlePairs::kLeaves;
     return parent;
   }
   static Parents find_parents(const ChainedComm* comm, const Descriptor& d) {
@@ -294,9 +295,8 @@ class ChainShim {
     if (comm == nullptr && d.type == nccl_abi::kTypeProxyOp) {
       // A handle of another process, whose context cannot be told either. Plugins tell by the process id that it is not
       // theirs; where that would not do, there is no parent.
-      parents.parent.number = as_number(d.parent);
+      parents.parent = {as_number(d.parent), {}, true};
       if (d.proxy_op.pid != Session::get().pid()) parents.parent.pair.other = as_number(d.parent);
-      count_missed();
     } else {
       parents.parent = find_parent(d.parent);
     }
@@ -355,6 +355,7 @@ class ChainShim {
   }
 
   static void* start_there(const ChainedComm* comm, const Descriptor& d, const Parents& parents) {
+    if (parents.parent.is_forgotten || parents.group.is_forgotten) count_missed();
     Descriptor copy = d;
     copy.parent = as_pointer(parents.parent.pair.other);
     if constexpr (kApi >= 5) {
