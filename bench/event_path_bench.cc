@@ -2,6 +2,7 @@
 // What one callback of the capture library costs, beside a plugin that returns at once, for the streams of nccl_streams.h.
 // `clock` is what reading the time stamp counter costs, which every callback does once. The retention is taken from
 // LOCKSTEP_RETAIN; LOCKSTEP_DIR says where the file goes. `per_call` is the figure.
+// LOCKSTEP_CHAIN=PATH measures it with that plugin chained behind it, as `chained` instead of `lockstep`.
 // LOCKSTEP_BENCH_PEER names another v5 plugin to measure in the same run; its own settings come from the environment.
 #include <benchmark/benchmark.h>
 
@@ -46,10 +47,11 @@ int main(int argc, char** argv) {
 #if defined(__x86_64__)
   benchmark::RegisterBenchmark("clock", read_clock)->UseRealTime();
 #endif
+  const bool chained = getenv("LOCKSTEP_CHAIN") != nullptr;
   add("A/empty", &kEmpty, &Host::stream_a, kCallsA);
-  add("A/lockstep", lockstep_plugin(), &Host::stream_a, kCallsA);
+  add(chained ? "A/chained" : "A/lockstep", lockstep_plugin(), &Host::stream_a, kCallsA);
   add("B/empty", &kEmpty, &Host::stream_b, kCallsB);
-  add("B/lockstep", lockstep_plugin(), &Host::stream_b, kCallsB);
+  add(chained ? "B/chained" : "B/lockstep", lockstep_plugin(), &Host::stream_b, kCallsB);
   if (const char* peer = getenv("LOCKSTEP_BENCH_PEER")) {
     add("A/peer", load(peer), &Host::stream_a, kCallsA);
     add("B/peer", load(peer), &Host::stream_b, kCallsB);

@@ -44,6 +44,11 @@ def inspector_environment(plugin, folder):
             "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS": "500", "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES": "0"}
 
 
+def chained_environment(ours, other):
+    """Ours, with what `other` asks for behind it."""
+    return {**other, **ours, "LOCKSTEP_CHAIN": other["NCCL_PROFILER_PLUGIN"]}
+
+
 def lockstep_program(libs):
     """The program that lies beside the libraries of a build or an installation; None if there is none."""
     for folder in (os.path.join(libs, os.pardir, "bin"), libs):

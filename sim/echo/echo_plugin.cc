@@ -9,6 +9,9 @@
 //   ECHO_DECLINE=BITS      event types that get a NULL handle
 //   ECHO_UNWRITTEN=BITS    event types whose handle is left unwritten: a broken plugin
 //   ECHO_FAIL_INIT=1       init fails: a broken plugin
+//   ECHO_FAIL_RANK=R       init fails for communicators in which this process is rank R
+//
+// libecho-plugin.so exports all versions of the interface, libecho-plugin-v<N>.so only one (ECHO_ONLY).
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -119,7 +122,9 @@ int init_common(int api, void** context, int* mask, const char* name, uint64_t i
   std::snprintf(hex, sizeof hex, "%016" PRIx64, id);
   line.add("api", api).add("ctx", *context).add("commId", static_cast<const char*>(hex)).add("mask", wanted);
   line.add("commName", name).add("nNodes", nodes).add("nranks", ranks).add("rank", rank);
-  return std::getenv("ECHO_FAIL_INIT") ? 3 : 0;
+  const bool fails = std::getenv("ECHO_FAIL_INIT") != nullptr ||
+                     bits_from("ECHO_FAIL_RANK", ~0ull) == static_cast<uint64_t>(rank);
+  return fails ? 3 : 0;
 }
 
 template <int Api>
@@ -299,11 +304,25 @@ abi::NcclResult finalize(void* context) {
                                          stop_event,                                     \
                                          record_event_state<abi::v##n::StateArgs>,       \
                                          finalize};
+#if !defined(ECHO_ONLY) || ECHO_ONLY == 1
 ECHO_PLUGIN(1, init_v1)
+#endif
+#if !defined(ECHO_ONLY) || ECHO_ONLY == 2
 ECHO_PLUGIN(2, init_v1)
+#endif
+#if !defined(ECHO_ONLY) || ECHO_ONLY == 3
 ECHO_PLUGIN(3, init_v1)
+#endif
+#if !defined(ECHO_ONLY) || ECHO_ONLY == 4
 ECHO_PLUGIN(4, init_v4)
+#endif
+#if !defined(ECHO_ONLY) || ECHO_ONLY == 5
 ECHO_PLUGIN(5, init_v5)
+#endif
+#if !defined(ECHO_ONLY) || ECHO_ONLY == 6
 ECHO_PLUGIN(6, init_v5)
+#endif
+#if !defined(ECHO_ONLY) || ECHO_ONLY == 7
 ECHO_PLUGIN(7, init_v5)
+#endif
 #undef ECHO_PLUGIN

@@ -56,6 +56,7 @@ Json process_json(const ProcessOverview& process) {
                    {"pci", process.pci},
                    {"uuid", process.uuid},
                    {"gpu_model", process.gpu_model},
+                   {"chained_plugin", process.chained_plugin},
                    {"visible_devices", process.visible_devices},
                    {"nccl_version", nccl_version_text(process.nccl_version)},
                    {"mode", process.mode},
@@ -143,6 +144,17 @@ std::string mode_table(const RunOverview& run) {
   return table.empty() ? "" : "\nModes, changed while it ran\n" + table.text();
 }
 
+// Their time is in the times of the processes.
+std::string chained_text(const RunOverview& run) {
+  std::map<std::string, size_t> plugins;
+  for (const ProcessOverview& process : run.processes)
+    if (!process.chained_plugin.empty()) ++plugins[process.chained_plugin];
+  std::string text;
+  for (const auto& [plugin, processes] : plugins)
+    text += "\nChained profiler plugin, in " + plural(processes, "process") + ": " + plugin + "\n";
+  return text;
+}
+
 std::string comm_table(const RunOverview& run) {
   Table table({"<communicator", "<name", "ranks", "seen", "nodes", "ended"});
   constexpr size_t kMost = 40;
@@ -182,7 +194,8 @@ std::string info_text(const Input& input, const RunOverview& run) {
     text += format_time(run.first_ns) + ", for " +
             format_duration(static_cast<double>(run.last_ns - run.first_ns)) + "\n";
   }
-  return text + process_table(run) + mode_table(run) + comm_table(run) + event_table(run) + kernels_text(run);
+  return text + process_table(run) + mode_table(run) + chained_text(run) + comm_table(run) +
+         event_table(run) + kernels_text(run);
 }
 
 int run(const Arguments& arguments) {

@@ -5,11 +5,13 @@
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 
 #include "cli/mode_text.h"
 #include "cli/units.h"
 #include "format/file_layout.h"
+#include "model/chained_plugin.h"
 
 namespace lockstep::cli {
 namespace {
@@ -56,6 +58,16 @@ std::vector<CommMember> members(const model::Trace& trace) {
   return members;
 }
 
+// Of several that one process chained, as copies of NCCL may, the first.
+std::string chained_plugin_of(const model::Trace& trace) {
+  for (model::StringId name : trace.marks.all(&model::MarkTable::name)) {
+    const std::string_view text = trace.strings[name];
+    if (text.starts_with(model::kChainedPluginMark))
+      return std::string(text.substr(model::kChainedPluginMark.size()));
+  }
+  return {};
+}
+
 // "default 17000000, deep 17000001"
 std::vector<ProcessOverview::ModeSince> modes_of(const std::string& text) {
   std::vector<ProcessOverview::ModeSince> modes;
@@ -95,6 +107,7 @@ ProcessOverview look_at(const model::Trace& trace) {
   seen.pci = text(row.pci);
   seen.uuid = text(row.uuid);
   seen.gpu_model = text(row.gpu_model);
+  seen.chained_plugin = chained_plugin_of(trace);
   seen.pid = row.pid;
   seen.start_ns = row.start_ns;
   seen.first_ns = row.first_ns;

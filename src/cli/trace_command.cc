@@ -204,7 +204,11 @@ int run(const Arguments& arguments) {
     note(request->run + " is in use or holds other files; the run directory is " + directory->path());
   }
   if (std::string other = launch::other_profiler_plugin(*libraries); !other.empty()) {
-    note("NCCL loads one profiler plugin only: using ours (" + libraries->nccl + ") instead of " + other);
+    if (launch::plugin_to_chain(*libraries).empty())
+      note("NCCL loads one profiler plugin only: using ours (" + libraries->nccl + ") instead of " + other);
+    else
+      note("your profiler plugin " + other +
+           " is chained behind ours and gets every call (LOCKSTEP_CHAIN=none leaves it out)");
   }
   if (std::string why = launch::no_gpu_times(*libraries); !why.empty())
     note("no GPU times of kernels: " + why);
@@ -232,6 +236,8 @@ const Command trace_command = {
         "NCCL_DEBUG_FILE, TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_ON_TIMEOUT, TORCH_FR_DUMP_TEMP_FILE and the "
         "older "
         "names of the latter.\n\n"
+        "A profiler plugin that NCCL_PROFILER_PLUGIN names already is kept: ours passes every call on to it. "
+        "LOCKSTEP_CHAIN=none leaves it out; LOCKSTEP_CHAIN=PATH names another.\n\n"
         "In OUT, RUN and FILE, %p stands for the process id of the launcher, %h for the host, %r for the "
         "rank, "
         "%n for the rank of the node, %j for the job.",

@@ -75,6 +75,9 @@ struct NoteDef {
 };
 inline constexpr char kNoteGpuRecords[] = "gpu_records";  // what CUPTI is asked for, or why nothing
 inline constexpr char kNoteGpuModel[] = "gpu_model";  // of the first GPU used: "NVIDIA H200", "PCI 1002:74a1"
+inline constexpr char kNoteChained[] =
+    "chained_plugin";  // LOCKSTEP_CHAIN: "Inspector v5, /path", "none: why"
+inline constexpr char kNoteChainMissed[] = "chained_plugin_missed";  // the newest counts
 enum class ModeReason : uint32_t { kStart = 0, kControl = 1, kWindowEnd = 2 };
 struct ModeDef {  // head.ticks: from when on
   DefHead head;

@@ -198,12 +198,60 @@ TEST_F(Trace, OffCapturesNothing) {
   EXPECT_TRUE(names().empty());
 }
 
-TEST_F(Trace, AnotherProfilerPluginIsNamed) {
-  Finished finished = do_here(trace({}, {"ops", "1"}), {{"NCCL_PROFILER_PLUGIN", "inspector"}});
-  EXPECT_TRUE(has(finished.err, "instead of inspector")) << finished;
-  finished =
-      do_here(trace({}, {"ops", "1"}), {{"NCCL_PROFILER_PLUGIN", LOCKSTEP_LIB_DIR "/liblockstep-nccl.so"}});
-  EXPECT_FALSE(has(finished.err, "instead of")) << finished;
+TEST_F(Trace, AnotherProfilerPluginIsKept) {
+  const auto chain_of = [&](std::map<std::string, std::string> environment) {
+    Finished finished = do_here(
+        lockstep({"trace", "--no-merge", "--", "sh", "-c", "echo chain=$LOCKSTEP_CHAIN"}), environment);
+    EXPECT_EQ(finished.code, 0) << finished;
+    return finished;
+  };
+  Finished kept = chain_of({{"NCCL_PROFILER_PLUGIN", "inspector"}});
+  EXPECT_EQ(kept.out, "chain=inspector\n");
+  EXPECT_TRUE(has(kept.err, "your profiler plugin inspector is chained behind ours")) << kept;
+
+  for (const char* off : {"none", ""}) {
+    Finished left_out = chain_of({{"NCCL_PROFILER_PLUGIN", "inspector"}, {"LOCKSTEP_CHAIN", off}});
+    EXPECT_EQ(left_out.out, std::string("chain=") + off + "\n");
+    EXPECT_TRUE(has(left_out.err, "instead of inspector")) << left_out;
+  }
+  Finished in_program = chain_of({{"NCCL_PROFILER_PLUGIN", "STATIC_PLUGIN"}});
+  EXPECT_EQ(in_program.out, "chain=\n");
+  EXPECT_TRUE(has(in_program.err, "instead of STATIC_PLUGIN")) << in_program;
+
+  for (const char* nothing : {"none", "", LOCKSTEP_LIB_DIR "/liblockstep-nccl.so"}) {
+    Finished finished = chain_of({{"NCCL_PROFILER_PLUGIN", nothing}});
+    EXPECT_EQ(finished.out, "chain=\n");
+    EXPECT_FALSE(has(finished.err, "profiler plugin")) << finished;
+  }
+}
+
+TEST_F(Trace, InfoNamesTheChainedPlugin) {
+  const std::string plugin = LOCKSTEP_LIB_DIR "/libecho-plugin.so", log = path("echo.jsonl");
+  const Argv host = {LOCKSTEP_BIN_DIR "/lockstep-nccl-host",
+                     "--plugin",
+                     LOCKSTEP_LIB_DIR "/liblockstep-nccl.so",
+                     "--api",
+                     "6",
+                     "--script",
+                     "allreduce"};
+  Argv words = lockstep({"trace", "-o", "job.db", "--keep", "--"});
+  words.insert(words.end(), host.begin(), host.end());
+  Finished finished = do_here(words, {{"NCCL_PROFILER_PLUGIN", plugin}, {"ECHO_LOG", log}});
+  EXPECT_EQ(finished.code, 0) << finished;
+  EXPECT_TRUE(has(read_file(log), "\"finalize\"")) << finished;
+  for (const char* input : {"job.db", "job.run"}) {
+    EXPECT_EQ(info(input)["process_list"][0]["chained_plugin"], "echo v6, " + plugin) << input;
+    EXPECT_TRUE(has(do_here(lockstep({"info", input})).out,
+                    "Chained profiler plugin, in 1 process: echo v6, " + plugin));
+  }
+
+  words = lockstep({"trace", "-o", "other.db", "--"});
+  words.insert(words.end(), host.begin(), host.end());
+  finished = do_here(words, {{"LOCKSTEP_CHAIN", path("missing.so")}});
+  EXPECT_EQ(finished.code, 0) << finished;
+  const auto losses = info("other.db")["losses"];
+  EXPECT_TRUE(has(losses.dump(), "chain_absent")) << losses;
+  EXPECT_TRUE(has(losses.dump(), "missing.so")) << losses;
 }
 
 TEST_F(Trace, TheReportIsAlsoForPrograms) {

@@ -8,6 +8,7 @@
 #define OLD(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
 OLD(dladdr);
 OLD(dlclose);
+OLD(dlerror);
 OLD(dlopen);
 OLD(dlsym);
 OLD(pthread_attr_setstacksize);

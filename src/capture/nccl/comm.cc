@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comms: init and finalize, and what v1..v3 tell about a comm with its operations.
+#include "capture/nccl/chain.h"
 #include "capture/nccl/device.h"
 #include "capture/nccl/events.h"
 #include "capture/nccl/steering.h"
@@ -47,7 +48,7 @@ nccl_abi::Logger g_logger;
 
 nccl_abi::NcclResult init(int api, void** context, int* mask, CommInfo comm, nccl_abi::Logger logger) {
   Session& session = Session::get();
-  bool running = session.open(format::Source::kNccl, {record, settle});
+  bool running = session.open(format::Source::kNccl, {record, is_chain_wanted() ? settle_chain : settle});
   uint32_t index = format::kNoComm - 1;
   if (running) {
     // Facts of the whole process, known only now that NCCL runs; every init writes the same values.

@@ -67,9 +67,16 @@ TEST_F(EventPath, MakesNoSystemCall) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer makes some";
   constexpr uint64_t kOperations = 5000;
   constexpr int kNoFilter = 40;
-  for (const char* retain : {"stream", "stream:1M", "ring:1M"}) {
+  struct Case {
+    const char *retain, *chain;
+  };
+  for (const auto& [retain, chain] :
+       {Case{"stream", "none"}, Case{"stream:1M", "none"}, Case{"ring:1M", "none"},
+        Case{"stream", LOCKSTEP_LIB_DIR "/libempty-plugin.so"}}) {
     std::filesystem::remove_all(run_.path());
-    Exit exit = run_child(settings("deep", retain), [&] {
+    Environment environment = settings("deep", retain);
+    environment.emplace_back("LOCKSTEP_CHAIN", chain);
+    Exit exit = run_child(environment, [&] {
       NcclPlugin<7> plugin;
       plugin.init();
       if (strcmp(retain, "stream") == 0) LiveHeader(run_).wait_for_room(3 << 20);
@@ -81,7 +88,7 @@ TEST_F(EventPath, MakesNoSystemCall) {
       }).join();
     });
     if (exit.code == kNoFilter) GTEST_SKIP() << "no seccomp here";
-    EXPECT_TRUE(exit.ok()) << retain << ": " << exit;
+    EXPECT_TRUE(exit.ok()) << retain << ", chained " << chain << ": " << exit;
     LksFile file = run_.file();
     uint64_t lost = file.lost(capture::kLoss_overwritten) + file.lost(capture::kLoss_no_chunk) +
                     file.lost(capture::kLoss_size_cap);

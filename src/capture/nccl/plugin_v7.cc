@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/nccl/shim.h"
 
-extern "C"
-    __attribute__((visibility("default"))) constinit const lockstep::nccl_abi::v7::Plugin ncclProfiler_v7 =
-        lockstep::capture::nccl::make_plugin<7>();
+// Writable: chain.cc stores other callbacks into it before NCCL can see it.
+extern "C" {
+__attribute__((visibility("default"))) constinit lockstep::nccl_abi::v7::Plugin ncclProfiler_v7 =
+    lockstep::capture::nccl::make_plugin<7>();
+}

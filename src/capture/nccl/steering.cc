@@ -84,7 +84,7 @@ int bits_for(uint32_t mask, int api) {
 // asked for them, while a host thread waits for them if the mask of the other did. If the mask changes between the two,
 // that thread can wait for ever. So once there are sends, kernel bits change only where nothing is half queued.
 enum class Place { kElsewhere, kLaunch };
-bool may_change_kernels(Place place, const ThreadLog* log, bool turns_on) {
+[[gnu::always_inline]] inline bool may_change_kernels(Place place, const ThreadLog* log, bool turns_on) {
   bool fuses = false;
   for (const NcclMask& mask : g_masks) {
     fuses |=
@@ -311,6 +311,10 @@ bool choose_pair(ThreadLog* log, PairCount* pair, const OperationSeen& operation
         if (pair != nullptr) __atomic_store_n(&pair->expected, epoch, __ATOMIC_RELAXED);
       });
   return finish(log, operation, choice.chosen, was_watched);
+}
+
+bool may_switch_kernels(bool launching, bool turns_on) {
+  return may_change_kernels(launching ? Place::kLaunch : Place::kElsewhere, ThreadLog::current(), turns_on);
 }
 
 void settle_at_launch(const ThreadLog* log) { store_masks_if_free(Place::kLaunch, log); }

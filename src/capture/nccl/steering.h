@@ -108,6 +108,9 @@ bool choose_collective(ThreadLog* log, const OperationSeen& operation);
 bool choose_pair(ThreadLog* log, PairCount* pair, const OperationSeen& operation, bool was_watched);
 // Whether NCCL watches what is called now, as far as the mask tells.
 bool is_watched();
+// Whether NCCL's word may ask for kernels, or not any more, from here on, for somebody else; `launching`: called by the
+// thread that launches.
+bool may_switch_kernels(bool launching, bool turns_on);
 // From the event path, while NCCL launches.
 [[gnu::cold, gnu::noinline]] void settle_at_launch(const ThreadLog* log);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/launch/capture_environment.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -86,6 +88,8 @@ void set_cuda_environment(const CaptureLibraries& libraries) {
 
 void set_capture_environment(const CaptureLibraries& libraries, const std::string& run,
                              const std::string& mode, const std::string& retention) {
+  if (const std::string chained = plugin_to_chain(libraries); !chained.empty())
+    setenv("LOCKSTEP_CHAIN", chained.c_str(), 1);
   setenv("NCCL_PROFILER_PLUGIN", libraries.nccl.c_str(), 1);
   if (!libraries.api.empty()) setenv("LOCKSTEP_LIBRARY", libraries.api.c_str(), 1);
   set_cuda_environment(libraries);
@@ -122,7 +126,7 @@ std::string no_gpu_times(const CaptureLibraries& libraries) {
 
 std::string other_profiler_plugin(const CaptureLibraries& libraries) {
   const char* set = std::getenv("NCCL_PROFILER_PLUGIN");
-  if (set == nullptr || *set == 0) return {};
+  if (set == nullptr || *set == 0 || strcasecmp(set, "none") == 0) return {};
   std::string plugin = set;
   std::error_code error;
   // NCCL also takes the middle of a library's name: "x" stands for libnccl-profiler-x.so.
@@ -130,6 +134,14 @@ std::string other_profiler_plugin(const CaptureLibraries& libraries) {
       std::filesystem::equivalent(plugin, libraries.nccl, error)) {
     return {};
   }
+  return plugin;
+}
+
+std::string plugin_to_chain(const CaptureLibraries& libraries) {
+  if (std::getenv("LOCKSTEP_CHAIN") != nullptr) return {};
+  std::string plugin = other_profiler_plugin(libraries);
+  // To NCCL any beginning of this word means a plugin in the program itself.
+  if (strncasecmp(plugin.c_str(), "STATIC_PLUGIN", plugin.size()) == 0) return {};
   return plugin;
 }
 

@@ -19,6 +19,8 @@ std::vector<std::string> other_tools_files(const std::string& run);
 std::string no_gpu_times(const CaptureLibraries& libraries);
 // NCCL_PROFILER_PLUGIN as the user has set it, if that is another plugin than ours; else empty.
 std::string other_profiler_plugin(const CaptureLibraries& libraries);
+// That plugin, if ours is to pass every call on to it: it is a library, and LOCKSTEP_CHAIN does not say otherwise.
+std::string plugin_to_chain(const CaptureLibraries& libraries);
 // "stream", "stream:4G", "ring:64M".
 bool is_retention(const std::string& text);
 

@@ -57,7 +57,9 @@ constexpr std::string_view kEnvironment =
     "node rank and "
     "job id.\n"
     ".TP\n\\fBLOCKSTEP_MODE\\fR\nlite, default, deep or off.\n"
-    ".TP\n\\fBLOCKSTEP_RETAIN\\fR\nstream, stream:CAP or ring:SIZE, for each process.\n";
+    ".TP\n\\fBLOCKSTEP_RETAIN\\fR\nstream, stream:CAP or ring:SIZE, for each process.\n"
+    ".TP\n\\fBLOCKSTEP_CHAIN\\fR\na second NCCL profiler plugin, to which every call is passed on; none for "
+    "none.\n";
 
 constexpr std::string_view kExitStatus =
     ".SH EXIT STATUS\n"

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
+#include <string_view>
 
 #include "base/utf8.h"
 #include "format/records.h"
+#include "model/chained_plugin.h"
 #include "model/kernel_name.h"
 #include "readers/common/demangle.h"
 #include "readers/native/hex.h"
@@ -46,6 +49,10 @@ class CommReader {
   CommRows read() {
     for_each_definition(view_, Purpose::kMeta, 0, losses_, [&](const Definition& d) { visit(d); });
     flush_members();
+    if (chain_missed_ != 0)
+      losses_.add("chain_missed", chain_missed_, [] {
+        return "events that the chained profiler plugin was told of in part, or not of their end";
+      });
     // Libraries of one process are steered together.
     if (trace_.processes.modes[process_] == 0)
       trace_.processes.modes[process_] = trace_.strings.intern(modes_);
@@ -69,7 +76,7 @@ class CommReader {
       case Def::kMode:
         return add_mode(definition.as<format::ModeDef>());
       case Def::kNote:
-        return add_note(definition.as<format::NoteDef>());
+        return add_note(definition.as<format::NoteDef>(), definition.head.ticks);
       default:
         return;
     }
@@ -128,14 +135,34 @@ class CommReader {
     if (members_of_ != model::kNoRow) trace_.comms.members[members_of_] = trace_.strings.intern(members_);
   }
 
-  void add_note(const format::NoteDef& def) {
+  void add_note(const format::NoteDef& def, uint64_t ticks) {
+    const std::string key = field_text(def.key), value = field_text(def.value);
     model::StringId& model = trace_.processes.gpu_model[process_];
-    if (model == 0 && field_text(def.key) == format::kNoteGpuModel)
-      model = trace_.strings.intern(field_text(def.value));
+    if (model == 0 && key == format::kNoteGpuModel) model = trace_.strings.intern(value);
     // What is asked for begins with "kernels"; anything else says why nothing is.
-    const std::string value = field_text(def.value);
-    if (field_text(def.key) == format::kNoteGpuRecords && !value.starts_with("kernels"))
+    if (key == format::kNoteGpuRecords && !value.starts_with("kernels"))
       losses_.add("gpu_absent", 1, [&] { return "GPU times of kernels were not to be had: " + value; });
+    if (key == format::kNoteChained) add_chained(value, ticks);
+    if (key == format::kNoteChainMissed)
+      chain_missed_ = std::max<uint64_t>(chain_missed_, std::strtoull(value.c_str(), nullptr, 10));
+  }
+
+  // Its callbacks are in the times of the process from then on.
+  void add_chained(const std::string& value, uint64_t ticks) {
+    constexpr std::string_view kNone = "none: ";
+    if (value.starts_with(kNone)) {
+      losses_.add("chain_absent", 1, [&] {
+        return "the profiler plugin that was to be chained is not there: " + value.substr(kNone.size());
+      });
+      return;
+    }
+    const std::string mark = std::string(model::kChainedPluginMark) + value;
+    trace_.marks.append({.process = process_,
+                         .thread = model::kNoRow,
+                         .name = trace_.strings.intern(mark),
+                         .value = 0,
+                         .is_step = 0,
+                         .time_ns = clock_.to_ns(ticks)});
   }
 
   void add_mode(const format::ModeDef& def) {
@@ -170,6 +197,7 @@ class CommReader {
   std::string members_;
   static constexpr size_t kMostModesText = 64 << 10;
   std::string modes_;
+  uint64_t chain_missed_ = 0;
 };
 
 CommRows read_comms(const FileView& view, TickClock& clock, uint32_t process, model::Trace& trace,
