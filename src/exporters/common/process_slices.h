@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "exporters/chrome_json/tracks.h"
+#include "exporters/common/tracks.h"
 #include "model/trace.h"
 
-namespace lockstep::exporters::chrome_json {
+namespace lockstep::exporters::common {
 
 inline constexpr int64_t kPidStride = 100000;
 inline constexpr int64_t kHostPid = 1, kGpuPid = 10, kChannelPid = 40000, kNetworkPid = 50000;
@@ -88,4 +88,4 @@ class ProcessSlices {
   uint64_t without_time_ = 0, cut_short_ = 0;
 };
 
-}  // namespace lockstep::exporters::chrome_json
+}  // namespace lockstep::exporters::common

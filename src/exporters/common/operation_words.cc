@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporters/chrome_json/op_text.h"
+#include "exporters/common/operation_words.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 
-#include "exporters/chrome_json/json_writer.h"
+#include "model/comms_id.h"
 #include "model/event_kind.h"
 #include "model/op_names.h"
 
-namespace lockstep::exporters::chrome_json {
+namespace lockstep::exporters::common {
 namespace {
 
 constexpr size_t kPrintedRanks = 30;  // PyTorch prints no more
@@ -68,11 +68,11 @@ std::string group_description(const model::Trace& trace, uint32_t comm) {
   return torch.empty() ? "" : std::string(name.substr(0, name.size() - torch.size() - 1));
 }
 
-void set_factors(std::string_view func, uint32_t size, OpText& text) {
+void set_factors(std::string_view func, uint32_t size, OperationWords& words) {
   bool grows = func == "AllGather" || func == "Gather" || func == "AlltoAll";
   bool shrinks = func == "ReduceScatter" || func == "Scatter" || func == "AlltoAll";
-  if (grows) text.out_factor = size;
-  if (shrinks) text.in_factor = size;
+  if (grows) words.out_factor = size;
+  if (shrinks) words.in_factor = size;
 }
 
 bool rooted(std::string_view func) {
@@ -81,48 +81,53 @@ bool rooted(std::string_view func) {
 
 }  // namespace
 
-const OpText& OpTexts::of(uint32_t op) {
+const OperationWords& OperationWordsTable::of(uint32_t op) {
   uint32_t comm = trace_.ops.comm[op], shape = trace_.ops.shape[op];
   bool custom = trace_.ops.kind[op] == model::number(model::EventKind::kApiOp);
   uint64_t key = (uint64_t{comm} << 32 | shape) * 2 + custom;
-  auto place = texts_.find(key);
-  if (place == texts_.end()) place = texts_.emplace(key, make(comm, shape, custom)).first;
+  auto place = made_.find(key);
+  if (place == made_.end()) place = made_.emplace(key, make(comm, shape, custom)).first;
   return place->second;
 }
 
-OpText OpTexts::make(uint32_t comm, uint32_t shape, bool custom) const {
-  OpText text;
+OperationWords OperationWordsTable::make(uint32_t comm, uint32_t shape, bool custom) {
+  OperationWords words;
+  for (FixedArguments* list : {&words.what, &words.group, &words.global_ranks, &words.plan})
+    list->number = lists_++;
   bool has_shape = shape < trace_.shapes.size(), has_comm = comm < trace_.comms.size();
   std::string_view func = has_shape ? trace_.strings[trace_.shapes.func[shape]] : "unknown";
   std::string_view datatype = has_shape ? trace_.strings[trace_.shapes.datatype[shape]] : "";
-  text.kernel_name =
-      json_string(has_shape ? model::kernel_name(trace_, shape, custom) : "ncclKernel_unknown");
-  text.before_counts = "\"Collective name\":" + json_string(model::torch_collective(func)) +
-                       ",\"dtype\":" + json_string(model::torch_dtype(datatype));
+  words.kernel_name =
+      words_.intern(has_shape ? model::kernel_name(trace_, shape, custom) : "ncclKernel_unknown");
+  const std::string collective(model::torch_collective(func));
+  words.is_send = collective == "send";
+  words.what.items = {text(Argument::kCollective, collective),
+                      text(Argument::kDatatype, model::torch_dtype(datatype))};
   int32_t size = has_comm ? trace_.comms.ranks[comm] : -1;
-  const std::vector<int32_t>& ranks = text.ranks = members(trace_, comm);
-  text.group = ",\"In split size\":\"[]\",\"Out split size\":\"[]\",\"Group size\":" + std::to_string(size) +
-               ",\"Process Group Name\":" + json_string(group_name(trace_, comm));
-  if (std::string description = group_description(trace_, comm); !description.empty()) {
-    text.group += ",\"Process Group Description\":" + json_string(description);
-  }
-  text.group += ",\"Process Group Ranks\":\"" + rank_list(ranks) + "\"";
-  if (!ranks.empty()) text.global_ranks = ",\"Global rank start\":" + std::to_string(ranks[0]);
+  const std::vector<int32_t>& ranks = words.ranks = members(trace_, comm);
+  words.group.items = {text(Argument::kInSplit, "[]"),
+                       text(Argument::kOutSplit, "[]"),
+                       {Argument::kGroupSize, false, 0, size},
+                       text(Argument::kGroupName, group_name(trace_, comm))};
+  if (std::string description = group_description(trace_, comm); !description.empty())
+    words.group.items.push_back(text(Argument::kGroupDescription, description));
+  words.group.items.push_back(text(Argument::kGroupRanks, rank_list(ranks)));
+  if (!ranks.empty()) words.global_ranks.items.push_back({Argument::kRankStart, false, 0, ranks[0]});
   bool progression = ranks.size() > 1 && ranks[1] > ranks[0];
   for (size_t i = 2; progression && i < ranks.size(); ++i)
     progression = ranks[i] - ranks[i - 1] == ranks[1] - ranks[0];
   if (progression)
-    text.global_ranks += ",\"Global rank stride\":" + std::to_string(int64_t{ranks[1]} - ranks[0]);
-  set_factors(func, size > 0 ? static_cast<uint32_t>(size) : 1, text);
-  text.rank_argument = rooted(func) && has_shape ? trace_.shapes.root[shape]
-                       : has_comm                ? trace_.comms.rank[comm]
-                                                 : -1;
-  text.comms_id = ",\"lockstep comms_id\":\"" + (has_comm ? comm_hash(trace_, comm) : "unknown");
+    words.global_ranks.items.push_back({Argument::kRankStride, false, 0, int64_t{ranks[1]} - ranks[0]});
+  set_factors(func, size > 0 ? static_cast<uint32_t>(size) : 1, words);
+  words.rank_argument = rooted(func) && has_shape ? trace_.shapes.root[shape]
+                        : has_comm                ? trace_.comms.rank[comm]
+                                                  : -1;
+  words.comm_hash = has_comm ? comm_hash(trace_, comm) : "unknown";
   if (has_shape && trace_.shapes.algo[shape] != 0) {
-    text.plan = ",\"lockstep algo\":" + json_string(trace_.strings[trace_.shapes.algo[shape]]) +
-                ",\"lockstep proto\":" + json_string(trace_.strings[trace_.shapes.proto[shape]]);
+    words.plan.items = {text(Argument::kAlgo, trace_.strings[trace_.shapes.algo[shape]]),
+                        text(Argument::kProto, trace_.strings[trace_.shapes.proto[shape]])};
   }
-  return text;
+  return words;
 }
 
-}  // namespace lockstep::exporters::chrome_json
+}  // namespace lockstep::exporters::common

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporters/chrome_json/process_slices.h"
+#include "exporters/common/process_slices.h"
 
 #include <algorithm>
 #include <cstdio>
 
 #include "model/event_kind.h"
 
-namespace lockstep::exporters::chrome_json {
+namespace lockstep::exporters::common {
 namespace {
 
 enum Group : uint32_t {
@@ -251,4 +251,4 @@ void ProcessSlices::add_proxy() {
   }
 }
 
-}  // namespace lockstep::exporters::chrome_json
+}  // namespace lockstep::exporters::common
