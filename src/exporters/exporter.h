@@ -21,10 +21,11 @@ struct ExportResult {
 using Progress = std::function<void(double fraction)>;
 
 struct Exporter {
-  std::string_view name;       // `convert -f NAME`
-  std::string_view summary;    // one line for help and docs
-  std::string_view extension;  // default output: input stem + this
-  bool is_folder = false;      // what is written is a folder of files
+  std::string_view name;              // `convert -f NAME`
+  std::string_view summary;           // one line for help and docs
+  std::string_view extension;         // default output: input stem + this
+  bool is_folder = false;             // what is written is a folder of files
+  std::string_view counts = "event";  // what ExportResult::events is the number of
   // Writes to `path` through something temporary beside it, renamed when whole. A file that ends in .gz is compressed.
   Result<ExportResult> (*write)(model::TraceSource& source, const std::string& path,
                                 const Progress& progress);
