@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An exporter turns a run into one file of another format. A new one is a folder and a line in exporters.def.
+// An exporter turns a run into a file, or a folder of files, of another format. A new one is a folder and a line in exporters.def.
 // Exporters read the source one process at a time, write to `output` (never over an input), and report how many
 // events they wrote. Progress is called now and then with a fraction 0..1.
 #pragma once
@@ -21,10 +21,12 @@ struct ExportResult {
 using Progress = std::function<void(double fraction)>;
 
 struct Exporter {
-  std::string_view name;       // `convert -f NAME`
-  std::string_view summary;    // one line for help and docs
-  std::string_view extension;  // default output: input stem + this
-  // Writes to `path` through a temporary file beside it, renamed when whole. A path that ends in .gz is compressed.
+  std::string_view name;              // `convert -f NAME`
+  std::string_view summary;           // one line for help and docs
+  std::string_view extension;         // default output: input stem + this
+  bool is_folder = false;             // what is written is a folder of files
+  std::string_view counts = "event";  // what ExportResult::events is the number of
+  // Writes to `path` through something temporary beside it, renamed when whole. A file that ends in .gz is compressed.
   Result<ExportResult> (*write)(model::TraceSource& source, const std::string& path,
                                 const Progress& progress);
 };

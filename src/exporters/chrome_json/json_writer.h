@@ -1,27 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends JSON text to a large buffer that goes to the output when it is full. Formatting is by hand, because numbers
-// are most of a timeline. The caller keeps the JSON well-formed; text() escapes what it must. One thread.
+// Appends JSON text to the output. Formatting is by hand, because numbers are most of a timeline. The caller keeps the
+// JSON well-formed; text() escapes what it must. One thread.
 #pragma once
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 
-#include "exporters/chrome_json/output_file.h"
+#include "exporters/common/buffered_output.h"
+#include "exporters/common/json_text.h"
 
 namespace lockstep::exporters::chrome_json {
 
-// Quoted and escaped, control characters too (Perfetto refuses bare ones, DEL included); bytes that are not UTF-8
-// become '?'.
-std::string json_string(std::string_view text);
+using common::json_string;
 
 class JsonWriter {
  public:
-  explicit JsonWriter(OutputFile& file) : file_(file) {}
+  explicit JsonWriter(common::OutputFile& file) : out_(file) {}
   JsonWriter& raw(std::string_view text) {
-    if (Buffer::kBytes - buffer_.size < text.size()) return raw_in_pieces(text);
-    std::memcpy(buffer_.data.get() + buffer_.size, text.data(), text.size());
-    buffer_.size += text.size();
+    out_.append(text);
     return *this;
   }
   // Begins an element of the list of events with `text`: a comma stands before every one but the first.
@@ -35,20 +31,11 @@ class JsonWriter {
   // Nanoseconds as microseconds with three decimals.
   JsonWriter& micros(int64_t ns);
   JsonWriter& text(std::string_view value) { return raw(json_string(value)); }
-  void flush() {
-    if (buffer_.size > 0) file_.write(buffer_);
-  }
+  void flush() { out_.flush(); }
 
  private:
   static constexpr size_t kLongestNumber = 32;
-  JsonWriter& raw_in_pieces(std::string_view text);
-  char* number_space() {
-    if (Buffer::kBytes - buffer_.size < kLongestNumber) flush();
-    return buffer_.data.get() + buffer_.size;
-  }
-  void take_number(const char* end) { buffer_.size = static_cast<size_t>(end - buffer_.data.get()); }
-  OutputFile& file_;
-  Buffer buffer_;
+  common::BufferedOutput out_;
   std::string_view separator_ = "\n";
 };
 

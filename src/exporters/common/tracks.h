@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace lockstep::exporters::chrome_json {
+namespace lockstep::exporters::common {
 
 struct Track {
   int64_t pid = 0;
@@ -73,4 +73,4 @@ inline constexpr int64_t kFirstLaneTid =
 // tracks for them. Returns how many slices were cut short because kMaxLanes lanes were taken.
 uint64_t assign_lanes(std::vector<Slice>& slices, TrackTable& tracks);
 
-}  // namespace lockstep::exporters::chrome_json
+}  // namespace lockstep::exporters::common

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporters/chrome_json/output_file.h"
+#include "exporters/common/output_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 #include "base/partial_path.h"
 
-namespace lockstep::exporters::chrome_json {
+namespace lockstep::exporters::common {
 namespace {
 
 constexpr int kGzipWindow = 15 + 16;  // zlib: largest window, gzip header
@@ -135,4 +135,4 @@ Result<uint64_t> OutputFile::finish() {
   return bytes_;
 }
 
-}  // namespace lockstep::exporters::chrome_json
+}  // namespace lockstep::exporters::common

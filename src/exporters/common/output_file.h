@@ -14,7 +14,7 @@
 
 #include "base/result.h"
 
-namespace lockstep::exporters::chrome_json {
+namespace lockstep::exporters::common {
 
 struct Buffer {
   static constexpr size_t kBytes = 256 << 10;  // stays in the second-level cache until it is handed over
@@ -60,4 +60,4 @@ class OutputFile {
   std::thread thread_;
 };
 
-}  // namespace lockstep::exporters::chrome_json
+}  // namespace lockstep::exporters::common

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporters/chrome_json/tracks.h"
+#include "exporters/common/tracks.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-namespace lockstep::exporters::chrome_json {
+namespace lockstep::exporters::common {
 namespace {
 
 Slice slice(int64_t start, int64_t end, uint32_t row) { return {start, end, 0, row, SliceKind::kCall}; }
@@ -59,4 +59,4 @@ TEST(Lanes, TooManyAreCutAndCounted) {
 }
 
 }  // namespace
-}  // namespace lockstep::exporters::chrome_json
+}  // namespace lockstep::exporters::common

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporters/chrome_json/tracks.h"
+#include "exporters/common/tracks.h"
 
 #include <algorithm>
 
-namespace lockstep::exporters::chrome_json {
+namespace lockstep::exporters::common {
 namespace {
 
 struct Lane {
@@ -89,4 +89,4 @@ uint64_t assign_lanes(std::vector<Slice>& slices, TrackTable& tracks) {
   return cut;
 }
 
-}  // namespace lockstep::exporters::chrome_json
+}  // namespace lockstep::exporters::common

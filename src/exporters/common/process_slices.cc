@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporters/chrome_json/process_slices.h"
+#include "exporters/common/process_slices.h"
 
 #include <algorithm>
 #include <cstdio>
 
 #include "model/event_kind.h"
 
-namespace lockstep::exporters::chrome_json {
+namespace lockstep::exporters::common {
 namespace {
 
 enum Group : uint32_t {
@@ -59,6 +59,13 @@ ProcessSlices::ProcessSlices(const model::Trace& trace, int64_t number) : trace_
   add_channels();
   add_proxy();
   cut_short_ = assign_lanes(slices_, tracks_);
+}
+
+void ProcessSlices::report_losses(model::Trace& run) const {
+  run.lose(model::kNoRow, "export", "without_time", without_time_,
+           "events left out, because their begin is unknown");
+  run.lose(model::kNoRow, "export", "cut_short", cut_short_,
+           "events drawn shorter, because too many overlapped");
 }
 
 void ProcessSlices::add(SliceKind kind, uint32_t row, uint32_t track, int64_t start, int64_t end) {
@@ -251,4 +258,4 @@ void ProcessSlices::add_proxy() {
   }
 }
 
-}  // namespace lockstep::exporters::chrome_json
+}  // namespace lockstep::exporters::common

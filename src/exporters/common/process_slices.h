@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "exporters/chrome_json/tracks.h"
+#include "exporters/common/tracks.h"
 #include "model/trace.h"
 
-namespace lockstep::exporters::chrome_json {
+namespace lockstep::exporters::common {
 
 inline constexpr int64_t kPidStride = 100000;
 inline constexpr int64_t kHostPid = 1, kGpuPid = 10, kChannelPid = 40000, kNetworkPid = 50000;
@@ -45,10 +45,8 @@ class ProcessSlices {
   const std::vector<ViewerProcess>& viewer_processes() const { return viewer_processes_; }
   // Tracks of the threads that made marks: marks are drawn as instants there.
   uint32_t thread_track(uint32_t thread);
-  uint64_t without_time() const {
-    return without_time_;
-  }                                                  // events left out, because nobody knows when they began
-  uint64_t cut_short() const { return cut_short_; }  // see assign_lanes
+  // Events left out because nobody knows when they began, and slices cut short (see assign_lanes).
+  void report_losses(model::Trace& run) const;
 
  private:
   void add(SliceKind kind, uint32_t row, uint32_t track, int64_t start, int64_t end);
@@ -88,4 +86,4 @@ class ProcessSlices {
   uint64_t without_time_ = 0, cut_short_ = 0;
 };
 
-}  // namespace lockstep::exporters::chrome_json
+}  // namespace lockstep::exporters::common

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/chrome_json/event_writer.h"
+
+#include <array>
+
+#include "model/trace.h"
+
+namespace lockstep::exporters::chrome_json {
+namespace {
+
+using common::kArguments;
+using common::Track;
+
+// ,"key": of each argument.
+const std::array<std::string, std::size(kArguments)>& keys() {
+  static const auto made = [] {
+    std::array<std::string, std::size(kArguments)> all;
+    for (size_t i = 0; i < all.size(); ++i) all[i] = "," + json_string(kArguments[i].json) + ":";
+    return all;
+  }();
+  return made;
+}
+
+}  // namespace
+
+EventWriter::EventWriter(const common::ProcessSlices& slices, const model::StringPool& words, int64_t base_ns,
+                         JsonWriter& json, Flows& flows)
+    : slices_(slices), words_(words), base_ns_(base_ns), json_(json), flows_(flows) {
+  for (uint32_t i = 0; i < slices.tracks().size(); ++i) {
+    const Track& track = slices.tracks()[i];
+    track_places_.push_back(",\"pid\":" + std::to_string(track.pid) +
+                            ",\"tid\":" + std::to_string(track.tid) + ",\"ts\":");
+  }
+}
+
+void EventWriter::write_metadata() {
+  for (const common::ViewerProcess& process : slices_.viewer_processes()) {
+    auto item = [&](std::string_view name, std::string_view key, const std::string& value) {
+      json_.event("{\"ph\":\"M\",\"name\":\"").raw(name).raw("\",\"pid\":").signed_number(process.pid);
+      json_.raw(",\"tid\":0,\"ts\":0.000,\"args\":{\"").raw(key).raw("\":").raw(value).raw("}}");
+      ++events_;
+    };
+    item("process_name", "name", json_string(process.name));
+    item("process_labels", "labels", json_string(process.label));
+    item("process_sort_index", "sort_index", std::to_string(process.sort_index));
+  }
+  for (uint32_t i = 0; i < slices_.tracks().size(); ++i) {
+    json_.event("{\"ph\":\"M\",\"name\":\"thread_name\"")
+        .raw(track_places_[i])
+        .raw("0.000,\"args\":{\"name\":");
+    json_.text(slices_.tracks()[i].name).raw("}}");
+    json_.event("{\"ph\":\"M\",\"name\":\"thread_sort_index\"")
+        .raw(track_places_[i])
+        .raw("0.000,\"args\":{\"sort_index\":");
+    json_.number(slices_.tracks()[i].sort_index).raw("}}");
+    events_ += 2;
+  }
+}
+
+void EventWriter::instant(uint32_t track, std::string_view name, int64_t time_ns, int64_t value) {
+  json_.event("{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"")
+      .raw(category_text(Category::kInstant))
+      .raw("\",\"name\":");
+  json_.text(name).raw(track_places_[track]);
+  json_.micros(time_ns - base_ns_).raw(",\"args\":{\"value\":").signed_number(value).raw("}}");
+  ++events_;
+}
+
+void EventWriter::begin_quoted(const Slice& slice, Category category, std::string_view quoted_name) {
+  json_.event("{\"ph\":\"X\",\"cat\":\"")
+      .raw(category_text(category))
+      .raw("\",\"name\":")
+      .raw(quoted_name)
+      .raw(track_places_[slice.track]);
+  json_.micros(slice.start - base_ns_).raw(",\"dur\":").micros(slice.end - slice.start).raw(",\"args\":{");
+  is_first_ = true;
+  ++events_;
+}
+
+JsonWriter& EventWriter::key(Argument argument) {
+  std::string_view text = keys()[static_cast<size_t>(argument)];
+  if (is_first_) text.remove_prefix(1);
+  is_first_ = false;
+  return json_.raw(text);
+}
+
+const std::string& EventWriter::quoted(model::StringId word) {
+  while (quoted_.size() <= word)
+    quoted_.push_back(json_string(words_[static_cast<model::StringId>(quoted_.size())]));
+  return quoted_[word];
+}
+
+void EventWriter::fixed(const common::FixedArguments& list) {
+  if (list.items.empty()) return;
+  if (fixed_.size() <= list.number) fixed_.resize(list.number + 1);
+  std::string& made = fixed_[list.number];
+  if (made.empty()) {
+    for (const auto& [argument, is_text, word, number] : list.items) {
+      made += keys()[static_cast<size_t>(argument)];
+      made += is_text ? quoted(word) : std::to_string(number);
+    }
+  }
+  json_.raw(is_first_ ? std::string_view(made).substr(1) : made);
+  is_first_ = false;
+}
+
+void EventWriter::operation(std::string_view hash, std::string_view kind, uint32_t index) {
+  key(Argument::kOperation).raw("\"").raw(hash).raw(kind);
+  if (index == model::kNoIndex)
+    json_.raw("replay\"");
+  else
+    json_.number(index).raw("\"");
+}
+
+void EventWriter::grid(uint64_t blocks, uint64_t threads) {
+  key(Argument::kGrid).raw("[").number(blocks).raw(",1,1]");
+  key(Argument::kBlock).raw("[").number(threads).raw(",1,1]");
+}
+
+void EventWriter::arrow(const Slice& slice, uint64_t correlation, bool arrives) {
+  json_.event(arrives ? "{\"ph\":\"f\",\"bp\":\"e\"" : "{\"ph\":\"s\"")
+      .raw(",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
+  json_.number(correlation).raw(track_places_[slice.track]).micros(slice.start - base_ns_).raw("}");
+  ++events_;
+}
+
+void EventWriter::same_operation(const Slice& slice, uint64_t key) {
+  const Track& track = slices_.tracks()[slice.track];
+  flows_.add(key, slice.start, track.pid, track.tid);
+}
+
+}  // namespace lockstep::exporters::chrome_json

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/common/json_text.h"
+
+#include "exporters/common/utf8.h"
+
+namespace lockstep::exporters::common {
+
+std::string json_string(std::string_view text) {
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string out(1, '"');
+  while (!text.empty()) {
+    auto c = static_cast<unsigned char>(text[0]);
+    size_t length = utf8_length(text);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += text[0];
+    } else if (c < 0x20 || c == 0x7f) {
+      out += "\\u00";
+      out += kHex[c >> 4];
+      out += kHex[c & 15];
+    } else if (length == 0) {
+      out += '?';
+    } else {
+      out.append(text.substr(0, length));
+    }
+    text.remove_prefix(length ? length : 1);
+  }
+  out += '"';
+  return out;
+}
+
+}  // namespace lockstep::exporters::common

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of an operation, made once per (communicator, shape): the arguments of PyTorch's record_param_comms under its
+// exact keys and spellings, and the names of its slices. Texts are not escaped: that is the writer's part.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "exporters/common/arguments.h"
+#include "model/trace.h"
+
+namespace lockstep::exporters::common {
+
+struct OperationWords {
+  model::StringId kernel_name = 0;
+  FixedArguments what;                     // collective and data type
+  FixedArguments group;                    // split sizes, group size, process group name, description, ranks
+  FixedArguments global_ranks;             // where known; on the host event only
+  FixedArguments plan;                     // algorithm and protocol, where known
+  std::string comm_hash;                   // 16 hex digits; "unknown"
+  uint32_t in_factor = 1, out_factor = 1;  // message elements per count
+  std::vector<int32_t> ranks;              // global ranks of the members; empty unknown
+  int32_t rank_argument = -1;  // what PyTorch calls Rank: the root of rooted operations, else the own rank
+  bool is_send = false;
+};
+
+class OperationWordsTable {
+ public:
+  // Texts go into `words`.
+  OperationWordsTable(const model::Trace& trace, model::StringPool& words) : trace_(trace), words_(words) {}
+  const OperationWords& of(uint32_t op);
+
+ private:
+  OperationWords make(uint32_t comm, uint32_t shape, bool custom);
+  FixedArguments::Item text(Argument argument, std::string_view value) {
+    return {argument, true, words_.intern(value), 0};
+  }
+  const model::Trace& trace_;
+  model::StringPool& words_;
+  std::unordered_map<uint64_t, OperationWords> made_;
+  uint32_t lists_ = 0;
+};
+
+}  // namespace lockstep::exporters::common
