@@ -27,12 +27,6 @@ std::string amount(double value, const std::string& unit) {
          (unit.empty() ? "" : " " + unit);
 }
 
-std::string effect_text(const analysis::Effect& effect) {
-  std::string text = amount(effect.value, effect.unit);
-  if (effect.low == effect.high) return text;
-  return text + " (" + amount(effect.low, effect.unit) + " to " + amount(effect.high, effect.unit) + ")";
-}
-
 std::string severity_word(const Finding& finding) {
   if (cannot_tell(finding) && finding.severity > Severity::kNote) return "CANNOT TELL";
   switch (finding.severity) {
@@ -203,6 +197,12 @@ class Report {
 };
 
 }  // namespace
+
+std::string effect_text(const analysis::Effect& effect) {
+  std::string text = amount(effect.value, effect.unit);
+  if (effect.low == effect.high) return text;
+  return text + " (" + amount(effect.low, effect.unit) + " to " + amount(effect.high, effect.unit) + ")";
+}
 
 std::string report_text(const DiagnosedRun& run, const Style& style, bool verbose) {
   return Report(run, style, verbose).text();
