@@ -164,7 +164,7 @@ TEST(ReportData, ARankThatDidNotCallSaysSo) {
   }
   builder.all_killed_at(20'000);
   const Json data = data_of(diagnosed(builder.build()));
-  EXPECT_EQ(data["verdict"]["state"], "problem");
+  EXPECT_NE(data["verdict"]["state"], "healthy");
   const Json& last = data["operations"]["list"].back();
   EXPECT_EQ(last["ranks"]["state"], Json::array({"called", "called", "called", "not called"}));
   EXPECT_EQ(last["called"], 3);

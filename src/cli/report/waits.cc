@@ -139,13 +139,12 @@ void WaitTable::keep(const Group& group, OperationKey key, double lost_ns) {
     const straggler::OwnTimes& own = group.times[member.process];
     const float waiting = past.waiting[*op - member.first];
     const int64_t end = straggler::end_of(job_.ops(member), own, *op), arrival = own.arrival[*op];
-    const auto last = static_cast<double>(arrival) + static_cast<double>(waiting);
+    const int64_t last = arrival + std::llround(waiting);
     waits.members.push_back(
         {.member = past.member,
          .late_ns = past.lateness[*op - member.first],
          .waiting_ns = waiting,
-         .moving_ns =
-             end == 0 ? -1 : static_cast<float>(std::max(static_cast<double>(end) - last, 0.0)),
+         .moving_ns = end == 0 ? -1 : static_cast<float>(std::max<int64_t>(end - last, 0)),
          .arrival_ns = arrival});
   }
 }
