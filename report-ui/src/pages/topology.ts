@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts with their GPUs, and who sends to whom in a communicator; the pair that a finding calls slow is lit.
+import { isMissing, type Edge, type Gpu, type Report, type TopologyComm, type TopologyPage } from '../data';
+import { h, hideTip, s, showTip, facts as hintFacts, type Child } from '../dom';
+import { bytes, count, duration, name, plural, rate } from '../format';
+import { numberOf } from '../state';
+import { table } from '../table';
+import { choices, commName, figure, hostOf, link, missing, notes, panel, select, whoName, type Page, type View } from '../view';
+
+interface Spot { x: number; y: number; host: number }
+
+interface Plan { width: number; height: number; spots: Map<number, Spot>; boxes: { x: number; y: number; wide: number; tall: number; title: string; omitted: number }[]; cell: number }
+
+const WIDTH = 1040;
+const PAD = 10;
+const TITLE = 20;
+
+/** Places hosts as boxes in lines, and in each its GPUs in rows of up to eight. */
+function plan(page: TopologyPage): Plan {
+  const most = Math.max(1, ...page.hosts.map((host) => host.gpus.length));
+  const all = page.hosts.length;
+  const across = Math.min(most, most > 8 && all > 4 ? 8 : all > 24 ? 4 : 8);
+  const cell = all <= 2 ? 56 : all <= 8 ? 44 : all <= 32 ? 32 : 24;
+  const wide = across * cell + 2 * PAD;
+  const gapX = all <= 8 ? 48 : 14;
+  const gapY = all <= 8 ? 72 : 18;
+  const columns = Math.max(1, Math.min(all, Math.floor((WIDTH + gapX) / (wide + gapX))));
+  const boxes: Plan['boxes'] = [];
+  const spots = new Map<number, Spot>();
+  let y = 28;
+  for (let start = 0; start < all; start += columns) {
+    const line = page.hosts.slice(start, start + columns);
+    const rows = Math.max(1, ...line.map((host) => Math.ceil(host.gpus.length / across)));
+    const tall = TITLE + rows * cell + PAD;
+    line.forEach((host, index) => {
+      const x = (WIDTH - (Math.min(columns, line.length) * (wide + gapX) - gapX)) / 2 + index * (wide + gapX);
+      boxes.push({ x, y, wide, tall, title: host.name, omitted: host.omitted });
+      host.gpus.forEach((gpu, at) => {
+        if (gpu.who === null) return;
+        spots.set(gpu.who, { x: x + PAD + (at % across) * cell + cell / 2, y: y + TITLE + Math.floor(at / across) * cell + cell / 2, host: start + index });
+      });
+    });
+    y += tall + gapY;
+  }
+  return { width: WIDTH, height: y - gapY + 28, spots, boxes, cell };
+}
+
+interface Line { from: number; to: number; edge: Edge | null; wrap: boolean }
+
+/** The edges of the choice: of a ring or tree its neighbours, else all that moved something. */
+function lines(page: TopologyPage, comm: TopologyComm | undefined, way: string, finding: number | null): Line[] {
+  const edges = page.edges.filter((edge) => comm === undefined || edge.comm === comm.comm || (finding !== null && edge.slow === finding));
+  const between = new Map(edges.map((edge) => [`${edge.from}>${edge.to}`, edge]));
+  const [kind, number] = way.split(':');
+  const member = (rank: number | undefined | null): number | null => (rank === undefined || rank === null ? null : comm?.members[rank] ?? null);
+  const out: Line[] = [];
+  const add = (from: number | null, to: number | null, wrap = false): void => {
+    if (from !== null && to !== null) out.push({ from, to, edge: between.get(`${from}>${to}`) ?? null, wrap });
+  };
+  if (comm && kind === 'ring') {
+    const order = comm.rings[Number(number)]?.order ?? [];
+    order.forEach((rank, at) => add(member(rank), member(order[(at + 1) % order.length]), at === order.length - 1));
+  } else if (comm && kind === 'tree') {
+    comm.trees[Number(number)]?.up.forEach((up, rank) => add(member(rank), member(up)));
+  } else {
+    for (const edge of edges) out.push({ from: edge.from, to: edge.to, edge, wrap: false });
+    return out;
+  }
+  for (const edge of edges) if (edge.slow !== null && !out.some((line) => line.edge === edge)) out.push({ from: edge.from, to: edge.to, edge, wrap: false });
+  return out;
+}
+
+const TRANSPORTS: Record<string, string> = { P2P: 'p2p', SHM: 'shm', NET: 'net' };
+
+function path(a: Spot, b: Spot, size: number): string {
+  const [dx, dy] = [b.x - a.x, b.y - a.y];
+  const length = Math.max(1, Math.hypot(dx, dy));
+  // From rim to rim; bent to one side, so that both ways between two can be told apart.
+  const rim = size * 0.42;
+  const [ux, uy] = [dx / length, dy / length];
+  const bend = Math.min(60, a.host === b.host ? (length < size * 1.2 ? 0 : length * 0.22) : length * 0.12);
+  const [mx, my] = [(a.x + b.x) / 2 + uy * bend, (a.y + b.y) / 2 - ux * bend];
+  return `M${(a.x + ux * rim).toFixed(1)} ${(a.y + uy * rim).toFixed(1)}Q${mx.toFixed(1)} ${my.toFixed(1)} ${(b.x - ux * rim).toFixed(1)} ${(b.y - uy * rim).toFixed(1)}`;
+}
+
+function edgeFacts(report: Report, edge: Edge): (readonly [string, string])[] {
+  const pairs: (readonly [string, string])[] = [['communicator', commName(report, edge.comm)], ['transport', name(edge.transport)]];
+  if (edge.via !== null) pairs.push(['via', name(edge.via)]);
+  if (edge.gdr !== null) pairs.push(['GPUDirect RDMA', edge.gdr ? 'yes' : 'no']);
+  if (edge.channels !== null) pairs.push(['channels', count(edge.channels)]);
+  if (edge.bytes !== null) pairs.push(['moved', bytes(edge.bytes)]);
+  if (edge.rate_gbps !== null) pairs.push(['rate', rate(edge.rate_gbps)]);
+  if (edge.wait_ns !== null) pairs.push(['waits', duration(edge.wait_ns)]);
+  if (edge.slow !== null) pairs.push(['slow', name(report.diagnosis.findings[edge.slow]?.statement ?? 'named by a finding', 160)]);
+  return pairs;
+}
+
+function drawing(view: View, page: TopologyPage, shown: readonly Line[], members: ReadonlySet<number> | null): SVGSVGElement {
+  const { report } = view;
+  const layout = plan(page);
+  const busy = shown.length > 300;
+  const root = s('svg', { viewBox: `0 0 ${layout.width} ${layout.height}`, class: 'topology', role: 'img', 'aria-label': `${plural(page.hosts.length, 'host')} and ${plural(shown.length, 'connection')}; the same is in the table below` });
+  root.appendChild(s('defs', {}, ['plain', 'slow'].map((kind) => s('marker', { id: `arrow-${kind}`, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: kind === 'slow' ? 5 : 6, markerHeight: kind === 'slow' ? 5 : 6, orient: 'auto' },
+    s('path', { d: 'M0 0L8 4L0 8z', class: `arrow ${kind}` })))));
+  for (const box of layout.boxes) {
+    root.appendChild(s('g', {},
+      s('rect', { x: box.x, y: box.y, width: box.wide, height: box.tall, rx: 5, class: 'host-box' }),
+      s('text', { x: box.x + PAD, y: box.y + 14, class: 'host-name' }, name(box.title, Math.max(6, Math.floor(box.wide / 8))),
+        box.omitted > 0 ? ` (+${count(box.omitted)})` : null, s('title', {}, name(box.title, 200)))));
+  }
+  const tipOf = (edge: Edge) => (event: Event): void => {
+    const { clientX, clientY } = event as PointerEvent;
+    showTip(clientX, clientY, hintFacts(`${whoName(report, edge.from)} → ${whoName(report, edge.to)}`, edgeFacts(report, edge)));
+  };
+  const ordered = [...shown].sort((a, b) => Number(a.edge?.slow != null) - Number(b.edge?.slow != null));
+  for (const line of ordered) {
+    const [a, b] = [layout.spots.get(line.from), layout.spots.get(line.to)];
+    if (!a || !b) continue;
+    const slow = line.edge?.slow != null;
+    const kind = TRANSPORTS[line.edge?.transport ?? ''] ?? 'other';
+    const at = path(a, b, layout.cell);
+    root.appendChild(s('path', { d: at, class: `edge ${kind} ${slow ? 'slow' : ''} ${busy && !slow ? 'faint' : ''}`, 'marker-end': busy && !slow ? null : `url(#arrow-${slow ? 'slow' : 'plain'})`, 'stroke-width': slow ? 4 : Math.min(3, 1 + Math.log2(line.edge?.channels ?? 1) / 3) }));
+    if (line.edge && !view.printing) root.appendChild(s('path', { d: at, class: 'edge-hit', onpointermove: tipOf(line.edge), onpointerleave: hideTip }));
+    if (slow) {
+      const [x, y] = [(a.x + b.x) / 2, (a.y + b.y) / 2];
+      root.appendChild(s('text', { x, y: y - 8, class: 'slow-label' }, `slow${line.edge?.rate_gbps == null ? '' : `: ${rate(line.edge.rate_gbps)}`}`));
+    }
+  }
+  const size = layout.cell;
+  for (const host of page.hosts) {
+    for (const gpu of host.gpus) {
+      const spot = gpu.who === null ? undefined : layout.spots.get(gpu.who);
+      if (!spot) continue;
+      const outside = members !== null && gpu.who !== null && !members.has(gpu.who);
+      const radius = size * 0.36;
+      root.appendChild(s('a', { href: view.printing ? null : `#lateness?rank=${gpu.who ?? ''}`, class: `gpu ${gpu.named ? 'named' : ''} ${outside ? 'outside' : ''}`, 'aria-label': `${whoName(report, gpu.who)}${gpu.named ? ', named by a finding' : ''}`,
+        onpointermove: (event) => showTip((event as PointerEvent).clientX, (event as PointerEvent).clientY, hintFacts(whoName(report, gpu.who), gpuFacts(gpu))), onpointerleave: hideTip },
+        s('rect', { x: spot.x - radius, y: spot.y - radius, width: 2 * radius, height: 2 * radius, rx: size / 10 }),
+        s('text', { x: spot.x, y: spot.y + 0.5, 'font-size': Math.max(8, size / 3.4) }, gpu.rank === null ? '?' : String(gpu.rank))));
+    }
+  }
+  return root;
+}
+
+function gpuFacts(gpu: Gpu): (readonly [string, string])[] {
+  const pairs: (readonly [string, string])[] = [['GPU', gpu.gpu === null ? '–' : count(gpu.gpu)]];
+  if (gpu.device !== null) pairs.push(['device', count(gpu.device)]);
+  if (gpu.model !== null) pairs.push(['model', name(gpu.model)]);
+  if (gpu.pci !== null) pairs.push(['PCI', name(gpu.pci)]);
+  return pairs;
+}
+
+function edgesTable(view: View, edges: readonly Edge[]): HTMLElement {
+  const { report } = view;
+  return table<Edge>({
+    label: 'Connections', printing: view.printing, filter: true, rows: edges,
+    columns: [
+      { title: 'From', value: (row) => row.from, show: (row) => [row.slow === null ? null : h('span', { class: 'severity critical', title: 'a finding calls it slow' }, '▸ '), whoName(report, row.from)] },
+      { title: 'To', value: (row) => row.to, show: (row) => whoName(report, row.to) },
+      { title: 'Hosts', value: (row) => `${hostOf(report, row.from)} → ${hostOf(report, row.to)}`, show: (row) => hostOf(report, row.from) === hostOf(report, row.to) ? hostOf(report, row.from) : `${hostOf(report, row.from)} → ${hostOf(report, row.to)}` },
+      { title: 'Communicator', value: (row) => commName(report, row.comm) },
+      { title: 'Transport', value: (row) => row.transport, show: (row) => name(row.transport) },
+      { title: 'Via', value: (row) => row.via, show: (row) => [name(row.via), row.gdr === true ? ' GDR' : null] },
+      { title: 'Channels', numeric: true, value: (row) => row.channels, show: (row) => count(row.channels) },
+      { title: 'Moved', numeric: true, value: (row) => row.bytes, show: (row) => bytes(row.bytes) },
+      { title: 'Rate', numeric: true, value: (row) => row.rate_gbps, show: (row) => rate(row.rate_gbps) },
+      { title: 'Waits', numeric: true, value: (row) => row.wait_ns, show: (row) => duration(row.wait_ns) },
+      { title: 'Known from', value: (row) => row.source },
+    ],
+  });
+}
+
+function draw(view: View): Child[] {
+  const { report } = view;
+  if (isMissing(report.topology)) return [missing(report.topology.missing)];
+  const page = report.topology;
+  const finding = numberOf(view.state, 'finding');
+  const lit = page.edges.find((edge) => edge.slow !== null && (finding === null || edge.slow === finding));
+  const asked = numberOf(view.state, 'comm');
+  const with_edges = new Set(page.edges.map((edge) => edge.comm));
+  const comm = page.comms.find((entry) => entry.comm === asked) ?? page.comms.find((entry) => lit !== undefined && entry.comm === lit.comm)
+    ?? page.comms.find((entry) => entry.rings.length > 0) ?? page.comms.find((entry) => with_edges.has(entry.comm)) ?? page.comms[0];
+  const ways: (readonly [string, string])[] = [
+    ...(comm?.rings.map((ring, index) => [`ring:${index}`, `Ring ${comm.rings.length > 1 ? index + 1 : ''} (${plural(ring.channels.length, 'channel')})`] as const) ?? []),
+    ...(comm?.trees.map((tree, index) => [`tree:${index}`, `Tree ${comm.trees.length > 1 ? index + 1 : ''} (${plural(tree.channels.length, 'channel')})`] as const) ?? []),
+    ['all', 'All connections'] as const,
+  ];
+  const wanted = view.state.values['way'];
+  const way = ways.find(([key]) => key === wanted)?.[0] ?? ways[0]?.[0] ?? 'all';
+  const shown = lines(page, comm, way, finding);
+  const members = comm ? new Set(comm.members.filter((member): member is number => member !== null)) : null;
+  const edges = page.edges.filter((edge) => comm === undefined || edge.comm === comm.comm || edge.slow !== null);
+  const item = (kind: string, text: string): Child => [h('span', { class: `line-key ${kind}` }), h('span', {}, text)];
+  return [
+    figure(view, 'topology', 'Hosts, GPUs and connections',
+      [
+        page.comms.length > 1 ? select(view, 'comm', 'Communicator', page.comms.map((entry) => [String(entry.comm), `${name(entry.name, 40)} (${plural(entry.members.length, 'rank')})`] as const), String(comm?.comm ?? '')) : null,
+        ways.length > 1 ? (ways.length <= 4 ? choices(view, 'way', 'Show', ways, way) : select(view, 'way', 'Show', ways, way)) : null,
+      ],
+      [
+        h('div', { class: 'topology-frame' }, drawing(view, page, shown, members)),
+        h('div', { class: 'ramp', 'aria-hidden': 'true' }, item('p2p', 'P2P'), item('shm', 'shared memory'), item('net', 'network'), item('other', 'transport not known'), item('slow', 'slow, says a finding'),
+          h('span', { class: 'swatch named-gpu' }), h('span', {}, 'rank that a finding names')),
+      ],
+      () => edgesTable(view, edges),
+      [comm ? `${name(comm.name, 40)}: ${plural(comm.members.length, 'rank')}${comm.nodes === null ? '' : ` on ${plural(comm.nodes, 'host')}`}. ` : null, page.rings_missing === null ? null : name(page.rings_missing, 500)]),
+    panel(`Connections${comm ? ` of ${name(comm.name, 40)}` : ''}`, edges.length > 0 ? edgesTable(view, edges) : h('p', { class: 'quiet' }, 'Nothing tells of any.')),
+    notes([...page.notes, ...(page.omitted > 0 ? [`${plural(page.omitted, 'connection')} left out: those that moved least.`] : [])]),
+    lit && lit.slow !== null ? h('p', {}, link('Back to the finding', 'verdict', { finding: lit.slow })) : null,
+  ];
+}
+
+export const topology: Page = { id: 'topology', title: 'Topology', details: ['finding'], draw };
