@@ -172,7 +172,7 @@ export function hatch(g: CanvasRenderingContext2D, ink: string, ground: string, 
   t.fillStyle = ground;
   t.fillRect(0, 0, gap * 2, gap * 2);
   t.strokeStyle = ink;
-  t.lineWidth = 1.4;
+  t.lineWidth = 1.1;
   t.beginPath();
   for (const offset of [-gap, 0, gap, gap * 2]) {
     t.moveTo(offset - gap, gap * 2 + gap);
@@ -196,4 +196,15 @@ export function fit(g: CanvasRenderingContext2D, text: string, width: number): s
 
 export function span(from: number, to: number): string {
   return `${duration(from)} – ${duration(to)}`;
+}
+
+const scratch = document.createElement('canvas').getContext('2d');
+
+/** How wide the longest of some labels is, with room for a mark before it; at most `widest`. */
+export function labelWidth(labels: readonly string[], widest: number): number {
+  if (!scratch) return widest;
+  scratch.font = '600 12px system-ui, sans-serif';
+  let most = 0;
+  for (const label of labels) most = Math.max(most, scratch.measureText(name(label, 40)).width);
+  return Math.ceil(Math.min(widest, Math.max(40, most + 30)));
 }

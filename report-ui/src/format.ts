@@ -121,5 +121,5 @@ export function clean(text: string, longest = 4000): string {
 /** A name from a file: one line, short. */
 export function name(text: string | null | undefined, longest = 48): string {
   if (text === null || text === undefined) return UNKNOWN;
-  return clean(text.slice(0, longest + 1).replace(/[\t\n]/g, ' '), longest) || '(no name)';
+  return clean(text.slice(0, longest + 1).replace(/[\t\n]/g, ' '), longest) || UNKNOWN;
 }

@@ -44,7 +44,7 @@ function badge(page: Page): Child {
   }
   if (page.id === 'processes') {
     const lost = known(report.verdict)?.lost_events ?? 0;
-    return lost > 0 ? h('span', { class: 'badge', title: `${plural(lost, 'event')} lost` }, 'lost') : null;
+    return lost > 0 ? h('span', { class: 'badge', title: `${plural(lost, 'event')} lost`, 'aria-label': `${plural(lost, 'event')} lost` }, '▲') : null;
   }
   return null;
 }

@@ -59,7 +59,10 @@ function plot(view: View, all: readonly Series[]): { element: HTMLElement; draw:
   const series = all.filter((entry) => entry.rates.some(drawable));
   const points = series.map((entry) => entry.rates.filter(drawable));
   const ceilings = [...new Map(points.flat().filter((row) => row.ceiling_gbps !== null).map((row) => [row.ceiling_gbps, row])).values()];
-  const lowest = Math.min(...points.flat().map((row) => row.busbw_gbps ?? 1));
+  const flat = points.flat();
+  const lowest = Math.min(...flat.map((row) => row.busbw_gbps ?? 1));
+  const sizes = flat.map(middle);
+  const power = (value: number, round: (exponent: number) => number): number => 2 ** round(Math.log2(Math.max(1, value)));
   const outliers = points.flat().filter((row) => row.slowest !== null && row.slowest.busbw_gbps > 0 && row.slowest.busbw_gbps < 0.7 * (row.busbw_gbps ?? 0));
   const whisker = (params: unknown, api: { value: (at: number) => unknown; coord: (at: number[]) => number[]; style: (extra: object) => object; visual: (what: string) => unknown }): object => {
     const [size, low, high] = [0, 1, 2].map((at) => Number(api.value(at)));
@@ -100,8 +103,8 @@ function plot(view: View, all: readonly Series[]): { element: HTMLElement; draw:
         if (kind === 'slow') return h('div', { class: 'chart-tip' }, hintFacts(`Slowest ${name(row.func)} of ${commName(report, row.comm)}`, [['bus bandwidth', rate(row.slowest?.busbw_gbps)], ['operation', ordinal(row.slowest?.op_index ?? 0)], ['size', sizeText(row)]]));
         return hint(report, row);
       }, { trigger: 'item' }),
-      xAxis: axis({ type: 'log', logBase: 2, name: 'size', nameLocation: 'middle', nameGap: 28, axisLabel: { color: colour('quiet'), hideOverlap: true, formatter: (value: number) => bytes(value) }, minInterval: 4 }),
-      yAxis: axis({ type: 'log', name: 'bus bandwidth, GB/s', nameLocation: 'middle', nameGap: 46, min: 10 ** Math.floor(Math.log10(Math.max(1e-6, lowest))), axisLabel: { color: colour('quiet'), formatter: (value: number) => digits(value) } }),
+      xAxis: axis({ type: 'log', logBase: 2, name: 'size', nameLocation: 'middle', nameGap: 28, axisLabel: { color: colour('quiet'), hideOverlap: true, formatter: (value: number) => bytes(value).replace('.00 ', ' ').replace('.0 ', ' ') }, min: power(Math.min(...sizes) / 1.5, Math.floor), max: power(Math.max(...sizes) * 1.5, Math.ceil), splitNumber: 8 }),
+      yAxis: axis({ type: 'log', name: 'bus bandwidth, GB/s', nameLocation: 'middle', nameGap: 46, min: 10 ** Math.floor(Math.log10(Math.max(1e-6, lowest))), axisLabel: { color: colour('quiet'), formatter: (value: number) => (value >= 1000 ? digits(value) : String(Number(value.toPrecision(3)))) } }),
       series: [
         ...drawn,
         { type: 'scatter', id: 'slow:0', name: 'slowest operations', symbol: 'triangle', symbolRotate: 180, symbolSize: 10, color: colour('critical'), z: 4, data: outliers.map((row) => [middle(row), row.slowest?.busbw_gbps ?? 1]) },

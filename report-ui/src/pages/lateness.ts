@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks by time: how late each arrives, how long each waits, what each costs the others; from a cell to its worst operations.
-import { canvas, fit, hatch, timeAxis, type Frame } from '../canvas';
+import { canvas, fit, hatch, labelWidth, timeAxis, type Frame } from '../canvas';
 import { isMissing, type Drill, type LatenessPage, type LatenessRow, type Report } from '../data';
 import { announce, facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
 import { count, duration, name, ordinal, percent, plural } from '../format';
@@ -20,7 +20,9 @@ const SAYS: Record<Measure, string> = {
 };
 const HEAD = 26;
 const FOOT = 8;
-const LEFT = 132;
+const WIDEST_LABEL = 150;
+// Above 0.5, so that noise stays pale beside a fault; below 1, so that a small fault is seen beside a large one.
+const CURVE = 0.65;
 // A run whose lateness stays below this is pale throughout: noise should not look like a fault.
 const SMALLEST_FULL_NS = 1e6;
 
@@ -44,7 +46,7 @@ function legend(full: number): HTMLElement {
     parts.map((part) => {
       const swatch = h('span', { class: 'swatch' });
       swatch.style.background = css(heat(part));
-      return [swatch, h('span', {}, part === 0 ? '0' : duration(full * part * part))];
+      return [swatch, h('span', {}, part === 0 ? '0' : duration(full * part ** (1 / CURVE)))];
     }));
 }
 
@@ -82,16 +84,16 @@ function hint(page: LatenessPage, row: LatenessRow, column: number): [string, (r
   return [name(row.label), pairs];
 }
 
-function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure, full: number, rowHeight: number, selected: Cell | null, marked: ReadonlySet<number>, frame: Frame): void {
+function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure, full: number, rowHeight: number, selected: Cell | null, marked: ReadonlySet<number>, left: number, frame: Frame): void {
   const { g, width, height, top } = frame;
   const columns = page.columns.count;
   const right = width - 6;
-  const span = right - LEFT;
+  const span = right - left;
   const begin = page.columns.begin_ns;
   const length = columns * page.columns.width_ns;
   const bottom = Math.min(height - FOOT, HEAD + rows.length * rowHeight - top);
   g.fillStyle = hatch(g, colour('grid'), colour('panel'), 4);
-  g.fillRect(LEFT, HEAD, span, Math.max(0, bottom - HEAD));
+  g.fillRect(left, HEAD, span, Math.max(0, bottom - HEAD));
   g.save();
   g.beginPath();
   g.rect(0, HEAD, width, bottom - HEAD);
@@ -107,8 +109,8 @@ function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure,
     for (let column = 0; column < columns; column += 1) {
       const value = values[column];
       if (value === null || value === undefined) continue;
-      g.fillStyle = css(heat(Math.sqrt(Math.max(0, value) / full)));
-      const x = LEFT + (column / columns) * span;
+      g.fillStyle = css(heat((Math.max(0, value) / full) ** CURVE));
+      const x = left + (column / columns) * span;
       g.fillRect(x, y, Math.ceil((span / columns) * 2) / 2 + (gap ? 0 : 0.5), rowHeight - gap);
     }
     const emphasised = row.named || marked.has(position);
@@ -117,15 +119,15 @@ function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure,
       g.font = `${emphasised ? '600 ' : ''}${Math.min(12, Math.max(9, rowHeight))}px system-ui, sans-serif`;
       g.fillStyle = emphasised ? colour('critical') : colour('ink');
       const crowded = rowHeight < 12 && emphasised && line % labelEach !== 0;
-      if (!crowded || rowHeight >= 4) g.fillText(fit(g, `${row.named ? '▸ ' : ''}${row.label}${row.aligned ? '' : ' *'}`, LEFT - 14), LEFT - 8, y + rowHeight / 2);
+      if (!crowded || rowHeight >= 4) g.fillText(fit(g, `${row.named ? '▸ ' : ''}${row.label}${row.aligned ? '' : ' *'}`, left - 14), left - 8, y + rowHeight / 2);
     }
     if (marked.has(position)) {
       g.strokeStyle = colour('accent');
       g.lineWidth = 2;
-      g.strokeRect(LEFT - 2, y - 1, span + 3, rowHeight + 1);
+      g.strokeRect(left - 2, y - 1, span + 3, rowHeight + 1);
     }
     if (selected?.row === position) {
-      const x = LEFT + (selected.column / columns) * span;
+      const x = left + (selected.column / columns) * span;
       g.strokeStyle = colour('ink');
       g.lineWidth = 2;
       g.strokeRect(x - 2, y - 2, Math.max(3, span / columns) + 4, rowHeight + 3);
@@ -134,13 +136,13 @@ function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure,
   g.restore();
   g.clearRect(0, 0, width, HEAD);
   g.font = '11px system-ui, sans-serif';
-  timeAxis(g, begin, begin + length, LEFT, right, HEAD - 4, HEAD);
+  timeAxis(g, begin, begin + length, left, right, HEAD - 4, HEAD);
   if (page.marks.length > 1 && page.marks.length * 5 < span) {
     g.strokeStyle = colour('ink');
     g.globalAlpha = 0.55;
     g.lineWidth = 1;
     for (const mark of page.marks) {
-      const x = Math.round(LEFT + ((mark.at_ns - begin) / length) * span) + 0.5;
+      const x = Math.round(left + ((mark.at_ns - begin) / length) * span) + 0.5;
       g.beginPath();
       g.moveTo(x, HEAD - 5);
       g.lineTo(x, HEAD + 1);
@@ -241,9 +243,10 @@ function draw(view: View): Child[] {
   const columns = page.columns.count;
   const groups = page.rows.some((row) => row.who === null);
 
+  const left = labelWidth(page.rows.map((row) => row.label), WIDEST_LABEL);
   const at = (x: number, y: number): Cell | null => {
     const line = Math.floor((y - HEAD + surface.element.scrollTop) / rowHeight);
-    const column = Math.floor(((x - LEFT) / (surface.width() - 6 - LEFT)) * columns);
+    const column = Math.floor(((x - left) / (surface.width() - 6 - left)) * columns);
     const row = rows[line];
     return y < HEAD || row === undefined || column < 0 || column >= columns ? null : { row, column };
   };
@@ -254,7 +257,7 @@ function draw(view: View): Child[] {
     maxHeight: 580,
     printing: view.printing,
     focusKey: 'heat',
-    draw: (frame) => drawHeat(page, rows, measure, full, rowHeight, selected, marked, frame),
+    draw: (frame) => drawHeat(page, rows, measure, full, rowHeight, selected, marked, left, frame),
     onMove: (x, y, event) => {
       const cell = at(x, y);
       const row = cell ? page.rows[cell.row] : undefined;

@@ -9,7 +9,7 @@ import { table } from '../table';
 import { colour, css, heat } from '../theme';
 import { change, choices, commName, facts, figure, link, missing, notes, panel, select, type Page, type View } from '../view';
 
-const LEFT = 84;
+const LEFT = 108;
 const HEAD = 74;
 
 interface Measure { key: string; title: string; read: (pair: Pair) => number | null; show: (value: number | null) => string; lowIsBad?: boolean }
@@ -107,7 +107,7 @@ function drawMatrix(page: NetworkPage, pairs: readonly Pair[], measure: Measure,
   }
   g.fillStyle = colour('quiet');
   g.textAlign = 'right';
-  g.fillText('from ↓   to →', LEFT - 8, HEAD - 8);
+  g.fillText('from ↓   to →', LEFT - 14, HEAD - 8);
 }
 
 function legend(measure: Measure, full: number): HTMLElement {
@@ -119,6 +119,20 @@ function legend(measure: Measure, full: number): HTMLElement {
       return [swatch, h('span', {}, measure.show(measure.lowIsBad ? full * (1 - part) : full * part * part))];
     }),
     h('span', { class: 'swatch slow-pair' }), h('span', {}, 'a finding names it'));
+}
+
+/** The pairs that stand out, beside the matrix. */
+function worst(page: NetworkPage, pairs: readonly Pair[], measure: Measure): HTMLElement {
+  const known = pairs.filter((pair) => measure.read(pair) !== null);
+  const sign = measure.lowIsBad ? 1 : -1;
+  known.sort((a, b) => sign * ((measure.read(a) ?? 0) - (measure.read(b) ?? 0)));
+  const middle = known[Math.floor(known.length / 2)];
+  return h('section', { class: 'side', 'aria-label': 'Pairs that stand out' },
+    h('h3', {}, measure.lowIsBad ? 'Slowest' : 'Most'),
+    h('ol', { class: 'notes' }, known.slice(0, 10).map((pair) => h('li', {},
+      link(`${labelOf(page, pair.source)} → ${labelOf(page, pair.target)}`, 'network', { pair: page.pairs.findIndex((entry) => entry.source === pair.source && entry.target === pair.target), measure: measure.key }),
+      ' ', h('strong', {}, measure.show(measure.read(pair))), pair.finding === null ? null : h('span', { class: 'severity critical' }, ' ▸ named')))),
+    middle ? h('p', { class: 'quiet' }, `The median pair: ${measure.show(measure.read(middle))}`) : null);
 }
 
 function pairsTable(view: View, page: NetworkPage, pairs: readonly Pair[]): HTMLElement {
@@ -190,6 +204,8 @@ function draw(view: View): Child[] {
       return true;
     },
   });
+  surface.element.style.width = `${LEFT + size * cell + 60}px`;
+  surface.element.style.maxWidth = '100%';
   view.later(() => surface.redraw());
   const detail = selected ? h('section', { class: 'panel detail', 'aria-label': 'Pair' },
     h('div', { class: 'panel-head' }, h('h2', {}, `${labelOf(page, selected.source)} → ${labelOf(page, selected.target)}`),
@@ -197,12 +213,12 @@ function draw(view: View): Child[] {
     facts(pairFacts(report, selected)),
     selected.finding === null ? null : h('p', {}, h('span', { class: 'severity critical' }, '▸ '), name(report.diagnosis.findings[selected.finding]?.statement, 500), ' ', link('Finding', 'verdict', { finding: selected.finding }))) : null;
   return [
-    figure(view, 'matrix', `Network, ${page.by} by ${page.by}: ${measure.lowIsBad ? 'rate; darker is slower' : measure.title.toLowerCase().replace(/^for/, 'wait for')}`,
+    figure(view, 'matrix', `Network, ${page.by} by ${page.by}: ${measure.lowIsBad ? 'rate; the stronger the colour, the slower' : measure.title.toLowerCase().replace(/^for/, 'wait for')}`,
       [
         choices(view, 'measure', 'Show', MEASURES.map((entry) => [entry.key, entry.title] as const), measure.key),
         comms.length > 1 ? select(view, 'comm', 'Communicator', [['', 'all'], ...comms.map((position) => [String(position), commName(report, position)] as const)], comm === null ? '' : String(comm)) : null,
       ],
-      [surface.element, legend(measure, full)],
+      [h('div', { class: 'beside' }, surface.element, worst(page, pairs, measure)), legend(measure, full)],
       () => pairsTable(view, page, rows),
       'Waits are sums over transfers. The rate is bytes over the time in which the sender had transfers on their way, for one channel: waiting for the GPU or the peer does not count.'),
     detail,

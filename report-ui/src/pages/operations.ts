@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One operation on all its ranks: called, enqueued, launched, on the GPU; waiting for the last one, and moving.
-import { canvas, fit, hatch, timeAxis, type Frame } from '../canvas';
+import { canvas, fit, hatch, labelWidth, timeAxis, type Frame } from '../canvas';
 import { isMissing, type Operation, type OperationRanks, type Report } from '../data';
 import { facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
-import { bytes, count, duration, name, plural, rate } from '../format';
+import { bytes, count, duration, name, ordinal, plural, rate } from '../format';
 import { numberOf } from '../state';
 import { table } from '../table';
 import { colour } from '../theme';
@@ -11,7 +11,7 @@ import { change, choices, commName, facts, figure, link, missing, notes, panel, 
 
 const HEAD = 40;
 const FOOT = 10;
-const LEFT = 132;
+const WIDEST_LABEL = 150;
 const RIGHT = 14;
 const ROW = 20;
 
@@ -89,19 +89,19 @@ function windowOf(view: View, operation: Operation): { view: Window; kind: strin
   return { view: whole(operation), kind: 'all' };
 }
 
-function drawLanes(view: View, operation: Operation, order: readonly number[], window: Window, last: number | null, picked: number | null, frame: Frame): void {
+function drawLanes(view: View, operation: Operation, order: readonly number[], window: Window, last: number | null, picked: number | null, left: number, frame: Frame): void {
   const { g, width, height, top } = frame;
   const right = width - RIGHT;
-  const x = (at: number): number => LEFT + ((at - window.from) / (window.to - window.from)) * (right - LEFT);
+  const x = (at: number): number => left + ((at - window.from) / (window.to - window.from)) * (right - left);
   const bottom = Math.min(height - FOOT, HEAD + order.length * ROW - top);
   const ink = colour('ink');
   const quiet = colour('quiet');
   const moving = colour('moving');
-  const waiting = hatch(g, colour('waiting-ink'), colour('waiting'), 4);
-  timeAxis(g, window.from, window.to, LEFT, right, HEAD - 6, bottom);
+  const waiting = hatch(g, colour('waiting-ink'), colour('waiting'), 5);
+  timeAxis(g, window.from, window.to, left, right, HEAD - 6, bottom);
   const block = (from: number, to: number, y: number, tall: number, fill: string | CanvasPattern): void => {
-    const [a, b] = [Math.max(LEFT, x(from)), Math.min(right, x(to))];
-    if (b < LEFT || a > right || b < a) return;
+    const [a, b] = [Math.max(left, x(from)), Math.min(right, x(to))];
+    if (b < left || a > right || b < a) return;
     g.fillStyle = fill;
     g.fillRect(a, y - tall / 2, Math.max(1, b - a), tall);
   };
@@ -121,7 +121,7 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
     g.textAlign = 'right';
     g.font = `${culprit ? '600 ' : ''}12px system-ui, sans-serif`;
     g.fillStyle = lane.named ? colour('critical') : ink;
-    g.fillText(fit(g, `${lane.named ? '▸ ' : ''}${label(view.report, lane)}`, LEFT - 14), LEFT - 8, y);
+    g.fillText(fit(g, `${lane.named ? '▸ ' : ''}${label(view.report, lane)}`, left - 14), left - 8, y);
     // The host's part: a thin bar from the call to what is known last of it.
     const hostEnd = Math.max(...[lane.called, lane.enqueued, lane.launched].filter((value): value is number => value !== null), -Infinity);
     if (lane.called !== null && hostEnd > -Infinity) block(lane.called, hostEnd, y, 5, colour('host'));
@@ -150,24 +150,24 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
         g.strokeStyle = ink;
         g.lineWidth = 1.2;
         g.beginPath();
-        const [low, high] = [Math.max(LEFT, a), Math.min(right, b)];
+        const [low, high] = [Math.max(left, a), Math.min(right, b)];
         g.moveTo(low, y);
         g.lineTo(high, y);
         for (const end of [a, b]) {
-          if (end < LEFT || end > right) continue;
+          if (end < left || end > right) continue;
           g.moveTo(end, y - 4);
           g.lineTo(end, y + 4);
         }
         g.stroke();
       }
     } else if (lane.state in STATE_TEXT) {
-      const at = lane.called === null ? LEFT + 8 : Math.min(right - 150, Math.max(LEFT, x(hostEnd)) + 8);
+      const at = lane.called === null ? left + 8 : Math.min(right - 150, Math.max(left, x(hostEnd)) + 8);
       g.textAlign = 'left';
       g.font = `${lane.state === 'not called' ? '600 ' : ''}11px system-ui, sans-serif`;
       g.fillStyle = lane.state === 'called' ? quiet : colour('critical');
       g.fillText(STATE_TEXT[lane.state] ?? '', at, y);
     }
-    if (lane.called !== null && x(lane.called) >= LEFT && x(lane.called) <= right) {
+    if (lane.called !== null && x(lane.called) >= left && x(lane.called) <= right) {
       g.strokeStyle = ink;
       g.lineWidth = 1.5;
       g.beginPath();
@@ -178,12 +178,12 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
   });
   const arrived = operation.last_arrival_ns;
   g.restore();
-  if (arrived !== null && x(arrived) >= LEFT && x(arrived) <= right) {
+  if (arrived !== null && x(arrived) >= left && x(arrived) <= right) {
     g.strokeStyle = colour('critical');
     g.lineWidth = 1.5;
     g.setLineDash([5, 3]);
     g.beginPath();
-    g.moveTo(x(arrived), HEAD - 10);
+    g.moveTo(x(arrived), 14);
     g.lineTo(x(arrived), bottom);
     g.stroke();
     g.setLineDash([]);
@@ -191,12 +191,12 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
     const text = `last arrival${who}`;
     g.font = '600 11px system-ui, sans-serif';
     const wide = g.measureText(text).width + 8;
-    const from = Math.min(Math.max(LEFT, x(arrived) - wide / 2), right - wide);
+    const from = Math.min(Math.max(left, x(arrived) - wide / 2), right - wide);
     g.fillStyle = colour('panel');
-    g.fillRect(from, 22, wide, 14);
+    g.fillRect(from, 0, wide, 14);
     g.fillStyle = colour('critical');
     g.textAlign = 'left';
-    g.fillText(text, from + 4, 29);
+    g.fillText(text, from + 4, 7);
   }
 }
 
@@ -287,6 +287,7 @@ function draw(view: View): Child[] {
   const pickedIndex = rank === null ? -1 : operation.ranks.who.indexOf(rank);
   const picked = pickedIndex >= 0 ? pickedIndex : null;
 
+  const left = labelWidth(order.map((index) => label(report, of(operation.ranks, index))), WIDEST_LABEL);
   const laneAt = (y: number): number | null => {
     const line = Math.floor((y - HEAD + surface.element.scrollTop) / ROW);
     return y < HEAD ? null : order[line] ?? null;
@@ -297,7 +298,7 @@ function draw(view: View): Child[] {
     maxHeight: 470,
     printing: view.printing,
     focusKey: 'waterfall',
-    draw: (frame) => drawLanes(view, operation, order, window, last, picked, frame),
+    draw: (frame) => drawLanes(view, operation, order, window, last, picked, left, frame),
     onMove: (_x, y, event) => {
       const index = laneAt(y);
       if (index === null) return hideTip();
@@ -310,8 +311,8 @@ function draw(view: View): Child[] {
       if (who !== null) change(view, { rank: who });
     },
     onDrag: (fromX, toX) => {
-      const wide = surface.width() - RIGHT - LEFT;
-      const time = (x: number): number => Math.round(window.from + ((Math.max(LEFT, x) - LEFT) / wide) * (window.to - window.from));
+      const wide = surface.width() - RIGHT - left;
+      const time = (x: number): number => Math.round(window.from + ((Math.max(left, x) - left) / wide) * (window.to - window.from));
       change(view, { zoom: `${time(fromX)}~${time(toX)}` });
     },
     onKey: (event) => {
@@ -339,7 +340,7 @@ function draw(view: View): Child[] {
   return [
     h('section', { class: 'panel' },
       h('div', { class: 'panel-head' }, h('h2', { id: 'operation-title' }, name(operation.title, 120)),
-        h('span', { class: 'quiet' }, `operation ${count(operation.op_index)} of ${commName(report, operation.comm)}, ${operation.kind}`)),
+        h('span', { class: 'quiet' }, `${name(operation.kind, 40)}, the ${ordinal(operation.op_index)} operation of ${commName(report, operation.comm)} (op_index ${operation.op_index})`)),
       facts([
         ['Size', bytes(operation.size_bytes)],
         ['Elements', operation.count === null ? '–' : `${count(operation.count)} ${name(operation.datatype)}`],

@@ -9,40 +9,42 @@ import { choices, commName, figure, hostOf, link, missing, notes, panel, select,
 
 interface Spot { x: number; y: number; host: number }
 
-interface Plan { width: number; height: number; spots: Map<number, Spot>; boxes: { x: number; y: number; wide: number; tall: number; title: string; omitted: number }[]; cell: number }
+interface Plan { width: number; height: number; spots: Map<number, Spot>; boxes: { x: number; y: number; wide: number; tall: number; title: string; omitted: number }[]; size: number }
 
 const WIDTH = 1040;
 const PAD = 10;
 const TITLE = 20;
+const FEW_HOSTS = 4;
 
-/** Places hosts as boxes in lines, and in each its GPUs in rows of up to eight. */
+/** Hosts as boxes, and in each its GPUs in rows of up to eight. Few hosts stand one below the other, with room for the arcs between their GPUs. */
 function plan(page: TopologyPage): Plan {
   const most = Math.max(1, ...page.hosts.map((host) => host.gpus.length));
   const all = page.hosts.length;
-  const across = Math.min(most, most > 8 && all > 4 ? 8 : all > 24 ? 4 : 8);
-  const cell = all <= 2 ? 56 : all <= 8 ? 44 : all <= 32 ? 32 : 24;
+  const few = all <= FEW_HOSTS && most <= 8;
+  const across = few ? most : all > 24 ? Math.min(most, 4) : Math.min(most, 8);
+  const cell = few ? Math.min(150, (WIDTH - 2 * PAD) / across) : all <= 8 ? 46 : all <= 32 ? 32 : 24;
+  const rise = few ? 128 : cell;
   const wide = across * cell + 2 * PAD;
-  const gapX = all <= 8 ? 48 : 14;
-  const gapY = all <= 8 ? 72 : 18;
-  const columns = Math.max(1, Math.min(all, Math.floor((WIDTH + gapX) / (wide + gapX))));
+  const [gapX, gapY] = few ? [0, 40] : all <= 8 ? [48, 56] : [14, 18];
+  const columns = few ? 1 : Math.max(1, Math.min(all, Math.floor((WIDTH + gapX) / (wide + gapX))));
   const boxes: Plan['boxes'] = [];
   const spots = new Map<number, Spot>();
-  let y = 28;
+  let y = 8;
   for (let start = 0; start < all; start += columns) {
     const line = page.hosts.slice(start, start + columns);
     const rows = Math.max(1, ...line.map((host) => Math.ceil(host.gpus.length / across)));
-    const tall = TITLE + rows * cell + PAD;
+    const tall = TITLE + rows * rise + PAD;
     line.forEach((host, index) => {
-      const x = (WIDTH - (Math.min(columns, line.length) * (wide + gapX) - gapX)) / 2 + index * (wide + gapX);
+      const x = (WIDTH - (Math.min(columns, all) * (wide + gapX) - gapX)) / 2 + index * (wide + gapX);
       boxes.push({ x, y, wide, tall, title: host.name, omitted: host.omitted });
       host.gpus.forEach((gpu, at) => {
         if (gpu.who === null) return;
-        spots.set(gpu.who, { x: x + PAD + (at % across) * cell + cell / 2, y: y + TITLE + Math.floor(at / across) * cell + cell / 2, host: start + index });
+        spots.set(gpu.who, { x: x + PAD + (at % across) * cell + cell / 2, y: y + TITLE + Math.floor(at / across) * rise + rise / 2, host: start + index });
       });
     });
     y += tall + gapY;
   }
-  return { width: WIDTH, height: y - gapY + 28, spots, boxes, cell };
+  return { width: WIDTH, height: y - gapY + 8, spots, boxes, size: few ? 46 : cell };
 }
 
 interface Line { from: number; to: number; edge: Edge | null; wrap: boolean }
@@ -72,15 +74,21 @@ function lines(page: TopologyPage, comm: TopologyComm | undefined, way: string, 
 
 const TRANSPORTS: Record<string, string> = { P2P: 'p2p', SHM: 'shm', NET: 'net' };
 
-function path(a: Spot, b: Spot, size: number): string {
+/** From rim to rim, bent to one side, so that both ways between two can be told apart; and the middle of it. */
+function path(a: Spot, b: Spot, size: number): { d: string; x: number; y: number } {
   const [dx, dy] = [b.x - a.x, b.y - a.y];
   const length = Math.max(1, Math.hypot(dx, dy));
-  // From rim to rim; bent to one side, so that both ways between two can be told apart.
-  const rim = size * 0.42;
   const [ux, uy] = [dx / length, dy / length];
-  const bend = Math.min(60, a.host === b.host ? (length < size * 1.2 ? 0 : length * 0.22) : length * 0.12);
-  const [mx, my] = [(a.x + b.x) / 2 + uy * bend, (a.y + b.y) / 2 - ux * bend];
-  return `M${(a.x + ux * rim).toFixed(1)} ${(a.y + uy * rim).toFixed(1)}Q${mx.toFixed(1)} ${my.toFixed(1)} ${(b.x - ux * rim).toFixed(1)} ${(b.y - uy * rim).toFixed(1)}`;
+  const near = length < size * 2.6;
+  const bend = a.y === b.y ? (near ? size * 0.3 : size * 0.75 + Math.min(size, length * 0.05)) : Math.min(size, length * 0.1);
+  const [cx, cy] = [(a.x + b.x) / 2 + uy * bend, (a.y + b.y) / 2 - ux * bend];
+  const rim = (spot: Spot): [number, number] => {
+    const [vx, vy] = [cx - spot.x, cy - spot.y];
+    const far = Math.max(Math.abs(vx), Math.abs(vy), 1);
+    return [spot.x + (vx / far) * size * 0.42, spot.y + (vy / far) * size * 0.42];
+  };
+  const [[x1, y1], [x2, y2]] = [rim(a), rim(b)];
+  return { d: `M${x1.toFixed(1)} ${y1.toFixed(1)}Q${cx.toFixed(1)} ${cy.toFixed(1)} ${x2.toFixed(1)} ${y2.toFixed(1)}`, x: (x1 + 2 * cx + x2) / 4, y: (y1 + 2 * cy + y2) / 4 };
 }
 
 function edgeFacts(report: Report, edge: Edge): (readonly [string, string])[] {
@@ -100,7 +108,7 @@ function drawing(view: View, page: TopologyPage, shown: readonly Line[], members
   const layout = plan(page);
   const busy = shown.length > 300;
   const root = s('svg', { viewBox: `0 0 ${layout.width} ${layout.height}`, class: 'topology', role: 'img', 'aria-label': `${plural(page.hosts.length, 'host')} and ${plural(shown.length, 'connection')}; the same is in the table below` });
-  root.appendChild(s('defs', {}, ['plain', 'slow'].map((kind) => s('marker', { id: `arrow-${kind}`, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: kind === 'slow' ? 5 : 6, markerHeight: kind === 'slow' ? 5 : 6, orient: 'auto' },
+  root.appendChild(s('defs', {}, ['p2p', 'shm', 'net', 'other', 'slow'].map((kind) => s('marker', { id: `arrow-${kind}`, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: kind === 'slow' ? 14 : 8, markerHeight: kind === 'slow' ? 14 : 8, markerUnits: 'userSpaceOnUse', orient: 'auto' },
     s('path', { d: 'M0 0L8 4L0 8z', class: `arrow ${kind}` })))));
   for (const box of layout.boxes) {
     root.appendChild(s('g', {},
@@ -118,15 +126,14 @@ function drawing(view: View, page: TopologyPage, shown: readonly Line[], members
     if (!a || !b) continue;
     const slow = line.edge?.slow != null;
     const kind = TRANSPORTS[line.edge?.transport ?? ''] ?? 'other';
-    const at = path(a, b, layout.cell);
-    root.appendChild(s('path', { d: at, class: `edge ${kind} ${slow ? 'slow' : ''} ${busy && !slow ? 'faint' : ''}`, 'marker-end': busy && !slow ? null : `url(#arrow-${slow ? 'slow' : 'plain'})`, 'stroke-width': slow ? 4 : Math.min(3, 1 + Math.log2(line.edge?.channels ?? 1) / 3) }));
-    if (line.edge && !view.printing) root.appendChild(s('path', { d: at, class: 'edge-hit', onpointermove: tipOf(line.edge), onpointerleave: hideTip }));
+    const { d, x, y } = path(a, b, layout.size);
+    root.appendChild(s('path', { d, class: `edge ${kind} ${slow ? 'slow' : ''} ${busy && !slow ? 'faint' : ''}`, 'marker-end': busy && !slow ? null : `url(#arrow-${slow ? 'slow' : kind})`, 'stroke-width': slow ? 4 : Math.min(3, 1 + Math.log2(line.edge?.channels ?? 1) / 3) }));
+    if (line.edge && !view.printing) root.appendChild(s('path', { d, class: 'edge-hit', onpointermove: tipOf(line.edge), onpointerleave: hideTip }));
     if (slow) {
-      const [x, y] = [(a.x + b.x) / 2, (a.y + b.y) / 2];
-      root.appendChild(s('text', { x, y: y - 8, class: 'slow-label' }, `slow${line.edge?.rate_gbps == null ? '' : `: ${rate(line.edge.rate_gbps)}`}`));
+      root.appendChild(s('text', { x, y: y + 4, class: 'slow-label' }, `slow${line.edge?.rate_gbps == null ? '' : `: ${rate(line.edge.rate_gbps)}`}`));
     }
   }
-  const size = layout.cell;
+  const { size } = layout;
   for (const host of page.hosts) {
     for (const gpu of host.gpus) {
       const spot = gpu.who === null ? undefined : layout.spots.get(gpu.who);
@@ -136,7 +143,7 @@ function drawing(view: View, page: TopologyPage, shown: readonly Line[], members
       root.appendChild(s('a', { href: view.printing ? null : `#lateness?rank=${gpu.who ?? ''}`, class: `gpu ${gpu.named ? 'named' : ''} ${outside ? 'outside' : ''}`, 'aria-label': `${whoName(report, gpu.who)}${gpu.named ? ', named by a finding' : ''}`,
         onpointermove: (event) => showTip((event as PointerEvent).clientX, (event as PointerEvent).clientY, hintFacts(whoName(report, gpu.who), gpuFacts(gpu))), onpointerleave: hideTip },
         s('rect', { x: spot.x - radius, y: spot.y - radius, width: 2 * radius, height: 2 * radius, rx: size / 10 }),
-        s('text', { x: spot.x, y: spot.y + 0.5, 'font-size': Math.max(8, size / 3.4) }, gpu.rank === null ? '?' : String(gpu.rank))));
+        s('text', { x: spot.x, y: spot.y + 0.5, 'font-size': Math.max(9, size / 3.2) }, gpu.rank === null ? '?' : String(gpu.rank))));
     }
   }
   return root;

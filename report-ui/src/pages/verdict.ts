@@ -2,7 +2,7 @@
 // The first page: what is wrong, who, why we believe it, what to do; what was lost before anything else.
 import { isMissing, known, type Card, type Finding, type Report, type VerdictPage } from '../data';
 import { h, type Child } from '../dom';
-import { clockTime, count, name, ordinal, percent, plural, quantity, ranges } from '../format';
+import { clockTime, count, name, ordinal, plural, quantity, ranges } from '../format';
 import { facts, hostChip, link, missing, notes, panel, whoChip, type Page, type View } from '../view';
 
 const MOST_CHIPS = 16;
@@ -52,7 +52,7 @@ function blamed(report: Report, finding: Finding, card: Card | undefined): Child
 function effect(finding: Finding): string | null {
   const told = finding.effect;
   if (!told) return null;
-  const range = told.low !== null && told.high !== null && told.low !== told.high ? ` (between ${quantity(told.low, told.unit)} and ${quantity(told.high, told.unit)})` : '';
+  const range = told.low !== null && told.high !== null && told.low !== told.high ? ` (${quantity(told.low, told.unit)} to ${quantity(told.high, told.unit)})` : '';
   return quantity(told.value, told.unit) + range;
 }
 
@@ -81,15 +81,16 @@ function card(view: View, finding: Finding, position: number, page: VerdictPage)
     finding.op_index === null ? name(finding.func) : `${ordinal(finding.op_index)} ${name(finding.func)}`,
     finding.comm ? [' of ', name(finding.comm)] : null,
   ];
-  const size = effect(finding);
+  const size = shown?.effect ?? effect(finding);
   const row = (key: string, value: Child, kind = ''): Child => (value === null ? null : [h('dt', {}, key), h('dd', { class: kind }, value)]);
   return h('article', { class: `card ${finding.severity in SIGNS ? finding.severity : 'note'}`, id: `finding-${position}`, 'data-finding': position },
     h('header', {}, severity(finding.severity), h('h2', {}, name(shown?.title ?? finding.class, 80)), h('code', { class: 'quiet' }, name(finding.id, 60))),
-    h('p', { class: 'statement' }, name(finding.statement, 2000)),
+    // Of the verdict it stands above in large letters already.
+    position === page.finding && page.headline === finding.statement ? null : h('p', { class: 'statement' }, name(finding.statement, 2000)),
     h('dl', { class: 'card-facts' },
       row('Who', blamed(report, finding, shown), 'who'),
       row('Where', where),
-      row('Costs', size, 'effect'),
+      row('Effect', size, 'effect'),
       row('Since', finding.since === null ? null : clockTime(finding.since)),
       row('Evidence', finding.evidence.length === 0 ? null : h('ul', {}, finding.evidence.map((text) => h('li', {}, name(text, 2000)))), 'evidence'),
       row('Do next', finding.advice === '' ? null : name(finding.advice, 2000), 'advice'),
@@ -119,7 +120,6 @@ function draw(view: View): Child[] {
   const { run } = report;
   const hosts = report.hosts.length;
   const lateness = known(report.lateness);
-  const blameTotal = lateness?.rows.reduce((sum, row) => sum + (row.total.blamed_ns ?? 0) * row.of, 0) ?? null;
   return [
     losses(report, page),
     h('section', { class: `verdict ${level}`, 'aria-label': 'Verdict' },
@@ -136,7 +136,6 @@ function draw(view: View): Child[] {
         ['Hosts', count(hosts)],
         ['Communicators', count(report.comms.length)],
         ['Operations compared', lateness ? count(lateness.compared) : 'none'],
-        ...(blameTotal !== null && blameTotal > 0 && run.length_ns > 0 && lateness ? [['Lost to lateness, of all time', percent(blameTotal / (run.length_ns * Math.max(1, report.who.rank.length)))] as const] : []),
       ]),
       run.seen.length > 0 ? notes(run.seen) : null,
       run.alive ? h('p', {}, name(run.alive, 1000)) : null,
