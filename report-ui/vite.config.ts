@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds one file: dist/report.html with its script and style inside, and the place where `lockstep report` puts the data.
+// Builds one file: dist/index.html with its script and style inside, and the place where `lockstep report` puts the data.
 import { createHash } from 'node:crypto';
 import { defineConfig, type Plugin } from 'vite';
 
-const PLACE = '@LOCKSTEP_DATA@';
+const PLACE = '<script type="application/json" id="lockstep-data">null</script>';
 
 /** Inlines the one script and the one style sheet, and allows the page to run that script and no other. */
 function singleFile(): Plugin {
@@ -30,7 +30,7 @@ function singleFile(): Plugin {
       if (page.split(PLACE).length !== 2) throw new Error(`${PLACE} has to be in the page exactly once`);
       if (/\b(?:src|href)="(?!data:)/.test(page.replace(script, ''))) throw new Error('the page refers to another file');
       for (const file of files) delete bundle[file.fileName];
-      this.emitFile({ type: 'asset', fileName: 'report.html', source: page });
+      this.emitFile({ type: 'asset', fileName: 'index.html', source: page });
     },
   };
 }

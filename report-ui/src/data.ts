@@ -410,14 +410,14 @@ function check(value: unknown): Report {
   }
   const absent = [...PAGES, 'run', 'diagnosis', 'who', 'hosts', 'comms'].filter((key) => typeof (value as Record<string, unknown>)[key] !== 'object');
   if (absent.length > 0) throw new Error(`The data of this report lack ${absent.join(', ')}. Write the report again.`);
+  report.diagnosis ??= { verdict: null, findings: [] };
   return report;
 }
 
 /** What `lockstep report` wrote into the page, or what it serves beside it. */
 export async function load(): Promise<Report> {
-  const text = document.getElementById('lockstep-data')?.textContent?.trim() ?? '';
-  // The page as built, into which nothing was put, begins with a sign that is no JSON.
-  const inside: unknown = text === '' || text.startsWith('@') ? null : JSON.parse(text);
+  const text = document.getElementById('lockstep-data')?.textContent ?? 'null';
+  const inside: unknown = JSON.parse(text);
   return inside === null ? fetchReport() : check(inside);
 }
 

@@ -73,7 +73,7 @@ export function ordinal(position: number): string {
 export function quantity(value: number | null | undefined, unit: string): string {
   if (value === null || value === undefined) return UNKNOWN;
   const [base, ...per] = unit.split('/');
-  const rest = per.length > 0 ? ` / ${per.join('/')}` : '';
+  const rest = per.map((what) => ` a ${what}`).join('');
   if (base === 'ns') return duration(value) + rest;
   if (unit === 'bytes/s' || unit === 'B/s') return rate(value / 1e9);
   if (unit === 'bytes' || unit === 'B') return bytes(value);

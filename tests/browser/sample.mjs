@@ -174,7 +174,8 @@ export function hostile() {
 export function fill(page, data) {
   const codes = { '<': '\\u003c', '>': '\\u003e', '&': '\\u0026', '\u2028': '\\u2028', '\u2029': '\\u2029' };
   const text = JSON.stringify(data).replace(/[<>&\u2028\u2029]/g, (character) => codes[character]);
-  const [before, after] = page.split('@LOCKSTEP_DATA@');
-  if (after === undefined) throw new Error('the page has no place for data');
-  return before + text + after;
+  const place = '<script type="application/json" id="lockstep-data">null</script>';
+  const parts = page.split(place);
+  if (parts.length !== 2) throw new Error('the page has to have one place for data');
+  return parts.join(place.replace('null', () => text));
 }

@@ -19,7 +19,8 @@ const SAYS: Record<Measure, string> = {
   blamed: 'what others lost by a rank’s own doing',
 };
 const HEAD = 26;
-const FOOT = 8;
+// Room for a label that is higher than its row.
+const EDGE = 6;
 const WIDEST_LABEL = 150;
 // Above 0.5, so that noise stays pale beside a fault; below 1, so that a small fault is seen beside a large one.
 const CURVE = 0.65;
@@ -84,6 +85,23 @@ function hint(page: LatenessPage, row: LatenessRow, column: number): [string, (r
   return [name(row.label), pairs];
 }
 
+/** The lines that have room for their label: those that matter first. */
+function labelledLines(page: LatenessPage, rows: readonly number[], rowHeight: number, marked: ReadonlySet<number>): Set<number> {
+  const apart = Math.max(1, Math.ceil(13 / rowHeight));
+  const chosen = new Set<number>();
+  const free = (line: number): boolean => {
+    for (let near = line - apart + 1; near < line + apart; near += 1) if (chosen.has(near)) return false;
+    return true;
+  };
+  rows.forEach((position, line) => {
+    if ((page.rows[position]?.named || marked.has(position)) && free(line)) chosen.add(line);
+  });
+  rows.forEach((_, line) => {
+    if (line % apart === 0 && free(line)) chosen.add(line);
+  });
+  return chosen;
+}
+
 function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure, full: number, rowHeight: number, selected: Cell | null, marked: ReadonlySet<number>, left: number, frame: Frame): void {
   const { g, width, height, top } = frame;
   const columns = page.columns.count;
@@ -91,16 +109,16 @@ function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure,
   const span = right - left;
   const begin = page.columns.begin_ns;
   const length = columns * page.columns.width_ns;
-  const bottom = Math.min(height - FOOT, HEAD + rows.length * rowHeight - top);
+  const bottom = Math.min(height, HEAD + 2 * EDGE + rows.length * rowHeight - top);
   g.fillStyle = hatch(g, colour('grid'), colour('panel'), 4);
-  g.fillRect(left, HEAD, span, Math.max(0, bottom - HEAD));
+  g.fillRect(left, HEAD + EDGE - top, span, rows.length * rowHeight);
   g.save();
   g.beginPath();
   g.rect(0, HEAD, width, bottom - HEAD);
   g.clip();
-  const labelEach = Math.max(1, Math.ceil(13 / rowHeight));
+  const labelled = labelledLines(page, rows, rowHeight, marked);
   rows.forEach((position, line) => {
-    const y = HEAD + line * rowHeight - top;
+    const y = HEAD + EDGE + line * rowHeight - top;
     if (y + rowHeight < HEAD || y > bottom) return;
     const row = page.rows[position];
     if (!row) return;
@@ -114,12 +132,11 @@ function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure,
       g.fillRect(x, y, Math.ceil((span / columns) * 2) / 2 + (gap ? 0 : 0.5), rowHeight - gap);
     }
     const emphasised = row.named || marked.has(position);
-    if (line % labelEach === 0 || emphasised) {
+    if (labelled.has(line)) {
       g.textAlign = 'right';
-      g.font = `${emphasised ? '600 ' : ''}${Math.min(12, Math.max(9, rowHeight))}px system-ui, sans-serif`;
+      g.font = `${emphasised ? '600 ' : ''}${rowHeight >= 12 || emphasised ? 12 : 10}px system-ui, sans-serif`;
       g.fillStyle = emphasised ? colour('critical') : colour('ink');
-      const crowded = rowHeight < 12 && emphasised && line % labelEach !== 0;
-      if (!crowded || rowHeight >= 4) g.fillText(fit(g, `${row.named ? '▸ ' : ''}${row.label}${row.aligned ? '' : ' *'}`, left - 14), left - 8, y + rowHeight / 2);
+      g.fillText(fit(g, `${row.named ? '▸ ' : ''}${row.label}${row.aligned ? '' : ' *'}`, left - 14), left - 8, y + rowHeight / 2);
     }
     if (marked.has(position)) {
       g.strokeStyle = colour('accent');
@@ -245,7 +262,7 @@ function draw(view: View): Child[] {
 
   const left = labelWidth(page.rows.map((row) => row.label), WIDEST_LABEL);
   const at = (x: number, y: number): Cell | null => {
-    const line = Math.floor((y - HEAD + surface.element.scrollTop) / rowHeight);
+    const line = Math.floor((y - HEAD - EDGE + surface.element.scrollTop) / rowHeight);
     const column = Math.floor(((x - left) / (surface.width() - 6 - left)) * columns);
     const row = rows[line];
     return y < HEAD || row === undefined || column < 0 || column >= columns ? null : { row, column };
@@ -253,7 +270,7 @@ function draw(view: View): Child[] {
   const pick = (cell: Cell): void => change(view, { cell: `${cell.row}.${cell.column}` });
   const surface = canvas({
     label: `Heat map of ${plural(page.rows.length, 'row')} over ${plural(columns, 'column')} of time: ${SAYS[measure]}. Arrow keys move over cells; the same numbers are in the table.`,
-    contentHeight: HEAD + rows.length * rowHeight + FOOT,
+    contentHeight: HEAD + 2 * EDGE + rows.length * rowHeight,
     maxHeight: 580,
     printing: view.printing,
     focusKey: 'heat',
@@ -288,7 +305,7 @@ function draw(view: View): Child[] {
     const shown = selected?.row ?? [...marked][0];
     if (shown !== undefined && readable) {
       const line = rows.indexOf(shown);
-      surface.reveal(line * rowHeight, HEAD + (line + 1) * rowHeight);
+      surface.reveal(line * rowHeight, HEAD + 2 * EDGE + (line + 1) * rowHeight);
     }
   });
 

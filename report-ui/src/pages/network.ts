@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who waits for what between which two: a matrix of source by target.
-import { canvas, fit, hatch, type Frame } from '../canvas';
+import { canvas, fit, type Frame } from '../canvas';
 import { isMissing, type NetworkPage, type Pair, type Report } from '../data';
 import { announce, facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
 import { bytes, count, duration, name, plural, rate } from '../format';
@@ -11,6 +11,8 @@ import { change, choices, commName, facts, figure, link, missing, notes, panel, 
 
 const LEFT = 108;
 const HEAD = 74;
+// Any pair can be told from no pair.
+const FAINTEST = 0.2;
 
 interface Measure { key: string; title: string; read: (pair: Pair) => number | null; show: (value: number | null) => string; lowIsBad?: boolean }
 
@@ -75,13 +77,14 @@ function drawMatrix(page: NetworkPage, pairs: readonly Pair[], measure: Measure,
   g.beginPath();
   g.rect(0, HEAD, frame.width, height - HEAD);
   g.clip();
-  g.fillStyle = hatch(g, colour('grid'), colour('panel'), 4);
-  g.fillRect(LEFT, HEAD - top, size * cell, size * cell);
+  g.strokeStyle = colour('line');
+  g.lineWidth = 1;
+  g.strokeRect(LEFT - 0.5, HEAD - top + 0.5, size * cell + 1, size * cell);
   for (const pair of pairs) {
     const value = measure.read(pair);
     const [x, y] = [LEFT + pair.target * cell, HEAD + pair.source * cell - top];
     if (value !== null) {
-      g.fillStyle = css(heat(measure.lowIsBad ? Math.max(0, 1 - value / full) : Math.sqrt(value / full)));
+      g.fillStyle = css(heat(FAINTEST + (1 - FAINTEST) * (measure.lowIsBad ? Math.max(0, 1 - value / full) : Math.sqrt(value / full))));
       g.fillRect(x, y, Math.max(1, cell - (cell > 6 ? 1 : 0)), Math.max(1, cell - (cell > 6 ? 1 : 0)));
     }
     if (pair.finding !== null || pair === selected) {
@@ -98,6 +101,7 @@ function drawMatrix(page: NetworkPage, pairs: readonly Pair[], measure: Measure,
   g.restore();
   g.clearRect(0, 0, frame.width, HEAD);
   g.textAlign = 'left';
+  g.fillStyle = colour('ink');
   for (let at = 0; at < size; at += each) {
     g.save();
     g.translate(LEFT + (at + 0.5) * cell, HEAD - 5);
@@ -112,10 +116,10 @@ function drawMatrix(page: NetworkPage, pairs: readonly Pair[], measure: Measure,
 
 function legend(measure: Measure, full: number): HTMLElement {
   return h('div', { class: 'ramp', 'aria-hidden': 'true' },
-    h('span', { class: 'swatch none' }), h('span', {}, 'nothing sent'),
+    h('span', { class: 'swatch' }), h('span', {}, 'nothing sent'),
     [0, 0.25, 0.5, 0.75, 1].map((part) => {
       const swatch = h('span', { class: 'swatch' });
-      swatch.style.background = css(heat(part));
+      swatch.style.background = css(heat(FAINTEST + (1 - FAINTEST) * part));
       return [swatch, h('span', {}, measure.show(measure.lowIsBad ? full * (1 - part) : full * part * part))];
     }),
     h('span', { class: 'swatch slow-pair' }), h('span', {}, 'a finding names it'));

@@ -17,7 +17,7 @@ const ROW = 20;
 
 const WHY: Record<string, string> = { finding: 'named by a finding', lost: 'much time lost', sample: 'sample' };
 const STATE_TEXT: Record<string, string> = {
-  'not called': 'has not called it', forgotten: 'no longer in its file', 'no file': 'left no file', called: 'called; nothing more is known', running: 'on the GPU when the record ends',
+  'not called': 'has not called it', forgotten: 'no longer in its file', 'no file': 'left no file', 'not comparable': 'nothing tells which of its operations this is', called: 'called; nothing more is known', running: 'on the GPU when the record ends',
 };
 
 interface Window { from: number; to: number }
@@ -164,7 +164,7 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
       const at = lane.called === null ? left + 8 : Math.min(right - 150, Math.max(left, x(hostEnd)) + 8);
       g.textAlign = 'left';
       g.font = `${lane.state === 'not called' ? '600 ' : ''}11px system-ui, sans-serif`;
-      g.fillStyle = lane.state === 'called' ? quiet : colour('critical');
+      g.fillStyle = lane.state === 'called' || lane.state === 'not comparable' ? quiet : colour('critical');
       g.fillText(STATE_TEXT[lane.state] ?? '', at, y);
     }
     if (lane.called !== null && x(lane.called) >= left && x(lane.called) <= right) {

@@ -9,7 +9,7 @@ import { choices, commName, figure, hostOf, link, missing, notes, panel, select,
 
 interface Spot { x: number; y: number; host: number }
 
-interface Plan { width: number; height: number; spots: Map<number, Spot>; boxes: { x: number; y: number; wide: number; tall: number; title: string; omitted: number }[]; size: number }
+interface Plan { width: number; height: number; spots: Map<number, Spot>; boxes: { x: number; y: number; wide: number; tall: number; title: string; omitted: number }[]; size: number; roomy: boolean }
 
 const WIDTH = 1040;
 const PAD = 10;
@@ -44,7 +44,7 @@ function plan(page: TopologyPage): Plan {
     });
     y += tall + gapY;
   }
-  return { width: WIDTH, height: y - gapY + 8, spots, boxes, size: few ? 46 : cell };
+  return { width: WIDTH, height: y - gapY + 8, spots, boxes, size: few ? 46 : cell, roomy: few };
 }
 
 interface Line { from: number; to: number; edge: Edge | null; wrap: boolean }
@@ -129,7 +129,7 @@ function drawing(view: View, page: TopologyPage, shown: readonly Line[], members
     const { d, x, y } = path(a, b, layout.size);
     root.appendChild(s('path', { d, class: `edge ${kind} ${slow ? 'slow' : ''} ${busy && !slow ? 'faint' : ''}`, 'marker-end': busy && !slow ? null : `url(#arrow-${slow ? 'slow' : kind})`, 'stroke-width': slow ? 4 : Math.min(3, 1 + Math.log2(line.edge?.channels ?? 1) / 3) }));
     if (line.edge && !view.printing) root.appendChild(s('path', { d, class: 'edge-hit', onpointermove: tipOf(line.edge), onpointerleave: hideTip }));
-    if (slow) {
+    if (slow && layout.roomy) {
       root.appendChild(s('text', { x, y: y + 4, class: 'slow-label' }, `slow${line.edge?.rate_gbps == null ? '' : `: ${rate(line.edge.rate_gbps)}`}`));
     }
   }
@@ -139,11 +139,12 @@ function drawing(view: View, page: TopologyPage, shown: readonly Line[], members
       const spot = gpu.who === null ? undefined : layout.spots.get(gpu.who);
       if (!spot) continue;
       const outside = members !== null && gpu.who !== null && !members.has(gpu.who);
-      const radius = size * 0.36;
+      const radius = size * 0.43;
+      const text = gpu.rank === null ? '?' : String(gpu.rank);
       root.appendChild(s('a', { href: view.printing ? null : `#lateness?rank=${gpu.who ?? ''}`, class: `gpu ${gpu.named ? 'named' : ''} ${outside ? 'outside' : ''}`, 'aria-label': `${whoName(report, gpu.who)}${gpu.named ? ', named by a finding' : ''}`,
         onpointermove: (event) => showTip((event as PointerEvent).clientX, (event as PointerEvent).clientY, hintFacts(whoName(report, gpu.who), gpuFacts(gpu))), onpointerleave: hideTip },
-        s('rect', { x: spot.x - radius, y: spot.y - radius, width: 2 * radius, height: 2 * radius, rx: size / 10 }),
-        s('text', { x: spot.x, y: spot.y + 0.5, 'font-size': Math.max(9, size / 3.2) }, gpu.rank === null ? '?' : String(gpu.rank))));
+        s('rect', { x: spot.x - radius, y: spot.y - size * 0.34, width: 2 * radius, height: size * 0.68, rx: size / 10 }),
+        s('text', { x: spot.x, y: spot.y + 0.5, 'font-size': Math.min(size / 2.8, (2 * radius) / (text.length * 0.66), 15).toFixed(1) }, text)));
     }
   }
   return root;
@@ -197,6 +198,7 @@ function draw(view: View): Child[] {
   const shown = lines(page, comm, way, finding);
   const members = comm ? new Set(comm.members.filter((member): member is number => member !== null)) : null;
   const edges = page.edges.filter((edge) => comm === undefined || edge.comm === comm.comm || edge.slow !== null);
+  const slowOnes = page.edges.filter((edge) => edge.slow !== null);
   const item = (kind: string, text: string): Child => [h('span', { class: `line-key ${kind}` }), h('span', {}, text)];
   return [
     figure(view, 'topology', 'Hosts, GPUs and connections',
@@ -205,6 +207,8 @@ function draw(view: View): Child[] {
         ways.length > 1 ? (ways.length <= 4 ? choices(view, 'way', 'Show', ways, way) : select(view, 'way', 'Show', ways, way)) : null,
       ],
       [
+        slowOnes.length === 0 ? null : h('ul', { class: 'slow-ones' }, slowOnes.slice(0, 6).map((edge) => h('li', {}, h('span', { class: 'severity critical' }, '▸ slow: '), `${whoName(report, edge.from)} → ${whoName(report, edge.to)}`,
+          edge.rate_gbps === null ? null : `, ${rate(edge.rate_gbps)}`, ` (${commName(report, edge.comm)}) `, edge.slow === null ? null : link('Finding', 'verdict', { finding: edge.slow })))),
         h('div', { class: 'topology-frame' }, drawing(view, page, shown, members)),
         h('div', { class: 'ramp', 'aria-hidden': 'true' }, item('p2p', 'P2P'), item('shm', 'shared memory'), item('net', 'network'), item('other', 'transport not known'), item('slow', 'slow, says a finding'),
           h('span', { class: 'swatch named-gpu' }), h('span', {}, 'rank that a finding names')),
@@ -213,7 +217,6 @@ function draw(view: View): Child[] {
       [comm ? `${name(comm.name, 40)}: ${plural(comm.members.length, 'rank')}${comm.nodes === null ? '' : ` on ${plural(comm.nodes, 'host')}`}. ` : null, page.rings_missing === null ? null : name(page.rings_missing, 500)]),
     panel(`Connections${comm ? ` of ${name(comm.name, 40)}` : ''}`, edges.length > 0 ? edgesTable(view, edges) : h('p', { class: 'quiet' }, 'Nothing tells of any.')),
     notes([...page.notes, ...(page.omitted > 0 ? [`${plural(page.omitted, 'connection')} left out: those that moved least.`] : [])]),
-    lit && lit.slow !== null ? h('p', {}, link('Back to the finding', 'verdict', { finding: lit.slow })) : null,
   ];
 }
 

@@ -52,7 +52,8 @@ function blamed(report: Report, finding: Finding, card: Card | undefined): Child
 function effect(finding: Finding): string | null {
   const told = finding.effect;
   if (!told) return null;
-  const range = told.low !== null && told.high !== null && told.low !== told.high ? ` (${quantity(told.low, told.unit)} to ${quantity(told.high, told.unit)})` : '';
+  const [base = ''] = told.unit.split('/', 1);
+  const range = told.low !== null && told.high !== null && told.low !== told.high ? ` (${quantity(told.low, base)} to ${quantity(told.high, base)})` : '';
   return quantity(told.value, told.unit) + range;
 }
 
