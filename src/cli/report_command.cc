@@ -103,14 +103,14 @@ class FreshData {
 
   Result<void> make() {
     const Clock::time_point begin = Clock::now();
-    report::DataRequest request{.paths = paths_,
-                                .made_ns = now_ns(),
-                                .refresh_ns = std::chrono::nanoseconds(pause_).count()};
+    report::DataRequest request{
+        .paths = paths_, .made_ns = now_ns(), .refresh_ns = std::chrono::nanoseconds(pause_).count()};
     auto run = diagnose::diagnose(paths_, [](double) {});
     // A run directory fills while the job starts; anything else is a mistake.
     if (!run && !all_directories()) return run.error();
-    const Json data = run ? report::report_data(*run, request)
-                          : report::waiting_data(run.error().message() + "; waiting for the job to begin", request);
+    const Json data =
+        run ? report::report_data(*run, request)
+            : report::waiting_data(run.error().message() + "; waiting for the job to begin.", request);
     auto text = std::make_shared<const std::string>(json_line(data));
     const std::lock_guard lock(mutex_);
     data_ = std::move(text);
@@ -160,7 +160,8 @@ int write(const Arguments& arguments) {
   const std::string output = arguments.value("output");
   std::error_code error;
   for (const std::string& input : arguments.operands()) {
-    if (fs::equivalent(input, output, error)) return fail(output + " is an input; name another file with --output");
+    if (fs::equivalent(input, output, error))
+      return fail(output + " is an input; name another file with --output");
   }
   if (fs::exists(output, error) && !arguments.has("force"))
     return fail(output + " exists; name another file with --output, or replace it with --force");
@@ -197,15 +198,20 @@ const Command report_command = {
     .name = "report",
     .summary = "write a page that shows a run, or serve it while the job runs",
     .description =
-        "Writes one HTML file that shows a run: the verdict and why, who was late and who waited over time, single "
-        "operations rank by rank, bandwidths, the topology, network waits, steps, processes and losses. The file needs "
+        "Writes one HTML file that shows a run: the verdict and why, who was late and who waited over time, "
+        "single "
+        "operations rank by rank, bandwidths, the topology, network waits, steps, processes and losses. The "
+        "file needs "
         "nothing from the network, and opens in any browser.\n\n"
-        "It takes what `lockstep diagnose` takes, in any mix. Large runs are summed up: a page of 1,024 ranks is a few "
+        "It takes what `lockstep diagnose` takes, in any mix. Large runs are summed up: a page of 1,024 "
+        "ranks is a few "
         "MB.\n\n"
-        "With --serve it writes nothing and shows the page at an address of this machine, which others cannot reach, until "
+        "With --serve it writes nothing and shows the page at an address of this machine, which others "
+        "cannot reach, until "
         "Ctrl-C; while the job runs the page is made anew every few seconds.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
-                 .help = "run directories, trace.db, dumps, profiler traces, logs, archives: any mix of one job",
+                 .help =
+                     "run directories, trace.db, dumps, profiler traces, logs, archives: any mix of one job",
                  .least = 1,
                  .most = SIZE_MAX},
     .options = kOptions,

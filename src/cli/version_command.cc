@@ -25,7 +25,8 @@ int run(const Arguments& arguments) {
     document["exporters"].push_back(exporter->name);
   // Why a part that needs more than this program is off; null: it is there.
   const std::string_view page = report::page_absent_because();
-  document["parts"]["report page"] = page.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(page);
+  document["parts"]["report page"] =
+      page.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(page);
   return print(document.dump(2) + "\n");
 }
 

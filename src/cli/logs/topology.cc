@@ -170,9 +170,9 @@ std::vector<Wiring> wirings(const Parts& members, const std::vector<std::string>
         trees ? tree_text(members, channel) : ring_text(ring_of(members, channel), members, nodes);
     if (text.empty()) continue;
     std::vector<int32_t> ranks = trees ? tops_of(members, channel) : ring_of(members, channel);
-    auto alike = std::find_if(list.begin(), list.end(), [&](const Wiring& one) { return one.ranks == ranks; });
-    if (alike == list.end())
-      alike = list.insert(list.end(), Wiring{{}, std::move(ranks), std::move(text)});
+    auto alike =
+        std::find_if(list.begin(), list.end(), [&](const Wiring& one) { return one.ranks == ranks; });
+    if (alike == list.end()) alike = list.insert(list.end(), Wiring{{}, std::move(ranks), std::move(text)});
     alike->channels.push_back(static_cast<int32_t>(channel));
   }
   return list;

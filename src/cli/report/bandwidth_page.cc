@@ -76,9 +76,10 @@ Json bandwidth_page(const Scene& scene, const OperationPlaces& places) {
     }
   }
   if (order.empty())
-    return missing(rates.ops == 0 ? "No operation was matched on all ranks of its communicator, so none has a bandwidth."
-                                  : "No operation has GPU times on all of its ranks, so none has a bandwidth: run in "
-                                    "default mode with the CUDA library, or in deep mode (`lockstep trace -m deep`).");
+    return missing(rates.ops == 0
+                       ? "No operation was matched on all ranks of its communicator, so none has a bandwidth."
+                       : "No operation has GPU times on all of its ranks, so none has a bandwidth: run in "
+                         "default mode with the CUDA library, or in deep mode (`lockstep trace -m deep`).");
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first->time_ns > b.first->time_ns; });
   Json list = Json::array();
@@ -99,7 +100,8 @@ Json bandwidth_page(const Scene& scene, const OperationPlaces& places) {
                     {"busbw_gbps", above_zero(rate->busbw.middle)},
                     {"busbw_low_gbps", above_zero(rate->busbw.low)},
                     {"busbw_high_gbps", above_zero(rate->busbw.high)},
-                    {"of_best", best[rate->func] > 0 ? above_zero(rate->busbw.middle / best[rate->func]) : Json(nullptr)},
+                    {"of_best", best[rate->func] > 0 ? above_zero(rate->busbw.middle / best[rate->func])
+                                                     : Json(nullptr)},
                     {"ceiling_gbps", rate->ceiling ? Json(rate->ceiling->gbps) : Json(nullptr)},
                     {"link", rate->ceiling ? Json(rate->ceiling->link) : Json(nullptr)},
                     {"error", rate->error},
@@ -111,11 +113,12 @@ Json bandwidth_page(const Scene& scene, const OperationPlaces& places) {
     if (fits.size() < kRatesMost) fits.push_back(fit_json(fit, job));
   }
   if (rates.untimed > 0) notes.push_back(plural(rates.untimed, "operation") + " without GPU times left out.");
-  const bool ceiling = std::any_of(order.begin(), order.end(), [](const auto& of) { return of.first->ceiling.has_value(); });
+  const bool ceiling =
+      std::any_of(order.begin(), order.end(), [](const auto& of) { return of.first->ceiling.has_value(); });
   if (collectives > 0 && !ceiling)
     notes.push_back("No ceiling: no communicator lies within one host of GPUs whose links are known.");
   const size_t omitted = order.size() - list.size();
-  return {{"rates", std::move(list)},   {"fits", std::move(fits)}, {"matched", rates.ops},
+  return {{"rates", std::move(list)}, {"fits", std::move(fits)}, {"matched", rates.ops},
           {"untimed", rates.untimed}, {"omitted", omitted},      {"notes", std::move(notes)}};
 }
 

@@ -16,8 +16,10 @@ constexpr size_t kDrillCells = 4000, kDrillOps = 3;
 constexpr size_t kMarksMost = 300;
 
 constexpr const char* kNotCompared =
-    "No operation could be compared between ranks, so nobody can be said to be late: that takes the records of two ranks "
-    "or more of one communicator, with the order of their operations known. `lockstep trace` records every rank.";
+    "No operation could be compared between ranks, so nobody can be said to be late: that takes the records "
+    "of two ranks "
+    "or more of one communicator, with the order of their operations known. `lockstep trace` records every "
+    "rank.";
 
 // Lists over the columns for one row.
 class RowCells {
@@ -56,7 +58,8 @@ class RowCells {
       blamed.push_back(cell.blamed_ns);
       ops += cell.ops;
     }
-    const auto spread = [&](std::vector<double>& values, const char* middle, const char* least, const char* most) {
+    const auto spread = [&](std::vector<double>& values, const char* middle, const char* least,
+                            const char* most) {
       std::sort(values.begin(), values.end());
       const auto put = [&](const char* name, size_t at) {
         if (name != nullptr) out_[name].push_back(values.empty() ? Json(nullptr) : whole_ns(values[at]));
@@ -119,9 +122,9 @@ std::vector<CellOps> worst_cells(const WaitTable& waits, const std::vector<Row>&
     }
   }
   if (cells.size() > kDrillCells) {
-    std::nth_element(cells.begin(), cells.begin() + kDrillCells, cells.end(), [](const auto& a, const auto& b) {
-      return a.worst[0].second.score() > b.worst[0].second.score();
-    });
+    std::nth_element(
+        cells.begin(), cells.begin() + kDrillCells, cells.end(),
+        [](const auto& a, const auto& b) { return a.worst[0].second.score() > b.worst[0].second.score(); });
     cells.resize(kDrillCells);
   }
   std::sort(cells.begin(), cells.end(), [](const CellOps& a, const CellOps& b) {
@@ -167,18 +170,22 @@ Json notes_json(const Scene& scene, const WaitTable& waits, const std::vector<Ro
   const auto& lateness = waits.lateness();
   if (lateness.timed == 0)
     notes.push_back(
-        "No GPU times: ranks arrive when their hosts launch. Hosts run ahead of their GPUs, so some of this lateness "
+        "No GPU times: ranks arrive when their hosts launch. Hosts run ahead of their GPUs, so some of this "
+        "lateness "
         "costs nobody anything.");
   if (lateness.not_comparable > 0)
-    notes.push_back(plural(lateness.not_comparable, "process") +
-                    " with several ranks of one communicator each are left out: their calls do not tell them apart.");
+    notes.push_back(
+        plural(lateness.not_comparable, "process") +
+        " with several ranks of one communicator each are left out: their calls do not tell them apart.");
   const bool unaligned = std::any_of(scene.job().hosts.begin(), scene.job().hosts.end(),
                                      [](const model::JobHost& host) { return !host.clock.known(); });
   if (unaligned)
-    notes.push_back("Clocks of some hosts could not be aligned: their ranks are compared with each other alone.");
+    notes.push_back(
+        "Clocks of some hosts could not be aligned: their ranks are compared with each other alone.");
   if (rows.back().is_group)
-    notes.push_back("Ranks that findings name and the worst have rows of their own; all ranks of a host share one: "
-                    "medians, and the rank that was latest.");
+    notes.push_back(
+        "Ranks that findings name and the worst have rows of their own; all ranks of a host share one: "
+        "medians, and the rank that was latest.");
   return notes;
 }
 

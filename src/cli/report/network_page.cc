@@ -122,7 +122,9 @@ Json finding_of(const Scene& scene, const Cell& cell) {
         findings[i].finding_class != analysis::FindingClass::kStuckInNetwork)
       continue;
     const std::vector<uint32_t>& named = scene.processes_of(i);
-    const auto is_named = [&](uint32_t process) { return std::binary_search(named.begin(), named.end(), process); };
+    const auto is_named = [&](uint32_t process) {
+      return std::binary_search(named.begin(), named.end(), process);
+    };
     const bool here = findings[i].finding_class == analysis::FindingClass::kSlowNic
                           ? std::any_of(cell.processes.begin(), cell.processes.end(), is_named)
                           : std::all_of(cell.processes.begin(), cell.processes.end(), is_named);
@@ -140,10 +142,13 @@ Json network_page(const Scene& scene) {
   const Job& job = scene.job();
   const std::vector<network::Link> links = network::pairs(network::links(job));
   if (links.empty()) {
-    const bool expected = std::any_of(job.comms.begin(), job.comms.end(), [](const auto& comm) { return comm.nodes > 1; });
-    return missing(expected ? "No transfers over the network were recorded, though a communicator spans hosts: run in deep "
-                              "mode (`lockstep trace -m deep`), or sample it."
-                            : "No transfers over the network were recorded: no communicator is known to span hosts.");
+    const bool expected =
+        std::any_of(job.comms.begin(), job.comms.end(), [](const auto& comm) { return comm.nodes > 1; });
+    return missing(
+        expected
+            ? "No transfers over the network were recorded, though a communicator spans hosts: run in deep "
+              "mode (`lockstep trace -m deep`), or sample it."
+            : "No transfers over the network were recorded: no communicator is known to span hosts.");
   }
   const Axis axis(job, links);
   std::map<std::tuple<size_t, size_t, uint32_t>, Cell> cells;
@@ -165,21 +170,22 @@ Json network_page(const Scene& scene) {
   Json pairs = Json::array();
   for (const auto& [key, cell] : order) {
     const network::Link& sum = cell->sum;
-    pairs.push_back({{"source", std::get<0>(key)},
-                     {"target", std::get<1>(key)},
-                     {"comm", cell->several_comms || sum.comm == model::kNoRow ? Json(nullptr) : Json(sum.comm)},
-                     {"transfers", sum.steps},
-                     {"bytes", sum.bytes},
-                     {"gpu_wait_ns", whole_ns(static_cast<double>(sum.gpu_wait_ns))},
-                     {"peer_wait_ns", whole_ns(static_cast<double>(sum.peer_wait_ns))},
-                     {"send_wait_ns", whole_ns(static_cast<double>(sum.send_wait_ns))},
-                     {"receive_wait_ns", whole_ns(static_cast<double>(sum.receive_wait_ns))},
-                     {"flush_wait_ns", whole_ns(static_cast<double>(sum.flush_wait_ns))},
-                     {"rate_gbps", positive(sum.rate() * 1e-9)},
-                     {"sending_p50_ns", positive_ns(sum.sending.quantile(0.5))},
-                     {"sending_p99_ns", positive_ns(sum.sending.quantile(0.99))},
-                     {"transport", transport_json(sum.transport)},
-                     {"finding", finding_of(scene, *cell)}});
+    pairs.push_back(
+        {{"source", std::get<0>(key)},
+         {"target", std::get<1>(key)},
+         {"comm", cell->several_comms || sum.comm == model::kNoRow ? Json(nullptr) : Json(sum.comm)},
+         {"transfers", sum.steps},
+         {"bytes", sum.bytes},
+         {"gpu_wait_ns", whole_ns(static_cast<double>(sum.gpu_wait_ns))},
+         {"peer_wait_ns", whole_ns(static_cast<double>(sum.peer_wait_ns))},
+         {"send_wait_ns", whole_ns(static_cast<double>(sum.send_wait_ns))},
+         {"receive_wait_ns", whole_ns(static_cast<double>(sum.receive_wait_ns))},
+         {"flush_wait_ns", whole_ns(static_cast<double>(sum.flush_wait_ns))},
+         {"rate_gbps", positive(sum.rate() * 1e-9)},
+         {"sending_p50_ns", positive_ns(sum.sending.quantile(0.5))},
+         {"sending_p99_ns", positive_ns(sum.sending.quantile(0.99))},
+         {"transport", transport_json(sum.transport)},
+         {"finding", finding_of(scene, *cell)}});
   }
   Json notes = Json::array();
   if (axis.by_host()) notes.push_back("Ranks of a host are added up.");

@@ -107,11 +107,13 @@ class Waterfall {
       if (scene_.operation_of(i) == key_) out["findings"].push_back(i);
     }
     out["begin_ns"] = scene_.since_begin(begin_ns_);
-    out["length_ns"] = begin_ns_ == INT64_MAX ? Json(nullptr) : whole_ns(static_cast<double>(end_ns_ - begin_ns_));
+    out["length_ns"] =
+        begin_ns_ == INT64_MAX ? Json(nullptr) : whole_ns(static_cast<double>(end_ns_ - begin_ns_));
     out["last_arrival_ns"] = last_arrival();
     out["lost_ns"] = waits_ == nullptr ? Json(nullptr) : whole_ns(waits_->lost_ns);
     out["busbw_gbps"] = or_null(analysis::bandwidth::operation_busbw(job_, key_.first, key_.second));
-    out["called"] = std::count_if(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.op.has_value(); });
+    out["called"] =
+        std::count_if(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.op.has_value(); });
     const std::vector<size_t> chosen = choose();
     out["ranks"] = columns(chosen);
     out["omitted"] = seats_.size() - chosen.size();
@@ -148,9 +150,9 @@ class Waterfall {
     }
     const Member& member = job_.members[seat.member];
     if (!seat.op) {
-      seat.state = member.alignment == Member::Alignment::kNone      ? "not comparable"
-                   : key_.second >= job_.next_index(member) ? "not called"
-                                                            : "forgotten";
+      seat.state = member.alignment == Member::Alignment::kNone ? "not comparable"
+                   : key_.second >= job_.next_index(member)     ? "not called"
+                                                                : "forgotten";
       return;
     }
     const JobOps& ops = job_.ops(member);
@@ -189,16 +191,15 @@ class Waterfall {
     for (const Seat& seat : seats_) {
       if (seat.op && any == nullptr) any = &seat;
     }
-    const model::Signature& s =
-        job_.signatures[job_.ops(job_.members[any->member]).signature[*any->op]];
+    const model::Signature& s = job_.signatures[job_.ops(job_.members[any->member]).signature[*any->op]];
     const std::string func = shown(job_.text(s.func));
     const uint64_t size =
         model::operation_size(job_.text(s.func), s.bytes, comm_.ranks > 0 ? comm_.ranks : -1,
                               s.kind == model::number(model::EventKind::kApiOp));
     out["func"] = func;
     out["kind"] = "collective";
-    out["title"] = func + " " + std::to_string(key_.second) + " of " + shown(job_.comm_name(key_.first)) + ", " +
-                   analysis::wording::bytes(size);
+    out["title"] = func + " " + std::to_string(key_.second) + " of " + shown(job_.comm_name(key_.first)) +
+                   ", " + analysis::wording::bytes(size);
     out["datatype"] = shown_or_null(job_.text(s.datatype));
     out["count"] = s.count;
     out["size_bytes"] = size;
@@ -237,11 +238,13 @@ class Waterfall {
     };
     const auto time = [&](const char* name, const Column<int64_t> JobOps::*times) {
       column(name, [&](const Seat& seat) {
-        return seat.op ? since_call(seat, (job_.ops(job_.members[seat.member]).*times)[*seat.op]) : Json(nullptr);
+        return seat.op ? since_call(seat, (job_.ops(job_.members[seat.member]).*times)[*seat.op])
+                       : Json(nullptr);
       });
     };
     const auto wait = [&](const char* name, auto value) {
-      column(name, [&](const Seat& seat) { return seat.wait == nullptr ? Json(nullptr) : value(*seat.wait); });
+      column(name,
+             [&](const Seat& seat) { return seat.wait == nullptr ? Json(nullptr) : value(*seat.wait); });
     };
     column("who", [&](const Seat& seat) {
       return seat.member == kNoRow ? Json(nullptr) : Json(job_.members[seat.member].process);
@@ -258,7 +261,8 @@ class Waterfall {
     time("launched_ns", &JobOps::launched_ns);
     time("gpu_start_ns", &JobOps::gpu_start_ns);
     time("gpu_end_ns", &JobOps::gpu_end_ns);
-    wait("arrival_ns", [&](const MemberWait& of) { return whole_ns(static_cast<double>(of.arrival_ns - begin_ns_)); });
+    wait("arrival_ns",
+         [&](const MemberWait& of) { return whole_ns(static_cast<double>(of.arrival_ns - begin_ns_)); });
     wait("late_ns", [](const MemberWait& of) { return whole_ns(static_cast<double>(of.late_ns)); });
     wait("waiting_ns", [](const MemberWait& of) { return whole_ns(static_cast<double>(of.waiting_ns)); });
     wait("moving_ns", [](const MemberWait& of) {
@@ -328,7 +332,9 @@ std::set<OperationKey> wanted_operations(const Scene& scene) {
   return wanted;
 }
 
-size_t worst_operations_wanted(const std::set<OperationKey>& wanted) { return kOperationsMost - wanted.size(); }
+size_t worst_operations_wanted(const std::set<OperationKey>& wanted) {
+  return kOperationsMost - wanted.size();
+}
 
 Json operations_page(const Scene& scene, const WaitTable& waits, OperationPlaces& places) {
   std::map<OperationKey, std::vector<std::string>> chosen;
@@ -362,8 +368,9 @@ Json operations_page(const Scene& scene, const WaitTable& waits, OperationPlaces
   const bool aligned = std::all_of(scene.job().hosts.begin(), scene.job().hosts.end(),
                                    [](const model::JobHost& host) { return host.clock.known(); });
   if (!aligned)
-    notes.push_back("Clocks of some hosts could not be aligned: their times are of their own clocks, and do not "
-                    "compare with those of other hosts.");
+    notes.push_back(
+        "Clocks of some hosts could not be aligned: their times are of their own clocks, and do not "
+        "compare with those of other hosts.");
   return {{"total", operations_in(scene.job())}, {"list", std::move(list)}, {"notes", std::move(notes)}};
 }
 

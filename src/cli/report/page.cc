@@ -26,7 +26,8 @@ std::string script_text(const Json& data) {
         break;
       case '\xe2':
         // U+2028 and U+2029: ends of lines in JavaScript, though not in JSON.
-        if (json.compare(i + 1, 1, "\x80") == 0 && i + 2 < json.size() && (json[i + 2] == '\xa8' || json[i + 2] == '\xa9')) {
+        if (json.compare(i + 1, 1, "\x80") == 0 && i + 2 < json.size() &&
+            (json[i + 2] == '\xa8' || json[i + 2] == '\xa9')) {
           out += json[i + 2] == '\xa8' ? "\\u2028" : "\\u2029";
           i += 2;
           break;
@@ -44,7 +45,8 @@ Result<std::string> page_with(std::string_view page, const Json& data) {
   const std::string place = std::string(kOpen) + std::string(kEmpty);
   const size_t at = page.find(place);
   if (at == std::string_view::npos || page.find(kOpen, at + 1) != std::string_view::npos)
-    return Error{ErrorCode::kUnsupported, "the page that this program was built with has no one place for data", {}};
+    return Error{
+        ErrorCode::kUnsupported, "the page that this program was built with has no one place for data", {}};
   std::string out(page.substr(0, at + kOpen.size()));
   out += script_text(data);
   out += page.substr(at + kOpen.size() + std::string_view("null").size());

@@ -30,7 +30,8 @@ constexpr auto kAnswerTime = std::chrono::seconds(30);  // between two pieces th
 
 // What the page is made of stands in it; all it asks for is data.json.
 constexpr std::string_view kPolicy =
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'self'; "
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
+    "connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 std::string_view status_text(int status) {
@@ -94,13 +95,14 @@ std::optional<std::string_view> host_of(std::string_view head) {
 }
 
 std::string head_of(const Answer& answer) {
-  std::string head = "HTTP/1.1 " + std::to_string(answer.status) + ' ' + std::string(status_text(answer.status)) +
-                     "\r\nConnection: close\r\nContent-Type: " +
-                     (answer.type.empty() ? "text/plain; charset=utf-8" : answer.type) +
-                     "\r\nContent-Length: " + std::to_string(answer.body ? answer.body->size() : 0) +
-                     "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
-                     "Content-Security-Policy: " +
-                     std::string(kPolicy) + "\r\n";
+  std::string head =
+      "HTTP/1.1 " + std::to_string(answer.status) + ' ' + std::string(status_text(answer.status)) +
+      "\r\nConnection: close\r\nContent-Type: " +
+      (answer.type.empty() ? "text/plain; charset=utf-8" : answer.type) +
+      "\r\nContent-Length: " + std::to_string(answer.body ? answer.body->size() : 0) +
+      "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
+      "Content-Security-Policy: " +
+      std::string(kPolicy) + "\r\n";
   if (answer.status == 405) head += "Allow: GET\r\n";
   return head + "\r\n";
 }
@@ -159,9 +161,11 @@ void write_to(Connection& connection) {
 Answer answer_to(const std::string& head, const Served& served) {
   const std::string_view line = std::string_view(head).substr(0, head.find("\r\n"));
   const size_t method_end = line.find(' ');
-  const size_t target_end = method_end == std::string_view::npos ? method_end : line.find(' ', method_end + 1);
+  const size_t target_end =
+      method_end == std::string_view::npos ? method_end : line.find(' ', method_end + 1);
   const auto refuse = [](int status) { return Answer{.status = status, .type = {}, .body = {}}; };
-  if (target_end == std::string_view::npos || !line.substr(target_end + 1).starts_with("HTTP/1.")) return refuse(400);
+  if (target_end == std::string_view::npos || !line.substr(target_end + 1).starts_with("HTTP/1."))
+    return refuse(400);
   const auto host = host_of(head);
   if (!host) return refuse(400);
   if (!is_trusted_host(*host)) return refuse(421);
@@ -197,8 +201,10 @@ Result<PageServer> PageServer::listen(const std::string& address, uint16_t port)
       getsockname(socket, name, &length) != 0) {
     const std::string why = std::strerror(errno);
     if (socket >= 0) close(socket);
-    return Error{ErrorCode::kIo, "cannot listen on port " + std::to_string(port) + ": " + why + "; name another with --serve=PORT",
-                 address};
+    return Error{
+        ErrorCode::kIo,
+        "cannot listen on port " + std::to_string(port) + ": " + why + "; name another with --serve=PORT",
+        address};
   }
   return PageServer(socket, address, ntohs(storage.ss_family == AF_INET ? four->sin_port : six->sin6_port));
 }

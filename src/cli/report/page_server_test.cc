@@ -82,7 +82,8 @@ class Running {
 std::string rest_of(int socket) {
   std::string text;
   char piece[1024];
-  for (ssize_t got = 0; (got = read(socket, piece, sizeof piece)) > 0;) text.append(piece, static_cast<size_t>(got));
+  for (ssize_t got = 0; (got = read(socket, piece, sizeof piece)) > 0;)
+    text.append(piece, static_cast<size_t>(got));
   close(socket);
   return text;
 }
@@ -93,7 +94,8 @@ TEST(PageServer, AnswersOverASocketAndEndsWithASignal) {
   const std::string request = "GET /data.json HTTP/1.1\r\nHost: localhost\r\n\r\n";
   // In two pieces, as a slow network has it.
   ASSERT_EQ(write(socket, request.data(), 10), 10);
-  ASSERT_EQ(write(socket, request.data() + 10, request.size() - 10), static_cast<ssize_t>(request.size() - 10));
+  ASSERT_EQ(write(socket, request.data() + 10, request.size() - 10),
+            static_cast<ssize_t>(request.size() - 10));
   const std::string answer = rest_of(socket);
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
   EXPECT_NE(answer.find("Content-Length: 2\r\n"), std::string::npos) << answer;
@@ -131,7 +133,8 @@ TEST(PageServer, ListensOnAddressesAlone) {
   auto one = PageServer::listen("127.0.0.1", 0);
   ASSERT_TRUE(one);
   const std::string url = one->url();
-  auto two = PageServer::listen("127.0.0.1", static_cast<uint16_t>(std::atoi(url.c_str() + url.rfind(':') + 1)));
+  auto two =
+      PageServer::listen("127.0.0.1", static_cast<uint16_t>(std::atoi(url.c_str() + url.rfind(':') + 1)));
   ASSERT_FALSE(two);
   EXPECT_NE(two.error().message().find("--serve=PORT"), std::string::npos);
 }

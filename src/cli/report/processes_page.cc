@@ -95,16 +95,18 @@ Json processes_page(const Scene& scene) {
   if (omitted > 0) {
     const auto importance = [&](uint32_t i) {
       const JobProcess& process = job.processes[i];
-      return std::tuple(scene.is_named(i), process.liveness == model::Liveness::kGone && process.row.closed == 0,
-                        process.lost);
+      return std::tuple(scene.is_named(i),
+                        process.liveness == model::Liveness::kGone && process.row.closed == 0, process.lost);
     };
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return importance(a) > importance(b); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return importance(a) > importance(b); });
     order.resize(kRowsMost);
     sort_by_rank(job, order);
   }
   Json rows = Json::array(), notes = Json::array();
   for (uint32_t i : order) rows.push_back(process_json(scene, i));
-  if (omitted > 0) notes.push_back(plural(omitted, "process") + " that no finding names and that lost nothing left out.");
+  if (omitted > 0)
+    notes.push_back(plural(omitted, "process") + " that no finding names and that lost nothing left out.");
   return {{"rows", std::move(rows)},
           {"omitted", omitted},
           {"losses", losses_json(scene)},

@@ -15,7 +15,8 @@ using model::Job;
 
 constexpr const char* kPages[] = {"lateness", "operations", "bandwidth", "topology", "network", "steps"};
 constexpr const char* kNoJob =
-    "Nothing that was given holds operations: capture with `lockstep trace`, or give Flight Recorder dumps, traces of "
+    "Nothing that was given holds operations: capture with `lockstep trace`, or give Flight Recorder dumps, "
+    "traces of "
     "PyTorch's profiler or Inspector's logs.";
 
 // The last part of the path, as people call the run.
@@ -109,14 +110,15 @@ Json hosts_json(const Scene& scene) {
   for (size_t i = 0; i < job.hosts.size(); ++i) {
     const model::JobHost& host = job.hosts[i];
     const auto offset = host.clock.offset(newest[i]);
-    list.push_back({{"name", shown(job.text(host.name))},
-                    {"boot_id", shown_or_null(job.text(host.boot_id))},
-                    {"who", processes[i]},
-                    {"reference", i == 0},
-                    {"aligned", host.clock.known()},
-                    {"offset_ns", offset ? whole_ns(static_cast<double>(offset->ns)) : Json(nullptr)},
-                    {"half_width_ns", offset ? whole_ns(static_cast<double>(offset->half_width_ns)) : Json(nullptr)},
-                    {"contradictions", host.contradictions}});
+    list.push_back(
+        {{"name", shown(job.text(host.name))},
+         {"boot_id", shown_or_null(job.text(host.boot_id))},
+         {"who", processes[i]},
+         {"reference", i == 0},
+         {"aligned", host.clock.known()},
+         {"offset_ns", offset ? whole_ns(static_cast<double>(offset->ns)) : Json(nullptr)},
+         {"half_width_ns", offset ? whole_ns(static_cast<double>(offset->half_width_ns)) : Json(nullptr)},
+         {"contradictions", host.contradictions}});
   }
   return list;
 }
@@ -144,7 +146,8 @@ Json comms_json(const Scene& scene, const WaitTable& waits) {
     Json unmatched = Json::object();
     for (size_t reason = 0; reason < analysis::match::kReasons; ++reason) {
       if (matched.unmatched[reason] > 0)
-        unmatched[std::string(reason_text(static_cast<analysis::match::Reason>(reason)))] = matched.unmatched[reason];
+        unmatched[std::string(reason_text(static_cast<analysis::match::Reason>(reason)))] =
+            matched.unmatched[reason];
     }
     const analysis::straggler::Waits& of = waits.lateness().comms[i];
     const auto compared = [&](bool is_known, double ns) { return is_known ? whole_ns(ns) : Json(nullptr); };
@@ -200,12 +203,12 @@ Json begin_document(bool live, const DataRequest& request) {
 
 bool may_go_on(const diagnose::DiagnosedRun& run) {
   return std::any_of(run.evidence.begin(), run.evidence.end(), [](const diagnose::Evidence& evidence) {
-    return evidence.job &&
-           std::any_of(evidence.job->processes.begin(), evidence.job->processes.end(),
-                       [](const model::JobProcess& process) {
-                         return process.row.closed == 0 && (process.liveness == model::Liveness::kRunning ||
-                                                            process.liveness == model::Liveness::kStopped);
-                       });
+    return evidence.job && std::any_of(evidence.job->processes.begin(), evidence.job->processes.end(),
+                                       [](const model::JobProcess& process) {
+                                         return process.row.closed == 0 &&
+                                                (process.liveness == model::Liveness::kRunning ||
+                                                 process.liveness == model::Liveness::kStopped);
+                                       });
   });
 }
 

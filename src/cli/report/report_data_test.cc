@@ -38,8 +38,9 @@ JobBuilder late_job(uint32_t ranks, uint32_t per_host, uint32_t late_rank, uint3
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     for (uint32_t i = 0; i < ops; ++i) {
       const double called = i * 20.0 + (rank == late_rank ? 5 : 0.001 * rank);
-      builder.call(rank, world,
-                   {.called_ms = called, .bytes = 64 << 20, .gpu_start_ms = called + 0.1, .gpu_end_ms = i * 20.0 + 8});
+      builder.call(
+          rank, world,
+          {.called_ms = called, .bytes = 64 << 20, .gpu_start_ms = called + 0.1, .gpu_end_ms = i * 20.0 + 8});
     }
     builder.process(rank).row.first_ns = at_ms(0);
     builder.process(rank).row.last_ns = at_ms(ops * 20.0);
@@ -297,7 +298,8 @@ TEST(ReportData, IsLiveWhileAProcessRuns) {
 
 TEST(ReportData, HostileNamesStayText) {
   JobBuilder builder = late_job(2, 2, 1);
-  const std::string name = "</script><!--<script>\xff\xfe\x01\n\xe2\x80\xa8 &amp;" + std::string(1 << 20, 'x');
+  const std::string name =
+      "</script><!--<script>\xff\xfe\x01\n\xe2\x80\xa8 &amp;" + std::string(1 << 20, 'x');
   model::Job job = builder.build();
   job.comms[0].name = job.strings.intern(name);
   job.hosts[0].name = job.processes[0].row.host = job.processes[0].row.argv = job.strings.intern(name);
@@ -323,11 +325,13 @@ TEST(ReportData, TimesOfDamagedFilesDoNotOverflow) {
 }
 
 TEST(Page, TakesTheDataInItsPlace) {
-  const std::string page = R"(<html><script type="application/json" id="lockstep-data">null</script><p>null</p></html>)";
+  const std::string page =
+      R"(<html><script type="application/json" id="lockstep-data">null</script><p>null</p></html>)";
   auto filled = page_with(page, Json{{"name", "</script>"}});
   ASSERT_TRUE(filled);
-  EXPECT_EQ(*filled,
-            R"(<html><script type="application/json" id="lockstep-data">{"name":"\u003c/script\u003e"}</script><p>null</p></html>)");
+  EXPECT_EQ(
+      *filled,
+      R"(<html><script type="application/json" id="lockstep-data">{"name":"\u003c/script\u003e"}</script><p>null</p></html>)");
   EXPECT_FALSE(page_with("<html></html>", Json()));
   EXPECT_FALSE(page_with(page + page, Json())) << "two places";
 }

@@ -20,8 +20,7 @@ Row single(const Job& job, uint32_t process) { return {job.process_name(process)
 std::vector<uint32_t> notable(const Scene& scene, const std::vector<uint32_t>& processes,
                               const std::vector<double>& cost) {
   std::vector<uint32_t> chosen = processes;
-  std::erase_if(chosen,
-                [&](uint32_t process) { return !scene.is_named(process) && cost[process] <= 0; });
+  std::erase_if(chosen, [&](uint32_t process) { return !scene.is_named(process) && cost[process] <= 0; });
   std::stable_sort(chosen.begin(), chosen.end(), [&](uint32_t a, uint32_t b) {
     return std::pair(scene.is_named(a), cost[a]) > std::pair(scene.is_named(b), cost[b]);
   });

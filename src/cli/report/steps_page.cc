@@ -30,14 +30,18 @@ std::string_view source_text(straggler::Steps::Source source) {
 }
 
 // Step i of `steps` belongs to entry i * entries / steps.
-size_t first_of(size_t entry, size_t steps, size_t entries) { return (entry * steps + entries - 1) / entries; }
+size_t first_of(size_t entry, size_t steps, size_t entries) {
+  return (entry * steps + entries - 1) / entries;
+}
 
 Json list_json(const Scene& scene, const straggler::Steps& steps, const straggler::Losses* losses) {
   Json out = Json::object();
-  for (const char* name : {"number", "steps", "begin_ns", "length_ns", "lost_ns", "worst"}) out[name] = Json::array();
+  for (const char* name : {"number", "steps", "begin_ns", "length_ns", "lost_ns", "worst"})
+    out[name] = Json::array();
   const size_t entries = std::min(steps.size(), kEntriesMost);
   for (size_t entry = 0; entry < entries; ++entry) {
-    const size_t from = first_of(entry, steps.size(), entries), until = first_of(entry + 1, steps.size(), entries);
+    const size_t from = first_of(entry, steps.size(), entries),
+                 until = first_of(entry + 1, steps.size(), entries);
     double lost_ns = 0;
     std::pair<float, uint32_t> worst{0.0f, model::kNoRow};
     for (size_t step = from; step < until && losses != nullptr; ++step) {
@@ -54,9 +58,10 @@ Json list_json(const Scene& scene, const straggler::Steps& steps, const straggle
     out["number"].push_back(steps.number[from]);
     out["steps"].push_back(until - from);
     out["begin_ns"].push_back(scene.since_begin(steps.begin_ns[from]));
-    out["length_ns"].push_back(end == from ? Json(nullptr)
-                                           : whole_ns(static_cast<double>(steps.begin_ns[end] - steps.begin_ns[from]) /
-                                                      static_cast<double>(end - from)));
+    out["length_ns"].push_back(
+        end == from ? Json(nullptr)
+                    : whole_ns(static_cast<double>(steps.begin_ns[end] - steps.begin_ns[from]) /
+                               static_cast<double>(end - from)));
     out["lost_ns"].push_back(whole_ns(lost_ns / count));
     out["worst"].push_back(worst.second == model::kNoRow ? Json(nullptr) : Json(worst.second));
   }
@@ -70,13 +75,17 @@ struct Split {
   int64_t begin_ns = 0;  // on the reference host's clock
   std::array<double, 6> parts{};
 };
-constexpr std::array<const char*, 6> kParts = {"length_ns", "computing_ns", "hidden_ns", "exposed_ns", "copying_ns", "idle_ns"};
+constexpr std::array<const char*, 6> kParts = {"length_ns",  "computing_ns", "hidden_ns",
+                                               "exposed_ns", "copying_ns",   "idle_ns"};
 
 std::array<double, 6> parts_of(const GpuStep& step) {
   const double devices = step.devices;
   const auto part = [devices](int64_t ns) { return static_cast<double>(ns) / devices; };
-  return {static_cast<double>(step.length_ns()), part(step.computing_ns),
-          part(step.communicating_ns - step.exposed_ns), part(step.exposed_ns), part(step.copying_ns),
+  return {static_cast<double>(step.length_ns()),
+          part(step.computing_ns),
+          part(step.communicating_ns - step.exposed_ns),
+          part(step.exposed_ns),
+          part(step.copying_ns),
           part(step.idle_ns())};
 }
 
@@ -86,13 +95,15 @@ std::vector<Split> splits_of(const Scene& scene, uint32_t process, size_t most) 
   std::vector<Split> out(entries);
   for (size_t entry = 0; entry < entries; ++entry) {
     Split& split = out[entry];
-    const size_t from = first_of(entry, steps.size(), entries), until = first_of(entry + 1, steps.size(), entries);
+    const size_t from = first_of(entry, steps.size(), entries),
+                 until = first_of(entry + 1, steps.size(), entries);
     split.number = steps[from].number;
     split.steps = until - from;
     split.begin_ns = scene.common_ns(process, steps[from].begin_ns);
     for (size_t step = from; step < until; ++step) {
       const std::array<double, 6> parts = parts_of(steps[step]);
-      for (size_t i = 0; i < parts.size(); ++i) split.parts[i] += parts[i] / static_cast<double>(until - from);
+      for (size_t i = 0; i < parts.size(); ++i)
+        split.parts[i] += parts[i] / static_cast<double>(until - from);
     }
   }
   return out;
@@ -132,7 +143,8 @@ Json split_json(const Scene& scene) {
   const std::vector<analysis::overlap::RankOverlap> ranks = analysis::overlap::measure(scene.job());
   if (ranks.empty())
     return missing(
-        "How much of a step computes and how much communicates is not known, as no kernels were recorded: run in default "
+        "How much of a step computes and how much communicates is not known, as no kernels were recorded: "
+        "run in default "
         "mode with the CUDA library, or give traces of PyTorch's profiler.");
   std::vector<uint32_t> processes;
   std::vector<double> exposed(scene.job().processes.size());
@@ -142,7 +154,8 @@ Json split_json(const Scene& scene) {
     exposed[rank.process] = rank.exposed_ns;
   }
   const std::vector<Row> rows = choose_rows(scene, std::move(processes), exposed);
-  const size_t most = std::clamp<size_t>(kEntriesOfAllRows / std::max<size_t>(rows.size(), 1), 16, kEntriesMost);
+  const size_t most =
+      std::clamp<size_t>(kEntriesOfAllRows / std::max<size_t>(rows.size(), 1), 16, kEntriesMost);
   Json list = Json::array(), average = Json::array();
   for (const Row& row : rows) {
     std::vector<std::vector<Split>> all;
@@ -177,9 +190,12 @@ Json steps_page(const Scene& scene, const WaitTable& waits) {
     return missing("No steps: no operation has a host time, and no kernels were recorded.");
   Json notes = Json::array();
   if (steps.source == straggler::Steps::Source::kPeriod)
-    notes.push_back("Steps are counted by the operations, which repeat; `lockstep_step()` of lockstep.h marks real ones.");
+    notes.push_back(
+        "Steps are counted by the operations, which repeat; `lockstep_step()` of lockstep.h marks real "
+        "ones.");
   if (steps.source == straggler::Steps::Source::kSlices)
-    notes.push_back("Operations do not repeat and the program marks no steps: these are equal parts of the run.");
+    notes.push_back(
+        "Operations do not repeat and the program marks no steps: these are equal parts of the run.");
   return {{"source", source_text(steps.source)},
           {"period_ops", steps.period == 0 ? Json(nullptr) : Json(steps.period)},
           {"list", list_json(scene, steps, losses ? &*losses : nullptr)},

@@ -20,8 +20,10 @@ using readers::nccl_log::LogModel;
 constexpr size_t kGpusMost = 1024, kCommsMost = 64, kEdgesMost = 4096, kWiringsMost = 32;
 
 constexpr const char* kNoRings =
-    "How rings and trees run is in NCCL's logs alone, and none were given that tell of all ranks: NCCL_DEBUG=INFO "
-    "NCCL_DEBUG_SUBSYS=INIT,GRAPH NCCL_DEBUG_FILE=/shared/job/nccl.%h.%p.log, then name the logs beside the run.";
+    "How rings and trees run is in NCCL's logs alone, and none were given that tell of all ranks: "
+    "NCCL_DEBUG=INFO "
+    "NCCL_DEBUG_SUBSYS=INIT,GRAPH NCCL_DEBUG_FILE=/shared/job/nccl.%h.%p.log, then name the logs beside the "
+    "run.";
 
 const LogModel* logs_of(const Scene& scene) {
   for (const diagnose::Evidence& evidence : scene.run().evidence) {
@@ -85,7 +87,8 @@ Json comms_json(const Scene& scene, const LogModel* model, bool& any_rings) {
   if (model != nullptr) {
     const auto by_id = comms_by_id(job);
     for (logs::CommWiring& wiring : logs::comm_wirings(*model, kCommsMost)) {
-      if (const auto at = by_id.find(wiring.name); at != by_id.end()) wired.emplace(at->second, std::move(wiring));
+      if (const auto at = by_id.find(wiring.name); at != by_id.end())
+        wired.emplace(at->second, std::move(wiring));
     }
   }
   std::vector<uint32_t> order(job.comms.size());
@@ -187,7 +190,8 @@ class Edges {
     for (const auto& [key, edge] : edges_) order.emplace_back(key, &edge);
     if (order.size() > kEdgesMost) {
       std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-        return std::pair(a.second->bytes, a.second->channels) > std::pair(b.second->bytes, b.second->channels);
+        return std::pair(a.second->bytes, a.second->channels) >
+               std::pair(b.second->bytes, b.second->channels);
       });
       order.resize(kEdgesMost);
       std::sort(order.begin(), order.end());
@@ -204,11 +208,12 @@ class Edges {
            {"gdr", edge->from_logs ? Json(edge->gdr) : Json(nullptr)},
            {"channels", edge->channels == 0 ? Json(nullptr) : Json(edge->channels)},
            {"bytes", edge->bytes == 0 ? Json(nullptr) : Json(edge->bytes)},
-           {"rate_gbps", edge->busy_ns <= 0 ? Json(nullptr)
-                                            : Json(static_cast<double>(edge->bytes) / static_cast<double>(edge->busy_ns))},
+           {"rate_gbps", edge->busy_ns <= 0
+                             ? Json(nullptr)
+                             : Json(static_cast<double>(edge->bytes) / static_cast<double>(edge->busy_ns))},
            {"wait_ns", edge->from_transfers ? whole_ns(static_cast<double>(edge->wait_ns)) : Json(nullptr)},
            {"slow", slow(from, to)},
-           {"source", edge->from_logs ? edge->from_transfers ? "logs and transfers" : "logs"
+           {"source", edge->from_logs        ? edge->from_transfers ? "logs and transfers" : "logs"
                       : edge->from_transfers ? "transfers"
                                              : "sends"}});
     }
@@ -224,7 +229,8 @@ class Edges {
           findings[i].finding_class != analysis::FindingClass::kStuckInNetwork)
         continue;
       const auto& named = scene_.processes_of(i);
-      if (std::binary_search(named.begin(), named.end(), from) && std::binary_search(named.begin(), named.end(), to))
+      if (std::binary_search(named.begin(), named.end(), from) &&
+          std::binary_search(named.begin(), named.end(), to))
         return i;
     }
     return nullptr;
@@ -247,17 +253,14 @@ Json topology_page(const Scene& scene) {
   Json hosts = hosts_json(scene), comms = comms_json(scene, model, any_rings), list = edges.json();
   Json notes = Json::array();
   if (scene.job().comms.size() > kCommsMost)
-    notes.push_back("The " + std::to_string(kCommsMost) + " largest of " + format_count(scene.job().comms.size()) +
-                    " communicators.");
+    notes.push_back("The " + std::to_string(kCommsMost) + " largest of " +
+                    format_count(scene.job().comms.size()) + " communicators.");
   if (edges.size() == 0)
     notes.push_back("No connection is known: logs tell of them, network transfers (deep mode), and sends.");
   const size_t omitted = edges.size() - list.size();
-  return {{"hosts", std::move(hosts)},
-          {"comms", std::move(comms)},
-          {"edges", std::move(list)},
-          {"rings_missing", any_rings ? Json(nullptr) : Json(kNoRings)},
-          {"omitted", omitted},
-          {"notes", std::move(notes)}};
+  return {{"hosts", std::move(hosts)}, {"comms", std::move(comms)},
+          {"edges", std::move(list)},  {"rings_missing", any_rings ? Json(nullptr) : Json(kNoRings)},
+          {"omitted", omitted},        {"notes", std::move(notes)}};
 }
 
 }  // namespace lockstep::cli::report

@@ -89,7 +89,8 @@ std::string headline(const diagnose::DiagnosedRun& run) {
   std::string seen;
   for (const diagnose::Evidence& evidence : run.evidence) {
     seen += seen.empty() ? "" : "; ";
-    seen += evidence.job ? seen_sentence(diagnose::cover(evidence)) : evidence.source + ": " + evidence.content;
+    seen +=
+        evidence.job ? seen_sentence(diagnose::cover(evidence)) : evidence.source + ": " + evidence.content;
   }
   return "No problem found: " + seen + ".";
 }
@@ -99,7 +100,8 @@ std::string headline(const diagnose::DiagnosedRun& run) {
 Json verdict_page(const Scene& scene, const std::vector<Row>& rows, const OperationPlaces& places) {
   const diagnose::DiagnosedRun& run = scene.run();
   Json cards = Json::array();
-  for (size_t i = 0; i < run.diagnosis.findings.size(); ++i) cards.push_back(card_json(scene, i, rows, places));
+  for (size_t i = 0; i < run.diagnosis.findings.size(); ++i)
+    cards.push_back(card_json(scene, i, rows, places));
   const Finding* verdict = run.verdict();
   uint64_t events = 0;
   Json losses = losses_json(scene, events);

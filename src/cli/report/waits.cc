@@ -72,8 +72,7 @@ WaitTable::WaitTable(const Scene& scene, const std::set<OperationKey>& wanted, s
                    [&](const OperationKey& a, const OperationKey& b) {
                      return operations_.at(a).lost_ns > operations_.at(b).lost_ns;
                    });
-  std::erase_if(worst_operations_,
-                [&](const OperationKey& key) { return operations_.at(key).lost_ns <= 0; });
+  std::erase_if(worst_operations_, [&](const OperationKey& key) { return operations_.at(key).lost_ns <= 0; });
   if (worst_operations_.size() > worst_most_) worst_operations_.resize(worst_most_);
 }
 
@@ -169,12 +168,11 @@ void WaitTable::keep_operations(const Group& group) {
   std::iota(order.begin(), order.end(), 0u);
   const size_t most = std::min(worst_most_, order.size());
   std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(most), order.end(),
-                    [&](uint32_t a, uint32_t b) {
-                      return lost[a] != lost[b] ? lost[a] > lost[b] : a < b;
-                    });
+                    [&](uint32_t a, uint32_t b) { return lost[a] != lost[b] ? lost[a] > lost[b] : a < b; });
   std::set<uint32_t> kept;
   for (size_t i = 0; i < most && lost[order[i]] > 0; ++i) kept.insert(order[i] + from);
-  for (auto at = wanted_.lower_bound({comm, from}); at != wanted_.end() && *at < OperationKey(comm, until); ++at)
+  for (auto at = wanted_.lower_bound({comm, from}); at != wanted_.end() && *at < OperationKey(comm, until);
+       ++at)
     kept.insert(at->second);
   for (uint32_t index : kept) keep(group, {comm, index}, static_cast<double>(lost[index - from]));
 }
