@@ -108,7 +108,7 @@ class Waterfall {
     }
     out["begin_ns"] = scene_.since_begin(begin_ns_);
     out["length_ns"] =
-        begin_ns_ == INT64_MAX ? Json(nullptr) : whole_ns(static_cast<double>(end_ns_ - begin_ns_));
+        begin_ns_ == INT64_MAX ? Json(nullptr) : whole_ns(static_cast<double>(difference(end_ns_, begin_ns_)));
     out["last_arrival_ns"] = last_arrival();
     out["lost_ns"] = waits_ == nullptr ? Json(nullptr) : whole_ns(waits_->lost_ns);
     out["busbw_gbps"] = or_null(analysis::bandwidth::operation_busbw(job_, key_.first, key_.second));
@@ -174,16 +174,14 @@ class Waterfall {
 
   Json since_call(const Seat& seat, int64_t ns) const {
     if (ns == 0) return nullptr;
-    int64_t since = 0;
-    if (__builtin_sub_overflow(scene_.common_ns(job_.members[seat.member].process, ns), begin_ns_, &since))
-      return nullptr;
-    return whole_ns(static_cast<double>(since));
+    const int64_t at = scene_.common_ns(job_.members[seat.member].process, ns);
+    return whole_ns(static_cast<double>(difference(at, begin_ns_)));
   }
 
   Json last_arrival() const {
     if (waits_ == nullptr || waits_->members.empty()) return nullptr;
     const MemberWait& any = waits_->members.front();
-    return whole_ns(static_cast<double>(any.arrival_ns - begin_ns_) + static_cast<double>(any.waiting_ns));
+    return whole_ns(static_cast<double>(difference(any.arrival_ns, begin_ns_)) + static_cast<double>(any.waiting_ns));
   }
 
   void describe(Json& out) const {
@@ -262,7 +260,7 @@ class Waterfall {
     time("gpu_start_ns", &JobOps::gpu_start_ns);
     time("gpu_end_ns", &JobOps::gpu_end_ns);
     wait("arrival_ns",
-         [&](const MemberWait& of) { return whole_ns(static_cast<double>(of.arrival_ns - begin_ns_)); });
+         [&](const MemberWait& of) { return whole_ns(static_cast<double>(difference(of.arrival_ns, begin_ns_))); });
     wait("late_ns", [](const MemberWait& of) { return whole_ns(static_cast<double>(of.late_ns)); });
     wait("waiting_ns", [](const MemberWait& of) { return whole_ns(static_cast<double>(of.waiting_ns)); });
     wait("moving_ns", [](const MemberWait& of) {

@@ -56,7 +56,7 @@ void Scene::find_span() {
     begin_ns_ = begin_ns_ ? std::min(*begin_ns_, first) : first;
     last_ns = std::max(last_ns, common_ns(i, std::max(row.first_ns, row.last_ns)));
   }
-  if (begin_ns_) length_ns_ = std::clamp<int64_t>(last_ns - *begin_ns_, 0, kExact);
+  if (begin_ns_) length_ns_ = std::clamp<int64_t>(difference(last_ns, *begin_ns_), 0, kExact - 1);
 }
 
 void Scene::find_named() {
@@ -84,8 +84,8 @@ int64_t Scene::common_ns(uint32_t process, int64_t ns) const {
 }
 
 Json Scene::since_begin(int64_t common_ns) const {
-  int64_t since = 0;
-  if (!begin_ns_ || __builtin_sub_overflow(common_ns, *begin_ns_, &since)) return nullptr;
+  if (!begin_ns_) return nullptr;
+  const int64_t since = difference(common_ns, *begin_ns_);
   return since <= -kExact || since >= kExact ? Json(nullptr) : Json(since);
 }
 
@@ -104,6 +104,12 @@ std::optional<OperationKey> Scene::operation_of(size_t finding) const {
 uint32_t Scene::process_of_rank(int32_t rank) const {
   const auto at = std::lower_bound(by_rank_.begin(), by_rank_.end(), std::pair(rank, uint32_t{0}));
   return at == by_rank_.end() || at->first != rank ? model::kNoRow : at->second;
+}
+
+int64_t difference(int64_t a, int64_t b) {
+  int64_t out = 0;
+  if (!__builtin_sub_overflow(a, b, &out)) return out;
+  return a < b ? INT64_MIN : INT64_MAX;
 }
 
 Json whole_ns(double ns) {

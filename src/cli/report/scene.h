@@ -62,6 +62,8 @@ class Scene {
   std::vector<std::pair<int32_t, uint32_t>> by_rank_;  // rank, process; ascending
 };
 
+// a - b, at the ends of the range where it does not fit: files may hold any times.
+int64_t difference(int64_t a, int64_t b);
 // Whole numbers for JSON: times that no clock gives become null.
 Json whole_ns(double ns);
 // Text from outside for a page: valid UTF-8 without control characters, at most kTextMost bytes.

@@ -60,7 +60,7 @@ Json list_json(const Scene& scene, const straggler::Steps& steps, const straggle
     out["begin_ns"].push_back(scene.since_begin(steps.begin_ns[from]));
     out["length_ns"].push_back(
         end == from ? Json(nullptr)
-                    : whole_ns(static_cast<double>(steps.begin_ns[end] - steps.begin_ns[from]) /
+                    : whole_ns(static_cast<double>(difference(steps.begin_ns[end], steps.begin_ns[from])) /
                                static_cast<double>(end - from)));
     out["lost_ns"].push_back(whole_ns(lost_ns / count));
     out["worst"].push_back(worst.second == model::kNoRow ? Json(nullptr) : Json(worst.second));

@@ -108,7 +108,7 @@ Json verdict_page(const Scene& scene, const std::vector<Row>& rows, const Operat
   return {{"state", verdict == nullptr                ? "healthy"
                     : diagnose::cannot_tell(*verdict) ? "cannot tell"
                                                       : "problem"},
-          {"headline", headline(run)},
+          {"headline", shown(headline(run))},
           {"finding", or_null(run.diagnosis.verdict)},
           {"cards", std::move(cards)},
           {"losses", std::move(losses)},

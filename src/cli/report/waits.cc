@@ -88,16 +88,14 @@ void WaitTable::set_columns() {
   }
   if (all.first > all.last) return;
   begin_ns_ = all.first;
-  int64_t length = 0;
-  if (__builtin_sub_overflow(all.last, all.first, &length) || length == INT64_MAX) length = INT64_MAX - 1;
+  const int64_t length = std::min(difference(all.last, all.first), INT64_MAX - 1);
   width_ns_ = std::max<int64_t>(1, length / kColumnsMost + 1);
   columns_ = static_cast<uint32_t>(length / width_ns_) + 1;
 }
 
 uint32_t WaitTable::column_at(int64_t ns) const {
-  int64_t since = 0;
-  if (ns <= begin_ns_ || __builtin_sub_overflow(ns, begin_ns_, &since)) return 0;
-  return static_cast<uint32_t>(std::min<int64_t>(since / width_ns_, columns_ - 1));
+  if (ns <= begin_ns_) return 0;
+  return static_cast<uint32_t>(std::min<int64_t>(difference(ns, begin_ns_) / width_ns_, columns_ - 1));
 }
 
 void WaitTable::add(const Group& group) {
@@ -138,12 +136,12 @@ void WaitTable::keep(const Group& group, OperationKey key, double lost_ns) {
     const straggler::OwnTimes& own = group.times[member.process];
     const float waiting = past.waiting[*op - member.first];
     const int64_t end = straggler::end_of(job_.ops(member), own, *op), arrival = own.arrival[*op];
-    const int64_t last = arrival + std::llround(waiting);
+    const double inside = static_cast<double>(difference(end, arrival));
     waits.members.push_back(
         {.member = past.member,
          .late_ns = past.lateness[*op - member.first],
          .waiting_ns = waiting,
-         .moving_ns = end == 0 ? -1 : static_cast<float>(std::max<int64_t>(end - last, 0)),
+         .moving_ns = end == 0 ? -1 : static_cast<float>(std::max(inside - static_cast<double>(waiting), 0.0)),
          .arrival_ns = arrival});
   }
 }
