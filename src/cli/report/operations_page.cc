@@ -107,8 +107,8 @@ class Waterfall {
       if (scene_.operation_of(i) == key_) out["findings"].push_back(i);
     }
     out["begin_ns"] = scene_.since_begin(begin_ns_);
-    out["length_ns"] =
-        begin_ns_ == INT64_MAX ? Json(nullptr) : whole_ns(static_cast<double>(difference(end_ns_, begin_ns_)));
+    out["length_ns"] = begin_ns_ == INT64_MAX ? Json(nullptr)
+                                              : whole_ns(static_cast<double>(difference(end_ns_, begin_ns_)));
     out["last_arrival_ns"] = last_arrival();
     out["lost_ns"] = waits_ == nullptr ? Json(nullptr) : whole_ns(waits_->lost_ns);
     out["busbw_gbps"] = or_null(analysis::bandwidth::operation_busbw(job_, key_.first, key_.second));
@@ -181,7 +181,8 @@ class Waterfall {
   Json last_arrival() const {
     if (waits_ == nullptr || waits_->members.empty()) return nullptr;
     const MemberWait& any = waits_->members.front();
-    return whole_ns(static_cast<double>(difference(any.arrival_ns, begin_ns_)) + static_cast<double>(any.waiting_ns));
+    return whole_ns(static_cast<double>(difference(any.arrival_ns, begin_ns_)) +
+                    static_cast<double>(any.waiting_ns));
   }
 
   void describe(Json& out) const {
@@ -259,8 +260,9 @@ class Waterfall {
     time("launched_ns", &JobOps::launched_ns);
     time("gpu_start_ns", &JobOps::gpu_start_ns);
     time("gpu_end_ns", &JobOps::gpu_end_ns);
-    wait("arrival_ns",
-         [&](const MemberWait& of) { return whole_ns(static_cast<double>(difference(of.arrival_ns, begin_ns_))); });
+    wait("arrival_ns", [&](const MemberWait& of) {
+      return whole_ns(static_cast<double>(difference(of.arrival_ns, begin_ns_)));
+    });
     wait("late_ns", [](const MemberWait& of) { return whole_ns(static_cast<double>(of.late_ns)); });
     wait("waiting_ns", [](const MemberWait& of) { return whole_ns(static_cast<double>(of.waiting_ns)); });
     wait("moving_ns", [](const MemberWait& of) {

@@ -201,20 +201,23 @@ Json begin_document(bool live, const DataRequest& request) {
 
 }  // namespace
 
-bool may_go_on(const diagnose::DiagnosedRun& run) {
-  return std::any_of(run.evidence.begin(), run.evidence.end(), [](const diagnose::Evidence& evidence) {
-    return evidence.job && std::any_of(evidence.job->processes.begin(), evidence.job->processes.end(),
-                                       [](const model::JobProcess& process) {
-                                         return process.row.closed == 0 &&
-                                                (process.liveness == model::Liveness::kRunning ||
-                                                 process.liveness == model::Liveness::kStopped);
-                                       });
+bool may_go_on(const diagnose::DiagnosedRun& run, int64_t now_ns) {
+  constexpr int64_t kSilenceNs = 60'000'000'000;
+  const auto goes_on = [now_ns](const model::JobProcess& process) {
+    if (process.row.closed != 0) return false;
+    if (process.liveness == model::Liveness::kUnknown)
+      return difference(now_ns, process.row.heartbeat_ns) < kSilenceNs;
+    return process.liveness != model::Liveness::kGone;
+  };
+  return std::any_of(run.evidence.begin(), run.evidence.end(), [&](const diagnose::Evidence& evidence) {
+    return evidence.job &&
+           std::any_of(evidence.job->processes.begin(), evidence.job->processes.end(), goes_on);
   });
 }
 
 Json report_data(const diagnose::DiagnosedRun& run, const DataRequest& request) {
   const Scene scene(run);
-  Json document = begin_document(request.refresh_ns && may_go_on(run), request);
+  Json document = begin_document(request.refresh_ns && may_go_on(run, request.made_ns), request);
   document["run"] = run_json(scene, request);
   document["diagnosis"] = diagnose::report_json(run);
   document["who"] = who_json(scene);

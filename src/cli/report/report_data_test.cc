@@ -286,7 +286,7 @@ TEST(ReportData, IsLiveWhileAProcessRuns) {
   builder.killed(0);
   builder.process(0).liveness = model::Liveness::kRunning;
   DiagnosedRun run = diagnosed(builder.build());
-  DataRequest request{.paths = {"run"}, .made_ns = 1, .refresh_ns = 2'000'000'000};
+  DataRequest request{.paths = {"run"}, .made_ns = at_ms(900'000), .refresh_ns = 2'000'000'000};
   EXPECT_EQ(report_data(run, request)["live"], true);
   request.refresh_ns.reset();
   EXPECT_EQ(report_data(run, request)["live"], false) << "a file";
@@ -294,6 +294,10 @@ TEST(ReportData, IsLiveWhileAProcessRuns) {
   request.refresh_ns = 1;
   EXPECT_EQ(report_data(run, request)["live"], false);
   EXPECT_TRUE(report_data(run, request)["refresh_ns"].is_null());
+  run.evidence[0].job->processes[0].liveness = model::Liveness::kUnknown;
+  EXPECT_EQ(report_data(run, request)["live"], false) << "another host, silent for a quarter of an hour";
+  run.evidence[0].job->processes[0].row.heartbeat_ns = at_ms(899'000);
+  EXPECT_EQ(report_data(run, request)["live"], true);
 }
 
 TEST(ReportData, HostileNamesStayText) {

@@ -126,9 +126,7 @@ void WaitTable::add_cells(const straggler::MemberPast& past, const straggler::Ow
   }
 }
 
-void WaitTable::keep(const Group& group, OperationKey key, double lost_ns) {
-  OperationWaits& waits = operations_[key];
-  waits.lost_ns += lost_ns;
+void WaitTable::keep(const Group& group, OperationKey key) {
   for (const straggler::MemberPast& past : group.members) {
     const Member& member = job_.members[past.member];
     const auto op = job_.op_at(member, key.second);
@@ -137,11 +135,14 @@ void WaitTable::keep(const Group& group, OperationKey key, double lost_ns) {
     const float waiting = past.waiting[*op - member.first];
     const int64_t end = straggler::end_of(job_.ops(member), own, *op), arrival = own.arrival[*op];
     const double inside = static_cast<double>(difference(end, arrival));
+    OperationWaits& waits = operations_[key];
+    waits.lost_ns += static_cast<double>(waiting);
     waits.members.push_back(
         {.member = past.member,
          .late_ns = past.lateness[*op - member.first],
          .waiting_ns = waiting,
-         .moving_ns = end == 0 ? -1 : static_cast<float>(std::max(inside - static_cast<double>(waiting), 0.0)),
+         .moving_ns =
+             end == 0 ? -1 : static_cast<float>(std::max(inside - static_cast<double>(waiting), 0.0)),
          .arrival_ns = arrival});
   }
 }
@@ -172,7 +173,7 @@ void WaitTable::keep_operations(const Group& group) {
   for (auto at = wanted_.lower_bound({comm, from}); at != wanted_.end() && *at < OperationKey(comm, until);
        ++at)
     kept.insert(at->second);
-  for (uint32_t index : kept) keep(group, {comm, index}, static_cast<double>(lost[index - from]));
+  for (uint32_t index : kept) keep(group, {comm, index});
 }
 
 void WaitTable::add_blame() {

@@ -69,7 +69,7 @@ class WaitTable {
   void add(const Group& group);
   void add_cells(const analysis::straggler::MemberPast& past, const analysis::straggler::OwnTimes& own);
   void keep_operations(const Group& group);
-  void keep(const Group& group, OperationKey key, double lost_ns);
+  void keep(const Group& group, OperationKey key);
   void add_blame();
   uint32_t column_at(int64_t ns) const;
 
