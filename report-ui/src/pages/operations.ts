@@ -62,9 +62,14 @@ function orderOf(operation: Operation, wanted: string): number[] {
 }
 
 /** Everything between the first and the last known time, with a little air. */
-function whole(operation: Operation): Window {
-  const air = Math.max(operation.length_ns, 1000) * 0.015;
-  return { from: -air, to: Math.max(operation.length_ns, 1000) + air };
+function whole(operation: Operation, end: number): Window {
+  const air = Math.max(end, 1000) * 0.015;
+  return { from: -air, to: Math.max(end, 1000) + air };
+}
+
+/** Up to where there is something to draw: what still runs does so until the record ends. */
+function endOf(report: Report, operation: Operation): number {
+  return operation.ranks.state.includes('running') ? Math.max(operation.length_ns, report.run.length_ns - operation.begin_ns) : operation.length_ns;
 }
 
 /** From shortly before the first arrival to the end: without the time in which hosts ran ahead. */
@@ -86,7 +91,7 @@ function windowOf(view: View, operation: Operation): { view: Window; kind: strin
   }
   const close = arrivals(operation);
   if (view.state.values['zoom'] === 'arrivals' && close) return { view: close, kind: 'arrivals' };
-  return { view: whole(operation), kind: 'all' };
+  return { view: whole(operation, endOf(view.report, operation)), kind: 'all' };
 }
 
 function drawLanes(view: View, operation: Operation, order: readonly number[], window: Window, last: number | null, picked: number | null, left: number, frame: Frame): void {
@@ -95,6 +100,9 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
   const x = (at: number): number => left + ((at - window.from) / (window.to - window.from)) * (right - left);
   const bottom = Math.min(height - FOOT, HEAD + order.length * ROW - top);
   const ink = colour('ink');
+  const arrived = operation.last_arrival_ns;
+  const record_end = endOf(view.report, operation);
+  const all_came = !operation.ranks.state.some((state) => state === 'not called' || state === 'no file');
   const quiet = colour('quiet');
   const moving = colour('moving');
   const waiting = hatch(g, colour('waiting-ink'), colour('waiting'), 5);
@@ -128,21 +136,24 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
     const gpuFrom = lane.start;
     if (lane.launched !== null && gpuFrom !== null && gpuFrom > lane.launched) block(lane.launched, gpuFrom, y, 1.5, colour('host'));
     const from = gpuFrom ?? lane.arrival;
-    const arrived = operation.last_arrival_ns;
     if (from !== null) {
-      const end = lane.end ?? (lane.state === 'running' ? operation.length_ns : null);
+      const end = lane.end ?? (lane.state === 'running' ? record_end : null);
       const until = arrived === null ? null : Math.max(from, arrived);
       if (until !== null && (end === null || until < end)) {
         if (gpuFrom !== null || lane.waiting !== null) block(from, until, y, gpuFrom === null ? 5 : 11, waiting);
         if (end !== null) block(until, end, y, 11, moving);
       } else if (end !== null) {
-        block(from, end, y, 11, until === null ? moving : waiting);
+        // Where one has not come, nothing can move.
+        block(from, end, y, 11, until === null && all_came ? moving : waiting);
       }
       if (lane.state === 'running') {
-        g.fillStyle = quiet;
         g.textAlign = 'right';
         g.font = '11px system-ui, sans-serif';
-        g.fillText('still running ▸', right - 2, y);
+        const text = 'still in it ▸';
+        g.fillStyle = colour('panel');
+        g.fillRect(right - g.measureText(text).width - 8, y - 7, g.measureText(text).width + 8, 14);
+        g.fillStyle = ink;
+        g.fillText(text, right - 2, y);
       }
       const error = Math.hypot(lane.clockError ?? 0, lane.gpuError ?? 0);
       const [a, b] = [x(from - error), x(from + error)];
@@ -176,7 +187,6 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
       g.stroke();
     }
   });
-  const arrived = operation.last_arrival_ns;
   g.restore();
   if (arrived !== null && x(arrived) >= left && x(arrived) <= right) {
     g.strokeStyle = colour('critical');
@@ -349,7 +359,7 @@ function draw(view: View): Child[] {
         ...(operation.root === null ? [] : [['Root', count(operation.root)] as const]),
         ['Called by', `${count(operation.called)} of ${count(operation.ranks.comm_rank.length + operation.omitted)} ranks`],
         ['Length', duration(operation.length_ns)],
-        ['Lost by waiting', duration(operation.lost_ns)],
+        ['Lost by waiting', operation.last_arrival_ns === null ? '–' : duration(operation.lost_ns)],
         ['Bus bandwidth', rate(operation.busbw_gbps)],
         ['Last to arrive', arrived === null ? '–' : whoChip(report, arrived)],
         ...(operation.findings.length === 0 ? [] : [['Named by', operation.findings.map((finding) => link(name(report.diagnosis.findings[finding]?.id ?? 'a finding'), 'verdict', { finding }, 'chip')) as Child] as const]),
