@@ -14,7 +14,7 @@ test('numbers have units, three digits, and separators', () => {
   assert.deepEqual([0, 850, 999.6, 1234, 20512340, 1.5e9, 599.4e9, 1.2e12, 9e12].map(duration), ['0 s', '850 ns', '1.00 µs', '1.23 µs', '20.5 ms', '1.50 s', '599 s', '20 min', '2 h 30 min']);
   assert.deepEqual([null, -20512340].map(duration), ['–', '-20.5 ms']);
   assert.deepEqual([0, 8, 1024, 26214400, 2 ** 50].map(bytes), ['0 B', '8 B', '1.00 KiB', '25.0 MiB', '1.00 PiB']);
-  assert.deepEqual([0.174, 69.23, 1234.5].map(rate), ['0.174 GB/s', '69.2 GB/s', '1,230 GB/s']);
+  assert.deepEqual([0.174, 69.23, 1234.5, 2.06e-5].map(rate), ['174 MB/s', '69.2 GB/s', '1,230 GB/s', '20.6 kB/s']);
   assert.deepEqual([0.5, 1.2345, 0].map(percent), ['50.0 %', '123 %', '0 %']);
   assert.deepEqual([0.00001234, 9994, 999.6].map(digits), ['1.23e-5', '9,990', '1,000']);
   assert.deepEqual([0, 1, 2, 3, 10, 11, 12, 20, 100].map(ordinal), ['1st', '2nd', '3rd', '4th', '11th', '12th', '13th', '21st', '101st']);

@@ -52,7 +52,7 @@ function blamed(report: Report, finding: Finding, card: Card | undefined): Child
 function effect(finding: Finding): string | null {
   const told = finding.effect;
   if (!told) return null;
-  const [base = ''] = told.unit.split('/', 1);
+  const base = told.unit.startsWith('ns/') ? 'ns' : told.unit;
   const range = told.low !== null && told.high !== null && told.low !== told.high ? ` (${quantity(told.low, base)} to ${quantity(told.high, base)})` : '';
   return quantity(told.value, told.unit) + range;
 }
