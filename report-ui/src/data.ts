@@ -48,6 +48,13 @@ export interface Run {
   alive: string;
 }
 
+/** Processes that stand out because a finding names them: not those of a finding that names most of the run. */
+export function accused(report: Report): Set<number> {
+  const most = Math.max(2, report.who.rank.length / 2);
+  const cards = known(report.verdict)?.cards ?? [];
+  return new Set(cards.flatMap((card, position) => (report.diagnosis.findings[position]?.severity !== 'note' && card.who.length <= most ? card.who : [])));
+}
+
 export interface Who {
   rank: Maybe[];
   host: number[];
@@ -232,7 +239,8 @@ export interface BandwidthPage {
 export interface Edge {
   from: number;
   to: number;
-  comm: number;
+  /** null: a log tells of it, and not of which communicator. */
+  comm: Maybe;
   transport: string | null;
   via: string | null;
   gdr: boolean | null;

@@ -51,9 +51,12 @@ export function bytes(value: number | null | undefined): string {
   return `${unit === 0 ? count(left) : digits(left)} ${BYTE_UNITS[unit]}`;
 }
 
-/** GB/s. */
+/** Of a bandwidth in 1e9 bytes a second. */
 export function rate(gbps: number | null | undefined): string {
-  return gbps === null || gbps === undefined || !Number.isFinite(gbps) ? UNKNOWN : `${digits(gbps)} GB/s`;
+  if (gbps === null || gbps === undefined || !Number.isFinite(gbps)) return UNKNOWN;
+  const size = Math.abs(gbps);
+  if (size === 0 || size >= 0.9995) return `${digits(gbps)} GB/s`;
+  return size >= 0.9995e-3 ? `${digits(gbps * 1e3)} MB/s` : `${digits(gbps * 1e6)} kB/s`;
 }
 
 /** A part of one as a percentage. */
@@ -76,6 +79,7 @@ export function quantity(value: number | null | undefined, unit: string): string
   const rest = per.map((what) => ` a ${what}`).join('');
   if (base === 'ns') return duration(value) + rest;
   if (unit === 'bytes/s' || unit === 'B/s') return rate(value / 1e9);
+  if (unit === 'GB/s') return rate(value);
   if (unit === 'bytes' || unit === 'B') return bytes(value);
   if (unit === 'ratio') return percent(value);
   return `${digits(value)} ${unit}`.trim();

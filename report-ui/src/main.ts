@@ -187,15 +187,16 @@ function onKey(event: KeyboardEvent): void {
 
 /** Asks again while the job runs; what did not change is not drawn again. */
 function watch(): void {
-  let before = '';
+  const textOf = (of: Report): string => JSON.stringify({ ...of, run: { ...of.run, made: '' } });
+  let before = textOf(report);
   const again = (): void => {
     fetchReport().then((next) => {
-      const text = JSON.stringify({ ...next, run: { ...next.run, made: '' } });
+      const text = textOf(next);
       const changed = text !== before || stale !== '';
       stale = '';
       report = next;
-      if (changed && before !== '') draw();
       before = text;
+      if (changed) draw();
     }).catch((error: unknown) => {
       stale = `Not answered: ${error instanceof Error ? error.message : String(error)}`;
       draw();

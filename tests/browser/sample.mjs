@@ -117,7 +117,7 @@ export function sample(options = {}) {
     const [computing_ns, hidden_ns, exposed_ns, copying_ns, idle_ns] = [part(0.6, 0.05), part(0.2, 0.03), part(0.15, 0.04), part(0.02, 0.01), part(0.06, 0.02)];
     return { number: range(steps), steps: range(steps).map(() => 1), begin_ns: range(steps).map((i) => i * 3e8), length_ns: computing_ns.map((c, i) => c + exposed_ns[i] + copying_ns[i] + idle_ns[i]), computing_ns, hidden_ns, exposed_ns, copying_ns, idle_ns };
   };
-  const losses = [{ text: 'records were dropped as the ring was full', count: 1204, stage: 'capture', kind: 'ring-full', source: 'capture files', who: [2] }, { text: 'operations had no GPU time', count: 12, stage: 'assemble', kind: 'no-gpu-time', source: 'capture files', who: [1] }];
+  const losses = [{ text: '1,204 x records were dropped as the ring was full', count: 1204, stage: 'capture', kind: 'ring-full', source: 'capture files', who: [2] }, { text: '12 x operations had no GPU time', count: 12, stage: 'assemble', kind: 'no-gpu-time', source: 'capture files', who: [1] }];
   return {
     version: 1, tool: { name: 'lockstep', version: '0.1.0' }, live: false, refresh_ns: null,
     run: {

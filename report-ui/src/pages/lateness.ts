@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks by time: how late each arrives, how long each waits, what each costs the others; from a cell to its worst operations.
 import { canvas, fit, hatch, labelWidth, timeAxis, type Frame } from '../canvas';
-import { isMissing, type Drill, type LatenessPage, type LatenessRow, type Report } from '../data';
+import { accused, isMissing, type Drill, type LatenessPage, type LatenessRow, type Report } from '../data';
 import { announce, facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
 import { count, duration, name, ordinal, percent, plural } from '../format';
 import { go, numberOf } from '../state';
@@ -26,6 +26,11 @@ const WIDEST_LABEL = 150;
 const CURVE = 0.65;
 // A run whose lateness stays below this is pale throughout: noise should not look like a fault.
 const SMALLEST_FULL_NS = 1e6;
+
+/** Whether a finding points at this row. */
+function isNamed(row: LatenessRow, named: ReadonlySet<number>): boolean {
+  return row.who === null ? row.named && named.size > 0 : named.has(row.who);
+}
 
 /** The list that a cell is drawn from. Of a group it is its worst member, as one late rank among hundreds is what is looked for. */
 function valuesOf(row: LatenessRow, measure: Measure): (number | null)[] {
@@ -86,7 +91,7 @@ function hint(page: LatenessPage, row: LatenessRow, column: number): [string, (r
 }
 
 /** The lines that have room for their label: those that matter first. */
-function labelledLines(page: LatenessPage, rows: readonly number[], rowHeight: number, marked: ReadonlySet<number>): Set<number> {
+function labelledLines(page: LatenessPage, rows: readonly number[], rowHeight: number, marked: ReadonlySet<number>, named: ReadonlySet<number>): Set<number> {
   const apart = Math.max(1, Math.ceil(13 / rowHeight));
   const chosen = new Set<number>();
   const free = (line: number): boolean => {
@@ -94,7 +99,8 @@ function labelledLines(page: LatenessPage, rows: readonly number[], rowHeight: n
     return true;
   };
   rows.forEach((position, line) => {
-    if ((page.rows[position]?.named || marked.has(position)) && free(line)) chosen.add(line);
+    const row = page.rows[position];
+    if (((row && isNamed(row, named)) || marked.has(position)) && free(line)) chosen.add(line);
   });
   rows.forEach((_, line) => {
     if (line % apart === 0 && free(line)) chosen.add(line);
@@ -102,7 +108,7 @@ function labelledLines(page: LatenessPage, rows: readonly number[], rowHeight: n
   return chosen;
 }
 
-function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure, full: number, rowHeight: number, selected: Cell | null, marked: ReadonlySet<number>, left: number, frame: Frame): void {
+function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure, full: number, rowHeight: number, selected: Cell | null, marked: ReadonlySet<number>, named: ReadonlySet<number>, left: number, frame: Frame): void {
   const { g, width, height, top } = frame;
   const columns = page.columns.count;
   const right = width - 6;
@@ -110,13 +116,13 @@ function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure,
   const begin = page.columns.begin_ns;
   const length = columns * page.columns.width_ns;
   const bottom = Math.min(height, HEAD + 2 * EDGE + rows.length * rowHeight - top);
-  g.fillStyle = hatch(g, colour('grid'), colour('panel'), 4);
+  g.fillStyle = hatch(g, colour('grid'), colour('panel'), 8);
   g.fillRect(left, HEAD + EDGE - top, span, rows.length * rowHeight);
   g.save();
   g.beginPath();
   g.rect(0, HEAD, width, bottom - HEAD);
   g.clip();
-  const labelled = labelledLines(page, rows, rowHeight, marked);
+  const labelled = labelledLines(page, rows, rowHeight, marked, named);
   rows.forEach((position, line) => {
     const y = HEAD + EDGE + line * rowHeight - top;
     if (y + rowHeight < HEAD || y > bottom) return;
@@ -131,12 +137,13 @@ function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure,
       const x = left + (column / columns) * span;
       g.fillRect(x, y, Math.ceil((span / columns) * 2) / 2 + (gap ? 0 : 0.5), rowHeight - gap);
     }
-    const emphasised = row.named || marked.has(position);
+    const accusedRow = isNamed(row, named);
+    const emphasised = accusedRow || marked.has(position);
     if (labelled.has(line)) {
       g.textAlign = 'right';
       g.font = `${emphasised ? '600 ' : ''}${rowHeight >= 12 || emphasised ? 12 : 10}px system-ui, sans-serif`;
-      g.fillStyle = emphasised ? colour('critical') : colour('ink');
-      g.fillText(fit(g, `${row.named ? '▸ ' : ''}${row.label}${row.aligned ? '' : ' *'}`, left - 14), left - 8, y + rowHeight / 2);
+      g.fillStyle = accusedRow ? colour('critical') : colour('ink');
+      g.fillText(fit(g, `${accusedRow ? '▸ ' : ''}${row.label}${row.aligned ? '' : ' *'}`, left - 14), left - 8, y + rowHeight / 2);
     }
     if (marked.has(position)) {
       g.strokeStyle = colour('accent');
@@ -212,13 +219,14 @@ function cellPanel(view: View, page: LatenessPage, cell: Cell): HTMLElement {
 function totals(view: View, page: LatenessPage): HTMLElement {
   const { report } = view;
   const length = report.run.length_ns;
+  const named = accused(report);
   return table<LatenessRow>({
     label: 'Lateness by rank', printing: view.printing, filter: true, rows: page.rows, sort: { column: 3, down: true },
     onPick: (row) => go(addressOf('lateness', { ...view.state.values, row: page.rows.indexOf(row), rank: row.who, cell: null })),
     columns: [
-      { title: 'Rank', value: (row) => row.label, show: (row) => [row.named ? h('span', { class: 'severity critical', title: 'a finding names it' }, '▸ ') : null, name(row.label)] },
+      { title: 'Rank', value: (row) => row.label, show: (row) => [isNamed(row, named) ? h('span', { class: 'severity critical', title: 'a finding names it' }, '▸ ') : null, name(row.label)] },
       { title: 'Ranks', value: (row) => row.ranks, show: (row) => name(row.ranks, 24) },
-      { title: 'Operations', numeric: true, value: (row) => row.total.timed, show: (row) => count(row.total.timed) },
+      { title: 'Operations', numeric: true, value: (row) => row.total.ops, show: (row) => count(row.total.ops) },
       { title: 'Costs others', hint: 'What others lost by its own doing', numeric: true, value: (row) => row.total.blamed_ns, show: (row) => duration(row.total.blamed_ns) },
       { title: 'of run', numeric: true, value: (row) => row.total.blamed_ns, show: (row) => percent(row.total.blamed_ns === null || length === 0 ? null : row.total.blamed_ns / length) },
       { title: 'Late p50', numeric: true, value: (row) => row.total.late_p50_ns, show: (row) => duration(row.total.late_p50_ns) },
@@ -260,6 +268,7 @@ function draw(view: View): Child[] {
   const columns = page.columns.count;
   const groups = page.rows.some((row) => row.who === null);
 
+  const named = accused(report);
   const left = labelWidth(page.rows.map((row) => row.label), WIDEST_LABEL);
   const at = (x: number, y: number): Cell | null => {
     const line = Math.floor((y - HEAD - EDGE + surface.element.scrollTop) / rowHeight);
@@ -274,7 +283,7 @@ function draw(view: View): Child[] {
     maxHeight: 580,
     printing: view.printing,
     focusKey: 'heat',
-    draw: (frame) => drawHeat(page, rows, measure, full, rowHeight, selected, marked, left, frame),
+    draw: (frame) => drawHeat(page, rows, measure, full, rowHeight, selected, marked, named, left, frame),
     onMove: (x, y, event) => {
       const cell = at(x, y);
       const row = cell ? page.rows[cell.row] : undefined;
@@ -323,7 +332,7 @@ function draw(view: View): Child[] {
         `${count(page.compared)} operations compared. ${times}. A column is ${duration(page.columns.width_ns)}.`,
         page.marks.length > 1 ? ` Ticks on the upper edge are the begins of ${count(page.marks.length)} steps.` : null,
         groups ? ' A row of many ranks shows its worst rank, where costs others: its median one.' : null,
-        page.rows.some((row) => row.named) ? ' ▸ marks ranks that a finding names.' : null,
+        page.rows.some((row) => isNamed(row, named)) ? ' ▸ marks ranks that a finding names.' : null,
         page.rows.some((row) => !row.aligned) ? ' * the clock is not aligned: its place in time is its own.' : null,
       ]),
     selected ? cellPanel(view, page, selected) : null,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One operation on all its ranks: called, enqueued, launched, on the GPU; waiting for the last one, and moving.
 import { canvas, fit, hatch, labelWidth, timeAxis, type Frame } from '../canvas';
-import { isMissing, type Operation, type OperationRanks, type Report } from '../data';
+import { accused, isMissing, type Operation, type OperationRanks, type Report } from '../data';
 import { facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
 import { bytes, count, duration, name, ordinal, plural, rate } from '../format';
 import { numberOf } from '../state';
@@ -23,12 +23,12 @@ const STATE_TEXT: Record<string, string> = {
 interface Window { from: number; to: number }
 
 /** What is known of one rank in the operation. */
-function of(ranks: OperationRanks, index: number) {
+function of(ranks: OperationRanks, index: number, accusedOnes: ReadonlySet<number> = new Set()) {
   const at = (list: (number | null)[]): number | null => list[index] ?? null;
   return {
     who: at(ranks.who), commRank: ranks.comm_rank[index] ?? index, state: ranks.state[index] ?? 'called', called: at(ranks.called_ns), enqueued: at(ranks.enqueued_ns),
     launched: at(ranks.launched_ns), start: at(ranks.gpu_start_ns), end: at(ranks.gpu_end_ns), arrival: at(ranks.arrival_ns), late: at(ranks.late_ns), waiting: at(ranks.waiting_ns),
-    moving: at(ranks.moving_ns), clockError: at(ranks.clock_error_ns), gpuError: at(ranks.gpu_error_ns), gpuSource: ranks.gpu_source[index] ?? null, named: ranks.named[index] === 1,
+    moving: at(ranks.moving_ns), clockError: at(ranks.clock_error_ns), gpuError: at(ranks.gpu_error_ns), gpuSource: ranks.gpu_source[index] ?? null, named: accusedOnes.has(ranks.who[index] ?? -1) || (ranks.named[index] === 1 && ranks.who[index] === null),
   };
 }
 
@@ -62,9 +62,14 @@ function orderOf(operation: Operation, wanted: string): number[] {
 }
 
 /** Everything between the first and the last known time, with a little air. */
-function whole(operation: Operation): Window {
-  const air = Math.max(operation.length_ns, 1000) * 0.015;
-  return { from: -air, to: Math.max(operation.length_ns, 1000) + air };
+function whole(end: number): Window {
+  const air = Math.max(end, 1000) * 0.015;
+  return { from: -air, to: Math.max(end, 1000) + air };
+}
+
+/** Up to where there is something to draw: what still runs does so until the record ends. */
+function endOf(report: Report, operation: Operation): number {
+  return operation.ranks.state.includes('running') ? Math.max(operation.length_ns, report.run.length_ns - operation.begin_ns) : operation.length_ns;
 }
 
 /** From shortly before the first arrival to the end: without the time in which hosts ran ahead. */
@@ -86,7 +91,7 @@ function windowOf(view: View, operation: Operation): { view: Window; kind: strin
   }
   const close = arrivals(operation);
   if (view.state.values['zoom'] === 'arrivals' && close) return { view: close, kind: 'arrivals' };
-  return { view: whole(operation), kind: 'all' };
+  return { view: whole(endOf(view.report, operation)), kind: 'all' };
 }
 
 function drawLanes(view: View, operation: Operation, order: readonly number[], window: Window, last: number | null, picked: number | null, left: number, frame: Frame): void {
@@ -95,6 +100,10 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
   const x = (at: number): number => left + ((at - window.from) / (window.to - window.from)) * (right - left);
   const bottom = Math.min(height - FOOT, HEAD + order.length * ROW - top);
   const ink = colour('ink');
+  const arrived = operation.last_arrival_ns;
+  const named = accused(view.report);
+  const record_end = endOf(view.report, operation);
+  const all_came = !operation.ranks.state.some((state) => state === 'not called' || state === 'no file');
   const quiet = colour('quiet');
   const moving = colour('moving');
   const waiting = hatch(g, colour('waiting-ink'), colour('waiting'), 5);
@@ -112,7 +121,7 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
   order.forEach((index, line) => {
     const y = HEAD + line * ROW - top + ROW / 2;
     if (y < HEAD - ROW || y > bottom + ROW) return;
-    const lane = of(operation.ranks, index);
+    const lane = of(operation.ranks, index, named);
     const culprit = lane.named || index === last;
     if (index === picked || lane.named) {
       g.fillStyle = colour(index === picked ? 'picked' : 'named');
@@ -128,21 +137,24 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
     const gpuFrom = lane.start;
     if (lane.launched !== null && gpuFrom !== null && gpuFrom > lane.launched) block(lane.launched, gpuFrom, y, 1.5, colour('host'));
     const from = gpuFrom ?? lane.arrival;
-    const arrived = operation.last_arrival_ns;
     if (from !== null) {
-      const end = lane.end ?? (lane.state === 'running' ? operation.length_ns : null);
+      const end = lane.end ?? (lane.state === 'running' ? record_end : null);
       const until = arrived === null ? null : Math.max(from, arrived);
       if (until !== null && (end === null || until < end)) {
         if (gpuFrom !== null || lane.waiting !== null) block(from, until, y, gpuFrom === null ? 5 : 11, waiting);
         if (end !== null) block(until, end, y, 11, moving);
       } else if (end !== null) {
-        block(from, end, y, 11, until === null ? moving : waiting);
+        // Where one has not come, nothing can move.
+        block(from, end, y, 11, until === null && all_came ? moving : waiting);
       }
       if (lane.state === 'running') {
-        g.fillStyle = quiet;
         g.textAlign = 'right';
         g.font = '11px system-ui, sans-serif';
-        g.fillText('still running ▸', right - 2, y);
+        const text = 'still in it ▸';
+        g.fillStyle = colour('panel');
+        g.fillRect(right - g.measureText(text).width - 8, y - 7, g.measureText(text).width + 8, 14);
+        g.fillStyle = ink;
+        g.fillText(text, right - 2, y);
       }
       const error = Math.hypot(lane.clockError ?? 0, lane.gpuError ?? 0);
       const [a, b] = [x(from - error), x(from + error)];
@@ -176,7 +188,6 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
       g.stroke();
     }
   });
-  const arrived = operation.last_arrival_ns;
   g.restore();
   if (arrived !== null && x(arrived) >= left && x(arrived) <= right) {
     g.strokeStyle = colour('critical');
@@ -219,7 +230,8 @@ function pairsOf(lane: Lane): (readonly [string, string])[] {
 }
 
 function lanesTable(view: View, operation: Operation, picked: number | null): HTMLElement {
-  const lanes = operation.ranks.comm_rank.map((_, index) => of(operation.ranks, index));
+  const named = accused(view.report);
+  const lanes = operation.ranks.comm_rank.map((_, index) => of(operation.ranks, index, named));
   const column = (title: string, read: (lane: Lane) => number | null) => ({
     title, numeric: true, value: read, show: (lane: Lane) => duration(read(lane)),
   });
@@ -240,7 +252,7 @@ function lanesTable(view: View, operation: Operation, picked: number | null): HT
 
 function listTable(view: View, list: readonly Operation[], current: number): HTMLElement {
   return table<Operation>({
-    label: 'Operations', printing: view.printing, filter: true, rows: list, height: 196, sort: { column: 2, down: true },
+    label: 'Operations', printing: view.printing, filter: true, rows: [...list].sort((a, b) => weight(b) - weight(a)), height: 196,
     isPicked: (row) => row === list[current],
     onPick: (row) => change(view, { op: list.indexOf(row), rank: null, zoom: null }),
     columns: [
@@ -261,10 +273,14 @@ function key(): HTMLElement {
     item('called', 'called'), item('host', 'on the host, then queued (thin)'), item('waiting', 'waiting for the last one'), item('moving', 'moving data'), item('error', 'clock error'));
 }
 
+/** What a finding names comes first, then what lost the most. */
+function weight(operation: Operation): number {
+  return (operation.findings.length > 0 ? 1e18 : 0) + (operation.lost_ns ?? 0);
+}
+
 /** The first look: what a finding names, else what lost the most. */
 function firstOf(list: readonly Operation[]): number {
   let best = 0;
-  const weight = (operation: Operation): number => (operation.findings.length > 0 ? 1e18 : 0) + (operation.lost_ns ?? 0);
   list.forEach((operation, index) => {
     if (weight(operation) > weight(list[best] as Operation)) best = index;
   });
@@ -283,6 +299,7 @@ function draw(view: View): Child[] {
   const order = orderOf(operation, view.state.values['order'] ?? 'rank');
   const { view: window, kind } = windowOf(view, operation);
   const last = latest(operation);
+  const named = accused(report);
   const rank = numberOf(view.state, 'rank');
   const pickedIndex = rank === null ? -1 : operation.ranks.who.indexOf(rank);
   const picked = pickedIndex >= 0 ? pickedIndex : null;
@@ -332,7 +349,7 @@ function draw(view: View): Child[] {
   });
   view.later(() => {
     surface.redraw();
-    const focus = picked ?? order.find((index) => operation.ranks.named[index] === 1);
+    const focus = picked ?? order.find((index) => named.has(operation.ranks.who[index] ?? -1));
     if (focus !== undefined) surface.reveal(order.indexOf(focus) * ROW, HEAD + (order.indexOf(focus) + 1) * ROW);
   });
   const arrived = last === null ? null : operation.ranks.who[last] ?? null;
@@ -349,7 +366,7 @@ function draw(view: View): Child[] {
         ...(operation.root === null ? [] : [['Root', count(operation.root)] as const]),
         ['Called by', `${count(operation.called)} of ${count(operation.ranks.comm_rank.length + operation.omitted)} ranks`],
         ['Length', duration(operation.length_ns)],
-        ['Lost by waiting', duration(operation.lost_ns)],
+        ['Lost by waiting', operation.last_arrival_ns === null ? '–' : duration(operation.lost_ns)],
         ['Bus bandwidth', rate(operation.busbw_gbps)],
         ['Last to arrive', arrived === null ? '–' : whoChip(report, arrived)],
         ...(operation.findings.length === 0 ? [] : [['Named by', operation.findings.map((finding) => link(name(report.diagnosis.findings[finding]?.id ?? 'a finding'), 'verdict', { finding }, 'chip')) as Child] as const]),

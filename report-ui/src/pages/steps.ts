@@ -32,12 +32,21 @@ function partsOfAverage(row: SplitAverage): Parts {
 
 const DECAL = { symbol: 'rect', dashArrayX: [1, 0], dashArrayY: [2, 4], rotation: -Math.PI / 4, color: 'rgba(0,0,0,0.35)' };
 
-function timeAxisOption(largest: number): Record<string, unknown> {
-  return axis({ type: 'value', axisLabel: { color: colour('quiet'), formatter: (value: number) => (value === 0 ? '0' : tickLabels([value, value + Math.max(1, largest / 5)])[0] ?? '') } });
+/** Where the axis ends: one length far above all others would hide them, so it is cut off. */
+function topOf(lengths: readonly number[]): { top: number; cut: number[] } {
+  const largest = Math.max(1, ...lengths);
+  const sorted = [...lengths].sort((a, b) => a - b);
+  const usual = (sorted[Math.floor(sorted.length * 0.8)] ?? largest) * 1.5;
+  if (lengths.length < 5 || largest < 2 * usual) return { top: largest, cut: [] };
+  return { top: usual, cut: lengths.flatMap((length, at) => (length > usual ? [at] : [])) };
+}
+
+function timeAxisOption(largest: number, cut: boolean): Record<string, unknown> {
+  return axis({ type: 'value', ...(cut ? { max: largest } : {}), axisLabel: { color: colour('quiet'), formatter: (value: number) => (value === 0 ? '0' : tickLabels([value, value + Math.max(1, largest / 5)])[0] ?? '') } });
 }
 
 function stacked(view: View, label: string, categories: readonly string[], bars: readonly Parts[], titleOf: (at: number) => string, axisName: string, height: number, onPick?: (at: number) => void) {
-  const largest = Math.max(1, ...bars.map((parts) => parts.length ?? 0));
+  const { top, cut } = topOf(bars.map((parts) => parts.length ?? 0));
   return chart({
     label, height, printing: view.printing,
     option: {
@@ -49,7 +58,7 @@ function stacked(view: View, label: string, categories: readonly string[], bars:
         return h('div', { class: 'chart-tip' }, parts ? hintFacts(titleOf(at), [['length', duration(parts.length)], ...STACK.map((part) => [part.title, duration(part.read(parts))] as const)]) : null);
       }, { trigger: 'axis', axisPointer: { type: 'shadow' } }),
       xAxis: axis({ type: 'category', data: categories, name: axisName, nameLocation: 'middle', nameGap: 28, splitLine: { show: false } }),
-      yAxis: timeAxisOption(largest),
+      yAxis: timeAxisOption(top, cut.length > 0),
       series: STACK.map((part) => ({
         type: 'bar', id: part.key, name: part.title, stack: 'all', barCategoryGap: bars.length > 60 ? '0%' : '20%', large: false, color: colour(part.colour),
         itemStyle: part.pattern ? { decal: DECAL } : {},
@@ -86,7 +95,7 @@ function stepText(first: number, steps: number): string {
 function lengths(view: View, page: StepsPage) {
   const { list } = page;
   const at = (values: (number | null)[], index: number): number => values[index] ?? 0;
-  const largest = Math.max(1, ...list.length_ns.map((value) => value ?? 0));
+  const { top, cut } = topOf(list.length_ns.map((value) => value ?? 0));
   return chart({
     label: `Lengths of ${plural(list.number.length, 'step')} and what lateness cost in each; the same numbers are in the table`,
     height: 260, printing: view.printing,
@@ -99,7 +108,7 @@ function lengths(view: View, page: StepsPage) {
         return h('div', { class: 'chart-tip' }, hintFacts(`step ${stepText(at(list.number, index), at(list.steps, index))}`, [['length', duration(list.length_ns[index])], ['lost', duration(list.lost_ns[index])], ['worst rank', who === null ? 'nobody' : whoName(view.report, who)]]));
       }, { trigger: 'axis', axisPointer: { type: 'shadow' } }),
       xAxis: axis({ type: 'category', data: list.number.map((number, index) => stepText(number, at(list.steps, index))), name: 'step', nameLocation: 'middle', nameGap: 28, splitLine: { show: false } }),
-      yAxis: timeAxisOption(largest),
+      yAxis: timeAxisOption(top, cut.length > 0),
       series: [
         { type: 'bar', name: 'step', stack: 'all', color: colour('computing'), barCategoryGap: list.number.length > 60 ? '0%' : '20%', data: list.number.map((_, index) => Math.max(0, at(list.length_ns, index) - at(list.lost_ns, index))) },
         { type: 'bar', name: 'of it lost to the worst rank', stack: 'all', color: colour('exposed'), itemStyle: { decal: DECAL }, data: list.number.map((_, index) => Math.min(at(list.lost_ns, index), at(list.length_ns, index))) },
@@ -149,7 +158,7 @@ function split(view: View, page: StepsPage): Child[] {
         columns: [{ title: 'Step', numeric: true, value: (at) => entries.number[at] ?? null, show: text }, time('Length', (parts) => parts.length), time('Computing', (parts) => parts.computing), time('Hidden', (parts) => parts.hidden),
           time('Exposed', (parts) => parts.exposed), time('Copying', (parts) => parts.copying), time('Idle', (parts) => parts.idle)],
       }),
-      'A communication kernel’s time includes its waiting for other ranks: the rank that all wait for has the least exposed.'));
+      ['A communication kernel’s time includes its waiting for other ranks: the rank that all wait for has the least exposed.', cutNote(entries.length_ns, text)]));
   }
   if (average.length > 0) {
     const bars = average.map(partsOfAverage);
@@ -159,6 +168,11 @@ function split(view: View, page: StepsPage): Child[] {
     out.push(figure(view, 'average', 'Average step of each rank', null, drawn.element, () => averages(view, average), 'Click a rank for its steps.'));
   }
   return out;
+}
+
+function cutNote(lengths: readonly (number | null)[], text: (at: number) => string): string | null {
+  const { cut } = topOf(lengths.map((value) => value ?? 0));
+  return cut.length === 0 ? null : ` Cut off above: ${cut.slice(0, 4).map((at) => `step ${text(at)} (${duration(lengths[at])})`).join(', ')}${cut.length > 4 ? ` and ${count(cut.length - 4)} more` : ''}.`;
 }
 
 const SOURCES: Record<string, string> = {
@@ -174,7 +188,7 @@ function draw(view: View): Child[] {
   return [
     split(view, page),
     figure(view, 'steps', 'Steps', null, drawn.element, () => stepsTable(view, page),
-      [`${SOURCES[page.source] ?? name(page.source)}${page.period_ops === null ? '' : ` (${plural(page.period_ops, 'operation')} of one rank)`}. Lost: what others waited for the worst rank of the step. Click a step for that rank.`]),
+      [`${SOURCES[page.source] ?? name(page.source)}${page.period_ops === null ? '' : ` (${plural(page.period_ops, 'operation')} of one rank)`}. Lost: what others waited for the worst rank of the step. Click a step for that rank.`, cutNote(page.list.length_ns, (at) => stepText(page.list.number[at] ?? 0, page.list.steps[at] ?? 1))]),
     panel('By step', stepsTable(view, page)),
     notes(page.notes),
   ];

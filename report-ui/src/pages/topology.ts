@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts with their GPUs, and who sends to whom in a communicator; the pair that a finding calls slow is lit.
-import { isMissing, type Edge, type Gpu, type Report, type TopologyComm, type TopologyPage } from '../data';
+import { accused, isMissing, type Edge, type Gpu, type Report, type TopologyComm, type TopologyPage } from '../data';
 import { h, hideTip, s, showTip, facts as hintFacts, type Child } from '../dom';
 import { bytes, count, duration, name, plural, rate } from '../format';
 import { numberOf } from '../state';
@@ -47,11 +47,16 @@ function plan(page: TopologyPage): Plan {
   return { width: WIDTH, height: y - gapY + 8, spots, boxes, size: few ? 46 : cell, roomy: few };
 }
 
+/** Whether an edge is one of a communicator, as far as can be told. */
+function isOf(edge: Edge, comm: TopologyComm | undefined): boolean {
+  return comm === undefined || edge.comm === comm.comm || (edge.comm === null && comm.members.includes(edge.from) && comm.members.includes(edge.to));
+}
+
 interface Line { from: number; to: number; edge: Edge | null; wrap: boolean }
 
 /** The edges of the choice: of a ring or tree its neighbours, else all that moved something. */
 function lines(page: TopologyPage, comm: TopologyComm | undefined, way: string, finding: number | null): Line[] {
-  const edges = page.edges.filter((edge) => comm === undefined || edge.comm === comm.comm || (finding !== null && edge.slow === finding));
+  const edges = page.edges.filter((edge) => isOf(edge, comm) || (finding !== null && edge.slow === finding));
   const between = new Map(edges.map((edge) => [`${edge.from}>${edge.to}`, edge]));
   const [kind, number] = way.split(':');
   const member = (rank: number | undefined | null): number | null => (rank === undefined || rank === null ? null : comm?.members[rank] ?? null);
@@ -129,11 +134,13 @@ function drawing(view: View, page: TopologyPage, shown: readonly Line[], members
     const { d, x, y } = path(a, b, layout.size);
     root.appendChild(s('path', { d, class: `edge ${kind} ${slow ? 'slow' : ''} ${busy && !slow ? 'faint' : ''}`, 'marker-end': busy && !slow ? null : `url(#arrow-${slow ? 'slow' : kind})`, 'stroke-width': slow ? 4 : Math.min(3, 1 + Math.log2(line.edge?.channels ?? 1) / 3) }));
     if (line.edge && !view.printing) root.appendChild(s('path', { d, class: 'edge-hit', onpointermove: tipOf(line.edge), onpointerleave: hideTip }));
-    if (slow && layout.roomy) {
-      root.appendChild(s('text', { x, y: y + 4, class: 'slow-label' }, `slow${line.edge?.rate_gbps == null ? '' : `: ${rate(line.edge.rate_gbps)}`}`));
+    if (slow && layout.roomy && line.edge?.rate_gbps != null) {
+      const side = x >= (a.x + b.x) / 2 ? 1 : -1;
+      root.appendChild(s('text', { x: x + side * 10, y: y + 4, 'text-anchor': side > 0 ? 'start' : 'end', class: 'slow-label' }, `slow: ${rate(line.edge.rate_gbps)}`));
     }
   }
   const { size } = layout;
+  const named = accused(report);
   for (const host of page.hosts) {
     for (const gpu of host.gpus) {
       const spot = gpu.who === null ? undefined : layout.spots.get(gpu.who);
@@ -141,7 +148,7 @@ function drawing(view: View, page: TopologyPage, shown: readonly Line[], members
       const outside = members !== null && gpu.who !== null && !members.has(gpu.who);
       const radius = size * 0.43;
       const text = gpu.rank === null ? '?' : String(gpu.rank);
-      root.appendChild(s('a', { href: view.printing ? null : `#lateness?rank=${gpu.who ?? ''}`, class: `gpu ${gpu.named ? 'named' : ''} ${outside ? 'outside' : ''}`, 'aria-label': `${whoName(report, gpu.who)}${gpu.named ? ', named by a finding' : ''}`,
+      root.appendChild(s('a', { href: view.printing ? null : `#lateness?rank=${gpu.who ?? ''}`, class: `gpu ${gpu.who !== null && named.has(gpu.who) ? 'named' : ''} ${outside ? 'outside' : ''}`, 'aria-label': `${whoName(report, gpu.who)}${gpu.who !== null && named.has(gpu.who) ? ', named by a finding' : ''}`,
         onpointermove: (event) => showTip((event as PointerEvent).clientX, (event as PointerEvent).clientY, hintFacts(whoName(report, gpu.who), gpuFacts(gpu))), onpointerleave: hideTip },
         s('rect', { x: spot.x - radius, y: spot.y - size * 0.34, width: 2 * radius, height: size * 0.68, rx: size / 10 }),
         s('text', { x: spot.x, y: spot.y + 0.5, 'font-size': Math.min(size / 2.8, (2 * radius) / (text.length * 0.66), 15).toFixed(1) }, text)));
@@ -197,8 +204,9 @@ function draw(view: View): Child[] {
   const way = ways.find(([key]) => key === wanted)?.[0] ?? ways[0]?.[0] ?? 'all';
   const shown = lines(page, comm, way, finding);
   const members = comm ? new Set(comm.members.filter((member): member is number => member !== null)) : null;
-  const edges = page.edges.filter((edge) => comm === undefined || edge.comm === comm.comm || edge.slow !== null);
-  const slowOnes = page.edges.filter((edge) => edge.slow !== null);
+  const edges = page.edges.filter((edge) => isOf(edge, comm) || edge.slow !== null);
+  // Logs and transfers may both tell of a pair; what knows the rate speaks.
+  const slowOnes = page.edges.filter((edge) => edge.slow !== null && (edge.rate_gbps !== null || !page.edges.some((other) => other.slow !== null && other.rate_gbps !== null && other.from === edge.from && other.to === edge.to)));
   const item = (kind: string, text: string): Child => [h('span', { class: `line-key ${kind}` }), h('span', {}, text)];
   return [
     figure(view, 'topology', 'Hosts, GPUs and connections',
@@ -208,7 +216,7 @@ function draw(view: View): Child[] {
       ],
       [
         slowOnes.length === 0 ? null : h('ul', { class: 'slow-ones' }, slowOnes.slice(0, 6).map((edge) => h('li', {}, h('span', { class: 'severity critical' }, '▸ slow: '), `${whoName(report, edge.from)} → ${whoName(report, edge.to)}`,
-          edge.rate_gbps === null ? null : `, ${rate(edge.rate_gbps)}`, ` (${commName(report, edge.comm)}) `, edge.slow === null ? null : link('Finding', 'verdict', { finding: edge.slow })))),
+          edge.rate_gbps === null ? null : `, ${rate(edge.rate_gbps)}`, edge.comm === null ? ' ' : ` (${commName(report, edge.comm)}) `, edge.slow === null ? null : link('Finding', 'verdict', { finding: edge.slow })))),
         h('div', { class: 'topology-frame' }, drawing(view, page, shown, members)),
         h('div', { class: 'ramp', 'aria-hidden': 'true' }, item('p2p', 'P2P'), item('shm', 'shared memory'), item('net', 'network'), item('other', 'transport not known'), item('slow', 'slow, says a finding'),
           h('span', { class: 'swatch named-gpu' }), h('span', {}, 'rank that a finding names')),

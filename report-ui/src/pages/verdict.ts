@@ -21,7 +21,7 @@ function losses(report: Report, page: VerdictPage): Child {
   // Few events of many do not change what is said; then they are one quiet line.
   const heavy = page.lost_events > ops / 100;
   const line = (loss: VerdictPage['losses'][number]): Child => [
-    h('strong', {}, count(loss.count)), ` × ${name(loss.text, 300)}`,
+    name(loss.text, 300),
     h('span', { class: 'quiet' }, ` (${name(loss.stage)}, ${name(loss.source)})`),
   ];
   return h('section', { class: `losses ${heavy ? 'heavy' : ''}`, 'aria-label': 'What was lost' },
@@ -52,7 +52,7 @@ function blamed(report: Report, finding: Finding, card: Card | undefined): Child
 function effect(finding: Finding): string | null {
   const told = finding.effect;
   if (!told) return null;
-  const [base = ''] = told.unit.split('/', 1);
+  const base = told.unit.startsWith('ns/') ? 'ns' : told.unit;
   const range = told.low !== null && told.high !== null && told.low !== told.high ? ` (${quantity(told.low, base)} to ${quantity(told.high, base)})` : '';
   return quantity(told.value, told.unit) + range;
 }
@@ -82,7 +82,7 @@ function card(view: View, finding: Finding, position: number, page: VerdictPage)
     finding.op_index === null ? name(finding.func) : `${ordinal(finding.op_index)} ${name(finding.func)}`,
     finding.comm ? [' of ', name(finding.comm)] : null,
   ];
-  const size = shown?.effect ?? effect(finding);
+  const size = effect(finding) ?? shown?.effect ?? null;
   const row = (key: string, value: Child, kind = ''): Child => (value === null ? null : [h('dt', {}, key), h('dd', { class: kind }, value)]);
   return h('article', { class: `card ${finding.severity in SIGNS ? finding.severity : 'note'}`, id: `finding-${position}`, 'data-finding': position },
     h('header', {}, severity(finding.severity), h('h2', {}, name(shown?.title ?? finding.class, 80)), h('code', { class: 'quiet' }, name(finding.id, 60))),
