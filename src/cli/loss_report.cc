@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "cli/table.h"
 #include "cli/units.h"
@@ -11,32 +10,7 @@
 namespace lockstep::cli {
 namespace {
 
-struct Folded {
-  std::string stage, kind, detail;
-  uint64_t count = 0;
-  std::set<int64_t> processes;
-};
-
-std::vector<Folded> fold(const RunOverview& run) {
-  std::map<std::tuple<std::string, std::string, std::string>, Folded> by_key;
-  for (const LossLine& loss : run.losses) {
-    Folded& folded = by_key[{loss.stage, loss.kind, loss.detail}];
-    folded.stage = loss.stage;
-    folded.kind = loss.kind;
-    folded.detail = loss.detail;
-    folded.count += loss.count;
-    if (loss.process >= 0) folded.processes.insert(loss.process);
-  }
-  std::vector<Folded> losses;
-  for (auto& [key, folded] : by_key) losses.push_back(std::move(folded));
-  std::stable_sort(losses.begin(), losses.end(), [](const Folded& a, const Folded& b) {
-    // What concerns the whole run is about missing files and processes: it goes before any number of events.
-    return std::pair(a.processes.empty(), a.count) > std::pair(b.processes.empty(), b.count);
-  });
-  return losses;
-}
-
-std::string where(const Folded& loss, const RunOverview& run) {
+std::string where(const FoldedLoss& loss, const RunOverview& run) {
   if (loss.processes.empty()) return "run";
   if (loss.processes.size() > 1) return plural(loss.processes.size(), "process");
   const ProcessOverview& process = run.processes[static_cast<size_t>(*loss.processes.begin())];
@@ -45,11 +19,35 @@ std::string where(const Folded& loss, const RunOverview& run) {
 
 }  // namespace
 
+std::vector<FoldedLoss> fold_losses(const RunOverview& run) {
+  std::map<std::tuple<std::string, std::string, std::string>, FoldedLoss> by_key;
+  for (const LossLine& loss : run.losses) {
+    FoldedLoss& folded = by_key[{loss.stage, loss.kind, loss.detail}];
+    folded.stage = loss.stage;
+    folded.kind = loss.kind;
+    folded.detail = loss.detail;
+    folded.count += loss.count;
+    if (loss.process >= 0) folded.processes.insert(loss.process);
+  }
+  std::vector<FoldedLoss> losses;
+  for (auto& [key, folded] : by_key) losses.push_back(std::move(folded));
+  std::stable_sort(losses.begin(), losses.end(), [](const FoldedLoss& a, const FoldedLoss& b) {
+    // What concerns the whole run is about missing files and processes: it goes before any number of events.
+    return std::pair(a.processes.empty(), a.count) > std::pair(b.processes.empty(), b.count);
+  });
+  return losses;
+}
+
+std::string loss_words(const FoldedLoss& loss) {
+  const std::string count = loss.count > 1 ? format_count(loss.count) + " x " : "";
+  return count + (loss.detail.empty() ? loss.kind : loss.detail);
+}
+
 std::string loss_report(const RunOverview& run) {
-  std::vector<Folded> losses = fold(run);
+  const std::vector<FoldedLoss> losses = fold_losses(run);
   if (losses.empty()) return "Losses: none.\n";
   Table table({"count", "<stage", "<kind", "<where", "<meaning"});
-  for (const Folded& loss : losses) {
+  for (const FoldedLoss& loss : losses) {
     table.add({format_count(loss.count), loss.stage, loss.kind, where(loss, run), loss.detail});
   }
   return "Losses\n" + table.text();
@@ -57,10 +55,8 @@ std::string loss_report(const RunOverview& run) {
 
 std::vector<std::string> loss_sentences(const RunOverview& run) {
   std::vector<std::string> lines;
-  for (const Folded& loss : fold(run)) {
-    std::string meaning = loss.detail.empty() ? loss.kind : loss.detail;
-    std::string count = loss.count > 1 ? format_count(loss.count) + " x " : "";
-    lines.push_back("lost: " + count + meaning +
+  for (const FoldedLoss& loss : fold_losses(run)) {
+    lines.push_back("lost: " + loss_words(loss) +
                     (loss.processes.empty() ? "" : " [" + where(loss, run) + "]"));
   }
   return lines;

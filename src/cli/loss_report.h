@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses for people: folded over processes, the largest first, and each with what it means. Every report begins so.
 #pragma once
+#include <set>
 #include <string>
+#include <vector>
 
 #include "cli/run_overview.h"
 
 namespace lockstep::cli {
+
+struct FoldedLoss {
+  std::string stage, kind, detail;
+  uint64_t count = 0;
+  std::set<int64_t> processes;  // positions in RunOverview::processes; empty: the whole run
+};
+// What concerns the whole run first, then the largest.
+std::vector<FoldedLoss> fold_losses(const RunOverview& run);
+// "1,234 x events dropped"
+std::string loss_words(const FoldedLoss& loss);
 
 // "Nothing was lost." or a heading and a table.
 std::string loss_report(const RunOverview& run);

@@ -149,6 +149,10 @@ void group_comms(RunOverview& run) {
 
 }  // namespace
 
+std::string recorded_mode(uint8_t mode, const std::string& modes) {
+  return mode_of(static_cast<format::Mode>(mode), modes_of(modes));
+}
+
 bool RunOverview::salvaged() const {
   return std::any_of(losses.begin(), losses.end(),
                      [](const LossLine& loss) { return loss.stage == "read" || loss.stage == "merge"; });

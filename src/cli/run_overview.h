@@ -84,6 +84,8 @@ class ObservedSource : public model::TraceSource {
   std::vector<Slot> slots_;
 };
 
+// "default", "sample=1/100": what a process recorded, of its columns `mode` and `modes`.
+std::string recorded_mode(uint8_t mode, const std::string& modes);
 // "8 processes on 2 hosts"; without the hosts where none is known.
 std::string processes_text(const RunOverview& run);
 // What GPUs did, and how much of communication is known by operation; empty where no kernels are known.

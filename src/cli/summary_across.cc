@@ -79,12 +79,6 @@ void add_waits(const Job& job, AcrossFigures& out) {
     WaitFigures row = wait_figures(lateness.comms[comm]);
     row.comm = job.comm_name(comm);
     row.comm_id = job.comms[comm].comm_id;
-    row.blamed_ns = 0;
-    for (uint32_t member : job.comms[comm].members) {
-      if (member == model::kNoRow) continue;
-      for (const straggler::LateOp& late : lateness.late[job.members[member].process])
-        row.blamed_ns += late.member == member ? static_cast<double>(late.blame_ns) : 0;
-    }
     out.comms.push_back(std::move(row));
   }
   std::stable_sort(out.comms.begin(), out.comms.end(), [](const WaitFigures& a, const WaitFigures& b) {

@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/report/page.h"
 #include "exporters/exporter.h"
 #include "format/file_layout.h"
 #include "readers/reader.h"
@@ -22,6 +23,10 @@ int run(const Arguments& arguments) {
   document["exporters"] = nlohmann::ordered_json::array();
   for (const exporters::Exporter* exporter : exporters::all())
     document["exporters"].push_back(exporter->name);
+  // Why a part that needs more than this program is off; null: it is there.
+  const std::string_view page = report::page_absent_because();
+  document["parts"]["report page"] =
+      page.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(page);
   return print(document.dump(2) + "\n");
 }
 
@@ -31,8 +36,8 @@ const Command version_command = {
     .name = "version",
     .summary = "print the version",
     .description =
-        "Prints the version of the program; with --json also the file format it writes and the formats it "
-        "reads and exports.",
+        "Prints the version of the program; with --json also the file format it writes, the formats it "
+        "reads and exports, and why a part is missing from this build.",
     .operands = {},
     .options = kOptions,
     .run = run,

@@ -28,26 +28,65 @@ struct Meeting {
   int64_t last_start = 0, last_end = 0, shortest = INT64_MAX;
   uint32_t members = 0, timed = 0;
   float error_ns = 0;  // of last_end - last_start
+
+  void add(const Job& job, const Member& member, uint32_t op) {
+    const JobOps& ops = job.ops(member);
+    ++members;
+    if (ops.gpu_start_ns[op] == 0 || ops.gpu_end_ns[op] == 0) return;
+    auto start = job.common_ns(member.process, ops.gpu_start_ns[op]);
+    ++timed;
+    const int64_t duration = ops.gpu_end_ns[op] - ops.gpu_start_ns[op];
+    shortest = std::min(shortest, duration);
+    // The start that counts and the end that counts may be of two members: both clocks' errors.
+    const float error = ops.is_placed(op)
+                            ? static_cast<float>(start->half_width_ns + std::max(ops.gpu_error_ns[op], 0))
+                            : kUnplacedNs;
+    error_ns = std::max(error_ns, 2 * error);
+    last_start = std::max(last_start, start->ns);
+    last_end = std::max(last_end, start->ns + duration);
+  }
 };
+
+// How long the data of an operation that all members timed took, and how large it is.
+struct Moved {
+  uint64_t size = 0;
+  double time_ns = 0, error_ns = 0;
+  bool is_certain() const { return size > 0 && time_ns > error_ns; }
+  double algbw() const { return static_cast<double>(size) / time_ns; }
+};
+Moved moved(const Job& job, const Meeting& meeting, const model::Signature& signature) {
+  const std::string_view func = job.text(signature.func);
+  const bool rooted = model::has_root(func);
+  return {.size = model::operation_size(func, signature.bytes, meeting.members,
+                                        signature.kind == model::number(model::EventKind::kApiOp)),
+          .time_ns = static_cast<double>(rooted ? meeting.last_end - meeting.last_start : meeting.shortest),
+          .error_ns = static_cast<double>(rooted ? meeting.error_ns : 0)};
+}
+
+// All of its members are in the run, with clocks that compare.
+bool is_whole(const Job& job, uint32_t row) {
+  const model::JobComm& comm = job.comms[row];
+  return comm.members.size() >= 2 &&
+         (comm.ranks <= 0 || comm.members.size() >= static_cast<size_t>(comm.ranks)) &&
+         std::all_of(comm.members.begin(), comm.members.end(), [&](uint32_t of) {
+           return of != kNoRow && job.members[of].alignment != Member::Alignment::kNone &&
+                  job.hosts[job.processes[job.members[of].process].host].clock.known();
+         });
+}
 
 class CommMeter {
  public:
   CommMeter(const Job& job, uint32_t comm, Rates& out) : job_(job), comm_(comm), out_(out) {}
 
   void run() {
+    if (!is_whole(job_, comm_)) return;
     const model::JobComm& comm = job_.comms[comm_];
     std::set<uint32_t> hosts;
     std::set<uint32_t> processes;
     for (uint32_t row : comm.members) {
-      if (row == kNoRow) return;
-      const Member& member = job_.members[row];
-      const uint32_t host = job_.processes[member.process].host;
-      if (member.alignment == Member::Alignment::kNone || !job_.hosts[host].clock.known()) return;
-      hosts.insert(host);
-      processes.insert(member.process);
+      hosts.insert(job_.processes[job_.members[row].process].host);
+      processes.insert(job_.members[row].process);
     }
-    if (comm.members.size() < 2 || (comm.ranks > 0 && comm.members.size() < static_cast<size_t>(comm.ranks)))
-      return;
     for (uint32_t row : comm.members) meet(job_.members[row]);
     sort_out(job_.members[comm.members[0]]);
     if (hosts.size() == 1 && comm.nodes <= 1) ceiling_ = lowest_ceiling(job_, processes);
@@ -61,6 +100,7 @@ class CommMeter {
   struct Kind {
     RateSums sums;
     double factor = 1;
+    std::optional<Slowest> slowest;
   };
 
   void meet(const Member& member) {
@@ -69,20 +109,7 @@ class CommMeter {
     const JobOps& ops = job_.ops(member);
     for (uint32_t i = member.first; i < member.first + member.ops; ++i) {
       if (ops.index[i] >= next) break;
-      Meeting& meeting = meetings_[ops.index[i]];
-      ++meeting.members;
-      if (ops.gpu_start_ns[i] == 0 || ops.gpu_end_ns[i] == 0) continue;
-      auto start = job_.common_ns(member.process, ops.gpu_start_ns[i]);
-      ++meeting.timed;
-      const int64_t duration = ops.gpu_end_ns[i] - ops.gpu_start_ns[i];
-      meeting.shortest = std::min(meeting.shortest, duration);
-      // The start that counts and the end that counts may be of two members: both clocks' errors.
-      const float error = ops.is_placed(i)
-                              ? static_cast<float>(start->half_width_ns + std::max(ops.gpu_error_ns[i], 0))
-                              : kUnplacedNs;
-      meeting.error_ns = std::max(meeting.error_ns, 2 * error);
-      meeting.last_start = std::max(meeting.last_start, start->ns);
-      meeting.last_end = std::max(meeting.last_end, start->ns + duration);
+      meetings_[ops.index[i]].add(job_, member, i);
     }
   }
 
@@ -99,17 +126,15 @@ class CommMeter {
         continue;
       }
       const model::Signature& s = job_.signatures[ops.signature[i]];
-      const uint64_t size = model::operation_size(job_.text(s.func), s.bytes, members,
-                                                  s.kind == model::number(model::EventKind::kApiOp));
-      if (size == 0) continue;
-      Kind& kind = kinds_[{s.func, static_cast<uint8_t>(std::bit_width(size)), s.algo, s.proto}];
+      const Moved data = moved(job_, meeting, s);
+      if (data.size == 0) continue;
+      Kind& kind = kinds_[{s.func, static_cast<uint8_t>(std::bit_width(data.size)), s.algo, s.proto}];
       kind.factor = model::bus_factor(job_.text(s.func), members);
-      const bool rooted = model::has_root(job_.text(s.func));
-      const int64_t moving = rooted ? meeting.last_end - meeting.last_start : meeting.shortest;
-      const float error_ns = rooted ? meeting.error_ns : 0;
-      const double time = static_cast<double>(moving);
-      kind.sums.add(size, time, static_cast<double>(error_ns));
-      if (time > static_cast<double>(error_ns)) sizes_[{s.func, size}].push_back(static_cast<float>(time));
+      kind.sums.add(data.size, data.time_ns, data.error_ns);
+      if (!data.is_certain()) continue;
+      sizes_[{s.func, data.size}].push_back(static_cast<float>(data.time_ns));
+      if (const double busbw = data.algbw() * kind.factor; !kind.slowest || busbw < kind.slowest->busbw)
+        kind.slowest = {ops.index[i], busbw};
     }
   }
 
@@ -125,6 +150,7 @@ class CommMeter {
     rate.set_bucket(bucket);
     kind.sums.fill(kind.factor, rate);
     rate.ceiling = ceiling_;
+    rate.slowest = kind.slowest;
     out_.rates.push_back(rate);
   }
 
@@ -164,6 +190,23 @@ Rates measure(const Job& job) {
     measure_pairs(job, comm, out);
   }
   return out;
+}
+
+std::optional<double> operation_busbw(const Job& job, uint32_t comm, uint32_t index) {
+  if (!is_whole(job, comm)) return std::nullopt;
+  Meeting meeting;
+  const model::Signature* signature = nullptr;
+  for (uint32_t row : job.comms[comm].members) {
+    const Member& member = job.members[row];
+    const std::optional<uint32_t> op = job.op_at(member, index);
+    if (!op) return std::nullopt;
+    meeting.add(job, member, *op);
+    if (signature == nullptr) signature = &job.signatures[job.ops(member).signature[*op]];
+  }
+  if (meeting.timed != meeting.members) return std::nullopt;
+  const Moved data = moved(job, meeting, *signature);
+  if (!data.is_certain()) return std::nullopt;
+  return data.algbw() * model::bus_factor(job.text(signature->func), meeting.members);
 }
 
 }  // namespace lockstep::analysis::bandwidth

@@ -8,6 +8,7 @@
 // exceed the link's speed.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,12 @@ namespace lockstep::analysis::bandwidth {
 
 struct Quartiles {
   double low = 0, middle = 0, high = 0;
+};
+
+// The operation of a Rate with the least bandwidth.
+struct Slowest {
+  uint32_t index = 0;
+  double busbw = 0;  // GB/s
 };
 
 // Operations of one communicator that are alike. `algo` and `proto` are the first member's.
@@ -34,6 +41,7 @@ struct Rate {
   Quartiles algbw, busbw;               // GB/s, over operations
   std::optional<Ceiling> ceiling;       // of its slowest GPU's links; within one host only
   double error = 0;                     // median relative half-width of a bandwidth, from the clocks
+  std::optional<Slowest> slowest;       // of `ops`; not of pairs
 
   void set_bucket(int bits);  // sizes of so many bits
 };
@@ -59,6 +67,8 @@ struct Rates {
 };
 // Communicators of which a member is missing or not aligned have no rates. Cost is linear in operations.
 Rates measure(const model::Job& job);
+// busbw of one collective, in GB/s, as measure() has it; nothing where it has none.
+std::optional<double> operation_busbw(const model::Job& job, uint32_t comm, uint32_t index);
 
 // One point of a fit: operations of one size.
 struct Point {

@@ -33,6 +33,8 @@ class GroupComparer {
 
   // With `threads` > 1, operations are compared on so many threads at once; the result is the same.
   void compare(size_t threads);
+  // What compare() found, until settle().
+  std::span<const MemberPast> members() const { return past_; }
   GroupLateness settle();
 
  private:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <optional>
 
@@ -45,7 +46,8 @@ std::vector<std::vector<uint32_t>> all_groups(const Job& job, const std::vector<
 }
 
 std::vector<GroupLateness> compare_all(const Job& job, const std::vector<OwnTimes>& times,
-                                       const std::vector<std::vector<uint32_t>>& groups) {
+                                       const std::vector<std::vector<uint32_t>>& groups,
+                                       const GroupVisitor& visit) {
   std::vector<uint64_t> ops;
   uint64_t total = 0;
   for (const auto& members : groups) {
@@ -67,9 +69,14 @@ std::vector<GroupLateness> compare_all(const Job& job, const std::vector<OwnTime
     comparers[i].emplace(job, times, seats, groups[i]).compare(threads);
   }
   std::vector<GroupLateness> results(groups.size());
+  std::mutex visiting;
   for_each_parallel(groups.size(), parallel_threads(), [&](size_t place) {
     const size_t i = largest_first[place];
     if (!comparers[i]) comparers[i].emplace(job, times, seats, groups[i]).compare(1);
+    if (visit) {
+      const std::lock_guard lock(visiting);
+      visit({comparers[i]->members(), times});
+    }
     results[i] = comparers[i]->settle();
     comparers[i].reset();
   });
@@ -87,7 +94,7 @@ void Waits::add(const Waits& other) {
   lateness.add(other.lateness);
 }
 
-Lateness measure(const Job& job) {
+Lateness measure(const Job& job, const GroupVisitor& visit) {
   Lateness out;
   out.comms.resize(job.comms.size());
   out.processes.resize(job.processes.size());
@@ -103,7 +110,7 @@ Lateness measure(const Job& job) {
     out.domains.push_back(own.domain);
   }
   const auto groups = all_groups(job, times);
-  const std::vector<GroupLateness> results = compare_all(job, times, groups);
+  const std::vector<GroupLateness> results = compare_all(job, times, groups, visit);
   std::map<uint32_t, std::pair<int64_t, int64_t>> spans;  // by domain: first and last arrival
   for (size_t i = 0; i < groups.size(); ++i) {
     const GroupLateness& result = results[i];
@@ -118,6 +125,7 @@ Lateness measure(const Job& job) {
     for (const LateOp& late : result.late) {
       const uint32_t process = job.members[late.member].process;
       out.processes[process].blamed_ns += static_cast<double>(late.blame_ns);
+      out.comms[any.comm].blamed_ns += static_cast<double>(late.blame_ns);
       out.late[process].push_back(late);
     }
     out.compared += result.compared;

@@ -7,8 +7,12 @@
 // already at the operation before (carry.h).
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
+#include "analysis/straggler/carry.h"
+#include "analysis/straggler/own_times.h"
 #include "model/job.h"
 #include "model/time_histogram.h"
 
@@ -43,7 +47,7 @@ struct Waits {
 };
 
 struct Lateness {
-  std::vector<Waits> comms;               // by row of Job::comms; blame is not filled in
+  std::vector<Waits> comms;               // by row of Job::comms
   std::vector<Waits> processes;           // by row of Job::processes
   std::vector<std::vector<LateOp>> late;  // by process, in order of host_ns
   std::vector<uint32_t> domains;          // by process; OwnTimes::domain
@@ -52,7 +56,15 @@ struct Lateness {
   uint32_t not_comparable = 0;            // processes left out, see OwnTimes::comparable
 };
 
+// What the comparison of one group of members found, operation by operation, while it is at hand.
+struct ComparedGroup {
+  std::span<const MemberPast> members;
+  const std::vector<OwnTimes>& times;  // by process
+};
+// Called once for each group, in any order and on any thread, but never twice at once.
+using GroupVisitor = std::function<void(const ComparedGroup& group)>;
+
 // Cost is linear in operations. The job is matched and its clocks are aligned.
-Lateness measure(const model::Job& job);
+Lateness measure(const model::Job& job, const GroupVisitor& visit = {});
 
 }  // namespace lockstep::analysis::straggler

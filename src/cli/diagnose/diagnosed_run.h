@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "base/result.h"
 #include "cli/run_overview.h"
 #include "model/job.h"
+#include "readers/nccl_log/log_model.h"
 #include "readers/reader.h"
 
 namespace lockstep::cli::diagnose {
@@ -25,6 +27,7 @@ struct Evidence {
   int64_t first_ns = 0, last_ns = 0;                // what it spans; 0 unknown
   std::map<int32_t, std::string> hosts;             // of the ranks that it tells of; a name may be empty
   std::string content;  // what it holds, where that is no job: "8 files, 1,234 lines"
+  std::shared_ptr<const readers::nccl_log::LogModel> logs;  // what logs say; else null
 };
 
 struct DiagnosedRun {

@@ -22,15 +22,10 @@ constexpr size_t kFindingLines = 20;
 
 std::string amount(double value, const std::string& unit) {
   if (unit == "ns") return format_duration(value);
+  if (unit.starts_with("ns/")) return format_duration(value) + " a " + unit.substr(3);
   return format_decimal(value,
                         value < 10 && value != static_cast<double>(static_cast<int64_t>(value)) ? 2 : 0) +
          (unit.empty() ? "" : " " + unit);
-}
-
-std::string effect_text(const analysis::Effect& effect) {
-  std::string text = amount(effect.value, effect.unit);
-  if (effect.low == effect.high) return text;
-  return text + " (" + amount(effect.low, effect.unit) + " to " + amount(effect.high, effect.unit) + ")";
 }
 
 std::string severity_word(const Finding& finding) {
@@ -203,6 +198,12 @@ class Report {
 };
 
 }  // namespace
+
+std::string effect_text(const analysis::Effect& effect) {
+  std::string text = amount(effect.value, effect.unit);
+  if (effect.low == effect.high) return text;
+  return text + " (" + amount(effect.low, effect.unit) + " to " + amount(effect.high, effect.unit) + ")";
+}
 
 std::string report_text(const DiagnosedRun& run, const Style& style, bool verbose) {
   return Report(run, style, verbose).text();

@@ -8,6 +8,8 @@
 
 namespace lockstep::cli::diagnose {
 
+// "12.0 ms (11.8 ms to 12.2 ms)"
+std::string effect_text(const analysis::Effect& effect);
 std::string report_text(const DiagnosedRun& run, const Style& style, bool verbose);
 
 }  // namespace lockstep::cli::diagnose

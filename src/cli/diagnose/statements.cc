@@ -12,8 +12,10 @@ namespace lockstep::cli::diagnose {
 namespace {
 
 Result<Statement> judge_logs(const readers::Inputs& inputs, const readers::FormatFiles& files) {
-  LOCKSTEP_ASSIGN(const auto model, logs::read_logs(inputs, files));
+  LOCKSTEP_ASSIGN(auto read, logs::read_logs(inputs, files));
   Statement statement;
+  statement.evidence.logs = std::make_shared<const readers::nccl_log::LogModel>(std::move(read));
+  const auto& model = *statement.evidence.logs;
   for (const auto& process : model.processes) {
     if (process.rank >= 0) statement.evidence.hosts.emplace(process.rank, process.host);
   }

@@ -149,6 +149,16 @@ std::string tree_text(const Parts& members, size_t channel) {
   return {};
 }
 
+// Of a tree that every rank tells.
+std::vector<int32_t> tops_of(const Parts& members, size_t channel) {
+  std::vector<int32_t> tops;
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    const ChannelSeat* seat = seat_of(members, rank, channel);
+    tops.push_back(seat == nullptr ? -1 : seat->tree_up);
+  }
+  return tops;
+}
+
 std::vector<Wiring> wirings(const Parts& members, const std::vector<std::string>& nodes, bool trees) {
   size_t channels = 0;
   for (const CommPart* part : members) {
@@ -159,8 +169,10 @@ std::vector<Wiring> wirings(const Parts& members, const std::vector<std::string>
     std::string text =
         trees ? tree_text(members, channel) : ring_text(ring_of(members, channel), members, nodes);
     if (text.empty()) continue;
-    auto alike = std::find_if(list.begin(), list.end(), [&](const Wiring& one) { return one.text == text; });
-    if (alike == list.end()) alike = list.insert(list.end(), Wiring{{}, std::move(text)});
+    std::vector<int32_t> ranks = trees ? tops_of(members, channel) : ring_of(members, channel);
+    auto alike =
+        std::find_if(list.begin(), list.end(), [&](const Wiring& one) { return one.ranks == ranks; });
+    if (alike == list.end()) alike = list.insert(list.end(), Wiring{{}, std::move(ranks), std::move(text)});
     alike->channels.push_back(static_cast<int32_t>(channel));
   }
   return list;

@@ -22,6 +22,8 @@ std::vector<HostHardware> host_hardware(const readers::nccl_log::LogModel& model
 // Channels that are wired alike.
 struct Wiring {
   std::vector<int32_t> channels;
+  // Of a ring: the ranks in its order. Of a tree: by rank the one above it; -1: the top.
+  std::vector<int32_t> ranks;
   std::string
       text;  // "0 3 2 1 | 4 7 6 5": hosts between bars. Of trees: "0 (1 (2) 4 (5))": a rank and those below it
 };

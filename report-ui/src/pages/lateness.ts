@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks by time: how late each arrives, how long each waits, what each costs the others; from a cell to its worst operations.
+import { canvas, fit, hatch, labelWidth, timeAxis, type Frame } from '../canvas';
+import { accused, isMissing, type Drill, type LatenessPage, type LatenessRow, type Report } from '../data';
+import { announce, facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
+import { count, duration, name, ordinal, percent, plural } from '../format';
+import { go, numberOf } from '../state';
+import { table } from '../table';
+import { colour, css, heat } from '../theme';
+import { addressOf } from '../state';
+import { change, choices, commName, facts, figure, link, missing, notes, panel, whoName, type Page, type View } from '../view';
+
+type Measure = 'late' | 'waiting' | 'blamed';
+
+const MEASURES: readonly (readonly [Measure, string])[] = [['late', 'Late'], ['waiting', 'Waiting'], ['blamed', 'Costs others']];
+const SAYS: Record<Measure, string> = {
+  late: 'how far a rank’s latest arrival was behind the median one',
+  waiting: 'how long a rank waited for the last to arrive',
+  blamed: 'what others lost by a rank’s own doing',
+};
+const HEAD = 26;
+// Room for a label that is higher than its row.
+const EDGE = 6;
+const WIDEST_LABEL = 150;
+// Above 0.5, so that noise stays pale beside a fault; below 1, so that a small fault is seen beside a large one.
+const CURVE = 0.65;
+// A run whose lateness stays below this is pale throughout: noise should not look like a fault.
+const SMALLEST_FULL_NS = 1e6;
+
+/** Whether a finding points at this row. */
+function isNamed(row: LatenessRow, named: ReadonlySet<number>): boolean {
+  return row.who === null ? row.named && named.size > 0 : named.has(row.who);
+}
+
+/** The list that a cell is drawn from. Of a group it is its worst member, as one late rank among hundreds is what is looked for. */
+function valuesOf(row: LatenessRow, measure: Measure): (number | null)[] {
+  if (measure === 'late') return row.late_max_ns ?? row.late_ns;
+  if (measure === 'waiting') return row.waiting_max_ns ?? row.waiting_ns;
+  return row.blamed_ns;
+}
+
+function largest(page: LatenessPage, measure: Measure): number {
+  let most = 0;
+  for (const row of page.rows) for (const value of valuesOf(row, measure)) if (value !== null && value > most) most = value;
+  return most;
+}
+
+function legend(full: number): HTMLElement {
+  const parts = [0, 0.25, 0.5, 0.75, 1];
+  return h('div', { class: 'ramp', 'aria-hidden': 'true' },
+    h('span', { class: 'swatch none' }), h('span', {}, 'nothing compared'),
+    parts.map((part) => {
+      const swatch = h('span', { class: 'swatch' });
+      swatch.style.background = css(heat(part));
+      return [swatch, h('span', {}, part === 0 ? '0' : duration(full * part ** (1 / CURVE)))];
+    }));
+}
+
+interface Cell { row: number; column: number }
+
+function cellOf(view: View, page: LatenessPage): Cell | null {
+  const match = /^(\d{1,5})\.(\d{1,5})$/.exec(view.state.values['cell'] ?? '');
+  const cell = match ? { row: Number(match[1]), column: Number(match[2]) } : null;
+  return cell && cell.row < page.rows.length && cell.column < page.columns.count ? cell : null;
+}
+
+/** The rows in the order in which they are drawn. */
+function ordered(page: LatenessPage, order: string, measure: Measure): number[] {
+  const positions = page.rows.map((_, position) => position);
+  if (order !== 'worst') return positions;
+  const total = (row: LatenessRow): number => measure === 'waiting' ? row.total.waiting_ns ?? 0 : measure === 'blamed' ? row.total.blamed_ns ?? 0 : row.total.late_p99_ns ?? 0;
+  const keys = page.rows.map(total);
+  return positions.sort((a, b) => (keys[b] ?? 0) - (keys[a] ?? 0));
+}
+
+function hint(page: LatenessPage, row: LatenessRow, column: number): [string, (readonly [string, string])[]] {
+  const at = (list: (number | null)[] | undefined): number | null => list?.[column] ?? null;
+  const from = page.columns.begin_ns + column * page.columns.width_ns;
+  const pairs: (readonly [string, string])[] = [['time', `${duration(from)} – ${duration(from + page.columns.width_ns)}`]];
+  if (at(row.ops) === null) pairs.push(['compared', 'nothing']);
+  else {
+    const group = row.who === null;
+    pairs.push([group ? 'late (median rank)' : 'late', duration(at(row.late_ns))]);
+    if (group && row.late_max_ns) pairs.push(['late (worst rank)', duration(at(row.late_max_ns))]);
+    pairs.push([group ? 'waiting (median rank)' : 'waiting', duration(at(row.waiting_ns))]);
+    pairs.push(['costs others', duration(at(row.blamed_ns))]);
+    pairs.push(['operations', count(at(row.ops))]);
+  }
+  if (!row.aligned) pairs.push(['clock', 'not aligned']);
+  return [name(row.label), pairs];
+}
+
+/** The lines that have room for their label: those that matter first. */
+function labelledLines(page: LatenessPage, rows: readonly number[], rowHeight: number, marked: ReadonlySet<number>, named: ReadonlySet<number>): Set<number> {
+  const apart = Math.max(1, Math.ceil(13 / rowHeight));
+  const chosen = new Set<number>();
+  const free = (line: number): boolean => {
+    for (let near = line - apart + 1; near < line + apart; near += 1) if (chosen.has(near)) return false;
+    return true;
+  };
+  rows.forEach((position, line) => {
+    const row = page.rows[position];
+    if (((row && isNamed(row, named)) || marked.has(position)) && free(line)) chosen.add(line);
+  });
+  rows.forEach((_, line) => {
+    if (line % apart === 0 && free(line)) chosen.add(line);
+  });
+  return chosen;
+}
+
+function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure, full: number, rowHeight: number, selected: Cell | null, marked: ReadonlySet<number>, named: ReadonlySet<number>, left: number, frame: Frame): void {
+  const { g, width, height, top } = frame;
+  const columns = page.columns.count;
+  const right = width - 6;
+  const span = right - left;
+  const begin = page.columns.begin_ns;
+  const length = columns * page.columns.width_ns;
+  const bottom = Math.min(height, HEAD + 2 * EDGE + rows.length * rowHeight - top);
+  g.fillStyle = hatch(g, colour('grid'), colour('panel'), 8);
+  g.fillRect(left, HEAD + EDGE - top, span, rows.length * rowHeight);
+  g.save();
+  g.beginPath();
+  g.rect(0, HEAD, width, bottom - HEAD);
+  g.clip();
+  const labelled = labelledLines(page, rows, rowHeight, marked, named);
+  rows.forEach((position, line) => {
+    const y = HEAD + EDGE + line * rowHeight - top;
+    if (y + rowHeight < HEAD || y > bottom) return;
+    const row = page.rows[position];
+    if (!row) return;
+    const values = valuesOf(row, measure);
+    const gap = rowHeight >= 10 ? 1 : 0;
+    for (let column = 0; column < columns; column += 1) {
+      const value = values[column];
+      if (value === null || value === undefined) continue;
+      g.fillStyle = css(heat((Math.max(0, value) / full) ** CURVE));
+      const x = left + (column / columns) * span;
+      g.fillRect(x, y, Math.ceil((span / columns) * 2) / 2 + (gap ? 0 : 0.5), rowHeight - gap);
+    }
+    const accusedRow = isNamed(row, named);
+    const emphasised = accusedRow || marked.has(position);
+    if (labelled.has(line)) {
+      g.textAlign = 'right';
+      g.font = `${emphasised ? '600 ' : ''}${rowHeight >= 12 || emphasised ? 12 : 10}px system-ui, sans-serif`;
+      g.fillStyle = accusedRow ? colour('critical') : colour('ink');
+      g.fillText(fit(g, `${accusedRow ? '▸ ' : ''}${row.label}${row.aligned ? '' : ' *'}`, left - 14), left - 8, y + rowHeight / 2);
+    }
+    if (marked.has(position)) {
+      g.strokeStyle = colour('accent');
+      g.lineWidth = 2;
+      g.strokeRect(left - 2, y - 1, span + 3, rowHeight + 1);
+    }
+    if (selected?.row === position) {
+      const x = left + (selected.column / columns) * span;
+      g.strokeStyle = colour('ink');
+      g.lineWidth = 2;
+      g.strokeRect(x - 2, y - 2, Math.max(3, span / columns) + 4, rowHeight + 3);
+    }
+  });
+  g.restore();
+  g.clearRect(0, 0, width, HEAD);
+  g.font = '11px system-ui, sans-serif';
+  timeAxis(g, begin, begin + length, left, right, HEAD - 4, HEAD);
+  if (page.marks.length > 1 && page.marks.length * 5 < span) {
+    g.strokeStyle = colour('ink');
+    g.globalAlpha = 0.55;
+    g.lineWidth = 1;
+    for (const mark of page.marks) {
+      const x = Math.round(left + ((mark.at_ns - begin) / length) * span) + 0.5;
+      g.beginPath();
+      g.moveTo(x, HEAD - 5);
+      g.lineTo(x, HEAD + 1);
+      g.stroke();
+    }
+    g.globalAlpha = 1;
+  }
+}
+
+/** Positions in the drill-down of a cell's worst operations. */
+function drillOf(drill: Drill, cell: Cell): number[] {
+  const found: number[] = [];
+  for (let at = 0; at < drill.row.length; at += 1) if (drill.row[at] === cell.row && drill.column[at] === cell.column) found.push(at);
+  return found;
+}
+
+function operationRows(view: View, drill: Drill, entries: readonly number[]): HTMLElement {
+  const { report } = view;
+  const read = (list: (number | null)[], at: number): number | null => list[at] ?? null;
+  return table<number>({
+    label: 'Worst operations of the cell', printing: view.printing, rows: entries, height: 220,
+    columns: [
+      { title: 'Operation', value: (at) => read(drill.op_index, at), show: (at) => `${ordinal(drill.op_index[at] ?? 0)} operation of ${commName(report, read(drill.comm, at))}` },
+      { title: 'Rank', value: (at) => read(drill.who, at), show: (at) => whoName(report, read(drill.who, at)) },
+      { title: 'Late', numeric: true, value: (at) => read(drill.late_ns, at), show: (at) => duration(read(drill.late_ns, at)) },
+      { title: 'Waited', numeric: true, value: (at) => read(drill.waiting_ns, at), show: (at) => duration(read(drill.waiting_ns, at)) },
+      { title: 'Arrived at', numeric: true, value: (at) => read(drill.at_ns, at), show: (at) => duration(read(drill.at_ns, at)) },
+      { title: '', value: (at) => read(drill.operation, at), show: (at) => {
+        const operation = read(drill.operation, at);
+        return operation === null
+          ? h('span', { class: 'quiet', title: 'The report holds a choice of operations with all their ranks' }, 'not in this report; `lockstep show` has it')
+          : link('Open its waterfall', 'operations', { op: operation, rank: read(drill.who, at) }, 'button small');
+      } },
+    ],
+  });
+}
+
+function cellPanel(view: View, page: LatenessPage, cell: Cell): HTMLElement {
+  const row = page.rows[cell.row] as LatenessRow;
+  const [title, pairs] = hint(page, row, cell.column);
+  const entries = drillOf(page.drill, cell);
+  return h('section', { class: 'panel detail', 'aria-label': 'Cell' },
+    h('div', { class: 'panel-head' }, h('h2', {}, title), view.printing ? null
+      : h('button', { type: 'button', title: 'Escape', onclick: () => change(view, { cell: null }) }, 'Close')),
+    facts(pairs),
+    entries.length > 0 ? operationRows(view, page.drill, entries)
+      : h('p', { class: 'quiet' }, 'No operation of this cell is among the worst; the report lists them for the cells that stand out.'));
+}
+
+function totals(view: View, page: LatenessPage): HTMLElement {
+  const { report } = view;
+  const length = report.run.length_ns;
+  const named = accused(report);
+  return table<LatenessRow>({
+    label: 'Lateness by rank', printing: view.printing, filter: true, rows: page.rows, sort: { column: 3, down: true },
+    onPick: (row) => go(addressOf('lateness', { ...view.state.values, row: page.rows.indexOf(row), rank: row.who, cell: null })),
+    columns: [
+      { title: 'Rank', value: (row) => row.label, show: (row) => [isNamed(row, named) ? h('span', { class: 'severity critical', title: 'a finding names it' }, '▸ ') : null, name(row.label)] },
+      { title: 'Ranks', value: (row) => row.ranks, show: (row) => name(row.ranks, 24) },
+      { title: 'Operations', numeric: true, value: (row) => row.total.ops, show: (row) => count(row.total.ops) },
+      { title: 'Costs others', hint: 'What others lost by its own doing', numeric: true, value: (row) => row.total.blamed_ns, show: (row) => duration(row.total.blamed_ns) },
+      { title: 'of run', numeric: true, value: (row) => row.total.blamed_ns, show: (row) => percent(row.total.blamed_ns === null || length === 0 ? null : row.total.blamed_ns / length) },
+      { title: 'Late p50', numeric: true, value: (row) => row.total.late_p50_ns, show: (row) => duration(row.total.late_p50_ns) },
+      { title: 'Late p99', numeric: true, value: (row) => row.total.late_p99_ns, show: (row) => duration(row.total.late_p99_ns) },
+      { title: 'Waiting', numeric: true, value: (row) => row.total.waiting_ns, show: (row) => duration(row.total.waiting_ns) },
+      { title: 'Moving', numeric: true, value: (row) => row.total.moving_ns, show: (row) => duration(row.total.moving_ns) },
+    ],
+  });
+}
+
+/** Rows that the address asks for: a row, or the row of a process. */
+function markedRows(report: Report, view: View, page: LatenessPage): Set<number> {
+  const row = numberOf(view.state, 'row');
+  if (row !== null && row < page.rows.length) return new Set([row]);
+  const rank = numberOf(view.state, 'rank');
+  if (rank === null) return new Set();
+  const own = page.rows.findIndex((entry) => entry.who === rank);
+  if (own >= 0) return new Set([own]);
+  const host = report.who.host[rank];
+  const members = host === undefined ? undefined : report.hosts[host]?.name;
+  const group = page.rows.findIndex((entry) => entry.who === null && members !== undefined && entry.label.includes(members));
+  return group >= 0 ? new Set([group]) : new Set();
+}
+
+function draw(view: View): Child[] {
+  const { report } = view;
+  if (isMissing(report.lateness)) return [missing(report.lateness.missing)];
+  const page = report.lateness;
+  const wanted = view.state.values['measure'];
+  const measure = MEASURES.find(([key]) => key === wanted)?.[0] ?? 'late';
+  const order = view.state.values['order'] === 'worst' ? 'worst' : 'rank';
+  const many = page.rows.length > 32;
+  const readable = !many || view.state.values['fit'] === 'rows';
+  const rowHeight = readable ? (page.rows.length <= 16 ? 24 : 16) : Math.max(1.6, 520 / page.rows.length);
+  const rows = ordered(page, order, measure);
+  const full = Math.max(largest(page, measure), SMALLEST_FULL_NS);
+  const selected = cellOf(view, page);
+  const marked = markedRows(report, view, page);
+  const columns = page.columns.count;
+  const groups = page.rows.some((row) => row.who === null);
+
+  const named = accused(report);
+  const left = labelWidth(page.rows.map((row) => row.label), WIDEST_LABEL);
+  const at = (x: number, y: number): Cell | null => {
+    const line = Math.floor((y - HEAD - EDGE + surface.element.scrollTop) / rowHeight);
+    const column = Math.floor(((x - left) / (surface.width() - 6 - left)) * columns);
+    const row = rows[line];
+    return y < HEAD || row === undefined || column < 0 || column >= columns ? null : { row, column };
+  };
+  const pick = (cell: Cell): void => change(view, { cell: `${cell.row}.${cell.column}` });
+  const surface = canvas({
+    label: `Heat map of ${plural(page.rows.length, 'row')} over ${plural(columns, 'column')} of time: ${SAYS[measure]}. Arrow keys move over cells; the same numbers are in the table.`,
+    contentHeight: HEAD + 2 * EDGE + rows.length * rowHeight,
+    maxHeight: 580,
+    printing: view.printing,
+    focusKey: 'heat',
+    draw: (frame) => drawHeat(page, rows, measure, full, rowHeight, selected, marked, named, left, frame),
+    onMove: (x, y, event) => {
+      const cell = at(x, y);
+      const row = cell ? page.rows[cell.row] : undefined;
+      if (!cell || !row) hideTip();
+      else showTip(event.clientX, event.clientY, hintFacts(...hint(page, row, cell.column)), h('em', {}, 'Click for its worst operations'));
+    },
+    onPick: (x, y) => {
+      const cell = at(x, y);
+      if (cell) pick(cell);
+    },
+    onKey: (event) => {
+      const step: Record<string, [number, number]> = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+      const by = step[event.key];
+      if (!by) return false;
+      const line = selected ? rows.indexOf(selected.row) : 0;
+      const next = selected ? Math.min(rows.length - 1, Math.max(0, line + by[0])) : 0;
+      const column = selected ? Math.min(columns - 1, Math.max(0, selected.column + by[1])) : 0;
+      const row = rows[next];
+      if (row === undefined) return false;
+      pick({ row, column });
+      const [title, pairs] = hint(page, page.rows[row] as LatenessRow, column);
+      announce(`${title}: ${pairs.map(([key, value]) => `${key} ${value}`).join(', ')}`);
+      return true;
+    },
+  });
+  view.later(() => {
+    surface.redraw();
+    const shown = selected?.row ?? [...marked][0];
+    if (shown !== undefined && readable) {
+      const line = rows.indexOf(shown);
+      surface.reveal(line * rowHeight, HEAD + 2 * EDGE + (line + 1) * rowHeight);
+    }
+  });
+
+  const times = page.times === 'gpu' ? 'Arrivals by GPU times' : page.times === 'host' ? 'Arrivals by the host’s launches: a host runs ahead of its GPU' : 'Arrivals by GPU times where there are any, else by the host’s launches';
+  return [
+    figure(view, 'heat', `Ranks × time: ${SAYS[measure]}`,
+      [
+        choices(view, 'measure', 'Show', MEASURES, measure),
+        choices(view, 'order', 'Order', [['rank', 'By rank'], ['worst', 'Worst first']], order),
+        many ? choices(view, 'fit', 'Rows', [['all', 'All in view'], ['rows', 'Readable']], readable ? 'rows' : 'all') : null,
+      ],
+      [surface.element, legend(full)],
+      () => totals(view, page),
+      [
+        `${count(page.compared)} operations compared. ${times}. A column is ${duration(page.columns.width_ns)}.`,
+        page.marks.length > 1 ? ` Ticks on the upper edge are the begins of ${count(page.marks.length)} steps.` : null,
+        groups ? ' A row of many ranks shows its worst rank, where costs others: its median one.' : null,
+        page.rows.some((row) => isNamed(row, named)) ? ' ▸ marks ranks that a finding names.' : null,
+        page.rows.some((row) => !row.aligned) ? ' * the clock is not aligned: its place in time is its own.' : null,
+      ]),
+    selected ? cellPanel(view, page, selected) : null,
+    panel('By rank, over the whole run', totals(view, page)),
+    notes(page.notes),
+  ];
+}
+
+export const lateness: Page = { id: 'lateness', title: 'Ranks × time', details: ['cell', 'row', 'rank'], draw };

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was recorded of whom, and everything that was lost.
+import { isMissing, known, type Comm, type Host, type LossRow, type ProcessRow, type Report } from '../data';
+import { h, type Child } from '../dom';
+import { bytes, count, duration, name, plural } from '../format';
+import { numberOf } from '../state';
+import { table } from '../table';
+import { change, facts, hostChip, missing, notes, panel, whoChip, whoName, type Page, type View } from '../view';
+
+const BAD = new Set(['gone', 'stopped']);
+
+function argvText(argv: ProcessRow['argv']): string {
+  return argv === null ? '–' : name(Array.isArray(argv) ? argv.slice(0, 64).join(' ') : argv, 120);
+}
+
+function processRows(view: View, rows: readonly ProcessRow[]): HTMLElement {
+  const { report } = view;
+  return table<ProcessRow>({
+    label: 'Processes', printing: view.printing, filter: true, rows, height: 460,
+    columns: [
+      { title: 'Rank', value: (row) => row.rank ?? row.who, show: (row) => [row.named ? h('span', { class: 'severity critical', title: 'a finding names it' }, '▸ ') : null, whoChip(report, row.who)] },
+      { title: 'Host', value: (row) => report.hosts[row.host]?.name ?? null, show: (row) => name(report.hosts[row.host]?.name, 32) },
+      { title: 'Pid', numeric: true, value: (row) => row.pid, show: (row) => String(row.pid) },
+      { title: 'GPU', numeric: true, value: (row) => row.gpu, show: (row) => count(row.gpu) },
+      { title: 'File', value: (row) => row.state, show: (row) => (row.state === 'closed' ? 'closed' : h('strong', {}, name(row.state, 24))) },
+      { title: 'Process', value: (row) => row.liveness, show: (row) => (BAD.has(row.liveness) ? h('strong', { class: 'severity critical' }, `■ ${name(row.liveness, 24)}`) : name(row.liveness, 24)) },
+      { title: 'Operations', numeric: true, value: (row) => row.ops, show: (row) => count(row.ops) },
+      { title: 'Lost', numeric: true, value: (row) => row.lost, show: (row) => (row.lost > 0 ? h('strong', {}, count(row.lost)) : '0') },
+      { title: 'In, at the end', value: (row) => row.open, show: (row) => name(row.open, 80) },
+      { title: 'Last record', hint: 'since the run’s begin', numeric: true, value: (row) => row.last_ns, show: (row) => duration(row.last_ns) },
+      { title: 'Heartbeat', hint: 'since the run’s begin', numeric: true, value: (row) => row.heartbeat_ns, show: (row) => duration(row.heartbeat_ns) },
+      { title: 'Model', value: (row) => row.gpu_model, show: (row) => name(row.gpu_model, 32) },
+      { title: 'PCI', value: (row) => row.pci, show: (row) => name(row.pci, 20) },
+      { title: 'NCCL', value: (row) => row.nccl, show: (row) => name(row.nccl, 16) },
+      { title: 'Mode', value: (row) => row.mode, show: (row) => name(row.mode, 24) },
+      { title: 'Command', value: (row) => argvText(row.argv) },
+    ],
+  });
+}
+
+function lossRows(view: View, rows: readonly LossRow[]): HTMLElement {
+  const { report } = view;
+  return table<LossRow>({
+    label: 'Losses', printing: view.printing, filter: true, rows, sort: { column: 0, down: true },
+    columns: [
+      { title: 'Count', numeric: true, value: (row) => row.count, show: (row) => count(row.count) },
+      { title: 'What', value: (row) => row.kind, show: (row) => name(row.kind, 60) },
+      { title: 'Stage', value: (row) => row.stage, show: (row) => name(row.stage, 40) },
+      { title: 'Process', value: (row) => row.who, show: (row) => (row.who === null ? 'the run' : whoName(report, row.who)) },
+      { title: 'Detail', value: (row) => row.detail, show: (row) => name(row.detail, 300) },
+      { title: 'Source', value: (row) => row.source, show: (row) => name(row.source, 40) },
+    ],
+  });
+}
+
+function hostRows(view: View): HTMLElement {
+  const { report } = view;
+  return table<Host>({
+    label: 'Hosts', printing: view.printing, filter: true, rows: report.hosts, height: 300,
+    columns: [
+      { title: 'Host', value: (row) => row.name, show: (row) => [hostChip(report, report.hosts.indexOf(row)), row.reference ? h('span', { class: 'quiet' }, ' reference') : null] },
+      { title: 'Processes', numeric: true, value: (row) => row.who.length, show: (row) => count(row.who.length) },
+      { title: 'Clock', value: (row) => (row.aligned ? 'aligned' : 'not aligned'), show: (row) => (row.aligned ? 'aligned' : h('strong', {}, 'not aligned')) },
+      { title: 'Offset', hint: 'host’s clock minus the reference host’s, at the last record', numeric: true, value: (row) => row.offset_ns, show: (row) => (row.reference ? '0 s' : duration(row.offset_ns)) },
+      { title: '±', numeric: true, value: (row) => row.half_width_ns, show: (row) => duration(row.half_width_ns) },
+      { title: 'Contradictions', numeric: true, value: (row) => row.contradictions, show: (row) => count(row.contradictions) },
+    ],
+  });
+}
+
+function commRows(view: View, report: Report): HTMLElement {
+  return table<Comm>({
+    label: 'Communicators', printing: view.printing, filter: true, rows: report.comms, height: 300,
+    columns: [
+      { title: 'Communicator', value: (row) => row.name, show: (row) => name(row.name, 40) },
+      { title: 'Id', value: (row) => row.id, show: (row) => h('code', {}, name(row.id, 24)) },
+      { title: 'Ranks', numeric: true, value: (row) => row.ranks, show: (row) => count(row.ranks) },
+      { title: 'With files', numeric: true, value: (row) => row.present, show: (row) => (row.present < row.ranks ? h('strong', {}, count(row.present)) : count(row.present)) },
+      { title: 'Hosts', numeric: true, value: (row) => row.nodes, show: (row) => count(row.nodes) },
+      { title: 'Operations', numeric: true, value: (row) => row.ops, show: (row) => count(row.ops) },
+      { title: 'Matched', numeric: true, value: (row) => row.matched, show: (row) => count(row.matched) },
+      { title: 'Waiting', hint: 'sum over ranks', numeric: true, value: (row) => row.waiting_ns, show: (row) => duration(row.waiting_ns) },
+      { title: 'Moving', hint: 'sum over ranks', numeric: true, value: (row) => row.moving_ns, show: (row) => duration(row.moving_ns) },
+      { title: 'Late by own doing', numeric: true, value: (row) => row.blamed_ns, show: (row) => duration(row.blamed_ns) },
+    ],
+  });
+}
+
+function draw(view: View): Child[] {
+  const { report } = view;
+  if (isMissing(report.processes)) return [missing(report.processes.missing)];
+  const page = report.processes;
+  const asked = numberOf(view.state, 'host');
+  const host = asked !== null && asked < report.hosts.length ? asked : null;
+  const rows = page.rows.filter((row) => host === null || row.host === host);
+  const lost = known(report.verdict)?.lost_events ?? 0;
+  const verdict = known(report.verdict);
+  return [
+    panel(page.losses.length === 0 ? 'Lost: nothing' : `Lost: ${plural(lost, 'event')}`,
+      page.losses.length === 0 ? h('p', { class: 'quiet' }, 'Every record that the job wrote is in this report.')
+        : [verdict && verdict.losses.length > 0 ? h('ul', { class: 'notes' }, verdict.losses.slice(0, 6).map((loss) => h('li', {}, name(loss.text, 300)))) : null, lossRows(view, page.losses)]),
+    panel(host === null ? plural(report.who.rank.length, 'process').replace('processs', 'processes') : ['Processes of ', hostChip(report, host), ' ', h('button', { type: 'button', onclick: () => change(view, { host: null }) }, 'Show all')],
+      processRows(view, rows),
+      page.omitted > 0 ? h('p', { class: 'quiet' }, `${count(page.omitted)} more are not shown: nothing was lost of them, and no finding names them.`) : null),
+    panel('Hosts and their clocks', hostRows(view)),
+    panel('Communicators', commRows(view, report)),
+    panel('This report',
+      facts([
+        ['Run', name(report.run.title, 60)], ['Begin', name(report.run.begin, 40)], ['Length', duration(report.run.length_ns)], ['Made', name(report.run.made, 40)], ['By', `${name(report.tool.name)} ${name(report.tool.version)}`],
+        ['Data', bytes(document.getElementById('lockstep-data')?.textContent?.length ?? 0)],
+      ]),
+      h('h3', {}, 'From'), notes(report.run.paths.map((path) => name(path, 300)))),
+    notes(page.notes),
+  ];
+}
+
+export const processes: Page = { id: 'processes', title: 'Processes & losses', details: ['host'], draw };

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts with their GPUs, and who sends to whom in a communicator; the pair that a finding calls slow is lit.
+import { accused, isMissing, type Edge, type Gpu, type Report, type TopologyComm, type TopologyPage } from '../data';
+import { h, hideTip, s, showTip, facts as hintFacts, type Child } from '../dom';
+import { bytes, count, duration, name, plural, rate } from '../format';
+import { numberOf } from '../state';
+import { table } from '../table';
+import { choices, commName, figure, hostOf, link, missing, notes, panel, select, whoName, type Page, type View } from '../view';
+
+interface Spot { x: number; y: number; host: number }
+
+interface Plan { width: number; height: number; spots: Map<number, Spot>; boxes: { x: number; y: number; wide: number; tall: number; title: string; omitted: number }[]; size: number; roomy: boolean }
+
+const WIDTH = 1040;
+const PAD = 10;
+const TITLE = 20;
+const FEW_HOSTS = 4;
+
+/** Hosts as boxes, and in each its GPUs in rows of up to eight. Few hosts stand one below the other, with room for the arcs between their GPUs. */
+function plan(page: TopologyPage): Plan {
+  const most = Math.max(1, ...page.hosts.map((host) => host.gpus.length));
+  const all = page.hosts.length;
+  const few = all <= FEW_HOSTS && most <= 8;
+  const across = few ? most : all > 24 ? Math.min(most, 4) : Math.min(most, 8);
+  const cell = few ? Math.min(150, (WIDTH - 2 * PAD) / across) : all <= 8 ? 46 : all <= 32 ? 32 : 24;
+  const rise = few ? 128 : cell;
+  const wide = across * cell + 2 * PAD;
+  const [gapX, gapY] = few ? [0, 40] : all <= 8 ? [48, 56] : [14, 18];
+  const columns = few ? 1 : Math.max(1, Math.min(all, Math.floor((WIDTH + gapX) / (wide + gapX))));
+  const boxes: Plan['boxes'] = [];
+  const spots = new Map<number, Spot>();
+  let y = 8;
+  for (let start = 0; start < all; start += columns) {
+    const line = page.hosts.slice(start, start + columns);
+    const rows = Math.max(1, ...line.map((host) => Math.ceil(host.gpus.length / across)));
+    const tall = TITLE + rows * rise + PAD;
+    line.forEach((host, index) => {
+      const x = (WIDTH - (Math.min(columns, all) * (wide + gapX) - gapX)) / 2 + index * (wide + gapX);
+      boxes.push({ x, y, wide, tall, title: host.name, omitted: host.omitted });
+      host.gpus.forEach((gpu, at) => {
+        if (gpu.who === null) return;
+        spots.set(gpu.who, { x: x + PAD + (at % across) * cell + cell / 2, y: y + TITLE + Math.floor(at / across) * rise + rise / 2, host: start + index });
+      });
+    });
+    y += tall + gapY;
+  }
+  return { width: WIDTH, height: y - gapY + 8, spots, boxes, size: few ? 46 : cell, roomy: few };
+}
+
+/** Whether an edge is one of a communicator, as far as can be told. */
+function isOf(edge: Edge, comm: TopologyComm | undefined): boolean {
+  return comm === undefined || edge.comm === comm.comm || (edge.comm === null && comm.members.includes(edge.from) && comm.members.includes(edge.to));
+}
+
+interface Line { from: number; to: number; edge: Edge | null; wrap: boolean }
+
+/** The edges of the choice: of a ring or tree its neighbours, else all that moved something. */
+function lines(page: TopologyPage, comm: TopologyComm | undefined, way: string, finding: number | null): Line[] {
+  const edges = page.edges.filter((edge) => isOf(edge, comm) || (finding !== null && edge.slow === finding));
+  const between = new Map(edges.map((edge) => [`${edge.from}>${edge.to}`, edge]));
+  const [kind, number] = way.split(':');
+  const member = (rank: number | undefined | null): number | null => (rank === undefined || rank === null ? null : comm?.members[rank] ?? null);
+  const out: Line[] = [];
+  const add = (from: number | null, to: number | null, wrap = false): void => {
+    if (from !== null && to !== null) out.push({ from, to, edge: between.get(`${from}>${to}`) ?? null, wrap });
+  };
+  if (comm && kind === 'ring') {
+    const order = comm.rings[Number(number)]?.order ?? [];
+    order.forEach((rank, at) => add(member(rank), member(order[(at + 1) % order.length]), at === order.length - 1));
+  } else if (comm && kind === 'tree') {
+    comm.trees[Number(number)]?.up.forEach((up, rank) => add(member(rank), member(up)));
+  } else {
+    for (const edge of edges) out.push({ from: edge.from, to: edge.to, edge, wrap: false });
+    return out;
+  }
+  for (const edge of edges) if (edge.slow !== null && !out.some((line) => line.edge === edge)) out.push({ from: edge.from, to: edge.to, edge, wrap: false });
+  return out;
+}
+
+const TRANSPORTS: Record<string, string> = { P2P: 'p2p', SHM: 'shm', NET: 'net' };
+
+/** From rim to rim, bent to one side, so that both ways between two can be told apart; and the middle of it. */
+function path(a: Spot, b: Spot, size: number): { d: string; x: number; y: number } {
+  const [dx, dy] = [b.x - a.x, b.y - a.y];
+  const length = Math.max(1, Math.hypot(dx, dy));
+  const [ux, uy] = [dx / length, dy / length];
+  const near = length < size * 2.6;
+  const bend = a.y === b.y ? (near ? size * 0.3 : size * 0.75 + Math.min(size, length * 0.05)) : Math.min(size, length * 0.1);
+  const [cx, cy] = [(a.x + b.x) / 2 + uy * bend, (a.y + b.y) / 2 - ux * bend];
+  const rim = (spot: Spot): [number, number] => {
+    const [vx, vy] = [cx - spot.x, cy - spot.y];
+    const far = Math.max(Math.abs(vx), Math.abs(vy), 1);
+    return [spot.x + (vx / far) * size * 0.42, spot.y + (vy / far) * size * 0.42];
+  };
+  const [[x1, y1], [x2, y2]] = [rim(a), rim(b)];
+  return { d: `M${x1.toFixed(1)} ${y1.toFixed(1)}Q${cx.toFixed(1)} ${cy.toFixed(1)} ${x2.toFixed(1)} ${y2.toFixed(1)}`, x: (x1 + 2 * cx + x2) / 4, y: (y1 + 2 * cy + y2) / 4 };
+}
+
+function edgeFacts(report: Report, edge: Edge): (readonly [string, string])[] {
+  const pairs: (readonly [string, string])[] = [['communicator', commName(report, edge.comm)], ['transport', name(edge.transport)]];
+  if (edge.via !== null) pairs.push(['via', name(edge.via)]);
+  if (edge.gdr !== null) pairs.push(['GPUDirect RDMA', edge.gdr ? 'yes' : 'no']);
+  if (edge.channels !== null) pairs.push(['channels', count(edge.channels)]);
+  if (edge.bytes !== null) pairs.push(['moved', bytes(edge.bytes)]);
+  if (edge.rate_gbps !== null) pairs.push(['rate', rate(edge.rate_gbps)]);
+  if (edge.wait_ns !== null) pairs.push(['waits', duration(edge.wait_ns)]);
+  if (edge.slow !== null) pairs.push(['slow', name(report.diagnosis.findings[edge.slow]?.statement ?? 'named by a finding', 160)]);
+  return pairs;
+}
+
+function drawing(view: View, page: TopologyPage, shown: readonly Line[], members: ReadonlySet<number> | null): SVGSVGElement {
+  const { report } = view;
+  const layout = plan(page);
+  const busy = shown.length > 300;
+  const root = s('svg', { viewBox: `0 0 ${layout.width} ${layout.height}`, class: 'topology', role: 'img', 'aria-label': `${plural(page.hosts.length, 'host')} and ${plural(shown.length, 'connection')}; the same is in the table below` });
+  root.appendChild(s('defs', {}, ['p2p', 'shm', 'net', 'other', 'slow'].map((kind) => s('marker', { id: `arrow-${kind}`, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: kind === 'slow' ? 14 : 8, markerHeight: kind === 'slow' ? 14 : 8, markerUnits: 'userSpaceOnUse', orient: 'auto' },
+    s('path', { d: 'M0 0L8 4L0 8z', class: `arrow ${kind}` })))));
+  for (const box of layout.boxes) {
+    root.appendChild(s('g', {},
+      s('rect', { x: box.x, y: box.y, width: box.wide, height: box.tall, rx: 5, class: 'host-box' }),
+      s('text', { x: box.x + PAD, y: box.y + 14, class: 'host-name' }, name(box.title, Math.max(6, Math.floor(box.wide / 8))),
+        box.omitted > 0 ? ` (+${count(box.omitted)})` : null, s('title', {}, name(box.title, 200)))));
+  }
+  const tipOf = (edge: Edge) => (event: Event): void => {
+    const { clientX, clientY } = event as PointerEvent;
+    showTip(clientX, clientY, hintFacts(`${whoName(report, edge.from)} → ${whoName(report, edge.to)}`, edgeFacts(report, edge)));
+  };
+  const ordered = [...shown].sort((a, b) => Number(a.edge?.slow != null) - Number(b.edge?.slow != null));
+  for (const line of ordered) {
+    const [a, b] = [layout.spots.get(line.from), layout.spots.get(line.to)];
+    if (!a || !b) continue;
+    const slow = line.edge?.slow != null;
+    const kind = TRANSPORTS[line.edge?.transport ?? ''] ?? 'other';
+    const { d, x, y } = path(a, b, layout.size);
+    root.appendChild(s('path', { d, class: `edge ${kind} ${slow ? 'slow' : ''} ${busy && !slow ? 'faint' : ''}`, 'marker-end': busy && !slow ? null : `url(#arrow-${slow ? 'slow' : kind})`, 'stroke-width': slow ? 4 : Math.min(3, 1 + Math.log2(line.edge?.channels ?? 1) / 3) }));
+    if (line.edge && !view.printing) root.appendChild(s('path', { d, class: 'edge-hit', onpointermove: tipOf(line.edge), onpointerleave: hideTip }));
+    if (slow && layout.roomy && line.edge?.rate_gbps != null) {
+      const side = x >= (a.x + b.x) / 2 ? 1 : -1;
+      root.appendChild(s('text', { x: x + side * 10, y: y + 4, 'text-anchor': side > 0 ? 'start' : 'end', class: 'slow-label' }, `slow: ${rate(line.edge.rate_gbps)}`));
+    }
+  }
+  const { size } = layout;
+  const named = accused(report);
+  for (const host of page.hosts) {
+    for (const gpu of host.gpus) {
+      const spot = gpu.who === null ? undefined : layout.spots.get(gpu.who);
+      if (!spot) continue;
+      const outside = members !== null && gpu.who !== null && !members.has(gpu.who);
+      const radius = size * 0.43;
+      const text = gpu.rank === null ? '?' : String(gpu.rank);
+      root.appendChild(s('a', { href: view.printing ? null : `#lateness?rank=${gpu.who ?? ''}`, class: `gpu ${gpu.who !== null && named.has(gpu.who) ? 'named' : ''} ${outside ? 'outside' : ''}`, 'aria-label': `${whoName(report, gpu.who)}${gpu.who !== null && named.has(gpu.who) ? ', named by a finding' : ''}`,
+        onpointermove: (event) => showTip((event as PointerEvent).clientX, (event as PointerEvent).clientY, hintFacts(whoName(report, gpu.who), gpuFacts(gpu))), onpointerleave: hideTip },
+        s('rect', { x: spot.x - radius, y: spot.y - size * 0.34, width: 2 * radius, height: size * 0.68, rx: size / 10 }),
+        s('text', { x: spot.x, y: spot.y + 0.5, 'font-size': Math.min(size / 2.8, (2 * radius) / (text.length * 0.66), 15).toFixed(1) }, text)));
+    }
+  }
+  return root;
+}
+
+function gpuFacts(gpu: Gpu): (readonly [string, string])[] {
+  const pairs: (readonly [string, string])[] = [['GPU', gpu.gpu === null ? '–' : count(gpu.gpu)]];
+  if (gpu.device !== null) pairs.push(['device', count(gpu.device)]);
+  if (gpu.model !== null) pairs.push(['model', name(gpu.model)]);
+  if (gpu.pci !== null) pairs.push(['PCI', name(gpu.pci)]);
+  return pairs;
+}
+
+function edgesTable(view: View, edges: readonly Edge[]): HTMLElement {
+  const { report } = view;
+  return table<Edge>({
+    label: 'Connections', printing: view.printing, filter: true, rows: edges,
+    columns: [
+      { title: 'From', value: (row) => row.from, show: (row) => [row.slow === null ? null : h('span', { class: 'severity critical', title: 'a finding calls it slow' }, '▸ '), whoName(report, row.from)] },
+      { title: 'To', value: (row) => row.to, show: (row) => whoName(report, row.to) },
+      { title: 'Hosts', value: (row) => `${hostOf(report, row.from)} → ${hostOf(report, row.to)}`, show: (row) => hostOf(report, row.from) === hostOf(report, row.to) ? hostOf(report, row.from) : `${hostOf(report, row.from)} → ${hostOf(report, row.to)}` },
+      { title: 'Communicator', value: (row) => commName(report, row.comm) },
+      { title: 'Transport', value: (row) => row.transport, show: (row) => name(row.transport) },
+      { title: 'Via', value: (row) => row.via, show: (row) => [name(row.via), row.gdr === true ? ' GDR' : null] },
+      { title: 'Channels', numeric: true, value: (row) => row.channels, show: (row) => count(row.channels) },
+      { title: 'Moved', numeric: true, value: (row) => row.bytes, show: (row) => bytes(row.bytes) },
+      { title: 'Rate', numeric: true, value: (row) => row.rate_gbps, show: (row) => rate(row.rate_gbps) },
+      { title: 'Waits', numeric: true, value: (row) => row.wait_ns, show: (row) => duration(row.wait_ns) },
+      { title: 'Known from', value: (row) => row.source },
+    ],
+  });
+}
+
+function draw(view: View): Child[] {
+  const { report } = view;
+  if (isMissing(report.topology)) return [missing(report.topology.missing)];
+  const page = report.topology;
+  const finding = numberOf(view.state, 'finding');
+  const lit = page.edges.find((edge) => edge.slow !== null && (finding === null || edge.slow === finding));
+  const asked = numberOf(view.state, 'comm');
+  const with_edges = new Set(page.edges.map((edge) => edge.comm));
+  const comm = page.comms.find((entry) => entry.comm === asked) ?? page.comms.find((entry) => lit !== undefined && entry.comm === lit.comm)
+    ?? page.comms.find((entry) => entry.rings.length > 0) ?? page.comms.find((entry) => with_edges.has(entry.comm)) ?? page.comms[0];
+  const ways: (readonly [string, string])[] = [
+    ...(comm?.rings.map((ring, index) => [`ring:${index}`, `Ring ${comm.rings.length > 1 ? index + 1 : ''} (${plural(ring.channels.length, 'channel')})`] as const) ?? []),
+    ...(comm?.trees.map((tree, index) => [`tree:${index}`, `Tree ${comm.trees.length > 1 ? index + 1 : ''} (${plural(tree.channels.length, 'channel')})`] as const) ?? []),
+    ['all', 'All connections'] as const,
+  ];
+  const wanted = view.state.values['way'];
+  const way = ways.find(([key]) => key === wanted)?.[0] ?? ways[0]?.[0] ?? 'all';
+  const shown = lines(page, comm, way, finding);
+  const members = comm ? new Set(comm.members.filter((member): member is number => member !== null)) : null;
+  const edges = page.edges.filter((edge) => isOf(edge, comm) || edge.slow !== null);
+  // Logs and transfers may both tell of a pair; what knows the rate speaks.
+  const slowOnes = page.edges.filter((edge) => edge.slow !== null && (edge.rate_gbps !== null || !page.edges.some((other) => other.slow !== null && other.rate_gbps !== null && other.from === edge.from && other.to === edge.to)));
+  const item = (kind: string, text: string): Child => [h('span', { class: `line-key ${kind}` }), h('span', {}, text)];
+  return [
+    figure(view, 'topology', 'Hosts, GPUs and connections',
+      [
+        page.comms.length > 1 ? select(view, 'comm', 'Communicator', page.comms.map((entry) => [String(entry.comm), `${name(entry.name, 40)} (${plural(entry.members.length, 'rank')})`] as const), String(comm?.comm ?? '')) : null,
+        ways.length > 1 ? (ways.length <= 4 ? choices(view, 'way', 'Show', ways, way) : select(view, 'way', 'Show', ways, way)) : null,
+      ],
+      [
+        slowOnes.length === 0 ? null : h('ul', { class: 'slow-ones' }, slowOnes.slice(0, 6).map((edge) => h('li', {}, h('span', { class: 'severity critical' }, '▸ slow: '), `${whoName(report, edge.from)} → ${whoName(report, edge.to)}`,
+          edge.rate_gbps === null ? null : `, ${rate(edge.rate_gbps)}`, edge.comm === null ? ' ' : ` (${commName(report, edge.comm)}) `, edge.slow === null ? null : link('Finding', 'verdict', { finding: edge.slow })))),
+        h('div', { class: 'topology-frame' }, drawing(view, page, shown, members)),
+        h('div', { class: 'ramp', 'aria-hidden': 'true' }, item('p2p', 'P2P'), item('shm', 'shared memory'), item('net', 'network'), item('other', 'transport not known'), item('slow', 'slow, says a finding'),
+          h('span', { class: 'swatch named-gpu' }), h('span', {}, 'rank that a finding names')),
+      ],
+      () => edgesTable(view, edges),
+      [comm ? `${name(comm.name, 40)}: ${plural(comm.members.length, 'rank')}${comm.nodes === null ? '' : ` on ${plural(comm.nodes, 'host')}`}. ` : null, page.rings_missing === null ? null : name(page.rings_missing, 500)]),
+    panel(`Connections${comm ? ` of ${name(comm.name, 40)}` : ''}`, edges.length > 0 ? edgesTable(view, edges) : h('p', { class: 'quiet' }, 'Nothing tells of any.')),
+    notes([...page.notes, ...(page.omitted > 0 ? [`${plural(page.omitted, 'connection')} left out: those that moved least.`] : [])]),
+  ];
+}
+
+export const topology: Page = { id: 'topology', title: 'Topology', details: ['finding'], draw };

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables that sort by a column, filter by a word, and draw only the rows in view.
+import { append, clear, h, type Child } from './dom';
+import { count, plural } from './format';
+
+export interface Column<Row> {
+  title: string;
+  /** What the heading says when pointed at. */
+  hint?: string;
+  /** Sorts numbers as numbers; null goes last. */
+  value: (row: Row) => number | string | null;
+  /** What the cell shows; without it the value. */
+  show?: (row: Row) => Child;
+  numeric?: boolean;
+}
+
+export interface TableOptions<Row> {
+  label: string;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  /** Column sorted by at first; "-" before the index means descending. */
+  sort?: { column: number; down: boolean };
+  filter?: boolean;
+  onPick?: (row: Row) => void;
+  isPicked?: (row: Row) => boolean;
+  height?: number;
+  printing?: boolean;
+}
+
+const ROW_HEIGHT = 27;
+const DRAWN_AT_ONCE = 120;
+const PRINTED = 100;
+
+/** A table of any number of rows; with more than fit, it scrolls inside itself. */
+export function table<Row>(options: TableOptions<Row>): HTMLElement {
+  const { columns, rows } = options;
+  let sort = options.sort ?? null;
+  let wanted = '';
+  let shown: Row[] = [];
+
+  const body = h('tbody');
+  const headings = columns.map((column, index) =>
+    h('th', { scope: 'col', class: column.numeric ? 'num' : '', title: column.hint },
+      options.printing
+        ? column.title
+        : h('button', { type: 'button', onclick: () => sortBy(index) }, column.title, h('span', { class: 'arrow', 'aria-hidden': 'true' }))),
+  );
+  const element = h('table', { 'aria-label': options.label, 'aria-rowcount': rows.length + 1 },
+    h('thead', {}, h('tr', {}, headings)), body);
+  const scroller = h('div', { class: 'table-scroll', tabindex: rows.length > 12 ? 0 : null, role: 'region', 'aria-label': options.label }, element);
+  scroller.style.maxHeight = options.printing ? 'none' : `${options.height ?? 420}px`;
+  const matches = h('span', { class: 'quiet' });
+
+  function textOf(row: Row): string {
+    return columns.map((column) => String(column.value(row) ?? '')).join(' ').slice(0, 2000).toLowerCase();
+  }
+
+  function sortBy(index: number): void {
+    sort = { column: index, down: sort?.column === index ? !sort.down : Boolean(columns[index]?.numeric) };
+    arrange();
+  }
+
+  function arrange(): void {
+    shown = wanted === '' ? [...rows] : rows.filter((row) => textOf(row).includes(wanted));
+    const by = sort;
+    const column = by ? columns[by.column] : undefined;
+    if (by && column) {
+      const keyed = shown.map((row) => ({ row, key: column.value(row) }));
+      keyed.sort((a, b) => {
+        if (a.key === b.key) return 0;
+        if (a.key === null) return 1;
+        if (b.key === null) return -1;
+        const order = typeof a.key === 'number' && typeof b.key === 'number' ? a.key - b.key
+          : String(a.key).localeCompare(String(b.key), 'en', { numeric: true });
+        return by.down ? -order : order;
+      });
+      shown = keyed.map(({ row }) => row);
+    }
+    headings.forEach((heading, index) => {
+      const here = by?.column === index;
+      if (here) heading.setAttribute('aria-sort', by.down ? 'descending' : 'ascending');
+      else heading.removeAttribute('aria-sort');
+      const arrow = heading.querySelector('.arrow');
+      if (arrow) arrow.textContent = here ? (by.down ? ' ▾' : ' ▴') : '';
+    });
+    matches.textContent = wanted === '' ? '' : `${count(shown.length)} of ${plural(rows.length, 'row')}`;
+    drawn = -1;
+    draw();
+  }
+
+  function rowOf(row: Row, index: number): HTMLElement {
+    const picked = options.isPicked?.(row) ?? false;
+    const cells = columns.map((column, at) => {
+      const content = column.show ? column.show(row) : column.value(row) ?? '–';
+      const first = at === 0 && options.onPick && !options.printing;
+      return h('td', { class: column.numeric ? 'num' : '' },
+        first ? h('button', { type: 'button', class: 'link', 'data-focus': `${options.label}:${index}` }, content) : content);
+    });
+    return h('tr', {
+      'aria-rowindex': index + 2,
+      'aria-current': picked ? 'true' : null,
+      class: (picked ? 'picked ' : '') + (options.onPick ? 'pickable' : ''),
+      onclick: options.onPick ? () => options.onPick?.(row) : null,
+    }, cells);
+  }
+
+  let drawn = -1;
+  function draw(): void {
+    const few = options.printing || shown.length <= DRAWN_AT_ONCE;
+    const first = few ? 0 : Math.max(0, Math.floor(scroller.scrollTop / ROW_HEIGHT) - 30);
+    const from = few ? 0 : first - (first % 20);
+    if (from === drawn) return;
+    drawn = from;
+    const to = Math.min(shown.length, options.printing ? PRINTED : from + DRAWN_AT_ONCE);
+    clear(body);
+    if (from > 0) body.appendChild(spacer(from));
+    for (let index = from; index < to; index += 1) body.appendChild(rowOf(shown[index] as Row, index));
+    if (!options.printing && to < shown.length) body.appendChild(spacer(shown.length - to));
+    if (options.printing && to < shown.length) {
+      append(body, [h('tr', {}, h('td', { colspan: columns.length }, `… and ${plural(shown.length - to, 'row')} more`))]);
+    }
+    if (shown.length === 0) append(body, [h('tr', {}, h('td', { colspan: columns.length, class: 'quiet' }, 'No rows.'))]);
+  }
+
+  function spacer(hidden: number): HTMLElement {
+    const cell = h('td', { colspan: columns.length });
+    cell.style.height = `${hidden * ROW_HEIGHT}px`;
+    cell.style.padding = '0';
+    return h('tr', { 'aria-hidden': 'true', class: 'spacer' }, cell);
+  }
+
+  scroller.addEventListener('scroll', draw, { passive: true });
+  arrange();
+  if (!options.filter || options.printing || rows.length < 8) return scroller;
+  const input = h('input', {
+    type: 'search', placeholder: 'Filter…', 'aria-label': `Filter ${options.label}`,
+    oninput: (event) => {
+      wanted = (event.target as HTMLInputElement).value.trim().toLowerCase();
+      scroller.scrollTop = 0;
+      arrange();
+    },
+  });
+  return h('div', {}, h('div', { class: 'tools' }, input, matches), scroller);
+}

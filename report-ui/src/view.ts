@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every page is given, and the small parts that pages share.
+import type { Report } from './data';
+import { announce, h, type Child } from './dom';
+import { name, UNKNOWN } from './format';
+import { addressOf, go, type State } from './state';
+
+export interface View {
+  report: Report;
+  state: State;
+  printing: boolean;
+  /** Runs when the page stands in the document: what needs a width is drawn then. */
+  later: (run: () => void) => void;
+}
+
+export interface Page {
+  id: string;
+  title: string;
+  /** Keys of the state that Escape takes away. */
+  details: readonly string[];
+  draw: (view: View) => Child[];
+}
+
+/** A link to a page. */
+export function link(text: Child, page: string, values: Record<string, string | number | null | undefined> = {}, kind = 'link'): HTMLElement {
+  return h('a', { href: addressOf(page, values), class: kind }, text);
+}
+
+/** Changes what the page shows; null takes a key away. */
+export function change(view: View, values: Record<string, string | number | null>): void {
+  go(addressOf(view.state.page, { ...view.state.values, ...values }), true);
+}
+
+export function whoName(report: Report, who: number | null): string {
+  return who === null ? 'no file' : name(report.who.name[who] ?? UNKNOWN, 32);
+}
+
+export function hostOf(report: Report, who: number | null): string {
+  const host = who === null ? undefined : report.who.host[who];
+  return host === undefined ? UNKNOWN : name(report.hosts[host]?.name ?? UNKNOWN, 40);
+}
+
+/** "GPU 5 of node0". */
+export function whereOf(report: Report, who: number | null): string {
+  if (who === null) return '';
+  const gpu = report.who.gpu[who];
+  return `${gpu === null || gpu === undefined ? '' : `GPU ${gpu} of `}${hostOf(report, who)}`;
+}
+
+export function commName(report: Report, comm: number | null): string {
+  return comm === null ? UNKNOWN : name(report.comms[comm]?.name ?? UNKNOWN, 40);
+}
+
+/** Links a process to its row in time. */
+export function whoChip(report: Report, who: number): HTMLElement {
+  return h('a', { class: 'chip', href: addressOf('lateness', { rank: who }), title: `${whereOf(report, who)} – show it in time` }, whoName(report, who));
+}
+
+export function hostChip(report: Report, host: number): HTMLElement {
+  const text = name(report.hosts[host]?.name ?? UNKNOWN);
+  return h('a', { class: 'chip host', href: addressOf('processes', { host }), title: `Processes of ${text}` }, text);
+}
+
+/** Buttons of which one is chosen. */
+export function choices(view: View, key: string, label: string, options: readonly (readonly [string, string])[], chosen: string): HTMLElement {
+  return h('span', { class: 'choices', role: 'group', 'aria-label': label },
+    h('span', { class: 'quiet' }, label),
+    options.map(([value, text]) => h('button', {
+      type: 'button', 'aria-pressed': value === chosen ? 'true' : 'false', 'data-focus': `${key}=${value}`,
+      onclick: () => change(view, { [key]: value }),
+    }, text)));
+}
+
+export function select(view: View, key: string, label: string, options: readonly (readonly [string, string])[], chosen: string): HTMLElement {
+  const element = h('select', {
+    'data-focus': key,
+    onchange: (event) => change(view, { [key]: (event.target as HTMLSelectElement).value }),
+  }, options.map(([value, text]) => h('option', { value, selected: value === chosen }, text)));
+  return h('label', { class: 'choices' }, h('span', { class: 'quiet' }, label), element);
+}
+
+/** A chart or a drawing with its heading, what it says in words, and the same numbers as a table. */
+export function figure(view: View, key: string, title: Child, tools: Child, drawing: Child, asTable: () => HTMLElement, caption?: Child): HTMLElement {
+  const shown = view.state.values['table'] === key;
+  const toggle = view.printing ? null : h('button', {
+    type: 'button', 'aria-pressed': shown ? 'true' : 'false', 'data-focus': `table:${key}`,
+    onclick: () => {
+      change(view, { table: shown ? null : key });
+      announce(shown ? 'Shown as a drawing' : 'Shown as a table');
+    },
+  }, shown ? 'Show as chart' : 'Show as table');
+  return h('figure', { class: 'panel' },
+    h('div', { class: 'panel-head' }, h('h2', {}, title), view.printing ? null : h('div', { class: 'tools' }, tools, toggle)),
+    shown && !view.printing ? asTable() : drawing,
+    caption ? h('figcaption', {}, caption) : null);
+}
+
+export function panel(title: Child, ...content: Child[]): HTMLElement {
+  return h('section', { class: 'panel' }, h('div', { class: 'panel-head' }, h('h2', {}, title)), content);
+}
+
+export function notes(texts: readonly string[]): Child {
+  return texts.length === 0 ? null : h('ul', { class: 'notes' }, texts.map((text) => h('li', {}, text)));
+}
+
+/** A page, or a part of one, about which nothing is known: why, and what would change it. */
+export function missing(text: string): HTMLElement {
+  return h('div', { class: 'panel missing', role: 'note' },
+    h('strong', {}, 'Not in this recording'),
+    h('p', {}, text));
+}
+
+/** Facts in a row: what, and how much. */
+export function facts(pairs: readonly (readonly [string, Child])[]): HTMLElement {
+  return h('dl', { class: 'facts' }, pairs.map(([key, value]) => h('div', {}, h('dt', {}, key), h('dd', {}, value))));
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small HTTP/1.1 server for a report's page: GET / and GET /data.json, and nothing else. It answers one request on each
+// connection and closes it. Requests are bounded in size, number and time. A Host that is neither an IP address, nor
+// localhost, nor this machine's name is refused: a page of another site may have let its name point here (DNS rebinding).
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "cli/interrupt.h"
+
+namespace lockstep::cli::report {
+
+struct Served {
+  std::function<std::shared_ptr<const std::string>()> page, data;  // of the thread that runs; quick
+};
+
+class PageServer {
+ public:
+  // An IPv4 or IPv6 address; port 0: any that is free.
+  static Result<PageServer> listen(const std::string& address, uint16_t port);
+  PageServer(PageServer&& other) noexcept;
+  PageServer& operator=(PageServer&&) = delete;
+  ~PageServer();
+
+  std::string url() const;  // "http://127.0.0.1:8457/"
+  // Until the wish to end comes.
+  void run(const Served& served, const Interrupt& interrupt);
+
+ private:
+  PageServer(int socket, std::string address, uint16_t port)
+      : socket_(socket), address_(std::move(address)), port_(port) {}
+  int socket_;
+  std::string address_;
+  uint16_t port_;
+};
+
+// What to answer to the head of a request, up to its empty line; without a body in it the status says why.
+struct Answer {
+  int status = 200;
+  std::string type;
+  std::shared_ptr<const std::string> body;
+};
+Answer answer_to(const std::string& head, const Served& served);
+
+}  // namespace lockstep::cli::report

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/report/page_server.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+
+namespace lockstep::cli::report {
+namespace {
+
+const Served kServed{.page = [] { return std::make_shared<const std::string>("<p>page</p>"); },
+                     .data = [] { return std::make_shared<const std::string>("{}"); }};
+
+int status(const std::string& head) { return answer_to(head, kServed).status; }
+
+TEST(AnswerTo, GivesThePageAndItsData) {
+  const Answer page = answer_to("GET / HTTP/1.1\r\nHost: 127.0.0.1:8457\r\n", kServed);
+  EXPECT_EQ(page.status, 200);
+  EXPECT_EQ(*page.body, "<p>page</p>");
+  EXPECT_EQ(page.type, "text/html; charset=utf-8");
+  EXPECT_EQ(*answer_to("GET /data.json?t=1 HTTP/1.1\r\nhost:localhost\r\n", kServed).body, "{}");
+}
+
+TEST(AnswerTo, RefusesOthers) {
+  EXPECT_EQ(status("GET /etc/passwd HTTP/1.1\r\nHost: localhost\r\n"), 404);
+  EXPECT_EQ(status("GET /../data.json HTTP/1.1\r\nHost: localhost\r\n"), 404);
+  EXPECT_EQ(status("POST / HTTP/1.1\r\nHost: localhost\r\n"), 405);
+  EXPECT_EQ(status("HEAD / HTTP/1.1\r\nHost: localhost\r\n"), 405);
+  EXPECT_EQ(status("GET /\r\nHost: localhost\r\n"), 400);
+  EXPECT_EQ(status("GET / HTTP/1.1\r\n"), 400) << "no Host";
+  EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n"), 400);
+  EXPECT_EQ(status("\r\n"), 400);
+  EXPECT_EQ(status(""), 400);
+}
+
+TEST(AnswerTo, RefusesNamesThatSomebodyMayHavePointedHere) {
+  EXPECT_EQ(status("GET /data.json HTTP/1.1\r\nHost: evil.example:8457\r\n"), 421);
+  EXPECT_EQ(status("GET /data.json HTTP/1.1\r\nHost: 127.0.0.1.evil.example\r\n"), 421);
+  EXPECT_EQ(status("GET /data.json HTTP/1.1\r\nHost: localhost.evil.example\r\n"), 421);
+  EXPECT_EQ(status("GET /data.json HTTP/1.1\r\nHost:\r\n"), 421);
+  EXPECT_EQ(status("GET /data.json HTTP/1.1\r\nHost: [\r\n"), 421);
+  EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: [::1]:8457\r\n"), 200);
+  EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: LOCALHOST:8457\r\n"), 200);
+}
+
+// A server on a port of its own, while the test runs.
+class Running {
+ public:
+  Running() : server_(*PageServer::listen("127.0.0.1", 0)) {
+    thread_ = std::thread([this] { server_.run(kServed, interrupt_); });
+  }
+  ~Running() {
+    raise(SIGTERM);
+    thread_.join();
+  }
+  uint16_t port() const {
+    const std::string url = server_.url();
+    return static_cast<uint16_t>(std::atoi(url.c_str() + url.rfind(':') + 1));
+  }
+  int connect() const {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port());
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return socket;
+  }
+
+ private:
+  Interrupt interrupt_{Interrupt::Second::kIsNoted};
+  PageServer server_;
+  std::thread thread_;
+};
+
+std::string rest_of(int socket) {
+  std::string text;
+  char piece[1024];
+  for (ssize_t got = 0; (got = read(socket, piece, sizeof piece)) > 0;)
+    text.append(piece, static_cast<size_t>(got));
+  close(socket);
+  return text;
+}
+
+TEST(PageServer, AnswersOverASocketAndEndsWithASignal) {
+  const Running running;
+  const int socket = running.connect();
+  const std::string request = "GET /data.json HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  // In two pieces, as a slow network has it.
+  ASSERT_EQ(write(socket, request.data(), 10), 10);
+  ASSERT_EQ(write(socket, request.data() + 10, request.size() - 10),
+            static_cast<ssize_t>(request.size() - 10));
+  const std::string answer = rest_of(socket);
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
+  EXPECT_NE(answer.find("Content-Length: 2\r\n"), std::string::npos) << answer;
+  EXPECT_NE(answer.find("frame-ancestors 'none'"), std::string::npos) << answer;
+  EXPECT_TRUE(answer.ends_with("\r\n\r\n{}")) << answer;
+}
+
+TEST(PageServer, EndsARequestWithoutEnd) {
+  const Running running;
+  const int socket = running.connect();
+  const std::string much = "GET / HTTP/1.1\r\nX: " + std::string(20'000, 'x');
+  (void)send(socket, much.data(), much.size(), MSG_NOSIGNAL);
+  const std::string answer = rest_of(socket);
+  EXPECT_TRUE(answer.empty() || answer.starts_with("HTTP/1.1 431")) << answer;
+}
+
+TEST(PageServer, ManyWhoSayNothingDoNotKeepOthersOut) {
+  const Running running;
+  std::vector<int> silent;
+  for (int i = 0; i < 20; ++i) silent.push_back(running.connect());
+  const int socket = running.connect();
+  const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  ASSERT_EQ(write(socket, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  EXPECT_NE(rest_of(socket).find("<p>page</p>"), std::string::npos);
+  for (int one : silent) close(one);
+}
+
+TEST(PageServer, ListensOnAddressesAlone) {
+  EXPECT_FALSE(PageServer::listen("localhost", 0));
+  EXPECT_FALSE(PageServer::listen("", 0));
+  auto six = PageServer::listen("::1", 0);
+  if (six) {
+    EXPECT_TRUE(six->url().starts_with("http://[::1]:"));
+  }
+  auto one = PageServer::listen("127.0.0.1", 0);
+  ASSERT_TRUE(one);
+  const std::string url = one->url();
+  auto two =
+      PageServer::listen("127.0.0.1", static_cast<uint16_t>(std::atoi(url.c_str() + url.rfind(':') + 1)));
+  ASSERT_FALSE(two);
+  EXPECT_NE(two.error().message().find("--serve=PORT"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::cli::report

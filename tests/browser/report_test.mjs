@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports of recorded and simulated jobs, as `lockstep report` writes them: every page shows the numbers of the data, and the data
+// those of `lockstep diagnose --json`.
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { BUILD, format, openFile, scratch, start, stop } from './browser.mjs';
+
+const SOURCE = fileURLToPath(new URL('../..', import.meta.url));
+const LOCKSTEP = join(BUILD, 'bin/lockstep');
+const { bytes, clean, count, duration, name, percent, rate } = format;
+
+before(start);
+after(stop);
+
+/** Replays recorded ranks under `lockstep trace`, at their own pace. */
+function replay(folder) {
+  const out = join(scratch, `${folder.replaceAll('/', '-')}.db`);
+  execFileSync(LOCKSTEP, ['trace', '-m', 'deep', '-o', out, 'tools/replay', '--pace', 'recorded', '--host', join(BUILD, 'bin/lockstep-nccl-host'), folder], { cwd: SOURCE, stdio: 'pipe', env: { ...process.env, TMPDIR: scratch } });
+  return [out];
+}
+
+function simulate(title, ...options) {
+  const out = join(scratch, title);
+  execFileSync(join(BUILD, 'bin/lockstep-sim-job'), [...options, '-o', out], { stdio: 'pipe' });
+  return [out];
+}
+
+/** Writes the report of a run; what it holds, and what `diagnose` says by itself. */
+function report(paths) {
+  const file = `${paths[0].startsWith(scratch) ? paths[0] : join(scratch, 'files')}.html`;
+  execFileSync(LOCKSTEP, ['report', ...paths, '-o', file], { cwd: SOURCE, stdio: 'pipe' });
+  const text = readFileSync(file, 'utf8');
+  const data = JSON.parse(/<script type="application\/json" id="lockstep-data">(.*?)<\/script>/s.exec(text)[1]);
+  const diagnose = spawnSync(LOCKSTEP, ['diagnose', '--json', ...paths], { cwd: SOURCE, encoding: 'utf8', maxBuffer: 1 << 28 });
+  return { file, data, diagnosis: JSON.parse(diagnose.stdout) };
+}
+
+const all = (page, selector) => page.locator(selector).allTextContents();
+const named = (cell) => cell.replace(/^▸ /, '');
+
+/** Every page shows what the data hold. */
+async function walk(title, shown, { file, data, diagnosis }) {
+  const { page } = shown;
+  const commOf = (position) => (position === null ? '–' : name(data.comms[position].name, 40));
+  assert.deepEqual(data.diagnosis.verdict, diagnosis.verdict);
+  assert.deepEqual(data.diagnosis.findings, diagnosis.findings);
+
+  assert.equal(await page.locator('#headline').textContent(), clean(data.verdict.headline));
+  if (diagnosis.verdict) assert.equal(data.verdict.headline, diagnosis.verdict.statement);
+  assert.equal(await page.locator('article').count(), diagnosis.findings.length);
+  for (const [position, finding] of diagnosis.findings.entries()) {
+    const card = `[data-finding="${position}"]`;
+    if (position !== data.verdict.finding) assert.equal(await page.locator(`${card} .statement`).textContent(), name(finding.statement, 2000));
+    assert.deepEqual(await all(page, `${card} .evidence li`), finding.evidence.map((text) => clean(text, 2000)));
+    assert.equal(await page.locator(`${card} header .severity`).textContent(), `${{ critical: '■', warning: '▲', note: '●' }[finding.severity]} ${finding.severity}`);
+    if (finding.advice) assert.equal(await page.locator(`${card} .advice`).textContent(), name(finding.advice, 2000));
+    if (finding.effect?.unit === 'ns/step') assert.ok((await page.locator(`${card} .effect`).textContent()).startsWith(`${duration(finding.effect.value)} a step`));
+  }
+  assert.equal(await page.locator('.losses').count(), data.verdict.losses.length > 0 ? 1 : 0);
+  await shown.shot(`${title}-verdict`);
+
+  const pages = {
+    lateness: async ({ rows }) => {
+      const cells = new Map((await shown.cells('Lateness by rank')).map((row) => [named(row[0]), row]));
+      for (const row of [...rows].sort((a, b) => b.total.blamed_ns - a.total.blamed_ns).slice(0, 30)) {
+        const { total } = row;
+        assert.deepEqual(cells.get(name(row.label)).slice(1), [name(row.ranks, 24), count(total.ops), duration(total.blamed_ns), percent(total.blamed_ns === null || !data.run.length_ns ? null : total.blamed_ns / data.run.length_ns),
+          duration(total.late_p50_ns), duration(total.late_p99_ns), duration(total.waiting_ns), duration(total.moving_ns)]);
+      }
+    },
+    operations: async ({ list }) => {
+      assert.equal((await shown.cells('Operations')).length, list.length);
+      for (const at of [0, Math.floor(list.length / 2), list.length - 1]) {
+        await shown.go(`#operations?op=${at}&table=lanes`);
+        await page.waitForFunction((text) => document.querySelector('#operation-title').textContent === text, name(list[at].title, 120));
+        const { ranks } = list[at];
+        const cells = await shown.cells('Ranks of the operation');
+        assert.equal(cells.length, Math.min(120, ranks.comm_rank.length));
+        for (const [row, found] of cells.slice(0, 12).entries()) {
+          assert.deepEqual(found.slice(2), [ranks.state[row], ...['called_ns', 'enqueued_ns', 'launched_ns', 'gpu_start_ns', 'gpu_end_ns', 'late_ns', 'waiting_ns', 'moving_ns', 'clock_error_ns'].map((key) => duration(ranks[key][row]))]);
+        }
+      }
+      await shown.go('#operations');
+    },
+    bandwidth: async ({ rates }) => {
+      const cells = await shown.cells('Bandwidth');
+      assert.equal(cells.length, Math.min(120, rates.length));
+      for (const [row, found] of cells.slice(0, 20).entries()) {
+        const { func, pairs, comm, ops, algbw_gbps, busbw_gbps, of_best } = rates[row];
+        assert.deepEqual([named(found[0]), found[1], found[6], found[7], found[8], found[10]], [name(func) + (pairs ? ' (pairs)' : ''), commOf(comm), count(ops), rate(algbw_gbps), rate(busbw_gbps), percent(of_best)]);
+      }
+    },
+    topology: async ({ hosts }) => {
+      assert.equal(await page.locator('.host-box').count(), hosts.length);
+      assert.equal(await page.locator('.gpu').count(), hosts.flatMap((host) => host.gpus).filter((gpu) => gpu.who !== null).length);
+    },
+    network: async ({ pairs }) => {
+      const cells = await shown.cells('Pairs');
+      assert.equal(cells.length, Math.min(120, pairs.length));
+      const slowest = pairs.filter((pair) => pair.rate_gbps !== null).sort((a, b) => a.rate_gbps - b.rate_gbps)[0];
+      if (slowest) assert.deepEqual(cells[0].slice(3, 12), [count(slowest.transfers), bytes(slowest.bytes), rate(slowest.rate_gbps), ...['gpu_wait_ns', 'peer_wait_ns', 'send_wait_ns', 'sending_p50_ns', 'sending_p99_ns', 'receive_wait_ns'].map((key) => duration(slowest[key]))]);
+    },
+    steps: async ({ list, split }) => {
+      const cells = await shown.cells('Steps');
+      assert.equal(cells.length, Math.min(120, list.number.length));
+      for (const [row, found] of cells.slice(0, 20).entries()) assert.deepEqual(found.slice(1, 4), [list.begin_ns, list.length_ns, list.lost_ns].map((values) => duration(values[row])));
+      if (split.missing) assert.ok((await shown.text('main')).includes(split.missing));
+      else {
+        await shown.go('#steps?table=average');
+        await page.waitForSelector('table[aria-label="Average step of each rank"]');
+        for (const [row, found] of (await shown.cells('Average step of each rank')).entries()) assert.deepEqual(found.slice(2), ['length_ns', 'computing_ns', 'hidden_ns', 'exposed_ns', 'copying_ns', 'idle_ns'].map((key) => duration(split.average[row][key])));
+        await shown.go('#steps');
+      }
+    },
+    processes: async ({ rows }) => {
+      const cells = await shown.cells('Processes');
+      assert.equal(cells.length, Math.min(120, rows.length));
+      for (const [row, found] of cells.slice(0, 20).entries()) assert.deepEqual([found[2], found[4], found[5], found[6], found[7]].map((text) => text.replace('■ ', '')), [String(rows[row].pid), rows[row].state, rows[row].liveness, count(rows[row].ops), count(rows[row].lost)]);
+    },
+  };
+  for (const [id, look] of Object.entries(pages)) {
+    await shown.go(`#${id}`);
+    if (data[id].missing) assert.ok((await shown.text('main')).includes(name(data[id].missing, 4000)), id);
+    else await look(data[id]);
+    await page.waitForTimeout(50);
+    await page.evaluate(() => window.scrollTo(0, 0));
+    await shown.shot(`${title}-${id}`);
+  }
+  assert.equal(shown.file, file);
+}
+
+/** From the verdict over the row and a cell to the operation, and to the rank in it, by clicks alone. */
+async function clickThrough(title, shown, { data }) {
+  const { page } = shown;
+  const card = data.verdict.cards[data.verdict.finding];
+  await shown.go('#verdict');
+  await page.locator('article').first().getByText('Show in time').click();
+  await page.waitForFunction(() => document.querySelector('main').dataset.page === 'lateness');
+  assert.match(page.url(), new RegExp(`row=${card.rows[0]}(&|$)`));
+
+  const canvas = page.locator('main canvas');
+  const box = await canvas.boundingBox();
+  await canvas.click({ position: { x: box.width * 0.6, y: box.height * 0.5 } });
+  const [, row, column] = /cell=(\d+)\.(\d+)/.exec(page.url()).map(Number);
+  const facts = await shown.text('[aria-label="Cell"]');
+  assert.ok(facts.includes(name(data.lateness.rows[row].label)));
+  const late = data.lateness.rows[row].late_ns[column];
+  if (data.lateness.rows[row].who !== null) assert.ok(facts.includes(late === null ? 'nothing' : duration(late)), facts);
+
+  const { drill } = data.lateness;
+  const worst = drill.operation.map((operation, at) => [drill.late_ns[at] ?? 0, at, operation]).filter(([, , operation]) => operation !== null).sort((a, b) => b[0] - a[0])[0];
+  if (worst) {
+    const [, at, operation] = worst;
+    await shown.go(`#lateness?cell=${drill.row[at]}.${drill.column[at]}`);
+    await page.waitForSelector('table[aria-label="Worst operations of the cell"]');
+    const cells = await shown.cells('Worst operations of the cell');
+    assert.ok(cells.some((cell) => cell[2] === duration(drill.late_ns[at]) && cell[3] === duration(drill.waiting_ns[at])));
+    await page.evaluate(() => document.querySelector('[aria-label="Cell"]').scrollIntoView({ block: 'end' }));
+    await shown.shot(`${title}-cell`);
+    await page.locator(`[aria-label="Cell"] a[href*="op=${operation}&"], [aria-label="Cell"] a[href$="op=${operation}"]`).first().click();
+    await page.waitForFunction(() => document.querySelector('main').dataset.page === 'operations');
+    assert.equal(await page.locator('#operation-title').textContent(), name(data.operations.list[operation].title, 120));
+  }
+  if (card.operation !== null) {
+    await shown.go('#verdict');
+    await page.locator('article').first().getByText('Show the operation').click();
+    await page.waitForFunction(() => document.querySelector('main').dataset.page === 'operations');
+    assert.equal(await page.locator('#operation-title').textContent(), name(data.operations.list[card.operation].title, 120));
+    const waterfall = page.locator('main canvas');
+    await waterfall.click({ position: { x: 40, y: 52 } });
+    const first = data.operations.list[card.operation].ranks.who[0];
+    assert.match(page.url(), new RegExp(`rank=${first}(&|$)`));
+    await page.keyboard.press('Escape');
+    assert.doesNotMatch(page.url(), /rank=/);
+  }
+}
+
+async function look(context, title, made, options = {}) {
+  const shown = await openFile(made.file);
+  const milliseconds = await shown.opened();
+  context.diagnostic(`${title}: ${count(made.data.who.rank.length)} ranks, ${bytes(readFileSync(made.file).length)}, on the screen after ${Math.round(milliseconds)} ms`);
+  await walk(title, shown, made);
+  if (made.data.verdict.finding !== null && !made.data.lateness.missing && made.data.verdict.cards[made.data.verdict.finding].rows.length > 0) await clickThrough(title, shown, made);
+  else assert.ok(!options.click, `${title} has nothing to click through`);
+  await shown.close();
+  const dark = await openFile(made.file, { dark: true });
+  for (const page of ['lateness', 'operations', 'topology', 'steps']) {
+    await dark.go(`#${page}`);
+    if (!made.data[page].missing) await dark.shot(`${title}-${page}-dark`);
+  }
+  await dark.close();
+  return milliseconds;
+}
+
+test('a rank that calls late, simulated: 16 ranks', async (context) => {
+  const made = report(simulate('late', '--ranks', '16', '--mode', 'deep', '--marks', '--steps', '20', '--fault', 'host-late', '--seed', '4'));
+  assert.equal(made.diagnosis.verdict.class, 'host-late');
+  const milliseconds = await look(context, 'late', made, { click: true });
+  assert.ok(milliseconds < 6000, `${milliseconds} ms`);
+});
+
+test('a slow link, simulated: it is lit, and its waits are shown', async (context) => {
+  const made = report(simulate('link', '--ranks', '32', '--mode', 'deep', '--steps', '12', '--fault', 'slow-link', '--seed', '2'));
+  assert.equal(made.diagnosis.verdict.class, 'slow-link');
+  await look(context, 'link', made);
+  const shown = await openFile(made.file);
+  await shown.page.locator('article').first().getByText('Show the link').click();
+  await shown.page.waitForSelector('.edge.slow');
+  assert.ok((await shown.text('.slow-ones')).includes('slow:'));
+  await shown.shot('link-lit');
+  await shown.page.goBack();
+  await shown.page.locator('article').first().getByText('Show its waits').click();
+  await shown.page.waitForSelector('[aria-label="Pair"]');
+  const pair = made.data.network.pairs.find((entry) => entry.finding === made.data.verdict.finding);
+  assert.ok((await shown.text('[aria-label="Pair"]')).includes(rate(pair.rate_gbps)));
+  await shown.close();
+});
+
+test('the recorded straggler', async (context) => {
+  await look(context, 'straggler', report(replay('tests/data/straggler')));
+});
+
+test('the recorded hang', async (context) => {
+  const made = report(replay('tests/data/runs/hang'));
+  assert.deepEqual([made.diagnosis.verdict.class, made.diagnosis.verdict.ranks], ['never-joined', [5]]);
+  await look(context, 'hang', made, { click: true });
+  const shown = await openFile(made.file, { address: '#operations?table=lanes' });
+  const lane = (await shown.cells('Ranks of the operation')).find((cells) => named(cells[0]) === 'rank 5');
+  assert.equal(lane[2], 'not called');
+  await shown.close();
+});
+
+test('the recorded training on two hosts', async (context) => {
+  await look(context, 'train2h', report(replay('examples/recordings/train2h')));
+});
+
+test('traces of PyTorch’s profiler, which know all kernels', async (context) => {
+  const folder = join(SOURCE, 'tests/data/kineto');
+  const made = report(readdirSync(folder).filter((file) => /^rank\d+\.json\.gz$/.test(file)).map((file) => join(folder, file)));
+  assert.ok(!made.data.steps.split.missing);
+  await look(context, 'kineto', made);
+});
+
+test('1,024 ranks', async (context) => {
+  const made = report(simulate('large', '--ranks', '1024', '--layout', 'tp=8', '--steps', '10', '--ops-per-step', '20', '--fault', 'host-late', '--seed', '7'));
+  assert.equal(made.data.who.rank.length, 1024);
+  const milliseconds = await look(context, 'large', made);
+  assert.ok(milliseconds < 12000, `${milliseconds} ms; 3,000 are promised, four times as much is allowed here`);
+});

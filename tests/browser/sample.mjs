@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data of a report as docs/report-data.md describes them, made up: any number of ranks, any names. One rank is late, one link slow.
+
+/** Small and repeatable. */
+function random(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+const range = (n) => Array.from({ length: n }, (_, i) => i);
+
+/**
+ * @param {{ranks?: number, perHost?: number, columns?: number, steps?: number, late?: number, named?: (kind: string, i: number) => string, seed?: number}} options
+ */
+export function sample(options = {}) {
+  const ranks = options.ranks ?? 16;
+  const perHost = options.perHost ?? 8;
+  const columns = options.columns ?? 300;
+  const late = options.late ?? 3;
+  const named = options.named ?? ((kind, i) => ({ host: `node-${String(i).padStart(3, '0')}`, comm: ['world', 'mesh_dp:1', 'mesh_tp:2'][i] ?? `comm:${i}`, rank: `rank ${i}` })[kind] ?? kind);
+  const rnd = random(options.seed ?? 1);
+  const hosts = Math.ceil(ranks / perHost);
+  const length = 12e9;
+  const noise = (scale) => Math.round(rnd() * scale);
+  const statement = `${named('rank', late)} (GPU ${late} of ${named('host', Math.floor(late / perHost))}) calls late on the host from step 2 on: about 20.5 ms a step that the others wait; first in AllReduce of communicator ${named('comm', 1)}`;
+  const finding = {
+    id: 'host-late', class: 'host-late', severity: 'warning', statement, ranks: [late], hosts: [named('host', Math.floor(late / perHost))], comm: named('comm', 1), func: 'AllReduce', op_index: 41, since: 1760000002169837041,
+    effect: { value: 20512340, unit: 'ns/step', low: 20104500, high: 20911800 },
+    evidence: [`rank ${late}: 20.5 ms a step (median), 164 ms in all, in 100 % of the steps from step 2 to step 9; 100 % of it before the call reached the GPU's queue`, 'arrivals by GPU times; the next latest rank costs 676 us in the same steps', 'steps as the program marks them'],
+    advice: 'See what this rank’s host does between its operations: data loading, logging, garbage collection, a busy or throttled CPU, another process on its cores.', settle: '', sources: ['capture files'],
+  };
+  const slow = {
+    id: 'slow-link', class: 'slow-link', severity: 'warning', statement: 'what rank 5 sends to rank 13 moves at 5.88 GB/s a channel, where 7 other pairs like it move at 69.2 GB/s', ranks: [5, 13 % ranks], hosts: [named('host', 0)], comm: named('comm', 0), func: null, op_index: null, since: null,
+    effect: { value: 5.88, unit: 'GB/s', low: 5.71, high: 6.06 }, evidence: ['rank 5 to rank 13: 5.88 GB/s while sending, over 1,490 transfers and 740 MiB'], advice: 'Look at the cable, port and counters of this link.', settle: 'A run with other ranks on these hosts', sources: ['capture files'],
+  };
+  const findings = ranks >= 16 ? [finding, slow] : [finding];
+  const hostOf = (rank) => Math.floor(rank / perHost);
+  const single = ranks <= 256 ? range(ranks) : [late, ...range(63).map((i) => i * 16 + 5).filter((r) => r < ranks && r !== late)];
+  const lists = (rank, group) => {
+    const late_ns = range(columns).map((c) => (c % 97 === 96 ? null : c > columns / 5 && rank === late ? 20e6 + noise(1e6) : noise(9e5) - 2e5));
+    const waiting_ns = late_ns.map((v, c) => (v === null ? null : c > columns / 5 && rank !== late ? 20e6 + noise(1e6) : noise(4e5)));
+    const blamed_ns = late_ns.map((v, c) => (v === null ? null : c > columns / 5 && rank === late ? 5e6 : 0));
+    const ops = late_ns.map((v) => (v === null ? null : 12 * group));
+    return { late_ns, waiting_ns, blamed_ns, ops };
+  };
+  const total = (row) => ({ ops: 4000, timed: 3900, waiting_ns: row.waiting_ns.reduce((a, b) => a + (b ?? 0), 0), moving_ns: 310e6, blamed_ns: row.blamed_ns.reduce((a, b) => a + (b ?? 0), 0), late_p50_ns: 45056, late_p99_ns: Math.max(...row.late_ns.map((v) => v ?? 0)) });
+  const rows = single.map((rank) => {
+    const row = { label: named('rank', rank), who: rank, ranks: String(rank), of: 1, named: rank === late, aligned: true, ...lists(rank, 1) };
+    return { ...row, total: total(row) };
+  });
+  if (ranks > 256) {
+    for (const host of range(hosts)) {
+      const values = lists(-1, perHost);
+      const holds = hostOf(late) === host;
+      const row = {
+        label: named('host', host), who: null, ranks: `${host * perHost}-${host * perHost + perHost - 1}`, of: perHost, named: false, aligned: true, ...values,
+        late_min_ns: values.late_ns.map((v) => (v === null ? null : v - 1e5)), late_max_ns: values.late_ns.map((v, c) => (v === null ? null : holds && c > columns / 5 ? 20e6 : v + 2e5)),
+        waiting_min_ns: values.waiting_ns.map((v) => (v === null ? null : v * 0.5)), waiting_max_ns: values.waiting_ns.map((v) => (v === null ? null : v * 1.2)), worst: values.late_ns.map((v) => (v === null ? null : host * perHost)),
+      };
+      rows.push({ ...row, total: total(row) });
+    }
+  }
+  const shown = Math.min(ranks, 256);
+  const operation = (index, i) => {
+    const begin_ns = 1e8 + i * 6e8;
+    const arrival = range(shown).map((r) => (r === late ? 20.4e6 : noise(9e5) + 1e5));
+    const last = Math.max(...arrival);
+    return {
+      comm: 1, op_index: index, func: 'AllReduce', kind: 'collective', title: `AllReduce ${index} of ${named('comm', 1)}, 25 MiB`, datatype: 'ncclBfloat16', count: 13107200, size_bytes: 26214400, algo: 'RING', proto: 'SIMPLE', channels: 16, root: null,
+      why: i === 3 ? ['finding', 'lost'] : i % 2 ? ['sample'] : ['lost'], findings: i === 3 ? [0] : [], begin_ns, length_ns: last + 6e5, last_arrival_ns: last, lost_ns: arrival.reduce((a, b) => a + last - b, 0), busbw_gbps: 312.4, called: ranks,
+      ranks: {
+        who: range(shown), comm_rank: range(shown), state: range(shown).map(() => 'done'), called_ns: arrival.map((a) => Math.max(0, a - 4e5)), enqueued_ns: arrival.map((a) => Math.max(1000, a - 3.6e5)), launched_ns: arrival.map((a) => Math.max(2000, a - 3e5)),
+        gpu_start_ns: arrival, gpu_end_ns: arrival.map(() => last + 5e5 + noise(1e5)), arrival_ns: arrival, late_ns: arrival.map((a) => a - 5e5), waiting_ns: arrival.map((a) => last - a), moving_ns: arrival.map(() => 5.4e5),
+        clock_error_ns: range(shown).map((r) => (hostOf(r) === 0 ? 0 : 2.5e5)), gpu_error_ns: range(shown).map(() => 3000), gpu_source: range(shown).map(() => 'kernel channels'), named: range(shown).map((r) => Number(r === late)),
+      },
+      omitted: ranks - shown, rest: ranks > shown ? { waiting_ns: [0, 19e6, 20.4e6], late_ns: [-4e5, 0, 20e6], moving_ns: [5e5, 5.4e5, 6e5] } : null,
+    };
+  };
+  const list = range(20).map((i) => operation(20 + i * 7, i));
+  const drill = { row: [], column: [], comm: [], op_index: [], who: [], late_ns: [], waiting_ns: [], at_ns: [], operation: [] };
+  const lateRow = rows.findIndex((row) => row.who === late);
+  for (let column = Math.ceil(columns / 5) + 1; column < columns; column += 1) {
+    const i = column % 20;
+    for (const [key, value] of Object.entries({ row: lateRow, column, comm: 1, op_index: 20 + i * 7, who: late, late_ns: 20e6, waiting_ns: 0, at_ns: Math.round((column + 0.5) * (length / columns)), operation: i })) drill[key].push(value);
+  }
+  const sizes = range(11).map((i) => 4096 * 4 ** i);
+  const rate = (func, comm, peak, i) => {
+    const busbw = peak * (sizes[i] / (sizes[i] + 3e6));
+    return {
+      comm, func, algo: 'RING', proto: i < 4 ? 'LL' : 'SIMPLE', ranks, hosts, pairs: false, size_from_bytes: sizes[i], size_to_bytes: sizes[i] * 2, ops: 240, uncertain: i < 1 ? 200 : 0, algbw_gbps: busbw / 1.9, busbw_gbps: busbw, busbw_low_gbps: busbw * 0.86, busbw_high_gbps: busbw * 1.09,
+      of_best: busbw / peak, ceiling_gbps: hosts === 1 ? 450 : null, link: hosts === 1 ? 'NVLink 4' : null, error: 0.02, finding: null, slowest: i === 7 ? { op_index: 41, busbw_gbps: busbw * 0.2, at_ns: 2e9, operation: 3 } : null,
+    };
+  };
+  const pairs = [];
+  const axisHosts = ranks > 128;
+  const axisCount = axisHosts ? hosts : ranks;
+  for (const a of range(axisCount)) {
+    for (const b of [(a + perHost) % axisCount, (a + 1) % axisCount]) {
+      if (a === b) continue;
+      const bad = !axisHosts && a === 5 && b === 13;
+      pairs.push({ source: a, target: b, comm: 0, transfers: 1490, bytes: 775946240, gpu_wait_ns: 1.3e9 + noise(1e8), peer_wait_ns: 2e6 + noise(4e6), send_wait_ns: bad ? 2.1e8 : 1.3e7 + noise(1e6), receive_wait_ns: 1.39e9, flush_wait_ns: 2.2e6, rate_gbps: bad ? 5.88 : 66 + rnd() * 6, sending_p50_ns: 9216, sending_p99_ns: 18432, transport: 'NET', finding: bad ? 1 : null });
+    }
+  }
+  const edges = [];
+  for (const r of range(Math.min(ranks, 4096))) {
+    const to = (r + 1) % ranks;
+    const inside = hostOf(r) === hostOf(to);
+    edges.push({ from: r, to, comm: 0, transport: inside ? 'P2P' : 'NET', via: inside ? 'P2P/CUMEM' : 'NET/IB/0', gdr: inside ? null : true, channels: 16, bytes: inside ? null : 775946240, rate_gbps: inside ? null : 69.2, wait_ns: inside ? null : 1.3e7, slow: null, source: inside ? 'logs' : 'logs and transfers' });
+  }
+  if (ranks >= 16) edges.push({ from: 5, to: 13, comm: 0, transport: 'NET', via: 'NET/IB/0', gdr: true, channels: 2, bytes: 775946240, rate_gbps: 5.88, wait_ns: 2.1e8, slow: 1, source: 'transfers' });
+  const steps = options.steps ?? 40;
+  const part = (share, spread) => range(steps).map(() => Math.round(300e6 * (share + rnd() * spread)));
+  const splitEntries = () => {
+    const [computing_ns, hidden_ns, exposed_ns, copying_ns, idle_ns] = [part(0.6, 0.05), part(0.2, 0.03), part(0.15, 0.04), part(0.02, 0.01), part(0.06, 0.02)];
+    return { number: range(steps), steps: range(steps).map(() => 1), begin_ns: range(steps).map((i) => i * 3e8), length_ns: computing_ns.map((c, i) => c + exposed_ns[i] + copying_ns[i] + idle_ns[i]), computing_ns, hidden_ns, exposed_ns, copying_ns, idle_ns };
+  };
+  const losses = [{ text: '1,204 x records were dropped as the ring was full', count: 1204, stage: 'capture', kind: 'ring-full', source: 'capture files', who: [2] }, { text: '12 x operations had no GPU time', count: 12, stage: 'assemble', kind: 'no-gpu-time', source: 'capture files', who: [1] }];
+  return {
+    version: 1, tool: { name: 'lockstep', version: '0.1.0' }, live: false, refresh_ns: null,
+    run: {
+      title: named('run', 0) === 'run' ? 'train-7b' : named('run', 0), paths: ['runs/train-7b'], begin: '2025-10-09T08:53:22.000387430Z', begin_ns: '1760000002000387430', length_ns: length, made: '2026-11-22T14:00:00Z',
+      evidence: [{ source: 'capture files', sentence: `${ranks} processes, 4,000 operations each`, processes: ranks, ops: ranks * 4000, first_ns: 0, last_ns: length }], main: 0,
+      seen: [`${ranks} ranks on ${hosts} hosts, ${ranks * 4000} operations matched across ranks, clocks within +-1.55 ms.`], not_seen: ['Which kernels computed: set LOCKSTEP_CUDA=kernels.'], alive: '',
+    },
+    diagnosis: { verdict: finding, findings, losses: [], inputs: [], clock: [], links: [], match: [] },
+    who: { rank: range(ranks), host: range(ranks).map(hostOf), pid: range(ranks).map((r) => 4000 + r), gpu: range(ranks), name: range(ranks).map((r) => named('rank', r)) },
+    hosts: range(hosts).map((i) => ({ name: named('host', i), boot_id: `boot-${i}`, who: range(ranks).filter((r) => hostOf(r) === i), reference: i === 0, aligned: true, offset_ns: i === 0 ? 0 : 2986e6 + i, half_width_ns: i === 0 ? 0 : 61700, contradictions: 0 })),
+    comms: range(3).map((i) => ({ name: named('comm', i), id: `0x618c3abe7b658b${i}`, ranks, nodes: hosts, present: ranks, matched: 4000, unmatched: {}, ops: ranks * 4000, declared: false, waiting_ns: 9.9e8, moving_ns: 2.5e8, blamed_ns: 5.2e7 })),
+    verdict: {
+      state: 'problem', headline: statement, finding: 0, losses, lost_events: 1216,
+      cards: findings.map((f, i) => ({ title: ['Late on the host', 'Slow link'][i], what: ['A rank calls its operations late, step after step.', 'What one rank sends to another moves slowly.'][i], class: f.class, effect: null, comm: i === 0 ? 1 : 0, operation: i === 0 ? 3 : null, who: f.ranks.filter((r) => r < ranks), rows: [lateRow], at_ns: 169e6 })),
+    },
+    lateness: { columns: { count: columns, begin_ns: 0, width_ns: length / columns }, times: 'gpu', compared: ranks * 3900, rows, drill, marks: range(steps).map((i) => ({ number: i, at_ns: i * 3e8 })), notes: [] },
+    operations: { total: 4000, list, notes: [] },
+    bandwidth: { rates: [...range(11).map((i) => rate('AllReduce', 1, 380, i)), ...range(11).map((i) => rate('AllGather', 0, 330, i)), ...range(8).map((i) => rate('ReduceScatter', 0, 300, i + 2))], fits: [{ comm: 1, func: 'AllReduce', sizes: 11, alpha_ns: 21400, alpha_error_ns: 900, beta_gbps: 381, beta_low_gbps: 372, beta_high_gbps: null }], matched: 4000, untimed: 100, omitted: 0, notes: [] },
+    topology: {
+      hosts: range(hosts).map((i) => ({ name: named('host', i), gpus: range(perHost).map((g) => i * perHost + g).filter((r) => r < ranks).map((r) => ({ who: r, rank: r, gpu: r, device: r % perHost, pci: '0000:1b:00.0', model: 'NVIDIA H200', named: r === late })), omitted: 0 })),
+      comms: [{ comm: 0, name: named('comm', 0), nodes: hosts, members: range(ranks), rings: [{ channels: range(16), order: range(ranks) }], trees: [{ channels: [0, 1], up: range(ranks).map((r) => (r === 0 ? null : Math.floor((r - 1) / 2))) }] }, { comm: 2, name: named('comm', 2), nodes: 1, members: range(Math.min(ranks, perHost)), rings: [], trees: [] }],
+      edges, rings_missing: null, omitted: 0, notes: [],
+    },
+    network: { axis: range(axisCount).map((i) => (axisHosts ? { label: named('host', i), who: null, of: perHost } : { label: named('rank', i), who: i, of: 1 })), pairs, by: axisHosts ? 'host' : 'rank', omitted: 0, notes: [] },
+    steps: {
+      source: 'marks', period_ops: null, list: { number: range(steps), steps: range(steps).map(() => 1), begin_ns: range(steps).map((i) => i * 3e8), length_ns: range(steps).map((i) => 280e6 + (i > 7 ? 20e6 : 0) + noise(5e6)), lost_ns: range(steps).map((i) => (i > 7 ? 20.5e6 : 4e5)), worst: range(steps).map((i) => (i > 7 ? late : null)) },
+      split: { rows: range(Math.min(ranks, 32)).map((r) => ({ label: named('rank', r), who: r, ranks: String(r), of: 1, entries: splitEntries() })), average: range(shown).map((r) => ({ who: r, steps, whole: true, length_ns: 300e6, computing_ns: 190e6 - (r % 5) * 2e6, hidden_ns: 60e6, exposed_ns: 60e6 + (r % 5) * 2e6, copying_ns: 8e6, idle_ns: 42e6 })) }, notes: [],
+    },
+    processes: {
+      rows: range(shown).map((r) => ({ who: r, rank: r, host: hostOf(r), pid: 4000 + r, gpu: r, gpu_model: 'NVIDIA H200', pci: '0000:1b:00.0', device: r % perHost, nccl: '2.28.9', mode: 'deep', state: r === 2 ? 'not closed' : 'closed', liveness: r === 2 ? 'gone' : 'unknown', first_ns: noise(1e6), last_ns: length - noise(1e6), heartbeat_ns: length, ops: 4000, lost: r === 2 ? 1204 : 0, comms: 3, open: r === 2 ? `AllReduce on ${named('comm', 1)}, for 12.0 s` : null, named: r === late, argv: 'python3 train.py' })),
+      omitted: ranks - shown, losses: [{ who: 2, stage: 'capture', kind: 'ring-full', count: 1204, detail: 'older records were overwritten', source: 'capture files' }, { who: 1, stage: 'assemble', kind: 'no-gpu-time', count: 12, detail: '', source: 'capture files' }], notes: [],
+    },
+  };
+}
+
+export const PAGES = ['verdict', 'lateness', 'operations', 'bandwidth', 'topology', 'network', 'steps', 'processes'];
+
+/** A run of which nothing is known on any page but the first. */
+export function withoutPages(why) {
+  const data = sample({ ranks: 2, perHost: 2, columns: 10 });
+  for (const page of PAGES.slice(1)) data[page] = { missing: why };
+  return data;
+}
+
+/** Names that try to run scripts, to end elements, to turn the writing direction and to be too long. */
+export function hostile() {
+  const attacks = ['<script>window.__owned=1</script>', '<img src=x onerror="window.__owned=1">', '</script><script>window.__owned=1</script>', '"><svg/onload=window.__owned=1>', '{{constructor.constructor("window.__owned=1")()}}', "'; DROP TABLE ops; --",
+    '\u202Egnp.exe\u202C', 'zero\u200Bwidth\u2060', '<!--', 'javascript:window.__owned=1'];
+  const long = `long-${'x'.repeat(1 << 20)}`;
+  return sample({ ranks: 16, columns: 40, steps: 10, named: (kind, i) => (kind === 'run' ? attacks[2] : i === 9 && kind === 'rank' ? long : kind === 'comm' && i === 2 ? long : `${attacks[i % attacks.length]}${i >= attacks.length ? i : ''}`) });
+}
+
+/** The built page with data in it, as `lockstep report` writes it. */
+export function fill(page, data) {
+  const codes = { '<': '\\u003c', '>': '\\u003e', '&': '\\u0026', '\u2028': '\\u2028', '\u2029': '\\u2029' };
+  const text = JSON.stringify(data).replace(/[<>&\u2028\u2029]/g, (character) => codes[character]);
+  const place = '<script type="application/json" id="lockstep-data">null</script>';
+  const parts = page.split(place);
+  if (parts.length !== 2) throw new Error('the page has to have one place for data');
+  return parts.join(place.replace('null', () => text));
+}

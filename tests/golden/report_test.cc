@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a report holds of recordings of eight H200s, in digest. tests/data/straggler: rank 3 sleeps 20 ms before the forward
+// pass from step 2 on. tests/data/runs/hang: rank 5 never calls the 9th all-reduce of all.
+#include <gtest/gtest.h>
+
+#include "analysis/gather/gather.h"
+#include "cli/report/report_data.h"
+#include "golden/tape_run.h"
+
+namespace lockstep::golden {
+namespace {
+
+using cli::Json;
+
+Json report_of(const std::string& folder) {
+  std::vector<std::string> tapes;
+  for (int rank = 0; rank < 8; ++rank)
+    tapes.push_back(LOCKSTEP_SOURCE_DIR "/" + folder + "/rank" + std::to_string(rank) + ".jsonl.gz");
+  auto tape = TapeRun::open(tapes, true);
+  EXPECT_TRUE(tape) << tape.error().message();
+  if (!tape) return {};
+  auto job = analysis::gather::gather(**tape, {});
+  EXPECT_TRUE(job);
+  cli::diagnose::DiagnosedRun run;
+  cli::diagnose::Evidence& evidence = run.evidence.emplace_back();
+  evidence.source = "capture files";
+  evidence.job = *std::move(job);
+  run.diagnosis = analysis::diagnose(*evidence.job);
+  evidence.matches = analysis::match::count_matches(*evidence.job);
+  return cli::report::report_data(run, {.paths = {folder}, .made_ns = 0, .refresh_ns = std::nullopt});
+}
+
+std::string ms(const Json& ns) {
+  char text[32];
+  if (ns.is_null()) return "-";
+  std::snprintf(text, sizeof text, "%.1f", ns.get<double>() / 1e6);
+  return text;
+}
+
+// Milliseconds of a column.
+std::string list_ms(const Json& column) {
+  std::string text;
+  for (const Json& ns : column) text += (text.empty() ? "" : " ") + ms(ns);
+  return text;
+}
+
+std::string operation_digest(const Json& operation) {
+  const Json& ranks = operation["ranks"];
+  std::string text = operation["title"].get<std::string>() + ", at " + ms(operation["begin_ns"]) + " lost " +
+                     ms(operation["lost_ns"]) + "\n  called " + list_ms(ranks["called_ns"]) + "\n  late " +
+                     list_ms(ranks["late_ns"]) + "\n  waiting " + list_ms(ranks["waiting_ns"]) + "\n  state";
+  for (const Json& state : ranks["state"]) text += " " + state.get<std::string>();
+  return text + "\n";
+}
+
+std::string digest(const Json& data) {
+  std::string text = data["verdict"]["headline"].get<std::string>() + "\n";
+  for (const Json& card : data["verdict"]["cards"]) {
+    text += card["title"].get<std::string>() + ", who " + card["who"].dump() + ", since " +
+            ms(card["at_ns"]) + "\n";
+    if (!card["operation"].is_null())
+      text += operation_digest(data["operations"]["list"][card["operation"].get<size_t>()]);
+  }
+  text +=
+      "compared " + data["lateness"]["compared"].dump() + " by " + data["lateness"]["times"].dump() + "\n";
+  for (const Json& row : data["lateness"]["rows"]) {
+    const Json& total = row["total"];
+    text += row["label"].get<std::string>() + ": ops " + total["ops"].dump() + " waiting " +
+            ms(total["waiting_ns"]) + " blamed " + ms(total["blamed_ns"]) + "\n";
+  }
+  const Json& steps = data["steps"]["list"];
+  text += "steps of " + ms(steps["length_ns"][0]) + ": lost " + list_ms(steps["lost_ns"]) + ", worst " +
+          steps["worst"].dump() + "\n";
+  for (const Json& page : {data["bandwidth"], data["network"], data["steps"]["split"]}) {
+    if (page.contains("missing")) text += page["missing"].get<std::string>().substr(0, 60) + "\n";
+  }
+  return text;
+}
+
+TEST(ReportOfRecordings, ShowsTheStraggler) {
+  EXPECT_EQ(
+      digest(report_of("tests/data/straggler")),
+      R"(rank 3 (GPU 3 of node0) calls late on the host from step 2 on: about 20.5 ms a step that the others wait; first in AllReduce of communicator 0xaa13534ff18c1e4
+Host late, who [3], since 9195.6
+AllReduce 2 of 0xaa13534ff18c1e4, 256 KiB, at 9174.6 lost 20.9
+  called 0.0 20.9
+  late 0.0 20.9
+  waiting 20.9 0.0
+  state done done
+compared 249 by "mixed"
+rank 0: ops 126 waiting 184.2 blamed 6.7
+rank 1: ops 114 waiting 160.6 blamed 7.6
+rank 2: ops 125 waiting 169.6 blamed 0.5
+rank 3: ops 113 waiting 7.4 blamed 125.0
+rank 4: ops 126 waiting 348.0 blamed 11.1
+rank 5: ops 114 waiting 373.2 blamed 0.0
+rank 6: ops 126 waiting 221.2 blamed 0.2
+rank 7: ops 114 waiting 174.7 blamed 9.6
+steps of 3453.1: lost 0.8 6.7 21.5 21.1 20.4 20.3 20.4 20.5, worst [3,0,3,3,3,3,3,3]
+No transfers over the network were recorded: no communicator
+How much of a step computes and how much communicates is not
+)");
+}
+
+TEST(ReportOfRecordings, ShowsTheHang) {
+  EXPECT_EQ(
+      digest(report_of("tests/data/runs/hang")),
+      R"(rank 5 (GPU 5 of node0) never called the 9th AllReduce of world (0x27946d05ec4ea4ba); 7 ranks wait for it, for 4.87 s
+Never joined, who [5], since 1430.3
+AllReduce 8 of 0x27946d05ec4ea4ba, 1 MiB, at 890.8 lost -
+  called 539.5 0.0 539.3 0.1 539.2 - 539.2 0.2
+  late - - - - - - - -
+  waiting - - - - - - - -
+  state running running running running running not called running running
+compared 9 by "gpu"
+rank 0: ops 9 waiting 16.3 blamed 0.0
+rank 1: ops 8 waiting 21.1 blamed 0.0
+rank 2: ops 9 waiting 18.0 blamed 0.0
+rank 3: ops 8 waiting 14.3 blamed 0.0
+rank 4: ops 9 waiting 1.8 blamed 0.5
+rank 5: ops 8 waiting 44.5 blamed 0.0
+rank 6: ops 9 waiting 31.1 blamed 0.0
+rank 7: ops 8 waiting 18.1 blamed 0.0
+steps of 7.6: lost 0.0 0.4 0.1 0.0 0.0 0.0 0.0 0.0, worst [null,4,4,null,null,null,null,null]
+No transfers over the network were recorded: no communicator
+How much of a step computes and how much communicates is not
+)");
+}
+
+}  // namespace
+}  // namespace lockstep::golden
