@@ -47,7 +47,7 @@ type Rgb = readonly [number, number, number];
 
 // Lightness alone orders both ramps, so they can be read without telling colours apart, and printed without colour.
 const LIGHT: readonly Rgb[] = [[240, 243, 246], [253, 212, 158], [252, 141, 89], [215, 48, 31], [110, 0, 16]];
-const DARK: readonly Rgb[] = [[32, 38, 46], [81, 33, 112], [172, 51, 123], [247, 121, 93], [252, 253, 191]];
+const DARK: readonly Rgb[] = [[44, 52, 62], [81, 33, 112], [172, 51, 123], [247, 121, 93], [252, 253, 191]];
 
 /** The colour of a part between 0 and 1 of the ramp for heat. */
 export function heat(part: number): Rgb {

@@ -131,7 +131,7 @@ function ratesTable(view: View, rates: readonly Rate[]): HTMLElement {
       { title: 'Operations', numeric: true, value: (row) => row.ops, show: (row) => count(row.ops) },
       { title: 'algbw', numeric: true, value: (row) => row.algbw_gbps, show: (row) => rate(row.algbw_gbps) },
       { title: 'busbw', numeric: true, value: (row) => row.busbw_gbps, show: (row) => h('strong', {}, rate(row.busbw_gbps)) },
-      { title: 'Middle half', numeric: true, value: (row) => row.busbw_low_gbps, show: (row) => row.busbw_low_gbps === null ? '–' : `${digits(row.busbw_low_gbps)} – ${rate(row.busbw_high_gbps)}` },
+      { title: 'Middle half', numeric: true, value: (row) => row.busbw_low_gbps, show: (row) => row.busbw_low_gbps === null ? '–' : `${rate(row.busbw_low_gbps)} – ${rate(row.busbw_high_gbps)}` },
       { title: 'of best', numeric: true, value: (row) => row.of_best, show: (row) => percent(row.of_best) },
       { title: 'of ceiling', numeric: true, value: (row) => row.ceiling_gbps === null || row.busbw_gbps === null ? null : row.busbw_gbps / row.ceiling_gbps, show: (row) => percent(row.ceiling_gbps === null || row.busbw_gbps === null ? null : row.busbw_gbps / row.ceiling_gbps) },
       { title: 'Unsure', hint: 'operations whose time is not above its uncertainty', numeric: true, value: (row) => row.uncertain, show: (row) => count(row.uncertain) },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks by time: how late each arrives, how long each waits, what each costs the others; from a cell to its worst operations.
-import { canvas, fit, hatch, labelWidth, timeAxis, type Frame } from '../canvas';
+import { canvas, fit, labelWidth, timeAxis, type Frame } from '../canvas';
 import { accused, isMissing, type Drill, type LatenessPage, type LatenessRow, type Report } from '../data';
 import { announce, facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
 import { count, duration, name, ordinal, percent, plural } from '../format';
@@ -116,8 +116,9 @@ function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure,
   const begin = page.columns.begin_ns;
   const length = columns * page.columns.width_ns;
   const bottom = Math.min(height, HEAD + 2 * EDGE + rows.length * rowHeight - top);
-  g.fillStyle = hatch(g, colour('grid'), colour('panel'), 8);
-  g.fillRect(left, HEAD + EDGE - top, span, rows.length * rowHeight);
+  g.strokeStyle = colour('line');
+  g.lineWidth = 1;
+  g.strokeRect(left - 0.5, HEAD + EDGE - top - 0.5, span + 1, rows.length * rowHeight + 1);
   g.save();
   g.beginPath();
   g.rect(0, HEAD, width, bottom - HEAD);

@@ -52,7 +52,7 @@ function isOf(edge: Edge, comm: TopologyComm | undefined): boolean {
   return comm === undefined || edge.comm === comm.comm || (edge.comm === null && comm.members.includes(edge.from) && comm.members.includes(edge.to));
 }
 
-interface Line { from: number; to: number; edge: Edge | null; wrap: boolean }
+interface Line { from: number; to: number; edge: Edge | null }
 
 /** The edges of the choice: of a ring or tree its neighbours, else all that moved something. */
 function lines(page: TopologyPage, comm: TopologyComm | undefined, way: string, finding: number | null): Line[] {
@@ -61,19 +61,25 @@ function lines(page: TopologyPage, comm: TopologyComm | undefined, way: string, 
   const [kind, number] = way.split(':');
   const member = (rank: number | undefined | null): number | null => (rank === undefined || rank === null ? null : comm?.members[rank] ?? null);
   const out: Line[] = [];
-  const add = (from: number | null, to: number | null, wrap = false): void => {
-    if (from !== null && to !== null) out.push({ from, to, edge: between.get(`${from}>${to}`) ?? null, wrap });
+  const add = (from: number | null, to: number | null): void => {
+    if (from !== null && to !== null) out.push({ from, to, edge: between.get(`${from}>${to}`) ?? null });
   };
   if (comm && kind === 'ring') {
     const order = comm.rings[Number(number)]?.order ?? [];
-    order.forEach((rank, at) => add(member(rank), member(order[(at + 1) % order.length]), at === order.length - 1));
+    order.forEach((rank, at) => add(member(rank), member(order[(at + 1) % order.length])));
   } else if (comm && kind === 'tree') {
     comm.trees[Number(number)]?.up.forEach((up, rank) => add(member(rank), member(up)));
   } else {
-    for (const edge of edges) out.push({ from: edge.from, to: edge.to, edge, wrap: false });
+    // Of a pair that several edges tell of, the one of the communicator is drawn.
+    const drawn = new Set<string>();
+    for (const edge of [...edges].sort((a, b) => Number(b.comm === comm?.comm) - Number(a.comm === comm?.comm))) {
+      const key = `${edge.from}>${edge.to}`;
+      if (!drawn.has(key)) out.push({ from: edge.from, to: edge.to, edge });
+      drawn.add(key);
+    }
     return out;
   }
-  for (const edge of edges) if (edge.slow !== null && !out.some((line) => line.edge === edge)) out.push({ from: edge.from, to: edge.to, edge, wrap: false });
+  for (const edge of edges) if (edge.slow !== null && !out.some((line) => line.from === edge.from && line.to === edge.to && line.edge?.slow != null)) out.push({ from: edge.from, to: edge.to, edge });
   return out;
 }
 
@@ -190,7 +196,8 @@ function draw(view: View): Child[] {
   if (isMissing(report.topology)) return [missing(report.topology.missing)];
   const page = report.topology;
   const finding = numberOf(view.state, 'finding');
-  const lit = page.edges.find((edge) => edge.slow !== null && (finding === null || edge.slow === finding));
+  const by_bytes = (a: Edge, b: Edge): number => (b.bytes ?? 0) - (a.bytes ?? 0);
+  const lit = page.edges.filter((edge) => edge.slow !== null && (finding === null || edge.slow === finding)).sort(by_bytes)[0];
   const asked = numberOf(view.state, 'comm');
   const with_edges = new Set(page.edges.map((edge) => edge.comm));
   const comm = page.comms.find((entry) => entry.comm === asked) ?? page.comms.find((entry) => lit !== undefined && entry.comm === lit.comm)
@@ -206,7 +213,7 @@ function draw(view: View): Child[] {
   const members = comm ? new Set(comm.members.filter((member): member is number => member !== null)) : null;
   const edges = page.edges.filter((edge) => isOf(edge, comm) || edge.slow !== null);
   // Logs and transfers may both tell of a pair; what knows the rate speaks.
-  const slowOnes = page.edges.filter((edge) => edge.slow !== null && (edge.rate_gbps !== null || !page.edges.some((other) => other.slow !== null && other.rate_gbps !== null && other.from === edge.from && other.to === edge.to)));
+  const slowOnes = page.edges.filter((edge) => edge.slow !== null && (edge.rate_gbps !== null || !page.edges.some((other) => other.slow !== null && other.rate_gbps !== null && other.from === edge.from && other.to === edge.to))).sort(by_bytes);
   const item = (kind: string, text: string): Child => [h('span', { class: `line-key ${kind}` }), h('span', {}, text)];
   return [
     figure(view, 'topology', 'Hosts, GPUs and connections',

@@ -68,7 +68,7 @@ function ways(view: View, finding: Finding, card: Card | undefined, position: nu
   if (topology?.edges.some((edge) => edge.slow === position)) out.push(link('Show the link', 'topology', { finding: position }, 'button'));
   const network = known(report.network);
   const pair = network?.pairs.findIndex((entry) => entry.finding === position) ?? -1;
-  if (pair >= 0) out.push(link('Show its waits', 'network', { pair }, 'button'));
+  if (network && pair >= 0) out.push(link('Show its waits', 'network', { pair, comm: network.pairs[pair]?.comm }, 'button'));
   const bandwidth = known(report.bandwidth);
   if (bandwidth?.rates.some((rate) => rate.finding === position)) out.push(link('Show its bandwidth', 'bandwidth', { comm: finding.comm }, 'button'));
   if (finding.class === 'exposed-communication') out.push(link('Show the steps', 'steps', {}, 'button'));
