@@ -32,7 +32,8 @@ struct Meeting {
 
 class CommMeter {
  public:
-  CommMeter(const Job& job, uint32_t comm, Rates& out) : job_(job), comm_(comm), out_(out) {}
+  CommMeter(const Job& job, uint32_t comm, const std::function<void(const Moved&)>& each, Rates& out)
+      : job_(job), comm_(comm), each_(each), out_(out) {}
 
   void run() {
     const model::JobComm& comm = job_.comms[comm_];
@@ -49,7 +50,7 @@ class CommMeter {
     if (comm.members.size() < 2 || (comm.ranks > 0 && comm.members.size() < static_cast<size_t>(comm.ranks)))
       return;
     for (uint32_t row : comm.members) meet(job_.members[row]);
-    sort_out(job_.members[comm.members[0]]);
+    sort_out(comm.members[0]);
     if (hosts.size() == 1 && comm.nodes <= 1) ceiling_ = lowest_ceiling(job_, processes);
     for (auto& [key, of] : kinds_) add(key, of, hosts.size());
     add_fits();
@@ -86,7 +87,8 @@ class CommMeter {
     }
   }
 
-  void sort_out(const Member& first) {
+  void sort_out(uint32_t first_row) {
+    const Member& first = job_.members[first_row];
     const JobOps& ops = job_.ops(first);
     const uint32_t members = static_cast<uint32_t>(job_.comms[comm_].members.size());
     for (uint32_t i = first.first; i < first.first + first.ops; ++i) {
@@ -109,7 +111,9 @@ class CommMeter {
       const float error_ns = rooted ? meeting.error_ns : 0;
       const double time = static_cast<double>(moving);
       kind.sums.add(size, time, static_cast<double>(error_ns));
-      if (time > static_cast<double>(error_ns)) sizes_[{s.func, size}].push_back(static_cast<float>(time));
+      if (time <= static_cast<double>(error_ns)) continue;
+      sizes_[{s.func, size}].push_back(static_cast<float>(time));
+      if (each_) each_({comm_, s.func, members, size, time, kind.factor, first_row, i});
     }
   }
 
@@ -143,6 +147,7 @@ class CommMeter {
 
   const Job& job_;
   const uint32_t comm_;
+  const std::function<void(const Moved&)>& each_;
   Rates& out_;
   std::optional<Ceiling> ceiling_;
   std::vector<Meeting> meetings_;  // by index
@@ -157,11 +162,11 @@ void Rate::set_bucket(int bits) {
   size_to = bits >= 64 ? UINT64_MAX : uint64_t{1} << bits;
 }
 
-Rates measure(const Job& job) {
+Rates measure(const Job& job, const std::function<void(const Moved&)>& each) {
   Rates out;
   for (uint32_t comm = 0; comm < job.comms.size(); ++comm) {
-    CommMeter(job, comm, out).run();
-    measure_pairs(job, comm, out);
+    CommMeter(job, comm, each, out).run();
+    measure_pairs(job, comm, each, out);
   }
   return out;
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/compare/segments.h"
+
 namespace lockstep::analysis::compare {
 namespace {
 
@@ -90,6 +92,18 @@ double student_of_normal(double z, double freedom) {
   return std::sqrt(freedom * std::expm1(scaled * scaled / freedom));
 }
 
+// What is left of influences when the levels that the values go through are taken off. A level that changes for good says
+// what the run was like, not how unsure that is.
+std::vector<double> around_levels(std::span<const double> influences, std::span<const float> values) {
+  std::vector<double> out(influences.begin(), influences.end());
+  for (const Part& part : parts(values)) {
+    double mean = 0;
+    for (size_t i = part.begin; i < part.end; ++i) mean += out[i] / static_cast<double>(part.end - part.begin);
+    for (size_t i = part.begin; i < part.end; ++i) out[i] -= mean;
+  }
+  return out;
+}
+
 float quantile(std::vector<float>& values, double share) {
   const auto at = values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1) + 0.5);
   std::nth_element(values.begin(), at, values.end());
@@ -152,7 +166,8 @@ std::optional<Estimate> estimate(std::span<const float> values, uint64_t seed) {
   if (values.size() < kLeastSteps) return std::nullopt;
   const Trimmed of = trim(values);
   if (!(of.mean > 0) || !std::isfinite(of.mean)) return std::nullopt;
-  const Dependence depends = dependence(of.influences);
+  const std::vector<double> noise = around_levels(of.influences, values);
+  const Dependence depends = dependence(noise);
   Estimate out;
   out.value = of.mean;
   out.steps = values.size();
@@ -160,7 +175,7 @@ std::optional<Estimate> estimate(std::span<const float> values, uint64_t seed) {
   // A block's length of overlapping blocks tells half as much again as separate ones would.
   const double independent = static_cast<double>(of.kept) / static_cast<double>(depends.block);
   out.freedom = std::max(2.0, (depends.block == 1 ? 1 : 1.5) * independent - 1);
-  const BlockSums sums(of.influences, depends.block);
+  const BlockSums sums(noise, depends.block);
   const size_t blocks = values.size() / depends.block;
   const auto drawn = static_cast<double>(blocks * depends.block);
   const double scale =
