@@ -36,7 +36,8 @@ int exit_code(const compare::ComparedRuns& runs, const compare::GateReport& gate
     }
   }
   const auto& rows = runs.comparison.rows;
-  if (std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.change == analysis::compare::Change::kWorse; }))
+  if (std::any_of(rows.begin(), rows.end(),
+                  [](const auto& row) { return row.change == analysis::compare::Change::kWorse; }))
     return kExitFindings;
   return std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.ratio.has_value(); })
              ? kExitOk
@@ -57,11 +58,12 @@ int run(const Arguments& arguments) {
   auto runs = compare::compare_runs(arguments.operands()[0], arguments.operands()[1], progress->callback());
   progress.reset();
   if (!runs) return fail(runs.error());
-  for (const compare::Gate& gate : gates.gates) gates.results.push_back(compare::judge(gate, runs->comparison));
-  const int printed = print(
-      arguments.has("json")
-          ? json_text(report_json(*runs, gates))
-          : report_text(*runs, gates, Style::of_stdout(), {.limit = *limit, .all = arguments.has("all")}));
+  for (const compare::Gate& gate : gates.gates)
+    gates.results.push_back(compare::judge(gate, runs->comparison));
+  const int printed =
+      print(arguments.has("json") ? json_text(report_json(*runs, gates))
+                                  : report_text(*runs, gates, Style::of_stdout(),
+                                                {.limit = *limit, .all = arguments.has("all")}));
   return printed != kExitOk ? printed : exit_code(*runs, gates);
 }
 
@@ -71,13 +73,18 @@ const Command compare_command = {
     .name = "compare",
     .summary = "say what is faster or slower in one run than in another",
     .description =
-        "Sets run B beside run A, the one to compare with: how long steps take, bandwidths by function, size and "
-        "communicator, times of operations, lateness and exposed communication of each rank. Each ratio B / A comes "
-        "with an interval that holds the true one in 95 of 100 cases; what chance alone would show among so many "
+        "Sets run B beside run A, the one to compare with: how long steps take, bandwidths by function, size "
+        "and "
+        "communicator, times of operations, lateness and exposed communication of each rank. Each ratio B / "
+        "A comes "
+        "with an interval that holds the true one in 95 of 100 cases; what chance alone would show among so "
+        "many "
         "ratios is not called a change. Of what got worse it says since which step.\n\n"
-        "A gate is METRIC[:FUNCTION[:SIZE]]>=RATIO or <=RATIO, several separated by commas; METRIC is step, busbw, "
+        "A gate is METRIC[:FUNCTION[:SIZE]]>=RATIO or <=RATIO, several separated by commas; METRIC is step, "
+        "busbw, "
         "duration, lateness or exposed. It passes if the whole interval is on the good side of RATIO.\n\n"
-        "Exit code: 0 nothing got worse, or all gates passed; 1 something got worse, or a gate has regressed; 2 wrong "
+        "Exit code: 0 nothing got worse, or all gates passed; 1 something got worse, or a gate has "
+        "regressed; 2 wrong "
         "usage or unreadable input; 3 it cannot be told, mostly for too few steps.",
     .operands = {.name = "A|B",
                  .help = "two runs: run directories, trace.db, files or archives of what `diagnose` reads",

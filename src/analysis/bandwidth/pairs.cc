@@ -92,7 +92,8 @@ class PairMeter {
 
 }  // namespace
 
-void measure_pairs(const model::Job& job, uint32_t comm, const std::function<void(const Moved&)>& each, Rates& out) {
+void measure_pairs(const model::Job& job, uint32_t comm, const std::function<void(const Moved&)>& each,
+                   Rates& out) {
   PairMeter(job, comm, each, out).run();
 }
 

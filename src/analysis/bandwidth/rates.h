@@ -63,9 +63,9 @@ struct Rates {
 struct Moved {
   uint32_t comm = 0;  // of Job::comms
   model::StringId func = 0;
-  uint32_t ranks = 0;        // that it moved data between
-  uint64_t bytes = 0;        // S
-  double time_ns = 0;        // busbw = bytes / time_ns * factor
+  uint32_t ranks = 0;  // that it moved data between
+  uint64_t bytes = 0;  // S
+  double time_ns = 0;  // busbw = bytes / time_ns * factor
   double factor = 1;
   uint32_t member = 0, op = 0;  // of Job::members, and in its JobOps: the first member's, or the sender's
 };

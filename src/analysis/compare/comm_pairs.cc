@@ -26,7 +26,8 @@ class Pairer {
     for (const auto& [name, rows] : of_a) {
       const auto others = of_b.find(name);
       if (others == of_b.end() || (alone && (rows.size() > 1 || others->second.size() > 1))) continue;
-      for (size_t i = 0; i < std::min(rows.size(), others->second.size()); ++i) add(rows[i], others->second[i]);
+      for (size_t i = 0; i < std::min(rows.size(), others->second.size()); ++i)
+        add(rows[i], others->second[i]);
     }
   }
   std::vector<CommPair> take() {
@@ -62,8 +63,9 @@ class Pairer {
 std::vector<CommPair> pair_comms(std::span<const CommSamples> a, std::span<const CommSamples> b) {
   Pairer pairer(a, b);
   pairer.pair([](const CommSamples& of) { return Key(of.name, of.ranks, of.members); }, false);
-  pairer.pair([](const CommSamples& of) { return Key(of.members.empty() ? "" : "ranks", of.ranks, of.members); },
-              false);
+  pairer.pair(
+      [](const CommSamples& of) { return Key(of.members.empty() ? "" : "ranks", of.ranks, of.members); },
+      false);
   pairer.pair([](const CommSamples& of) { return Key(of.name, of.ranks, {}); }, true);
   pairer.pair([](const CommSamples& of) { return Key(of.name, 0, {}); }, true);
   return pairer.take();

@@ -8,7 +8,6 @@
 
 #include "analysis/compare/comm_pairs.h"
 #include "analysis/compare/segments.h"
-#include "analysis/straggler/lateness.h"
 #include "analysis/wording/wording.h"
 #include "base/parallel.h"
 #include "model/op_names.h"
@@ -94,10 +93,10 @@ void settle(Draft& draft, const Samples& b) {
   const auto typical_a = estimate(of_a.values, kSeedA), typical_b = estimate(of_b.values, kSeedB);
   if (!typical_a || !typical_b) {
     const size_t fewest = std::min(row.steps_a, row.steps_b);
-    row.reason = fewest < kLeastSteps ? "in " + std::to_string(fewest) + " steps of " +
-                                            (row.steps_a <= row.steps_b ? "A" : "B") + ": takes " +
-                                            std::to_string(kLeastSteps)
-                                      : "its times are 0";
+    row.reason = fewest < kLeastSteps
+                     ? "in " + std::to_string(fewest) + " steps of " +
+                           (row.steps_a <= row.steps_b ? "A" : "B") + ": takes " + std::to_string(kLeastSteps)
+                     : "its times are 0";
     return;
   }
   const Ratio times = ratio(*typical_a, *typical_b);
@@ -166,9 +165,8 @@ class Comparer {
     out_.steps_in_block_b = b_.steps_in_block;
     note_ranks();
     note_comms();
-    const Values steps = values_of(a_.step, 0);
-    out_.step_ns = median(steps.values);
-    plus_ = std::max(kStepShare * out_.step_ns, static_cast<double>(straggler::kJitterNs));
+    out_.step_ns = median(values_of(a_.step, 0).values);
+    plus_ = step_or_slice_ns();
     add_steps();
     add_classes(Metric::kBusbw, a_.moving, b_.moving);
     add_classes(Metric::kDuration, a_.durations, b_.durations);
@@ -184,6 +182,13 @@ class Comparer {
  private:
   void note(std::string text) { out_.notes.push_back(std::move(text)); }
 
+  double step_or_slice_ns() const {
+    if (out_.step_ns > 0) return out_.step_ns;
+    if (a_.blocks.size() < 2) return 1;
+    const auto span = static_cast<double>(a_.blocks.back().begin_ns - a_.blocks.front().begin_ns);
+    return std::max(span / static_cast<double>((a_.blocks.size() - 1) * a_.steps_in_block), 1.0);
+  }
+
   void note_ranks() {
     if (a_.processes != b_.processes)
       note("A has " + wording::count(a_.processes, "process") + ", B " + std::to_string(b_.processes) +
@@ -197,7 +202,8 @@ class Comparer {
     else if (a_.steps_by == Samples::Steps::kSlices || b_.steps_by == Samples::Steps::kSlices)
       note("nothing marks steps and the operations do not repeat: equal times are taken for steps");
     if (a_.left_out + b_.left_out > 0)
-      note(std::to_string(a_.left_out + b_.left_out) + " operations are of too many different kinds: left out");
+      note(std::to_string(a_.left_out + b_.left_out) +
+           " operations are of too many different kinds: left out");
   }
 
   void note_comms() {
@@ -217,8 +223,7 @@ class Comparer {
     for (size_t i = 0; i < in_b.size(); ++i) {
       if (!in_b[i]) only_b.push_back(b_.comms[i].label);
     }
-    if (!resized.empty())
-      note("not of the same size, so that only bandwidths compare: " + some(resized));
+    if (!resized.empty()) note("not of the same size, so that only bandwidths compare: " + some(resized));
     if (!only_a.empty()) note("communicators of A without a counterpart: " + some(only_a));
     if (!only_b.empty()) note("communicators of B without a counterpart: " + some(only_b));
   }
@@ -235,22 +240,34 @@ class Comparer {
                        .plus = plus});
   }
 
-  // Sums over the ranks that both runs have, per rank.
-  Series sum_over_ranks(const std::map<int32_t, Series>& of, const std::map<int32_t, Series>& other) const {
-    Series sum;
+  // The ranks that both runs have as one: of lateness the latest of each step, as the others wait for that one.
+  static Series together(Metric metric, const std::map<int32_t, Series>& of,
+                         const std::map<int32_t, Series>& other) {
+    Series all;
     for (const auto& [rank, series] : of) {
       if (!other.contains(rank)) continue;
-      for (size_t i = 0; i < series.sums.size(); ++i)
-        sum.add(i, static_cast<double>(series.sums[i]), static_cast<double>(series.units[i]));
+      for (size_t i = 0; i < series.sums.size(); ++i) {
+        if (series.units[i] <= 0) continue;
+        if (metric == Metric::kLateness) {
+          all.add(i, 0, 0);
+          const bool first = all.units[i] <= 0;
+          if (!first && all.sums[i] * series.units[i] >= series.sums[i] * all.units[i]) continue;
+          all.sums[i] = series.sums[i];
+          all.units[i] = series.units[i];
+        } else {
+          all.add(i, static_cast<double>(series.sums[i]), static_cast<double>(series.units[i]));
+        }
+      }
     }
-    return sum;
+    return all;
   }
 
   void add_ranks(Metric metric, const std::map<int32_t, Series>& a, const std::map<int32_t, Series>& b) {
     if (a.empty() != b.empty())
       note(std::string(metric_name(metric)) + " is known of " + (b.empty() ? "A" : "B") + " alone");
     if (a.empty() || b.empty()) return;
-    sums_.push_back(std::make_unique<std::pair<Series, Series>>(sum_over_ranks(a, b), sum_over_ranks(b, a)));
+    sums_.push_back(
+        std::make_unique<std::pair<Series, Series>>(together(metric, a, b), together(metric, b, a)));
     add_series({.metric = metric}, sums_.back()->first, sums_.back()->second, plus_);
     for (const auto& [rank, series] : a) {
       const auto other = b.find(rank);
@@ -286,13 +303,12 @@ class Comparer {
       if (other == b.end()) {
         there.source = 0;
         const auto near = b.lower_bound(there);
-        const bool same = near != b.end() && near->first.func == key.func && near->first.bucket == key.bucket &&
-                          near->first.comm == there.comm;
+        const bool same = near != b.end() && near->first.func == key.func &&
+                          near->first.bucket == key.bucket && near->first.comm == there.comm;
         (same ? clocks : missing)
-            .push_back(class_text(key, a_) +
-                       (same ? " (" + std::string(time_text(key.source)) + " and " +
-                                   std::string(time_text(near->first.source)) + ")"
-                             : ""));
+            .push_back(class_text(key, a_) + (same ? " (" + std::string(time_text(key.source)) + " and " +
+                                                         std::string(time_text(near->first.source)) + ")"
+                                                   : ""));
         continue;
       }
       met.insert(there);
@@ -303,18 +319,23 @@ class Comparer {
       if (!met.contains(key)) more.push_back(class_text(key, b_));
     }
     const std::string what = std::string(metric_name(metric)) + ": ";
-    if (!clocks.empty()) note(what + "times were taken in different ways, and do not compare: " + some(clocks));
+    if (!clocks.empty())
+      note(what + "times were taken in different ways, and do not compare: " + some(clocks));
     if (!missing.empty()) note(what + "B has nothing to compare with " + some(missing));
     if (!more.empty() && clocks.empty()) note(what + "A has nothing to compare with " + some(more));
     if (a.empty() || b.empty())
-      note(what + (a.empty() && b.empty() ? "neither run has" : a.empty() ? "A does not have" : "B does not have") +
+      note(what +
+           (a.empty() && b.empty() ? "neither run has"
+            : a.empty()            ? "A does not have"
+                                   : "B does not have") +
            " GPU times of operations on all of their ranks; `lockstep trace -m deep` records them");
     for (const ClassPair& pair : pairs) add_class(metric, pair);
     for (Level level : {Level::kJob, Level::kFunc, Level::kSize}) add_sums(metric, level, pairs);
   }
 
   static std::string class_text(const ClassKey& key, const Samples& of) {
-    return key.func + " of " + wording::bytes(size_from(key.bucket)) + " or more in " + of.comms[key.comm].label;
+    return key.func + " of " + wording::bytes(size_from(key.bucket)) + " or more in " +
+           of.comms[key.comm].label;
   }
   static uint64_t size_from(int bucket) { return bucket == 0 ? 0 : uint64_t{1} << (bucket - 1); }
   static uint64_t size_to(int bucket) { return bucket >= 64 ? UINT64_MAX : uint64_t{1} << bucket; }
@@ -362,7 +383,11 @@ class Comparer {
     }
     for (auto& [key, of] : groups) {
       const auto& [func, bucket, source] = key;
-      Row row{.metric = metric, .level = level, .func = func, .time = std::string(time_text(source)), .classes = of.size()};
+      Row row{.metric = metric,
+              .level = level,
+              .func = func,
+              .time = std::string(time_text(source)),
+              .classes = of.size()};
       if (level == Level::kSize) {
         row.size_from = size_from(bucket);
         row.size_to = size_to(bucket);
@@ -379,7 +404,7 @@ class Comparer {
                          .a = [of] { return index_of(of, &ClassPair::a); },
                          .b = [of] { return index_of(of, &ClassPair::b); },
                          .scale = metric == Metric::kBusbw ? of.front()->b->factor / of.front()->reference
-                                                            : of.front()->reference,
+                                                           : of.front()->reference,
                          .units_a_step = expected / static_cast<double>(comms.size())});
     }
   }
@@ -398,7 +423,8 @@ class Comparer {
     }
     const auto weight = [](const Row& row) {
       const int group = row.change == Change::kCannotTell ? 2 : row.change == Change::kNone ? 1 : 0;
-      return std::pair(group, -std::abs(row.cost_ns));
+      const int metric = row.metric == Metric::kStep ? 0 : row.metric == Metric::kDuration ? 2 : 1;
+      return std::tuple(group, metric, -std::abs(row.cost_ns));
     };
     std::stable_sort(out_.rows.begin(), out_.rows.end(),
                      [&](const Row& x, const Row& y) { return weight(x) < weight(y); });

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kNormal95 = 1.959964;
 constexpr double kMostCarried = 0.97;
-constexpr double kExact = 1e-9;    // relative: what adding up may be off by
+constexpr double kExact = 1e-9;     // relative: what adding up may be off by
 constexpr size_t kLeastParts = 12;  // that show how alike neighbours are
 // A block is no longer than this part of the values, so that there is something to draw from.
 constexpr size_t kLeastBlocks = 5, kManyBlocks = 8, kManyValues = 100;
@@ -98,14 +98,16 @@ std::vector<double> around_levels(std::span<const double> influences, std::span<
   std::vector<double> out(influences.begin(), influences.end());
   for (const Part& part : parts(values)) {
     double mean = 0;
-    for (size_t i = part.begin; i < part.end; ++i) mean += out[i] / static_cast<double>(part.end - part.begin);
+    for (size_t i = part.begin; i < part.end; ++i)
+      mean += out[i] / static_cast<double>(part.end - part.begin);
     for (size_t i = part.begin; i < part.end; ++i) out[i] -= mean;
   }
   return out;
 }
 
 float quantile(std::vector<float>& values, double share) {
-  const auto at = values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  const auto at =
+      values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1) + 0.5);
   std::nth_element(values.begin(), at, values.end());
   return *at;
 }

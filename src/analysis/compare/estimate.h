@@ -21,17 +21,19 @@ inline constexpr size_t kDraws = 800;
 
 // What values that follow each other have to do with each other.
 struct Dependence {
-  size_t block = 1;      // values that the bootstrap keeps together
-  double variance = 0;   // of the mean of many, times their number: larger than theirs where neighbours are alike
-  double widening = 1;   // of deviations that the bootstrap draws in such blocks, which fall short of that
+  size_t block = 1;  // values that the bootstrap keeps together
+  double variance =
+      0;  // of the mean of many, times their number: larger than theirs where neighbours are alike
+  double widening = 1;  // of deviations that the bootstrap draws in such blocks, which fall short of that
 };
 // `centred`: their mean is 0.
 Dependence dependence(std::span<const double> centred);
 
 // The values as far as they count for a trimmed mean: those beyond are moved to where the trimming begins.
 struct Trimmed {
-  double mean = 0;                 // of those between
-  std::vector<double> influences;  // by value: what it moves the mean by, times their number; they add up to 0
+  double mean = 0;  // of those between
+  std::vector<double>
+      influences;  // by value: what it moves the mean by, times their number; they add up to 0
   size_t kept = 0;
 };
 Trimmed trim(std::span<const float> values);
@@ -39,8 +41,8 @@ Trimmed trim(std::span<const float> values);
 struct Estimate {
   double value = 0;  // trimmed mean
   size_t steps = 0, block = 1;
-  double freedom = 0;         // degrees of freedom of `draws`
-  std::vector<float> draws;   // ln(drawn value / value), kDraws of them
+  double freedom = 0;             // degrees of freedom of `draws`
+  std::vector<float> draws;       // ln(drawn value / value), kDraws of them
   double relative_error() const;  // their standard deviation
 };
 // Nothing of fewer than kLeastSteps values, or where the typical value is not above 0.

@@ -71,7 +71,8 @@ TEST(Estimate, StepsThatResembleTheOnesBeforeDoNotMakeItSurer) {
 TEST(Estimate, RareStallsNeitherMoveNorWidenIt) {
   EXPECT_GT(coverage(100, 0.3, 0.03), 92);
   Steps steps(3);
-  const auto calm = estimate(steps.draw(400, 100, 0), 1), stalls = estimate(steps.draw(400, 100, 0, 0.1, 0.03), 1);
+  const auto calm = estimate(steps.draw(400, 100, 0), 1),
+             stalls = estimate(steps.draw(400, 100, 0, 0.1, 0.03), 1);
   EXPECT_NEAR(stalls->value / calm->value, 1, 0.03);
   EXPECT_LT(stalls->relative_error(), 1.5 * calm->relative_error());
 }

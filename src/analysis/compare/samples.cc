@@ -29,7 +29,8 @@ class StepCursor {
   std::optional<size_t> block_at(int64_t ns) {
     const std::vector<int64_t>& begin = steps_.begin_ns;
     if (begin.empty() || ns < begin.front()) return std::nullopt;
-    const bool here = at_ < begin.size() && begin[at_] <= ns && (at_ + 1 == begin.size() || ns < begin[at_ + 1]);
+    const bool here =
+        at_ < begin.size() && begin[at_] <= ns && (at_ + 1 == begin.size() || ns < begin[at_ + 1]);
     if (!here) at_ = steps_.at(ns);
     return block_of(at_);
   }
@@ -72,7 +73,8 @@ void slice(const Job& job, uint32_t process, Steps& steps) {
   steps.begin_ns.clear();
   steps.number.clear();
   for (size_t i = 0; i < kSlices; ++i) {
-    steps.begin_ns.push_back(first + (last - first) / static_cast<int64_t>(kSlices) * static_cast<int64_t>(i));
+    steps.begin_ns.push_back(first +
+                             (last - first) / static_cast<int64_t>(kSlices) * static_cast<int64_t>(i));
     steps.number.push_back(static_cast<int64_t>(i));
   }
 }
@@ -93,14 +95,11 @@ class Taker {
   }
 
  private:
-  StepCursor cursor(uint32_t process) const {
-    return {job_, process, steps_[process], out_.steps_in_block};
-  }
+  StepCursor cursor(uint32_t process) const { return {job_, process, steps_[process], out_.steps_in_block}; }
 
   void find_steps() {
-    for_each_parallel(steps_.size(), parallel_threads(), [&](size_t i) {
-      steps_[i] = straggler::find_steps(job_, static_cast<uint32_t>(i));
-    });
+    for_each_parallel(steps_.size(), parallel_threads(),
+                      [&](size_t i) { steps_[i] = straggler::find_steps(job_, static_cast<uint32_t>(i)); });
     // A process that repeats nothing beside others that do has no steps that compare with theirs.
     const bool any = std::any_of(steps_.begin(), steps_.end(),
                                  [](const Steps& of) { return of.source != Steps::Source::kSlices; });
@@ -111,9 +110,8 @@ class Taker {
       else
         slice(job_, i, steps_[i]);
     }
-    const Steps& most = *std::max_element(steps_.begin(), steps_.end(), [](const Steps& a, const Steps& b) {
-      return a.size() < b.size();
-    });
+    const Steps& most = *std::max_element(steps_.begin(), steps_.end(),
+                                          [](const Steps& a, const Steps& b) { return a.size() < b.size(); });
     if (most.size() <= kWarmUpSteps + 1) return;
     out_.steps_by = most.source == Steps::Source::kMarks    ? Samples::Steps::kMarks
                     : most.source == Steps::Source::kPeriod ? Samples::Steps::kPeriod
@@ -256,8 +254,8 @@ class Taker {
       const auto block = steps->block_of_op(moved.op);
       if (!block) return;
       const model::JobOps& ops = job_.processes[process].ops;
-      ClassSamples* into = class_of(out_.moving, moved.comm, moved.func, bucket_of(moved.bytes),
-                                    ops.gpu_source[moved.op]);
+      ClassSamples* into =
+          class_of(out_.moving, moved.comm, moved.func, bucket_of(moved.bytes), ops.gpu_source[moved.op]);
       if (into == nullptr) return;
       note_algorithm(job_.signatures[ops.signature[moved.op]], *into);
       into->series.add(*block, moved.time_ns, static_cast<double>(moved.bytes));

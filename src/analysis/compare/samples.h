@@ -31,7 +31,7 @@ struct Series {
 };
 
 // How a time was taken. Times of different kinds do not compare.
-inline constexpr uint8_t kCallToEnd = 255;  // else a model::GpuTimeSource
+inline constexpr uint8_t kCallToEnd = 255;   // else a model::GpuTimeSource
 std::string_view time_text(uint8_t source);  // "Cupti", "call to end"
 
 struct ClassKey {
@@ -60,7 +60,8 @@ struct CommSamples {
 struct Samples {
   enum class Steps : uint8_t { kNone, kMarks, kPeriod, kSlices } steps_by = Steps::kNone;
   struct Block {
-    int64_t number = 0, begin_ns = 0;  // of its first step: as the program or the count calls it, on its host's clock
+    int64_t number = 0,
+            begin_ns = 0;  // of its first step: as the program or the count calls it, on its host's clock
   };
   std::vector<Block> blocks;  // of the process with the most steps
   size_t steps_in_block = 1;
@@ -68,10 +69,10 @@ struct Samples {
   uint32_t processes = 0, unranked = 0;
   std::set<int32_t> ranks;
   std::vector<CommSamples> comms;
-  Classes moving;     // sums: the part in which all were there; units: bytes
-  Classes durations;  // sums: of a rank, with its waiting; units: operations
+  Classes moving;         // sums: the part in which all were there; units: bytes
+  Classes durations;      // sums: of a rank, with its waiting; units: operations
   uint64_t left_out = 0;  // operations of further classes
-  Series step;        // units: steps
+  Series step;            // units: steps
   std::map<std::pair<int32_t, uint8_t>, Series> communicating;  // by rank and kind of time; units: steps
   std::map<int32_t, Series> late;     // by rank: time that it is to blame for; units: steps
   std::map<int32_t, Series> exposed;  // by rank; units: steps

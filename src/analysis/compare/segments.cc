@@ -24,7 +24,8 @@ std::vector<double> without_outliers(std::span<const float> values) {
   std::vector<float> window;
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t begin = i < kWindow ? 0 : i - kWindow, end = std::min(values.size(), i + kWindow + 1);
-    window.assign(values.begin() + static_cast<ptrdiff_t>(begin), values.begin() + static_cast<ptrdiff_t>(end));
+    window.assign(values.begin() + static_cast<ptrdiff_t>(begin),
+                  values.begin() + static_cast<ptrdiff_t>(end));
     const auto at = window.begin() + static_cast<ptrdiff_t>(window.size() / 2);
     std::nth_element(window.begin(), at, window.end());
     out.push_back(static_cast<double>(std::clamp(values[i], *at - far, *at + far)));

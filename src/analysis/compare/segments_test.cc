@@ -9,7 +9,8 @@
 namespace lockstep::analysis::compare {
 namespace {
 
-std::vector<float> run(uint64_t seed, const std::vector<std::pair<size_t, double>>& levels, double carried = 0) {
+std::vector<float> run(uint64_t seed, const std::vector<std::pair<size_t, double>>& levels,
+                       double carried = 0) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   double off = 0;

@@ -29,7 +29,8 @@ Result<Samples> read(const std::string& path, ComparedRun& run, const std::funct
     return Error{ErrorCode::kInvalidInput, "holds no operations, so that there is nothing to compare", path};
   Input& first = input.runs.front();
   run.evidence = first.evidence;
-  LOCKSTEP_ASSIGN(model::Job job, analysis::gather::gather(*first.source, {.threads = 0, .progress = progress}));
+  LOCKSTEP_ASSIGN(model::Job job,
+                  analysis::gather::gather(*first.source, {.threads = 0, .progress = progress}));
   run.overview = first.source->overview();
   run.overview.losses.insert(run.overview.losses.end(), input.troubles.begin(), input.troubles.end());
   for (const model::JobProcess& process : job.processes) run.lost += process.lost;
@@ -41,18 +42,15 @@ Result<Samples> read(const std::string& path, ComparedRun& run, const std::funct
   return samples;
 }
 
-std::string percent(double share) { return format_decimal(share * 100, share < 0.0995 ? 1 : 0) + " %"; }
+std::string percent(double share) { return format_decimal(share * 100, share < 1 ? 1 : 0) + " %"; }
 
 // "8.1 % slower" and what it rests on, of a row whose larger ratio is bad.
-std::string more(const Ratio& of) {
-  return "95 %: " + percent(of.low - 1) + " to " + percent(of.high - 1);
-}
-std::string less(const Ratio& of) {
-  return "95 %: " + percent(1 - of.high) + " to " + percent(1 - of.low);
-}
+std::string more(const Ratio& of) { return "95 %: " + percent(of.low - 1) + " to " + percent(of.high - 1); }
+std::string less(const Ratio& of) { return "95 %: " + percent(1 - of.high) + " to " + percent(1 - of.low); }
 
 std::string step_sentence(const Row& row, Verdict::State& state) {
-  const std::string times = "a step takes " + format_duration(row.b) + " instead of " + format_duration(row.a);
+  const std::string times =
+      "a step takes " + format_duration(row.b) + " instead of " + format_duration(row.a);
   if (row.change == Change::kWorse) {
     state = Verdict::State::kSlower;
     return "B is " + percent(row.ratio->ratio - 1) + " slower: " + times + " (" + more(*row.ratio) + ")";
@@ -89,13 +87,13 @@ std::string cause_sentence(const analysis::compare::Comparison& comparison, cons
       worse += other.change == Change::kWorse;
     }
     const bool all = worse > 1 && worse * 2 > alike;
-    text = row.func + " of " + size_range(row.size_from) + (all ? ", worst" : "") + " in " + row.comm + ", lost " +
-           percent(1 - row.ratio->ratio) + " of its bandwidth (" + less(*row.ratio) + ")";
+    text = row.func + " of " + size_range(row.size_from) + (all ? ", worst" : "") + " in " + row.comm +
+           ", lost " + percent(1 - row.ratio->ratio) + " of its bandwidth (" + less(*row.ratio) + ")";
     if (all)
       text += ", as in " + std::to_string(worse) + " of " + analysis::wording::count(alike, "communicator");
   } else {
-    text = "rank " + std::to_string(row.rank) + " makes the others wait " + format_duration(row.b) + " a step, in A " +
-           format_duration(row.a);
+    text = "rank " + std::to_string(row.rank) + " makes the others wait " + format_duration(row.b) +
+           " a step, in A " + format_duration(row.a);
   }
   if (!row.since) return text;
   text += row.since->from_begin ? ", from the begin" : ", since " + since_text(*row.since);
@@ -122,13 +120,15 @@ Verdict verdict(const ComparedRuns& runs) {
   if (step != nullptr) {
     out.headline = step_sentence(*step, out.state);
   } else {
-    const bool told = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.ratio.has_value(); });
+    const bool told =
+        std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.ratio.has_value(); });
     const bool worse =
         std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.change == Change::kWorse; });
     if (told) out.state = worse ? Verdict::State::kSlower : Verdict::State::kSame;
-    out.headline = !told ? "Nothing can be told of these two runs"
-                   : worse ? "Some of B is slower; how long its steps take does not compare"
-                           : "Nothing of B is slower, as far as can be told; how long its steps take does not compare";
+    out.headline =
+        !told   ? "Nothing can be told of these two runs"
+        : worse ? "Some of B is slower; how long its steps take does not compare"
+                : "Nothing of B is slower, as far as can be told; how long its steps take does not compare";
   }
   double most = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -137,7 +137,8 @@ Verdict verdict(const ComparedRuns& runs) {
     out.cause = i;
   }
   if (out.cause != SIZE_MAX)
-    out.headline += ". What costs most: " + cause_sentence(runs.comparison, rows[out.cause]);
+    out.headline += (out.state == Verdict::State::kSame ? ". But " : ". What costs most: ") +
+                    cause_sentence(runs.comparison, rows[out.cause]);
   out.headline += ".";
   return out;
 }
@@ -152,7 +153,9 @@ bool repeats(const Row& row) { return row.classes == 1 && !row.time.empty() && r
 std::string row_text(const Row& row) {
   switch (row.level) {
     case Level::kJob:
-      return row.metric == Metric::kStep ? "step" : row.time.empty() ? "all ranks" : "all operations";
+      if (row.metric == Metric::kStep) return "step";
+      if (row.metric == Metric::kLateness) return "the latest rank";
+      return row.metric == Metric::kExposed ? "all ranks" : "all operations";
     case Level::kFunc:
       return row.func;
     case Level::kSize:

@@ -31,7 +31,7 @@ Result<ComparedRuns> compare_runs(const std::string& a, const std::string& b,
 // What the whole comes to.
 struct Verdict {
   enum class State : uint8_t { kSame, kFaster, kSlower, kCannotTell } state = State::kCannotTell;
-  std::string headline;   // sentences
+  std::string headline;     // sentences
   size_t cause = SIZE_MAX;  // of the comparison's rows: what costs most; SIZE_MAX none
 };
 Verdict verdict(const ComparedRuns& runs);

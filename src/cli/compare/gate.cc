@@ -13,6 +13,7 @@ namespace {
 
 using analysis::compare::Level;
 using analysis::compare::Metric;
+using analysis::compare::Ratio;
 using analysis::compare::Row;
 using State = GateResult::State;
 
@@ -31,7 +32,8 @@ class Parser {
 
   Result<std::vector<Gate>> parse() {
     std::vector<Gate> gates;
-    if (text_.size() > kMostCharacters) return error("is longer than " + std::to_string(kMostCharacters) + " characters");
+    if (text_.size() > kMostCharacters)
+      return error("is longer than " + std::to_string(kMostCharacters) + " characters");
     do {
       if (gates.size() == kMostGates) return error("has more than " + std::to_string(kMostGates) + " gates");
       LOCKSTEP_ASSIGN(Gate gate, parse_gate());
@@ -57,7 +59,8 @@ class Parser {
     if (!gate.at_least && !take("<=")) return expected("'>=' or '<='");
     skip_blanks();
     const char* first = text_.data() + at_;
-    const auto [end, failed] = std::from_chars(first, text_.data() + text_.size(), gate.bound, std::chars_format::fixed);
+    const auto [end, failed] =
+        std::from_chars(first, text_.data() + text_.size(), gate.bound, std::chars_format::fixed);
     if (failed != std::errc() || !(gate.bound > 0) || gate.bound > kLargestRatio)
       return expected("a ratio above 0, like 0.97");
     gate.text += (gate.at_least ? ">=" : "<=") + std::string(first, end);
@@ -137,13 +140,14 @@ std::string of_text(const Gate& gate) {
 }
 
 // How many times the steps would bring the interval's end to the bound, if its middle stays.
-std::string advice(const Row& row, double bound) {
-  const double distance = std::abs(std::log(row.ratio->ratio / bound));
-  const double reach = std::abs(std::log((row.ratio->ratio > bound ? row.ratio->low : row.ratio->high) / row.ratio->ratio));
+std::string advice(const Row& row, const Ratio& of, double bound) {
+  const double distance = std::abs(std::log(of.ratio / bound));
+  const double reach = std::abs(std::log((of.ratio > bound ? of.low : of.high) / of.ratio));
   const double longer = distance > 0 ? reach * reach / (distance * distance) : kMostLonger + 1;
   if (longer > kMostLonger) return "; it is too near the bound for any longer run to tell";
   const auto steps = static_cast<double>(std::min(row.steps_a, row.steps_b));
-  return "; about " + format_count(static_cast<uint64_t>(std::ceil(longer * steps))) + " steps of each run would tell";
+  return "; about " + format_count(static_cast<uint64_t>(std::ceil(longer * steps))) +
+         " steps of each run would tell";
 }
 
 }  // namespace
@@ -162,25 +166,33 @@ GateResult judge(const Gate& gate, const analysis::compare::Comparison& comparis
     result.sentence = row.reason;
     return result;
   }
-  const double low = row.ratio->low, high = row.ratio->high;
-  result.sentence = format_decimal(row.ratio->ratio, 3) + " (95 %: " + format_decimal(low, 3) + " to " +
+  const bool lasts = row.since && !row.since->from_begin && !row.since->until_step && row.since->ratio;
+  const Ratio& of = lasts ? *row.since->ratio : *row.ratio;
+  const double low = of.low, high = of.high;
+  result.sentence = format_decimal(of.ratio, 3) + " (95 %: " + format_decimal(low, 3) + " to " +
                     format_decimal(high, 3) + ")";
+  if (lasts)
+    result.sentence += " since step " + std::to_string(row.since->step) + ", " +
+                       format_decimal(row.ratio->ratio, 3) + " over all steps";
   const bool all_above = low >= gate.bound, all_below = high <= gate.bound;
   if (gate.at_least ? all_above : all_below) {
     result.state = State::kPass;
   } else if (gate.at_least ? high < gate.bound : low > gate.bound) {
     result.state = State::kRegressed;
   } else {
-    result.sentence += advice(row, gate.bound);
+    result.sentence += advice(row, of, gate.bound);
   }
   return result;
 }
 
 State worst(const std::vector<GateResult>& results) {
   const auto any = [&](State state) {
-    return std::any_of(results.begin(), results.end(), [&](const GateResult& of) { return of.state == state; });
+    return std::any_of(results.begin(), results.end(),
+                       [&](const GateResult& of) { return of.state == state; });
   };
-  return any(State::kRegressed) ? State::kRegressed : any(State::kCannotTell) ? State::kCannotTell : State::kPass;
+  return any(State::kRegressed)    ? State::kRegressed
+         : any(State::kCannotTell) ? State::kCannotTell
+                                   : State::kPass;
 }
 
 std::string_view state_text(State state) {

@@ -35,7 +35,8 @@ struct GateResult {
   const analysis::compare::Row* row = nullptr;  // of the comparison; nullptr: there is none
   std::string sentence;
 };
-// Passed if the whole interval of 95 % is on the good side of the bound, regressed if the whole of it is on the other.
+// Passed if the whole interval of 95 % is on the good side of the bound, regressed if the whole of it is on the other. What got
+// worse inside the run and stays so to its end is judged by the steps since then.
 GateResult judge(const Gate& gate, const analysis::compare::Comparison& comparison);
 
 // Of several: regressed if one is, else cannot be told if one cannot.

@@ -20,7 +20,8 @@ struct TextOptions {
   size_t limit = 20;  // rows of the table
   bool all = false;   // also rows that did not change
 };
-std::string report_text(const ComparedRuns& runs, const GateReport& gates, const Style& style, TextOptions options);
+std::string report_text(const ComparedRuns& runs, const GateReport& gates, const Style& style,
+                        TextOptions options);
 
 // The part `comparison` of a report's data, at most `limit` rows of it.
 Json comparison_json(const ComparedRuns& runs, size_t limit);

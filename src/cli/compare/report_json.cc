@@ -27,7 +27,9 @@ std::string_view steps_text(Samples::Steps steps) {
 }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-Json whole(double ns) { return std::isfinite(ns) ? Json(static_cast<int64_t>(std::llround(ns))) : Json(nullptr); }
+Json whole(double ns) {
+  return std::isfinite(ns) ? Json(static_cast<int64_t>(std::llround(ns))) : Json(nullptr);
+}
 
 void put_ratio(const std::optional<Ratio>& of, Json& into) {
   into["ratio"] = of ? Json(of->ratio) : Json(nullptr);
@@ -46,8 +48,11 @@ Json run_json(const ComparedRun& run) {
 
 Json since_json(const Row& row, int64_t begin_ns) {
   if (!row.since) return nullptr;
-  const auto at = [&](int64_t ns) { return ns >= begin_ns && begin_ns > 0 ? Json(ns - begin_ns) : Json(nullptr); };
-  Json since = {{"from_begin", row.since->from_begin}, {"step", row.since->step}, {"at_ns", at(row.since->begin_ns)}};
+  const auto at = [&](int64_t ns) {
+    return ns >= begin_ns && begin_ns > 0 ? Json(ns - begin_ns) : Json(nullptr);
+  };
+  Json since = {
+      {"from_begin", row.since->from_begin}, {"step", row.since->step}, {"at_ns", at(row.since->begin_ns)}};
   since["until_step"] = row.since->until_step ? Json(*row.since->until_step) : Json(nullptr);
   since["until_ns"] = row.since->until_ns ? at(*row.since->until_ns) : Json(nullptr);
   put_ratio(row.since->ratio, since);

@@ -32,8 +32,11 @@ std::string losses(const ComparedRuns& runs) {
   const std::string text = losses_text("A", runs.a) + losses_text("B", runs.b);
   if (text.empty()) return "Losses: none in either run.\n";
   if (runs.a.lost + runs.b.lost == 0) return text;
-  return text + wrap("What was lost is not in the figures: a run that lost more of its slow operations looks faster.", 0,
-                     kWidth) + "\n";
+  return text +
+         wrap(
+             "What was lost is not in the figures: a run that lost more of its slow operations looks faster.",
+             0, kWidth) +
+         "\n";
 }
 
 std::string figure(const Row& row, double value) {
@@ -63,19 +66,34 @@ std::string row_table(const ComparedRuns& runs, const Style& style, const TextOp
     if (is_changed || options.all) rows.push_back(&row);
   }
   const size_t limit = options.all ? rows.size() : options.limit;
-  std::string text = "\n" + style.heading("Changed") + ": " + format_count(changed) + " of " + plural(told, "row");
+  std::string text =
+      "\n" + style.heading("Changed") + ": " + format_count(changed) + " of " + plural(told, "row");
   if (all > told) text += "; " + format_count(all - told) + " more cannot be told";
   text += options.all || all == changed ? "\n" : "; --all shows all rows\n";
-  Table table({"<", "<figure", "<of", "A", "B", "B / A", "<95 %", "a step", "<since", "<remark"});
+  const bool remarks =
+      std::any_of(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(std::min(limit, rows.size())),
+                  [](const Row* row) { return !row->reason.empty(); });
+  std::vector<std::string> headings = {"<", "<figure", "<of", "A", "B", "B / A", "<95 %", "a step", "<since"};
+  if (remarks) headings.emplace_back("<remark");
+  Table table(std::move(headings));
   for (size_t i = 0; i < rows.size() && i < limit; ++i) {
     const Row& row = *rows[i];
-    table.add({change_text(row.change), std::string(metric_name(row.metric)), row_text(row), figure(row, row.a),
-               figure(row, row.b), row.ratio ? format_decimal(row.ratio->ratio, 3) : "-",
-               row.ratio ? format_decimal(row.ratio->low, 3) + " - " + format_decimal(row.ratio->high, 3) : "-",
-               cost_text(row), row.since ? since_text(*row.since) : "", row.reason});
+    std::vector<std::string> cells = {
+        change_text(row.change),
+        std::string(metric_name(row.metric)),
+        row_text(row),
+        figure(row, row.a),
+        figure(row, row.b),
+        row.ratio ? format_decimal(row.ratio->ratio, 3) : "-",
+        row.ratio ? format_decimal(row.ratio->low, 3) + " - " + format_decimal(row.ratio->high, 3) : "-",
+        cost_text(row),
+        row.since ? since_text(*row.since) : ""};
+    if (remarks) cells.push_back(row.reason);
+    table.add(std::move(cells));
   }
   if (!table.empty()) text += table.text();
-  if (rows.size() > limit) text += "  ... and " + format_count(rows.size() - limit) + " more; -n shows more rows\n";
+  if (rows.size() > limit)
+    text += "  ... and " + format_count(rows.size() - limit) + " more; -n shows more rows\n";
   return text;
 }
 
@@ -95,12 +113,14 @@ std::string gates_text(const GateReport& gates, const Style& style) {
 
 }  // namespace
 
-std::string report_text(const ComparedRuns& runs, const GateReport& gates, const Style& style, TextOptions options) {
+std::string report_text(const ComparedRuns& runs, const GateReport& gates, const Style& style,
+                        TextOptions options) {
   const Verdict verdict = compare::verdict(runs);
   std::string headline = wrap(verdict.headline, 0, kWidth);
   if (verdict.state == Verdict::State::kSlower) headline = style.bad(headline);
   std::string text = losses(runs) + headline + "\n" + gates_text(gates, style);
-  text += "  A: " + runs.a.path + " (" + runs.a.evidence + ")\n  B: " + runs.b.path + " (" + runs.b.evidence + ")\n";
+  text += "  A: " + runs.a.path + " (" + runs.a.evidence + ")\n  B: " + runs.b.path + " (" + runs.b.evidence +
+          ")\n";
   text += row_table(runs, style, options);
   for (const std::string& note : runs.comparison.notes) text += "  Note: " + wrap(note, 8, kWidth) + "\n";
   return text;
