@@ -135,6 +135,7 @@ void settle(Draft& draft, const Samples& b) {
     return b.blocks[std::min<size_t>(of_b.blocks[value], b.blocks.size() - 1)];
   };
   since.from_begin = first->begin == 0;
+  since.by_operations = b.steps_by == Samples::Steps::kOperations;
   if (!b.blocks.empty()) {
     since.step = block_at(first->begin).number;
     since.begin_ns = block_at(first->begin).begin_ns;
@@ -166,7 +167,7 @@ class Comparer {
     note_ranks();
     note_comms();
     out_.step_ns = median(values_of(a_.step, 0).values);
-    plus_ = step_or_slice_ns();
+    plus_ = out_.step_ns;
     add_steps();
     add_classes(Metric::kBusbw, a_.moving, b_.moving);
     add_classes(Metric::kDuration, a_.durations, b_.durations);
@@ -182,13 +183,6 @@ class Comparer {
  private:
   void note(std::string text) { out_.notes.push_back(std::move(text)); }
 
-  double step_or_slice_ns() const {
-    if (out_.step_ns > 0) return out_.step_ns;
-    if (a_.blocks.size() < 2) return 1;
-    const auto span = static_cast<double>(a_.blocks.back().begin_ns - a_.blocks.front().begin_ns);
-    return std::max(span / static_cast<double>((a_.blocks.size() - 1) * a_.steps_in_block), 1.0);
-  }
-
   void note_ranks() {
     if (a_.processes != b_.processes)
       note("A has " + wording::count(a_.processes, "process") + ", B " + std::to_string(b_.processes) +
@@ -199,8 +193,11 @@ class Comparer {
       note("the steps of the two runs are told by different means: how long they take is not compared");
     if (a_.steps_by == Samples::Steps::kNone || b_.steps_by == Samples::Steps::kNone)
       note("too few operations to tell steps: nothing can be compared");
-    else if (a_.steps_by == Samples::Steps::kSlices || b_.steps_by == Samples::Steps::kSlices)
-      note("nothing marks steps and the operations do not repeat: equal times are taken for steps");
+    else if (a_.steps_by == Samples::Steps::kOperations || b_.steps_by == Samples::Steps::kOperations)
+      note(
+          "nothing marks steps and the operations do not repeat: each operation of a class counts as a step "
+          "of it, and "
+          "only classes are compared");
     if (a_.left_out + b_.left_out > 0)
       note(std::to_string(a_.left_out + b_.left_out) +
            " operations are of too many different kinds: left out");
@@ -263,7 +260,7 @@ class Comparer {
   }
 
   void add_ranks(Metric metric, const std::map<int32_t, Series>& a, const std::map<int32_t, Series>& b) {
-    if (a.empty() != b.empty())
+    if (a.empty() != b.empty() && a_.steps_by == b_.steps_by)
       note(std::string(metric_name(metric)) + " is known of " + (b.empty() ? "A" : "B") + " alone");
     if (a.empty() || b.empty()) return;
     sums_.push_back(
@@ -328,7 +325,9 @@ class Comparer {
            (a.empty() && b.empty() ? "neither run has"
             : a.empty()            ? "A does not have"
                                    : "B does not have") +
-           " GPU times of operations on all of their ranks; `lockstep trace -m deep` records them");
+           " operations whose GPU times are known" +
+           (metric == Metric::kBusbw ? " on all of their ranks" : "") +
+           "; `lockstep trace -m deep` records them");
     for (const ClassPair& pair : pairs) add_class(metric, pair);
     for (Level level : {Level::kJob, Level::kFunc, Level::kSize}) add_sums(metric, level, pairs);
   }

@@ -32,6 +32,7 @@ enum class Level : uint8_t { kJob, kFunc, kSize, kComm, kRank };
 enum class Change : uint8_t { kNone, kBetter, kWorse, kCannotTell };
 
 struct Since {
+  bool by_operations = false;                   // `step` counts the operations of the class
   bool from_begin = false;                      // or so early that nothing was before it; else:
   int64_t step = 0, begin_ns = 0;               // the first step of it; on its host's clock
   std::optional<int64_t> until_step, until_ns;  // as good as before from then on

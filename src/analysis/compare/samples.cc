@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <unordered_map>
 
 #include "analysis/bandwidth/rates.h"
 #include "analysis/straggler/lateness.h"
@@ -59,25 +60,26 @@ class StepCursor {
 
 int bucket_of(uint64_t size) { return static_cast<int>(std::bit_width(size)); }
 
-// Where nothing repeats, equal times are the steps.
-void slice(const Job& job, uint32_t process, Steps& steps) {
-  const model::JobOps& ops = job.processes[process].ops;
-  if (steps.begin_ns.empty() || ops.size() < kSlices) return;
-  const int64_t first = steps.begin_ns.front();
-  int64_t last = first;
-  for (uint32_t op = 0; op < ops.size(); ++op) {
-    const int64_t ns = straggler::host_ns(ops, op);
-    const auto common = job.common_ns(process, ns);
-    last = std::max(last, common ? common->ns : ns);
-  }
-  steps.begin_ns.clear();
-  steps.number.clear();
-  for (size_t i = 0; i < kSlices; ++i) {
-    steps.begin_ns.push_back(first +
-                             (last - first) / static_cast<int64_t>(kSlices) * static_cast<int64_t>(i));
-    steps.number.push_back(static_cast<int64_t>(i));
-  }
+// Whether its steps are those of most of what the process did; the repeated end of a benchmark is not.
+bool is_stepped(const Steps& steps, size_t ops) {
+  if (steps.source == Steps::Source::kMarks) return true;
+  return steps.source == Steps::Source::kPeriod && 2 * (steps.size() - 1) * steps.period >= ops;
 }
+
+// Numbers the operations of each class of one member, or of several that are through with each other one after the other.
+class Ordinals {
+ public:
+  explicit Ordinals(size_t in_block) : in_block_(in_block) {}
+  std::optional<size_t> next(const ClassSamples* of) {
+    const size_t number = met_[of]++;
+    if (number < kWarmUpSteps) return std::nullopt;
+    return (number - kWarmUpSteps) / in_block_;
+  }
+
+ private:
+  size_t in_block_;
+  std::unordered_map<const ClassSamples*, size_t> met_;
+};
 
 class Taker {
  public:
@@ -90,7 +92,9 @@ class Taker {
     name_comms();
     for (uint32_t process = 0; process < job_.processes.size(); ++process) add_process(process);
     add_moving();
-    add_lateness();
+    if (!by_operations()) add_lateness();
+    std::erase_if(out_.moving, [](const auto& of) { return of.second.ops == 0; });
+    std::erase_if(out_.durations, [](const auto& of) { return of.second.ops == 0; });
     return std::move(out_);
   }
 
@@ -100,32 +104,34 @@ class Taker {
   void find_steps() {
     for_each_parallel(steps_.size(), parallel_threads(),
                       [&](size_t i) { steps_[i] = straggler::find_steps(job_, static_cast<uint32_t>(i)); });
-    // A process that repeats nothing beside others that do has no steps that compare with theirs.
-    const bool any = std::any_of(steps_.begin(), steps_.end(),
-                                 [](const Steps& of) { return of.source != Steps::Source::kSlices; });
+    size_t most_ops = 0;
     for (uint32_t i = 0; i < steps_.size(); ++i) {
-      if (steps_[i].source != Steps::Source::kSlices) continue;
-      if (any)
-        steps_[i].begin_ns.clear();
-      else
-        slice(job_, i, steps_[i]);
+      most_ops = std::max(most_ops, job_.processes[i].ops.size());
+      // A process that repeats nothing beside others that do has no steps that compare with theirs.
+      if (!is_stepped(steps_[i], job_.processes[i].ops.size())) steps_[i] = Steps();
     }
     const Steps& most = *std::max_element(steps_.begin(), steps_.end(),
                                           [](const Steps& a, const Steps& b) { return a.size() < b.size(); });
+    if (most.size() == 0) {
+      if (most_ops == 0) return;
+      out_.steps_by = Samples::Steps::kOperations;
+      out_.steps_in_block = (most_ops + kMostBlocks - 1) / kMostBlocks;
+      for (size_t i = 0; i * out_.steps_in_block + kWarmUpSteps < most_ops; ++i)
+        out_.blocks.push_back({static_cast<int64_t>(i * out_.steps_in_block + kWarmUpSteps), 0});
+      return;
+    }
+    out_.steps_by = most.source == Steps::Source::kMarks ? Samples::Steps::kMarks : Samples::Steps::kPeriod;
     if (most.size() <= kWarmUpSteps + 1) return;
-    out_.steps_by = most.source == Steps::Source::kMarks    ? Samples::Steps::kMarks
-                    : most.source == Steps::Source::kPeriod ? Samples::Steps::kPeriod
-                                                            : Samples::Steps::kSlices;
     const size_t usable = most.size() - kWarmUpSteps - 1;
     out_.steps_in_block = (usable + kMostBlocks - 1) / kMostBlocks;
     for (size_t i = 0; i < usable; ++i) {
       const size_t step = i + kWarmUpSteps;
       if (i % out_.steps_in_block == 0) out_.blocks.push_back({most.number[step], most.begin_ns[step]});
-      if (any)
-        out_.step.add(i / out_.steps_in_block,
-                      static_cast<double>(most.begin_ns[step + 1] - most.begin_ns[step]), 1);
+      out_.step.add(i / out_.steps_in_block,
+                    static_cast<double>(most.begin_ns[step + 1] - most.begin_ns[step]), 1);
     }
   }
+  bool by_operations() const { return out_.steps_by == Samples::Steps::kOperations; }
 
   void name_comms() {
     for (uint32_t row = 0; row < job_.comms.size(); ++row) {
@@ -194,8 +200,8 @@ class Taker {
 
   void add_durations(uint32_t process, const model::Member& member, uint32_t first, uint32_t count) {
     const model::JobOps& ops = job_.processes[process].ops;
-    const int32_t rank = job_.processes[process].row.rank;
     StepCursor steps = cursor(process);
+    Ordinals ordinals(out_.steps_in_block);
     // Neighbours are mostly alike: what was looked up last is looked up first.
     uint32_t signature = model::kNoRow;
     uint8_t source = 0;
@@ -205,8 +211,6 @@ class Taker {
     for (uint32_t op = first; op < first + count; ++op) {
       const auto took = duration(ops, op);
       if (!took) continue;
-      const auto block = steps.block_of_op(op);
-      if (!block) continue;
       if (ops.signature[op] != signature || took->source != source) {
         signature = ops.signature[op];
         source = took->source;
@@ -215,12 +219,10 @@ class Taker {
                                      s.kind == model::number(model::EventKind::kApiOp));
         into = class_of(out_.durations, member.comm, s.func, bucket_of(size), source);
         if (into != nullptr) note_algorithm(s, *into);
-        if (rank >= 0) {
-          const auto [at, added] = out_.communicating.try_emplace({rank, source});
-          whole = &at->second;
-          if (added) steps.count_steps(*whole);
-        }
+        whole = communicating(process, source);
       }
+      const auto block = by_operations() ? ordinals.next(into) : steps.block_of_op(op);
+      if (!block) continue;
       if (whole != nullptr) whole->add(*block, took->ns, 0);
       if (into == nullptr) {
         ++out_.left_out;
@@ -232,9 +234,17 @@ class Taker {
     }
   }
 
+  Series* communicating(uint32_t process, uint8_t source) {
+    const int32_t rank = job_.processes[process].row.rank;
+    if (rank < 0 || by_operations()) return nullptr;
+    const auto [at, added] = out_.communicating.try_emplace({rank, source});
+    if (added) cursor(process).count_steps(at->second);
+    return &at->second;
+  }
+
   void add_exposed(uint32_t process) {
     const model::JobProcess& of = job_.processes[process];
-    if (of.row.rank < 0 || of.gpu_steps.size() <= kWarmUpSteps) return;
+    if (of.row.rank < 0 || of.gpu_steps.size() <= kWarmUpSteps || by_operations()) return;
     Series& series = out_.exposed[of.row.rank];
     for (size_t i = kWarmUpSteps; i < of.gpu_steps.size(); ++i) {
       const model::GpuStep& step = of.gpu_steps[i];
@@ -247,16 +257,20 @@ class Taker {
   void add_moving() {
     uint32_t member = model::kNoRow;
     std::optional<StepCursor> steps;
+    std::optional<Ordinals> ordinals;
     bandwidth::measure(job_, [&](const bandwidth::Moved& moved) {
       const uint32_t process = job_.members[moved.member].process;
-      if (moved.member != member) steps.emplace(cursor(process));
+      if (moved.member != member) {
+        steps.emplace(cursor(process));
+        ordinals.emplace(out_.steps_in_block);
+      }
       member = moved.member;
-      const auto block = steps->block_of_op(moved.op);
-      if (!block) return;
       const model::JobOps& ops = job_.processes[process].ops;
       ClassSamples* into =
           class_of(out_.moving, moved.comm, moved.func, bucket_of(moved.bytes), ops.gpu_source[moved.op]);
       if (into == nullptr) return;
+      const auto block = by_operations() ? ordinals->next(into) : steps->block_of_op(moved.op);
+      if (!block) return;
       note_algorithm(job_.signatures[ops.signature[moved.op]], *into);
       into->series.add(*block, moved.time_ns, static_cast<double>(moved.bytes));
       into->factor = moved.factor;

@@ -3,7 +3,9 @@
 // it the job is not needed any more.
 //
 // Every process counts its own steps (straggler/steps.h), so no clocks are compared. The first steps warm up and the last may be
-// cut: they are left out. Runs of more than kMostBlocks steps are summed by blocks of several.
+// cut: they are left out. Where the program does not repeat most of what it does, as a benchmark that goes through sizes, each
+// operation of a class is a step of that class, and only classes compare. Runs of more than kMostBlocks steps are summed by
+// blocks of several.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -21,8 +23,6 @@ namespace lockstep::analysis::compare {
 inline constexpr size_t kMostBlocks = 2048;
 inline constexpr size_t kMostClasses = 8192;  // more are a damaged file's
 inline constexpr size_t kWarmUpSteps = 2;
-// Of a run whose operations do not repeat, in equal times.
-inline constexpr size_t kSlices = 67;
 
 // By block of steps: sums of a time in ns, and of what it is divided by.
 struct Series {
@@ -58,10 +58,11 @@ struct CommSamples {
 };
 
 struct Samples {
-  enum class Steps : uint8_t { kNone, kMarks, kPeriod, kSlices } steps_by = Steps::kNone;
+  enum class Steps : uint8_t { kNone, kMarks, kPeriod, kOperations } steps_by = Steps::kNone;
   struct Block {
-    int64_t number = 0,
-            begin_ns = 0;  // of its first step: as the program or the count calls it, on its host's clock
+    // Of its first step: as the program or the count calls it, on its host's clock. By operations: the number within its
+    // class, and no time.
+    int64_t number = 0, begin_ns = 0;
   };
   std::vector<Block> blocks;  // of the process with the most steps
   size_t steps_in_block = 1;

@@ -169,8 +169,9 @@ std::string row_text(const Row& row) {
 }
 
 std::string since_text(const analysis::compare::Since& since) {
-  std::string text = since.from_begin ? "the begin" : "step " + std::to_string(since.step);
-  if (since.until_step) text += " until step " + std::to_string(*since.until_step);
+  const std::string unit = since.by_operations ? "operation " : "step ";
+  std::string text = since.from_begin ? "the begin" : unit + std::to_string(since.step);
+  if (since.until_step) text += " until " + unit + std::to_string(*since.until_step);
   return text;
 }
 

@@ -172,8 +172,9 @@ GateResult judge(const Gate& gate, const analysis::compare::Comparison& comparis
   result.sentence = format_decimal(of.ratio, 3) + " (95 %: " + format_decimal(low, 3) + " to " +
                     format_decimal(high, 3) + ")";
   if (lasts)
-    result.sentence += " since step " + std::to_string(row.since->step) + ", " +
-                       format_decimal(row.ratio->ratio, 3) + " over all steps";
+    result.sentence += std::string(" since ") + (row.since->by_operations ? "operation " : "step ") +
+                       std::to_string(row.since->step) + ", " + format_decimal(row.ratio->ratio, 3) +
+                       " over all steps";
   const bool all_above = low >= gate.bound, all_below = high <= gate.bound;
   if (gate.at_least ? all_above : all_below) {
     result.state = State::kPass;

@@ -22,7 +22,7 @@ std::string_view change_text(Change change) {
   return kTexts[static_cast<size_t>(change)];
 }
 std::string_view steps_text(Samples::Steps steps) {
-  constexpr std::string_view kTexts[] = {"none", "marks", "period", "slices"};
+  constexpr std::string_view kTexts[] = {"none", "marks", "period", "operations"};
   return kTexts[static_cast<size_t>(steps)];
 }
 
