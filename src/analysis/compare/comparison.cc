@@ -85,6 +85,44 @@ struct Draft {
   double units_a_step = 1;  // of b, that one rank goes through
 };
 
+// A ratio of times, as one of the row's figures.
+Ratio as_figure(const Ratio& of, bool more_is_better) {
+  return more_is_better ? Ratio{1 / of.ratio, 1 / of.high, 1 / of.low, of.p} : of;
+}
+
+// Where what got worse began. Of several levels in b, those count that are more than half as bad as the worst.
+std::optional<Since> since_of(const Values& of_b, const Estimate& typical_a, bool more_is_better,
+                              const Samples& b) {
+  const std::vector<Part> levels = parts(of_b.values);
+  double worst = 0;
+  for (const Part& part : levels) worst = std::max(worst, part.mean - typical_a.value);
+  const auto is_bad = [&](const Part& part) { return part.mean - typical_a.value > worst / 2; };
+  const auto first = std::find_if(levels.begin(), levels.end(), is_bad);
+  if (first == levels.end() || b.blocks.empty()) return std::nullopt;
+  std::vector<float> bad;
+  for (auto part = first; part != levels.end(); ++part) {
+    if (is_bad(*part))
+      bad.insert(bad.end(), of_b.values.begin() + static_cast<ptrdiff_t>(part->begin),
+                 of_b.values.begin() + static_cast<ptrdiff_t>(part->end));
+  }
+  const auto block_at = [&](size_t value) -> const Samples::Block& {
+    return b.blocks[std::min<size_t>(of_b.blocks[value], b.blocks.size() - 1)];
+  };
+  Since since;
+  since.by_operations = b.steps_by == Samples::Steps::kOperations;
+  since.from_begin = first->begin == 0;
+  since.step = block_at(first->begin).number;
+  since.begin_ns = block_at(first->begin).begin_ns;
+  const auto last = std::find_if(levels.rbegin(), levels.rend(), is_bad);
+  if (last->end < of_b.values.size()) {
+    since.until_step = block_at(last->end).number;
+    since.until_ns = block_at(last->end).begin_ns;
+  }
+  if (const auto then = estimate(bad, kSeedB))
+    since.ratio = as_figure(ratio(typical_a, *then), more_is_better);
+  return since;
+}
+
 void settle(Draft& draft, const Samples& b) {
   Row& row = draft.row;
   const Values of_a = draft.a(), of_b = draft.b();
@@ -102,10 +140,7 @@ void settle(Draft& draft, const Samples& b) {
   const Ratio times = ratio(*typical_a, *typical_b);
   const double excess_ns = typical_b->value - typical_a->value;
   row.cost_ns = excess_ns * draft.units_a_step;
-  const auto as_figure = [&](const Ratio& of) {
-    return row.more_is_better() ? Ratio{1 / of.ratio, 1 / of.high, 1 / of.low, of.p} : of;
-  };
-  row.ratio = as_figure(times);
+  row.ratio = as_figure(times, row.more_is_better());
   row.change = Change::kNone;
   if (row.classes == 1) {
     const auto figure = [&](double value) {
@@ -114,38 +149,7 @@ void settle(Draft& draft, const Samples& b) {
     row.a = figure(typical_a->value);
     row.b = figure(typical_b->value);
   }
-  if (times.ratio < 1 + kWorthAWord) return;
-
-  // Where it began. Of several levels in b, those count that are more than half as bad as the worst.
-  const std::vector<Part> levels = parts(of_b.values);
-  double worst = 0;
-  for (const Part& part : levels) worst = std::max(worst, part.mean - typical_a->value);
-  const auto is_bad = [&](const Part& part) { return part.mean - typical_a->value > worst / 2; };
-  const auto first = std::find_if(levels.begin(), levels.end(), is_bad);
-  if (first == levels.end()) return;
-  Since since;
-  std::vector<float> bad;
-  for (auto part = first; part != levels.end(); ++part) {
-    if (is_bad(*part))
-      bad.insert(bad.end(), of_b.values.begin() + static_cast<ptrdiff_t>(part->begin),
-                 of_b.values.begin() + static_cast<ptrdiff_t>(part->end));
-  }
-  if (const auto then = estimate(bad, kSeedB)) since.ratio = as_figure(ratio(*typical_a, *then));
-  const auto block_at = [&](size_t value) -> const Samples::Block& {
-    return b.blocks[std::min<size_t>(of_b.blocks[value], b.blocks.size() - 1)];
-  };
-  since.from_begin = first->begin == 0;
-  since.by_operations = b.steps_by == Samples::Steps::kOperations;
-  if (!b.blocks.empty()) {
-    since.step = block_at(first->begin).number;
-    since.begin_ns = block_at(first->begin).begin_ns;
-    const auto last = std::find_if(levels.rbegin(), levels.rend(), is_bad);
-    if (last->end < of_b.values.size()) {
-      since.until_step = block_at(last->end).number;
-      since.until_ns = block_at(last->end).begin_ns;
-    }
-  }
-  row.since = since;
+  if (times.ratio >= 1 + kWorthAWord) row.since = since_of(of_b, *typical_a, row.more_is_better(), b);
 }
 
 std::string some(const std::vector<std::string>& names) {
@@ -333,7 +337,7 @@ class Comparer {
   }
 
   static std::string class_text(const ClassKey& key, const Samples& of) {
-    return key.func + " of " + wording::bytes(size_from(key.bucket)) + " or more in " +
+    return wording::name(key.func) + " of " + wording::bytes(size_from(key.bucket)) + " or more in " +
            of.comms[key.comm].label;
   }
   static uint64_t size_from(int bucket) { return bucket == 0 ? 0 : uint64_t{1} << (bucket - 1); }
@@ -350,7 +354,7 @@ class Comparer {
   void add_class(Metric metric, const ClassPair& pair) {
     Row row{.metric = metric,
             .level = Level::kComm,
-            .func = pair.key->func,
+            .func = wording::name(pair.key->func),
             .size_from = size_from(pair.key->bucket),
             .size_to = size_to(pair.key->bucket),
             .comm = a_.comms[pair.key->comm].label,
@@ -384,7 +388,7 @@ class Comparer {
       const auto& [func, bucket, source] = key;
       Row row{.metric = metric,
               .level = level,
-              .func = func,
+              .func = wording::name(func),
               .time = std::string(time_text(source)),
               .classes = of.size()};
       if (level == Level::kSize) {
@@ -423,7 +427,8 @@ class Comparer {
     const auto weight = [](const Row& row) {
       const int group = row.change == Change::kCannotTell ? 2 : row.change == Change::kNone ? 1 : 0;
       const int metric = row.metric == Metric::kStep ? 0 : row.metric == Metric::kDuration ? 2 : 1;
-      return std::tuple(group, metric, -std::abs(row.cost_ns));
+      const bool is_part = row.level == Level::kComm || row.level == Level::kRank;
+      return std::tuple(group, metric, is_part, -std::abs(row.cost_ns));
     };
     std::stable_sort(out_.rows.begin(), out_.rows.end(),
                      [&](const Row& x, const Row& y) { return weight(x) < weight(y); });

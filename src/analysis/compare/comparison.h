@@ -62,8 +62,8 @@ struct Row {
 };
 
 struct Comparison {
-  // What changed first, then what did not, then what cannot be told; of each the steps, then what costs most, with durations
-  // behind the rest, as they hold the waiting for whatever else is slower.
+  // What changed first, then what did not, then what cannot be told; of each the steps, then sums before their parts, and
+  // what costs most, with durations behind the rest, as they hold the waiting for whatever else is slower.
   std::vector<Row> rows;
   std::vector<std::string> notes;  // what does not compare, and why: sentences
   Samples::Steps steps_by_a = Samples::Steps::kNone, steps_by_b = Samples::Steps::kNone;

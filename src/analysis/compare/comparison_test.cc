@@ -213,6 +213,19 @@ TEST(Comparison, FindsRowsHoweverTheirFunctionIsSpelt) {
   EXPECT_EQ(found.find(Metric::kBusbw, Level::kFunc, "allreduce2", 0), nullptr);
 }
 
+TEST(Comparison, NamesFromOutsideAreMadeHarmless) {
+  const std::string func = "f\x1b[2J" + std::string(1 << 16, 'x');
+  MadeUp a(1), b(2);
+  a.moving(func, 50e3).moving("\n\xff", 50e3);
+  b.moving(func, 50e3);
+  const Comparison found = compare(a.samples(), b.samples());
+  for (const Row& of : found.rows) {
+    EXPECT_LE(of.func.size(), 64U);
+    EXPECT_EQ(of.func.find('\x1b'), std::string::npos);
+  }
+  EXPECT_TRUE(noted(found, "compare with ?? of 1 MiB or more in dp"));
+}
+
 TEST(Comparison, OfNothingIsEmpty) {
   const Comparison found = compare({}, {});
   EXPECT_TRUE(found.rows.empty());

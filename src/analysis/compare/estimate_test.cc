@@ -68,6 +68,14 @@ TEST(Estimate, StepsThatResembleTheOnesBeforeDoNotMakeItSurer) {
   }
 }
 
+TEST(Estimate, OfFewStepsHoldsTheTruthAlmostAsOften) {
+  for (double carried : {0.0, 0.3, 0.6}) {
+    const double of = coverage(kLeastSteps, carried);
+    EXPECT_GT(of, 89) << carried;
+    RecordProperty("least_carried_" + std::to_string(static_cast<int>(carried * 100)), std::to_string(of));
+  }
+}
+
 TEST(Estimate, RareStallsNeitherMoveNorWidenIt) {
   EXPECT_GT(coverage(100, 0.3, 0.03), 92);
   Steps steps(3);

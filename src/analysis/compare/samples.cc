@@ -151,7 +151,8 @@ class Taker {
       }
       if (!known) of.members.clear();
       std::sort(of.members.begin(), of.members.end());
-      of.label = !of.name.empty() || of.members.empty() ? job_.comm_name(row) : wording::ranks(of.members);
+      of.label = !of.name.empty() || of.members.empty() ? wording::name(job_.comm_name(row))
+                                                        : wording::ranks(of.members);
     }
   }
 
@@ -195,7 +196,8 @@ class Taker {
   }
   void note_algorithm(const model::Signature& s, ClassSamples& of) const {
     if (s.algo == 0 || of.algorithms.size() >= kMostAlgorithms) return;
-    of.algorithms.insert(std::string(job_.text(s.algo)) + " " + std::string(job_.text(s.proto)));
+    of.algorithms.insert(
+        wording::name(std::string(job_.text(s.algo)) + " " + std::string(job_.text(s.proto))));
   }
 
   void add_durations(uint32_t process, const model::Member& member, uint32_t first, uint32_t count) {
