@@ -384,7 +384,8 @@ class Comparer {
               pair.key->source}]
           .push_back(&pair);
     }
-    for (auto& [key, of] : groups) {
+    for (const auto& [key, group] : groups) {
+      const std::vector<const ClassPair*>& of = group;
       const auto& [func, bucket, source] = key;
       Row row{.metric = metric,
               .level = level,

@@ -106,8 +106,7 @@ std::vector<double> around_levels(std::span<const double> influences, std::span<
 }
 
 float quantile(std::vector<float>& values, double share) {
-  const auto at =
-      values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  const auto at = values.begin() + std::lround(share * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), at, values.end());
   return *at;
 }

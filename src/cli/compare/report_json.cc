@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include "cli/compare/report.h"
+#include "cli/loss_report.h"
 
 namespace lockstep::cli::compare {
 namespace {
@@ -38,12 +40,15 @@ void put_ratio(const std::optional<Ratio>& of, Json& into) {
 }
 
 Json run_json(const ComparedRun& run) {
+  constexpr size_t kMostLosses = 64;
+  std::vector<std::string> losses = loss_sentences(run.overview);
+  losses.resize(std::min(losses.size(), kMostLosses));
   return {{"path", run.path},
           {"evidence", run.evidence},
           {"processes", run.overview.processes.size()},
           {"steps_by", steps_text(run.steps_by)},
           {"lost_events", run.lost},
-          {"losses", losses_json(run.overview)}};
+          {"losses", losses}};
 }
 
 Json since_json(const Row& row, int64_t begin_ns) {

@@ -29,7 +29,7 @@ std::string losses_text(const char* name, const ComparedRun& run) {
 }
 
 std::string losses(const ComparedRuns& runs) {
-  const std::string text = losses_text("A", runs.a) + losses_text("B", runs.b);
+  std::string text = losses_text("A", runs.a) + losses_text("B", runs.b);
   if (text.empty()) return "Losses: none in either run.\n";
   if (runs.a.lost + runs.b.lost == 0) return text;
   return text +
