@@ -44,6 +44,13 @@ struct SlowEdge {
   double factor = 1;       // of the time that bytes take
 };
 
+// A function whose data takes longer from a step on, in every group.
+struct SlowFunc {
+  Func func = Func::kAllReduce;
+  double factor = 1;
+  int from_step = 0;
+};
+
 // How an operation that everybody joined comes to a halt.
 enum class Halt : uint8_t { kKernel, kGpuWait, kPeerWait, kSendWait, kRecvWait };
 struct HaltedOp {
@@ -67,6 +74,7 @@ struct Disturbance {
   std::set<std::pair<int, Position>> synchronous;  // by rank: the host waits for that unit before it goes on
   NewGroup new_group;
   std::vector<SlowEdge> slow_edges;
+  std::vector<SlowFunc> slow_funcs;
   std::map<int, int> ring_chunks;  // by rank: ring retention of so many chunks
   std::set<int> lost_files;        // by rank
   std::set<int> socket_hosts;      // they fell back to sockets

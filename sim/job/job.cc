@@ -34,10 +34,12 @@ Result<Job> Job::make(const JobOptions& options) {
   std::vector<Program> programs = make_programs(layout, options.program, random);
   LOCKSTEP_ASSIGN(FaultPlan fault, plan_fault(options.fault, {layout, programs, options.steps,
                                                               options.mode == format::Mode::kDeep, random}));
-  Job job{options, random, std::move(layout), std::move(programs), std::move(fault), {}, {}};
-  for (int host = 0; host < job.layout.hosts(); ++host) job.hosts.emplace_back(host, random);
+  fault.disturbance.slow_funcs = options.slow_funcs;
+  const Random varying(options.again == 0 ? options.seed : random.bits(Draw::kAgain, options.again));
+  Job job{options, varying, std::move(layout), std::move(programs), std::move(fault), {}, {}};
+  for (int host = 0; host < job.layout.hosts(); ++host) job.hosts.emplace_back(host, varying);
   for (int rank = 0; rank < job.layout.ranks(); ++rank)
-    job.gpus.emplace_back(rank, job.clock_of(rank), random);
+    job.gpus.emplace_back(rank, job.clock_of(rank), varying);
   return job;
 }
 

@@ -18,6 +18,7 @@ namespace lockstep::sim::job {
 
 struct JobOptions {
   uint64_t seed = 1;
+  uint64_t again = 0;  // another run of the same job and fault: only what varies from run to run is different
   LayoutSizes layout;
   ProgramSizes program;
   int steps = 10;
@@ -25,6 +26,7 @@ struct JobOptions {
   std::string fault = "none";
   double hang_seconds = 60;  // that the living are recorded after the last event
   bool marks = false;
+  std::vector<SlowFunc> slow_funcs;  // beside the fault
 };
 
 struct Job {

@@ -219,8 +219,9 @@ void describe(const Job& job, const std::vector<pid_t>& children) {
 
 // Whether processes alone can show the fault.
 bool can_be_live(const Disturbance& d) {
-  return d.stuck_compute.empty() && d.slow_edges.empty() && d.lost_files.empty() && d.socket_hosts.empty() &&
-         d.ring_chunks.empty() && d.dies_after_ms.empty() && d.new_group.group.ranks.empty();
+  return d.stuck_compute.empty() && d.slow_edges.empty() && d.slow_funcs.empty() && d.lost_files.empty() &&
+         d.socket_hosts.empty() && d.ring_chunks.empty() && d.dies_after_ms.empty() &&
+         d.new_group.group.ranks.empty();
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/options.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <string_view>
 
 namespace lockstep::sim::job {
@@ -39,6 +41,20 @@ Result<void> layout(std::string_view text, LayoutSizes* out) {
   return {};
 }
 
+// AllReduce=1.1@210
+Result<void> slow_func(std::string_view text, SlowFunc* out) {
+  constexpr Func kFuncs[] = {Func::kAllReduce, Func::kAllGather, Func::kReduceScatter, Func::kBroadcast};
+  const size_t equals = std::min(text.find('='), text.size()), at = std::min(text.find('@'), text.size());
+  const auto* func = std::find_if(std::begin(kFuncs), std::end(kFuncs),
+                                  [&](Func known) { return name_of(known) == text.substr(0, equals); });
+  if (func == std::end(kFuncs) || equals >= at)
+    return usage("--slow takes FUNC=FACTOR or FUNC=FACTOR@STEP, as in AllReduce=1.1@210");
+  out->func = *func;
+  LOCKSTEP_TRY(number("--slow", text.substr(equals + 1, at - equals - 1), 0.01, 100.0, &out->factor));
+  if (at == text.size()) return {};
+  return number("--slow", text.substr(at + 1), 0, 1'000'000, &out->from_step);
+}
+
 Result<void> mode(std::string_view text, format::Mode* out) {
   if (text == "lite")
     *out = format::Mode::kLite;
@@ -54,6 +70,8 @@ Result<void> mode(std::string_view text, format::Mode* out) {
 Result<void> take_value(std::string_view option, const std::string& value, Options* out) {
   JobOptions& job = out->job;
   if (option == "--seed") return number(option, value, uint64_t{0}, UINT64_MAX, &job.seed);
+  if (option == "--again") return number(option, value, uint64_t{0}, UINT64_MAX, &job.again);
+  if (option == "--slow") return slow_func(value, &job.slow_funcs.emplace_back());
   if (option == "--ranks") return number(option, value, 2, 65536, &job.layout.ranks);
   if (option == "--ranks-per-host") return number(option, value, 1, 64, &job.layout.ranks_per_host);
   if (option == "--layout") return layout(value, &job.layout);
@@ -111,6 +129,7 @@ RUN/truth.json with what is really wrong and what the clocks really show. The sa
 
   -o, --output RUN        run directory; new or empty
   --seed S                everything that is random (1)
+  --again N               the same job run once more: only what varies from run to run is different (0: the first)
   --ranks N               processes, one GPU each (8)
   --layout dp=,tp=,pp=,ep=
                           sizes of the data, tensor, pipeline and expert groups; dp is what is left
@@ -121,6 +140,8 @@ RUN/truth.json with what is really wrong and what the clocks really show. The sa
   --mode MODE             lite, default or deep: what is captured (default)
   --marks                 also a mark at each step's begin, in a second file per process
   --fault CLASS[:VARIANT] one fault, its victims by the seed (none)
+  --slow FUNC=FACTOR[@STEP]
+                          a collective takes so much longer from a step on, beside the fault; may be given again
   --hang-seconds T        how long the living are recorded after the last event (60)
   --live                  run it instead, here and now: a process per rank that calls the capture library and waits for the
                           others; until all have ended, or this one is told to end

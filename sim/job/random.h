@@ -23,6 +23,7 @@ enum class Draw : uint64_t {
   kSeen,
   kAnchor,
   kFault,
+  kAgain,
 };
 
 class Random {

@@ -289,10 +289,19 @@ void Simulation::meet(int group, const Member& member, const Task& task, uint64_
   }
 }
 
+double Simulation::slowness(Func func, int step) const {
+  double factor = 1;
+  for (const SlowFunc& slow : disturbance_.slow_funcs) {
+    if (slow.func == func && step >= slow.from_step) factor *= slow.factor;
+  }
+  return factor;
+}
+
 // Lets everyone who waits go.
 void Simulation::settle(int group, uint64_t index, const Task& task, Meeting& meeting) {
   const bool eager = task.func == Func::kBroadcast && task.bytes() <= kEagerBytes;
   const double took = links_.collective_ns(group, task) *
+                      slowness(task.func, state(meeting.waiting.front().rank).step) *
                       random_.lognormal(kTransferSigma, Draw::kTransfer, key(group), index);
   tell_neighbours(group, meeting);
   for (const Member& member : meeting.waiting) {

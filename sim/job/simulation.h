@@ -111,6 +111,7 @@ class Simulation {
   void enter(int rank, uint32_t unit, int64_t when);
   void meet(int group, const Member& member, const Task& task, uint64_t index);
   void settle(int group, uint64_t index, const Task& task, Meeting& meeting);
+  double slowness(Func func, int step) const;
   void announce(int rank, const Unit& unit, int64_t launched);
   Meeting& meeting(int group, uint64_t index);
   Pair& pair(int group, int from, int to);

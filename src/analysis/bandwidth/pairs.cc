@@ -18,7 +18,8 @@ using model::Member;
 
 class PairMeter {
  public:
-  PairMeter(const model::Job& job, uint32_t comm, Rates& out) : job_(job), comm_(comm), out_(out) {}
+  PairMeter(const model::Job& job, uint32_t comm, const std::function<void(const Moved&)>& each, Rates& out)
+      : job_(job), comm_(comm), each_(each), out_(out) {}
 
   void run() {
     for (uint32_t row : job_.comms[comm_].members) {
@@ -28,7 +29,7 @@ class PairMeter {
         if (!lane.is_send) continue;
         const Member* receiver = nullptr;
         const Lane* there = match::counterpart(job_, sender, lane, &receiver);
-        if (there != nullptr && comparable(sender, *receiver)) meet(sender, lane, *receiver, *there);
+        if (there != nullptr && comparable(sender, *receiver)) meet(row, lane, *receiver, *there);
       }
     }
     for (auto& [kind, sums] : kinds_) add(kind, sums);
@@ -47,7 +48,8 @@ class PairMeter {
            b.alignment == Member::Alignment::kFromStart && match::pairs_comparable(job_, a, b);
   }
 
-  void meet(const Member& sender, const Lane& sends, const Member& receiver, const Lane& receives) {
+  void meet(uint32_t sender_row, const Lane& sends, const Member& receiver, const Lane& receives) {
+    const Member& sender = job_.members[sender_row];
     const bool one_host = job_.processes[sender.process].host == job_.processes[receiver.process].host;
     const JobOps &from = job_.ops(sender), &to = job_.ops(receiver);
     for (uint32_t i = 0; i < std::min(sends.ops, receives.ops); ++i) {
@@ -63,6 +65,8 @@ class PairMeter {
           std::min(from.gpu_end_ns[a] - from.gpu_start_ns[a], to.gpu_end_ns[b] - to.gpu_start_ns[b]);
       sums.rates.add(sent.bytes, static_cast<double>(moving), 0);
       sums.processes.insert({sender.process, receiver.process});
+      if (each_ && moving > 0)
+        each_({comm_, sent.func, 2, sent.bytes, static_cast<double>(moving), 1, sender_row, a});
     }
   }
 
@@ -81,12 +85,16 @@ class PairMeter {
 
   const model::Job& job_;
   const uint32_t comm_;
+  const std::function<void(const Moved&)>& each_;
   Rates& out_;
   std::map<Kind, Sums> kinds_;
 };
 
 }  // namespace
 
-void measure_pairs(const model::Job& job, uint32_t comm, Rates& out) { PairMeter(job, comm, out).run(); }
+void measure_pairs(const model::Job& job, uint32_t comm, const std::function<void(const Moved&)>& each,
+                   Rates& out) {
+  PairMeter(job, comm, each, out).run();
+}
 
 }  // namespace lockstep::analysis::bandwidth

@@ -29,6 +29,7 @@ double quantile(Column<float>& values, double share);
 std::optional<Ceiling> lowest_ceiling(const model::Job& job, const std::set<uint32_t>& processes);
 
 // Appends the rates of what each pair of members sent to each other.
-void measure_pairs(const model::Job& job, uint32_t comm, Rates& out);
+void measure_pairs(const model::Job& job, uint32_t comm, const std::function<void(const Moved&)>& each,
+                   Rates& out);
 
 }  // namespace lockstep::analysis::bandwidth

@@ -48,13 +48,13 @@ struct Meeting {
 };
 
 // How long the data of an operation that all members timed took, and how large it is.
-struct Moved {
+struct Moving {
   uint64_t size = 0;
   double time_ns = 0, error_ns = 0;
   bool is_certain() const { return size > 0 && time_ns > error_ns; }
   double algbw() const { return static_cast<double>(size) / time_ns; }
 };
-Moved moved(const Job& job, const Meeting& meeting, const model::Signature& signature) {
+Moving moving(const Job& job, const Meeting& meeting, const model::Signature& signature) {
   const std::string_view func = job.text(signature.func);
   const bool rooted = model::has_root(func);
   return {.size = model::operation_size(func, signature.bytes, meeting.members,
@@ -76,7 +76,8 @@ bool is_whole(const Job& job, uint32_t row) {
 
 class CommMeter {
  public:
-  CommMeter(const Job& job, uint32_t comm, Rates& out) : job_(job), comm_(comm), out_(out) {}
+  CommMeter(const Job& job, uint32_t comm, const std::function<void(const Moved&)>& each, Rates& out)
+      : job_(job), comm_(comm), each_(each), out_(out) {}
 
   void run() {
     if (!is_whole(job_, comm_)) return;
@@ -88,7 +89,7 @@ class CommMeter {
       processes.insert(job_.members[row].process);
     }
     for (uint32_t row : comm.members) meet(job_.members[row]);
-    sort_out(job_.members[comm.members[0]]);
+    sort_out(comm.members[0]);
     if (hosts.size() == 1 && comm.nodes <= 1) ceiling_ = lowest_ceiling(job_, processes);
     for (auto& [key, of] : kinds_) add(key, of, hosts.size());
     add_fits();
@@ -113,7 +114,8 @@ class CommMeter {
     }
   }
 
-  void sort_out(const Member& first) {
+  void sort_out(uint32_t first_row) {
+    const Member& first = job_.members[first_row];
     const JobOps& ops = job_.ops(first);
     const uint32_t members = static_cast<uint32_t>(job_.comms[comm_].members.size());
     for (uint32_t i = first.first; i < first.first + first.ops; ++i) {
@@ -126,7 +128,7 @@ class CommMeter {
         continue;
       }
       const model::Signature& s = job_.signatures[ops.signature[i]];
-      const Moved data = moved(job_, meeting, s);
+      const Moving data = moving(job_, meeting, s);
       if (data.size == 0) continue;
       Kind& kind = kinds_[{s.func, static_cast<uint8_t>(std::bit_width(data.size)), s.algo, s.proto}];
       kind.factor = model::bus_factor(job_.text(s.func), members);
@@ -135,6 +137,7 @@ class CommMeter {
       sizes_[{s.func, data.size}].push_back(static_cast<float>(data.time_ns));
       if (const double busbw = data.algbw() * kind.factor; !kind.slowest || busbw < kind.slowest->busbw)
         kind.slowest = {ops.index[i], busbw};
+      if (each_) each_({comm_, s.func, members, data.size, data.time_ns, kind.factor, first_row, i});
     }
   }
 
@@ -169,6 +172,7 @@ class CommMeter {
 
   const Job& job_;
   const uint32_t comm_;
+  const std::function<void(const Moved&)>& each_;
   Rates& out_;
   std::optional<Ceiling> ceiling_;
   std::vector<Meeting> meetings_;  // by index
@@ -183,11 +187,11 @@ void Rate::set_bucket(int bits) {
   size_to = bits >= 64 ? UINT64_MAX : uint64_t{1} << bits;
 }
 
-Rates measure(const Job& job) {
+Rates measure(const Job& job, const std::function<void(const Moved&)>& each) {
   Rates out;
   for (uint32_t comm = 0; comm < job.comms.size(); ++comm) {
-    CommMeter(job, comm, out).run();
-    measure_pairs(job, comm, out);
+    CommMeter(job, comm, each, out).run();
+    measure_pairs(job, comm, each, out);
   }
   return out;
 }
@@ -204,7 +208,7 @@ std::optional<double> operation_busbw(const Job& job, uint32_t comm, uint32_t in
     if (signature == nullptr) signature = &job.signatures[job.ops(member).signature[*op]];
   }
   if (meeting.timed != meeting.members) return std::nullopt;
-  const Moved data = moved(job, meeting, *signature);
+  const Moving data = moving(job, meeting, *signature);
   if (!data.is_certain()) return std::nullopt;
   return data.algbw() * model::bus_factor(job.text(signature->func), meeting.members);
 }

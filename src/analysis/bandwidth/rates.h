@@ -8,6 +8,7 @@
 // exceed the link's speed.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -65,8 +66,21 @@ struct Rates {
   uint64_t ops = 0;      // matched by all members
   uint64_t untimed = 0;  // of those, without GPU times: they have no bandwidth
 };
-// Communicators of which a member is missing or not aligned have no rates. Cost is linear in operations.
-Rates measure(const model::Job& job);
+
+// One operation of a rate, with a time above its uncertainty.
+struct Moved {
+  uint32_t comm = 0;  // of Job::comms
+  model::StringId func = 0;
+  uint32_t ranks = 0;  // that it moved data between
+  uint64_t bytes = 0;  // S
+  double time_ns = 0;  // busbw = bytes / time_ns * factor
+  double factor = 1;
+  uint32_t member = 0, op = 0;  // of Job::members, and in its JobOps: the first member's, or the sender's
+};
+
+// Communicators of which a member is missing or not aligned have no rates. Cost is linear in operations. `each` sees every
+// operation as it is added, communicator by communicator; it may be empty.
+Rates measure(const model::Job& job, const std::function<void(const Moved&)>& each = {});
 // busbw of one collective, in GB/s, as measure() has it; nothing where it has none.
 std::optional<double> operation_busbw(const model::Job& job, uint32_t comm, uint32_t index);
 

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <iterator>
 
+#include "base/utf8.h"
+
 namespace lockstep::analysis::wording {
 namespace {
 
@@ -56,6 +58,22 @@ std::string ordinal(uint64_t number) {
 std::string count(uint64_t number, std::string_view noun) {
   bool sibilant = noun.ends_with("s") || noun.ends_with("x") || noun.ends_with("h");
   return std::to_string(number) + " " + std::string(noun) + (number == 1 ? "" : sibilant ? "es" : "s");
+}
+
+std::string name(std::string_view text) {
+  constexpr size_t kMost = 64;
+  constexpr std::string_view kCut = "...";
+  size_t end = text.size();
+  if (end > kMost) {
+    end = kMost - kCut.size();
+    // Not within a character.
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  }
+  std::string out = valid_utf8(text.substr(0, end));
+  for (char& c : out) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return end < text.size() ? out + std::string(kCut) : out;
 }
 
 std::string ranks(const std::vector<int32_t>& ranks, size_t most) {

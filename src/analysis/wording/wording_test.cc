@@ -25,6 +25,15 @@ TEST(Wording, NumbersAsPeopleReadThem) {
   EXPECT_EQ(count(3, "process"), "3 processes");
 }
 
+TEST(Wording, NamesFromOutsideDoNoHarm) {
+  EXPECT_EQ(name("mesh_dp:6"), "mesh_dp:6");
+  EXPECT_EQ(name("a\x1b[31m\nb\xff"), "a?[31m?b?");
+  EXPECT_EQ(name(std::string(1 << 20, 'x')), std::string(61, 'x') + "...");
+  std::string accents;
+  for (int i = 0; i < 40; ++i) accents += "\xc3\xa9";
+  EXPECT_EQ(name(accents), accents.substr(0, 60) + "...") << "cut between characters";
+}
+
 TEST(Wording, RanksAsLists) {
   EXPECT_EQ(ranks({5}), "rank 5");
   EXPECT_EQ(ranks({0, 1}), "ranks 0 and 1");

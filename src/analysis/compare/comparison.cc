@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/compare/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+
+#include "analysis/compare/comm_pairs.h"
+#include "analysis/compare/segments.h"
+#include "analysis/wording/wording.h"
+#include "base/parallel.h"
+#include "model/op_names.h"
+
+namespace lockstep::analysis::compare {
+namespace {
+
+constexpr uint64_t kSeedA = 1, kSeedB = 2;
+constexpr size_t kMostNames = 4;
+
+// A figure by step, with the block that each value is of.
+struct Values {
+  std::vector<float> values;
+  std::vector<uint32_t> blocks;
+  void add(double value, size_t block) {
+    values.push_back(static_cast<float>(value));
+    blocks.push_back(static_cast<uint32_t>(block));
+  }
+};
+
+Values values_of(const Series& series, double plus) {
+  Values out;
+  for (size_t i = 0; i < series.sums.size(); ++i) {
+    if (series.units[i] > 0)
+      out.add(static_cast<double>(series.sums[i]) / static_cast<double>(series.units[i]) + plus, i);
+  }
+  return out;
+}
+
+double median(std::vector<float> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return static_cast<double>(*middle);
+}
+
+// A class in both runs.
+struct ClassPair {
+  const ClassKey* key = nullptr;  // of a
+  const ClassSamples *a = nullptr, *b = nullptr;
+  double reference = 0;  // a's typical time of a unit
+};
+
+// Time against what run a takes for the same operations: classes of any size add up.
+Values index_of(const std::vector<const ClassPair*>& classes, const ClassSamples* ClassPair::*side) {
+  size_t blocks = 0;
+  for (const ClassPair* of : classes) blocks = std::max(blocks, (of->*side)->series.sums.size());
+  std::vector<double> took(blocks), expected(blocks);
+  for (const ClassPair* of : classes) {
+    const Series& series = (of->*side)->series;
+    for (size_t i = 0; i < series.sums.size(); ++i) {
+      took[i] += static_cast<double>(series.sums[i]);
+      expected[i] += of->reference * static_cast<double>(series.units[i]);
+    }
+  }
+  Values out;
+  for (size_t i = 0; i < blocks; ++i) {
+    if (expected[i] > 0) out.add(took[i] / expected[i], i);
+  }
+  return out;
+}
+
+double total(const Column<float>& values) {
+  double sum = 0;
+  for (float value : values) sum += static_cast<double>(value);
+  return sum;
+}
+
+// One row to be made, of times: how they become the row's figures follows from its metric.
+struct Draft {
+  Row row;
+  std::function<Values()> a, b;
+  double plus = 0;          // what values have on top
+  double scale = 1;         // of a figure: busbw is scale / value, all else (value - plus) * scale
+  double units_a_step = 1;  // of b, that one rank goes through
+};
+
+// A ratio of times, as one of the row's figures.
+Ratio as_figure(const Ratio& of, bool more_is_better) {
+  return more_is_better ? Ratio{1 / of.ratio, 1 / of.high, 1 / of.low, of.p} : of;
+}
+
+// Where what got worse began. Of several levels in b, those count that are more than half as bad as the worst.
+std::optional<Since> since_of(const Values& of_b, const Estimate& typical_a, bool more_is_better,
+                              const Samples& b) {
+  const std::vector<Part> levels = parts(of_b.values);
+  double worst = 0;
+  for (const Part& part : levels) worst = std::max(worst, part.mean - typical_a.value);
+  const auto is_bad = [&](const Part& part) { return part.mean - typical_a.value > worst / 2; };
+  const auto first = std::find_if(levels.begin(), levels.end(), is_bad);
+  if (first == levels.end() || b.blocks.empty()) return std::nullopt;
+  std::vector<float> bad;
+  for (auto part = first; part != levels.end(); ++part) {
+    if (is_bad(*part))
+      bad.insert(bad.end(), of_b.values.begin() + static_cast<ptrdiff_t>(part->begin),
+                 of_b.values.begin() + static_cast<ptrdiff_t>(part->end));
+  }
+  const auto block_at = [&](size_t value) -> const Samples::Block& {
+    return b.blocks[std::min<size_t>(of_b.blocks[value], b.blocks.size() - 1)];
+  };
+  Since since;
+  since.by_operations = b.steps_by == Samples::Steps::kOperations;
+  since.from_begin = first->begin == 0;
+  since.step = block_at(first->begin).number;
+  since.begin_ns = block_at(first->begin).begin_ns;
+  const auto last = std::find_if(levels.rbegin(), levels.rend(), is_bad);
+  if (last->end < of_b.values.size()) {
+    since.until_step = block_at(last->end).number;
+    since.until_ns = block_at(last->end).begin_ns;
+  }
+  if (const auto then = estimate(bad, kSeedB))
+    since.ratio = as_figure(ratio(typical_a, *then), more_is_better);
+  return since;
+}
+
+void settle(Draft& draft, const Samples& b) {
+  Row& row = draft.row;
+  const Values of_a = draft.a(), of_b = draft.b();
+  row.steps_a = of_a.values.size();
+  row.steps_b = of_b.values.size();
+  const auto typical_a = estimate(of_a.values, kSeedA), typical_b = estimate(of_b.values, kSeedB);
+  if (!typical_a || !typical_b) {
+    const size_t fewest = std::min(row.steps_a, row.steps_b);
+    row.reason = fewest < kLeastSteps
+                     ? "in " + std::to_string(fewest) + " steps of " +
+                           (row.steps_a <= row.steps_b ? "A" : "B") + ": takes " + std::to_string(kLeastSteps)
+                     : "its times are 0";
+    return;
+  }
+  const Ratio times = ratio(*typical_a, *typical_b);
+  const double excess_ns = typical_b->value - typical_a->value;
+  row.cost_ns = excess_ns * draft.units_a_step;
+  row.ratio = as_figure(times, row.more_is_better());
+  row.change = Change::kNone;
+  if (row.classes == 1) {
+    const auto figure = [&](double value) {
+      return row.more_is_better() ? draft.scale / value : std::max(value - draft.plus, 0.0) * draft.scale;
+    };
+    row.a = figure(typical_a->value);
+    row.b = figure(typical_b->value);
+  }
+  if (times.ratio >= 1 + kWorthAWord) row.since = since_of(of_b, *typical_a, row.more_is_better(), b);
+}
+
+std::string some(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kMostNames; ++i) text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kMostNames) text += " and " + std::to_string(names.size() - kMostNames) + " more";
+  return text;
+}
+
+class Comparer {
+ public:
+  Comparer(const Samples& a, const Samples& b) : a_(a), b_(b), pairs_(pair_comms(a.comms, b.comms)) {}
+
+  Comparison run() {
+    out_.steps_by_a = a_.steps_by;
+    out_.steps_by_b = b_.steps_by;
+    out_.begin_ns_b = b_.begin_ns;
+    out_.steps_in_block_b = b_.steps_in_block;
+    note_ranks();
+    note_comms();
+    out_.step_ns = median(values_of(a_.step, 0).values);
+    plus_ = out_.step_ns;
+    add_steps();
+    add_classes(Metric::kBusbw, a_.moving, b_.moving);
+    add_classes(Metric::kDuration, a_.durations, b_.durations);
+    add_communicating();
+    add_ranks(Metric::kLateness, a_.late, b_.late);
+    add_ranks(Metric::kExposed, a_.exposed, b_.exposed);
+    for_each_parallel(drafts_.size(), parallel_threads(), [&](size_t i) { settle(drafts_[i], b_); });
+    for (Draft& draft : drafts_) out_.rows.push_back(std::move(draft.row));
+    judge();
+    return std::move(out_);
+  }
+
+ private:
+  void note(std::string text) { out_.notes.push_back(std::move(text)); }
+
+  void note_ranks() {
+    if (a_.processes != b_.processes)
+      note("A has " + wording::count(a_.processes, "process") + ", B " + std::to_string(b_.processes) +
+           ": what ranks do is compared for those that both have");
+    if (a_.unranked + b_.unranked > 0)
+      note("some processes do not know their ranks: they are not compared by rank");
+    if (a_.steps_by != b_.steps_by)
+      note("the steps of the two runs are told by different means: how long they take is not compared");
+    if (a_.steps_by == Samples::Steps::kNone || b_.steps_by == Samples::Steps::kNone)
+      note("too few operations to tell steps: nothing can be compared");
+    else if (a_.steps_by == Samples::Steps::kOperations || b_.steps_by == Samples::Steps::kOperations)
+      note(
+          "nothing marks steps and the operations do not repeat: each operation of a class counts as a step "
+          "of it, and "
+          "only classes are compared");
+    if (a_.left_out + b_.left_out > 0)
+      note(std::to_string(a_.left_out + b_.left_out) +
+           " operations are of too many different kinds: left out");
+  }
+
+  void note_comms() {
+    std::vector<bool> in_b(b_.comms.size());
+    std::vector<std::string> resized, only_a, only_b;
+    std::vector<bool> in_a(a_.comms.size());
+    for (const CommPair& pair : pairs_) {
+      in_a[pair.a] = in_b[pair.b] = true;
+      const CommSamples &of_a = a_.comms[pair.a], &of_b = b_.comms[pair.b];
+      if (pair.resized)
+        resized.push_back(of_a.label + " (" + std::to_string(of_a.ranks) + " and " +
+                          std::to_string(of_b.ranks) + " ranks)");
+    }
+    for (size_t i = 0; i < in_a.size(); ++i) {
+      if (!in_a[i]) only_a.push_back(a_.comms[i].label);
+    }
+    for (size_t i = 0; i < in_b.size(); ++i) {
+      if (!in_b[i]) only_b.push_back(b_.comms[i].label);
+    }
+    if (!resized.empty()) note("not of the same size, so that only bandwidths compare: " + some(resized));
+    if (!only_a.empty()) note("communicators of A without a counterpart: " + some(only_a));
+    if (!only_b.empty()) note("communicators of B without a counterpart: " + some(only_b));
+  }
+
+  void add_steps() {
+    if (a_.step.sums.empty() || b_.step.sums.empty() || a_.steps_by != b_.steps_by) return;
+    add_series({.metric = Metric::kStep}, a_.step, b_.step, 0);
+  }
+
+  void add_series(Row row, const Series& a, const Series& b, double plus) {
+    drafts_.push_back({.row = std::move(row),
+                       .a = [&a, plus] { return values_of(a, plus); },
+                       .b = [&b, plus] { return values_of(b, plus); },
+                       .plus = plus});
+  }
+
+  // The ranks that both runs have as one: of lateness the latest of each step, as the others wait for that one.
+  static Series together(Metric metric, const std::map<int32_t, Series>& of,
+                         const std::map<int32_t, Series>& other) {
+    Series all;
+    for (const auto& [rank, series] : of) {
+      if (!other.contains(rank)) continue;
+      for (size_t i = 0; i < series.sums.size(); ++i) {
+        if (series.units[i] <= 0) continue;
+        if (metric == Metric::kLateness) {
+          all.add(i, 0, 0);
+          const bool first = all.units[i] <= 0;
+          if (!first && all.sums[i] * series.units[i] >= series.sums[i] * all.units[i]) continue;
+          all.sums[i] = series.sums[i];
+          all.units[i] = series.units[i];
+        } else {
+          all.add(i, static_cast<double>(series.sums[i]), static_cast<double>(series.units[i]));
+        }
+      }
+    }
+    return all;
+  }
+
+  void add_ranks(Metric metric, const std::map<int32_t, Series>& a, const std::map<int32_t, Series>& b) {
+    if (a.empty() != b.empty() && a_.steps_by == b_.steps_by)
+      note(std::string(metric_name(metric)) + " is known of " + (b.empty() ? "A" : "B") + " alone");
+    if (a.empty() || b.empty()) return;
+    sums_.push_back(
+        std::make_unique<std::pair<Series, Series>>(together(metric, a, b), together(metric, b, a)));
+    add_series({.metric = metric}, sums_.back()->first, sums_.back()->second, plus_);
+    for (const auto& [rank, series] : a) {
+      const auto other = b.find(rank);
+      if (other != b.end())
+        add_series({.metric = metric, .level = Level::kRank, .rank = rank}, series, other->second, plus_);
+    }
+  }
+
+  void add_communicating() {
+    for (const auto& [key, series] : a_.communicating) {
+      const auto other = b_.communicating.find(key);
+      if (other == b_.communicating.end()) continue;
+      add_series({.metric = Metric::kDuration,
+                  .level = Level::kRank,
+                  .rank = key.first,
+                  .time = std::string(time_text(key.second))},
+                 series, other->second, 0);
+    }
+  }
+
+  void add_classes(Metric metric, const Classes& a, const Classes& b) {
+    std::map<uint32_t, CommPair> by_a;
+    for (const CommPair& pair : pairs_) by_a.emplace(pair.a, pair);
+    auto& pairs = *class_pairs_.emplace_back(std::make_unique<std::vector<ClassPair>>());
+    std::vector<std::string> missing, clocks;
+    std::set<ClassKey> met;
+    for (const auto& [key, of_a] : a) {
+      const auto comm = by_a.find(key.comm);
+      if (comm == by_a.end() || (comm->second.resized && metric == Metric::kDuration)) continue;
+      ClassKey there = key;
+      there.comm = comm->second.b;
+      const auto other = b.find(there);
+      if (other == b.end()) {
+        there.source = 0;
+        const auto near = b.lower_bound(there);
+        const bool same = near != b.end() && near->first.func == key.func &&
+                          near->first.bucket == key.bucket && near->first.comm == there.comm;
+        (same ? clocks : missing)
+            .push_back(class_text(key, a_) + (same ? " (" + std::string(time_text(key.source)) + " and " +
+                                                         std::string(time_text(near->first.source)) + ")"
+                                                   : ""));
+        continue;
+      }
+      met.insert(there);
+      pairs.push_back({&key, &of_a, &other->second, median(values_of(of_a.series, 0).values)});
+    }
+    std::vector<std::string> more;
+    for (const auto& [key, of_b] : b) {
+      if (!met.contains(key)) more.push_back(class_text(key, b_));
+    }
+    const std::string what = std::string(metric_name(metric)) + ": ";
+    if (!clocks.empty())
+      note(what + "times were taken in different ways, and do not compare: " + some(clocks));
+    if (!missing.empty()) note(what + "B has nothing to compare with " + some(missing));
+    if (!more.empty() && clocks.empty()) note(what + "A has nothing to compare with " + some(more));
+    if (a.empty() || b.empty())
+      note(what +
+           (a.empty() && b.empty() ? "neither run has"
+            : a.empty()            ? "A does not have"
+                                   : "B does not have") +
+           " operations whose GPU times are known" +
+           (metric == Metric::kBusbw ? " on all of their ranks" : "") +
+           "; `lockstep trace -m deep` records them");
+    for (const ClassPair& pair : pairs) add_class(metric, pair);
+    for (Level level : {Level::kJob, Level::kFunc, Level::kSize}) add_sums(metric, level, pairs);
+  }
+
+  static std::string class_text(const ClassKey& key, const Samples& of) {
+    return wording::name(key.func) + " of " + wording::bytes(size_from(key.bucket)) + " or more in " +
+           of.comms[key.comm].label;
+  }
+  static uint64_t size_from(int bucket) { return bucket == 0 ? 0 : uint64_t{1} << (bucket - 1); }
+  static uint64_t size_to(int bucket) { return bucket >= 64 ? UINT64_MAX : uint64_t{1} << bucket; }
+
+  // Units of a class that one rank goes through in a step.
+  double units_a_step(Metric metric, const ClassPair& pair) const {
+    double steps = 0;
+    for (float units : pair.b->series.units) steps += units > 0 ? static_cast<double>(b_.steps_in_block) : 0;
+    const double members = metric == Metric::kBusbw ? 1 : std::max(a_.comms[pair.key->comm].ranks, 1);
+    return steps > 0 ? total(pair.b->series.units) / steps / members : 0;
+  }
+
+  void add_class(Metric metric, const ClassPair& pair) {
+    Row row{.metric = metric,
+            .level = Level::kComm,
+            .func = wording::name(pair.key->func),
+            .size_from = size_from(pair.key->bucket),
+            .size_to = size_to(pair.key->bucket),
+            .comm = a_.comms[pair.key->comm].label,
+            .time = std::string(time_text(pair.key->source)),
+            .ops_a = pair.a->ops,
+            .ops_b = pair.b->ops};
+    if (pair.a->algorithms != pair.b->algorithms)
+      row.reason = "A used " + some({pair.a->algorithms.begin(), pair.a->algorithms.end()}) + ", B " +
+                   some({pair.b->algorithms.begin(), pair.b->algorithms.end()});
+    const double size_a = pair.a->bytes / static_cast<double>(pair.a->ops);
+    const double size_b = pair.b->bytes / static_cast<double>(pair.b->ops);
+    if (metric == Metric::kDuration && std::abs(size_b - size_a) > kWorthAWord * size_a)
+      row.reason += (row.reason.empty() ? "" : "; ") + std::string("their mean size is ") +
+                    wording::bytes(static_cast<uint64_t>(size_a)) + " in A and " +
+                    wording::bytes(static_cast<uint64_t>(size_b)) + " in B";
+    drafts_.push_back({.row = std::move(row),
+                       .a = [&pair] { return values_of(pair.a->series, 0); },
+                       .b = [&pair] { return values_of(pair.b->series, 0); },
+                       .scale = metric == Metric::kBusbw ? pair.b->factor : 1,
+                       .units_a_step = units_a_step(metric, pair)});
+  }
+
+  void add_sums(Metric metric, Level level, const std::vector<ClassPair>& pairs) {
+    std::map<std::tuple<std::string, int, uint8_t>, std::vector<const ClassPair*>> groups;
+    for (const ClassPair& pair : pairs) {
+      groups[{level == Level::kJob ? "" : pair.key->func, level == Level::kSize ? pair.key->bucket : 0,
+              pair.key->source}]
+          .push_back(&pair);
+    }
+    for (const auto& [key, group] : groups) {
+      const std::vector<const ClassPair*>& of = group;
+      const auto& [func, bucket, source] = key;
+      Row row{.metric = metric,
+              .level = level,
+              .func = wording::name(func),
+              .time = std::string(time_text(source)),
+              .classes = of.size()};
+      if (level == Level::kSize) {
+        row.size_from = size_from(bucket);
+        row.size_to = size_to(bucket);
+      }
+      double expected = 0;
+      std::set<uint32_t> comms;
+      for (const ClassPair* pair : of) {
+        row.ops_a += pair->a->ops;
+        row.ops_b += pair->b->ops;
+        expected += pair->reference * units_a_step(metric, *pair);
+        comms.insert(pair->key->comm);
+      }
+      drafts_.push_back({.row = std::move(row),
+                         .a = [of] { return index_of(of, &ClassPair::a); },
+                         .b = [of] { return index_of(of, &ClassPair::b); },
+                         .scale = metric == Metric::kBusbw ? of.front()->b->factor / of.front()->reference
+                                                           : of.front()->reference,
+                         .units_a_step = expected / static_cast<double>(comms.size())});
+    }
+  }
+
+  void judge() {
+    std::vector<double> p;
+    for (const Row& row : out_.rows) {
+      if (row.ratio && !repeats(row)) p.push_back(row.ratio->p);
+    }
+    out_.tested = p.size();
+    const double stands = largest_discovery(std::move(p), kFalseShare);
+    for (Row& row : out_.rows) {
+      if (row.ratio && row.ratio->p <= stands && std::abs(row.ratio->ratio - 1) >= kWorthAWord)
+        row.change = (row.ratio->ratio > 1) == row.more_is_better() ? Change::kBetter : Change::kWorse;
+      if (row.change != Change::kWorse) row.since.reset();
+    }
+    const auto weight = [](const Row& row) {
+      const int group = row.change == Change::kCannotTell ? 2 : row.change == Change::kNone ? 1 : 0;
+      const int metric = row.metric == Metric::kStep ? 0 : row.metric == Metric::kDuration ? 2 : 1;
+      const bool is_part = row.level == Level::kComm || row.level == Level::kRank;
+      return std::tuple(group, metric, is_part, -std::abs(row.cost_ns));
+    };
+    std::stable_sort(out_.rows.begin(), out_.rows.end(),
+                     [&](const Row& x, const Row& y) { return weight(x) < weight(y); });
+  }
+
+  static bool repeats(const Row& row) {
+    return row.classes == 1 && !row.func.empty() && row.level != Level::kComm;
+  }
+
+  const Samples &a_, &b_;
+  const std::vector<CommPair> pairs_;
+  double plus_ = 0;
+  std::vector<Draft> drafts_;
+  // What drafts refer to stays where it is.
+  std::vector<std::unique_ptr<std::vector<ClassPair>>> class_pairs_;
+  std::vector<std::unique_ptr<std::pair<Series, Series>>> sums_;
+  Comparison out_;
+};
+
+}  // namespace
+
+std::string_view metric_name(Metric metric) {
+  constexpr std::string_view kNames[kMetrics] = {"step", "busbw", "duration", "lateness", "exposed"};
+  return kNames[static_cast<size_t>(metric)];
+}
+
+std::string plain_func(std::string_view func) {
+  std::string out;
+  for (char c : func) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (c != '_' && c != '-') out += c;
+  }
+  return out;
+}
+
+const Row* Comparison::find(Metric metric, Level level, std::string_view func, uint64_t size) const {
+  const Row* best = nullptr;
+  for (const Row& row : rows) {
+    if (row.metric != metric || row.level != level) continue;
+    if (level != Level::kJob && plain_func(row.func) != plain_func(func)) continue;
+    if (level == Level::kSize && (size < row.size_from || size >= row.size_to)) continue;
+    // Times taken in different ways are rows of their own; the one with the most operations speaks.
+    if (best == nullptr || row.ops_b > best->ops_b) best = &row;
+  }
+  return best;
+}
+
+Comparison compare(const Samples& a, const Samples& b) { return Comparer(a, b).run(); }
+
+}  // namespace lockstep::analysis::compare
