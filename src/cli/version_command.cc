@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/exporter/exporter.h"
 #include "exporters/exporter.h"
 #include "format/file_layout.h"
 #include "readers/reader.h"
@@ -22,6 +23,8 @@ int run(const Arguments& arguments) {
   document["exporters"] = nlohmann::ordered_json::array();
   for (const exporters::Exporter* exporter : exporters::all())
     document["exporters"].push_back(exporter->name);
+  document["off"] = nlohmann::ordered_json::object();
+  if (auto why = exporter::missing()) document["off"]["exporter"] = *why;
   return print(document.dump(2) + "\n");
 }
 
@@ -31,8 +34,8 @@ const Command version_command = {
     .name = "version",
     .summary = "print the version",
     .description =
-        "Prints the version of the program; with --json also the file format it writes and the formats it "
-        "reads and exports.",
+        "Prints the version of the program; with --json also the file format it writes, the formats it "
+        "reads and exports, and what is off in this build and why.",
     .operands = {},
     .options = kOptions,
     .run = run,

@@ -40,17 +40,15 @@ SeenOp seen_op(const LiveProcess& process, const LiveOp& op, int64_t now_ns) {
   return seen;
 }
 
-void add_comms(const LiveProcess& process, int64_t now_ns, SeenProcess& seen) {
+void add_comms(const LiveProcess& process, SeenProcess& seen) {
   for (const auto& comm : process.comms) {
     if (comm.comm_id == 0) continue;  // nothing says who else is in it
-    seen.comms.push_back(
-        {.key = hex(comm.comm_id),
-         .name = comm.name.empty() ? hex(comm.comm_id) : comm.name,
-         .rank = comm.rank,
-         .ranks = comm.ranks,
-         .ended = comm.ended,
-         .functions = comm.functions,
-         .open_age_ns = comm.oldest_open_ns == 0 ? -1 : std::max<int64_t>(now_ns - comm.oldest_open_ns, 0)});
+    seen.comms.push_back({.key = hex(comm.comm_id),
+                          .name = comm.name.empty() ? hex(comm.comm_id) : comm.name,
+                          .rank = comm.rank,
+                          .ranks = comm.ranks,
+                          .ended = comm.ended,
+                          .functions = comm.functions});
   }
 }
 
@@ -145,7 +143,7 @@ Result<std::vector<SeenProcess>> LiveRun::look() {
     if (process.heartbeat_ns != 0)
       seen.heartbeat_age_ns = std::max<int64_t>(seen.now_ns - process.heartbeat_ns, 0);
     seen.from_start = process.from_start;
-    add_comms(process, seen.now_ns, seen);
+    add_comms(process, seen);
     if (process.last) seen.last = seen_op(process, *process.last, seen.now_ns);
     if (process.oldest_open) seen.oldest_open = seen_op(process, *process.oldest_open, seen.now_ns);
     seen.open = process.open;

@@ -20,7 +20,6 @@ struct SeenComm {
   int32_t rank = -1, ranks = -1;
   bool ended = false;
   std::map<std::string, readers::native::LiveFunction> functions;
-  int64_t open_age_ns = -1;  // of the oldest that is open; -1 nothing is
 };
 // One of the files of a process; `tail` until the next look.
 struct SeenFile {
