@@ -44,13 +44,31 @@ void LiveTally::task(const Operation& op, uint64_t handle, uint32_t channels) {
   ++entry->second.tasks;
   entry->second.task_bytes += last_.bytes;
   if (channels == 0) return;
-  Pending pending{op, channels, UINT64_MAX, 0};
-  pending.op.func = entry->first.second;
-  if (pending_.insert_or_assign(handle, pending).second) pending_order_.push_back(handle);
-  if (pending_order_.size() > kMostPending) {
-    pending_.erase(pending_order_.front());
-    pending_order_.pop_front();
+  Pending& task = pending(handle);
+  task.op = op;
+  task.op.func = entry->first.second;
+  task.channels = channels;
+  finish_if_whole(handle);
+}
+
+LiveTally::Pending& LiveTally::pending(uint64_t handle) {
+  auto [known, is_new] = pending_.try_emplace(handle);
+  if (is_new) {
+    pending_order_.push_back(handle);
+    if (pending_order_.size() > kMostPending) {
+      pending_.erase(pending_order_.front());
+      pending_order_.pop_front();
+    }
   }
+  return known->second;
+}
+
+void LiveTally::finish_if_whole(uint64_t handle) {
+  auto known = pending_.find(handle);
+  const Pending& task = known->second;
+  if (task.channels == 0 || task.ended < task.channels) return;
+  gpu_time(task.op, static_cast<int64_t>(task.gpu_stop - task.gpu_start), LiveSource::kChannels);
+  pending_.erase(known);  // its place in the order goes when its turn comes
 }
 
 void LiveTally::uncount_last() {
@@ -61,14 +79,12 @@ void LiveTally::uncount_last() {
 }
 
 void LiveTally::channel(uint64_t task, uint64_t gpu_start, uint64_t gpu_stop) {
-  auto known = pending_.find(task);
-  if (known == pending_.end() || gpu_stop < gpu_start || gpu_start == 0) return;
-  Pending& pending = known->second;
-  pending.gpu_start = std::min(pending.gpu_start, gpu_start);
-  pending.gpu_stop = std::max(pending.gpu_stop, gpu_stop);
-  if (--pending.channels_left > 0) return;
-  gpu_time(pending.op, static_cast<int64_t>(pending.gpu_stop - pending.gpu_start), LiveSource::kChannels);
-  pending_.erase(known);  // its place in the order goes when its turn comes
+  if (gpu_stop < gpu_start || gpu_start == 0) return;
+  Pending& work = pending(task);
+  work.gpu_start = std::min(work.gpu_start, gpu_start);
+  work.gpu_stop = std::max(work.gpu_stop, gpu_stop);
+  ++work.ended;
+  finish_if_whole(task);
 }
 
 void LiveTally::gpu_time(const Operation& op, int64_t ns, LiveSource source) {

@@ -85,15 +85,18 @@ class LiveTally {
 
  private:
   struct Pending {
-    Operation op;  // its func: a key of counts_
-    uint32_t channels_left = 0;
-    uint64_t gpu_start = 0, gpu_stop = 0;
+    Operation op;           // its func: a key of counts_
+    uint32_t channels = 0;  // 0: the task has not been read yet; its GPU work may come before it
+    uint32_t ended = 0;     // of them
+    uint64_t gpu_start = UINT64_MAX, gpu_stop = 0;
   };
   struct Last {
     LiveCounts* counts = nullptr;
     bool is_task = false;
     double bytes = 0;
   };
+  Pending& pending(uint64_t handle);
+  void finish_if_whole(uint64_t handle);
   std::map<Key, LiveCounts>::iterator at(uint32_t comm, std::string_view func);
 
   std::map<Key, LiveCounts> counts_;
