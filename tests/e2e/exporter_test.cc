@@ -192,7 +192,7 @@ TEST_F(Exporter, RulesAndOutputPassPromtool) {
       do_here({"promtool", "test", "rules", LOCKSTEP_SOURCE_DIR "/tests/prometheus/alerts_test.yml"});
   EXPECT_EQ(tested.code, 0) << tested;
   EXPECT_EQ(do_here({LOCKSTEP_BIN_DIR "/lockstep-sim-job", "--ranks", "4", "--steps", "4", "--mode", "deep",
-                     "--fault", "host-late", "-o", "run"})
+                     "--fault", "never-joined", "-o", "run"})
                 .code,
             0);
   Finished once = do_here(lockstep({"exporter", "--once", "run"}));

@@ -52,6 +52,7 @@ class Diagnoses {
  private:
   void begin();
   void take_answer(int status);
+  Clock::duration time_taken() const;
   void fail();
 
   std::vector<std::string> paths_;
