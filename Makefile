@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test build bench check install setup clean
+.PHONY: help demo test build bench check install setup setup-test clean
 
 help:  ## list these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -15,7 +15,7 @@ demo: setup  ## build the programs, then trace a live one and eight recorded H20
 	@tools/build release $(JOBS) lockstep lockstep-nccl lockstep-api lockstep-nccl-host lockstep-custom-allreduce
 	@tools/demo
 
-test: setup build  ## build, then run every test
+test: setup-test build  ## build, then run every test
 	@tools/run_tests release
 
 build:  ## build the tools and libraries into build/release/{bin,lib}
@@ -35,6 +35,9 @@ install: build  ## install into PREFIX (default /usr/local)
 
 setup:  ## install the Debian packages that are missing
 	@tools/setup
+
+setup-test:
+	@tools/setup --test
 
 clean:  ## remove build/ and demo-out/
 	rm -rf build demo-out

@@ -17,6 +17,9 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/python/lockstep)
   install(DIRECTORY python/lockstep DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep/python FILES_MATCHING PATTERN "*.py")
 endif()
 
+install(FILES examples/prometheus/lockstep-alerts.yml examples/prometheus/lockstep-dashboard.json
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep/prometheus)
+
 # lockstep::lockstep is the header alone: a program that uses it runs with or without liblockstep.so.
 add_library(lockstep_header INTERFACE)
 add_library(lockstep::lockstep ALIAS lockstep_header)

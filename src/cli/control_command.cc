@@ -51,20 +51,6 @@ int64_t monotonic_ns() {
   return int64_t{now.tv_sec} * kSecond + now.tv_nsec;
 }
 
-std::optional<int64_t> parse_time(std::string_view text) {
-  double number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  const double scale = unit == "ms"                   ? 1e6
-                       : unit == "s" || unit.empty()  ? 1e9
-                       : unit == "m" || unit == "min" ? 60e9
-                       : unit == "h"                  ? 3600e9
-                                                      : 0;
-  const double ns = number * scale;
-  if (error != std::errc{} || !(ns >= 1e6) || ns > 30 * 24 * 3600e9) return std::nullopt;
-  return static_cast<int64_t>(ns);
-}
-
 std::optional<uint64_t> parse_id(std::string_view text) {
   if (!text.starts_with("0x")) return std::nullopt;
   uint64_t id = 0;
@@ -95,7 +81,7 @@ Result<void> read_mode(const Arguments& arguments, Wish* wish) {
 }
 
 Result<void> read_window(const Arguments& arguments, Wish* wish) {
-  auto length = parse_time(arguments.value("for"));
+  auto length = parse_duration(arguments.value("for"));
   if (!length) return usage("--for takes a time such as 30s, 5m or 1h; not '" + arguments.value("for") + "'");
   wish->request.until_monotonic_ns = monotonic_ns() + *length;
   wish->said += " for " + arguments.value("for");

@@ -53,6 +53,20 @@ std::optional<uint64_t> parse_bytes(std::string_view text) {
   return static_cast<uint64_t>(value);
 }
 
+std::optional<int64_t> parse_duration(std::string_view text) {
+  double number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const double scale = unit == "ms"                   ? 1e6
+                       : unit == "s" || unit.empty()  ? 1e9
+                       : unit == "m" || unit == "min" ? 60e9
+                       : unit == "h"                  ? 3600e9
+                                                      : 0;
+  const double ns = number * scale;
+  if (error != std::errc{} || !(ns >= 1e6) || ns > 30 * 24 * 3600e9) return std::nullopt;
+  return static_cast<int64_t>(ns);
+}
+
 std::string format_duration(double ns) {
   if (ns < 0) return "-";
   if (ns < 1e3) return format_decimal(ns, 0) + " ns";

@@ -12,6 +12,8 @@ std::string format_count(uint64_t count);  // 1,234,567
 std::string format_bytes(uint64_t bytes);  // 1.5 MiB
 // "4096", "64K", "1.5G": bytes, or 1024 of the unit below. Nothing if it is anything else.
 std::optional<uint64_t> parse_bytes(std::string_view text);
+// "30s", "5m", "1h", "200ms", "15" (seconds), from 1 ms to 30 days, in ns. Nothing if it is anything else.
+std::optional<int64_t> parse_duration(std::string_view text);
 std::string format_duration(double ns);        // 12.3 us; "-" for a negative value
 std::string format_rate(double bytes_per_ns);  // GB/s, two decimals; "-" for 0
 std::string format_percent(double fraction);   // 12.5 %; "-" for a negative value

@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/exporter/exporter.h"
 #include "cli/report/page.h"
 #include "exporters/exporter.h"
 #include "format/file_layout.h"
@@ -24,9 +25,12 @@ int run(const Arguments& arguments) {
   for (const exporters::Exporter* exporter : exporters::all())
     document["exporters"].push_back(exporter->name);
   // Why a part that needs more than this program is off; null: it is there.
-  const std::string_view page = report::page_absent_because();
-  document["parts"]["report page"] =
-      page.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(page);
+  const auto part = [&](const char* name, std::string_view absent_because) {
+    document["parts"][name] =
+        absent_because.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(absent_because);
+  };
+  part("report page", report::page_absent_because());
+  part("exporter", exporter::missing().value_or(""));
   return print(document.dump(2) + "\n");
 }
 

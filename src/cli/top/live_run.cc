@@ -73,6 +73,7 @@ void merge(SeenProcess& kept, SeenProcess&& other) {
   kept.ops_per_s += other.ops_per_s;
   kept.bytes_per_s += other.bytes_per_s;
   kept.dropped += other.dropped;
+  for (SeenFile& file : other.files) kept.files.push_back(std::move(file));
 }
 
 }  // namespace
@@ -108,7 +109,7 @@ Result<void> LiveRun::refresh() {
 Result<void> LiveRun::refresh(const std::string& path) {
   File& file = files_[path];
   if (!file.tail) {
-    LOCKSTEP_ASSIGN(file.tail, LiveTail::open(path));
+    LOCKSTEP_ASSIGN(file.tail, LiveTail::open(path, depth_));
     file.file = launch::process_file(path);
     return {};
   }
@@ -127,6 +128,7 @@ Result<std::vector<SeenProcess>> LiveRun::look() {
     const launch::ProcessFile& header = file.file;
     SeenProcess seen;
     seen.host = header.process.host;
+    seen.boot_id = header.process.boot_id;
     seen.device = process.device;
     seen.pid = header.process.pid;
     seen.start_ns = header.start_ns;
@@ -146,6 +148,7 @@ Result<std::vector<SeenProcess>> LiveRun::look() {
     if (process.oldest_open) seen.oldest_open = seen_op(process, *process.oldest_open, seen.now_ns);
     seen.open = process.open;
     seen.dropped = process.dropped;
+    seen.files.push_back({path, file.tail.get()});
     if (file.looked_ns != 0 && monotonic > file.looked_ns) {
       double seconds = static_cast<double>(monotonic - file.looked_ns) / 1e9;
       seen.ops_per_s = (process.ops - file.ops) / seconds;
@@ -162,6 +165,11 @@ Result<std::vector<SeenProcess>> LiveRun::look() {
     return std::tie(a.rank, a.host, a.pid) < std::tie(b.rank, b.host, b.pid);
   });
   return processes;
+}
+
+bool LiveRun::behind() const {
+  return std::any_of(files_.begin(), files_.end(),
+                     [](const auto& file) { return file.second.tail->behind(); });
 }
 
 }  // namespace lockstep::cli::top

@@ -21,13 +21,18 @@ struct SeenComm {
   bool ended = false;
   std::map<std::string, readers::native::LiveFunction> functions;
 };
+// One of the files of a process; `tail` until the next look.
+struct SeenFile {
+  std::string path;
+  const readers::native::LiveTail* tail = nullptr;
+};
 struct SeenOp {
   std::string func, comm;          // comm: its name; empty unknown
   std::optional<uint64_t> number;  // NCCL's, per communicator and function
   int64_t age_ns = 0;              // since it started
 };
 struct SeenProcess {
-  std::string host, device;
+  std::string host, boot_id, device;
   int64_t pid = 0, start_ns = 0;
   int32_t rank = -1, world = -1;
   bool closed = false;
@@ -40,15 +45,20 @@ struct SeenProcess {
   size_t open = 0;
   double ops_per_s = 0, bytes_per_s = 0;  // since the last look; 0 at the first
   uint64_t dropped = 0;
+  std::vector<SeenFile> files;
 };
 
 class LiveRun {
  public:
+  using Depth = readers::native::LiveTail::Depth;
   // A run directory, or process files.
-  explicit LiveRun(std::vector<std::string> paths) : paths_(std::move(paths)) {}
+  explicit LiveRun(std::vector<std::string> paths, Depth depth = Depth::kNow)
+      : paths_(std::move(paths)), depth_(depth) {}
   // By rank, host and pid. An error if no file can be read.
   Result<std::vector<SeenProcess>> look();
   size_t unreadable_files() const { return unreadable_; }
+  // Depth::kAll: files hold more than one look reads.
+  bool behind() const;
 
  private:
   struct File {
@@ -61,6 +71,7 @@ class LiveRun {
   Result<void> refresh(const std::string& path);
 
   std::vector<std::string> paths_;
+  Depth depth_;
   std::map<std::string, File> files_;  // by path
   size_t unreadable_ = 0;
 };

@@ -46,16 +46,21 @@ void ChunkFollower::begin(uint32_t index, uint32_t chunk_no) {
   ++chunks_read_;
 }
 
-void ChunkFollower::skip_to_newest(const InputFile& file, uint32_t most_chunks) {
-  format::ChunkHeader header{};
+bool ChunkFollower::rejoin(const InputFile& file, format::ChunkHeader& header) {
   if (!read_header(file, index_, header)) {
     lost_ = true;
-    return;
+    return false;
   }
   if (header.chunk_no != chunk_no_) {  // recycled meanwhile: the list goes on from its new contents
     if (header.chunk_no > chunk_no_) chunks_missed_ += header.chunk_no - chunk_no_ - 1;
     begin(index_, header.chunk_no);
   }
+  return true;
+}
+
+void ChunkFollower::skip_to_newest(const InputFile& file, uint32_t most_chunks) {
+  format::ChunkHeader header{};
+  if (!rejoin(file, header)) return;
   std::vector<uint32_t> ahead;  // indexes of the chunks behind this one
   for (uint32_t index = index_; next_of(file, index, header);) ahead.push_back(index);
   if (ahead.size() < most_chunks) return;

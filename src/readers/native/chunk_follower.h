@@ -21,8 +21,30 @@ class ChunkFollower {
   // `most_chunks` chunks are read: of more, the newest.
   template <class Visit>
   void read_new(const InputFile& file, uint32_t most_chunks, Visit&& visit) {
-    std::unique_ptr<ChunkBuffer> buffer;
     skip_to_newest(file, most_chunks);
+    read_on(file, most_chunks, visit);
+  }
+
+  // The same, but of more chunks the oldest: nothing is passed over that is still there. True if there may be more.
+  template <class Visit>
+  bool read_next(const InputFile& file, uint32_t most_chunks, Visit&& visit) {
+    format::ChunkHeader header{};
+    return rejoin(file, header) && read_on(file, most_chunks, visit);
+  }
+  // The chunk it stands in has been given to another list: it cannot go on.
+  bool lost() const { return lost_; }
+  uint32_t index() const { return index_; }
+  uint32_t chunk_no() const { return chunk_no_; }
+  uint16_t log() const { return log_; }
+  format::Purpose purpose() const { return purpose_; }
+  // Chunks that were read or begun, and those that were passed over, since the follower was made.
+  uint64_t chunks_read() const { return chunks_read_; }
+  uint64_t chunks_missed() const { return chunks_missed_; }
+
+ private:
+  template <class Visit>
+  bool read_on(const InputFile& file, uint32_t most_chunks, Visit&& visit) {
+    std::unique_ptr<ChunkBuffer> buffer;
     for (uint32_t left = most_chunks; left > 0;) {
       if (has_entry(file)) {
         if (!buffer) buffer = std::make_unique<ChunkBuffer>();
@@ -36,23 +58,15 @@ class ChunkFollower {
           unit_ += units;
         }
       }
-      if (!go_on(file)) return;
+      if (!go_on(file)) return false;
       --left;
     }
+    return true;
   }
 
-  // The chunk it stands in has been given to another list: it cannot go on.
-  bool lost() const { return lost_; }
-  uint32_t index() const { return index_; }
-  uint32_t chunk_no() const { return chunk_no_; }
-  uint16_t log() const { return log_; }
-  format::Purpose purpose() const { return purpose_; }
-  // Chunks that were read or begun, and those that were passed over, since the follower was made.
-  uint64_t chunks_read() const { return chunks_read_; }
-  uint64_t chunks_missed() const { return chunks_missed_; }
-
- private:
   bool read_header(const InputFile& file, uint32_t index, format::ChunkHeader& header) const;
+  // To where the list stands now, if ring retention has overtaken it; its chunk's header. False: lost.
+  bool rejoin(const InputFile& file, format::ChunkHeader& header);
   // The list's chunk behind this one; false if there is none yet.
   bool next_of(const InputFile& file, uint32_t& index, format::ChunkHeader& header) const;
   void skip_to_newest(const InputFile& file, uint32_t most_chunks);

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "model/element_size.h"
+#include "model/kernel_name.h"
+#include "readers/common/demangle.h"
 
 namespace lockstep::readers::native {
 namespace {
@@ -15,6 +18,9 @@ using format::Purpose;
 
 constexpr size_t kMostOpen = 1024, kMostRecent = 64;
 constexpr uint32_t kMostComms = 1 << 20;
+constexpr size_t kMostKernelNames = 4096;
+constexpr uint32_t kChunksALook = 256;  // 8 MiB
+constexpr uint32_t kMostSecondLooks = 64;
 
 // What capture dropped for want of room; the other losses concern single fields, or are the way of ring retention.
 constexpr size_t kDropped[] = {0, 1, 2, 4};  // no_chunk, disk_full, size_cap, no_log of losses.def
@@ -29,10 +35,26 @@ T copy_of(const ChunkBuffer& buffer, uint32_t unit, size_t most) {
   return value;
 }
 
-uint64_t dropped_of(const uint64_t (&losses)[format::kLossKinds]) {
-  uint64_t sum = 0;
-  for (size_t kind : kDropped) sum += losses[kind];
-  return sum;
+std::string_view work_text(model::KernelWork work) {
+  switch (work) {
+    case model::KernelWork::kAllReduce:
+      return "AllReduce";
+    case model::KernelWork::kBroadcast:
+      return "Broadcast";
+    case model::KernelWork::kReduce:
+      return "Reduce";
+    case model::KernelWork::kAllGather:
+      return "AllGather";
+    case model::KernelWork::kReduceScatter:
+      return "ReduceScatter";
+    case model::KernelWork::kSendRecv:
+      return "SendRecv";
+    case model::KernelWork::kAny:
+      return "any";
+    case model::KernelWork::kNone:
+      break;
+  }
+  return {};
 }
 
 }  // namespace
@@ -42,27 +64,35 @@ T LiveTail::Entry::as() const {
   return copy_of<T>(buffer, unit, sizeof(T));
 }
 
-Result<std::unique_ptr<LiveTail>> LiveTail::open(const std::string& path) {
-  std::unique_ptr<LiveTail> tail(new LiveTail(path));
+Result<std::unique_ptr<LiveTail>> LiveTail::open(const std::string& path, Depth depth) {
+  std::unique_ptr<LiveTail> tail(new LiveTail(path, depth));
   LOCKSTEP_TRY(tail->refresh());
   tail->process_.ops = tail->process_.bytes = 0;
   return tail;
 }
 
 Result<void> LiveTail::refresh() {
+  process_.arrivals.clear();
+  if (finished_) return {};
   // Opened each time: thousands of files need no thousands of descriptors, and a network file system looks again.
   LOCKSTEP_ASSIGN(FileView view, FileView::open(path_));
   const InputFile& file = view.file();
+  file_ = &file;
+  second_looks_ = kMostSecondLooks;
   process_.header = view.header();
   find_chunks(file);
   start_logs();
   read_meta(file);
   process_.heartbeat_ns =
       process_.header.heartbeat_ticks == 0 ? 0 : clock_->to_ns(process_.header.heartbeat_ticks);
-  double calls = 0, tasks = 0, call_bytes = 0, task_bytes = 0;
   for (auto& [number, log] : logs_) {
+    log.calls = log.tasks = log.call_bytes = log.task_bytes = 0;
     read_definitions(file, log);
-    read_records(file, log);
+    if (!tally_) read_newest(file, log);
+  }
+  if (tally_) read_all(file);
+  double calls = 0, tasks = 0, call_bytes = 0, task_bytes = 0;
+  for (const auto& [number, log] : logs_) {
     calls += log.calls;
     tasks += log.tasks;
     call_bytes += log.call_bytes;
@@ -73,14 +103,19 @@ Result<void> LiveTail::refresh() {
   process_.bytes += tasks >= calls ? task_bytes : call_bytes;
   close_ended(file);
   count_dropped(file);
+  finished_ = process_.header.state == static_cast<uint32_t>(format::FileState::kClosed) && !behind_;
+  file_ = nullptr;
   return {};
 }
 
 void LiveTail::find_chunks(const InputFile& file) {
   for (auto& [number, log] : logs_) {
-    if (!log.records || !log.records->lost()) continue;
-    log.records.reset();
-    chunks_seen_ = 0;
+    if (log.records && log.records->lost()) {
+      log.next_chunk = log.records->chunk_no() + 1;
+      log.is_lost = true;
+      log.records.reset();
+    }
+    if (log.is_lost) chunks_seen_ = 0;
   }
   if (chunks_seen_ == 0) unpublished_.clear();
   uint64_t in_file =
@@ -125,9 +160,14 @@ void LiveTail::add_chunk(uint32_t index, const format::ChunkHeader& header) {
   } else if (header.purpose == Purpose::kRecords) {
     auto log = logs_.find(header.log);
     if (log != logs_.end() && log->second.records) return;  // its list leads there
-    auto& newest = first_look_[header.log];
-    newest[header.chunk_no] = index;
-    if (newest.size() > kMostChunks) newest.erase(newest.begin());
+    if (tally_ && log != logs_.end() && header.chunk_no < log->second.next_chunk) return;  // was read
+    auto& kept = first_look_[header.log];
+    kept[header.chunk_no] = index;
+    if (tally_) {
+      if (kept.size() > 1) kept.erase(std::prev(kept.end()));
+    } else if (kept.size() > kMostChunks) {
+      kept.erase(kept.begin());
+    }
   }
 }
 
@@ -140,8 +180,11 @@ void LiveTail::start_logs() {
     header.log = number;
     header.purpose = Purpose::kRecords;
     header.chunk_no = from->first;
-    logs_[number].records.emplace(from->second, header);
-    process_.from_start = process_.from_start && from->first == 0;
+    Log& log = logs_[number];
+    log.records.emplace(from->second, header);
+    if (log.is_lost) process_.passed_over += from->first - log.next_chunk;
+    process_.from_start = process_.from_start && (log.is_lost || from->first == 0);
+    log.is_lost = false;
   }
   first_look_.clear();
 }
@@ -208,23 +251,55 @@ void LiveTail::read_definitions(const InputFile& file, Log& log) {
     } else if (head.kind == static_cast<uint16_t>(Def::kLog)) {
       log.losses_offset = chunk_offset(log.definitions->index()) + size_t{unit} * format::kUnitBytes +
                           offsetof(format::LogDef, losses);
+    } else if (head.kind == static_cast<uint16_t>(Def::kKernelName) && tally_) {
+      add_kernel_name(buffer, unit, head, log);
     }
     return head.units;
   });
 }
 
-void LiveTail::read_records(const InputFile& file, Log& log) {
-  log.calls = log.tasks = log.call_bytes = log.task_bytes = 0;
+void LiveTail::add_kernel_name(const ChunkBuffer& buffer, uint32_t unit, const format::DefHead& head,
+                               Log& log) {
+  constexpr size_t kHead = offsetof(format::KernelNameDef, name);
+  const size_t from = size_t{unit} * format::kUnitBytes, size = size_t{head.units} * format::kUnitBytes;
+  if (size <= kHead || from + size > buffer.bytes.size() || log.kernels.size() >= kMostKernelNames) return;
+  std::string_view symbol(reinterpret_cast<const char*>(buffer.bytes.data()) + from + kHead,
+                          std::min<size_t>(size - kHead, format::kMaxKernelNameBytes));
+  symbol = symbol.substr(0, symbol.find('\0'));
+  log.kernels.emplace(head.id, work_text(model::work_of_kernel(common::demangled(symbol))));
+}
+
+// A definition is published before the record that names it, but may have been read after.
+const LiveTail::Shape* LiveTail::shape(Log& log, uint16_t number) {
+  auto known = log.shapes.find(number);
+  if (known == log.shapes.end() && look_again()) {
+    read_definitions(*file_, log);
+    known = log.shapes.find(number);
+  }
+  return known == log.shapes.end() ? nullptr : &known->second;
+}
+
+LiveComm* LiveTail::comm(uint32_t number) {
+  if (number >= process_.comms.size() && number < kMostComms && look_again()) read_meta(*file_);
+  return number < process_.comms.size() ? &process_.comms[number] : nullptr;
+}
+
+uint32_t LiveTail::visit_at(const ChunkBuffer& buffer, uint32_t unit, Log& log) {
+  const ChunkFollower& records = *log.records;
+  uint64_t position = uint64_t{records.chunk_no()} * format::kUnitsPerChunk + unit;
+  Entry entry{buffer, unit, chunk_offset(records.index()) + uint64_t{unit} * format::kUnitBytes, 0};
+  auto head = entry.as<format::RecordHead>();
+  entry.handle = format::make_handle(static_cast<uint32_t>(head.kind), records.log(), position);
+  log.newest_start = std::max(log.newest_start, head.start);
+  return visit(entry, log);
+}
+
+void LiveTail::read_newest(const InputFile& file, Log& log) {
   if (!log.records) return;
   ChunkFollower& records = *log.records;
   uint64_t read = records.chunks_read(), missed = records.chunks_missed();
-  records.read_new(file, kMostChunks, [&](const ChunkBuffer& buffer, uint32_t unit) -> uint32_t {
-    uint64_t position = uint64_t{records.chunk_no()} * format::kUnitsPerChunk + unit;
-    Entry entry{buffer, unit, chunk_offset(records.index()) + uint64_t{unit} * format::kUnitBytes, 0};
-    auto kind = static_cast<uint32_t>(entry.as<format::RecordHead>().kind);
-    entry.handle = format::make_handle(kind, records.log(), position);
-    return visit(entry, log);
-  });
+  records.read_new(file, kMostChunks,
+                   [&](const ChunkBuffer& buffer, uint32_t unit) { return visit_at(buffer, unit, log); });
   missed = records.chunks_missed() - missed;
   if (missed == 0) return;
   read = std::max<uint64_t>(records.chunks_read() - read, 1);
@@ -232,42 +307,85 @@ void LiveTail::read_records(const InputFile& file, Log& log) {
   for (double* amount : {&log.calls, &log.tasks, &log.call_bytes, &log.task_bytes}) *amount *= scale;
 }
 
-LiveOp LiveTail::note_op(const Log& log, const format::RecordHead& head, uint32_t comm_number, uint16_t shape,
+// The log that is furthest back in time comes next, so that GPU work is read soon after the operation it belongs to.
+void LiveTail::read_all(const InputFile& file) {
+  std::vector<Log*> waiting;
+  for (auto& [number, log] : logs_) {
+    if (log.records) waiting.push_back(&log);
+  }
+  uint64_t left = uint64_t{kChunksALook};
+  while (!waiting.empty() && left > 0) {
+    auto next = std::min_element(waiting.begin(), waiting.end(), [](const Log* a, const Log* b) {
+      return a->newest_start < b->newest_start;
+    });
+    Log& log = **next;
+    const uint64_t missed = log.records->chunks_missed();
+    bool more = log.records->read_next(
+        file, 1, [&](const ChunkBuffer& buffer, uint32_t unit) { return visit_at(buffer, unit, log); });
+    process_.passed_over += log.records->chunks_missed() - missed;
+    if (!more) waiting.erase(next);
+    --left;
+  }
+  behind_ = !waiting.empty();
+}
+
+LiveOp LiveTail::note_op(Log& log, const format::RecordHead& head, uint32_t comm_number, uint16_t shape,
                          std::optional<uint64_t> number) {
-  auto known = log.shapes.find(shape);
-  LiveOp op{known == log.shapes.end() ? "?" : known->second.func, comm_number, number,
-            clock_->to_ns(head.start)};
+  const Shape* known = this->shape(log, shape);
+  LiveOp op{known == nullptr ? "?" : known->func, comm_number, number, clock_->to_ns(head.start)};
   if (!process_.last || op.started_ns >= process_.last->started_ns) process_.last = op;
   if (LiveComm* of = comm(comm_number); of != nullptr && number) {
     auto [function, is_new] = of->functions.try_emplace(op.func);
     if (is_new || *number >= function->second.newest) function->second = {*number, op.started_ns};
+    if (tally_) {
+      process_.arrivals.push_back({comm_number, op.func, *number, op.started_ns});
+      if (process_.arrivals.size() > kMostArrivals) process_.arrivals.pop_front();
+    }
   }
   return op;
+}
+
+LiveTally::Operation LiveTail::counted(const LiveOp& op, double bytes, bool declared) {
+  const LiveComm* of = comm(op.comm);
+  return {op.comm, op.func, of == nullptr ? -1 : of->ranks, bytes, declared};
 }
 
 template <class Record>
 void LiveTail::add_call(const Entry& entry, Log& log) {
   auto record = entry.as<Record>();
   LiveOp op = note_op(log, record.head, record.comm, record.shape, std::nullopt);
-  auto shape = log.shapes.find(record.shape);
+  const Shape* known = shape(log, record.shape);
+  const double bytes = static_cast<double>(record.count) * (known == nullptr ? 1 : known->element_bytes);
   log.calls += 1;
-  log.call_bytes +=
-      static_cast<double>(record.count) * (shape == log.shapes.end() ? 1 : shape->second.element_bytes);
+  log.call_bytes += bytes;
+  if (tally_) {
+    tally_->call(counted(op, bytes, false));
+    last_counted_ = entry.handle;
+    if ((record.head.flags & format::kFlagStopped) != 0)
+      count_ended(*file_, {entry.offset, record.head.start, op, record.head.kind}, 0);
+  }
   hold_open(entry, record.head, std::move(op));
 }
 
 template <class Record>
 void LiveTail::add_task(const Entry& entry, const Record& record, std::optional<uint64_t> number, Log& log) {
   LiveOp op = note_op(log, record.head, record.comm, record.shape, number);
-  auto shape = log.shapes.find(record.shape);
+  const Shape* known = shape(log, record.shape);
   uint64_t count = 0;
-  if constexpr (requires { record.in_count; })
+  uint32_t channels = 0;
+  constexpr bool kDeclared = requires { record.in_count; };
+  if constexpr (kDeclared)
     count = record.in_count;
   else
     count = record.count;
+  if constexpr (requires { record.channels; }) channels = record.channels;
+  const double bytes = static_cast<double>(count) * (known == nullptr ? 1 : known->element_bytes);
   log.tasks += 1;
-  log.task_bytes +=
-      static_cast<double>(count) * (shape == log.shapes.end() ? 1 : shape->second.element_bytes);
+  log.task_bytes += bytes;
+  if (tally_) {
+    tally_->task(counted(op, bytes, kDeclared), entry.handle, channels);
+    last_counted_ = entry.handle;
+  }
   if (recent_.try_emplace(entry.handle, op).second) recent_order_.push_back(entry.handle);
   if (recent_order_.size() > kMostRecent) {
     recent_.erase(recent_order_.front());
@@ -275,11 +393,80 @@ void LiveTail::add_task(const Entry& entry, const Record& record, std::optional<
   }
 }
 
+void LiveTail::add_api_op(const Entry& entry, Log& log) {
+  auto record = entry.as<format::ApiOpRecord>();
+  add_task(entry, record, record.peer < 0 ? std::optional(record.seq) : std::nullopt, log);
+  const LiveOp& op = recent_[entry.handle];
+  if (tally_ && (record.head.flags & format::kFlagStopped) != 0)
+    count_ended(*file_, {entry.offset, record.head.start, op, record.head.kind}, 0);
+  hold_open(entry, record.head, op);
+}
+
+void LiveTail::add_kernel(const Entry& entry, Log& log) {
+  auto record = entry.as<format::KernelRecord>();
+  auto work = log.kernels.find(record.name);
+  if (work == log.kernels.end() && look_again()) {
+    read_definitions(*file_, log);
+    work = log.kernels.find(record.name);
+  }
+  if (work == log.kernels.end() || work->second.empty() || record.head.stop_after == format::kSaturated)
+    return;
+  tally_->kernel(work->second, clock_->to_ns(record.head.start + record.head.stop_after) -
+                                   clock_->to_ns(record.head.start));
+}
+
+// Of the calls and GPU work that have ended, what the tally counts.
+void LiveTail::count_ended(const InputFile& file, const Open& open, uint64_t stopped) {
+  if (!tally_) return;
+  auto read = [&](auto record) {
+    file.read_at(open.offset, std::as_writable_bytes(std::span(&record, 1)));
+    return record;
+  };
+  switch (open.kind) {
+    case Kind::kCollApi:
+    case Kind::kP2pApi: {
+      auto head = read(format::RecordHead{});
+      if (stopped == 0 && head.stop_after != format::kSaturated) stopped = head.start + head.stop_after;
+      if (stopped > open.start)
+        tally_->call_ended(open.op.comm, open.op.func, clock_->to_ns(stopped) - open.op.started_ns);
+      break;
+    }
+    case Kind::kApiOp: {
+      auto record = read(format::ApiOpRecord{});
+      auto clock = static_cast<format::ApiClock>(record.gpu_clock);
+      if ((record.head.flags & format::kFlagGpuTimes) == 0 || clock == format::ApiClock::kGpuTicks ||
+          record.gpu_end < record.gpu_start)
+        break;
+      const double bytes = static_cast<double>(record.in_count) * record.element_bytes;
+      tally_->gpu_time(counted(open.op, bytes, true), static_cast<int64_t>(record.gpu_end - record.gpu_start),
+                       LiveSource::kApi);
+      break;
+    }
+    case Kind::kKernelCh:
+      count_channel(read(format::KernelChRecord{}));
+      break;
+    default:
+      break;
+  }
+}
+
+void LiveTail::count_channel(const format::KernelChRecord& record) {
+  // Ticks of AMD's clock are no time without their rate.
+  if (process_.header.gpu_clock != format::GpuClock::kNvidiaNs) return;
+  auto moved = moved_.find(record.parent);
+  tally_->channel(moved == moved_.end() ? record.parent : moved->second, record.gpu_start, record.gpu_stop);
+}
+
 // GPU or network work of an operation.
 template <class Record>
 void LiveTail::add_part(const Entry& entry, std::string_view what) {
   auto record = entry.as<Record>();
-  if ((record.head.flags & format::kFlagStopped) != 0) return;
+  if ((record.head.flags & format::kFlagStopped) != 0) {
+    if constexpr (std::is_same_v<Record, format::KernelChRecord>) {
+      if (tally_) count_channel(record);
+    }
+    return;
+  }
   auto parent = recent_.find(record.parent);
   LiveOp op =
       parent == recent_.end() ? LiveOp{std::string(what), format::kNoComm, std::nullopt, 0} : parent->second;
@@ -319,12 +506,12 @@ uint32_t LiveTail::visit(const Entry& entry, Log& log) {
       add_task(entry, record, record.seq, log);
       break;
     }
-    case Kind::kApiOp: {
-      auto record = entry.as<format::ApiOpRecord>();
-      add_task(entry, record, record.peer < 0 ? std::optional(record.seq) : std::nullopt, log);
-      hold_open(entry, head, recent_[entry.handle]);
+    case Kind::kApiOp:
+      add_api_op(entry, log);
       break;
-    }
+    case Kind::kKernel:
+      if (tally_) add_kernel(entry, log);
+      break;
     case Kind::kKernelCh:
       add_part<format::KernelChRecord>(entry, "GPU work");
       break;
@@ -332,12 +519,14 @@ uint32_t LiveTail::visit(const Entry& entry, Log& log) {
       add_part<format::ProxyOpRecord>(entry, "network work");
       break;
     case Kind::kState:
-      if (head.link == format::kStateStop) stops_.push_back(entry.as<format::StateRecord>().target);
+      if (head.link == format::kStateStop)
+        stops_.push_back({entry.as<format::StateRecord>().target, head.start});
       break;
     case Kind::kLink:
       if ((head.flags & format::kFlagMoved) != 0) {
         auto record = entry.as<format::LinkRecord>();
         moved_[record.parent] = record.child;
+        if (tally_ && record.child == last_counted_) tally_->uncount_last();
       }
       break;
     default:
@@ -348,27 +537,37 @@ uint32_t LiveTail::visit(const Entry& entry, Log& log) {
 
 void LiveTail::hold_open(const Entry& entry, const format::RecordHead& head, LiveOp op) {
   if ((head.flags & format::kFlagStopped) != 0 || open_.size() >= kMostOpen) return;
-  open_.insert_or_assign(entry.handle, Open{entry.offset, head.start, std::move(op)});
+  open_.insert_or_assign(entry.handle, Open{entry.offset, head.start, std::move(op), head.kind});
 }
 
 void LiveTail::close_ended(const InputFile& file) {
   // A stop on another thread may be read before its event: it is kept for the next refresh.
   for (const auto* stops : {&stops_, &earlier_stops_}) {
-    for (uint64_t handle : *stops) {
-      auto moved = moved_.find(handle);
-      open_.erase(moved == moved_.end() ? handle : moved->second);
+    for (const Stop& stop : *stops) {
+      auto moved = moved_.find(stop.handle);
+      auto open = open_.find(moved == moved_.end() ? stop.handle : moved->second);
+      if (open == open_.end()) continue;
+      count_ended(file, open->second, stop.ticks);
+      open_.erase(open);
     }
   }
   earlier_stops_ = std::move(stops_);
   stops_.clear();
   process_.oldest_open.reset();
+  for (LiveComm& comm : process_.comms) comm.oldest_open_ns = 0;
   std::erase_if(open_, [&](const auto& entry) {
     const Open& open = entry.second;
     format::RecordHead head{};
     size_t got = file.read_at(open.offset, std::as_writable_bytes(std::span(&head, 1)));
     // Another start: ring retention uses the place again.
-    if (got < sizeof head || head.start != open.start || (head.flags & format::kFlagStopped) != 0)
+    if (got < sizeof head || head.start != open.start) return true;
+    if ((head.flags & format::kFlagStopped) != 0) {
+      count_ended(file, open, 0);
       return true;
+    }
+    if (LiveComm* of = comm(open.op.comm);
+        of != nullptr && (of->oldest_open_ns == 0 || open.op.started_ns < of->oldest_open_ns))
+      of->oldest_open_ns = open.op.started_ns;
     if (!process_.oldest_open || open.op.started_ns < process_.oldest_open->started_ns)
       process_.oldest_open = open.op;
     return false;
@@ -378,13 +577,19 @@ void LiveTail::close_ended(const InputFile& file) {
 }
 
 void LiveTail::count_dropped(const InputFile& file) {
-  process_.dropped = dropped_of(process_.header.losses);
+  process_.losses.fill(0);
+  auto add = [&](const uint64_t(&losses)[format::kLossKinds]) {
+    for (size_t kind = 0; kind < format::kLossKinds; ++kind) process_.losses[kind] += losses[kind];
+  };
+  add(process_.header.losses);
   for (const auto& [number, log] : logs_) {
     uint64_t losses[format::kLossKinds] = {};
     if (log.losses_offset == 0) continue;
     file.read_at(log.losses_offset, std::as_writable_bytes(std::span(losses)));
-    process_.dropped += dropped_of(losses);
+    add(losses);
   }
+  process_.dropped = 0;
+  for (size_t kind : kDropped) process_.dropped += process_.losses[kind];
 }
 
 }  // namespace lockstep::readers::native

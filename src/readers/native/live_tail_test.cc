@@ -18,9 +18,9 @@ class Growing {
     log = &file.log(11);
   }
   void write() { file.write(path); }
-  std::unique_ptr<LiveTail> open() {
+  std::unique_ptr<LiveTail> open(LiveTail::Depth depth = LiveTail::Depth::kNow) {
     write();
-    auto tail = LiveTail::open(path);
+    auto tail = LiveTail::open(path, depth);
     EXPECT_TRUE(tail) << tail.error().message();
     return tail ? std::move(*tail) : nullptr;
   }
@@ -195,6 +195,142 @@ TEST(LiveTail, CountsWhatCaptureDropped) {
   EXPECT_EQ(tail->process().dropped, 7u);
 }
 
+const LiveCounts* counts_of(const LiveTail& tail, const std::string& func) {
+  auto known = tail.tally()->counts().find({0, func});
+  return known == tail.tally()->counts().end() ? nullptr : &known->second;
+}
+uint64_t in_all(const SecondsHistogram& histogram) {
+  uint64_t sum = 0;
+  for (uint64_t count : histogram.counts) sum += count;
+  return sum;
+}
+
+TEST(LiveTail, CountsAllFromTheStartAndNothingTwice) {
+  Growing growing;
+  constexpr uint64_t kOps = 20'000;  // 40 chunks
+  for (uint64_t i = 0; i < kOps; ++i) growing.coll(1000 + i, i);
+  auto tail = growing.open(LiveTail::Depth::kAll);
+  EXPECT_TRUE(tail->process().from_start);
+  EXPECT_FALSE(tail->behind());
+  ASSERT_NE(counts_of(*tail, "AllReduce"), nullptr);
+  EXPECT_EQ(counts_of(*tail, "AllReduce")->ops(), kOps);
+  EXPECT_EQ(counts_of(*tail, "AllReduce")->bytes(), static_cast<double>(kOps) * 256 * 4);
+  EXPECT_EQ(tail->process().arrivals.size(), LiveTail::kMostArrivals);
+  EXPECT_EQ(tail->process().arrivals.back().number, kOps - 1);
+  growing.coll(1000 + kOps, kOps);
+  growing.coll(2000 + kOps, 0, "AllGather");
+  growing.refresh(*tail);
+  EXPECT_EQ(counts_of(*tail, "AllReduce")->ops(), kOps + 1);
+  EXPECT_EQ(counts_of(*tail, "AllGather")->bytes(), 256 * 4 * 8) << "the size of eight ranks' parts";
+  EXPECT_EQ(tail->process().arrivals.size(), 2u);
+  growing.refresh(*tail);
+  EXPECT_EQ(counts_of(*tail, "AllReduce")->ops(), kOps + 1);
+  EXPECT_TRUE(tail->process().arrivals.empty());
+}
+
+TEST(LiveTail, AHugeFileIsReadInSeveralLooks) {
+  Growing growing;
+  constexpr uint64_t kOps = 200'000;  // 391 chunks
+  for (uint64_t i = 0; i < kOps; ++i) growing.coll(1000 + i, i);
+  auto tail = growing.open(LiveTail::Depth::kAll);
+  EXPECT_TRUE(tail->behind());
+  EXPECT_LT(counts_of(*tail, "AllReduce")->ops(), kOps);
+  ASSERT_TRUE(tail->refresh());
+  EXPECT_FALSE(tail->behind());
+  EXPECT_EQ(counts_of(*tail, "AllReduce")->ops(), kOps);
+}
+
+TEST(LiveTail, TimesCallsAndGpuWorkOfAllChannels) {
+  Growing growing;
+  FileBuilder::Log& progress = growing.file.log(10, "progress");  // is read before the tasks
+  for (uint64_t i = 1; i <= 1000; ++i) add_allreduce(*growing.log, progress, growing.world, i * 10'000);
+  auto tail = growing.open(LiveTail::Depth::kAll);
+  const LiveCounts* counts = counts_of(*tail, "AllReduce");
+  ASSERT_NE(counts, nullptr);
+  EXPECT_EQ(counts->ops(), 1000u) << "a call and its task are one";
+  EXPECT_EQ(in_all(counts->call_seconds), 1000u);
+  EXPECT_NEAR(counts->call_seconds.sum, 1000 * 50e-9, 1e-9);
+  const SecondsHistogram& gpu = counts->gpu_seconds[static_cast<size_t>(LiveSource::kChannels)];
+  EXPECT_EQ(in_all(gpu), 1000u);
+  EXPECT_NEAR(gpu.sum, 1000 * 1101e-9, 1e-9) << "from the first channel's begin to the last one's end";
+  const auto& small = counts->bandwidth[static_cast<size_t>(LiveSource::kChannels)][0];
+  EXPECT_NEAR(small.sum / 1000, 4096 / 1101e-9 * 2 * 7 / 8, 1e6);
+}
+
+TEST(LiveTail, AnOpenCallIsTimedOnceItEnds) {
+  Growing growing;
+  auto tail = growing.open(LiveTail::Depth::kAll);
+  uint16_t shape = growing.log->shape("Send", "ncclInt8");
+  growing.log->add(Kind::kP2pApi, format::P2pApiRecord{head(5000), 64, growing.world, shape, 0});
+  growing.refresh(*tail);
+  ASSERT_NE(counts_of(*tail, "Send"), nullptr);
+  EXPECT_EQ(in_all(counts_of(*tail, "Send")->call_seconds), 0u);
+  EXPECT_EQ(tail->process().comms[0].oldest_open_ns, at(5000));
+  auto& call = growing.log->last<format::P2pApiRecord>();
+  call.head.stop_after = 2000;
+  call.head.flags |= format::kFlagStopped;
+  growing.refresh(*tail);
+  EXPECT_EQ(in_all(counts_of(*tail, "Send")->call_seconds), 1u);
+  EXPECT_NEAR(counts_of(*tail, "Send")->call_seconds.sum, 2e-6, 1e-12);
+  EXPECT_EQ(tail->process().comms[0].oldest_open_ns, 0);
+}
+
+TEST(LiveTail, TimesTheApisOperationsAndKernelsByName) {
+  Growing growing;
+  format::ApiOpRecord op{};
+  op.head = head(4000, 90);
+  op.head.flags |= format::kFlagGpuTimes;
+  op.comm = growing.world;
+  op.in_count = 1 << 20;
+  op.element_bytes = 1;
+  op.gpu_clock = static_cast<uint16_t>(format::ApiClock::kGpuNs);
+  op.gpu_start = 100;
+  op.gpu_end = 1100;
+  op.peer = -1;
+  op.shape = growing.log->shape("my_reduce");
+  growing.log->add(Kind::kApiOp, op);
+  FileBuilder::Log& gpu = growing.file.log(12, "gpu");
+  const uint32_t nccl = gpu.kernel_name("ncclDevKernel_AllReduce_Sum_f32_RING_LL"),
+                 other = gpu.kernel_name("sgemm");
+  for (uint32_t i = 1; i <= 10; ++i) {
+    gpu.add(Kind::kKernel, format::KernelRecord{head(2000, 10), nccl, i, 7, 0, 1, 0, 0, 4});
+    gpu.add(Kind::kKernel, format::KernelRecord{head(2000, 10), other, i, 7, 0, 1, 0, 0, 4});
+  }
+  auto tail = growing.open(LiveTail::Depth::kAll);
+  const LiveCounts* mine = counts_of(*tail, "my_reduce");
+  ASSERT_NE(mine, nullptr);
+  EXPECT_NEAR(mine->gpu_seconds[static_cast<size_t>(LiveSource::kApi)].sum, 1e-6, 1e-12);
+  auto kernels = tail->tally()->counts().find({format::kNoComm, "AllReduce"});
+  ASSERT_NE(kernels, tail->tally()->counts().end());
+  EXPECT_EQ(in_all(kernels->second.gpu_seconds[static_cast<size_t>(LiveSource::kKernel)]), 10u);
+  EXPECT_EQ(kernels->second.ops(), 0u) << "kernels are no operations";
+}
+
+TEST(LiveTail, ARingIsCountedOnceWhileItKeepsUpAndSaysWhatItMissed) {
+  Growing growing(4);
+  auto tail = growing.open(LiveTail::Depth::kAll);
+  uint64_t seq = 0;
+  for (int round = 0; round < 12; ++round) {
+    for (int i = 0; i < 700; ++i, ++seq) growing.coll(1000 + seq, seq);
+    growing.refresh(*tail);
+  }
+  EXPECT_EQ(counts_of(*tail, "AllReduce")->ops(), seq);
+  EXPECT_EQ(tail->process().passed_over, 0u);
+  for (int i = 0; i < 10'000; ++i, ++seq) growing.coll(1000 + seq, seq);
+  growing.refresh(*tail);
+  EXPECT_GT(tail->process().passed_over, 0u);
+  EXPECT_LT(counts_of(*tail, "AllReduce")->ops(), seq);
+}
+
+TEST(LiveTail, TooManyFunctionsAreCountedTogether) {
+  Growing growing;
+  for (uint64_t i = 0; i < LiveTally::kMostFunctions + 50; ++i)
+    growing.coll(1000 + i, 0, "func" + std::to_string(i));
+  auto tail = growing.open(LiveTail::Depth::kAll);
+  EXPECT_EQ(tail->tally()->counts().size(), LiveTally::kMostFunctions + 1);
+  EXPECT_EQ(tail->tally()->counts().at({format::kNoComm, "other"}).ops(), 50u);
+}
+
 TEST(LiveTail, SurvivesDamage) {
   Growing growing;
   for (int i = 0; i < 3000; ++i) growing.coll(1000, static_cast<uint64_t>(i));
@@ -216,6 +352,12 @@ TEST(LiveTail, SurvivesDamage) {
     write_bytes(growing.path, bad);
     (void)(*tail)->refresh();
     (void)LiveTail::open(growing.path);
+    write_bytes(growing.path, good);
+    auto all = LiveTail::open(growing.path, LiveTail::Depth::kAll);
+    ASSERT_TRUE(all);
+    write_bytes(growing.path, bad);
+    (void)(*all)->refresh();
+    (void)LiveTail::open(growing.path, LiveTail::Depth::kAll);
   }
   EXPECT_FALSE(LiveTail::open(test_dir() + "/none.lks"));
 }

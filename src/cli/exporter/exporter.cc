@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/exporter/exporter.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "base/partial_path.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/exporter/exposition.h"
+#include "cli/exporter/server.h"
+#include "cli/interrupt.h"
+
+namespace lockstep::cli::exporter {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// Looks take at most a twentieth of the time.
+constexpr milliseconds kLeastPause{1000};
+constexpr int kShareOfTime = 20;
+
+class Exporter {
+ public:
+  explicit Exporter(const Settings& settings)
+      : settings_(settings),
+        live_(settings.paths, top::LiveRun::Depth::kAll),
+        metrics_({.ranks = settings.ranks, .comms = settings.comms}),
+        diagnoses_(settings.paths, settings.diagnose) {
+    own_.start_s = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  }
+
+  // What is there and is neither a directory nor readable is a mistake; what is not there may come.
+  Result<void> check() {
+    for (const std::string& path : settings_.paths) {
+      std::error_code error;
+      if (!std::filesystem::exists(path, error) || std::filesystem::is_directory(path, error)) continue;
+      top::LiveRun file({path});
+      if (auto seen = file.look(); !seen) return seen.error();
+    }
+    return {};
+  }
+
+  // True if there is more to read at once.
+  bool look() {
+    const Clock::time_point begun = Clock::now();
+    auto seen = live_.look();
+    if (seen) {
+      metrics_.look(*seen, watch_.look(*seen));
+      said_ = false;
+    } else {
+      metrics_.look_in_vain();
+      error_ = seen.error();
+    }
+    took_ = Clock::now() - begun;
+    ++own_.looks;
+    own_.look_seconds += std::chrono::duration<double>(took_).count();
+    own_.unreadable_files = live_.unreadable_files();
+    return seen && live_.behind();
+  }
+
+  void say_if_waiting() {
+    if (metrics_.present() || said_) return;
+    note("waiting: " + error_.message());
+    said_ = true;
+  }
+
+  std::vector<prometheus::MetricFamily> families() const {
+    return exporter::families(metrics_, diagnoses_.findings(), own_);
+  }
+  std::string text() const {
+    auto all = families();
+    all.push_back(look_age_family(0));
+    return text_of(all);
+  }
+  bool present() const { return metrics_.present(); }
+  const Error& error() const { return error_; }
+  Diagnoses& diagnoses() { return diagnoses_; }
+  milliseconds pause() const {
+    return std::max(kLeastPause, std::chrono::duration_cast<milliseconds>(kShareOfTime * took_));
+  }
+
+ private:
+  const Settings& settings_;
+  top::LiveRun live_;
+  top::RankWatch watch_;
+  RunMetrics metrics_;
+  Diagnoses diagnoses_;
+  OwnFigures own_;
+  Clock::duration took_{};
+  Error error_;
+  bool said_ = false;
+};
+
+Result<void> write_whole(const std::string& path, const std::string& text) {
+  const std::string partial = partial_path(path);
+  const Error wrong{ErrorCode::kIo, "cannot be written", path};
+  {
+    std::ofstream file(partial, std::ios::binary | std::ios::trunc);
+    if (!(file << text) || !file.flush()) {
+      remove_own_partials(path);
+      return wrong;
+    }
+  }
+  if (std::rename(partial.c_str(), path.c_str()) == 0) return {};
+  remove_own_partials(path);
+  return wrong;
+}
+
+int tell_once(Exporter& exporter, const std::string& textfile, const Interrupt& interrupt) {
+  while (exporter.look()) {
+    if (interrupt.wanted()) return kExitUsage;
+  }
+  if (!exporter.present()) return fail(exporter.error());
+  exporter.diagnoses().wait_for_one();
+  if (textfile.empty()) return print(exporter.text());
+  auto written = write_whole(textfile, exporter.text());
+  return written ? kExitOk : fail(written.error());
+}
+
+int write_files(Exporter& exporter, const Settings& settings, const Interrupt& interrupt) {
+  remove_stale_partials(settings.textfile);
+  bool was_written = false, said = false;
+  do {
+    while (exporter.look() && !interrupt.wanted()) {
+    }
+    if (interrupt.wanted()) break;
+    exporter.say_if_waiting();
+    exporter.diagnoses().go_on();
+    auto written = write_whole(settings.textfile, exporter.text());
+    // At first a wrong path; later a disk that is full, and may not stay so.
+    if (!written && !was_written) return fail(written.error());
+    if (!written && !said) note(written.error().message() + "; it is tried again");
+    said = !written;
+    was_written = true;
+  } while (!interrupt.wait(settings.interval));
+  return kExitOk;
+}
+
+int serve(Exporter& exporter, const Address& address, const Interrupt& interrupt) {
+  auto server = Server::start(address);
+  if (!server) return fail(server.error());
+  if (!address.loopback) note("anybody who reaches this address can read the metrics: there is no password");
+  if (int printed = print("http://" + (*server)->address() + "/metrics\n"); printed != kExitOk)
+    return printed;
+  for (bool more = true; !interrupt.wait(more ? milliseconds(0) : exporter.pause());) {
+    more = exporter.look();
+    exporter.say_if_waiting();
+    exporter.diagnoses().go_on();
+    (*server)->publish(exporter.families());
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+std::optional<std::string> missing() { return std::nullopt; }
+
+int run(const Settings& settings) {
+  auto address = parse_address(settings.listen);
+  if (!address) return fail(address.error());
+  Exporter exporter(settings);
+  if (auto checked = exporter.check(); !checked) return fail(checked.error());
+  Interrupt interrupt(Interrupt::Second::kEnds);
+  if (settings.once) return tell_once(exporter, settings.textfile, interrupt);
+  if (!settings.textfile.empty()) return write_files(exporter, settings, interrupt);
+  return serve(exporter, *address, interrupt);
+}
+
+}  // namespace lockstep::cli::exporter

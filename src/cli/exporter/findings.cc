@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/exporter/findings.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/exporter/label_slots.h"
+
+extern char** environ;
+
+namespace lockstep::cli::exporter {
+namespace {
+
+using nlohmann::json;
+
+constexpr off_t kMostAnswer = off_t{64} << 20;
+// Of columns; what is more lies in files.
+constexpr const char* kMemory = "256M";
+constexpr int kShareOfTime = 20;
+
+std::string text_at(const json& object, const char* key) {
+  auto at = object.find(key);
+  return at != object.end() && at->is_string() ? label_text(at->get_ref<const std::string&>())
+                                               : std::string();
+}
+
+std::string rank_of(const json& finding) {
+  auto ranks = finding.find("ranks");
+  if (ranks == finding.end() || !ranks->is_array() || ranks->empty()) return {};
+  if (ranks->size() > 1) return "several";
+  return (*ranks)[0].is_number_integer() ? std::to_string((*ranks)[0].get<int64_t>()) : std::string();
+}
+
+std::string contents(int file) {
+  struct stat status {};
+  if (fstat(file, &status) != 0 || status.st_size <= 0 || status.st_size > kMostAnswer) return {};
+  std::string text(static_cast<size_t>(status.st_size), '\0');
+  ssize_t got = pread(file, text.data(), text.size(), 0);
+  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return text;
+}
+
+}  // namespace
+
+Result<void> read_findings(std::string_view document, Findings& findings) {
+  const Error wrong{ErrorCode::kInvalidInput, "not what `lockstep diagnose --json` prints", {}};
+  json parsed = json::parse(document, nullptr, false);
+  if (!parsed.is_object() || !parsed.contains("findings") || !parsed["findings"].is_array()) return wrong;
+  std::vector<Findings::One> list;
+  std::map<std::string, size_t> by_severity = {{"note", 0}, {"warning", 0}, {"critical", 0}};
+  for (const json& finding : parsed["findings"]) {
+    if (!finding.is_object()) return wrong;
+    Findings::One one{text_at(finding, "class"), text_at(finding, "id"), text_at(finding, "severity"),
+                      rank_of(finding), text_at(finding, "comm")};
+    auto severity = by_severity.find(one.severity);
+    if (severity == by_severity.end()) return wrong;
+    ++severity->second;
+    if (one.severity == "note" || list.size() >= Findings::kMost) continue;
+    if (std::find(list.begin(), list.end(), one) == list.end()) list.push_back(std::move(one));
+  }
+  findings.list = std::move(list);
+  findings.by_severity = std::move(by_severity);
+  return {};
+}
+
+Diagnoses::Diagnoses(std::vector<std::string> paths, std::chrono::milliseconds pause)
+    : paths_(std::move(paths)), pause_(pause), next_(Clock::now()) {
+  findings_.asked = pause.count() > 0;
+}
+
+Diagnoses::~Diagnoses() {
+  if (child_ > 0) {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+  if (answer_ >= 0) close(answer_);
+}
+
+void Diagnoses::begin() {
+  begun_ = Clock::now();
+  answer_ = memfd_create("lockstep-diagnosis", MFD_CLOEXEC);
+  if (answer_ < 0) return fail();
+  std::vector<std::string> words = {"lockstep", "diagnose", "--json", "--memory", kMemory, "--"};
+  words.insert(words.end(), paths_.begin(), paths_.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, answer_, STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  int failed = posix_spawn(&child_, "/proc/self/exe", &files, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (failed != 0) {
+    child_ = -1;
+    return fail();
+  }
+  setpriority(PRIO_PROCESS, static_cast<id_t>(child_), 10);
+}
+
+void Diagnoses::fail() {
+  ++findings_.failures;
+  if (answer_ >= 0) close(answer_);
+  answer_ = -1;
+  next_ = Clock::now() + std::max<Clock::duration>(pause_, kShareOfTime * (Clock::now() - begun_));
+}
+
+// It is asked now and then whether it has ended: when it wrote its answer tells more exactly.
+Diagnoses::Clock::duration Diagnoses::time_taken() const {
+  struct stat status {};
+  timespec now{};
+  if (fstat(answer_, &status) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0) return Clock::now() - begun_;
+  const auto since = std::chrono::seconds(now.tv_sec - status.st_mtim.tv_sec) +
+                     std::chrono::nanoseconds(now.tv_nsec - status.st_mtim.tv_nsec);
+  return std::max<Clock::duration>(Clock::now() - begun_ - since, Clock::duration::zero());
+}
+
+void Diagnoses::take_answer(int status) {
+  child_ = -1;
+  const Clock::duration took = time_taken();
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kExitUsage;
+  if (code == kExitUsage || !read_findings(contents(answer_), findings_)) return fail();
+  close(answer_);
+  answer_ = -1;
+  findings_.took_s = std::chrono::duration<double>(took).count();
+  findings_.ended_s =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  next_ = Clock::now() + std::max<Clock::duration>(pause_, kShareOfTime * took);
+}
+
+void Diagnoses::go_on() {
+  if (!findings_.asked) return;
+  if (child_ < 0) {
+    if (Clock::now() >= next_) begin();
+    return;
+  }
+  int status = 0;
+  if (waitpid(child_, &status, WNOHANG) == child_) return take_answer(status);
+  // One that takes so long will not end in time to be of use.
+  if (Clock::now() - begun_ > std::max<Clock::duration>(10 * pause_, std::chrono::minutes(10)))
+    kill(child_, SIGKILL);
+}
+
+void Diagnoses::wait_for_one() {
+  if (!findings_.asked) return;
+  if (child_ < 0) begin();
+  int status = 0;
+  if (child_ > 0 && waitpid(child_, &status, 0) == child_) take_answer(status);
+}
+
+}  // namespace lockstep::cli::exporter
