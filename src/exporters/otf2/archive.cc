@@ -123,6 +123,7 @@ void Archive::close() {
 
 Result<uint64_t> Archive::finish() {
   end_location();
+  markers();  // readers expect the file
   if (!failed()) {
     OTF2_Archive_CloseEvtFiles(archive_);
     OTF2_Archive_OpenDefFiles(archive_);
