@@ -26,6 +26,7 @@ std::string format_names() {
   std::string names;
   for (const exporters::Exporter* exporter : exporters::all()) {
     names += (names.empty() ? "" : ", ") + std::string(exporter->name);
+    if (!exporter->off.empty()) names += " (off)";
   }
   return names;
 }
@@ -46,6 +47,8 @@ int run(const Arguments& arguments) {
   if (exporter == nullptr) {
     return fail("unknown format '" + arguments.value("format") + "'; there are: " + format_names());
   }
+  if (!exporter->off.empty())
+    return fail("format '" + std::string(exporter->name) + "' is off: " + std::string(exporter->off));
   const std::vector<std::string>& inputs = arguments.operands();
   std::string output = arguments.value("output");
   if (output.empty()) output = default_output(inputs[0], exporter->extension);

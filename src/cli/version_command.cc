@@ -20,8 +20,14 @@ int run(const Arguments& arguments) {
   document["readers"] = nlohmann::ordered_json::array();
   for (const readers::Format* reader : readers::all()) document["readers"].push_back(reader->name);
   document["exporters"] = nlohmann::ordered_json::array();
-  for (const exporters::Exporter* exporter : exporters::all())
-    document["exporters"].push_back(exporter->name);
+  nlohmann::ordered_json off = nlohmann::ordered_json::object();
+  for (const exporters::Exporter* exporter : exporters::all()) {
+    if (exporter->off.empty())
+      document["exporters"].push_back(exporter->name);
+    else
+      off[exporter->name] = exporter->off;
+  }
+  document["exporters_off"] = off;
   return print(document.dump(2) + "\n");
 }
 
@@ -32,7 +38,7 @@ const Command version_command = {
     .summary = "print the version",
     .description =
         "Prints the version of the program; with --json also the file format it writes and the formats it "
-        "reads and exports.",
+        "reads and exports, and why a format is off in this build.",
     .operands = {},
     .options = kOptions,
     .run = run,
