@@ -39,8 +39,8 @@ void remove_partials(const std::string& target, Choose&& choose) {
     pid_t pid = 0;
     auto [after, failed] = std::from_chars(rest.data(), rest.data() + rest.size(), pid);
     bool ours = failed == std::errc{} && pid > 0 && (after == rest.data() + rest.size() || *after == '-');
-    std::error_code ignored;
-    if (ours && choose(pid)) fs::remove_all(it->path(), ignored);
+    std::error_code unremoved;
+    if (ours && choose(pid)) fs::remove_all(it->path(), unremoved);
   }
 }
 

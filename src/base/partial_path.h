@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names for files, and directories, that appear under their own name only when they are whole. Until then they lie beside it as
+// Names for files and folders that appear under their own name only when they are whole. Until then they lie beside it as
 //
 //   TARGET.partial-HOST-NAMESPACE-PID
 //

@@ -15,11 +15,11 @@ namespace fs = std::filesystem;
 
 constexpr Option kOptions[] = {
     {'o', "output", "OUT",
-     "the file to write; a name in .gz is compressed (default: the input's name with the format's "
-     "ending)",
+     "the file or folder to write; a file in .gz is compressed (default: the input's name with the "
+     "format's ending)",
      "", "", true},
-    {'f', "format", "FORMAT", "the format to write; `lockstep version --json` lists them", "chrome"},
-    {0, "force", "", "replace an existing file"},
+    {'f', "format", "FORMAT", "the format to write: chrome, perfetto, csv, json or otf2", "chrome"},
+    {0, "force", "", "replace what is there"},
 };
 
 std::string format_names() {
@@ -52,6 +52,8 @@ int run(const Arguments& arguments) {
   const std::vector<std::string>& inputs = arguments.operands();
   std::string output = arguments.value("output");
   if (output.empty()) output = default_output(inputs[0], exporter->extension);
+  if (exporter->is_folder && output.ends_with(".gz"))
+    return fail(output + " would be a folder, which is not compressed; name one without .gz");
   std::error_code error;
   for (const std::string& input : inputs) {
     if (fs::equivalent(input, output, error))
@@ -67,7 +69,7 @@ int run(const Arguments& arguments) {
     return exporter->write(*input->source, output, progress.callback());
   }();
   if (!written) return fail(written.error());
-  return print("wrote " + output + " (" + plural(written->events, "event") + ", " +
+  return print("wrote " + output + " (" + plural(written->events, std::string(exporter->counts)) + ", " +
                format_bytes(written->bytes) + ")\n");
 }
 
@@ -78,7 +80,12 @@ const Command convert_command = {
     .summary = "write a run in another format, such as a timeline",
     .description =
         "Writes a run in another tool's format. `chrome` is the timeline that https://ui.perfetto.dev and "
-        "chrome://tracing open.",
+        "chrome://tracing open; `perfetto` is the same for the former and for trace_processor, in a quarter "
+        "of "
+        "the bytes. `csv` is a folder of tables for spreadsheets and data frames; `json` is those tables as "
+        "JSON, an object a line. `otf2` is a folder too, the archive that Vampir, Scalasca and otf2-print "
+        "open; "
+        "a build without libotf2 says so.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "a run directory, a trace.db, or process files",
                  .least = 1,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An exporter turns a run into one file, or one directory, of another format. A new one is a folder and a line in exporters.def.
+// An exporter turns a run into a file, or a folder of files, of another format. A new one is a folder and a line in exporters.def.
 // Exporters read the source one process at a time, write to `output` (never over an input), and report how many
 // events they wrote. Progress is called now and then with a fraction 0..1.
 #pragma once
@@ -21,12 +21,13 @@ struct ExportResult {
 using Progress = std::function<void(double fraction)>;
 
 struct Exporter {
-  std::string_view name;       // `convert -f NAME`
-  std::string_view summary;    // one line for help and docs
-  std::string_view extension;  // default output: input stem + this
-  std::string_view off = {};   // why this build cannot write it, and what would change that; empty: it can
-  // Writes to `path` through a temporary file beside it, renamed when whole. A path that ends in .gz is compressed.
-  // A format that is a directory is written beside `path` too, and renamed.
+  std::string_view name;              // `convert -f NAME`
+  std::string_view summary;           // one line for help and docs
+  std::string_view extension;         // default output: input stem + this
+  bool is_folder = false;             // what is written is a folder of files
+  std::string_view counts = "event";  // what ExportResult::events is the number of
+  std::string_view off = {};  // why this build cannot write it, and what would change that; else empty
+  // Writes to `path` through something temporary beside it, renamed when whole. A file that ends in .gz is compressed.
   Result<ExportResult> (*write)(model::TraceSource& source, const std::string& path,
                                 const Progress& progress) = nullptr;  // nullptr: off
 };

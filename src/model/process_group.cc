@@ -22,6 +22,16 @@ std::string process_group_name(std::string_view name, std::string_view descripti
   return std::string(description) + " (group " + std::string(name) + ")";
 }
 
+ProcessGroup process_group_of(std::string_view comm_name) {
+  constexpr std::string_view kGroup = "group ", kBehind = " (group ";
+  if (comm_name == "default_pg") return {"0", "default_pg"};
+  if (comm_name.starts_with(kGroup)) return {comm_name.substr(kGroup.size()), {}};
+  const size_t at = comm_name.rfind(kBehind);
+  if (at == std::string_view::npos || !comm_name.ends_with(")")) return {};
+  const size_t begin = at + kBehind.size();
+  return {comm_name.substr(begin, comm_name.size() - 1 - begin), comm_name.substr(0, at)};
+}
+
 std::vector<int32_t> parse_ranks(std::string_view text) {
   std::vector<int32_t> ranks;
   const char* const end = text.data() + text.size();

@@ -11,6 +11,11 @@ namespace lockstep::model {
 
 // "default_pg", "dp0 (group 5)" or "group 5".
 std::string process_group_name(std::string_view name, std::string_view description);
+// The group that such a name is of; an empty `name`: of none.
+struct ProcessGroup {
+  std::string_view name, description;  // of the text that was asked about, or constant
+};
+ProcessGroup process_group_of(std::string_view comm_name);
 // "[0, 1, 2]", or any text with numbers in it. At most 4 million. A list that PyTorch cut ("[0, 1, ..., 63]") gives the
 // ranks that are left.
 std::vector<int32_t> parse_ranks(std::string_view text);

@@ -70,5 +70,17 @@ TEST(GroupIndex, FollowsTheNumbersAndSharesThoseOfCoalescedOperations) {
   EXPECT_EQ(index.of(INT64_MAX), 9u) << "no job has so many";
 }
 
+TEST(ProcessGroups, NamesLeadBackToTheGroup) {
+  for (const auto& [name, description] :
+       {std::pair{"0", "default_pg"}, {"5", "dp0"}, {"7", ""}, {"1", "a (group 2) b"}}) {
+    const std::string text = process_group_name(name, description);
+    EXPECT_EQ(process_group_of(text).name, name) << text;
+    EXPECT_EQ(process_group_of(text).description, description) << text;
+  }
+  EXPECT_EQ(process_group_of("my comm").name, "");
+  EXPECT_EQ(process_group_of("dp (group 3").name, "");
+  EXPECT_EQ(process_group_of("").name, "");
+}
+
 }  // namespace
 }  // namespace lockstep::model

@@ -33,6 +33,9 @@ struct Format {
   // know; and whether it then is of the format. Both or neither.
   bool (*may_be)(std::span<const std::byte> first_bytes) = nullptr;
   bool (*sniff_file)(const std::string& path) = nullptr;
+  // True of a file that is of this format but no evidence of its own, as it was made from a run: it is taken where a
+  // user names it, not where it lies in a directory.
+  bool (*sniff_named)(std::span<const std::byte> first_bytes) = nullptr;
 };
 
 std::span<const Format* const> all();

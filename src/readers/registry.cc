@@ -120,17 +120,27 @@ const Format* format_of_opened(const std::string& path, std::span<const std::byt
   return nullptr;
 }
 
+// The format of a file that only counts where a user names it.
+const Format* format_of_named(std::span<const std::byte> bytes) {
+  const auto first = bytes.first(std::min(bytes.size(), kSniffBytes));
+  for (const Format* format : kFormats) {
+    if (format->sniff_named != nullptr && format->sniff_named(first)) return format;
+  }
+  return nullptr;
+}
+
 struct Sniffed {
   const Format* format = nullptr;
   bool packed = false;
 };
 
-Result<Sniffed> sniff(const std::string& path) {
+Result<Sniffed> sniff(const std::string& path, bool named) {
   LOCKSTEP_ASSIGN(InputFile file, InputFile::open(path));
   std::vector<std::byte> buffer(kSniffBytes);
   std::span<const std::byte> first(buffer.data(), file.read_at(0, buffer));
   Sniffed found;
   found.format = format_of(first, false);
+  if (found.format == nullptr && named) found.format = format_of_named(first);
   found.packed = found.format == nullptr && Unpacker::is_packed(first);
   if (found.format == nullptr) found.format = format_of_opened(path, first);
   if (found.format != nullptr || found.packed || !may_be_text(first)) return found;
@@ -233,7 +243,7 @@ class Sorter {
   }
 
   void add_named(const std::string& path) {
-    auto found = sniff(path);
+    auto found = sniff(path, true);
     if (!found) {
       troubles_.push_back(found.error());
     } else if (found->format != nullptr) {
@@ -264,7 +274,7 @@ class Sorter {
       } else if (is_process_file(entry)) {
         keep(&native::kFormat, entry, false);
       } else if (fs::is_regular_file(entry, ignored)) {
-        auto found = sniff(entry);
+        auto found = sniff(entry, false);
         if (found && found->format != nullptr) keep(found->format, entry, false);
         if (found && found->packed) packed.push_back(entry);
         if (found && has_no_bytes(entry)) empty_.push_back({entry, false});
@@ -281,8 +291,9 @@ class Sorter {
     };
     std::vector<Outcome> outcomes(paths.size());
     for_each_parallel(paths.size(), parallel_threads(), [&](size_t i) {
-      const auto wants = [](const std::string& name, std::span<const std::byte> bytes) {
-        return is_process_file(name) || format_of(bytes) != nullptr || has_to_be_opened(bytes);
+      const auto wants = [named](const std::string& name, std::span<const std::byte> bytes) {
+        return is_process_file(name) || format_of(bytes) != nullptr || has_to_be_opened(bytes) ||
+               (named && format_of_named(bytes) != nullptr);
       };
       auto unpacked = unpacker_->unpack(paths[i], wants, named);
       if (!unpacked) {
@@ -297,7 +308,7 @@ class Sorter {
     });
     for (Outcome& outcome : outcomes) {
       for (std::string& file : outcome.files) {
-        auto found = sniff(file);
+        auto found = sniff(file, named);
         if (found && found->format != nullptr) {
           keep(found->format, std::move(file), named);
         } else if (is_process_file(file)) {
@@ -334,7 +345,7 @@ Error several_formats(const FormatFiles& a, const FormatFiles& b) {
 std::span<const Format* const> all() { return kFormats; }
 
 Result<const Format*> detect(const std::string& path) {
-  LOCKSTEP_ASSIGN(const Sniffed found, sniff(path));
+  LOCKSTEP_ASSIGN(const Sniffed found, sniff(path, false));
   return found.format;
 }
 

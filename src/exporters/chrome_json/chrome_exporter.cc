@@ -64,10 +64,7 @@ class ChromeExport {
     describer.describe_instants();
     events_ += writer.events();
     next_correlation_ += trace.ops.size() + trace.launches.size();
-    run_.lose(model::kNoRow, "export", "without_time", slices.without_time(),
-              "events left out, because their begin is unknown");
-    run_.lose(model::kNoRow, "export", "cut_short", slices.cut_short(),
-              "events drawn shorter, because too many overlapped");
+    slices.report_losses(run_);
     for (size_t i = 0; i < trace.losses.size(); ++i) {
       lost_.push_back(loss_text(trace, i, trace.processes.rank[0]));
     }

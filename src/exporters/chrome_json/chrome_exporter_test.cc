@@ -1,53 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <algorithm>
-#include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
-#include "exporters/exporter.h"
-#include "model/testing/synthetic_run.h"
+#include "exporters/common/testing/exporter_test.h"
 
 namespace lockstep::exporters {
 namespace {
 
-using model::Trace;
-using model::testing::SyntheticOptions;
-using model::testing::SyntheticRun;
+using namespace exporters::testing;
 
-// A run whose traces a test changes after they are made.
-struct Changed : SyntheticRun {
-  Changed(SyntheticOptions options, std::function<void(size_t, Trace&)> change)
-      : SyntheticRun(std::move(options)), change_(std::move(change)) {}
-  Result<void> load(size_t i, Trace& trace) override {
-    LOCKSTEP_TRY(SyntheticRun::load(i, trace));
-    change_(i, trace);
-    return {};
-  }
-  std::function<void(size_t, Trace&)> change_;
-};
-
-class ChromeExporterTest : public ::testing::Test {
+class ChromeExporterTest : public ExporterTest {
  protected:
   void SetUp() override {
-    folder =
-        ::testing::TempDir() + "chrome_" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder);
-    std::filesystem::create_directories(folder);
+    ExporterTest::SetUp();
     path = folder + "/timeline.json";
   }
-  void TearDown() override { std::filesystem::remove_all(folder); }
 
   Result<ExportResult> write(model::TraceSource& source) {
     return find("chrome")->write(source, path, nullptr);
   }
-  std::string content() {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string content() { return ExporterTest::content(path); }
   size_t count(std::string_view what) {
     std::string text = content();
     size_t n = 0;
@@ -56,20 +30,12 @@ class ChromeExporterTest : public ::testing::Test {
   }
   // Runs the rules of timeline_rules.py over the output.
   void expect_accepted(size_t ranks) {
-    std::string command = "python3 " LOCKSTEP_SOURCE_DIR "/src/exporters/chrome_json/timeline_rules.py " +
-                          path + " --ranks " + std::to_string(ranks) + " 2>&1";
-    std::FILE* pipe = ::popen(command.c_str(), "r");
-    ASSERT_NE(pipe, nullptr);
-    std::string output;
-    char line[512];
-    while (std::fgets(line, sizeof(line), pipe)) output += line;
-    EXPECT_EQ(::pclose(pipe), 0) << output;
+    const auto [good, output] =
+        command("python3 " LOCKSTEP_SOURCE_DIR "/src/exporters/chrome_json/timeline_rules.py " + path +
+                " --ranks " + std::to_string(ranks));
+    EXPECT_TRUE(good) << output;
   }
-  size_t files_in_folder() {
-    return static_cast<size_t>(
-        std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
-  }
-  std::string folder, path;
+  std::string path;
 };
 
 TEST_F(ChromeExporterTest, SeveralRanks) {
@@ -94,11 +60,7 @@ TEST_F(ChromeExporterTest, SeveralRanks) {
 }
 
 TEST_F(ChromeExporterTest, OneRankSaysWhoItIs) {
-  struct Second : SyntheticRun {
-    using SyntheticRun::SyntheticRun;
-    size_t processes() const override { return 1; }
-    Result<void> load(size_t, Trace& trace) override { return SyntheticRun::load(2, trace); }
-  } run(SyntheticOptions{});
+  OnlyRank run(2);
   ASSERT_TRUE(write(run));
   expect_accepted(1);
   EXPECT_EQ(count("\"distributedInfo\":{\"backend\": \"nccl\", \"rank\": 2, \"world_size\": 4}"), 1u);
@@ -147,16 +109,7 @@ TEST_F(ChromeExporterTest, CompressedByItsName) {
 }
 
 TEST_F(ChromeExporterTest, UnfinishedOverlappingAndUntimedEvents) {
-  Changed run(SyntheticOptions{}, [](size_t, Trace& trace) {
-    trace.calls.end_ns[5] = 0;
-    trace.calls.start_ns[9] = 0;
-    trace.channels.stop_seen_ns[3] = 0;
-    trace.proxy_ops.end_ns[7] = 0;
-    trace.proxy_steps.wait2_ns[2] = 0;
-    for (auto& end : trace.ops.all(&model::OpTable::gpu_end_ns))
-      end += end ? 3'500'000 : 0;  // kernels that cross
-    for (size_t i = 0; i < trace.calls.size(); i += 7) trace.calls.end_ns[i] += 2'500'000;
-  });
+  Changed run(SyntheticOptions{}, unfinished_and_crossing);
   ASSERT_TRUE(write(run));
   expect_accepted(4);
   EXPECT_EQ(count("\"unfinished\":true"), 4u * 3);
@@ -164,12 +117,7 @@ TEST_F(ChromeExporterTest, UnfinishedOverlappingAndUntimedEvents) {
 }
 
 TEST_F(ChromeExporterTest, SeveralCallingThreads) {
-  Changed run(SyntheticOptions{}, [](size_t, Trace& trace) {
-    for (size_t i = trace.ops.size() / 2; i < trace.ops.size(); ++i) trace.ops.thread[i] = 0;
-    for (size_t i = trace.calls.size() / 2; i < trace.calls.size(); ++i) trace.calls.thread[i] = 0;
-    trace.ops.gpu_start_ns[0] = trace.calls.start_ns[trace.ops.call[0]];      // no arrow can be drawn
-    trace.ops.gpu_start_ns[1] = trace.calls.start_ns[trace.ops.call[1]] - 9;  // nor backwards
-  });
+  Changed run(SyntheticOptions{}, several_threads);
   ASSERT_TRUE(write(run));
   expect_accepted(4);
   EXPECT_EQ(count("\"ph\":\"s\",\"cat\":\"ac2g\""), 4u * (18 + 20));
@@ -184,34 +132,19 @@ TEST_F(ChromeExporterTest, RanksThatAreUnknownOrTwiceGetTheirOwnTracks) {
 }
 
 TEST_F(ChromeExporterTest, HostileTextStaysJson) {
-  Changed run({.comm_name = "a\"b\\c\n\x01\xff\xc3\x28 \xe2\x82\xac"}, [](size_t, Trace& trace) {
-    trace.threads.name[1] = trace.strings.intern("\"},{\"ph\":\"X\"");
-    trace.ops.shape[0] = 12345;
-    trace.ops.comm[1] = 12345;
-    trace.calls.thread[2] = 12345;
-    trace.ops.task[3] = trace.ops.call[3] = model::kNoRow;
-    trace.proxy_steps.proxy_op[4] = 99999;
-    trace.ops.gpu_end_ns[3] = 0;
-  });
+  Changed run({.comm_name = kHostileName}, hostile);
   ASSERT_TRUE(write(run));
-  std::string command = "python3 -c 'import json,sys; json.load(open(sys.argv[1]))' " + path;
-  EXPECT_EQ(std::system(command.c_str()), 0);
+  const auto [good, output] = command("python3 -c 'import json,sys; json.load(open(sys.argv[1]))' " + path);
+  EXPECT_TRUE(good) << output;
   EXPECT_EQ(count("\\u0001\x3f\x3f( \xe2\x82\xac"), count("a\\\"b\\\\c"));
 }
 
 TEST_F(ChromeExporterTest, OneUnreadableProcessIsALossAllAreAnError) {
-  struct Broken : SyntheticRun {
-    using SyntheticRun::SyntheticRun;
-    size_t first_good = 2;
-    Result<void> load(size_t i, Trace& trace) override {
-      if (i < first_good) return Error{ErrorCode::kInvalidInput, "torn header", "x.lks"};
-      return SyntheticRun::load(i, trace);
-    }
-  } run(SyntheticOptions{});
+  Broken run(2);
   ASSERT_TRUE(write(run));
   EXPECT_EQ(count("unreadable_process"), 1u);
   std::filesystem::remove(path);
-  run.first_good = 4;
+  run.first_good_ = 4;
   EXPECT_FALSE(write(run));
   SyntheticRun empty({.ranks = 0});
   EXPECT_FALSE(write(empty));
@@ -219,12 +152,7 @@ TEST_F(ChromeExporterTest, OneUnreadableProcessIsALossAllAreAnError) {
 }
 
 TEST_F(ChromeExporterTest, NeverOverwritesItsInput) {
-  struct Named : SyntheticRun {
-    using SyntheticRun::SyntheticRun;
-    std::string file;
-    std::string name() const override { return file; }
-  } run(SyntheticOptions{});
-  run.file = folder + "/./timeline.json";
+  Named run(folder + "/./timeline.json");
   std::ofstream(path) << "input";
   auto result = write(run);
   ASSERT_FALSE(result);
@@ -233,15 +161,8 @@ TEST_F(ChromeExporterTest, NeverOverwritesItsInput) {
 }
 
 TEST_F(ChromeExporterTest, FullDiskLeavesNothingBehind) {
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit small{64 * 1024, before.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &small);
   SyntheticRun run({.ops = 2000});
-  auto result = write(run);
-  setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
+  auto result = on_a_full_disk([&] { return write(run); });
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::kIo);
   EXPECT_EQ(files_in_folder(), 0u);

@@ -8,6 +8,7 @@
 #include "model/comms_id.h"
 #include "model/event_kind.h"
 #include "model/op_names.h"
+#include "model/process_group.h"
 
 namespace lockstep::exporters::common {
 namespace {
@@ -53,19 +54,24 @@ std::string comm_hash(const model::Trace& trace, uint32_t comm) {
   return hash;
 }
 
+// PyTorch's name and description of the group, where the communicator's name tells them.
+model::ProcessGroup torch_group(std::string_view name) {
+  const std::string_view torch = model::torch_group_name(name);
+  if (torch.empty()) return model::process_group_of(name);
+  return {torch, name.substr(0, name.size() - torch.size() - 1)};
+}
+
 std::string group_name(const model::Trace& trace, uint32_t comm) {
   if (comm >= trace.comms.size()) return "unknown";
-  std::string_view name = trace.strings[trace.comms.name[comm]];
-  if (std::string_view torch = model::torch_group_name(name); !torch.empty()) return std::string(torch);
-  if (!name.empty()) return std::string(name);
-  return comm_hash(trace, comm);
+  const std::string_view name = trace.strings[trace.comms.name[comm]];
+  if (const model::ProcessGroup group = torch_group(name); !group.name.empty())
+    return std::string(group.name);
+  return name.empty() ? comm_hash(trace, comm) : std::string(name);
 }
 
 std::string group_description(const model::Trace& trace, uint32_t comm) {
   if (comm >= trace.comms.size()) return "";
-  std::string_view name = trace.strings[trace.comms.name[comm]];
-  std::string_view torch = model::torch_group_name(name);
-  return torch.empty() ? "" : std::string(name.substr(0, name.size() - torch.size() - 1));
+  return std::string(torch_group(trace.strings[trace.comms.name[comm]]).description);
 }
 
 void set_factors(std::string_view func, uint32_t size, OperationWords& words) {

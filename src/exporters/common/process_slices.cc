@@ -67,6 +67,13 @@ ProcessSlices::ProcessSlices(const model::Trace& trace, int64_t number, Detail d
   cut_short_ = assign_lanes(slices_, tracks_);
 }
 
+void ProcessSlices::report_losses(model::Trace& run) const {
+  run.lose(model::kNoRow, "export", "without_time", without_time_,
+           "events left out, because their begin is unknown");
+  run.lose(model::kNoRow, "export", "cut_short", cut_short_,
+           "events drawn shorter, because too many overlapped");
+}
+
 void ProcessSlices::add(SliceKind kind, uint32_t row, uint32_t track, int64_t start, int64_t end) {
   if (start <= 0) {
     ++without_time_;

@@ -50,10 +50,8 @@ class ProcessSlices {
   const std::vector<ViewerProcess>& viewer_processes() const { return viewer_processes_; }
   // Tracks of the threads that made marks: marks are drawn as instants there.
   uint32_t thread_track(uint32_t thread);
-  uint64_t without_time() const {
-    return without_time_;
-  }                                                  // events left out, because nobody knows when they began
-  uint64_t cut_short() const { return cut_short_; }  // see assign_lanes
+  // Events left out because nobody knows when they began, and slices cut short (see assign_lanes).
+  void report_losses(model::Trace& run) const;
 
  private:
   void add(SliceKind kind, uint32_t row, uint32_t track, int64_t start, int64_t end);

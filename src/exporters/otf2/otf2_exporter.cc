@@ -107,6 +107,7 @@ extern const Exporter kExporter;
 const Exporter kExporter{.name = "otf2",
                          .summary = "OTF2 archive for Vampir, Scalasca and otf2-print",
                          .extension = ".otf2",
+                         .is_folder = true,
                          .write = write};
 
 }  // namespace lockstep::exporters::otf2

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/kineto/kineto.h"
 
+#include <array>
+
+#include "base/input_file.h"
 #include "readers/common/read_all.h"
 #include "readers/kineto/recording.h"
 #include "readers/kineto/trace_maker.h"
@@ -13,12 +16,18 @@ using model::Trace;
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
+// What `lockstep convert` writes begins so, and no profiler's trace does. Lying beside the run that it was made from it is
+// no further evidence, so it is read only where somebody asks for it.
+bool is_own_timeline(std::span<const std::byte> first_bytes) {
+  return std::string_view(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size())
+      .starts_with(R"({"schemaVersion":1,"displayTimeUnit":"ms","baseTimeNanoseconds":)");
+}
+
 bool sniff(std::span<const std::byte> first_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos || text[begin] != '{') return false;
-  // A timeline of our own is one to look at, not to read.
-  if (has(text, "\"lockstep")) return false;
+  if (is_own_timeline(first_bytes)) return false;
   for (const std::string_view key :
        {"\"traceEvents\"", "\"deviceProperties\"", "\"distributedInfo\"", "\"baseTimeNanoseconds\""}) {
     if (has(text, key)) return true;
@@ -31,6 +40,16 @@ class Source : public model::TraceSource {
   static Result<std::unique_ptr<model::TraceSource>> open(std::vector<std::string> paths) {
     const auto look_at = [](const std::string& path) -> Result<TraceFile> {
       LOCKSTEP_ASSIGN(Heading heading, read_heading(path));
+      LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(path));
+      std::array<std::byte, 128> first;
+      const size_t size = file.read_at(0, first);
+      if (!heading.has_info && is_own_timeline(std::span(first).first(size))) {
+        return Error{
+            ErrorCode::kUnsupported,
+            "is a timeline that lockstep made, of several ranks or of one without a number: it is to "
+            "look at. Name the run that it was made from, or a timeline of each rank",
+            path};
+      }
       return TraceFile{path, heading};
     };
     LOCKSTEP_ASSIGN(auto read, common::read_all(std::move(paths), "traces of PyTorch's profiler", look_at));
@@ -68,7 +87,11 @@ class Source : public model::TraceSource {
 }  // namespace
 
 // No setting has it written, and of a job that hangs none is.
-const Format kFormat = {
-    .name = "kineto", .summary = "profiler traces", .sniff = sniff, .open = Source::open, .sniff_deep = true};
+const Format kFormat = {.name = "kineto",
+                        .summary = "profiler traces",
+                        .sniff = sniff,
+                        .open = Source::open,
+                        .sniff_deep = true,
+                        .sniff_named = is_own_timeline};
 
 }  // namespace lockstep::readers::kineto

@@ -292,6 +292,7 @@ Result<Heading> read_heading(const std::string& path) {
   while (true) {
     const EventStream::Piece piece = stream.next();
     if (piece.kind == EventStream::Kind::kTopLevel) {
+      heading.has_info = heading.has_info || piece.key == "distributedInfo";
       if (piece.key == "distributedInfo") {
         // Captures on demand may tell another rank.
         if (const auto info = parser.distributed_info(piece.text);

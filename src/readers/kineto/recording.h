@@ -92,6 +92,7 @@ struct Heading {
   int32_t rank = -1;        // of `distributedInfo`, else of the file's name
   int64_t first_ns = 0;     // of its first event that takes time, absolute
   bool has_events = false;  // there is one
+  bool has_info = false;    // `distributedInfo`, before them
 };
 Result<Heading> read_heading(const std::string& path);
 

@@ -135,13 +135,13 @@ void TraceWriter::bind_derived() {
     (bound_[number(id)].columns.push_back(derived(values.data())), ...);
     LOCKSTEP_CHECK(table_layouts()[number(id)].derived.size() == sizeof...(values));
   };
-  add(TableId::kProcess, derived_.process_node);
-  add(TableId::kComm, derived_.comm_run, derived_.comm_collectives, derived_.comm_p2ps);
+  add(TableId::kProcess, derived_.run.process_node);
+  add(TableId::kComm, derived_.run.comm_run, derived_.run.comm_collectives, derived_.run.comm_p2ps);
   add(TableId::kCall, derived_.call_name);
   add(TableId::kMark, derived_.mark_label);
-  add(TableId::kOp, derived_.op_gpu, derived_.op_name, derived_.op_host_end, derived_.op_torch_id);
+  add(TableId::kOp, derived_.run.op_gpu, derived_.op_name, derived_.op_host_end, derived_.run.op_torch_id);
   add(TableId::kLaunch, derived_.launch_name);
-  add(TableId::kKernel, derived_.kernel_gpu);
+  add(TableId::kKernel, derived_.run.kernel_gpu);
 }
 
 Result<void> TraceWriter::insert(TableId id) {
@@ -171,7 +171,7 @@ Result<void> TraceWriter::finish(model::Trace& run, const std::string& source_na
              losses_.strings[loss.detail]);
   }
   run.lose(
-      model::kNoRow, "merge", "unknown_gpu", derived_.unknown_gpus(),
+      model::kNoRow, "merge", "unknown_gpu", derived_.run.unknown_gpus(),
       "processes whose device is unknown: each counts as a device of its own in op.gpu and rocpd_op.gpuId");
   names_.add(run);
   assign_ids(run);

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// merge_export_bench [--ranks N] [--ops N] [--rounds N] [--dir DIR]: rows a second into trace.db, events a second into
-// a timeline, plain and compressed, and rows a second (calls, tasks, launches and kernels of one process) when kernels are
-// joined to operations. The run is made up in memory, in the thread that would read it, so the figures are
-// those of the writers with that thread beside them. One line per measurement: medians, best and worst of the rounds.
-#include <sys/resource.h>
-
+// merge_bench [--ranks N] [--ops N] [--rounds N] [--dir DIR]: rows a second into trace.db, and rows a second (calls,
+// tasks, launches and kernels of one process) when kernels are joined to operations. The run is made up in memory, in the
+// thread that would read it, so the figures are those of the writer with that thread beside it.
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
 #include <string>
-#include <vector>
 
 #include "analysis/assemble/assemble.h"
-#include "exporters/exporter.h"
+#include "bench/rounds.h"
 #include "model/event_kind.h"
 #include "model/testing/synthetic_run.h"
 #include "store/store.h"
@@ -24,47 +17,13 @@ namespace {
 
 using namespace lockstep;
 
-struct Round {
-  double seconds = 0;
-  uint64_t items = 0, bytes = 0;
-};
-
-// Median, best and worst rate. False if a round failed.
-bool measure(const char* name, const char* unit, int rounds, const std::function<Result<Round>()>& once) {
-  std::vector<double> rates;
-  Round last;
-  for (int i = 0; i < rounds; ++i) {
-    auto begin = std::chrono::steady_clock::now();
-    auto round = once();
-    if (!round) {
-      std::fprintf(stderr, "%s: %s\n", name, round.error().message().c_str());
-      return false;
-    }
-    last = *round;
-    last.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    rates.push_back(static_cast<double>(last.items) / last.seconds / 1e6);
-  }
-  std::sort(rates.begin(), rates.end());
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  std::printf("%-16s %6.2f M %s/s (%.2f..%.2f of %d rounds)  %.1f M %s, ", name, rates[rates.size() / 2],
-              unit, rates.front(), rates.back(), rounds, static_cast<double>(last.items) / 1e6, unit);
-  if (last.bytes != 0)
-    std::printf("%.0f bytes each, ", static_cast<double>(last.bytes) / static_cast<double>(last.items));
-  std::printf("peak RSS %ld MiB\n", usage.ru_maxrss >> 10);
-  return true;
-}
+using bench::measure;
+using bench::Round;
 
 Result<Round> merge(const model::testing::SyntheticOptions& options, const std::string& path) {
   model::testing::SyntheticRun run(options);
   LOCKSTEP_ASSIGN(auto merged, store::write_trace_db(run, path, {}, nullptr));
-  return Round{0, merged.rows, merged.bytes};
-}
-
-Result<Round> export_chrome(const model::testing::SyntheticOptions& options, const std::string& path) {
-  model::testing::SyntheticRun run(options);
-  LOCKSTEP_ASSIGN(auto written, exporters::find("chrome")->write(run, path, nullptr));
-  return Round{0, written.events, written.bytes};
+  return Round{merged.rows, merged.bytes};
 }
 
 // A process that computes nine kernels for each all-reduce; calls of two threads, delivered half a period late.
@@ -130,7 +89,7 @@ Result<Round> join_kernels(model::Trace& trace) {
   for (uint32_t& op : trace.kernels.all(&model::KernelTable::op)) op = model::kNoRow;
   LOCKSTEP_TRY(analysis::assemble::assemble(trace));
   if (trace.kernels.op[0] != 0) return Error{ErrorCode::kInvalidInput, "kernels were not joined", {}};
-  return Round{0, trace.calls.size() + trace.tasks.size() + trace.launches.size() + trace.kernels.size(), 0};
+  return Round{trace.calls.size() + trace.tasks.size() + trace.launches.size() + trace.kernels.size(), 0};
 }
 
 }  // namespace
@@ -146,7 +105,7 @@ int main(int argc, char** argv) {
     if (name == "--rounds") rounds = std::max(1, std::atoi(argv[i + 1]));
     if (name == "--dir") dir = argv[i + 1];
   }
-  std::string stem = (dir / "lockstep_merge_export_bench").string();
+  std::string stem = (dir / "lockstep_merge_bench").string();
   auto fresh = [](const std::string& path, auto write) {
     return [path, write] {
       std::filesystem::remove(path);
@@ -154,12 +113,9 @@ int main(int argc, char** argv) {
     };
   };
   auto into_db = [&](const std::string& path) { return merge(options, path); };
-  auto into_json = [&](const std::string& path) { return export_chrome(options, path); };
   model::Trace kernels = kernel_trace(options.ranks * options.ops);
   bool good = measure("kernel join", "rows", rounds, [&] { return join_kernels(kernels); }) &&
-              measure("merge", "rows", rounds, fresh(stem + ".db", into_db)) &&
-              measure("timeline", "events", rounds, fresh(stem + ".json", into_json)) &&
-              measure("timeline gzip", "events", rounds, fresh(stem + ".json.gz", into_json));
-  for (const char* ending : {".db", ".json", ".json.gz"}) std::filesystem::remove(stem + ending);
+              measure("merge", "rows", rounds, fresh(stem + ".db", into_db));
+  std::filesystem::remove(stem + ".db");
   return good ? 0 : 1;
 }

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <set>
+#include <vector>
+
+#include "base/partial_path.h"
+#include "exporters/common/output_file.h"
+#include "exporters/common/process_walk.h"
+#include "exporters/common/run_tables.h"
+
+namespace lockstep::exporters::common {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kColumnsFile = "columns";
+constexpr TableColumn kColumns[] = {
+    {"table", "", nullptr}, {"column", "", nullptr}, {"meaning", "", nullptr}};
+
+struct OpenTable {
+  std::unique_ptr<OutputFile> file;
+  std::unique_ptr<BufferedOutput> out;
+  std::unique_ptr<TableWriter> writer;
+};
+
+class TableFolder {
+ public:
+  TableFolder(std::string path, const TableFormat& format)
+      : path_(std::move(path)), temporary_(partial_path(path_)), format_(format) {}
+  ~TableFolder() {
+    open_.clear();
+    std::error_code unremoved;
+    if (!is_whole_) fs::remove_all(temporary_, unremoved);
+  }
+  TableFolder(const TableFolder&) = delete;
+  TableFolder& operator=(const TableFolder&) = delete;
+
+  Result<void> create() {
+    LOCKSTEP_TRY(check_place());
+    remove_stale_partials(path_);
+    std::error_code failed;
+    fs::remove_all(temporary_, failed);
+    if (!fs::create_directory(temporary_, failed))
+      return Error{ErrorCode::kPermission, "cannot create: " + failed.message(), path_};
+    for (const TableLayout& table : run_tables()) LOCKSTEP_TRY(open(table.name, table.columns));
+    LOCKSTEP_TRY(open(kColumnsFile, kColumns));
+    TableWriter& writer = *open_.back().writer;
+    for (const TableLayout& table : run_tables()) {
+      for (const TableColumn& column : table.columns) {
+        writer.begin_row();
+        for (std::string_view text : {table.name, column.name, column.meaning}) writer.text(text);
+        writer.end_row();
+      }
+    }
+    return {};
+  }
+
+  // Returns the rows written.
+  uint64_t add(const TableContext& context) {
+    uint64_t written = 0;
+    for (size_t i = 0; i < run_tables().size(); ++i) {
+      const TableLayout& table = run_tables()[i];
+      TableWriter& writer = *open_[i].writer;
+      const auto rows = static_cast<uint32_t>(table.rows(context.trace));
+      for (uint32_t row = 0; row < rows; ++row) {
+        writer.begin_row();
+        for (const TableColumn& column : table.columns) column.write(context, row, writer);
+        writer.end_row();
+      }
+      written += rows;
+    }
+    return written;
+  }
+
+  bool failed() {
+    for (OpenTable& table : open_) {
+      if (table.file->failed()) return true;
+    }
+    return false;
+  }
+
+  // Returns the bytes of all files.
+  Result<uint64_t> finish() {
+    uint64_t bytes = 0;
+    for (OpenTable& table : open_) {
+      table.out->flush();
+      LOCKSTEP_ASSIGN(const uint64_t size, table.file->finish());
+      bytes += size;
+    }
+    std::error_code failed;
+    fs::remove_all(path_, failed);
+    fs::rename(temporary_, path_, failed);
+    if (failed) return Error{ErrorCode::kIo, "cannot rename into place: " + failed.message(), path_};
+    is_whole_ = true;
+    return bytes;
+  }
+
+ private:
+  std::string file_name(std::string_view table) const {
+    return std::string(table) + std::string(format_.ending);
+  }
+
+  Result<void> open(std::string_view table, std::span<const TableColumn> columns) {
+    LOCKSTEP_ASSIGN(auto file, OutputFile::create((fs::path(temporary_) / file_name(table)).string()));
+    OpenTable opened{std::move(file), nullptr, nullptr};
+    opened.out = std::make_unique<BufferedOutput>(*opened.file);
+    opened.writer = format_.open(*opened.out, columns);
+    open_.push_back(std::move(opened));
+    return {};
+  }
+
+  // Nothing but an older folder of these tables may be replaced.
+  Result<void> check_place() const {
+    std::error_code error;
+    if (!fs::exists(fs::symlink_status(path_, error))) return {};
+    std::set<std::string> own{file_name(kColumnsFile)};
+    for (const TableLayout& table : run_tables()) own.insert(file_name(table.name));
+    bool is_ours = fs::is_directory(fs::symlink_status(path_, error));
+    for (fs::directory_iterator it(path_, error), end; is_ours && !error && it != end; it.increment(error))
+      is_ours = own.count(it->path().filename().string()) != 0;
+    if (is_ours && !error) return {};
+    return Error{ErrorCode::kUsage, "is there and no folder of such tables; name another output", path_};
+  }
+
+  const std::string path_, temporary_;
+  const TableFormat& format_;
+  std::vector<OpenTable> open_;
+  bool is_whole_ = false;
+};
+
+std::string without_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+}  // namespace
+
+Result<ExportResult> write_tables(model::TraceSource& source, const std::string& path,
+                                  const Progress& progress, const TableFormat& format) {
+  LOCKSTEP_TRY(check_not_input(source, path));
+  TableFolder folder(without_slash(path), format);
+  LOCKSTEP_TRY(folder.create());
+  model::Trace run;
+  model::RunNumbers numbers;
+  int64_t process = 0, comms = 0, events = 1;  // as trace.db counts: events of all kinds together, from 1
+  uint64_t rows = 0;
+  LOCKSTEP_TRY(walk_processes(source, progress, run, [&](const model::Trace& trace) {
+    numbers.compute(trace);
+    const auto take = [](int64_t& next, size_t count) {
+      const int64_t first = next;
+      next += static_cast<int64_t>(count);
+      return first;
+    };
+    TableContext context{trace, numbers, process++, take(comms, trace.comms.size())};
+    take(events, trace.calls.size());
+    context.first_mark = take(events, trace.marks.size());
+    context.first_op = take(events, trace.ops.size());
+    take(events, trace.launches.size());
+    context.first_kernel = take(events, trace.kernels.size());
+    rows += folder.add(context);
+    return !folder.failed();
+  }));
+  rows += folder.add({run, numbers});
+  LOCKSTEP_ASSIGN(const uint64_t bytes, folder.finish());
+  return ExportResult{rows, bytes};
+}
+
+}  // namespace lockstep::exporters::common

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/run_numbers.h"
+
+#include "model/comms_id.h"
+
+namespace lockstep::model {
+
+void RunNumbers::compute(const Trace& trace) {
+  compute_processes(trace);
+  compute_comms(trace);
+  process_gpu_ = trace.processes.size() ? trace.processes.gpu[0] : -1;
+  compute_ops(trace);
+  compute_kernels(trace);
+}
+
+int32_t RunNumbers::process_gpu() {
+  if (process_gpu_ < 0) process_gpu_ = next_unknown_gpu_++;
+  return process_gpu_;
+}
+
+void RunNumbers::compute_processes(const Trace& trace) {
+  process_node.clear();
+  for (uint32_t i = 0; i < trace.processes.size(); ++i) {
+    auto key = std::tuple(std::string(trace.strings[trace.processes.boot_id[i]]),
+                          std::string(trace.strings[trace.processes.host[i]]),
+                          std::string(trace.strings[trace.processes.host_id[i]]));
+    process_node.push_back(nodes_.try_emplace(key, static_cast<int32_t>(nodes_.size())).first->second);
+  }
+}
+
+void RunNumbers::compute_comms(const Trace& trace) {
+  comm_run.clear();
+  for (uint32_t i = 0; i < trace.comms.size(); ++i) {
+    uint64_t id = trace.comms.comm_id[i];
+    if (id == 0) {
+      comm_run.push_back(next_run_comm_++);  // nothing says which comms of other processes it belongs with
+      continue;
+    }
+    auto [place, added] = run_comms_.try_emplace({id, trace.comms.ranks[i]}, next_run_comm_);
+    if (added) ++next_run_comm_;
+    comm_run.push_back(place->second);
+  }
+}
+
+void RunNumbers::compute_ops(const Trace& trace) {
+  const OpTable& ops = trace.ops;
+  comm_collectives.assign(trace.comms.size(), 0);
+  comm_p2ps.assign(trace.comms.size(), 0);
+  op_gpu.resize(ops.size());
+  op_torch_id.resize(ops.size());
+  TorchGroups torch(trace);
+  for (uint32_t i = 0; i < ops.size(); ++i) {
+    uint32_t comm = ops.comm[i];
+    const bool has_comm = comm < trace.comms.size();
+    if (has_comm) ++(ops.peer[i] >= 0 ? comm_p2ps : comm_collectives)[comm];
+    op_gpu[i] = has_comm && trace.comms.gpu[comm] >= 0 ? trace.comms.gpu[comm] : process_gpu();
+    auto tuple = torch.next(i);
+    op_torch_id[i] = tuple ? comms_id(*tuple) : kNoSeq;
+  }
+}
+
+void RunNumbers::compute_kernels(const Trace& trace) {
+  kernel_gpu.resize(trace.kernels.size());
+  for (uint32_t i = 0; i < kernel_gpu.size(); ++i)
+    kernel_gpu[i] = trace.kernels.gpu[i] >= 0 ? trace.kernels.gpu[i] : process_gpu();
+}
+
+}  // namespace lockstep::model

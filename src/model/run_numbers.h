@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers that are equal over a run, and counts that only a whole process tells: what tables of a run have beside the
+// model's own columns. Computed for one trace at a time; what has to last over the run (hosts, communicators) is kept.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "model/trace.h"
+
+namespace lockstep::model {
+
+class RunNumbers {
+ public:
+  void compute(const Trace& trace);
+  // Processes whose device nobody could name: each was given a number of its own from kUnknownGpu on.
+  uint64_t unknown_gpus() const { return static_cast<uint64_t>(next_unknown_gpu_ - kUnknownGpu); }
+  static constexpr int32_t kUnknownGpu = 100000;
+
+  // By row of the trace's tables.
+  std::vector<int32_t> process_node;                  // number of the host
+  std::vector<uint32_t> comm_run;                     // equal on all members of a communicator
+  std::vector<uint64_t> comm_collectives, comm_p2ps;  // operations of the member
+  std::vector<int32_t> op_gpu;                        // run-wide device number
+  std::vector<uint64_t> op_torch_id;                  // PyTorch's Comms Id; kNoSeq: its inputs are not known
+  std::vector<int32_t> kernel_gpu;  // gpu, or what stands for the unknown device of its process
+
+ private:
+  void compute_processes(const Trace& trace);
+  void compute_comms(const Trace& trace);
+  void compute_ops(const Trace& trace);
+  void compute_kernels(const Trace& trace);
+  // Of what names no device itself.
+  int32_t process_gpu();
+
+  std::map<std::tuple<std::string, std::string, std::string>, int32_t>
+      nodes_;                                                    // by boot id, name, NCCL_HOSTID
+  std::map<std::tuple<uint64_t, int32_t>, uint32_t> run_comms_;  // by comm id and size
+  uint32_t next_run_comm_ = 0;
+  int32_t next_unknown_gpu_ = kUnknownGpu;
+  int32_t process_gpu_ = -1;  // of the trace at hand; -1 not known and not yet made up
+};
+
+}  // namespace lockstep::model
