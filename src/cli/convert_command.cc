@@ -18,7 +18,7 @@ constexpr Option kOptions[] = {
      "the file or folder to write; a file in .gz is compressed (default: the input's name with the "
      "format's ending)",
      "", "", true},
-    {'f', "format", "FORMAT", "the format to write: chrome, perfetto, csv or json", "chrome"},
+    {'f', "format", "FORMAT", "the format to write: chrome, perfetto, csv, json or otf2", "chrome"},
     {0, "force", "", "replace what is there"},
 };
 
@@ -26,6 +26,7 @@ std::string format_names() {
   std::string names;
   for (const exporters::Exporter* exporter : exporters::all()) {
     names += (names.empty() ? "" : ", ") + std::string(exporter->name);
+    if (!exporter->off.empty()) names += " (off)";
   }
   return names;
 }
@@ -46,6 +47,8 @@ int run(const Arguments& arguments) {
   if (exporter == nullptr) {
     return fail("unknown format '" + arguments.value("format") + "'; there are: " + format_names());
   }
+  if (!exporter->off.empty())
+    return fail("format '" + std::string(exporter->name) + "' is off: " + std::string(exporter->off));
   const std::vector<std::string>& inputs = arguments.operands();
   std::string output = arguments.value("output");
   if (output.empty()) output = default_output(inputs[0], exporter->extension);
@@ -80,7 +83,9 @@ const Command convert_command = {
         "chrome://tracing open; `perfetto` is the same for the former and for trace_processor, in a quarter "
         "of "
         "the bytes. `csv` is a folder of tables for spreadsheets and data frames; `json` is those tables as "
-        "JSON, an object a line.",
+        "JSON, an object a line. `otf2` is a folder too, the archive that Vampir, Scalasca and otf2-print "
+        "open; "
+        "a build without libotf2 says so.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "a run directory, a trace.db, or process files",
                  .least = 1,

@@ -22,13 +22,17 @@ int run(const Arguments& arguments) {
   document["readers"] = nlohmann::ordered_json::array();
   for (const readers::Format* reader : readers::all()) document["readers"].push_back(reader->name);
   document["exporters"] = nlohmann::ordered_json::array();
-  for (const exporters::Exporter* exporter : exporters::all())
-    document["exporters"].push_back(exporter->name);
   // Why a part that needs more than this program is off; null: it is there.
-  const auto part = [&](const char* name, std::string_view absent_because) {
+  const auto part = [&](std::string_view name, std::string_view absent_because) {
     document["parts"][name] =
         absent_because.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(absent_because);
   };
+  for (const exporters::Exporter* exporter : exporters::all()) {
+    if (exporter->off.empty())
+      document["exporters"].push_back(exporter->name);
+    else
+      part(exporter->name, exporter->off);
+  }
   part("report page", report::page_absent_because());
   part("exporter", exporter::missing().value_or(""));
   return print(document.dump(2) + "\n");

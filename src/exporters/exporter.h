@@ -26,9 +26,10 @@ struct Exporter {
   std::string_view extension;         // default output: input stem + this
   bool is_folder = false;             // what is written is a folder of files
   std::string_view counts = "event";  // what ExportResult::events is the number of
+  std::string_view off = {};  // why this build cannot write it, and what would change that; else empty
   // Writes to `path` through something temporary beside it, renamed when whole. A file that ends in .gz is compressed.
   Result<ExportResult> (*write)(model::TraceSource& source, const std::string& path,
-                                const Progress& progress);
+                                const Progress& progress) = nullptr;  // nullptr: off
 };
 
 std::span<const Exporter* const> all();

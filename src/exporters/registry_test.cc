@@ -14,6 +14,7 @@ TEST(ExporterRegistry, NamesAreUniqueAndFound) {
     EXPECT_TRUE(names.insert(exporter->name).second) << exporter->name;
     EXPECT_EQ(find(exporter->name), exporter);
     EXPECT_FALSE(exporter->summary.empty());
+    EXPECT_EQ(exporter->write == nullptr, !exporter->off.empty()) << exporter->name;
     EXPECT_TRUE(exporter->extension.starts_with(".")) << exporter->name;
   }
   EXPECT_FALSE(names.empty());

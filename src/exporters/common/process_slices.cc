@@ -40,7 +40,8 @@ Interval host_interval(const model::Trace& trace, uint32_t op) {
   return {};
 }
 
-ProcessSlices::ProcessSlices(const model::Trace& trace, int64_t number) : trace_(trace), number_(number) {
+ProcessSlices::ProcessSlices(const model::Trace& trace, int64_t number, Detail detail)
+    : trace_(trace), number_(number), detail_(detail) {
   const model::Process process = trace.processes.row(0);
   who_ = process.rank >= 0 ? "rank " + std::to_string(process.rank) : "pid " + std::to_string(process.pid);
   last_ns_ = std::max(process.last_ns, process.heartbeat_ns);
@@ -49,15 +50,20 @@ ProcessSlices::ProcessSlices(const model::Trace& trace, int64_t number) : trace_
            who_ + (host.empty() ? "" : " (" + host + " pid " + std::to_string(process.pid) + ")"), "CPU",
            number * 10);
   slices_.reserve(trace.calls.size() + 2 * trace.ops.size() + trace.kernels.size() + trace.launches.size() +
-                  trace.channels.size() + trace.proxy_ops.size() + trace.proxy_steps.size() +
-                  trace.net_events.size() + trace.proxy_ctrls.size() + trace.marks.size());
+                  trace.marks.size() +
+                  (detail == Detail::kAll
+                       ? trace.channels.size() + trace.proxy_ops.size() + trace.proxy_steps.size() +
+                             trace.net_events.size() + trace.proxy_ctrls.size()
+                       : 0));
   add_steps();
   add_ops();
   add_other_kernels();
   add_launches();
   add_calls();
-  add_channels();
-  add_proxy();
+  if (detail == Detail::kAll) {
+    add_channels();
+    add_proxy();
+  }
   cut_short_ = assign_lanes(slices_, tracks_);
 }
 
@@ -171,8 +177,10 @@ void ProcessSlices::add_ops() {
   const model::OpTable& ops = trace_.ops;
   for (uint32_t row = 0; row < ops.size(); ++row) {
     uint32_t comm = ops.comm[row];
-    Interval host = host_interval(trace_, row);
-    add(SliceKind::kRecordParamComms, row, thread_track(ops.thread[row]), host.start, host.end);
+    if (detail_ == Detail::kAll || ops.call[row] >= trace_.calls.size()) {
+      const Interval host = host_interval(trace_, row);
+      add(SliceKind::kRecordParamComms, row, thread_track(ops.thread[row]), host.start, host.end);
+    }
     if (ops.gpu_start_ns[row] == 0 || ops.gpu_end_ns[row] == 0) continue;
     uint64_t stream = ops.stream[row];
     const int32_t gpu = gpu_of_comm(comm);

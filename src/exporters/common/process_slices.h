@@ -37,9 +37,14 @@ struct Interval {
 // When the host was in an operation: its API call, else (NCCL before 2.28) its enqueueing.
 Interval host_interval(const model::Trace& trace, uint32_t op);
 
+enum class Detail {
+  kAll,
+  kCallsAndKernels,  // no channels and no network; of operations, the host's part only where no call says it
+};
+
 class ProcessSlices {
  public:
-  ProcessSlices(const model::Trace& trace, int64_t number);
+  ProcessSlices(const model::Trace& trace, int64_t number, Detail detail = Detail::kAll);
   const std::vector<Slice>& slices() const { return slices_; }
   const TrackTable& tracks() const { return tracks_; }
   const std::vector<ViewerProcess>& viewer_processes() const { return viewer_processes_; }
@@ -76,6 +81,7 @@ class ProcessSlices {
 
   const model::Trace& trace_;
   const int64_t number_;
+  const Detail detail_;
   int64_t last_ns_ = 0;
   std::string who_;  // "rank 3"
   TrackTable tracks_;

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/scorep/file_counters.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <initializer_list>
+
+#include "capture/core/element_size.h"
+
+namespace lockstep::capture::scorep {
+namespace {
+
+using format::Def;
+using format::Kind;
+using format::Purpose;
+
+constexpr int kDropped[] = {0, 1, 2, 4};  // no_chunk, disk_full, size_cap, no_log of losses.def
+constexpr uint32_t kMaxChunks = 1 << 24;
+
+uint64_t chunk_offset(uint32_t index) { return format::kHeaderBytes + uint64_t{index} * format::kChunkBytes; }
+
+template <class T>
+T copy_of(const char* entry, size_t left) {
+  T value{};
+  memcpy(&value, entry, sizeof(T) < left ? sizeof(T) : left);
+  return value;
+}
+
+// Room for one more in an array that grows; false without memory.
+template <class T>
+bool make_room(T*& array, uint32_t size, uint32_t& room) {
+  if (size < room) return true;
+  const uint32_t wanted = room == 0 ? 64 : room * 2;
+  void* const grown = realloc(array, wanted * sizeof(T));
+  if (grown == nullptr) return false;
+  array = static_cast<T*>(grown);
+  room = wanted;
+  return true;
+}
+
+}  // namespace
+
+bool FileCounters::read(uint64_t offset, void* out, size_t size) const {
+  return pread(file_, out, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
+}
+
+bool FileCounters::open(int file) {
+  file_ = file;
+  const bool is_ours = read(0, &header_, sizeof(header_)) &&
+                       memcmp(header_.magic, format::kMagic, sizeof(format::kMagic)) == 0 &&
+                       header_.major == format::kMajor && header_.chunk_bytes == format::kChunkBytes &&
+                       header_.header_bytes == format::kHeaderBytes && header_.pid == getpid() &&
+                       header_.state == static_cast<uint32_t>(format::FileState::kOpen);
+  if (!is_ours) close();
+  return is_ours;
+}
+
+void FileCounters::close() {
+  if (file_ >= 0) ::close(file_);
+  for (Log& log : logs_) free(log.shapes);
+  free(chunks_);
+  free(unpublished_);
+  file_ = -1;
+  chunks_ = nullptr;
+  unpublished_ = nullptr;
+  memset(logs_, 0, sizeof(logs_));
+}
+
+void FileCounters::add(Totals& totals, int64_t now_monotonic_ns) {
+  format::FileHeader header;
+  if (!read(0, &header, sizeof(header))) return;
+  header_ = header;
+  find_chunks(header_.chunks_claimed < kMaxChunks ? header_.chunks_claimed : kMaxChunks);
+  follow_chunks();
+  if (header_.retention == format::Retention::kRing) {
+    add_histograms(totals);
+  } else {
+    // A call and its task are one operation; some operations have only one of them.
+    totals.operations += calls_ > tasks_ ? calls_ : tasks_;
+    totals.bytes += calls_ >= tasks_ ? call_bytes_ : task_bytes_;
+    close_ended();
+    totals.open += open_size_;
+    for (uint32_t i = 0; i < open_size_; ++i) {
+      const int64_t age = now_monotonic_ns - monotonic_of(open_[i].start);
+      if (age > 0 && static_cast<uint64_t>(age) > totals.oldest_open_ns)
+        totals.oldest_open_ns = static_cast<uint64_t>(age);
+    }
+  }
+  add_losses(header_.losses, totals);
+  for (const Log& log : logs_) {
+    uint64_t losses[format::kLossKinds];
+    if (log.losses_offset != 0 && read(log.losses_offset, losses, sizeof(losses))) add_losses(losses, totals);
+  }
+  totals.recorded += chunk_offset(header_.chunks_claimed);
+}
+
+void FileCounters::find_chunks(uint32_t claimed) {
+  // A chunk is claimed a moment before it is published.
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < unpublished_size_; ++i) {
+    if (!add_chunk(unpublished_[i])) unpublished_[kept++] = unpublished_[i];
+  }
+  unpublished_size_ = kept;
+  for (; seen_ < claimed; ++seen_) {
+    if (add_chunk(seen_)) continue;
+    if (make_room(unpublished_, unpublished_size_, unpublished_room_))
+      unpublished_[unpublished_size_++] = seen_;
+  }
+}
+
+// False if it has no header yet.
+bool FileCounters::add_chunk(uint32_t index) {
+  format::ChunkHeader header;
+  if (!read(chunk_offset(index), &header, sizeof(header)) || header.magic != format::kChunkMagic)
+    return false;
+  const bool is_ring = header_.retention == format::Retention::kRing;
+  const bool is_wanted = header.purpose == Purpose::kDefs || header.purpose == Purpose::kHistogram ||
+                         (header.purpose == Purpose::kRecords && !is_ring);
+  if (is_wanted && header.log <= format::kMaxLogs && make_room(chunks_, chunks_size_, chunks_room_))
+    chunks_[chunks_size_++] = {index, header.chunk_no, format::kChunkHeaderUnits, header.log, header.purpose};
+  return true;
+}
+
+// Definitions first: records name them.
+void FileCounters::follow_chunks() {
+  for (const Purpose purpose : {Purpose::kDefs, Purpose::kRecords}) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < chunks_size_; ++i) {
+      Chunk chunk = chunks_[i];
+      const bool is_full = chunk.purpose == purpose && read_chunk(chunk);
+      if (!is_full) chunks_[kept++] = chunk;
+    }
+    chunks_size_ = kept;
+  }
+}
+
+// True once nothing more comes.
+bool FileCounters::read_chunk(Chunk& chunk) {
+  format::ChunkHeader header;
+  if (!read(chunk_offset(chunk.index), &header, sizeof(header))) return false;
+  const size_t from = size_t{chunk.unit} * format::kUnitBytes;
+  const ssize_t got =
+      pread(file_, buffer_, format::kChunkBytes - from, static_cast<off_t>(chunk_offset(chunk.index) + from));
+  size_t at = 0;
+  while (got > 0 && at + sizeof(format::RecordHead) <= static_cast<size_t>(got)) {
+    const size_t left = static_cast<size_t>(got) - at;
+    const uint32_t units = chunk.purpose == Purpose::kDefs ? visit_definition(chunk, buffer_ + at, left)
+                                                           : visit_record(chunk, buffer_ + at, left);
+    if (units == 0) break;
+    if (chunk.unit + units > format::kLastUnit) return true;
+    chunk.unit += units;
+    at += size_t{units} * format::kUnitBytes;
+  }
+  // The next chunk was there before this look: this one was full then.
+  return header.next != 0;
+}
+
+// Units of the entry; 0: not published yet, or not to be read.
+uint32_t FileCounters::visit_definition(const Chunk& chunk, const char* entry, size_t left) {
+  const auto head = copy_of<format::DefHead>(entry, left);
+  if (head.kind == static_cast<uint16_t>(Def::kShape)) {
+    add_shape(logs_[chunk.log], copy_of<format::ShapeDef>(entry, left));
+  } else if (head.kind == static_cast<uint16_t>(Def::kLog)) {
+    logs_[chunk.log].losses_offset = chunk_offset(chunk.index) + uint64_t{chunk.unit} * format::kUnitBytes +
+                                     offsetof(format::LogDef, losses);
+  }
+  return head.kind == 0 ? 0 : head.units;
+}
+
+void FileCounters::add_shape(Log& log, const format::ShapeDef& def) {
+  const uint32_t number = def.head.id;
+  if (number == 0 || number >= format::kShapeUnknown) return;
+  if (number >= log.shapes_size) {
+    const uint32_t wanted = (number / 64 + 1) * 64;
+    void* const grown = realloc(log.shapes, wanted * sizeof(Shape));
+    if (grown == nullptr) return;
+    log.shapes = static_cast<Shape*>(grown);
+    memset(log.shapes + log.shapes_size, 0, (wanted - log.shapes_size) * sizeof(Shape));
+    log.shapes_size = wanted;
+  }
+  char datatype[sizeof(def.datatype) + 1] = {};
+  memcpy(datatype, def.datatype, sizeof(def.datatype));
+  const uint8_t bytes = element_bytes(datatype);
+  // NCCL reports bytes, not elements, of these.
+  const bool in_bytes = strncmp(def.func, "AllGather", sizeof(def.func)) == 0 ||
+                        strncmp(def.func, "Broadcast", sizeof(def.func)) == 0;
+  log.shapes[number] = {bytes, in_bytes ? uint8_t{1} : bytes};
+}
+
+FileCounters::Shape FileCounters::shape_of(uint16_t log, uint16_t shape) const {
+  return shape < logs_[log].shapes_size && logs_[log].shapes[shape].call_bytes != 0 ? logs_[log].shapes[shape]
+                                                                                    : Shape{1, 1};
+}
+
+void FileCounters::add_call(uint16_t log, uint16_t shape, uint64_t count) {
+  ++calls_;
+  call_bytes_ += count * shape_of(log, shape).call_bytes;
+}
+
+void FileCounters::add_task(uint16_t log, uint16_t shape, uint64_t count) {
+  ++tasks_;
+  task_bytes_ += count * shape_of(log, shape).task_bytes;
+}
+
+uint32_t FileCounters::visit_record(const Chunk& chunk, const char* entry, size_t left) {
+  const auto head = copy_of<format::RecordHead>(entry, left);
+  const uint32_t bytes = format::record_bytes(static_cast<uint8_t>(head.kind));
+  if (head.kind == Kind::kNone || bytes > left) return 0;
+  switch (head.kind) {
+    case Kind::kCollApi: {
+      const auto record = copy_of<format::CollApiRecord>(entry, left);
+      add_call(chunk.log, record.shape, record.count);
+      hold_open(chunk, head);
+      break;
+    }
+    case Kind::kP2pApi: {
+      const auto record = copy_of<format::P2pApiRecord>(entry, left);
+      add_call(chunk.log, record.shape, record.count);
+      hold_open(chunk, head);
+      break;
+    }
+    case Kind::kColl: {
+      const auto record = copy_of<format::CollRecord>(entry, left);
+      add_task(chunk.log, record.shape, record.count);
+      break;
+    }
+    case Kind::kShortColl: {
+      const auto record = copy_of<format::ShortCollRecord>(entry, left);
+      add_task(chunk.log, record.shape, record.count);
+      break;
+    }
+    case Kind::kP2p: {
+      const auto record = copy_of<format::P2pRecord>(entry, left);
+      add_task(chunk.log, record.shape, record.count);
+      break;
+    }
+    case Kind::kCeColl: {
+      const auto record = copy_of<format::CeCollRecord>(entry, left);
+      add_task(chunk.log, record.shape, record.count);
+      break;
+    }
+    case Kind::kApiOp: {
+      const auto record = copy_of<format::ApiOpRecord>(entry, left);
+      ++tasks_;
+      task_bytes_ += record.in_count * record.element_bytes;
+      hold_open(chunk, head);
+      break;
+    }
+    case Kind::kGroupApi:
+    case Kind::kKernelCh:
+      hold_open(chunk, head);
+      break;
+    case Kind::kState:
+      if (head.link == format::kStateStop) stop(copy_of<format::StateRecord>(entry, left).target);
+      break;
+    default:
+      break;
+  }
+  return bytes / format::kUnitBytes;
+}
+
+void FileCounters::hold_open(const Chunk& chunk, const format::RecordHead& head) {
+  if ((head.flags & format::kFlagStopped) != 0 || open_size_ == kMostOpen) return;
+  const uint64_t position = uint64_t{chunk.chunk_no} * format::kUnitsPerChunk + chunk.unit;
+  const uint64_t handle = format::make_handle(static_cast<uint32_t>(head.kind), chunk.log, position);
+  for (const uint64_t stopped : stops_) {
+    if (stopped == handle) return;
+  }
+  open_[open_size_++] = {handle, chunk_offset(chunk.index) + uint64_t{chunk.unit} * format::kUnitBytes,
+                         head.start};
+}
+
+void FileCounters::stop(uint64_t handle) {
+  stops_[next_stop_++ % kMostStops] = handle;
+  for (uint32_t i = 0; i < open_size_; ++i) {
+    if (open_[i].handle == handle) open_[i--] = open_[--open_size_];
+  }
+}
+
+void FileCounters::close_ended() {
+  for (uint32_t i = 0; i < open_size_; ++i) {
+    format::RecordHead head;
+    if (!read(open_[i].offset, &head, sizeof(head)) || (head.flags & format::kFlagStopped) != 0)
+      open_[i--] = open_[--open_size_];
+  }
+}
+
+void FileCounters::add_histograms(Totals& totals) const {
+  for (uint32_t i = 0; i < chunks_size_; ++i) {
+    if (chunks_[i].purpose != Purpose::kHistogram) continue;
+    const uint64_t first = chunk_offset(chunks_[i].index) + sizeof(format::ChunkHeader);
+    for (uint32_t cell = 0; cell < format::kHistogramCells; ++cell) {
+      uint64_t key_ops_bytes[3];
+      static_assert(offsetof(format::HistogramCell, key) == 0 &&
+                    offsetof(format::HistogramCell, bytes) == 16);
+      if (!read(first + cell * sizeof(format::HistogramCell), key_ops_bytes, sizeof(key_ops_bytes))) break;
+      if (key_ops_bytes[0] == 0) continue;
+      totals.operations += key_ops_bytes[1];
+      totals.bytes += key_ops_bytes[2];
+    }
+  }
+}
+
+void FileCounters::add_losses(const uint64_t (&losses)[format::kLossKinds], Totals& totals) const {
+  for (const int kind : kDropped) totals.dropped += losses[kind];
+  for (const uint64_t count : losses) totals.losses += count;
+}
+
+// The file's own clock by two instants that it tells, or by the rate it names.
+int64_t FileCounters::monotonic_of(uint64_t ticks) const {
+  const format::ClockAnchor& first = header_.first_anchor;
+  const auto apart = static_cast<double>(header_.heartbeat_monotonic_ns - first.monotonic_ns);
+  const auto between = static_cast<double>(header_.heartbeat_ticks - first.ticks);
+  const double ns_a_tick = apart >= 1e8 && between > 0 ? apart / between
+                           : header_.tick_hz != 0      ? 1e9 / static_cast<double>(header_.tick_hz)
+                                                       : 1;
+  const auto after = static_cast<double>(static_cast<int64_t>(ticks - first.ticks));
+  return first.monotonic_ns + static_cast<int64_t>(after * ns_a_tick);
+}
+
+}  // namespace lockstep::capture::scorep

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over one process file of this process while it is written: a small reader that follows the chunks in use, from call to
+// call, and reads only what is new. In ring retention, where records are overwritten, it adds up the histograms instead.
+//
+// libc only, as all that runs in the user's process. The file is trusted as far as its sizes: an entry that does not fit ends
+// its chunk. One thread at a time.
+#pragma once
+#include <cstdint>
+
+#include "format/definitions.h"
+#include "format/records.h"
+
+namespace lockstep::capture::scorep {
+
+struct Totals {
+  uint64_t operations = 0, bytes = 0, open = 0, oldest_open_ns = 0, dropped = 0, losses = 0, recorded = 0;
+};
+
+class FileCounters {
+ public:
+  // Takes the descriptor. False if the file is none of this process that is still written.
+  bool open(int file);
+  void close();
+  // Adds what the file has by now.
+  void add(Totals& totals, int64_t now_monotonic_ns);
+
+ private:
+  struct Chunk {
+    uint32_t index, chunk_no, unit;
+    uint16_t log;
+    format::Purpose purpose;
+  };
+  struct Shape {
+    uint8_t call_bytes, task_bytes;  // of an element of the count
+  };
+  struct Log {
+    uint64_t losses_offset;  // in the file; 0 unknown
+    Shape* shapes;           // by number
+    uint32_t shapes_size;
+  };
+  struct Open {
+    uint64_t handle, offset, start;
+  };
+  bool read(uint64_t offset, void* out, size_t size) const;
+  void find_chunks(uint32_t claimed);
+  bool add_chunk(uint32_t index);
+  void follow_chunks();
+  bool read_chunk(Chunk& chunk);
+  uint32_t visit_definition(const Chunk& chunk, const char* entry, size_t left);
+  uint32_t visit_record(const Chunk& chunk, const char* entry, size_t left);
+  void add_shape(Log& log, const format::ShapeDef& def);
+  void add_call(uint16_t log, uint16_t shape, uint64_t count);
+  void add_task(uint16_t log, uint16_t shape, uint64_t count);
+  Shape shape_of(uint16_t log, uint16_t shape) const;
+  void hold_open(const Chunk& chunk, const format::RecordHead& head);
+  void stop(uint64_t handle);
+  void close_ended();
+  void add_histograms(Totals& totals) const;
+  void add_losses(const uint64_t (&losses)[format::kLossKinds], Totals& totals) const;
+  int64_t monotonic_of(uint64_t ticks) const;
+
+  static constexpr uint32_t kMostOpen = 512, kMostStops = 512;
+  int file_ = -1;
+  format::FileHeader header_{};
+  uint32_t seen_ = 0;  // chunks below were looked at
+  Chunk* chunks_ = nullptr;
+  uint32_t chunks_size_ = 0, chunks_room_ = 0;
+  uint32_t* unpublished_ = nullptr;
+  uint32_t unpublished_size_ = 0, unpublished_room_ = 0;
+  Log logs_[format::kMaxLogs + 1] = {};
+  uint64_t calls_ = 0, tasks_ = 0, call_bytes_ = 0, task_bytes_ = 0;
+  Open open_[kMostOpen] = {};
+  uint32_t open_size_ = 0;
+  uint64_t stops_[kMostStops] =
+      {};  // the last handles that stopped on another thread: their events may be read later
+  uint32_t next_stop_ = 0;
+  char buffer_[format::kChunkBytes];
+};
+
+}  // namespace lockstep::capture::scorep

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/scorep/process_counters.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "capture/core/clock.h"
+
+namespace lockstep::capture::scorep {
+namespace {
+
+constexpr int64_t kLookNs = 10'000'000, kSearchNs = 1'000'000'000, kLaterSearchNs = 10 * kSearchNs;
+constexpr char kEnding[] = ".lks";
+
+}  // namespace
+
+uint64_t ProcessCounters::look() {
+  const int64_t now = clock_ns(CLOCK_MONOTONIC);
+  if (now < next_look_ns_) return looks_;
+  next_look_ns_ = now + kLookNs;
+  if (now >= next_search_ns_) {
+    find_files();
+    next_search_ns_ = now + (counted_ == 0 ? kSearchNs : kLaterSearchNs);
+  }
+  if (counted_ == 0) return looks_;
+  Totals totals;
+  for (uint32_t i = 0; i < files_size_; ++i) {
+    if (files_[i].counters != nullptr) files_[i].counters->add(totals, now);
+  }
+  totals_ = totals;
+  return ++looks_;
+}
+
+// Lines of /proc/self/maps end with the mapped file's path.
+void ProcessCounters::find_files() {
+  FILE* const maps = fopen("/proc/self/maps", "re");
+  if (maps == nullptr) return;
+  char line[2048];
+  while (fgets(line, sizeof(line), maps) != nullptr) {
+    size_t length = strcspn(line, "\n");
+    line[length] = 0;
+    char* const path = strchr(line, '/');
+    if (path == nullptr) continue;
+    length -= static_cast<size_t>(path - line);
+    if (length > sizeof(kEnding) && strcmp(path + length - (sizeof(kEnding) - 1), kEnding) == 0)
+      add_file(path);
+  }
+  fclose(maps);
+}
+
+void ProcessCounters::add_file(const char* path) {
+  for (uint32_t i = 0; i < files_size_; ++i) {
+    if (strcmp(files_[i].path, path) == 0) return;
+  }
+  if (files_size_ == kMostFiles || strlen(path) >= sizeof(files_[0].path)) return;
+  Known& known = files_[files_size_++];
+  strcpy(known.path, path);
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  auto* const counters = static_cast<FileCounters*>(file < 0 ? nullptr : malloc(sizeof(FileCounters)));
+  if (counters == nullptr) {
+    if (file >= 0) ::close(file);
+    return;
+  }
+  new (counters) FileCounters();
+  if (counters->open(file)) {
+    known.counters = counters;
+    ++counted_;
+  } else {
+    free(counters);
+  }
+}
+
+void ProcessCounters::close() {
+  for (uint32_t i = 0; i < files_size_; ++i) {
+    if (files_[i].counters == nullptr) continue;
+    files_[i].counters->close();
+    free(files_[i].counters);
+  }
+  *this = ProcessCounters();
+}
+
+}  // namespace lockstep::capture::scorep
