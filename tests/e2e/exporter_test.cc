@@ -57,7 +57,7 @@ std::map<std::string, double> samples(const std::string& text) {
 bool installed(const std::string& program) { return run({"sh", "-c", "command -v " + program}).code == 0; }
 #define NEED_PROMETHEUS()                                 \
   if (!installed("prometheus") || !installed("promtool")) \
-  GTEST_SKIP() << "prometheus is not installed: tools/setup --dev, Debian's package prometheus"
+  GTEST_SKIP() << "prometheus is not installed: tools/setup --test"
 
 class Exporter : public Workplace {
  protected:
