@@ -31,8 +31,7 @@ constinit ChainState g_chain;
 
 namespace {
 
-using std::memory_order_acquire, std::memory_order_acq_rel, std::memory_order_relaxed,
-    std::memory_order_release;
+using std::memory_order_acquire, std::memory_order_relaxed, std::memory_order_release;
 
 constexpr int kNewestApi = 7, kNewestProbed = 12;
 constexpr uint32_t kCommsPerChainPage = 1024, kChainPages = 1024;
