@@ -205,11 +205,12 @@ void EventWriter::fixed(const common::FixedArguments& list) {
 }
 
 void EventWriter::operation(std::string_view hash, std::string_view kind, uint32_t index) {
-  char number[kLongestVarint];
-  const std::string_view last =
-      index == model::kNoIndex
-          ? "replay"
-          : std::string_view(number, std::to_chars(number, std::end(number), index).ptr - number);
+  char digits[kLongestVarint];
+  std::string_view last = "replay";
+  if (index != model::kNoIndex) {
+    const char* const end = std::to_chars(digits, std::end(digits), index).ptr;
+    last = {digits, static_cast<size_t>(end - digits)};
+  }
   const uint64_t key = iid_of_key(Argument::kOperation);
   const size_t length = hash.size() + kind.size() + last.size();
   const size_t size = varint_size(tag(field::annotation::kNameIid, kVarint)) + varint_size(key) +
