@@ -38,6 +38,8 @@ export interface CanvasHandle {
 }
 
 const SMALLEST_DRAG = 6;
+/** What fits on a sheet beside headings and words. */
+export const PAPER_HEIGHT = 540;
 
 export function canvas(options: CanvasOptions): CanvasHandle {
   const surface = h('canvas', {
@@ -48,7 +50,7 @@ export function canvas(options: CanvasOptions): CanvasHandle {
   });
   const inner = h('div', { class: 'canvas-inner' }, surface);
   const element = h('div', { class: 'canvas-scroll' }, inner);
-  const height = Math.ceil(options.printing ? Math.min(options.contentHeight, 1000) : Math.min(options.contentHeight, options.maxHeight));
+  const height = Math.ceil(options.printing ? Math.min(options.contentHeight, PAPER_HEIGHT) : Math.min(options.contentHeight, options.maxHeight));
   element.style.height = `${height}px`;
   inner.style.height = `${Math.ceil(options.contentHeight)}px`;
   let width = 0;

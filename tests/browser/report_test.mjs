@@ -17,8 +17,8 @@ before(start);
 after(stop);
 
 /** Replays recorded ranks under `lockstep trace`, at their own pace. */
-function replay(folder) {
-  const out = join(scratch, `${folder.replaceAll('/', '-')}.db`);
+function replay(title, folder) {
+  const out = join(scratch, `${title}.db`);
   execFileSync(LOCKSTEP, ['trace', '-m', 'deep', '-o', out, 'tools/replay', '--pace', 'recorded', '--host', join(BUILD, 'bin/lockstep-nccl-host'), folder], { cwd: SOURCE, stdio: 'pipe', env: { ...process.env, TMPDIR: scratch } });
   return [out];
 }
@@ -221,11 +221,11 @@ test('a slow link, simulated: it is lit, and its waits are shown', async (contex
 });
 
 test('the recorded straggler', async (context) => {
-  await look(context, 'straggler', report(replay('tests/data/straggler')));
+  await look(context, 'straggler', report(replay('straggler', 'tests/data/straggler')));
 });
 
 test('the recorded hang', async (context) => {
-  const made = report(replay('tests/data/runs/hang'));
+  const made = report(replay('hang', 'tests/data/runs/hang'));
   assert.deepEqual([made.diagnosis.verdict.class, made.diagnosis.verdict.ranks], ['never-joined', [5]]);
   await look(context, 'hang', made, { click: true });
   const shown = await openFile(made.file, { address: '#operations?table=lanes' });
@@ -235,7 +235,7 @@ test('the recorded hang', async (context) => {
 });
 
 test('the recorded training on two hosts', async (context) => {
-  await look(context, 'train2h', report(replay('examples/recordings/train2h')));
+  await look(context, 'train2h', report(replay('train2h', 'examples/recordings/train2h')));
 });
 
 test('traces of PyTorch’s profiler, which know all kernels', async (context) => {

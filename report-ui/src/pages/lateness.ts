@@ -260,8 +260,8 @@ function draw(view: View): Child[] {
   const measure = MEASURES.find(([key]) => key === wanted)?.[0] ?? 'late';
   const order = view.state.values['order'] === 'worst' ? 'worst' : 'rank';
   const many = page.rows.length > 32;
-  const readable = !many || view.state.values['fit'] === 'rows';
-  const rowHeight = readable ? (page.rows.length <= 16 ? 24 : 16) : Math.max(1.6, 520 / page.rows.length);
+  const readable = !many || (view.state.values['fit'] === 'rows' && !view.printing);
+  const rowHeight = readable ? (page.rows.length <= 16 ? 24 : 16) : Math.max(1.6, (view.printing ? 480 : 520) / page.rows.length);
   const rows = ordered(page, order, measure);
   const full = Math.max(largest(page, measure), SMALLEST_FULL_NS);
   const selected = cellOf(view, page);

@@ -173,7 +173,7 @@ function draw(view: View): Child[] {
   for (const pair of pairs) full = Math.max(full, measure.read(pair) ?? 0);
   full = full || 1;
   const size = Math.max(1, page.axis.length);
-  const cell = Math.min(30, Math.max(4, Math.floor(520 / size)));
+  const cell = Math.min(30, Math.max(view.printing ? 3 : 4, Math.floor((view.printing ? 420 : 520) / size)));
   const pick = numberOf(view.state, 'pair');
   const chosen = pick === null ? undefined : page.pairs[pick];
   const selected = chosen ? pairs.find((pair) => pair.source === chosen.source && pair.target === chosen.target) ?? null : null;

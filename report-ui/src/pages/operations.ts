@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One operation on all its ranks: called, enqueued, launched, on the GPU; waiting for the last one, and moving.
-import { canvas, fit, hatch, labelWidth, timeAxis, type Frame } from '../canvas';
+import { canvas, fit, hatch, labelWidth, PAPER_HEIGHT, timeAxis, type Frame } from '../canvas';
 import { accused, isMissing, type Operation, type OperationRanks, type Report } from '../data';
 import { facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
 import { bytes, count, duration, name, ordinal, plural, rate } from '../format';
@@ -296,7 +296,9 @@ function draw(view: View): Child[] {
   const operation = list[current];
   const choice = panel(`${plural(list.length, 'operation')} of ${count(total)}, chosen for what they tell`, listTable(view, list, current), notes(told));
   if (!operation) return [choice];
-  const order = orderOf(operation, view.state.values['order'] ?? 'rank');
+  const on_paper = Math.floor((PAPER_HEIGHT - HEAD - FOOT) / ROW);
+  const cut = view.printing && operation.ranks.comm_rank.length > on_paper;
+  const order = orderOf(operation, cut ? 'late' : view.state.values['order'] ?? 'rank');
   const { view: window, kind } = windowOf(view, operation);
   const last = latest(operation);
   const named = accused(report);
@@ -380,7 +382,8 @@ function draw(view: View): Child[] {
       [surface.element, key()],
       () => lanesTable(view, operation, rank),
       [
-        'Times count from the first call. Drag over the waterfall to zoom, + and − too; click a rank for its times.',
+        'Times count from the first call.', view.printing ? null : ' Drag over the waterfall to zoom, + and − too; click a rank for its times.',
+        cut ? ` On paper are the ${count(on_paper)} latest of ${plural(order.length, 'rank')}.` : null,
         operation.omitted > 0 ? ` ${plural(operation.omitted, 'rank')} not shown, none of which a finding names` : null,
         operation.omitted > 0 && operation.rest?.late_ns ? `; of all ranks: late ${['min', 'median', 'max'].map((word, index) => `${word} ${duration(operation.rest?.late_ns?.[index])}`).join(', ')}.` : null,
       ]),

@@ -97,7 +97,7 @@ function draw(view: View): Child[] {
   const verdict = known(report.verdict);
   return [
     panel(page.losses.length === 0 ? 'Lost: nothing' : `Lost: ${plural(lost, 'event')}`,
-      page.losses.length === 0 ? h('p', { class: 'quiet' }, 'Every record that the job wrote is in this report.')
+      page.losses.length === 0 ? h('p', { class: 'quiet' }, 'Nothing that was to be recorded is known to be missing.')
         : [verdict && verdict.losses.length > 0 ? h('ul', { class: 'notes' }, verdict.losses.slice(0, 6).map((loss) => h('li', {}, name(loss.text, 300)))) : null, lossRows(view, page.losses)]),
     panel(host === null ? plural(report.who.rank.length, 'process').replace('processs', 'processes') : ['Processes of ', hostChip(report, host), ' ', h('button', { type: 'button', onclick: () => change(view, { host: null }) }, 'Show all')],
       processRows(view, rows),

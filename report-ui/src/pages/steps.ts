@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of a step goes: computing, communication that hides beside it, communication that does not, idle.
+import { tickLabels, ticks } from '../canvas';
 import { axis, chart, legend, tooltip } from '../charts';
 import { isMissing, type Report, type SplitAverage, type SplitEntries, type StepsPage } from '../data';
 import { facts as hintFacts, h, type Child } from '../dom';
@@ -8,7 +9,6 @@ import { addressOf, go, numberOf } from '../state';
 import { table } from '../table';
 import { colour } from '../theme';
 import { change, figure, missing, notes, panel, select, whoChip, whoName, type Page, type View } from '../view';
-import { tickLabels } from '../canvas';
 
 interface Parts { length: number | null; computing: number | null; hidden: number | null; exposed: number | null; copying: number | null; idle: number | null }
 
@@ -36,9 +36,10 @@ const DECAL = { symbol: 'rect', dashArrayX: [1, 0], dashArrayY: [2, 4], rotation
 function topOf(lengths: readonly number[]): { top: number; cut: number[] } {
   const largest = Math.max(1, ...lengths);
   const sorted = [...lengths].sort((a, b) => a - b);
-  const usual = (sorted[Math.floor(sorted.length * 0.8)] ?? largest) * 1.5;
+  const usual = (sorted[Math.floor(sorted.length * 0.8)] ?? largest) * 1.4;
   if (lengths.length < 5 || largest < 2 * usual) return { top: largest, cut: [] };
-  return { top: usual, cut: lengths.flatMap((length, at) => (length > usual ? [at] : [])) };
+  const step = ticks(0, usual, 5)[1] ?? usual;
+  return { top: Math.ceil(usual / step) * step, cut: lengths.flatMap((length, at) => (length > usual ? [at] : [])) };
 }
 
 function timeAxisOption(largest: number, cut: boolean): Record<string, unknown> {
