@@ -48,7 +48,7 @@ double coverage(size_t n, double carried, double stalls = 0) {
 }
 
 TEST(Estimate, AnIntervalOf95HoldsTheTruthIn95Of100) {
-  for (size_t n : {20, 60, 250}) {
+  for (size_t n : {20U, 60U, 250U}) {
     const double of = coverage(n, 0);
     EXPECT_GT(of, 92.5) << n;
     EXPECT_LT(of, 98.8) << n << ": an interval that always holds it says nothing";
@@ -58,7 +58,7 @@ TEST(Estimate, AnIntervalOf95HoldsTheTruthIn95Of100) {
 
 TEST(Estimate, StepsThatResembleTheOnesBeforeDoNotMakeItSurer) {
   for (double carried : {0.3, 0.6, 0.8}) {
-    for (size_t n : {60, 250}) {
+    for (size_t n : {60U, 250U}) {
       const double of = coverage(n, carried);
       EXPECT_GT(of, 92) << carried << ' ' << n;
       EXPECT_LT(of, 99.2) << carried << ' ' << n;

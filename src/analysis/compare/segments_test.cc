@@ -62,7 +62,7 @@ TEST(Parts, DoNotCutWhatKeepsItsLevel) {
 
 TEST(Parts, AreNotCutByOutliers) {
   std::vector<float> values = run(5, {{200, 100}});
-  for (size_t i : {20, 90, 91, 150}) values[i] *= 20;
+  for (size_t i : {20U, 90U, 91U, 150U}) values[i] *= 20;
   EXPECT_EQ(parts(values).size(), 1U);
 }
 
