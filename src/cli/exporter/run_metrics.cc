@@ -11,7 +11,6 @@ namespace {
 using readers::native::LiveCounts;
 using readers::native::LiveHistogram;
 using readers::native::LiveProcess;
-using readers::native::LiveTally;
 using top::SeenFile;
 using top::SeenProcess;
 

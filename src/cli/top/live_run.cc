@@ -95,13 +95,22 @@ Result<void> LiveRun::refresh() {
     return Error{ErrorCode::kNotFound, "no process files (*.lks) yet", paths_.empty() ? "" : paths_.front()};
   std::optional<Error> first_error;
   unreadable_ = 0;
-  for (const std::string& path : named) {
-    if (auto refreshed = refresh(path); !refreshed) {
-      ++unreadable_;
-      if (!first_error) first_error = refreshed.error();
+  auto refresh_those = [&](bool of_cuda) {
+    for (const std::string& path : named) {
+      if (path.ends_with(".cuda.lks") != of_cuda) continue;
+      if (auto refreshed = refresh(path); !refreshed) {
+        ++unreadable_;
+        if (!first_error) first_error = refreshed.error();
+      }
     }
-  }
+  };
+  has_kernels_ = std::any_of(named.begin(), named.end(),
+                             [](const std::string& path) { return path.ends_with(".cuda.lks"); });
+  // Kernels are told after what launched them.
+  refresh_those(false);
+  refresh_those(true);
   std::erase_if(files_, [&](const auto& file) { return !file.second.tail || !named.contains(file.first); });
+  std::erase_if(joins_, [](const auto& join) { return join.second.expired(); });
   if (files_.empty()) return *first_error;
   return {};
 }
@@ -109,8 +118,15 @@ Result<void> LiveRun::refresh() {
 Result<void> LiveRun::refresh(const std::string& path) {
   File& file = files_[path];
   if (!file.tail) {
-    LOCKSTEP_ASSIGN(file.tail, LiveTail::open(path, depth_));
     file.file = launch::process_file(path);
+    std::shared_ptr<readers::native::LaunchJoin> join;
+    if (depth_ == Depth::kAll) {
+      auto& known = joins_[identity(file.file.process)];
+      join = known.lock();
+      if (!join) known = join = std::make_shared<readers::native::LaunchJoin>();
+      if (has_kernels_) join->expect_kernels();
+    }
+    LOCKSTEP_ASSIGN(file.tail, LiveTail::open(path, depth_, std::move(join)));
     return {};
   }
   file.ops = file.tail->process().ops;
@@ -122,7 +138,7 @@ Result<std::vector<SeenProcess>> LiveRun::look() {
   LOCKSTEP_TRY(refresh());
   static const std::string own_boot = launch::own_identity().boot_id;
   const int64_t monotonic = clock_ns(CLOCK_MONOTONIC), realtime = clock_ns(CLOCK_REALTIME);
-  std::map<std::tuple<std::string, int64_t, uint64_t>, SeenProcess> by_identity;
+  std::map<Identity, SeenProcess> by_identity;
   for (auto& [path, file] : files_) {
     const LiveProcess& process = file.tail->process();
     const launch::ProcessFile& header = file.file;
@@ -155,8 +171,7 @@ Result<std::vector<SeenProcess>> LiveRun::look() {
       seen.bytes_per_s = (process.bytes - file.bytes) / seconds;
     }
     file.looked_ns = monotonic;
-    auto [at, is_new] = by_identity.try_emplace(
-        {header.process.boot_id, header.process.pid, header.process.start_ticks}, std::move(seen));
+    auto [at, is_new] = by_identity.try_emplace(identity(header.process), std::move(seen));
     if (!is_new) merge(at->second, std::move(seen));
   }
   std::vector<SeenProcess> processes;

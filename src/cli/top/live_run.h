@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "cli/launch/process_files.h"
@@ -67,12 +68,18 @@ class LiveRun {
     double ops = 0, bytes = 0;  // at the last look
     int64_t looked_ns = 0;      // CLOCK_MONOTONIC; 0 never
   };
+  using Identity = std::tuple<std::string, int64_t, uint64_t>;  // boot, pid, start
+  static Identity identity(const launch::ProcessIdentity& process) {
+    return {process.boot_id, process.pid, process.start_ticks};
+  }
   Result<void> refresh();
   Result<void> refresh(const std::string& path);
 
   std::vector<std::string> paths_;
   Depth depth_;
   std::map<std::string, File> files_;  // by path
+  std::map<Identity, std::weak_ptr<readers::native::LaunchJoin>> joins_;
+  bool has_kernels_ = false;  // a file of a process' GPU work is there
   size_t unreadable_ = 0;
 };
 

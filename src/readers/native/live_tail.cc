@@ -18,7 +18,7 @@ using format::Purpose;
 
 constexpr size_t kMostOpen = 1024, kMostRecent = 64;
 constexpr uint32_t kMostComms = 1 << 20;
-constexpr size_t kMostKernelNames = 4096;
+constexpr size_t kMostKernelNames = 4096, kMostThreadsOfLog = 1024;
 constexpr uint32_t kChunksALook = 256;  // 8 MiB
 constexpr uint32_t kMostSecondLooks = 64;
 
@@ -64,8 +64,9 @@ T LiveTail::Entry::as() const {
   return copy_of<T>(buffer, unit, sizeof(T));
 }
 
-Result<std::unique_ptr<LiveTail>> LiveTail::open(const std::string& path, Depth depth) {
-  std::unique_ptr<LiveTail> tail(new LiveTail(path, depth));
+Result<std::unique_ptr<LiveTail>> LiveTail::open(const std::string& path, Depth depth,
+                                                 std::shared_ptr<LaunchJoin> join) {
+  std::unique_ptr<LiveTail> tail(new LiveTail(path, depth, std::move(join)));
   LOCKSTEP_TRY(tail->refresh());
   tail->process_.ops = tail->process_.bytes = 0;
   return tail;
@@ -73,7 +74,10 @@ Result<std::unique_ptr<LiveTail>> LiveTail::open(const std::string& path, Depth 
 
 Result<void> LiveTail::refresh() {
   process_.arrivals.clear();
-  if (finished_) return {};
+  if (finished_) {
+    take_joined();
+    return {};
+  }
   // Opened each time: thousands of files need no thousands of descriptors, and a network file system looks again.
   LOCKSTEP_ASSIGN(FileView view, FileView::open(path_));
   const InputFile& file = view.file();
@@ -103,6 +107,7 @@ Result<void> LiveTail::refresh() {
   process_.bytes += tasks >= calls ? task_bytes : call_bytes;
   close_ended(file);
   count_dropped(file);
+  take_joined();
   finished_ = process_.header.state == static_cast<uint32_t>(format::FileState::kClosed) && !behind_;
   file_ = nullptr;
   return {};
@@ -251,6 +256,10 @@ void LiveTail::read_definitions(const InputFile& file, Log& log) {
     } else if (head.kind == static_cast<uint16_t>(Def::kLog)) {
       log.losses_offset = chunk_offset(log.definitions->index()) + size_t{unit} * format::kUnitBytes +
                           offsetof(format::LogDef, losses);
+    } else if (head.kind == static_cast<uint16_t>(Def::kThread) && join_) {
+      if (log.threads.size() < kMostThreadsOfLog)
+        log.threads.push_back(
+            copy_of<format::ThreadDef>(buffer, unit, size_t{head.units} * format::kUnitBytes));
     } else if (head.kind == static_cast<uint16_t>(Def::kKernelName) && tally_) {
       add_kernel_name(buffer, unit, head, log);
     }
@@ -361,6 +370,7 @@ void LiveTail::add_call(const Entry& entry, Log& log) {
   if (tally_) {
     tally_->call(counted(op, bytes, false));
     last_counted_ = entry.handle;
+    if (join_) note_call_of_group(entry, record.head, {counted(op, bytes, false), op.func}, log);
     if ((record.head.flags & format::kFlagStopped) != 0)
       count_ended(*file_, {entry.offset, record.head.start, op, record.head.kind}, 0);
   }
@@ -411,8 +421,52 @@ void LiveTail::add_kernel(const Entry& entry, Log& log) {
   }
   if (work == log.kernels.end() || work->second.empty() || record.head.stop_after == format::kSaturated)
     return;
-  tally_->kernel(work->second, clock_->to_ns(record.head.start + record.head.stop_after) -
-                                   clock_->to_ns(record.head.start));
+  const int64_t ns =
+      clock_->to_ns(record.head.start + record.head.stop_after) - clock_->to_ns(record.head.start);
+  if (join_ && record.graph == 0)
+    join_->add_kernel(record.correlation, {work->second, ns});
+  else
+    tally_->kernel(work->second, ns);
+}
+
+void LiveTail::note_call_of_group(const Entry& entry, const format::RecordHead& head,
+                                  const LaunchJoin::Op& op, Log& log) {
+  if (head.link == 0 || format::handle_position(entry.handle) - head.link != log.group.position) return;
+  ++log.group.calls;
+  log.group.op = op;
+}
+
+void LiveTail::add_launch(const Entry& entry, Log& log) {
+  if (!join_ || !join_->expected()) return;
+  auto head = entry.as<format::RecordHead>();
+  const uint64_t position = format::handle_position(entry.handle);
+  if (head.link == 0 || position - head.link != log.group.position || log.group.calls != 1 ||
+      ++log.group.launches > 1)
+    return;
+  if (log.threads.empty() && look_again()) read_definitions(*file_, log);
+  const format::ThreadDef* owner = nullptr;
+  for (const format::ThreadDef& thread : log.threads) {
+    if (thread.from_position <= position) owner = &thread;
+  }
+  if (owner == nullptr) return;
+  const uint64_t end = (head.flags & format::kFlagStopped) == 0 || head.stop_after == format::kSaturated
+                           ? 0
+                           : head.start + head.stop_after;
+  join_->add_launch({static_cast<uint32_t>(owner->pthread), false}, head.start, end, log.group.op);
+  join_->add_launch({owner->head.id, true}, head.start, end, log.group.op);
+}
+
+// Kernels to the operations of this file, or what stays without one.
+void LiveTail::take_joined() {
+  if (!join_ || !tally_) return;
+  if (process_.header.source == format::Source::kCuda) {
+    for (const LaunchJoin::Kernel& kernel : join_->take_unjoined()) tally_->kernel(kernel.func, kernel.ns);
+  } else if (process_.header.source == format::Source::kNccl) {
+    for (LaunchJoin::Timed& timed : join_->take_timed()) {
+      timed.op.op.func = timed.op.func;
+      tally_->gpu_time(timed.op.op, timed.ns, LiveSource::kKernel);
+    }
+  }
 }
 
 // Of the calls and GPU work that have ended, what the tally counts.
@@ -479,6 +533,7 @@ uint32_t LiveTail::visit(const Entry& entry, Log& log) {
   switch (head.kind) {
     case Kind::kGroupApi: {
       auto record = entry.as<format::GroupApiRecord>();
+      if (join_) log.group = {format::handle_position(entry.handle), 0, 0, {}};
       hold_open(entry, head, {"group", record.comm, std::nullopt, clock_->to_ns(head.start)});
       break;
     }
@@ -508,6 +563,17 @@ uint32_t LiveTail::visit(const Entry& entry, Log& log) {
     }
     case Kind::kApiOp:
       add_api_op(entry, log);
+      break;
+    case Kind::kKernelLaunch:
+      add_launch(entry, log);
+      break;
+    case Kind::kLaunchCall:
+      if (join_) {
+        auto record = entry.as<format::LaunchCallRecord>();
+        const LaunchJoin::Thread thread{record.thread, (head.flags & format::kFlagSystemThread) != 0};
+        if (record.call == format::LaunchCall::kKernel)
+          join_->add_call(thread, head.start, record.correlation);
+      }
       break;
     case Kind::kKernel:
       if (tally_) add_kernel(entry, log);

@@ -22,6 +22,7 @@
 #include "format/definitions.h"
 #include "format/records.h"
 #include "readers/native/chunk_follower.h"
+#include "readers/native/launch_join.h"
 #include "readers/native/live_tally.h"
 #include "readers/native/tick_clock.h"
 
@@ -77,7 +78,9 @@ class LiveTail {
   enum class Depth { kNow, kAll };
 
   // Looks for the first time.
-  static Result<std::unique_ptr<LiveTail>> open(const std::string& path, Depth depth = Depth::kNow);
+  // `join`: shared by the files of one process, to give kernels to operations.
+  static Result<std::unique_ptr<LiveTail>> open(const std::string& path, Depth depth = Depth::kNow,
+                                                std::shared_ptr<LaunchJoin> join = nullptr);
   // Reads what is new; an error if the file can no longer be read.
   Result<void> refresh();
   const LiveProcess& process() const { return process_; }
@@ -98,8 +101,14 @@ class LiveTail {
     std::map<uint32_t, std::string> kernels;  // by number of their name: the function; empty for computation
     uint32_t next_chunk = 0;                  // the first one that was not read, once its list was lost
     bool is_lost = false;                     // and has not been found again
-    uint64_t newest_start = 0;                // of what was read, ticks
-    uint64_t losses_offset = 0;               // in the file, of its loss counters; 0 not found yet
+    std::vector<format::ThreadDef> threads;   // that had the log, one after the other
+    struct {
+      uint64_t position = 0;  // of the GroupApi that began last
+      size_t calls = 0, launches = 0;
+      LaunchJoin::Op op;  // the last of its calls
+    } group;
+    uint64_t newest_start = 0;   // of what was read, ticks
+    uint64_t losses_offset = 0;  // in the file, of its loss counters; 0 not found yet
     double calls = 0, tasks = 0, call_bytes = 0, task_bytes = 0;  // read in this refresh
   };
   struct Open {
@@ -121,7 +130,8 @@ class LiveTail {
     T as() const;
   };
 
-  LiveTail(std::string path, Depth depth) : path_(std::move(path)) {
+  LiveTail(std::string path, Depth depth, std::shared_ptr<LaunchJoin> join)
+      : path_(std::move(path)), join_(std::move(join)) {
     if (depth == Depth::kAll) tally_.emplace();
   }
   void find_chunks(const InputFile& file);
@@ -147,6 +157,10 @@ class LiveTail {
   LiveTally::Operation counted(const LiveOp& op, double bytes, bool declared);
   void add_api_op(const Entry& entry, Log& log);
   void add_kernel(const Entry& entry, Log& log);
+  void note_call_of_group(const Entry& entry, const format::RecordHead& head, const LaunchJoin::Op& op,
+                          Log& log);
+  void add_launch(const Entry& entry, Log& log);
+  void take_joined();
   void add_kernel_name(const ChunkBuffer& buffer, uint32_t unit, const format::DefHead& head, Log& log);
   // What ended, as its record tells, or as another thread told at `stopped`.
   void count_ended(const InputFile& file, const Open& open, uint64_t stopped);
@@ -176,6 +190,7 @@ class LiveTail {
   std::unordered_map<uint64_t, LiveOp> recent_;  // operations by handle: parents of GPU and network work
   std::deque<uint64_t> recent_order_;
   std::optional<LiveTally> tally_;
+  std::shared_ptr<LaunchJoin> join_;
   uint64_t last_counted_ = 0;        // handle of the call or task that the tally counted last
   const InputFile* file_ = nullptr;  // during a refresh
   uint32_t second_looks_ = 0;        // for definitions, that are left in this refresh: files may lie

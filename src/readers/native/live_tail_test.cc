@@ -306,6 +306,104 @@ TEST(LiveTail, TimesTheApisOperationsAndKernelsByName) {
   EXPECT_EQ(kernels->second.ops(), 0u) << "kernels are no operations";
 }
 
+// NCCL's calls in one file of a process, kernels and the driver's calls in another.
+class WithKernels {
+ public:
+  WithKernels() {
+    join->expect_kernels();
+    world = nccl.comm(0xabc, 0, 8, "world");
+    caller = &nccl.log(100, "python", 0x7f00'0000'0001);
+    cuda.header().source = format::Source::kCuda;
+    gpu = &cuda.log(200, "cupti");
+    name = gpu->kernel_name("ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  }
+  // A group of so many all-reduces of 4 KiB, launched once.
+  void group(uint64_t start, int calls) {
+    uint16_t shape = caller->shape("AllReduce", "ncclFloat32");
+    uint64_t group =
+        caller->add(Kind::kGroupApi, format::GroupApiRecord{head(start, 900), world, 10, 200, 1});
+    for (int i = 0; i < calls; ++i)
+      caller->add_child(Kind::kCollApi, format::CollApiRecord{head(start + 20, 50), 1024, world, shape, 0},
+                        group);
+    caller->add_child(Kind::kKernelLaunch, format::KernelLaunchRecord{head(start + 300, 100), world, 0, 0, 0},
+                      group);
+  }
+  void call(uint64_t start, uint32_t correlation, uint32_t thread = 1) {
+    gpu->add(Kind::kLaunchCall, format::LaunchCallRecord{head(start, 5), correlation, thread,
+                                                         format::LaunchCall::kKernel, 0, 0});
+  }
+  void kernel(uint64_t start, uint32_t length, uint32_t correlation) {
+    gpu->add(Kind::kKernel, format::KernelRecord{head(start, length), name, correlation, 7, 0, 1, 0, 0, 4});
+  }
+  void look() {
+    nccl.write(path + "p.nccl.lks");
+    cuda.write(path + "p.cuda.lks");
+    for (auto* file : {&nccl_tail, &cuda_tail}) {
+      const std::string name_of = path + (file == &nccl_tail ? "p.nccl.lks" : "p.cuda.lks");
+      if (*file) {
+        EXPECT_TRUE((*file)->refresh());
+        continue;
+      }
+      auto opened = LiveTail::open(name_of, LiveTail::Depth::kAll, join);
+      ASSERT_TRUE(opened);
+      *file = std::move(*opened);
+    }
+  }
+  const SecondsHistogram* of_kernels(const LiveTail& tail, uint32_t comm) const {
+    auto known = tail.tally()->counts().find({comm, "AllReduce"});
+    return known == tail.tally()->counts().end()
+               ? nullptr
+               : &known->second.gpu_seconds[static_cast<size_t>(LiveSource::kKernel)];
+  }
+
+  std::string path = test_dir() + "/";
+  std::shared_ptr<LaunchJoin> join = std::make_shared<LaunchJoin>();
+  FileBuilder nccl, cuda;
+  uint32_t world = 0, name = 0;
+  FileBuilder::Log *caller = nullptr, *gpu = nullptr;
+  std::unique_ptr<LiveTail> nccl_tail, cuda_tail;
+};
+
+TEST(LiveTail, GivesKernelsToTheOperationsThatLaunchedThem) {
+  WithKernels job;
+  job.group(10'000, 1);
+  job.group(20'000, 2);  // two operations in one kernel
+  job.kernel(11'000, 2000, 1);
+  job.kernel(21'000, 4000, 2);
+  job.kernel(31'000, 8000, 3);  // of a launch that nobody saw
+  job.call(10'310, 1);
+  job.call(20'310, 2);
+  job.call(10'320, 9, 77);  // another thread
+  job.look();
+  job.look();
+  job.look();
+  const SecondsHistogram* joined = job.of_kernels(*job.nccl_tail, job.world);
+  ASSERT_NE(joined, nullptr);
+  EXPECT_EQ(in_all(*joined), 1u);
+  EXPECT_NEAR(joined->sum, 2e-6, 1e-12);
+  const auto& bandwidth = job.nccl_tail->tally()->counts().at({job.world, "AllReduce"}).bandwidth;
+  EXPECT_NEAR(bandwidth[static_cast<size_t>(LiveSource::kKernel)][0].sum, 4096 / 2e-6 * 2 * 7 / 8, 1e3);
+  const SecondsHistogram* rest = job.of_kernels(*job.cuda_tail, format::kNoComm);
+  ASSERT_NE(rest, nullptr);
+  EXPECT_EQ(in_all(*rest), 2u) << "by their names, once each";
+  EXPECT_NEAR(rest->sum, 12e-6, 1e-12);
+}
+
+TEST(LiveTail, JoinsKernelsThatAreToldInAnotherLook) {
+  WithKernels job;
+  job.group(10'000, 1);
+  job.look();
+  job.kernel(11'000, 2000, 1);
+  job.look();
+  job.call(10'310, 1);
+  job.look();
+  job.look();
+  const SecondsHistogram* joined = job.of_kernels(*job.nccl_tail, job.world);
+  ASSERT_NE(joined, nullptr);
+  EXPECT_EQ(in_all(*joined), 1u);
+  EXPECT_EQ(job.of_kernels(*job.cuda_tail, format::kNoComm), nullptr);
+}
+
 TEST(LiveTail, ARingIsCountedOnceWhileItKeepsUpAndSaysWhatItMissed) {
   Growing growing(4);
   auto tail = growing.open(LiveTail::Depth::kAll);

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/native/launch_join.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace lockstep::readers::native {
+
+void LaunchJoin::add_launch(const Thread& thread, uint64_t begin, uint64_t end, const Op& op) {
+  if (launches_.size() >= kMostThreads && !launches_.contains(thread)) return;
+  auto& launches = launches_[thread];
+  launches.insert_or_assign(begin, Launch{end, op});
+  if (launches.size() > kMostLaunches) launches.erase(launches.begin());
+}
+
+void LaunchJoin::add_call(const Thread& thread, uint64_t begin, uint32_t correlation) {
+  auto known = launches_.find(thread);
+  if (known == launches_.end()) return;
+  auto after = known->second.upper_bound(begin);
+  if (after == known->second.begin()) return;
+  Launch& launch = std::prev(after)->second;
+  if (launch.end != 0 && begin > launch.end) return;
+  if (!ops_.insert_or_assign(correlation, launch.op).second) return;
+  ops_order_.push_back(correlation);
+  if (ops_order_.size() > kMostCalls) {
+    ops_.erase(ops_order_.front());
+    ops_order_.pop_front();
+  }
+}
+
+void LaunchJoin::add_kernel(uint32_t correlation, Kernel kernel) {
+  held_.push_back({correlation, std::move(kernel), held_.size() >= kMostKernels});
+}
+
+std::vector<LaunchJoin::Timed> LaunchJoin::take_timed() { return std::exchange(timed_, {}); }
+
+std::vector<LaunchJoin::Kernel> LaunchJoin::take_unjoined() {
+  std::vector<Kernel> unjoined;
+  std::vector<Held> kept;
+  for (Held& held : held_) {
+    auto op = ops_.find(held.correlation);
+    if (op != ops_.end() && timed_.size() < kMostKernels) {
+      timed_.push_back({op->second, held.kernel.ns});
+      ops_.erase(op);  // a second kernel of the call is none of the operation's
+    } else if (held.old) {
+      unjoined.push_back(std::move(held.kernel));
+    } else {
+      held.old = true;
+      kept.push_back(std::move(held));
+    }
+  }
+  held_ = std::move(kept);
+  return unjoined;
+}
+
+}  // namespace lockstep::readers::native
