@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "capture/scorep/metric_plugin_abi.h"
-#include "nccl_host/core.h"
-#include "nccl_host/player.h"
-#include "nccl_host/scripts.h"
+#include "sim/nccl_host/core.h"
+#include "sim/nccl_host/player.h"
+#include "sim/nccl_host/scripts.h"
 #include "tests/support/nccl_test.h"
 
 namespace lockstep::test {

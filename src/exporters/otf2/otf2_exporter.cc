@@ -23,8 +23,8 @@ class Otf2Export {
       return !archive_.failed();
     }));
     definitions_.complete(archive_);
-    add_losses(run_, OTF2_UNDEFINED_LOCATION_GROUP);
     lose_unsaid();
+    add_losses(run_, OTF2_UNDEFINED_LOCATION_GROUP);
     write_losses();
     definitions_.write(archive_, source_.name());
     return events_;
@@ -33,7 +33,7 @@ class Otf2Export {
  private:
   void add(const model::Trace& trace) {
     ProcessEvents process(trace, numbers_.of(trace), archive_, definitions_);
-    events_ += process.write(unsaid_);
+    events_ += process.write(unsaid_, run_);
     add_losses(trace, process.group());
   }
 
@@ -49,9 +49,8 @@ class Otf2Export {
   }
 
   void lose_unsaid() {
-    model::Trace own;
     auto lose = [&](std::string_view kind, uint64_t count, std::string_view detail) {
-      own.lose(model::kNoRow, "export", kind, count, detail);
+      run_.lose(model::kNoRow, "export", kind, count, detail);
     };
     lose("without_time", unsaid_.without_time, "events left out, because their begin is unknown");
     lose("cut_short", unsaid_.cut_short, "events drawn shorter, because too many overlapped");
@@ -65,7 +64,6 @@ class Otf2Export {
          "members of communicators left out, because their rank is unknown or another member's");
     lose("large_comm", definitions_.large_comms(),
          "communicators with their recorded members alone, because they are too large");
-    add_losses(own, OTF2_UNDEFINED_LOCATION_GROUP);
   }
 
   void write_losses() {

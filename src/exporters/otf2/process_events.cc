@@ -160,7 +160,7 @@ void ProcessEvents::write_marks(const std::vector<OTF2_LocationRef>& locations) 
   }
 }
 
-uint64_t ProcessEvents::write(Unsaid& unsaid) {
+uint64_t ProcessEvents::write(Unsaid& unsaid, model::Trace& run) {
   std::vector<std::vector<const common::Slice*>> by_track(slices_.tracks().size());
   for (const common::Slice& slice : slices_.slices()) by_track[slice.track].push_back(&slice);
   std::vector<OTF2_LocationRef> locations;
@@ -169,8 +169,7 @@ uint64_t ProcessEvents::write(Unsaid& unsaid) {
     locations.push_back(define_location(slices_.tracks()[track]));
     events += write_track(locations.back(), by_track[track]);
   }
-  unsaid.without_time += slices_.without_time();
-  unsaid.cut_short += slices_.cut_short();
+  slices_.report_losses(run);
   write_marks(locations);
   return events + Communication(trace_, number_, who_, process_, definitions_).write(archive_, unsaid);
 }

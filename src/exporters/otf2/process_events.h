@@ -18,8 +18,8 @@ class ProcessEvents {
  public:
   // `number`: the rank, or a free one.
   ProcessEvents(const model::Trace& trace, int64_t number, Archive& archive, Definitions& definitions);
-  // Returns how many events it wrote.
-  uint64_t write(Unsaid& unsaid);
+  // Returns how many events it wrote. What could not be drawn of calls and kernels is a loss in `run`.
+  uint64_t write(Unsaid& unsaid, model::Trace& run);
   OTF2_LocationGroupRef group() const { return process_; }
 
  private:
