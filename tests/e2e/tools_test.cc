@@ -144,6 +144,29 @@ TEST_F(Tools, ConvertNeverOverwrites) {
   EXPECT_EQ(nlohmann::json::parse(read_file(path("mine.json")), nullptr, false).is_discarded(), false);
 }
 
+TEST_F(Tools, ConvertWritesEveryFormat) {
+  capture("run", 2, "5");
+  for (const char* format : {"chrome", "perfetto", "csv", "json"})
+    EXPECT_EQ(do_here(lockstep({"convert", "-f", format, "run"})).code, 0) << format;
+  EXPECT_EQ(read_file(path("run.json.gz")).substr(0, 2), "\x1f\x8b");
+  EXPECT_EQ(read_file(path("run.pftrace.gz")).substr(0, 2), "\x1f\x8b");
+  EXPECT_TRUE(has(read_file(path("run.csv/ops.csv")), "id,process,rank,comm,")) << "a folder";
+  EXPECT_TRUE(has(read_file(path("run.jsonl/ops.jsonl")), "{\"id\":"));
+  EXPECT_EQ(do_here(lockstep({"convert", "-f", "csv", "-o", "run", "--force", "run"})).code, 2)
+      << "the input";
+  EXPECT_EQ(do_here(lockstep({"convert", "-f", "csv", "-o", "tables.gz", "run"})).code, 2);
+  EXPECT_EQ(do_here(lockstep({"convert", "-f", "csv", "run"})).code, 2) << "is there";
+  EXPECT_EQ(do_here(lockstep({"convert", "-f", "csv", "--force", "run"})).code, 0);
+  write_file(path("run.csv/mine"), "precious");
+  EXPECT_EQ(do_here(lockstep({"convert", "-f", "csv", "--force", "run"})).code, 2);
+  EXPECT_EQ(read_file(path("run.csv/mine")), "precious");
+  const Finished unknown = do_here(lockstep({"convert", "-f", "pdf", "run"}));
+  EXPECT_TRUE(has(unknown.err, "chrome, perfetto, csv, json")) << unknown;
+  const Finished refused = do_here(lockstep({"diagnose", "run.json.gz"}));
+  EXPECT_EQ(refused.code, 2) << refused;
+  EXPECT_TRUE(has(refused.err, "a timeline that lockstep made")) << refused;
+}
+
 TEST_F(Tools, TextsAreInStep) {
   Finished help = do_here(lockstep({"help"}));
   EXPECT_EQ(help.code, 0);
