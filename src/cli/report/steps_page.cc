@@ -12,7 +12,6 @@ namespace {
 
 namespace straggler = analysis::straggler;
 using model::GpuStep;
-using model::Job;
 
 constexpr size_t kEntriesMost = 300;
 constexpr size_t kEntriesOfAllRows = 20'000;
