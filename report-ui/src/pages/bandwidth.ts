@@ -14,8 +14,12 @@ const SYMBOLS = ['circle', 'rect', 'triangle', 'diamond', 'roundRect', 'pin', 'a
 
 interface Series { key: string; title: string; rates: Rate[] }
 
+function functionText(row: Rate): string {
+  return `${name(row.func, 24)}${row.pairs ? ' (pairs)' : ''}`;
+}
+
 function title(report: Report, row: Rate): string {
-  return `${name(row.func, 24)}${row.pairs ? ' (pairs)' : ''} · ${commName(report, row.comm)}`;
+  return `${functionText(row)} · ${commName(report, row.comm)}`;
 }
 
 /** What is drawn as one line: a function on a communicator, over its sizes. */
@@ -27,6 +31,8 @@ function seriesOf(report: Report, rates: readonly Rate[]): Series[] {
     series.rates.push(row);
     found.set(key, series);
   }
+  // Where all are of one communicator, its name tells nothing apart.
+  if (new Set(rates.map((row) => row.comm)).size === 1) for (const series of found.values()) series.title = functionText(series.rates[0] as Rate);
   for (const series of found.values()) series.rates.sort((a, b) => a.size_from_bytes - b.size_from_bytes);
   return [...found.values()];
 }

@@ -359,6 +359,7 @@ function draw(view: View): Child[] {
   return [
     h('section', { class: 'panel' },
       h('div', { class: 'panel-head' }, h('h2', { id: 'operation-title' }, name(operation.title, 120)),
+        operation.findings.map((finding) => link(['named by ', name(report.diagnosis.findings[finding]?.id ?? 'a finding')], 'verdict', { finding }, 'chip')),
         h('span', { class: 'quiet' }, `${name(operation.kind, 40)}, the ${ordinal(operation.op_index)} operation of ${commName(report, operation.comm)} (op_index ${operation.op_index})`)),
       facts([
         ['Size', bytes(operation.size_bytes)],
@@ -371,7 +372,6 @@ function draw(view: View): Child[] {
         ['Lost by waiting', operation.last_arrival_ns === null ? '–' : duration(operation.lost_ns)],
         ['Bus bandwidth', rate(operation.busbw_gbps)],
         ['Last to arrive', arrived === null ? '–' : whoChip(report, arrived)],
-        ...(operation.findings.length === 0 ? [] : [['Named by', operation.findings.map((finding) => link(name(report.diagnosis.findings[finding]?.id ?? 'a finding'), 'verdict', { finding }, 'chip')) as Child] as const]),
       ])),
     figure(view, 'lanes', 'Waterfall',
       [
