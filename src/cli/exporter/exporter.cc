@@ -12,6 +12,7 @@
 #include "cli/exporter/exposition.h"
 #include "cli/exporter/server.h"
 #include "cli/interrupt.h"
+#include "readers/native/launch_join.h"
 
 namespace lockstep::cli::exporter {
 namespace {
@@ -115,6 +116,8 @@ int tell_once(Exporter& exporter, const std::string& textfile, const Interrupt& 
     if (interrupt.wanted()) return kExitUsage;
   }
   if (!exporter.present()) return fail(exporter.error());
+  // Kernels that wait for the calls that launched them wait no longer.
+  for (uint32_t i = 0; i <= readers::native::LaunchJoin::kPatience; ++i) exporter.look();
   exporter.diagnoses().wait_for_one();
   if (textfile.empty()) return print(exporter.text());
   auto written = write_whole(textfile, exporter.text());

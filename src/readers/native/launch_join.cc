@@ -30,7 +30,7 @@ void LaunchJoin::add_call(const Thread& thread, uint64_t begin, uint32_t correla
 }
 
 void LaunchJoin::add_kernel(uint32_t correlation, Kernel kernel) {
-  held_.push_back({correlation, std::move(kernel), held_.size() >= kMostKernels});
+  held_.push_back({correlation, std::move(kernel), held_.size() >= kMostKernels ? kPatience : 0});
 }
 
 std::vector<LaunchJoin::Timed> LaunchJoin::take_timed() { return std::exchange(timed_, {}); }
@@ -43,10 +43,9 @@ std::vector<LaunchJoin::Kernel> LaunchJoin::take_unjoined() {
     if (op != ops_.end() && timed_.size() < kMostKernels) {
       timed_.push_back({op->second, held.kernel.ns});
       ops_.erase(op);  // a second kernel of the call is none of the operation's
-    } else if (held.old) {
+    } else if (++held.asked > kPatience) {
       unjoined.push_back(std::move(held.kernel));
     } else {
-      held.old = true;
       kept.push_back(std::move(held));
     }
   }

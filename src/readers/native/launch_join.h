@@ -19,6 +19,7 @@ namespace lockstep::readers::native {
 class LaunchJoin {
  public:
   static constexpr size_t kMostThreads = 64, kMostLaunches = 8192, kMostCalls = 4096, kMostKernels = 4096;
+  static constexpr uint32_t kPatience = 5;
   // An operation, in words that outlive its file's tables.
   struct Op {
     LiveTally::Operation op;
@@ -47,7 +48,7 @@ class LaunchJoin {
   void add_kernel(uint32_t correlation, Kernel kernel);
   // Operations whose kernels are known by now.
   std::vector<Timed> take_timed();
-  // Kernels whose call has not been told since the last time this was asked for.
+  // Kernels whose call has not been told the last kPatience times that this was asked for.
   std::vector<Kernel> take_unjoined();
 
  private:
@@ -58,7 +59,7 @@ class LaunchJoin {
   struct Held {
     uint32_t correlation = 0;
     Kernel kernel;
-    bool old = false;
+    uint32_t asked = 0;
   };
 
   bool expected_ = false;
