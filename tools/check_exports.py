@@ -13,7 +13,7 @@ import sys
 import source_tree
 
 NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-NEWEST_GLIBC = (2, 28)  # x86-64, built by GCC: of RHEL 8, older than every image with NCCL's profiler interface
+NEWEST_GLIBC = (2, 17)  # x86-64, built by GCC: of RHEL 7, older than every image with NCCL's profiler interface
 CPP_NAME = re.compile(r"^(_ZS|_ZNS|_ZNKS|_Zn|_Zd|__cxa_(?!finalize|atexit|thread_atexit)|__gxx|_Unwind)")
 
 

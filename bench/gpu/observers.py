@@ -31,6 +31,10 @@ def empty_plugin(libs):
     return os.path.join(libs, "libempty-plugin.so")
 
 
+def empty_cupti_environment(libs, records):
+    return {**nobody(), "CUDA_INJECTION64_PATH": os.path.join(libs, "libempty-cupti.so"), "EMPTY_CUPTI": records}
+
+
 def nobody():
     return {"NCCL_PROFILER_PLUGIN": "none"}
 
@@ -58,7 +62,7 @@ def compile_with_nccl(folder, source):
     if not os.path.lexists(link):
         os.symlink(os.path.join(libraries, "libnccl.so.2"), link)
     program = os.path.join(folder, os.path.splitext(os.path.basename(source))[0])
-    subprocess.run(["nvcc", "-O2", "-std=c++17", f"-I{include}", f"-L{folder}", "-Xlinker", f"-rpath={libraries}", "-o", program, str(source),
+    subprocess.run(["nvcc", "-x", "cu", "-O2", "-std=c++17", f"-I{include}", f"-L{folder}", "-Xlinker", f"-rpath={libraries}", "-o", program, str(source),
                     "-lnccl"], check=True)
     return program
 
@@ -69,10 +73,13 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def start_ranks(command, ranks, variables, errors=None, **popen):
+def start_ranks(command, ranks, variables, errors=None, pinned=False, **popen):
     """One process a rank. What the caller's own environment says of other observers does not reach them. `errors`: a folder for what
-    they say on stderr, as rank<R>.err.
+    they say on stderr, as rank<R>.err. `pinned`: each rank keeps to CPUs of its own, the same for every job, so that where the kernel
+    happens to put a process does not differ between jobs.
     """
+    cpus = sorted(os.sched_getaffinity(0))
+    each = max(1, min(8, len(cpus) // ranks))
     inherited = {name: value for name, value in os.environ.items()
                  if not name.startswith("LOCKSTEP_") and name not in ("NCCL_PROFILER_PLUGIN", "CUDA_INJECTION64_PATH")}
     port = str(free_port())
@@ -80,8 +87,12 @@ def start_ranks(command, ranks, variables, errors=None, **popen):
     for rank in range(ranks):
         environment = {**inherited, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks),
                        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "PYTHONUNBUFFERED": "1", **variables}
+        own = [cpus[(rank * each + i) % len(cpus)] for i in range(each)]
         with open(os.path.join(errors, f"rank{rank}.err") if errors else os.devnull, "ab") as stderr:
-            started.append(subprocess.Popen(command, env=environment, stderr=stderr, **popen))
+            process = subprocess.Popen(command, env=environment, stderr=stderr, **popen)
+        if pinned:
+            os.sched_setaffinity(process.pid, own)
+        started.append(process)
     return started
 
 

@@ -348,6 +348,7 @@ EXPORTED cupti::Result cuptiActivityRegisterCallbacks(cupti::BufferRequested req
 }
 EXPORTED cupti::Result cuptiActivityEnable(uint32_t kind) { return library().switch_kind(kind, true); }
 EXPORTED cupti::Result cuptiActivityDisable(uint32_t kind) { return library().switch_kind(kind, false); }
+EXPORTED cupti::Result cuptiActivityFlushPeriod(uint32_t) { return cupti::kSuccess; }
 EXPORTED cupti::Result cuptiActivityFlushAll(uint32_t flag) { return library().flush(flag != 0); }
 EXPORTED cupti::Result cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, uint8_t** record) {
   return library().next_record(buffer, valid, record);

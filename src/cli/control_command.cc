@@ -160,24 +160,32 @@ std::string rank_text(const ProcessFile& file) {
 }
 
 // Ids of the named communicators as this process knows them. One that it is not in gets an id that nothing has.
-void resolve_comms(const std::string& path, const Wish& wish, format::ControlRequest* request,
-                   std::vector<bool>* found) {
+// More of them than a request holds is an error: part of what was asked for is not what was asked for.
+Result<void> resolve_comms(const std::string& path, const Wish& wish, format::ControlRequest* request,
+                           std::vector<bool>* found) {
   constexpr uint64_t kNobody = ~uint64_t{0};
   auto tail = readers::native::LiveTail::open(path);
-  auto add = [&](uint64_t id) {
-    if (request->comms < format::kControlComms) request->comm_ids[request->comms++] = id;
-  };
+  std::vector<uint64_t> ids;
   for (size_t i = 0; i < wish.comms.size(); ++i) {
     const auto id = parse_id(wish.comms[i]);
     for (const auto& comm : tail ? (*tail)->process().comms : std::vector<readers::native::LiveComm>{}) {
       if (comm.ended || comm.comm_id == 0 || (id ? comm.comm_id != *id : comm.name != wish.comms[i]))
         continue;
       (*found)[i] = true;
-      if (!id) add(comm.comm_id);
+      if (!id) ids.push_back(comm.comm_id);
     }
-    if (id) add(*id);
+    if (id) ids.push_back(*id);
   }
-  if (!wish.comms.empty() && request->comms == 0) add(kNobody);
+  std::sort(ids.begin(), ids.end());  // a process with several devices is in a communicator several times
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  if (ids.size() > format::kControlComms)
+    return usage(path + " has " + plural(ids.size(), "communicator") + " of these names; at most " +
+                 std::to_string(format::kControlComms) +
+                 " can be chosen: name them by id, as lockstep info does");
+  if (ids.empty()) ids.push_back(kNobody);
+  request->comms = static_cast<uint32_t>(ids.size());
+  std::copy(ids.begin(), ids.end(), request->comm_ids);
+  return {};
 }
 
 struct Target {
@@ -239,7 +247,8 @@ Result<void> ask_all(const Wish& wish, std::vector<Target>& targets) {
   std::vector<bool> found(wish.comms.size(), false);
   for (const Target& target : targets) {
     format::ControlRequest& request = requests.emplace_back(wish.request);
-    if (!wish.comms.empty()) resolve_comms(target.file.path, wish, &request, &found);
+    if (wish.comms.empty()) continue;
+    if (auto resolved = resolve_comms(target.file.path, wish, &request, &found); !resolved) return resolved;
   }
   for (size_t i = 0; i < found.size(); ++i) {
     if (!found[i])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 
+#include "analysis/wording/wording.h"
 #include "cli/summary_across.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -28,8 +29,8 @@ std::string rate_table(const AcrossFigures& figures, size_t limit) {
       "\nBandwidth of matched operations (GB/s; from the last arrival to the last end, without waiting for "
       "late ranks)\n";
   if (figures.rates.empty())
-    return text +
-           "  none: no operation has GPU times on all of its ranks; `lockstep trace -m deep` records them\n";
+    return text + "  none: no operation has GPU times on all of its ranks. They come with " +
+           std::string(analysis::wording::kGpuTimesSetting) + ".\n";
   Table table({"<operation", "<communicator", "ranks", "hosts", "size", "<algorithm", "ops", "algbw", "busbw",
                "<middle half", "of best", "of ceiling", "unsure"});
   for (size_t i = 0; i < figures.rates.size() && i < limit; ++i) {

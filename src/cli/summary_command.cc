@@ -4,6 +4,7 @@
 #include "analysis/clock/clock.h"
 #include "analysis/gather/gather.h"
 #include "analysis/match/match.h"
+#include "analysis/wording/wording.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/input.h"
@@ -46,7 +47,9 @@ std::string op_table(const SummaryFigures& figures, size_t limit) {
   std::string text =
       "\nOperations (an op counts once for each rank; bandwidth in GB/s, as nccl-tests defines it)\n" +
       table.text() + more_rows(figures.ops.size(), limit);
-  if (!timed) text += "  GPU times are not in this trace: `lockstep trace -m deep` records them.\n";
+  if (!timed)
+    text += "  GPU times are not in this trace. They come with " +
+            std::string(analysis::wording::kGpuTimesSetting) + ".\n";
   return text;
 }
 

@@ -78,7 +78,7 @@ Finding doubt_verdict(const Scene& scene, const std::vector<Block>& blocks, cons
                                " left no file");
   finding.advice = "find out where the host code of " + draft.list(root.actors) +
                    " is: py-spy dump --pid PID, or gdb -p PID";
-  finding.settle = "a mode with GPU times: lockstep trace -m deep";
+  finding.settle = "GPU times: " + std::string(wording::kGpuTimesSetting);
   return finding;
 }
 

@@ -44,7 +44,7 @@ Missing missing(const Scene& scene, const Block& block) {
     const bool has_kernels = tells_kernels(job.processes[member.process]);
     if (job.processes[member.process].graphs && !has_kernels)
       return {"evidence-missing.graphs", "replays of CUDA graphs are not reported without GPU times",
-              "GPU times: LOCKSTEP_CUDA=kernels (liblockstep-cuda.so), or lockstep trace -m deep"};
+              "GPU times: " + std::string(wording::kGpuTimesSetting)};
     any_kernels = any_kernels || has_kernels;
   }
   if (any_kernels)
@@ -53,7 +53,7 @@ Missing missing(const Scene& scene, const Block& block) {
         "no GPU times tell whether it ended: kernels are recorded once they have ended, and none of it is",
         "GPU times of what runs: lockstep trace -m deep"};
   return {"evidence-missing.gpu-times", "no GPU times tell whether it ended",
-          "GPU times: LOCKSTEP_CUDA=kernels (liblockstep-cuda.so), or lockstep trace -m deep"};
+          "GPU times: " + std::string(wording::kGpuTimesSetting)};
 }
 
 Finding absent_files(const Scene& scene) {

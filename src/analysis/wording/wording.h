@@ -8,6 +8,10 @@
 
 namespace lockstep::analysis::wording {
 
+// What makes a run say when its kernels ran.
+inline constexpr std::string_view kGpuTimesSetting =
+    "LOCKSTEP_CUDA=kernels (liblockstep-cuda.so), or lockstep trace -m deep";
+
 std::string duration(int64_t ns);           // "12.3 ms"; three significant digits
 std::string bytes(uint64_t bytes);          // "1.5 MiB"
 std::string rate(double bytes_per_second);  // "12.3 GB/s", GB = 1e9 bytes

@@ -23,6 +23,7 @@ lockstep::capture::cuda::cupti::Result cuptiActivityEnable(uint32_t);
 lockstep::capture::cuda::cupti::Result cuptiActivityDisable(uint32_t);
 lockstep::capture::cuda::cupti::Result cuptiActivityEnableDriverApi(uint32_t, uint8_t);
 lockstep::capture::cuda::cupti::Result cuptiActivityFlushAll(uint32_t);
+lockstep::capture::cuda::cupti::Result cuptiActivityFlushPeriod(uint32_t);
 lockstep::capture::cuda::cupti::Result cuptiActivityGetNumDroppedRecords(void*, uint32_t, size_t*);
 lockstep::capture::cuda::cupti::Result cuptiActivityRegisterTimestampCallback(
     lockstep::capture::cuda::cupti::Timestamp);

@@ -95,6 +95,7 @@ void* run(void*) {
       try_to_begin();
     }
     if (active()) ending ? flush_at_exit() : flush_if_quiet();
+    if (!ending) hand_over_if_due();
     if (!asked_for && active()) {
       end();
       last_try = 0;

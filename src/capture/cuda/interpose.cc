@@ -31,6 +31,7 @@ LOCKSTEP_CUPTI cuptiActivityFlushAll(uint32_t flag) { return cuda::their_flush_a
 LOCKSTEP_CUPTI cuptiActivityFlush(void* context, uint32_t stream, uint32_t flag) {
   return cuda::their_flush(context, stream, flag);
 }
+LOCKSTEP_CUPTI cuptiActivityFlushPeriod(uint32_t ms) { return cuda::their_flush_period(ms); }
 LOCKSTEP_CUPTI cuptiActivityGetNumDroppedRecords(void* context, uint32_t stream, size_t* dropped) {
   return cuda::their_dropped_records(context, stream, dropped);
 }

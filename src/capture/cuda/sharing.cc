@@ -90,6 +90,7 @@ std::atomic<cupti::BufferRequested> g_their_request{nullptr};
 std::atomic<cupti::BufferCompleted> g_their_complete{nullptr};
 std::atomic<void*> g_their_subscriber{nullptr};
 std::atomic<uint64_t> g_their_drops{0};
+std::atomic<int64_t> g_their_period{0}, g_their_last_turn{0};  // ns; 0: a profiler flushes when it likes
 Window g_their_kinds[kKinds];
 Window g_their_calls[kDriverCalls];  // of the driver, switched on one by one
 
@@ -406,6 +407,14 @@ void flush_if_quiet() {
   flush(false);
 }
 
+void hand_over_if_due() {
+  const int64_t period = g_their_period.load(std::memory_order_relaxed), now = clock_ns(CLOCK_MONOTONIC);
+  if (period == 0 || now - g_their_last_turn.load(std::memory_order_relaxed) < period) return;
+  g_their_last_turn.store(now, std::memory_order_relaxed);
+  g_their_buffer.close();
+  if (they_record()) g_their_buffer.open();
+}
+
 cupti::Result their_callbacks(cupti::BufferRequested request, cupti::BufferCompleted complete) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
@@ -568,6 +577,16 @@ cupti::Result their_flush(void* context, uint32_t stream, uint32_t flag) {
   return their_flush_by([&] { return library->flush(context, stream, flag); });
 }
 
+// CUPTI's turns bring the records to us, ours bring them to the profiler.
+cupti::Result their_flush_period(uint32_t ms) {
+  ProfilersCall call;
+  const CuptiLibrary* library = loaded_cupti();
+  if (library == nullptr || library->flush_period == nullptr) return cupti::kNotInitialized;
+  const cupti::Result result = library->flush_period(ms);
+  if (result == cupti::kSuccess) g_their_period.store(int64_t{ms} * 1'000'000, std::memory_order_relaxed);
+  return result;
+}
+
 cupti::Result their_timestamp(cupti::Timestamp timestamp) {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();
@@ -643,6 +662,7 @@ static void forget_everything() {
   for (Window& kind : g_their_kinds) kind.forget();
   for (Window& one : g_their_calls) one.forget();
   g_kind_of_calls_was_on.store(false, std::memory_order_relaxed);
+  g_their_period.store(0, std::memory_order_relaxed);
 }
 
 // CUPTI would let go of everything, ours too. To the profiler it looks as if it had: it has no subscriber, no callbacks
@@ -670,6 +690,7 @@ cupti::Result their_finalize() {
   g_their_buffer.close();
   g_their_request.store(nullptr, std::memory_order_release);
   g_their_complete.store(nullptr, std::memory_order_release);
+  if (g_their_period.load(std::memory_order_relaxed) != 0) their_flush_period(0);
   return cupti::kSuccess;
 }
 

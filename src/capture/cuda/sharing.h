@@ -30,6 +30,8 @@ void flush(bool forced);
 // The same, but only where CUPTI has not brought a full buffer for half a second. Launches wait for a flush: asked ten
 // times a second, at 100,000 kernels a second, it cost an 8-byte all-reduce a quarter of its time on 4 x H200.
 void flush_if_quiet();
+// Gives a profiler what it has so far, as often as it asked CUPTI for that. Our own thread, now and then.
+void hand_over_if_due();
 // The last one: from here on nothing is handed to profilers, which may be gone.
 void flush_at_exit();
 // True while this thread is in a call of a profiler that came through here, which may be starting CUDA.
@@ -45,6 +47,7 @@ cupti::Result their_disable_context(void* context, cupti::Kind kind);
 cupti::Result their_driver_api(uint32_t call, uint8_t enable);
 cupti::Result their_flush_all(uint32_t flag);
 cupti::Result their_flush(void* context, uint32_t stream, uint32_t flag);
+cupti::Result their_flush_period(uint32_t ms);
 cupti::Result their_dropped_records(void* context, uint32_t stream, size_t* dropped);
 cupti::Result their_timestamp(cupti::Timestamp timestamp);
 cupti::Result their_thread_id_type(uint32_t type);

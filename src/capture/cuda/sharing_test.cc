@@ -95,6 +95,18 @@ std::vector<Counts> profile(const Environment& environment, int sessions, bool w
   return all;
 }
 
+TEST_F(Sharing, AProfilerThatAskedForTurnsGetsItsRecordsWithoutFlushing) {
+  record([](const Gpu& gpu) {
+    Profiler profiler(gpu);
+    profiler.start({cupti::kConcurrentKernel});
+    ASSERT_EQ(cuptiActivityFlushPeriod(20), cupti::kSuccess);
+    gpu.run({.name = "compute", .driver_call = cupti::kLaunchKernel, .runtime_call = 211});
+    for (int tries = 0; tries < 500 && profiler.kernels() == 0; ++tries) sleep_ms(20);
+    EXPECT_EQ(profiler.kernels(), 1);
+    profiler.stop();
+  });
+}
+
 TEST_F(Sharing, AProfilerSeesTheSameWithUsAsWithout) {
   const std::vector<std::vector<uint32_t>> choices = {kAllKinds,
                                                       {cupti::kConcurrentKernel},

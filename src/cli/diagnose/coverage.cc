@@ -134,9 +134,8 @@ std::vector<std::string> not_seen(const Coverage& coverage) {
   }
   if (coverage.ops == 0) lines.push_back("No operation was recorded.");
   if (coverage.ops > 0 && coverage.gpu_timed == 0) {
-    lines.push_back(
-        "No GPU times: lateness that begins on a GPU was not checked (`lockstep trace -m deep` records "
-        "them).");
+    lines.push_back("No GPU times: lateness that begins on a GPU was not checked. They come with " +
+                    std::string(analysis::wording::kGpuTimesSetting) + ".");
   }
   if (coverage.network_expected && !coverage.network_seen) {
     lines.push_back(
