@@ -145,7 +145,7 @@ int serve(const Arguments& arguments) {
   auto port = arguments.number("serve");
   if (!port) return fail(port.error());
   if (*port > UINT16_MAX) return fail("--serve takes a port from 0 to 65535; 0 is any that is free");
-  const auto page = std::make_shared<const std::string>(report::built_page());
+  auto page = std::make_shared<const std::string>(report::built_page());
   auto server = report::PageServer::listen(arguments.value("listen"), static_cast<uint16_t>(*port));
   if (!server) return fail(server.error());
   const Interrupt interrupt{Interrupt::Second::kEnds};
