@@ -75,6 +75,9 @@ test('a healthy run, and one that cannot be judged, are told apart by words', as
   assert.equal(await report.page.locator('.losses').count(), 0);
   assert.equal(await report.page.locator('nav .alert').count(), 0);
   await report.close();
+  report = await openData({ ...data, verdict: { ...data.verdict, losses: [{ text: '90,000 x records were lost', count: 90000, stage: 'capture', kind: 'x', source: 'capture files', who: [] }], lost_events: 90000 } });
+  assert.match(await report.text('.verdict'), /Nothing wrong in what was recorded/);
+  await report.close();
   data.verdict = { ...data.verdict, state: 'cannot tell', headline: 'Rank 2 left no file.' };
   report = await openData(data);
   assert.match(await report.text('.verdict'), /Cannot tell\n+Rank 2 left no file\./);

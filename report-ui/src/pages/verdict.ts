@@ -13,19 +13,23 @@ function severity(text: string): HTMLElement {
   return h('span', { class: `severity ${level}` }, h('span', { 'aria-hidden': 'true' }, `${SIGNS[level]} `), name(text));
 }
 
+/** Few events of many do not change what is said. */
+function isHeavy(report: Report, page: VerdictPage): boolean {
+  const ops = (known(report.processes)?.rows ?? []).reduce((sum, row) => sum + row.ops, 0);
+  return page.lost_events > ops / 100;
+}
+
 function losses(report: Report, page: VerdictPage): Child {
   if (page.losses.length === 0) return null;
-  const ops = (known(report.processes)?.rows ?? []).reduce((sum, row) => sum + row.ops, 0);
   const [worst, ...others] = page.losses;
   if (!worst) return null;
-  // Few events of many do not change what is said; then they are one quiet line.
-  const heavy = page.lost_events > ops / 100;
+  const heavy = isHeavy(report, page);
   const line = (loss: VerdictPage['losses'][number]): Child => [
     name(loss.text, 300),
     h('span', { class: 'quiet' }, ` (${name(loss.stage)}, ${name(loss.source)})`),
   ];
   return h('section', { class: `losses ${heavy ? 'heavy' : ''}`, 'aria-label': 'What was lost' },
-    h('h2', {}, heavy ? '▲ Much was lost: what follows may be incomplete' : 'Lost'),
+    h('h2', {}, heavy ? '▲ Much was lost or is inexact: what follows may be incomplete' : 'Lost'),
     h('ul', {}, h('li', {}, line(worst)), others.slice(0, 2).map((loss) => h('li', {}, line(loss)))),
     others.length > 2 ? h('details', { open: false }, h('summary', {}, `${plural(others.length - 2, 'other kind')}`), h('ul', {}, others.slice(2).map((loss) => h('li', {}, line(loss))))) : null,
     link('All losses, by process', 'processes'));
@@ -124,7 +128,7 @@ function draw(view: View): Child[] {
   return [
     losses(report, page),
     h('section', { class: `verdict ${level}`, 'aria-label': 'Verdict' },
-      h('p', { class: 'verdict-state' }, main && page.state === 'problem' ? severity(main.severity) : [h('span', { 'aria-hidden': 'true' }, `${sign} `), state]),
+      h('p', { class: 'verdict-state' }, main && page.state === 'problem' ? severity(main.severity) : [h('span', { 'aria-hidden': 'true' }, `${sign} `), page.state === 'healthy' && isHeavy(report, page) ? 'Nothing wrong in what was recorded' : state]),
       h('h1', { class: page.headline.length > 220 ? 'long' : '', id: 'headline' }, name(page.headline, 2000))),
     order.length === 0 ? null : [
       page.finding === null ? null : card(view, findings[page.finding] as Finding, page.finding, page),
