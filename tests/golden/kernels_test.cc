@@ -14,6 +14,7 @@
 #include "golden/recorded_files.h"
 #include "model/event_kind.h"
 #include "model/kernel_name.h"
+#include "readers/native/live_tail.h"
 #include "readers/reader.h"
 
 namespace lockstep::golden {
@@ -31,10 +32,16 @@ std::string directory() {
   return path;
 }
 
+// Of the recording that was opened last.
+std::string& opened_folder() {
+  static std::string folder;
+  return folder;
+}
+
 // All ranks of a recording, as the tools open a run.
 std::unique_ptr<model::TraceSource> open_recording(const std::string& job,
                                                    const RecordedOptions& options = {}) {
-  const std::string to = directory();
+  const std::string to = opened_folder() = directory();
   std::vector<std::string> files;
   for (int rank = 0; rank < 8; ++rank) {
     const std::string from = LOCKSTEP_SOURCE_DIR "/tests/data/cupti/" + job + "/",
@@ -110,6 +117,46 @@ TEST(Kernels, EachOfATrainingJobIsItsOperations) {
   }
   EXPECT_EQ(nccl, 712u);
   EXPECT_EQ(joined, 712u);
+}
+
+// Communicator and function -> operations with a kernel's time, and those times together.
+using KernelTimes = std::map<std::pair<uint64_t, std::string>, std::pair<uint64_t, double>>;
+
+// Whoever follows the files while they grow gives the same kernels to the same operations.
+TEST(Kernels, ReadAsTheyComeAreThoseOfTheirOperations) {
+  using readers::native::LiveTail;
+  auto source = open_recording("train");
+  ASSERT_TRUE(source);
+  const std::string folder = opened_folder();
+  KernelTimes whole, live;
+  for (size_t i = 0; i < 8; ++i) {
+    Trace trace;
+    load(*source, i, trace);
+    for (size_t op = 0; op < trace.ops.size(); ++op) {
+      auto& [count, seconds] = whole[{trace.comms.comm_id[trace.ops.comm[op]],
+                                      std::string(trace.strings[trace.shapes.func[trace.ops.shape[op]]])}];
+      ++count;
+      seconds += static_cast<double>(trace.ops.gpu_end_ns[op] - trace.ops.gpu_start_ns[op]) * 1e-9;
+    }
+    auto join = std::make_shared<readers::native::LaunchJoin>();
+    join->expect_kernels();
+    const std::string process = folder + "/rank" + std::to_string(i);
+    auto nccl = LiveTail::open(process + ".nccl.lks", LiveTail::Depth::kAll, join);
+    auto cuda = LiveTail::open(process + ".cuda.lks", LiveTail::Depth::kAll, join);
+    ASSERT_TRUE(nccl && cuda);
+    ASSERT_TRUE((*nccl)->refresh());
+    for (const auto& [key, counts] : (*nccl)->tally()->counts()) {
+      const auto& times = counts.gpu_seconds[static_cast<size_t>(readers::native::LiveSource::kKernel)];
+      auto& [count, seconds] = live[{(*nccl)->process().comms[key.first].comm_id, key.second}];
+      for (uint64_t bucket : times.counts) count += bucket;
+      seconds += times.sum;
+    }
+  }
+  EXPECT_EQ(live.size(), whole.size());
+  for (const auto& [key, times] : whole) {
+    EXPECT_EQ(live[key].first, times.first) << key.second;
+    EXPECT_NEAR(live[key].second, times.second, 1e-6) << key.second;
+  }
 }
 
 // By the call that was captured: the replays of each, in order of time.

@@ -2,6 +2,7 @@
 #include "cli/exporter/run_metrics.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "readers/native/file_view.h"
 
@@ -56,8 +57,25 @@ void add_growth(const LiveHistogram<kBounds>& now, const LiveHistogram<kBounds>&
 }
 
 template <class Histogram>
+uint64_t total(const Histogram& histogram) {
+  return std::accumulate(histogram.counts.begin(), histogram.counts.end(), uint64_t{0});
+}
+template <class Histogram>
 bool is_empty(const Histogram& histogram) {
-  return std::all_of(histogram.counts.begin(), histogram.counts.end(), [](uint64_t n) { return n == 0; });
+  return total(histogram) == 0;
+}
+
+// Of a file that is read again, until it has come to where it was.
+void keep_most(const LiveCounts& now, LiveCounts& kept) {
+  auto keep = [](const auto& new_one, auto& old_one) {
+    if (total(new_one) >= total(old_one)) old_one = new_one;
+  };
+  keep(now.call_seconds, kept.call_seconds);
+  for (size_t source = 0; source < readers::native::kLiveSources; ++source) {
+    keep(now.gpu_seconds[source], kept.gpu_seconds[source]);
+    for (size_t size = 0; size < readers::native::kLiveSizes; ++size)
+      keep(now.bandwidth[source][size], kept.bandwidth[source][size]);
+  }
 }
 
 double seconds_in(const LiveCounts& counts) {
@@ -137,12 +155,14 @@ void RunMetrics::count(const SeenFile& file, uint16_t rank, Counted& before) {
   for (const auto& [key, now] : file.tail->tally()->counts()) {
     const uint16_t comm = comms_.slot(comm_name(process, key.first)),
                    func = functions_.slot(func_name(key.second));
-    LiveCounts& counted = before.counts[key];
+    Sums& counted = before.functions[key];
     OpCounts& sums = operations_[{rank, comm, func}];
-    sums.ops += grown(static_cast<double>(now.ops()), static_cast<double>(counted.ops()));
-    sums.bytes += grown(now.bytes(), counted.bytes());
-    count_times(comm, func, now, counted);
-    if (now.ops() >= counted.ops()) counted = now;  // a file that is read again comes to where it was
+    sums.ops += grown(static_cast<double>(now.ops()), counted.ops);
+    sums.bytes += grown(now.bytes(), counted.bytes);
+    count_times(comm, func, now, counted.counts);
+    keep_most(now, counted.counts);
+    counted.ops = std::max(counted.ops, static_cast<double>(now.ops()));
+    counted.bytes = std::max(counted.bytes, now.bytes());
   }
   for (uint8_t kind = 0; kind < format::kLossKinds; ++kind) {
     const uint64_t now = process.losses[kind];

@@ -88,8 +88,13 @@ class RunMetrics {
 
  private:
   // What of a file has been counted already.
+  struct Sums {
+    readers::native::LiveCounts counts;
+    double ops = 0,
+           bytes = 0;  // the most there have been: calls and tasks of an operation may differ in bytes
+  };
   struct Counted {
-    std::map<readers::native::LiveTally::Key, readers::native::LiveCounts> counts;
+    std::map<readers::native::LiveTally::Key, Sums> functions;
     std::array<uint64_t, format::kLossKinds> losses{};
     uint64_t passed_over = 0;
     bool seen = false, gone = false;  // in this look; among gone_
