@@ -10,7 +10,7 @@ function(run)
 endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
-foreach(file IN ITEMS bin/lockstep lib/liblockstep-nccl.so lib/liblockstep.so include/lockstep/lockstep.h
+foreach(file IN ITEMS bin/lockstep lib/liblockstep-nccl.so lib/liblockstep.so lib/liblockstep_plugin.so include/lockstep/lockstep.h
         share/lockstep/prometheus/lockstep-alerts.yml share/lockstep/prometheus/lockstep-dashboard.json)
   if(NOT EXISTS ${prefix}/${file})
     message(FATAL_ERROR "not installed: ${file}")
