@@ -95,17 +95,55 @@ class Otf2GoldenTest : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder); }
 
-  // Lines that otf2-print begins with each word.
-  std::map<std::string, uint64_t> printed(const std::string& archive) {
-    std::map<std::string, uint64_t> lines;
-    std::FILE* pipe = ::popen(("otf2-print " + archive + "/traces.otf2 2>&1").c_str(), "r");
+  static std::vector<std::string> output_of(const std::string& command) {
+    std::vector<std::string> lines;
+    std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
     std::array<char, 1 << 16> line;
-    while (std::fgets(line.data(), line.size(), pipe)) {
-      const std::string_view text(line.data());
-      ++lines[std::string(text.substr(0, text.find_first_of(" \n")))];
-    }
-    EXPECT_EQ(::pclose(pipe), 0);
+    while (std::fgets(line.data(), line.size(), pipe)) lines.emplace_back(line.data());
+    EXPECT_EQ(::pclose(pipe), 0) << command;
     return lines;
+  }
+  // Lines that otf2-print begins with each word.
+  static std::map<std::string, uint64_t> printed(const std::string& archive,
+                                                 const std::string& options = "") {
+    std::map<std::string, uint64_t> counts;
+    for (const std::string& line : output_of("otf2-print " + options + " " + archive + "/traces.otf2"))
+      ++counts[line.substr(0, line.find_first_of(" \n"))];
+    return counts;
+  }
+
+  // What otf2-estimator expects records to take at most, told how many definitions the archive has, is not exceeded.
+  void compare_size(const std::string& archive, const std::map<std::string, uint64_t>& events) {
+    std::map<std::string, uint64_t> definitions = printed(archive, "-G");
+    std::string questions;
+    for (const auto& [printed_as, name] :
+         {std::pair("STRING", "String"), {"REGION", "Region"}, {"COMM", "Comm"}, {"ATTRIBUTE", "Attribute"}})
+      questions += std::string("set ") + name + " " + std::to_string(definitions[printed_as]) + "\\n";
+    questions += "get Timestamp\\nget AttributeList UINT64 UINT64 UINT64 STRING STRING STRING STRING\\n";
+    const std::pair<const char*, const char*> kinds[] = {{"ENTER", "Enter"},
+                                                         {"LEAVE", "Leave"},
+                                                         {"MPI_SEND", "MpiSend"},
+                                                         {"MPI_RECV", "MpiRecv"},
+                                                         {"MPI_COLLECTIVE_BEGIN", "MpiCollectiveBegin"},
+                                                         {"MPI_COLLECTIVE_END", "MpiCollectiveEnd"}};
+    for (const auto& [printed_as, name] : kinds) questions += std::string("get ") + name + "\\n";
+    std::map<std::string, uint64_t> bytes;  // the number at a line's end, by its first word
+    for (const std::string& line : output_of("printf '" + questions + "exit\\n' | otf2-estimator"))
+      bytes[line.substr(0, line.find(' '))] = std::stoull(line.substr(line.rfind(' ') + 1));
+    uint64_t most = 0, locations = 0, written = 0;
+    for (const auto& [printed_as, name] : kinds) {
+      ASSERT_NE(bytes[name], 0u) << name;
+      const auto count = events.find(printed_as);
+      if (count != events.end())
+        most += count->second * (bytes["Timestamp"] + bytes[name] + bytes["AttributeList"]);
+    }
+    for (const auto& entry : fs::directory_iterator(archive + "/traces")) {
+      if (entry.path().extension() != ".evt") continue;
+      ++locations;
+      written += entry.file_size();
+    }
+    EXPECT_GT(locations, 0u);
+    EXPECT_LE(written, most + 100 * locations);
   }
 
   // `whole`: all ranks were recorded, to the end.
@@ -124,6 +162,7 @@ class Otf2GoldenTest : public ::testing::Test {
     EXPECT_EQ(lines["MPI_COLLECTIVE_BEGIN"], archive->collectives.size());
     EXPECT_EQ(lines["MPI_SEND"] + lines["MPI_RECV"], archive->messages.size());
     EXPECT_EQ(lines["ENTER"], lines["LEAVE"]);
+    compare_size(path, lines);
     EXPECT_GT(archive->collectives.size() + archive->messages.size(), 0u);
   }
 
