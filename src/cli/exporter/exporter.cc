@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -20,9 +21,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// Looks take at most a twentieth of the time.
-constexpr milliseconds kLeastPause{1000};
+// Looks take at most a twentieth of a core, but for runs that are too large to be told often enough so.
+constexpr milliseconds kLeastPause{1000}, kMostPause{15'000};
 constexpr int kShareOfTime = 20;
+
+std::chrono::nanoseconds cpu_time() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
 
 class Exporter {
  public:
@@ -48,6 +55,7 @@ class Exporter {
   // True if there is more to read at once.
   bool look() {
     const Clock::time_point begun = Clock::now();
+    const std::chrono::nanoseconds used = cpu_time();
     auto seen = live_.look();
     if (seen) {
       metrics_.look(*seen, watch_.look(*seen));
@@ -56,9 +64,9 @@ class Exporter {
       metrics_.look_in_vain();
       error_ = seen.error();
     }
-    took_ = Clock::now() - begun;
+    cost_ = cpu_time() - used;
     ++own_.looks;
-    own_.look_seconds += std::chrono::duration<double>(took_).count();
+    own_.look_seconds += std::chrono::duration<double>(Clock::now() - begun).count();
     own_.unreadable_files = live_.unreadable_files();
     return seen && live_.behind();
   }
@@ -81,7 +89,8 @@ class Exporter {
   const Error& error() const { return error_; }
   Diagnoses& diagnoses() { return diagnoses_; }
   milliseconds pause() const {
-    return std::max(kLeastPause, std::chrono::duration_cast<milliseconds>(kShareOfTime * took_));
+    return std::clamp(std::chrono::duration_cast<milliseconds>(kShareOfTime * cost_), kLeastPause,
+                      kMostPause);
   }
 
  private:
@@ -91,7 +100,7 @@ class Exporter {
   RunMetrics metrics_;
   Diagnoses diagnoses_;
   OwnFigures own_;
-  Clock::duration took_{};
+  std::chrono::nanoseconds cost_{};  // of the last look, on the CPU
   Error error_;
   bool said_ = false;
 };
