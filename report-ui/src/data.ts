@@ -4,7 +4,7 @@
 /** The version of the data that this page knows. */
 export const VERSION = 1;
 
-type Maybe = number | null;
+export type Maybe = number | null;
 
 /** Something that is not known as a whole: why, and what would change it. */
 export interface Missing {
@@ -378,6 +378,47 @@ export interface ProcessesPage {
   notes: string[];
 }
 
+export interface ComparedRun {
+  path: string;
+  evidence: string;
+  processes: number;
+  steps_by: string;
+  lost_events: number;
+  losses: string[];
+}
+
+/** A ratio of run B to run A, as docs/compare.md describes it. */
+export interface ComparedRow {
+  metric: string;
+  label: string;
+  repeats: boolean;
+  steps_a: number;
+  steps_b: number;
+  a_gbps: Maybe;
+  b_gbps: Maybe;
+  a_ns: Maybe;
+  b_ns: Maybe;
+  ratio: Maybe;
+  low: Maybe;
+  high: Maybe;
+  change: 'worse' | 'better' | 'none' | 'cannot tell';
+  cost_ns: Maybe;
+  since: { from_begin: boolean; step: number; until_step: Maybe } | null;
+  reason: string | null;
+}
+
+export interface ComparisonPage {
+  a: ComparedRun;
+  b: ComparedRun;
+  verdict: { state: string; headline: string };
+  tested: number;
+  least_change: number;
+  least_steps: number;
+  rows: ComparedRow[];
+  omitted: number;
+  notes: string[];
+}
+
 export interface Report {
   version: number;
   tool: { name: string; version: string };
@@ -396,7 +437,7 @@ export interface Report {
   network: NetworkPage | Missing;
   steps: StepsPage | Missing;
   processes: ProcessesPage | Missing;
-  comparison?: unknown;
+  comparison?: ComparisonPage;
 }
 
 export function isMissing(page: object): page is Missing {

@@ -5,7 +5,7 @@ import { fetchReport, isMissing, known, load, type Report } from './data';
 import { announce, append, clear, h, hideTip, type Child } from './dom';
 import { clockTime, count, duration, name, plural } from './format';
 import { bandwidth } from './pages/bandwidth';
-import { comparison, hasComparison } from './pages/comparison';
+import { comparison } from './pages/comparison';
 import { lateness } from './pages/lateness';
 import { network } from './pages/network';
 import { operations } from './pages/operations';
@@ -26,7 +26,7 @@ let stale = '';
 
 function pages(): Page[] {
   const all = [verdict, lateness, operations, bandwidth, topology, network, steps, processes];
-  return hasComparison(report.comparison) ? [...all, comparison] : all;
+  return report.comparison === undefined ? all : [...all, comparison];
 }
 
 /** Whether there is anything to see on a page. */

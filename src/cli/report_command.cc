@@ -9,6 +9,8 @@
 
 #include "base/partial_path.h"
 #include "cli/command.h"
+#include "cli/compare/compared_runs.h"
+#include "cli/compare/report.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
 #include "cli/memory_limit.h"
@@ -38,6 +40,10 @@ constexpr Option kOptions[] = {
      .value = "ADDRESS",
      .help = "with --serve: the address of this machine to listen on",
      .fallback = "127.0.0.1"},
+    {.letter = 0,
+     .name = "against",
+     .value = "RUN",
+     .help = "also a page on what differs from this run, as `lockstep compare` tells it"},
     {0, "json", "", "print the page's data as one JSON object, and write no file"},
     kMemoryOption,
 };
@@ -49,9 +55,20 @@ int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-Result<Json> data_of(const std::vector<std::string>& paths, const std::function<void(double)>& progress) {
-  LOCKSTEP_ASSIGN(const auto run, diagnose::diagnose(paths, progress));
-  return report::report_data(run, {.paths = paths, .made_ns = now_ns(), .refresh_ns = std::nullopt});
+constexpr size_t kComparedRows = 300;  // of hundreds; `lockstep compare --all` has all
+
+// `against`: a run to compare with; empty none.
+Result<Json> data_of(const std::vector<std::string>& paths, const std::string& against,
+                     const std::function<void(double)>& progress) {
+  Json data;
+  {
+    LOCKSTEP_ASSIGN(const auto run, diagnose::diagnose(paths, progress));
+    data = report::report_data(run, {.paths = paths, .made_ns = now_ns(), .refresh_ns = std::nullopt});
+  }
+  if (against.empty()) return data;
+  LOCKSTEP_ASSIGN(const auto runs, compare::compare_runs(against, paths[0], progress));
+  data["comparison"] = compare::comparison_json(runs, kComparedRows);
+  return data;
 }
 
 Result<void> write_file(const std::string& path, const std::string& text) {
@@ -167,7 +184,7 @@ int write(const Arguments& arguments) {
     return fail(output + " exists; name another file with --output, or replace it with --force");
   Result<Json> data = [&] {
     Progress progress("reading");
-    return data_of(arguments.operands(), progress.callback());
+    return data_of(arguments.operands(), arguments.value("against"), progress.callback());
   }();
   if (!data) return fail(data.error());
   auto page = report::page_with(report::built_page(), *data);
@@ -183,9 +200,11 @@ int run(const Arguments& arguments) {
   if (serves + prints + arguments.has("output") > 1)
     return fail("--serve, --json and --output are three ways to have a report; name one");
   if (arguments.has("listen") && !serves) return fail("--listen goes with --serve");
+  if (arguments.has("against") && (serves || arguments.operands().size() != 1))
+    return fail("--against compares one RUN that has ended: name one, and leave --serve out");
   if (prints) {
     Progress progress("reading");
-    auto data = data_of(arguments.operands(), progress.callback());
+    auto data = data_of(arguments.operands(), arguments.value("against"), progress.callback());
     return data ? print(json_line(*data)) : fail(data.error());
   }
   if (report::built_page().empty()) return fail(report::page_absent_because());

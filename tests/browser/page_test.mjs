@@ -228,10 +228,22 @@ test('a link opens what it was copied from', async () => {
 test('a comparison is shown where there is one', async () => {
   const data = sample({ columns: 20 });
   assert.equal(data.comparison, undefined);
-  data.comparison = { before: 'runs/a', after: 'runs/b', summary: ['AllReduce of 25 MiB takes 1.08 times as long.'], ratios: [{ what: 'AllReduce 25 MiB', ratio: { value: 1.08, low: 1.05, high: 1.11 }, ops: 1200 }, { what: '<b>x</b>', ratio: { value: 0.99, low: 0.97, high: 1.01 }, ops: 80 }] };
+  const run = (path) => ({ path, evidence: 'capture files', processes: 8, steps_by: 'marks', lost_events: 0, losses: [] });
+  const row = (values) => ({ metric: 'duration', repeats: false, steps_a: 60, steps_b: 61, a_gbps: null, b_gbps: null, a_ns: 1000000, b_ns: 1080000, change: 'none', cost_ns: 80000, since: null, reason: null, ...values });
+  data.comparison = {
+    a: run('runs/a'), b: run('runs/<b>'), verdict: { state: 'slower', headline: 'B is 8 % slower.', cause: 0 }, step_ns: 1e7, tested: 3, false_share: 0.05, least_change: 0.01, least_steps: 16, omitted: 2, notes: ['run B has no kernels'],
+    rows: [
+      row({ label: 'AllReduce 16 MiB+', ratio: 1.08, low: 1.05, high: 1.11, change: 'worse', since: { from_begin: false, step: 210, at_ns: 5, until_step: null, until_ns: null } }),
+      row({ label: '<b>x</b>', ratio: null, low: null, high: null, a_ns: null, b_ns: null, cost_ns: null, change: 'cannot tell', reason: 'too few steps' }),
+      row({ label: 'the same again', repeats: true, ratio: 1.08, low: 1.05, high: 1.11 }),
+    ],
+  };
   const report = await openData(data);
   await report.page.keyboard.press('9');
-  assert.deepEqual(await report.cells('ratios'), [['AllReduce 25 MiB', '1.08 (1.05 – 1.11)', '1,200'], ['<b>x</b>', '0.990 (0.970 – 1.01)', '80']]);
+  assert.equal(await report.page.textContent('main h1'), 'B is 8 % slower.');
+  assert.deepEqual(await report.cells('Ratios'), [
+    ['AllReduce 16 MiB+', 'duration', '▲ worse', '+8.00 %', '+5.00 % to +11.0 %', '', '1.00 ms', '1.08 ms', '80.0 µs', 'step 210', '60 / 61', '–'],
+    ['<b>x</b>', 'duration', '? cannot tell', '–', '–', '–', '–', '–', '–', '', '60 / 61', 'too few steps']]);
   await report.close();
 });
 

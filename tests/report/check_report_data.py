@@ -53,6 +53,23 @@ PARTS = {key: Maybe(WHOLE) for key in ("length_ns", "computing_ns", "hidden_ns",
 CELLS = ("waiting_ns", "late_ns", "blamed_ns", "ops")
 GROUP_CELLS = ("late_min_ns", "late_max_ns", "waiting_min_ns", "waiting_max_ns", "worst")
 
+COMPARED = {"path": TEXT, "evidence": TEXT, "processes": WHOLE, "steps_by": OneOf("marks", "period", "operations", "none"),
+            "lost_events": WHOLE, "losses": NOTES}
+RATIO = {"ratio": Maybe(NUMBER), "low": Maybe(NUMBER), "high": Maybe(NUMBER)}
+COMPARISON = {
+    "a": COMPARED, "b": COMPARED,
+    "verdict": {"state": OneOf("same", "faster", "slower", "cannot tell"), "headline": TEXT, "cause": Maybe(WHOLE)},
+    "step_ns": Maybe(WHOLE), "tested": WHOLE, "false_share": NUMBER, "least_change": NUMBER, "least_steps": WHOLE,
+    "rows": ListOf({"metric": TEXT, "level": OneOf("job", "func", "size", "comm", "rank"), "label": TEXT, "func": Maybe(TEXT),
+                    "size_from_bytes": Maybe(WHOLE), "size_to_bytes": Maybe(WHOLE), "comm": Maybe(TEXT), "rank": Maybe(WHOLE),
+                    "time": Maybe(TEXT), "classes": WHOLE, "repeats": FLAG, "ops_a": WHOLE, "ops_b": WHOLE, "steps_a": WHOLE,
+                    "steps_b": WHOLE, "a_gbps": Maybe(NUMBER), "b_gbps": Maybe(NUMBER), "a_ns": Maybe(WHOLE), "b_ns": Maybe(WHOLE),
+                    **RATIO, "p": Maybe(NUMBER), "change": OneOf("worse", "better", "none", "cannot tell"), "cost_ns": Maybe(WHOLE),
+                    "since": Maybe({"from_begin": FLAG, "step": WHOLE, "at_ns": Maybe(WHOLE), "until_step": Maybe(WHOLE),
+                                    "until_ns": Maybe(WHOLE), **RATIO}),
+                    "reason": Maybe(TEXT)}, 300),
+    "omitted": WHOLE, "notes": NOTES}
+
 OPERATION = {
     "comm": WHOLE, "op_index": WHOLE, "func": TEXT, "kind": OneOf("collective", "send/receive"), "title": TEXT, "datatype": Maybe(TEXT),
     "count": WHOLE, "size_bytes": WHOLE, "algo": Maybe(TEXT), "proto": Maybe(TEXT), "channels": Maybe(WHOLE), "root": Maybe(WHOLE),
@@ -137,7 +154,7 @@ DOCUMENT = {
         "omitted": WHOLE,
         "losses": ListOf({"who": Maybe(WHOLE), "stage": TEXT, "kind": TEXT, "count": WHOLE, "detail": TEXT, "source": Maybe(TEXT)}, 1000),
         "notes": NOTES},
-    "?comparison": None,
+    "?comparison": COMPARISON,
 }
 
 

@@ -150,6 +150,17 @@ class Report(unittest.TestCase):
         for page in ("lateness", "operations", "bandwidth", "topology", "network", "steps"):
             self.assertIn("missing", data[page])
 
+    def test_against_another_run(self):
+        before, after = simulated("before", "--layout", "dp=8", "--steps", "40", "--mode", "deep"), simulated("after", "--layout", "dp=8", "--steps", "40", "--mode", "deep", "--again", "1", "--slow", "AllReduce=1.2")
+        data = document("report", "--against", before, after)
+        self.assertEqual(check_report_data.check(data), [])
+        compared = document("compare", before, after)["comparison"]
+        self.assertEqual(data["comparison"]["verdict"], compared["verdict"])
+        self.assertEqual(data["comparison"]["rows"], compared["rows"][:300])
+        self.assertTrue(any(row["change"] == "worse" and row["func"] == "AllReduce" for row in data["comparison"]["rows"]))
+        lockstep("report", "--json", "--against", before, after, after, code=2)
+        lockstep("report", "--serve=0", "--against", before, after, code=2)
+
     def test_what_cannot_be_read_is_an_error(self):
         for path in (SCRATCH / "absent", SOURCES / "README.md"):
             done = lockstep("report", "--json", path, code=2)

@@ -1,87 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `lockstep compare` says, whatever it holds: texts as sentences, lists of objects as tables, values with bounds as ranges.
-import { h, type Child } from '../dom';
-import { bytes, count, digits, duration, name, rate } from '../format';
-import { table, type Column } from '../table';
+// Two runs beside each other: what the verdict is, and each ratio with its interval.
+import type { ComparedRow, ComparedRun, ComparisonPage, Maybe } from '../data';
+import { h, s, type Child } from '../dom';
+import { count, digits, duration, name, plural, rate } from '../format';
+import { table } from '../table';
 import { facts, notes, panel, type Page, type View } from '../view';
 
-type Fields = Record<string, unknown>;
+const WIDTH = 180;
+const HEIGHT = 16;
+const MARKS: Record<ComparedRow['change'], string> = { worse: '▲ worse', better: '▽ better', none: 'no change', 'cannot tell': '? cannot tell' };
+const LEVELS: Record<string, string> = { slower: 'critical', 'cannot tell': 'unsure', faster: 'healthy', same: 'healthy' };
 
-const MOST_COLUMNS = 16;
-const MOST_PARTS = 24;
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+function percent(ratio: Maybe): string {
+  if (ratio === null) return '–';
+  const part = (ratio - 1) * 100;
+  return `${part >= 0 ? '+' : '−'}${digits(Math.abs(part))} %`;
 }
 
-function words(key: string): string {
-  return name(key.replace(/_(ns|bytes|gbps)$/, '').replace(/_/g, ' '), 40);
+function interval(row: ComparedRow): string {
+  return row.ratio === null ? '–' : `${percent(row.low)} to ${percent(row.high)}`;
 }
 
-function numberText(key: string, value: number): string {
-  if (key.endsWith('_ns')) return duration(value);
-  if (key.endsWith('_bytes')) return bytes(value);
-  if (key.endsWith('_gbps')) return rate(value);
-  return Number.isInteger(value) ? count(value) : digits(value);
+/** From how far below 1 to how far above it drawings reach: of the rows that can be told, as a logarithm. */
+function reachOf(rows: readonly ComparedRow[]): number {
+  const far = rows.flatMap((row) => (row.low !== null && row.high !== null && row.low > 0 ? [Math.abs(Math.log(row.low)), Math.abs(Math.log(row.high))] : []));
+  return Math.min(Math.max(0.02, ...far), Math.log(4));
 }
 
-/** A number, a text, or a value with its interval: {"value", "low", "high"}. */
-function cellText(key: string, value: unknown): string {
-  if (value === null || value === undefined) return '–';
-  if (typeof value === 'number') return numberText(key, value);
-  if (typeof value === 'string') return name(value, 200);
-  if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  if (Array.isArray(value)) return value.slice(0, 8).map((entry) => cellText(key, entry)).join(', ');
-  if (isFields(value)) {
-    const middle = value['value'] ?? value['ratio'] ?? value['median'];
-    const [low, high] = [value['low'], value['high']];
-    if (typeof middle === 'number' && typeof low === 'number' && typeof high === 'number') return `${numberText(key, middle)} (${numberText(key, low)} – ${numberText(key, high)})`;
-    return Object.entries(value).slice(0, 6).map(([inner, entry]) => `${words(inner)} ${cellText(inner, isFields(entry) ? '…' : entry)}`).join(', ');
-  }
-  return '–';
+function drawing(row: ComparedRow, reach: number): Child {
+  if (row.ratio === null || row.low === null || row.high === null || row.low <= 0) return '–';
+  const place = (ratio: number) => Math.max(1, Math.min(WIDTH - 1, (WIDTH / 2) * (1 + Math.log(ratio) / reach)));
+  const [low, middle, high] = [place(row.low), place(row.ratio), place(row.high)];
+  return s('svg', { class: `interval ${row.change === 'cannot tell' ? 'none' : row.change}`, viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: 'img', 'aria-label': interval(row) },
+    s('line', { class: 'one', x1: WIDTH / 2, x2: WIDTH / 2, y1: 0, y2: HEIGHT }),
+    s('line', { class: 'range', x1: low, x2: high, y1: HEIGHT / 2, y2: HEIGHT / 2 }),
+    s('circle', { cx: middle, cy: HEIGHT / 2, r: 3.5 }));
 }
 
-function sortKey(value: unknown): number | string | null {
-  if (typeof value === 'number' || typeof value === 'string') return value;
-  if (isFields(value)) {
-    const middle = value['value'] ?? value['ratio'] ?? value['median'];
-    if (typeof middle === 'number') return middle;
-  }
-  return value === null || value === undefined ? null : cellText('', value);
+function typical(row: ComparedRow, gbps: Maybe, ns: Maybe): string {
+  return row.metric === 'busbw' ? rate(gbps) : duration(ns);
 }
 
-function tableOf(view: View, key: string, rows: readonly Fields[]): HTMLElement {
-  const keys = [...new Set(rows.slice(0, 50).flatMap((row) => Object.keys(row)))].slice(0, MOST_COLUMNS);
-  const columns = keys.map((column): Column<Fields> => ({
-    title: words(column),
-    numeric: rows.some((row) => typeof sortKey(row[column]) === 'number'),
-    value: (row) => sortKey(row[column]),
-    show: (row) => cellText(column, row[column]),
-  }));
-  return table<Fields>({ label: words(key), printing: view.printing, filter: true, rows, columns });
+function sinceText(row: ComparedRow): string {
+  if (row.since === null) return '';
+  if (row.since.from_begin) return 'the begin';
+  const until = row.since.until_step === null ? '' : ` until step ${count(row.since.until_step)}`;
+  return `step ${count(row.since.step)}${until}`;
 }
 
-function parts(view: View, value: Fields): Child[] {
-  const plain: (readonly [string, Child])[] = [];
-  const out: Child[] = [];
-  for (const [key, entry] of Object.entries(value).slice(0, MOST_PARTS)) {
-    if (Array.isArray(entry) && entry.length > 0 && entry.every(isFields)) out.push(panel(words(key), tableOf(view, key, entry)));
-    else if (Array.isArray(entry) && entry.length > 0 && entry.every((text) => typeof text === 'string')) out.push(panel(words(key), notes(entry as string[])));
-    else if (isFields(entry) && Object.values(entry).some((inner) => Array.isArray(inner) && inner.some(isFields))) out.push(h('h2', { class: 'section' }, words(key)), ...parts(view, entry));
-    else if (!Array.isArray(entry) || entry.length > 0) plain.push([words(key), cellText(key, entry)]);
-  }
-  if (plain.length > 0) out.unshift(panel('Comparison', facts(plain)));
-  return out;
+function rowsOf(view: View, page: ComparisonPage): HTMLElement {
+  const rows = page.rows.filter((row) => !row.repeats);
+  const reach = reachOf(rows);
+  return table<ComparedRow>({
+    label: 'Ratios', printing: view.printing, filter: true, rows, height: 560,
+    columns: [
+      { title: 'What', value: (row) => row.label, show: (row) => name(row.label, 80) },
+      { title: 'Figure', value: (row) => row.metric },
+      { title: 'Change', value: (row) => row.change, show: (row) => (row.change === 'worse' ? h('strong', { class: 'severity critical' }, MARKS.worse) : MARKS[row.change]) },
+      { title: 'B against A', hint: 'the typical value of B by that of A', numeric: true, value: (row) => row.ratio, show: (row) => percent(row.ratio) },
+      { title: '95 %', hint: 'in 95 of 100 cases the true ratio lies in it', value: (row) => row.low, show: interval },
+      { title: 'less – same – more', hint: `the interval; the edges are ${percent(Math.exp(-reach))} and ${percent(Math.exp(reach))}`, value: (row) => row.ratio, show: (row) => drawing(row, reach) },
+      { title: 'A', numeric: true, value: (row) => row.a_gbps ?? row.a_ns, show: (row) => typical(row, row.a_gbps, row.a_ns) },
+      { title: 'B', numeric: true, value: (row) => row.b_gbps ?? row.b_ns, show: (row) => typical(row, row.b_gbps, row.b_ns) },
+      { title: 'Adds', hint: 'to a step of a rank; below 0 it saves', numeric: true, value: (row) => row.cost_ns, show: (row) => duration(row.cost_ns) },
+      { title: 'Since', value: sinceText },
+      { title: 'Steps', hint: 'of A and of B', numeric: true, value: (row) => Math.min(row.steps_a, row.steps_b), show: (row) => `${count(row.steps_a)} / ${count(row.steps_b)}` },
+      { title: 'Why not, what else', value: (row) => row.reason, show: (row) => name(row.reason, 160) },
+    ],
+  });
 }
 
-/** Whether there is anything of it that this page can show. */
-export function hasComparison(value: unknown): value is Fields {
-  return isFields(value) && Object.keys(value).length > 0;
+function runPanel(title: string, run: ComparedRun): HTMLElement {
+  return panel(title,
+    facts([['Run', name(run.path, 120)], ['Compared', name(run.evidence, 80)], ['Processes', count(run.processes)], ['Steps by', run.steps_by], ['Events lost', count(run.lost_events)]]),
+    notes(run.losses.map((text) => name(text, 300))));
 }
 
-export const comparison: Page = {
-  id: 'comparison',
-  title: 'Comparison',
-  details: [],
-  draw: (view) => (hasComparison(view.report.comparison) ? parts(view, view.report.comparison) : []),
-};
+function draw(view: View): Child[] {
+  const page = view.report.comparison;
+  if (page === undefined) return [];
+  return [
+    h('section', { class: `verdict ${LEVELS[page.verdict.state] ?? 'unsure'}`, 'aria-label': 'Verdict of the comparison' },
+      h('h1', { class: 'long' }, name(page.verdict.headline, 2000))),
+    panel('Ratios, worst first', rowsOf(view, page),
+      h('p', { class: 'quiet' }, `B is this run. A change is told where chance alone would not show it among ${plural(page.tested, 'ratio')}, and where it is at least ${digits(page.least_change * 100)} %; `
+        + `fewer than ${count(page.least_steps)} steps tell nothing.${page.omitted > 0 ? ` ${plural(page.omitted, 'row')} more: lockstep compare --all.` : ''}`)),
+    page.notes.length > 0 ? panel('What does not compare', notes(page.notes.map((text) => name(text, 400)))) : null,
+    runPanel('A: the run to compare with', page.a),
+    runPanel('B: this run', page.b),
+  ];
+}
+
+export const comparison: Page = { id: 'comparison', title: 'Comparison', details: [], draw };

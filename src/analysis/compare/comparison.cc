@@ -330,8 +330,8 @@ class Comparer {
             : a.empty()            ? "A does not have"
                                    : "B does not have") +
            " operations whose GPU times are known" +
-           (metric == Metric::kBusbw ? " on all of their ranks" : "") +
-           "; `lockstep trace -m deep` records them");
+           (metric == Metric::kBusbw ? " on all of their ranks" : "") + ". They come with " +
+           std::string(wording::kGpuTimesSetting));
     for (const ClassPair& pair : pairs) add_class(metric, pair);
     for (Level level : {Level::kJob, Level::kFunc, Level::kSize}) add_sums(metric, level, pairs);
   }
