@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/input.h"
+#include "cli/output_place.h"
 #include "cli/progress.h"
 #include "cli/units.h"
 #include "exporters/exporter.h"
@@ -21,6 +22,8 @@ constexpr Option kOptions[] = {
     {'f', "format", "FORMAT", "the format to write: chrome, perfetto, csv, json or otf2", "chrome"},
     {0, "force", "", "replace what is there"},
 };
+
+constexpr std::string_view kResults[] = {".pftrace", ".pftrace.gz"};
 
 std::string format_names() {
   std::string names;
@@ -54,11 +57,8 @@ int run(const Arguments& arguments) {
   if (output.empty()) output = default_output(inputs[0], exporter->extension);
   if (exporter->is_folder && output.ends_with(".gz"))
     return fail(output + " would be a folder, which is not compressed; name one without .gz");
+  if (auto checked = check_output(output, inputs, kResults); !checked) return fail(checked.error());
   std::error_code error;
-  for (const std::string& input : inputs) {
-    if (fs::equivalent(input, output, error))
-      return fail(output + " is an input; name another file with --output");
-  }
   if (fs::exists(output, error) && !arguments.has("force")) {
     return fail(output + " exists; name another file with --output, or replace it with --force");
   }

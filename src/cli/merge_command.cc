@@ -4,6 +4,7 @@
 #include "cli/input.h"
 #include "cli/launch/capture_environment.h"
 #include "cli/merge_report.h"
+#include "cli/output_place.h"
 #include "cli/progress.h"
 #include "store/store.h"
 
@@ -15,12 +16,16 @@ constexpr Option kOptions[] = {
     {0, "json", "", "print the report as one JSON object"},
 };
 
+constexpr std::string_view kResults[] = {".db"};
+
 int run(const Arguments& arguments) {
   std::string output = arguments.value("output");
   auto input = open_input(arguments.operands());
   if (!input) return fail(input.error());
   if (input->kind == "trace.db")
     return fail(arguments.operands()[0] + " is a merged trace already; merge takes process files");
+  if (auto checked = check_output(output, arguments.operands(), kResults); !checked)
+    return fail(checked.error());
   std::vector<std::string> attachments;
   for (const std::string& path : arguments.operands()) {
     const auto files = launch::other_tools_files(path);

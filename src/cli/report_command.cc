@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "base/partial_path.h"
@@ -14,6 +15,7 @@
 #include "cli/console.h"
 #include "cli/interrupt.h"
 #include "cli/memory_limit.h"
+#include "cli/output_place.h"
 #include "cli/progress.h"
 #include "cli/report/page.h"
 #include "cli/report/page_server.h"
@@ -55,6 +57,7 @@ int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+constexpr std::string_view kResults[] = {".html"};
 constexpr size_t kComparedRows = 300;  // of hundreds; `lockstep compare --all` has all
 
 // `against`: a run to compare with; empty none.
@@ -144,7 +147,11 @@ class FreshData {
       changed_.wait(lock, [this] { return asked_ || ended_; });
       if (ended_) return;
       lock.unlock();
-      if (auto made = make(); !made) note(made.error().message());
+      try {
+        if (auto made = make(); !made) note(made.error().message());
+      } catch (const std::bad_alloc& full) {  // a run that grows past memory: what was made last stays
+        note(full.what());
+      }
       lock.lock();
     }
   }
@@ -175,11 +182,10 @@ int serve(const Arguments& arguments) {
 
 int write(const Arguments& arguments) {
   const std::string output = arguments.value("output");
+  std::vector<std::string> inputs = arguments.operands();
+  if (arguments.has("against")) inputs.push_back(arguments.value("against"));
+  if (auto checked = check_output(output, inputs, kResults); !checked) return fail(checked.error());
   std::error_code error;
-  for (const std::string& input : arguments.operands()) {
-    if (fs::equivalent(input, output, error))
-      return fail(output + " is an input; name another file with --output");
-  }
   if (fs::exists(output, error) && !arguments.has("force"))
     return fail(output + " exists; name another file with --output, or replace it with --force");
   Result<Json> data = [&] {

@@ -192,7 +192,9 @@ TEST_P(ChainScript, OurFileIsWhatItIsUnchained) {
         const std::string what =
             "v" + std::to_string(api) + " in mode " + mode + ", the other's mask " + mask;
         // Up to v4 replays are not sampled for want of kernels, which the other may bring.
-        if (api <= 4 && std::string(GetParam()) == "graph" && mode[0] == 's' && mask[2] != '2') continue;
+        if (api <= 4 && std::string(GetParam()) == "graph" && mode[0] == 's' &&
+            std::string_view(mask) != "0x2")
+          continue;
         drive("none", mode, script(GetParam(), api));
         const LksFile without = our_file();
         drive(library("echo-plugin"), mode, script(GetParam(), api), {{"ECHO_MASK", mask}});

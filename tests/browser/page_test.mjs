@@ -109,6 +109,35 @@ test('1,024 ranks open at once', async (context) => {
   await report.close();
 });
 
+test('what is left out is not said to be less than it is', async () => {
+  const data = sample({ ranks: 512, columns: 20 });
+  let report = await openData(data, { address: '#operations?op=3' });
+  assert.match(await report.text('main'), /256 ranks not shown, none of which a finding names/);
+  await report.close();
+  data.operations.list[3].ranks.named.fill(1);
+  report = await openData(data, { address: '#operations?op=3' });
+  assert.match(await report.text('main'), /256 ranks not shown[;.]/);
+  await report.go('#processes');
+  assert.match(await report.text('main'), /256 more are not shown\.\n/);
+  await report.close();
+});
+
+test('a rank without a row of its own is found in the row of its host', async () => {
+  const report = await openData(sample({ ranks: 512, perHost: 16, columns: 20, named: (kind, i) => (kind === 'host' ? `node${32 - i}` : `${kind} ${i}`) }));
+  const labels = await report.page.evaluate(() => JSON.parse(document.getElementById('lockstep-data').textContent).lateness.rows.map((row) => row.label));
+  const revealed = async (address) => {
+    await report.go('#verdict');
+    await report.go(address);
+    await report.page.waitForTimeout(200);
+    return report.page.evaluate(() => document.querySelector('main .canvas-scroll').scrollTop);
+  };
+  // The last host, node1, after node19 to node10.
+  const own = await revealed(`#lateness?fit=rows&row=${labels.indexOf('node1')}`);
+  assert.ok(own > 0);
+  assert.equal(await revealed('#lateness?fit=rows&rank=496'), own);
+  await report.close();
+});
+
 test('the pages turn by keys, and Escape closes what was opened', async () => {
   const report = await openData(sample({ columns: 60 }));
   const at = () => report.page.evaluate(() => location.hash);

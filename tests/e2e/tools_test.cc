@@ -144,6 +144,27 @@ TEST_F(Tools, ConvertNeverOverwrites) {
   EXPECT_EQ(nlohmann::json::parse(read_file(path("mine.json")), nullptr, false).is_discarded(), false);
 }
 
+TEST_F(Tools, NothingIsWrittenOverEvidence) {
+  capture("run", 1, "5");
+  const std::string input = files("run")[0], name = "run/" + std::filesystem::path(input).filename().string();
+  const std::string before = read_file(input);
+  write_file(path("run/manifest.json"), "precious");
+  for (const std::string& output : {name, std::string("run/manifest.json")}) {
+    for (const Argv& words : {Argv{"convert", "--force"}, Argv{"report", "--force"}, Argv{"merge"}}) {
+      Argv argv = words;
+      argv.insert(argv.end(), {"-o", output, "run"});
+      const Finished finished = do_here(lockstep(argv));
+      EXPECT_EQ(finished.code, 2) << words[0] << ' ' << output << '\n' << finished;
+    }
+  }
+  EXPECT_EQ(read_file(input), before);
+  EXPECT_EQ(read_file(path("run/manifest.json")), "precious");
+  std::filesystem::remove(path("run/manifest.json"));
+  EXPECT_EQ(do_here(lockstep({"merge", "-o", "run/trace.db", "run"})).code, 0);
+  EXPECT_EQ(do_here(lockstep({"merge", "-o", "run/trace.db", "run"})).code, 0) << "a result is replaced";
+  EXPECT_EQ(do_here(lockstep({"merge", "-o", "run/trace.db", "run/trace.db", name})).code, 2) << "an input";
+}
+
 TEST_F(Tools, ConvertWritesEveryFormat) {
   capture("run", 2, "5");
   for (const char* format : {"chrome", "perfetto", "csv", "json"})

@@ -238,6 +238,11 @@ function totals(view: View, page: LatenessPage): HTMLElement {
   });
 }
 
+/** A group has the name of its host; of several hosts that of the first, and how many others. */
+function isOfHost(label: string, host: string): boolean {
+  return label.startsWith(host) && /^( and [\d,]+ other hosts?)?$/.test(label.slice(host.length));
+}
+
 /** Rows that the address asks for: a row, or the row of a process. */
 function markedRows(report: Report, view: View, page: LatenessPage): Set<number> {
   const row = numberOf(view.state, 'row');
@@ -248,7 +253,7 @@ function markedRows(report: Report, view: View, page: LatenessPage): Set<number>
   if (own >= 0) return new Set([own]);
   const host = report.who.host[rank];
   const members = host === undefined ? undefined : report.hosts[host]?.name;
-  const group = page.rows.findIndex((entry) => entry.who === null && members !== undefined && entry.label.includes(members));
+  const group = page.rows.findIndex((entry) => entry.who === null && members !== undefined && isOfHost(entry.label, members));
   return group >= 0 ? new Set([group]) : new Set();
 }
 

@@ -39,6 +39,11 @@ function label(report: Report, lane: Lane): string {
 }
 
 /** The rank that the others waited for, as a position in `ranks`. */
+/** Ranks that findings name are shown first: where any other is shown, none of them is left out. */
+function mayLeaveOutNamed(operation: Operation): boolean {
+  return operation.ranks.named.every((named) => named === 1);
+}
+
 function latest(operation: Operation): number | null {
   let best: number | null = null;
   operation.ranks.arrival_ns.forEach((arrival, index) => {
@@ -384,7 +389,7 @@ function draw(view: View): Child[] {
       [
         'Times count from the first call.', view.printing ? null : ' Drag over the waterfall to zoom, + and − too; click a rank for its times.',
         cut ? ` On paper are the ${count(on_paper)} latest of ${plural(order.length, 'rank')}.` : null,
-        operation.omitted > 0 ? ` ${plural(operation.omitted, 'rank')} not shown, none of which a finding names` : null,
+        operation.omitted > 0 ? ` ${plural(operation.omitted, 'rank')} not shown${mayLeaveOutNamed(operation) ? '' : ', none of which a finding names'}` : null,
         operation.omitted > 0 && operation.rest?.late_ns ? `; of all ranks: late ${['min', 'median', 'max'].map((word, index) => `${word} ${duration(operation.rest?.late_ns?.[index])}`).join(', ')}.` : null,
       ]),
     lane ? h('section', { class: 'panel detail', 'aria-label': 'Rank' },

@@ -101,7 +101,7 @@ function draw(view: View): Child[] {
         : [verdict && verdict.losses.length > 0 ? h('ul', { class: 'notes' }, verdict.losses.slice(0, 6).map((loss) => h('li', {}, name(loss.text, 300)))) : null, lossRows(view, page.losses)]),
     panel(host === null ? plural(report.who.rank.length, 'process').replace('processs', 'processes') : ['Processes of ', hostChip(report, host), ' ', h('button', { type: 'button', onclick: () => change(view, { host: null }) }, 'Show all')],
       processRows(view, rows),
-      page.omitted > 0 ? h('p', { class: 'quiet' }, `${count(page.omitted)} more are not shown: nothing was lost of them, and no finding names them.`) : null),
+      page.omitted > 0 ? h('p', { class: 'quiet' }, `${count(page.omitted)} more are not shown.`) : null),
     panel('Hosts and their clocks', hostRows(view)),
     panel('Communicators', commRows(view, report)),
     panel('This report',

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <numeric>
 
 #include "analysis/compare/comm_pairs.h"
 #include "analysis/compare/segments.h"
@@ -31,8 +32,7 @@ struct Values {
 Values values_of(const Series& series, double plus) {
   Values out;
   for (size_t i = 0; i < series.sums.size(); ++i) {
-    if (series.units[i] > 0)
-      out.add(static_cast<double>(series.sums[i]) / static_cast<double>(series.units[i]) + plus, i);
+    if (series.units[i] > 0) out.add(series.sums[i] / series.units[i] + plus, i);
   }
   return out;
 }
@@ -49,9 +49,13 @@ struct ClassPair {
   const ClassKey* key = nullptr;  // of a
   const ClassSamples *a = nullptr, *b = nullptr;
   double reference = 0;  // a's typical time of a unit
+  uint32_t comm_b = 0;
+  double ranks = 1;  // of b, that are in it
+  double summed =
+      1;  // of these, those whose times are in the sums: a bandwidth's time is that of all at once
 };
 
-// Time against what run a takes for the same operations: classes of any size add up.
+// Time of all ranks against what run a takes for the same operations: classes of any size add up.
 Values index_of(const std::vector<const ClassPair*>& classes, const ClassSamples* ClassPair::*side) {
   size_t blocks = 0;
   for (const ClassPair* of : classes) blocks = std::max(blocks, (of->*side)->series.sums.size());
@@ -59,8 +63,8 @@ Values index_of(const std::vector<const ClassPair*>& classes, const ClassSamples
   for (const ClassPair* of : classes) {
     const Series& series = (of->*side)->series;
     for (size_t i = 0; i < series.sums.size(); ++i) {
-      took[i] += static_cast<double>(series.sums[i]);
-      expected[i] += of->reference * static_cast<double>(series.units[i]);
+      took[i] += series.sums[i] * of->ranks / of->summed;
+      expected[i] += of->reference * series.units[i] * of->ranks / of->summed;
     }
   }
   Values out;
@@ -70,11 +74,7 @@ Values index_of(const std::vector<const ClassPair*>& classes, const ClassSamples
   return out;
 }
 
-double total(const Column<float>& values) {
-  double sum = 0;
-  for (float value : values) sum += static_cast<double>(value);
-  return sum;
-}
+double total(const Column<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 // One row to be made, of times: how they become the row's figures follows from its metric.
 struct Draft {
@@ -256,7 +256,7 @@ class Comparer {
           all.sums[i] = series.sums[i];
           all.units[i] = series.units[i];
         } else {
-          all.add(i, static_cast<double>(series.sums[i]), static_cast<double>(series.units[i]));
+          all.add(i, series.sums[i], series.units[i]);
         }
       }
     }
@@ -313,7 +313,9 @@ class Comparer {
         continue;
       }
       met.insert(there);
-      pairs.push_back({&key, &of_a, &other->second, median(values_of(of_a.series, 0).values)});
+      const double ranks = std::max(static_cast<double>(b_.comms[there.comm].processes.size()), 1.0);
+      pairs.push_back({&key, &of_a, &other->second, median(values_of(of_a.series, 0).values), there.comm,
+                       ranks, metric == Metric::kBusbw ? 1 : ranks});
     }
     std::vector<std::string> more;
     for (const auto& [key, of_b] : b) {
@@ -346,7 +348,7 @@ class Comparer {
   // Units of a class that one rank goes through in a step.
   double units_a_step(Metric metric, const ClassPair& pair) const {
     double steps = 0;
-    for (float units : pair.b->series.units) steps += units > 0 ? static_cast<double>(b_.steps_in_block) : 0;
+    for (double units : pair.b->series.units) steps += units > 0 ? static_cast<double>(b_.steps_in_block) : 0;
     const double members = metric == Metric::kBusbw ? 1 : std::max(a_.comms[pair.key->comm].ranks, 1);
     return steps > 0 ? total(pair.b->series.units) / steps / members : 0;
   }
@@ -397,19 +399,20 @@ class Comparer {
         row.size_to = size_to(bucket);
       }
       double expected = 0;
-      std::set<uint32_t> comms;
+      std::set<uint32_t> comms, ranks;
       for (const ClassPair* pair : of) {
         row.ops_a += pair->a->ops;
         row.ops_b += pair->b->ops;
-        expected += pair->reference * units_a_step(metric, *pair);
-        comms.insert(pair->key->comm);
+        expected += pair->reference * units_a_step(metric, *pair) * pair->ranks;
+        const std::set<uint32_t>& members = b_.comms[pair->comm_b].processes;
+        if (comms.insert(pair->comm_b).second) ranks.insert(members.begin(), members.end());
       }
       drafts_.push_back({.row = std::move(row),
                          .a = [of] { return index_of(of, &ClassPair::a); },
                          .b = [of] { return index_of(of, &ClassPair::b); },
                          .scale = metric == Metric::kBusbw ? of.front()->b->factor / of.front()->reference
                                                            : of.front()->reference,
-                         .units_a_step = expected / static_cast<double>(comms.size())});
+                         .units_a_step = expected / std::max(static_cast<double>(ranks.size()), 1.0)});
     }
   }
 

@@ -54,8 +54,9 @@ struct Row {
   double a = 0, b = 0;
   std::optional<Ratio> ratio{};  // nothing: cannot tell
   Change change = Change::kCannotTell;
-  std::string reason{};          // why it cannot be told, or what else is different
-  double cost_ns = 0;            // what the change adds to a step of one rank; < 0: what it saves
+  std::string reason{};  // why it cannot be told, or what else is different
+  // What the change adds to a step of one rank; < 0: what it saves. Of several classes: on average of the ranks that have any.
+  double cost_ns = 0;
   std::optional<Since> since{};  // of what got worse
   // Whether a larger ratio is good.
   bool more_is_better() const { return metric == Metric::kBusbw; }

@@ -32,11 +32,22 @@ class MadeUp {
     CommSamples of;
     of.name = of.label = name;
     of.ranks = ranks;
-    for (int32_t rank = 0; rank < ranks; ++rank) of.members.push_back(rank);
+    for (int32_t rank = 0; rank < ranks; ++rank) {
+      of.members.push_back(rank);
+      of.processes.insert(static_cast<uint32_t>(rank));
+    }
     return of;
   }
   uint32_t add_comm(const std::string& name, int32_t ranks = 2) {
     samples_.comms.push_back(comm(name, ranks));
+    return static_cast<uint32_t>(samples_.comms.size() - 1);
+  }
+  uint32_t add_comm(const std::string& name, std::vector<int32_t> ranks) {
+    CommSamples of = comm(name, 0);
+    of.ranks = static_cast<int32_t>(ranks.size());
+    of.processes.insert(ranks.begin(), ranks.end());
+    of.members = std::move(ranks);
+    samples_.comms.push_back(std::move(of));
     return static_cast<uint32_t>(samples_.comms.size() - 1);
   }
   // All-reduces of 1 MiB that take `ns` each, and `factor` times that from a step on.
@@ -203,6 +214,49 @@ TEST(Comparison, SumsWeighClassesAsRunADoes) {
   EXPECT_EQ(of.change, Change::kNone);
 }
 
+// Eight ranks, each in one of two tensor groups of four and in one of four data groups of two.
+Samples of_tp_and_dp(uint64_t seed, double slow_tp, double slow_dp) {
+  MadeUp of(seed);
+  of.samples().processes = 8;
+  for (int32_t i = 0; i < 2; ++i)
+    of.moving("AllReduce", 50e3, slow_tp, 0,
+              of.add_comm("tp" + std::to_string(i), std::vector{4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3}));
+  for (int32_t i = 0; i < 4; ++i)
+    of.moving("AllReduce", 200e3, slow_dp, 0, of.add_comm("dp" + std::to_string(i), std::vector{i, i + 4}));
+  // As many times as there are ranks, of each.
+  for (const auto& [key, moving] : of.samples().moving) {
+    ClassSamples& durations = of.samples().durations[key] = moving;
+    const auto ranks = static_cast<double>(of.samples().comms[key.comm].ranks);
+    for (size_t i = 0; i < kSteps; ++i) {
+      durations.series.sums[i] *= ranks;
+      durations.series.units[i] = 4 * ranks;
+    }
+  }
+  return of.samples();
+}
+
+TEST(Comparison, SumsCostARankWhatItsCommunicatorsDo) {
+  const Samples a = of_tp_and_dp(1, 1, 1);
+  const struct { double tp, dp; } slow[] = {{1.2, 1}, {1, 1.2}, {1.2, 1.2}};
+  for (size_t i = 0; i < std::size(slow); ++i) {
+    const Comparison found = compare(a, of_tp_and_dp(2 + i, slow[i].tp, slow[i].dp));
+    const double cost = 4 * (50e3 * (slow[i].tp - 1) + 200e3 * (slow[i].dp - 1));
+    for (Metric metric : {Metric::kBusbw, Metric::kDuration}) {
+      EXPECT_NEAR(row(found, metric, Level::kJob).cost_ns, cost, 5e3) << i;
+      EXPECT_NEAR(row(found, metric, Level::kFunc, "AllReduce").cost_ns, cost, 5e3) << i;
+    }
+  }
+}
+
+TEST(Comparison, TheSumOfOneClassCostsWhatTheClassDoes) {
+  MadeUp a(1), b(2);
+  a.samples().processes = b.samples().processes = 16;
+  const Comparison found =
+      compare(a.moving("AllReduce", 50e3).samples(), b.moving("AllReduce", 50e3, 1.2).samples());
+  const double cost = row(found, Metric::kBusbw, Level::kComm, "AllReduce").cost_ns;
+  EXPECT_NEAR(row(found, Metric::kBusbw, Level::kFunc, "AllReduce").cost_ns, cost, cost / 100);
+}
+
 TEST(Comparison, FindsRowsHoweverTheirFunctionIsSpelt) {
   const Comparison found =
       compare(MadeUp(1).moving("AllReduce", 50e3).samples(), MadeUp(2).moving("AllReduce", 50e3).samples());
@@ -232,6 +286,16 @@ TEST(Comparison, OfNothingIsEmpty) {
   EXPECT_TRUE(noted(found, "nothing can be compared"));
 }
 
+TEST(Series, KeepsWhatMillionsOfOperationsAddUpTo) {
+  constexpr int kOps = 1'000'000;
+  for (double ns : {10e3, 10.3e3}) {
+    Series series;
+    for (int i = 0; i < kOps; ++i) series.add(0, ns, 1'000'003);
+    EXPECT_NEAR(series.sums[0] / (kOps * ns), 1, 1e-9);
+    EXPECT_NEAR(series.units[0] / (kOps * 1'000'003.0), 1, 1e-9);
+  }
+}
+
 // From jobs.
 
 model::Job job(uint32_t steps, double gpu_ms) {
@@ -249,7 +313,8 @@ TEST(Samples, CountByStepsThatAreWholeAndWarm) {
   const auto& [key, moving] = *of.moving.begin();
   EXPECT_EQ(key.func, "AllReduce");
   EXPECT_EQ(moving.ops, 37U);
-  EXPECT_FLOAT_EQ(moving.series.units[0], 1 << 20);
+  EXPECT_DOUBLE_EQ(moving.series.units[0], 1 << 20);
+  EXPECT_EQ(of.comms[0].processes, (std::set<uint32_t>{0, 1}));
   ASSERT_EQ(of.durations.size(), 1U);
   EXPECT_EQ(of.durations.begin()->second.ops, 74U) << "of both ranks";
   EXPECT_NEAR(of.step.sums[5], 10e6, 1e3);
@@ -289,7 +354,7 @@ TEST(Samples, KeepKernelsExposedTime) {
   const Samples samples = take(of);
   ASSERT_EQ(samples.exposed.size(), 2U);
   EXPECT_EQ(samples.exposed.at(0).sums.size(), 37U);
-  EXPECT_FLOAT_EQ(samples.exposed.at(0).sums[0], 3e6F);
+  EXPECT_DOUBLE_EQ(samples.exposed.at(0).sums[0], 3e6);
 }
 
 }  // namespace

@@ -146,6 +146,7 @@ class Taker {
         known = known && rank >= 0;
         of.members.push_back(rank);
         if (member == model::kNoRow) continue;
+        of.processes.insert(job_.members[member].process);
         const int64_t init = job_.members[member].init_ns;
         if (init != 0 && (of.first_ns == 0 || init < of.first_ns)) of.first_ns = init;
       }
@@ -309,8 +310,8 @@ void Series::add(size_t block, double sum, double unit) {
     sums.resize(block + 1);
     units.resize(block + 1);
   }
-  sums[block] += static_cast<float>(sum);
-  units[block] += static_cast<float>(unit);
+  sums[block] += sum;
+  units[block] += unit;
 }
 
 std::string_view time_text(uint8_t source) {

@@ -24,9 +24,10 @@ inline constexpr size_t kMostBlocks = 2048;
 inline constexpr size_t kMostClasses = 8192;  // more are a damaged file's
 inline constexpr size_t kWarmUpSteps = 2;
 
-// By block of steps: sums of a time in ns, and of what it is divided by.
+// By block of steps: sums of a time in ns, and of what it is divided by. A block of a long run adds up millions of operations: a
+// float's rounding would be percents of it.
 struct Series {
-  Column<float> sums, units;
+  Column<double> sums, units;
   void add(size_t block, double sum, double unit);
 };
 
@@ -53,6 +54,7 @@ using Classes = std::map<ClassKey, ClassSamples>;
 struct CommSamples {
   std::string name, label;       // label: its name, else its ranks, else its id
   std::vector<int32_t> members;  // global ranks, ascending; empty: not all known
+  std::set<uint32_t> processes;  // rows of those of its ranks that the run has
   int32_t ranks = -1;
   int64_t first_ns = 0;  // created
 };

@@ -11,7 +11,7 @@ void add_gaps(const model::JobOps& ops, uint32_t first, uint32_t count, int64_t&
   uint32_t seen = 0;
   for (uint32_t i = first; i < first + count; ++i) {
     int64_t entered = ops.entered_ns(i);
-    if (entered == 0) continue;
+    if (entered <= 0) continue;  // below it only in damaged files
     if (before != 0) {
       largest = std::max(largest, entered - before);
       ++seen;

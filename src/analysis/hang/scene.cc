@@ -34,7 +34,7 @@ void Scene::make_actors() {
     actor.process = p;
     actor.rank = process.row.rank;
     actor.end_ns = std::max(process.row.heartbeat_ns, process.row.last_ns);
-    actor.quiet_ns = process.row.last_ns == 0 ? 0 : actor.end_ns - process.row.last_ns;
+    actor.quiet_ns = process.row.last_ns <= 0 ? 0 : actor.end_ns - process.row.last_ns;
     // Where a recording ends says nothing of the process.
     if (process.row.closed || process.row.window != 0) actor.fate = Fate::kClosed;
     if (process.liveness == Liveness::kStopped) actor.fate = Fate::kStopped;

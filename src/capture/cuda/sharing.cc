@@ -409,7 +409,10 @@ void flush_if_quiet() {
 
 void hand_over_if_due() {
   const int64_t period = g_their_period.load(std::memory_order_relaxed), now = clock_ns(CLOCK_MONOTONIC);
-  if (period == 0 || now - g_their_last_turn.load(std::memory_order_relaxed) < period) return;
+  // Unless we stand between, its buffers are CUPTI's.
+  if (!g_registered.load(std::memory_order_acquire) || period == 0 ||
+      now - g_their_last_turn.load(std::memory_order_relaxed) < period)
+    return;
   g_their_last_turn.store(now, std::memory_order_relaxed);
   g_their_buffer.close();
   if (they_record()) g_their_buffer.open();

@@ -16,13 +16,13 @@
 #include "format/records.h"
 
 extern "C" {
-extern lockstep::nccl_abi::v1::Plugin ncclProfiler_v1;
-extern lockstep::nccl_abi::v2::Plugin ncclProfiler_v2;
-extern lockstep::nccl_abi::v3::Plugin ncclProfiler_v3;
-extern lockstep::nccl_abi::v4::Plugin ncclProfiler_v4;
-extern lockstep::nccl_abi::v5::Plugin ncclProfiler_v5;
-extern lockstep::nccl_abi::v6::Plugin ncclProfiler_v6;
-extern lockstep::nccl_abi::v7::Plugin ncclProfiler_v7;
+extern __attribute__((visibility("hidden"))) lockstep::nccl_abi::v1::Plugin lockstep_profiler_v1;
+extern __attribute__((visibility("hidden"))) lockstep::nccl_abi::v2::Plugin lockstep_profiler_v2;
+extern __attribute__((visibility("hidden"))) lockstep::nccl_abi::v3::Plugin lockstep_profiler_v3;
+extern __attribute__((visibility("hidden"))) lockstep::nccl_abi::v4::Plugin lockstep_profiler_v4;
+extern __attribute__((visibility("hidden"))) lockstep::nccl_abi::v5::Plugin lockstep_profiler_v5;
+extern __attribute__((visibility("hidden"))) lockstep::nccl_abi::v6::Plugin lockstep_profiler_v6;
+extern __attribute__((visibility("hidden"))) lockstep::nccl_abi::v7::Plugin lockstep_profiler_v7;
 }
 
 namespace lockstep::capture::nccl {
@@ -193,18 +193,25 @@ void wait_and_take(ChainedMask* mask) {
 }
 void give(ChainedMask* mask) { mask->taken.store(false, memory_order_release); }
 
+// Who held them is not in the child.
+void after_fork_in_child() {
+  g_lock = PTHREAD_MUTEX_INITIALIZER;
+  for (ChainedMask& mask : g_chain.masks) give(&mask);
+}
+
 __attribute__((constructor)) void at_load() {
   const char* asked = getenv("LOCKSTEP_CHAIN");
   if (asked == nullptr || strcasecmp(asked, "none") == 0) return;
   snprintf(g_wanted, sizeof g_wanted, "%s", asked);
   if (g_wanted[0] == 0) return;
-  chain<1>(&ncclProfiler_v1);
-  chain<2>(&ncclProfiler_v2);
-  chain<3>(&ncclProfiler_v3);
-  chain<4>(&ncclProfiler_v4);
-  chain<5>(&ncclProfiler_v5);
-  chain<6>(&ncclProfiler_v6);
-  chain<7>(&ncclProfiler_v7);
+  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  chain<1>(&lockstep_profiler_v1);
+  chain<2>(&lockstep_profiler_v2);
+  chain<3>(&lockstep_profiler_v3);
+  chain<4>(&lockstep_profiler_v4);
+  chain<5>(&lockstep_profiler_v5);
+  chain<6>(&lockstep_profiler_v6);
+  chain<7>(&lockstep_profiler_v7);
 }
 
 }  // namespace
@@ -229,20 +236,30 @@ void say_left_out(nccl_abi::Logger logger, const char* name, int error) {
   say(logger, nccl_abi::kLogWarn, text);
 }
 
+// The place of this copy of NCCL, else one that no copy has or has any more; g_lock is held, without which no communicator
+// is added.
+static ChainedMask* place_of(const int* word) {
+  ChainedMask* free = nullptr;
+  for (ChainedMask& mask : g_chain.masks) {
+    wait_and_take(&mask);
+    const bool is_it = mask.word == word, is_free = mask.comms == 0;
+    give(&mask);
+    if (is_it) return &mask;
+    if (is_free && free == nullptr) free = &mask;
+  }
+  return free;
+}
+
 ChainedMask* chained_mask(int* word) {
   Locked locked(&g_lock);
-  ChainedMask* mask = nullptr;
-  for (ChainedMask& known : g_chain.masks) {
-    if (known.word == word) mask = &known;
-    if (mask != nullptr) break;
-    if (known.word == nullptr) {
-      mask = &known;
-      break;
-    }
-  }
+  ChainedMask* mask = place_of(word);
   if (mask == nullptr) return nullptr;
   wait_and_take(mask);
-  mask->word = word;
+  if (mask->word != word) {
+    mask->word = word;
+    __atomic_store_n(&mask->own, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&mask->other, 0, __ATOMIC_RELAXED);
+  }
   // NCCL was loaded anew.
   if (mask->comms++ == 0) mask->told.store(0, memory_order_relaxed);
   give(mask);
@@ -258,20 +275,20 @@ void release_mask(ChainedMask* mask) {
 // `mask` is taken, and given back.
 static void follow_taken(ChainedMask* mask, bool launching, bool always) {
   constexpr int kKernelBits = static_cast<int>(nccl_abi::kTypeKernelCh | nccl_abi::kTypeKernelPhase);
+  // With the only communicator still in its init, nothing is queued.
+  const bool is_first = always && mask->comms == 1;
   for (;;) {
-    const int own = __atomic_load_n(&mask->own, __ATOMIC_SEQ_CST);
-    const int wanted = own | __atomic_load_n(&mask->other, __ATOMIC_SEQ_CST);
+    const int wanted =
+        __atomic_load_n(&mask->own, __ATOMIC_SEQ_CST) | __atomic_load_n(&mask->other, __ATOMIC_SEQ_CST);
     const int told = mask->told.load(memory_order_relaxed);
-    const int own_told = mask->own_told.load(memory_order_relaxed);
-    if (wanted == told && own == own_told && !always) break;
+    if (wanted == told && !always) break;
     always = false;
     int next = wanted;
-    // Where our own change was made, it may be; the other plugin may have made its own anywhere.
-    const bool by_other = ((wanted ^ told) & kKernelBits) != 0 && ((own ^ own_told) & kKernelBits) == 0;
-    if (by_other && !may_switch_kernels(launching, (wanted & kKernelBits) != 0))
+    // The change may have been made anywhere: ours, too, by a thread that comes by later than the one that made it.
+    if (((wanted ^ told) & kKernelBits) != 0 && !is_first &&
+        !may_switch_kernels(launching, (wanted & kKernelBits) != 0))
       next = (wanted & ~kKernelBits) | (told & kKernelBits);
     if (mask->comms != 0) __atomic_store_n(mask->word, next, __ATOMIC_SEQ_CST);
-    mask->own_told.store(own, memory_order_relaxed);
     mask->told.store(next, memory_order_relaxed);
     if (next != wanted) break;
   }
@@ -309,11 +326,15 @@ ChainedComm* new_chained_comm(void** context) {
   return comm;
 }
 
-ChainedComm* chained_comm(uint64_t context) {
+bool is_of_this_process(uint64_t context) {
   const auto tag = static_cast<uint32_t>(context >> 32);
-  if (tag == 0 || (tag != Session::get().process_tag() && tag != g_chain.tag.load(memory_order_relaxed)))
-    return nullptr;
-  return comm_at(static_cast<uint32_t>(context) - 1, false);
+  return tag != 0 && (tag == Session::get().process_tag() || tag == g_chain.tag.load(memory_order_relaxed));
+}
+
+ChainedComm* chained_comm(uint64_t context) {
+  if (!is_of_this_process(context)) return nullptr;
+  ChainedComm* comm = comm_at(static_cast<uint32_t>(context) - 1, false);
+  return comm != nullptr && comm->valid.load(memory_order_acquire) ? comm : nullptr;
 }
 
 uint64_t new_chain_only(HandlePairs::Room room) {

@@ -21,16 +21,17 @@ namespace lockstep::capture::nccl {
 
 // The two words of one copy of NCCL, and what is made of them.
 struct ChainedMask {
-  int* word = nullptr;                    // NCCL's; under `taken`
-  int own = 0;                            // steering.h stores to it
-  int other = 0;                          // the plugin stores to it when it likes
-  std::atomic<int> own_told{0}, told{0};  // what was made of them last
+  int* word = nullptr;       // NCCL's; under `taken`
+  int own = 0;               // steering.h stores to it
+  int other = 0;             // the plugin stores to it when it likes
+  std::atomic<int> told{0};  // what was made of them last
   std::atomic<bool> taken{false};
   uint32_t comms = 0;  // that live; under `taken`: without one the word may be gone
 };
 inline constexpr uint32_t kChainedMasks = 16;
 
 struct ChainedComm {
+  std::atomic<bool> valid;     // chained at all: `mask` and `rank` are known
   std::atomic<void*> context;  // the plugin's
   std::atomic<bool> is_told;   // the plugin's init succeeded
   std::atomic<bool> ended;
@@ -77,9 +78,7 @@ void follow_now(ChainedMask* mask);  // stores it whatever it was; not on the ev
 inline void follow(ChainedMask* mask, bool launching) {
   const int own = __atomic_load_n(&mask->own, __ATOMIC_RELAXED);
   const int other = __atomic_load_n(&mask->other, __ATOMIC_RELAXED);
-  if (__builtin_expect((own | other) != mask->told.load(std::memory_order_relaxed) ||
-                           own != mask->own_told.load(std::memory_order_relaxed),
-                       0))
+  if (__builtin_expect((own | other) != mask->told.load(std::memory_order_relaxed), 0))
     follow_slowly(mask, launching);
 }
 // The keeper's, in place of settle() of steering.h.
@@ -87,7 +86,8 @@ void settle_chain();
 
 // Takes a context of ours, or where that is none of a communicator of ours makes one. nullptr: no room.
 ChainedComm* new_chained_comm(void** context);
-// nullptr for a context of another process.
+bool is_of_this_process(uint64_t context);
+// nullptr for a context of another process, and for one that is not chained.
 ChainedComm* chained_comm(uint64_t context);
 
 // Where the handle of an event is kept.

@@ -24,15 +24,16 @@ struct PairFacts {
 
 class HandlePairs {
  public:
+  // Events whose stop is the last that is heard of them are kept apart from those that are named as parents, and these
+  // from calls captured into a graph, which are named with each replay.
+  enum Room : uint32_t { kLeaves, kTasks, kCaptured, kRooms };
+
   struct Found {
     uint64_t other = 0;  // 0: the chained plugin was not told of the event, or declined it
     PairFacts facts{};
     bool known = false;
+    Room room = kLeaves;  // where it is, if known
   };
-
-  // Events whose stop is the last that is heard of them are kept apart from those that are named as parents, and these
-  // from calls captured into a graph, which are named with each replay.
-  enum Room : uint32_t { kLeaves, kTasks, kCaptured, kRooms };
 
   // False when an event that still had to be stopped was forgotten for it, or the pair could not be kept.
   bool put(Room room, uint64_t handle, uint64_t other, const PairFacts& facts) {
@@ -53,7 +54,9 @@ class HandlePairs {
         victim = &set[way], seen = there, best = age;
       }
       if (victim == nullptr) continue;
-      const bool is_lost = seen != 0 && victim->other.load(std::memory_order_relaxed) != 0 &&
+      // A captured call has no end that anybody waits for.
+      const bool is_lost = room != kCaptured && seen != 0 &&
+                           victim->other.load(std::memory_order_relaxed) != 0 &&
                            (victim->facts.load(std::memory_order_relaxed) & kStopped) == 0;
       if (fill(victim, seen, handle, other, packed)) return !is_lost;
     }
@@ -65,7 +68,7 @@ class HandlePairs {
     for (uint32_t way = 0; way < kWays; ++way) {
       if (set[way].handle.load(std::memory_order_acquire) != handle) continue;
       Found found{set[way].other.load(std::memory_order_acquire),
-                  unpack(set[way].facts.load(std::memory_order_acquire)), true};
+                  unpack(set[way].facts.load(std::memory_order_acquire)), true, room};
       if (set[way].handle.load(std::memory_order_relaxed) == handle) return found;
     }
     return {};

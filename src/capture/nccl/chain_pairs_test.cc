@@ -81,6 +81,13 @@ TEST(HandlePairs, EventsThatTheOtherDoesNotHaveAreNotLost) {
     ASSERT_TRUE(pairs->put(HandlePairs::kTasks, handle_of(1, i), 0, facts_of(i)));
 }
 
+TEST(HandlePairs, CapturedCallsMayGoWithoutAWord) {
+  std::unique_ptr<HandlePairs> pairs(new_pairs());
+  for (uint64_t i = 0; i < 3 * kHeld; ++i)
+    ASSERT_TRUE(pairs->put(HandlePairs::kCaptured, handle_of(1, i), i + 1, facts_of(i)));
+  EXPECT_EQ(pairs->find(HandlePairs::kCaptured, handle_of(1, 3 * kHeld - 1)).room, HandlePairs::kCaptured);
+}
+
 // More than there is room for, from all sides: what is found is what was put.
 TEST(HandlePairs, NeverMixesTwoEvents) {
   std::unique_ptr<HandlePairs> pairs(new_pairs());

@@ -112,11 +112,12 @@ class ChainShim {
     ChainedComm* comm = chained_comm(number);
     const uint64_t type = d->type;
     const auto type_index = static_cast<uint32_t>(__builtin_ctzll(type | uint64_t{1} << 63));
-    ChainedMask* mask =
-        comm != nullptr ? &g_chain.masks[comm->mask] : g_chain.newest_mask.load(std::memory_order_acquire);
+    ChainedMask* mask = comm != nullptr              ? &g_chain.masks[comm->mask]
+                        : is_of_this_process(number) ? nullptr
+                                                     : g_chain.newest_mask.load(std::memory_order_acquire);
     if (mask == nullptr || type_index >= 16 || calls() == nullptr) {
       own().start_event(context, handle, d);
-      if (mask != nullptr) follow(mask, type == nccl_abi::kTypeGroup);
+      if (mask != nullptr) follow(mask, is_launch(type));
       return 0;
     }
 
@@ -126,14 +127,14 @@ class ChainShim {
     const bool wanted = (masks.own & bits) != 0, wanted_there = (masks.other & bits) != 0;
 
     void* there = nullptr;
-    if ((wanted_there || !wanted) && may_tell(comm, type, parents)) there = start_there(comm, *d, parents);
+    if ((wanted_there || !wanted) && may_tell(comm, *d, parents)) there = start_there(comm, *d, parents);
     *handle = nullptr;
     if (wanted || !wanted_there) start_here(context, handle, d, parents);
     const auto mask_number = static_cast<uint8_t>(mask - g_chain.masks);
     keep(handle, as_number(there), *d,
          {masks.own, masks.other, static_cast<uint8_t>(type_index), mask_number, false,
           type == nccl_abi::kTypeProxyStep && parents.parent.pair.other == 0});
-    follow(mask, type == nccl_abi::kTypeGroup);
+    follow(mask, is_launch(type));
     return 0;
   }
 
@@ -142,8 +143,9 @@ class ChainShim {
     if (!is_chain_only(number)) own().stop_event(handle);
     if (number == 0) return 0;
     const HandlePairs::Found pair = find_pair(number);
+    // Also of what the other does not have: it would outlive what the other has.
+    if (pair.known && !pair.facts.stopped) g_chain.pairs.note_stop(pair.room, number);
     if (pair.other != 0) {
-      if (!pair.facts.stopped) g_chain.pairs.note_stop(room_of(number), number);
       calls()->stop(plugin(), as_pointer(pair.other));
     } else if (!pair.known && is_chain_only(number)) {
       count_missed();
@@ -206,6 +208,8 @@ class ChainShim {
   static constexpr bool is_task(uint64_t type) {
     return type == nccl_abi::kTypeColl || type == nccl_abi::kTypeP2p;
   }
+  // NCCL starts these when the operations of a thread's group are all queued.
+  static constexpr bool is_launch(uint64_t type) { return type == nccl_abi::kTypeGroup || is_task(type); }
   // What may come from another process, or belongs to an operation that does.
   static constexpr bool is_network(uint64_t type) {
     return type == nccl_abi::kTypeProxyOp || type == nccl_abi::kTypeProxyStep ||
@@ -221,6 +225,7 @@ class ChainShim {
     if (comm != nullptr) {
       comm->mask = static_cast<uint8_t>(mask - g_chain.masks);
       comm->rank = info.rank;
+      comm->valid.store(true, std::memory_order_release);
       if (load_plugin(logger)) init_there(mask, comm, info, logger);
     }
     follow_now(mask);
@@ -345,7 +350,11 @@ class ChainShim {
   }
 
   // Whether NCCL would tell a plugin whose handles are these.
-  static bool may_tell(const ChainedComm* comm, uint64_t type, const Parents& parents) {
+  static bool may_tell(const ChainedComm* comm, const Descriptor& d, const Parents& parents) {
+    const uint64_t type = d.type;
+    // Of this process, but of no communicator that is chained.
+    if (comm == nullptr && type == nccl_abi::kTypeProxyOp && d.proxy_op.pid == Session::get().pid())
+      return false;
     if (comm == nullptr ? !is_network(type) : !comm->is_told.load(std::memory_order_acquire)) return false;
     const bool has_parent = parents.parent.pair.other != 0;
     if (type == nccl_abi::kTypeCeSync || type == nccl_abi::kTypeCeBatch) return has_parent;

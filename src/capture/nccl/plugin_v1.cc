@@ -5,4 +5,7 @@
 extern "C" {
 __attribute__((visibility("default"))) constinit lockstep::nccl_abi::v1::Plugin ncclProfiler_v1 =
     lockstep::capture::nccl::make_plugin<1>();
+// The same under a name that no other library of the process can take.
+extern __attribute__((visibility("hidden"), alias("ncclProfiler_v1")))
+lockstep::nccl_abi::v1::Plugin lockstep_profiler_v1;
 }

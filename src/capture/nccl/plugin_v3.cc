@@ -5,4 +5,7 @@
 extern "C" {
 __attribute__((visibility("default"))) constinit lockstep::nccl_abi::v3::Plugin ncclProfiler_v3 =
     lockstep::capture::nccl::make_plugin<3>();
+// The same under a name that no other library of the process can take.
+extern __attribute__((visibility("hidden"), alias("ncclProfiler_v3")))
+lockstep::nccl_abi::v3::Plugin lockstep_profiler_v3;
 }

@@ -5,4 +5,7 @@
 extern "C" {
 __attribute__((visibility("default"))) constinit lockstep::nccl_abi::v7::Plugin ncclProfiler_v7 =
     lockstep::capture::nccl::make_plugin<7>();
+// The same under a name that no other library of the process can take.
+extern __attribute__((visibility("hidden"), alias("ncclProfiler_v7")))
+lockstep::nccl_abi::v7::Plugin lockstep_profiler_v7;
 }

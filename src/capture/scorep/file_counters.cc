@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <initializer_list>
+#include <algorithm>
 
 #include "capture/core/element_size.h"
 
@@ -18,6 +18,8 @@ using format::Purpose;
 
 constexpr int kDropped[] = {0, 1, 2, 4};  // no_chunk, disk_full, size_cap, no_log of losses.def
 constexpr uint32_t kMaxChunks = 1 << 24;
+// Of one look, which the job waits for.
+constexpr uint32_t kMostHeaders = 1024, kMostRecordChunks = 64;
 
 uint64_t chunk_offset(uint32_t index) { return format::kHeaderBytes + uint64_t{index} * format::kChunkBytes; }
 
@@ -72,14 +74,18 @@ void FileCounters::add(Totals& totals, int64_t now_monotonic_ns) {
   format::FileHeader header;
   if (!read(0, &header, sizeof(header))) return;
   header_ = header;
-  find_chunks(header_.chunks_claimed < kMaxChunks ? header_.chunks_claimed : kMaxChunks);
-  follow_chunks();
+  const uint32_t claimed = std::min(header_.chunks_claimed, kMaxChunks);
+  find_chunks(claimed);
+  follow_chunks(Purpose::kDefs, ~uint32_t{0});
+  // Definitions first, of which a log has few: records name them.
+  if (seen_ >= claimed) follow_chunks(Purpose::kRecords, kMostRecordChunks);
   if (header_.retention == format::Retention::kRing) {
     add_histograms(totals);
   } else {
     // A call and its task are one operation; some operations have only one of them.
     totals.operations += calls_ > tasks_ ? calls_ : tasks_;
-    totals.bytes += calls_ >= tasks_ ? call_bytes_ : task_bytes_;
+    // Neither sum falls, so the greater does not; the one of the kind there is more of could.
+    totals.bytes += std::max(call_bytes_, task_bytes_);
     close_ended();
     totals.open += open_size_;
     for (uint32_t i = 0; i < open_size_; ++i) {
@@ -103,7 +109,8 @@ void FileCounters::find_chunks(uint32_t claimed) {
     if (!add_chunk(unpublished_[i])) unpublished_[kept++] = unpublished_[i];
   }
   unpublished_size_ = kept;
-  for (; seen_ < claimed; ++seen_) {
+  const uint32_t end = std::min(claimed, seen_ + kMostHeaders);
+  for (; seen_ < end; ++seen_) {
     if (add_chunk(seen_)) continue;
     if (make_room(unpublished_, unpublished_size_, unpublished_room_))
       unpublished_[unpublished_size_++] = seen_;
@@ -123,17 +130,21 @@ bool FileCounters::add_chunk(uint32_t index) {
   return true;
 }
 
-// Definitions first: records name them.
-void FileCounters::follow_chunks() {
-  for (const Purpose purpose : {Purpose::kDefs, Purpose::kRecords}) {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < chunks_size_; ++i) {
-      Chunk chunk = chunks_[i];
-      const bool is_full = chunk.purpose == purpose && read_chunk(chunk);
-      if (!is_full) chunks_[kept++] = chunk;
+// At most so many chunks of one purpose; those that were not read come first the next time.
+void FileCounters::follow_chunks(Purpose purpose, uint32_t most) {
+  uint32_t kept = 0, i = 0;
+  for (; i < chunks_size_ && most != 0; ++i) {
+    Chunk chunk = chunks_[i];
+    bool is_full = false;
+    if (chunk.purpose == purpose) {
+      is_full = read_chunk(chunk);
+      --most;
     }
-    chunks_size_ = kept;
+    if (!is_full) chunks_[kept++] = chunk;
   }
+  Chunk* const end = std::copy(chunks_ + i, chunks_ + chunks_size_, chunks_ + kept);
+  std::rotate(chunks_, chunks_ + kept, end);
+  chunks_size_ = static_cast<uint32_t>(end - chunks_);
 }
 
 // True once nothing more comes.
@@ -287,15 +298,17 @@ void FileCounters::close_ended() {
   }
 }
 
-void FileCounters::add_histograms(Totals& totals) const {
+void FileCounters::add_histograms(Totals& totals) {
   for (uint32_t i = 0; i < chunks_size_; ++i) {
     if (chunks_[i].purpose != Purpose::kHistogram) continue;
-    const uint64_t first = chunk_offset(chunks_[i].index) + sizeof(format::ChunkHeader);
+    constexpr size_t kCells = format::kHistogramCells * sizeof(format::HistogramCell);
+    static_assert(sizeof(format::ChunkHeader) + kCells <= format::kChunkBytes);
+    if (!read(chunk_offset(chunks_[i].index) + sizeof(format::ChunkHeader), buffer_, kCells)) continue;
     for (uint32_t cell = 0; cell < format::kHistogramCells; ++cell) {
       uint64_t key_ops_bytes[3];
       static_assert(offsetof(format::HistogramCell, key) == 0 &&
                     offsetof(format::HistogramCell, bytes) == 16);
-      if (!read(first + cell * sizeof(format::HistogramCell), key_ops_bytes, sizeof(key_ops_bytes))) break;
+      memcpy(key_ops_bytes, buffer_ + cell * sizeof(format::HistogramCell), sizeof(key_ops_bytes));
       if (key_ops_bytes[0] == 0) continue;
       totals.operations += key_ops_bytes[1];
       totals.bytes += key_ops_bytes[2];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over one process file of this process while it is written: a small reader that follows the chunks in use, from call to
-// call, and reads only what is new. In ring retention, where records are overwritten, it adds up the histograms instead.
+// call, and reads only what is new, and of much that is new a part with each call. In ring retention, where records are overwritten, it adds up the histograms instead.
 //
 // libc only, as all that runs in the user's process. The file is trusted as far as its sizes: an entry that does not fit ends
 // its chunk. One thread at a time.
@@ -44,7 +44,7 @@ class FileCounters {
   bool read(uint64_t offset, void* out, size_t size) const;
   void find_chunks(uint32_t claimed);
   bool add_chunk(uint32_t index);
-  void follow_chunks();
+  void follow_chunks(format::Purpose purpose, uint32_t most);
   bool read_chunk(Chunk& chunk);
   uint32_t visit_definition(const Chunk& chunk, const char* entry, size_t left);
   uint32_t visit_record(const Chunk& chunk, const char* entry, size_t left);
@@ -55,7 +55,7 @@ class FileCounters {
   void hold_open(const Chunk& chunk, const format::RecordHead& head);
   void stop(uint64_t handle);
   void close_ended();
-  void add_histograms(Totals& totals) const;
+  void add_histograms(Totals& totals);
   void add_losses(const uint64_t (&losses)[format::kLossKinds], Totals& totals) const;
   int64_t monotonic_of(uint64_t ticks) const;
 

@@ -138,6 +138,50 @@ TEST_F(ScorepPlugin, CountsWhatTheProcessCalls) {
   EXPECT_TRUE(exit.ok()) << exit;
 }
 
+// There may be hours to read when Score-P asks for the first time.
+TEST_F(ScorepPlugin, ReadsAPartOfMuchWithEachLook) {
+  const Exit exit = run_child(settings("lite"), [] {
+    constexpr uint64_t kOperations = 300'000;
+    ScorepHost host({"operations", "bytes", "dropped"});
+    NcclPlugin<5> plugin;
+    plugin.init();
+    for (uint64_t n = 0; n < kOperations; ++n) {
+      plugin.stop(plugin.start_coll(n));
+      if (n % 2000 == 0) sleep_ms(1);  // the keeper makes room
+    }
+    const auto told = [&] { return host.values["lockstep::operations"] + host.values["lockstep::dropped"]; };
+    host.event();
+    EXPECT_LT(told(), kOperations);
+    uint64_t before = 0;
+    EXPECT_TRUE(host.wait([&] {
+      EXPECT_GE(host.values["lockstep::operations"], before);
+      before = host.values["lockstep::operations"];
+      return told() == kOperations;
+    }));
+    EXPECT_EQ(host.values["lockstep::bytes"], host.values["lockstep::operations"] * 1024 * 4);
+  });
+  EXPECT_TRUE(exit.ok()) << exit;
+}
+
+TEST_F(ScorepPlugin, BytesNeverFall) {
+  const Exit exit = run_child(settings(), [] {
+    ScorepHost host({"operations", "bytes"});
+    NcclPlugin<5> plugin;
+    plugin.init();
+    for (uint64_t n = 0; n < 10; ++n) plugin.stop(plugin.start_coll(n));
+    EXPECT_TRUE(host.wait([&] { return host.values["lockstep::operations"] == 10; }));
+    EXPECT_EQ(host.values["lockstep::bytes"], 10u * 1024 * 4);
+    for (int n = 0; n < 20; ++n) {  // more calls than tasks, of less
+      auto call = NcclPlugin<5>::descriptor(abi::kTypeCollApi);
+      call.coll_api = {"AllReduce", 5, "ncclInt8", 0, nullptr, false};
+      plugin.stop(plugin.start(call));
+    }
+    EXPECT_TRUE(host.wait([&] { return host.values["lockstep::operations"] == 20; }));
+    EXPECT_EQ(host.values["lockstep::bytes"], 10u * 1024 * 4);
+  });
+  EXPECT_TRUE(exit.ok()) << exit;
+}
+
 TEST_F(ScorepPlugin, TellsEachValueOnce) {
   const Exit exit = run_child(settings(), [] {
     ScorepHost host({"operations"});

@@ -23,7 +23,14 @@ constexpr char kEnding[] = ".lks";
 uint64_t ProcessCounters::look() {
   const int64_t now = clock_ns(CLOCK_MONOTONIC);
   if (now < next_look_ns_) return looks_;
-  next_look_ns_ = now + kLookNs;
+  const uint64_t looks = look_now(now);
+  // A look that took long is not taken again at once.
+  const int64_t end = clock_ns(CLOCK_MONOTONIC), pause = 10 * (end - now);
+  next_look_ns_ = end + (pause > kLookNs ? pause : kLookNs);
+  return looks;
+}
+
+uint64_t ProcessCounters::look_now(int64_t now) {
   if (now >= next_search_ns_) {
     find_files();
     next_search_ns_ = now + (counted_ == 0 ? kSearchNs : kLaterSearchNs);

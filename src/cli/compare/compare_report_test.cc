@@ -114,6 +114,26 @@ TEST(CompareReport, ShowsWhatChangedAndAllRowsIfAsked) {
   EXPECT_EQ(comparison_json(runs, 1)["rows"].size(), 1U);
 }
 
+TEST(CompareReport, AGateHasTheRatioThatItWasJudgedBy) {
+  Row slow = bandwidth("dp", Change::kWorse, 0.85, 5e6);
+  slow.level = Level::kFunc;
+  slow.since.emplace();
+  slow.since->step = 50;
+  slow.since->ratio = Ratio{0.67, 0.66, 0.68, 0};
+  const ComparedRuns runs = runs_of({slow});
+  GateReport gates;
+  gates.gates = parse_gates("busbw:allreduce>=0.8,step<=1.03").value();
+  for (const Gate& gate : gates.gates) gates.results.push_back(judge(gate, runs.comparison));
+  const Json json = report_json(runs, gates)["gates"];
+  EXPECT_EQ(json[0]["state"], "regressed");
+  EXPECT_EQ(json[0]["ratio"], 0.67);
+  EXPECT_EQ(json[0]["low"], 0.66);
+  EXPECT_EQ(json[0]["high"], 0.68);
+  EXPECT_NE(report_text(runs, gates, Style(false), {}).find("regressed: 0.670 (95 %: 0.660 to 0.680) since"),
+            std::string::npos);
+  EXPECT_TRUE(json[1]["ratio"].is_null());
+}
+
 TEST(CompareReport, SaysLossesOfBothRunsFirst) {
   ComparedRuns runs = runs_of({step(Change::kNone, 1, 0.99, 1.01)});
   EXPECT_EQ(text(runs).rfind("Losses: none in either run.\n", 0), 0U);

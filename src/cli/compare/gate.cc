@@ -156,18 +156,19 @@ Result<std::vector<Gate>> parse_gates(std::string_view text) { return Parser(tex
 
 GateResult judge(const Gate& gate, const analysis::compare::Comparison& comparison) {
   GateResult result;
-  result.row = comparison.find(gate.metric, gate.level, gate.func, gate.size);
-  if (result.row == nullptr) {
+  const Row* found = comparison.find(gate.metric, gate.level, gate.func, gate.size);
+  if (found == nullptr) {
     result.sentence = "there is no " + of_text(gate) + " that both runs have";
     return result;
   }
-  const Row& row = *result.row;
+  const Row& row = *found;
   if (!row.ratio) {
     result.sentence = row.reason;
     return result;
   }
   const bool lasts = row.since && !row.since->from_begin && !row.since->until_step && row.since->ratio;
-  const Ratio& of = lasts ? *row.since->ratio : *row.ratio;
+  const Ratio of = lasts ? *row.since->ratio : *row.ratio;
+  result.ratio = of;
   const double low = of.low, high = of.high;
   result.sentence = format_decimal(of.ratio, 3) + " (95 %: " + format_decimal(low, 3) + " to " +
                     format_decimal(high, 3) + ")";

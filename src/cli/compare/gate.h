@@ -9,6 +9,7 @@
 // power of two below it to the next.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,8 +33,8 @@ Result<std::vector<Gate>> parse_gates(std::string_view text);
 
 struct GateResult {
   enum class State : uint8_t { kPass, kRegressed, kCannotTell } state = State::kCannotTell;
-  const analysis::compare::Row* row = nullptr;  // of the comparison; nullptr: there is none
-  std::string sentence;
+  std::optional<analysis::compare::Ratio> ratio{};  // that was judged; nothing: there is none
+  std::string sentence{};
 };
 // Passed if the whole interval of 95 % is on the good side of the bound, regressed if the whole of it is on the other. What got
 // worse inside the run and stays so to its end is judged by the steps since then.

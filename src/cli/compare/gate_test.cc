@@ -136,8 +136,10 @@ TEST(Gates, LookAtWhatLastsToTheEnd) {
   since.ratio = Ratio{1.2, 1.18, 1.22, 0};
   EXPECT_EQ(judged("step<=1.05", comparison).state, State::kRegressed);
   EXPECT_NE(judged("step<=1.05", comparison).sentence.find("since step 210"), std::string::npos);
+  EXPECT_DOUBLE_EQ(judged("step<=1.05", comparison).ratio->low, 1.18) << "what the state rests on";
   since.until_step = 240;
   EXPECT_EQ(judged("step<=1.05", comparison).state, State::kPass) << "it went away again";
+  EXPECT_DOUBLE_EQ(judged("step<=1.05", comparison).ratio->low, 1.01);
 }
 
 TEST(Gates, CannotTellWhatIsNotThere) {
@@ -146,12 +148,13 @@ TEST(Gates, CannotTellWhatIsNotThere) {
   comparison.rows[0].ratio.reset();
   comparison.rows[0].reason = "too few";
   EXPECT_EQ(judged("step<=1.03", comparison).sentence, "too few");
+  EXPECT_FALSE(judged("step<=1.03", comparison).ratio);
 }
 
 TEST(Gates, OfSeveralTheWorstCounts) {
   const auto results = [](std::initializer_list<State> states) {
     std::vector<GateResult> out;
-    for (State state : states) out.push_back({state, nullptr, ""});
+    for (State state : states) out.push_back({.state = state});
     return out;
   };
   EXPECT_EQ(worst(results({State::kPass, State::kPass})), State::kPass);

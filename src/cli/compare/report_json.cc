@@ -127,7 +127,7 @@ Json report_json(const ComparedRuns& runs, const GateReport& gates) {
                  {"state", state_text(result.state)},
                  {"bound", gates.gates[i].bound},
                  {"sentence", result.sentence}};
-    put_ratio(result.row == nullptr ? std::nullopt : result.row->ratio, gate);
+    put_ratio(result.ratio, gate);
     list.push_back(std::move(gate));
   }
   return {{"comparison", comparison_json(runs, SIZE_MAX)}, {"gates", std::move(list)}};

@@ -7,6 +7,8 @@
 
 namespace lockstep::cli::exporter {
 
+constexpr std::string_view kOther = "other";
+
 std::string label_text(std::string_view text) {
   constexpr size_t kMost = 64;
   constexpr std::string_view kCut = "...";
@@ -26,6 +28,7 @@ std::string label_text(std::string_view text) {
 }
 
 void LabelSlots::want(const std::string& name, double weight, bool alive) {
+  if (name == kOther) return;  // a series of its own would bear the labels of those without one
   Wish& wish = wanted_[name];
   wish.weight += weight;
   wish.alive = wish.alive || alive;
@@ -70,6 +73,8 @@ uint16_t LabelSlots::slot(const std::string& name) const {
   return known == places_.end() ? other() : known->second.slot;
 }
 
-std::string LabelSlots::text(uint16_t slot) const { return slot < names_.size() ? names_[slot] : "other"; }
+std::string LabelSlots::text(uint16_t slot) const {
+  return slot < names_.size() ? names_[slot] : std::string(kOther);
+}
 
 }  // namespace lockstep::cli::exporter

@@ -38,6 +38,18 @@ TEST(LabelSlots, HeaviestFirstAndKept) {
   EXPECT_EQ(slots.slot("small"), slots.other());
 }
 
+TEST(LabelSlots, ANameThatIsCalledOtherIsCountedWithTheOthers) {
+  LabelSlots slots(2);
+  slots.begin();
+  slots.want("other", 100, true);
+  slots.want("dp", 2, true);
+  slots.want("tp", 1, true);
+  slots.settle();
+  EXPECT_EQ(slots.slot("other"), slots.other());
+  EXPECT_EQ(slots.text(slots.slot("dp")), "dp");
+  EXPECT_EQ(slots.text(slots.slot("tp")), "tp");
+}
+
 TEST(LabelSlots, WhatIsGoneGivesWayToWhatLives) {
   LabelSlots slots(2);
   auto look = [&](std::initializer_list<std::pair<const char*, bool>> names) {

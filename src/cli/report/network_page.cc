@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "analysis/network/links.h"
+#include "cli/report/named_links.h"
 #include "cli/report/pages.h"
 
 namespace lockstep::cli::report {
@@ -78,11 +79,10 @@ class Axis {
 struct Cell {
   network::Link sum;
   bool several_comms = false;
-  std::set<uint32_t> processes;
+  std::optional<size_t> finding;  // about any of them, the first
 };
 
 void add(Cell& cell, const network::Link& link, bool first) {
-  for (uint32_t process : {link.source_process, link.target_process}) cell.processes.insert(process);
   if (first) {
     cell.sum = link;
     return;
@@ -113,26 +113,6 @@ Json transport_json(model::NetTransport transport) {
   return nullptr;
 }
 
-// A finding on slow links or cards that names both ends.
-Json finding_of(const Scene& scene, const Cell& cell) {
-  const auto& findings = scene.run().diagnosis.findings;
-  for (size_t i = 0; i < findings.size(); ++i) {
-    if (findings[i].finding_class != analysis::FindingClass::kSlowLink &&
-        findings[i].finding_class != analysis::FindingClass::kSlowNic &&
-        findings[i].finding_class != analysis::FindingClass::kStuckInNetwork)
-      continue;
-    const std::vector<uint32_t>& named = scene.processes_of(i);
-    const auto is_named = [&](uint32_t process) {
-      return std::binary_search(named.begin(), named.end(), process);
-    };
-    const bool here = findings[i].finding_class == analysis::FindingClass::kSlowNic
-                          ? std::any_of(cell.processes.begin(), cell.processes.end(), is_named)
-                          : std::all_of(cell.processes.begin(), cell.processes.end(), is_named);
-    if (here) return i;
-  }
-  return nullptr;
-}
-
 Json positive(double value) { return value > 0 ? Json(value) : Json(nullptr); }
 Json positive_ns(double value) { return value > 0 ? whole_ns(value) : Json(nullptr); }
 
@@ -140,7 +120,7 @@ Json positive_ns(double value) { return value > 0 ? whole_ns(value) : Json(nullp
 
 Json network_page(const Scene& scene) {
   const Job& job = scene.job();
-  const std::vector<network::Link> links = network::pairs(network::links(job));
+  const std::vector<network::Link> lanes = network::links(job), links = network::pairs(lanes);
   if (links.empty()) {
     const bool expected =
         std::any_of(job.comms.begin(), job.comms.end(), [](const auto& comm) { return comm.nodes > 1; });
@@ -151,12 +131,15 @@ Json network_page(const Scene& scene) {
             : "No transfers over the network were recorded: no communicator is known to span hosts.");
   }
   const Axis axis(job, links);
+  const NamedLinks named(scene, lanes);
   std::map<std::tuple<size_t, size_t, uint32_t>, Cell> cells;
   for (const network::Link& link : links) {
     const auto [at, first] = cells.try_emplace({axis.at(link.source_process, link.source),
                                                 axis.at(link.target_process, link.target),
                                                 axis.by_host() ? model::kNoRow : link.comm});
     add(at->second, link, first);
+    const auto finding = named.finding(link.comm, link.source_process, link.target_process);
+    if (finding) at->second.finding = std::min(*finding, at->second.finding.value_or(*finding));
   }
   std::vector<std::pair<std::tuple<size_t, size_t, uint32_t>, const Cell*>> order;
   for (const auto& [key, cell] : cells) order.emplace_back(key, &cell);
@@ -185,7 +168,7 @@ Json network_page(const Scene& scene) {
          {"sending_p50_ns", positive_ns(sum.sending.quantile(0.5))},
          {"sending_p99_ns", positive_ns(sum.sending.quantile(0.99))},
          {"transport", transport_json(sum.transport)},
-         {"finding", finding_of(scene, *cell)}});
+         {"finding", or_null(cell->finding)}});
   }
   Json notes = Json::array();
   if (axis.by_host()) notes.push_back("Ranks of a host are added up.");

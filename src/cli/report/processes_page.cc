@@ -92,6 +92,7 @@ Json processes_page(const Scene& scene) {
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   sort_by_rank(job, order);
   const size_t omitted = order.size() > kRowsMost ? order.size() - kRowsMost : 0;
+  bool some_matter = false;  // of those left out
   if (omitted > 0) {
     const auto importance = [&](uint32_t i) {
       const JobProcess& process = job.processes[i];
@@ -100,13 +101,16 @@ Json processes_page(const Scene& scene) {
     };
     std::stable_sort(order.begin(), order.end(),
                      [&](uint32_t a, uint32_t b) { return importance(a) > importance(b); });
+    some_matter = importance(order[kRowsMost]) > std::tuple(false, false, uint64_t{0});
     order.resize(kRowsMost);
     sort_by_rank(job, order);
   }
   Json rows = Json::array(), notes = Json::array();
   for (uint32_t i : order) rows.push_back(process_json(scene, i));
   if (omitted > 0)
-    notes.push_back(plural(omitted, "process") + " that no finding names and that lost nothing left out.");
+    notes.push_back(plural(omitted, "process") +
+                    (some_matter ? ", the least important, left out."
+                                 : " that no finding names and that lost nothing left out."));
   return {{"rows", std::move(rows)},
           {"omitted", omitted},
           {"losses", losses_json(scene)},

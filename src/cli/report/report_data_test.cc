@@ -256,6 +256,107 @@ TEST(ReportData, NetworkWaitsAreThoseOfSummary) {
   EXPECT_EQ(data["topology"]["edges"][0]["bytes"], 1 << 20);
 }
 
+// What a rank sends to another on a communicator, by its numbers there: 100 transfers, each `step_us` long.
+void add_transfers(model::Job& job, uint32_t comm, int32_t rank, int32_t peer, uint64_t step_bytes,
+                   int64_t step_us) {
+  constexpr int64_t kSteps = 100;
+  const auto squared = static_cast<double>(step_us * 1000) * static_cast<double>(step_us * 1000);
+  model::NetPair pair;
+  pair.member = job.comms[comm].members[static_cast<size_t>(rank)];
+  pair.peer = peer;
+  pair.is_send = true;
+  pair.device = 0;
+  pair.steps = kSteps;
+  pair.bytes = kSteps * step_bytes;
+  pair.wire_ns = pair.busy_ns = kSteps * step_us * 1000;
+  pair.wire_squares = kSteps * squared;
+  job.processes[job.members[pair.member].process].net_pairs.push_back(pair);
+}
+
+// Position of the only finding.
+Json only_finding(const Json& data, const std::string& id) {
+  const Json& findings = data["diagnosis"]["findings"];
+  EXPECT_EQ(findings.size(), 1u) << findings;
+  EXPECT_EQ(findings.empty() ? Json(nullptr) : findings[0]["id"], id);
+  return 0;
+}
+
+TEST(ReportData, ASlowLinkIsThatOfItsCommunicatorAndDirection) {
+  JobBuilder builder(32, 4);
+  const uint32_t world = builder.world();
+  const uint32_t mesh = builder.comm("mesh_dp:1", {1, 5, 9, 13, 17, 21, 25, 29});
+  builder.steps(world, 5, 1, 10);
+  model::Job job = builder.build();
+  for (int32_t i = 0; i < 8; ++i) {
+    const int32_t next = (i + 1) % 8, last = (i + 7) % 8;
+    add_transfers(job, mesh, i, next, 512 << 10, i == 0 ? 40 : 10);
+    add_transfers(job, mesh, i, last, 512 << 10, 10);
+    add_transfers(job, world, 1 + 4 * i, 1 + 4 * next, 8, 10);
+  }
+  const Json data = data_of(diagnosed(std::move(job)));
+  const Json finding = only_finding(data, "slow-link");
+  size_t marked = 0;
+  for (const Json& edge : data["topology"]["edges"]) {
+    const bool is_it = edge["from"] == 1 && edge["to"] == 5 && edge["comm"] == mesh;
+    EXPECT_EQ(edge["slow"], is_it ? finding : Json(nullptr)) << edge;
+    marked += is_it;
+  }
+  for (const Json& pair : data["network"]["pairs"]) {
+    const bool is_it = data["network"]["axis"][pair["source"].get<size_t>()]["who"] == 1 &&
+                       data["network"]["axis"][pair["target"].get<size_t>()]["who"] == 5 &&
+                       pair["comm"] == mesh;
+    EXPECT_EQ(pair["finding"], is_it ? finding : Json(nullptr)) << pair;
+    marked += is_it;
+  }
+  EXPECT_EQ(data["topology"]["edges"].size(), 24u);
+  EXPECT_EQ(marked, 2u);
+}
+
+TEST(ReportData, ASlowWayBetweenHostsIsNotWithinThem) {
+  JobBuilder builder(8, 2);
+  const uint32_t world = builder.world();
+  builder.steps(world, 5, 1, 10);
+  builder.call(0, world, {.func = "Send", .called_ms = 60, .peer = 1});
+  builder.call(1, world, {.func = "Recv", .called_ms = 60, .peer = 0});
+  // Hosts 0 and 1, 2 and 3 send to each other.
+  model::Job job = builder.build();
+  for (int32_t rank = 0; rank < 8; ++rank)
+    add_transfers(job, world, rank, rank ^ 2, 512 << 10, rank < 4 ? 40 : 10);
+  const Json data = data_of(diagnosed(std::move(job)));
+  const Json finding = only_finding(data, "slow-link.hosts");
+  ASSERT_EQ(data["topology"]["edges"].size(), 9u);
+  for (const Json& edge : data["topology"]["edges"])
+    EXPECT_EQ(edge["slow"], edge["from"] < 4 && edge["source"] == "transfers" ? finding : Json(nullptr))
+        << edge;
+}
+
+TEST(ReportData, ASlowLinkIsMarkedWhereHostsAreShown) {
+  constexpr int32_t kRanks = 160, kPerHost = 8;
+  JobBuilder builder(kRanks, kPerHost);
+  const uint32_t world = builder.world();
+  builder.steps(world, 5, 1, 10);
+  model::Job job = builder.build();
+  for (int32_t rank = 0; rank < kRanks; ++rank)
+    add_transfers(job, world, rank, (rank + kPerHost) % kRanks, 512 << 10, rank == 10 ? 40 : 10);
+  const Json data = data_of(diagnosed(std::move(job)));
+  const Json finding = only_finding(data, "slow-link");
+  EXPECT_EQ(data["network"]["by"], "host");
+  ASSERT_EQ(data["network"]["pairs"].size(), size_t{kRanks / kPerHost});
+  for (const Json& pair : data["network"]["pairs"]) {
+    const bool is_it = data["network"]["axis"][pair["source"].get<size_t>()]["label"] == "node1";
+    EXPECT_EQ(pair["finding"], is_it ? finding : Json(nullptr)) << pair;
+  }
+}
+
+TEST(ReportData, ProcessesLeftOutAreWhatTheNoteSays) {
+  DiagnosedRun run = diagnosed(late_job(600, 2, 417, 8).build());
+  EXPECT_EQ(data_of(run)["processes"]["notes"],
+            Json::array({"344 processes that no finding names and that lost nothing left out."}));
+  for (uint32_t i = 0; i < 300; ++i) run.evidence[0].job->processes[i].lost = 1;
+  EXPECT_EQ(data_of(run)["processes"]["notes"],
+            Json::array({"344 processes, the least important, left out."}));
+}
+
 TEST(ReportData, EachPageSaysWhyItIsEmpty) {
   JobBuilder builder(1);
   builder.world();
@@ -320,10 +421,11 @@ TEST(ReportData, HostileNamesStayText) {
 TEST(ReportData, TimesOfDamagedFilesDoNotOverflow) {
   JobBuilder builder = late_job(2, 2, 1);
   model::Job job = builder.build();
-  job.processes[0].ops.called_ns[3] = INT64_MIN + 1;
-  job.processes[0].ops.gpu_end_ns[5] = INT64_MAX;
-  job.processes[1].row.first_ns = INT64_MAX;
-  job.processes[1].row.last_ns = INT64_MIN;
+  constexpr int64_t kFar = int64_t{1} << 61;  // 73 years after the epoch
+  job.processes[0].ops.called_ns[3] = -kFar;
+  job.processes[0].ops.gpu_end_ns[5] = kFar;
+  job.processes[1].row.first_ns = kFar;
+  job.processes[1].row.last_ns = -kFar;
   const Json data = data_of(diagnosed(std::move(job)));
   EXPECT_EQ(data["lateness"]["rows"].size(), 2u);
 }

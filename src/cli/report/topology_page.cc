@@ -6,6 +6,7 @@
 #include "analysis/network/links.h"
 #include "cli/logs/log_figures.h"
 #include "cli/logs/topology.h"
+#include "cli/report/named_links.h"
 #include "cli/report/pages.h"
 #include "cli/units.h"
 
@@ -127,7 +128,8 @@ using EdgeKey = std::tuple<uint32_t, uint32_t, uint32_t>;  // processes, row of 
 
 class Edges {
  public:
-  explicit Edges(const Scene& scene) : scene_(scene), job_(scene.job()) {}
+  explicit Edges(const Scene& scene)
+      : scene_(scene), job_(scene.job()), links_(analysis::network::links(job_)), named_(scene, links_) {}
 
   void add_logs(const LogModel& model) {
     const auto by_id = comms_by_id(job_);
@@ -153,7 +155,7 @@ class Edges {
   }
 
   void add_transfers() {
-    for (const auto& link : analysis::network::pairs(analysis::network::links(job_))) {
+    for (const auto& link : analysis::network::pairs(links_)) {
       if (link.source_process == kNoRow || link.target_process == kNoRow) continue;
       Edge& edge = edges_[{link.source_process, link.target_process, link.comm}];
       edge.from_transfers = true;
@@ -212,7 +214,7 @@ class Edges {
                              ? Json(nullptr)
                              : Json(static_cast<double>(edge->bytes) / static_cast<double>(edge->busy_ns))},
            {"wait_ns", edge->from_transfers ? whole_ns(static_cast<double>(edge->wait_ns)) : Json(nullptr)},
-           {"slow", slow(from, to)},
+           {"slow", or_null(named_.finding(comm, from, to))},
            {"source", edge->from_logs        ? edge->from_transfers ? "logs and transfers" : "logs"
                       : edge->from_transfers ? "transfers"
                                              : "sends"}});
@@ -221,23 +223,10 @@ class Edges {
   }
 
  private:
-  // A finding that calls this pair slow, or stuck.
-  Json slow(uint32_t from, uint32_t to) const {
-    const auto& findings = scene_.run().diagnosis.findings;
-    for (size_t i = 0; i < findings.size(); ++i) {
-      if (findings[i].finding_class != analysis::FindingClass::kSlowLink &&
-          findings[i].finding_class != analysis::FindingClass::kStuckInNetwork)
-        continue;
-      const auto& named = scene_.processes_of(i);
-      if (std::binary_search(named.begin(), named.end(), from) &&
-          std::binary_search(named.begin(), named.end(), to))
-        return i;
-    }
-    return nullptr;
-  }
-
   const Scene& scene_;
   const Job& job_;
+  const std::vector<analysis::network::Link> links_;
+  const NamedLinks named_;
   std::map<EdgeKey, Edge> edges_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/partial_path.h"
 #include "exporters/common/output_file.h"
+#include "exporters/common/output_folder.h"
 #include "exporters/common/process_walk.h"
 #include "exporters/common/run_tables.h"
 
@@ -26,7 +27,7 @@ struct OpenTable {
 class TableFolder {
  public:
   TableFolder(std::string path, const TableFormat& format)
-      : path_(std::move(path)), temporary_(partial_path(path_)), format_(format) {}
+      : path_(std::move(path)), temporary_(partial_path(path_)), format_(format), kind_(kind()) {}
   ~TableFolder() {
     open_.clear();
     std::error_code unremoved;
@@ -36,7 +37,7 @@ class TableFolder {
   TableFolder& operator=(const TableFolder&) = delete;
 
   Result<void> create() {
-    LOCKSTEP_TRY(check_place());
+    LOCKSTEP_TRY(check_replaceable(path_, kind_));
     remove_stale_partials(path_);
     std::error_code failed;
     fs::remove_all(temporary_, failed);
@@ -87,10 +88,7 @@ class TableFolder {
       LOCKSTEP_ASSIGN(const uint64_t size, table.file->finish());
       bytes += size;
     }
-    std::error_code failed;
-    fs::remove_all(path_, failed);
-    fs::rename(temporary_, path_, failed);
-    if (failed) return Error{ErrorCode::kIo, "cannot rename into place: " + failed.message(), path_};
+    LOCKSTEP_TRY(replace_folder(temporary_, path_, kind_));
     is_whole_ = true;
     return bytes;
   }
@@ -109,21 +107,19 @@ class TableFolder {
     return {};
   }
 
-  // Nothing but an older folder of these tables may be replaced.
-  Result<void> check_place() const {
-    std::error_code error;
-    if (!fs::exists(fs::symlink_status(path_, error))) return {};
+  FolderKind kind() const {
     std::set<std::string> own{file_name(kColumnsFile)};
     for (const TableLayout& table : run_tables()) own.insert(file_name(table.name));
-    bool is_ours = fs::is_directory(fs::symlink_status(path_, error));
-    for (fs::directory_iterator it(path_, error), end; is_ours && !error && it != end; it.increment(error))
-      is_ours = own.count(it->path().filename().string()) != 0;
-    if (is_ours && !error) return {};
-    return Error{ErrorCode::kUsage, "is there and no folder of such tables; name another output", path_};
+    return {"folder of such tables", [own = std::move(own)](const fs::directory_entry& entry) {
+              std::error_code error;
+              return fs::is_regular_file(entry.symlink_status(error)) &&
+                     own.count(entry.path().filename().string()) != 0;
+            }};
   }
 
   const std::string path_, temporary_;
   const TableFormat& format_;
+  const FolderKind kind_;
   std::vector<OpenTable> open_;
   bool is_whole_ = false;
 };

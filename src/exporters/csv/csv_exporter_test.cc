@@ -94,6 +94,19 @@ TEST_F(TableExportersTest, ReplacesOnlyAFolderOfItsOwn) {
   EXPECT_EQ(files_in_folder(), 2u);
 }
 
+TEST_F(TableExportersTest, WhatComesIntoTheOlderFolderMeanwhileStays) {
+  SyntheticRun run({.ops = 2});
+  ASSERT_TRUE(write("csv", run, csv));
+  const std::string before = content(csv + "/ops.csv");
+  Changed meanwhile({.ops = 4}, [&](size_t, Trace&) { std::ofstream(csv + "/mine.txt") << "keep"; });
+  auto refused = write("csv", meanwhile, csv);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUsage);
+  EXPECT_EQ(content(csv + "/mine.txt"), "keep");
+  EXPECT_EQ(content(csv + "/ops.csv"), before);
+  EXPECT_EQ(files_in_folder(), 1u);
+}
+
 TEST_F(TableExportersTest, UnreadableProcessesAndAFullDisk) {
   Broken some(2);
   ASSERT_TRUE(write("csv", some, csv));

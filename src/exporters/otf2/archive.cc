@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporters/otf2/archive.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "base/partial_path.h"
+#include "exporters/common/output_folder.h"
 
 namespace lockstep::exporters::otf2 {
 namespace {
@@ -21,10 +20,28 @@ OTF2_FlushType always_flush(void*, OTF2_FileType, OTF2_LocationRef, void*, bool)
 // Without a second one: the library's own writing leaves no record in the trace.
 OTF2_FlushCallbacks kFlush{always_flush, nullptr};
 
-bool is_archive(const fs::path& path) {
-  std::error_code unknown;
-  return fs::is_regular_file(path / (std::string(kName) + ".otf2"), unknown);
+bool is_event_folder(const fs::path& path) {
+  std::error_code error;
+  bool is_own = true;
+  for (fs::directory_iterator entry(path, error), end; is_own && !error && entry != end;
+       entry.increment(error)) {
+    const std::string ending = entry->path().extension();
+    is_own = (ending == ".evt" || ending == ".def") && fs::is_regular_file(entry->symlink_status(error));
+  }
+  return is_own && !error;
 }
+
+// Others keep more beside traces.otf2: in a folder of Score-P lies its profile.
+bool is_part_of_archive(const fs::directory_entry& entry) {
+  std::error_code error;
+  const fs::file_status status = entry.symlink_status(error);
+  const std::string name = entry.path().filename(), stem = kName;
+  if (name == stem) return fs::is_directory(status) && is_event_folder(entry.path());
+  return fs::is_regular_file(status) &&
+         (name == stem + ".otf2" || name == stem + ".def" || name == stem + ".marker");
+}
+
+common::FolderKind archive_kind() { return {"OTF2 archive", is_part_of_archive}; }
 
 uint64_t bytes_in(const fs::path& folder) {
   uint64_t bytes = 0;
@@ -46,9 +63,8 @@ Archive::Archive(std::string path) : path_(std::move(path)), temporary_(partial_
 Result<std::unique_ptr<Archive>> Archive::create(const std::string& path) {
   std::string name = path;
   while (name.size() > 1 && name.back() == '/') name.pop_back();
+  LOCKSTEP_TRY(common::check_replaceable(name, archive_kind()));
   std::error_code error;
-  if (fs::exists(fs::symlink_status(name, error)) && !is_archive(name) && !fs::is_empty(name, error))
-    return Error{ErrorCode::kUsage, "is there and is no OTF2 archive; name another output", name};
   remove_stale_partials(name);
   fs::remove_all(partial_path(name), error);
   if (!fs::create_directory(partial_path(name), error))
@@ -136,25 +152,9 @@ Result<uint64_t> Archive::finish() {
   close();
   if (failed()) return error_.error();
   const uint64_t bytes = bytes_in(temporary_);
-  LOCKSTEP_TRY(rename_into_place());
-  return bytes;
-}
-
-// An old archive makes room first and comes back if the new one cannot take its place. Its name meanwhile is not that of a
-// partial file: nobody else removes it.
-Result<void> Archive::rename_into_place() {
-  std::error_code error, ignored;
-  const std::string old = path_ + ".old-" + std::to_string(::getpid());
-  const bool has_old = fs::exists(path_, error);
-  if (has_old) fs::rename(path_, old, error);
-  if (!error) {
-    fs::rename(temporary_, path_, error);
-    if (error && has_old) fs::rename(old, path_, ignored);
-  }
-  if (error) return Error{ErrorCode::kIo, "cannot rename into place: " + error.message(), path_};
+  LOCKSTEP_TRY(common::replace_folder(temporary_, path_, archive_kind()));
   kept_ = true;
-  if (has_old) fs::remove_all(old, ignored);
-  return {};
+  return bytes;
 }
 
 }  // namespace lockstep::exporters::otf2

@@ -17,7 +17,7 @@ namespace lockstep::exporters::otf2 {
 
 class Archive {
  public:
-  // An archive that is there under `path` is replaced; anything else there is an error.
+  // An archive that is there under `path` is replaced; a folder that holds anything else is an error.
   static Result<std::unique_ptr<Archive>> create(const std::string& path);
   ~Archive();  // removes what was written unless finish() succeeded
   Archive(const Archive&) = delete;
@@ -44,7 +44,6 @@ class Archive {
                                    OTF2_ErrorCode code, const char* format, va_list arguments);
   void fail(const std::string& text);
   void close();
-  Result<void> rename_into_place();
 
   std::string path_, temporary_;
   OTF2_ErrorCallback previous_ = nullptr;

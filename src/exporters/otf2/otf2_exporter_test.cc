@@ -337,6 +337,25 @@ TEST_F(Otf2ExporterTest, ReplacesAnArchiveAndNothingElse) {
   EXPECT_FALSE(write(run));
 }
 
+TEST_F(Otf2ExporterTest, WhatLiesBesideAnArchiveIsNotRemoved) {
+  SyntheticRun run({.ops = 2});
+  ASSERT_TRUE(write(run));
+  for (const char* other : {"profile.cubex", "traces/holiday.jpg", "traces.def.orig"}) {
+    std::ofstream(path + "/" + other) << "precious";
+    auto result = write(run);
+    ASSERT_FALSE(result) << other;
+    EXPECT_EQ(result.error().code, ErrorCode::kUsage);
+    EXPECT_EQ(fs::file_size(path + "/" + other), 8u);
+    fs::remove(path + "/" + other);
+  }
+  Changed meanwhile({.ops = 2},
+                    [&](size_t, Trace&) { std::ofstream(path + "/profile.cubex") << "precious"; });
+  EXPECT_FALSE(write(meanwhile));
+  EXPECT_EQ(fs::file_size(path + "/profile.cubex"), 8u);
+  EXPECT_TRUE(fs::exists(path + "/traces.otf2"));
+  EXPECT_EQ(files_in_folder(), 1u);
+}
+
 TEST_F(Otf2ExporterTest, FullDiskLeavesNothingBehind) {
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);

@@ -206,11 +206,11 @@ void LiveTail::read_meta(const InputFile& file) {
           add_comm(copy_of<format::CommDef>(buffer, unit, size));
           break;
         case Def::kCommEnd:
-          if (LiveComm* ended = comm(head.id)) ended->ended = true;
+          if (LiveComm* ended = known_comm(head.id)) ended->ended = true;
           break;
         case Def::kCommIdentity: {
           auto def = copy_of<format::CommIdentityDef>(buffer, unit, size);
-          LiveComm* known = comm(head.id);
+          LiveComm* known = known_comm(head.id);
           if (known != nullptr && known->comm_id == 0) {
             known->comm_id = def.comm_id;
             if (known->name.empty()) known->name = field_text(def.name);
@@ -288,9 +288,13 @@ const LiveTail::Shape* LiveTail::shape(Log& log, uint16_t number) {
   return known == log.shapes.end() ? nullptr : &known->second;
 }
 
+LiveComm* LiveTail::known_comm(uint32_t number) {
+  return number < process_.comms.size() ? &process_.comms[number] : nullptr;
+}
+
 LiveComm* LiveTail::comm(uint32_t number) {
   if (number >= process_.comms.size() && number < kMostComms && look_again()) read_meta(*file_);
-  return number < process_.comms.size() ? &process_.comms[number] : nullptr;
+  return known_comm(number);
 }
 
 uint32_t LiveTail::visit_at(const ChunkBuffer& buffer, uint32_t unit, Log& log) {

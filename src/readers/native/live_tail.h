@@ -170,6 +170,7 @@ class LiveTail {
   void count_dropped(const InputFile& file);
   bool look_again() { return second_looks_ > 0 && second_looks_-- > 0; }
   // Null for what no definition tells.
+  LiveComm* known_comm(uint32_t number);
   LiveComm* comm(uint32_t number);
 
   std::string path_;

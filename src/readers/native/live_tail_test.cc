@@ -417,6 +417,20 @@ TEST(LiveTail, ARingIsCountedOnceWhileItKeepsUpAndSaysWhatItMissed) {
   EXPECT_LT(counts_of(*tail, "AllReduce")->ops(), seq);
 }
 
+TEST(LiveTally, GpuWorkOfAnEndedTaskThatComesAgainIsHarmless) {
+  LiveTally tally;
+  const LiveTally::Operation op{.comm = 0, .func = "AllReduce", .ranks = 8, .bytes = 64};
+  tally.task(op, 1, 1);
+  tally.channel(1, 100, 200);  // it has ended; its turn comes when there are too many
+  for (uint64_t handle = 2; handle <= LiveTally::kMostPending; ++handle) tally.task(op, handle, 1);
+  tally.channel(1, 100, 200);
+  tally.task(op, LiveTally::kMostPending + 1, 1);
+  tally.channel(LiveTally::kMostPending + 1, 100, 200);
+  const SecondsHistogram& gpu =
+      tally.counts().at({0, "AllReduce"}).gpu_seconds[static_cast<size_t>(LiveSource::kChannels)];
+  EXPECT_EQ(in_all(gpu), 2u);
+}
+
 TEST(LiveTail, TooManyFunctionsAreCountedTogether) {
   Growing growing;
   for (uint64_t i = 0; i < LiveTally::kMostFunctions + 50; ++i)

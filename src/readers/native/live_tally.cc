@@ -52,15 +52,14 @@ void LiveTally::task(const Operation& op, uint64_t handle, uint32_t channels) {
 }
 
 LiveTally::Pending& LiveTally::pending(uint64_t handle) {
-  auto [known, is_new] = pending_.try_emplace(handle);
-  if (is_new) {
-    pending_order_.push_back(handle);
-    if (pending_order_.size() > kMostPending) {
-      pending_.erase(pending_order_.front());
-      pending_order_.pop_front();
-    }
+  if (auto known = pending_.find(handle); known != pending_.end()) return known->second;
+  // Before the new one is there: its number may be the oldest's, which has ended and keeps its turn.
+  if (pending_order_.size() == kMostPending) {
+    pending_.erase(pending_order_.front());
+    pending_order_.pop_front();
   }
-  return known->second;
+  pending_order_.push_back(handle);
+  return pending_[handle];
 }
 
 void LiveTally::finish_if_whole(uint64_t handle) {

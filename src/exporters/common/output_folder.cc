@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/common/output_folder.h"
+
+#include <unistd.h>
+
+#include <system_error>
+
+namespace lockstep::exporters::common {
+
+namespace fs = std::filesystem;
+
+Result<void> check_replaceable(const std::string& path, const FolderKind& kind) {
+  std::error_code error;
+  const fs::file_status there = fs::symlink_status(path, error);
+  if (there.type() == fs::file_type::not_found) return {};
+  bool is_ours = fs::is_directory(there);
+  error.clear();
+  for (fs::directory_iterator entry(path, error), end; is_ours && !error && entry != end;
+       entry.increment(error))
+    is_ours = kind.is_own(*entry);
+  if (is_ours && !error) return {};
+  return Error{ErrorCode::kUsage,
+               "is there, and is not just an older " + std::string(kind.name) + "; name another output",
+               path};
+}
+
+Result<void> replace_folder(const std::string& whole, const std::string& path, const FolderKind& kind) {
+  LOCKSTEP_TRY(check_replaceable(path, kind));
+  std::error_code error, ignored;
+  // Not the name of a partial file: those are removed by others.
+  const std::string old = path + ".old-" + std::to_string(::getpid());
+  const bool has_old = fs::exists(fs::symlink_status(path, ignored));
+  if (has_old) fs::rename(path, old, error);
+  if (!error) {
+    fs::rename(whole, path, error);
+    if (error && has_old) fs::rename(old, path, ignored);
+  }
+  if (error) return Error{ErrorCode::kIo, "cannot rename into place: " + error.message(), path};
+  // What came into it since the check stays, under that name.
+  if (has_old && check_replaceable(old, kind)) fs::remove_all(old, ignored);
+  return {};
+}
+
+}  // namespace lockstep::exporters::common
