@@ -5,17 +5,18 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 
 namespace lockstep::cli {
 namespace {
 
-volatile sig_atomic_t signalled = 0;
-int wish[2] = {-1, -1};  // a pipe
+std::atomic<bool> signalled{false};  // also read by other threads than the one that is interrupted
+int wish[2] = {-1, -1};              // a pipe
 
 void note_signal(int) {
   int error = errno;
-  signalled = 1;
+  signalled = true;
   [[maybe_unused]] ssize_t written = write(wish[1], "", 1);
   errno = error;
 }
@@ -23,7 +24,7 @@ void note_signal(int) {
 }  // namespace
 
 Interrupt::Interrupt(Second second) {
-  signalled = 0;
+  signalled = false;
   if (pipe2(wish, O_CLOEXEC | O_NONBLOCK) != 0) wish[0] = wish[1] = -1;
   struct sigaction action {};
   action.sa_handler = note_signal;
@@ -39,7 +40,7 @@ Interrupt::~Interrupt() {
   }
 }
 
-bool Interrupt::wanted() const { return signalled != 0; }
+bool Interrupt::wanted() const { return signalled; }
 
 bool Interrupt::wait(std::chrono::milliseconds time) const {
   pollfd until{.fd = wish[0], .events = POLLIN, .revents = 0};
