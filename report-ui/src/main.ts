@@ -29,6 +29,11 @@ function pages(): Page[] {
   return report.comparison === undefined ? all : [...all, comparison];
 }
 
+/** A launcher is a process without a rank; where nobody has a rank, each process counts as one. */
+function ranks(): number {
+  return report.who.rank.filter((rank) => rank !== null).length || report.who.rank.length;
+}
+
 /** Whether there is anything to see on a page. */
 function isEmpty(page: Page): boolean {
   const data = (report as unknown as Record<string, unknown>)[page.id];
@@ -59,7 +64,7 @@ function heading(): HTMLElement {
   return h('header', { class: 'top' },
     h('div', { class: 'brand' }, h('strong', {}, 'Lockstep'), h('span', { class: 'run', title: name(run.paths[0], 300) }, name(run.title, 60))),
     h('div', { class: 'run-facts' },
-      h('span', {}, plural(report.who.rank.length, 'rank')), h('span', {}, plural(report.hosts.length, 'host')),
+      h('span', {}, plural(ranks(), 'rank')), h('span', {}, plural(report.hosts.length, 'host')),
       h('span', {}, duration(run.length_ns)), h('span', { class: 'quiet' }, run.begin_ns === null ? 'no record' : clockTime(Number(run.begin_ns)))),
     h('div', { class: 'top-tools' },
       report.live ? h('span', { class: `live ${stale ? 'stale' : ''}`, title: stale || 'This page looks again by itself' }, stale ? '○ not answered' : '● live') : null,
