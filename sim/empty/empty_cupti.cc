@@ -12,8 +12,6 @@
 
 namespace {
 
-namespace cupti = lockstep::capture::cuda::cupti;
-
 size_t buffer_bytes() {
   static const size_t bytes = [] {
     const char* text = std::getenv("EMPTY_CUPTI_BUFFER");
