@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 
 namespace lockstep {
@@ -52,6 +53,19 @@ void remove_stale_partials(const std::string& target) { remove_partials(target, 
 
 void remove_own_partials(const std::string& target) {
   remove_partials(target, [](pid_t pid) { return pid == getpid(); });
+}
+
+Result<void> write_whole(const std::string& target, std::string_view text) {
+  const std::string partial = partial_path(target);
+  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  file.close();
+  std::error_code error;
+  if (file) fs::rename(partial, target, error);
+  if (file && !error) return {};
+  remove_own_partials(target);
+  return Error{ErrorCode::kIo, "cannot be written" + (error ? ": " + error.message() : std::string()),
+               target};
 }
 
 }  // namespace lockstep

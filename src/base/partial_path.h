@@ -7,6 +7,9 @@
 // is killed leaves its file; the next one that writes the same target on the same host removes it.
 #pragma once
 #include <string>
+#include <string_view>
+
+#include "base/result.h"
 
 namespace lockstep {
 
@@ -16,5 +19,7 @@ std::string partial_path(const std::string& target);
 void remove_stale_partials(const std::string& target);
 // Removes what this process has written of `target`.
 void remove_own_partials(const std::string& target);
+// The file has either this text or what it had before: nothing of what failed is left.
+Result<void> write_whole(const std::string& target, std::string_view text);
 
 }  // namespace lockstep

@@ -76,5 +76,18 @@ TEST_F(PartialPath, ABareNameIsInTheWorkingFolder) {
   std::filesystem::current_path(before);
 }
 
+TEST_F(PartialPath, AFileIsWrittenWholeOrNotAtAll) {
+  ASSERT_TRUE(write_whole(target(), "first, and longer"));
+  ASSERT_TRUE(write_whole(target(), "second"));
+  std::string text;
+  std::getline(std::ifstream(target()) >> std::ws, text);
+  EXPECT_EQ(text, "second");
+  std::filesystem::create_directories(folder_ + "/taken/inside");
+  EXPECT_FALSE(write_whole(folder_ + "/taken", "x")) << "a folder has the name";
+  EXPECT_FALSE(write_whole(folder_ + "/absent/file", "x"));
+  std::filesystem::remove_all(folder_ + "/taken");
+  EXPECT_EQ(files(), std::set<std::string>{target()}) << "nothing is left of what failed";
+}
+
 }  // namespace
 }  // namespace lockstep

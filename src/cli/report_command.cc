@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -72,19 +70,6 @@ Result<Json> data_of(const std::vector<std::string>& paths, const std::string& a
   LOCKSTEP_ASSIGN(const auto runs, compare::compare_runs(against, paths[0], progress));
   data["comparison"] = compare::comparison_json(runs, kComparedRows);
   return data;
-}
-
-Result<void> write_file(const std::string& path, const std::string& text) {
-  remove_stale_partials(path);
-  const std::string partial = partial_path(path);
-  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  std::error_code error;
-  if (file) fs::rename(partial, path, error);
-  if (file && !error) return {};
-  remove_own_partials(path);
-  return Error{ErrorCode::kIo, "cannot be written" + (error ? ": " + error.message() : std::string()), path};
 }
 
 // The data of a run, made anew while somebody looks and the run goes on.
@@ -195,7 +180,8 @@ int write(const Arguments& arguments) {
   if (!data) return fail(data.error());
   auto page = report::page_with(report::built_page(), *data);
   if (!page) return fail(page.error());
-  if (auto written = write_file(output, *page); !written) return fail(written.error());
+  remove_stale_partials(output);
+  if (auto written = write_whole(output, *page); !written) return fail(written.error());
   return print("wrote " + output + " (" + format_bytes(page->size()) + ")\n" +
                (*data)["verdict"]["headline"].get<std::string>() + "\n");
 }

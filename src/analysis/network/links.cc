@@ -100,6 +100,23 @@ class LinkMaker {
 
 }  // namespace
 
+void Link::add(const Link& other) {
+  lanes += other.lanes;
+  steps += other.steps;
+  bytes += other.bytes;
+  gpu_wait_ns += other.gpu_wait_ns;
+  peer_wait_ns += other.peer_wait_ns;
+  send_wait_ns += other.send_wait_ns;
+  receive_wait_ns += other.receive_wait_ns;
+  flush_wait_ns += other.flush_wait_ns;
+  take_wait_ns += other.take_wait_ns;
+  busy_ns += other.busy_ns;
+  send_squares += other.send_squares;
+  sending.add(other.sending);
+  first_ns = std::min(first_ns, other.first_ns);
+  last_ns = std::max(last_ns, other.last_ns);
+}
+
 double Link::relative_error() const {
   if (steps < 2 || send_wait_ns <= 0) return 1;
   auto n = static_cast<double>(steps);
@@ -121,21 +138,7 @@ std::vector<Link> pairs(const std::vector<Link>& links) {
       sums.push_back(link);
       continue;
     }
-    Link& sum = sums.back();
-    ++sum.lanes;
-    sum.steps += link.steps;
-    sum.bytes += link.bytes;
-    sum.gpu_wait_ns += link.gpu_wait_ns;
-    sum.peer_wait_ns += link.peer_wait_ns;
-    sum.send_wait_ns += link.send_wait_ns;
-    sum.receive_wait_ns += link.receive_wait_ns;
-    sum.flush_wait_ns += link.flush_wait_ns;
-    sum.take_wait_ns += link.take_wait_ns;
-    sum.busy_ns += link.busy_ns;
-    sum.send_squares += link.send_squares;
-    sum.sending.add(link.sending);
-    sum.first_ns = std::min(sum.first_ns, link.first_ns);
-    sum.last_ns = std::max(sum.last_ns, link.last_ns);
+    sums.back().add(link);
   }
   return sums;
 }

@@ -31,6 +31,8 @@ struct Link {
   double rate() const {
     return busy_ns <= 0 ? 0 : static_cast<double>(bytes) * 1e9 / static_cast<double>(busy_ns);
   }
+  // Another link's transfers; which one it is and how it goes stay.
+  void add(const Link& other);
   // Standard error of the rate, relative; from how much the durations of transfers differ.
   double relative_error() const;
 };

@@ -2,10 +2,8 @@
 #include "cli/exporter/exporter.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 
 #include "base/partial_path.h"
 #include "cli/command.h"
@@ -104,21 +102,6 @@ class Exporter {
   Error error_;
   bool said_ = false;
 };
-
-Result<void> write_whole(const std::string& path, const std::string& text) {
-  const std::string partial = partial_path(path);
-  const Error wrong{ErrorCode::kIo, "cannot be written", path};
-  {
-    std::ofstream file(partial, std::ios::binary | std::ios::trunc);
-    if (!(file << text) || !file.flush()) {
-      remove_own_partials(path);
-      return wrong;
-    }
-  }
-  if (std::rename(partial.c_str(), path.c_str()) == 0) return {};
-  remove_own_partials(path);
-  return wrong;
-}
 
 int tell_once(Exporter& exporter, const std::string& textfile, const Interrupt& interrupt) {
   while (exporter.look()) {

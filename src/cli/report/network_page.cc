@@ -90,15 +90,7 @@ void add(Cell& cell, const network::Link& link, bool first) {
   network::Link& sum = cell.sum;
   cell.several_comms = cell.several_comms || sum.comm != link.comm;
   if (sum.transport != link.transport) sum.transport = model::NetTransport::kUnknown;
-  sum.steps += link.steps;
-  sum.bytes += link.bytes;
-  sum.gpu_wait_ns += link.gpu_wait_ns;
-  sum.peer_wait_ns += link.peer_wait_ns;
-  sum.send_wait_ns += link.send_wait_ns;
-  sum.receive_wait_ns += link.receive_wait_ns;
-  sum.flush_wait_ns += link.flush_wait_ns;
-  sum.busy_ns += link.busy_ns;
-  sum.sending.add(link.sending);
+  sum.add(link);
 }
 
 Json transport_json(model::NetTransport transport) {
