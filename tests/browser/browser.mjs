@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
 import { fill } from './sample.mjs';
 
 function setting(name) {
@@ -48,11 +49,14 @@ export class Report {
     this.faults = faults;
   }
 
-  /** Shows what is under an address such as "#lateness?rank=3". */
+  /** Shows what is under an address such as "#lateness?rank=3". The page draws in its own listener, which was there first. */
   async go(address) {
-    await this.page.evaluate((hash) => {
+    await this.page.evaluate((hash) => new Promise((shown) => {
+      const before = location.hash;
       location.hash = hash;
-    }, address);
+      if (location.hash === before) shown();
+      else addEventListener('hashchange', shown, { once: true });
+    }), address);
     await this.page.waitForFunction((id) => document.querySelector('main')?.dataset.page === id, address.replace(/^#/, '').split('?')[0] || 'verdict');
   }
 
@@ -72,6 +76,17 @@ export class Report {
   /** Milliseconds from the begin of loading until the first page stood on the screen. */
   opened() {
     return this.page.evaluate(() => performance.getEntriesByName('lockstep-shown')[0].startTime);
+  }
+
+  /** Waits until what the page says is what is expected: it answers keys and clicks in its own time. */
+  async becomes(read, expected) {
+    const end = Date.now() + 30000;
+    let found = await read();
+    while (!isDeepStrictEqual(found, expected) && Date.now() < end) {
+      await this.page.waitForTimeout(20);
+      found = await read();
+    }
+    assert.deepEqual(found, expected);
   }
 
   async close() {
