@@ -54,6 +54,7 @@ void check_rows(const model::Trace& trace) {
   check(within(trace.ops.all(&model::OpTable::shape), trace.shapes.size()), "ops.shape");
   check(within(trace.ops.all(&model::OpTable::call), trace.calls.size()), "ops.call");
   check(within(trace.kernels.all(&model::KernelTable::op), trace.ops.size()), "kernels.op");
+  check(within(trace.ranges.all(&model::RangeTable::thread), trace.threads.size()), "ranges.thread");
   check(within(trace.calls.all(&model::CallTable::thread), trace.threads.size()), "calls.thread");
   check(trace.processes.size() == 1, "one process a load");
 }

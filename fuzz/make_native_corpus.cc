@@ -29,6 +29,7 @@ void fill(FileBuilder& file, int rounds) {
   FileBuilder::Log& progress = file.log(101, "progress");
   uint16_t shape = caller.shape("AllReduce", "ncclFloat32", "RING", "LL");
   uint16_t stream = caller.stream(0xfeed);
+  const uint32_t range_name = caller.range_name("forward"), domain = caller.range_name("mine");
   FileBuilder::Log& gpu = file.log(103, "gpu", 0x7f00'0000'0067);
   const uint32_t kernel_name =
       gpu.kernel_name("_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE");
@@ -77,6 +78,11 @@ void fill(FileBuilder& file, int rounds) {
             format::LaunchCallRecord{head(t + 4, 1), correlation, 0x67, format::LaunchCall::kKernel, 0, 0});
     gpu.add(Kind::kCopy, format::CopyRecord{head(t + 90, 5), 64, correlation, 7, 0, 1,
                                             format::CopyKind::kPeerCopy, 3, 3, 0});
+    const uint64_t range = caller.add(Kind::kRange, format::RangeRecord{head(t + 96, 0), range_name, domain,
+                                                                        format::RangeKind::kFree, 0, 0});
+    format::StateRecord stop{head(t + 99, 0), range, 0};
+    stop.head.link = format::kStateStop;
+    gpu.add(Kind::kState, stop);
     caller.add(Kind::kLink, format::LinkRecord{head(0, 0), task, call});
   }
 }

@@ -22,12 +22,14 @@ std::string shorten(const std::string& text, size_t most) {
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
 }
 
-// Events of NCCL's profiler, and records of the GPU driver's tools beside them.
-Json records_json(const model::EventCounts& events, const model::KernelCounts& kernels) {
-  Json document = events_json(events);
-  document["Kernel"] = kernels.kernels;
-  document["LaunchCall"] = kernels.launches;
-  document["Copy"] = kernels.copies;
+// Events of NCCL's profiler, and beside them records of the GPU driver's tools and of NVTX. Of a run or a process.
+template <class Overview>
+Json records_json(const Overview& seen) {
+  Json document = events_json(seen.events);
+  document["Kernel"] = seen.kernels.kernels;
+  document["LaunchCall"] = seen.kernels.launches;
+  document["Copy"] = seen.kernels.copies;
+  document["Range"] = seen.ranges;
   return document;
 }
 
@@ -72,7 +74,7 @@ Json process_json(const ProcessOverview& process) {
   document["modes"] = Json::array();
   for (const auto& [mode, since_ns] : process.modes)
     document["modes"].push_back({{"mode", mode}, {"since_ns", since_ns}});
-  document["events"] = records_json(process.events, process.kernels);
+  document["events"] = records_json(process);
   document["kernels"] = kernels_json(process.kernels);
   return document;
 }
@@ -100,7 +102,7 @@ Json info_json(const Input& input, const RunOverview& run) {
                    {"first_ns", run.first_ns},
                    {"last_ns", run.last_ns},
                    {"losses", losses_json(run)},
-                   {"events", records_json(run.events, run.kernels)},
+                   {"events", records_json(run)},
                    {"kernels", kernels_json(run.kernels)},
                    {"ops", run.ops},
                    {"processes", run.processes.size()},
@@ -195,7 +197,8 @@ std::string info_text(const Input& input, const RunOverview& run) {
             format_duration(static_cast<double>(run.last_ns - run.first_ns)) + "\n";
   }
   return text + process_table(run) + mode_table(run) + chained_text(run) + comm_table(run) +
-         event_table(run) + kernels_text(run);
+         event_table(run) + kernels_text(run) +
+         (run.ranges != 0 ? "\nRanges of NVTX: " + format_count(run.ranges) + "\n" : "");
 }
 
 int run(const Arguments& arguments) {

@@ -129,6 +129,7 @@ ProcessOverview look_at(const model::Trace& trace) {
     if (seen.anchor_width_ns < 0 || width < seen.anchor_width_ns) seen.anchor_width_ns = width;
   }
   seen.ops = trace.ops.size();
+  seen.ranges = trace.ranges.size();
   seen.events = model::count_events(trace);
   seen.kernels = model::count_kernels(trace);
   seen.comms = members(trace);
@@ -194,6 +195,7 @@ RunOverview ObservedSource::overview() {
     }
     for (size_t kind = 0; kind < run.events.size(); ++kind) run.events[kind] += process.events[kind];
     run.ops += process.ops;
+    run.ranges += process.ranges;
     run.kernels.kernels += process.kernels.kernels;
     run.kernels.copies += process.kernels.copies;
     run.kernels.launches += process.kernels.launches;

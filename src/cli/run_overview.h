@@ -39,7 +39,7 @@ struct ProcessOverview {
   std::vector<ModeSince> modes;  // what was recorded when; empty unknown
   bool closed = false;
   int32_t anchor_width_ns = -1;  // the best reading of all host clocks at once; -1 none
-  uint64_t ops = 0;
+  uint64_t ops = 0, ranges = 0;
   model::EventCounts events{};
   model::KernelCounts kernels;
   std::vector<CommMember> comms;
@@ -51,7 +51,7 @@ struct RunOverview {
   std::vector<LossLine> losses;  // of the run, then of each process
   model::EventCounts events{};
   model::KernelCounts kernels;
-  uint64_t ops = 0;
+  uint64_t ops = 0, ranges = 0;
   int64_t first_ns = 0, last_ns = 0;  // 0: no record
   uint64_t hosts = 0;
   // Members grouped by communicator, in order of first sight; members of unknown id are each their own.

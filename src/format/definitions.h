@@ -28,6 +28,7 @@ enum class Def : uint16_t {
   kShape = 34,       // function, types and root of an operation
   kStream = 35,      // a stream handle
   kKernelName = 36,  // the name of a kernel
+  kRangeName = 37,   // the name of a range, or of a domain of ranges (since minor 3)
 };
 
 struct DefHead {
@@ -115,11 +116,11 @@ struct StreamDef {
   uint64_t reserved0;
 };
 // As long as its name needs: `units` of the head counts it.
-struct KernelNameDef {
-  DefHead head;   // id = name number of this log, from 1
-  char name[16];  // and on: mangled, as the driver gives it; at most kMaxKernelNameBytes with its NUL
+struct NameDef {
+  DefHead head;   // id = number of this log and kind, from 1
+  char name[16];  // and on: a kernel's mangled, as the driver gives it; at most so many bytes with its NUL:
 };
-inline constexpr uint32_t kMaxKernelNameBytes = 1024;
+inline constexpr uint32_t kMaxKernelNameBytes = 1024, kMaxRangeNameBytes = 256;
 #define LOCKSTEP_DEF_SIZE(type, bytes) \
   static_assert(sizeof(type) == (bytes) && sizeof(type) % kUnitBytes == 0)
 LOCKSTEP_DEF_SIZE(CommDef, 144);
@@ -133,7 +134,7 @@ LOCKSTEP_DEF_SIZE(LogDef, 208);
 LOCKSTEP_DEF_SIZE(ThreadDef, 48);
 LOCKSTEP_DEF_SIZE(ShapeDef, 128);
 LOCKSTEP_DEF_SIZE(StreamDef, 32);
-LOCKSTEP_DEF_SIZE(KernelNameDef, 32);
+LOCKSTEP_DEF_SIZE(NameDef, 32);
 #undef LOCKSTEP_DEF_SIZE
 
 // Ring retention: what was overwritten still counts here. A histogram chunk is a ChunkHeader, then cells.

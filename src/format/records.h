@@ -234,7 +234,7 @@ struct ApiOpRecord {
 // A kernel as the GPU ran it. `start` and `stop_after`: its first and last moment on the GPU, in host ticks.
 struct KernelRecord {
   RecordHead head;       // kFlagStopped always
-  uint32_t name;         // KernelNameDef of this log; 0 unknown
+  uint32_t name;         // of this log (Def::kKernelName); 0 unknown
   uint32_t correlation;  // of the call that launched it; all kernels of one graph launch share it
   uint32_t stream;       // the driver's number of the stream, not its pointer
   uint16_t device;       // ordinal in this process
@@ -266,6 +266,17 @@ struct CopyRecord {
   CopyKind copy;
   uint8_t from, to;  // CUPTI's kinds of memory: 1 pageable, 2 pinned, 3 device ...; 0 unknown
   uint64_t graph_node;
+};
+enum class RangeKind : uint16_t { kNone = 0, kNested = 1, kFree = 2 };
+// A range that the program marked through NVTX, since minor 3: pushed and popped, nested on its thread, or started and
+// ended, anywhere. One that never ended has no stop.
+struct RangeRecord {
+  RecordHead head;
+  uint32_t name;    // of this log (Def::kRangeName); 0 none
+  uint32_t domain;  // name of its domain, by the same numbers; 0: the default domain
+  RangeKind range;
+  uint16_t reserved0;
+  uint32_t reserved1;
 };
 // A point in time: a training step, or a named mark.
 struct MarkRecord {
@@ -324,6 +335,7 @@ LOCKSTEP_RECORD_SIZE(ApiOpRecord, 80);
 LOCKSTEP_RECORD_SIZE(KernelRecord, 48);
 LOCKSTEP_RECORD_SIZE(LaunchCallRecord, 32);
 LOCKSTEP_RECORD_SIZE(CopyRecord, 48);
+LOCKSTEP_RECORD_SIZE(RangeRecord, 32);
 LOCKSTEP_RECORD_SIZE(MarkRecord, 32);
 LOCKSTEP_RECORD_SIZE(StateRecord, 32);
 LOCKSTEP_RECORD_SIZE(LinkRecord, 32);

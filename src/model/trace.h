@@ -45,6 +45,7 @@ enum class Window : uint8_t {
 };
 enum class KernelKind : uint8_t { kCompute = 0, kCommunication = 1, kCopy = 2 };
 enum class LaunchKind : uint8_t { kNone = 0, kKernel = 1, kGraph = 2 };
+enum class RangeKind : uint8_t { kNone = 0, kNested = 1, kFree = 2 };
 
 // How many rows a table has, and how many its columns have room for.
 class TableRows {
@@ -139,6 +140,10 @@ class TableRows {
 #define LOCKSTEP_COLUMNS "model/tables/kernel.def"
 #include "model/tables/define_table.inc"
 
+#define LOCKSTEP_ROW Range
+#define LOCKSTEP_COLUMNS "model/tables/range.def"
+#include "model/tables/define_table.inc"
+
 #define LOCKSTEP_ROW Histogram
 #define LOCKSTEP_COLUMNS "model/tables/histogram.def"
 #include "model/tables/define_table.inc"
@@ -169,6 +174,7 @@ class TableRows {
   TABLE(Op, ops)                     \
   TABLE(Launch, launches)            \
   TABLE(Kernel, kernels)             \
+  TABLE(Range, ranges)               \
   TABLE(Histogram, histograms)       \
   TABLE(Loss, losses)
 

@@ -11,7 +11,7 @@ HOT = re.compile(
     r"|capture::nccl::\(anonymous namespace\)::(store_state|mark|comm_of|publish_child)\b"
 )
 COLD = re.compile(
-    r"capture::read_ticks\(|ThreadLog::(register_thread|next_chunk|find_shape|find_stream|append_\w+|histogram_cell|moved)\b"
+    r"capture::read_ticks\(|ThreadLog::(register_thread|log_for_late|next_chunk|find_shape|find_stream|append_\w+|histogram_cell|moved)\b"
     r"|nccl::(identify_comm|unknown_event|steered_\w+|note_new_p2p_thread|settle_at_launch|\(anonymous namespace\)::steered_\w+|count_operation|count_duration|\(anonymous namespace\)::log_elsewhere)\b|<(clock_gettime|memset|memcpy)@plt>"
 )
 FORBIDDEN = re.compile(r"^(lock\b|mfence|syscall|sysenter|xchg\s.*\(|int\s)")

@@ -42,22 +42,15 @@ uint64_t next_seq(Group* group, const lockstep_op_info& info) {
 // The record behind a handle if this thread may write it; nullptr otherwise.
 ApiOpRecord* locate(ThreadLog* log, lockstep_op op) {
   if (log == nullptr || format::handle_kind(op) != static_cast<uint32_t>(Kind::kApiOp)) return nullptr;
-  format::RecordHead* head = log->locate(op);
-  if (__builtin_expect(head == nullptr, 0)) {
-    const uint64_t now = log->moved(op);
-    head = now == 0 ? nullptr : log->locate(now);
-  }
-  return reinterpret_cast<ApiOpRecord*>(head);
+  return reinterpret_cast<ApiOpRecord*>(log->find(op));
 }
 
 // For what cannot be written into the operation's own record: a log to append to, if the handle is one of ours.
 ThreadLog* log_for_late(lockstep_op op) {
   ThreadLog* log = thread_log();
   if (log == nullptr) return nullptr;
-  auto issued = format::handle_kind(op) == static_cast<uint32_t>(Kind::kApiOp) ? ThreadLog::look_up(op)
-                                                                               : ThreadLog::Issued::kNever;
-  if (issued == ThreadLog::Issued::kKept) return log;
-  log->lose(issued == ThreadLog::Issued::kOverwritten ? kLoss_stale_target : kLoss_unknown_handle);
+  if (format::handle_kind(op) == static_cast<uint32_t>(Kind::kApiOp)) return ThreadLog::log_for_late(op);
+  log->lose(kLoss_unknown_handle);
   return nullptr;
 }
 

@@ -115,6 +115,15 @@ ThreadLog::Issued ThreadLog::look_up(uint64_t handle) {
   return Issued::kOverwritten;
 }
 
+ThreadLog* ThreadLog::log_for_late(uint64_t handle) {
+  ThreadLog* log = get();
+  if (log == nullptr) return nullptr;
+  const Issued issued = look_up(handle);
+  if (issued == Issued::kKept) return log;
+  log->lose(issued == Issued::kOverwritten ? kLoss_stale_target : kLoss_unknown_handle);
+  return nullptr;
+}
+
 uint64_t ThreadLog::moved(uint64_t handle) const {
   for (const MovedEvent& event : moved_) {
     if (event.issued == handle) return event.now;
@@ -128,7 +137,7 @@ bool ThreadLog::start(uint32_t id) {
   uint32_t records = defs == kNoChunk ? kNoChunk : file.make_chunk();
   if (records == kNoChunk) return false;
   id_ = id;
-  next_shape_ = next_stream_ = next_kernel_ = 1;
+  next_shape_ = next_stream_ = kernel_names_.next = range_names_.next = 1;
   defs_ = open_chunk(defs, format::Purpose::kDefs, 0);
   defs_used_ = sizeof(format::ChunkHeader);
   auto* info = define<format::LogDef>();
@@ -159,6 +168,7 @@ void ThreadLog::start_histogram(uint32_t index) {
 }
 
 void ThreadLog::adopt_thread() {
+  ++owner_;
   auto* thread = define<format::ThreadDef>();
   if (thread == nullptr) return;
   thread->from_position = format::handle_position(handle_at(cursor_, format::Kind::kNone));
@@ -397,7 +407,15 @@ uint16_t ThreadLog::find_stream(uint64_t stream) {
 
 uint32_t ThreadLog::kernel_name(const char* name) {
   if (name == nullptr) return 0;
-  const size_t length = strnlen(name, format::kMaxKernelNameBytes - 1);
+  return find_name(&kernel_names_, format::Def::kKernelName, name,
+                   strnlen(name, format::kMaxKernelNameBytes - 1));
+}
+
+uint32_t ThreadLog::range_name(const char* name, size_t length) {
+  return length == 0 ? 0 : find_name(&range_names_, format::Def::kRangeName, name, length);
+}
+
+uint32_t ThreadLog::find_name(Names* names, format::Def kind, const char* name, size_t length) {
   uint64_t hash = 0xcbf29ce484222325 ^ length;
   for (size_t at = 0; at < length; at += sizeof(uint64_t)) {
     uint64_t word = 0;
@@ -405,19 +423,20 @@ uint32_t ThreadLog::kernel_name(const char* name) {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15;
     hash ^= hash >> 29;
   }
-  if (const uint32_t* known = known_kernels_.find(hash, hash)) return *known;
+  if (const uint32_t* known = names->known.find(hash, hash)) return *known;
   const size_t bytes =
       sizeof(format::DefHead) + (length / format::kUnitBytes + 1) * format::kUnitBytes;  // a NUL always
-  char* at = room_for_definition(bytes);
+  const bool is_full = kind == format::Def::kRangeName && names->next > kMostRangeNames;
+  char* at = is_full ? nullptr : room_for_definition(bytes);
   if (at == nullptr) {
     lose(kLoss_shape_table_full);
     return 0;
   }
-  auto* definition = clear_definition<format::KernelNameDef>(at, bytes);
-  memcpy(at + offsetof(format::KernelNameDef, name), name, length);
-  const uint32_t id = next_kernel_++;
-  publish_definition(definition, format::Def::kKernelName, id, bytes);
-  known_kernels_.add(hash, hash, id);
+  auto* definition = clear_definition<format::NameDef>(at, bytes);
+  memcpy(at + offsetof(format::NameDef, name), name, length);
+  const uint32_t id = names->next++;
+  publish_definition(definition, kind, id, bytes);
+  names->known.add(hash, hash, id);
   return id;
 }
 

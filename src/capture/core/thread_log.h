@@ -101,6 +101,19 @@ class ThreadLog {
   // Where it is now, for locate(); 0 if the handle is not one of those.
   uint64_t moved(uint64_t handle) const;
 
+  // As locate(), also for an event that has moved.
+  format::RecordHead* find(uint64_t handle) {
+    format::RecordHead* head = locate(handle);
+    if (__builtin_expect(head == nullptr, 0)) {
+      const uint64_t now = moved(handle);
+      head = now == 0 ? nullptr : locate(now);
+    }
+    return head;
+  }
+  // The caller's log, for a state or stop that cannot be written into the event's own record; nullptr if there is none,
+  // or no such event (counted).
+  static ThreadLog* log_for_late(uint64_t handle);
+
   // Distance back to a parent in this log; kFarLink if it needs a LinkRecord; 0 if there is none.
   uint32_t distance(uint64_t parent, const char* child) const {
     if (format::handle_log(parent) != id_) return format::handle_log(parent) == 0 ? 0 : format::kSaturated;
@@ -148,6 +161,14 @@ class ThreadLog {
 
   // Number of a kernel's name, defined when it is new to the log; 0 for none, and where there is no room (counted).
   uint32_t kernel_name(const char* name);
+  // The same of a range's, of `length` bytes below format::kMaxRangeNameBytes. Programs make up names as they go: a log
+  // has kMostRangeNames.
+  uint32_t range_name(const char* name, size_t length);
+  static constexpr uint32_t kMostRangeNames = 16384;
+
+  uint32_t number() const { return id_; }
+  // Counts the threads that have had this log: what is kept of one of them is not the next one's.
+  uint32_t owner() const { return owner_; }
 
   void lose(Loss kind, uint64_t count = 1) {
     __atomic_store_n(&losses_[kind], losses_[kind] + count, __ATOMIC_RELAXED);
@@ -216,6 +237,8 @@ class ThreadLog {
   ShapeRef define_shape(const ShapeKey& key);
   uint16_t find_stream(uint64_t stream);
   uint16_t define_stream(uint64_t stream);
+  struct Names;
+  uint32_t find_name(Names* names, format::Def kind, const char* name, size_t length);
   static void release(void* log);
 
   static constinit thread_local ThreadLog* tls_log;
@@ -238,14 +261,19 @@ class ThreadLog {
   // off the event path
   KeyTable<ShapeKey, ShapeRef> known_shapes_;
   KeyTable<uint64_t, uint16_t> known_streams_;
-  KeyTable<uint64_t, uint32_t> known_kernels_;  // by a hash of the name
+  struct Names {
+    KeyTable<uint64_t, uint32_t> known;  // by a hash of the name
+    uint32_t next;
+  };
+  Names kernel_names_, range_names_;
   uint32_t oldest_index_, owned_;
   uint32_t spare_index_;  // ring: the log's second chunk, so that there is always a window
   MovedEvent moved_[kMoved];
   char* defs_;
   uint32_t defs_used_;  // bytes
   uint32_t defs_no_;
-  uint32_t next_shape_, next_stream_, next_kernel_;
+  uint32_t next_shape_, next_stream_;
+  uint32_t owner_;
   format::ChunkHeader* defs_chunk_;
   char* histogram_;
   uint64_t newest_chunk_no_, oldest_chunk_no_;  // atomic; for look_up()

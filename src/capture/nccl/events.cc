@@ -85,19 +85,8 @@ void mark(ThreadLog* log, uint32_t* field, const format::RecordHead* head, uint6
 
 // A stop or state that cannot be written in place.
 void log_elsewhere(uint64_t handle, uint16_t state, const StateValue& value) {
-  ThreadLog* log = ThreadLog::get();
-  if (log == nullptr) return;
-  switch (ThreadLog::look_up(handle)) {
-    case ThreadLog::Issued::kKept:
-      log->append_state(handle, state, read_ticks(), value.number, value.steps);
-      break;
-    case ThreadLog::Issued::kOverwritten:
-      log->lose(kLoss_stale_target);
-      break;
-    case ThreadLog::Issued::kNever:
-      log->lose(kLoss_unknown_handle);
-      break;
-  }
+  if (ThreadLog* log = ThreadLog::log_for_late(handle))
+    log->append_state(handle, state, read_ticks(), value.number, value.steps);
 }
 
 }  // namespace

@@ -51,6 +51,12 @@ TEST_F(ChromeExporterTest, SeveralRanks) {
   EXPECT_EQ(count("\"name\":\"record_param_comms\""), 88u);
   EXPECT_EQ(count("\"cat\":\"proxy_step\""), 4u * 20 * 16);
   EXPECT_EQ(count("ProfilerStep#1"), 4u);
+  EXPECT_EQ(count("\"cat\":\"user_annotation\",\"name\":\"forward\""), 8u);
+  EXPECT_EQ(count("\"cat\":\"user_annotation\",\"name\":\"prefetch\""), 8u);
+  EXPECT_EQ(count("\"domain\":\"loader\""), 8u);
+  EXPECT_EQ(count("\"name\":\"ranges started by python (4100)\""), 2u)
+      << "beside the thread, a host's first rank";
+  EXPECT_EQ(count("\"name\":\"+1 ranges started by python (4100)\""), 2u) << "they need not nest";
   EXPECT_EQ(count("\"ph\":\"s\",\"cat\":\"ranks\""), 24u);  // 20 all-reduces, 2 messages of each of 2 pairs
   EXPECT_EQ(count("\"ph\":\"t\",\"bp\":\"e\",\"cat\":\"ranks\""), 40u);
   EXPECT_EQ(count("\"cat\":\"cuda_driver\",\"name\":\"cuLaunchKernel\""), 40u);
@@ -112,7 +118,7 @@ TEST_F(ChromeExporterTest, UnfinishedOverlappingAndUntimedEvents) {
   Changed run(SyntheticOptions{}, unfinished_and_crossing);
   ASSERT_TRUE(write(run));
   expect_accepted(4);
-  EXPECT_EQ(count("\"unfinished\":true"), 4u * 3);
+  EXPECT_EQ(count("\"unfinished\":true"), 4u * 4);
   EXPECT_EQ(count("without_time"), 1u);
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 enum Group : uint32_t {
   kThread,
+  kRangeTrack,
   kStream,
   kCommStream,
   kChannelTrack,
@@ -50,7 +51,7 @@ ProcessSlices::ProcessSlices(const model::Trace& trace, int64_t number, Detail d
            who_ + (host.empty() ? "" : " (" + host + " pid " + std::to_string(process.pid) + ")"), "CPU",
            number * 10);
   slices_.reserve(trace.calls.size() + 2 * trace.ops.size() + trace.kernels.size() + trace.launches.size() +
-                  trace.marks.size() +
+                  trace.marks.size() + trace.ranges.size() +
                   (detail == Detail::kAll
                        ? trace.channels.size() + trace.proxy_ops.size() + trace.proxy_steps.size() +
                              trace.net_events.size() + trace.proxy_ctrls.size()
@@ -59,6 +60,7 @@ ProcessSlices::ProcessSlices(const model::Trace& trace, int64_t number, Detail d
   add_ops();
   add_other_kernels();
   add_launches();
+  add_ranges();
   add_calls();
   if (detail == Detail::kAll) {
     add_channels();
@@ -207,6 +209,20 @@ void ProcessSlices::add_launches() {
   for (uint32_t row = 0; row < launches.size(); ++row) {
     add(SliceKind::kLaunch, row, thread_track(launches.thread[row]), launches.start_ns[row],
         launches.end_ns[row]);
+  }
+}
+
+// Those that are started and ended need not nest with what their thread does: they are beside it.
+void ProcessSlices::add_ranges() {
+  const model::RangeTable& ranges = trace_.ranges;
+  for (uint32_t row = 0; row < ranges.size(); ++row) {
+    const uint32_t thread = thread_track(ranges.thread[row]);
+    const bool is_nested = ranges.kind[row] == static_cast<uint8_t>(model::RangeKind::kNested);
+    const uint32_t place =
+        is_nested ? thread : track({.group = kRangeTrack, .a = ranges.thread[row]}, [&]() -> Track {
+          return {tracks_[thread].pid, next_range_tid_++, "ranges started by " + tracks_[thread].name};
+        });
+    add(SliceKind::kRange, row, place, ranges.start_ns[row], ranges.end_ns[row]);
   }
 }
 

@@ -23,6 +23,7 @@ namespace lockstep::exporters::common {
 inline constexpr int64_t kPidStride = 100000;
 inline constexpr int64_t kHostPid = 1, kGpuPid = 10, kChannelPid = 40000, kNetworkPid = 50000;
 inline constexpr int64_t kUnknownTid = 999'999'999;
+inline constexpr int64_t kFirstRangeTid = 900'000'000;  // of tracks beside threads; above Linux' largest tid
 
 struct ViewerProcess {
   int64_t pid = 0;
@@ -59,6 +60,7 @@ class ProcessSlices {
   void add_ops();
   void add_other_kernels();
   void add_launches();
+  void add_ranges();
   void add_calls();
   void add_channels();
   void add_proxy();
@@ -88,6 +90,7 @@ class ProcessSlices {
   std::vector<Slice> slices_;
   std::vector<ViewerProcess> viewer_processes_;
   std::map<int32_t, int32_t> devices_;  // by run-wide number: as the process counts them
+  int64_t next_range_tid_ = kFirstRangeTid;
   int64_t next_gpu_tid_ = 1, next_channel_tid_ = 1, next_network_tid_ = 1;
   uint64_t without_time_ = 0, cut_short_ = 0;
 };

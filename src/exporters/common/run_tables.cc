@@ -293,6 +293,34 @@ constexpr TableColumn kMarks[] = {
      [](Context c, uint32_t row, Cell cell) { cell.number(c.trace.marks.time_ns[row]); }},
 };
 
+constexpr TableColumn kRanges[] = {
+    {"id", "number of the range in the run",
+     [](Context c, uint32_t row, Cell cell) { cell.number(c.first_range + row); }},
+    {"process", "id in processes", process_id},
+    {"rank", "rank of the process; -1 unknown", rank},
+    {"tid", "thread that began it",
+     [](Context c, uint32_t row, Cell cell) { tid(c, c.trace.ranges.thread[row], cell); }},
+    {"name", "text as the program gave it",
+     [](Context c, uint32_t row, Cell cell) { cell.text(c.trace.strings[c.trace.ranges.name[row]]); }},
+    {"domain", "name of the library or program that it belongs to; empty: the default domain",
+     [](Context c, uint32_t row, Cell cell) { cell.text(c.trace.strings[c.trace.ranges.domain[row]]); }},
+    {"kind", "nested: pushed and popped; free: started and ended, maybe on another thread",
+     [](Context c, uint32_t row, Cell cell) {
+       constexpr std::string_view kKinds[] = {"", "nested", "free"};
+       const uint8_t kind = c.trace.ranges.kind[row];
+       kind > 0 && kind < std::size(kKinds) ? cell.text(kKinds[kind]) : cell.none();
+     }},
+    {"start_ns", "began, ns since the Unix epoch",
+     [](Context c, uint32_t row, Cell cell) { cell.number(c.trace.ranges.start_ns[row]); }},
+    {"end_ns", "ended; empty: never",
+     [](Context c, uint32_t row, Cell cell) { unless(cell, c.trace.ranges.end_ns[row], 0); }},
+    {"ns", "length",
+     [](Context c, uint32_t row, Cell cell) {
+       const int64_t end = c.trace.ranges.end_ns[row];
+       end != 0 ? cell.number(end - c.trace.ranges.start_ns[row]) : cell.none();
+     }},
+};
+
 constexpr TableColumn kLosses[] = {
     {"process", "id in processes; empty: the whole run",
      [](Context c, uint32_t row, Cell cell) { of_whole_run(c, row) ? cell.none() : cell.number(c.process); }},
@@ -314,6 +342,8 @@ constexpr TableLayout kTables[] = {
     {"kernels", "a kernel or copy on a GPU", kKernels,
      [](const model::Trace& t) { return t.kernels.size(); }},
     {"marks", "a step or a named instant", kMarks, [](const model::Trace& t) { return t.marks.size(); }},
+    {"ranges", "a range that the program marked through NVTX", kRanges,
+     [](const model::Trace& t) { return t.ranges.size(); }},
     {"losses", "what is missing or guessed", kLosses, [](const model::Trace& t) { return t.losses.size(); }},
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run as flat tables of readable rows: the columns, ids, units and gaps of trace.db's views `processes`, `comms`, `ops`,
-// `kernels` and `losses`, and `marks`. Every format that is a folder of such tables writes the same cells.
+// `kernels`, `ranges` and `losses`, and `marks`. Every format that is a folder of such tables writes the same cells.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -33,7 +33,7 @@ struct TableContext {
   const model::RunNumbers& numbers;
   int64_t process = -1;    // -1: what belongs to no process
   int64_t first_comm = 0;  // ids of the trace's first rows
-  int64_t first_mark = 0, first_op = 0, first_kernel = 0;
+  int64_t first_mark = 0, first_op = 0, first_kernel = 0, first_range = 0;
 };
 
 struct TableColumn {

@@ -61,7 +61,7 @@ class SliceDescriber {
       call_names_.push_back(words.intern(model::api_name(trace, i, false)));
     for (uint8_t kind = 0; kind < model::kEventKinds; ++kind)
       event_names_.push_back(words.intern(model::event_name(kind)));
-    kernel_names_.assign(trace.strings.size(), kUnset);
+    own_names_.assign(trace.strings.size(), kUnset);
   }
 
   void describe(const Slice& slice) {
@@ -85,6 +85,9 @@ class SliceDescriber {
         break;
       case SliceKind::kLaunch:
         launch(slice);
+        break;
+      case SliceKind::kRange:
+        range(slice);
         break;
       case SliceKind::kChannel:
         channel(slice);
@@ -125,6 +128,12 @@ class SliceDescriber {
   model::StringId word(Literal& literal) {
     if (literal.word == kUnset) literal.word = words_.intern(literal.text);
     return literal.word;
+  }
+
+  model::StringId own_name(model::StringId text) {
+    model::StringId& name = own_names_[text];
+    if (name == kUnset) name = words_.intern(trace_.strings[text]);
+    return name;
   }
 
   void unfinished(int64_t end_ns) {
@@ -210,9 +219,7 @@ class SliceDescriber {
     const model::KernelTable& kernels = trace_.kernels;
     const uint32_t row = slice.row;
     const bool is_copy = kernels.kind[row] == static_cast<uint8_t>(model::KernelKind::kCopy);
-    model::StringId& name = kernel_names_[kernels.name[row]];
-    if (name == kUnset) name = words_.intern(trace_.strings[kernels.name[row]]);
-    writer_.begin(slice, is_copy ? Category::kCopy : Category::kKernel, name);
+    writer_.begin(slice, is_copy ? Category::kCopy : Category::kKernel, own_name(kernels.name[row]));
     place(slice);
     if (kernels.graph[row] != 0) {
       writer_.number(Argument::kGraph, kernels.graph[row]);
@@ -237,6 +244,15 @@ class SliceDescriber {
     unfinished(trace_.launches.end_ns[row]);
     writer_.end_arguments();
     if (has_arrow) writer_.arrow(slice, facts_.launch_correlation(row), false);
+  }
+
+  void range(const Slice& slice) {
+    const model::RangeTable& ranges = trace_.ranges;
+    const model::StringId name = ranges.name[slice.row], domain = ranges.domain[slice.row];
+    writer_.begin(slice, Category::kAnnotation, name != 0 ? own_name(name) : word(range_));
+    if (domain != 0) writer_.text(Argument::kDomain, own_name(domain));
+    unfinished(ranges.end_ns[slice.row]);
+    writer_.end_arguments();
   }
 
   void call(const Slice& slice) {
@@ -357,8 +373,9 @@ class SliceDescriber {
   model::StringPool& words_;
   OperationWordsTable operations_;
   std::vector<model::StringId> call_names_, event_names_;  // words, by shape and by event kind
-  std::vector<model::StringId> kernel_names_;              // words, by the trace's text; kUnset: not met yet
-  Literal record_param_comms_{"record_param_comms"}, kernel_channel_{"KernelCh"}, proxy_{"proxy"};
+  std::vector<model::StringId> own_names_;                 // words, by the trace's text; kUnset: not met yet
+  Literal record_param_comms_{"record_param_comms"}, kernel_channel_{"KernelCh"}, proxy_{"proxy"},
+      range_{"range"};
   Literal nccl_launch_{"cudaLaunchKernelExC"};  // what NCCL calls to launch; HTA counts launches by this name
   Literal kernel_launch_{"cuLaunchKernel"}, graph_launch_{"cuGraphLaunch"};
   Literal send_{"send"}, receive_{"receive"}, send_step_{"send step"}, receive_step_{"receive step"};

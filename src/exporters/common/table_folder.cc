@@ -153,6 +153,7 @@ Result<ExportResult> write_tables(model::TraceSource& source, const std::string&
     context.first_op = take(events, trace.ops.size());
     take(events, trace.launches.size());
     context.first_kernel = take(events, trace.kernels.size());
+    context.first_range = take(events, trace.ranges.size());
     rows += folder.add(context);
     return !folder.failed();
   }));

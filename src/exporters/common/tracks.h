@@ -23,6 +23,7 @@ enum class SliceKind : uint8_t {
   kKernel,
   kOtherKernel,  // no operation's
   kLaunch,
+  kRange,
   kChannel,
   kProxyOp,
   kProxyStep,

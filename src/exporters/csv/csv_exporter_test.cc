@@ -38,7 +38,7 @@ TEST_F(TableExportersTest, CellsAreThoseOfTraceDb) {
   ASSERT_TRUE(store::write_trace_db(run, folder + "/run.db", {}, nullptr));
   const auto [good, told] = compare(csv, folder + "/run.db");
   EXPECT_TRUE(good) << told;
-  EXPECT_EQ(told, "comms: 4, kernels: 180, losses: 5, marks: 16, ops: 88, processes: 4\n");
+  EXPECT_EQ(told, "comms: 4, kernels: 180, losses: 5, marks: 16, ops: 88, processes: 4, ranges: 16\n");
 }
 
 TEST_F(TableExportersTest, JsonLinesSayTheSame) {

@@ -125,6 +125,8 @@ TEST_F(Otf2ExporterTest, ThreadsAndStreamsHaveCallsAndKernels) {
   EXPECT_EQ(archive.host_regions.at("ncclSend").count, 4u) << "no call says it: the enqueueing does";
   EXPECT_EQ(archive.host_regions.at("step").count, 8u);
   EXPECT_EQ(archive.host_regions.at("cuGraphLaunch").count, 40u);
+  EXPECT_EQ(archive.host_regions.at("forward").count, 8u);
+  EXPECT_EQ(archive.host_regions.at("prefetch").count, 8u);
   EXPECT_EQ(archive.stream_regions.at("void gemm<float, 4>(float*)").count, 80u);
   EXPECT_EQ(archive.stream_regions.at("Memcpy DtoH (Device -> Pinned)").ns, 20u * 10'000);
   uint64_t kernels = 0;

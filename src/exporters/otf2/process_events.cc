@@ -26,6 +26,7 @@ ProcessEvents::ProcessEvents(const model::Trace& trace, int64_t number, Archive&
                         ? OTF2_PARADIGM_HIP
                         : OTF2_PARADIGM_CUDA) {
   kernel_regions_.assign(trace.strings.size(), OTF2_UNDEFINED_REGION);
+  range_regions_ = kernel_regions_;
   api_regions_.assign(trace.shapes.size(), OTF2_UNDEFINED_REGION);
   operation_regions_.assign(trace.shapes.size() * 4, OTF2_UNDEFINED_REGION);
   define_process();
@@ -110,6 +111,14 @@ OTF2_RegionRef ProcessEvents::region(const common::Slice& slice) {
       if (known == OTF2_UNDEFINED_REGION)
         known = named(trace_.strings[trace_.kernels.name[slice.row]],
                       is_copy ? OTF2_REGION_ROLE_DATA_TRANSFER : OTF2_REGION_ROLE_FUNCTION, gpu_paradigm_);
+      return known;
+    }
+    case SliceKind::kRange: {
+      OTF2_RegionRef& known = range_regions_[trace_.ranges.name[slice.row]];
+      if (known == OTF2_UNDEFINED_REGION) {
+        const std::string_view name = trace_.strings[trace_.ranges.name[slice.row]];
+        known = named(name.empty() ? "range" : name, OTF2_REGION_ROLE_CODE, OTF2_PARADIGM_USER);
+      }
       return known;
     }
     default:

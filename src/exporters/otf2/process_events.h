@@ -50,7 +50,7 @@ class ProcessEvents {
   OTF2_Paradigm gpu_paradigm_;
   std::vector<std::pair<int64_t, OTF2_LocationGroupRef>> devices_;  // by the pid that tracks have
   // By text, by shape, and by shape, whether declared and where; undefined: not met yet.
-  std::vector<OTF2_RegionRef> kernel_regions_, api_regions_, operation_regions_;
+  std::vector<OTF2_RegionRef> kernel_regions_, range_regions_, api_regions_, operation_regions_;
 };
 
 }  // namespace lockstep::exporters::otf2

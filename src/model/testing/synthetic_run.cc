@@ -92,6 +92,12 @@ void SyntheticRun::add_op(int32_t rank, uint32_t n, Trace& trace) const {
   auto text = [&](std::string_view t) { return trace.strings.intern(t); };
   int64_t start = kStart + int64_t{n} * kOpPeriod + rank * 1000;
   if (n % 10 == 0) trace.marks.append({0, kCaller, text("step"), int64_t{n} / 10, 1, start - 500});
+  if (n % 10 == 0) {
+    trace.ranges.append({0, kCaller, text("forward"), 0, static_cast<uint8_t>(RangeKind::kNested),
+                         start - 400, start + kOpPeriod / 2});
+    trace.ranges.append({0, kCaller, text("prefetch"), text("loader"), static_cast<uint8_t>(RangeKind::kFree),
+                         start - 300, n + 10 < options_.ops ? start + 11 * kOpPeriod : 0});
+  }
   if (n % 10 == 5) trace.marks.append({0, kCaller, text("checkpoint"), 0, 0, start - 500});
   uint32_t api_shape = trace.intern_shape({text("AllReduce"), text("ncclFloat32"), 0, 0, 0});
   uint32_t shape = trace.intern_shape(

@@ -63,6 +63,7 @@ inline bool attach(model::Trace& trace, RowRef child, RowRef parent) {
     case Target::kProxyCtrl:
     case Target::kKernel:
     case Target::kLaunch:
+    case Target::kRange:
     case Target::kNone:
       return false;
   }

@@ -210,7 +210,7 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
   LogDefinitions found;
   model::StringPool& strings = trace.strings;
   const size_t most_names =
-      view.chunks(Purpose::kDefs, log).size() * (format::kChunkBytes / sizeof(format::KernelNameDef));
+      view.chunks(Purpose::kDefs, log).size() * (format::kChunkBytes / sizeof(format::NameDef));
   for_each_definition(view, Purpose::kDefs, log, losses, [&](const Definition& definition) {
     uint32_t id = definition.head.id;
     switch (static_cast<Def>(definition.head.kind)) {
@@ -246,11 +246,14 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
       case Def::kKernelName:
         if (found.add_kernel_name(definition, most_names, trace)) return;
         break;
+      case Def::kRangeName:
+        if (found.add_range_name(definition, most_names, trace)) return;
+        break;
       default:
         return;  // of a newer minor version
     }
     losses.add("bad_definition_number", 1,
-               [&] { return "shapes, streams or kernel names with an impossible number: " + view.path(); });
+               [&] { return "shapes, streams or names with an impossible number: " + view.path(); });
   });
   losses.add("short_kernel_name", found.short_names_, [&] {
     return "names of kernels without templates and arguments, for their number: " + view.path();
@@ -260,17 +263,21 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
   return found;
 }
 
+// The text of a NameDef.
+static std::string_view name_of(const Definition& definition, size_t most_bytes) {
+  constexpr size_t kHead = offsetof(format::NameDef, name);
+  const size_t size = size_t{definition.head.units} * format::kUnitBytes;
+  const std::string_view name(reinterpret_cast<const char*>(definition.bytes) + kHead,
+                              std::min<size_t>(size > kHead ? size - kHead : 0, most_bytes - 1));
+  return name.substr(0, name.find('\0'));
+}
+
 // The writer numbers them from 1, so a number beyond what the chunks can hold is damage.
 bool LogDefinitions::add_kernel_name(const Definition& definition, size_t most_names, model::Trace& trace) {
   const uint32_t id = definition.head.id;
   if (id == 0 || id > most_names) return false;
   constexpr size_t kMostDemangledBytes = size_t{16} << 20;  // of a log
-  const size_t most = size_t{definition.head.units} * format::kUnitBytes;
-  constexpr size_t kHead = offsetof(format::KernelNameDef, name);
-  const char* begin = reinterpret_cast<const char*>(definition.bytes) + kHead;
-  std::string_view symbol(begin,
-                          std::min<size_t>(most > kHead ? most - kHead : 0, format::kMaxKernelNameBytes - 1));
-  symbol = symbol.substr(0, symbol.find('\0'));
+  const std::string_view symbol = name_of(definition, format::kMaxKernelNameBytes);
   const bool is_short = demangled_bytes_ >= kMostDemangledBytes && symbol.starts_with("_Z");
   const std::string name = is_short ? common::scoped_name(symbol) : common::demangled(symbol);
   demangled_bytes_ += name.size();
@@ -278,6 +285,14 @@ bool LogDefinitions::add_kernel_name(const Definition& definition, size_t most_n
   if (id >= kernel_names_.size()) kernel_names_.resize(size_t{id} + 1);
   kernel_names_[id] = {trace.strings.intern(valid_utf8(name)),
                        model::work_of_kernel(name) != model::KernelWork::kNone, true};
+  return true;
+}
+
+bool LogDefinitions::add_range_name(const Definition& definition, size_t most_names, model::Trace& trace) {
+  const uint32_t id = definition.head.id;
+  if (id == 0 || id > most_names) return false;
+  if (id >= range_names_.size()) range_names_.resize(size_t{id} + 1, kNoName);
+  range_names_[id] = trace.strings.intern(valid_utf8(name_of(definition, format::kMaxRangeNameBytes)));
   return true;
 }
 

@@ -100,6 +100,12 @@ class LogDefinitions {
   KernelName kernel_name(uint32_t number) const {
     return number < kernel_names_.size() ? kernel_names_[number] : KernelName{};
   }
+  // Of a range or its domain; 0 names none, and a number that was never defined (`known` false) nothing.
+  model::StringId range_name(uint32_t number, bool* known) const {
+    const bool has_name = number < range_names_.size() && range_names_[number] != kNoName;
+    *known = number == 0 || has_name;
+    return has_name ? range_names_[number] : 0;
+  }
   // Pointer of a stream number, 0 if none.
   uint64_t stream(uint16_t number) const { return number < streams_.size() ? streams_[number] : 0; }
 
@@ -121,10 +127,14 @@ class LogDefinitions {
   };
   uint32_t add_shape_row(uint16_t number, model::Trace& trace, bool known);
   bool add_kernel_name(const Definition& definition, size_t most_names, model::Trace& trace);
+  bool add_range_name(const Definition& definition, size_t most_names, model::Trace& trace);
 
-  std::vector<Shape> shapes_;             // by number
-  std::vector<uint64_t> streams_;         // by number
-  std::vector<KernelName> kernel_names_;  // by number
+  static constexpr model::StringId kNoName = UINT32_MAX;
+
+  std::vector<Shape> shapes_;                 // by number
+  std::vector<uint64_t> streams_;             // by number
+  std::vector<KernelName> kernel_names_;      // by number
+  std::vector<model::StringId> range_names_;  // by number; kNoName where there is none
   size_t demangled_bytes_ = 0;
   uint64_t short_names_ = 0;
   std::vector<Owner> owners_;

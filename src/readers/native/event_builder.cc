@@ -36,6 +36,7 @@ void EventBuilder::reserve(const RecordCensus& census) {
   more(trace_.marks, sum({Kind::kMark}));
   more(trace_.kernels, sum({Kind::kKernel, Kind::kCopy}));
   more(trace_.launches, sum({Kind::kLaunchCall}));
+  more(trace_.ranges, sum({Kind::kRange}));
   for (const LogCensus& log : census.logs) index_.log(log.log).reserve(log.chunks.size());
 }
 
@@ -92,7 +93,9 @@ bool EventBuilder::apply(const format::StateRecord& record) {
   if (number == format::kStateGpuStart || number == format::kStateGpuEnd) {
     value = static_cast<uint64_t>(gpu_ns(record.head.stop_after, value));
   }
-  switch (apply_state(trace_, target, number, note(clock_.to_ns(record.head.start)), value)) {
+  int64_t when = clock_.to_ns(record.head.start);
+  if (target.table != Target::kRange) when = note(when);
+  switch (apply_state(trace_, target, number, when, value)) {
     case StateResult::kStored:
       ++states_;
       break;
@@ -199,6 +202,11 @@ void EventBuilder::lose_kernel_name() {
   losses_.add("unknown_kernel_name", 1, [&] {
     return "kernels whose name is not in the file, taken to be no communication: " + view_.path();
   });
+}
+
+void EventBuilder::lose_range_name() {
+  losses_.add("unknown_range_name", 1,
+              [&] { return "names of ranges and their domains that are not in the file: " + view_.path(); });
 }
 
 }  // namespace lockstep::readers::native

@@ -78,6 +78,7 @@ class EventBuilder {
   void add(const format::KernelRecord& record);
   void add(const format::LaunchCallRecord& record);
   void add(const format::CopyRecord& record);
+  void add(const format::RangeRecord& record);
   void add(const format::MarkRecord& record);
   void add(const format::StateRecord& record);
   void add(const format::LinkRecord& record);
@@ -124,6 +125,14 @@ class EventBuilder {
   void lose_comm();
   void lose_shape();
   void lose_kernel_name();
+  model::StringId range_name(uint32_t number) {
+    bool known = false;
+    const model::StringId name = definitions_->range_name(number, &known);
+    if (!known) [[unlikely]]
+      lose_range_name();
+    return name;
+  }
+  void lose_range_name();
   void lose_gpu_stop();
   int64_t note(int64_t ns) {
     if (ns < first_ns_) first_ns_ = ns;

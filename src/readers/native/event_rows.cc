@@ -24,6 +24,9 @@ static_assert(model::kFlagGraphCaptured == format::kFlagGraphCaptured &&
 
 uint8_t flags_of(const RecordHead& head) { return static_cast<uint8_t>(head.flags & ~format::kFlagStopped); }
 
+static_assert(static_cast<int>(model::RangeKind::kNested) == static_cast<int>(format::RangeKind::kNested) &&
+              static_cast<int>(model::RangeKind::kFree) == static_cast<int>(format::RangeKind::kFree));
+
 // The payloads of NCCL's own network transports.
 constexpr int64_t kNetIb = 0x10001, kNetSocket = 0x20001;
 
@@ -305,6 +308,21 @@ inline void EventBuilder::add(const format::LaunchCallRecord& r) {
   if (r.head.flags & format::kFlagSystemThread) threads_.called_by_tid(row);
   place(Target::kLaunch, row);
 }
+// A range is the program's own, and no sign that its communication goes on: it does not widen the times of the process.
+inline void EventBuilder::add(const format::RangeRecord& r) {
+  const auto kind = r.range <= format::RangeKind::kFree ? r.range : format::RangeKind::kNone;
+  const bool has_end = r.head.stop_after != 0 || (r.head.flags & format::kFlagStopped) != 0;
+  saturated_ += r.head.stop_after == format::kSaturated;
+  uint32_t row =
+      trace_.ranges.append({.process = process_,
+                            .thread = thread_,
+                            .name = range_name(r.name),
+                            .domain = range_name(r.domain),
+                            .kind = static_cast<uint8_t>(kind),
+                            .start_ns = clock_.to_ns(r.head.start),
+                            .end_ns = has_end ? clock_.to_ns(r.head.start + r.head.stop_after) : 0});
+  place(Target::kRange, row);
+}
 inline void EventBuilder::add(const format::MarkRecord& r) {
   model::StringId name = definitions_->name(r.shape);
   if (name == 0 && r.is_step != 0) name = trace_.strings.intern("step");
@@ -318,10 +336,11 @@ inline void EventBuilder::add(const format::MarkRecord& r) {
 
 void EventBuilder::add_chunk(const RecordChunk& chunk, const ChunkBuffer& buffer) {
   auto size = [](const auto& table) { return static_cast<uint32_t>(table.size()); };
-  log_index_->begin_chunk(chunk.chunk.chunk_no,
-                          {0, size(trace_.calls), size(trace_.tasks), size(trace_.channels),
-                           size(trace_.proxy_ops), size(trace_.proxy_steps), size(trace_.proxy_ctrls),
-                           size(trace_.net_events), size(trace_.kernels), size(trace_.launches)});
+  log_index_->begin_chunk(
+      chunk.chunk.chunk_no,
+      {0, size(trace_.calls), size(trace_.tasks), size(trace_.channels), size(trace_.proxy_ops),
+       size(trace_.proxy_steps), size(trace_.proxy_ctrls), size(trace_.net_events), size(trace_.kernels),
+       size(trace_.launches), size(trace_.ranges)});
   uint64_t base = uint64_t{chunk.chunk.chunk_no} * format::kUnitsPerChunk;
   const auto& owners = definitions_->owners();
   // The last owner at or before the chunk's first record, and the position at which the next one takes over.

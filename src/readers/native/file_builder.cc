@@ -180,16 +180,24 @@ uint16_t FileBuilder::Log::stream(uint64_t pointer) {
 }
 
 uint32_t FileBuilder::Log::kernel_name(std::string_view symbol) {
-  symbol = symbol.substr(0, format::kMaxKernelNameBytes - 1);
-  constexpr size_t kHead = offsetof(format::KernelNameDef, name);
-  const size_t size = (kHead + symbol.size() + format::kUnitBytes) / format::kUnitBytes * format::kUnitBytes;
-  std::vector<std::byte> bytes(std::max(size, sizeof(format::KernelNameDef)));
-  auto head = with_head(format::KernelNameDef{}, Def::kKernelName, ++kernel_names_).head;
+  add_name(Def::kKernelName, ++kernel_names_, symbol.substr(0, format::kMaxKernelNameBytes - 1));
+  return kernel_names_;
+}
+
+uint32_t FileBuilder::Log::range_name(std::string_view name) {
+  add_name(Def::kRangeName, ++range_names_, name.substr(0, format::kMaxRangeNameBytes - 1));
+  return range_names_;
+}
+
+void FileBuilder::Log::add_name(Def kind, uint32_t number, std::string_view name) {
+  constexpr size_t kHead = offsetof(format::NameDef, name);
+  const size_t size = (kHead + name.size() + format::kUnitBytes) / format::kUnitBytes * format::kUnitBytes;
+  std::vector<std::byte> bytes(std::max(size, sizeof(format::NameDef)));
+  auto head = with_head(format::NameDef{}, kind, number).head;
   head.units = static_cast<uint16_t>(bytes.size() / format::kUnitBytes);
   std::memcpy(bytes.data(), &head, sizeof head);
-  std::memcpy(bytes.data() + kHead, symbol.data(), symbol.size());
+  std::memcpy(bytes.data() + kHead, name.data(), name.size());
   file_.add_definition(definitions_, Purpose::kDefs, number_, bytes.data(), bytes.size());
-  return kernel_names_;
 }
 
 void FileBuilder::Log::histogram(format::HistogramCell cell) {

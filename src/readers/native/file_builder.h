@@ -80,6 +80,7 @@ class FileBuilder::Log {
                  std::string_view proto = "", int32_t root = 0);
   uint16_t stream(uint64_t pointer);
   uint32_t kernel_name(std::string_view symbol);
+  uint32_t range_name(std::string_view name);
   // Another thread takes the log over, from here on.
   void thread(uint32_t tid, std::string_view name, uint64_t pthread = 0, uint64_t ticks = 1000);
   uint64_t* losses() { return reinterpret_cast<format::LogDef*>(log_definition_)->losses; }
@@ -109,6 +110,7 @@ class FileBuilder::Log {
   uint64_t records() const { return records_; }
 
  private:
+  void add_name(format::Def kind, uint32_t number, std::string_view name);
   std::byte* append(const void* record, size_t size);
   void next_chunk();
   bool fits(size_t size) const { return unit_ + size / format::kUnitBytes <= format::kLastUnit; }
@@ -121,7 +123,7 @@ class FileBuilder::Log {
   std::vector<uint32_t> chunks_;  // of records, oldest first
   uint32_t chunk_no_ = 0, unit_ = 0;
   uint16_t shapes_ = 0, streams_ = 0;
-  uint32_t kernel_names_ = 0;
+  uint32_t kernel_names_ = 0, range_names_ = 0;
   uint32_t histogram_ = UINT32_MAX, cells_ = 0;
   std::byte* last_ = nullptr;
   uint64_t last_position_ = 0, records_ = 0;

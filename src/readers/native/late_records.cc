@@ -154,6 +154,9 @@ StateResult stop(Trace& trace, RowRef target, int64_t when) {
     case Target::kLaunch:
       trace.launches.end_ns[target.row] = when;
       break;
+    case Target::kRange:
+      trace.ranges.end_ns[target.row] = when;
+      break;
     case Target::kNone:
       return StateResult::kMismatch;
   }
@@ -183,6 +186,7 @@ StateResult apply_state(Trace& trace, RowRef target, uint16_t number, int64_t wh
       return task_state(trace, target.row, number, value);
     case Target::kKernel:
     case Target::kLaunch:
+    case Target::kRange:
     case Target::kNone:
       return StateResult::kMismatch;
   }

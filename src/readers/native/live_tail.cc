@@ -269,7 +269,7 @@ void LiveTail::read_definitions(const InputFile& file, Log& log) {
 
 void LiveTail::add_kernel_name(const ChunkBuffer& buffer, uint32_t unit, const format::DefHead& head,
                                Log& log) {
-  constexpr size_t kHead = offsetof(format::KernelNameDef, name);
+  constexpr size_t kHead = offsetof(format::NameDef, name);
   const size_t from = size_t{unit} * format::kUnitBytes, size = size_t{head.units} * format::kUnitBytes;
   if (size <= kHead || from + size > buffer.bytes.size() || log.kernels.size() >= kMostKernelNames) return;
   std::string_view symbol(reinterpret_cast<const char*>(buffer.bytes.data()) + from + kHead,

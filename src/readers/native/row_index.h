@@ -24,9 +24,10 @@ enum class Target : uint8_t {
   kProxyCtrl,
   kNetEvent,
   kKernel,
-  kLaunch
+  kLaunch,
+  kRange
 };
-inline constexpr size_t kTargets = 10;
+inline constexpr size_t kTargets = 11;
 
 struct RowRef {
   Target table = Target::kNone;

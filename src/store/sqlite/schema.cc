@@ -82,6 +82,13 @@ SELECT k.id, k.process, p.rank, k.run_gpu AS gpu, k.stream, n.text AS name,
 FROM gpu_kernel k JOIN process p ON p.id = k.process LEFT JOIN string n ON n.id = k.name
 LEFT JOIN launch l ON l.id = k.launch LEFT JOIN thread t ON t.id = l.thread;
 
+CREATE VIEW ranges AS
+SELECT r.id, r.process, p.rank, t.tid, n.text AS name, d.text AS domain,
+       CASE r.kind WHEN 1 THEN 'nested' WHEN 2 THEN 'free' END AS kind, r.start_ns, nullif(r.end_ns, 0) AS end_ns,
+       CASE WHEN r.end_ns != 0 THEN r.end_ns - r.start_ns END AS ns
+FROM nvtx_range r JOIN process p ON p.id = r.process LEFT JOIN thread t ON t.id = r.thread
+LEFT JOIN string n ON n.id = r.name LEFT JOIN string d ON d.id = r.domain;
+
 CREATE VIEW losses AS
 SELECT l.process, p.rank, s.text AS stage, k.text AS kind, l.count, d.text AS detail
 FROM loss l LEFT JOIN process p ON p.id = l.process JOIN string s ON s.id = l.stage JOIN string k ON k.id = l.kind
@@ -112,7 +119,7 @@ WHERE NOT EXISTS (SELECT 1 FROM comm c WHERE c.process = p.id AND c.collectives 
 
 // What rocm-trace-lite and RPD (schema 3) call these things. Views over our own tables: measured, a physical copy would
 // add 12 % (deep) to 78 % (host side only) to the rows written, and readers only select. An op is one row, with GPU times where they are known
-// (opType KernelExecution), else with the interval of its enqueueing (HostEnqueue). Kernels and copies that belong to no op are rows of their own
+// (opType KernelExecution), else with the interval of its enqueueing (HostEnqueue). Ranges and marks are UserMarkers, their names as arguments. Kernels and copies that belong to no op are rows of their own
 // (KernelExecution, Copy), with the call that launched them as their API call. pid is unique over hosts as RPD does it.
 constexpr const char* kRocpdViews = R"SQL(
 CREATE VIEW rocpd_string AS SELECT id, text AS string FROM string;
@@ -148,7 +155,11 @@ SELECT m.id, p.node * 10000000 + p.pid, t.tid, m.time_ns, m.time_ns, 3, 3, 4, m.
 FROM mark m JOIN process p ON p.id = m.process LEFT JOIN thread t ON t.id = m.thread
 UNION ALL
 SELECT l.id, p.node * 10000000 + p.pid, t.tid, l.start_ns, max(l.start_ns, l.end_ns), l.name, l.name, 4, 0
-FROM launch l JOIN process p ON p.id = l.process LEFT JOIN thread t ON t.id = l.thread;
+FROM launch l JOIN process p ON p.id = l.process LEFT JOIN thread t ON t.id = l.thread
+UNION ALL
+SELECT r.id, p.node * 10000000 + p.pid, t.tid, r.start_ns, CASE WHEN r.end_ns != 0 THEN r.end_ns ELSE max(r.start_ns, p.last_ns, p.heartbeat_ns) END,
+       3, 3, 4, r.name
+FROM nvtx_range r JOIN process p ON p.id = r.process LEFT JOIN thread t ON t.id = r.thread;
 
 CREATE VIEW rocpd_api_ops AS
 SELECT id, coalesce(call, id) AS api_id, id AS op_id FROM op

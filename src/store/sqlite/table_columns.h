@@ -189,6 +189,17 @@ struct Columns<model::Kernel> {
 };
 
 template <>
+struct Columns<model::Range> {
+  static constexpr std::string_view kSqlName = "nvtx_range";  // RANGE is a word of SQL
+  template <class Object, class Visit>
+  static void each(Object& object, Visit&& visit) {
+#define COLUMN(type, name, text) visit(#type, #name, text, object.name);
+#include "model/tables/range.def"
+#undef COLUMN
+  }
+};
+
+template <>
 struct Columns<model::Histogram> {
   static constexpr std::string_view kSqlName = "histogram";
   template <class Object, class Visit>

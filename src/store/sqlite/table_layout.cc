@@ -66,7 +66,8 @@ std::vector<TableLayout> make_layouts() {
   LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
   auto at = [&](TableId id) -> TableLayout& { return tables[number(id)]; };
-  for (TableId id : {TableId::kCall, TableId::kMark, TableId::kOp, TableId::kLaunch, TableId::kKernel})
+  for (TableId id :
+       {TableId::kCall, TableId::kMark, TableId::kOp, TableId::kLaunch, TableId::kKernel, TableId::kRange})
     at(id).ids = IdSequence::kEvents;
   at(TableId::kShape).per_process = false;
   at(TableId::kProcess).derived = {derived_number("node", "number of its host in the run", ColumnType::kI32)};

@@ -37,7 +37,7 @@ struct ColumnLayout {
 };
 
 // Where the row numbers of a table come from. Ids of kEvents are unique over all tables that share it, so that views
-// may put those tables side by side (rocpd_api is calls, marks and some ops).
+// may put those tables side by side (rocpd_api is calls, marks, ranges and some ops).
 enum class IdSequence : uint8_t { kOwn, kEvents };
 
 struct TableLayout {

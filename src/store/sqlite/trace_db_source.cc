@@ -2,6 +2,7 @@
 #include "store/sqlite/trace_db_source.h"
 
 #include <limits>
+#include <optional>
 #include <type_traits>
 #include <unordered_map>
 
@@ -15,11 +16,12 @@ namespace {
 
 constexpr uint32_t kMaxNumbers = 100'000'000;  // texts and shapes that a file may have: ids index vectors
 
-TableId table_of(std::string_view sql_name) {
+// None for a table of a newer version.
+std::optional<TableId> table_of(std::string_view sql_name) {
   for (size_t i = 0; i < kTables; ++i) {
     if (table_layouts()[i].name == sql_name) return static_cast<TableId>(i);
   }
-  return TableId::kShape;  // the one table that is never in parts
+  return std::nullopt;
 }
 
 }  // namespace
@@ -230,7 +232,8 @@ Result<void> TraceDbSource::read_parts() {
     int64_t trace = rows.integer(0), first = rows.integer(2), size = rows.integer(3);
     if (trace < 0 || trace >= count || first < 0 || size < 0 || size >= int64_t{model::kNoRow}) continue;
     if (first > std::numeric_limits<int64_t>::max() - size) continue;
-    parts_[static_cast<size_t>(trace)][number(table_of(rows.text(1)))] = {first, static_cast<uint32_t>(size)};
+    if (const std::optional<TableId> table = table_of(rows.text(1)))
+      parts_[static_cast<size_t>(trace)][number(*table)] = {first, static_cast<uint32_t>(size)};
   }
 }
 

@@ -232,7 +232,8 @@ TEST_F(TraceDbTest, PublishedQueriesOfRpd) {
       "ncclAllReduce|0|20\nncclAllReduce|1|20\nncclRecv|1|2\nncclSend|0|2");
   EXPECT_EQ(query("SELECT count(*), count(DISTINCT pid) FROM rocpd_api"),
             query("SELECT (SELECT count(*) FROM call) + "
-                  "(SELECT count(*) FROM mark) + (SELECT count(*) FROM launch) + (SELECT count(*) FROM op "
+                  "(SELECT count(*) FROM mark) + (SELECT count(*) FROM launch) + (SELECT count(*) FROM "
+                  "nvtx_range) + (SELECT count(*) FROM op "
                   "WHERE call IS NULL), 4"));
   EXPECT_EQ(query("SELECT DISTINCT node, pid FROM napi ORDER BY 1, 2"), "0|4000\n0|4001\n1|4000\n1|4001");
   EXPECT_EQ(query("SELECT apiName, args FROM api WHERE args LIKE 'step%' AND pid = 4000"),
@@ -267,6 +268,39 @@ TEST_F(TraceDbTest, KernelsThatAreNoOperationsStandBesideTheOperations) {
       "80");
   EXPECT_EQ(query("SELECT count(*) FROM nop"), "188");
   EXPECT_EQ(query("SELECT count(*) FROM kernel WHERE kernelName LIKE 'void gemm%' AND stream = '7'"), "80");
+}
+
+TEST_F(TraceDbTest, RangesAreReadableAndUserMarkers) {
+  merge();
+  EXPECT_EQ(query("SELECT rank, tid, name, domain, kind, count(*), sum(end_ns IS NULL), min(ns) FROM ranges "
+                  "WHERE rank = 1 GROUP BY name"),
+            "1|4101|forward||nested|2|0|500400\n1|4101|prefetch|loader|free|2|1|11000300");
+  EXPECT_EQ(query("SELECT apiName, args, count(*), min(end - start) > 0 FROM api WHERE args IN ('forward', "
+                  "'prefetch') "
+                  "GROUP BY args"),
+            "UserMarker|forward|8|1\nUserMarker|prefetch|8|1");
+  EXPECT_EQ(query("SELECT count(*) FROM (SELECT id FROM nvtx_range UNION SELECT id FROM op UNION SELECT id "
+                  "FROM mark)"),
+            "120")
+      << "no id twice";
+}
+
+// A file of before there were ranges, and one with tables of a version to come.
+TEST_F(TraceDbTest, OlderAndNewerTablesAreNoDamage) {
+  merge({.ranks = 1});
+  auto database = Database::open(path, Database::Access::kCreate);
+  ASSERT_TRUE(
+      (*database)->execute("DROP VIEW ranges; DROP VIEW rocpd_api; DROP TABLE nvtx_range; DELETE FROM part "
+                           "WHERE name = 'nvtx_range';"
+                           "INSERT INTO part VALUES (0, 'from_the_future', 0, 2)"));
+  auto source = open_trace_db(path);
+  ASSERT_TRUE(source) << source.error().message();
+  Trace trace, before;
+  ASSERT_TRUE((*source)->load(0, trace));
+  ASSERT_TRUE(SyntheticRun({.ranks = 1}).load(0, before));
+  EXPECT_EQ(trace.ranges.size(), 0u);
+  EXPECT_EQ(trace.ops.size(), before.ops.size());
+  EXPECT_EQ(trace.losses.size(), before.losses.size());
 }
 
 TEST_F(TraceDbTest, HostOnlyCaptureIsNotCalledGpuTime) {

@@ -225,7 +225,7 @@ Result<void> TraceWriter::write_metadata(const std::string& source_name) {
       {"written_by", "lockstep"},
       {"source", source_name},
       {"processes", std::to_string(traces_)},
-      {"shared_ids", "call, op, launch, gpu_kernel and mark share one sequence of ids"}};
+      {"shared_ids", "call, op, launch, gpu_kernel, nvtx_range and mark share one sequence of ids"}};
   for (const auto& [tag, value] : entries) {
     insert.bind(1, tag);
     insert.bind(2, value);

@@ -11,7 +11,7 @@ import sqlite3
 import sys
 
 FORMULA = "=+-@\t\r"
-QUERIES = {view: f"SELECT * FROM {view}" for view in ("processes", "comms", "ops", "kernels", "losses")}
+QUERIES = {view: f"SELECT * FROM {view}" for view in ("processes", "comms", "ops", "kernels", "ranges", "losses")}
 QUERIES["losses"] += " WHERE stage != 'merge'"
 QUERIES["marks"] = """SELECT m.id, m.process, p.rank, t.tid, s.text AS name, m.value, m.is_step, m.time_ns FROM mark m
     JOIN process p ON p.id = m.process JOIN string s ON s.id = m.name LEFT JOIN thread t ON t.id = m.thread ORDER BY m.id"""
