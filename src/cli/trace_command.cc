@@ -212,6 +212,7 @@ int run(const Arguments& arguments) {
   }
   if (std::string why = launch::no_gpu_times(*libraries); !why.empty())
     note("no GPU times of kernels: " + why);
+  if (std::string why = launch::no_ranges(*libraries); !why.empty()) note("no ranges of NVTX: " + why);
   launch::set_capture_environment(*libraries, directory->path(), request->mode, request->retention);
   return run_captured(*request, self, *directory);
 }

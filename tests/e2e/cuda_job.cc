@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that uses CUDA, without a GPU: linked with a libcupti (sim/cupti), as PyTorch is, and started as CUDA's driver
-// starts what CUDA_INJECTION64_PATH names. Prints what its own profiler saw of its kernels.
+// starts what CUDA_INJECTION64_PATH names; and marks ranges as a program with NVTX in it. Prints what its own profiler saw
+// of its kernels.
 //
-//   lockstep-e2e-cuda-job [kernels N] [profile N] [sleep MS] [kill] ...
+//   lockstep-e2e-cuda-job [kernels N] [profile N] [sleep MS] [ranges] [kill] ...
+//
+// `ranges`: some of each kind, that of a library's domain, and one of NCCL's.
 #include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
@@ -10,9 +13,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "capture/cuda/cupti_abi.h"
 #include "sim/cupti/fake_cupti.h"
+#include "tests/support/nvtx.h"
 
 namespace cupti = lockstep::capture::cuda::cupti;
 
@@ -26,6 +31,9 @@ extern const lockstep::sim::FakeCupti fake_cupti_functions;
 }
 
 namespace {
+
+using Nvtx = lockstep::test::NvtxCopy<0>;
+using OfLibrary = lockstep::test::NvtxCopy<1>;
 
 int g_seen = 0;
 
@@ -59,6 +67,22 @@ void start_cuda() {
   if (start != nullptr) start();
 }
 
+void mark_ranges() {
+  Nvtx::initialize();
+  OfLibrary::initialize();
+  void* loader = OfLibrary::domain("loader");
+  void* nccl = OfLibrary::domain("NCCL");
+  const uint64_t prefetch = OfLibrary::start(loader, OfLibrary::named(L"pr\u00e9fetch"));
+  Nvtx::push("step");
+  Nvtx::push("forward");
+  OfLibrary::push(nccl, OfLibrary::named("ncclAllReduce"));
+  OfLibrary::pop(nccl);
+  Nvtx::pop();
+  std::thread([&] { OfLibrary::end(loader, prefetch); }).join();
+  Nvtx::pop();
+  Nvtx::push("open at the end");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -66,6 +90,10 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const char* word = argv[i];
     if (strcmp(word, "kill") == 0) raise(SIGKILL);
+    if (strcmp(word, "ranges") == 0) {
+      mark_ranges();
+      continue;
+    }
     const int number = i + 1 < argc ? atoi(argv[++i]) : 0;
     if (strcmp(word, "kernels") == 0) run_kernels(number);
     if (strcmp(word, "sleep") == 0) usleep(static_cast<unsigned>(number) * 1000);

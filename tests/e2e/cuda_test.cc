@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of a traced program, and that its own profiler keeps what it would have had.
+#include <fstream>
+#include <iterator>
+
 #include "tests/e2e/workplace.h"
 
 namespace lockstep::test {
@@ -88,6 +91,90 @@ TEST_F(Cuda, PreloadAloneIsEnough) {
   const Finished finished = do_here(cuda({"kernels", "9", "profile", "4"}), environment);
   EXPECT_EQ(finished.out, "profiled 4 kernels, saw 4\n") << finished;
   EXPECT_EQ(info("run")["events"]["Kernel"], 13);
+}
+
+class NvtxRanges : public Cuda {
+ protected:
+  // What trace.db says of the ranges, "name|domain|kind|is open", in order of begin.
+  Finished ranges_of(const std::string& file) {
+    return do_here(
+        {"sqlite3", file, "SELECT name, domain, kind, end_ns IS NULL FROM ranges ORDER BY start_ns"});
+  }
+  std::string content(const std::string& file) const {
+    std::ifstream in(path(file), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static constexpr const char* kAll =
+      "pr\u00e9fetch|loader|free|0\nstep||nested|0\nforward||nested|0\nopen at the end||nested|1\n";
+};
+
+TEST_F(NvtxRanges, ComeIntoTheTraceAndEveryOutput) {
+  const Finished finished =
+      do_here(traced({"-o", "t.db"}, cuda({"ranges", "kernels", "10"})), {{"LOCKSTEP_CUDA", "ranges"}});
+  EXPECT_EQ(finished.code, 0) << finished;
+  const Finished asked = ranges_of("t.db");
+  EXPECT_EQ(asked.out, kAll) << asked;
+  const auto document = info("t.db");
+  EXPECT_EQ(document["events"]["Range"], 4);
+  EXPECT_EQ(document["events"]["Kernel"], 10);
+  EXPECT_TRUE(has(do_here(lockstep({"info", "t.db"})).out, "\nRanges of NVTX: 4\n"));
+  const Finished api =
+      do_here({"sqlite3", "t.db", "SELECT args FROM api WHERE category = 'UserMarker' ORDER BY start"});
+  EXPECT_EQ(api.out, "pr\u00e9fetch\nstep\nforward\nopen at the end\n") << api;
+  EXPECT_EQ(do_here(lockstep({"convert", "-o", "t.json", "t.db"})).code, 0);
+  EXPECT_EQ(do_here(lockstep({"convert", "-f", "csv", "-o", "t.csv", "t.db"})).code, 0);
+  const std::string timeline = content("t.json"), table = content("t.csv/ranges.csv");
+  for (const char* name :
+       {"\"forward\"", "\"pr\u00e9fetch\"", "\"domain\":\"loader\"", "\"unfinished\":true"})
+    EXPECT_TRUE(has(timeline, name)) << name;
+  EXPECT_TRUE(has(table, ",forward,,nested,")) << table;
+  EXPECT_EQ(timeline.find("ncclAllReduce"), std::string::npos) << "NCCL's are the profiler plugin's";
+  EXPECT_EQ(do_here(lockstep({"summary", "t.db"})).code, 0);
+}
+
+TEST_F(NvtxRanges, NobodyAsksForThemUnlessTold) {
+  const Finished finished = do_here(traced({"-o", "t.db"}, {"sh", "-c", "echo [$NVTX_INJECTION64_PATH]"}));
+  EXPECT_EQ(finished.out, "[]\n") << finished;
+}
+
+TEST_F(NvtxRanges, ACopyThatIsPreloadedIsTheOne) {
+  std::filesystem::copy_file(LOCKSTEP_LIB_DIR "/liblockstep-cuda.so", folder_ / "liblockstep-cuda.so");
+  const Finished finished =
+      do_here(traced({"-o", "t.db", "--dir", "run"}, cuda({"ranges"})),
+              {{"LD_PRELOAD", path("liblockstep-cuda.so")}, {"LOCKSTEP_CUDA", "ranges"}});
+  EXPECT_EQ(finished.code, 0) << finished;
+  EXPECT_EQ(ranges_of("t.db").out, kAll);
+  EXPECT_TRUE(has(finished.err, "1 file of 1 process")) << finished;
+}
+
+TEST_F(NvtxRanges, AnotherToolKeepsItsPlace) {
+  const std::map<std::string, std::string> environment = {
+      {"LOCKSTEP_CUDA", "copies,ranges"}, {"NVTX_INJECTION64_PATH", "/opt/nsight/libnvtx.so"}};
+  const Finished finished =
+      do_here(traced({"-o", "t.db"}, {"sh", "-c", "echo $NVTX_INJECTION64_PATH"}), environment);
+  EXPECT_EQ(finished.out, "/opt/nsight/libnvtx.so\n") << finished;
+  const std::string said = "NVTX_INJECTION64_PATH names /opt/nsight/libnvtx.so";
+  EXPECT_TRUE(has(finished.err, said)) << finished;
+  EXPECT_EQ(finished.err.find(said), finished.err.rfind(said)) << "once";
+}
+
+// A program without CUDA, by each of the two ways without the launcher.
+TEST_F(NvtxRanges, PreloadOrInjectionAloneIsEnough) {
+  for (const char* variable : {"LD_PRELOAD", "NVTX_INJECTION64_PATH"}) {
+    const Finished finished = do_here(cuda({"ranges"}), {{variable, LOCKSTEP_LIB_DIR "/liblockstep-cuda.so"},
+                                                         {"LOCKSTEP_CUDA", "ranges"},
+                                                         {"LOCKSTEP_DIR", path(variable)}});
+    EXPECT_EQ(finished.code, 0) << finished;
+    EXPECT_EQ(info(variable)["events"]["Range"], 4) << variable;
+  }
+}
+
+TEST_F(NvtxRanges, AKilledProgramLeavesThem) {
+  const Finished finished =
+      do_here(traced({"-o", "t.db"}, cuda({"ranges", "kill"})), {{"LOCKSTEP_CUDA", "ranges"}});
+  EXPECT_EQ(finished.code, 128 + SIGKILL);
+  const Finished asked = ranges_of("t.db");
+  EXPECT_EQ(asked.out, kAll) << asked;
 }
 
 }  // namespace

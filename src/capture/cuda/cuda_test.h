@@ -3,6 +3,8 @@
 // start it, and a profiler that uses CUPTI as others do, through the functions that come first in the loader's search.
 #pragma once
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 
 #include <map>
 #include <mutex>
@@ -150,6 +152,22 @@ class Profiler {
   std::vector<uint32_t> kinds_;
   int strangers_ = 0;
 };
+
+// As `lockstep control` does it.
+inline void ask(const std::string& path, format::Mode mode) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  void* memory = mmap(nullptr, format::kHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  close(fd);
+  auto* header = static_cast<format::FileHeader*>(memory);
+  const uint32_t number = header->control + 1;
+  header->request = {};
+  header->request.what = format::kControlSetMode;
+  header->request.mode = static_cast<uint32_t>(mode);
+  header->request.check = format::control_check(header->request, number);
+  __atomic_store_n(&header->control, number, __ATOMIC_RELEASE);
+  munmap(memory, format::kHeaderBytes);
+}
 
 class CudaCapture : public ::testing::Test {
  protected:

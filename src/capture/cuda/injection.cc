@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the library comes into a process and lives in it. CUDA's driver calls InitializeInjection when it starts, by
 // CUDA_INJECTION64_PATH; a thread of ours then asks CUPTI for records where it brings none by itself, and once more at exit.
-//   LOCKSTEP_CUDA   kernels (default) | copies (kernels, and copies and fills) | off
+//   LOCKSTEP_CUDA   off, or what is recorded beside kernels: copies (and fills), ranges (of NVTX), or both with a comma
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +17,10 @@
 
 #include "capture/core/clock.h"
 #include "capture/core/session.h"
+#include "capture/cuda/injection.h"
+#include "capture/cuda/ranges.h"
 #include "capture/cuda/sharing.h"
+#include "format/cuda_setting.h"
 #include "format/definitions.h"
 
 namespace lockstep::capture::cuda {
@@ -49,7 +52,8 @@ void say(const char* what, const char* why) {
   if (Session::get().file().header()->local_rank <= 0) fprintf(stderr, "lockstep: %s: %s\n", what, why);
 }
 
-bool is_off(const char* value) { return value != nullptr && strcmp(value, "off") == 0; }
+const char* setting() { return getenv(format::kCudaSetting); }
+bool is_off() { return format::has_word(setting(), format::kCudaOff); }
 
 // A program in Python may still load a libcupti of its own, and would then get ours, should that be there first: another
 // release. Its own is waited for.
@@ -63,8 +67,7 @@ void try_to_begin() {
   const CuptiLibrary* library = loaded_cupti();
   if (library == nullptr && may_load_its_own()) return;
   if (library == nullptr) library = find_cupti(why, sizeof why);
-  const char* asked = getenv("LOCKSTEP_CUDA");
-  const Wanted wanted{.copies = asked != nullptr && strcmp(asked, "copies") == 0};
+  const Wanted wanted{.copies = format::asks_for(setting(), format::kCudaCopies)};
   if (library == nullptr || !begin(*library, wanted, why, sizeof why)) {
     say("no GPU times for now", why);
     return;
@@ -154,11 +157,11 @@ bool is_preloaded() {
 void record(const Recording& recording) {
   g_are_asked_for.store(recording.mode != format::Mode::kOff && recording.mode != format::Mode::kLite,
                         std::memory_order_relaxed);
+  record_ranges(recording.mode != format::Mode::kOff);
 }
 
 void start() {
-  if (is_off(getenv("LOCKSTEP_CUDA"))) return;
-  if (!Session::get().open(format::Source::kCuda, {.record = record})) return;
+  if (is_off() || !open_session()) return;
   if (!is_preloaded()) {
     say("no GPU times",
         "liblockstep-cuda.so must also be in LD_PRELOAD, so that profilers in this process keep their "
@@ -188,21 +191,28 @@ bool is_with_nvidias_tool() {
   return false;
 }
 
-// Preloaded is enough: the driver is told where to find us.
-__attribute__((constructor)) void at_load() {
-  Dl_info ours{};
-  if (is_off(getenv("LOCKSTEP_CUDA")) || dladdr(reinterpret_cast<void*>(&is_preloaded), &ours) == 0 ||
-      !is_preloaded())
-    return;
-  const char* injected = getenv("CUDA_INJECTION64_PATH");
+// Tells who loads the file that a variable names to load ours, unless a tool is there already.
+void inject_by(const char* variable, const char* ours) {
+  const char* injected = getenv(variable);
   if (is_with_nvidias_tool()) {
-    if (injected != nullptr && strcmp(injected, ours.dli_fname) == 0) unsetenv("CUDA_INJECTION64_PATH");
+    if (injected != nullptr && strcmp(injected, ours) == 0) unsetenv(variable);
   } else if (injected == nullptr) {
-    setenv("CUDA_INJECTION64_PATH", ours.dli_fname, 1);
+    setenv(variable, ours, 1);
   }
 }
 
+// Preloaded is enough: the driver, and NVTX, are told where to find us.
+__attribute__((constructor)) void at_load() {
+  Dl_info ours{};
+  if (is_off() || dladdr(reinterpret_cast<void*>(&is_preloaded), &ours) == 0 || !is_preloaded()) return;
+  inject_by("CUDA_INJECTION64_PATH", ours.dli_fname);
+  if (format::asks_for(setting(), format::kCudaRanges)) inject_by("NVTX_INJECTION64_PATH", ours.dli_fname);
+}
+
 }  // namespace
+
+bool open_session() { return Session::get().open(format::Source::kCuda, {.record = record}); }
+
 }  // namespace lockstep::capture::cuda
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {

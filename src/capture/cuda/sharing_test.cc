@@ -2,9 +2,6 @@
 // Two of CUPTI's users in one process: each gets what it would get alone.
 #include "capture/cuda/sharing.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-
 #include <atomic>
 #include <thread>
 
@@ -35,22 +32,6 @@ void step(const Gpu& gpu) {
   gpu.copy(cupti::kCopy, 64);
   gpu.copy(cupti::kSet, 64);
   gpu.other(kExternalCorrelation);
-}
-
-// As `lockstep control` does it.
-void ask(const std::string& path, format::Mode mode) {
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  void* memory = mmap(nullptr, format::kHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  close(fd);
-  auto* header = static_cast<format::FileHeader*>(memory);
-  const uint32_t number = header->control + 1;
-  header->request = {};
-  header->request.what = format::kControlSetMode;
-  header->request.mode = static_cast<uint32_t>(mode);
-  header->request.check = format::control_check(header->request, number);
-  __atomic_store_n(&header->control, number, __ATOMIC_RELEASE);
-  munmap(memory, format::kHeaderBytes);
 }
 
 using Counts = std::map<std::pair<uint32_t, uint32_t>, int>;

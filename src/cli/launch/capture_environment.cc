@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cli/launch/tokens.h"
+#include "format/cuda_setting.h"
 
 namespace lockstep::cli::launch {
 
@@ -49,14 +50,16 @@ void set_dump_environment(const std::string& run) {
   }
 }
 
-bool is_cuda_off() {
-  const char* asked = std::getenv("LOCKSTEP_CUDA");
-  return asked != nullptr && std::string_view(asked) == "off";
+bool is_cuda_off() { return format::has_word(std::getenv(format::kCudaSetting), format::kCudaOff); }
+
+bool are_ranges_asked_for(const CaptureLibraries& libraries) {
+  return format::asks_for(std::getenv(format::kCudaSetting), format::kCudaRanges) && !libraries.cuda.empty();
 }
 
-// CUDA_INJECTION64_PATH as the user, or a tool around us, has set it, if that is another library than ours; else empty.
-std::string other_cuda_injection(const CaptureLibraries& libraries) {
-  const char* set = std::getenv("CUDA_INJECTION64_PATH");
+// A variable that names a library to load, as the user, or a tool around us, has set it, if that is another one than ours;
+// else empty.
+std::string other_injection(const char* variable, const CaptureLibraries& libraries) {
+  const char* set = std::getenv(variable);
   if (set == nullptr || *set == 0) return {};
   std::error_code error;
   if (std::filesystem::path(set).filename() == "liblockstep-cuda.so" ||
@@ -65,12 +68,14 @@ std::string other_cuda_injection(const CaptureLibraries& libraries) {
   return set;
 }
 
-// Both: CUDA starts the library by the one, and by the other it comes before libcupti in the loader's search, so that
-// profilers in the job keep their records. A copy of it that is preloaded already stays the one.
-void set_cuda_environment(const CaptureLibraries& libraries) {
-  if (is_cuda_off() || libraries.cuda.empty() || !no_gpu_times(libraries).empty()) return;
-  const char* others = std::getenv("LD_PRELOAD");
-  std::string preload = others != nullptr ? others : "";
+std::string preloaded() {
+  const char* paths = std::getenv("LD_PRELOAD");
+  return paths != nullptr ? paths : "";
+}
+
+// A copy of it that is preloaded already stays the one.
+std::string cuda_library(const CaptureLibraries& libraries) {
+  const std::string preload = preloaded();
   std::string ours = libraries.cuda;
   for (size_t at = 0; at < preload.size();) {
     const size_t end = std::min(preload.find_first_of(": ", at), preload.size());
@@ -78,6 +83,15 @@ void set_cuda_environment(const CaptureLibraries& libraries) {
     if (std::filesystem::path(path).filename() == "liblockstep-cuda.so") ours = path;
     at = end + 1;
   }
+  return ours;
+}
+
+// Both: CUDA starts the library by the one, and by the other it comes before libcupti in the loader's search, so that
+// profilers in the job keep their records.
+void set_cuda_environment(const CaptureLibraries& libraries) {
+  if (is_cuda_off() || libraries.cuda.empty() || !no_gpu_times(libraries).empty()) return;
+  const std::string ours = cuda_library(libraries);
+  std::string preload = preloaded();
   if (ours == libraries.cuda && preload.find(ours) == std::string::npos)
     preload += (preload.empty() ? "" : ":") + ours;
   setenv("CUDA_INJECTION64_PATH", ours.c_str(), 1);
@@ -93,6 +107,8 @@ void set_capture_environment(const CaptureLibraries& libraries, const std::strin
   setenv("NCCL_PROFILER_PLUGIN", libraries.nccl.c_str(), 1);
   if (!libraries.api.empty()) setenv("LOCKSTEP_LIBRARY", libraries.api.c_str(), 1);
   set_cuda_environment(libraries);
+  if (are_ranges_asked_for(libraries) && no_ranges(libraries).empty())
+    setenv("NVTX_INJECTION64_PATH", cuda_library(libraries).c_str(), 1);
   setenv("LOCKSTEP_DIR", protect_tokens(run).c_str(), 1);
   setenv("LOCKSTEP_MODE", mode.c_str(), 1);
   setenv("LOCKSTEP_RETAIN", retention.c_str(), 1);
@@ -117,11 +133,18 @@ std::vector<std::string> other_tools_files(const std::string& run) {
 
 std::string no_gpu_times(const CaptureLibraries& libraries) {
   if (is_cuda_off() || libraries.cuda.empty()) return {};
-  if (const std::string other = other_cuda_injection(libraries); !other.empty())
+  if (const std::string other = other_injection("CUDA_INJECTION64_PATH", libraries); !other.empty())
     return "CUDA loads one injected library only, and CUDA_INJECTION64_PATH names " + other;
   if (libraries.cuda.find_first_of(": ") != std::string::npos)
     return "the loader takes no path with a space or a colon: " + libraries.cuda;
   return {};
+}
+
+std::string no_ranges(const CaptureLibraries& libraries) {
+  if (!are_ranges_asked_for(libraries)) return {};
+  const std::string other = other_injection("NVTX_INJECTION64_PATH", libraries);
+  return other.empty() ? other
+                       : "NVTX loads one injected library only, and NVTX_INJECTION64_PATH names " + other;
 }
 
 std::string other_profiler_plugin(const CaptureLibraries& libraries) {

@@ -17,6 +17,8 @@ void set_capture_environment(const CaptureLibraries& libraries, const std::strin
 std::vector<std::string> other_tools_files(const std::string& run);
 // Why kernels will have no GPU times, in words; empty: they will, or the user has switched them off.
 std::string no_gpu_times(const CaptureLibraries& libraries);
+// Why ranges of NVTX that were asked for (LOCKSTEP_CUDA) will not be recorded, in words; else empty.
+std::string no_ranges(const CaptureLibraries& libraries);
 // NCCL_PROFILER_PLUGIN as the user has set it, if that is another plugin than ours; else empty.
 std::string other_profiler_plugin(const CaptureLibraries& libraries);
 // That plugin, if ours is to pass every call on to it: it is a library, and LOCKSTEP_CHAIN does not say otherwise.
