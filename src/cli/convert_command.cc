@@ -80,12 +80,13 @@ const Command convert_command = {
     .summary = "write a run in another format, such as a timeline",
     .description =
         "Writes a run in another tool's format. `chrome` is the timeline that https://ui.perfetto.dev and "
-        "chrome://tracing open; `perfetto` is the same for the former and for trace_processor, in a quarter "
-        "of "
-        "the bytes. `csv` is a folder of tables for spreadsheets and data frames; `json` is those tables as "
-        "JSON, an object a line. `otf2` is a folder too, the archive that Vampir, Scalasca and otf2-print "
-        "open; "
-        "a build without libotf2 says so.",
+        "chrome://tracing open; `perfetto` is the same for the former and for trace_processor, in a tenth of "
+        "the "
+        "bytes. `csv` is a folder of tables for spreadsheets and data frames; `json` is those tables as "
+        "JSON, an "
+        "object a line. `otf2` is a folder too, the archive that Vampir, Scalasca and otf2-print open; a "
+        "build "
+        "without libotf2 says so.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "a run directory, a trace.db, or process files",
                  .least = 1,

@@ -20,12 +20,15 @@ constexpr int kMemory = 8;  // zlib's usual
 
 }  // namespace
 
-OutputFile::OutputFile(const std::string& path)
-    : path_(path), temporary_(partial_path(path)), compressed_(path.ends_with(".gz")) {}
+OutputFile::OutputFile(const std::string& path, Packing packing)
+    : path_(path),
+      temporary_(partial_path(path)),
+      packing_(std::move(packing)),
+      compressed_(path.ends_with(".gz")) {}
 
-Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path) {
+Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, Packing packing) {
   remove_stale_partials(path);
-  std::unique_ptr<OutputFile> file(new OutputFile(path));
+  std::unique_ptr<OutputFile> file(new OutputFile(path, std::move(packing)));
   file->file_ = ::open(file->temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file->file_ < 0)
     return Error{ErrorCode::kPermission, std::string("cannot create: ") + std::strerror(errno), path};
@@ -74,8 +77,10 @@ void OutputFile::run() {
       usable = error_.has_value();
       changed_.notify_all();
     }
-    if (usable)
-      compressed_ ? compress(mine.data.get(), mine.size, Z_NO_FLUSH) : put(mine.data.get(), mine.size);
+    if (!usable) continue;
+    std::string_view bytes(mine.data.get(), mine.size);
+    if (packing_) bytes = packing_(bytes);
+    compressed_ ? compress(bytes.data(), bytes.size(), Z_NO_FLUSH) : put(bytes.data(), bytes.size());
   }
 }
 

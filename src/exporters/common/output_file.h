@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file that appears under its name only when it is whole: bytes go to a temporary file beside it, written (and for
-// names ending in .gz compressed) by a thread of its own. One user thread. Errors are kept and returned by finish().
+// names ending in .gz compressed, or packed as the format has it) by a thread of its own. One user thread. Errors are kept
+// and returned by finish().
 #pragma once
 #include <zlib.h>
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -24,7 +27,9 @@ struct Buffer {
 
 class OutputFile {
  public:
-  static Result<std::unique_ptr<OutputFile>> create(const std::string& path);
+  // What is written for the bytes of a buffer; called by the writing thread, and valid until it is called again.
+  using Packing = std::function<std::string_view(std::string_view)>;
+  static Result<std::unique_ptr<OutputFile>> create(const std::string& path, Packing packing = {});
   ~OutputFile();  // removes the temporary file unless finish() succeeded
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -37,7 +42,7 @@ class OutputFile {
   Result<uint64_t> finish();
 
  private:
-  explicit OutputFile(const std::string& path);
+  OutputFile(const std::string& path, Packing packing);
   void run();
   bool put(const char* data, size_t size);
   bool compress(const char* data, size_t size, int flush);
@@ -45,6 +50,7 @@ class OutputFile {
   void stop();
 
   std::string path_, temporary_;
+  Packing packing_;
   int file_ = -1;
   bool compressed_ = false;
   bool kept_ = false;

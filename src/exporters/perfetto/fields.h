@@ -11,8 +11,8 @@ inline constexpr uint32_t kPacket = 1;
 }
 namespace packet {
 inline constexpr uint32_t kClockSnapshot = 6, kTimestamp = 8, kSequence = 10, kTrackEvent = 11,
-                          kInternedData = 12, kSequenceFlags = 13, kTimestampClock = 58, kDefaults = 59,
-                          kTrackDescriptor = 60, kExtensionDescriptor = 72;
+                          kInternedData = 12, kSequenceFlags = 13, kCompressed = 50, kTimestampClock = 58,
+                          kDefaults = 59, kTrackDescriptor = 60, kExtensionDescriptor = 72;
 }
 namespace defaults {
 inline constexpr uint32_t kTrackEvent = 11, kTimestampClock = 58;

@@ -4,7 +4,7 @@
 
     timeline_rules.py FILE [--json TIMELINE.json]
 
-Decodes with protoc and testing/timeline.proto, then follows the importer: the state of each packet sequence, clocks,
+Expands bundles, decodes with protoc and testing/timeline.proto, then follows the importer: the state of each packet sequence, clocks,
 interned numbers, tracks and their parents, the stack of open slices of each track, flows. Prints every broken rule and
 exits with 1, or a summary and 0. Standard library and protoc.
 """
@@ -16,12 +16,14 @@ import pathlib
 import re
 import subprocess
 import sys
+import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROTO = HERE / "testing/timeline.proto"
 REALTIME, OWN_CLOCKS = 1, range(64, 128)
 BEGIN, END, INSTANT = 1, 2, 3
 CLEARED, NEEDS_STATE = 1, 2
+COMPRESSED = 50
 MAX_DEPTH = 512
 TYPES = {"int64": 3, "uint64": 4, "bool": 8}
 problems = collections.Counter()
@@ -48,6 +50,34 @@ def unescape(text):
         else:
             out.append(int(raw[i + 1:i + 4], 8))
             i += 4
+    return bytes(out)
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 0x80: return value, at
+
+
+def expand(data):
+    """The packets of a file, those of bundles in their place."""
+    out, at = bytearray(), 0
+    while at < len(data):
+        begin = at
+        size, at = varint(data, at + 1)
+        end = at + size
+        field, at = varint(data, at)
+        if field != COMPRESSED << 3 | 2:
+            out += data[begin:end]
+        else:
+            size, at = varint(data, at)
+            if at + size != end: broken("a bundle has nothing beside it", data[begin:at])
+            if end - begin >= 512 << 10: broken("a bundle is smaller than 512 KiB", end - begin)
+            out += zlib.decompress(data[at:end])
+        at = end
     return bytes(out)
 
 
@@ -299,7 +329,7 @@ def compare(importer, slices, instants, path):
 def main():
     path = sys.argv[1]
     data = pathlib.Path(path).read_bytes()
-    importer = Importer(decode(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data))
+    importer = Importer(decode(expand(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)))
     slices, instants = importer.slices()
     if "--json" in sys.argv: compare(importer, slices, instants, sys.argv[sys.argv.index("--json") + 1])
     for rule, count in problems.items():
