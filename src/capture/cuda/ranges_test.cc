@@ -119,6 +119,8 @@ TEST_F(Ranges, AreStartedAndEndedOnAnyThread) {
     Nvtx::end(three);
     Nvtx::end(0);
     Nvtx::end(0x1234567890);
+    Nvtx::end(format::make_handle(static_cast<uint32_t>(Kind::kKernel), format::handle_log(one),
+                                  format::handle_position(one)));
   });
   const auto all = ranges(file);
   ASSERT_EQ(all.size(), 3u);
@@ -133,8 +135,8 @@ TEST_F(Ranges, AreStartedAndEndedOnAnyThread) {
   EXPECT_EQ(stop.target, all[1].handle);
   EXPECT_GE(stop.head.start, all[1].head.start);
   EXPECT_EQ(file.lost(capture::kLoss_repeated_stop), 1u);
-  EXPECT_EQ(file.lost(capture::kLoss_unknown_handle), 1u);
-  EXPECT_EQ(file.lost(), 2u);
+  EXPECT_EQ(file.lost(capture::kLoss_unknown_handle), 2u);
+  EXPECT_EQ(file.lost(), 3u);
 }
 
 TEST_F(Ranges, OfDomainsAreOnStacksOfTheirOwn) {
@@ -285,6 +287,30 @@ TEST_F(Ranges, NestingIsBounded) {
   for (const Range& range : all) EXPECT_FALSE(range.is_open());
   EXPECT_EQ(file.lost(capture::kLoss_clamped), 200u - capture::cuda::kMostOpen + 1);
   EXPECT_EQ(file.lost(capture::kLoss_unknown_handle), 1u);
+}
+
+// Room that another domain makes is not for what is pushed behind one that found none: that is popped first.
+TEST_F(Ranges, WhatFoundNoRoomKeepsItsPlaceInTheStack) {
+  LksFile file = mark([] {
+    void* other = Nvtx::domain("other");
+    Nvtx::push(other, Nvtx::named("makes room"));
+    for (uint32_t i = 0; i < capture::cuda::kMostOpen; ++i) Nvtx::push("deep");
+    Nvtx::pop(other);
+    Nvtx::push("behind");
+    Nvtx::pop();
+    Nvtx::pop();
+    Nvtx::push("in front");
+    Nvtx::pop();
+  });
+  size_t open = 0;
+  for (const Range& range : ranges(file)) {
+    open += range.is_open();
+    EXPECT_NE(range.name, "behind");
+    if (range.name == "in front") EXPECT_FALSE(range.is_open());
+  }
+  EXPECT_EQ(open, size_t{capture::cuda::kMostOpen} - 1);
+  EXPECT_EQ(file.count(Kind::kRange), size_t{capture::cuda::kMostOpen} + 1);
+  EXPECT_EQ(file.lost(capture::kLoss_clamped), 2u);
 }
 
 TEST_F(Ranges, DomainsAreBounded) {
