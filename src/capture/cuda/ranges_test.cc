@@ -362,24 +362,28 @@ TEST_F(Ranges, OfSeveralLibrariesAreOfOneProcess) {
 }
 
 TEST_F(Ranges, AreRecordedWhereTheyAreAskedForAlone) {
-  for (const auto& [mode, cuda, wanted] : {std::tuple{"default", "kernels", false},
-                                           {"default", "copies", false},
-                                           {"default", "off", false},
-                                           {"default", "ranges,off", false},
-                                           {"default", "rangesx", false},
-                                           {"off", "ranges", false},
-                                           {"lite", "ranges", true},
-                                           {"default", "copies,ranges", true}}) {
+  struct Case {
+    const char *mode, *cuda;
+    bool wanted;
+  };
+  for (const Case& c : {Case{"default", "kernels", false},
+                        {"default", "copies", false},
+                        {"default", "off", false},
+                        {"default", "ranges,off", false},
+                        {"default", "rangesx", false},
+                        {"off", "ranges", false},
+                        {"lite", "ranges", true},
+                        {"default", "copies,ranges", true}}) {
     RunDirectory run;
-    Environment environment = settings(mode, cuda);
+    Environment environment = settings(c.mode, c.cuda);
     environment[0].second = run.path();
     EXPECT_TRUE(run_child(environment, [&] {
-                  EXPECT_EQ(Nvtx::initialize_by(InitializeInjectionNvtx2), wanted);
-                  EXPECT_EQ(Nvtx::functions(), wanted ? 16 : 0);
-                  EXPECT_EQ(Nvtx::push("x"), wanted ? 0 : -2);
+                  EXPECT_EQ(Nvtx::initialize_by(InitializeInjectionNvtx2), c.wanted);
+                  EXPECT_EQ(Nvtx::functions(), c.wanted ? 16 : 0);
+                  EXPECT_EQ(Nvtx::push("x"), c.wanted ? 0 : -2);
                   Nvtx::pop();
                 }).ok());
-    EXPECT_EQ(run.files().size(), wanted ? 1u : 0u) << mode << " " << cuda;
+    EXPECT_EQ(run.files().size(), c.wanted ? 1u : 0u) << c.mode << " " << c.cuda;
   }
 }
 
