@@ -123,8 +123,8 @@ void ProcessCounters::add_bus_bandwidth(const model::Trace& trace) {
   for (uint32_t op = 0; op < ops.size(); ++op) {
     const int64_t start = ops.gpu_start_ns[op], end = ops.gpu_end_ns[op];
     if (!is_placed(ops, op) || end <= start) continue;
-    const double rate = static_cast<double>(ops.bytes[op]) * factor_of(op) * 1e3 /
-                        (static_cast<double>(end) - static_cast<double>(start));
+    const double rate =
+        static_cast<double>(ops.bytes[op]) * factor_of(op) * 1e3 / static_cast<double>(end - start);
     if (rate > kMostMegabytes) {
       ++too_fast_;
       continue;

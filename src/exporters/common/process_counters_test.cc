@@ -183,6 +183,12 @@ TEST_F(ProcessCountersTest, BusBandwidthIsThatOfTheFunction) {
             (Values{{2000, 3000}, {3000, 0}, {4000, 1000}, {5000, 0}, {6000, 1000}, {7000, 0}}));
 }
 
+TEST_F(ProcessCountersTest, BusBandwidthIsExactAtTodaysTimes) {
+  constexpr int64_t kToday = 1'760'000'000'000'000'000;
+  add(kToday + 1, kToday + 2, kToday + 103, 101'000);
+  EXPECT_EQ(bandwidth(), (Values{{kToday + 2, 1'500'000}, {kToday + 103, 0}}));
+}
+
 TEST_F(ProcessCountersTest, BusBandwidthIsLeftOutWhereItIsNotKnown) {
   trace.ops.comm[add(1000, 2000, 3000, 4000)] = add_comm(-1);
   trace.ops.comm[add(1000, 2000, 3000, 4000)] = 99;
