@@ -14,7 +14,8 @@ namespace {
 
 using model::GpuTimeSource;
 
-constexpr double kMostMegabytes = 1e9;  // a second: a million times what a GPU's links carry; sums fit 63 bits
+constexpr double kMostMegabytes =
+    1e9;  // a second: a million times what a GPU's links carry; sums fit 63 bits
 
 bool is_placed(const model::OpTable& ops, uint32_t op) {
   return ops.gpu_start_ns[op] > 0 && ops.gpu_end_ns[op] != 0 &&
@@ -24,8 +25,7 @@ bool is_placed(const model::OpTable& ops, uint32_t op) {
 // 0: nobody knows that it was called, or only its capture is known.
 int64_t begin_of(const model::Trace& trace, uint32_t op) {
   const bool is_captured = (trace.ops.flags[op] & model::kFlagGraphCaptured) != 0;
-  const int64_t host =
-      is_captured && trace.ops.enqueued_ns[op] == 0 ? 0 : host_interval(trace, op).start;
+  const int64_t host = is_captured && trace.ops.enqueued_ns[op] == 0 ? 0 : host_interval(trace, op).start;
   return host > 0 ? host : is_placed(trace.ops, op) ? trace.ops.gpu_start_ns[op] : 0;
 }
 
@@ -37,8 +37,9 @@ struct Told {
 };
 
 // KernelCh events are asked for in deep mode alone: where the mode changed, nothing is told of what was called after it.
+// Where the modes are unknown, holes alone can show that.
 bool tells_all(uint8_t source, std::string_view modes) {
-  return source != static_cast<uint8_t>(GpuTimeSource::kKernelCh) ||
+  return source != static_cast<uint8_t>(GpuTimeSource::kKernelCh) || modes.empty() ||
          (modes.starts_with("deep ") && modes.find(',') == std::string_view::npos);
 }
 
@@ -103,7 +104,8 @@ void ProcessCounters::add_in_flight(const model::Trace& trace) {
 void ProcessCounters::add_bus_bandwidth(const model::Trace& trace) {
   const model::OpTable& ops = trace.ops;
   std::vector<Change> changes;
-  std::unordered_map<uint64_t, double> factors;  // bus bytes for a byte of an operation, by shape, comm, declared
+  std::unordered_map<uint64_t, double>
+      factors;  // bus bytes for a byte of an operation, by shape, comm, declared
   const auto factor_of = [&](uint32_t op) {
     const uint32_t shape = ops.shape[op], comm = ops.comm[op];
     if (shape >= trace.shapes.size() || comm >= trace.comms.size()) return 0.0;

@@ -137,7 +137,7 @@ TEST_F(ProcessCountersTest, KernelChTellsNothingOnceTheModeChanged) {
   for (const auto& [modes, expected] : {std::pair{"deep 17", open},
                                         {"deep 17, default 18", closed},
                                         {"sample=1/100 17", closed},
-                                        {"", closed}}) {
+                                        {"", open}}) {
     trace.processes.modes[0] = trace.strings.intern(modes);
     EXPECT_EQ(in_flight(), expected) << modes;
   }
@@ -179,8 +179,7 @@ TEST_F(ProcessCountersTest, BusBandwidthIsThatOfTheFunction) {
   trace.ops.shape[send] = shape("Send");
   trace.ops.peer[send] = 1;
   trace.ops.shape[add(5500, 6000, 7000, 1000)] = shape("Broadcast");
-  EXPECT_EQ(bandwidth(),
-            (Values{{2000, 3000}, {3000, 0}, {4000, 1000}, {5000, 0}, {6000, 1000}, {7000, 0}}));
+  EXPECT_EQ(bandwidth(), (Values{{2000, 3000}, {3000, 0}, {4000, 1000}, {5000, 0}, {6000, 1000}, {7000, 0}}));
 }
 
 TEST_F(ProcessCountersTest, BusBandwidthIsExactAtTodaysTimes) {

@@ -99,8 +99,7 @@ std::string ProcessSlices::comm_name(uint32_t comm) const {
 
 uint32_t ProcessSlices::thread_track(uint32_t thread) {
   return track({.group = kThread, .a = thread}, [&]() -> Track {
-    if (thread >= trace_.threads.size())
-      return {host_pid(), kUnknownTid, "unknown thread"};
+    if (thread >= trace_.threads.size()) return {host_pid(), kUnknownTid, "unknown thread"};
     int64_t tid = trace_.threads.tid[thread];
     std::string name(trace_.strings[trace_.threads.name[thread]]);
     return {host_pid(), tid, name + " (" + std::to_string(tid) + ")"};
@@ -144,7 +143,7 @@ Track ProcessSlices::gpu_track(int32_t gpu, std::string name) {
 
 Track ProcessSlices::channel_track(std::string name) {
   int64_t pid = number_ * kPidStride + kChannelPid;
-  name_pid(pid, "channels of " + who_ + " as the host saw them" + on_host_, "channels", number_ * 10 + 8);
+  name_pid(pid, "channels of " + who_ + on_host_ + " as the host saw them", "channels", number_ * 10 + 8);
   return {pid, next_channel_tid_++, std::move(name)};
 }
 

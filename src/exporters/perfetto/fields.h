@@ -44,7 +44,8 @@ inline constexpr uint32_t kUnit = 3, kUnitName = 6;
 }
 namespace event {
 inline constexpr uint32_t kCategoryIid = 3, kAnnotation = 4, kType = 9, kNameIid = 10, kTrack = 11,
-                          kCategory = 22, kName = 23, kCounterValue = 30, kDoubleCounterValue = 44, kFlow = 47;
+                          kCategory = 22, kName = 23, kCounterValue = 30, kDoubleCounterValue = 44,
+                          kFlow = 47;
 // Ours, in the range that is free for anyone's additions.
 inline constexpr uint32_t kLockstep = 9911;
 }  // namespace event
