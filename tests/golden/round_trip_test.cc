@@ -92,6 +92,8 @@ TEST_F(RoundTrip, OperationsOfAMadeUpRank) {
     EXPECT_EQ(after.processes.world[0], 4);
     EXPECT_EQ(after.ops.size(), before.ops.size());
     EXPECT_EQ(difference(after, before), "");
+    ASSERT_EQ(after.losses.size(), 1u) << "of its counters nothing is said";
+    EXPECT_EQ(after.strings[after.losses.kind[0]], "call_without_kernel") << "sends and receives";
     size_t steps = 0, kernels = 0;
     for (const uint8_t is_step : before.marks.all(&model::MarkTable::is_step)) steps += is_step;
     for (const uint32_t op : before.kernels.all(&model::KernelTable::op)) kernels += op >= before.ops.size();

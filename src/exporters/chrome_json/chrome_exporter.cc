@@ -5,6 +5,7 @@
 #include "exporters/chrome_json/flows.h"
 #include "exporters/chrome_json/json_writer.h"
 #include "exporters/common/output_file.h"
+#include "exporters/common/process_counters.h"
 #include "exporters/common/process_slices.h"
 #include "exporters/common/process_walk.h"
 #include "exporters/common/slice_describer.h"
@@ -62,9 +63,12 @@ class ChromeExport {
     writer.write_metadata();
     for (const Slice& slice : slices.slices()) describer.describe(slice);
     describer.describe_instants();
+    const common::ProcessCounters counters(trace);
+    writer.write_counters(counters);
     events_ += writer.events();
     next_correlation_ += trace.ops.size() + trace.launches.size();
     slices.report_losses(run_);
+    counters.report_losses(run_);
     for (size_t i = 0; i < trace.losses.size(); ++i) {
       lost_.push_back(loss_text(trace, i, trace.processes.rank[0]));
     }

@@ -28,11 +28,13 @@ class ChromeExporterTest : public ExporterTest {
     for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) ++n;
     return n;
   }
-  // Runs the rules of timeline_rules.py over the output.
+  // What timeline_rules.py says of the output.
+  std::pair<bool, std::string> judge(size_t ranks) {
+    return command("python3 " LOCKSTEP_SOURCE_DIR "/src/exporters/chrome_json/timeline_rules.py " + path +
+                   " --ranks " + std::to_string(ranks));
+  }
   void expect_accepted(size_t ranks) {
-    const auto [good, output] =
-        command("python3 " LOCKSTEP_SOURCE_DIR "/src/exporters/chrome_json/timeline_rules.py " + path +
-                " --ranks " + std::to_string(ranks));
+    const auto [good, output] = judge(ranks);
     EXPECT_TRUE(good) << output;
   }
   std::string path;
@@ -101,6 +103,8 @@ TEST_F(ChromeExporterTest, HostOnlyCaptureHasNoKernels) {
   ASSERT_TRUE(write(run));
   expect_accepted(4);
   EXPECT_EQ(count("\"cat\":\"kernel\""), 0u);
+  EXPECT_EQ(count("\"ph\":\"C\""), 0u) << "nobody knows when operations ended";
+  EXPECT_EQ(count("without_end"), 0u);
   EXPECT_EQ(count("\"cat\":\"ranks\""), 20u * 4 + 4 * 2);
 }
 
@@ -127,6 +131,43 @@ TEST_F(ChromeExporterTest, SeveralCallingThreads) {
   ASSERT_TRUE(write(run));
   expect_accepted(4);
   EXPECT_EQ(count("\"ph\":\"s\",\"cat\":\"ac2g\""), 4u * (18 + 20));
+}
+
+TEST_F(ChromeExporterTest, CountsWhatIsInFlightAndWhatTheGpuMoves) {
+  SyntheticRun run(SyntheticOptions{});
+  ASSERT_TRUE(write(run));
+  expect_accepted(4);
+  // 20 all-reduces of each rank, one after the other; the sends and receives have no end.
+  EXPECT_EQ(count("{\"ph\":\"C\",\"name\":\"operations in flight\",\"pid\":"), 4u * 20 * 2);
+  EXPECT_EQ(count("\"args\":{\"count\":1}}"), 4u * 20);
+  EXPECT_EQ(count("{\"ph\":\"C\",\"name\":\"bus bandwidth\",\"pid\":"), 4u * 20 * 2);
+  EXPECT_EQ(count("\"args\":{\"GB/s\":0.061}}"), 4u * 2) << "4,096 bytes x 2 (4 - 1) / 4 in 100 us";
+  EXPECT_EQ(count("\"args\":{\"GB/s\":0.000}}"), 4u * 20);
+  EXPECT_EQ(count("\"kind\":\"without_end\",\"count\":8,"), 1u);
+}
+
+TEST_F(ChromeExporterTest, AnOpenOperationStaysInFlight) {
+  Changed run(SyntheticOptions{}, last_one_open);
+  ASSERT_TRUE(write(run));
+  expect_accepted(4);
+  EXPECT_EQ(count("\"args\":{\"count\":1}}"), 4u * 22);
+  EXPECT_EQ(count("\"args\":{\"count\":0}}"), 4u * 21);
+  EXPECT_EQ(count("without_end"), 0u);
+}
+
+TEST_F(ChromeExporterTest, TheRulesSeeAWrongCounter) {
+  SyntheticRun run(SyntheticOptions{});
+  ASSERT_TRUE(write(run));
+  const std::string good = content();
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"{\"count\":1}", "{\"count\":0}"},
+                                 {"{\"count\":1}", "{\"count\":\"1\"}"},
+                                 {"{\"count\":1}", "{}"},
+                                 {"\"ph\":\"C\",", "\"ph\":\"C\",\"cat\":\"cpu_op\","}}) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    std::ofstream(path, std::ios::binary) << text;
+    EXPECT_FALSE(judge(4).first) << to;
+  }
 }
 
 TEST_F(ChromeExporterTest, RanksThatAreUnknownOrTwiceGetTheirOwnTracks) {

@@ -57,6 +57,24 @@ void EventWriter::write_metadata() {
   }
 }
 
+// The thread is nobody's: counters belong to a process.
+void EventWriter::write_counters(const common::ProcessCounters& counters) {
+  for (const common::Counter& counter : counters.counters()) {
+    const std::string head = "{\"ph\":\"C\",\"name\":" + json_string(counter.name) +
+                             ",\"pid\":" + std::to_string(slices_.host_pid()) + ",\"tid\":0,\"ts\":";
+    const std::string middle = ",\"args\":{" + json_string(counter.unit) + ":";
+    for (const common::CounterValue& at : counter.values) {
+      json_.event(head).micros(at.time_ns - base_ns_).raw(middle);
+      if (counter.in_thousandths)
+        json_.thousandths(at.value);
+      else
+        json_.signed_number(at.value);
+      json_.raw("}}");
+    }
+    events_ += counter.values.size();
+  }
+}
+
 void EventWriter::instant(uint32_t track, std::string_view name, int64_t time_ns, int64_t value) {
   json_.event("{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"")
       .raw(category_text(Category::kInstant))

@@ -10,6 +10,7 @@
 #include "exporters/chrome_json/flows.h"
 #include "exporters/chrome_json/json_writer.h"
 #include "exporters/common/arguments.h"
+#include "exporters/common/process_counters.h"
 #include "exporters/common/process_slices.h"
 #include "exporters/common/slice_describer.h"
 #include "model/string_pool.h"
@@ -26,6 +27,7 @@ class EventWriter {
   EventWriter(const common::ProcessSlices& slices, const model::StringPool& words, int64_t base_ns,
               JsonWriter& json, Flows& flows);
   void write_metadata();
+  void write_counters(const common::ProcessCounters& counters);
   uint64_t events() const { return events_; }
 
   void begin(const Slice& slice, Category category, model::StringId name) {

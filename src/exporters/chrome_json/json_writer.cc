@@ -17,11 +17,11 @@ JsonWriter& JsonWriter::signed_number(int64_t value) {
   return *this;
 }
 
-JsonWriter& JsonWriter::micros(int64_t ns) {
+JsonWriter& JsonWriter::thousandths(int64_t value) {
   char* at = out_.room(kLongestNumber);
   char* limit = at + kLongestNumber;
-  auto size = static_cast<uint64_t>(ns);
-  if (ns < 0) {
+  auto size = static_cast<uint64_t>(value);
+  if (value < 0) {
     *at++ = '-';
     size = 0 - size;
   }

@@ -29,7 +29,9 @@ class JsonWriter {
   JsonWriter& number(uint64_t value);
   JsonWriter& signed_number(int64_t value);
   // Nanoseconds as microseconds with three decimals.
-  JsonWriter& micros(int64_t ns);
+  JsonWriter& micros(int64_t ns) { return thousandths(ns); }
+  // A thousandth of the value, with three decimals.
+  JsonWriter& thousandths(int64_t value);
   JsonWriter& text(std::string_view value) { return raw(json_string(value)); }
   void flush() { out_.flush(); }
 

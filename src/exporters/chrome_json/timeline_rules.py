@@ -72,7 +72,7 @@ def check_perfetto(events):
     stacks = collections.defaultdict(list)  # (end, event), outermost first
     for event in sorted((e for e in events if "ts" in e), key=lambda e: nanoseconds(e["ts"])):
         phase, stack, time = event["ph"], stacks[event["pid"], event["tid"]], nanoseconds(event["ts"])
-        if phase not in "XistfM": broken("phases that all readers know", phase)
+        if phase not in "XistfMC": broken("phases that all readers know", phase)
         if phase in "Xi":
             if phase == "X" and "dur" not in event: broken("json_parser_failure: X without dur", event)
             if phase == "i" and event.get("s") != "t": broken("json_parser_failure: scope of an instant", event)
@@ -100,6 +100,24 @@ def check_perfetto(events):
                 broken("a flow's end is the begin of an operation, a launch or GPU work", event)
     for flow, balance in starts.items():
         if balance: broken("a flow is s, t..., f", flow)
+
+
+def check_counters(events, named):
+    """A counter is a name in a process, with a series for each key of `args`."""
+    last = {}
+    for event in events:
+        key = event["pid"], event["name"]
+        if ("process_name", event["pid"]) not in named: broken("a counter's process is named", event)
+        if not event.get("name") or not event.get("args"): broken("json_parser_failure: a counter has a name and a value", event)
+        if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in event["args"].values()):
+            broken("json_parser_failure: values are numbers", event)
+        if "cat" in event or "dur" in event: broken("HTA takes what has cat and dur for a slice", event)
+        if key in last:
+            before = last[key]
+            if nanoseconds(event["ts"]) < nanoseconds(before["ts"]): broken("a counter is in order of time", event)
+            if event["args"] == before["args"]: broken("a counter has one value a change", event)
+            if event["args"].keys() != before["args"].keys(): broken("a counter keeps its unit", event)
+        last[key] = event
 
 
 def check_metadata(events):
@@ -133,7 +151,7 @@ def main():
     slices, named = collections.defaultdict(list), set()
     cpu_ids, kinds = {}, collections.Counter()
     for event in trace["traceEvents"]:
-        kinds[event["ph"], event.get("cat", event["name"] if event["ph"] == "M" else "")] += 1
+        kinds[event["ph"], event.get("cat", event["name"] if event["ph"] in "MC" else "")] += 1
         place = (event["pid"], event["tid"])
         if not all(isinstance(n, int) and 0 <= n < 1 << 32 for n in place): broken("pid and tid are 32-bit numbers", event)
         if event["ph"] == "X":
@@ -166,6 +184,7 @@ def main():
         if event.get("cat") == "ac2g" and event["id"] not in correlations: broken("ac2g ids are correlations", event["id"])
     if re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text): broken("no bare control characters", "")
     check_metadata(event for event in trace["traceEvents"] if event["ph"] == "M")
+    check_counters([event for event in trace["traceEvents"] if event["ph"] == "C"], named)
     check_perfetto(trace["traceEvents"])
     for rule, count in problems.items():
         print(f"broken {count} times: {rule}: {examples[rule]}")

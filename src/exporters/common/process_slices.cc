@@ -46,10 +46,10 @@ ProcessSlices::ProcessSlices(const model::Trace& trace, int64_t number, Detail d
   const model::Process process = trace.processes.row(0);
   who_ = process.rank >= 0 ? "rank " + std::to_string(process.rank) : "pid " + std::to_string(process.pid);
   last_ns_ = std::max(process.last_ns, process.heartbeat_ns);
-  std::string host(trace.strings[process.host]);
-  name_pid(number * kPidStride + kHostPid,
-           who_ + (host.empty() ? "" : " (" + host + " pid " + std::to_string(process.pid) + ")"), "CPU",
-           number * 10);
+  const std::string host(trace.strings[process.host]);
+  if (!host.empty()) on_host_ = " (" + host + ")";
+  name_pid(host_pid(), who_ + (host.empty() ? "" : " (" + host + " pid " + std::to_string(process.pid) + ")"),
+           "CPU", number * 10);
   slices_.reserve(trace.calls.size() + 2 * trace.ops.size() + trace.kernels.size() + trace.launches.size() +
                   trace.marks.size() + trace.ranges.size() +
                   (detail == Detail::kAll
@@ -101,11 +101,10 @@ std::string ProcessSlices::comm_name(uint32_t comm) const {
 
 uint32_t ProcessSlices::thread_track(uint32_t thread) {
   return track({.group = kThread, .a = thread}, [&]() -> Track {
-    if (thread >= trace_.threads.size())
-      return {number_ * kPidStride + kHostPid, kUnknownTid, "unknown thread"};
+    if (thread >= trace_.threads.size()) return {host_pid(), kUnknownTid, "unknown thread"};
     int64_t tid = trace_.threads.tid[thread];
     std::string name(trace_.strings[trace_.threads.name[thread]]);
-    return {number_ * kPidStride + kHostPid, tid, name + " (" + std::to_string(tid) + ")"};
+    return {host_pid(), tid, name + " (" + std::to_string(tid) + ")"};
   });
 }
 
@@ -140,19 +139,19 @@ Track ProcessSlices::gpu_track(int32_t gpu, std::string name) {
   const int32_t device = std::clamp(device_of(gpu), 0, static_cast<int32_t>(kChannelPid - kGpuPid) - 1);
   int64_t pid = number_ * kPidStride + kGpuPid + device;
   std::string label = gpu >= 0 ? "GPU " + std::to_string(gpu) : "GPU";
-  name_pid(pid, label + " of " + who_, label, number_ * 10 + 1 + std::min(device, 6));
+  name_pid(pid, label + " of " + who_ + on_host_, label, number_ * 10 + 1 + std::min(device, 6));
   return {pid, next_gpu_tid_++, std::move(name)};
 }
 
 Track ProcessSlices::channel_track(std::string name) {
   int64_t pid = number_ * kPidStride + kChannelPid;
-  name_pid(pid, "channels of " + who_ + " as the host saw them", "channels", number_ * 10 + 8);
+  name_pid(pid, "channels of " + who_ + on_host_ + " as the host saw them", "channels", number_ * 10 + 8);
   return {pid, next_channel_tid_++, std::move(name)};
 }
 
 Track ProcessSlices::network_track(std::string name) {
   int64_t pid = number_ * kPidStride + kNetworkPid;
-  name_pid(pid, "network of " + who_, "network", number_ * 10 + 9);
+  name_pid(pid, "network of " + who_ + on_host_, "network", number_ * 10 + 9);
   return {pid, next_network_tid_++, std::move(name)};
 }
 

@@ -6,7 +6,8 @@
 //   pid number*100000 + 40000     the channels of its kernels as the host saw them: a track per comm and channel
 //   pid number*100000 + 50000     its network side: a track per proxy thread, comm, channel and direction
 //
-// Viewers fold by pid and cut long names, so what tells neighbouring tracks apart stands first.
+// Viewers fold by pid and cut long names, so what tells neighbouring tracks apart stands first. They keep processes side
+// by side, so a host is in the names of its processes.
 //
 // `number` is the rank, or a free one where ranks are unknown or repeated.
 #pragma once
@@ -49,6 +50,8 @@ class ProcessSlices {
   const std::vector<Slice>& slices() const { return slices_; }
   const TrackTable& tracks() const { return tracks_; }
   const std::vector<ViewerProcess>& viewer_processes() const { return viewer_processes_; }
+  // Of its host process, which is the first of them.
+  int64_t host_pid() const { return number_ * kPidStride + kHostPid; }
   // Tracks of the threads that made marks: marks are drawn as instants there.
   uint32_t thread_track(uint32_t thread);
   // Events left out because nobody knows when they began, and slices cut short (see assign_lanes).
@@ -85,7 +88,8 @@ class ProcessSlices {
   const int64_t number_;
   const Detail detail_;
   int64_t last_ns_ = 0;
-  std::string who_;  // "rank 3"
+  std::string who_;      // "rank 3"
+  std::string on_host_;  // " (node1)"; empty where the host has no name
   TrackTable tracks_;
   std::vector<Slice> slices_;
   std::vector<ViewerProcess> viewer_processes_;

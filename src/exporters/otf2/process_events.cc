@@ -52,7 +52,7 @@ OTF2_LocationGroupRef ProcessEvents::device_group(int64_t pid) {
   }
   std::string name = "GPU of " + who_;
   for (const common::ViewerProcess& viewer : slices_.viewer_processes()) {
-    if (viewer.pid == pid) name = viewer.name;
+    if (viewer.pid == pid) name = viewer.label + " of " + who_;
   }
   devices_.emplace_back(pid, definitions_.device(name, process_));
   return devices_.back().second;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporters/perfetto/event_writer.h"
 
+#include <bit>
 #include <charconv>
 #include <unordered_map>
 
@@ -39,10 +40,9 @@ void EventWriter::write_descriptors() {
     packet.clear();
     write_packet(out_, packet.bytes(field::packet::kTrackDescriptor, descriptor.view()).view());
   };
-  const uint64_t first_process = first_track_ + slices_.tracks().size();
   std::unordered_map<int64_t, uint64_t> by_pid;
   for (const common::ViewerProcess& process : slices_.viewer_processes()) {
-    const uint64_t uuid = first_process + by_pid.size();
+    const uint64_t uuid = first_process() + by_pid.size();
     by_pid.emplace(process.pid, uuid);
     part.clear();
     part.signed_number(field::process::kPid, process.pid);
@@ -76,14 +76,14 @@ void EventWriter::begin_sequence() {
   fixed_.clear();
 }
 
-void EventWriter::begin_track(uint32_t track, int64_t start_ns) {
+void EventWriter::begin_uuid(uint64_t uuid, int64_t start_ns) {
   if (++clock_ >= kEndOfOwnClocks) begin_sequence();
   last_ns_ = start_ns;
   ProtoBytes packet, part, inner;
   packet.number(field::packet::kSequence, numbers_.sequence);
   packet.number(field::packet::kSequenceFlags, is_new_ ? kStateCleared | kNeedsState : kNeedsState);
   is_new_ = false;
-  inner.number(field::event::kTrack, first_track_ + track);
+  inner.number(field::event::kTrack, uuid);
   part.bytes(field::defaults::kTrackEvent, inner.view()).number(field::defaults::kTimestampClock, clock_);
   packet.bytes(field::packet::kDefaults, part.view());
   part.clear();
@@ -254,6 +254,40 @@ void EventWriter::end() {
   last_ns_ = slice_.start;
   open_.push_back(slice_.end);
   ++events_;
+}
+
+void EventWriter::write_counters(const common::ProcessCounters& counters) {
+  namespace track = field::track;
+  for (const common::Counter& counter : counters.counters()) {
+    ProtoBytes packet, descriptor, part;
+    if (counter.unit == "count")
+      part.number(field::counter::kUnit, kUnitCount);
+    else
+      part.bytes(field::counter::kUnitName, counter.unit);
+    descriptor.number(track::kUuid, ++numbers_.track).bytes(track::kName, counter.name);
+    descriptor.number(track::kParent, first_process()).bytes(track::kCounter, part.view());
+    write_packet(out_, packet.bytes(field::packet::kTrackDescriptor, descriptor.view()).view());
+    begin_uuid(numbers_.track, counter.values.front().time_ns);
+    for (const common::CounterValue& at : counter.values) write_counter_value(counter, at);
+    events_ += counter.values.size();
+  }
+}
+
+void EventWriter::write_counter_value(const common::Counter& counter, const common::CounterValue& at) {
+  event_.clear();
+  event_.number(field::event::kType, kCounterEvent);
+  if (counter.in_thousandths) {
+    const double value = static_cast<double>(at.value) / 1e3;
+    event_.fixed64(field::event::kDoubleCounterValue, std::bit_cast<uint64_t>(value));
+  } else {
+    event_.signed_number(field::event::kCounterValue, at.value);
+  }
+  packet_.clear();
+  packet_.signed_number(field::packet::kTimestamp, at.time_ns - last_ns_);
+  packet_.number(field::packet::kSequence, numbers_.sequence);
+  packet_.number(field::packet::kSequenceFlags, kNeedsState);
+  write_packet(out_, packet_.bytes(field::packet::kTrackEvent, event_.view()).view());
+  last_ns_ = at.time_ns;
 }
 
 void EventWriter::instant(uint32_t track, std::string_view name, int64_t time_ns, int64_t value) {

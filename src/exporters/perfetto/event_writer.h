@@ -4,6 +4,7 @@
 //   descriptors of its processes and threads        as the JSON timeline has them
 //   for each track: a packet that begins it         its clock, and the defaults of what follows: that clock, that track
 //                   begin, end, begin, ...          each as time since the packet before; innermost slices end first
+//   for each counter: its descriptor, a packet that begins it, value, value, ...
 //   instants                                        with all they need in themselves
 //
 // Names, categories, texts and their keys are numbers after their first use. They belong to a packet sequence, which
@@ -16,6 +17,7 @@
 
 #include "exporters/common/arguments.h"
 #include "exporters/common/buffered_output.h"
+#include "exporters/common/process_counters.h"
 #include "exporters/common/process_slices.h"
 #include "exporters/common/slice_describer.h"
 #include "exporters/perfetto/fields.h"
@@ -40,8 +42,9 @@ class EventWriter {
   EventWriter(const common::ProcessSlices& slices, const model::StringPool& words,
               common::BufferedOutput& out, FileNumbers& numbers);
   void write_descriptors();
+  void write_counters(const common::ProcessCounters& counters);
   // What is described next lies on this track, in order of time; `start_ns`: of its first slice.
-  void begin_track(uint32_t track, int64_t start_ns);
+  void begin_track(uint32_t track, int64_t start_ns) { begin_uuid(first_track_ + track, start_ns); }
   void end_track();
   uint64_t events() const { return events_; }
 
@@ -77,6 +80,11 @@ class EventWriter {
   };
 
   void begin_sequence();
+  // Begins the clock of a track, and makes both the defaults.
+  void begin_uuid(uint64_t uuid, int64_t start_ns);
+  // Of the first of the viewer's processes; the others follow.
+  uint64_t first_process() const { return first_track_ + slices_.tracks().size(); }
+  void write_counter_value(const common::Counter& counter, const common::CounterValue& at);
   void start(const Slice& slice, Category category);
   void end_slices(int64_t until_ns);
   void intern(uint32_t kind, uint64_t iid, std::string_view text);
@@ -98,7 +106,7 @@ class EventWriter {
   std::vector<int64_t> open_;  // ends of the slices that enclose the present, outermost first
   Slice slice_;                // being described
   model::StringId name_ = 0;   // its name, unless it has one of its own
-  ProtoBytes event_, annotations_, arguments_, flows_, interned_;
+  ProtoBytes packet_, event_, annotations_, arguments_, flows_, interned_;  // packet_: of counters
   uint64_t events_ = 0;
 };
 

@@ -30,8 +30,8 @@ namespace interned_text {  // of all four
 inline constexpr uint32_t kIid = 1, kText = 2;
 }
 namespace track {
-inline constexpr uint32_t kUuid = 1, kName = 2, kProcess = 3, kThread = 4, kParent = 5, kOrderRank = 12,
-                          kProcessOrdering = 19, kThreadOrdering = 20;
+inline constexpr uint32_t kUuid = 1, kName = 2, kProcess = 3, kThread = 4, kParent = 5, kCounter = 8,
+                          kOrderRank = 12, kProcessOrdering = 19, kThreadOrdering = 20;
 }
 namespace process {
 inline constexpr uint32_t kPid = 1, kName = 6, kLabels = 8;
@@ -39,9 +39,13 @@ inline constexpr uint32_t kPid = 1, kName = 6, kLabels = 8;
 namespace thread {
 inline constexpr uint32_t kPid = 1, kTid = 2, kName = 5;
 }
+namespace counter {
+inline constexpr uint32_t kUnit = 3, kUnitName = 6;
+}
 namespace event {
 inline constexpr uint32_t kCategoryIid = 3, kAnnotation = 4, kType = 9, kNameIid = 10, kTrack = 11,
-                          kCategory = 22, kName = 23, kFlow = 47;
+                          kCategory = 22, kName = 23, kCounterValue = 30, kDoubleCounterValue = 44,
+                          kFlow = 47;
 // Ours, in the range that is free for anyone's additions.
 inline constexpr uint32_t kLockstep = 9911;
 }  // namespace event
@@ -56,10 +60,11 @@ inline constexpr uint32_t kSet = 1;
 
 namespace lockstep::exporters::perfetto {
 
-enum EventType : uint32_t { kSliceBegin = 1, kSliceEnd = 2, kInstant = 3 };
+enum EventType : uint32_t { kSliceBegin = 1, kSliceEnd = 2, kInstant = 3, kCounterEvent = 4 };
 enum SequenceFlag : uint32_t { kStateCleared = 1, kNeedsState = 2 };
 inline constexpr uint32_t kRealtimeClock = 1;
 inline constexpr uint32_t kFirstOwnClock = 64, kEndOfOwnClocks = 128;  // of a sequence
 inline constexpr uint32_t kExplicitOrdering = 1;
+inline constexpr uint32_t kUnitCount = 2;  // of a counter
 
 }  // namespace lockstep::exporters::perfetto

@@ -13,6 +13,7 @@
 
 #include "exporters/common/buffered_output.h"
 #include "exporters/common/output_file.h"
+#include "exporters/common/process_counters.h"
 #include "exporters/common/process_slices.h"
 #include "exporters/common/process_walk.h"
 #include "exporters/common/slice_describer.h"
@@ -97,10 +98,13 @@ class PerfettoExport {
       describer.describe(slice);
     }
     writer.end_track();
+    const common::ProcessCounters counters(trace);
+    writer.write_counters(counters);
     describer.describe_instants();
     events_ += writer.events();
     next_correlation_ += trace.ops.size() + trace.launches.size();
     slices.report_losses(run_);
+    counters.report_losses(run_);
     for (size_t i = 0; i < trace.losses.size(); ++i) lost_.push_back(loss(trace, i, trace.processes.rank[0]));
   }
 

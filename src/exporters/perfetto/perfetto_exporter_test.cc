@@ -49,6 +49,7 @@ TEST_F(PerfettoExporterTest, SaysWhatTheJsonSays) {
   const std::string counts = expect_same_as_json(run);
   EXPECT_NE(counts.find("proxy_step: 1280"), std::string::npos) << counts;
   EXPECT_NE(counts.find("cpu_op: 88"), std::string::npos) << counts;
+  EXPECT_NE(counts.find(" 8 counters with 320 values"), std::string::npos) << counts;
 }
 
 TEST_F(PerfettoExporterTest, TakesAFifthOfTheBytesAndAQuarterUnpacked) {
@@ -69,6 +70,7 @@ TEST_F(PerfettoExporterTest, HostOnlyCapture) {
   SyntheticRun run({.network = false, .gpu_times = false, .gpu_known = false});
   const std::string counts = expect_same_as_json(run);
   EXPECT_EQ(counts.find("kernel:"), std::string::npos) << counts;
+  EXPECT_NE(counts.find(" 0 counters"), std::string::npos) << counts;
 }
 
 TEST_F(PerfettoExporterTest, WithoutPyTorchsNames) {
@@ -86,6 +88,12 @@ TEST_F(PerfettoExporterTest, CompressedByItsName) {
 TEST_F(PerfettoExporterTest, UnfinishedOverlappingAndUntimedEvents) {
   Changed run(SyntheticOptions{}, unfinished_and_crossing);
   expect_same_as_json(run);
+}
+
+TEST_F(PerfettoExporterTest, AnOpenOperationStaysInFlight) {
+  Changed run(SyntheticOptions{}, last_one_open);
+  const std::string counts = expect_same_as_json(run);
+  EXPECT_NE(counts.find(" 8 counters with 340 values"), std::string::npos) << counts;
 }
 
 TEST_F(PerfettoExporterTest, SeveralCallingThreads) {
@@ -124,6 +132,26 @@ TEST_F(PerfettoExporterTest, TheRulesSeeADifference) {
   std::string bytes = write_plain(run);
   EXPECT_TRUE(judge().first);
   bytes[bytes.rfind("\x48\x02") + 1] = 1;  // an end becomes a begin
+  std::ofstream(path, std::ios::binary) << bytes;
+  EXPECT_FALSE(judge().first);
+}
+
+TEST_F(PerfettoExporterTest, TheRulesSeeAnotherCounter) {
+  SyntheticRun run(SyntheticOptions{});
+  expect_same_as_json(run);
+  const std::string good = content(json);
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"{\"count\":1}", "{\"count\":2}"},
+                                 {"{\"GB/s\":0.061}", "{\"GB/s\":0.062}"},
+                                 {"{\"GB/s\":0.061}", "{\"MB/s\":0.061}"}}) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    std::ofstream(json, std::ios::binary) << text;
+    EXPECT_FALSE(judge().first) << to;
+  }
+  std::ofstream(json, std::ios::binary) << good;
+  std::string bytes = write_plain(run);
+  EXPECT_TRUE(judge().first);
+  bytes[bytes.rfind("\x48\x04") + 1] = 3;  // a value becomes an instant
   std::ofstream(path, std::ios::binary) << bytes;
   EXPECT_FALSE(judge().first);
 }

@@ -5,7 +5,7 @@
     timeline_rules.py FILE [--json TIMELINE.json]
 
 Expands bundles, decodes with protoc and testing/timeline.proto, then follows the importer: the state of each packet sequence, clocks,
-interned numbers, tracks and their parents, the stack of open slices of each track, flows. Prints every broken rule and
+interned numbers, tracks and their parents, the stack of open slices of each track, counters, flows. Prints every broken rule and
 exits with 1, or a summary and 0. Standard library and protoc.
 """
 import collections
@@ -21,10 +21,12 @@ import zlib
 HERE = pathlib.Path(__file__).resolve().parent
 PROTO = HERE / "testing/timeline.proto"
 REALTIME, OWN_CLOCKS = 1, range(64, 128)
-BEGIN, END, INSTANT = 1, 2, 3
+BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
+UNITS = {2: "count"}
 CLEARED, NEEDS_STATE = 1, 2
 COMPRESSED = 50
 MAX_DEPTH = 512
+DOUBLES = {"double_counter_value"}
 TYPES = {"int64": 3, "uint64": 4, "bool": 8}
 problems = collections.Counter()
 examples = {}
@@ -104,7 +106,7 @@ def decode(data):
                 except UnicodeDecodeError:
                     broken("texts are UTF-8", value)
             else:
-                value = {"true": True, "false": False}[value] if value in ("true", "false") else int(value)
+                value = {"true": True, "false": False}[value] if value in ("true", "false") else decimal.Decimal(value) if name in DOUBLES else int(value)
             if name.isdigit(): broken("every field is one of testing/timeline.proto", line)
             stack[-1][name].append(value)
     return root["packet"]
@@ -132,7 +134,8 @@ class Sequence:
 class Importer:
     def __init__(self, packets):
         self.sequences = collections.defaultdict(Sequence)
-        self.processes, self.threads, self.named = {}, {}, {}  # by uuid: descriptors
+        self.processes, self.threads, self.named, self.counters = {}, {}, {}, {}  # by uuid: descriptors
+        self.values = collections.defaultdict(list)  # by uuid of a counter: (ns, value)
         self.events = []  # (ns, track, type, category, name, arguments, flows)
         self.realtime_is_trace_clock = False
         for packet in packets: self.packet(packet)
@@ -184,7 +187,7 @@ class Importer:
             if one(track, "process_ordering") != 1 or one(track, "thread_ordering") != 1: broken("tracks are ordered by rank", track)
             return
         if uuid is None: broken("track_descriptor_missing_uuid", track)
-        if uuid in self.processes or uuid in self.threads or uuid in self.named: broken("a track is described once", track)
+        if any(uuid in known for known in (self.processes, self.threads, self.named, self.counters)): broken("a track is described once", track)
         if "process" in track:
             pid = one(one(track, "process"), "pid")
             if not pid: broken("track_descriptor_process_missing_pid", track)
@@ -200,7 +203,8 @@ class Importer:
             self.threads[uuid] = track
         else:
             if not one(track, "name"): broken("tracks are named", track)
-            self.named[uuid] = track
+            if "counter" in track and one(track, "parent") not in self.processes: broken("a counter's parent is its process", track)
+            (self.counters if "counter" in track else self.named)[uuid] = track
 
     def event(self, packet, number, flags, state):
         event = one(packet, "track_event")
@@ -218,7 +222,7 @@ class Importer:
         elif clock != REALTIME or not self.realtime_is_trace_clock:
             broken("clock_sync_failure: unknown clock", packet)
         track = one(event, "track", state.track)
-        if track not in self.threads and track not in self.named: broken("a track is described before its events", packet)
+        if not any(track in known for known in (self.threads, self.named, self.counters)): broken("a track is described before its events", packet)
 
         def text(kind, iid):
             if iid not in state.texts[kind]: broken("interned numbers are known", packet)
@@ -234,7 +238,13 @@ class Importer:
             if len(values) != 1 or key in arguments: broken("an annotation has one value", packet)
             arguments[key] = values[0] if values else None
         kind = one(event, "type")
-        if kind not in (BEGIN, END, INSTANT): broken("types of events", packet)
+        if kind not in (BEGIN, END, INSTANT, COUNTER): broken("types of events", packet)
+        if (kind == COUNTER) != (track in self.counters): broken("track_event_counter_invalid_track_uuid: counters have values, and nothing else has", packet)
+        if kind == COUNTER:
+            values = event.get("counter_value", []) + event.get("double_counter_value", [])
+            if len(values) != 1: broken("track_event_counter_missing_value", packet)
+            self.values[track].append((time, sum(values)))
+            return
         if kind != END and (name is None or len(categories) != 1): broken("events have a name and a category", packet)
         self.events.append((time, track, kind, categories[0] if categories else None, name, arguments, event.get("flows", [])))
 
@@ -257,6 +267,21 @@ class Importer:
         for track, stack in stacks.items():
             if stack: broken("every slice ends", (track, stack[0]))
         return done, instants
+
+
+def counters_of(importer):
+    """The values of each counter by pid, name and unit."""
+    told = {}
+    for uuid, track in importer.counters.items():
+        counter, values = one(track, "counter"), importer.values[uuid]
+        unit = one(counter, "unit_name") or UNITS.get(one(counter, "unit"))
+        if not unit: broken("a counter has a unit", track)
+        if not values: broken("a counter has values", track)
+        if any(a[0] >= b[0] for a, b in zip(values, values[1:])): broken("a counter has one value at a time", track)
+        if any(a[1] == b[1] for a, b in zip(values, values[1:])): broken("a counter has one value a change", track)
+        process = one(importer.processes.get(one(track, "parent"), {}), "process", {})
+        told[one(process, "pid"), one(track, "name"), unit] = values
+    return told
 
 
 def check_descriptor(descriptor):
@@ -284,8 +309,8 @@ def arguments_of_json(event, table):
     return said
 
 
-def compare(importer, slices, instants, path):
-    """The same tracks, slices, instants, flows and losses."""
+def compare(importer, slices, instants, counters, path):
+    """The same tracks, slices, instants, counters, flows and losses."""
     trace = json.loads(pathlib.Path(path).read_bytes(), parse_float=decimal.Decimal)
     base = trace["baseTimeNanoseconds"]
     time = lambda event: base + round(event["ts"] * 1000)
@@ -313,6 +338,12 @@ def compare(importer, slices, instants, path):
          collections.Counter(((e["pid"], e["tid"]), time(e), round(e["dur"] * 1000), e["cat"], e["name"], frozen(arguments_of_json(e, table))) for e in xs))
     same("instants", collections.Counter((place[t], n, c, name, frozen(a)) for t, n, c, name, a in instants if t in place),
          collections.Counter(((e["pid"], e["tid"]), time(e), e["cat"], e["name"], frozen(e["args"])) for e in trace["traceEvents"] if e["ph"] == "i"))
+    values = collections.defaultdict(list)
+    for e in trace["traceEvents"]:
+        if e["ph"] == "C":
+            for unit, value in e["args"].items(): values[e["pid"], e["name"], unit].append((time(e), value))
+    same("counters", collections.Counter((key, *at) for key, told in counters.items() for at in told),
+         collections.Counter((key, *at) for key, told in values.items() for at in told))
     ours, theirs = collections.defaultdict(list), collections.defaultdict(list)
     for track, begin, _, _, _, _, flows in slices:
         for flow in flows: ours[flow].append((place[track], begin))
@@ -331,12 +362,13 @@ def main():
     data = pathlib.Path(path).read_bytes()
     importer = Importer(decode(expand(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)))
     slices, instants = importer.slices()
-    if "--json" in sys.argv: compare(importer, slices, instants, sys.argv[sys.argv.index("--json") + 1])
+    counters = counters_of(importer)
+    if "--json" in sys.argv: compare(importer, slices, instants, counters, sys.argv[sys.argv.index("--json") + 1])
     for rule, count in problems.items():
         print(f"broken {count} times: {rule}: {examples[rule]}")
     kinds = collections.Counter(category for _, _, _, category, _, _, _ in slices)
     print(f"{len(importer.processes)} processes, {len(importer.threads)} tracks, {len(importer.sequences) - 1} sequences, {len(slices)} slices, "
-          f"{len(instants)} instants; " + ", ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items())))
+          f"{len(instants)} instants, {len(counters)} counters with {sum(map(len, counters.values()))} values; " + ", ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items())))
     return 1 if problems else 0
 
 

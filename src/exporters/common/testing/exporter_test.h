@@ -78,6 +78,18 @@ inline void several_threads(size_t, Trace& trace) {
   trace.ops.gpu_start_ns[1] = trace.calls.start_ns[trace.ops.call[1]] - 9;  // nor backwards
 }
 
+// CUPTI tells when every operation was on the GPU, but for the last one.
+inline void last_one_open(size_t, Trace& trace) {
+  model::OpTable& ops = trace.ops;
+  for (size_t op = 0; op < ops.size(); ++op) {
+    ops.gpu_source[op] = static_cast<uint8_t>(model::GpuTimeSource::kCupti);
+    if (ops.gpu_start_ns[op] != 0) continue;
+    ops.gpu_start_ns[op] = ops.enqueued_ns[op] + 1'000;
+    ops.gpu_end_ns[op] = ops.enqueued_ns[op] + 2'000;
+  }
+  ops.gpu_start_ns[ops.size() - 1] = ops.gpu_end_ns[ops.size() - 1] = 0;
+}
+
 // Texts that want to be markup, a formula or a statement, and numbers of rows that are not there.
 inline constexpr char kHostileName[] = "a\"b\\c\n\x01\xff\xc3\x28 \xe2\x82\xac";
 inline void hostile(size_t, Trace& trace) {
