@@ -39,7 +39,8 @@ export interface Run {
   paths: string[];
   begin: string | null;
   begin_ns: string | null;
-  length_ns: number;
+  length_ns: Maybe;
+  least_length_ns: Maybe;
   made: string;
   evidence: { source: string; sentence: string; processes: Maybe; ops: Maybe; first_ns: Maybe; last_ns: Maybe }[];
   main: Maybe;
@@ -168,6 +169,7 @@ export interface OperationRanks {
   clock_error_ns: Maybe[];
   gpu_error_ns: Maybe[];
   gpu_source: (string | null)[];
+  aligned: number[];
   named: number[];
 }
 
@@ -187,7 +189,7 @@ export interface Operation {
   why: string[];
   findings: number[];
   begin_ns: number;
-  length_ns: number;
+  length_ns: Maybe;
   last_arrival_ns: Maybe;
   lost_ns: Maybe;
   busbw_gbps: Maybe;

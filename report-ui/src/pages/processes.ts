@@ -5,7 +5,7 @@ import { h, type Child } from '../dom';
 import { bytes, count, duration, name, plural } from '../format';
 import { numberOf } from '../state';
 import { table } from '../table';
-import { change, facts, hostChip, missing, notes, panel, whoChip, whoName, type Page, type View } from '../view';
+import { change, facts, hostChip, missing, notes, panel, runLength, whoChip, whoName, type Page, type View } from '../view';
 
 const BAD = new Set(['gone', 'stopped']);
 
@@ -106,7 +106,7 @@ function draw(view: View): Child[] {
     panel('Communicators', commRows(view, report)),
     panel('This report',
       facts([
-        ['Run', name(report.run.title, 60)], ['Begin', name(report.run.begin, 40)], ['Length', duration(report.run.length_ns)], ['Made', name(report.run.made, 40)], ['By', `${name(report.tool.name)} ${name(report.tool.version)}`],
+        ['Run', name(report.run.title, 60)], ['Begin', name(report.run.begin, 40)], ['Length', runLength(report)], ['Made', name(report.run.made, 40)], ['By', `${name(report.tool.name)} ${name(report.tool.version)}`],
         ['Data', bytes(document.getElementById('lockstep-data')?.textContent?.length ?? 0)],
       ]),
       h('h3', {}, 'From'), notes(report.run.paths.map((path) => name(path, 300)))),
