@@ -4,10 +4,9 @@ import { canvas, fit, labelWidth, timeAxis, type Frame } from '../canvas';
 import { accused, isMissing, type Drill, type LatenessPage, type LatenessRow, type Report } from '../data';
 import { announce, facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
 import { count, duration, name, ordinal, percent, plural } from '../format';
-import { go, numberOf } from '../state';
+import { addressOf, go, numberOf } from '../state';
 import { table } from '../table';
 import { colour, css, heat } from '../theme';
-import { addressOf } from '../state';
 import { change, choices, commName, facts, figure, link, missing, notes, panel, whoName, type Page, type View } from '../view';
 
 type Measure = 'late' | 'waiting' | 'blamed';
