@@ -465,10 +465,21 @@ function check(value: unknown): Report {
   return report;
 }
 
+let size = 0;
+
+/** Of the data that the page has, as they came. */
+export function dataBytes(): number {
+  return size;
+}
+
+function parse(text: string): unknown {
+  size = new Blob([text]).size;
+  return JSON.parse(text);
+}
+
 /** What `lockstep report` wrote into the page, or what it serves beside it. */
 export async function load(): Promise<Report> {
-  const text = document.getElementById('lockstep-data')?.textContent ?? 'null';
-  const inside: unknown = JSON.parse(text);
+  const inside = parse(document.getElementById('lockstep-data')?.textContent ?? 'null');
   return inside === null ? fetchReport() : check(inside);
 }
 
@@ -476,5 +487,5 @@ export async function fetchReport(): Promise<Report> {
   if (location.protocol === 'file:') throw new Error('There are no data in this file. `lockstep report RUN -o report.html` writes a page with data in it.');
   const answer = await fetch('data.json', { cache: 'no-store' });
   if (!answer.ok) throw new Error(`data.json: the server answered ${answer.status}.`);
-  return check(await answer.json());
+  return check(parse(await answer.text()));
 }

@@ -302,6 +302,9 @@ test('a served page asks again while the run lives, and keeps the reader’s pla
   data.operations.list[2].title = 'AllReduce 34, seen again';
   await report.page.waitForFunction(() => document.querySelector('#operation-title').textContent === 'AllReduce 34, seen again');
   assert.equal(await report.page.evaluate(() => location.hash), '#operations?op=2');
+  await report.go('#processes');
+  const size = format.bytes(Buffer.byteLength(JSON.stringify(data)));
+  assert.ok((await report.text('main')).includes(`Data\n${size}`), 'the size of what was answered');
   data = { ...data, live: false };
   await report.page.waitForFunction(() => document.querySelector('.live') === null);
   const then = asked;

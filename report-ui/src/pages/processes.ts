@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was recorded of whom, and everything that was lost.
-import { isMissing, known, type Comm, type Host, type LossRow, type ProcessRow, type Report } from '../data';
+import { dataBytes, isMissing, known, type Comm, type Host, type LossRow, type ProcessRow, type Report } from '../data';
 import { h, type Child } from '../dom';
 import { bytes, count, duration, name, plural } from '../format';
 import { numberOf } from '../state';
@@ -107,7 +107,7 @@ function draw(view: View): Child[] {
     panel('This report',
       facts([
         ['Run', name(report.run.title, 60)], ['Begin', name(report.run.begin, 40)], ['Length', runLength(report)], ['Made', name(report.run.made, 40)], ['By', `${name(report.tool.name)} ${name(report.tool.version)}`],
-        ['Data', bytes(document.getElementById('lockstep-data')?.textContent?.length ?? 0)],
+        ['Data', bytes(dataBytes())],
       ]),
       h('h3', {}, 'From'), notes(report.run.paths.map((path) => name(path, 300)))),
     notes(page.notes),
