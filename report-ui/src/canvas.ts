@@ -189,8 +189,8 @@ export function hatch(g: CanvasRenderingContext2D, ink: string, ground: string, 
 }
 
 /** Writes a name into a width; what does not fit ends in "…". */
-export function fit(g: CanvasRenderingContext2D, text: string, width: number): string {
-  let left = name(text, 40);
+export function fit(g: CanvasRenderingContext2D, text: string, width: number, longest = 40): string {
+  let left = name(text, longest);
   if (g.measureText(left).width <= width) return left;
   while (left.length > 1 && g.measureText(`${left}…`).width > width) left = left.slice(0, -1);
   return `${left}…`;

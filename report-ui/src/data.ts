@@ -39,7 +39,8 @@ export interface Run {
   paths: string[];
   begin: string | null;
   begin_ns: string | null;
-  length_ns: number;
+  length_ns: Maybe;
+  least_length_ns: Maybe;
   made: string;
   evidence: { source: string; sentence: string; processes: Maybe; ops: Maybe; first_ns: Maybe; last_ns: Maybe }[];
   main: Maybe;
@@ -168,6 +169,7 @@ export interface OperationRanks {
   clock_error_ns: Maybe[];
   gpu_error_ns: Maybe[];
   gpu_source: (string | null)[];
+  aligned: number[];
   named: number[];
 }
 
@@ -187,7 +189,7 @@ export interface Operation {
   why: string[];
   findings: number[];
   begin_ns: number;
-  length_ns: number;
+  length_ns: Maybe;
   last_arrival_ns: Maybe;
   lost_ns: Maybe;
   busbw_gbps: Maybe;
@@ -463,10 +465,21 @@ function check(value: unknown): Report {
   return report;
 }
 
+let size = 0;
+
+/** Of the data that the page has, as they came. */
+export function dataBytes(): number {
+  return size;
+}
+
+function parse(text: string): unknown {
+  size = new Blob([text]).size;
+  return JSON.parse(text);
+}
+
 /** What `lockstep report` wrote into the page, or what it serves beside it. */
 export async function load(): Promise<Report> {
-  const text = document.getElementById('lockstep-data')?.textContent ?? 'null';
-  const inside: unknown = JSON.parse(text);
+  const inside = parse(document.getElementById('lockstep-data')?.textContent ?? 'null');
   return inside === null ? fetchReport() : check(inside);
 }
 
@@ -474,5 +487,5 @@ export async function fetchReport(): Promise<Report> {
   if (location.protocol === 'file:') throw new Error('There are no data in this file. `lockstep report RUN -o report.html` writes a page with data in it.');
   const answer = await fetch('data.json', { cache: 'no-store' });
   if (!answer.ok) throw new Error(`data.json: the server answered ${answer.status}.`);
-  return check(await answer.json());
+  return check(parse(await answer.text()));
 }

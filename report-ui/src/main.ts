@@ -3,7 +3,7 @@
 import { closeCharts } from './charts';
 import { fetchReport, isMissing, known, load, type Report } from './data';
 import { announce, append, clear, h, hideTip, type Child } from './dom';
-import { clockTime, count, duration, name, plural } from './format';
+import { clockTime, count, name, plural } from './format';
 import { bandwidth } from './pages/bandwidth';
 import { comparison } from './pages/comparison';
 import { lateness } from './pages/lateness';
@@ -16,7 +16,7 @@ import { verdict, verdictTitle } from './pages/verdict';
 import { addressOf, go, numberOf, readState } from './state';
 import './style.css';
 import { apply, choice, choose, onSystemChange, type Choice } from './theme';
-import type { Page, View } from './view';
+import { runLength, type Page, type View } from './view';
 
 const app = document.getElementById('app') as HTMLElement;
 
@@ -65,7 +65,7 @@ function heading(): HTMLElement {
     h('div', { class: 'brand' }, h('strong', {}, 'Lockstep'), h('span', { class: 'run', title: name(run.paths[0], 300) }, name(run.title, 60))),
     h('div', { class: 'run-facts' },
       h('span', {}, plural(ranks(), 'rank')), h('span', {}, plural(report.hosts.length, 'host')),
-      h('span', {}, duration(run.length_ns)), h('span', { class: 'quiet' }, run.begin_ns === null ? 'no record' : clockTime(Number(run.begin_ns)))),
+      h('span', { title: run.length_ns === null && run.least_length_ns !== null ? 'The clocks of the hosts are not aligned: this is what one of them recorded' : null }, runLength(report)), h('span', { class: 'quiet' }, run.begin_ns === null ? 'no record' : clockTime(Number(run.begin_ns)))),
     h('div', { class: 'top-tools' },
       report.live ? h('span', { class: `live ${stale ? 'stale' : ''}`, title: stale || 'This page looks again by itself' }, stale ? '○ not answered' : '● live') : null,
       h('button', { type: 'button', onclick: () => window.print(), 'data-focus': 'print' }, 'Print'),

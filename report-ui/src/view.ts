@@ -2,7 +2,7 @@
 // What every page is given, and the small parts that pages share.
 import type { Report } from './data';
 import { announce, h, type Child } from './dom';
-import { name, UNKNOWN } from './format';
+import { duration, name, UNKNOWN } from './format';
 import { addressOf, go, type State } from './state';
 
 export interface View {
@@ -38,6 +38,12 @@ export function whoName(report: Report, who: number | null): string {
 export function hostOf(report: Report, who: number | null): string {
   const host = who === null ? undefined : report.who.host[who];
   return host === undefined ? UNKNOWN : name(report.hosts[host]?.name ?? UNKNOWN, 40);
+}
+
+/** Where the hosts' clocks are not aligned, only what one of them recorded is known. */
+export function runLength(report: Report): string {
+  const { length_ns, least_length_ns } = report.run;
+  return length_ns === null && least_length_ns !== null ? `at least ${duration(least_length_ns)}` : duration(length_ns);
 }
 
 /** "GPU 5 of node0". */

@@ -15,6 +15,7 @@
 #include "cli/memory_limit.h"
 #include "cli/output_place.h"
 #include "cli/progress.h"
+#include "cli/report/machine_names.h"
 #include "cli/report/page.h"
 #include "cli/report/page_server.h"
 #include "cli/report/report_data.h"
@@ -161,7 +162,9 @@ int serve(const Arguments& arguments) {
   FreshData data(arguments.operands());
   if (auto begun = data.begin(); !begun) return fail(begun.error());
   note("the report is at " + server->url() + "; Ctrl-C ends");
-  server->run({.page = [&] { return page; }, .data = [&] { return data.latest(); }}, interrupt);
+  server->run(
+      {.page = [&] { return page; }, .data = [&] { return data.latest(); }, .names = report::machine_names},
+      interrupt);
   return kExitOk;
 }
 

@@ -120,6 +120,30 @@ test('what is left out is not said to be less than it is', async () => {
   await report.close();
 });
 
+test('a step whose end nothing tells says so', async () => {
+  const data = sample({ columns: 20, steps: 12 });
+  data.steps.list.length_ns[11] = null;
+  const report = await openData(data);
+  await report.page.evaluate(() => {
+    const { fillText } = CanvasRenderingContext2D.prototype;
+    globalThis.__texts = [];
+    CanvasRenderingContext2D.prototype.fillText = function draw(text, ...place) {
+      globalThis.__texts.push(text);
+      fillText.call(this, text, ...place);
+    };
+  });
+  await report.go('#steps');
+  await report.page.waitForFunction(() => globalThis.__texts.includes('no length: its end is not known'));
+  assert.match(await report.text('main'), /Where the last step ends is not known, so it has no length\./);
+  const chart = report.page.locator('main .chart').last();
+  await chart.scrollIntoViewIfNeeded();
+  await report.shot('made-last-step');
+  const box = await chart.boundingBox();
+  await report.page.mouse.move(box.x + box.width - 40, box.y + box.height * 0.5);
+  await report.becomes(async () => (await report.page.locator('.chart-tip').allInnerTexts()).some((text) => text.includes('no length: its end is not known')), true);
+  await report.close();
+});
+
 test('a rank without a row of its own is found in the row of its host', async () => {
   const report = await openData(sample({ ranks: 512, perHost: 16, columns: 20, named: (kind, i) => (kind === 'host' ? `node${32 - i}` : `${kind} ${i}`) }));
   const labels = await report.page.evaluate(() => JSON.parse(document.getElementById('lockstep-data').textContent).lateness.rows.map((row) => row.label));
@@ -302,6 +326,9 @@ test('a served page asks again while the run lives, and keeps the reader’s pla
   data.operations.list[2].title = 'AllReduce 34, seen again';
   await report.page.waitForFunction(() => document.querySelector('#operation-title').textContent === 'AllReduce 34, seen again');
   assert.equal(await report.page.evaluate(() => location.hash), '#operations?op=2');
+  await report.go('#processes');
+  const size = format.bytes(Buffer.byteLength(JSON.stringify(data)));
+  assert.ok((await report.text('main')).includes(`Data\n${size}`), 'the size of what was answered');
   data = { ...data, live: false };
   await report.page.waitForFunction(() => document.querySelector('.live') === null);
   const then = asked;

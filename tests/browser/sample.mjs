@@ -74,7 +74,7 @@ export function sample(options = {}) {
       ranks: {
         who: range(shown), comm_rank: range(shown), state: range(shown).map(() => 'done'), called_ns: arrival.map((a) => Math.max(0, a - 4e5)), enqueued_ns: arrival.map((a) => Math.max(1000, a - 3.6e5)), launched_ns: arrival.map((a) => Math.max(2000, a - 3e5)),
         gpu_start_ns: arrival, gpu_end_ns: arrival.map(() => last + 5e5 + noise(1e5)), arrival_ns: arrival, late_ns: arrival.map((a) => a - 5e5), waiting_ns: arrival.map((a) => last - a), moving_ns: arrival.map(() => 5.4e5),
-        clock_error_ns: range(shown).map((r) => (hostOf(r) === 0 ? 0 : 2.5e5)), gpu_error_ns: range(shown).map(() => 3000), gpu_source: range(shown).map(() => 'kernel channels'), named: range(shown).map((r) => Number(r === late)),
+        clock_error_ns: range(shown).map((r) => (hostOf(r) === 0 ? 0 : 2.5e5)), gpu_error_ns: range(shown).map(() => 3000), gpu_source: range(shown).map(() => 'kernel channels'), aligned: range(shown).map(() => 1), named: range(shown).map((r) => Number(r === late)),
       },
       omitted: ranks - shown, rest: ranks > shown ? { waiting_ns: [0, 19e6, 20.4e6], late_ns: [-4e5, 0, 20e6], moving_ns: [5e5, 5.4e5, 6e5] } : null,
     };
@@ -121,7 +121,7 @@ export function sample(options = {}) {
   return {
     version: 1, tool: { name: 'lockstep', version: '0.1.0' }, live: false, refresh_ns: null,
     run: {
-      title: named('run', 0) === 'run' ? 'train-7b' : named('run', 0), paths: ['runs/train-7b'], begin: '2025-10-09T08:53:22.000387430Z', begin_ns: '1760000002000387430', length_ns: length, made: '2026-11-22T14:00:00Z',
+      title: named('run', 0) === 'run' ? 'train-7b' : named('run', 0), paths: ['runs/train-7b'], begin: '2025-10-09T08:53:22.000387430Z', begin_ns: '1760000002000387430', length_ns: length, least_length_ns: length, made: '2026-11-22T14:00:00Z',
       evidence: [{ source: 'capture files', sentence: `${ranks} processes, 4,000 operations each`, processes: ranks, ops: ranks * 4000, first_ns: 0, last_ns: length }], main: 0,
       seen: [`${ranks} ranks on ${hosts} hosts, ${ranks * 4000} operations matched across ranks, clocks within +-1.55 ms.`], not_seen: ['Which kernels computed: set LOCKSTEP_CUDA=kernels.'], alive: '',
     },

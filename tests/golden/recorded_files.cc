@@ -240,13 +240,15 @@ Result<void> write_recorded(const std::string& tape, const std::string& cupti, c
                             const std::string& name, const RecordedOptions& options) {
   LOCKSTEP_ASSIGN(const sim::Program program, sim::read_tape(tape));
   if (program.calls.empty()) return Error{ErrorCode::kInvalidInput, "an empty tape", tape};
+  const std::string path = directory + "/" + name;
+  if (!NcclFile(program, options).file().write(path + ".nccl.lks"))
+    return Error{ErrorCode::kIo, "cannot be written", path};
+  if (cupti.empty()) return {};
   FileBuilder cuda;
   name_process(program, cuda);
   cuda.header().source = format::Source::kCuda;
   LOCKSTEP_TRY(fill_cuda(cupti, options.launch_calls, cuda));
-  const std::string path = directory + "/" + name;
-  if (!NcclFile(program, options).file().write(path + ".nccl.lks") || !cuda.write(path + ".cuda.lks"))
-    return Error{ErrorCode::kIo, "cannot be written", path};
+  if (!cuda.write(path + ".cuda.lks")) return Error{ErrorCode::kIo, "cannot be written", path};
   return {};
 }
 

@@ -18,7 +18,7 @@ struct RecordedOptions {
   bool launch_calls = true;  // false: as CUPTI before CUDA 13
 };
 
-// Writes `name`.nccl.lks and `name`.cuda.lks into a directory.
+// Writes `name`.nccl.lks into a directory, and `name`.cuda.lks where `cupti` is not empty.
 Result<void> write_recorded(const std::string& tape, const std::string& cupti, const std::string& directory,
                             const std::string& name, const RecordedOptions& options = {});
 

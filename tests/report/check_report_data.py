@@ -80,13 +80,14 @@ OPERATION = {
         state=OneOf("done", "called", "running", "not called", "forgotten", "no file", "not comparable"), called_ns=Maybe(WHOLE),
         enqueued_ns=Maybe(WHOLE), launched_ns=Maybe(WHOLE), gpu_start_ns=Maybe(WHOLE), gpu_end_ns=Maybe(WHOLE), arrival_ns=Maybe(WHOLE),
         late_ns=Maybe(WHOLE), waiting_ns=Maybe(WHOLE), moving_ns=Maybe(WHOLE), clock_error_ns=Maybe(WHOLE), gpu_error_ns=Maybe(WHOLE),
-        gpu_source=Maybe(TEXT), named=WHOLE),
+        gpu_source=Maybe(TEXT), aligned=WHOLE, named=WHOLE),
     "rest": Maybe({key: Maybe(ListOf(Maybe(WHOLE), 3)) for key in ("waiting_ns", "late_ns", "moving_ns")}),
 }
 DOCUMENT = {
     "version": WHOLE, "tool": {"name": TEXT, "version": TEXT}, "live": FLAG, "refresh_ns": Maybe(WHOLE),
     "run": {
-        "title": TEXT, "paths": ListOf(TEXT), "begin": Maybe(TEXT), "begin_ns": Maybe(TEXT), "length_ns": Maybe(WHOLE), "made": TEXT,
+        "title": TEXT, "paths": ListOf(TEXT), "begin": Maybe(TEXT), "begin_ns": Maybe(TEXT), "length_ns": Maybe(WHOLE),
+        "least_length_ns": Maybe(WHOLE), "made": TEXT,
         "evidence": ListOf({"source": TEXT, "sentence": TEXT, "processes": Maybe(WHOLE), "ops": Maybe(WHOLE), "first_ns": Maybe(WHOLE),
                             "last_ns": Maybe(WHOLE)}),
         "main": Maybe(WHOLE), "seen": ListOf(TEXT), "not_seen": ListOf(TEXT), "alive": TEXT},

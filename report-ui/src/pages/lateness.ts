@@ -4,10 +4,9 @@ import { canvas, fit, labelWidth, timeAxis, type Frame } from '../canvas';
 import { accused, isMissing, type Drill, type LatenessPage, type LatenessRow, type Report } from '../data';
 import { announce, facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
 import { count, duration, name, ordinal, percent, plural } from '../format';
-import { go, numberOf } from '../state';
+import { addressOf, go, numberOf } from '../state';
 import { table } from '../table';
 import { colour, css, heat } from '../theme';
-import { addressOf } from '../state';
 import { change, choices, commName, facts, figure, link, missing, notes, panel, whoName, type Page, type View } from '../view';
 
 type Measure = 'late' | 'waiting' | 'blamed';
@@ -217,9 +216,16 @@ function cellPanel(view: View, page: LatenessPage, cell: Cell): HTMLElement {
       : h('p', { class: 'quiet' }, 'No operation of this cell is among the worst; the report lists them for the cells that stand out.'));
 }
 
+/** Of a run of which only the least length is known, the most that it can be. */
+function shareOfRun(report: Report, ns: number | null): string {
+  const { length_ns, least_length_ns } = report.run;
+  const length = length_ns ?? least_length_ns;
+  if (ns === null || length === null || length === 0) return percent(null);
+  return `${length_ns === null && ns > 0 ? '≤ ' : ''}${percent(ns / length)}`;
+}
+
 function totals(view: View, page: LatenessPage): HTMLElement {
   const { report } = view;
-  const length = report.run.length_ns;
   const named = accused(report);
   return table<LatenessRow>({
     label: 'Lateness by rank', printing: view.printing, filter: true, rows: page.rows, sort: { column: 3, down: true },
@@ -229,7 +235,7 @@ function totals(view: View, page: LatenessPage): HTMLElement {
       { title: 'Ranks', value: (row) => row.ranks, show: (row) => name(row.ranks, 24) },
       { title: 'Operations', numeric: true, value: (row) => row.total.ops, show: (row) => count(row.total.ops) },
       { title: 'Costs others', hint: 'What others lost by its own doing', numeric: true, value: (row) => row.total.blamed_ns, show: (row) => duration(row.total.blamed_ns) },
-      { title: 'of run', numeric: true, value: (row) => row.total.blamed_ns, show: (row) => percent(row.total.blamed_ns === null || length === 0 ? null : row.total.blamed_ns / length) },
+      { title: 'of run', numeric: true, value: (row) => row.total.blamed_ns, show: (row) => shareOfRun(report, row.total.blamed_ns) },
       { title: 'Late p50', numeric: true, value: (row) => row.total.late_p50_ns, show: (row) => duration(row.total.late_p50_ns) },
       { title: 'Late p99', numeric: true, value: (row) => row.total.late_p99_ns, show: (row) => duration(row.total.late_p99_ns) },
       { title: 'Waiting', numeric: true, value: (row) => row.total.waiting_ns, show: (row) => duration(row.total.waiting_ns) },
@@ -339,7 +345,7 @@ function draw(view: View): Child[] {
         page.marks.length > 1 ? ` Ticks on the upper edge are the begins of ${count(page.marks.length)} steps.` : null,
         groups ? ' A row of many ranks shows its worst rank, where costs others: its median one.' : null,
         page.rows.some((row) => isNamed(row, named)) ? ' ▸ marks ranks that a finding names.' : null,
-        page.rows.some((row) => !row.aligned) ? ' * the clock is not aligned: its place in time is its own.' : null,
+        page.rows.some((row) => !row.aligned) ? ' * the clock is not aligned: its first record stands where the run begins.' : null,
       ]),
     selected ? cellPanel(view, page, selected) : null,
     panel('By rank, over the whole run', totals(view, page)),

@@ -28,7 +28,7 @@ function of(ranks: OperationRanks, index: number, accusedOnes: ReadonlySet<numbe
   return {
     who: at(ranks.who), commRank: ranks.comm_rank[index] ?? index, state: ranks.state[index] ?? 'called', called: at(ranks.called_ns), enqueued: at(ranks.enqueued_ns),
     launched: at(ranks.launched_ns), start: at(ranks.gpu_start_ns), end: at(ranks.gpu_end_ns), arrival: at(ranks.arrival_ns), late: at(ranks.late_ns), waiting: at(ranks.waiting_ns),
-    moving: at(ranks.moving_ns), clockError: at(ranks.clock_error_ns), gpuError: at(ranks.gpu_error_ns), gpuSource: ranks.gpu_source[index] ?? null, named: accusedOnes.has(ranks.who[index] ?? -1) || (ranks.named[index] === 1 && ranks.who[index] === null),
+    moving: at(ranks.moving_ns), clockError: at(ranks.clock_error_ns), gpuError: at(ranks.gpu_error_ns), gpuSource: ranks.gpu_source[index] ?? null, aligned: ranks.aligned[index] !== 0, named: accusedOnes.has(ranks.who[index] ?? -1) || (ranks.named[index] === 1 && ranks.who[index] === null),
   };
 }
 
@@ -38,13 +38,14 @@ function label(report: Report, lane: Lane): string {
   return lane.who === null ? `member ${lane.commRank}` : whoName(report, lane.who);
 }
 
-/** The rank that the others waited for, as a position in `ranks`. */
 /** Ranks that findings name are shown first: where any other is shown, none of them is left out. */
 function mayLeaveOutNamed(operation: Operation): boolean {
   return operation.ranks.named.every((named) => named === 1);
 }
 
+/** The rank that the others waited for, as a position in `ranks`. */
 function latest(operation: Operation): number | null {
+  if (operation.last_arrival_ns === null) return null;
   let best: number | null = null;
   operation.ranks.arrival_ns.forEach((arrival, index) => {
     if (arrival !== null && (best === null || arrival > (operation.ranks.arrival_ns[best] ?? -Infinity))) best = index;
@@ -66,15 +67,19 @@ function orderOf(operation: Operation, wanted: string): number[] {
   });
 }
 
-/** Everything between the first and the last known time, with a little air. */
-function whole(end: number): Window {
-  const air = Math.max(end, 1000) * 0.015;
-  return { from: -air, to: Math.max(end, 1000) + air };
+/** Everything between the first and the last known time, with a little air, and room for what is said after a bar. */
+function whole(end: number, says: boolean): Window {
+  const wide = Math.max(end, 1000);
+  return { from: -wide * 0.015, to: wide * (says ? 1.25 : 1.015) };
 }
 
 /** Up to where there is something to draw: what still runs does so until the record ends. */
 function endOf(report: Report, operation: Operation): number {
-  return operation.ranks.state.includes('running') ? Math.max(operation.length_ns, report.run.length_ns - operation.begin_ns) : operation.length_ns;
+  const { ranks } = operation;
+  const known = [ranks.called_ns, ranks.enqueued_ns, ranks.launched_ns, ranks.gpu_start_ns, ranks.gpu_end_ns].flat().filter((value): value is number => value !== null);
+  const end = operation.length_ns ?? known.reduce((most, value) => Math.max(most, value), 0);
+  const length = report.run.length_ns ?? report.run.least_length_ns ?? 0;
+  return ranks.state.includes('running') ? Math.max(end, length - operation.begin_ns) : end;
 }
 
 /** From shortly before the first arrival to the end: without the time in which hosts ran ahead. */
@@ -96,7 +101,20 @@ function windowOf(view: View, operation: Operation): { view: Window; kind: strin
   }
   const close = arrivals(operation);
   if (view.state.values['zoom'] === 'arrivals' && close) return { view: close, kind: 'arrivals' };
-  return { view: whole(endOf(view.report, operation)), kind: 'all' };
+  const says = operation.ranks.state.some((state, index) => state === 'called' && operation.ranks.arrival_ns[index] === null);
+  return { view: whole(endOf(view.report, operation), says), kind: 'all' };
+}
+
+/** Where a text stands free beside a bar: after it, else before it; cut where neither side has the room. */
+function placeBeside(g: CanvasRenderingContext2D, text: string, bar: readonly [number, number] | null, left: number, right: number): { text: string; at: number } {
+  const GAP = 8;
+  if (bar === null) return { text: fit(g, text, right - left - 2 * GAP, text.length), at: left + GAP };
+  const [begin, end] = bar.map((edge) => Math.min(right, Math.max(left, edge))) as [number, number];
+  const wide = g.measureText(text).width;
+  const [before, after] = [begin - left - 2 * GAP, right - end - GAP];
+  if (after >= wide || after >= before) return { text: fit(g, text, after, text.length), at: end + GAP };
+  const cut = fit(g, text, before, text.length);
+  return { text: cut, at: begin - GAP - g.measureText(cut).width };
 }
 
 function drawLanes(view: View, operation: Operation, order: readonly number[], window: Window, last: number | null, picked: number | null, left: number, frame: Frame): void {
@@ -135,7 +153,7 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
     g.textAlign = 'right';
     g.font = `${culprit ? '600 ' : ''}12px system-ui, sans-serif`;
     g.fillStyle = lane.named ? colour('critical') : ink;
-    g.fillText(fit(g, `${lane.named ? '▸ ' : ''}${label(view.report, lane)}`, left - 14), left - 8, y);
+    g.fillText(fit(g, `${lane.named ? '▸ ' : ''}${label(view.report, lane)}${lane.aligned ? '' : ' *'}`, left - 14), left - 8, y);
     // The host's part: a thin bar from the call to what is known last of it.
     const hostEnd = Math.max(...[lane.called, lane.enqueued, lane.launched].filter((value): value is number => value !== null), -Infinity);
     if (lane.called !== null && hostEnd > -Infinity) block(lane.called, hostEnd, y, 5, colour('host'));
@@ -144,7 +162,9 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
     const from = gpuFrom ?? lane.arrival;
     if (from !== null) {
       const end = lane.end ?? (lane.state === 'running' ? record_end : null);
-      const until = arrived === null ? null : Math.max(from, arrived);
+      // Ranks of a clock of its own waited for the last one that it tells of.
+      const came = arrived ?? (lane.arrival !== null && lane.waiting !== null ? lane.arrival + lane.waiting : null);
+      const until = came === null ? null : Math.max(from, came);
       if (until !== null && (end === null || until < end)) {
         if (gpuFrom !== null || lane.waiting !== null) block(from, until, y, gpuFrom === null ? 5 : 11, waiting);
         if (end !== null) block(until, end, y, 11, moving);
@@ -178,11 +198,12 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
         g.stroke();
       }
     } else if (lane.state in STATE_TEXT) {
-      const at = lane.called === null ? left + 8 : Math.min(right - 150, Math.max(left, x(hostEnd)) + 8);
-      g.textAlign = 'left';
       g.font = `${lane.state === 'not called' ? '600 ' : ''}11px system-ui, sans-serif`;
+      const ends = lane.called === null ? null : [x(lane.called), x(hostEnd)] as const;
+      const place = placeBeside(g, STATE_TEXT[lane.state] ?? '', ends, left, right);
+      g.textAlign = 'left';
       g.fillStyle = lane.state === 'called' || lane.state === 'not comparable' ? quiet : colour('critical');
-      g.fillText(STATE_TEXT[lane.state] ?? '', at, y);
+      g.fillText(place.text, place.at, y);
     }
     if (lane.called !== null && x(lane.called) >= left && x(lane.called) <= right) {
       g.strokeStyle = ink;
@@ -222,6 +243,7 @@ function pairsOf(lane: Lane): (readonly [string, string])[] {
     if (value !== null) pairs.push([key, duration(value) + (error ? ` ± ${duration(error)}` : '')]);
   };
   if (lane.state !== 'done') pairs.push(['state', STATE_TEXT[lane.state] ?? name(lane.state)]);
+  if (!lane.aligned) pairs.push(['clock', 'not aligned: from its host’s first call']);
   add('called', lane.called, lane.clockError);
   add('enqueued', lane.enqueued);
   add('launched', lane.launched);
@@ -245,7 +267,7 @@ function lanesTable(view: View, operation: Operation, picked: number | null): HT
     isPicked: (lane) => picked !== null && lane.who === picked,
     onPick: (lane) => change(view, { rank: lane.who }),
     columns: [
-      { title: 'Rank', value: (lane) => lane.commRank, show: (lane) => [lane.named ? '▸ ' : null, label(view.report, lane)] },
+      { title: 'Rank', value: (lane) => lane.commRank, show: (lane) => [lane.named ? '▸ ' : null, label(view.report, lane), lane.aligned ? null : ' *'] },
       { title: 'Where', value: (lane) => whereOf(view.report, lane.who) },
       { title: 'State', value: (lane) => lane.state },
       column('Called', (lane) => lane.called), column('Enqueued', (lane) => lane.enqueued), column('Launched', (lane) => lane.launched),
@@ -373,8 +395,8 @@ function draw(view: View): Child[] {
         ['Channels', count(operation.channels)],
         ...(operation.root === null ? [] : [['Root', count(operation.root)] as const]),
         ['Called by', `${count(operation.called)} of ${count(operation.ranks.comm_rank.length + operation.omitted)} ranks`],
-        ['Length', duration(operation.length_ns)],
-        ['Lost by waiting', operation.last_arrival_ns === null ? '–' : duration(operation.lost_ns)],
+        ['Length', operation.length_ns === null && !operation.ranks.aligned.every((aligned) => aligned === 1) ? 'clocks not aligned' : duration(operation.length_ns)],
+        ['Lost by waiting', duration(operation.lost_ns)],
         ['Bus bandwidth', rate(operation.busbw_gbps)],
         ['Last to arrive', arrived === null ? '–' : whoChip(report, arrived)],
       ])),
@@ -387,7 +409,7 @@ function draw(view: View): Child[] {
       [surface.element, key()],
       () => lanesTable(view, operation, rank),
       [
-        'Times count from the first call.', view.printing ? null : ' Drag over the waterfall to zoom, + and − too; click a rank for its times.',
+        'Times count from the first call.', operation.ranks.aligned.includes(0) ? ' * the clock of its host is not aligned: its times count from that host’s own first call.' : null, view.printing ? null : ' Drag over the waterfall to zoom, + and − too; click a rank for its times.',
         cut ? ` On paper are the ${count(on_paper)} latest of ${plural(order.length, 'rank')}.` : null,
         operation.omitted > 0 ? ` ${plural(operation.omitted, 'rank')} not shown${mayLeaveOutNamed(operation) ? '' : ', none of which a finding names'}` : null,
         operation.omitted > 0 && operation.rest?.late_ns ? `; of all ranks: late ${['min', 'median', 'max'].map((word, index) => `${word} ${duration(operation.rest?.late_ns?.[index])}`).join(', ')}.` : null,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was recorded of whom, and everything that was lost.
-import { isMissing, known, type Comm, type Host, type LossRow, type ProcessRow, type Report } from '../data';
+import { dataBytes, isMissing, known, type Comm, type Host, type LossRow, type ProcessRow, type Report } from '../data';
 import { h, type Child } from '../dom';
 import { bytes, count, duration, name, plural } from '../format';
 import { numberOf } from '../state';
 import { table } from '../table';
-import { change, facts, hostChip, missing, notes, panel, whoChip, whoName, type Page, type View } from '../view';
+import { change, facts, hostChip, missing, notes, panel, runLength, whoChip, whoName, type Page, type View } from '../view';
 
 const BAD = new Set(['gone', 'stopped']);
 
@@ -106,8 +106,8 @@ function draw(view: View): Child[] {
     panel('Communicators', commRows(view, report)),
     panel('This report',
       facts([
-        ['Run', name(report.run.title, 60)], ['Begin', name(report.run.begin, 40)], ['Length', duration(report.run.length_ns)], ['Made', name(report.run.made, 40)], ['By', `${name(report.tool.name)} ${name(report.tool.version)}`],
-        ['Data', bytes(document.getElementById('lockstep-data')?.textContent?.length ?? 0)],
+        ['Run', name(report.run.title, 60)], ['Begin', name(report.run.begin, 40)], ['Length', runLength(report)], ['Made', name(report.run.made, 40)], ['By', `${name(report.tool.name)} ${name(report.tool.version)}`],
+        ['Data', bytes(dataBytes())],
       ]),
       h('h3', {}, 'From'), notes(report.run.paths.map((path) => name(path, 300)))),
     notes(page.notes),

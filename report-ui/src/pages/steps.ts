@@ -93,6 +93,15 @@ function stepText(first: number, steps: number): string {
   return steps > 1 ? `${count(first)}–${count(first + steps - 1)}` : count(first);
 }
 
+const NO_LENGTH = 'no length: its end is not known';
+const LABELLED_MOST = 60;
+
+/** In the place of a bar: a step whose end nothing tells. */
+function emptyBar(bars: number): Record<string, unknown> {
+  const label = { show: bars <= LABELLED_MOST, formatter: NO_LENGTH, position: 'top', rotate: 90, align: 'left', verticalAlign: 'middle', color: colour('quiet'), fontSize: 11 };
+  return { value: 0, label };
+}
+
 function lengths(view: View, page: StepsPage) {
   const { list } = page;
   const at = (values: (number | null)[], index: number): number => values[index] ?? 0;
@@ -106,12 +115,12 @@ function lengths(view: View, page: StepsPage) {
       tooltip: tooltip((params) => {
         const index = (params as { dataIndex: number }[])[0]?.dataIndex ?? 0;
         const who = list.worst[index] ?? null;
-        return h('div', { class: 'chart-tip' }, hintFacts(`step ${stepText(at(list.number, index), at(list.steps, index))}`, [['length', duration(list.length_ns[index])], ['lost', duration(list.lost_ns[index])], ['worst rank', who === null ? 'nobody' : whoName(view.report, who)]]));
+        return h('div', { class: 'chart-tip' }, hintFacts(`step ${stepText(at(list.number, index), at(list.steps, index))}`, [['length', list.length_ns[index] === null ? NO_LENGTH : duration(list.length_ns[index])], ['lost', duration(list.lost_ns[index])], ['worst rank', who === null ? 'nobody' : whoName(view.report, who)]]));
       }, { trigger: 'axis', axisPointer: { type: 'shadow' } }),
       xAxis: axis({ type: 'category', data: list.number.map((number, index) => stepText(number, at(list.steps, index))), name: 'step', nameLocation: 'middle', nameGap: 28, splitLine: { show: false } }),
       yAxis: timeAxisOption(top, cut.length > 0),
       series: [
-        { type: 'bar', name: 'step', stack: 'all', color: colour('computing'), barCategoryGap: list.number.length > 60 ? '0%' : '20%', data: list.number.map((_, index) => Math.max(0, at(list.length_ns, index) - at(list.lost_ns, index))) },
+        { type: 'bar', name: 'step', stack: 'all', color: colour('computing'), barCategoryGap: list.number.length > 60 ? '0%' : '20%', data: list.number.map((_, index) => (list.length_ns[index] === null ? emptyBar(list.number.length) : Math.max(0, at(list.length_ns, index) - at(list.lost_ns, index)))) },
         { type: 'bar', name: 'of it lost to the worst rank', stack: 'all', color: colour('exposed'), itemStyle: { decal: DECAL }, data: list.number.map((_, index) => Math.min(at(list.lost_ns, index), at(list.length_ns, index))) },
       ],
     },
@@ -189,7 +198,7 @@ function draw(view: View): Child[] {
   return [
     split(view, page),
     figure(view, 'steps', 'Steps', null, drawn.element, () => stepsTable(view, page),
-      [`${SOURCES[page.source] ?? name(page.source)}${page.period_ops === null ? '' : ` (${plural(page.period_ops, 'operation')} of one rank)`}. Lost: what others waited for the worst rank of the step. Click a step for that rank.`, cutNote(page.list.length_ns, (at) => stepText(page.list.number[at] ?? 0, page.list.steps[at] ?? 1))]),
+      [`${SOURCES[page.source] ?? name(page.source)}${page.period_ops === null ? '' : ` (${plural(page.period_ops, 'operation')} of one rank)`}. Lost: what others waited for the worst rank of the step. Click a step for that rank.`, page.list.length_ns.includes(null) ? ' Where the last step ends is not known, so it has no length.' : null, cutNote(page.list.length_ns, (at) => stepText(page.list.number[at] ?? 0, page.list.steps[at] ?? 1))]),
     panel('By step', stepsTable(view, page)),
     notes(page.notes),
   ];

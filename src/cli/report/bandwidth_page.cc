@@ -25,7 +25,7 @@ Json called_at(const Scene& scene, uint32_t comm, uint32_t index) {
     const auto op = job.op_at(job.members[row], index);
     const int64_t ns = op ? job.ops(job.members[row]).entered_ns(*op) : 0;
     if (ns == 0) continue;
-    const int64_t at = scene.common_ns(job.members[row].process, ns);
+    const int64_t at = scene.placed_ns(job.members[row].process, ns);
     first = first ? std::min(*first, at) : at;
   }
   return first ? scene.since_begin(*first) : Json(nullptr);

@@ -156,12 +156,14 @@ Json drill_json(const Scene& scene, const WaitTable& waits, const std::vector<Ro
 }
 
 Json marks_json(const Scene& scene) {
-  const analysis::straggler::Steps steps = analysis::straggler::find_steps(scene.job(), 0);
+  constexpr uint32_t kProcess = 0;
+  const analysis::straggler::Steps steps = analysis::straggler::find_steps(scene.job(), kProcess);
   Json list = Json::array();
   if (steps.source == analysis::straggler::Steps::Source::kSlices) return list;
   const size_t each = (steps.size() + kMarksMost - 1) / kMarksMost;
   for (size_t i = 0; i < steps.size(); i += each)
-    list.push_back({{"number", steps.number[i]}, {"at_ns", scene.since_begin(steps.begin_ns[i])}});
+    list.push_back({{"number", steps.number[i]},
+                    {"at_ns", scene.since_begin(scene.placed_common_ns(kProcess, steps.begin_ns[i]))}});
   return list;
 }
 
@@ -177,11 +179,10 @@ Json notes_json(const Scene& scene, const WaitTable& waits, const std::vector<Ro
     notes.push_back(
         plural(lateness.not_comparable, "process") +
         " with several ranks of one communicator each are left out: their calls do not tell them apart.");
-  const bool unaligned = std::any_of(scene.job().hosts.begin(), scene.job().hosts.end(),
-                                     [](const model::JobHost& host) { return !host.clock.known(); });
-  if (unaligned)
+  if (!scene.has_one_clock())
     notes.push_back(
-        "Clocks of some hosts could not be aligned: their ranks are compared with each other alone.");
+        "Clocks of some hosts could not be aligned: their ranks are compared with each other alone, and each "
+        "such host is placed as if its first record were the begin of the run.");
   if (rows.back().is_group)
     notes.push_back(
         "Ranks that findings name and the worst have rows of their own; all ranks of a host share one: "

@@ -94,6 +94,8 @@ class Waterfall {
          rank < std::min(comm_.ranks, static_cast<int32_t>(kRanksMost)); ++rank)
       add(kNoRow, rank);
     for (Seat& seat : seats_) measure(seat);
+    // The reference host's clock, where any rank has it.
+    if (!zeros_.empty()) begin_ns_ = zeros_.begin()->first == 0 ? zeros_.begin()->second : earliest_zero();
   }
 
   int64_t begin_ns() const { return begin_ns_; }
@@ -107,8 +109,8 @@ class Waterfall {
       if (scene_.operation_of(i) == key_) out["findings"].push_back(i);
     }
     out["begin_ns"] = scene_.since_begin(begin_ns_);
-    out["length_ns"] = begin_ns_ == INT64_MAX ? Json(nullptr)
-                                              : whole_ns(static_cast<double>(difference(end_ns_, begin_ns_)));
+    out["length_ns"] =
+        zeros_.size() == 1 ? whole_ns(static_cast<double>(difference(end_ns_, begin_ns_))) : Json(nullptr);
     out["last_arrival_ns"] = last_arrival();
     out["lost_ns"] = waits_ == nullptr ? Json(nullptr) : whole_ns(waits_->lost_ns);
     out["busbw_gbps"] = or_null(analysis::bandwidth::operation_busbw(job_, key_.first, key_.second));
@@ -164,22 +166,36 @@ class Waterfall {
                        ops.launched_ns[*seat.op], ops.gpu_start_ns[*seat.op], ops.gpu_end_ns[*seat.op]}) {
       if (ns == 0 || (ops.is_replay(*seat.op) && ns == ops.called_ns[*seat.op])) continue;
       const auto common = job_.common_ns(member.process, ns);
-      const int64_t at = common ? common->ns : ns;
       if (first && common) seat.half_width_ns = common->half_width_ns;
       first = false;
-      begin_ns_ = std::min(begin_ns_, at);
+      const int64_t at = scene_.placed_ns(member.process, ns);
+      int64_t& zero = zeros_.try_emplace(scene_.clock_of(member.process), at).first->second;
+      zero = std::min(zero, at);
       end_ns_ = std::max(end_ns_, at);
     }
   }
 
+  int64_t earliest_zero() const {
+    return std::min_element(zeros_.begin(), zeros_.end(),
+                            [](const auto& a, const auto& b) { return a.second < b.second; })
+        ->second;
+  }
+
+  // From the first call that the process' clock tells of.
+  Json since_zero(uint32_t process, int64_t placed_ns) const {
+    const auto zero = zeros_.find(scene_.clock_of(process));
+    if (zero == zeros_.end()) return nullptr;
+    return whole_ns(static_cast<double>(difference(placed_ns, zero->second)));
+  }
+
   Json since_call(const Seat& seat, int64_t ns) const {
     if (ns == 0) return nullptr;
-    const int64_t at = scene_.common_ns(job_.members[seat.member].process, ns);
-    return whole_ns(static_cast<double>(difference(at, begin_ns_)));
+    const uint32_t process = job_.members[seat.member].process;
+    return since_zero(process, scene_.placed_ns(process, ns));
   }
 
   Json last_arrival() const {
-    if (waits_ == nullptr || waits_->members.empty()) return nullptr;
+    if (waits_ == nullptr || waits_->members.empty() || zeros_.size() != 1) return nullptr;
     const MemberWait& any = waits_->members.front();
     return whole_ns(static_cast<double>(difference(any.arrival_ns, begin_ns_)) +
                     static_cast<double>(any.waiting_ns));
@@ -260,9 +276,8 @@ class Waterfall {
     time("launched_ns", &JobOps::launched_ns);
     time("gpu_start_ns", &JobOps::gpu_start_ns);
     time("gpu_end_ns", &JobOps::gpu_end_ns);
-    wait("arrival_ns", [&](const MemberWait& of) {
-      return whole_ns(static_cast<double>(difference(of.arrival_ns, begin_ns_)));
-    });
+    wait("arrival_ns",
+         [&](const MemberWait& of) { return since_zero(job_.members[of.member].process, of.arrival_ns); });
     wait("late_ns", [](const MemberWait& of) { return whole_ns(static_cast<double>(of.late_ns)); });
     wait("waiting_ns", [](const MemberWait& of) { return whole_ns(static_cast<double>(of.waiting_ns)); });
     wait("moving_ns", [](const MemberWait& of) {
@@ -275,6 +290,10 @@ class Waterfall {
     column("gpu_source", [&](const Seat& seat) {
       const uint8_t source = seat.op ? job_.ops(job_.members[seat.member]).gpu_source[*seat.op] : uint8_t{0};
       return source == 0 ? Json(nullptr) : Json(model::gpu_source_name(source));
+    });
+    column("aligned", [&](const Seat& seat) {
+      const bool is_apart = seat.member != kNoRow && scene_.clock_of(job_.members[seat.member].process) != 0;
+      return Json(zeros_.size() > 1 && is_apart ? 0 : 1);
     });
     column("named", [](const Seat& seat) { return Json(seat.named ? 1 : 0); });
     return out;
@@ -306,6 +325,7 @@ class Waterfall {
   const model::JobComm& comm_;
   std::map<uint32_t, const MemberWait*> wait_of_;  // by member
   std::vector<Seat> seats_;
+  std::map<uint32_t, int64_t> zeros_;  // by clock: the first time that it tells
   int64_t begin_ns_ = INT64_MAX, end_ns_ = INT64_MIN;
 };
 
@@ -365,12 +385,10 @@ Json operations_page(const Scene& scene, const WaitTable& waits, OperationPlaces
     list.push_back(entries[i].waterfall.json(chosen[entries[i].key]));
   }
   Json notes = Json::array();
-  const bool aligned = std::all_of(scene.job().hosts.begin(), scene.job().hosts.end(),
-                                   [](const model::JobHost& host) { return host.clock.known(); });
-  if (!aligned)
+  if (!scene.has_one_clock())
     notes.push_back(
-        "Clocks of some hosts could not be aligned: their times are of their own clocks, and do not "
-        "compare with those of other hosts.");
+        "Clocks of some hosts could not be aligned: the times of such a host count from its own first call, "
+        "and do not compare with those of other hosts. An operation across such hosts has no length.");
   return {{"total", operations_in(scene.job())}, {"list", std::move(list)}, {"notes", std::move(notes)}};
 }
 

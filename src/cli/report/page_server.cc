@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/report/machine_names.h"
+
 namespace lockstep::cli::report {
 namespace {
 
@@ -33,6 +35,11 @@ constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
     "connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+constexpr const char* kNotItsName =
+    "This report is not shown under that name, which this machine does not know as its own: ask for it by "
+    "the "
+    "machine's address, or forward the port and ask for localhost.\n";
 
 std::string_view status_text(int status) {
   switch (status) {
@@ -68,11 +75,11 @@ std::string host_name(std::string_view host) {
   return std::string(host.substr(0, host.find(':')));
 }
 
-bool is_trusted_host(std::string_view host) {
-  const std::string name = host_name(host);
-  if (is_address(name) || equal_words(name, "localhost")) return true;
-  char own[256] = {};
-  return gethostname(own, sizeof own - 1) == 0 && own[0] != 0 && equal_words(name, own);
+bool is_trusted_host(std::string_view host, const Served& served) {
+  const std::string name = plain_name(host_name(host));
+  if (is_address(name) || name == "localhost") return true;
+  const std::vector<std::string>& own = served.names();
+  return std::find(own.begin(), own.end(), name) != own.end();
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -168,7 +175,8 @@ Answer answer_to(const std::string& head, const Served& served) {
     return refuse(400);
   const auto host = host_of(head);
   if (!host) return refuse(400);
-  if (!is_trusted_host(*host)) return refuse(421);
+  if (!is_trusted_host(*host, served))
+    return {.status = 421, .type = {}, .body = std::make_shared<const std::string>(kNotItsName)};
   if (line.substr(0, method_end) != "GET") return refuse(405);
   const std::string_view target = line.substr(method_end + 1, target_end - method_end - 1);
   const std::string_view path = target.substr(0, target.find('?'));

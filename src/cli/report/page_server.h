@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small HTTP/1.1 server for a report's page: GET / and GET /data.json, and nothing else. It answers one request on each
 // connection and closes it. Requests are bounded in size, number and time. A Host that is neither an IP address, nor
-// localhost, nor this machine's name is refused: a page of another site may have let its name point here (DNS rebinding).
+// localhost, nor a name of this machine is refused with a sentence: a page of another site may have let its name point
+// here (DNS rebinding).
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/interrupt.h"
@@ -15,6 +17,8 @@ namespace lockstep::cli::report {
 
 struct Served {
   std::function<std::shared_ptr<const std::string>()> page, data;  // of the thread that runs; quick
+  // Of the machine, as machine_names.h has them; asked where a Host is neither an address nor localhost.
+  std::function<const std::vector<std::string>&()> names;
 };
 
 class PageServer {
@@ -37,7 +41,7 @@ class PageServer {
   uint16_t port_;
 };
 
-// What to answer to the head of a request, up to its empty line; without a body in it the status says why.
+// What to answer to the head of a request, up to its empty line; where there is no body, the status says why.
 struct Answer {
   int status = 200;
   std::string type;

@@ -11,11 +11,16 @@
 #include <cstdlib>
 #include <thread>
 
+#include "cli/report/machine_names.h"
+
 namespace lockstep::cli::report {
 namespace {
 
+const std::vector<std::string> kNames = names_of_machine("VM", "vm.cluster.local.", {"cluster.example", ""});
+
 const Served kServed{.page = [] { return std::make_shared<const std::string>("<p>page</p>"); },
-                     .data = [] { return std::make_shared<const std::string>("{}"); }};
+                     .data = [] { return std::make_shared<const std::string>("{}"); },
+                     .names = []() -> const std::vector<std::string>& { return kNames; }};
 
 int status(const std::string& head) { return answer_to(head, kServed).status; }
 
@@ -47,6 +52,28 @@ TEST(AnswerTo, RefusesNamesThatSomebodyMayHavePointedHere) {
   EXPECT_EQ(status("GET /data.json HTTP/1.1\r\nHost: [\r\n"), 421);
   EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: [::1]:8457\r\n"), 200);
   EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: LOCALHOST:8457\r\n"), 200);
+}
+
+TEST(AnswerTo, KnowsTheMachineByAllOfItsNames) {
+  for (const char* own :
+       {"vm", "VM:8457", "vm.cluster.local:8457", "vm.cluster.local.", "VM.cluster.example"})
+    EXPECT_EQ(status(std::string("GET / HTTP/1.1\r\nHost: ") + own + "\r\n"), 200) << own;
+  for (const char* foreign : {"vm.evil.example", "vm.cluster.local.evil.example", "xvm.cluster.local",
+                              "cluster.local", "vm..cluster.local", ".", "vm..", "login.cluster.local"})
+    EXPECT_EQ(status(std::string("GET / HTTP/1.1\r\nHost: ") + foreign + "\r\n"), 421) << foreign;
+  const Answer refused = answer_to("GET / HTTP/1.1\r\nHost: evil.example\r\n", kServed);
+  ASSERT_TRUE(refused.body);
+  EXPECT_NE(refused.body->find("by the machine's address"), std::string::npos) << *refused.body;
+}
+
+TEST(MachineNames, AreOfItsOwnNameAlone) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names_of_machine("node7.site.example", "node7.site.example", {"site.example"}),
+            (Names{"node7.site.example", "node7"}));
+  EXPECT_EQ(names_of_machine("node7", "gateway.site.example", {}), Names{"node7"}) << "an alias of another";
+  EXPECT_EQ(names_of_machine("node7", "node77.site.example", {}), Names{"node7"});
+  EXPECT_EQ(names_of_machine("", "", {"site.example"}), Names{});
+  EXPECT_FALSE(machine_names().empty());
 }
 
 // A server on a port of its own, while the test runs.

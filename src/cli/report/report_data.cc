@@ -37,7 +37,9 @@ Json evidence_json(const Scene& scene) {
   for (const diagnose::Evidence& evidence : scene.run().evidence) {
     const bool has_job = evidence.job.has_value();
     const auto coverage = has_job ? std::optional(diagnose::cover(evidence)) : std::nullopt;
-    const auto time = [&](int64_t ns) { return ns == 0 ? Json(nullptr) : scene.since_begin(ns); };
+    const auto time = [&](int64_t ns) {
+      return ns == 0 || !scene.has_one_clock() ? Json(nullptr) : scene.since_begin(ns);
+    };
     list.push_back({{"source", shown(evidence.source)},
                     {"sentence", shown(coverage ? seen_sentence(*coverage) : evidence.content)},
                     {"processes", coverage ? Json(coverage->processes) : Json(nullptr)},
@@ -73,7 +75,8 @@ Json run_json(const Scene& scene, const DataRequest& request) {
           {"paths", std::move(paths)},
           {"begin", begin ? Json(iso_time(*begin)) : Json(nullptr)},
           {"begin_ns", begin ? Json(std::to_string(*begin)) : Json(nullptr)},
-          {"length_ns", begin ? Json(scene.length_ns()) : Json(nullptr)},
+          {"length_ns", begin && scene.has_one_clock() ? Json(scene.length_ns()) : Json(nullptr)},
+          {"least_length_ns", begin ? Json(scene.length_ns()) : Json(nullptr)},
           {"made", iso_time(request.made_ns)},
           {"evidence", evidence_json(scene)},
           {"main", std::move(main)},

@@ -113,6 +113,48 @@ TEST(ReportData, TheWaterfallTellsWhoWaitedAndHowLongDataMoved) {
   EXPECT_NEAR(operation["busbw_gbps"].get<double>(), 1.5 * (64 << 20) / 2.9e6, 0.01);
 }
 
+TEST(ReportData, ClocksThatAreNotAlignedMakeNobodyLate) {
+  constexpr int64_t kApartNs = 3'000'000'000;
+  JobBuilder builder(4, 2);
+  const uint32_t world = builder.world();
+  const uint32_t pair = builder.comm("pair", {2, 3});
+  builder.steps(world, 5, 1, 10, 0);
+  for (uint32_t rank : {2u, 3u}) builder.call(rank, pair, {.called_ms = 60.0 + rank});
+  for (uint32_t rank = 0; rank < 4; ++rank) builder.process(rank).row.first_ns = at_ms(0);
+  model::Job job = builder.build(false);
+  for (uint32_t rank : {2u, 3u}) {
+    model::JobProcess& process = job.processes[rank];
+    for (auto* times : {&process.ops.called_ns, &process.ops.enqueued_ns, &process.ops.launched_ns}) {
+      for (int64_t& ns : *times) ns += kApartNs;
+    }
+    process.row.first_ns += kApartNs;
+    process.row.last_ns += kApartNs;
+    process.row.heartbeat_ns += kApartNs;
+  }
+  const Json data = data_of(diagnosed(std::move(job)));
+  ASSERT_EQ(data["hosts"][1]["aligned"], false);
+  EXPECT_TRUE(data["run"]["length_ns"].is_null());
+  EXPECT_LT(data["run"]["least_length_ns"], 200'000'000);
+  EXPECT_EQ(data["run"]["begin"], iso_time(at_ms(0))) << "by the reference host's clock";
+  const Json& columns = data["lateness"]["columns"];
+  EXPECT_LT(columns["begin_ns"].get<int64_t>() +
+                columns["count"].get<int64_t>() * columns["width_ns"].get<int64_t>(),
+            100'000'000);
+  for (const Json& row : data["processes"]["rows"]) EXPECT_LT(row["last_ns"], 200'000'000);
+  for (const Json& operation : data["operations"]["list"]) {
+    const Json& ranks = operation["ranks"];
+    for (const Json& ns : ranks["called_ns"]) EXPECT_LE(ns, 1'000'000);
+    EXPECT_TRUE(operation["last_arrival_ns"].is_null() || operation["comm"] == pair);
+    if (operation["comm"] == pair) {
+      EXPECT_EQ(operation["length_ns"], ranks["launched_ns"][1]) << "one host, one clock";
+      EXPECT_EQ(ranks["aligned"], Json::array({1, 1}));
+    } else {
+      EXPECT_TRUE(operation["length_ns"].is_null());
+      EXPECT_EQ(ranks["aligned"], Json::array({1, 1, 0, 0}));
+    }
+  }
+}
+
 TEST(ReportData, TheDrillDownLeadsToTheWorstOperations) {
   const Json data = data_of(diagnosed(late_job(4, 4, 2).build()));
   const Json& drill = data["lateness"]["drill"];

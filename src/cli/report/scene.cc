@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <map>
 
 #include "base/utf8.h"
 
@@ -48,15 +49,31 @@ Scene::Scene(const diagnose::DiagnosedRun& run) : run_(run) {
 }
 
 void Scene::find_span() {
-  int64_t last_ns = INT64_MIN;
+  struct Span {
+    int64_t first = INT64_MAX, last = INT64_MIN;
+  };
+  std::map<uint32_t, Span> spans;  // by clock
+  const auto common_ns = [&](uint32_t process, int64_t ns) {
+    const auto common = job().common_ns(process, ns);
+    return common ? common->ns : ns;
+  };
   for (uint32_t i = 0; i < job().processes.size(); ++i) {
     const model::Process& row = job().processes[i].row;
     if (row.first_ns <= 0) continue;
-    const int64_t first = common_ns(i, row.first_ns);
-    begin_ns_ = begin_ns_ ? std::min(*begin_ns_, first) : first;
-    last_ns = std::max(last_ns, common_ns(i, std::max(row.first_ns, row.last_ns)));
+    Span& span = spans[clock_of(i)];
+    span.first = std::min(span.first, common_ns(i, row.first_ns));
+    span.last = std::max(span.last, common_ns(i, std::max(row.first_ns, row.last_ns)));
   }
-  if (begin_ns_) length_ns_ = std::clamp<int64_t>(difference(last_ns, *begin_ns_), 0, kExact - 1);
+  shifts_.resize(job().processes.size());
+  if (spans.empty()) return;
+  has_one_clock_ = spans.size() == 1;
+  begin_ns_ = spans.begin()->second.first;
+  for (const auto& [clock, span] : spans)
+    length_ns_ = std::max(length_ns_, std::min<int64_t>(difference(span.last, span.first), kExact - 1));
+  for (uint32_t i = 0; i < shifts_.size(); ++i) {
+    const auto span = spans.find(clock_of(i));
+    if (span != spans.end() && span->first != 0) shifts_[i] = difference(*begin_ns_, span->second.first);
+  }
 }
 
 void Scene::find_named() {
@@ -78,19 +95,39 @@ void Scene::find_named() {
   }
 }
 
-int64_t Scene::common_ns(uint32_t process, int64_t ns) const {
-  const auto common = job().common_ns(process, ns);
-  return common ? common->ns : ns;
+uint32_t Scene::clock_of(uint32_t process) const {
+  const uint32_t host = job().processes[process].host;
+  return job().hosts[host].clock.known() ? 0 : host + 1;
 }
 
-Json Scene::since_begin(int64_t common_ns) const {
+int64_t Scene::placed_ns(uint32_t process, int64_t ns) const {
+  const auto common = job().common_ns(process, ns);
+  return common ? common->ns : placed_common_ns(process, ns);
+}
+
+int64_t Scene::placed_common_ns(uint32_t process, int64_t common_ns) const {
+  return sum(common_ns, shifts_[process]);
+}
+
+Json Scene::since_begin(int64_t placed_ns) const {
   if (!begin_ns_) return nullptr;
-  const int64_t since = difference(common_ns, *begin_ns_);
+  const int64_t since = difference(placed_ns, *begin_ns_);
   return since <= -kExact || since >= kExact ? Json(nullptr) : Json(since);
 }
 
 Json Scene::since_begin(uint32_t process, int64_t ns) const {
-  return ns == 0 ? Json(nullptr) : since_begin(common_ns(process, ns));
+  return ns == 0 ? Json(nullptr) : since_begin(placed_ns(process, ns));
+}
+
+Json Scene::since_begin_of(size_t finding) const {
+  const std::optional<int64_t>& since_ns = run_.diagnosis.findings[finding].since_ns;
+  if (!since_ns) return nullptr;
+  if (has_one_clock()) return since_begin(*since_ns);
+  const std::vector<uint32_t>& named = processes_[finding];
+  const bool is_told = !named.empty() && std::all_of(named.begin(), named.end(), [&](uint32_t process) {
+    return clock_of(process) == clock_of(named.front());
+  });
+  return is_told ? since_begin(placed_common_ns(named.front(), *since_ns)) : Json(nullptr);
 }
 
 std::optional<OperationKey> Scene::operation_of(size_t finding) const {
@@ -110,6 +147,12 @@ int64_t difference(int64_t a, int64_t b) {
   int64_t out = 0;
   if (!__builtin_sub_overflow(a, b, &out)) return out;
   return a < b ? INT64_MIN : INT64_MAX;
+}
+
+int64_t sum(int64_t a, int64_t b) {
+  int64_t out = 0;
+  if (!__builtin_add_overflow(a, b, &out)) return out;
+  return a < 0 ? INT64_MIN : INT64_MAX;
 }
 
 Json whole_ns(double ns) {

@@ -28,16 +28,26 @@ class Scene {
   // Its job; only where main() is not null.
   const model::Job& job() const { return *main_->job; }
 
-  // The first and the last record, on the reference host's clock, ns since the epoch; nothing without a record.
+  // The first record, on the reference host's clock, ns since the epoch; nothing without a record.
   std::optional<int64_t> begin_ns() const { return begin_ns_; }
+  // From the first to the last record by the clock that recorded longest: of the run where there is one clock, else the
+  // least that the run can have taken.
   int64_t length_ns() const { return length_ns_; }
+  bool has_one_clock() const { return has_one_clock_; }
 
-  // A time of a process on the reference host's clock, or on its own host's where that is not aligned.
-  int64_t common_ns(uint32_t process, int64_t ns) const;
-  // A time on the reference host's clock, from the begin of the run; null where it is no time of this run.
-  Json since_begin(int64_t common_ns) const;
+  // Processes with equal numbers have times that compare: 0 is the reference host and all that are aligned to it.
+  uint32_t clock_of(uint32_t process) const;
+  // A time of a process on the reference host's clock. A host that is not aligned is placed as if its first record were
+  // the begin of the run: its times compare with each other alone, but lie where the run does.
+  int64_t placed_ns(uint32_t process, int64_t ns) const;
+  // The same of a time that was brought to the reference host's clock where that could be done.
+  int64_t placed_common_ns(uint32_t process, int64_t common_ns) const;
+  // A placed time, from the begin of the run; null where it is no time of this run.
+  Json since_begin(int64_t placed_ns) const;
   // The same of a process' own time; 0 is null.
   Json since_begin(uint32_t process, int64_t ns) const;
+  // Since when a finding holds; null where it does not say, or not by which clock.
+  Json since_begin_of(size_t finding) const;
 
   // By finding, ascending: rows of Job::processes that it names.
   const std::vector<uint32_t>& processes_of(size_t finding) const { return processes_[finding]; }
@@ -56,14 +66,17 @@ class Scene {
   const diagnose::Evidence* main_ = nullptr;
   std::optional<int64_t> begin_ns_;
   int64_t length_ns_ = 0;
+  bool has_one_clock_ = true;
+  std::vector<int64_t> shifts_;  // by process: from its clock to its place
   std::vector<std::vector<uint32_t>> processes_;
   std::vector<std::optional<uint32_t>> comms_;
   std::vector<bool> named_;
   std::vector<std::pair<int32_t, uint32_t>> by_rank_;  // rank, process; ascending
 };
 
-// a - b, at the ends of the range where it does not fit: files may hold any times.
+// a - b and a + b, at the ends of the range where it does not fit: files may hold any times.
 int64_t difference(int64_t a, int64_t b);
+int64_t sum(int64_t a, int64_t b);
 // Whole numbers for JSON: times that no clock gives become null.
 Json whole_ns(double ns);
 // Text from outside for a page: valid UTF-8 without control characters, at most kTextMost bytes.

@@ -33,7 +33,9 @@ size_t first_of(size_t entry, size_t steps, size_t entries) {
   return (entry * steps + entries - 1) / entries;
 }
 
-Json list_json(const Scene& scene, const straggler::Steps& steps, const straggler::Losses* losses) {
+// `process`: whose steps they are.
+Json list_json(const Scene& scene, const straggler::Steps& steps, uint32_t process,
+               const straggler::Losses* losses) {
   Json out = Json::object();
   for (const char* name : {"number", "steps", "begin_ns", "length_ns", "lost_ns", "worst"})
     out[name] = Json::array();
@@ -56,7 +58,7 @@ Json list_json(const Scene& scene, const straggler::Steps& steps, const straggle
     const size_t end = std::min(until, steps.size() - 1);
     out["number"].push_back(steps.number[from]);
     out["steps"].push_back(until - from);
-    out["begin_ns"].push_back(scene.since_begin(steps.begin_ns[from]));
+    out["begin_ns"].push_back(scene.since_begin(scene.placed_common_ns(process, steps.begin_ns[from])));
     out["length_ns"].push_back(
         end == from ? Json(nullptr)
                     : whole_ns(static_cast<double>(difference(steps.begin_ns[end], steps.begin_ns[from])) /
@@ -71,7 +73,7 @@ Json list_json(const Scene& scene, const straggler::Steps& steps, const straggle
 struct Split {
   int64_t number = -1;
   size_t steps = 0;
-  int64_t begin_ns = 0;  // on the reference host's clock
+  int64_t begin_ns = 0;  // as Scene places it
   std::array<double, 6> parts{};
 };
 constexpr std::array<const char*, 6> kParts = {"length_ns",  "computing_ns", "hidden_ns",
@@ -98,7 +100,7 @@ std::vector<Split> splits_of(const Scene& scene, uint32_t process, size_t most) 
                  until = first_of(entry + 1, steps.size(), entries);
     split.number = steps[from].number;
     split.steps = until - from;
-    split.begin_ns = scene.common_ns(process, steps[from].begin_ns);
+    split.begin_ns = scene.placed_ns(process, steps[from].begin_ns);
     for (size_t step = from; step < until; ++step) {
       const std::array<double, 6> parts = parts_of(steps[step]);
       for (size_t i = 0; i < parts.size(); ++i)
@@ -182,8 +184,9 @@ Json split_json(const Scene& scene) {
 
 Json steps_page(const Scene& scene, const WaitTable& waits) {
   const auto losses = straggler::sum_losses(scene.job(), waits.lateness());
-  const straggler::Steps steps =
-      losses && losses->steps.size() > 0 ? losses->steps : straggler::find_steps(scene.job(), 0);
+  const bool are_of_blamed = losses && losses->steps.size() > 0;
+  const uint32_t process = are_of_blamed ? losses->ranks.front().process : 0;
+  const straggler::Steps steps = are_of_blamed ? losses->steps : straggler::find_steps(scene.job(), process);
   Json split = split_json(scene);
   if (steps.size() == 0 && split.contains("missing"))
     return missing("No steps: no operation has a host time, and no kernels were recorded.");
@@ -197,7 +200,7 @@ Json steps_page(const Scene& scene, const WaitTable& waits) {
         "Operations do not repeat and the program marks no steps: these are equal parts of the run.");
   return {{"source", source_text(steps.source)},
           {"period_ops", steps.period == 0 ? Json(nullptr) : Json(steps.period)},
-          {"list", list_json(scene, steps, losses ? &*losses : nullptr)},
+          {"list", list_json(scene, steps, process, losses ? &*losses : nullptr)},
           {"split", std::move(split)},
           {"notes", std::move(notes)}};
 }

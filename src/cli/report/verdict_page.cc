@@ -54,7 +54,7 @@ Json card_json(const Scene& scene, size_t i, const std::vector<Row>& rows, const
           {"operation", operation ? place_of(places, *operation) : Json(nullptr)},
           {"who", named},
           {"rows", std::move(row_list)},
-          {"at_ns", finding.since_ns ? scene.since_begin(*finding.since_ns) : Json(nullptr)}};
+          {"at_ns", scene.since_begin_of(i)}};
 }
 
 // Of each kind of evidence, what was lost and by whom.

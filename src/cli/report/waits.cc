@@ -27,38 +27,31 @@ struct Span {
   }
 };
 
-// As own_times.h has it.
-int64_t arrival_of(const model::Job& job, uint32_t process, const JobOps& ops, size_t op) {
-  const auto common = [&](int64_t ns) {
-    const auto at = job.common_ns(process, ns);
-    return at ? at->ns : ns;
-  };
+// As own_times.h has it, in its place.
+int64_t arrival_of(const Scene& scene, uint32_t process, const JobOps& ops, size_t op) {
   const int64_t host = straggler::host_ns(ops, op);
-  const int64_t at = host == 0 ? 0 : common(host);
-  return ops.is_placed(op) ? std::max(common(ops.gpu_start_ns[op]), at) : at;
+  const int64_t at = host == 0 ? 0 : scene.placed_ns(process, host);
+  return ops.is_placed(op) ? std::max(scene.placed_ns(process, ops.gpu_start_ns[op]), at) : at;
 }
 
 // From the first arrival of a process' operations to the last.
-Span span_of(const model::Job& job, uint32_t process) {
-  const JobOps& ops = job.processes[process].ops;
-  Span own, common;
+Span span_of(const Scene& scene, uint32_t process) {
+  const JobOps& ops = scene.job().processes[process].ops;
+  Span own, placed;
   for (size_t op = 0; op < ops.size(); ++op) {
     const int64_t host = straggler::host_ns(ops, op);
     const int64_t arrival = ops.is_placed(op) ? std::max(ops.gpu_start_ns[op], host) : host;
     if (arrival > 0) own.add(arrival);
   }
-  if (own.first > own.last) return common;
-  for (const int64_t ns : {own.first, own.last}) {
-    const auto at = job.common_ns(process, ns);
-    common.add(at ? at->ns : ns);
-  }
-  return common;
+  if (own.first > own.last) return placed;
+  for (const int64_t ns : {own.first, own.last}) placed.add(scene.placed_ns(process, ns));
+  return placed;
 }
 
 }  // namespace
 
 WaitTable::WaitTable(const Scene& scene, const std::set<OperationKey>& wanted, size_t worst)
-    : job_(scene.job()), wanted_(wanted), worst_most_(worst) {
+    : scene_(scene), job_(scene.job()), wanted_(wanted), worst_most_(worst) {
   set_columns();
   const size_t cells = job_.processes.size() * columns_;
   kept_ = job_.processes.size() <= kProcessesInFull ? kWorstOfCell : 1;
@@ -79,7 +72,7 @@ WaitTable::WaitTable(const Scene& scene, const std::set<OperationKey>& wanted, s
 void WaitTable::set_columns() {
   std::vector<Span> spans(job_.processes.size());
   for_each_parallel(spans.size(), parallel_threads(),
-                    [&](size_t i) { spans[i] = span_of(job_, static_cast<uint32_t>(i)); });
+                    [&](size_t i) { spans[i] = span_of(scene_, static_cast<uint32_t>(i)); });
   Span all;
   for (const Span& span : spans) {
     if (span.first > span.last) continue;
@@ -111,14 +104,15 @@ void WaitTable::add_cells(const straggler::MemberPast& past, const straggler::Ow
   for (uint32_t i = 0; i < member.ops; ++i) {
     if (std::isnan(past.waiting[i])) continue;
     const uint32_t op = member.first + i;
-    const size_t at = size_t{member.process} * columns_ + column_at(own.arrival[op]);
+    const int64_t arrival = scene_.placed_common_ns(member.process, own.arrival[op]);
+    const size_t at = size_t{member.process} * columns_ + column_at(arrival);
     WaitCell& cell = cells_[at];
     const float late = past.lateness[i], waiting = past.waiting[i];
     cell.waiting_ns += static_cast<double>(waiting);
     cell.late_ns = cell.ops == 0 ? late : std::max(cell.late_ns, late);
     ++cell.ops;
     WorstOp* worst = &worst_[at * kept_];
-    WorstOp one{member.comm, ops.index[op], late, waiting, own.arrival[op]};
+    WorstOp one{member.comm, ops.index[op], late, waiting, arrival};
     for (size_t k = 0; k < kept_; ++k) {
       if (worst[k].waiting_ns < 0 || one.score() > worst[k].score()) std::swap(worst[k], one);
       if (one.waiting_ns < 0) break;
@@ -143,7 +137,7 @@ void WaitTable::keep(const Group& group, OperationKey key) {
          .waiting_ns = waiting,
          .moving_ns =
              end == 0 ? -1 : static_cast<float>(std::max(inside - static_cast<double>(waiting), 0.0)),
-         .arrival_ns = arrival});
+         .arrival_ns = scene_.placed_common_ns(member.process, arrival)});
   }
 }
 
@@ -181,7 +175,7 @@ void WaitTable::add_blame() {
   for (uint32_t process = 0; process < lateness_.late.size(); ++process) {
     const JobOps& ops = job_.processes[process].ops;
     for (const straggler::LateOp& late : lateness_.late[process]) {
-      const uint32_t column = column_at(arrival_of(job_, process, ops, late.op));
+      const uint32_t column = column_at(arrival_of(scene_, process, ops, late.op));
       cells_[size_t{process} * columns_ + column].blamed_ns += static_cast<double>(late.blame_ns);
     }
   }

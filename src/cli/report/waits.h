@@ -26,7 +26,7 @@ struct WaitCell {
 struct WorstOp {
   uint32_t comm = 0, index = 0;
   float late_ns = 0, waiting_ns = -1;  // waiting < 0: none
-  int64_t at_ns = 0;                   // arrival, on the reference host's clock
+  int64_t at_ns = 0;                   // arrival, as Scene places it
   float score() const { return std::max(late_ns, waiting_ns); }
 };
 
@@ -35,7 +35,7 @@ struct MemberWait {
   uint32_t member = 0;  // of Job::members
   float late_ns = 0, waiting_ns = 0;
   float moving_ns = -1;    // -1: it has no GPU times
-  int64_t arrival_ns = 0;  // on the reference host's clock
+  int64_t arrival_ns = 0;  // as Scene places it
 };
 struct OperationWaits {
   double lost_ns = 0;  // what its members waited
@@ -49,7 +49,7 @@ class WaitTable {
 
   const analysis::straggler::Lateness& lateness() const { return lateness_; }
   uint32_t columns() const { return columns_; }
-  int64_t begin_ns() const { return begin_ns_; }  // of the first column, on the reference host's clock
+  int64_t begin_ns() const { return begin_ns_; }  // of the first column, as Scene places times
   int64_t width_ns() const { return width_ns_; }
   const WaitCell& cell(uint32_t process, uint32_t column) const {
     return cells_[size_t{process} * columns_ + column];
@@ -73,6 +73,7 @@ class WaitTable {
   void add_blame();
   uint32_t column_at(int64_t ns) const;
 
+  const Scene& scene_;
   const model::Job& job_;
   const std::set<OperationKey>& wanted_;
   const size_t worst_most_;
