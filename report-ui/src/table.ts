@@ -12,6 +12,8 @@ export interface Column<Row> {
   /** What the cell shows; without it the value. */
   show?: (row: Row) => Child;
   numeric?: boolean;
+  /** Long texts break into lines, in tables so short that all rows are drawn at once: more rows have to be of one height. */
+  wraps?: boolean;
 }
 
 export interface TableOptions<Row> {
@@ -93,7 +95,7 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
     const cells = columns.map((column, at) => {
       const content = column.show ? column.show(row) : column.value(row) ?? '–';
       const first = at === 0 && options.onPick && !options.printing;
-      return h('td', { class: column.numeric ? 'num' : '' },
+      return h('td', { class: column.numeric ? 'num' : column.wraps && rows.length <= DRAWN_AT_ONCE ? 'wraps' : '' },
         first ? h('button', { type: 'button', class: 'link', 'data-focus': `${options.label}:${index}` }, content) : content);
     });
     return h('tr', {

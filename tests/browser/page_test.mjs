@@ -271,9 +271,31 @@ test('a comparison is shown where there is one', async () => {
   await report.page.keyboard.press('9');
   await report.becomes(() => report.page.textContent('main h1'), 'B is 8 % slower.');
   assert.deepEqual(await report.cells('Ratios'), [
-    ['AllReduce 16 MiB+', 'duration', '▲ worse', '+8.00 %', '+5.00 % to +11.0 %', '', '1.00 ms', '1.08 ms', '80.0 µs', 'step 210', '60 / 61', '–'],
-    ['<b>x</b>', 'duration', '? cannot tell', '–', '–', '–', '–', '–', '–', '', '60 / 61', 'too few steps']]);
+    ['AllReduce 16 MiB+', 'duration', '▲ worse', 'step\u00a0210', '+8.0 %', '+5.0 to +11.0 %', '', '1.00 ms', '1.08 ms', '80.0 µs', '60 / 61', '–'],
+    ['<b>x</b>', 'duration', '? cannot tell', '', '–', '–', '–', '–', '–', '–', '60 / 61', 'too few steps']]);
+  assert.equal(await report.page.getAttribute('main .verdict', 'class'), 'verdict critical');
   await report.close();
+
+  // Long names break into lines before anything is pushed out of sight.
+  for (const of of data.comparison.rows) of.label = 'ReduceScatter 128 MiB+ in mesh_dp_cp:12';
+  data.comparison.rows[0].since.until_step = 1300;
+  const long = await openData(data, { address: '#comparison' });
+  const [right, edge] = await long.page.evaluate(() => [[...document.querySelectorAll('main th')].find((heading) => heading.innerText === 'Adds'), document.querySelector('main .table-scroll')].map((element) => element.getBoundingClientRect().right));
+  assert.ok(right <= edge, `Adds ends at ${right}, what is seen of the table at ${edge}`);
+  await long.shot('made-comparison');
+  await long.close();
+
+  // Where nothing marks steps, it is operations that are counted.
+  const since = async (of) => {
+    data.comparison.b.steps_by = 'operations';
+    data.comparison.rows[0].since = { at_ns: 5, until_ns: null, ...of };
+    const shown = await openData(data, { address: '#comparison' });
+    const [row] = await shown.cells('Ratios');
+    await shown.close();
+    return row[3];
+  };
+  assert.equal(await since({ from_begin: false, step: 1210, until_step: 1300 }), 'operation\u00a01,210 until\u00a01,300');
+  assert.equal(await since({ from_begin: true, step: 2, until_step: 40 }), 'the\u00a0begin until\u00a0operation\u00a040');
 });
 
 test('a served page asks again while the run lives, and keeps the reader’s place', async (context) => {
