@@ -176,6 +176,45 @@ test('the pages turn by keys, and Escape closes what was opened', async () => {
   await report.close();
 });
 
+test('a wide table scrolls by keys, and no page turns', async () => {
+  const data = sample({ columns: 20 });
+  // So few rows that only the width is too much.
+  data.bandwidth.rates = data.bandwidth.rates.slice(0, 3);
+  const report = await openData(data, { address: '#bandwidth' });
+  const { keyboard } = report.page;
+  const left = () => report.page.evaluate(() => document.querySelector('main .table-scroll').scrollLeft);
+  const stop = () => report.page.evaluate(() => document.querySelector('main .table-scroll').getAttribute('tabindex'));
+  const address = () => report.page.evaluate(() => location.hash);
+  const [inside, all] = await report.page.evaluate(() => [document.querySelector('main .table-scroll').clientWidth, document.querySelector('main .table-scroll').scrollWidth]);
+  assert.ok(all > inside + 40, `${all} in ${inside}`);
+  await report.becomes(stop, '0');
+  await report.page.locator('main .table-scroll').first().focus();
+  assert.equal(await report.page.evaluate(() => document.activeElement.className), 'table-scroll');
+  for (let i = 0; i < 20; i += 1) await keyboard.press('ArrowRight');
+  await report.becomes(left, all - inside);
+  await keyboard.press('ArrowRight');
+  assert.equal(await address(), '#bandwidth', 'at the end of the table, too');
+  // What is drawn again keeps its place and its focus.
+  await report.page.evaluate(() => dispatchEvent(new HashChangeEvent('hashchange')));
+  assert.equal(await left(), all - inside);
+  assert.equal(await report.page.evaluate(() => document.activeElement.className), 'table-scroll');
+  for (let i = 0; i < 20; i += 1) await keyboard.press('ArrowLeft');
+  await report.becomes(left, 0);
+  // From a heading inside of it as well.
+  await report.page.locator('main .table-scroll th button').first().focus();
+  await keyboard.press('ArrowRight');
+  await report.page.waitForFunction(() => document.querySelector('main .table-scroll').scrollLeft > 0);
+  assert.equal(await address(), '#bandwidth');
+
+  // With room enough there is nothing to stop at, and the keys turn pages again.
+  await report.page.setViewportSize({ width: 1920, height: 800 });
+  await report.becomes(stop, null);
+  await report.page.locator('main .table-scroll th button').first().focus();
+  await keyboard.press('ArrowRight');
+  await report.becomes(address, '#topology');
+  await report.close();
+});
+
 test('light and dark follow the system until the reader chooses', async () => {
   const data = sample({ columns: 20 });
   const ground = (report) => report.page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
