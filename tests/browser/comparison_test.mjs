@@ -56,7 +56,16 @@ test('what got worse is seen at once, and from when on', async () => {
     await report.page.setViewportSize({ width, height: 800 });
     assert.deepEqual(await hidden(report.page), [], `in a window of ${width}`);
   }
-  await report.page.setViewportSize({ width: 1280, height: 800 });
+  await report.page.setViewportSize({ width: 1280, height: 908 });
+  await report.page.getByLabel('Filter Ratios').fill('worse');
+  await report.becomes(async () => (await report.cells('Ratios')).length, worse.length);
   await report.shot('comparison');
+
+  // Simulated H200s: what their links carry is known.
+  await report.page.setViewportSize({ width: 1280, height: 800 });
+  await report.go('#bandwidth?comm=mesh_dp:5');
+  const ceilings = (await report.cells('Bandwidth')).map((row) => row[11]);
+  assert.deepEqual([ceilings.length, ceilings.filter((text) => !text.endsWith(' %'))], [2, []]);
+  await report.shot('comparison-bandwidth');
   await report.close();
 });

@@ -6,7 +6,7 @@ import { count, digits, duration, name, plural, rate } from '../format';
 import { table } from '../table';
 import { facts, notes, panel, type Page, type View } from '../view';
 
-const WIDTH = 64;
+const WIDTH = 56;
 const HEIGHT = 16;
 const MARKS: Record<ComparedRow['change'], string> = { worse: '▲ worse', better: '▽ better', none: 'no change', 'cannot tell': '? cannot tell' };
 const STATES: Record<string, readonly [level: string, sign: string, text: string]> = {
@@ -78,7 +78,7 @@ function rowsOf(view: View, page: ComparisonPage): HTMLElement {
       { title: 'A', numeric: true, value: (row) => row.a_gbps ?? row.a_ns, show: (row) => typical(row, row.a_gbps, row.a_ns) },
       { title: 'B', numeric: true, value: (row) => row.b_gbps ?? row.b_ns, show: (row) => typical(row, row.b_gbps, row.b_ns) },
       { title: 'Adds', hint: 'to a step of a rank; below 0 it saves', numeric: true, value: (row) => row.cost_ns, show: (row) => duration(row.cost_ns) },
-      { title: 'Steps', hint: 'of A and of B', numeric: true, value: (row) => Math.min(row.steps_a, row.steps_b), show: (row) => `${count(row.steps_a)} / ${count(row.steps_b)}` },
+      { title: 'Steps', hint: 'of A and of B', numeric: true, value: (row) => Math.min(row.steps_a, row.steps_b), show: (row) => `${count(row.steps_a)}/${count(row.steps_b)}` },
       ...(rows.some((row) => row.reason !== null) ? [{ title: 'Why not, what else', value: (row: ComparedRow) => row.reason, show: (row: ComparedRow) => name(row.reason, 160) }] : []),
     ],
   });
