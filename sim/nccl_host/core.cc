@@ -67,7 +67,6 @@ Core::Core(const Program& program, const Behaviour& behaviour, std::string plugi
   handles_.assign(program.handle_count, nullptr);
   contexts_.assign(program.context_count, nullptr);
   ranks_.assign(program.context_count, 0);
-  delays_.assign(program.handle_count, 0);
   snapshots_.assign(program.handle_count, 0);
   nulled_.assign(program.handle_count, 0);
   if (behaviour_.old_core) moved_bytes_.assign(program.handle_count, 0);
@@ -208,9 +207,8 @@ void Core::call_start(const Call& call, const Start& start, void** slot, Stats* 
   abi::v7::Descriptor descriptor = start.descriptor;
   const uint64_t type = descriptor.type;
   descriptor.parent = value(start.parent);
-  if (type == abi::kTypeColl || type == abi::kTypeP2p) delays_[call.handle] = delay_ns_;
-  if (type == abi::kTypeKernelCh) descriptor.kernel_ch.ptimer += delay_of_kernel(call.handle);
-  if (type == abi::kTypeKernelPhase) descriptor.kernel_phase.ptimer += delay_of_kernel(call.handle);
+  if (type == abi::kTypeKernelCh) descriptor.kernel_ch.ptimer += delay_ns_;
+  if (type == abi::kTypeKernelPhase) descriptor.kernel_phase.ptimer += delay_ns_;
   if (type == abi::kTypeColl) descriptor.coll.parent_group = value(start.parent_group);
   if (type == abi::kTypeP2p) descriptor.p2p.parent_group = value(start.parent_group);
   if (type == abi::kTypeProxyOp && static_cast<uint64_t>(descriptor.proxy_op.pid) == program_.recorded_pid)
@@ -271,8 +269,7 @@ void Core::state(const Call& call, Stats* stats) {
   if (behaviour_.old_core) old_core_state(call, stats);
   alignas(8) char payload[kPayloadBytes] = {};
   uint64_t argument = call.value;
-  if (call.state == abi::kKernelChStop || call.state == abi::kKernelPhaseStop)
-    argument += delay_of_kernel(call.handle);
+  if (call.state == abi::kKernelChStop || call.state == abi::kKernelPhaseStop) argument += delay_ns_;
   if (call.state == abi::kNetPluginUpdate) argument = reinterpret_cast<uint64_t>(&payload);
   const bool delivered = binding_->state(handle, call.state, argument, 0, stats);
   ++(delivered ? stats->states : stats->dropped_states);

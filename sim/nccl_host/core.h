@@ -28,7 +28,8 @@ class Core {
   // `round` makes comm ids fresh when the same call is played again.
   void execute(const Call& call, uint64_t round, Stats* stats);
 
-  // How much later than recorded the calls come from now on. Calls must be ordered.
+  // How much later than recorded the calls come from now on, and with them the GPU stamps that they tell. Never less than
+  // before, so that a kernel still lies between its launch and its sighting. Calls must be ordered.
   void set_delay(uint64_t ns) { delay_ns_ = ns; }
 
   // For threads that are not part of the program: one comm from init to finalize with one GroupApi in it.
@@ -54,11 +55,6 @@ class Core {
   void old_core_op_state(uint32_t step, int state, Stats* stats);
   uint64_t live_mask() const { return static_cast<uint32_t>(__atomic_load_n(&mask_, __ATOMIC_RELAXED)); }
   void* value(uint32_t handle) const { return handle == kNone ? nullptr : handles_[handle]; }
-  // The delay with which the operation behind a kernel was enqueued: its GPU stamps move by that.
-  uint64_t delay_of_kernel(uint32_t handle) const {
-    const uint32_t operation = handle == kNone ? kNone : program_.handles[handle].parent;
-    return operation == kNone ? 0 : delays_[operation];
-  }
   uint64_t type_of(uint32_t handle) const { return program_.handles[handle].type; }
 
   const Program& program_;
@@ -76,7 +72,6 @@ class Core {
   std::vector<void*> handles_, contexts_;
   std::vector<int> ranks_;  // by context
   uint64_t delay_ns_ = 0;
-  std::vector<uint64_t> delays_;       // by Coll or P2p handle
   std::vector<uint64_t> snapshots_;    // by GroupApi handle
   std::vector<char> nulled_;           // v7 forgets Group, Coll and P2p handles at their stop
   std::vector<uint64_t> moved_bytes_;  // by ProxyOp handle, for old cores

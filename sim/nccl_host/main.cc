@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // lockstep-nccl-host: drives a profiler plugin the way NCCL does.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 
 #include "nccl_host/bench.h"
@@ -34,6 +38,20 @@ int bench(const Options& options) {
   return 0;
 }
 
+// Stays until the process ends.
+Result<std::atomic<uint64_t>*> map_late(const std::string& path) {
+  static_assert(std::atomic<uint64_t>::is_always_lock_free);
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat status {};
+  void* memory = MAP_FAILED;
+  if (file >= 0 && fstat(file, &status) == 0 && status.st_size >= static_cast<off_t>(sizeof(uint64_t)))
+    memory = mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (file >= 0) close(file);
+  if (memory == MAP_FAILED)
+    return Error{ErrorCode::kUsage, "--late: not a file of 8 bytes that can be written", path};
+  return static_cast<std::atomic<uint64_t>*>(memory);
+}
+
 int play_program(const Options& options, Program program) {
   auto library = PluginLibrary::open(options.plugin, options.api);
   if (!library) return fail(library.error());
@@ -43,6 +61,11 @@ int play_program(const Options& options, Program program) {
   PlayOptions play_options;
   play_options.recorded_pace = options.recorded_pace;
   play_options.repeat = options.repeat;
+  if (!options.late.empty()) {
+    auto late = map_late(options.late);
+    if (!late) return fail(late.error());
+    play_options.late_ns = *late;
+  }
   if (options.shift_ns != 0) {
     if (program.recorded_realtime_ns == 0)
       return fail({ErrorCode::kUsage, "the tape does not tell the wall clock, so that it cannot be shifted",

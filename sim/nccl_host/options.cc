@@ -36,6 +36,8 @@ Result<void> take_value(std::string_view option, const std::string& value, Optio
   } else if (option == "--shift") {
     LOCKSTEP_ASSIGN(const uint64_t shift, number(option, value, 1, INT64_MAX));
     out->shift_ns = static_cast<int64_t>(shift);
+  } else if (option == "--late") {
+    out->late = value;
   } else if (option == "--report") {
     if (value != "text" && value != "json") return usage("--report is text or json");
     out->json = value == "json";
@@ -64,6 +66,7 @@ Result<void> check(const Options& options) {
   const int inputs = !options.tape.empty() + !options.script.empty() + !options.bench.stream.empty();
   if (options.shift_ns != 0 && (options.tape.empty() || !options.recorded_pace || options.repeat != 1))
     return usage("--shift is for one tape at --pace recorded");
+  if (!options.late.empty() && options.shift_ns == 0) return usage("--late goes with --shift");
   if (inputs != 1) return usage("give one of: a tape, --script NAME, --bench STREAM");
   return {};
 }
@@ -111,6 +114,8 @@ std::string help_text() {
          "tapes\n"
          "                    of several ranks keep their distances; otherwise the first call is made at "
          "once\n"
+         "  --late FILE       with --shift: 8 bytes that the processes of a job share; who is late delays "
+         "all\n"
          "  --repeat N        play N times back to back, every time with new comms\n"
          "  --fault NAME      inject a fault; may be given several times\n"
          "  --events N        size of a script that has one, or callbacks per thread of a benchmark\n"

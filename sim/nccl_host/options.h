@@ -14,6 +14,7 @@ struct Options {
   std::vector<std::string> faults;
   int api = 0;  // 0 = the newest that the plugin exports
   bool recorded_pace = false;
+  std::string late;      // a file of 8 bytes, see PlayOptions::late_ns
   int64_t shift_ns = 0;  // CLOCK_REALTIME of the replay less that of the recording; 0: begin at once
   bool json = false;
   bool help = false, list = false;

@@ -3,6 +3,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -61,7 +62,8 @@ class Player {
         core_(core),
         turns_(program.threads.size()),
         stats_(program.threads.size()),
-        barrier_(static_cast<std::ptrdiff_t>(program.threads.size())) {
+        barrier_(static_cast<std::ptrdiff_t>(program.threads.size())),
+        late_ns_(options.late_ns != nullptr ? options.late_ns : &own_late_ns_) {
     const size_t size = program.calls.size();
     const size_t loop_end = std::min(program.loop_end, size),
                  loop_begin = std::min(program.loop_begin, loop_end);
@@ -109,6 +111,9 @@ class Player {
   void run_thread(uint16_t thread) {
     pthread_setname_np(pthread_self(), program_.threads[thread].substr(0, 15).c_str());
     prctl(PR_SET_TIMERSLACK, 1);
+    // Where that is allowed: on few cores the pace is lost to whatever else runs.
+    const sched_param least{sched_get_priority_min(SCHED_RR)};
+    if (options_.recorded_pace) sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &least);
     program_.ordered ? run_ordered(thread) : run_free(thread);
   }
 
@@ -148,7 +153,7 @@ class Player {
 
   void run_batch(const Batch& batch, uint64_t pass, uint64_t round) {
     // The pace starts anew with every pass of the program.
-    if (batch.begin == 0) pass_start_ns_ = pass == 0 ? start_ns_ : monotonic_ns();
+    if (batch.begin == 0) pass_start_ns_ = pass == 0 ? start_ns_ : monotonic_ns() - late_ns_->load();
     for (size_t i = batch.begin; i < batch.end; ++i) {
       const Call& call = program_.calls[i];
       if (options_.recorded_pace) keep_pace(call);
@@ -156,14 +161,18 @@ class Player {
     }
   }
 
-  // Keeps the recorded distances: a call that comes late delays all that follow. GPU stamps are moved by the same
-  // delay (Core), so that a kernel still lies between its launch and its sighting.
+  // Keeps the recorded distances: a call that comes late delays all that follow, of all processes of the job.
   void keep_pace(const Call& call) {
-    const uint64_t due = pass_start_ns_ + (call.when_ns - program_.calls[0].when_ns) + late_ns_;
-    sleep_until(due);
+    const uint64_t on_time = pass_start_ns_ + (call.when_ns - program_.calls[0].when_ns);
+    uint64_t late = UINT64_MAX;
+    while (late != late_ns_->load()) {  // somebody may come late while this one sleeps
+      late = late_ns_->load();
+      sleep_until(on_time + late);
+    }
     const uint64_t now = monotonic_ns();
-    if (now > due) late_ns_ += now - due;
-    core_->set_delay(late_ns_);
+    while (now > on_time + late && !late_ns_->compare_exchange_weak(late, now - on_time)) {
+    }
+    core_->set_delay(std::max(late, now > on_time ? now - on_time : 0));
   }
 
   static void sleep_until(uint64_t when_ns) {
@@ -199,7 +208,8 @@ class Player {
   uint64_t start_ns_ = 0;
   // Written by the batch that has the turn, read by those after it.
   uint64_t pass_start_ns_ = 0;
-  uint64_t late_ns_ = 0;
+  std::atomic<uint64_t> own_late_ns_ = 0;
+  std::atomic<uint64_t>* const late_ns_;
 };
 
 // Threads that init and finalize comms of their own while the program plays.

@@ -50,6 +50,8 @@ TEST(Options, AShiftNeedsATapeAtItsOwnPace) {
     return parse_options(static_cast<int>(words.size()), const_cast<char**>(words.data()));
   };
   EXPECT_EQ(parse({"--pace", "recorded", "--shift", "5", "tape"})->shift_ns, 5);
+  EXPECT_EQ(parse({"--pace", "recorded", "--shift", "5", "--late", "file", "tape"})->late, "file");
+  EXPECT_FALSE(parse({"--pace", "recorded", "--late", "file", "tape"}));
   EXPECT_FALSE(parse({"--shift", "5", "tape"}));
   EXPECT_FALSE(parse({"--pace", "recorded", "--shift", "-5", "tape"}));
   EXPECT_FALSE(parse({"--pace", "recorded", "--shift", "5", "--repeat", "2", "tape"}));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/console.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -10,10 +11,33 @@
 
 namespace lockstep::cli {
 
+namespace {
+
+// Whatever a file has in its names, a terminal obeys nobody but Style: other control characters become '?'.
+std::string tamed(std::string_view text) {
+  std::string out(text);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const auto c = static_cast<unsigned char>(out[i]);
+    if (c == '\033' && i + 1 < out.size() && out[i + 1] == '[') {
+      size_t end = i + 2;
+      while (end < out.size() && ((out[end] >= '0' && out[end] <= '9') || out[end] == ';')) ++end;
+      if (end < out.size() && out[end] == 'm') {
+        i = end;
+        continue;
+      }
+    }
+    if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) out[i] = '?';
+  }
+  return out;
+}
+
+}  // namespace
+
 void note(std::string_view message) {
-  std::string line = "lockstep: ";
-  for (char c : message) line += c == '\n' ? ' ' : c;
-  line += '\n';
+  constexpr size_t kMost = 8 << 10;
+  std::string line = "lockstep: " + tamed(message.substr(0, kMost));
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  line += message.size() > kMost ? "...\n" : "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -25,8 +49,9 @@ int fail(std::string_view message) {
 int fail(const Error& error) { return fail(error.message()); }
 
 int print(std::string_view text) {
-  size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
-  if (written == text.size() && std::fflush(stdout) == 0) return kExitOk;
+  const std::string shown = tamed(text);
+  size_t written = std::fwrite(shown.data(), 1, shown.size(), stdout);
+  if (written == shown.size() && std::fflush(stdout) == 0) return kExitOk;
   return fail(std::string("cannot write to standard output: ") + std::strerror(errno));
 }
 

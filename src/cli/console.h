@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two voices of the program: results on stdout, everything said about them on stderr, each remark one line that
-// begins with `lockstep: `.
+// begins with `lockstep: `. Control characters become '?', but for those of Style.
 #pragma once
 #include <string_view>
 

@@ -4,6 +4,7 @@
 #include "analysis/clock/clock.h"
 #include "analysis/gather/gather.h"
 #include "analysis/match/match.h"
+#include "analysis/wording/wording.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/input.h"
@@ -34,7 +35,7 @@ std::string comm_list(const model::Job& job, const std::vector<uint32_t>& comms)
   std::string text;
   for (size_t i = 0; i < comms.size() && i < kMost; ++i) {
     const model::JobComm& comm = job.comms[comms[i]];
-    text += (i > 0 ? "; " : " ") + job.comm_name(comms[i]);
+    text += (i > 0 ? "; " : " ") + analysis::wording::name(job.comm_name(comms[i]));
     if (comm.name != 0 && comm.comm_id != 0) text += " " + id_json(comm.comm_id).get<std::string>();
     if (comm.ranks >= 0) text += " of " + plural(static_cast<uint64_t>(comm.ranks), "rank");
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "analysis/wording/wording.h"
+
 namespace lockstep::cli {
 
 size_t columns(std::string_view text) {
@@ -18,7 +20,9 @@ Table::Table(std::vector<std::string> headings) : headings_(std::move(headings))
 }
 
 void Table::add(std::vector<std::string> cells) {
+  constexpr size_t kMost = 300;
   cells.resize(headings_.size());
+  for (std::string& cell : cells) cell = analysis::wording::name(cell, kMost);
   rows_.push_back(std::move(cells));
 }
 

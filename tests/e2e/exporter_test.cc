@@ -231,6 +231,32 @@ TEST_F(Exporter, GpuTimesAreThoseOfSummary) {
   }
 }
 
+TEST_F(Exporter, TellsWhoIsLateAcrossHostsWhoseClocksADiagnosisAligned) {
+  // Of two hosts, whose clocks are 0.1 s apart; rank 13 is late by 11 ms from step 13 on.
+  EXPECT_EQ(do_here({LOCKSTEP_BIN_DIR "/lockstep-sim-job", "--ranks", "16", "--mode", "deep", "--steps", "30",
+                     "--fault", "host-late", "--seed", "4", "-o", "run"})
+                .code,
+            0);
+  const auto late_of = [](const std::map<std::string, double>& all, const std::string& rank) {
+    double sum = 0;
+    for (const auto& [name, value] : all) {
+      if (name.starts_with("lockstep_late_seconds_total{") && has(name, "rank=\"" + rank + "\""))
+        sum += value;
+    }
+    return sum;
+  };
+  auto all = samples(do_here(lockstep({"exporter", "--once", "run"})).out);
+  EXPECT_EQ(all.at("lockstep_exporter_unaligned_comms"), 0);
+  for (int rank = 0; rank < 16; ++rank) {
+    if (rank == 13) continue;
+    EXPECT_LT(20 * late_of(all, std::to_string(rank)), late_of(all, "13")) << rank;
+  }
+  EXPECT_GT(late_of(all, "13"), 17 * 0.010);
+  all = samples(do_here(lockstep({"exporter", "--once", "--diagnose", "off", "run"})).out);
+  EXPECT_EQ(all.at("lockstep_exporter_unaligned_comms"), 2);
+  EXPECT_EQ(late_of(all, "13"), 0);
+}
+
 TEST_F(Exporter, WaitsForTheRunAndSaysSo) {
   auto tells = start("exporter", exporter("--diagnose off run"));
   const int port = port_in("exporter.out", "http://");

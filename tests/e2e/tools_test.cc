@@ -165,6 +165,38 @@ TEST_F(Tools, NothingIsWrittenOverEvidence) {
   EXPECT_EQ(do_here(lockstep({"merge", "-o", "run/trace.db", "run/trace.db", name})).code, 2) << "an input";
 }
 
+// Names come from files, and files from anywhere.
+TEST_F(Tools, NoNameReachesTheTerminalAsItIs) {
+  capture("run", 2, "5");
+  ASSERT_EQ(do_here(lockstep({"merge", "-o", "run.db", "run"})).code, 0);
+  const std::string hostile =
+      "UPDATE string SET text = char(27) || ']0;owned' || char(7, 10) || text || char(8238, 155) || "
+      "replace(hex(zeroblob(500000)), '00', 'xy') WHERE text <> ''";
+  ASSERT_EQ(do_here({"sqlite3", path("run.db"), hostile}).code, 0);
+  for (const Argv& command : {Argv{"info"},
+                              {"summary"},
+                              {"show"},
+                              {"show", "--op", "0"},
+                              {"show", "--op", "0", "--all"},
+                              {"diagnose"},
+                              {"diagnose", "--verbose"},
+                              {"top", "--once"},
+                              {"compare", path("run.db")},
+                              {"show", "--comm", "?"}}) {
+    Argv words = lockstep(command);
+    words.push_back(path("run.db"));
+    const Finished finished = do_here(words);
+    SCOPED_TRACE(command[0] + (command.size() > 1 ? command[1] : ""));
+    for (const std::string& text : {finished.out, finished.err}) {
+      EXPECT_EQ(text.find_first_of("\033\007\r\b"), std::string::npos);
+      EXPECT_FALSE(has(text, "\u202e") || has(text, "\u009b"));
+      EXPECT_LT(text.size(), 100000u);
+      EXPECT_FALSE(has(text, "\n]0;owned")) << "a line that the name made";
+    }
+    EXPECT_GT(finished.out.size() + finished.err.size(), 0u);
+  }
+}
+
 TEST_F(Tools, ConvertWritesEveryFormat) {
   capture("run", 2, "5");
   for (const char* format : {"chrome", "perfetto", "csv", "json"})

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <utility>
@@ -86,9 +87,11 @@ class Aligner {
     finding.severity = Severity::kNote;
     finding.weight = static_cast<double>(size(*largest));
     finding.hosts = {name};
-    finding.effect = Effect{static_cast<double>(largest->moved_ns), "ns",
-                            static_cast<double>(largest->moved_ns - largest->half_width_ns),
-                            static_cast<double>(largest->moved_ns + largest->half_width_ns)};
+    // By how much a clock moved; between hosts that share one, that they seem to differ at all is what is wrong.
+    if (std::abs(largest->moved_ns) > largest->half_width_ns)
+      finding.effect = Effect{static_cast<double>(largest->moved_ns), "ns",
+                              static_cast<double>(largest->moved_ns - largest->half_width_ns),
+                              static_cast<double>(largest->moved_ns + largest->half_width_ns)};
     auto offset = host.clock.offset(contradictions.front().from_ns);
     finding.since_ns = contradictions.front().from_ns - (offset ? offset->ns : 0);
     if (host.clock.is_same()) {

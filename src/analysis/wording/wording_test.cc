@@ -28,6 +28,9 @@ TEST(Wording, NumbersAsPeopleReadThem) {
 TEST(Wording, NamesFromOutsideDoNoHarm) {
   EXPECT_EQ(name("mesh_dp:6"), "mesh_dp:6");
   EXPECT_EQ(name("a\x1b[31m\nb\xff"), "a?[31m?b?");
+  EXPECT_EQ(name("a\u202eb\u2066c\u200bd\ufeffe\u061cf\u009bg"), "a?b?c?d?e?f?g");
+  EXPECT_EQ(name("名前 😀 é – …"), "名前 😀 é – …");
+  EXPECT_EQ(name("0123456789", 8), "01234...");
   EXPECT_EQ(name(std::string(1 << 20, 'x')), std::string(61, 'x') + "...");
   std::string accents;
   for (int i = 0; i < 40; ++i) accents += "\xc3\xa9";

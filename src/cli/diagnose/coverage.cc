@@ -148,7 +148,8 @@ std::vector<std::string> not_seen(const Coverage& coverage) {
   }
   if (coverage.clock_contradictions > 0) {
     lines.push_back(plural(coverage.clock_contradictions, "operation") +
-                    " contradict the clocks' alignment.");
+                    (coverage.clock_contradictions == 1 ? " contradicts" : " contradict") +
+                    " the clocks' alignment.");
   }
   if (std::string unmatched = unmatched_sentence(coverage); !unmatched.empty()) lines.push_back(unmatched);
   if (size_t unknown = coverage.alive[static_cast<size_t>(Liveness::kUnknown)]; unknown > 0) {

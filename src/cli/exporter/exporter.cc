@@ -53,6 +53,10 @@ class Exporter {
   // True if there is more to read at once.
   bool look() {
     const Clock::time_point begun = Clock::now();
+    if (const Findings& findings = diagnoses_.findings(); findings.ended_s != clocks_of_s_) {
+      metrics_.set_clocks(findings.clocks);
+      clocks_of_s_ = findings.ended_s;
+    }
     const std::chrono::nanoseconds used = cpu_time();
     auto seen = live_.look();
     if (seen) {
@@ -98,19 +102,20 @@ class Exporter {
   RunMetrics metrics_;
   Diagnoses diagnoses_;
   OwnFigures own_;
+  double clocks_of_s_ = 0;           // the end of the diagnosis that the clocks are of
   std::chrono::nanoseconds cost_{};  // of the last look, on the CPU
   Error error_;
   bool said_ = false;
 };
 
 int tell_once(Exporter& exporter, const std::string& textfile, const Interrupt& interrupt) {
+  exporter.diagnoses().wait_for_one();  // first, for the clocks
   while (exporter.look()) {
     if (interrupt.wanted()) return kExitUsage;
   }
   if (!exporter.present()) return fail(exporter.error());
   // Kernels that wait for the calls that launched them wait no longer.
   for (uint32_t i = 0; i <= readers::native::LaunchJoin::kPatience; ++i) exporter.look();
-  exporter.diagnoses().wait_for_one();
   if (textfile.empty()) return print(exporter.text());
   auto written = write_whole(textfile, exporter.text());
   return written ? kExitOk : fail(written.error());

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/command.h"
 #include "cli/exporter/label_slots.h"
@@ -50,6 +51,35 @@ std::string contents(int file) {
   return text;
 }
 
+// Each bound by itself: between two the nearer one is continued, and widens with the time since.
+Clocks clocks_of(const json& rows) {
+  std::map<std::string, std::vector<model::HostClock::Knot>> knots;
+  std::set<std::string> same;
+  for (const json& row : rows) {
+    if (!row.is_object()) continue;
+    // Process files have it without the dashes.
+    std::string boot = row.value("boot_id", json()).is_string() ? row["boot_id"].get<std::string>() : "";
+    boot.erase(std::remove(boot.begin(), boot.end(), '-'), boot.end());
+    const json at = row.value("at_ns", json()), offset = row.value("offset_ns", json()),
+               half_width = row.value("half_width_ns", json());
+    if (boot.empty() || !at.is_number_integer() || !offset.is_number_integer() ||
+        !half_width.is_number_integer())
+      continue;
+    if (knots.size() >= Findings::kMostClocks && !knots.contains(boot)) continue;
+    const auto middle = offset.get<int64_t>(), half = half_width.get<int64_t>();
+    constexpr int64_t kMostNs = int64_t{1} << 61;
+    if (middle < -kMostNs || middle > kMostNs || half < 0 || half > kMostNs) continue;
+    if (row.value("same_boot", json()) == true) same.insert(boot);
+    knots[boot].push_back({at.get<int64_t>(), middle - half, middle + half, true});
+  }
+  Clocks clocks;
+  for (auto& [boot, of] : knots) {
+    std::stable_sort(of.begin(), of.end(), [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
+    clocks[boot] = same.contains(boot) ? model::HostClock::same() : model::HostClock(std::move(of));
+  }
+  return clocks;
+}
+
 }  // namespace
 
 Result<void> read_findings(std::string_view document, Findings& findings) {
@@ -70,6 +100,8 @@ Result<void> read_findings(std::string_view document, Findings& findings) {
   }
   findings.list = std::move(list);
   findings.by_severity = std::move(by_severity);
+  const auto clocks = parsed.find("clock");
+  findings.clocks = clocks != parsed.end() && clocks->is_array() ? clocks_of(*clocks) : Clocks();
   return {};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The findings of `lockstep diagnose` on the same run, now and then. A diagnosis reads the whole run, so it is another
+// The findings of `lockstep diagnose` on the same run, now and then, and how it aligned the hosts' clocks. A diagnosis reads the whole run, so it is another
 // process of this program, at low priority, that takes at most a twentieth of the time; what it needs and what befalls it
 // does not touch the exporter. One thread.
 #pragma once
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/exporter/lateness.h"
 
 namespace lockstep::cli::exporter {
 
@@ -22,11 +23,12 @@ struct Findings {
     std::string comm;  // name; empty none
     auto operator<=>(const One&) const = default;
   };
-  static constexpr size_t kMost = 32;
+  static constexpr size_t kMost = 32, kMostClocks = 16384;
 
   bool asked = false;     // diagnoses are made at all
   std::vector<One> list;  // each once; the most important kMost of those that are more than notes
   std::map<std::string, size_t> by_severity;
+  Clocks clocks;                   // kMostClocks of them; what it could not align is not there
   double ended_s = 0, took_s = 0;  // of the last one that gave an answer; ended: since the Unix epoch
   uint64_t failures = 0;
 };

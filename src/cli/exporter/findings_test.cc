@@ -23,6 +23,26 @@ TEST(Findings, AreReadFromADiagnosis) {
   EXPECT_EQ(findings.by_severity["note"], 1u);
 }
 
+TEST(Findings, ClocksAreThoseThatWereAligned) {
+  Findings findings;
+  ASSERT_TRUE(read_findings(R"({"findings":[],"clock":[
+      {"boot_id":"a","same_boot":true,"at_ns":50,"offset_ns":0,"half_width_ns":0},
+      {"boot_id":"-b-","same_boot":false,"at_ns":2000,"offset_ns":-700,"half_width_ns":20},
+      {"boot_id":"b","same_boot":false,"at_ns":1000,"offset_ns":-500,"half_width_ns":10},
+      {"boot_id":"c","same_boot":false,"at_ns":50,"offset_ns":null,"half_width_ns":null},
+      {"boot_id":"d","same_boot":false,"at_ns":"x","offset_ns":1,"half_width_ns":1},
+      {"boot_id":"e","same_boot":false,"at_ns":5,"offset_ns":9223372036854775807,"half_width_ns":9223372036854775807},
+      {"boot_id":7}, 3]})",
+                            findings));
+  ASSERT_EQ(findings.clocks.size(), 2u);
+  EXPECT_TRUE(findings.clocks["a"].is_same());
+  EXPECT_EQ(findings.clocks["b"].offset(1000)->ns, -500);
+  EXPECT_EQ(findings.clocks["b"].offset(2100)->ns, -700);
+  EXPECT_EQ(findings.clocks["b"].offset(1000)->half_width_ns, 10);
+  ASSERT_TRUE(read_findings(R"({"findings":[],"clock":7})", findings));
+  EXPECT_TRUE(findings.clocks.empty());
+}
+
 TEST(Findings, AreBoundedAndKeptWhereTheNextAnswerIsNone) {
   std::string many = R"({"findings":[)";
   for (int i = 0; i < 100; ++i)

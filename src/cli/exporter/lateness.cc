@@ -4,34 +4,68 @@
 #include <algorithm>
 
 namespace lockstep::cli::exporter {
-namespace {
-
-void compare(const std::vector<Beginning>& all, const Lateness::Matched& matched) {
-  std::vector<int64_t> times;
-  for (const Beginning& one : all) times.push_back(one.at_ns);
-  auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  const int64_t median = *middle, last = *std::max_element(times.begin(), times.end());
-  for (const Beginning& one : all)
-    matched(one.label, static_cast<double>(std::max<int64_t>(one.at_ns - median, 0)) * 1e-9,
-            static_cast<double>(last - one.at_ns) * 1e-9);
-}
-
-}  // namespace
-
-void Lateness::add_member(const std::string& comm, int32_t ranks, const std::string& boot_id) {
+uint32_t Lateness::add_member(const std::string& comm, int32_t ranks, const std::string& boot_id) {
+  auto boot = boots_.find(boot_id);
+  if (boot == boots_.end()) {
+    if (boots_.size() >= kMostBoots) return kMostBoots;
+    boot = boots_.emplace(boot_id, static_cast<uint32_t>(boots_.size())).first;
+    clock_of_.push_back(clock_of(boot_id));
+  }
   auto known = comms_.find(comm);
   if (known == comms_.end()) {
-    if (ranks < 2 || static_cast<size_t>(ranks) > kMostMembers) return;
+    if (ranks < 2 || static_cast<size_t>(ranks) > kMostMembers) return boot->second;
     if (comms_.size() >= kMostComms) {
       for (auto& [func, function] : comms_.begin()->second.functions) {
         while (!function.open.empty()) drop_oldest(function);
       }
       comms_.erase(comms_.begin());
     }
-    known = comms_.try_emplace(comm, Comm{.ranks = ranks, .boot_id = boot_id, .functions = {}}).first;
+    known = comms_.try_emplace(comm, Comm{.ranks = ranks, .boots = {}, .functions = {}}).first;
   }
-  if (known->second.boot_id != boot_id) known->second.aligned = false;
+  known->second.boots.insert(boot->second);
+  return boot->second;
+}
+
+const model::HostClock* Lateness::clock_of(const std::string& boot_id) const {
+  const auto known = clocks_.find(boot_id);
+  return known == clocks_.end() || !known->second.known() ? nullptr : &known->second;
+}
+
+void Lateness::set_clocks(Clocks clocks) {
+  clocks_ = std::move(clocks);
+  for (const auto& [boot_id, number] : boots_) clock_of_[number] = clock_of(boot_id);
+}
+
+bool Lateness::is_aligned(const Comm& comm) const {
+  return comm.boots.size() == 1 || std::all_of(comm.boots.begin(), comm.boots.end(),
+                                               [this](uint32_t boot) { return clock_of_[boot] != nullptr; });
+}
+
+// With the interval in which each began: late by at least what lies between its begin and the median of the ends.
+bool Lateness::compare(const Comm& comm, const std::vector<Beginning>& all, const Matched& matched) const {
+  struct Interval {
+    int64_t from, to;
+  };
+  std::vector<Interval> when;
+  std::vector<int64_t> ends;
+  int64_t last = INT64_MIN;
+  for (const Beginning& one : all) {
+    model::HostClock::Offset offset{};
+    if (comm.boots.size() > 1) {
+      if (one.boot >= clock_of_.size() || clock_of_[one.boot] == nullptr) return false;
+      offset = *clock_of_[one.boot]->offset(one.at_ns);
+    }
+    const int64_t middle = one.at_ns - offset.ns;
+    when.push_back({middle - offset.half_width_ns, middle + offset.half_width_ns});
+    ends.push_back(when.back().to);
+    last = std::max(last, when.back().from);
+  }
+  auto median = ends.begin() + static_cast<std::ptrdiff_t>((ends.size() - 1) / 2);
+  std::nth_element(ends.begin(), median, ends.end());
+  for (size_t i = 0; i < all.size(); ++i)
+    matched(all[i].label, static_cast<double>(std::max<int64_t>(when[i].from - *median, 0)) * 1e-9,
+            static_cast<double>(std::max<int64_t>(last - when[i].to, 0)) * 1e-9);
+  return true;
 }
 
 void Lateness::drop_oldest(Function& function) {
@@ -44,7 +78,7 @@ void Lateness::drop_oldest(Function& function) {
 bool Lateness::add(const std::string& comm, const std::string& func, uint64_t number,
                    const Beginning& beginning, const Matched& matched) {
   auto known = comms_.find(comm);
-  if (known == comms_.end() || !known->second.aligned || beginning.member < 0) return false;
+  if (known == comms_.end() || !is_aligned(known->second) || beginning.member < 0) return false;
   auto& functions = known->second.functions;
   if (functions.size() >= kMostFunctions && !functions.contains(func)) return false;
   Function& function = functions[func];
@@ -59,20 +93,21 @@ bool Lateness::add(const std::string& comm, const std::string& func, uint64_t nu
   all.push_back(beginning);
   ++held_;
   const bool whole = all.size() == static_cast<size_t>(known->second.ranks);
+  bool compared = false;
   if (whole) {
-    compare(all, matched);
+    compared = compare(known->second, all, matched);
     for (const Beginning& one : all) function.done_ns = std::max(function.done_ns, one.at_ns);
     // Members number alike and in order: what is older and not whole will not be.
     while (!function.open.empty() && function.open.begin()->first <= number) drop_oldest(function);
   }
   while (function.open.size() > kWindow || (held_ > kMostHeld && !function.open.empty()))
     drop_oldest(function);
-  return whole;
+  return compared;
 }
 
 size_t Lateness::unaligned_comms() const {
-  return static_cast<size_t>(
-      std::count_if(comms_.begin(), comms_.end(), [](const auto& comm) { return !comm.second.aligned; }));
+  return static_cast<size_t>(std::count_if(comms_.begin(), comms_.end(),
+                                           [this](const auto& comm) { return !is_aligned(comm.second); }));
 }
 
 }  // namespace lockstep::cli::exporter

@@ -1,32 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // How late each rank begins the operations of its communicators, and how long it waits for the last to begin: compares
 // the beginnings of one operation (communicator, function, NCCL's number) over all members as they are read. Only
-// members on one host's clock are compared. Bounded: an operation that not all members have begun within the window is
+// members whose clocks are one, or known against each other, are compared; of the latter what the clocks' uncertainty
+// could explain is not counted. Bounded: an operation that not all members have begun within the window is
 // dropped, and no number is compared twice, unless a later process counts anew. Times on the host, ns. One thread.
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
+
+#include "model/host_clock.h"
 
 namespace lockstep::cli::exporter {
 
 struct Beginning {
   int32_t member = -1;  // rank in the communicator
   uint16_t label = 0;   // of the rank
-  int64_t at_ns = 0;
+  int64_t at_ns = 0;    // on the clock of its host
+  uint32_t boot = 0;    // what add_member() gave
 };
+
+// Hosts' clocks against that of one of them, by boot id.
+using Clocks = std::map<std::string, model::HostClock>;
 
 class Lateness {
  public:
   static constexpr size_t kMostComms = 1024, kWindow = 16384, kMostMembers = 16384, kMostHeld = 1 << 21,
-                          kMostFunctions = 64;
+                          kMostFunctions = 64, kMostBoots = 16384;
   // All members have begun: each with how late it was and how long it waited.
   using Matched = std::function<void(uint16_t label, double late_s, double wait_s)>;
 
-  // A member of `comm`, whose clock is that of `boot_id`.
-  void add_member(const std::string& comm, int32_t ranks, const std::string& boot_id);
+  // A member of `comm`, whose clock is that of `boot_id`; returns the number of that.
+  uint32_t add_member(const std::string& comm, int32_t ranks, const std::string& boot_id);
+  void set_clocks(Clocks clocks);
   // True if it completes an operation, whose members `matched` then has been called with.
   bool add(const std::string& comm, const std::string& func, uint64_t number, const Beginning& beginning,
            const Matched& matched);
@@ -40,12 +49,17 @@ class Lateness {
   };
   struct Comm {
     int32_t ranks = -1;
-    std::string boot_id;
-    bool aligned = true;
+    std::set<uint32_t> boots;
     std::map<std::string, Function> functions;
   };
   void drop_oldest(Function& function);
+  const model::HostClock* clock_of(const std::string& boot_id) const;
+  bool is_aligned(const Comm& comm) const;
+  bool compare(const Comm& comm, const std::vector<Beginning>& all, const Matched& matched) const;
 
+  Clocks clocks_;
+  std::map<std::string, uint32_t> boots_;          // numbers
+  std::vector<const model::HostClock*> clock_of_;  // by number, in clocks_; nullptr unknown
   std::map<std::string, Comm> comms_;
   size_t held_ = 0;
 };

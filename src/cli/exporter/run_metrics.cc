@@ -190,11 +190,13 @@ void RunMetrics::count_times(uint16_t comm, uint16_t func, const LiveCounts& now
 }
 
 void RunMetrics::compare_beginnings(const std::vector<SeenProcess>& processes) {
-  for (const SeenProcess& process : processes) {
-    for (const top::SeenComm& comm : process.comms)
-      lateness_.add_member(comm.key, comm.ranks, process.boot_id);
+  std::vector<uint32_t> boots(processes.size(), 0);
+  for (size_t i = 0; i < processes.size(); ++i) {
+    for (const top::SeenComm& comm : processes[i].comms)
+      boots[i] = lateness_.add_member(comm.key, comm.ranks, processes[i].boot_id);
   }
-  for (const SeenProcess& process : processes) {
+  for (size_t i = 0; i < processes.size(); ++i) {
+    const SeenProcess& process = processes[i];
     const uint16_t rank = ranks_.slot(rank_name(process));
     for (const SeenFile& file : process.files) {
       const LiveProcess& seen = file.tail->process();
@@ -203,7 +205,7 @@ void RunMetrics::compare_beginnings(const std::vector<SeenProcess>& processes) {
         if (comm.comm_id == 0) continue;
         const uint16_t label = comms_.slot(comm_name(seen, arrival.comm));
         bool whole = lateness_.add(hex(comm.comm_id), arrival.func, arrival.number,
-                                   {comm.rank, rank, arrival.started_ns},
+                                   {comm.rank, rank, arrival.started_ns, boots[i]},
                                    [&](uint16_t member, double late_s, double wait_s) {
                                      MemberCounts& sums = members_[{member, label}];
                                      sums.late_s += late_s;

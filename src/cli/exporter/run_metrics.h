@@ -31,6 +31,8 @@ class RunMetrics {
 
   // Takes in what a LiveRun with Depth::kAll has seen, and what a RankWatch makes of it.
   void look(const std::vector<top::SeenProcess>& processes, const top::RankRows& rows);
+  // What the next looks compare beginnings on several hosts by.
+  void set_clocks(const Clocks& clocks) { lateness_.set_clocks(clocks); }
   // The run cannot be seen now: gauges end, counters stay.
   void look_in_vain();
 

@@ -96,7 +96,7 @@ const RankOperation* first_there(const Operation& operation) {
 
 std::string comm_text(const model::Job& job, uint32_t comm) {
   const model::JobComm& row = job.comms[comm];
-  std::string text = job.comm_name(comm);
+  std::string text = analysis::wording::name(job.comm_name(comm));
   if (row.name != 0 && row.comm_id != 0) text += " (" + id_json(row.comm_id).get<std::string>() + ")";
   return text;
 }
@@ -115,8 +115,8 @@ std::string heading(const model::Job& job, const Operation& operation) {
                      comm_text(job, operation.comm) + ", the " + number +
                      (operation.name.is_p2p ? " send or receive of each rank" : "") + "\n";
   if (const RankOperation* first = first_there(operation); first != nullptr && !operation.name.is_p2p) {
-    text += first->func + ", " + plural(first->count, "element") + " of " + first->datatype + ", " +
-            format_bytes(first->bytes) + "; ";
+    text += analysis::wording::name(first->func) + ", " + plural(first->count, "element") + " of " +
+            analysis::wording::name(first->datatype) + ", " + format_bytes(first->bytes) + "; ";
   }
   return text + std::to_string(there) + " of " + (comm.ranks < 0 ? "?" : std::to_string(comm.ranks)) +
          " ranks called it, on " + plural(hosts.size(), "host") + "\n";
@@ -188,7 +188,8 @@ class TreeText {
     out_ += row.erase(row.find_last_not_of(' ') + 1) + "\n";
   }
   void add(const EventNode& event, size_t indent) {
-    std::string what = event.event, detail = all_ ? event.detail : cut(event.detail);
+    // Names of kernels may take a page.
+    std::string what = event.event, detail = analysis::wording::name(event.detail, all_ ? 4096 : 240);
     if (event.count > 1) what += " x " + format_count(event.count);
     if (event.count > 1 && event.open > 0) detail += "; " + format_count(event.open) + " never ended";
     const bool fits = indent + columns(what) + 1 + columns(detail) < kEventColumns + 2;
@@ -199,14 +200,6 @@ class TreeText {
     if (!fits) out_ += std::string(indent + 4, ' ') + wrap(detail, indent + 4, kColumns) + "\n";
     for (const EventState& state : event.states) line(indent + 2, "- " + state.name, "", state.ns, "");
     for (const EventNode& child : event.children) add(child, indent + 2);
-  }
-  // Names of kernels may take a page. Between code points.
-  static std::string cut(const std::string& text) {
-    constexpr size_t kMost = 240;
-    if (text.size() <= kMost) return text;
-    size_t bytes = kMost;
-    while ((text[bytes] & 0xc0) == 0x80) --bytes;
-    return text.substr(0, bytes) + "...";
   }
 
   const Timeline& times_;
@@ -225,13 +218,14 @@ void collect_threads(const std::vector<EventNode>& events, std::map<int64_t, std
 std::string tree_text(const model::Job& job, const RankOperation& rank, const Timeline& times, bool all) {
   const model::Process& process = job.processes[rank.process].row;
   std::string text = "\nRank " + rank_text(rank.rank) + ", pid " + std::to_string(process.pid) + " on " +
-                     host_of(job, rank.process);
+                     analysis::wording::name(host_of(job, rank.process));
   if (!rank.is_there) return text + ": not called\n";
   std::map<int64_t, std::string> threads;
   collect_threads(rank.events, threads);
   std::string named;
   for (const auto& [tid, name] : threads)
-    named += (named.empty() ? "; threads " : ", ") + std::to_string(tid) + " " + name;
+    named +=
+        (named.empty() ? "; threads " : ", ") + std::to_string(tid) + " " + analysis::wording::name(name);
   return text + named + "\n" + TreeText(times, rank.process, all).text(rank.events);
 }
 
