@@ -80,7 +80,7 @@ function navigation(current: Page): HTMLElement {
 }
 
 const KEYS: readonly (readonly [string, string])[] = [
-  ['1 – 9', 'page'], ['← →', 'page before, page after'], ['Tab', 'next control, link or drawing'], ['Arrows', 'in a drawing that has the focus: another cell, rank or pair'],
+  ['1 – 9', 'page'], ['← →', 'page before, page after'], ['Tab', 'next control, link or drawing'], ['Arrows', 'in a drawing that has the focus: another cell, rank or pair; in a table: scroll'],
   ['+ −', 'in the waterfall: zoom'], ['Escape', 'close the details'], ['t', 'light or dark'], ['?', 'these keys'],
 ];
 
@@ -105,7 +105,7 @@ function draw(): void {
   const focused = document.activeElement?.getAttribute('data-focus') ?? null;
   const moved = page.id !== shownPage;
   const scroll = window.scrollY;
-  const inner = [...document.querySelectorAll<HTMLElement>('main .canvas-scroll, main .table-scroll')].map((element) => element.scrollTop);
+  const inner = [...document.querySelectorAll<HTMLElement>('main .canvas-scroll, main .table-scroll')].map((element) => [element.scrollTop, element.scrollLeft] as const);
   shownPage = page.id;
   document.title = `${verdictTitle(report)} · ${name(report.run.title, 60)} · Lockstep`;
   hideTip();
@@ -121,7 +121,7 @@ function draw(): void {
   if (!moved) {
     // What was scrolled stays where it was, so that a choice does not lose the reader's place.
     document.querySelectorAll<HTMLElement>('main .canvas-scroll, main .table-scroll').forEach((element, index) => {
-      element.scrollTop = inner[index] ?? 0;
+      [element.scrollTop, element.scrollLeft] = inner[index] ?? [0, 0];
     });
   }
   for (const run of waiting) run();
@@ -164,6 +164,12 @@ function typing(target: EventTarget | null): boolean {
   return target instanceof HTMLInputElement || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement;
 }
 
+/** Whether the keys to the left and right scroll what has the focus: also at its end, so that a key held down does not turn the page. */
+function scrollsSideways(target: EventTarget | null): boolean {
+  const region = target instanceof Element ? target.closest('.table-scroll') : null;
+  return region !== null && region.scrollWidth > region.clientWidth;
+}
+
 function onKey(event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || document.querySelector('dialog[open]')) return;
   const all = pages();
@@ -173,6 +179,7 @@ function onKey(event: KeyboardEvent): void {
     const page = all[Number(event.key) - 1];
     if (page) go(addressOf(page.id));
   } else if (event.key === 'ArrowLeft' || event.key === 'ArrowRight') {
+    if (scrollsSideways(event.target)) return;
     const page = all[current + (event.key === 'ArrowLeft' ? -1 : 1)];
     if (page) go(addressOf(page.id));
   } else if (event.key === 'Escape') {

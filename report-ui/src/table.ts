@@ -12,6 +12,8 @@ export interface Column<Row> {
   /** What the cell shows; without it the value. */
   show?: (row: Row) => Child;
   numeric?: boolean;
+  /** Long texts break into lines, in tables so short that all rows are drawn at once: more rows have to be of one height. */
+  wraps?: boolean;
 }
 
 export interface TableOptions<Row> {
@@ -47,7 +49,7 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
   );
   const element = h('table', { 'aria-label': options.label, 'aria-rowcount': rows.length + 1 },
     h('thead', {}, h('tr', {}, headings)), body);
-  const scroller = h('div', { class: 'table-scroll', tabindex: rows.length > 12 ? 0 : null, role: 'region', 'aria-label': options.label }, element);
+  const scroller = h('div', { class: 'table-scroll', tabindex: options.printing ? null : 0, role: 'region', 'aria-label': options.label, 'data-focus': `scroll:${options.label}` }, element);
   scroller.style.maxHeight = options.printing ? 'none' : `${options.height ?? 420}px`;
   const matches = h('span', { class: 'quiet' });
 
@@ -93,7 +95,7 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
     const cells = columns.map((column, at) => {
       const content = column.show ? column.show(row) : column.value(row) ?? '–';
       const first = at === 0 && options.onPick && !options.printing;
-      return h('td', { class: column.numeric ? 'num' : '' },
+      return h('td', { class: column.numeric ? 'num' : column.wraps && rows.length <= DRAWN_AT_ONCE ? 'wraps' : '' },
         first ? h('button', { type: 'button', class: 'link', 'data-focus': `${options.label}:${index}` }, content) : content);
     });
     return h('tr', {
@@ -130,6 +132,15 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
   }
 
   scroller.addEventListener('scroll', draw, { passive: true });
+  if (!options.printing) {
+    // Tab stops where there is something to scroll, and nowhere else.
+    const watcher = new ResizeObserver(() => {
+      if (scroller.scrollWidth > scroller.clientWidth || scroller.scrollHeight > scroller.clientHeight) scroller.setAttribute('tabindex', '0');
+      else scroller.removeAttribute('tabindex');
+    });
+    watcher.observe(scroller);
+    watcher.observe(element);
+  }
   arrange();
   if (!options.filter || options.printing || rows.length < 8) return scroller;
   const input = h('input', {

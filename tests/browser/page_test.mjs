@@ -200,6 +200,45 @@ test('the pages turn by keys, and Escape closes what was opened', async () => {
   await report.close();
 });
 
+test('a wide table scrolls by keys, and no page turns', async () => {
+  const data = sample({ columns: 20 });
+  // So few rows that only the width is too much.
+  data.bandwidth.rates = data.bandwidth.rates.slice(0, 3);
+  const report = await openData(data, { address: '#bandwidth' });
+  const { keyboard } = report.page;
+  const left = () => report.page.evaluate(() => document.querySelector('main .table-scroll').scrollLeft);
+  const stop = () => report.page.evaluate(() => document.querySelector('main .table-scroll').getAttribute('tabindex'));
+  const address = () => report.page.evaluate(() => location.hash);
+  const [inside, all] = await report.page.evaluate(() => [document.querySelector('main .table-scroll').clientWidth, document.querySelector('main .table-scroll').scrollWidth]);
+  assert.ok(all > inside + 40, `${all} in ${inside}`);
+  await report.becomes(stop, '0');
+  await report.page.locator('main .table-scroll').first().focus();
+  assert.equal(await report.page.evaluate(() => document.activeElement.className), 'table-scroll');
+  for (let i = 0; i < 20; i += 1) await keyboard.press('ArrowRight');
+  await report.becomes(left, all - inside);
+  await keyboard.press('ArrowRight');
+  assert.equal(await address(), '#bandwidth', 'at the end of the table, too');
+  // What is drawn again keeps its place and its focus.
+  await report.page.evaluate(() => dispatchEvent(new HashChangeEvent('hashchange')));
+  assert.equal(await left(), all - inside);
+  assert.equal(await report.page.evaluate(() => document.activeElement.className), 'table-scroll');
+  for (let i = 0; i < 20; i += 1) await keyboard.press('ArrowLeft');
+  await report.becomes(left, 0);
+  // From a heading inside of it as well.
+  await report.page.locator('main .table-scroll th button').first().focus();
+  await keyboard.press('ArrowRight');
+  await report.page.waitForFunction(() => document.querySelector('main .table-scroll').scrollLeft > 0);
+  assert.equal(await address(), '#bandwidth');
+
+  // With room enough there is nothing to stop at, and the keys turn pages again.
+  await report.page.setViewportSize({ width: 1920, height: 800 });
+  await report.becomes(stop, null);
+  await report.page.locator('main .table-scroll th button').first().focus();
+  await keyboard.press('ArrowRight');
+  await report.becomes(address, '#topology');
+  await report.close();
+});
+
 test('light and dark follow the system until the reader chooses', async () => {
   const data = sample({ columns: 20 });
   const ground = (report) => report.page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
@@ -295,9 +334,31 @@ test('a comparison is shown where there is one', async () => {
   await report.page.keyboard.press('9');
   await report.becomes(() => report.page.textContent('main h1'), 'B is 8 % slower.');
   assert.deepEqual(await report.cells('Ratios'), [
-    ['AllReduce 16 MiB+', 'duration', '▲ worse', '+8.00 %', '+5.00 % to +11.0 %', '', '1.00 ms', '1.08 ms', '80.0 µs', 'step 210', '60 / 61', '–'],
-    ['<b>x</b>', 'duration', '? cannot tell', '–', '–', '–', '–', '–', '–', '', '60 / 61', 'too few steps']]);
+    ['AllReduce 16 MiB+', 'duration', '▲ worse', 'step\u00a0210', '+8.0 %', '+5.0 to +11.0 %', '', '1.00 ms', '1.08 ms', '80.0 µs', '60/61', '–'],
+    ['<b>x</b>', 'duration', '? cannot tell', '', '–', '–', '–', '–', '–', '–', '60/61', 'too few steps']]);
+  assert.equal(await report.page.getAttribute('main .verdict', 'class'), 'verdict critical');
   await report.close();
+
+  // Long names break into lines before anything is pushed out of sight.
+  for (const of of data.comparison.rows) of.label = 'ReduceScatter 128 MiB+ in mesh_dp_cp:12';
+  data.comparison.rows[0].since.until_step = 1300;
+  const long = await openData(data, { address: '#comparison' });
+  const [right, edge] = await long.page.evaluate(() => [[...document.querySelectorAll('main th')].find((heading) => heading.innerText === 'Adds'), document.querySelector('main .table-scroll')].map((element) => element.getBoundingClientRect().right));
+  assert.ok(right <= edge, `Adds ends at ${right}, what is seen of the table at ${edge}`);
+  await long.shot('made-comparison');
+  await long.close();
+
+  // Where nothing marks steps, it is operations that are counted.
+  const since = async (of) => {
+    data.comparison.b.steps_by = 'operations';
+    data.comparison.rows[0].since = { at_ns: 5, until_ns: null, ...of };
+    const shown = await openData(data, { address: '#comparison' });
+    const [row] = await shown.cells('Ratios');
+    await shown.close();
+    return row[3];
+  };
+  assert.equal(await since({ from_begin: false, step: 1210, until_step: 1300 }), 'operation\u00a01,210 until\u00a01,300');
+  assert.equal(await since({ from_begin: true, step: 2, until_step: 40 }), 'the\u00a0begin until\u00a0operation\u00a040');
 });
 
 test('a served page asks again while the run lives, and keeps the reader’s place', async (context) => {

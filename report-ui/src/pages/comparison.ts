@@ -6,19 +6,25 @@ import { count, digits, duration, name, plural, rate } from '../format';
 import { table } from '../table';
 import { facts, notes, panel, type Page, type View } from '../view';
 
-const WIDTH = 180;
+const WIDTH = 56;
 const HEIGHT = 16;
 const MARKS: Record<ComparedRow['change'], string> = { worse: '▲ worse', better: '▽ better', none: 'no change', 'cannot tell': '? cannot tell' };
-const LEVELS: Record<string, string> = { slower: 'critical', 'cannot tell': 'unsure', faster: 'healthy', same: 'healthy' };
+const STATES: Record<string, readonly [level: string, sign: string, text: string]> = {
+  slower: ['critical', '▲', 'Slower'], faster: ['healthy', '✓', 'Faster'], same: ['healthy', '✓', 'Not slower'],
+};
+
+function percentText(ratio: number): string {
+  const part = (ratio - 1) * 100;
+  const size = Math.abs(part) < 100 ? Math.abs(part).toFixed(1) : digits(Math.abs(part));
+  return size === '0.0' ? size : `${part >= 0 ? '+' : '−'}${size}`;
+}
 
 function percent(ratio: Maybe): string {
-  if (ratio === null) return '–';
-  const part = (ratio - 1) * 100;
-  return `${part >= 0 ? '+' : '−'}${digits(Math.abs(part))} %`;
+  return ratio === null ? '–' : `${percentText(ratio)} %`;
 }
 
 function interval(row: ComparedRow): string {
-  return row.ratio === null ? '–' : `${percent(row.low)} to ${percent(row.high)}`;
+  return row.low === null || row.high === null ? '–' : `${percentText(row.low)} to ${percent(row.high)}`;
 }
 
 /** From how far below 1 to how far above it drawings reach: of the rows that can be told, as a logarithm. */
@@ -41,31 +47,39 @@ function typical(row: ComparedRow, gbps: Maybe, ns: Maybe): string {
   return row.metric === 'busbw' ? rate(gbps) : duration(ns);
 }
 
-function sinceText(row: ComparedRow): string {
+/** What steps are counted in, of B. */
+function unitOf(page: ComparisonPage): string {
+  return page.b.steps_by === 'operations' ? 'operation' : 'step';
+}
+
+/** Breaks into lines before "until" alone. */
+function sinceText(row: ComparedRow, unit: string): string {
   if (row.since === null) return '';
-  if (row.since.from_begin) return 'the begin';
-  const until = row.since.until_step === null ? '' : ` until step ${count(row.since.until_step)}`;
-  return `step ${count(row.since.step)}${until}`;
+  const { from_begin, step, until_step } = row.since;
+  const from = from_begin ? 'the\u00a0begin' : `${unit}\u00a0${count(step)}`;
+  return until_step === null ? from : `${from} until\u00a0${from_begin ? `${unit}\u00a0` : ''}${count(until_step)}`;
 }
 
 function rowsOf(view: View, page: ComparisonPage): HTMLElement {
   const rows = page.rows.filter((row) => !row.repeats);
   const reach = reachOf(rows);
+  const unit = unitOf(page);
+  const since = (row: ComparedRow) => sinceText(row, unit);
   return table<ComparedRow>({
     label: 'Ratios', printing: view.printing, filter: true, rows, height: 560,
     columns: [
-      { title: 'What', value: (row) => row.label, show: (row) => name(row.label, 80) },
+      { title: 'What', wraps: true, value: (row) => row.label, show: (row) => name(row.label, 80) },
       { title: 'Figure', value: (row) => row.metric },
       { title: 'Change', value: (row) => row.change, show: (row) => (row.change === 'worse' ? h('strong', { class: 'severity critical' }, MARKS.worse) : MARKS[row.change]) },
-      { title: 'B against A', hint: 'the typical value of B by that of A', numeric: true, value: (row) => row.ratio, show: (row) => percent(row.ratio) },
+      { title: 'Since', wraps: true, hint: `the first ${unit} of B that was like this`, value: since },
+      { title: 'B / A', hint: 'the typical value of B by that of A', numeric: true, value: (row) => row.ratio, show: (row) => percent(row.ratio) },
       { title: '95 %', hint: 'in 95 of 100 cases the true ratio lies in it', value: (row) => row.low, show: interval },
-      { title: 'less – same – more', hint: `the interval; the edges are ${percent(Math.exp(-reach))} and ${percent(Math.exp(reach))}`, value: (row) => row.ratio, show: (row) => drawing(row, reach) },
+      { title: 'Drawn', hint: `the interval beside no change, the line; the edges are ${percent(Math.exp(-reach))} and ${percent(Math.exp(reach))}`, value: (row) => row.ratio, show: (row) => drawing(row, reach) },
       { title: 'A', numeric: true, value: (row) => row.a_gbps ?? row.a_ns, show: (row) => typical(row, row.a_gbps, row.a_ns) },
       { title: 'B', numeric: true, value: (row) => row.b_gbps ?? row.b_ns, show: (row) => typical(row, row.b_gbps, row.b_ns) },
       { title: 'Adds', hint: 'to a step of a rank; below 0 it saves', numeric: true, value: (row) => row.cost_ns, show: (row) => duration(row.cost_ns) },
-      { title: 'Since', value: sinceText },
-      { title: 'Steps', hint: 'of A and of B', numeric: true, value: (row) => Math.min(row.steps_a, row.steps_b), show: (row) => `${count(row.steps_a)} / ${count(row.steps_b)}` },
-      { title: 'Why not, what else', value: (row) => row.reason, show: (row) => name(row.reason, 160) },
+      { title: 'Steps', hint: 'of A and of B', numeric: true, value: (row) => Math.min(row.steps_a, row.steps_b), show: (row) => `${count(row.steps_a)}/${count(row.steps_b)}` },
+      ...(rows.some((row) => row.reason !== null) ? [{ title: 'Why not, what else', value: (row: ComparedRow) => row.reason, show: (row: ComparedRow) => name(row.reason, 160) }] : []),
     ],
   });
 }
@@ -76,12 +90,22 @@ function runPanel(title: string, run: ComparedRun): HTMLElement {
     notes(run.losses.map((text) => name(text, 300))));
 }
 
+/** Steps that take no longer do not make it good that something else got worse: `lockstep compare` exits with 1. */
+function banner(page: ComparisonPage): HTMLElement {
+  const worse = page.rows.filter((row) => !row.repeats && row.change === 'worse').length;
+  const [state, sign, text] = STATES[page.verdict.state] ?? ['unsure', '?', 'Cannot tell'];
+  const but = worse > 0 && state !== 'critical';
+  return h('section', { class: `verdict ${but ? 'unsure' : state}`, 'aria-label': 'Verdict of the comparison' },
+    h('p', { class: 'verdict-state' }, h('span', { 'aria-hidden': 'true' }, `${but ? '▲' : sign} `),
+      but ? `${text}, but ${plural(worse, 'ratio')} ${worse === 1 ? 'is' : 'are'} worse` : text),
+    h('h1', { class: 'long' }, name(page.verdict.headline, 2000)));
+}
+
 function draw(view: View): Child[] {
   const page = view.report.comparison;
   if (page === undefined) return [];
   return [
-    h('section', { class: `verdict ${LEVELS[page.verdict.state] ?? 'unsure'}`, 'aria-label': 'Verdict of the comparison' },
-      h('h1', { class: 'long' }, name(page.verdict.headline, 2000))),
+    banner(page),
     panel('Ratios, worst first', rowsOf(view, page),
       h('p', { class: 'quiet' }, `B is this run. A change is told where chance alone would not show it among ${plural(page.tested, 'ratio')}, and where it is at least ${digits(page.least_change * 100)} %; `
         + `fewer than ${count(page.least_steps)} steps tell nothing.${page.omitted > 0 ? ` ${plural(page.omitted, 'row')} more: lockstep compare --all.` : ''}`)),

@@ -74,6 +74,15 @@ TEST(CompareReport, SaysHowMuchSlowerAndWhatCostsMost) {
   EXPECT_TRUE(json["rows"][0]["since"].is_null());
 }
 
+TEST(CompareReport, SaysWhatGotWorseThoughStepsDidNot) {
+  EXPECT_EQ(verdict(runs_of({step(Change::kNone, 1.002, 0.99, 1.01),
+                             bandwidth("mesh_dp:1", Change::kWorse, 0.914, 1e6)}))
+                .headline,
+            "B is as fast as A, as far as can be told: a step takes 1.002 times as long (95 %: 0.990 to "
+            "1.010). But "
+            "AllReduce of 64 MiB+ in mesh_dp:1 lost 8.6 % of its bandwidth (95 %: 5.6 % to 11.6 %).");
+}
+
 TEST(CompareReport, NamesTheRankThatOthersWaitFor) {
   Row late;
   late.metric = Metric::kLateness;

@@ -87,8 +87,9 @@ std::string cause_sentence(const analysis::compare::Comparison& comparison, cons
       worse += other.change == Change::kWorse;
     }
     const bool all = worse > 1 && worse * 2 > alike;
-    text = row.func + " of " + size_range(row.size_from) + (all ? ", worst" : "") + " in " + row.comm +
-           ", lost " + percent(1 - row.ratio->ratio) + " of its bandwidth (" + less(*row.ratio) + ")";
+    text = row.func + " of " + size_range(row.size_from) +
+           (all ? ", worst in " + row.comm + "," : " in " + row.comm) + " lost " +
+           percent(1 - row.ratio->ratio) + " of its bandwidth (" + less(*row.ratio) + ")";
     if (all)
       text += ", as in " + std::to_string(worse) + " of " + analysis::wording::count(alike, "communicator");
   } else {

@@ -93,7 +93,7 @@ using model::ShapeTable;
 constexpr TableColumn kProcesses[] = {
     {"id", "number of the process in the run", process_id},
     {"rank", "global rank; -1 unknown", process_number<&ProcessTable::rank>},
-    {"local_rank", "-1 unknown", process_number<&ProcessTable::local_rank>},
+    {"local_rank", "rank on its host; -1 unknown", process_number<&ProcessTable::local_rank>},
     {"world", "ranks of the job; -1 unknown", process_number<&ProcessTable::world>},
     {"host", "name of its host", process_text<&ProcessTable::host>},
     {"node", "number of its host in the run",

@@ -77,6 +77,9 @@ TEST_F(TableExportersTest, EveryColumnIsExplained) {
       "assert told == files, (told, files)' " +
       json);
   EXPECT_TRUE(good) << told;
+  // A meaning that reads like a formula would get an apostrophe.
+  ASSERT_TRUE(write("csv", run, csv));
+  EXPECT_EQ(content(csv + "/columns.csv").find("\"'"), std::string::npos);
 }
 
 TEST_F(TableExportersTest, ReplacesOnlyAFolderOfItsOwn) {
