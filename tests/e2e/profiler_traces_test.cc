@@ -90,6 +90,7 @@ TEST_F(ProfilerTraces, ConvertDrawsEveryKernel) {
   EXPECT_EQ(rules.code, 0) << rules;
   EXPECT_TRUE(has(rules.out, "X kernel: 1360")) << rules;
   EXPECT_TRUE(has(rules.out, "X gpu_memcpy: 304")) << rules;
+  EXPECT_TRUE(has(rules.out, "C operations in flight: 224")) << rules;
 }
 
 TEST_F(ProfilerTraces, ATornOneIsReadAsFarAsItGoes) {

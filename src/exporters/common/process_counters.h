@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one process of the job looks like as counters over time, from the intervals that its slices show. Made once for a
-// trace, then only read; 32 bytes for each operation of the process.
+// trace, then only read; at most 64 bytes for each operation of the process.
 //
 //   operations in flight   collectives and transfers that have been called and are not known to be done: from the call
-//                          (of a replay: since its graph runs) to the end of the GPU work
+//                          (of a replay: from its enqueueing) to the end of the GPU work
 //   bus bandwidth          the sum, over the operations that the GPU works on, of the bus bandwidth of each: its size by
 //                          its whole time on the GPU (model/operation_size.h)
 //

@@ -159,7 +159,7 @@ TEST_F(ProcessCountersTest, WithoutAKnownEndNothingIsSaid) {
   EXPECT_EQ(losses("without_end"), 0u) << "there is no counter to mistrust";
 }
 
-TEST_F(ProcessCountersTest, AReplayIsInFlightSinceItsGraphRuns) {
+TEST_F(ProcessCountersTest, AReplayIsInFlightSinceItWasEnqueued) {
   for (const uint32_t op : {add(1000, 5000, 6000), add(1000, 8000, 9000), add(1000, 0, 0)})
     trace.ops.flags[op] = model::kFlagGraphCaptured;
   trace.ops.enqueued_ns[1] = 7000;
