@@ -306,7 +306,7 @@ TEST_F(Ranges, WhatFoundNoRoomKeepsItsPlaceInTheStack) {
   for (const Range& range : ranges(file)) {
     open += range.is_open();
     EXPECT_NE(range.name, "behind");
-    if (range.name == "in front") EXPECT_FALSE(range.is_open());
+    EXPECT_FALSE(range.name == "in front" && range.is_open());
   }
   EXPECT_EQ(open, size_t{capture::cuda::kMostOpen} - 1);
   EXPECT_EQ(file.count(Kind::kRange), size_t{capture::cuda::kMostOpen} + 1);
