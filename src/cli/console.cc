@@ -11,9 +11,6 @@
 
 namespace lockstep::cli {
 
-namespace {
-
-// Whatever a file has in its names, a terminal obeys nobody but Style: other control characters become '?'.
 std::string tamed(std::string_view text) {
   std::string out(text);
   for (size_t i = 0; i < out.size(); ++i) {
@@ -31,8 +28,6 @@ std::string tamed(std::string_view text) {
   return out;
 }
 
-}  // namespace
-
 void note(std::string_view message) {
   constexpr size_t kMost = 8 << 10;
   std::string line = "lockstep: " + tamed(message.substr(0, kMost));
@@ -48,10 +43,11 @@ int fail(std::string_view message) {
 
 int fail(const Error& error) { return fail(error.message()); }
 
-int print(std::string_view text) {
-  const std::string shown = tamed(text);
-  size_t written = std::fwrite(shown.data(), 1, shown.size(), stdout);
-  if (written == shown.size() && std::fflush(stdout) == 0) return kExitOk;
+int print(std::string_view text) { return draw(tamed(text)); }
+
+int draw(std::string_view screen) {
+  size_t written = std::fwrite(screen.data(), 1, screen.size(), stdout);
+  if (written == screen.size() && std::fflush(stdout) == 0) return kExitOk;
   return fail(std::string("cannot write to standard output: ") + std::strerror(errno));
 }
 

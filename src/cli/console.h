@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two voices of the program: results on stdout, everything said about them on stderr, each remark one line that
-// begins with `lockstep: `. Control characters become '?', but for those of Style.
+// begins with `lockstep: `. What is said and printed is tamed.
 #pragma once
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -15,5 +16,10 @@ int fail(std::string_view message);
 void note(std::string_view message);
 // Writes to stdout. A closed or full stdout is an error: kExitUsage, else kExitOk.
 int print(std::string_view text);
+// The same for what draws on a terminal and therefore is written as it is: all but its own commands must be tamed.
+int draw(std::string_view screen);
+// Control characters become '?', but for ends of lines, tabs and the codes of Style: whatever names a file holds, a
+// terminal obeys none.
+std::string tamed(std::string_view text);
 
 }  // namespace lockstep::cli

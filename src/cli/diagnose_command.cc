@@ -112,8 +112,8 @@ class Watch {
     Style style = Style::of_stdout();
     std::string at = format_time(now_ns());
     if (on_terminal_) {
-      return print(screen(
-          report_text(run, style, verbose_),
+      return draw(screen(
+          tamed(report_text(run, style, verbose_)),
           style.faint("Seen at " + at + "; again " + plural(static_cast<uint64_t>(pause_.count()), "second") +
                       " later; Ctrl-C ends")));
     }

@@ -242,7 +242,8 @@ test('the recorded hang', async (context) => {
   const made = report(replay('hang', 'tests/data/runs/hang'));
   assert.deepEqual([made.diagnosis.verdict.class, made.diagnosis.verdict.ranks], ['never-joined', [5]]);
   await look(context, 'hang', made, { click: true });
-  const shown = await openFile(made.file, { address: '#operations?table=lanes' });
+  const { operation } = made.data.verdict.cards[made.data.verdict.finding];
+  const shown = await openFile(made.file, { address: `#operations?op=${operation}&table=lanes` });
   const lane = (await shown.cells('Ranks of the operation')).find((cells) => named(cells[0]) === 'rank 5');
   assert.equal(lane[2], 'not called');
   await shown.close();
