@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/style.h"
 
 namespace lockstep::cli {
 
@@ -15,15 +16,14 @@ std::string tamed(std::string_view text) {
   std::string out(text);
   for (size_t i = 0; i < out.size(); ++i) {
     const auto c = static_cast<unsigned char>(out[i]);
-    if (c == '\033' && i + 1 < out.size() && out[i + 1] == '[') {
-      size_t end = i + 2;
-      while (end < out.size() && ((out[end] >= '0' && out[end] <= '9') || out[end] == ';')) ++end;
-      if (end < out.size() && out[end] == 'm') {
-        i = end;
-        continue;
-      }
+    if (const size_t size = c == '\033' ? Style::code_at(std::string_view(out).substr(i)) : 0; size > 0) {
+      i += size - 1;
+      continue;
     }
-    if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) out[i] = '?';
+    // As UTF-8 has them: U+0080 to U+009F, of which one begins what a terminal obeys.
+    const bool is_c1 = c >= 0x80 && c < 0xa0 && i > 0 && out[i - 1] == '\xc2';
+    if (is_c1) out[i - 1] = '?';
+    if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f || is_c1) out[i] = '?';
   }
   return out;
 }

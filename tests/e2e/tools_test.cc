@@ -182,13 +182,14 @@ TEST_F(Tools, NoNameReachesTheTerminalAsItIs) {
                               {"diagnose", "--verbose"},
                               {"top", "--once"},
                               {"compare", path("run.db")},
-                              {"show", "--comm", "?"}}) {
+                              {"show", "--comm", "?"},
+                              {"info", "x\u009b2J\033[8m\033[2K\177.lks"}}) {
     Argv words = lockstep(command);
     words.push_back(path("run.db"));
     const Finished finished = do_here(words);
     SCOPED_TRACE(command[0] + (command.size() > 1 ? command[1] : ""));
     for (const std::string& text : {finished.out, finished.err}) {
-      EXPECT_EQ(text.find_first_of("\033\007\r\b"), std::string::npos);
+      EXPECT_EQ(text.find_first_of("\033\007\r\b\177"), std::string::npos);
       EXPECT_FALSE(has(text, "\u202e") || has(text, "\u009b"));
       EXPECT_LT(text.size(), 100000u);
       EXPECT_FALSE(has(text, "\n]0;owned")) << "a line that the name made";

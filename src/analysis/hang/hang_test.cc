@@ -196,6 +196,23 @@ TEST(Hang, AProcessThatIsGoneWhileOthersRunIsDead) {
   expect(findings_of(job.build()), FindingClass::kRankDead, {1});
 }
 
+TEST(Hang, HelpersOfRanksAreNotMissed) {
+  JobBuilder builder = eleventh_without(4, 1, 30'000);
+  builder.heartbeat(1, 1'200);
+  model::Job job = builder.build();
+  for (uint32_t i = 0; i < 6; ++i) {
+    model::JobProcess helper;
+    helper.row = job.processes[i % 4].row;
+    helper.row.pid += 100 + i;
+    helper.row.last_ns = 0;
+    if (i == 5) helper.row.rank = -1;
+    helper.host = job.processes[i % 4].host;
+    helper.liveness = model::Liveness::kGone;
+    job.processes.push_back(std::move(helper));
+  }
+  expect(findings_of(job), FindingClass::kRankDead, {1});
+}
+
 TEST(Hang, AHostThatFellSilentIsUnreachable) {
   JobBuilder job(8, 2);
   uint32_t world = job.world();

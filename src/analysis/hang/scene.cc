@@ -28,8 +28,16 @@ Scene::Scene(const model::Job& job, Rhythm& rhythm) : job_(job), rhythm_(rhythm)
 
 void Scene::make_actors() {
   actor_of_member_.assign(job_.members.size(), kNoRow);
+  std::set<int32_t> ranks;
+  for (const model::JobProcess& process : job_.processes) {
+    if (!process.members.empty() && process.row.rank >= 0) ranks.insert(process.row.rank);
+  }
   for (uint32_t p = 0; p < job_.processes.size(); ++p) {
     const model::JobProcess& process = job_.processes[p];
+    // A helper of a rank: it communicates with nobody, and its rank is another's.
+    if (process.members.empty() && !ranks.empty() &&
+        (process.row.rank < 0 || ranks.contains(process.row.rank)))
+      continue;
     Actor actor;
     actor.process = p;
     actor.rank = process.row.rank;

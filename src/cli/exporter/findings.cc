@@ -55,6 +55,7 @@ std::string contents(int file) {
 Clocks clocks_of(const json& rows) {
   std::map<std::string, std::vector<model::HostClock::Knot>> knots;
   std::set<std::string> same;
+  json reference_of;
   for (const json& row : rows) {
     if (!row.is_object()) continue;
     // Process files have it without the dashes.
@@ -66,11 +67,16 @@ Clocks clocks_of(const json& rows) {
         !half_width.is_number_integer())
       continue;
     if (knots.size() >= Findings::kMostClocks && !knots.contains(boot)) continue;
-    const auto middle = offset.get<int64_t>(), half = half_width.get<int64_t>();
-    constexpr int64_t kMostNs = int64_t{1} << 61;
-    if (middle < -kMostNs || middle > kMostNs || half < 0 || half > kMostNs) continue;
+    const auto middle = offset.get<int64_t>(), half = half_width.get<int64_t>(), at_ns = at.get<int64_t>();
+    if (middle < -kMostNs || middle > kMostNs || half < 0 || half > kMostNs || at_ns < -kMostNs ||
+        at_ns > kMostNs)
+      continue;
+    // Others are against another host's clock.
+    const json source = row.value("source", json());
+    if (reference_of == nullptr) reference_of = source;
+    if (source != reference_of) continue;
     if (row.value("same_boot", json()) == true) same.insert(boot);
-    knots[boot].push_back({at.get<int64_t>(), middle - half, middle + half, true});
+    knots[boot].push_back({at_ns, middle - half, middle + half, true});
   }
   Clocks clocks;
   for (auto& [boot, of] : knots) {

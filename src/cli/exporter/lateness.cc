@@ -22,7 +22,7 @@ uint32_t Lateness::add_member(const std::string& comm, int32_t ranks, const std:
     }
     known = comms_.try_emplace(comm, Comm{.ranks = ranks, .boots = {}, .functions = {}}).first;
   }
-  known->second.boots.insert(boot->second);
+  if (known->second.boots.insert(boot->second).second) known->second.aligned = is_aligned(known->second);
   return boot->second;
 }
 
@@ -34,6 +34,7 @@ const model::HostClock* Lateness::clock_of(const std::string& boot_id) const {
 void Lateness::set_clocks(Clocks clocks) {
   clocks_ = std::move(clocks);
   for (const auto& [boot_id, number] : boots_) clock_of_[number] = clock_of(boot_id);
+  for (auto& [name, comm] : comms_) comm.aligned = is_aligned(comm);
 }
 
 bool Lateness::is_aligned(const Comm& comm) const {
@@ -78,7 +79,9 @@ void Lateness::drop_oldest(Function& function) {
 bool Lateness::add(const std::string& comm, const std::string& func, uint64_t number,
                    const Beginning& beginning, const Matched& matched) {
   auto known = comms_.find(comm);
-  if (known == comms_.end() || !is_aligned(known->second) || beginning.member < 0) return false;
+  if (known == comms_.end() || !known->second.aligned || beginning.member < 0 || beginning.at_ns < -kMostNs ||
+      beginning.at_ns > kMostNs)
+    return false;
   auto& functions = known->second.functions;
   if (functions.size() >= kMostFunctions && !functions.contains(func)) return false;
   Function& function = functions[func];
@@ -106,8 +109,8 @@ bool Lateness::add(const std::string& comm, const std::string& func, uint64_t nu
 }
 
 size_t Lateness::unaligned_comms() const {
-  return static_cast<size_t>(std::count_if(comms_.begin(), comms_.end(),
-                                           [this](const auto& comm) { return !is_aligned(comm.second); }));
+  return static_cast<size_t>(
+      std::count_if(comms_.begin(), comms_.end(), [](const auto& comm) { return !comm.second.aligned; }));
 }
 
 }  // namespace lockstep::cli::exporter

@@ -23,6 +23,9 @@ struct Beginning {
   uint32_t boot = 0;    // what add_member() gave
 };
 
+// Times and offsets beyond are nobody's, and sums of some within fit 64 bits.
+inline constexpr int64_t kMostNs = int64_t{1} << 61;
+
 // Hosts' clocks against that of one of them, by boot id.
 using Clocks = std::map<std::string, model::HostClock>;
 
@@ -50,6 +53,7 @@ class Lateness {
   struct Comm {
     int32_t ranks = -1;
     std::set<uint32_t> boots;
+    bool aligned = true;  // one clock, or all known
     std::map<std::string, Function> functions;
   };
   void drop_oldest(Function& function);

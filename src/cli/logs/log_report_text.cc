@@ -214,7 +214,7 @@ class Text {
       const auto& first = seen.first;
       out_ += "  * " +
               wrap(format_count(seen.count) + "x  " + report_.model.files[first.file] + ':' +
-                       std::to_string(first.line) + ": " + first.text.substr(0, 160),
+                       std::to_string(first.line) + ": " + analysis::wording::name(first.text, 160),
                    4, kWidth) +
               '\n';
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "analysis/wording/wording.h"
 #include "cli/units.h"
@@ -61,8 +62,23 @@ void measure(const SeenProcess& process, const SeenComm& comm, const Front& fron
   row.behind_func = waiting;
 }
 
-Health health_of(const SeenProcess& process, const RankRow& row) {
-  if (process.closed) return Health::kEnded;
+// Ranks of processes that communicate.
+std::set<int32_t> ranks_of(const std::vector<SeenProcess>& processes) {
+  std::set<int32_t> ranks;
+  for (const SeenProcess& process : processes) {
+    if (!process.comms.empty() && process.rank >= 0) ranks.insert(process.rank);
+  }
+  return ranks;
+}
+
+// It communicates with nobody, and its rank is another's: nobody waits for it, however it ends.
+bool is_helper(const SeenProcess& process, const std::set<int32_t>& ranks) {
+  return process.comms.empty() && !ranks.empty() && (process.rank < 0 || ranks.contains(process.rank));
+}
+
+Health health_of(const SeenProcess& process, const RankRow& row, bool helper) {
+  if (process.closed || (helper && process.liveness == Liveness::kGone)) return Health::kEnded;
+  if (helper) return Health::kGood;
   if (process.liveness == Liveness::kGone) return Health::kGone;
   if (process.liveness == Liveness::kStopped) return Health::kStopped;
   if (process.liveness == Liveness::kUnknown && process.heartbeat_age_ns > kSilentNs) return Health::kSilent;
@@ -152,6 +168,7 @@ std::string_view health_text(Health health) {
 
 RankRows RankWatch::look(const std::vector<SeenProcess>& processes) {
   std::map<std::string, Front> fronts = fronts_of(processes);
+  const std::set<int32_t> ranks = ranks_of(processes);
   std::map<std::pair<std::string, int64_t>, Standing> standing;
   RankRows seen;
   for (const SeenProcess& process : processes) {
@@ -181,7 +198,7 @@ RankRows RankWatch::look(const std::vector<SeenProcess>& processes) {
       now = {progress, stands ? before->second.since_ns : process.now_ns};
       row.late_ns = std::max(row.late_ns, process.now_ns - now.since_ns);
     }
-    row.health = health_of(process, row);
+    row.health = health_of(process, row, is_helper(process, ranks));
     seen.rows.push_back(std::move(row));
   }
   standing_ = std::move(standing);

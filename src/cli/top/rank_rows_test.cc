@@ -126,6 +126,23 @@ TEST(RankRows, WhoIsGoneComesBeforeWhoIsLate) {
   EXPECT_EQ(RankWatch().look(all).rows[6].health, Health::kEnded);
 }
 
+TEST(RankRows, HelpersOfRanksAreNoRanks) {
+  std::vector<SeenProcess> all = ranks_in_step();
+  for (int32_t rank : {2, 6, -1}) {
+    SeenProcess helper = process(rank, 0, 0);
+    helper.comms.clear();
+    helper.last.reset();
+    helper.liveness = Liveness::kGone;
+    all.push_back(helper);
+  }
+  RankRows seen = RankWatch().look(all);
+  EXPECT_FALSE(seen.alarming) << seen.verdict;
+  EXPECT_EQ(seen.rows.back().health, Health::kEnded);
+  // One that was to be a rank of its own is missed.
+  all.back().rank = 8;
+  EXPECT_TRUE(RankWatch().look(all).alarming);
+}
+
 TEST(RankRows, WithoutSightTheHeartbeatDecides) {
   std::vector<SeenProcess> all = ranks_in_step();
   all[6].liveness = Liveness::kUnknown;

@@ -20,9 +20,11 @@ constexpr int64_t kDayNs = 86'400'000'000'000;
 // A day's margin, so that no event of the run lies before the base.
 int64_t base_time(const model::Trace& trace) {
   int64_t first = trace.processes.first_ns[0];
-  for (int64_t time : trace.ops.all(&model::OpTable::enqueued_ns)) {
+  const auto take = [&first](int64_t time) {
     if (time > 0 && (first <= 0 || time < first)) first = time;
-  }
+  };
+  for (int64_t time : trace.ops.all(&model::OpTable::enqueued_ns)) take(time);
+  for (int64_t time : trace.ranges.all(&model::RangeTable::start_ns)) take(time);
   return first > kDayNs ? (first - kDayNs) / kWindowNs * kWindowNs : 0;
 }
 
