@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "capture/core/thread_log.h"
@@ -557,6 +558,7 @@ TEST_F(Ranges, AfterTheEndTheyAreDropped) {
         Nvtx::push("of a thread that never ends");
         Nvtx::pop();
         started = true;
+        std::this_thread::sleep_for(std::chrono::microseconds(10));
       }
     }).detach();
     while (!started) sleep_ms(1);
