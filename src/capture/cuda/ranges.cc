@@ -162,6 +162,7 @@ RangeName range_name_of(const wchar_t* text, char (&buffer)[256]) {
 Domain make_domain(RangeName name) {
   if (!Session::get().running() || name.bytes == 0) return kDomainBeyond;
   if (is_text(name, kNcclDomain)) return kDomainOfNccl;
+  if (name.is_cut) Session::get().lose(kLoss_clamped);
   Locked locked(&g_lock);
   const uint32_t count = g_domains.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) {
@@ -175,6 +176,7 @@ Domain make_domain(RangeName name) {
 
 const char* register_range_text(RangeName name) {
   if (!Session::get().running()) return nullptr;
+  if (name.is_cut) Session::get().lose(kLoss_clamped);
   const uint64_t hash = hash_of(name);
   Locked locked(&g_lock);
   const char* const* known = g_known_texts.find(hash, hash);

@@ -250,6 +250,25 @@ TEST_F(Ranges, NamesAreCutBetweenCharacters) {
   EXPECT_EQ(file.lost(), 3u);
 }
 
+// Of texts and domains it is counted where they are made: ranges of them know the short name alone.
+TEST_F(Ranges, NamesThatAreCutWhereTheyAreMadeAreCounted) {
+  const std::string long_name(1000, 'n');
+  LksFile file = mark([&] {
+    void* domain = Nvtx::domain(long_name.c_str());
+    void* text = Nvtx::register_text(domain, std::wstring(300, L'w').c_str());
+    for (int i = 0; i < 5; ++i) {
+      Nvtx::push(domain, Nvtx::registered(text));
+      Nvtx::pop(domain);
+    }
+  });
+  const auto all = ranges(file);
+  ASSERT_EQ(all.size(), 5u);
+  EXPECT_EQ(all[0].name, std::string(255, 'w'));
+  EXPECT_EQ(all[0].domain, long_name.substr(0, 255));
+  EXPECT_EQ(file.lost(capture::kLoss_clamped), 2u);
+  EXPECT_EQ(file.lost(), 2u);
+}
+
 TEST(RangeNames, EndBetweenCharacters) {
   const std::string text = std::string(254, 'x') + "\u20ac";
   EXPECT_EQ(capture::cuda::range_name_of(text.c_str()).bytes, 254u);
