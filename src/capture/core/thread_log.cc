@@ -415,6 +415,22 @@ uint32_t ThreadLog::range_name(const char* name, size_t length) {
   return length == 0 ? 0 : find_name(&range_names_, format::Def::kRangeName, name, length);
 }
 
+// Bytes of names of ranges, of all logs.
+static uint64_t g_range_name_bytes;
+
+static void give_back_range_name(size_t bytes) {
+  __atomic_fetch_sub(&g_range_name_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+static bool take_range_name(size_t bytes) {
+  const ProcessFile& file = Session::get().file();
+  const uint64_t most = uint64_t{file.cap_chunks()} * format::kChunkBytes / ThreadLog::kRangeNamesOfRing;
+  const uint64_t taken = __atomic_add_fetch(&g_range_name_bytes, bytes, __ATOMIC_RELAXED);
+  if (!file.ring() || taken <= most) return true;
+  give_back_range_name(bytes);
+  return false;
+}
+
 uint32_t ThreadLog::find_name(Names* names, format::Def kind, const char* name, size_t length) {
   uint64_t hash = 0xcbf29ce484222325 ^ length;
   for (size_t at = 0; at < length; at += sizeof(uint64_t)) {
@@ -426,9 +442,11 @@ uint32_t ThreadLog::find_name(Names* names, format::Def kind, const char* name, 
   if (const uint32_t* known = names->known.find(hash, hash)) return *known;
   const size_t bytes =
       sizeof(format::DefHead) + (length / format::kUnitBytes + 1) * format::kUnitBytes;  // a NUL always
-  const bool is_full = kind == format::Def::kRangeName && names->next > kMostRangeNames;
+  const bool is_range = kind == format::Def::kRangeName;
+  const bool is_full = is_range && (names->next > kMostRangeNames || !take_range_name(bytes));
   char* at = is_full ? nullptr : room_for_definition(bytes);
   if (at == nullptr) {
+    if (is_range && !is_full) give_back_range_name(bytes);
     lose(kLoss_shape_table_full);
     return 0;
   }

@@ -162,9 +162,9 @@ class ThreadLog {
   // Number of a kernel's name, defined when it is new to the log; 0 for none, and where there is no room (counted).
   uint32_t kernel_name(const char* name);
   // The same of a range's, of `length` bytes below format::kMaxRangeNameBytes. Programs make up names as they go: a log
-  // has kMostRangeNames.
+  // has kMostRangeNames, and in ring retention those of all logs take 1 / kRangeNamesOfRing of the ring.
   uint32_t range_name(const char* name, size_t length);
-  static constexpr uint32_t kMostRangeNames = 16384;
+  static constexpr uint32_t kMostRangeNames = 16384, kRangeNamesOfRing = 8;
 
   uint32_t number() const { return id_; }
   // Counts the threads that have had this log: what is kept of one of them is not the next one's.

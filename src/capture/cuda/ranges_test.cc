@@ -291,6 +291,40 @@ TEST_F(Ranges, NamesAreBounded) {
   EXPECT_GE(file.lost(capture::kLoss_shape_table_full), 100u);
 }
 
+// What names take, records cannot have: they stay for as long as the process lives.
+TEST_F(Ranges, NamesLeaveTheRingToRecords) {
+  constexpr uint64_t kRing = 4 << 20, kThreads = 4, kEach = 50'000;
+  Environment environment = settings("default", "ranges");
+  environment.emplace_back("LOCKSTEP_RETAIN", "ring:4M");
+  LksFile file = mark(
+      [] {
+        std::vector<std::thread> threads;
+        for (uint64_t t = 0; t < kThreads; ++t) {
+          threads.emplace_back([t] {
+            const std::string name =
+                "aten::linear, seq = " + std::to_string(t) + std::string(40, ' ') + "op_id = ";
+            for (uint64_t i = 0; i < kEach; ++i) {
+              Nvtx::push((name + std::to_string(i)).c_str());
+              Nvtx::pop();
+            }
+          });
+        }
+        for (std::thread& thread : threads) thread.join();
+      },
+      environment);
+  uint64_t bytes = 0;
+  for (const Entry& entry : file.definitions(format::Def::kRangeName))
+    bytes += entry.def().units * format::kUnitBytes;
+  constexpr uint64_t kMost = kRing / capture::ThreadLog::kRangeNamesOfRing;
+  EXPECT_LE(bytes, kMost);
+  EXPECT_GT(bytes, kMost - 2 * format::kMaxRangeNameBytes);
+  const uint64_t kept = file.count(Kind::kRange);
+  EXPECT_GT(kept * sizeof(RangeRecord), kRing / 2);
+  EXPECT_EQ(kept + file.lost(capture::kLoss_overwritten), kThreads * kEach);
+  EXPECT_EQ(file.count(format::Def::kRangeName) + file.lost(capture::kLoss_shape_table_full),
+            kThreads * kEach);
+}
+
 TEST_F(Ranges, NestingIsBounded) {
   LksFile file = mark([] {
     void* other = Nvtx::domain("other");
