@@ -3,6 +3,7 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -59,6 +60,15 @@ class Ranges : public CudaCapture {
                      entry.handle()});
     }
     return out;
+  }
+  // Names of those without an end in their record, in order.
+  static std::vector<std::string> open_ranges(const LksFile& file) {
+    std::vector<std::string> open;
+    for (const Range& range : ranges(file)) {
+      if (range.is_open()) open.push_back(range.name);
+    }
+    std::sort(open.begin(), open.end());
+    return open;
   }
 };
 
@@ -516,6 +526,98 @@ TEST_F(Ranges, ThatAreOpenOutliveTheirChunksInARing) {
   }
   EXPECT_EQ(found, 2);
   EXPECT_GT(file.lost(capture::kLoss_overwritten), 50'000u);
+  EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten));
+}
+
+constexpr int kTurn = 100'000;  // ranges that fill a ring of 1 MiB three times, and more than a log's window
+void turn_ring() {
+  for (int i = 0; i < kTurn; ++i) {
+    Nvtx::push("inner");
+    Nvtx::pop();
+  }
+}
+
+// What another thread has ended is not open, and takes no place of what is.
+TEST_F(Ranges, ThatEndedElsewhereGoWithTheirChunksInARing) {
+  for (const int count : {4, 40}) {
+    for (const bool turns_between : {false, true}) {
+      SCOPED_TRACE(std::to_string(count) + (turns_between ? ", ended once they have moved" : ""));
+      RunDirectory run;
+      Environment environment = settings("default", "ranges");
+      environment[0].second = run.path();
+      environment.emplace_back("LOCKSTEP_RETAIN", "ring:1M");
+      EXPECT_TRUE(run_child(environment, [&] {
+                    ASSERT_TRUE(Nvtx::initialize_by(InitializeInjectionNvtx2));
+                    const auto open = [] {
+                      Nvtx::push("epoch");
+                      Nvtx::start("never ended");
+                    };
+                    if (turns_between) open();  // before what finds no place
+                    std::vector<uint64_t> handed(static_cast<size_t>(count));
+                    for (uint64_t& range : handed) range = Nvtx::start("handed over");
+                    turns_between ? turn_ring() : open();
+                    std::thread([&] {
+                      for (uint64_t range : handed) Nvtx::end(range);
+                      turn_ring();
+                    }).join();
+                    turn_ring();
+                    turn_ring();
+                  }).ok());
+      LksFile file = run.file();
+      EXPECT_EQ(open_ranges(file), (std::vector<std::string>{"epoch", "never ended"}));
+      const uint64_t stale = file.lost(capture::kLoss_stale_target);
+      EXPECT_EQ(stale, turns_between && count > 30 ? static_cast<uint64_t>(count) - 30 : 0) << "32 can move";
+      EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten) + stale);
+      EXPECT_EQ(file.count(Kind::kRange) + file.count(Kind::kState) + file.lost(capture::kLoss_overwritten),
+                static_cast<uint64_t>(2 + 2 * count + (turns_between ? 4 : 3) * kTurn) - stale);
+    }
+  }
+}
+
+// However many there are: one thread starts what another ends, for as long as the process lives.
+TEST_F(Ranges, HandedOverForLongTakeNoPlaceInARing) {
+  Environment environment = settings("default", "ranges");
+  environment.emplace_back("LOCKSTEP_RETAIN", "ring:1M");
+  LksFile file = mark(
+      [] {
+        constexpr int kQueue = 256, kHanded = 30'000;
+        std::atomic<uint64_t> queue[kQueue] = {};
+        std::thread ends([&] {
+          for (int i = 0; i < kHanded; ++i) {
+            uint64_t range = 0;
+            while ((range = queue[i % kQueue].exchange(0)) == 0) std::this_thread::yield();
+            Nvtx::end(range);
+          }
+          turn_ring();
+        });
+        Nvtx::push("epoch");
+        for (int i = 0; i < kHanded; ++i) {
+          const uint64_t range = Nvtx::start("handed over");
+          while (queue[i % kQueue].load() != 0) std::this_thread::yield();
+          queue[i % kQueue] = range;
+        }
+        ends.join();
+        turn_ring();
+      },
+      environment);
+  EXPECT_EQ(open_ranges(file), std::vector<std::string>{"epoch"});
+  EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten));
+}
+
+// A log's own events are out of its reach when they are older than its window.
+TEST_F(Ranges, ThatEndedBeyondTheWindowGoWithTheirChunksInARing) {
+  Environment environment = settings("default", "ranges");
+  environment.emplace_back("LOCKSTEP_RETAIN", "ring:8M");
+  LksFile file = mark(
+      [] {
+        Nvtx::push("epoch");
+        for (int i = 0; i < 100; ++i) Nvtx::push("step");
+        turn_ring();
+        for (int i = 0; i < 100; ++i) Nvtx::pop();
+        for (int i = 0; i < 5; ++i) turn_ring();
+      },
+      environment);
+  EXPECT_EQ(open_ranges(file), std::vector<std::string>{"epoch"});
   EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten));
 }
 
