@@ -41,6 +41,8 @@ class ProcessFile {
   }
   const char* path() const { return path_; }
   bool ring() const { return ring_; }
+  // What it may hold, in ring retention without what lies beside the ring.
+  uint32_t cap_chunks() const { return cap_chunks_; }
 
   // The next allocated chunk, or kNoChunk.
   uint32_t claim_chunk() {

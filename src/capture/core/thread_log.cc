@@ -2,6 +2,7 @@
 #include "capture/core/thread_log.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -131,6 +132,64 @@ uint64_t ThreadLog::moved(uint64_t handle) const {
   return 0;
 }
 
+// Ends that were noted, a bit for each unit of a log's chunks. Its chunks have numbers in a row: by their remainder none
+// shares its bits with another, as two of them may lie beside the ring.
+namespace {
+constexpr uint32_t kEndsOfWord = 64, kWordsOfChunk = format::kUnitsPerChunk / kEndsOfWord;
+
+uint64_t chunks_with_ends() { return Session::get().file().cap_chunks() + 2; }
+uint64_t* ends_of_chunk(uint64_t* ends, uint64_t chunk_no) {
+  return ends + chunk_no % chunks_with_ends() * kWordsOfChunk;
+}
+uint64_t* word_of_end(uint64_t* ends, uint64_t position) {
+  return ends_of_chunk(ends, position / format::kUnitsPerChunk) +
+         position % format::kUnitsPerChunk / kEndsOfWord;
+}
+uint64_t bit_of_end(uint64_t position) { return uint64_t{1} << position % kEndsOfWord; }
+}  // namespace
+
+// Of an event that is just being overwritten it may come too late: the bit is then the next one's there, which is
+// overwritten and counted, or the event moves on as one that never ends.
+void ThreadLog::note_end(uint64_t handle) {
+  ThreadLog& log = g_table.logs[format::handle_log(handle) - 1];
+  for (MovedEvent& event : log.moved_) {
+    if (__atomic_load_n(&event.issued, __ATOMIC_RELAXED) == handle)
+      return __atomic_store_n(&event.ended, handle, __ATOMIC_RELAXED);
+  }
+  uint64_t* ends = __atomic_load_n(&log.ends_, __ATOMIC_ACQUIRE);
+  if (ends == nullptr) {
+    const size_t bytes = chunks_with_ends() * kWordsOfChunk * sizeof *ends;
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return;
+    auto* made = static_cast<uint64_t*>(memory);
+    if (__atomic_compare_exchange_n(&log.ends_, &ends, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      ends = made;
+    } else {
+      munmap(memory, bytes);  // another thread was faster
+    }
+  }
+  const uint64_t position = format::handle_position(handle);
+  __atomic_fetch_or(word_of_end(ends, position), bit_of_end(position), __ATOMIC_RELAXED);
+}
+
+bool ThreadLog::has_noted_end(uint64_t handle) const {
+  for (const MovedEvent& event : moved_) {
+    if (event.issued != 0 && event.now == handle)
+      return __atomic_load_n(&event.ended, __ATOMIC_RELAXED) == event.issued;
+  }
+  uint64_t* ends = __atomic_load_n(&ends_, __ATOMIC_ACQUIRE);
+  if (ends == nullptr) return false;
+  const uint64_t position = format::handle_position(handle);
+  return (__atomic_load_n(word_of_end(ends, position), __ATOMIC_RELAXED) & bit_of_end(position)) != 0;
+}
+
+void ThreadLog::forget_ends(uint64_t chunk_no) {
+  uint64_t* ends = __atomic_load_n(&ends_, __ATOMIC_ACQUIRE);
+  if (ends == nullptr) return;
+  uint64_t* words = ends_of_chunk(ends, chunk_no);
+  for (uint32_t i = 0; i < kWordsOfChunk; ++i) __atomic_store_n(&words[i], uint64_t{0}, __ATOMIC_RELAXED);
+}
+
 bool ThreadLog::start(uint32_t id) {
   ProcessFile& file = Session::get().file();
   uint32_t defs = file.make_chunk();
@@ -219,9 +278,10 @@ uint32_t ThreadLog::drop_oldest(OpenEvents* open) {
     const uint32_t bytes = format::record_bytes(kind);
     if (bytes == 0) break;
     const bool is_open = head->stop_after == 0 && (head->flags & format::kFlagStopped) == 0;
-    if (is_open && format::is_event(kind) && open->count < kMoved) {
+    const uint64_t handle = format::make_handle(kind, id_, base + unit);
+    if (is_open && format::is_event(kind) && open->count < kMoved && !has_noted_end(handle)) {
       auto& event = open->events[open->count++];
-      event.handle = format::make_handle(kind, id_, base + unit);
+      event.handle = handle;
       memcpy(event.bytes, at, bytes);
       ++kept;
     }
@@ -229,6 +289,7 @@ uint32_t ThreadLog::drop_oldest(OpenEvents* open) {
             (head->flags & format::kFlagMoved) != 0;  // says nothing of its own
     unit += bytes / format::kUnitBytes;
   }
+  forget_ends(header->chunk_no);
   __atomic_store_n(&losses_[kLoss_overwritten], losses_[kLoss_overwritten] + header->records - kept,
                    __ATOMIC_RELAXED);
   if (owned_ > 1) oldest_index_ = header->next;
@@ -415,6 +476,22 @@ uint32_t ThreadLog::range_name(const char* name, size_t length) {
   return length == 0 ? 0 : find_name(&range_names_, format::Def::kRangeName, name, length);
 }
 
+// Bytes of names of ranges, of all logs.
+static uint64_t g_range_name_bytes;
+
+static void give_back_range_name(size_t bytes) {
+  __atomic_fetch_sub(&g_range_name_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+static bool take_range_name(size_t bytes) {
+  const ProcessFile& file = Session::get().file();
+  const uint64_t most = uint64_t{file.cap_chunks()} * format::kChunkBytes / ThreadLog::kRangeNamesOfRing;
+  const uint64_t taken = __atomic_add_fetch(&g_range_name_bytes, bytes, __ATOMIC_RELAXED);
+  if (!file.ring() || taken <= most) return true;
+  give_back_range_name(bytes);
+  return false;
+}
+
 uint32_t ThreadLog::find_name(Names* names, format::Def kind, const char* name, size_t length) {
   uint64_t hash = 0xcbf29ce484222325 ^ length;
   for (size_t at = 0; at < length; at += sizeof(uint64_t)) {
@@ -426,9 +503,11 @@ uint32_t ThreadLog::find_name(Names* names, format::Def kind, const char* name, 
   if (const uint32_t* known = names->known.find(hash, hash)) return *known;
   const size_t bytes =
       sizeof(format::DefHead) + (length / format::kUnitBytes + 1) * format::kUnitBytes;  // a NUL always
-  const bool is_full = kind == format::Def::kRangeName && names->next > kMostRangeNames;
+  const bool is_range = kind == format::Def::kRangeName;
+  const bool is_full = is_range && (names->next > kMostRangeNames || !take_range_name(bytes));
   char* at = is_full ? nullptr : room_for_definition(bytes);
   if (at == nullptr) {
+    if (is_range && !is_full) give_back_range_name(bytes);
     lose(kLoss_shape_table_full);
     return 0;
   }

@@ -113,6 +113,9 @@ class ThreadLog {
   // The caller's log, for a state or stop that cannot be written into the event's own record; nullptr if there is none,
   // or no such event (counted).
   static ThreadLog* log_for_late(uint64_t handle);
+  // Ring: says of an event of any log that it has ended, where its record cannot be told. It does not move on. Any thread;
+  // the first for a log maps memory, a bit for each unit that the log can hold.
+  static void note_end(uint64_t handle);
 
   // Distance back to a parent in this log; kFarLink if it needs a LinkRecord; 0 if there is none.
   uint32_t distance(uint64_t parent, const char* child) const {
@@ -162,9 +165,9 @@ class ThreadLog {
   // Number of a kernel's name, defined when it is new to the log; 0 for none, and where there is no room (counted).
   uint32_t kernel_name(const char* name);
   // The same of a range's, of `length` bytes below format::kMaxRangeNameBytes. Programs make up names as they go: a log
-  // has kMostRangeNames.
+  // has kMostRangeNames, and in ring retention those of all logs take 1 / kRangeNamesOfRing of the ring.
   uint32_t range_name(const char* name, size_t length);
-  static constexpr uint32_t kMostRangeNames = 16384;
+  static constexpr uint32_t kMostRangeNames = 16384, kRangeNamesOfRing = 8;
 
   uint32_t number() const { return id_; }
   // Counts the threads that have had this log: what is kept of one of them is not the next one's.
@@ -195,6 +198,7 @@ class ThreadLog {
   struct MovedEvent {
     uint64_t issued;  // as the host knows it; 0 free; atomic, for look_up()
     uint64_t now;
+    uint64_t ended;  // the one issued, once note_end() was told; atomic
   };
   struct OpenEvents;
 
@@ -226,6 +230,8 @@ class ThreadLog {
   char* next_chunk();
   uint32_t take_chunk(OpenEvents* open);
   uint32_t drop_oldest(OpenEvents* open);
+  bool has_noted_end(uint64_t handle) const;
+  void forget_ends(uint64_t chunk_no);
   void move_open(const OpenEvents& open);
   uint64_t append_moved(const char* bytes);
   void start_histogram(uint32_t index);
@@ -277,8 +283,9 @@ class ThreadLog {
   format::ChunkHeader* defs_chunk_;
   char* histogram_;
   uint64_t newest_chunk_no_, oldest_chunk_no_;  // atomic; for look_up()
-  bool in_use_;                                 // atomic; the slot has a thread
-  bool started_;                                // the slot has chunks
+  uint64_t* ends_;  // atomic, as what it points to; nullptr until note_end() needs it
+  bool in_use_;     // atomic; the slot has a thread
+  bool started_;    // the slot has chunks
 
   friend struct LogTable;
 };

@@ -162,6 +162,7 @@ RangeName range_name_of(const wchar_t* text, char (&buffer)[256]) {
 Domain make_domain(RangeName name) {
   if (!Session::get().running() || name.bytes == 0) return kDomainBeyond;
   if (is_text(name, kNcclDomain)) return kDomainOfNccl;
+  if (name.is_cut) Session::get().lose(kLoss_clamped);
   Locked locked(&g_lock);
   const uint32_t count = g_domains.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) {
@@ -175,6 +176,7 @@ Domain make_domain(RangeName name) {
 
 const char* register_range_text(RangeName name) {
   if (!Session::get().running()) return nullptr;
+  if (name.is_cut) Session::get().lose(kLoss_clamped);
   const uint64_t hash = hash_of(name);
   Locked locked(&g_lock);
   const char* const* known = g_known_texts.find(hash, hash);
@@ -253,7 +255,9 @@ void end_range(uint64_t range) {
   format::RecordHead* head = log->find(range);
   const uint64_t now = read_ticks();
   if (__builtin_expect(head == nullptr, 0)) {
-    if (ThreadLog::log_for_late(range) != nullptr) log->append_state(range, format::kStateStop, now, 0, 0);
+    if (ThreadLog::log_for_late(range) == nullptr) return;
+    log->append_state(range, format::kStateStop, now, 0, 0);
+    if (Session::get().file().ring()) ThreadLog::note_end(range);
     return;
   }
   if (__builtin_expect(head->stop_after != 0, 0)) return log->lose(kLoss_repeated_stop);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranges that a program marks, as records of the thread that marks them. A started range's number is its record's handle,
 // so that any thread may end it without a table; pushed ones wait on a stack of their thread and domain.
-// Threads: any. Ranges cost a record, and the first of a name a definition; no lock and no memory. Domains and registered
-// texts are made under a lock, seldom. In a forked child nothing is recorded, and no lock is taken.
+// Threads: any. Ranges cost a record, without a lock; the first of a name also a definition, and now and then memory, as
+// tables of names grow by mapping more. Domains and registered texts are made under a lock, seldom. In a forked child nothing is recorded, and no lock is taken.
 // Bounded: kMostOpen pushed ranges of a thread at a time, kMostDomains, kMostText bytes of registered texts, names as in
 // core/thread_log.h; what is beyond is counted.
 #pragma once

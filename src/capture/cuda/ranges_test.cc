@@ -3,7 +3,9 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "capture/core/thread_log.h"
@@ -58,6 +60,15 @@ class Ranges : public CudaCapture {
                      entry.handle()});
     }
     return out;
+  }
+  // Names of those without an end in their record, in order.
+  static std::vector<std::string> open_ranges(const LksFile& file) {
+    std::vector<std::string> open;
+    for (const Range& range : ranges(file)) {
+      if (range.is_open()) open.push_back(range.name);
+    }
+    std::sort(open.begin(), open.end());
+    return open;
   }
 };
 
@@ -249,6 +260,25 @@ TEST_F(Ranges, NamesAreCutBetweenCharacters) {
   EXPECT_EQ(file.lost(), 3u);
 }
 
+// Of texts and domains it is counted where they are made: ranges of them know the short name alone.
+TEST_F(Ranges, NamesThatAreCutWhereTheyAreMadeAreCounted) {
+  const std::string long_name(1000, 'n');
+  LksFile file = mark([&] {
+    void* domain = Nvtx::domain(long_name.c_str());
+    void* text = Nvtx::register_text(domain, std::wstring(300, L'w').c_str());
+    for (int i = 0; i < 5; ++i) {
+      Nvtx::push(domain, Nvtx::registered(text));
+      Nvtx::pop(domain);
+    }
+  });
+  const auto all = ranges(file);
+  ASSERT_EQ(all.size(), 5u);
+  EXPECT_EQ(all[0].name, std::string(255, 'w'));
+  EXPECT_EQ(all[0].domain, long_name.substr(0, 255));
+  EXPECT_EQ(file.lost(capture::kLoss_clamped), 2u);
+  EXPECT_EQ(file.lost(), 2u);
+}
+
 TEST(RangeNames, EndBetweenCharacters) {
   const std::string text = std::string(254, 'x') + "\u20ac";
   EXPECT_EQ(capture::cuda::range_name_of(text.c_str()).bytes, 254u);
@@ -269,6 +299,40 @@ TEST_F(Ranges, NamesAreBounded) {
   EXPECT_EQ(file.count(Kind::kRange) + file.lost(capture::kLoss_no_chunk),
             size_t{capture::ThreadLog::kMostRangeNames} + 100);
   EXPECT_GE(file.lost(capture::kLoss_shape_table_full), 100u);
+}
+
+// What names take, records cannot have: they stay for as long as the process lives.
+TEST_F(Ranges, NamesLeaveTheRingToRecords) {
+  constexpr uint64_t kRing = 4 << 20, kThreads = 4, kEach = 50'000;
+  Environment environment = settings("default", "ranges");
+  environment.emplace_back("LOCKSTEP_RETAIN", "ring:4M");
+  LksFile file = mark(
+      [] {
+        std::vector<std::thread> threads;
+        for (uint64_t t = 0; t < kThreads; ++t) {
+          threads.emplace_back([t] {
+            const std::string name =
+                "aten::linear, seq = " + std::to_string(t) + std::string(40, ' ') + "op_id = ";
+            for (uint64_t i = 0; i < kEach; ++i) {
+              Nvtx::push((name + std::to_string(i)).c_str());
+              Nvtx::pop();
+            }
+          });
+        }
+        for (std::thread& thread : threads) thread.join();
+      },
+      environment);
+  uint64_t bytes = 0;
+  for (const Entry& entry : file.definitions(format::Def::kRangeName))
+    bytes += entry.def().units * format::kUnitBytes;
+  constexpr uint64_t kMost = kRing / capture::ThreadLog::kRangeNamesOfRing;
+  EXPECT_LE(bytes, kMost);
+  EXPECT_GT(bytes, kMost - 2 * format::kMaxRangeNameBytes);
+  const uint64_t kept = file.count(Kind::kRange);
+  EXPECT_GT(kept * sizeof(RangeRecord), kRing / 2);
+  EXPECT_EQ(kept + file.lost(capture::kLoss_overwritten), kThreads * kEach);
+  EXPECT_EQ(file.count(format::Def::kRangeName) + file.lost(capture::kLoss_shape_table_full),
+            kThreads * kEach);
 }
 
 TEST_F(Ranges, NestingIsBounded) {
@@ -465,6 +529,98 @@ TEST_F(Ranges, ThatAreOpenOutliveTheirChunksInARing) {
   EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten));
 }
 
+constexpr int kTurn = 100'000;  // ranges that fill a ring of 1 MiB three times, and more than a log's window
+void turn_ring() {
+  for (int i = 0; i < kTurn; ++i) {
+    Nvtx::push("inner");
+    Nvtx::pop();
+  }
+}
+
+// What another thread has ended is not open, and takes no place of what is.
+TEST_F(Ranges, ThatEndedElsewhereGoWithTheirChunksInARing) {
+  for (const int count : {4, 40}) {
+    for (const bool turns_between : {false, true}) {
+      SCOPED_TRACE(std::to_string(count) + (turns_between ? ", ended once they have moved" : ""));
+      RunDirectory run;
+      Environment environment = settings("default", "ranges");
+      environment[0].second = run.path();
+      environment.emplace_back("LOCKSTEP_RETAIN", "ring:1M");
+      EXPECT_TRUE(run_child(environment, [&] {
+                    ASSERT_TRUE(Nvtx::initialize_by(InitializeInjectionNvtx2));
+                    const auto open = [] {
+                      Nvtx::push("epoch");
+                      Nvtx::start("never ended");
+                    };
+                    if (turns_between) open();  // before what finds no place
+                    std::vector<uint64_t> handed(static_cast<size_t>(count));
+                    for (uint64_t& range : handed) range = Nvtx::start("handed over");
+                    turns_between ? turn_ring() : open();
+                    std::thread([&] {
+                      for (uint64_t range : handed) Nvtx::end(range);
+                      turn_ring();
+                    }).join();
+                    turn_ring();
+                    turn_ring();
+                  }).ok());
+      LksFile file = run.file();
+      EXPECT_EQ(open_ranges(file), (std::vector<std::string>{"epoch", "never ended"}));
+      const uint64_t stale = file.lost(capture::kLoss_stale_target);
+      EXPECT_EQ(stale, turns_between && count > 30 ? static_cast<uint64_t>(count) - 30 : 0) << "32 can move";
+      EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten) + stale);
+      EXPECT_EQ(file.count(Kind::kRange) + file.count(Kind::kState) + file.lost(capture::kLoss_overwritten),
+                static_cast<uint64_t>(2 + 2 * count + (turns_between ? 4 : 3) * kTurn) - stale);
+    }
+  }
+}
+
+// However many there are: one thread starts what another ends, for as long as the process lives.
+TEST_F(Ranges, HandedOverForLongTakeNoPlaceInARing) {
+  Environment environment = settings("default", "ranges");
+  environment.emplace_back("LOCKSTEP_RETAIN", "ring:1M");
+  LksFile file = mark(
+      [] {
+        constexpr int kQueue = 256, kHanded = 30'000;
+        std::atomic<uint64_t> queue[kQueue] = {};
+        std::thread ends([&] {
+          for (int i = 0; i < kHanded; ++i) {
+            uint64_t range = 0;
+            while ((range = queue[i % kQueue].exchange(0)) == 0) std::this_thread::yield();
+            Nvtx::end(range);
+          }
+          turn_ring();
+        });
+        Nvtx::push("epoch");
+        for (int i = 0; i < kHanded; ++i) {
+          const uint64_t range = Nvtx::start("handed over");
+          while (queue[i % kQueue].load() != 0) std::this_thread::yield();
+          queue[i % kQueue] = range;
+        }
+        ends.join();
+        turn_ring();
+      },
+      environment);
+  EXPECT_EQ(open_ranges(file), std::vector<std::string>{"epoch"});
+  EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten));
+}
+
+// A log's own events are out of its reach when they are older than its window.
+TEST_F(Ranges, ThatEndedBeyondTheWindowGoWithTheirChunksInARing) {
+  Environment environment = settings("default", "ranges");
+  environment.emplace_back("LOCKSTEP_RETAIN", "ring:8M");
+  LksFile file = mark(
+      [] {
+        Nvtx::push("epoch");
+        for (int i = 0; i < 100; ++i) Nvtx::push("step");
+        turn_ring();
+        for (int i = 0; i < 100; ++i) Nvtx::pop();
+        for (int i = 0; i < 5; ++i) turn_ring();
+      },
+      environment);
+  EXPECT_EQ(open_ranges(file), std::vector<std::string>{"epoch"});
+  EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten));
+}
+
 TEST_F(Ranges, ManyThreadsComeAndGo) {
   constexpr int kThreads = 8, kRounds = 20, kEach = 200;
   LksFile file = mark([] {
@@ -557,6 +713,7 @@ TEST_F(Ranges, AfterTheEndTheyAreDropped) {
         Nvtx::push("of a thread that never ends");
         Nvtx::pop();
         started = true;
+        std::this_thread::sleep_for(std::chrono::microseconds(10));
       }
     }).detach();
     while (!started) sleep_ms(1);
