@@ -131,7 +131,7 @@ void end(lockstep_op op, const lockstep_gpu_times* times) {
   if (__builtin_expect(record == nullptr, 0)) {
     log = log_for_late(op);
     if (log == nullptr) return;
-    log->append_state(op, format::kStateStop, read_ticks(), 0, 0);
+    log->append_late_stop(op, read_ticks());
     if (times != nullptr && is_valid(times)) append_gpu_times(log, op, *times);
     return;
   }

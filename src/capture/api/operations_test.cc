@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "capture/api/api_test.h"
 
@@ -244,6 +245,31 @@ TEST_F(OperationsTest, RingKeepsStatisticsOfWhatItOverwrites) {
   EXPECT_GE(cells[0].timed, static_cast<uint64_t>(kOps - 1));
   EXPECT_GE(cells[0].max_ns, cells[0].min_ns);
   EXPECT_LT(cells[0].sum_ns / cells[0].timed, 1000000u);
+}
+
+// Begun by one thread and ended by a watcher: over, though its record does not say so.
+TEST_F(OperationsTest, ThatEndedElsewhereGoWithTheirChunksInARing) {
+  constexpr uint64_t kHanded = 100;
+  LksFile file = record(settings("default", "ring:1M"), [] {
+    lockstep_group group = declare_pair();
+    const auto begin = [&](uint64_t count) {
+      return lockstep_begin(group, "allreduce", count, count, "Half", nullptr);
+    };
+    std::vector<lockstep_op> handed;
+    for (uint64_t i = 0; i < kHanded; ++i) handed.push_back(begin(2));
+    begin(1);
+    std::thread([&] {
+      for (lockstep_op op : handed) lockstep_end(op, nullptr);
+    }).join();
+    for (int i = 0; i < 50'000; ++i) lockstep_end(begin(3), nullptr);
+  });
+  std::vector<uint64_t> open;
+  for (const auto& op : file.all<format::ApiOpRecord>(Kind::kApiOp)) {
+    if (op.head.stop_after == 0) open.push_back(op.in_count);
+  }
+  EXPECT_EQ(open, std::vector<uint64_t>{1});
+  EXPECT_EQ(file.count(Kind::kState), kHanded);
+  EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten));
 }
 
 TEST_F(OperationsTest, ParamComms) {

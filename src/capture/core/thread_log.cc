@@ -561,6 +561,11 @@ void ThreadLog::append_state(uint64_t target, uint16_t state, uint64_t ticks, ui
   publish(record, format::Kind::kState, 0, state, extra);
 }
 
+void ThreadLog::append_late_stop(uint64_t target, uint64_t ticks) {
+  append_state(target, format::kStateStop, ticks, 0, 0);
+  if (Session::get().file().ring()) note_end(target);
+}
+
 format::HistogramCell* ThreadLog::histogram_cell(uint64_t key, uint32_t shape_log, uint64_t ticks) {
   if (__builtin_expect(histogram_ == nullptr, 0)) {
     lose(kLoss_histogram_full);

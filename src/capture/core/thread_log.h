@@ -113,10 +113,6 @@ class ThreadLog {
   // The caller's log, for a state or stop that cannot be written into the event's own record; nullptr if there is none,
   // or no such event (counted).
   static ThreadLog* log_for_late(uint64_t handle);
-  // Ring: says of an event of any log that it has ended, where its record cannot be told. It does not move on. Any thread;
-  // the first for a log maps memory, a bit for each unit that the log can hold.
-  static void note_end(uint64_t handle);
-
   // Distance back to a parent in this log; kFarLink if it needs a LinkRecord; 0 if there is none.
   uint32_t distance(uint64_t parent, const char* child) const {
     if (format::handle_log(parent) != id_) return format::handle_log(parent) == 0 ? 0 : format::kSaturated;
@@ -127,6 +123,9 @@ class ThreadLog {
   }
   void append_link(uint64_t child, uint64_t parent);
   void append_state(uint64_t target, uint16_t state, uint64_t ticks, uint64_t value, uint32_t extra);
+  // The stop of an event whose own record cannot be told: one of another log, or older than the window. In ring retention
+  // that event no longer moves on; the first for a log then maps memory, a bit for each unit that the log can hold.
+  void append_late_stop(uint64_t target, uint64_t ticks);
   void append_user_tag(uint64_t child, uint64_t tag);
   // A mark of this name, whose text may be another one next time. Not on the event path.
   void append_mark(const char* name);
@@ -230,6 +229,7 @@ class ThreadLog {
   char* next_chunk();
   uint32_t take_chunk(OpenEvents* open);
   uint32_t drop_oldest(OpenEvents* open);
+  static void note_end(uint64_t handle);
   bool has_noted_end(uint64_t handle) const;
   void forget_ends(uint64_t chunk_no);
   void move_open(const OpenEvents& open);

@@ -256,8 +256,7 @@ void end_range(uint64_t range) {
   const uint64_t now = read_ticks();
   if (__builtin_expect(head == nullptr, 0)) {
     if (ThreadLog::log_for_late(range) == nullptr) return;
-    log->append_state(range, format::kStateStop, now, 0, 0);
-    if (Session::get().file().ring()) ThreadLog::note_end(range);
+    log->append_late_stop(range, now);
     return;
   }
   if (__builtin_expect(head->stop_after != 0, 0)) return log->lose(kLoss_repeated_stop);

@@ -83,10 +83,10 @@ void mark(ThreadLog* log, uint32_t* field, const format::RecordHead* head, uint6
   if (__builtin_expect(*field == format::kSaturated, 0)) log->append_state(handle, state, now, 0, 0);
 }
 
-// A stop or state that cannot be written in place.
-void log_elsewhere(uint64_t handle, uint16_t state, const StateValue& value) {
-  if (ThreadLog* log = ThreadLog::log_for_late(handle))
-    log->append_state(handle, state, read_ticks(), value.number, value.steps);
+// The handle of a moved event's record now, if the thread may still write there; else 0.
+uint64_t moved_within_reach(ThreadLog* log, uint64_t handle) {
+  const uint64_t now = log == nullptr ? 0 : log->moved(handle);
+  return now != 0 && log->locate(now) != nullptr ? now : 0;
 }
 
 }  // namespace
@@ -475,8 +475,8 @@ void stop(uint64_t handle) {
   format::RecordHead* head = log == nullptr ? nullptr : log->locate(handle);
   if (__builtin_expect(head == nullptr || !format::is_event(static_cast<uint8_t>(head->kind)), 0)) {
     if ((handle & kChosen) != 0) return stop(plain(handle));
-    if (const uint64_t now = log == nullptr ? 0 : log->moved(handle)) return stop(now);
-    log_elsewhere(handle, format::kStateStop, {});
+    if (const uint64_t now = moved_within_reach(log, handle)) return stop(now);
+    if ((log = ThreadLog::log_for_late(handle)) != nullptr) log->append_late_stop(handle, read_ticks());
     return;
   }
   if (__builtin_expect(head->stop_after != 0, 0)) {
@@ -610,8 +610,9 @@ void record_state(uint64_t handle, nccl_abi::State state, const StateValue& valu
   format::RecordHead* head = log == nullptr ? nullptr : log->locate(handle);
   if (__builtin_expect(head == nullptr, 0)) {
     if ((handle & kChosen) != 0) return record_state(plain(handle), state, value);
-    if (const uint64_t now = log == nullptr ? 0 : log->moved(handle)) return record_state(now, state, value);
-    log_elsewhere(handle, static_cast<uint16_t>(state), value);
+    if (const uint64_t now = moved_within_reach(log, handle)) return record_state(now, state, value);
+    if ((log = ThreadLog::log_for_late(handle)) != nullptr)
+      log->append_state(handle, static_cast<uint16_t>(state), read_ticks(), value.number, value.steps);
   } else if (__builtin_expect(!store_state(log, head, handle, state, value), 0)) {
     log->lose(kLoss_state_mismatch);
   }

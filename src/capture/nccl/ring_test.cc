@@ -224,6 +224,55 @@ TEST_F(Ring, AnOpenEventMovesAlong) {
   EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten) + 1);
 }
 
+// What another thread has stopped is not open, and takes no place of what is.
+TEST_F(Ring, AnEventThatEndedElsewhereGoesWithItsChunk) {
+  LksFile file = record(settings("deep", "ring:1M"), [] {
+    constexpr uint64_t kTurn = 50'000;
+    NcclPlugin<5> plugin;
+    plugin.init();
+    const auto turn = [&plugin] {
+      for (uint64_t i = 0; i < kTurn; ++i) plugin.stop(plugin.start_coll(i));
+    };
+    std::vector<void*> handed;
+    for (uint64_t i = 0; i < 20; ++i) handed.push_back(plugin.start_coll(2'000'000 + i));
+    turn();  // they move, as nobody has stopped them
+    for (uint64_t i = 20; i < 100; ++i) handed.push_back(plugin.start_coll(2'000'000 + i));
+    plugin.start_coll(1'000'000);
+    std::thread([&] {
+      for (void* coll : handed) plugin.stop(coll);
+      turn();
+    }).join();
+    turn();
+    turn();
+  });
+  std::vector<uint64_t> open;
+  for (const auto& coll : file.all<format::CollRecord>(Kind::kColl)) {
+    if (coll.head.stop_after == 0) open.push_back(coll.seq);
+  }
+  EXPECT_EQ(open, std::vector<uint64_t>{1'000'000});
+  EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten));
+}
+
+// It moves once more after that: what is told in between names the handle that stays.
+TEST_F(Ring, AStateOfAMovedEventBeyondTheWindowNamesItsHandle) {
+  LksFile file = record(settings("deep", "ring:8M"), [] {
+    NcclPlugin<5> plugin;
+    plugin.init();
+    void* coll = plugin.start_coll(1'000'000);
+    const auto fill = [&plugin](uint64_t from, uint64_t to) {
+      for (uint64_t i = from; i < to; ++i) plugin.stop(plugin.start_coll(i));
+    };
+    fill(0, 200'000);
+    plugin.state(coll, 22);
+    fill(200'000, 300'000);
+  });
+  const auto links = file.all<format::LinkRecord>(Kind::kLink);
+  ASSERT_FALSE(links.empty());
+  const format::LinkRecord& moved = links.back();
+  EXPECT_EQ(file.at(moved.child).as<format::CollRecord>().seq, 1'000'000u);
+  EXPECT_EQ(file.one<format::StateRecord>(Kind::kState).target, moved.parent);
+}
+
 // What a hang looks like to another program: the process lives, and one event of an older past is open.
 TEST_F(Ring, ShowsALiveProcessWhatIsUnderWay) {
   int ready[2], end[2];
