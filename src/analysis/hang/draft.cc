@@ -140,8 +140,9 @@ void Draft::add_state(uint32_t actor_row, const Block& block, std::vector<std::s
   for (uint32_t row : process.members) {
     const model::Member& member = job_.members[row];
     if (member.comm != block.comm || scene_.actor_of(row) != actor_row) continue;
-    std::string line =
-        name + " has called " + wording::count(member.ops, "collective") + " of " + comm(block.comm);
+    std::string line = name + " has called " +
+                       (member.alignment == model::Member::Alignment::kNone ? "at least " : "") +
+                       wording::count(job_.next_index(member), "collective") + " of " + comm(block.comm);
     if (member.ops > 0) {
       const model::JobOps& ops = process.ops;
       uint32_t newest = member.first + member.ops - 1;

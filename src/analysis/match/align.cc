@@ -72,7 +72,7 @@ class CommAligner {
   }
 
   // Calls visit(position, number, room) for every operation whose number names it alone, in order: `room` operations of
-  // its function are missing before it. The numbers of a graph's replays name several operations; so do those of a function that
+  // its function are missing before it; those that are there without a number have taken one as well. The numbers of a graph's replays name several operations; so do those of a function that
   // go back without saying why (API 1 to 4).
   template <class Visit>
   void visit_numbered(const Member& member, Visit&& visit) const {
@@ -81,7 +81,7 @@ class CommAligner {
       return ops.seq[i] != kNoIndex && (ops.flags[i] & model::kFlagGraphCaptured) == 0;
     };
     struct Function {
-      uint32_t next = 0;
+      uint32_t next = 0, unnumbered = 0;
       bool repeats = false;
     };
     std::unordered_map<model::StringId, Function> functions;
@@ -94,11 +94,16 @@ class CommAligner {
     }
     for (auto& [name, f] : functions) f.next = 0;
     for (uint32_t i = member.first; i < end; ++i) {
-      if (!numbered(i)) continue;
+      if (!numbered(i) && ops.seq[i] != kNoIndex) continue;
       Function& f = functions[func(ops, i)];
-      if (f.repeats) continue;
-      visit(i, call_number(func(ops, i), ops.seq[i]), ops.seq[i] - f.next);
-      f.next = ops.seq[i] + 1;
+      if (!numbered(i)) {
+        ++f.unnumbered;
+      } else if (!f.repeats) {
+        const uint32_t before = ops.seq[i] - f.next;
+        visit(i, call_number(func(ops, i), ops.seq[i]), before - std::min(before, f.unnumbered));
+        f.next = ops.seq[i] + 1;
+        f.unnumbered = 0;
+      }
     }
   }
 

@@ -156,6 +156,33 @@ TEST(Match, SeveralFunctionsKeepTheirPlaces) {
   EXPECT_EQ(indexes(job, world, 1).back(), 104u);
 }
 
+// Another thread's part of the ring is shorter: it had the numbers of the first operations, and of some between.
+TEST(Match, OperationsThatHaveLostTheirNumbersTakeTheirPlaces) {
+  JobBuilder builder(2);
+  uint32_t world = builder.world();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    calls(builder, rank, world, 100, 120);
+    calls(builder, rank, world, 40, 50, "AllGather");
+    calls(builder, rank, world, 120, 130);
+    wrapped(builder, rank, 500);
+  }
+  Job job = builder.build();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    Column<uint32_t>& seq = job.processes[rank].ops.seq;
+    for (uint32_t i = 0; i < 12 + rank; ++i) seq[i] = model::kNoIndex;
+    for (uint32_t i = 20; i < 23; ++i) seq[i] = model::kNoIndex;
+    for (uint32_t i = 32; i < 35; ++i) seq[i] = model::kNoIndex;
+  }
+  for (Member& m : job.members) m.alignment = Member::Alignment::kFromStart;
+  align(job);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(member(job, world, rank).alignment, Member::Alignment::kBySeq);
+    EXPECT_EQ(indexes(job, world, rank).front(), 140u);
+    EXPECT_EQ(indexes(job, world, rank).back(), 179u);
+  }
+  EXPECT_TRUE(differences(job).empty());
+}
+
 TEST(Match, ReplaysOfAGraphRepeatTheirNumbers) {
   JobBuilder builder(2);
   uint32_t world = builder.world();
