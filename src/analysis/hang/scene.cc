@@ -2,8 +2,9 @@
 #include "analysis/hang/scene.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
+
+#include "model/restarts.h"
 
 namespace lockstep::analysis::hang {
 namespace {
@@ -66,14 +67,9 @@ void Scene::make_actors() {
 
 void Scene::find_history() {
   history_.assign(job_.comms.size(), false);
-  std::map<int32_t, int64_t> newest_start;
-  for (const model::JobProcess& process : job_.processes) {
-    int64_t& newest = newest_start.try_emplace(process.row.rank, process.row.start_ns).first->second;
-    newest = std::max(newest, process.row.start_ns);
-  }
+  const std::vector<bool> replaced = model::replaced_processes(job_);
   for (const Actor& actor : actors_) {
-    int32_t rank = job_.processes[actor.process].row.rank;
-    if (rank < 0 || newest_start[rank] <= actor.end_ns) continue;
+    if (!replaced[actor.process]) continue;
     for (uint32_t member : job_.processes[actor.process].members) history_[job_.members[member].comm] = true;
   }
 }

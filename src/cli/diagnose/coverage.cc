@@ -6,6 +6,7 @@
 
 #include "analysis/wording/wording.h"
 #include "cli/units.h"
+#include "model/restarts.h"
 
 namespace lockstep::cli::diagnose {
 namespace {
@@ -24,13 +25,18 @@ void cover_ranks(const model::Job& job, Coverage& coverage) {
   }
 }
 
-void cover_process(const model::Job& job, const model::JobProcess& process, Coverage& coverage) {
+void cover_process(const model::Job& job, const model::JobProcess& process, bool replaced,
+                   Coverage& coverage) {
   coverage.ops += process.ops.size();
   for (size_t i = 0; i < process.ops.size(); ++i)
     coverage.gpu_timed += process.ops.gpu_start_ns[i] != 0 && process.ops.gpu_end_ns[i] != 0;
   coverage.network_seen = coverage.network_seen || !process.net_pairs.empty() || !process.open_steps.empty();
   coverage.newest_ns = std::max({coverage.newest_ns, process.row.last_ns, process.row.heartbeat_ns});
   if (process.row.closed != 0 || process.row.host == 0) return;
+  if (replaced && process.liveness != Liveness::kStopped && process.liveness != Liveness::kRunning) {
+    ++coverage.replaced;
+    return;
+  }
   ++coverage.alive[static_cast<size_t>(process.liveness)];
   std::string host(job.text(process.row.host));
   auto& unseen = coverage.unseen_hosts;
@@ -91,7 +97,9 @@ Coverage cover(const Evidence& evidence) {
   hosts.erase(0);
   coverage.hosts = hosts.size();
   cover_ranks(job, coverage);
-  for (const model::JobProcess& process : job.processes) cover_process(job, process, coverage);
+  const std::vector<bool> replaced = model::replaced_processes(job);
+  for (size_t i = 0; i < job.processes.size(); ++i)
+    cover_process(job, job.processes[i], replaced[i], coverage);
   for (const model::JobComm& comm : job.comms)
     coverage.network_expected = coverage.network_expected || comm.nodes > 1;
   for (const auto& match : evidence.matches) {
@@ -114,13 +122,14 @@ std::string seen_sentence(const Coverage& coverage) {
 
 std::string alive_sentence(const Coverage& coverage) {
   std::string text;
-  auto add = [&](Liveness liveness, const char* what) {
-    size_t count = coverage.alive[static_cast<size_t>(liveness)];
+  auto add = [&](size_t count, const char* what) {
     if (count > 0) text += (text.empty() ? "" : ", ") + format_count(count) + ' ' + what;
   };
-  add(Liveness::kRunning, "running");
-  add(Liveness::kStopped, "stopped");
-  add(Liveness::kGone, "gone without closing their files");
+  auto alive = [&](Liveness liveness) { return coverage.alive[static_cast<size_t>(liveness)]; };
+  add(alive(Liveness::kRunning), "running");
+  add(alive(Liveness::kStopped), "stopped");
+  add(alive(Liveness::kGone), "gone without closing their files");
+  add(coverage.replaced, "replaced by newer processes of their ranks");
   return text.empty() ? text : "processes: " + text;
 }
 

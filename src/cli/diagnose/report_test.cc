@@ -92,6 +92,27 @@ Lost      nothing.
 )");
 }
 
+TEST(ReportText, OlderProcessesOfRanksThatWereStartedAgainAreNotMissed) {
+  DiagnosedRun run = run_with({}, std::nullopt, [](JobBuilder& builder) {
+    for (uint32_t rank = 0; rank < 8; ++rank) builder.killed(rank);
+  });
+  model::Job& job = *run.evidence[0].job;
+  for (uint32_t rank = 0; rank < 8; ++rank) {
+    job.processes[rank].liveness = rank < 4 ? model::Liveness::kGone : model::Liveness::kUnknown;
+    model::JobProcess again;
+    again.row = job.processes[rank].row;
+    again.row.start_ns = again.row.heartbeat_ns = at_ms(60'000);
+    again.host = job.processes[rank].host;
+    again.liveness = model::Liveness::kRunning;
+    job.processes.push_back(std::move(again));
+  }
+  const std::string text = plain(run);
+  EXPECT_NE(text.find("Now       processes: 8 running, 8 replaced by newer processes of their ranks.\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("still run"), std::string::npos) << text;
+}
+
 TEST(ReportText, TheVerdictComesFirst) {
   DiagnosedRun run = run_with(
       {absent_rank(),

@@ -37,11 +37,7 @@ std::string func_name(std::string_view func) { return func.empty() ? "?" : label
 // Several jobs have a rank 0 each. A job id holds no newline once it is a label.
 std::string rank_name(const SeenProcess& process) {
   std::string rank = process.rank >= 0 ? std::to_string(process.rank) : "pid " + std::to_string(process.pid);
-  std::string job;
-  for (const SeenFile& file : process.files) {
-    if (job.empty()) job = label_text(readers::native::field_text(file.tail->process().header.job_id));
-  }
-  return rank + '\n' + job;
+  return rank + '\n' + label_text(process.job_id);
 }
 
 bool lives(top::Health health) { return health != top::Health::kGone && health != top::Health::kEnded; }
@@ -224,7 +220,8 @@ void RunMetrics::note_state(const SeenProcess& process, const top::RankRow& row,
     if (file.tail->behind() && seen.last)
       lag_s_ = std::max(lag_s_, static_cast<double>(process.now_ns - seen.last->started_ns) * 1e-9);
   }
-  // A rank that was started again has an old process, which has ended or gone, and a new one.
+  if (row.health == top::Health::kReplaced) return;
+  // A rank that was started again has an old process, which has ended, and a new one.
   auto [state, is_new] = rank_states_.try_emplace(rank);
   if (lives(row.health) || is_new) {
     const bool shared = rank == ranks_.other();

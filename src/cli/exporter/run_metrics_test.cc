@@ -145,13 +145,21 @@ TEST_F(RunMetricsTest, CountersStayWhenFilesGoAndComeBack) {
 TEST_F(RunMetricsTest, ARestartedJobAddsToItsRanks) {
   Rank first(run, 0, 100);
   for (uint64_t i = 0; i < 5; ++i) first.coll(i, 1000 * (i + 1));
+  first.file.header().heartbeat_ticks = 2'000'000'000;
   first.write();
   look();
+  EXPECT_EQ(value("lockstep_processes|state=silent"), 1);
   Rank again(run, 0, 200, "world", "", 0xdef);
+  again.file.header().heartbeat_ticks = 4'000'000'000;
+  again.file.header().start_realtime_ns = FileBuilder::kEpochNs + 3'000'000'000;
+  again.file.header().state = static_cast<uint32_t>(format::FileState::kClosed);
   for (uint64_t i = 0; i < 3; ++i) again.coll(i, 100'000 * (i + 1));
   again.write();
   look();
   EXPECT_EQ(value(ops("0")), 8);
+  EXPECT_EQ(value("lockstep_processes|state=replaced"), 1);
+  EXPECT_EQ(value("lockstep_processes|state=ended"), 1);
+  EXPECT_EQ(value("lockstep_processes|state=silent"), 0);
 }
 
 TEST_F(RunMetricsTest, JobsInOneDirectoryAreKeptApart) {

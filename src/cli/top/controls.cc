@@ -32,7 +32,8 @@ constexpr std::string_view kHelp[] = {
     "         the mode records it",
     "state    late: others wait for it; stopped: by a signal or a debugger; gone: ended without",
     "         closing its file;",
-    "         silent: no sign of life, and the process cannot be seen from here; ended: in order",
+    "         silent: no sign of life, and the process cannot be seen from here; ended: in order;",
+    "         replaced: gone or silent, and its rank was started again since",
     "",
     "`lockstep diagnose` on the same run says why.",
 };

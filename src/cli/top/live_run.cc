@@ -63,6 +63,7 @@ void merge(SeenProcess& kept, SeenProcess&& other) {
   if (kept.rank < 0) kept.rank = other.rank;
   if (kept.world < 0) kept.world = other.world;
   if (kept.device.empty()) kept.device = other.device;
+  if (kept.job_id.empty()) kept.job_id = other.job_id;
   kept.closed = kept.closed && other.closed;
   kept.heartbeat_age_ns = std::min(kept.heartbeat_age_ns, other.heartbeat_age_ns);
   kept.from_start = kept.from_start && other.from_start;
@@ -148,6 +149,7 @@ Result<std::vector<SeenProcess>> LiveRun::look() {
     seen.device = process.device;
     seen.pid = header.process.pid;
     seen.start_ns = header.start_ns;
+    seen.job_id = readers::native::field_text(process.header.job_id);
     seen.rank = static_cast<int32_t>(header.rank);
     seen.world = static_cast<int32_t>(header.world);
     seen.closed = process.header.state != static_cast<uint32_t>(format::FileState::kOpen);

@@ -33,7 +33,7 @@ struct SeenOp {
   int64_t age_ns = 0;              // since it started
 };
 struct SeenProcess {
-  std::string host, boot_id, device;
+  std::string host, boot_id, device, job_id;
   int64_t pid = 0, start_ns = 0;
   int32_t rank = -1, world = -1;
   bool closed = false;

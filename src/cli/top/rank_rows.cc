@@ -76,9 +76,30 @@ bool is_helper(const SeenProcess& process, const std::set<int32_t>& ranks) {
   return process.comms.empty() && !ranks.empty() && (process.rank < 0 || ranks.contains(process.rank));
 }
 
-Health health_of(const SeenProcess& process, const RankRow& row, bool helper) {
+// The newest start of each rank of each job.
+using Starts = std::map<std::pair<std::string, int32_t>, int64_t>;
+Starts starts_of(const std::vector<SeenProcess>& processes) {
+  Starts starts;
+  for (const SeenProcess& process : processes) {
+    if (process.rank < 0 || process.start_ns <= 0) continue;
+    int64_t& newest = starts.try_emplace({process.job_id, process.rank}, process.start_ns).first->second;
+    newest = std::max(newest, process.start_ns);
+  }
+  return starts;
+}
+
+// Another process of its rank began after its last sign of life.
+bool is_replaced(const SeenProcess& process, const Starts& starts) {
+  auto newest = starts.find({process.job_id, process.rank});
+  return newest != starts.end() && process.heartbeat_age_ns >= 0 &&
+         newest->second > process.now_ns - process.heartbeat_age_ns;
+}
+
+Health health_of(const SeenProcess& process, const RankRow& row, bool helper, bool replaced) {
   if (process.closed || (helper && process.liveness == Liveness::kGone)) return Health::kEnded;
   if (helper) return Health::kGood;
+  if (replaced && (process.liveness == Liveness::kGone || process.liveness == Liveness::kUnknown))
+    return Health::kReplaced;
   if (process.liveness == Liveness::kGone) return Health::kGone;
   if (process.liveness == Liveness::kStopped) return Health::kStopped;
   if (process.liveness == Liveness::kUnknown && process.heartbeat_age_ns > kSilentNs) return Health::kSilent;
@@ -131,13 +152,18 @@ std::string end_sentence(const std::vector<const RankRow*>& rows) {
 }
 
 void judge(RankRows& seen) {
+  const auto count = [&](Health health) {
+    return static_cast<size_t>(std::count_if(seen.rows.begin(), seen.rows.end(),
+                                             [&](const RankRow& row) { return row.health == health; }));
+  };
   for (Health health : {Health::kGone, Health::kStopped, Health::kSilent, Health::kLate}) {
     std::vector<const RankRow*> rows;
     for (const RankRow& row : seen.rows) {
       if (row.health == health) rows.push_back(&row);
     }
     if (rows.empty()) continue;
-    bool nobody_lives = health == Health::kSilent && rows.size() > 1 && rows.size() == seen.rows.size();
+    bool nobody_lives = health == Health::kSilent && rows.size() > 1 &&
+                        rows.size() + count(Health::kReplaced) == seen.rows.size();
     seen.verdict = nobody_lives ? end_sentence(rows) : sentence(rows, health);
     seen.alarming = true;
     return;
@@ -150,7 +176,7 @@ void judge(RankRows& seen) {
     if (row.last) idle_ns = std::min(idle_ns, row.last->age_ns);
   }
   if (running == 0) {
-    seen.verdict = "All " + plural(seen.rows.size(), "process") + " ended in order.";
+    seen.verdict = "All " + plural(count(Health::kEnded), "process") + " ended in order.";
   } else if (idle_ns == INT64_MAX || idle_ns < kIdleNs) {
     seen.verdict = running == 1 ? "The process runs." : "All " + plural(running, "process") + " keep step.";
   } else {
@@ -162,13 +188,14 @@ void judge(RankRows& seen) {
 }  // namespace
 
 std::string_view health_text(Health health) {
-  constexpr std::string_view kTexts[] = {"gone", "stopped", "silent", "late", "good", "ended"};
+  constexpr std::string_view kTexts[] = {"gone", "stopped", "silent", "late", "good", "ended", "replaced"};
   return kTexts[static_cast<size_t>(health)];
 }
 
 RankRows RankWatch::look(const std::vector<SeenProcess>& processes) {
   std::map<std::string, Front> fronts = fronts_of(processes);
   const std::set<int32_t> ranks = ranks_of(processes);
+  const Starts starts = starts_of(processes);
   std::map<std::pair<std::string, int64_t>, Standing> standing;
   RankRows seen;
   for (const SeenProcess& process : processes) {
@@ -198,7 +225,8 @@ RankRows RankWatch::look(const std::vector<SeenProcess>& processes) {
       now = {progress, stands ? before->second.since_ns : process.now_ns};
       row.late_ns = std::max(row.late_ns, process.now_ns - now.since_ns);
     }
-    row.health = health_of(process, row, is_helper(process, ranks));
+    row.health = health_of(process, row, is_helper(process, ranks), is_replaced(process, starts));
+    if (row.health == Health::kReplaced) row.behind = 0, row.late_ns = 0;  // nobody waits for it any more
     seen.rows.push_back(std::move(row));
   }
   standing_ = std::move(standing);

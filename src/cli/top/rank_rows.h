@@ -16,7 +16,8 @@ enum class Health {
   kSilent,   // its capture library gives no sign of life, and nobody can look at the process
   kLate,     // others wait for it
   kGood,
-  kEnded,  // in order
+  kEnded,     // in order
+  kReplaced,  // it is gone or silent, and its rank was started again since
 };
 std::string_view health_text(Health health);  // "gone", "stopped", ...
 

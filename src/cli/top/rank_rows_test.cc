@@ -126,6 +126,47 @@ TEST(RankRows, WhoIsGoneComesBeforeWhoIsLate) {
   EXPECT_EQ(RankWatch().look(all).rows[6].health, Health::kEnded);
 }
 
+// As a launcher leaves it that starts all ranks again after one has died.
+TEST(RankRows, WhoWasStartedAgainIsReplaced) {
+  std::vector<SeenProcess> all;
+  for (int32_t rank = 0; rank < 8; ++rank) {
+    SeenProcess old = process(rank, rank == 3 ? 7 : 8, 60 * kSecond);
+    old.start_ns = kNow - 500 * kSecond;
+    old.heartbeat_age_ns = 40 * kSecond;
+    old.liveness = rank < 4 ? Liveness::kGone : Liveness::kUnknown;  // the other host's cannot be seen
+    all.push_back(old);
+  }
+  EXPECT_TRUE(RankWatch().look(all).alarming);
+  for (int32_t rank = 0; rank < 8; ++rank) {
+    SeenProcess again = process(rank, 3, kSecond / 10);
+    again.pid += 100;
+    again.start_ns = kNow - 30 * kSecond;
+    again.comms[0].key = "0xdef";
+    all.push_back(again);
+  }
+  RankRows seen = RankWatch().look(all);
+  EXPECT_FALSE(seen.alarming);
+  EXPECT_EQ(seen.verdict, "All 8 processes keep step.");
+  EXPECT_EQ(seen.rows[3].health, Health::kReplaced);
+  EXPECT_EQ(seen.rows[3].behind, 0u);
+  EXPECT_EQ(seen.rows[7].health, Health::kReplaced);
+
+  // A debugger's process still has its GPU; another job's rank is another rank.
+  all[2].liveness = Liveness::kStopped;
+  all[8].job_id = "other";
+  seen = RankWatch().look(all);
+  EXPECT_EQ(seen.rows[0].health, Health::kGone);
+  EXPECT_EQ(seen.rows[2].health, Health::kStopped);
+  all[2].liveness = Liveness::kGone;
+  all[8].job_id.clear();
+
+  // The new ones are judged as ever, also when all are gone.
+  for (size_t i = 8; i < 16; ++i) all[i].liveness = Liveness::kGone;
+  EXPECT_EQ(RankWatch().look(all).verdict, "Ranks 0-7 are gone without closing their files.");
+  for (size_t i = 8; i < 16; ++i) all[i].closed = true;
+  EXPECT_EQ(RankWatch().look(all).verdict, "All 8 processes ended in order.");
+}
+
 TEST(RankRows, HelpersOfRanksAreNoRanks) {
   std::vector<SeenProcess> all = ranks_in_step();
   for (int32_t rank : {2, 6, -1}) {

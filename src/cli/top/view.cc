@@ -30,7 +30,10 @@ std::string cut(const std::string& text, size_t width) {
   return text.substr(0, at);
 }
 
-bool quiet(const RankRow& row) { return row.health == Health::kGood || row.health == Health::kEnded; }
+constexpr Health kQuiet[] = {Health::kGood, Health::kEnded, Health::kReplaced};
+bool quiet(const RankRow& row) {
+  return std::find(std::begin(kQuiet), std::end(kQuiet), row.health) != std::end(kQuiet);
+}
 
 Mood mood_of(const RankRow& row) {
   switch (row.health) {
@@ -41,6 +44,7 @@ Mood mood_of(const RankRow& row) {
     case Health::kLate:
       return Mood::kWarning;
     case Health::kEnded:
+    case Health::kReplaced:
       return Mood::kFaint;
     case Health::kGood:
       break;
@@ -99,13 +103,22 @@ std::string folded_text(const std::vector<const RankRow*>& rows, Health health) 
   size_t count = static_cast<size_t>(
       std::count_if(rows.begin(), rows.end(), [&](const RankRow* row) { return row->health == health; }));
   if (count == 0) return {};
+  const bool all_known = numbers.size() == count;
   std::sort(numbers.begin(), numbers.end());
-  std::string which = numbers.size() == count ? ": " + analysis::wording::ranks(numbers) : "";
-  return plural(count, "rank") + ' ' + (health == Health::kGood ? "healthy" : "ended in order") + which;
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  std::string which = all_known ? ": " + analysis::wording::ranks(numbers) : "";
+  switch (health) {
+    case Health::kEnded:
+      return plural(count, "rank") + " ended in order" + which;
+    case Health::kReplaced:
+      return plural(count, "process") + " replaced" + which;
+    default:
+      return plural(count, "rank") + " healthy" + which;
+  }
 }
 
 Line sums_line(const RankRows& seen) {
-  std::array<size_t, 6> by_health{};
+  std::array<size_t, 7> by_health{};
   double ops = 0, bytes = 0;
   uint64_t dropped = 0;
   for (const RankRow& row : seen.rows) {
@@ -114,7 +127,7 @@ Line sums_line(const RankRows& seen) {
     bytes += row.bytes_per_s;
     dropped += row.dropped;
   }
-  std::string text = plural(seen.rows.size(), "rank");
+  std::string text = plural(seen.rows.size() - by_health[static_cast<size_t>(Health::kReplaced)], "rank");
   for (size_t i = 0; i < by_health.size(); ++i) {
     if (by_health[i] > 0)
       text += ", " + format_count(by_health[i]) + ' ' + std::string(health_text(static_cast<Health>(i)));
@@ -140,7 +153,7 @@ View make_view(const RankRows& seen, const ViewOptions& options) {
   view.sums = sums_line(seen);
   view.sums.text = cut(view.sums.text, options.width);
   std::vector<std::string> fold_lines;
-  for (Health health : {Health::kGood, Health::kEnded}) {
+  for (Health health : kQuiet) {
     if (std::string text = folded_text(folded, health); !text.empty()) fold_lines.push_back(text);
   }
   size_t room = options.rows > fold_lines.size() ? options.rows - fold_lines.size() : 1;

@@ -52,6 +52,13 @@ TEST(View, FoldsGoodRanksWhereAllDoNotFit) {
   EXPECT_EQ(first_word(view.table[1]), "77");
   EXPECT_EQ(view.table[2].text, "992 ranks healthy: ranks 0-4, 6-76 and 78-993");
   EXPECT_EQ(view.table[3].text, "6 ranks ended in order: ranks 994-999");
+  for (size_t i = 996; i < 1000; ++i) {
+    seen.rows[i].health = Health::kReplaced;
+    seen.rows[i].rank = static_cast<int32_t>(i % 2);
+  }
+  view = make_view(seen, {.rows = 20});
+  EXPECT_EQ(view.table[4].text, "4 processes replaced: ranks 0 and 1");
+  EXPECT_EQ(view.sums.text.substr(0, 49), "996 ranks, 2 late, 992 good, 2 ended, 4 replaced;");
   View whole = make_view(seen, {.fold = false, .rows = 20});
   EXPECT_EQ(whole.table.size(), 20u);
   EXPECT_EQ(whole.more, 980u);

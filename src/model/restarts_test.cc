@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/restarts.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::model {
+namespace {
+
+struct Life {
+  int32_t rank;
+  int64_t start_ns, last_ns, heartbeat_ns;
+};
+
+std::vector<bool> replaced(const std::vector<Life>& lives) {
+  Job job;
+  for (const Life& life : lives) {
+    JobProcess& process = job.processes.emplace_back();
+    process.row.rank = life.rank;
+    process.row.start_ns = life.start_ns;
+    process.row.last_ns = life.last_ns;
+    process.row.heartbeat_ns = life.heartbeat_ns;
+  }
+  return replaced_processes(job);
+}
+
+TEST(Restarts, AProcessBeforeTheNewestOfItsRankIsReplaced) {
+  EXPECT_EQ(
+      replaced({{0, 100, 150, 160}, {1, 100, 155, 0}, {0, 200, 250, 260}, {1, 200, 0, 0}, {0, 300, 0, 0}}),
+      (std::vector<bool>{true, true, true, false, false}));
+}
+
+TEST(Restarts, TwoAtTheSameTimeAreNot) {
+  EXPECT_EQ(replaced({{0, 100, 120, 200}, {0, 150, 160, 200}}), (std::vector<bool>{false, false}))
+      << "the first still gave a sign of life when the second began";
+}
+
+TEST(Restarts, ProcessesOfUnknownRankOrStartAreNot) {
+  EXPECT_EQ(replaced({{-1, 100, 120, 0}, {-1, 150, 160, 0}, {2, 0, 120, 0}, {2, 0, 500, 0}}),
+            (std::vector<bool>{false, false, false, false}));
+}
+
+}  // namespace
+}  // namespace lockstep::model
