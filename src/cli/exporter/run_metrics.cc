@@ -40,7 +40,9 @@ std::string rank_name(const SeenProcess& process) {
   return rank + '\n' + label_text(process.job_id);
 }
 
-bool lives(top::Health health) { return health != top::Health::kGone && health != top::Health::kEnded; }
+bool lives(top::Health health) {
+  return health != top::Health::kGone && health != top::Health::kEnded && health != top::Health::kReplaced;
+}
 
 double grown(double now, double before) { return std::max(now - before, 0.0); }
 
@@ -220,7 +222,7 @@ void RunMetrics::note_state(const SeenProcess& process, const top::RankRow& row,
     if (file.tail->behind() && seen.last)
       lag_s_ = std::max(lag_s_, static_cast<double>(process.now_ns - seen.last->started_ns) * 1e-9);
   }
-  if (row.health == top::Health::kReplaced) return;
+  if (row.health == top::Health::kReplaced || row.health == top::Health::kHelper) return;
   // A rank that was started again has an old process, which has ended, and a new one.
   auto [state, is_new] = rank_states_.try_emplace(rank);
   if (lives(row.health) || is_new) {

@@ -24,7 +24,7 @@ struct Limits {
 
 class RunMetrics {
  public:
-  static constexpr size_t kMostFunctions = 24, kMostGone = 1024, kStates = 7;
+  static constexpr size_t kMostFunctions = 24, kMostGone = 1024, kStates = 8;
 
   explicit RunMetrics(const Limits& limits)
       : ranks_(limits.ranks), comms_(limits.comms), functions_(kMostFunctions) {}

@@ -96,8 +96,8 @@ bool is_replaced(const SeenProcess& process, const Starts& starts) {
 }
 
 Health health_of(const SeenProcess& process, const RankRow& row, bool helper, bool replaced) {
-  if (process.closed || (helper && process.liveness == Liveness::kGone)) return Health::kEnded;
-  if (helper) return Health::kGood;
+  if (helper) return Health::kHelper;
+  if (process.closed) return Health::kEnded;
   if (replaced && (process.liveness == Liveness::kGone || process.liveness == Liveness::kUnknown))
     return Health::kReplaced;
   if (process.liveness == Liveness::kGone) return Health::kGone;
@@ -163,7 +163,7 @@ void judge(RankRows& seen) {
     }
     if (rows.empty()) continue;
     bool nobody_lives = health == Health::kSilent && rows.size() > 1 &&
-                        rows.size() + count(Health::kReplaced) == seen.rows.size();
+                        rows.size() + count(Health::kReplaced) + count(Health::kHelper) == seen.rows.size();
     seen.verdict = nobody_lives ? end_sentence(rows) : sentence(rows, health);
     seen.alarming = true;
     return;
@@ -188,7 +188,8 @@ void judge(RankRows& seen) {
 }  // namespace
 
 std::string_view health_text(Health health) {
-  constexpr std::string_view kTexts[] = {"gone", "stopped", "silent", "late", "good", "ended", "replaced"};
+  constexpr std::string_view kTexts[] = {"gone", "stopped", "silent",   "late",
+                                         "good", "ended",   "replaced", "helper"};
   return kTexts[static_cast<size_t>(health)];
 }
 

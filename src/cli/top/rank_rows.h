@@ -18,6 +18,7 @@ enum class Health {
   kGood,
   kEnded,     // in order
   kReplaced,  // it is gone or silent, and its rank was started again since
+  kHelper,    // no rank: it communicates with nobody, beside ranks that do; not shown
 };
 std::string_view health_text(Health health);  // "gone", "stopped", ...
 

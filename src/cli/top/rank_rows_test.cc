@@ -178,7 +178,8 @@ TEST(RankRows, HelpersOfRanksAreNoRanks) {
   }
   RankRows seen = RankWatch().look(all);
   EXPECT_FALSE(seen.alarming) << seen.verdict;
-  EXPECT_EQ(seen.rows.back().health, Health::kEnded);
+  EXPECT_EQ(seen.rows.back().health, Health::kHelper);
+  EXPECT_EQ(seen.verdict, "All 8 processes keep step.");
   // One that was to be a rank of its own is missed.
   all.back().rank = 8;
   EXPECT_TRUE(RankWatch().look(all).alarming);

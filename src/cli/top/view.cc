@@ -45,6 +45,7 @@ Mood mood_of(const RankRow& row) {
       return Mood::kWarning;
     case Health::kEnded:
     case Health::kReplaced:
+    case Health::kHelper:
       return Mood::kFaint;
     case Health::kGood:
       break;
@@ -121,13 +122,16 @@ Line sums_line(const RankRows& seen) {
   std::array<size_t, 7> by_health{};
   double ops = 0, bytes = 0;
   uint64_t dropped = 0;
+  size_t ranks = 0;
   for (const RankRow& row : seen.rows) {
+    if (row.health == Health::kHelper) continue;
+    ranks += row.health != Health::kReplaced;
     ++by_health[static_cast<size_t>(row.health)];
     ops += row.ops_per_s;
     bytes += row.bytes_per_s;
     dropped += row.dropped;
   }
-  std::string text = plural(seen.rows.size() - by_health[static_cast<size_t>(Health::kReplaced)], "rank");
+  std::string text = plural(ranks, "rank");
   for (size_t i = 0; i < by_health.size(); ++i) {
     if (by_health[i] > 0)
       text += ", " + format_count(by_health[i]) + ' ' + std::string(health_text(static_cast<Health>(i)));
@@ -143,7 +147,9 @@ Line sums_line(const RankRows& seen) {
 View make_view(const RankRows& seen, const ViewOptions& options) {
   std::vector<const RankRow*> shown, folded;
   bool fold = options.fold && seen.rows.size() > options.rows;
-  for (const RankRow& row : seen.rows) (fold && quiet(row) ? folded : shown).push_back(&row);
+  for (const RankRow& row : seen.rows) {
+    if (row.health != Health::kHelper) (fold && quiet(row) ? folded : shown).push_back(&row);
+  }
   std::stable_sort(shown.begin(), shown.end(),
                    [&](const RankRow* a, const RankRow* b) { return before(*a, *b, options.sort); });
   if (options.reverse) std::reverse(shown.begin(), shown.end());
@@ -185,6 +191,7 @@ Json view_json(const RankRows& seen) {
   };
   Json ranks = Json::array();
   for (const RankRow& row : seen.rows) {
+    if (row.health == Health::kHelper) continue;
     ranks.push_back({{"rank", known(row.rank)},
                      {"host", row.host},
                      {"pid", row.pid},

@@ -62,6 +62,11 @@ TEST(View, FoldsGoodRanksWhereAllDoNotFit) {
   View whole = make_view(seen, {.fold = false, .rows = 20});
   EXPECT_EQ(whole.table.size(), 20u);
   EXPECT_EQ(whole.more, 980u);
+  seen.rows[0].health = Health::kHelper;
+  whole = make_view(seen, {.fold = false, .rows = 20});
+  EXPECT_EQ(first_word(whole.table[0]), "1");
+  EXPECT_EQ(whole.sums.text.substr(0, 9), "995 ranks");
+  EXPECT_EQ(view_json(seen)["ranks"].size(), 999u);
 }
 
 TEST(View, SortsAndScrolls) {

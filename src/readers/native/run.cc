@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -82,22 +83,27 @@ class Run::Opener {
     for (ProcessFiles& process : run_.processes_) process.boot = boots[boot_key(process.header)];
   }
 
-  // In process order, whatever order the processes are read in, here and later.
+  // In process order, whatever order the processes are read in, here and later. Those that communicate with nobody come
+  // last: a launcher or a helper uses no GPU, mostly.
   void number_devices() {
-    std::vector<std::vector<Device>> devices(run_.processes_.size());
+    std::vector<std::optional<std::vector<Device>>> devices(run_.processes_.size());
     for_each_parallel(devices.size(), parallel_threads(),
                       [&](size_t i) { devices[i] = devices_of(run_.processes_[i]); });
-    for (size_t i = 0; i < devices.size(); ++i) {
-      DeviceNumbers::Process names = device_process(run_.processes_[i].header);
-      if (!devices[i].empty()) names.main = devices[i].front().identity();
-      run_.devices_.of_process(names);
-      for (const Device& device : devices[i]) run_.devices_.of_comm(names, device.identity());
+    for (const bool communicates : {true, false}) {
+      for (size_t i = 0; i < devices.size(); ++i) {
+        if (devices[i].has_value() != communicates) continue;
+        DeviceNumbers::Process names = device_process(run_.processes_[i].header);
+        const std::vector<Device> known = devices[i].value_or(std::vector<Device>());
+        if (!known.empty()) names.main = known.front().identity();
+        run_.devices_.of_process(names);
+        for (const Device& device : known) run_.devices_.of_comm(names, device.identity());
+      }
     }
   }
 
-  // In order of first use.
-  static std::vector<Device> devices_of(const ProcessFiles& process) {
-    std::vector<Device> devices;
+  // Those that its communicators name, in order of first use; nothing if it has no communicator.
+  static std::optional<std::vector<Device>> devices_of(const ProcessFiles& process) {
+    std::optional<std::vector<Device>> devices;
     std::set<Device> known;
     for (const std::string& path : process.paths) {
       auto view = FileView::open(path);
@@ -107,10 +113,11 @@ class Run::Opener {
       for_each_definition(*view, format::Purpose::kMeta, 0, counted_at_load,
                           [&](const Definition& definition) {
                             if (definition.head.kind != static_cast<uint16_t>(format::Def::kComm)) return;
+                            if (!devices) devices.emplace();
                             auto def = definition.as<format::CommDef>();
                             Device device{def.device, field_text(def.pci), uuid_text(def.uuid)};
                             if (device.identity().known() && known.insert(device).second)
-                              devices.push_back(std::move(device));
+                              devices->push_back(std::move(device));
                           });
     }
     return devices;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many files as one run: what is accepted, grouping, order, clocks and device numbers.
+#include <map>
 #include <thread>
 
 #include "model/testing/values.h"
@@ -142,6 +143,27 @@ TEST(Run, DeviceNumbersAreDistinctOverTheRun) {
   }
   // Processes: the one of unknown rank, then ranks 0..4. Ranks 0 and 2 share a device.
   EXPECT_EQ(gpus, (std::vector<int32_t>{4, 0, 1, 2, 1, 3}));
+}
+
+TEST(Run, AProcessThatCommunicatesWithNobodyTakesNoRanksDeviceNumber) {
+  std::string dir = test_dir();
+  FileBuilder launcher;
+  set_pid(launcher, 1, -1);
+  launcher.write(dir + "/launcher.lks");
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    FileBuilder file;
+    set_pid(file, 2 + rank, rank);
+    file.comm(7, rank, 2, "world");
+    file.write(dir + "/" + std::to_string(rank) + ".lks");
+  }
+  auto source = open({dir});
+  ASSERT_TRUE(source);
+  std::map<int32_t, int32_t> gpus;  // by rank
+  for (size_t i = 0; i < 3; ++i) {
+    model::Trace trace = load(**source, i);
+    gpus[trace.processes.rank[0]] = trace.processes.gpu[0];
+  }
+  EXPECT_EQ(gpus, (std::map<int32_t, int32_t>{{-1, 2}, {0, 0}, {1, 1}}));
 }
 
 TEST(Run, NotesTellTheModelOfTheGpu) {
