@@ -6,14 +6,14 @@
 namespace lockstep::model {
 namespace {
 
-struct Life {
+struct Row {
   int32_t rank;
   int64_t start_ns, last_ns, heartbeat_ns;
 };
 
-std::vector<bool> replaced(const std::vector<Life>& lives) {
+std::vector<bool> replaced(const std::vector<Row>& rows) {
   Job job;
-  for (const Life& life : lives) {
+  for (const Row& life : rows) {
     JobProcess& process = job.processes.emplace_back();
     process.row.rank = life.rank;
     process.row.start_ns = life.start_ns;
@@ -37,6 +37,13 @@ TEST(Restarts, TwoAtTheSameTimeAreNot) {
 TEST(Restarts, ProcessesOfUnknownRankOrStartAreNot) {
   EXPECT_EQ(replaced({{-1, 100, 120, 0}, {-1, 150, 160, 0}, {2, 0, 120, 0}, {2, 0, 500, 0}}),
             (std::vector<bool>{false, false, false, false}));
+}
+
+TEST(Restarts, RanksOfOtherJobsAreOtherRanks) {
+  const Life lives[] = {{.job = "a", .rank = 0, .start_ns = 100, .seen_ns = 160},
+                        {.job = "b", .rank = 0, .start_ns = 200, .seen_ns = 260},
+                        {.job = "a", .rank = 0, .start_ns = 300, .seen_ns = 360}};
+  EXPECT_EQ(replaced(std::span<const Life>(lives)), (std::vector<bool>{true, false, false}));
 }
 
 }  // namespace

@@ -72,8 +72,8 @@ class CommAligner {
   }
 
   // Calls visit(position, number, room) for every operation whose number names it alone, in order: `room` operations of
-  // its function are missing before it; those that are there without a number have taken one as well. The numbers of a graph's replays name several operations; so do those of a function that
-  // go back without saying why (API 1 to 4).
+  // its function are missing before it; those that are there without a number have taken one as well. The numbers of a
+  // graph's replays name several operations; so do those of a function that go back without saying why (API 1 to 4).
   template <class Visit>
   void visit_numbered(const Member& member, Visit&& visit) const {
     const model::JobOps& ops = job_.ops(member);

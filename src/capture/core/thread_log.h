@@ -113,6 +113,7 @@ class ThreadLog {
   // The caller's log, for a state or stop that cannot be written into the event's own record; nullptr if there is none,
   // or no such event (counted).
   static ThreadLog* log_for_late(uint64_t handle);
+
   // Distance back to a parent in this log; kFarLink if it needs a LinkRecord; 0 if there is none.
   uint32_t distance(uint64_t parent, const char* child) const {
     if (format::handle_log(parent) != id_) return format::handle_log(parent) == 0 ? 0 : format::kSaturated;

@@ -24,7 +24,7 @@ struct Limits {
 
 class RunMetrics {
  public:
-  static constexpr size_t kMostFunctions = 24, kMostGone = 1024, kStates = 8;
+  static constexpr size_t kMostFunctions = 24, kMostGone = 1024;
 
   explicit RunMetrics(const Limits& limits)
       : ranks_(limits.ranks), comms_(limits.comms), functions_(kMostFunctions) {}
@@ -83,7 +83,7 @@ class RunMetrics {
   // Gauges of the last look.
   const std::map<uint16_t, RankState>& rank_states() const { return rank_states_; }
   const std::map<MemberKey, double>& in_flight_age() const { return in_flight_age_; }
-  const std::array<size_t, kStates>& states() const { return states_; }  // by top::Health
+  const std::array<size_t, top::kHealths>& states() const { return states_; }  // by top::Health
   double lag_s() const { return lag_s_; }
   bool present() const { return present_; }
   size_t unaligned_comms() const { return lateness_.unaligned_comms(); }
@@ -125,7 +125,7 @@ class RunMetrics {
   std::map<uint16_t, double> passed_over_;
   std::map<uint16_t, RankState> rank_states_;
   std::map<MemberKey, double> in_flight_age_;
-  std::array<size_t, kStates> states_{};
+  std::array<size_t, top::kHealths> states_{};
   double lag_s_ = 0;
   bool present_ = false;
   Lateness lateness_;

@@ -7,6 +7,7 @@
 
 #include "analysis/wording/wording.h"
 #include "cli/units.h"
+#include "model/restarts.h"
 
 namespace lockstep::cli::top {
 namespace {
@@ -76,23 +77,14 @@ bool is_helper(const SeenProcess& process, const std::set<int32_t>& ranks) {
   return process.comms.empty() && !ranks.empty() && (process.rank < 0 || ranks.contains(process.rank));
 }
 
-// The newest start of each rank of each job.
-using Starts = std::map<std::pair<std::string, int32_t>, int64_t>;
-Starts starts_of(const std::vector<SeenProcess>& processes) {
-  Starts starts;
+std::vector<bool> replaced_of(const std::vector<SeenProcess>& processes) {
+  std::vector<model::Life> lives;
   for (const SeenProcess& process : processes) {
-    if (process.rank < 0 || process.start_ns <= 0) continue;
-    int64_t& newest = starts.try_emplace({process.job_id, process.rank}, process.start_ns).first->second;
-    newest = std::max(newest, process.start_ns);
+    const int64_t seen_ns =
+        process.heartbeat_age_ns < 0 ? INT64_MAX : process.now_ns - process.heartbeat_age_ns;
+    lives.push_back({process.job_id, process.rank, process.start_ns, seen_ns});
   }
-  return starts;
-}
-
-// Another process of its rank began after its last sign of life.
-bool is_replaced(const SeenProcess& process, const Starts& starts) {
-  auto newest = starts.find({process.job_id, process.rank});
-  return newest != starts.end() && process.heartbeat_age_ns >= 0 &&
-         newest->second > process.now_ns - process.heartbeat_age_ns;
+  return model::replaced(lives);
 }
 
 Health health_of(const SeenProcess& process, const RankRow& row, bool helper, bool replaced) {
@@ -188,15 +180,15 @@ void judge(RankRows& seen) {
 }  // namespace
 
 std::string_view health_text(Health health) {
-  constexpr std::string_view kTexts[] = {"gone", "stopped", "silent",   "late",
-                                         "good", "ended",   "replaced", "helper"};
+  constexpr std::string_view kTexts[kHealths] = {"gone", "stopped", "silent",   "late",
+                                                 "good", "ended",   "replaced", "helper"};
   return kTexts[static_cast<size_t>(health)];
 }
 
 RankRows RankWatch::look(const std::vector<SeenProcess>& processes) {
   std::map<std::string, Front> fronts = fronts_of(processes);
   const std::set<int32_t> ranks = ranks_of(processes);
-  const Starts starts = starts_of(processes);
+  const std::vector<bool> replaced = replaced_of(processes);
   std::map<std::pair<std::string, int64_t>, Standing> standing;
   RankRows seen;
   for (const SeenProcess& process : processes) {
@@ -226,8 +218,11 @@ RankRows RankWatch::look(const std::vector<SeenProcess>& processes) {
       now = {progress, stands ? before->second.since_ns : process.now_ns};
       row.late_ns = std::max(row.late_ns, process.now_ns - now.since_ns);
     }
-    row.health = health_of(process, row, is_helper(process, ranks), is_replaced(process, starts));
-    if (row.health == Health::kReplaced) row.behind = 0, row.late_ns = 0;  // nobody waits for it any more
+    row.health = health_of(process, row, is_helper(process, ranks), replaced[seen.rows.size()]);
+    if (row.health == Health::kReplaced) {  // nobody waits for it any more
+      row.behind = 0;
+      row.late_ns = 0;
+    }
     seen.rows.push_back(std::move(row));
   }
   standing_ = std::move(standing);

@@ -20,6 +20,7 @@ enum class Health {
   kReplaced,  // it is gone or silent, and its rank was started again since
   kHelper,    // no rank: it communicates with nobody, beside ranks that do; not shown
 };
+inline constexpr size_t kHealths = static_cast<size_t>(Health::kHelper) + 1;
 std::string_view health_text(Health health);  // "gone", "stopped", ...
 
 struct RankRow {

@@ -119,7 +119,7 @@ std::string folded_text(const std::vector<const RankRow*>& rows, Health health) 
 }
 
 Line sums_line(const RankRows& seen) {
-  std::array<size_t, 7> by_health{};
+  std::array<size_t, kHealths> by_health{};
   double ops = 0, bytes = 0;
   uint64_t dropped = 0;
   size_t ranks = 0;
