@@ -28,7 +28,11 @@ struct Truth {
   std::string func;
   int64_t op_index = -1;  // on that communicator, as `lockstep` counts it
   int since_step = -1;
-  double effect_ms = 0;  // lost per step, or once
+  std::string pattern;    // when a rank is late: a word of faults.def; empty: not asked for
+  int until_step = -1;    // of a pattern; the first step without
+  int period = 0;         // of a pattern, steps; 0: none
+  double cost_share = 0;  // of the run, against the same job without the fault; of a pattern
+  double effect_ms = 0;   // lost per step, or once; of a pattern, per late step
   bool hangs = false;
   std::string note;
 };

@@ -29,6 +29,9 @@ class Chooser {
   uint64_t draws_ = 0;
 };
 
+// A rank whose lateness its pipeline does not hide: one of the first stage.
+int first_stage_rank(const FaultInput& input, Chooser& choose);
+
 // An operation of a rank: a unit of a step, and what it is on its communicator.
 struct Target {
   int rank = 0;

@@ -11,12 +11,6 @@ constexpr double kSlowestLink = 12, kFastestSlowLink = 5;
 // Of a step's compute. Less is near what a user would not care about, and within what a long step varies by.
 constexpr double kLeastLateShare = 0.1;
 
-// A rank whose lateness its pipeline does not hide: one of the first stage.
-int first_stage_rank(const FaultInput& input, Chooser& choose) {
-  const LayoutSizes& s = input.layout.sizes();
-  return static_cast<int>(choose.below(static_cast<uint64_t>(s.tp) * static_cast<uint64_t>(s.dp)));
-}
-
 double step_compute_us(const FaultInput& input) {
   double us = 0;
   for (const Unit& unit : input.programs.front()) us += unit.compute_us;
@@ -64,6 +58,11 @@ FaultPlan plan_late(const char* late_class, double Delay::*part, const FaultInpu
 }
 
 }  // namespace
+
+int first_stage_rank(const FaultInput& input, Chooser& choose) {
+  const LayoutSizes& s = input.layout.sizes();
+  return static_cast<int>(choose.below(static_cast<uint64_t>(s.tp) * static_cast<uint64_t>(s.dp)));
+}
 
 Result<FaultPlan> plan_none(std::string_view, const FaultInput&) { return FaultPlan{}; }
 

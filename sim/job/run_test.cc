@@ -9,6 +9,7 @@
 #include <map>
 
 #include "analysis/assemble/assembled_source.h"
+#include "base/temporary_directory.h"
 #include "format/records.h"
 #include "job/job.h"
 #include "job/simulation.h"
@@ -17,9 +18,11 @@
 namespace lockstep::sim::job {
 namespace {
 
+// A new name below a folder that is this process' own and goes with it.
 std::string fresh_dir(const std::string& name) {
+  static const TemporaryDirectory own = std::move(TemporaryDirectory::make().value());
   const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-  std::string dir = ::testing::TempDir() + "/sim_job_" + info->name() + "_" + name;
+  std::string dir = own.path() + "/" + info->name() + "_" + name;
   std::filesystem::remove_all(dir);
   return dir;
 }

@@ -29,6 +29,7 @@ Simulation::Simulation(const Layout& layout, const std::vector<Program>& program
     : layout_(layout),
       programs_(programs),
       disturbance_(disturbance),
+      delays_(static_cast<size_t>(layout.ranks())),
       steps_(sizes.steps),
       network_(sizes.network),
       random_(random),
@@ -37,6 +38,7 @@ Simulation::Simulation(const Layout& layout, const std::vector<Program>& program
       meetings_(layout.groups().size()),
       pairs_(layout.groups().size()) {
   timeline_.ranks.resize(states_.size());
+  for (const Delay& delay : disturbance.delays) delays_[static_cast<size_t>(delay.rank)].push_back(delay);
   for (size_t g = 0; g < pairs_.size(); ++g) {
     const Group& group = layout.groups()[g];
     if (group.dim == Dim::kPipeline || group.dim == Dim::kExpert)
@@ -103,8 +105,8 @@ void Simulation::begin_step(int rank) {
   s.flights.assign(units.size(), {});
   s.host_delay_us = 0;
   double gpu_us = 0;
-  for (const Delay& delay : disturbance_.delays) {
-    if (delay.rank != rank || s.step < delay.from_step || s.step >= delay.until_step) continue;
+  for (const Delay& delay : delays_[static_cast<size_t>(rank)]) {
+    if (s.step < delay.from_step || s.step >= delay.until_step) continue;
     s.host_delay_us += delay.host_us;
     gpu_us += delay.gpu_us;
   }

@@ -127,6 +127,7 @@ class Simulation {
   const Layout& layout_;
   const std::vector<Program>& programs_;
   const Disturbance& disturbance_;
+  std::vector<std::vector<Delay>> delays_;  // by rank
   const int steps_;
   const bool network_;
   const Random& random_;

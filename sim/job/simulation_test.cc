@@ -165,11 +165,64 @@ TEST(Simulation, ALateRankCostsWhatTheTruthSays) {
   }
 }
 
+// The size of a pattern is searched for, so that what is left open is how near the search comes.
+TEST(Simulation, PatternsOfLatenessCostTheRunWhatTheTruthSays) {
+  for (const char* pattern :
+       {"every", "since", "window", "periodic", "tail", "growing", "once", "few", "host"}) {
+    for (const char* part : {"", ":gpu"}) {
+      const std::string fault = std::string("late:") + pattern + part;
+      JobOptions options = sized(16, 2, 2, 1, 5, fault.c_str());
+      options.steps = 30;
+      const Played late = play(options);
+      const Truth& truth = late.job.fault.truth;
+      options.fault = "none";
+      const Played healthy = play(options);
+      const auto began = static_cast<double>(kFirstStepNs);
+      const double ran = static_cast<double>(late.timeline.last) - began;
+      const double cost = static_cast<double>(late.timeline.last - healthy.timeline.last) / ran;
+      EXPECT_GT(cost, 0.0135) << fault;
+      EXPECT_NEAR(cost, truth.cost_share, 1e-9) << fault;
+      expect_nobody_leaves_early(late);
+    }
+  }
+}
+
+bool is_late(const Played& p, int rank, int step) {
+  const auto& delays = p.job.fault.disturbance.delays;
+  return std::any_of(delays.begin(), delays.end(), [&](const Delay& delay) {
+    return delay.rank == rank && step >= delay.from_step && step < delay.until_step;
+  });
+}
+
+TEST(Simulation, PatternsOfLatenessBefallWhomAndWhenTheTruthSays) {
+  for (const char* fault :
+       {"late:every", "late:since", "late:window", "late:periodic", "late:few", "late:host:gpu"}) {
+    JobOptions options = sized(16, 2, 2, 1, 7, fault);
+    options.steps = 30;
+    const Played p = play(options);
+    const Truth& truth = p.job.fault.truth;
+    for (int rank = 0; rank < 16; ++rank) {
+      const bool blamed = std::count(truth.ranks.begin(), truth.ranks.end(), rank) > 0;
+      for (int step = 0; step < options.steps; ++step) {
+        const bool then = step >= truth.since_step && step < truth.until_step &&
+                          (truth.period == 0 || (step - truth.since_step) % truth.period == 0);
+        EXPECT_EQ(is_late(p, rank, step), blamed && then) << fault << " rank " << rank << " step " << step;
+      }
+    }
+  }
+}
+
 TEST(Simulation, FaultsThatCannotBeSeenAreRefused) {
   JobOptions options = sized(16, 2, 1, 1, 1, "gpu-late");
   options.mode = format::Mode::kDefault;
   EXPECT_FALSE(Job::make(options));
   EXPECT_FALSE(Job::make(sized(4, 2, 1, 1, 1, "slow-link")));
+  EXPECT_FALSE(Job::make(sized(16, 2, 1, 1, 1, "late:tail"))) << "too few steps";
+  options = sized(4, 2, 1, 1, 1, "late:few");
+  options.steps = 30;
+  EXPECT_FALSE(Job::make(options)) << "two of four are half";
+  options.fault = "late:host";
+  EXPECT_FALSE(Job::make(options)) << "one host";
   EXPECT_FALSE(Job::make(sized(4, 2, 1, 1, 1, "no-such-fault")));
   EXPECT_FALSE(Job::make(sized(4, 2, 1, 1, 1, "rank-dead:no-such-variant")));
   EXPECT_FALSE(Job::make(sized(6, 4, 1, 1, 1)));

@@ -71,7 +71,10 @@ std::string fault_text(const Job& job, const Timeline& timeline) {
          ",\n    \"comm\": " + comm + ",\n    \"func\": " + quoted(truth.func) +
          ",\n    \"op_index\": " + std::to_string(truth.op_index) +
          ",\n    \"since_step\": " + std::to_string(truth.since_step) +
-         ",\n    \"since_ns\": " + std::to_string(since_ns) +
+         ",\n    \"since_ns\": " + std::to_string(since_ns) + ",\n    \"pattern\": " + quoted(truth.pattern) +
+         ",\n    \"until_step\": " + std::to_string(truth.until_step) +
+         ",\n    \"period\": " + std::to_string(truth.period) +
+         format_text(",\n    \"cost_share\": %.4f", truth.cost_share) +
          format_text(",\n    \"effect\": {\"value\": %.3f, \"unit\": \"ms\"}", truth.effect_ms) +
          ",\n    \"hangs\": " + (truth.hangs ? "true" : "false") + ",\n    \"note\": " + quoted(truth.note) +
          "\n  }";
