@@ -16,9 +16,10 @@ int64_t draw(double most, const Random& random, uint64_t what, int number) {
 
 }  // namespace
 
-HostClock::HostClock(int host, const Random& random) {
+HostClock::HostClock(int host, const Random& random, int64_t begins_ns) {
   const auto h = static_cast<uint64_t>(host);
   if (host != 0) wall_ = {draw(kMostOffsetNs, random, 1, host), draw(kMostDriftPpb, random, 2, host)};
+  wall_.offset_ns = wall_.at(begins_ns);
   uptime_ns_ = kDayNs + static_cast<int64_t>(random.below(90, Draw::kClock, 3, h)) * kDayNs +
                static_cast<int64_t>(random.below(kDayNs, Draw::kClock, 4, h));
   tick_base_ = random.below(1'000'000'000, Draw::kClock, 5, h);

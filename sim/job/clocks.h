@@ -25,7 +25,8 @@ struct LinearClock {
 
 class HostClock {
  public:
-  HostClock(int host, const Random& random);
+  // `begins_ns`: at true time 0, ns since kEpochNs on the first host.
+  HostClock(int host, const Random& random, int64_t begins_ns = 0);
 
   // Time since kEpochNs as the reader of process files will place it.
   const LinearClock& wall() const { return wall_; }

@@ -65,7 +65,9 @@ struct NewGroup {
 };
 
 struct Disturbance {
-  std::map<int, Stop> stops;            // by rank
+  std::map<int, Stop> stops;  // by rank
+  std::map<int, double>
+      starts_ms;  // by rank: its process begins so much after the first; nobody goes on without it
   std::map<int, double> dies_after_ms;  // by rank: killed so long after the last event
   std::vector<Delay> delays;
   std::map<std::pair<int, int>, Program> programs;      // by (rank, step)

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "job/fault_plans.h"
+#include "job/simulation.h"
 
 namespace lockstep::sim::job {
 namespace {
@@ -29,6 +30,18 @@ std::vector<std::string> words(std::string_view text) {
 
 const Program& program_of(const FaultInput& input, int rank) {
   return input.programs[static_cast<size_t>(input.layout.stage_of(rank))];
+}
+
+double step_compute_us(const FaultInput& input) {
+  double us = 0;
+  for (const Unit& unit : input.programs.front()) us += unit.compute_us;
+  return us;
+}
+
+double run_us(const FaultInput& input, const Disturbance& disturbance) {
+  const Timeline played =
+      Simulation(input.layout, input.programs, disturbance, {input.steps, false}, input.random).run();
+  return static_cast<double>(played.last - kFirstStepNs) * 1e-3;
 }
 
 Target target_at(const FaultInput& input, int rank, Position at) {

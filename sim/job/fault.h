@@ -37,14 +37,23 @@ struct Truth {
   std::string note;
 };
 
+// The launcher started the job before: all processes were killed at one moment, and started again.
+struct EarlierAttempt {
+  LayoutSizes sizes;
+  double end_share = 1;  // of the time that it would have taken
+  double pause_s = 0;    // until the next attempt begins
+};
+
 struct FaultPlan {
   Disturbance disturbance;
   Truth truth;
+  std::vector<EarlierAttempt> earlier;
 };
 
 struct FaultInput {
   const Layout& layout;
   const std::vector<Program>& programs;
+  const ProgramSizes& sizes;
   int steps;
   bool deep;
   const Random& random;

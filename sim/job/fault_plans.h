@@ -19,6 +19,10 @@ class Chooser {
     const int first = in_.steps / 3;
     return first + static_cast<int>(below(static_cast<uint64_t>(std::max(1, in_.steps * 2 / 3 - first))));
   }
+  // In [first, until).
+  int from(int first, int until) {
+    return first + static_cast<int>(below(static_cast<uint64_t>(until - first)));
+  }
   template <class T>
   T one_of(const std::vector<T>& choices) {
     return choices[below(choices.size())];
@@ -29,6 +33,10 @@ class Chooser {
   uint64_t draws_ = 0;
 };
 
+// Of the first stage.
+double step_compute_us(const FaultInput& input);
+// What the job takes from its first step on.
+double run_us(const FaultInput& input, const Disturbance& disturbance);
 // A rank whose lateness its pipeline does not hide: one of the first stage.
 int first_stage_rank(const FaultInput& input, Chooser& choose);
 

@@ -11,12 +11,6 @@ constexpr double kSlowestLink = 12, kFastestSlowLink = 5;
 // Of a step's compute. Less is near what a user would not care about, and within what a long step varies by.
 constexpr double kLeastLateShare = 0.1;
 
-double step_compute_us(const FaultInput& input) {
-  double us = 0;
-  for (const Unit& unit : input.programs.front()) us += unit.compute_us;
-  return us;
-}
-
 // Edges of rings between hosts that steps use, as global ranks.
 std::vector<Edge> network_edges(const FaultInput& input) {
   std::vector<Edge> edges;
@@ -63,8 +57,6 @@ int first_stage_rank(const FaultInput& input, Chooser& choose) {
   const LayoutSizes& s = input.layout.sizes();
   return static_cast<int>(choose.below(static_cast<uint64_t>(s.tp) * static_cast<uint64_t>(s.dp)));
 }
-
-Result<FaultPlan> plan_none(std::string_view, const FaultInput&) { return FaultPlan{}; }
 
 Result<FaultPlan> plan_host_late(std::string_view, const FaultInput& input) {
   return plan_late("host-late", &Delay::host_us, input);

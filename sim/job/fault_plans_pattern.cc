@@ -6,7 +6,6 @@
 #include <set>
 
 #include "job/fault_plans.h"
-#include "job/simulation.h"
 
 namespace lockstep::sim::job {
 namespace {
@@ -40,23 +39,19 @@ class Pattern {
   }
 
  private:
-  int from(int first, int until) {
-    return first + static_cast<int>(choose_.below(static_cast<uint64_t>(until - first)));
-  }
-
   static void fill(int first, int until, When* when) {
     std::fill(when->weights.begin() + first, when->weights.begin() + until, 1);
   }
 
   void window(When* when) {
-    const int length = from(4, in_.steps / 3 + 1);
-    const int first = from(in_.steps / 6, in_.steps - length - 1);
+    const int length = choose_.from(4, in_.steps / 3 + 1);
+    const int first = choose_.from(in_.steps / 6, in_.steps - length - 1);
     fill(first, first + length, when);
   }
 
   void periodic(When* when) {
-    when->period = from(3, in_.steps / 4 + 1);
-    for (int step = from(1, when->period + 1); step < in_.steps; step += when->period)
+    when->period = choose_.from(3, in_.steps / 4 + 1);
+    for (int step = choose_.from(1, when->period + 1); step < in_.steps; step += when->period)
       when->weights[static_cast<size_t>(step)] = 1;
   }
 
@@ -65,7 +60,7 @@ class Pattern {
     constexpr double kShape = 1.5, kMost = 4;
     const int late = std::max(5, static_cast<int>(in_.steps * choose_.between(0.08, 0.25)));
     for (int left = late; left > 0;) {
-      double& weight = when->weights[static_cast<size_t>(from(1, in_.steps))];
+      double& weight = when->weights[static_cast<size_t>(choose_.from(1, in_.steps))];
       if (weight > 0) continue;
       weight = std::min(kMost, std::pow(choose_.between(0, 1), -1 / kShape));
       --left;
@@ -73,7 +68,7 @@ class Pattern {
   }
 
   void growing(When* when) {
-    const int first = from(in_.steps / 6, in_.steps / 3 + 1);
+    const int first = choose_.from(in_.steps / 6, in_.steps / 3 + 1);
     for (int step = first; step < in_.steps; ++step)
       when->weights[static_cast<size_t>(step)] = step - first + 1;
   }
@@ -128,12 +123,6 @@ std::vector<Delay> delays_of(const When& when, const Who& who, double Delay::*pa
     }
   }
   return delays;
-}
-
-double run_us(const FaultInput& input, const Disturbance& disturbance) {
-  const Timeline played =
-      Simulation(input.layout, input.programs, disturbance, {input.steps, false}, input.random).run();
-  return static_cast<double>(played.last - kFirstStepNs) * 1e-3;
 }
 
 struct Size {

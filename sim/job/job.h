@@ -27,10 +27,17 @@ struct JobOptions {
   double hang_seconds = 60;  // that the living are recorded after the last event
   bool marks = false;
   std::vector<SlowFunc> slow_funcs;  // beside the fault
+  double end_share = 1;              // all processes are killed so far through the job; 1: they are not
+};
+
+// Which of the times that a launcher started the job.
+struct Attempt {
+  int number = 0;
+  int64_t begins_ns = 0;  // after the first
 };
 
 struct Job {
-  static Result<Job> make(const JobOptions& options);
+  static Result<Job> make(const JobOptions& options, Attempt attempt = {});
 
   JobOptions options;
   Random random;
@@ -39,6 +46,7 @@ struct Job {
   FaultPlan fault;
   std::vector<HostClock> hosts;
   std::vector<GpuClock> gpus;  // by rank
+  Attempt attempt;
 
   bool deep() const { return options.mode == format::Mode::kDeep; }
   const Program& program(int rank, int step) const;

@@ -221,13 +221,13 @@ void describe(const Job& job, const std::vector<pid_t>& children) {
 bool can_be_live(const Disturbance& d) {
   return d.stuck_compute.empty() && d.slow_edges.empty() && d.slow_funcs.empty() && d.lost_files.empty() &&
          d.socket_hosts.empty() && d.ring_chunks.empty() && d.dies_after_ms.empty() &&
-         d.new_group.group.ranks.empty();
+         d.new_group.group.ranks.empty() && d.starts_ms.empty();
 }
 
 }  // namespace
 
 Result<void> run_live(const Job& job, const LiveOptions& options) {
-  if (!can_be_live(job.fault.disturbance))
+  if (!can_be_live(job.fault.disturbance) || !job.fault.earlier.empty() || job.options.end_share < 1)
     return Error{ErrorCode::kUsage, "this fault needs a simulated clock, GPU or network: not with --live",
                  ""};
   std::error_code failed;

@@ -46,6 +46,13 @@ ProcessWriter::ProcessWriter(const Job& job, const Links& links, const Timeline&
   const auto& deaths = job.fault.disturbance.dies_after_ms;
   if (const auto death = deaths.find(rank); death != deaths.end())
     end_ = timeline.last + static_cast<int64_t>(death->second * 1e6);
+  if (const auto start = job.fault.disturbance.starts_ms.find(rank);
+      start != job.fault.disturbance.starts_ms.end())
+    capture_began_ += static_cast<int64_t>(start->second * 1e6);
+  if (timeline.killed != kNever && (end_ == kNever || end_ > timeline.killed)) {
+    end_ = timeline.killed;
+    closed_ = false;
+  }
   if (end_ == kNever)
     end_ = timeline.last + static_cast<int64_t>(job.options.hang_seconds * static_cast<double>(kSecondNs));
 }
@@ -98,7 +105,7 @@ void ProcessWriter::fill_header(FileBuilder& file, format::Source source) const 
   h.mode = job_.options.mode;
   h.event_mask = 0;
   h.nccl_version = source == format::Source::kNccl ? kNcclVersion : 0;
-  h.pid = 4000 + 37 * job_.layout.local_of(rank_);
+  h.pid = 4000 + 37 * job_.layout.local_of(rank_) + 5000 * job_.attempt.number;
   h.pid_namespace = 4026531836;
   h.start_ticks = static_cast<uint64_t>(clock_.monotonic(process_began) / 10'000'000);
   h.start_realtime_ns = kEpochNs + clock_.wall().at(process_began);
@@ -118,7 +125,9 @@ void ProcessWriter::fill_header(FileBuilder& file, format::Source source) const 
   const std::string argv = std::string("python") + '\0' + "train.py";
   h.argv_bytes = h.argv_total_bytes = static_cast<uint32_t>(argv.size());
   std::memcpy(h.argv, argv.data(), argv.size());
-  h.process_tag = static_cast<uint32_t>(job_.random.bits(Draw::kIdentity, 4, key(rank_))) | 0x80000000u;
+  h.process_tag =
+      static_cast<uint32_t>(job_.random.bits(Draw::kIdentity, 4, key(rank_), key(job_.attempt.number))) |
+      0x80000000u;
   h.state = static_cast<uint32_t>(closed_ ? format::FileState::kClosed : format::FileState::kOpen);
   // The keeper refreshes it once a second; closing does, too.
   const int64_t last_beat = closed_ ? end_ : capture_began_ + (end_ - capture_began_) / kSecondNs * kSecondNs;
@@ -151,7 +160,8 @@ void ProcessWriter::define_comms(FileBuilder& file) {
     copy_text(comm.name, group.name);
     file.define(format::Def::kComm, index++, comm, ticks(when));
   };
-  int64_t when = capture_began_ + 1'000'000;
+  // Nobody has a communicator before the last has come.
+  int64_t when = std::max(capture_began_, kSecondNs + latest_start_ns(job_.fault.disturbance)) + 1'000'000;
   for (int d = 0; d < kDims; ++d, when += kCommEveryNs) {
     const auto dim = static_cast<Dim>(d);
     const int group = job_.layout.group_of(rank_, dim);
@@ -162,7 +172,7 @@ void ProcessWriter::define_comms(FileBuilder& file) {
   const auto member = std::find(late.group.ranks.begin(), late.group.ranks.end(), rank_);
   const int64_t last_end =
       timeline_.ended.empty() ? when : *std::max_element(timeline_.ended.begin(), timeline_.ended.end());
-  if (member != late.group.ranks.end() && !late.absent.contains(rank_))
+  if (member != late.group.ranks.end() && !late.absent.contains(rank_) && last_end + 30'000'000 < end_)
     define(late.group, static_cast<int>(member - late.group.ranks.begin()), last_end + 30'000'000);
   for (uint32_t comm = 0; closed_ && comm < usual; ++comm)
     file.define(format::Def::kCommEnd, comm, format::CommEndDef{}, ticks(end_ - 500'000));
@@ -196,6 +206,8 @@ void ProcessWriter::write_calls(Log& log) {
   for (size_t step = 0; step < timeline_.step_begin.size(); ++step) {
     const Program& program = job_.program(rank_, static_cast<int>(step));
     for (size_t u = 0; u < program.size() && row < timeline_.units(); ++u, ++row) {
+      const HostCalls calls = HostCalls::of(rank_, row, program[u].tasks.size(), job_.random);
+      if (timeline_.called[row] + calls.done > end_) return;
       units_.push_back({static_cast<uint32_t>(row), static_cast<int>(step), &program[u],
                         static_cast<uint32_t>(handles_.size())});
       write_unit(log, units_.back(), comm_of[static_cast<size_t>(program[u].dim)]);
@@ -290,6 +302,7 @@ void ProcessWriter::write_marks(Log& log) const {
   const uint16_t name = log.shape("step");
   for (size_t step = 0; step < timeline_.step_began.size(); ++step) {
     format::MarkRecord mark{};
+    if (timeline_.step_began[step] > end_) break;
     mark.head.start = ticks(timeline_.step_began[step]);
     mark.value = step;
     mark.shape = name;

@@ -11,7 +11,7 @@ using format::Kind;
 
 constexpr uint64_t kStepBytes = 512 << 10;
 constexpr int kMostSteps = 6;
-constexpr uint16_t kStateKernelStop = 22;
+constexpr uint16_t kStateInProgress = 19, kStateKernelStop = 22;
 constexpr int64_t kNetIb = 0x10001, kNetSocket = 0x20001;
 constexpr double kWirePart = 0.8;  // of the time between two steps, on the slowest link
 constexpr int64_t kAppendNs = 40'000, kTakeUpNs = 2'500;
@@ -86,6 +86,7 @@ void ProgressWriter::write_op(Log& log, const Op& op, uint32_t comm) {
 
 void ProgressWriter::write_proxy_op(Log& log, const Op& op, const Way& way, uint32_t comm,
                                     std::vector<Step>* all) {
+  if (timeline_.called[op.row] + kAppendNs > end_) return;
   const int me = job_.layout.rank_in(rank_, op.unit->dim);
   const int count = static_cast<int>(std::clamp<uint64_t>(way.bytes / kStepBytes, 1, kMostSteps));
   std::vector<Step> steps;
@@ -107,6 +108,7 @@ void ProgressWriter::write_proxy_op(Log& log, const Op& op, const Way& way, uint
   r.rank = me;
   r.in_progress_after = after(start, posted_);
   const uint64_t handle = log.add(Kind::kProxyOp, r);
+  late(log, handle, start, posted_, kStateInProgress, 0);
   late(log, handle, start, last, format::kStateStop, 0);
   for (Step& step : steps) {
     step.parent = handle;

@@ -107,6 +107,54 @@ TEST(SimulatedRun, FilesAreReadWithoutLosses) {
   }
 }
 
+TEST(SimulatedRun, TimesTooLongForTheirFieldHaveRecordsOfTheirOwn) {
+  JobOptions options = job_of("none:late-joiner");
+  options.steps = 12;
+  for (const model::Trace& trace : read_back(options).ranks) EXPECT_EQ(trace.losses.size(), 0u);
+}
+
+TEST(SimulatedRun, ARestartLeavesTheFilesOfBothAttempts) {
+  JobOptions options = job_of("none:restart", format::Mode::kDefault);
+  options.steps = 12;
+  const ReadBack run = read_back(options);
+  ASSERT_EQ(run.ranks.size(), 32u);
+  std::map<int, std::vector<const model::Trace*>> attempts;  // by rank
+  for (const model::Trace& trace : run.ranks) {
+    EXPECT_EQ(trace.losses.size(), 0u);
+    attempts[trace.processes.rank[0]].push_back(&trace);
+  }
+  for (auto& [rank, two] : attempts) {
+    ASSERT_EQ(two.size(), 2u);
+    if (two[0]->processes.start_ns[0] > two[1]->processes.start_ns[0]) std::swap(two[0], two[1]);
+    EXPECT_EQ(two[0]->processes.closed[0], 0);
+    EXPECT_EQ(two[1]->processes.closed[0], 1);
+    EXPECT_LT(two[0]->processes.last_ns[0], two[1]->processes.start_ns[0]);
+    EXPECT_LT(two[0]->ops.size(), two[1]->ops.size());
+    EXPECT_NE(two[0]->comms.comm_id[0], two[1]->comms.comm_id[0]);
+  }
+}
+
+TEST(SimulatedRun, NothingIsLaterThanTheMomentWhenAllAreKilled) {
+  for (const auto mode : {format::Mode::kDefault, format::Mode::kDeep}) {
+    JobOptions options = job_of("none", mode);
+    options.end_share = 0.5;
+    const ReadBack run = read_back(options);
+    const int64_t last = run.timeline.last;
+    const auto killed = kFirstStepNs + static_cast<int64_t>(static_cast<double>(last - kFirstStepNs) * 0.5);
+    for (int rank = 0; rank < 16; ++rank) {
+      const model::Trace& trace = run.of(rank);
+      EXPECT_EQ(trace.losses.size(), 0u);
+      EXPECT_EQ(trace.processes.closed[0], 0);
+      EXPECT_GT(trace.ops.size(), tasks_of(run.job.programs[0]));
+      EXPECT_LT(trace.ops.size(), 6 * tasks_of(run.job.programs[0]));
+      const int64_t local = kEpochNs + run.job.clock_of(rank).wall().at(killed) + 2'000;
+      EXPECT_LE(trace.processes.last_ns[0], local);
+      EXPECT_LE(trace.processes.heartbeat_ns[0], local);
+      for (size_t call = 0; call < trace.calls.size(); ++call) EXPECT_LE(trace.calls.start_ns[call], local);
+    }
+  }
+}
+
 // Local times, taken back by the true clocks, are the simulation's times.
 TEST(SimulatedRun, ClocksLeadBackToTrueTime) {
   const ReadBack run = read_back(job_of("none"));

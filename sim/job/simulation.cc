@@ -24,6 +24,12 @@ double total_compute_us(const Program& program) {
 
 }  // namespace
 
+int64_t latest_start_ns(const Disturbance& disturbance) {
+  double latest_ms = 0;
+  for (const auto& [rank, ms] : disturbance.starts_ms) latest_ms = std::max(latest_ms, ms);
+  return static_cast<int64_t>(latest_ms * 1e6);
+}
+
 Simulation::Simulation(const Layout& layout, const std::vector<Program>& programs,
                        const Disturbance& disturbance, SimulationSizes sizes, const Random& random)
     : layout_(layout),
@@ -63,7 +69,8 @@ Timeline Simulation::run() {
     RankTimeline& t = timeline(rank);
     const size_t units = program(rank, 0).size() * static_cast<size_t>(steps_);
     for (auto* column : columns(t)) column->reserve(units);
-    state(rank).host_free = kFirstStepNs + whole(random_.between(0, 5e6, Draw::kHostGap, key(rank)));
+    state(rank).host_free = kFirstStepNs + latest_start_ns(disturbance_) +
+                            whole(random_.between(0, 5e6, Draw::kHostGap, key(rank)));
     begin_step(rank);
     wake(rank);
   }

@@ -26,6 +26,9 @@ namespace lockstep::sim::job {
 inline constexpr uint64_t kEagerBytes = 64 << 10;
 inline constexpr int64_t kFirstStepNs = 2'000'000'000;  // communicators are created before
 
+// How much later the last process starts than the first.
+int64_t latest_start_ns(const Disturbance& disturbance);
+
 struct SimulationSizes {
   int steps = 10;
   bool network = false;  // also the timeline's columns about neighbours

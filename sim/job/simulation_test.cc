@@ -212,6 +212,27 @@ TEST(Simulation, PatternsOfLatenessBefallWhomAndWhenTheTruthSays) {
   }
 }
 
+// Of the run, what one rank is held up for longer than another in all.
+TEST(Simulation, WhatHealthyRanksDifferByIsNotWorthAWord) {
+  for (const char* scenario :
+       {"none:jitter-storm", "none:checkpoint", "none:uneven-data", "none:recompilation"}) {
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      JobOptions options = sized(8, 2, 1, 1, seed, scenario);
+      options.steps = 30;
+      const Played p = play(options);
+      EXPECT_TRUE(p.timeline.finished);
+      std::map<int, double> by_rank;  // of the run, its delays
+      const double run_us = static_cast<double>(p.timeline.last - kFirstStepNs) * 1e-3;
+      for (const Delay& d : p.job.fault.disturbance.delays)
+        by_rank[d.rank] += (d.host_us + d.gpu_us) / run_us;
+      const auto [low, high] = std::minmax_element(
+          by_rank.begin(), by_rank.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+      EXPECT_GT(high->second, low->second) << scenario;
+      EXPECT_LT(high->second - low->second, 0.0065) << scenario << " seed " << seed;
+    }
+  }
+}
+
 TEST(Simulation, FaultsThatCannotBeSeenAreRefused) {
   JobOptions options = sized(16, 2, 1, 1, 1, "gpu-late");
   options.mode = format::Mode::kDefault;

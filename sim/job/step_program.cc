@@ -20,7 +20,7 @@ class Builder {
     microbatches_ = s_.pp == 1 ? 1 : only_stages ? std::max(1, (sizes.ops_per_step - 2) / 4) : s_.pp;
   }
 
-  Program build(int layers, int extra) {
+  Program build(int layers, int extra, Phase phase = Phase::kTraining) {
     program_.clear();
     // What a step begins with: its input to the ranks of a model replica, or DDP's buffers.
     collective(s_.tp > 1   ? Dim::kTensor
@@ -32,18 +32,22 @@ class Builder {
       for (int l = 0; l < layers; ++l) layer(1, false);
       if (stage_ < s_.pp - 1) transfer(Func::kSend, stage_ + 1);
     }
-    for (int m = 0; m < microbatches_; ++m) {
-      if (stage_ < s_.pp - 1) transfer(Func::kRecv, stage_ + 1);
-      for (int l = 0; l < layers; ++l) layer(2, m == microbatches_ - 1);
-      if (stage_ > 0) transfer(Func::kSend, stage_ - 1);
-    }
-    for (int i = 0; i < extra && s_.tp * s_.dp > 1; ++i) bucket(kBucket / 4, compute_us_ / 2);
+    if (phase == Phase::kTraining) backward(layers, extra);
     collective(Dim::kWorld, Func::kAllReduce, DataType::kFloat32, 2, 100);
     program_.back().joins = true;
     return std::move(program_);
   }
 
  private:
+  void backward(int layers, int extra) {
+    for (int m = 0; m < microbatches_; ++m) {
+      if (stage_ < s_.pp - 1) transfer(Func::kRecv, stage_ + 1);
+      for (int l = 0; l < layers; ++l) layer(2, m == microbatches_ - 1);
+      if (stage_ > 0) transfer(Func::kSend, stage_ - 1);
+    }
+    for (int i = 0; i < extra && s_.tp * s_.dp > 1; ++i) bucket(kBucket / 4, compute_us_ / 2);
+  }
+
   Unit& add(Dim dim, double compute_us) {
     Unit& unit = program_.emplace_back();
     unit.dim = dim;
@@ -139,7 +143,8 @@ uint64_t tasks_of(const Program& program) {
   return tasks;
 }
 
-std::vector<Program> make_programs(const Layout& layout, const ProgramSizes& sizes, const Random& random) {
+std::vector<Program> make_programs(const Layout& layout, const ProgramSizes& sizes, const Random& random,
+                                   Phase phase) {
   std::vector<Program> programs;
   for (int stage = 0; stage < layout.sizes().pp; ++stage) {
     Builder builder(layout, sizes, random, stage);
@@ -147,7 +152,7 @@ std::vector<Program> make_programs(const Layout& layout, const ProgramSizes& siz
     const int per_layer = static_cast<int>(tasks_of(builder.build(2, 0))) - one;
     const int layers = per_layer > 0 ? 1 + std::max(0, sizes.ops_per_step - one) / per_layer : 1;
     const int extra = std::max(0, sizes.ops_per_step - one - (layers - 1) * per_layer);
-    programs.push_back(builder.build(layers, extra));
+    programs.push_back(builder.build(layers, extra, phase));
   }
   return programs;
 }

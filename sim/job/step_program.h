@@ -47,8 +47,10 @@ struct ProgramSizes {
   int ops_per_step = 40;
   double compute_us = 500;  // of a layer's forward
 };
-// The program of each pipeline stage: `ops_per_step` tasks where the layout allows that number.
-std::vector<Program> make_programs(const Layout& layout, const ProgramSizes& sizes, const Random& random);
+enum class Phase : uint8_t { kTraining, kEvaluation };  // evaluation: the same layers, forward only
+// The program of each pipeline stage: `ops_per_step` tasks of training where the layout allows that number.
+std::vector<Program> make_programs(const Layout& layout, const ProgramSizes& sizes, const Random& random,
+                                   Phase phase = Phase::kTraining);
 
 uint64_t tasks_of(const Program& program);
 

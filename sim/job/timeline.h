@@ -24,8 +24,9 @@ struct RankTimeline {
 
 struct Timeline {
   std::vector<RankTimeline> ranks;
-  int64_t last = 0;       // the latest thing that happened
-  bool finished = false;  // every rank did everything
+  int64_t last = 0;         // the latest thing that happened
+  int64_t killed = kNever;  // all processes, at that moment; what comes after it never happened
+  bool finished = false;    // every rank did everything
 };
 
 }  // namespace lockstep::sim::job

@@ -41,7 +41,7 @@ std::string boot_id_text(const HostClock& clock) {
 }
 
 // As the reader of process files places a time of the first host.
-int64_t run_ns(int64_t true_ns) { return kEpochNs + true_ns; }
+int64_t run_ns(const Job& job, int64_t true_ns) { return kEpochNs + job.hosts.front().wall().at(true_ns); }
 
 std::string fault_text(const Job& job, const Timeline& timeline) {
   const Truth& truth = job.fault.truth;
@@ -61,7 +61,7 @@ std::string fault_text(const Job& job, const Timeline& timeline) {
   int64_t since_ns = 0;
   const auto step = static_cast<size_t>(truth.since_step);
   if (truth.since_step >= 0 && step < timeline.ranks[0].step_began.size())
-    since_ns = run_ns(timeline.ranks[0].step_began[step]);
+    since_ns = run_ns(job, timeline.ranks[0].step_began[step]);
   return "{\n    \"class\": " + quoted(truth.classes.front()) +
          ",\n    \"variant\": " + quoted(truth.variant) +
          ",\n    \"classes\": " + list(truth.classes, quoted) + ",\n    \"ranks\": " + list(truth.ranks) +
@@ -91,7 +91,7 @@ std::string clocks_text(const Job& job, const Timeline& timeline) {
             ", \"ranks\": " + list(job.layout.ranks_of_host(static_cast<int>(h))) + ", \"instants\": [";
     for (const int64_t t : {int64_t{0}, timeline.last + kAfterNs}) {
       text += format_text("%s{\"reference_ns\": %" PRId64 ", \"host_ns\": %" PRId64 "}", t == 0 ? "" : ", ",
-                          run_ns(t), run_ns(clock.wall().at(t)));
+                          run_ns(job, t), kEpochNs + clock.wall().at(t));
     }
     text += "]}";
   }
@@ -112,6 +112,8 @@ std::string truth_json(const Job& job, const Timeline& timeline, const JobResult
                                                           : "default") +
          ",\n  \"ops\": " + std::to_string(result.ops) +
          format_text(",\n  \"seconds\": %.3f", result.job_seconds) +
+         ",\n  \"scenario\": " + quoted(job.options.fault) + ",\n  \"killed_ns\": " +
+         (timeline.killed == kNever ? "null" : std::to_string(run_ns(job, timeline.killed))) +
          ",\n  \"fault\": " + fault_text(job, timeline) + ",\n  \"clock\": " + clocks_text(job, timeline) +
          "\n}\n";
 }
