@@ -122,7 +122,10 @@ Result<JobResult> write_run(const Job& planned, const std::string& directory, si
   LOCKSTEP_TRY(make_directory(directory));
   JobResult result;
   LOCKSTEP_ASSIGN(const Attempt attempt, write_earlier(planned, directory, threads, &result));
-  LOCKSTEP_ASSIGN(const Job job, Job::make(planned.options, attempt));
+  Job job = planned;
+  if (attempt.number > 0) {
+    LOCKSTEP_ASSIGN(job, Job::make(planned.options, attempt));
+  }
   const Timeline timeline = play(job);
   result.job_seconds = static_cast<double>(attempt.begins_ns + timeline.last) * 1e-9;
   LOCKSTEP_TRY(write_processes(job, timeline, directory, threads, &result));
