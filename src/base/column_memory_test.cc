@@ -6,8 +6,6 @@
 #include <numeric>
 #include <thread>
 
-#include "tests/support/temporary_folder.h"
-
 namespace lockstep {
 namespace {
 
@@ -51,8 +49,7 @@ TEST_F(ColumnMemory, AVeryLongColumnHasItsOwnExtent) {
 }
 
 TEST_F(ColumnMemory, PastTheLimitColumnsLieInFilesWithoutAName) {
-  const test::TemporaryFolder folder;
-  set_column_limit({.bytes = 0, .directory = folder.path()});
+  set_column_limit({.bytes = 0, .directory = ::testing::TempDir()});
   Column<uint32_t> column(kLong);
   EXPECT_GT(column_use().files, 0u);
   std::iota(column.begin(), column.end(), 0u);

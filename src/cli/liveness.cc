@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -13,6 +14,9 @@ namespace {
 
 using launch::ProcessFile;
 using model::Liveness;
+
+// Of a heartbeat a second: what a shared file system and the clocks of two hosts take away from it.
+constexpr int64_t kCurrentNs = 10'000'000'000;
 
 using BootAndPid = std::pair<std::string, int64_t>;
 
@@ -56,6 +60,8 @@ std::string_view liveness_text(Liveness liveness) {
   return "unknown";
 }
 
+bool beats(int64_t heartbeat_ns, int64_t now_ns) { return std::abs(now_ns - heartbeat_ns) <= kCurrentNs; }
+
 Liveness look_at(const launch::ProcessIdentity& process) {
   std::optional<bool> alive = launch::is_alive(process);
   if (!alive) return Liveness::kUnknown;
@@ -70,6 +76,8 @@ Liveness look_at(const launch::ProcessIdentity& process) {
 }
 
 void set_liveness(const std::vector<std::string>& paths, model::Job& job) {
+  const int64_t now_ns =
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
   std::multimap<BootAndPid, ProcessFile> files = files_of(paths);
   for (model::JobProcess& process : job.processes) {
     // A process number that was used twice in one boot: the header whose start is nearest.
@@ -79,7 +87,10 @@ void set_liveness(const std::vector<std::string>& paths, model::Job& job) {
     for (auto at = begin; at != end; ++at) {
       if (nearest == nullptr || away(at->second) < away(*nearest)) nearest = &at->second;
     }
-    if (nearest != nullptr) process.liveness = look_at(nearest->process);
+    if (nearest == nullptr) continue;
+    process.liveness = look_at(nearest->process);
+    process.beats = process.liveness == Liveness::kUnknown && process.row.closed == 0 &&
+                    beats(process.row.heartbeat_ns, now_ns);
   }
 }
 

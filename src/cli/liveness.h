@@ -15,7 +15,10 @@ std::string_view liveness_text(model::Liveness liveness);  // "unknown", "runnin
 
 model::Liveness look_at(const launch::ProcessIdentity& process);
 
-// Fills JobProcess::liveness from the headers of the process files among `paths` (run directories and files). A process
+// Whether the heartbeat of a process that cannot be looked at is of now; both ns since the Unix epoch, on clocks of two hosts.
+bool beats(int64_t heartbeat_ns, int64_t now_ns);
+
+// Fills JobProcess::liveness and ::beats from the headers of the process files among `paths` (run directories and files). A process
 // without a header there (a trace.db) stays unknown. Touches no process: it reads /proc.
 void set_liveness(const std::vector<std::string>& paths, model::Job& job);
 

@@ -6,12 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "format/file_layout.h"
-#include "tests/support/temporary_folder.h"
 
 namespace lockstep::cli {
 namespace {
@@ -97,8 +97,9 @@ void write_header(const std::string& path, const launch::ProcessIdentity& proces
 }
 
 TEST(Liveness, FindsTheProcessesOfAJob) {
-  const test::TemporaryFolder folder;
-  const std::string& run = folder.path();
+  std::string run = ::testing::TempDir() + "/liveness_run";
+  std::filesystem::remove_all(run);
+  std::filesystem::create_directories(run);
   launch::ProcessIdentity self = launch::own_identity(), earlier = self;
   --earlier.start_ticks;
   write_header(run + "/now.lks", self, 2'000'000'000);
@@ -120,6 +121,41 @@ TEST(Liveness, FindsTheProcessesOfAJob) {
   EXPECT_EQ(job.processes[2].liveness, Liveness::kUnknown);
   set_liveness({run + "/before.lks"}, job);
   EXPECT_EQ(job.processes[0].liveness, Liveness::kGone) << "the file named alone";
+}
+
+TEST(Liveness, AHeartbeatOfTheMomentStandsForWhatCannotBeSeen) {
+  constexpr int64_t kSecond = 1'000'000'000, kNow = 1'000 * kSecond;
+  EXPECT_TRUE(beats(kNow - 10 * kSecond, kNow));
+  EXPECT_FALSE(beats(kNow - 11 * kSecond, kNow));
+  EXPECT_TRUE(beats(kNow + kSecond, kNow)) << "another host's clock is ahead";
+  EXPECT_FALSE(beats(0, kNow));
+}
+
+TEST(Liveness, WhatRunsOnAnotherHostBeats) {
+  std::string run = ::testing::TempDir() + "/liveness_elsewhere";
+  std::filesystem::remove_all(run);
+  std::filesystem::create_directories(run);
+  launch::ProcessIdentity other = launch::own_identity();
+  other.boot_id = std::string(32, 'a');
+  write_header(run + "/other.lks", other, 0);
+  model::Job job;
+  model::JobProcess process;
+  process.row.boot_id = job.strings.intern(with_dashes(other.boot_id));
+  process.row.pid = other.pid;
+  process.row.heartbeat_ns =
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  job.processes.push_back(process);
+  auto beats_now = [&] {
+    set_liveness({run}, job);
+    EXPECT_EQ(job.processes[0].liveness, Liveness::kUnknown);
+    return job.processes[0].beats;
+  };
+  EXPECT_TRUE(beats_now());
+  job.processes[0].row.closed = 1;
+  EXPECT_FALSE(beats_now());
+  job.processes[0].row.closed = 0;
+  job.processes[0].row.heartbeat_ns -= 60'000'000'000;
+  EXPECT_FALSE(beats_now());
 }
 
 }  // namespace

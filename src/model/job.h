@@ -170,6 +170,7 @@ struct JobProcess {
   Process row;        // its texts are ids of Job::strings
   uint32_t host = 0;  // of Job::hosts
   Liveness liveness = Liveness::kUnknown;
+  bool beats = false;  // nobody could look, but its heartbeat was of the moment in which its file was read
   std::vector<uint32_t> members;  // rows of Job::members
   std::vector<OpenCall> open_calls;
   std::vector<OpenStep> open_steps;  // the oldest of each (communicator, peer, channel, direction)

@@ -11,8 +11,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/support/temporary_folder.h"
-
 namespace lockstep::readers {
 namespace {
 
@@ -24,11 +22,14 @@ struct Entry {
 
 class UnpackTest : public ::testing::Test {
  protected:
-  UnpackTest() {
+  UnpackTest() : root_(fs::path(::testing::TempDir()) / ("unpack_test_" + std::to_string(getpid()))) {
     fs::create_directories(root_ / "tmp");
     ::setenv("TMPDIR", (root_ / "tmp").c_str(), 1);
   }
-  ~UnpackTest() override { ::unsetenv("TMPDIR"); }
+  ~UnpackTest() override {
+    ::unsetenv("TMPDIR");
+    fs::remove_all(root_);
+  }
 
   // `filter`: of libarchive; raw without a name.
   std::string pack(const std::string& name, int filter, const std::vector<Entry>& entries, bool raw = false) {
@@ -61,8 +62,7 @@ class UnpackTest : public ::testing::Test {
   }
   static bool all(const std::string&, std::span<const std::byte>) { return true; }
 
-  const test::TemporaryFolder folder_;
-  const fs::path root_ = folder_.path();
+  fs::path root_;
 };
 
 std::span<const std::byte> bytes_of(const std::string& text) {

@@ -13,7 +13,6 @@
 #include "analysis/assemble/assembled_source.h"
 #include "readers/reader.h"
 #include "store/store.h"
-#include "tests/support/temporary_folder.h"
 
 namespace lockstep::golden {
 namespace {
@@ -84,7 +83,9 @@ int64_t covered(std::vector<Interval> work) {
 }
 
 TEST(RocpdFiles, EachGpuIsAsBusyAsItsOwnFileSays) {
-  const test::TemporaryFolder folder;
+  const fs::path folder =
+      fs::path(::testing::TempDir()) / ("lockstep_golden_rocpd." + std::to_string(getpid()));
+  fs::create_directories(folder);
   std::vector<std::string> paths;
   std::vector<int64_t> busy;
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -115,6 +116,7 @@ TEST(RocpdFiles, EachGpuIsAsBusyAsItsOwnFileSays) {
   EXPECT_TRUE(store::is_trace_db(merged)) << "its rocpd views do not make it another tool's";
   const auto detected = readers::detect(merged);
   EXPECT_TRUE(!detected || *detected == nullptr || (*detected)->name != "rocpd");
+  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -11,24 +11,11 @@ using model::kNoIndex;
 using model::kNoRow;
 using model::Member;
 
-constexpr uint32_t kDeepestQueue = 4096;  // operations in flight of one member
-
 bool comparable(const Member& member) {
   return member.ops == 0 || member.alignment != Member::Alignment::kNone;
 }
 
 bool gone(Fate fate) { return fate != Fate::kPresent && fate != Fate::kClosed; }
-
-// GPU times show that operation `op` of a bucket that begins at `first` has not begun, while one before it has: the
-// rank is held up by something else.
-bool queued(const model::JobOps& ops, uint32_t first, uint32_t op) {
-  if (ops.gpu_start_ns[op] != 0 || !ops.is_start_told(op)) return false;
-  uint32_t look = std::min(op - first, kDeepestQueue);
-  for (uint32_t back = 1; back <= look; ++back) {
-    if (ops.gpu_start_ns[op - back] != 0) return true;
-  }
-  return false;
-}
 
 class CommBlocks {
  public:
@@ -98,7 +85,7 @@ class CommBlocks {
 
   void keep(Block&& block) {
     extend(block);
-    if (block.waited_ns <= block.patience.suspicious_ns()) return;
+    if (!block.is_fact && block.waited_ns <= block.patience.suspicious_ns()) return;
     sort_by_actor(block.waiting, block.waiting_ns);
     sort_by_actor(block.missing, block.missing_ns);
     found_ = true;
@@ -141,10 +128,16 @@ class CommBlocks {
       if (job_.next_index(member) <= least_) {
         if (!scene_.cut_short(member.process)) add_missing(block, scene_.actor_of(row), 0);
       } else if (auto op = job_.op_at(member, std::max(least_, job_.oldest_index(member)))) {
-        if (!queued(job_.ops(member), member.first, *op)) add_waiting(block, row, *op);
+        if (!held_up(row, member.first, *op)) add_waiting(block, row, *op);
       }
     }
     keep(std::move(block));
+  }
+
+  // It has called the operation, and stands behind something that it called before.
+  bool held_up(uint32_t row, uint32_t first, uint32_t op) const {
+    return queued(job_.ops(job_.members[row]), first, op) &&
+           !is_oldest_unfinished(scene_, scene_.actor_of(row), op);
   }
 
   // Sends and receives: one block for each rank that does not come, however many wait for it.
@@ -165,7 +158,7 @@ class CommBlocks {
           at->second = make(Block::Kind::kPair, called);
           add_missing(at->second, missing, 0);
         }
-        if (queued(job_.ops(member), lane.first, lane.first + called)) continue;
+        if (held_up(row, lane.first, lane.first + called)) continue;
         int64_t before = at->second.waited_ns;
         add_waiting(at->second, row, lane.first + called);
         if (at->second.waited_ns > before) at->second.index = called;
@@ -221,12 +214,14 @@ class CommBlocks {
   void find_mismatch() {
     Block block = make(Block::Kind::kMismatch, difference_->index);
     block.difference = difference_;
-    bool all_done = true;
+    bool all_done = true, is_counted = true;
     int64_t shortest = INT64_MAX;
     for (uint32_t row : members_) {
       const Member& member = job_.members[row];
       auto op = job_.op_at(member, difference_->index);
       if (!op) continue;
+      is_counted = is_counted && member.alignment == Member::Alignment::kFromStart &&
+                   scene_.is_captured(member.process);
       bool differs = std::binary_search(difference_->members.begin(), difference_->members.end(), row);
       if (differs) add_missing(block, scene_.actor_of(row), job_.ops(member).entered_ns(*op));
       // Others may have called more since; who stands still stands in its newest.
@@ -237,9 +232,11 @@ class CommBlocks {
       if (entered != 0) shortest = std::min(shortest, scene_.actor_at(row).end_ns - entered);
       if (!differs) add_waiting(block, row, *op);
     }
-    if (all_done || shortest == INT64_MAX) return;
+    if ((all_done && !is_counted) || shortest == INT64_MAX) return;
     if (!found_) block.waited_ns = std::min(block.waited_ns, shortest);
-    if (found_ || shortest > block.patience.suspicious_ns()) keep(std::move(block));
+    // Calls that were counted from the first on differ, however long anybody waits.
+    if (is_counted) block.is_fact = true;
+    if (is_counted || found_ || shortest > block.patience.suspicious_ns()) keep(std::move(block));
   }
 
   struct Standing {
@@ -331,27 +328,6 @@ class CommBlocks {
 };
 
 }  // namespace
-
-Progress progress(const model::JobOps& ops, uint32_t first, uint32_t count) {
-  Progress of;
-  of.op = kNoRow;
-  uint32_t oldest_unknown = kNoRow;
-  bool ended = false;
-  for (uint32_t back = 0; back < std::min(count, kDeepestQueue) && !ended; ++back) {
-    uint32_t i = first + count - 1 - back;
-    if (ops.gpu_end_ns[i] != 0) {
-      ended = true;
-    } else if (ops.gpu_start_ns[i] != 0) {
-      of = {Progress::State::kRunning, i};
-    } else {
-      oldest_unknown = i;
-    }
-  }
-  if (of.state == Progress::State::kRunning) return of;
-  if (oldest_unknown == kNoRow) return ended ? Progress{Progress::State::kDone, kNoRow} : of;
-  const bool is_queued = ended && ops.is_start_told(oldest_unknown);
-  return {is_queued ? Progress::State::kQueued : Progress::State::kUnknown, oldest_unknown};
-}
 
 namespace {
 

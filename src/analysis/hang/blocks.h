@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "analysis/hang/progress.h"
 #include "analysis/hang/scene.h"
 #include "analysis/match/match.h"
 
@@ -32,6 +33,7 @@ struct Block {
   int64_t waited_ns = 0;
   Patience patience;
   const match::Difference* difference = nullptr;  // kMismatch
+  bool is_fact = false;                           // however long the wait is
   bool certain() const { return waited_ns > patience.certain_ns(); }
   // Those missing have called it, too.
   bool all_called() const { return kind == Kind::kMismatch || kind == Kind::kStuck || kind == Kind::kSilent; }
@@ -40,18 +42,6 @@ struct Block {
 // The longest time that anybody waits in each, longer than is normal. `differences` outlives the blocks.
 std::vector<Block> find_blocks(const Scene& scene, Rhythm& rhythm,
                                const std::vector<match::Difference>& differences);
-
-// What the GPU says of a member's operations from `first` on.
-struct Progress {
-  enum class State : uint8_t {
-    kUnknown,  // no GPU times
-    kDone,
-    kQueued,   // an earlier one ended; this one has not begun
-    kRunning,  // begun, not ended
-  } state = State::kUnknown;
-  uint32_t op = 0;  // the oldest that is not done
-};
-Progress progress(const model::JobOps& ops, uint32_t first, uint32_t count);
 
 // Transfers that have not moved for longer than `patience` allows, of members of the communicator.
 struct StuckStep {

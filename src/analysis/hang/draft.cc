@@ -18,14 +18,7 @@ Finding Draft::make(FindingClass finding_class, std::string id, const Block& blo
   finding.finding_class = finding_class;
   finding.severity = block.certain() ? Severity::kCritical : Severity::kWarning;
   finding.weight = static_cast<double>(block.waited_ns) * static_cast<double>(std::max<size_t>(waiting, 1));
-  for (uint32_t actor : actors) {
-    if (scene_.actor(actor).rank >= 0) finding.ranks.push_back(scene_.actor(actor).rank);
-    const model::JobProcess& process = job_.processes[scene_.actor(actor).process];
-    std::string host(job_.text(process.row.host));
-    if (!host.empty() && std::find(finding.hosts.begin(), finding.hosts.end(), host) == finding.hosts.end())
-      finding.hosts.push_back(host);
-  }
-  std::sort(finding.ranks.begin(), finding.ranks.end());
+  blame(actors, finding);
   finding.comm = job_.comm_name(block.comm);
   finding.comm_row = block.comm;
   if (block.process != model::kNoRow) {
@@ -40,6 +33,17 @@ Finding Draft::make(FindingClass finding_class, std::string id, const Block& blo
   auto waited = static_cast<double>(block.waited_ns);
   finding.effect = Effect{.value = waited, .unit = "ns", .low = waited, .high = waited};
   return finding;
+}
+
+void Draft::blame(const std::vector<uint32_t>& actors, Finding& finding) const {
+  for (uint32_t actor : actors) {
+    if (scene_.actor(actor).rank >= 0) finding.ranks.push_back(scene_.actor(actor).rank);
+    const model::JobProcess& process = job_.processes[scene_.actor(actor).process];
+    std::string host(job_.text(process.row.host));
+    if (!host.empty() && std::find(finding.hosts.begin(), finding.hosts.end(), host) == finding.hosts.end())
+      finding.hosts.push_back(host);
+  }
+  std::sort(finding.ranks.begin(), finding.ranks.end());
 }
 
 void Draft::add_wait(const Block& block, Finding& finding) const {

@@ -23,6 +23,9 @@ class Draft {
   Finding make(FindingClass finding_class, std::string id, const Block& block,
                const std::vector<uint32_t>& actors, size_t waiting) const;
 
+  // Their ranks and hosts.
+  void blame(const std::vector<uint32_t>& actors, Finding& finding) const;
+
   // "rank 5 (GPU 5 of node0)", "ranks 5 and 6"
   std::string who(const std::vector<uint32_t>& actors) const;
   std::string who(uint32_t actor) const { return who(std::vector<uint32_t>{actor}); }

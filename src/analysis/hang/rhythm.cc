@@ -42,7 +42,9 @@ const Patience& Rhythm::measure(uint32_t comm) {
 
 Patience Rhythm::of_comm(uint32_t comm) {
   const Patience& own = measure(comm);
-  return own.measured ? own : of_job();
+  Patience patience = own.measured ? own : of_job();
+  patience.waived = waived_;
+  return patience;
 }
 
 Patience Rhythm::of_job() {

@@ -15,13 +15,17 @@ namespace lockstep::analysis::hang {
 struct Patience {
   int64_t normal_ns = 10'000'000'000;  // the largest gap
   bool measured = false;               // else too few operations: a guess
-  int64_t suspicious_ns() const { return std::max<int64_t>(normal_ns + normal_ns / 2, 1'000'000'000); }
-  int64_t certain_ns() const { return std::max<int64_t>(2 * normal_ns, 2'000'000'000); }
+  bool waived = false;                 // every wait is told, and none is certain
+  int64_t suspicious_ns() const {
+    return waived ? -1 : std::max<int64_t>(normal_ns + normal_ns / 2, 1'000'000'000);
+  }
+  int64_t certain_ns() const { return waived ? INT64_MAX : std::max<int64_t>(2 * normal_ns, 2'000'000'000); }
 };
 
 class Rhythm {
  public:
-  explicit Rhythm(const model::Job& job) : job_(job), comms_(job.comms.size()) {}
+  explicit Rhythm(const model::Job& job, bool waived = false)
+      : job_(job), waived_(waived), comms_(job.comms.size()) {}
   // Of one communicator; of the whole job where it had too few operations.
   Patience of_comm(uint32_t comm);
   // The largest gap of any communicator.
@@ -30,6 +34,7 @@ class Rhythm {
  private:
   const Patience& measure(uint32_t comm);
   const model::Job& job_;
+  const bool waived_;
   std::vector<std::optional<Patience>> comms_;
   std::optional<Patience> whole_;
 };

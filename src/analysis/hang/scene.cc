@@ -128,8 +128,8 @@ std::optional<model::Job::CommonTime> Scene::common(uint32_t process, int64_t ns
 }
 
 void Scene::find_dead() {
-  bool some_run = std::any_of(job_.processes.begin(), job_.processes.end(), [](const model::JobProcess& p) {
-    return p.liveness == Liveness::kRunning || p.liveness == Liveness::kStopped;
+  is_live_ = std::any_of(job_.processes.begin(), job_.processes.end(), [](const model::JobProcess& p) {
+    return p.liveness == Liveness::kRunning || p.liveness == Liveness::kStopped || p.beats;
   });
   std::vector<int64_t> host_end(job_.hosts.size());
   std::optional<int64_t> common_end;
@@ -141,13 +141,20 @@ void Scene::find_dead() {
   }
   for (Actor& actor : actors_) {
     if (actor.fate != Fate::kPresent) continue;
-    Liveness liveness = job_.processes[actor.process].liveness;
-    if (liveness == Liveness::kRunning) continue;
-    int64_t later = host_end[job_.processes[actor.process].host] - actor.end_ns;
+    const model::JobProcess& process = job_.processes[actor.process];
+    const Liveness liveness = process.liveness;
+    const int64_t later_there = host_end[process.host] - actor.end_ns;
+    int64_t later = later_there;
     if (auto at = common(actor.process, actor.end_ns); at && common_end)
       later = std::max(later, *common_end - at->ns - at->half_width_ns);
+    // Another host's files may reach this one late. What of the same host came later shows that they do not.
+    const bool may_be_late = is_live_ && liveness == Liveness::kUnknown && later_there <= kClearlyEarlier;
+    if (liveness == Liveness::kRunning || process.beats || may_be_late) {
+      actor.stale = later > kClearlyEarlier;
+      continue;
+    }
     actor.early = later > kClearlyEarlier;
-    if (liveness == Liveness::kGone && some_run) {
+    if (liveness == Liveness::kGone && is_live_) {
       actor.fate = Fate::kDead;
     } else if (actor.early && actor.quiet_ns <= rhythm_.of_job().suspicious_ns()) {
       // One that had been quiet for long before it ended did not hold the job by ending.

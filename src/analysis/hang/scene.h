@@ -24,7 +24,9 @@ struct Actor {
   uint32_t member = model::kNoRow;  // only with several GPUs in the process
   int32_t rank = -1;                // global; -1 unknown
   Fate fate = Fate::kPresent;
-  bool early = false;    // ended unclosed, and clearly before the last of the others
+  bool early = false;  // ended unclosed, and clearly before the last of the others
+  bool stale =
+      false;  // what reaches us of it ends clearly before that of the others, and nothing says that it does
   int64_t end_ns = 0;    // until when it was watched: its last record or heartbeat, on its host's clock
   int64_t quiet_ns = 0;  // from its last record until then
 };
@@ -42,6 +44,12 @@ class Scene {
   bool is_history(uint32_t comm) const { return history_[comm]; }
   // Capture of the process ended before the process did: what it called afterwards is not known.
   bool cut_short(uint32_t process) const { return cut_short_[process]; }
+  // Its file tells whether the process closed it; other tools' files do not.
+  bool is_captured(uint32_t process) const {
+    return job_.files.empty() && job_.processes[process].row.retention != 0;
+  }
+  // Some process runs, or its heartbeat says so: more may come.
+  bool is_live() const { return is_live_; }
   // Global ranks of the job that left no file, ascending.
   const std::vector<int32_t>& absent() const { return absent_; }
   // Ranks that the job has, absent ones included.
@@ -71,6 +79,7 @@ class Scene {
   Rhythm& rhythm_;
   std::vector<std::optional<int64_t>> rough_offset_;  // by host
   size_t ranks_ = 0;
+  bool is_live_ = false;
 };
 
 }  // namespace lockstep::analysis::hang

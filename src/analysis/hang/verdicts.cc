@@ -40,6 +40,9 @@ class Verdicts {
           else
             add_not_here(root);
           break;
+        case Root::Kind::kUnseen:
+          out_.push_back(unseen_verdict(scene_, block(root), root));
+          break;
         case Root::Kind::kDifferent:
           add_different(root);
           break;
@@ -290,6 +293,7 @@ class Verdicts {
     if (difference.tie)
       finding.evidence.push_back("as many ranks called the one as the other: either side may be wrong");
     add_states(root.actors, at, finding);
+    finding.settle.clear();  // however long they waited
     finding.advice = "compare what the code does on " + wording::ranks(finding.ranks) +
                      " before this call: a branch that depends on the rank, or data of different sizes";
     out_.push_back(std::move(finding));

@@ -28,6 +28,14 @@ std::optional<Finding> swapped_verdict(const Scene& scene, const std::vector<Blo
 // nobody waits.
 void add_unreceived(const Scene& scene, std::vector<Finding>& findings);
 
+// unseen_verdict.cc: what reaches us of these ranks is too old to say whether they called the operation.
+Finding unseen_verdict(const Scene& scene, const Block& block, const Root& root);
+
+// broke_off.cc: nobody runs any more, and not all ended in order or came equally far; nothing shows who did it. Or a
+// process is gone while others run, and nobody has waited for it for long.
+void add_broken_off(const Scene& scene, const std::vector<match::Difference>& differences,
+                    std::vector<Finding>& findings);
+
 // evidence.cc: what could not be told, where nothing else was found.
 void add_missing_evidence(const Scene& scene, const std::vector<Block>& blocks,
                           std::vector<Finding>& findings);

@@ -69,6 +69,7 @@ class Graph {
       Root::Kind kind = different_[actor]                            ? Root::Kind::kDifferent
                         : gone(actor)                                ? Root::Kind::kGone
                         : blocks_[block].kind == Block::Kind::kStuck ? Root::Kind::kStuck
+                        : is_unseen(actor, blocks_[block])           ? Root::Kind::kUnseen
                                                                      : Root::Kind::kNotHere;
       add(block, kind).actors.push_back(actor);
     }
@@ -83,6 +84,14 @@ class Graph {
       root.waiting = reach_back(root.actors, root.block);
       culprits_.roots.push_back(std::move(root));
     }
+  }
+
+  // It was not watched for so long that it would have come.
+  bool is_unseen(uint32_t actor, const Block& block) const {
+    const Actor& of = scene_.actor(actor);
+    if (!of.stale || block.process == model::kNoRow) return false;
+    const auto watched = scene_.between(block.process, block.since_ns, of.process, of.end_ns);
+    return !watched || *watched <= block.patience.suspicious_ns();
   }
 
   // Where the rank holds others up first; the other blocks follow from that one.

@@ -11,7 +11,14 @@
 namespace lockstep::analysis::hang {
 
 struct Root {
-  enum class Kind : uint8_t { kNotHere, kGone, kDifferent, kStuck, kAbsent } kind = Kind::kNotHere;
+  enum class Kind : uint8_t {
+    kNotHere,
+    kUnseen,  // what is known of it is too old to say whether it came
+    kGone,
+    kDifferent,
+    kStuck,
+    kAbsent,
+  } kind = Kind::kNotHere;
   uint32_t block = 0;            // the longest wait for it
   std::vector<uint32_t> actors;  // ascending; empty: nobody to name
   size_t waiting = 0;            // ranks that wait for it, also through others

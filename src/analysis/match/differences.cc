@@ -16,10 +16,26 @@ bool comparable(const Member& member) {
   return member.ops > 0 && member.alignment != Member::Alignment::kNone;
 }
 
+// NCCL moves these as bytes, and says so. What the program asked for is in the record of its call; where that is gone, any
+// type of as many bytes may have been meant.
+struct Essences {
+  explicit Essences(const model::Job& job) : exact(essences(job)) {
+    std::map<std::tuple<model::StringId, int32_t, uint64_t>, uint32_t> numbers;
+    for (const model::Signature& s : job.signatures) {
+      const auto key = std::tuple(s.func, s.root, s.bytes);
+      untyped.push_back(numbers.try_emplace(key, static_cast<uint32_t>(numbers.size())).first->second);
+      const std::string_view func = job.text(s.func);
+      is_bytes.push_back((func == "AllGather" || func == "Broadcast") && job.text(s.datatype) == "ncclInt8");
+    }
+  }
+  std::vector<uint32_t> exact, untyped;  // by row of Job::signatures
+  std::vector<bool> is_bytes;
+};
+
 class CommComparer {
  public:
-  CommComparer(const model::Job& job, const std::vector<uint32_t>& essence, uint32_t comm)
-      : job_(job), essence_(essence), comm_(comm) {}
+  CommComparer(const model::Job& job, const Essences& essences, uint32_t comm)
+      : job_(job), essences_(essences), comm_(comm) {}
 
   void run(std::vector<Difference>& out) {
     std::vector<uint32_t> members;
@@ -34,8 +50,18 @@ class CommComparer {
 
  private:
   struct Known {
-    uint32_t index, essence;
+    uint32_t index, signature;
+    bool is_guess;  // of its type
   };
+
+  Known known_of(const model::JobOps& ops, uint32_t i) const {
+    const uint32_t signature = ops.signature[i];
+    return {ops.index[i], signature, essences_.is_bytes[signature] && ops.called_ns[i] == 0};
+  }
+  bool same(const Known& a, const Known& b) const {
+    return a.is_guess || b.is_guess ? essences_.untyped[a.signature] == essences_.untyped[b.signature]
+                                    : essences_.exact[a.signature] == essences_.exact[b.signature];
+  }
 
   // Adds what nobody before had; returns the first index below `limit` at which the member does something else.
   uint32_t compare(const Member& member, uint32_t limit) {
@@ -43,12 +69,14 @@ class CommComparer {
     std::vector<Known> fresh;
     auto known = known_.begin();
     for (uint32_t i = member.first; i < member.first + member.ops && ops.index[i] < limit; ++i) {
-      Known here{ops.index[i], essence_[ops.signature[i]]};
+      const Known here = known_of(ops, i);
       while (known != known_.end() && known->index < here.index) ++known;
       if (known == known_.end() || known->index != here.index) {
         fresh.push_back(here);
-      } else if (known->essence != here.essence) {
+      } else if (!same(*known, here)) {
         return here.index;
+      } else if (known->is_guess) {
+        *known = here;
       }
     }
     if (!fresh.empty()) {
@@ -60,26 +88,39 @@ class CommComparer {
   }
 
   Difference describe(const std::vector<uint32_t>& members, uint32_t index) const {
-    std::map<uint32_t, std::vector<uint32_t>> sides;
-    for (uint32_t row : members) {
-      auto at = job_.op_at(job_.members[row], index);
-      if (at) sides[essence_[job_.ops(job_.members[row]).signature[*at]]].push_back(row);
+    struct Side {
+      Known known;
+      std::vector<uint32_t> rows;
+    };
+    std::vector<Side> sides;
+    // Those whose type is known come first: the others take the side of one that they may be.
+    for (const bool guesses : {false, true}) {
+      for (uint32_t row : members) {
+        auto at = job_.op_at(job_.members[row], index);
+        if (!at) continue;
+        const Known known = known_of(job_.ops(job_.members[row]), *at);
+        if (known.is_guess != guesses) continue;
+        auto side =
+            std::find_if(sides.begin(), sides.end(), [&](const Side& s) { return same(s.known, known); });
+        if (side == sides.end()) side = sides.insert(side, {known, {}});
+        side->rows.push_back(row);
+      }
     }
-    auto largest = std::max_element(sides.begin(), sides.end(), [](const auto& a, const auto& b) {
-      return a.second.size() < b.second.size();
+    auto largest = std::max_element(sides.begin(), sides.end(), [](const Side& a, const Side& b) {
+      return a.rows.size() < b.rows.size();
     });
-    Difference difference{.comm = comm_, .index = index, .members = {}, .like = largest->second.front()};
-    for (const auto& [essence, rows] : sides) {
-      if (essence == largest->first) continue;
-      difference.tie = difference.tie || rows.size() == largest->second.size();
-      difference.members.insert(difference.members.end(), rows.begin(), rows.end());
+    Difference difference{.comm = comm_, .index = index, .members = {}, .like = largest->rows.front()};
+    for (const Side& side : sides) {
+      if (&side == &*largest) continue;
+      difference.tie = difference.tie || side.rows.size() == largest->rows.size();
+      difference.members.insert(difference.members.end(), side.rows.begin(), side.rows.end());
     }
     std::sort(difference.members.begin(), difference.members.end());
     return difference;
   }
 
   const model::Job& job_;
-  const std::vector<uint32_t>& essence_;
+  const Essences& essences_;
   uint32_t comm_;
   std::vector<Known> known_;  // of the members so far, by index
 };
@@ -100,9 +141,9 @@ std::vector<uint32_t> essences(const model::Job& job) {
 }
 
 std::vector<Difference> differences(const model::Job& job) {
-  std::vector<uint32_t> essence = essences(job);
+  const Essences essences(job);
   std::vector<Difference> out;
-  for (uint32_t comm = 0; comm < job.comms.size(); ++comm) CommComparer(job, essence, comm).run(out);
+  for (uint32_t comm = 0; comm < job.comms.size(); ++comm) CommComparer(job, essences, comm).run(out);
   return out;
 }
 

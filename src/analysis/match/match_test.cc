@@ -454,5 +454,44 @@ TEST(Match, WindowsThatDifferStayAtTheSharedStep) {
   EXPECT_EQ(differences(job)[0].index, 10u);
 }
 
+// NCCL reports a gather as bytes. The record of rank 1's call, which says what was asked for, is gone.
+Job gathers(const std::string& second_type, uint64_t second_bytes, bool call_is_gone) {
+  JobBuilder builder(3);
+  const uint32_t world = builder.world();
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    Call call{.func = "AllGather", .called_ms = 10, .bytes = 4096, .datatype = "ncclBfloat16"};
+    if (rank == 1) call.bytes = second_bytes, call.datatype = second_type;
+    builder.call(rank, world, call);
+  }
+  Job job = builder.build();
+  if (call_is_gone) job.processes[1].ops.called_ns[0] = 0;
+  return job;
+}
+
+TEST(Match, ATypeWhoseCallIsGoneIsNoDifference) {
+  EXPECT_TRUE(differences(gathers("ncclInt8", 4096, true)).empty());
+  // Where the call is there, the program asked for bytes; and as many bytes it has to be.
+  EXPECT_EQ(differences(gathers("ncclInt8", 4096, false)).size(), 1u);
+  EXPECT_EQ(differences(gathers("ncclInt8", 4097, true)).size(), 1u);
+  // A type that NCCL does not make of another one.
+  EXPECT_EQ(differences(gathers("ncclFloat32", 4096, true)).size(), 1u);
+}
+
+TEST(Match, ATypeThatIsNotKnownTakesTheSideThatItMayBeOf) {
+  JobBuilder builder(4);
+  const uint32_t world = builder.world();
+  const char* types[] = {"ncclInt8", "ncclBfloat16", "ncclBfloat16", "ncclFloat32"};
+  for (uint32_t rank = 0; rank < 4; ++rank)
+    builder.call(
+        rank, world,
+        {.func = "Broadcast", .called_ms = 10, .bytes = rank == 3 ? 4096u : 2048u, .datatype = types[rank]});
+  Job job = builder.build();
+  job.processes[0].ops.called_ns[0] = 0;
+  const std::vector<Difference> found = differences(job);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].members, std::vector<uint32_t>{job.comms[world].members[3]});
+  EXPECT_FALSE(found[0].tie);
+}
+
 }  // namespace
 }  // namespace lockstep::analysis::match

@@ -28,6 +28,7 @@ JobBuilder::JobBuilder(uint32_t ranks, uint32_t per_host)
     row.pid = 1000 + rank;
     row.host = text("node" + std::to_string(rank / per_host_));
     row.closed = 1;
+    row.retention = 1;  // as capture of our own
     row.start_ns = row.first_ns = kStart;
   }
 }

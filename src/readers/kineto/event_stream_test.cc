@@ -7,8 +7,6 @@
 #include <fstream>
 #include <random>
 
-#include "tests/support/temporary_folder.h"
-
 namespace lockstep::readers::kineto {
 namespace {
 
@@ -22,8 +20,8 @@ struct Read {
 };
 
 Read read(const std::string& text) {
-  const test::TemporaryFolder folder;
-  const std::string path = folder / "stream";
+  const std::string path = ::testing::TempDir() + "event_stream_" +
+                           ::testing::UnitTest::GetInstance()->current_test_info()->name();
   std::ofstream(path, std::ios::binary) << text;
   Read out;
   {
@@ -45,6 +43,7 @@ Read read(const std::string& text) {
     out.first_damage = stream.first_damage();
     out.oversized = stream.oversized();
   }
+  std::filesystem::remove(path);
   return out;
 }
 
@@ -143,8 +142,7 @@ TEST(EventStream, WhatFollowsGarbageIsFoundAgain) {
 }
 
 TEST(EventStream, RejectedEventsMayHideOthers) {
-  const test::TemporaryFolder folder;
-  const std::string path = folder / "stream";
+  const std::string path = ::testing::TempDir() + "event_stream_rejected";
   const std::string inner = "{\"ph\":\"X\",\"name\":\"inner\"}";
   const std::string outer = "{\"ph\":[," + inner + ",7]}";
   std::ofstream(path) << "{\"traceEvents\":[" << outer << "," << inner << "]}";
@@ -157,6 +155,7 @@ TEST(EventStream, RejectedEventsMayHideOthers) {
     EXPECT_EQ(stream.next().text, inner) << "which it held";
     EXPECT_EQ(stream.next().text, inner) << "which follows";
   }
+  std::filesystem::remove(path);
 }
 
 TEST(EventStream, WhatNoProfilerWritesIsPassedOver) {

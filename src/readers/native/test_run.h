@@ -11,17 +11,16 @@
 #include "model/event_counts.h"
 #include "readers/native/file_builder.h"
 #include "readers/reader.h"
-#include "tests/support/temporary_folder.h"
 
 namespace lockstep::readers::native {
 
 using format::Kind;
 
-// A new, empty directory, until the program ends.
+// An empty directory of the running test.
 inline std::string test_dir() {
-  static const test::TemporaryFolder all;
-  static int made = 0;
-  std::string dir = all / std::to_string(made++);
+  const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+  std::string dir = ::testing::TempDir() + "/native_" + info->test_suite_name() + "_" + info->name();
+  std::filesystem::remove_all(dir);
   std::filesystem::create_directories(dir);
   return dir;
 }

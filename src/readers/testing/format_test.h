@@ -2,6 +2,7 @@
 // For tests of readers: files in a folder of the test's own, opened as one source, and what is lost of it.
 #pragma once
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -15,13 +16,18 @@
 #include "model/trace.h"
 #include "model/trace_source.h"
 #include "readers/reader.h"
-#include "tests/support/temporary_folder.h"
 
 namespace lockstep::readers::testing {
 
 class FormatTest : public ::testing::Test {
  protected:
-  explicit FormatTest(const Format& format) : format_(format) {}
+  explicit FormatTest(const Format& format)
+      : folder_(std::filesystem::path(::testing::TempDir()) /
+                ("lockstep_" + std::string(format.name) + "." + std::to_string(getpid()))),
+        format_(format) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~FormatTest() override { std::filesystem::remove_all(folder_); }
 
   // A file that `open` opens, with the others.
   std::string add(const std::string& name) { return paths_.emplace_back(folder_ / name); }
@@ -63,7 +69,7 @@ class FormatTest : public ::testing::Test {
     return count;
   }
 
-  const test::TemporaryFolder folder_;
+  const std::filesystem::path folder_;
   std::vector<std::string> paths_;
 
  private:
