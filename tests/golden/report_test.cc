@@ -80,7 +80,7 @@ std::string digest(const Json& data) {
 TEST(ReportOfRecordings, ShowsTheStraggler) {
   EXPECT_EQ(
       digest(report_of("tests/data/straggler")),
-      R"(rank 3 (GPU 3 of node0) calls late on the host from step 2 on: about 20.5 ms a step that the others wait; first in AllReduce of communicator 0xaa13534ff18c1e4
+      R"(rank 3 (GPU 3 of node0) has been slow to launch since step 2, costing the other ranks about 20.5 ms per step (3.4 % of the run); first in AllReduce of communicator 0xaa13534ff18c1e4
 Host late, who [3], since 9195.6
 AllReduce 2 of 0xaa13534ff18c1e4, 256 KiB, at 9174.6 lost 20.9
   called 0.0 20.9

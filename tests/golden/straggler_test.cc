@@ -30,7 +30,7 @@ TEST(StragglerTape, NamesRank3FromStep2On) {
     ASSERT_EQ(found.size(), 1u) << "nobody else is to blame";
     EXPECT_EQ(found[0].id, "host-late");
     EXPECT_EQ(found[0].ranks, std::vector<int32_t>{3});
-    EXPECT_NE(found[0].statement.find("from step 2 on"), std::string::npos) << found[0].statement;
+    EXPECT_NE(found[0].statement.find("since step 2,"), std::string::npos) << found[0].statement;
     ASSERT_TRUE(found[0].effect);
     EXPECT_GT(found[0].effect->value, 19e6);
     EXPECT_LT(found[0].effect->value, 23e6);

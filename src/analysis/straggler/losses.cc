@@ -1,159 +1,125 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/straggler/losses.h"
 
-#include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
-#include <tuple>
 
 #include "analysis/straggler/median.h"
 
 namespace lockstep::analysis::straggler {
 namespace {
 
-constexpr double kPersistentShare = 0.75;  // of the steps
+constexpr size_t kWarm = 2;           // steps that warm up in every job
+constexpr size_t kMostWarm = 16;      // that may, while they are long
+constexpr size_t kWarmShare = 10;     // and no more than one in so many
+constexpr double kWarmLength = 1.5;   // times the usual: a long step
+constexpr float kUnevenShare = 0.5f;  // of a pause that all ranks make
 
 double median(std::vector<double> values) { return values.empty() ? 0 : upper_median(std::span(values)); }
 
-double median_of(const std::vector<float>& values, size_t first, size_t last) {
-  return median(std::vector<double>(values.begin() + static_cast<ptrdiff_t>(first),
-                                    values.begin() + static_cast<ptrdiff_t>(last + 1)));
-}
-
-double usual_step_ns(const Losses& losses) {
+std::vector<double> lengths_of(const Steps& steps) {
   std::vector<double> lengths;
-  for (size_t i = 1; i < losses.steps.size(); ++i)
-    lengths.push_back(static_cast<double>(losses.steps.begin_ns[i] - losses.steps.begin_ns[i - 1]));
-  return median(std::move(lengths));
+  for (size_t i = 1; i < steps.size(); ++i)
+    lengths.push_back(static_cast<double>(steps.begin_ns[i] - steps.begin_ns[i - 1]));
+  return lengths;
 }
 
-// The run of steps in which a rank loses the most above a floor: [first, last]; first > last: none.
-std::pair<size_t, size_t> richest(const std::vector<float>& by_step, double floor_ns) {
-  std::pair<size_t, size_t> best{1, 0};
-  double sum = 0, best_sum = 0;
-  size_t first = 1;
-  for (size_t step = 1; step < by_step.size(); ++step) {
-    if (sum <= 0) sum = 0, first = step;
-    sum += static_cast<double>(by_step[step]) - floor_ns;
-    if (sum <= best_sum) continue;
-    best_sum = sum;
-    best = {first, step};
-  }
-  return best;
+// Those with the most blame first.
+std::vector<uint32_t> by_blame(const Lateness& lateness) {
+  std::vector<uint32_t> order(lateness.processes.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::erase_if(order, [&](uint32_t process) { return lateness.late[process].empty(); });
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return lateness.processes[a].blamed_ns > lateness.processes[b].blamed_ns;
+  });
+  return order;
 }
 
-Persistent worst_run(const RankLoss& rank, double floor_ns) {
-  Persistent run;
-  auto [first, last] = richest(rank.by_step, floor_ns);
-  if (first > last) return run;
-  // Once more with a floor that the usual jitter before the first late step does not reach.
-  const double most = median_of(rank.by_step, first, last) * 2 / 3;
-  if (most > floor_ns) std::tie(first, last) = richest(rank.by_step, most);
-  run.first = first;
-  run.last = last;
-  run.per_step_ns = median_of(rank.by_step, first, last);
-  size_t high = 0;
-  for (size_t step = first; step <= last; ++step) {
-    run.total_ns += static_cast<double>(rank.by_step[step]);
-    high += static_cast<double>(rank.by_step[step]) >= std::max(run.per_step_ns / 2, floor_ns);
-  }
-  run.share = static_cast<double>(high) / static_cast<double>(last - first + 1);
-  return run;
-}
+class Adder {
+ public:
+  Adder(const model::Job& job, const Lateness& lateness) : job_(job), lateness_(lateness) {}
 
-bool stands_out(const Losses& losses, const std::vector<Persistent>& named, const Persistent& least) {
-  for (size_t i = 0; i < losses.ranks.size(); ++i) {
-    if (std::any_of(named.begin(), named.end(), [&](const Persistent& p) { return p.loss == i; })) continue;
-    if (median_of(losses.ranks[i].by_step, least.first, least.last) * kStandOut > least.per_step_ns)
-      return false;
+  Losses add(const std::vector<uint32_t>& order) {
+    losses_.span_ns = static_cast<double>(lateness_.span_ns);
+    losses_.timed = lateness_.timed * 2 >= lateness_.compared;
+    for (const Waits& waits : lateness_.processes) losses_.compared_ranks += waits.ops > 0;
+    for (uint32_t process : order) {
+      RankLoss rank = losses_of(process);
+      if (losses_.ranks.size() < Losses::kMostRanks) {
+        losses_.ranks.push_back(std::move(rank));
+        continue;
+      }
+      for (size_t step = 0; step < rank.by_step.size(); ++step)
+        losses_.others[step] = std::max(losses_.others[step], rank.by_step[step]);
+    }
+    if (losses_.steps.size() != 0) set_usual();
+    return std::move(losses_);
   }
-  return true;
-}
+
+ private:
+  RankLoss losses_of(uint32_t process) {
+    RankLoss rank;
+    rank.process = process;
+    const auto [clock, added] = clocks_.try_emplace(lateness_.domains[process], clocks_.size());
+    rank.clock = clock->second;
+    if (added) losses_.steps_by_clock.push_back(find_steps(job_, process));
+    if (losses_.steps.size() == 0) {
+      losses_.steps = losses_.steps_by_clock.front();
+      losses_.others.resize(losses_.steps.size());
+    }
+    rank.by_step.resize(losses_.steps.size());
+    rank.peaks.resize(losses_.steps.size());
+    if (rank.by_step.empty()) return rank;
+    double blamed = 0, sure = 0;
+    for (const LateOp& late : lateness_.late[process]) {
+      const size_t step = losses_.step_at(rank, late.host_ns);
+      rank.by_step[step] += late.blame_ns;
+      if (static_cast<double>(late.blame_ns) >= losses_.least_scattered_ns())
+        rank.peaks[step] += late.blame_ns;
+      blamed += static_cast<double>(late.blame_ns);
+      sure += static_cast<double>(std::max(late.blame_ns - late.error_ns, 0.0f));
+    }
+    if (blamed > 0) rank.sure_share = sure / blamed;
+    return rank;
+  }
+
+  // A step's begin is a launch of one rank: it comes later by what this rank loses in the step itself, and later by what
+  // others lose before it. So the lengths of two neighbors are taken together, less what was lost in either.
+  void set_usual() {
+    const std::vector<double> lengths = lengths_of(losses_.steps);
+    losses_.usual_step_ns = median(lengths);
+    const size_t steps = losses_.steps.size();
+    std::vector<double> lost(losses_.others.begin(), losses_.others.end());
+    for (const RankLoss& rank : losses_.ranks) {
+      for (size_t step = 0; step < steps; ++step)
+        lost[step] = std::max(lost[step], static_cast<double>(rank.by_step[step]));
+    }
+    std::vector<double> own;  // lengths without what was lost
+    for (size_t i = 0; i < lengths.size(); ++i) own.push_back(std::max(lengths[i] - lost[i], 0.0));
+    const double usual = median(own);
+    losses_.uneven_ns.resize(steps);
+    for (size_t step = 1; step < steps; ++step) {
+      const double after = step < lengths.size() ? lengths[step] : usual;
+      const double pause = lengths[step - 1] + after - lost[step - 1] - lost[step] - 2 * usual;
+      losses_.uneven_ns[step] = kUnevenShare * static_cast<float>(std::max(pause, 0.0));
+    }
+    const size_t most = std::clamp(steps / kWarmShare, kWarm, kMostWarm);
+    losses_.first = std::min(kWarm, steps);
+    while (losses_.first < most && own[losses_.first] > kWarmLength * usual) ++losses_.first;
+  }
+
+  const model::Job& job_;
+  const Lateness& lateness_;
+  std::map<uint32_t, size_t> clocks_;
+  Losses losses_;
+};
 
 }  // namespace
 
 std::optional<Losses> sum_losses(const model::Job& job, const Lateness& lateness) {
-  Losses losses;
-  std::vector<uint32_t> order(lateness.processes.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::erase_if(order, [&](uint32_t process) { return lateness.late[process].empty(); });
+  const std::vector<uint32_t> order = by_blame(lateness);
   if (order.empty()) return std::nullopt;
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return lateness.processes[a].blamed_ns > lateness.processes[b].blamed_ns;
-  });
-  if (order.size() > Losses::kMostRanks) order.resize(Losses::kMostRanks);
-  losses.span_ns = static_cast<double>(lateness.span_ns);
-  losses.timed = lateness.timed * 2 >= lateness.compared;
-  std::map<uint32_t, size_t> clocks;
-  for (uint32_t process : order) {
-    RankLoss& rank = losses.ranks.emplace_back();
-    rank.process = process;
-    const auto [clock, added] = clocks.try_emplace(lateness.domains[process], clocks.size());
-    rank.clock = clock->second;
-    if (added) losses.steps_by_clock.push_back(find_steps(job, process));
-    if (losses.steps.size() == 0) losses.steps = losses.steps_by_clock.front();
-    rank.by_step.resize(losses.steps.size());
-    rank.peaks.resize(losses.steps.size());
-    for (const LateOp& late : lateness.late[process]) {
-      const size_t step = losses.step_at(rank, late.host_ns);
-      rank.by_step[step] += late.blame_ns;
-      if (static_cast<double>(late.blame_ns) >= losses.least_scattered_ns())
-        rank.peaks[step] += late.blame_ns;
-    }
-  }
-  return losses;
-}
-
-std::vector<Persistent> persistent(const Losses& losses) {
-  const double step_ns = usual_step_ns(losses), floor = losses.least_ns(step_ns);
-  std::vector<Persistent> late;
-  for (size_t i = 0; i < losses.ranks.size(); ++i) {
-    Persistent run = worst_run(losses.ranks[i], floor);
-    run.loss = i;
-    const size_t steps = run.last - run.first + 1;
-    if (run.per_step_ns < kTickNs && static_cast<double>(steps) * step_ns < kLeastTimeNs) continue;
-    if (run.total_ns < std::max(kShare * losses.span_ns, kLeastTotalNs) || steps < kLeastSteps ||
-        run.per_step_ns < floor || run.share < kPersistentShare)
-      continue;
-    late.push_back(run);
-  }
-  std::sort(late.begin(), late.end(),
-            [](const Persistent& a, const Persistent& b) { return a.per_step_ns > b.per_step_ns; });
-  for (size_t named = late.size(); named > 0; --named) {
-    std::vector<Persistent> culprits(late.begin(), late.begin() + static_cast<ptrdiff_t>(named));
-    if (stands_out(losses, culprits, culprits.back())) return culprits;
-  }
-  return {};
-}
-
-std::optional<Scattered> scattered(const Losses& losses) {
-  constexpr size_t kWarm = 2;
-  if (losses.steps.size() < kWarm + kLeastSteps) return std::nullopt;
-  Scattered out;
-  std::set<size_t> worst;
-  std::vector<double> by_step;
-  for (size_t step = kWarm; step < losses.steps.size(); ++step) {
-    size_t latest = 0;
-    for (size_t i = 1; i < losses.ranks.size(); ++i) {
-      if (losses.ranks[i].peaks[step] > losses.ranks[latest].peaks[step]) latest = i;
-    }
-    const double lost = static_cast<double>(losses.ranks[latest].peaks[step]);
-    by_step.push_back(lost);
-    if (lost <= losses.least_scattered_ns()) continue;
-    worst.insert(latest);
-    out.total_ns += lost;
-    ++out.steps;
-    if (lost <= out.worst_ns) continue;
-    out.worst_ns = lost;
-    out.step = step;
-    out.loss = latest;
-  }
-  out.ranks = worst.size();
-  out.usual_loss_ns = median(by_step);
-  for (double lost : by_step) out.peaks_ns += std::max(lost - out.usual_loss_ns, 0.0);
-  out.usual_step_ns = usual_step_ns(losses);
-  return out;
+  return Adder(job, lateness).add(order);
 }
 
 }  // namespace lockstep::analysis::straggler

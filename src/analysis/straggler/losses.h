@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each rank cost the others, step by step, and who of them stands out.
+// What each rank lost the others, step by step: the lateness that it is to blame for (lateness.h), added up.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -14,21 +14,19 @@ namespace lockstep::analysis::straggler {
 inline constexpr double kShare = 0.01;  // of the run: what a user would care about
 // By arrivals on the host alone: a host runs ahead of its GPU, so that some of its lateness costs nobody anything.
 inline constexpr double kHostShare = 0.03;
+// Times that the cost of a rank that is named exceeds that of any rank that is not.
+inline constexpr double kStandOut = 2;
+// How likely chance may let one of the ranks be late as often as one that is named: in 7 of 7 late steps of two ranks, in 4
+// of 4 of four, in 3 of 3 of eight.
+inline constexpr double kMostLikely = 0.02;
+inline constexpr size_t kLeastSteps = 4;  // late ones, of a habit
 
 struct RankLoss {
   uint32_t process = 0;
   size_t clock = 0;            // of Losses::steps_by_clock
   std::vector<float> by_step;  // ns
   std::vector<float> peaks;    // of them, single delays of at least Losses::least_scattered_ns()
-};
-
-// A rank that is late again and again: over steps [first, last].
-struct Persistent {
-  size_t loss = 0;  // position in Losses::ranks
-  size_t first = 0, last = 0;
-  double per_step_ns = 0;  // median
-  double total_ns = 0;
-  double share = 0;  // of the steps with at least half of per_step_ns
+  double sure_share = 1;       // of all of it, what the clocks leave no doubt of
 };
 
 // A host's scheduler works in ticks of 1 to 4 ms.
@@ -43,18 +41,25 @@ struct Losses {
   // The same for clocks that do not compare with that rank's, each by its rank with the most blame; the first is `steps`.
   std::vector<Steps> steps_by_clock;
   std::vector<RankLoss> ranks;  // the most blame first; no more than kMostRanks
-  double span_ns = 0;           // of the run
-  bool timed = false;           // most arrivals are the GPUs'
+  std::vector<float> others;    // by step: the most that any other rank lost
+  // By step: half of a pause that all ranks make there, as for an evaluation, a checkpoint or a recompilation. What they
+  // differ by in it is nobody's habit until it is proven to be.
+  std::vector<float> uneven_ns;
+  size_t first = 0;           // the first step that counts: those before it warm up
+  size_t compared_ranks = 0;  // in the run
+  double span_ns = 0;         // of the run
+  double usual_step_ns = 0;   // median length of a step
+  bool timed = false;         // most arrivals are the GPUs'
 
-  // The least that a persistent loss must cost a step. Times of hosts alone do not tell less than a scheduler's tick
-  // from a host that runs ahead of its GPU a little less than the others.
+  // The least that a late step must cost. Times of hosts alone do not tell less than a scheduler's tick from a host that runs
+  // ahead of its GPU a little less than the others.
   double least_ns(double step_ns) const {
     return timed ? kShare * step_ns : std::max(kHostShare * step_ns, kTickNs);
   }
 
-  // The least that a delay, and a step, must lose to count where nobody is late again and again: where steps are short,
-  // what hosts differ by from call to call adds up to a share of the run, and is nobody's doing. By times of hosts alone, what the
-  // schedulers of hundreds of healthy hosts cost together is up to two ticks a step.
+  // The least single delay that counts as one: where steps are short, what hosts differ by from call to call adds up to a
+  // share of the run. By times of hosts alone, what the schedulers of hundreds of healthy hosts cost together is up to
+  // two ticks a step.
   double least_scattered_ns() const { return timed ? kTickNs : 2 * kTickNs; }
 
   // The step in which something happened on a rank, of `steps`.
@@ -67,25 +72,5 @@ struct Losses {
 
 // Nothing if nobody is to blame for anything.
 std::optional<Losses> sum_losses(const model::Job& job, const Lateness& lateness);
-
-// Ranks that lose the others at least kShare of the run and kLeastTotalNs, in most steps at least least_ns(), and kStandOut
-// times as much a step as any rank that is not named. Step 0 warms up.
-inline constexpr double kStandOut = 3;
-inline constexpr size_t kLeastSteps = 4;  // one rank of eight is the latest in four steps by chance: 1 in 500
-std::vector<Persistent> persistent(const Losses& losses);
-
-// The step in which most was lost, and by whom; what the worst rank of each step lost, summed where it is at least
-// least_scattered_ns().
-struct Scattered {
-  size_t step = 0, loss = 0;
-  double worst_ns = 0, total_ns = 0;
-  size_t steps = 0;          // that are in the sum
-  double peaks_ns = 0;       // what steps lost beyond the median step's loss
-  double usual_loss_ns = 0;  // that median
-  double usual_step_ns = 0;  // median length of a step
-  size_t ranks = 0;          // that were the worst of a step
-};
-// Steps 0 and 1 warm up. Nothing with fewer than kLeastSteps.
-std::optional<Scattered> scattered(const Losses& losses);
 
 }  // namespace lockstep::analysis::straggler

@@ -4,11 +4,13 @@
 #include <algorithm>
 
 #include "analysis/straggler/own_times.h"
+#include "analysis/straggler/units.h"
 
 namespace lockstep::analysis::straggler {
 namespace {
 
-constexpr size_t kSlices = 16;
+// Parts of a run in which nothing repeats: fine enough to tell since when somebody is late.
+constexpr size_t kLeastSlices = 16, kMostSlices = 128, kOpsOfSlice = 16;
 constexpr size_t kRepeats = 3;
 // What a program does after its last step: a barrier, an evaluation.
 constexpr size_t kMostAfter = 64;
@@ -55,6 +57,11 @@ std::vector<uint32_t> program(const model::Job& job, const model::JobProcess& pr
   return items;
 }
 
+// On the host's own clock.
+int64_t arrival_ns(const model::JobOps& ops, uint32_t op) {
+  return ops.is_placed(op) ? std::max(ops.gpu_start_ns[op], host_ns(ops, op)) : host_ns(ops, op);
+}
+
 }  // namespace
 
 size_t Steps::at(int64_t ns) const {
@@ -97,15 +104,18 @@ Steps find_steps(const model::Job& job, uint32_t process_row) {
     steps.number.push_back(static_cast<int64_t>(steps.size()));
     steps.begin_ns.push_back(common(host_ns(process.ops, order[place])));
   };
-  const Period period = find_period(program(job, process, order));
-  if (period.length != 0) {
+  const std::vector<uint32_t> items = program(job, process, order);
+  const auto time = [&](size_t place) { return arrival_ns(process.ops, order[place]); };
+  const Units units = find_units(items, find_period(items), time);
+  if (units.length != 0) {
     steps.source = Steps::Source::kPeriod;
-    steps.period = static_cast<uint32_t>(period.length);
-    if (period.begin != 0) begin(0);
-    for (size_t i = 0; i < period.repeats; ++i) begin(period.begin + i * period.length);
+    steps.period = static_cast<uint32_t>(units.length);
+    if (units.begins.front() != 0) begin(0);
+    for (size_t place : units.begins) begin(place);
     return steps;
   }
-  const size_t slices = std::min(kSlices, order.size());
+  const size_t slices =
+      std::min(std::clamp(order.size() / kOpsOfSlice, kLeastSlices, kMostSlices), order.size());
   steps.period = static_cast<uint32_t>(order.size() / slices);
   for (size_t i = 0; i < slices; ++i) begin(i * steps.period);
   return steps;

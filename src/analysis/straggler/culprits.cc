@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank costs the others what they would have gained had it come when the next latest came. What many ranks are late by
+// together, as noise, is nobody's cost then; but of few ranks, or of all of a host, that are late together, each hides
+// the others. So all are suspects at first who cost enough beyond the ranks that come after as many as may be named. As long
+// as one of them does not stand out against those who are no suspects, the weakest is let go, and the others
+// are judged anew.
+//
+// Who stands out has cost the run a share that matters; lies with its whole interval above that of the costliest rank that
+// is not named, and well above it; and is late too often to be so by chance: had each late arrival befallen any of the ranks
+// alike, as hiccups do, so many would hardly have been one rank's. The latter counts events, not their cost:
+// three delays of a second are a fact, and no habit.
+#include "analysis/straggler/culprits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "analysis/straggler/median.h"
+
+namespace lockstep::analysis::straggler {
+namespace {
+
+constexpr size_t kMostNamed = 32;
+constexpr double kRegularGap = 0.2;  // how often a distance is near that before it by chance
+
+using Series = std::vector<float>;
+
+// How likely one rank of `ranks` gets `of_one` or more of `events`.
+double chance(size_t of_one, size_t events, size_t ranks) {
+  if (of_one == 0 || ranks < 2) return 1;
+  const double p = 1.0 / static_cast<double>(ranks), n = static_cast<double>(events);
+  double sum = 0;
+  for (size_t k = of_one; k <= events; ++k) {
+    const double at = static_cast<double>(k);
+    const double term = std::exp(std::lgamma(n + 1) - std::lgamma(at + 1) - std::lgamma(n - at + 1) +
+                                 at * std::log(p) + (n - at) * std::log1p(-p));
+    sum += term;
+    if (term < sum * 1e-9 && at > n * p) break;
+  }
+  return std::min(1.0, sum * static_cast<double>(ranks));
+}
+
+class Trial {
+ public:
+  explicit Trial(const Losses& losses) : losses_(losses), suspected_(losses.ranks.size()) {}
+
+  std::vector<Culprit> run() {
+    std::vector<size_t> suspects = first_suspects();
+    while (!suspects.empty()) {
+      std::vector<Culprit> named = judge(suspects);
+      if (named.size() == suspects.size() && named.size() * 2 <= losses_.compared_ranks) return named;
+      let_go(named, &suspects);
+    }
+    return {};
+  }
+
+ private:
+  size_t steps() const { return losses_.steps.size(); }
+  const Series& cost_of(size_t loss) const { return losses_.ranks[loss].by_step; }
+  double least_total_ns() const { return std::max(kShare * losses_.span_ns, kLeastTotalNs); }
+
+  // By step, what the rank lost that comes after as many as may be named.
+  Series reference() const {
+    const size_t most = std::min(kMostNamed, std::max<size_t>(losses_.compared_ranks / 2, 1));
+    Series out(steps());
+    Series values;
+    for (size_t step = losses_.first; step < steps(); ++step) {
+      values.assign(1, losses_.others[step]);
+      for (const RankLoss& rank : losses_.ranks) values.push_back(rank.by_step[step]);
+      if (most >= values.size()) continue;
+      std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(most), values.end(),
+                       std::greater<>());
+      out[step] = values[most];
+    }
+    return out;
+  }
+
+  double beyond(size_t loss, const Series& other) const {
+    double sum = 0;
+    for (size_t step = losses_.first; step < steps(); ++step)
+      sum += std::max(static_cast<double>(cost_of(loss)[step] - other[step]), 0.0);
+    return sum;
+  }
+
+  // The costliest first.
+  std::vector<size_t> first_suspects() const {
+    const Series usual = reference();
+    std::vector<std::pair<double, size_t>> costs;
+    for (size_t i = 0; i < losses_.ranks.size(); ++i) {
+      const double cost = beyond(i, usual);
+      if (cost >= least_total_ns()) costs.emplace_back(cost, i);
+    }
+    std::sort(costs.begin(), costs.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
+    if (costs.size() > kMostNamed) costs.resize(kMostNamed);
+    std::vector<size_t> suspects;
+    for (const auto& [cost, loss] : costs) suspects.push_back(loss);
+    return suspects;
+  }
+
+  // The two largest losses of each step among those who are no suspects.
+  void rank_the_rest(const std::vector<size_t>& suspects) {
+    std::fill(suspected_.begin(), suspected_.end(), false);
+    for (size_t loss : suspects) suspected_[loss] = true;
+    latest_ = losses_.others;
+    second_.assign(steps(), 0);
+    for (size_t i = 0; i < losses_.ranks.size(); ++i) {
+      if (suspected_[i]) continue;
+      for (size_t step = 0; step < steps(); ++step) {
+        const float cost = cost_of(i)[step];
+        second_[step] = std::max(second_[step], std::min(cost, latest_[step]));
+        latest_[step] = std::max(latest_[step], cost);
+      }
+    }
+  }
+
+  // The culprits among them, in their order.
+  std::vector<Culprit> judge(const std::vector<size_t>& suspects) {
+    rank_the_rest(suspects);
+    std::vector<Culprit> named;
+    for (size_t loss : suspects) {
+      Culprit culprit = measure(loss);
+      if (stands_out(culprit)) named.push_back(std::move(culprit));
+    }
+    return named;
+  }
+
+  Culprit measure(size_t loss) const {
+    Culprit culprit;
+    culprit.loss = loss;
+    Series own(steps());
+    for (size_t step = losses_.first; step < steps(); ++step)
+      own[step] = std::max(cost_of(loss)[step] - latest_[step], 0.0f);
+    culprit.pattern = find_pattern(own, losses_.first);
+    const Pattern& pattern = culprit.pattern;
+    if (pattern.late.empty()) return culprit;
+    const auto window = [&](const Series& series) {
+      return std::span(series).subspan(pattern.first, pattern.last - pattern.first + 1);
+    };
+    const Resampler resampler(window(own).size());
+    culprit.cost = resampler.total(window(own));
+    const Series next = costliest_of_the_rest(pattern);
+    culprit.next = resampler.total(window(next));
+    std::vector<float> late;
+    for (size_t step : pattern.late) late.push_back(cost_of(loss)[step]);
+    culprit.per_step_ns = static_cast<double>(upper_median(std::span(late)));
+    for (float cost : window(cost_of(loss))) culprit.total_ns += static_cast<double>(cost);
+    return culprit;
+  }
+
+  // By step, what it cost beyond the others who are no suspects.
+  Series costliest_of_the_rest(const Pattern& pattern) const {
+    Series best(steps()), own(steps());
+    double most = 0;
+    for (size_t i = 0; i < losses_.ranks.size(); ++i) {
+      if (suspected_[i]) continue;
+      double sum = 0;
+      for (size_t step = pattern.first; step <= pattern.last; ++step) {
+        const float cost = cost_of(i)[step];
+        own[step] = cost >= latest_[step] ? cost - second_[step] : 0;
+        sum += static_cast<double>(own[step]);
+      }
+      if (sum <= most) continue;
+      most = sum;
+      best.swap(own);
+    }
+    return best;
+  }
+
+  bool stands_out(const Culprit& culprit) const {
+    const Pattern& pattern = culprit.pattern;
+    if (pattern.events < kLeastSteps || culprit.cost.middle < least_total_ns()) return false;
+    if (culprit.per_step_ns < losses_.least_ns(losses_.usual_step_ns)) return false;
+    const auto steps = static_cast<double>(pattern.last - pattern.first + 1);
+    if (culprit.per_step_ns < kTickNs && steps * losses_.usual_step_ns < kLeastTimeNs) return false;
+    return culprit.cost.low > culprit.next.high && culprit.cost.middle >= kStandOut * culprit.next.middle &&
+           is_a_habit(culprit);
+  }
+
+  bool is_a_habit(const Culprit& culprit) const {
+    const Pattern& pattern = culprit.pattern;
+    const bool each_step = pattern.events == pattern.late.size();
+    size_t events = pattern.events;
+    for (size_t i = 0; i < losses_.ranks.size(); ++i) {
+      if (i == culprit.loss) continue;
+      events += each_step ? late_steps(i, pattern.least_ns)
+                          : count_events(cost_of(i), losses_.first, pattern.least_ns);
+    }
+    double likely = chance(pattern.events, events, losses_.compared_ranks);
+    if (pattern.kind == Pattern::Kind::kPeriodic)
+      likely *= std::pow(kRegularGap, static_cast<double>(pattern.events - 2));
+    return likely <= kMostLikely;
+  }
+
+  size_t late_steps(size_t loss, double least_ns) const {
+    const Series& cost = cost_of(loss);
+    return static_cast<size_t>(std::count_if(cost.begin() + static_cast<ptrdiff_t>(losses_.first), cost.end(),
+                                             [&](float ns) { return static_cast<double>(ns) >= least_ns; }));
+  }
+
+  // The cheapest of those who do not stand out, or of all if they are too many.
+  static void let_go(const std::vector<Culprit>& named, std::vector<size_t>* suspects) {
+    const auto is_named = [&](size_t loss) {
+      return std::any_of(named.begin(), named.end(), [&](const Culprit& c) { return c.loss == loss; });
+    };
+    const bool all = named.size() == suspects->size();
+    for (size_t i = suspects->size(); i-- > 0;) {
+      if (!all && is_named((*suspects)[i])) continue;
+      suspects->erase(suspects->begin() + static_cast<ptrdiff_t>(i));
+      return;
+    }
+  }
+
+  const Losses& losses_;
+  std::vector<bool> suspected_;
+  Series latest_, second_;  // by step
+};
+
+}  // namespace
+
+std::vector<Culprit> culprits(const Losses& losses) {
+  if (losses.steps.size() < losses.first + kLeastSteps) return {};
+  return Trial(losses).run();
+}
+
+std::vector<Interval> own_costs(const Losses& losses) {
+  const size_t steps = losses.steps.size();
+  std::vector<Interval> out(losses.ranks.size());
+  if (steps <= losses.first) return out;
+  Series latest = losses.others, second(steps);
+  for (const RankLoss& rank : losses.ranks) {
+    for (size_t step = 0; step < steps; ++step) {
+      second[step] = std::max(second[step], std::min(rank.by_step[step], latest[step]));
+      latest[step] = std::max(latest[step], rank.by_step[step]);
+    }
+  }
+  const Resampler resampler(steps - losses.first);
+  for (size_t i = 0; i < out.size(); ++i) {
+    Series own;
+    for (size_t step = losses.first; step < steps; ++step) {
+      const float cost = losses.ranks[i].by_step[step];
+      const float next = std::max(second[step], losses.uneven_ns[step]);
+      own.push_back(cost >= latest[step] ? std::max(cost - next, 0.0f) : 0);
+    }
+    out[i] = resampler.total(own);
+  }
+  return out;
+}
+
+}  // namespace lockstep::analysis::straggler

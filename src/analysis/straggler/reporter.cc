@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/straggler/reporter.h"
+
+#include <algorithm>
+
+#include "analysis/wording/wording.h"
+
+namespace lockstep::analysis::straggler {
+namespace {
+
+using Kind = Pattern::Kind;
+
+std::string text(double ns) { return wording::duration(static_cast<int64_t>(ns)); }
+
+Finding begin(std::string id, FindingClass finding_class, Severity severity, double weight) {
+  Finding finding;
+  finding.id = std::move(id);
+  finding.finding_class = finding_class;
+  finding.severity = severity;
+  finding.weight = weight;
+  return finding;
+}
+
+bool in_each_step(const Pattern& pattern) {
+  return pattern.kind == Kind::kSince || pattern.kind == Kind::kWindow || pattern.kind == Kind::kGrowing;
+}
+
+std::string id_of(FindingClass kind, const Pattern& pattern) {
+  const std::string id = kind == FindingClass::kHostLate ? "host-late" : "gpu-late";
+  switch (pattern.kind) {
+    case Kind::kWindow:
+      return id + ".window";
+    case Kind::kGrowing:
+      return id + ".growing";
+    case Kind::kPeriodic:
+      return id + ".periodic";
+    case Kind::kTail:
+      return id + ".tail";
+    case Kind::kNone:
+    case Kind::kSince:
+      break;
+  }
+  return id;
+}
+
+}  // namespace
+
+std::string Reporter::step_text(size_t step) const {
+  const std::string number = std::to_string(losses_.steps.number[step]);
+  return losses_.steps.source == Steps::Source::kSlices ? "part " + number : "step " + number;
+}
+
+// "step 7", "steps 7, 40 and 81"
+std::string Reporter::steps_text(const std::vector<size_t>& steps) const {
+  if (steps.size() == 1) return step_text(steps[0]);
+  std::string out = losses_.steps.source == Steps::Source::kSlices ? "parts " : "steps ";
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (i > 0) out += i + 1 == steps.size() ? " and " : ", ";
+    out += std::to_string(losses_.steps.number[steps[i]]);
+  }
+  return out;
+}
+
+std::string Reporter::steps_evidence() const {
+  const Steps& steps = losses_.steps;
+  if (steps.source == Steps::Source::kMarks) return "steps as the program marks them";
+  if (steps.source == Steps::Source::kPeriod)
+    return "steps are counted by the operations, which repeat every " + std::to_string(steps.period) +
+           "; step 0 is the first, with all that came before";
+  return "the operations do not repeat, so the run is looked at in " + std::to_string(steps.size()) +
+         " equal parts of " + std::to_string(steps.period) + " operations";
+}
+
+Reporter::Account Reporter::account(size_t loss, size_t first, size_t last) const {
+  Account sum;
+  const uint32_t process = process_of(loss);
+  size_t first_late = last + 1;
+  for (const LateOp& late : lateness_.late[process]) {
+    const size_t step = losses_.step_at(losses_.ranks[loss], late.host_ns);
+    if (step < first || step > last) continue;
+    const double blame = static_cast<double>(late.blame_ns);
+    sum.total_ns += blame;
+    sum.host_ns += static_cast<double>(late.host_part_ns);
+    sum.sure_ns += std::max(blame - static_cast<double>(late.error_ns), 0.0);
+    sum.timed = sum.timed || job_.processes[process].ops.is_placed(late.op);
+    if (step < first_late || (step == first_late && late.blame_ns > sum.first->blame_ns)) sum.first = &late;
+    first_late = std::min(first_late, step);
+  }
+  return sum;
+}
+
+void Reporter::name(Finding& finding, uint32_t process) const {
+  const model::JobProcess& row = job_.processes[process];
+  if (row.row.rank >= 0) finding.ranks.push_back(row.row.rank);
+  std::string host(job_.text(job_.hosts[row.host].name));
+  if (!host.empty() && std::find(finding.hosts.begin(), finding.hosts.end(), host) == finding.hosts.end())
+    finding.hosts.push_back(std::move(host));
+}
+
+std::string Reporter::who(uint32_t process) const {
+  const model::JobProcess& row = job_.processes[process];
+  const std::string host(job_.text(job_.hosts[row.host].name));
+  std::string place = row.row.gpu < 0 ? host : "GPU " + std::to_string(row.row.gpu);
+  if (row.row.gpu >= 0 && !host.empty()) place += " of " + host;
+  return job_.process_name(process) + (place.empty() ? "" : " (" + place + ")");
+}
+
+void Reporter::show(Finding& finding, uint32_t process, const LateOp& late) const {
+  const model::JobOps& ops = job_.processes[process].ops;
+  finding.comm = job_.comm_name(job_.members[late.member].comm);
+  finding.comm_row = job_.members[late.member].comm;
+  finding.func = job_.text(job_.signatures[ops.signature[late.op]].func);
+  finding.op_index = ops.index[late.op];
+  finding.since_ns = late.host_ns;
+}
+
+void Reporter::report(const std::vector<Culprit>& culprits) {
+  for (FindingClass kind : {FindingClass::kHostLate, FindingClass::kGpuLate}) {
+    std::vector<Accused> of_kind;
+    for (const Culprit& culprit : culprits) {
+      Accused accused{&culprit, account(culprit.loss, culprit.pattern.first, culprit.pattern.last)};
+      const bool on_host = accused.sum.host_ns * 2 >= accused.sum.total_ns;
+      if (on_host != (kind == FindingClass::kHostLate)) continue;
+      if (accused.sum.sure_ns < kShare * losses_.span_ns)
+        cannot_tell(accused);
+      else
+        of_kind.push_back(std::move(accused));
+    }
+    if (!of_kind.empty()) late(kind, of_kind);
+  }
+}
+
+void Reporter::late(FindingClass kind, const std::vector<Accused>& accused) {
+  const Culprit& worst = *accused.front().culprit;
+  Finding finding = begin(id_of(kind, worst.pattern), kind, Severity::kWarning, 0);
+  for (const Accused& of : accused) {
+    name(finding, process_of(of.culprit->loss));
+    finding.weight += of.sum.total_ns;
+    finding.evidence.push_back(cost_evidence(of));
+  }
+  std::sort(finding.ranks.begin(), finding.ranks.end());
+  const Account& sum = accused.front().sum;
+  show(finding, process_of(worst.loss), *sum.first);
+  const double sure = worst.per_step_ns * sum.sure_ns / sum.total_ns;
+  finding.effect = Effect{
+      .value = worst.per_step_ns, .unit = "ns/step", .low = sure, .high = worst.per_step_ns * 2 - sure};
+  finding.statement = statement(kind, finding, accused.front());
+  finding.evidence.push_back(
+      std::string(sum.timed ? "arrivals by GPU times"
+                            : "arrivals by the hosts' launches: GPU times are not known") +
+      "; counted is time of its own since it left its previous operation, beyond that of the other members; "
+      "the costliest rank that is not named cost " +
+      text(worst.next.middle) + " in the same steps (at most " + text(worst.next.high) + ")");
+  finding.evidence.push_back(steps_evidence());
+  finding.advice =
+      kind == FindingClass::kHostLate
+          ? "See what this rank's host does between its operations: data loading, logging, garbage "
+            "collection, a busy or throttled CPU, another process on its cores."
+          : "See why this rank's kernels take longer: GPU clocks and temperature, another process on "
+            "the GPU, more or longer samples in its part of the batch.";
+  if (!in_each_step(worst.pattern))
+    finding.advice += " It does not happen in every step: look for what this rank alone does now and then.";
+  findings_.push_back(std::move(finding));
+}
+
+std::string Reporter::statement(FindingClass kind, const Finding& finding, const Accused& worst) const {
+  const Pattern& pattern = worst.culprit->pattern;
+  const bool one = finding.ranks.size() < 2;
+  const std::string does = kind == FindingClass::kHostLate ? "slow to launch" : "slow on the GPU";
+  const bool goes_on = pattern.kind == Kind::kSince || pattern.kind == Kind::kGrowing;
+  std::string out = one ? who(process_of(worst.culprit->loss)) : wording::ranks(finding.ranks);
+  out += goes_on ? (one ? " has been " : " have been ") : (one ? " was " : " were ");
+  out += (pattern.kind == Kind::kGrowing ? "slower and " + does.substr(0, 4) + "er" + does.substr(4) : does);
+  out +=
+      " " + when_text(*worst.culprit) + ", costing the other ranks about " + text(worst.culprit->per_step_ns);
+  out += in_each_step(pattern) ? " per step" : " each time";
+  return out + " (" + wording::percent(worst.sum.total_ns / losses_.span_ns) + " of the run" +
+         (one ? "" : " the worst of them") + "); first in " + finding.func + " of communicator " +
+         finding.comm;
+}
+
+std::string Reporter::when_text(const Culprit& culprit) const {
+  const Pattern& pattern = culprit.pattern;
+  const std::string first = step_text(pattern.first);
+  const size_t steps = pattern.last - pattern.first + 1;
+  switch (pattern.kind) {
+    case Kind::kNone:
+    case Kind::kSince:
+    case Kind::kGrowing:
+      return "since " + first;
+    case Kind::kWindow:
+      return "from " + first + " to " + step_text(pattern.last);
+    case Kind::kPeriodic:
+      return "in one step in " + std::to_string(pattern.period) + " since " + first;
+    case Kind::kTail:
+      break;
+  }
+  return "in " + std::to_string(pattern.late.size()) + " of " + std::to_string(steps) + " steps since " +
+         first + ", at no regular distance";
+}
+
+// The first figure is that of `lockstep summary`.
+std::string Reporter::cost_evidence(const Accused& accused) const {
+  const Culprit& culprit = *accused.culprit;
+  const Pattern& pattern = culprit.pattern;
+  const uint32_t process = process_of(culprit.loss);
+  return job_.process_name(process) + ": late by own doing " + text(lateness_.processes[process].blamed_ns) +
+         " in all, " + text(accused.sum.total_ns) + " of it from " + step_text(pattern.first) + " to " +
+         step_text(pattern.last) + ", where it cost the others " + text(culprit.cost.low) + " to " +
+         text(culprit.cost.high) + " beyond whoever came next; " + text(culprit.per_step_ns) +
+         " a late step (median), " + wording::percent(accused.sum.host_ns / accused.sum.total_ns) +
+         " of it before the call reached the GPU's queue";
+}
+
+void Reporter::cannot_tell(const Accused& accused) {
+  const Culprit& culprit = *accused.culprit;
+  Finding finding = begin("evidence-missing.lateness", FindingClass::kEvidenceMissing, Severity::kNote,
+                          accused.sum.total_ns);
+  finding.statement = who(process_of(culprit.loss)) + " may be late by " + text(culprit.per_step_ns) +
+                      " a step " + when_text(culprit) + ", but the clocks leave it open";
+  finding.evidence.push_back(text(accused.sum.total_ns) + " in all, of which " + text(accused.sum.sure_ns) +
+                             " exceed the uncertainty of the clocks");
+  finding.settle =
+      "a longer record, so that more operations bound the hosts' clocks; another rank on the same host";
+  findings_.push_back(std::move(finding));
+}
+
+void Reporter::report(const FewDelays& few) {
+  const uint32_t process = process_of(few.loss);
+  Account sum;
+  for (size_t step : few.steps) {
+    const Account one = account(few.loss, step, step);
+    sum.total_ns += one.total_ns;
+    sum.host_ns += one.host_ns;
+    sum.sure_ns += one.sure_ns;
+    if (sum.first == nullptr) sum.first = one.first;
+  }
+  const bool once = few.steps.size() == 1;
+  Finding finding = begin(once ? "imbalance.once" : "imbalance.few", FindingClass::kImbalance,
+                          Severity::kWarning, sum.total_ns);
+  name(finding, process);
+  show(finding, process, *sum.first);
+  finding.statement = who(process) + " was late " +
+                      (once ? "once" : wording::count(few.steps.size(), "time")) + ", in " +
+                      steps_text(few.steps) + ": the others waited " + text(sum.total_ns);
+  finding.effect =
+      Effect{.value = sum.total_ns, .unit = "ns", .low = sum.sure_ns, .high = sum.total_ns * 2 - sum.sure_ns};
+  finding.evidence.push_back(text(sum.total_ns) + " of " + text(lateness_.processes[process].blamed_ns) +
+                             " that it was late by own doing in all; " +
+                             wording::percent(sum.host_ns / sum.total_ns) + " of it on the host");
+  if (!once) finding.evidence.push_back("too few times to tell a habit from chance");
+  finding.evidence.push_back(steps_evidence());
+  finding.advice = "Look for what happens once: a checkpoint, an evaluation, a reconnect, a page-in.";
+  findings_.push_back(std::move(finding));
+}
+
+void Reporter::report(const Turns& turns) {
+  Finding finding = begin("imbalance.rotating", FindingClass::kImbalance, Severity::kWarning, turns.total_ns);
+  finding.statement = "Ranks take turns in being late: " + text(turns.total_ns) + " of the run (" +
+                      wording::percent(turns.total_ns / losses_.span_ns) + ") wait for whoever is the last";
+  finding.effect =
+      Effect{.value = turns.total_ns, .unit = "ns", .low = turns.total_ns, .high = turns.total_ns};
+  finding.evidence.push_back(wording::count(turns.ranks, "rank") + " were the latest of " +
+                             wording::count(turns.steps, "step") + "; none stands out");
+  for (const auto& [loss, cost] : turns.costliest) {
+    finding.evidence.push_back(job_.process_name(process_of(loss)) + " alone cost the others " +
+                               text(cost.middle) + " (" + text(cost.low) + " to " + text(cost.high) + "), " +
+                               wording::percent(cost.middle / losses_.span_ns) + " of the run");
+  }
+  const double on_host = host_share();
+  finding.evidence.push_back(wording::percent(on_host) + " of all lateness came about on the hosts");
+  finding.evidence.push_back(steps_evidence());
+  finding.advice =
+      on_host >= 0.5 ? "The hosts hold the GPUs up in turn: longer or fewer kernels, CUDA graphs, processes "
+                       "pinned to cores of their own, or work of equal size where the hosts prepare it."
+                     : "Balance the work: samples of equal length, the same number of tokens or experts a "
+                       "rank.";
+  findings_.push_back(std::move(finding));
+}
+
+double Reporter::host_share() const {
+  double host_ns = 0, total_ns = 0;
+  for (const auto& late : lateness_.late) {
+    for (const LateOp& of : late) {
+      host_ns += static_cast<double>(of.host_part_ns);
+      total_ns += static_cast<double>(of.blame_ns);
+    }
+  }
+  return total_ns > 0 ? host_ns / total_ns : 0;
+}
+
+}  // namespace lockstep::analysis::straggler

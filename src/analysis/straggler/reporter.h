@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says in findings who is late, when, and what it costs.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "analysis/finding.h"
+#include "analysis/straggler/culprits.h"
+#include "analysis/straggler/lateness.h"
+#include "analysis/straggler/losses.h"
+#include "analysis/straggler/scattered.h"
+
+namespace lockstep::analysis::straggler {
+
+class Reporter {
+ public:
+  // All stay where they are.
+  Reporter(const model::Job& job, const Lateness& lateness, const Losses& losses,
+           std::vector<Finding>& findings)
+      : job_(job), lateness_(lateness), losses_(losses), findings_(findings) {}
+
+  // Those whose hosts are late in one finding, those whose GPUs are in another.
+  void report(const std::vector<Culprit>& culprits);
+  void report(const FewDelays& few);
+  void report(const Turns& turns);
+
+ private:
+  // What one rank did in the steps in question.
+  struct Account {
+    double total_ns = 0, host_ns = 0, sure_ns = 0;  // sure: without what the clocks leave open
+    const LateOp* first = nullptr;                  // the worst of the first step
+    bool timed = false;
+  };
+  struct Accused {
+    const Culprit* culprit;
+    Account sum;
+  };
+
+  Account account(size_t loss, size_t first, size_t last) const;
+  uint32_t process_of(size_t loss) const { return losses_.ranks[loss].process; }
+  void name(Finding& finding, uint32_t process) const;
+  std::string who(uint32_t process) const;
+  void show(Finding& finding, uint32_t process, const LateOp& late) const;
+  std::string step_text(size_t step) const;
+  std::string steps_text(const std::vector<size_t>& steps) const;
+  std::string steps_evidence() const;
+
+  void late(FindingClass kind, const std::vector<Accused>& accused);
+  std::string statement(FindingClass kind, const Finding& finding, const Accused& worst) const;
+  std::string cost_evidence(const Accused& accused) const;
+  std::string when_text(const Culprit& culprit) const;
+  void cannot_tell(const Accused& accused);
+  double host_share() const;
+
+  const model::Job& job_;
+  const Lateness& lateness_;
+  const Losses& losses_;
+  std::vector<Finding>& findings_;
+};
+
+}  // namespace lockstep::analysis::straggler
