@@ -3,6 +3,7 @@
 // delays are scaled until what they cost is what was drawn.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "job/fault_plans.h"
@@ -129,23 +130,29 @@ struct Size {
   double us = 0;     // of a step of weight 1
   double share = 0;  // of the run, what it costs
 };
-// What others' noise hides of a delay costs nothing, so the size that costs `share` is searched for.
+// What others' noise hides of a delay costs nothing, so the size that costs `share` is searched for: doubled until it
+// costs enough, then halved into.
 Size sized(const FaultInput& input, const When& when, const Who& who, double Delay::*part, double share) {
-  constexpr int kTries = 5;
+  constexpr int kDoublings = 12, kHalvings = 6;
   constexpr double kNear = 0.1;
   const double healthy_us = run_us(input, {});
-  double weights = 0;
-  for (const double weight : when.weights) weights += weight;
-  Size size{healthy_us * share / (1 - share) / weights, 0};
-  for (int i = 0; i < kTries; ++i) {
+  const double weights = std::accumulate(when.weights.begin(), when.weights.end(), 0.0);
+  auto costing = [&](double us) {
     Disturbance disturbance;
-    disturbance.delays = delays_of(when, who, part, size.us);
+    disturbance.delays = delays_of(when, who, part, us);
     const double late_us = run_us(input, disturbance);
-    size.share = (late_us - healthy_us) / late_us;
-    if (std::abs(size.share / share - 1) < kNear || i + 1 == kTries) break;
-    size.us *= std::clamp(share * (1 - size.share) / std::max(size.share, 1e-6) / (1 - share), 0.25, 4.0);
+    return Size{us, (late_us - healthy_us) / late_us};
+  };
+  Size low, high = costing(healthy_us * share / (1 - share) / weights);
+  for (int i = 0; i < kDoublings && high.share < share * (1 - kNear); ++i) {
+    low = high;
+    high = costing(high.us * 2);
   }
-  return size;
+  for (int i = 0; i < kHalvings && high.share > share * (1 + kNear); ++i) {
+    const Size middle = costing((low.us + high.us) / 2);
+    (middle.share < share * (1 - kNear) ? low : high) = middle;
+  }
+  return high;
 }
 
 void tell(const When& when, const Who& who, const Size& size, Truth* truth) {
@@ -157,8 +164,7 @@ void tell(const When& when, const Who& who, const Size& size, Truth* truth) {
   const auto last = std::find_if(when.weights.rbegin(), when.weights.rend(), late);
   truth->since_step = static_cast<int>(first - when.weights.begin());
   truth->until_step = static_cast<int>(when.weights.rend() - last);
-  double weights = 0;
-  for (const double weight : when.weights) weights += weight;
+  const double weights = std::accumulate(when.weights.begin(), when.weights.end(), 0.0);
   truth->effect_ms =
       size.us * 1e-3 * weights / static_cast<double>(std::count_if(first, when.weights.end(), late));
   truth->also = who.also;

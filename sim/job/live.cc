@@ -32,6 +32,14 @@ void nap(int64_t ns) {
   }
 }
 
+// For who watches the job: seconds since the epoch.
+void print_time(const char* what) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  std::printf("%s %lld.%06ld\n", what, static_cast<long long>(now.tv_sec), now.tv_nsec / 1000);
+  std::fflush(stdout);
+}
+
 // How far every member of every group is: collectives entered, and sends made to each member. Lives in a mapping that
 // all processes share.
 class Progress {
@@ -82,9 +90,12 @@ class LiveRank {
       if (group >= 0)
         calls_.create_comm(job_.layout.group(group), job_.layout.rank_in(rank_, static_cast<Dim>(d)));
     }
+    print_time("begin");
     for (int step = 0; step < job_.options.steps; ++step) {
       sleep_late(step);
       const Program& program = job_.program(rank_, step);
+      if (job_.fault.disturbance.programs.contains({rank_, step}) && !job_.fault.truth.classes.empty())
+        begin_fault();
       for (size_t u = 0; u < program.size(); ++u) {
         const Position at{step, static_cast<int>(u)};
         if (stops(at, false)) return;
@@ -105,11 +116,17 @@ class LiveRank {
     LiveCalls::Kernels kernels;
   };
 
-  void sleep_late(int step) const {
+  void sleep_late(int step) {
     for (const Delay& delay : job_.fault.disturbance.delays) {
-      if (delay.rank == rank_ && step >= delay.from_step && step < delay.until_step)
-        nap(static_cast<int64_t>(delay.host_us * 1000));
+      if (delay.rank != rank_ || step < delay.from_step || step >= delay.until_step) continue;
+      begin_fault();
+      nap(static_cast<int64_t>(delay.host_us * 1000));
     }
+  }
+
+  void begin_fault() {
+    if (!fault_began_) print_time("onset");
+    fault_began_ = true;
   }
 
   // True when the process has to end in order.
@@ -118,6 +135,7 @@ class LiveRank {
     if (found == job_.fault.disturbance.stops.end() || found->second.at != at) return false;
     const Stop::Manner manner = found->second.manner;
     if (called != (manner == Stop::Manner::kKilledInside)) return false;
+    begin_fault();
     if (manner == Stop::Manner::kFinished || manner == Stop::Manner::kKilled) finish_all();
     if (manner == Stop::Manner::kFinished) return true;
     if (manner == Stop::Manner::kKilled || manner == Stop::Manner::kKilledInside) raise(SIGKILL);
@@ -171,6 +189,7 @@ class LiveRank {
   Progress& progress_;
   LiveCalls& calls_;
   const int rank_;
+  bool fault_began_ = false;
   std::deque<Flight> flights_;
   std::vector<std::map<int, uint64_t>> received_;  // by global rank and group
 };
