@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test build bench check install setup setup-test clean
+.PHONY: help demo test build bench check mutants install setup setup-test clean
 
 help:  ## list these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -29,6 +29,9 @@ bench:  ## build with Google Benchmark, measure, and update docs/performance.md
 check: build  ## format, layers, exports, docs, words, tidy: the fast checks that a change must pass
 	@tools/setup --dev
 	@tools/check
+
+mutants: setup-test  ## what a room's tests notice: ROOM=src/analysis/bandwidth [SECONDS=900] [COUNT=25] [SEED=1]
+	@tools/mutants "$(ROOM)" --seconds $(or $(SECONDS),900) --count $(or $(COUNT),25) --seed $(or $(SEED),1)
 
 install: build  ## install into PREFIX (default /usr/local)
 	@cmake --install build/release --prefix "$(PREFIX)"

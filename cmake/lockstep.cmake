@@ -33,6 +33,7 @@ function(lockstep_test file)
   set(target ${folder}_${stem})
   add_executable(${target} ${file})
   target_link_libraries(${target} PRIVATE ${ARG_DEPS} GTest::gtest_main)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})  # for tests/support
   # Test programs take far longer to optimise than to run, above all with sanitizers.
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:RelWithDebInfo>:-O0>)
   target_compile_definitions(${target} PRIVATE

@@ -4,7 +4,7 @@
 
 A rule belongs to the longest matching room. `X` in a room's name stands for one folder; `X` in what it may include
 stands for the same folder. A room may always include itself. Tests keep to their room's rule and what its row in the
-second column of "Tests also" adds.
+second column of "Tests also" adds; a header that includes gtest is a test, too.
 """
 import re
 
@@ -57,8 +57,9 @@ def main():
             problems.append(f"{path}: its folder has no row in {TABLE}")
             continue
         _, room, allowed, tests = rule
-        is_test = inside.stem.endswith("_test") or inside.stem.startswith("test_")
-        for include in INCLUDE.findall(source_tree.read(path)):
+        text = source_tree.read(path)
+        is_test = inside.stem.endswith("_test") or "#include <gtest/gtest.h>" in text
+        for include in INCLUDE.findall(text):
             checked += 1
             places = ("src/" + include, "src/" + include + ".in", "include/" + include, include)
             if not any((source_tree.ROOT / place).exists() for place in places):

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <thread>
 
+#include "tests/support/temporary_folder.h"
+
 namespace lockstep {
 namespace {
 
@@ -49,7 +51,8 @@ TEST_F(ColumnMemory, AVeryLongColumnHasItsOwnExtent) {
 }
 
 TEST_F(ColumnMemory, PastTheLimitColumnsLieInFilesWithoutAName) {
-  set_column_limit({.bytes = 0, .directory = ::testing::TempDir()});
+  const test::TemporaryFolder folder;
+  set_column_limit({.bytes = 0, .directory = folder.path()});
   Column<uint32_t> column(kLong);
   EXPECT_GT(column_use().files, 0u);
   std::iota(column.begin(), column.end(), 0u);

@@ -8,10 +8,15 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/temporary_folder.h"
+
 namespace lockstep {
 namespace {
 
-std::string temp(const char* name) { return ::testing::TempDir() + "/input_file_" + name; }
+std::string temp(const char* name) {
+  static const test::TemporaryFolder folder;
+  return folder / name;
+}
 
 TEST(InputFile, ReadsWhatIsThere) {
   std::string path = temp("short");
@@ -50,7 +55,6 @@ TEST(InputFile, RefusesWhatIsNoFile) {
   EXPECT_EQ(InputFile::open(temp("absent")).error().code, ErrorCode::kNotFound);
   EXPECT_FALSE(InputFile::open(::testing::TempDir()));
   std::string fifo = temp("fifo");
-  std::filesystem::remove(fifo);
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_FALSE(InputFile::open(fifo));
 }

@@ -9,17 +9,17 @@
 #include <fstream>
 #include <set>
 
+#include "tests/support/temporary_folder.h"
+
 namespace lockstep {
 namespace {
 
 class PartialPath : public ::testing::Test {
  protected:
-  PartialPath() : folder_(::testing::TempDir() + "partial_path." + std::to_string(getpid())) {
-    std::filesystem::create_directories(folder_);
+  PartialPath() {
     own_ = partial_path(target());
     stem_ = own_.substr(0, own_.size() - std::to_string(getpid()).size());
   }
-  ~PartialPath() override { std::filesystem::remove_all(folder_); }
   std::string target() const { return folder_ + "/trace.db"; }
   std::string of(pid_t pid) const { return stem_ + std::to_string(pid); }
   static void make(const std::string& path) { std::ofstream(path) << "x"; }
@@ -28,7 +28,9 @@ class PartialPath : public ::testing::Test {
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) files.insert(entry.path());
     return files;
   }
-  std::string folder_, own_, stem_;
+  const test::TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
+  std::string own_, stem_;
 };
 
 // A pid that nobody has now.

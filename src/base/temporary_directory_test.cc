@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/temporary_folder.h"
+
 namespace lockstep {
 namespace {
 
@@ -16,17 +18,10 @@ namespace fs = std::filesystem;
 
 class TemporaryDirectoryTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    root_ = fs::path(::testing::TempDir()) / ("temporary_directory_test_" + std::to_string(getpid()));
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-    ::setenv("TMPDIR", root_.c_str(), 1);
-  }
-  void TearDown() override {
-    ::unsetenv("TMPDIR");
-    fs::remove_all(root_);
-  }
-  fs::path root_;
+  void SetUp() override { ::setenv("TMPDIR", root_.c_str(), 1); }
+  void TearDown() override { ::unsetenv("TMPDIR"); }
+  const test::TemporaryFolder folder_;
+  const fs::path root_ = folder_.path();
 };
 
 TEST_F(TemporaryDirectoryTest, GoesWithAllThatIsInIt) {

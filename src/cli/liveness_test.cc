@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "format/file_layout.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::cli {
 namespace {
@@ -97,9 +98,8 @@ void write_header(const std::string& path, const launch::ProcessIdentity& proces
 }
 
 TEST(Liveness, FindsTheProcessesOfAJob) {
-  std::string run = ::testing::TempDir() + "/liveness_run";
-  std::filesystem::remove_all(run);
-  std::filesystem::create_directories(run);
+  const test::TemporaryFolder folder;
+  const std::string& run = folder.path();
   launch::ProcessIdentity self = launch::own_identity(), earlier = self;
   --earlier.start_ticks;
   write_header(run + "/now.lks", self, 2'000'000'000);

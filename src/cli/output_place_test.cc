@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/temporary_folder.h"
+
 namespace lockstep::cli {
 namespace {
 
@@ -14,15 +16,11 @@ namespace fs = std::filesystem;
 class OutputPlaceTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder = ::testing::TempDir() + "output_place_" +
-             ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder);
     fs::create_directories(folder + "/run/deeper");
     for (const char* file : {"run/a.lks", "run/deeper/b.lks", "run/manifest.json", "run/report.html",
                              "run/rank0.json.gz", "other.lks", "mine.json", "run/deeper/notes"})
       std::ofstream(folder + "/" + file) << "text";
   }
-  void TearDown() override { fs::remove_all(folder); }
 
   // What is said about it; empty: it may be written.
   std::string said(const std::string& output, const std::string& input = "run") const {
@@ -31,7 +29,8 @@ class OutputPlaceTest : public ::testing::Test {
         check_output(folder + "/" + output, {folder + "/absent", folder + "/" + input}, kResults);
     return checked ? "" : checked.error().text;
   }
-  std::string folder;
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.path();
 };
 
 TEST_F(OutputPlaceTest, EvidenceIsKept) {

@@ -2,7 +2,6 @@
 // What users name, sorted by what it is.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -10,6 +9,7 @@
 #include <sstream>
 
 #include "readers/reader.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::readers {
 namespace {
@@ -21,11 +21,6 @@ constexpr std::string_view kLogLine = "n1:5:5 [0] NCCL INFO Using network IB\n";
 
 class SortTest : public ::testing::Test {
  protected:
-  SortTest() : root_(fs::path(::testing::TempDir()) / ("sort_test_" + std::to_string(getpid()))) {
-    fs::create_directories(root_);
-  }
-  ~SortTest() override { fs::remove_all(root_); }
-
   std::string write(const std::string& name, std::string_view text) {
     fs::create_directories((root_ / name).parent_path());
     std::ofstream(root_ / name, std::ios::binary) << text;
@@ -49,7 +44,8 @@ class SortTest : public ::testing::Test {
     return list;
   }
 
-  fs::path root_;
+  const test::TemporaryFolder folder_;
+  const fs::path root_ = folder_.path();
 };
 
 std::string dump() {

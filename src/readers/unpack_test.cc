@@ -11,6 +11,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/temporary_folder.h"
+
 namespace lockstep::readers {
 namespace {
 
@@ -22,14 +24,11 @@ struct Entry {
 
 class UnpackTest : public ::testing::Test {
  protected:
-  UnpackTest() : root_(fs::path(::testing::TempDir()) / ("unpack_test_" + std::to_string(getpid()))) {
+  UnpackTest() {
     fs::create_directories(root_ / "tmp");
     ::setenv("TMPDIR", (root_ / "tmp").c_str(), 1);
   }
-  ~UnpackTest() override {
-    ::unsetenv("TMPDIR");
-    fs::remove_all(root_);
-  }
+  ~UnpackTest() override { ::unsetenv("TMPDIR"); }
 
   // `filter`: of libarchive; raw without a name.
   std::string pack(const std::string& name, int filter, const std::vector<Entry>& entries, bool raw = false) {
@@ -62,7 +61,8 @@ class UnpackTest : public ::testing::Test {
   }
   static bool all(const std::string&, std::span<const std::byte>) { return true; }
 
-  fs::path root_;
+  const test::TemporaryFolder folder_;
+  const fs::path root_ = folder_.path();
 };
 
 std::span<const std::byte> bytes_of(const std::string& text) {

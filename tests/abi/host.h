@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::test {
 
@@ -71,15 +72,7 @@ struct Played {
 
 class Host : public ::testing::Test {
  protected:
-  Host() {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              ("lockstep_abi_" + std::to_string(getpid()) + "_" + std::to_string(info->line()));
-    std::filesystem::create_directories(folder_);
-  }
-  ~Host() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return folder_ / name; }
 
   // lockstep-nccl-host --plugin LIB WORDS
   Finished host(const std::string& plugin, std::vector<std::string> words,
@@ -87,7 +80,7 @@ class Host : public ::testing::Test {
     words.insert(words.begin(), {LOCKSTEP_BIN_DIR "/lockstep-nccl-host", "--plugin", plugin});
     return run(
         words,
-        {.folder = folder_.string(), .environment = std::move(environment), .input = "", .terminal = false});
+        {.folder = folder_.path(), .environment = std::move(environment), .input = "", .terminal = false});
   }
   Played echo(std::vector<std::string> words, Environment environment = {}) const {
     const std::string log = path("echo.jsonl");
@@ -112,7 +105,7 @@ class Host : public ::testing::Test {
     return more;
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 }  // namespace lockstep::test

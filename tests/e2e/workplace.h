@@ -6,25 +6,17 @@
 #include <set>
 
 #include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::test {
 
 class Workplace : public ::testing::Test {
  protected:
-  Workplace() {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              (std::string("lockstep_e2e_") + info->name() + "." + std::to_string(getpid()));
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~Workplace() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return folder_ / name; }
   bool exists(const std::string& name) const { return std::filesystem::exists(folder_ / name); }
   std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
       names.push_back(entry.path().filename());
     return names;
   }
@@ -46,8 +38,7 @@ class Workplace : public ::testing::Test {
     return lockstep(std::move(options));
   }
   Surroundings here(std::map<std::string, std::string> environment = {}) const {
-    return {
-        .folder = folder_.string(), .environment = std::move(environment), .input = "", .terminal = false};
+    return {.folder = folder_.path(), .environment = std::move(environment), .input = "", .terminal = false};
   }
   Finished do_here(const Argv& argv, std::map<std::string, std::string> environment = {}) const {
     return run(argv, here(std::move(environment)));
@@ -66,7 +57,7 @@ class Workplace : public ::testing::Test {
     return {{"RANK", std::to_string(rank)}, {"WORLD_SIZE", std::to_string(world)}};
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 }  // namespace lockstep::test

@@ -14,6 +14,7 @@
 #include "golden/tape_run.h"
 #include "job/job.h"
 #include "readers/reader.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::golden {
 namespace {
@@ -60,14 +61,12 @@ sim::job::JobOptions options(uint64_t again, int steps = 120) {
 }
 
 Samples simulated(sim::job::Job job) {
-  const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-  const std::string dir = ::testing::TempDir() + "/compare_" + info->name();
-  std::filesystem::remove_all(dir);
+  const test::TemporaryFolder folder;
+  const std::string& dir = folder.path();
   EXPECT_TRUE(sim::job::write_run(job, dir, 2));
   auto source = readers::open({dir});
   EXPECT_TRUE(source) << source.error().message();
   Samples samples = samples_of(*analysis::assemble::assembled(std::move(*source)));
-  std::filesystem::remove_all(dir);
   return samples;
 }
 Samples simulated(const sim::job::JobOptions& options) {

@@ -16,6 +16,7 @@
 #include "model/kernel_name.h"
 #include "readers/native/live_tail.h"
 #include "readers/reader.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::golden {
 namespace {
@@ -24,10 +25,9 @@ using model::kNoRow;
 using model::Trace;
 
 std::string directory() {
-  const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+  static const test::TemporaryFolder all;
   static int runs = 0;
-  const std::string path = ::testing::TempDir() + "/kernels_" + info->name() + std::to_string(runs++);
-  std::filesystem::remove_all(path);
+  const std::string path = all / std::to_string(runs++);
   std::filesystem::create_directories(path);
   return path;
 }

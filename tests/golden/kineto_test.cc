@@ -20,6 +20,7 @@
 #include "golden/tape_run.h"
 #include "nccl_host/tape.h"
 #include "readers/reader.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::golden {
 namespace {
@@ -42,9 +43,7 @@ std::string unpacked(const std::string& path) {
 // The traces as files of their own, the tapes as they are; both by rank.
 class Recording {
  public:
-  Recording() : folder_(::testing::TempDir() + "kineto_golden_" + std::to_string(getpid())) {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
+  Recording() {
     const char* const other = std::getenv("LOCKSTEP_KINETO_RECORDING");
     const fs::path source = other != nullptr ? other : LOCKSTEP_SOURCE_DIR "/tests/data/kineto";
     for (const auto& entry : fs::directory_iterator(source)) {
@@ -52,14 +51,13 @@ class Recording {
       if (name.starts_with("tape_")) {
         tapes_.push_back(entry.path());
       } else if (name.find(".json") != std::string::npos) {
-        traces_.push_back(folder_ + "/" + name.substr(0, name.find(".json") + 5));
+        traces_.push_back(folder_ / name.substr(0, name.find(".json") + 5));
         std::ofstream(traces_.back(), std::ios::binary) << unpacked(entry.path());
       }
     }
     std::sort(traces_.begin(), traces_.end());
     std::sort(tapes_.begin(), tapes_.end());
   }
-  ~Recording() { fs::remove_all(folder_); }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
@@ -67,7 +65,7 @@ class Recording {
   const std::vector<std::string>& tapes() const { return tapes_; }
 
  private:
-  std::string folder_;
+  const test::TemporaryFolder folder_;
   std::vector<std::string> traces_, tapes_;
 };
 

@@ -9,6 +9,7 @@
 #include "analysis/log_rules/log_rules.h"
 #include "readers/nccl_log/read_logs.h"
 #include "readers/reader.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::golden {
 namespace {
@@ -102,7 +103,8 @@ TEST(RecordedLogs, WithoutSomeOfThemNobodyElseIsBlamed) {
 
 // As a launcher collects them: a mark before each line, and the ranks' lines between each other's.
 TEST(RecordedLogs, OneStreamOfAllRanksTellsTheSame) {
-  const auto path = std::filesystem::path(::testing::TempDir()) / ("one_stream_" + std::to_string(getpid()));
+  const test::TemporaryFolder folder_of_stream;
+  const std::string path = folder_of_stream / "one_stream";
   for (const char* mark :
        {"", "[default0]:", "(RayWorkerWrapper pid=7, ip=198.51.100.9) ", "2031-02-03T04:05:06Z "}) {
     std::vector<std::vector<std::string>> ranks(8);
@@ -117,13 +119,12 @@ TEST(RecordedLogs, OneStreamOfAllRanksTellsTheSame) {
       }
     }
     out.close();
-    const auto findings = findings_of({path.string()});
+    const auto findings = findings_of({path});
     ASSERT_EQ(findings.size(), 1u) << mark;
     EXPECT_EQ(findings[0].id, "never-joined.watchdog") << mark;
     EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5}) << mark;
     EXPECT_EQ(findings[0].op_index, 8u) << mark;
   }
-  std::filesystem::remove(path);
 }
 
 TEST(RecordedLogs, EverySubsystemIsUnderstood) {

@@ -19,6 +19,7 @@
 #include "job/job.h"
 #include "model/event_kind.h"
 #include "readers/reader.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::golden {
 namespace {
@@ -87,14 +88,6 @@ Expected expected_of(model::TraceSource& source) {
 
 class Otf2GoldenTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder = ::testing::TempDir() + "otf2_golden_" +
-             ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder);
-    fs::create_directories(folder);
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
   static std::vector<std::string> output_of(const std::string& command) {
     std::vector<std::string> lines;
     std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
@@ -220,7 +213,8 @@ class Otf2GoldenTest : public ::testing::Test {
       }
     }
   }
-  std::string folder;
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.path();
 };
 
 std::vector<std::string> files(const std::string& data, const std::string& ending,

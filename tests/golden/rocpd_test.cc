@@ -13,6 +13,7 @@
 #include "analysis/assemble/assembled_source.h"
 #include "readers/reader.h"
 #include "store/store.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::golden {
 namespace {
@@ -83,9 +84,7 @@ int64_t covered(std::vector<Interval> work) {
 }
 
 TEST(RocpdFiles, EachGpuIsAsBusyAsItsOwnFileSays) {
-  const fs::path folder =
-      fs::path(::testing::TempDir()) / ("lockstep_golden_rocpd." + std::to_string(getpid()));
-  fs::create_directories(folder);
+  const test::TemporaryFolder folder;
   std::vector<std::string> paths;
   std::vector<int64_t> busy;
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -116,7 +115,6 @@ TEST(RocpdFiles, EachGpuIsAsBusyAsItsOwnFileSays) {
   EXPECT_TRUE(store::is_trace_db(merged)) << "its rocpd views do not make it another tool's";
   const auto detected = readers::detect(merged);
   EXPECT_TRUE(!detected || *detected == nullptr || (*detected)->name != "rocpd");
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "exporters/exporter.h"
 #include "model/testing/synthetic_run.h"
 #include "readers/reader.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::golden {
 namespace {
@@ -59,13 +60,6 @@ std::string difference(const Trace& a, const Trace& b) {
 
 class RoundTrip : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = ::testing::TempDir() + "round_trip_" + std::to_string(getpid());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   static Trace load(model::TraceSource& source) {
     Trace trace;
     EXPECT_TRUE(source.load(0, trace));
@@ -73,11 +67,11 @@ class RoundTrip : public ::testing::Test {
   }
   Result<std::unique_ptr<model::TraceSource>> read_timeline(model::TraceSource& source,
                                                             const std::string& name) {
-    const std::string path = folder_ + "/" + name;
+    const std::string path = folder_ / name;
     LOCKSTEP_TRY(exporters::find("chrome")->write(source, path, nullptr));
     return readers::open({path});
   }
-  std::string folder_;
+  const test::TemporaryFolder folder_;
 };
 
 TEST_F(RoundTrip, OperationsOfAMadeUpRank) {
@@ -133,7 +127,7 @@ TEST_F(RoundTrip, ATimelineOfSeveralRanksIsToLookAt) {
 TEST_F(RoundTrip, ATimelineBesideItsRunIsNoEvidence) {
   OnlyRank run(SyntheticOptions{});
   ASSERT_TRUE(read_timeline(run, "rank2.json"));
-  auto source = readers::open({folder_});
+  auto source = readers::open({folder_.path()});
   EXPECT_FALSE(source) << "a directory of timelines alone holds nothing to read";
 }
 

@@ -19,6 +19,7 @@
 #include "format/definitions.h"
 #include "format/file_layout.h"
 #include "format/records.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::test {
 
@@ -246,21 +247,10 @@ class LksFile {
 // A run directory of its own, removed at the end.
 class RunDirectory {
  public:
-  RunDirectory() {
-    std::string name = ::testing::TempDir() + "lockstep-run-XXXXXX";
-    path_ = mkdtemp(name.data()) != nullptr ? name : std::string();
-  }
-  ~RunDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  RunDirectory(const RunDirectory&) = delete;
-  RunDirectory& operator=(const RunDirectory&) = delete;
-
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
   std::vector<std::string> files() const {
     std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path())) {
       if (entry.path().extension() == ".lks") found.push_back(entry.path());
     }
     std::sort(found.begin(), found.end());
@@ -269,14 +259,14 @@ class RunDirectory {
   // The only file there is, checked against the format.
   LksFile file() const {
     std::vector<std::string> found = files();
-    EXPECT_EQ(found.size(), 1u) << "process files in " << path_;
-    LksFile file(found.empty() ? path_ + "/none" : found[0]);
+    EXPECT_EQ(found.size(), 1u) << "process files in " << path();
+    LksFile file(found.empty() ? folder_ / "none" : found[0]);
     EXPECT_TRUE(file.problems().empty()) << file.problems()[0];
     return file;
   }
 
  private:
-  std::string path_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace lockstep::test

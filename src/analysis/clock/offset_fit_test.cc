@@ -83,6 +83,34 @@ TEST(OffsetFit, CoversBothSidesOfAStep) {
   }
 }
 
+// After a step, one side is bounded at once and the other a second later: until then nothing contradicts the old clock, and
+// nothing says when in that second it moved.
+TEST(OffsetFit, AStepThatOneSideShowsLateMayHaveBeenAnyTimeBefore) {
+  for (const int64_t by : {13'000'000, -13'000'000}) {
+    constexpr int64_t kStep = kFrom + 2 * kSecond, kShown = kStep + kSecond;
+    OffsetFit fit(kFrom, kFrom + 4 * kSecond, 8192);
+    auto truth = [&](int64_t at) { return at < kStep ? 0 : by; };
+    for (int i = 0; i < 40; ++i) {
+      const int64_t at = kFrom + i * kSecond / 10 + kSecond / 20;
+      const bool quiet = at >= kStep && at < kShown;
+      if (by < 0 || !quiet) fit.at_least(at, truth(at) - 30'000);
+      if (by > 0 || !quiet) fit.at_most(at + 1000, truth(at) + 30'000);
+    }
+    const OffsetFit::Proven proven = fit.fit();
+    ASSERT_EQ(proven.contradictions.size(), 1u);
+    EXPECT_LE(proven.contradictions[0].from_ns, kStep);
+    EXPECT_GE(proven.contradictions[0].until_ns, kShown);
+    const model::HostClock clock(proven.knots);
+    for (int64_t at = kFrom; at < kFrom + 4 * kSecond; at += kSecond / 50) {
+      const auto offset = clock.offset(at);
+      ASSERT_TRUE(offset);
+      EXPECT_LE(std::abs(offset->ns - truth(at)), offset->half_width_ns) << (at - kFrom) << " by " << by;
+    }
+    EXPECT_LT(clock.offset(kFrom + kSecond)->half_width_ns, 60'000) << "what nobody doubts stays narrow";
+    EXPECT_LT(clock.offset(kFrom + 7 * kSecond / 2)->half_width_ns, 60'000);
+  }
+}
+
 TEST(OffsetFit, SetsOneWrongBoundApart) {
   OffsetFit fit(kFrom, kFrom + 4 * kSecond, 8192);
   for (int i = 0; i < 40; ++i) {

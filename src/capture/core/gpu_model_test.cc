@@ -2,23 +2,18 @@
 #include "capture/core/gpu_model.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::capture {
 namespace {
 
 class GpuModelTest : public ::testing::Test {
  protected:
-  GpuModelTest() {
-    char name[] = "/tmp/lockstep-gpu-model-XXXXXX";
-    root_ = mkdtemp(name);
-  }
-  ~GpuModelTest() override { std::filesystem::remove_all(root_); }
-
   void write(const std::string& path, const std::string& text) const {
     const std::filesystem::path file = root_ + path;
     std::filesystem::create_directories(file.parent_path());
@@ -27,7 +22,8 @@ class GpuModelTest : public ::testing::Test {
   std::string model(const char* pci) const { return read_gpu_model(pci, root_.c_str()).text; }
 
  private:
-  std::string root_;
+  const test::TemporaryFolder folder_;
+  const std::string root_ = folder_.path();
 };
 
 TEST_F(GpuModelTest, TheDriverNamesIt) {

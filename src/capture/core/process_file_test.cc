@@ -159,36 +159,29 @@ TEST_F(ProcessFileTest, MakesNoChunkWhereThereIsNoSpace) {
   EXPECT_EQ(file.header()->chunks_claimed, chunks);
 }
 
-TEST_F(ProcessFileTest, ARingIsSharedByThoseWhoWriteIt) {
+// A share is four times what nobody has: one log alone leaves a fifth for newcomers.
+TEST_F(ProcessFileTest, AShareOfARingIsFourTimesWhatIsLeft) {
   config_.retention = format::Retention::kRing;
   config_.cap_bytes = 100 * format::kChunkBytes;
   ProcessFile file;
   ASSERT_TRUE(create(&file)) << why_;
-  constexpr uint32_t kLogs = 4;
-  std::vector<uint32_t> owned[kLogs];
-  // What a log does when its chunk is full.
-  auto fill = [&](std::vector<uint32_t>& mine) {
-    uint32_t size = static_cast<uint32_t>(mine.size());
-    if (uint32_t index = file.claim_share(size); index != kNoChunk) {
-      mine.push_back(index);
-    } else if (file.exceeds_share(size)) {
-      file.give_back(mine.back());
-      mine.pop_back();
-    }
-  };
-  for (int i = 0; i < 1000; ++i) fill(owned[0]);
-  EXPECT_EQ(owned[0].size(), 80u);
-  for (int i = 0; i < 1000; ++i) {
-    for (auto& mine : owned) fill(mine);
-  }
+  uint32_t owned = 0;
   std::set<uint32_t> all;
-  for (const auto& mine : owned) {
-    EXPECT_GE(mine.size(), 20u);
-    all.insert(mine.begin(), mine.end());
-  }
-  EXPECT_EQ(all.size(), owned[0].size() + owned[1].size() + owned[2].size() + owned[3].size());
-  EXPECT_GE(file.unclaimed(), 4u) << "for newcomers";
-  EXPECT_EQ(all.size() + file.unclaimed(), 100u);
+  for (uint32_t index; (index = file.claim_share(owned)) != kNoChunk; ++owned) all.insert(index);
+  EXPECT_EQ(owned, 80u);
+  EXPECT_EQ(all.size(), owned) << "each once";
+  EXPECT_EQ(file.unclaimed(), 20u);
+  EXPECT_FALSE(file.exceeds_share(80));
+  EXPECT_TRUE(file.exceeds_share(81));
+  const uint32_t newcomer = file.claim_share(0);
+  EXPECT_NE(newcomer, kNoChunk);
+  EXPECT_EQ(file.unclaimed(), 19u);
+  EXPECT_FALSE(file.exceeds_share(76));
+  EXPECT_TRUE(file.exceeds_share(77));
+  EXPECT_EQ(file.claim_share(76), kNoChunk);
+  file.give_back(*all.begin());
+  EXPECT_EQ(file.unclaimed(), 20u);
+  EXPECT_EQ(file.claim_share(79), *all.begin()) << "what was given back is there for others";
 }
 
 TEST_F(ProcessFileTest, GivesEachReturnedChunkToOne) {

@@ -164,6 +164,36 @@ TEST_F(Ring, IsSharedEqually) {
   EXPECT_GT(least * 3, most);
 }
 
+// Whoever was alone for a while holds most of the ring, and goes on writing: it gives back what is more than its share.
+TEST_F(Ring, WhoFilledItFirstGivesBack) {
+  constexpr uint64_t kThreads = 4;
+  LksFile file = record(settings("deep", "ring:4M"), [] {
+    NcclPlugin<5> plugin;
+    plugin.init();
+    for (uint64_t i = 0; i < 200'000; ++i) plugin.stop(plugin.start_coll(i));
+    std::vector<std::thread> threads;
+    std::barrier turn(kThreads);
+    auto write = [&] {
+      for (uint64_t round = 0; round < 200; ++round) {
+        turn.arrive_and_wait();
+        for (uint64_t i = 0; i < 1000; ++i) plugin.stop(plugin.start_coll(i));
+      }
+    };
+    for (uint64_t t = 1; t < kThreads; ++t) threads.emplace_back(write);
+    write();
+    for (std::thread& thread : threads) thread.join();
+  });
+  std::map<uint32_t, uint64_t> kept;
+  for (const Entry& entry : file.records(Kind::kColl)) ++kept[entry.log];
+  ASSERT_EQ(kept.size(), kThreads);
+  uint64_t most = 0, least = UINT64_MAX;
+  for (const auto& [log, records] : kept) {
+    most = std::max(most, records);
+    least = std::min(least, records);
+  }
+  EXPECT_GT(least * 3, most) << "the first keeps " << kept[1];
+}
+
 TEST_F(Ring, AStateOfAnOverwrittenRecordIsCounted) {
   LksFile file = record(settings("deep", "ring:1M"), [] {
     NcclPlugin<5> plugin;

@@ -9,6 +9,7 @@
 #include "cli/diagnose/coverage.h"
 #include "cli/diagnose/report_json.h"
 #include "cli/diagnose/report_text.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::cli::diagnose {
 namespace {
@@ -214,13 +215,14 @@ TEST(ExitCode, FollowsTheVerdict) {
 }
 
 TEST(Diagnose, AFileThatCannotBeOpenedIsAnError) {
-  const std::string path = ::testing::TempDir() + "/torn_inspector.log";
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "torn_inspector.log";
   std::ofstream(path)
       << R"({"header":{"id":"0x1","rank":0,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0")";
   auto run = diagnose({path}, {});
   ASSERT_FALSE(run);
   EXPECT_NE(run.error().message().find(path), std::string::npos) << run.error().message();
-  EXPECT_FALSE(diagnose({path, ::testing::TempDir() + "/absent"}, {}));
+  EXPECT_FALSE(diagnose({path, folder / "absent"}, {}));
 }
 
 TEST(ReportText, SeveralKindsOfEvidenceAreNamed) {

@@ -10,6 +10,7 @@
 
 #include "cli/exporter/exposition.h"
 #include "readers/native/file_builder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::cli::exporter {
 namespace {
@@ -52,13 +53,8 @@ struct Rank {
 class RunMetricsTest : public ::testing::Test {
  protected:
   RunMetricsTest() {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    run = ::testing::TempDir() + "/exporter_" + info->name();
-    std::filesystem::remove_all(run);
-    std::filesystem::create_directories(run);
     live = std::make_unique<top::LiveRun>(std::vector<std::string>{run}, top::LiveRun::Depth::kAll);
   }
-  ~RunMetricsTest() override { std::filesystem::remove_all(run); }
 
   // Looks, and checks that no counter has gone back.
   void look() {
@@ -94,7 +90,8 @@ class RunMetricsTest : public ::testing::Test {
     return "lockstep_operations_total|rank=" + rank + "|job_id=" + job + "|comm=" + comm + "|func=" + func;
   }
 
-  std::string run;
+  const test::TemporaryFolder folder;
+  const std::string run = folder.path();
   std::unique_ptr<top::LiveRun> live;
   top::RankWatch watch;
   RunMetrics metrics{Limits{.ranks = 4, .comms = 3}};

@@ -9,6 +9,7 @@
 
 #include "cli/launch/process_files.h"
 #include "cli/launch/small_file.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::cli::launch {
 namespace {
@@ -18,12 +19,7 @@ using Leaving = RunDirectory::Leaving;
 
 class RunDirectoryTest : public ::testing::Test {
  protected:
-  RunDirectoryTest() : root_(fs::path(::testing::TempDir()) / ("run_directory_" + std::to_string(getpid()))) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~RunDirectoryTest() override { fs::remove_all(root_); }
-  std::string path(const std::string& name) const { return (root_ / name).string(); }
+  std::string path(const std::string& name) const { return root_ / name; }
   static Manifest manifest(const std::string& key, int64_t launchers = 1) {
     Manifest manifest;
     manifest.launcher = own_identity();
@@ -38,7 +34,7 @@ class RunDirectoryTest : public ::testing::Test {
     other.launcher.host = "b";
     return other;
   }
-  fs::path root_;
+  const test::TemporaryFolder root_;
 };
 
 TEST_F(RunDirectoryTest, NeverReusesADirectory) {
@@ -116,6 +112,22 @@ TEST_F(RunDirectoryTest, ASilentLauncherElsewhereIsNotWaitedFor) {
     fs::last_write_time(entry, fs::file_time_type::clock::now() - std::chrono::minutes(5));
   }
   EXPECT_EQ(first->leave(), Leaving::kLast);
+}
+
+// The lock of a launcher whose process cannot be seen from here stays; that of a dead one is broken.
+TEST_F(RunDirectoryTest, OnlyTheLockOfTheDeadIsBroken) {
+  auto leave_with_lock_of = [&](const ProcessIdentity& holder) {
+    fs::remove_all(path("a.run"));
+    auto run = RunDirectory::create_or_join(path("a.run"), manifest("job"));
+    std::ofstream(path("a.run/merge.lock")) << to_json(holder, "merging");
+    return run->leave();
+  };
+  const ProcessIdentity elsewhere = other("job").launcher, here = own_identity();
+  ProcessIdentity dead = here;
+  dead.pid = 0x3fffffff;  // beyond the largest pid
+  EXPECT_EQ(leave_with_lock_of(elsewhere), Leaving::kOthersRunning);
+  EXPECT_EQ(leave_with_lock_of(here), Leaving::kOthersRunning);
+  EXPECT_EQ(leave_with_lock_of(dead), Leaving::kLast);
 }
 
 TEST_F(RunDirectoryTest, ReadOnlyPlaceIsAnError) {

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <set>
 
+#include "tests/support/temporary_folder.h"
+
 namespace lockstep::exporters::common {
 namespace {
 
@@ -13,16 +15,6 @@ namespace fs = std::filesystem;
 
 class OutputFolderTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder = ::testing::TempDir() + "output_folder_" +
-             ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder);
-    fs::create_directories(folder);
-    path = folder + "/tables";
-    whole = folder + "/whole";
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
   static void make(const std::string& place, const std::string& file, const std::string& text) {
     fs::create_directories(place);
     std::ofstream(place + "/" + file) << text;
@@ -39,7 +31,8 @@ class OutputFolderTest : public ::testing::Test {
 
   const FolderKind kind{"folder of tables",
                         [](const fs::directory_entry& entry) { return entry.path().filename() == "own"; }};
-  std::string folder, path, whole;
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.path(), path = folder + "/tables", whole = folder + "/whole";
 };
 
 TEST_F(OutputFolderTest, TakesTheFreePlaceAndThatOfAnOlderOne) {

@@ -14,6 +14,7 @@
 #include "exporters/otf2/testing/read_archive.h"
 #include "model/event_kind.h"
 #include "model/testing/synthetic_run.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::exporters::otf2 {
 namespace {
@@ -40,14 +41,6 @@ struct Changed : SyntheticRun {
 
 class Otf2ExporterTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder = ::testing::TempDir() + "otf2_" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder);
-    fs::create_directories(folder);
-    path = folder + "/run.otf2";
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
   Result<ExportResult> write(model::TraceSource& source) {
     return find("otf2")->write(source, path, nullptr);
   }
@@ -71,7 +64,9 @@ class Otf2ExporterTest : public ::testing::Test {
     }
     return false;
   }
-  std::string folder, path;
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.path();
+  std::string path = folder + "/run.otf2";
 };
 
 TEST_F(Otf2ExporterTest, OperationsAreCollectivesAndMessages) {

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/temporary_folder.h"
+
 namespace lockstep::readers::flight_recorder {
 namespace {
 
@@ -36,14 +38,11 @@ Json entry(int id, const std::string& name, int seq) {
 class FlightRecorderDump : public ::testing::Test {
  protected:
   FlightRecorderDump() {
-    folder_ = std::filesystem::path(::testing::TempDir()) / ("lockstep_dump." + std::to_string(getpid()));
-    std::filesystem::create_directories(folder_);
     document_ = {{"version", "2.10"},
                  {"comm_lib_version", "2.28.9"},
                  {"pg_config", {{"0", {{"name", "0"}, {"desc", "default_pg"}, {"ranks", "[3, 1, 2, 0]"}}}}},
                  {"entries", Json::array()}};
   }
-  ~FlightRecorderDump() override { std::filesystem::remove_all(folder_); }
 
   Result<Dump> read_text(const std::string& text, const std::string& name = "trace_rank_2") const {
     const std::string path = folder_ / name;
@@ -56,7 +55,7 @@ class FlightRecorderDump : public ::testing::Test {
     return dump ? std::move(*dump) : Dump{};
   }
 
-  std::filesystem::path folder_;
+  const test::TemporaryFolder folder_;
   Json document_;
 };
 

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "readers/kineto/trace_text.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::readers::kineto::testing {
 namespace {
@@ -140,7 +141,7 @@ TEST_F(KinetoDamage, GroupsThatClaimMillionsOfRanksCostLittle) {
 
 TEST_F(KinetoDamage, AFileOfManyIsARunLoss) {
   const std::string good = write(some_trace().text(), "rank1.json"), bad = write("[]", "rank2.json");
-  auto source = kFormat.open({good, bad, folder_ + "/rank3.json"});
+  auto source = kFormat.open({good, bad, folder_ / "rank3.json"});
   ASSERT_TRUE(source);
   EXPECT_EQ((*source)->processes(), 1u);
   Trace run;

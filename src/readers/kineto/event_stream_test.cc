@@ -7,6 +7,8 @@
 #include <fstream>
 #include <random>
 
+#include "tests/support/temporary_folder.h"
+
 namespace lockstep::readers::kineto {
 namespace {
 
@@ -20,8 +22,8 @@ struct Read {
 };
 
 Read read(const std::string& text) {
-  const std::string path = ::testing::TempDir() + "event_stream_" +
-                           ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "stream";
   std::ofstream(path, std::ios::binary) << text;
   Read out;
   {
@@ -43,7 +45,6 @@ Read read(const std::string& text) {
     out.first_damage = stream.first_damage();
     out.oversized = stream.oversized();
   }
-  std::filesystem::remove(path);
   return out;
 }
 
@@ -142,7 +143,8 @@ TEST(EventStream, WhatFollowsGarbageIsFoundAgain) {
 }
 
 TEST(EventStream, RejectedEventsMayHideOthers) {
-  const std::string path = ::testing::TempDir() + "event_stream_rejected";
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "stream";
   const std::string inner = "{\"ph\":\"X\",\"name\":\"inner\"}";
   const std::string outer = "{\"ph\":[," + inner + ",7]}";
   std::ofstream(path) << "{\"traceEvents\":[" << outer << "," << inner << "]}";
@@ -155,7 +157,6 @@ TEST(EventStream, RejectedEventsMayHideOthers) {
     EXPECT_EQ(stream.next().text, inner) << "which it held";
     EXPECT_EQ(stream.next().text, inner) << "which follows";
   }
-  std::filesystem::remove(path);
 }
 
 TEST(EventStream, WhatNoProfilerWritesIsPassedOver) {

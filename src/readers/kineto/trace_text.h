@@ -12,6 +12,7 @@
 
 #include "model/trace_source.h"
 #include "readers/kineto/kineto.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::readers::kineto::testing {
 
@@ -94,16 +95,8 @@ class TraceText {
 
 class KinetoTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ =
-        ::testing::TempDir() + "kineto_" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string write(std::string_view text, const std::string& name = "rank1.json") {
-    const std::string path = folder_ + "/" + name;
+    const std::string path = folder_ / name;
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }
@@ -135,7 +128,7 @@ class KinetoTest : public ::testing::Test {
     return std::string(trace.strings[trace.shapes.func[trace.ops.shape[op]]]);
   }
 
-  std::string folder_;
+  const test::TemporaryFolder folder_;
 };
 
 }  // namespace lockstep::readers::kineto::testing

@@ -365,6 +365,43 @@ TEST(Events, CaptureLossesBecomeRows) {
   EXPECT_EQ(trace.strings[trace.losses.stage[0]], "capture");
 }
 
+TEST(Events, ALogThatTimedNothingLeavesTheLeastTimeToOthers) {
+  for (const bool timed_first : {true, false}) {
+    FileBuilder file;
+    const uint32_t comm = file.comm(1, 0, 2);
+    FileBuilder::Log& log = file.log(100);
+    format::HistogramCell cell{};
+    cell.key = uint64_t{comm} << 32 | uint64_t{log.shape("AllReduce")} << 16 | 12 << 8 | 6;
+    cell.shape_log = log.number();
+    cell.ops = 1;
+    for (const bool timed : {timed_first, !timed_first}) {
+      cell.timed = timed ? 1 : 0;
+      cell.min_ns = cell.max_ns = cell.sum_ns = timed ? 70 : 0;
+      (timed == timed_first ? log : file.log(101)).histogram(cell);
+    }
+    const model::Trace trace = load_one(file);
+    EXPECT_EQ(trace.histograms.min_ns[0], 70u);
+    EXPECT_EQ(trace.histograms.max_ns[0], 70u);
+  }
+}
+
+// Up to NCCL 2.25 the states of an operation's steps are told of the operation, by any thread and in any order.
+TEST(Events, TheEarliestStateOfAProxyOperationIsItsProgress) {
+  FileBuilder file;
+  FileBuilder::Log& log = file.log(100);
+  format::ProxyOpRecord record{};
+  record.head = head(1000, 9000);
+  const uint64_t op = log.add(Kind::kProxyOp, record);
+  for (const uint64_t when : {3000, 2000, 4000}) {
+    format::StateRecord state{head(when), op, 0};
+    state.head.link = 1;
+    log.add(Kind::kState, state);
+  }
+  const model::Trace trace = load_one(file);
+  ASSERT_EQ(trace.proxy_ops.size(), 1u);
+  EXPECT_EQ(trace.proxy_ops.progress_ns[0], at(2000));
+}
+
 TEST(Events, HistogramsOfAllLogsAddUp) {
   FileBuilder file;
   uint32_t comm = file.comm(1, 0, 2);
@@ -378,19 +415,32 @@ TEST(Events, HistogramsOfAllLogsAddUp) {
   cell.first_ticks = 2000;
   cell.last_ticks = 3000;
   cell.timed = 4;
+  cell.sum_ns = 250;
   cell.min_ns = 50;
   cell.max_ns = 90;
   cell.shape_log = b.number();
   b.histogram(cell);
+  cell.ops = 7;
+  cell.bytes = 28672;
   cell.first_ticks = 1500;
+  cell.last_ticks = 2900;
+  cell.timed = 3;
+  cell.sum_ns = 120;
   cell.min_ns = 40;
-  a.histogram(cell);  // the operation started in b's log
+  cell.max_ns = 80;
+  a.histogram(cell);                                         // the operation started in b's log
+  cell.timed = cell.sum_ns = cell.min_ns = cell.max_ns = 0;  // a third that timed none of its operations
+  file.log(102).histogram(cell);
   cell.shape_log = 999;
   a.histogram(cell);
   model::Trace trace = load_one(file);
   ASSERT_EQ(trace.histograms.size(), 1u);
-  EXPECT_EQ(trace.histograms.ops[0], 20u);
+  EXPECT_EQ(trace.histograms.ops[0], 24u);
+  EXPECT_EQ(trace.histograms.bytes[0], 40960u + 2 * 28672);
+  EXPECT_EQ(trace.histograms.timed[0], 7u);
+  EXPECT_EQ(trace.histograms.sum_ns[0], 370u);
   EXPECT_EQ(trace.histograms.min_ns[0], 40u);
+  EXPECT_EQ(trace.histograms.max_ns[0], 90u);
   EXPECT_EQ(trace.histograms.first_ns[0], at(1500));
   EXPECT_EQ(trace.histograms.last_ns[0], at(3000));
   EXPECT_EQ(trace.histograms.size_bucket[0], 12);

@@ -185,6 +185,28 @@ TEST(LiveTail, KeepsUpWithARing) {
   EXPECT_NEAR(tail->process().ops, static_cast<double>(seq), static_cast<double>(seq) * 0.3);
 }
 
+TEST(LiveTail, WhatARingHasOverwrittenIsNoLongerOpen) {
+  Growing growing(4);
+  auto tail = growing.open();
+  auto open_op = [&](uint64_t start) {
+    format::ApiOpRecord op{};
+    op.head = head(start);
+    op.comm = growing.world;
+    op.peer = -1;
+    op.shape = growing.log->shape("my_reduce");
+    growing.log->add(Kind::kApiOp, op);
+  };
+  open_op(4000);
+  growing.refresh(*tail);
+  ASSERT_TRUE(tail->process().oldest_open);
+  EXPECT_EQ(tail->process().oldest_open->started_ns, at(4000));
+  // All of one size: another operation, open as well, lies where the first one was.
+  for (uint64_t i = 0; i < 5 * format::kChunkBytes / sizeof(format::ApiOpRecord); ++i) open_op(10'000 + i);
+  growing.refresh(*tail);
+  ASSERT_TRUE(tail->process().oldest_open);
+  EXPECT_GE(tail->process().oldest_open->started_ns, at(10'000));
+}
+
 TEST(LiveTail, CountsWhatCaptureDropped) {
   Growing growing;
   auto tail = growing.open();

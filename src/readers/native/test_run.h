@@ -11,16 +11,17 @@
 #include "model/event_counts.h"
 #include "readers/native/file_builder.h"
 #include "readers/reader.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::readers::native {
 
 using format::Kind;
 
-// An empty directory of the running test.
+// A new, empty directory, until the program ends.
 inline std::string test_dir() {
-  const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-  std::string dir = ::testing::TempDir() + "/native_" + info->test_suite_name() + "_" + info->name();
-  std::filesystem::remove_all(dir);
+  static const test::TemporaryFolder all;
+  static int made = 0;
+  std::string dir = all / std::to_string(made++);
   std::filesystem::create_directories(dir);
   return dir;
 }

@@ -96,6 +96,17 @@ TEST(TickClock, CloseAnchorsDoNotSpoilTheRate) {
   EXPECT_NEAR(static_cast<double>(made.clock.to_ns(30'000 + kHz * 100) - kEpoch), 100e9, 10);
 }
 
+TEST(TickClock, AnchorsTellTheRateFrom50MsOn) {
+  auto off_after_100_s = [](double apart) {
+    ClockAnchor next = anchor(apart);
+    next.monotonic_ns += 500;
+    Made made = make(tsc_header(kHz), {anchor(0), next});
+    return static_cast<double>(made.clock.to_ns(30'000 + kHz * 100) - kEpoch) - 100e9;
+  };
+  EXPECT_NEAR(off_after_100_s(0.049), 0, 10);
+  EXPECT_NEAR(off_after_100_s(0.051), 500 * 100 / 0.051, 1000);
+}
+
 TEST(TickClock, AnotherProcessOfTheBootTellsTheRate) {
   FileHeader first = tsc_header(0), second = tsc_header(0);
   second.first_anchor = anchor(20);

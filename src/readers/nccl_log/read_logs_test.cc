@@ -2,10 +2,11 @@
 #include "readers/nccl_log/read_logs.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::readers::nccl_log {
 namespace {
@@ -14,16 +15,11 @@ constexpr std::string_view kLine = "n1:5:5 [0] NCCL INFO Using network IB\n";
 
 class ReadLogs : public ::testing::Test {
  protected:
-  ReadLogs()
-      : folder_(std::filesystem::path(::testing::TempDir()) / ("nccl_log_" + std::to_string(getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~ReadLogs() override { std::filesystem::remove_all(folder_); }
   std::string write(const std::string& name, std::string_view text) {
     std::ofstream(folder_ / name, std::ios::binary) << text;
     return folder_ / name;
   }
-  std::filesystem::path folder_;
+  const test::TemporaryFolder folder_;
 };
 
 TEST_F(ReadLogs, ProcessesOfSeveralFilesAreSeveral) {
@@ -43,7 +39,7 @@ TEST_F(ReadLogs, LinesAcrossPiecesOfAFileAreWhole) {
 }
 
 TEST_F(ReadLogs, ErrorsNameTheFile) {
-  auto absent = read_logs({(folder_ / "absent").string()});
+  auto absent = read_logs({folder_ / "absent"});
   ASSERT_FALSE(absent);
   EXPECT_NE(absent.error().message().find("absent: cannot open: No such file"), std::string::npos);
   auto empty = read_logs({write("empty.log", "")});

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "readers/ras/ras.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::readers::ras {
 namespace {
@@ -52,14 +53,11 @@ std::string snapshot_text(const std::string& time, int all_reduces, bool comma =
 
 class ReadRas : public ::testing::Test {
  protected:
-  ~ReadRas() override { std::filesystem::remove_all(folder_); }
   std::string write(const std::string& name, const std::string& text) {
-    std::filesystem::create_directories(folder_);
     std::ofstream(folder_ / name) << text;
     return folder_ / name;
   }
-  const std::filesystem::path folder_ =
-      std::filesystem::path(::testing::TempDir()) / ("lockstep_ras." + std::to_string(getpid()));
+  const test::TemporaryFolder folder_;
 };
 
 TEST_F(ReadRas, TakesAllThatASnapshotSays) {

@@ -8,18 +8,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/temporary_folder.h"
+
 namespace lockstep::readers::rocpd {
 namespace {
 
 class RocpdDatabase : public ::testing::Test {
  protected:
-  RocpdDatabase()
-      : path_(std::filesystem::path(::testing::TempDir()) /
-              ("lockstep rocpd?#%." + std::to_string(getpid()) + ".db")) {}
-  ~RocpdDatabase() override {
-    for (const char* suffix : {"", "-wal", "-shm", "-journal"})
-      std::filesystem::remove(path_.string() + suffix);
-  }
   void write(const std::string& sql) const {
     sqlite3* handle = nullptr;
     ASSERT_EQ(sqlite3_open(path_.c_str(), &handle), SQLITE_OK);
@@ -48,7 +43,8 @@ class RocpdDatabase : public ::testing::Test {
     }
   }
 
-  const std::filesystem::path path_;
+  const test::TemporaryFolder folder_;
+  const std::string path_ = folder_ / "lockstep rocpd?#%.db";
 };
 
 TEST_F(RocpdDatabase, OffersOrdinaryTablesAlone) {
@@ -78,7 +74,7 @@ TEST_F(RocpdDatabase, WritesNothing) {
     EXPECT_FALSE(error.empty()) << sql;
   }
   EXPECT_EQ(std::filesystem::last_write_time(path_), before);
-  EXPECT_FALSE(std::filesystem::exists(path_.string() + "-journal"));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "-journal"));
 }
 
 TEST_F(RocpdDatabase, EndsWhatWouldRunForEver) {

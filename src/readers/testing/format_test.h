@@ -2,7 +2,6 @@
 // For tests of readers: files in a folder of the test's own, opened as one source, and what is lost of it.
 #pragma once
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -16,18 +15,13 @@
 #include "model/trace.h"
 #include "model/trace_source.h"
 #include "readers/reader.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::readers::testing {
 
 class FormatTest : public ::testing::Test {
  protected:
-  explicit FormatTest(const Format& format)
-      : folder_(std::filesystem::path(::testing::TempDir()) /
-                ("lockstep_" + std::string(format.name) + "." + std::to_string(getpid()))),
-        format_(format) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~FormatTest() override { std::filesystem::remove_all(folder_); }
+  explicit FormatTest(const Format& format) : format_(format) {}
 
   // A file that `open` opens, with the others.
   std::string add(const std::string& name) { return paths_.emplace_back(folder_ / name); }
@@ -69,7 +63,7 @@ class FormatTest : public ::testing::Test {
     return count;
   }
 
-  const std::filesystem::path folder_;
+  const test::TemporaryFolder folder_;
   std::vector<std::string> paths_;
 
  private:

@@ -13,10 +13,12 @@
 
 #include "model/comms_id.h"
 #include "model/testing/synthetic_run.h"
+#include "store/sqlite/attachments.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/table_columns.h"
 #include "store/sqlite/table_layout.h"
 #include "store/store.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::store {
 namespace {
@@ -29,14 +31,6 @@ using sqlite::Database;
 
 class TraceDbTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder =
-        ::testing::TempDir() + "trace_db_" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder);
-    std::filesystem::create_directories(folder);
-    path = folder + "/trace.db";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
   MergeResult merge(SyntheticOptions options = {}) {
     SyntheticRun run(std::move(options));
     auto result = write_trace_db(run, path, {}, nullptr);
@@ -62,7 +56,8 @@ class TraceDbTest : public ::testing::Test {
     for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++n;
     return n;
   }
-  std::string folder, path;
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.path(), path = folder + "/trace.db";
 };
 
 std::string shape_text(const Trace& trace, uint32_t row) {
@@ -448,6 +443,76 @@ TEST_F(TraceDbTest, DanglingReferencesBecomeNullAndAreCounted) {
   EXPECT_EQ(query("SELECT count(*) FROM op WHERE task IS NULL"), "4");
 }
 
+// One past the last row would be the first of the next process.
+TEST_F(TraceDbTest, OnePastTheLastRowIsNoRow) {
+  struct Changed : SyntheticRun {
+    using SyntheticRun::SyntheticRun;
+    Result<void> load(size_t i, Trace& trace) override {
+      LOCKSTEP_TRY(SyntheticRun::load(i, trace));
+      last_task = static_cast<uint32_t>(trace.tasks.size()) - 1;
+      trace.ops.task[1] = last_task;
+      trace.ops.task[2] = last_task + 1;
+      for (uint32_t call = 0; call < trace.calls.size(); ++call) trace.calls.parent[call] = model::kNoRow;
+      last_call = static_cast<uint32_t>(trace.calls.size()) - 1;
+      trace.calls.parent[0] = last_call;
+      trace.calls.parent[1] = last_call + 1;
+      return {};
+    }
+    uint32_t last_task = 0, last_call = 0;
+  } run({.ranks = 2});
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
+  EXPECT_EQ(query("SELECT count(*) FROM op WHERE task IS NULL"), "2");
+  EXPECT_EQ(query("SELECT sum(count) FROM losses WHERE kind = 'dangling_reference'"), "4");
+  EXPECT_EQ(query("SELECT count(*), count(DISTINCT parent) FROM call WHERE parent IS NOT NULL"), "2|2");
+  auto source = open_trace_db(path);
+  ASSERT_TRUE(source);
+  Trace trace;
+  ASSERT_TRUE((*source)->load(0, trace));
+  EXPECT_EQ(trace.ops.task[1], run.last_task);
+  EXPECT_EQ(trace.ops.task[2], model::kNoRow);
+  EXPECT_EQ(trace.calls.parent[0], run.last_call);
+  EXPECT_EQ(trace.calls.parent[1], model::kNoRow);
+}
+
+// Rows behind a gap would bear their neighbours' numbers: they are left out, and what named them names nothing.
+TEST_F(TraceDbTest, RowsBehindAGapAreLost) {
+  SyntheticRun run({.ranks = 1});
+  Trace before;
+  ASSERT_TRUE(run.load(0, before));
+  merge({.ranks = 1});
+  auto database = Database::open(path, Database::Access::kCreate);
+  ASSERT_TRUE((*database)->execute("DELETE FROM task WHERE id = 3"));
+  auto source = open_trace_db(path);
+  ASSERT_TRUE(source);
+  Trace trace;
+  ASSERT_TRUE((*source)->load(0, trace));
+  EXPECT_EQ(trace.tasks.size(), 3u);
+  uint64_t missing = 0;
+  for (size_t i = 0; i < trace.losses.size(); ++i)
+    if (trace.strings[trace.losses.kind[i]] == "damaged_table") missing += trace.losses.count[i];
+  EXPECT_EQ(missing, before.tasks.size() - 3);
+  ASSERT_EQ(trace.ops.size(), before.ops.size());
+  for (size_t op = 0; op < trace.ops.size(); ++op)
+    EXPECT_EQ(trace.ops.task[op], before.ops.task[op] < 3 ? before.ops.task[op] : model::kNoRow);
+}
+
+TEST_F(TraceDbTest, RpdQueuesAreStreamsElseCommunicators) {
+  struct Changed : SyntheticRun {
+    using SyntheticRun::SyntheticRun;
+    Result<void> load(size_t i, Trace& trace) override {
+      LOCKSTEP_TRY(SyntheticRun::load(i, trace));
+      for (uint32_t op = 0; op < trace.ops.size(); ++op) {
+        trace.ops.stream[op] = op == 0 ? 0x77 : 0;
+        trace.ops.comm[op] = op == 2 ? model::kNoRow : 0;
+      }
+      return {};
+    }
+  } run({.ranks = 1});
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
+  const std::string comm = query("SELECT id FROM comm");
+  EXPECT_EQ(query("SELECT queueId FROM rocpd_op ORDER BY id LIMIT 3"), "119\n" + comm + "\n0");
+}
+
 TEST_F(TraceDbTest, ReplacesItsOwnFileButNoOther) {
   merge({.ranks = 2});
   merge({.ranks = 3});
@@ -616,7 +681,10 @@ TEST_F(TraceDbTest, AttachedFilesComeBackAsTheyWere) {
   sqlite3_close(handle);
   extracted = extract_attachments(path, [&]() -> Result<std::string> { return (folder / "out").string(); });
   ASSERT_TRUE(extracted);
-  for (const std::string& file : *extracted) EXPECT_EQ(std::filesystem::path(file).filename(), "rank_5");
+  for (size_t i = 0; i < files.size(); ++i) {
+    EXPECT_EQ(std::filesystem::path((*extracted)[i]).filename(), "rank_5");
+    EXPECT_TRUE(content((*extracted)[i]) == files[i].second) << "file " << i << " of the same name";
+  }
   ASSERT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
   sqlite3_exec(handle, "UPDATE attachment_piece SET content = x'00112233' WHERE attachment = 2", nullptr,
                nullptr, nullptr);
@@ -625,6 +693,22 @@ TEST_F(TraceDbTest, AttachedFilesComeBackAsTheyWere) {
       extract_attachments(path, [&]() -> Result<std::string> { return (folder / "out").string(); });
   ASSERT_FALSE(damaged);
   EXPECT_NE(damaged.error().message().find("damaged"), std::string::npos);
+}
+
+TEST_F(TraceDbTest, AFileThatGrewSinceIsNotWhole) {
+  const std::vector<std::string> paths = {folder + "/a.log", folder + "/b.log"};
+  for (const std::string& file : paths) std::ofstream(file) << "a line\n";
+  SyntheticRun run({.ranks = 1});
+  ASSERT_TRUE(write_trace_db(run, path, paths, nullptr));
+  auto database = Database::open(path, Database::Access::kRead);
+  ASSERT_TRUE(database);
+  auto whole = [&] { return sqlite::whole_attachments(**database, paths); };
+  EXPECT_EQ(whole().value(), paths);
+  std::ofstream(paths[0], std::ios::app) << "x";
+  EXPECT_EQ(whole().value(), std::vector<std::string>{paths[1]}) << "it stays, for it is the only whole one";
+  std::ofstream(paths[1]) << "A line\n";
+  EXPECT_FALSE(whole()) << "what reads back is something else";
+  EXPECT_FALSE(sqlite::whole_attachments(**database, {paths[0]})) << "one is missing";
 }
 
 }  // namespace

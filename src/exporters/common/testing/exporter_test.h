@@ -14,6 +14,7 @@
 
 #include "exporters/exporter.h"
 #include "model/testing/synthetic_run.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::exporters::testing {
 
@@ -110,14 +111,6 @@ inline void hostile(size_t, Trace& trace) {
 
 class ExporterTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder = ::testing::TempDir() + test->test_suite_name() + "_" + test->name();
-    std::filesystem::remove_all(folder);
-    std::filesystem::create_directories(folder);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
   static std::string content(const std::string& file) {
     std::ifstream stream(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(stream), {}};
@@ -148,7 +141,8 @@ class ExporterTest : public ::testing::Test {
     std::signal(SIGXFSZ, handler);
     return result;
   }
-  std::string folder;
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.path();
 };
 
 }  // namespace lockstep::exporters::testing
