@@ -6,10 +6,11 @@
 #include <charconv>
 #include <filesystem>
 
+#include "model/limits.h"
+
 namespace lockstep::model {
 namespace {
 
-constexpr size_t kMostRanks = size_t{1} << 22;
 constexpr int64_t kMostOperations = int64_t{1} << 26;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -35,7 +36,7 @@ ProcessGroup process_group_of(std::string_view comm_name) {
 std::vector<int32_t> parse_ranks(std::string_view text) {
   std::vector<int32_t> ranks;
   const char* const end = text.data() + text.size();
-  for (const char* at = text.data(); at < end && ranks.size() < kMostRanks; ++at) {
+  for (const char* at = text.data(); at < end && ranks.size() < size_t{kMostRanks}; ++at) {
     if (!is_digit(*at)) continue;
     int32_t rank = 0;
     const auto [next, error] = std::from_chars(at, end, rank);

@@ -6,6 +6,7 @@
 
 #include "base/input_file.h"
 #include "base/parallel.h"
+#include "model/limits.h"
 #include "readers/reader.h"
 
 namespace lockstep::readers {
@@ -43,6 +44,9 @@ class SortedSource : public model::TraceSource {
   size_t processes() const override { return source_->processes(); }
   Result<void> load(size_t i, model::Trace& trace) override {
     Result<void> loaded = source_->load(i, trace);
+    const uint64_t impossible = model::drop_impossible(trace);
+    trace.lose(trace.processes.size() > 0 ? 0 : model::kNoRow, "read", "bad_value", impossible,
+               "ranks and sizes of communicators that no job has: " + source_->name());
     rename(trace);
     if (loaded) return loaded;
     Error error = loaded.error();

@@ -10,6 +10,7 @@
 
 #include "analysis/gather/process_part.h"
 #include "base/parallel.h"
+#include "model/limits.h"
 
 namespace lockstep::analysis::gather {
 namespace {
@@ -49,6 +50,27 @@ class Join {
     for (model::Mark& mark : row.marks) mark.name = texts_[mark.name];
     for (size_t i = 0; i < part.losses.size(); ++i) add_loss(process, part.losses.row(i));
     job_.expected_ranks = std::max(job_.expected_ranks, row.row.world);
+  }
+
+  // Lists are made of the members of a communicator, those that left no file included: as many as of a real job.
+  void limit_sizes() {
+    int64_t left = model::kMostMembers;
+    uint64_t refused = 0;
+    for (model::JobComm& comm : job_.comms) {
+      if (comm.ranks <= 0) continue;
+      if (comm.ranks > left) {
+        comm.ranks = -1;
+        ++refused;
+      } else {
+        left -= comm.ranks;
+      }
+    }
+    if (refused == 0) return;
+    job_.losses.append({.process = kNoRow,
+                        .stage = job_.strings.intern("gather"),
+                        .kind = job_.strings.intern("bad_value"),
+                        .count = refused,
+                        .detail = job_.strings.intern("communicators that say they are larger than a job")});
   }
 
   void add_run_losses(const model::Trace& trace) {
@@ -103,7 +125,7 @@ class Join {
 
   // Ranks are hostile: a file may name any.
   void place(model::JobComm& comm, int32_t rank, uint32_t member) {
-    if (rank < 0 || rank >= kMaxRanks || (comm.ranks >= 0 && rank >= comm.ranks)) {
+    if (rank < 0 || rank >= model::kMostRanks || (comm.ranks >= 0 && rank >= comm.ranks)) {
       comm.unranked.push_back(member);
       return;
     }
@@ -143,7 +165,6 @@ class Join {
     job_.losses.append(loss);
   }
 
-  static constexpr int32_t kMaxRanks = 1 << 22;
   using CommKey = std::tuple<uint64_t, model::StringId, model::StringId, bool, uint32_t>;
   static constexpr size_t kGeneration = 4;
   model::Job& job_;
@@ -155,7 +176,7 @@ class Join {
   std::map<std::pair<model::StringId, model::StringId>, uint32_t> host_ids_;
   std::map<CommKey, uint32_t> comm_ids_;
   std::map<std::pair<CommKey, int32_t>, uint32_t> earlier_;  // communicators of the process at hand
-  size_t places_left_ = size_t{1} << 24;                     // for ranks: 64 MiB over all communicators
+  size_t places_left_ = model::kMostMembers;                 // for ranks: 64 MiB over all communicators
 };
 
 // Loads on several threads, joins in order.
@@ -225,7 +246,9 @@ Result<model::Job> gather(model::TraceSource& source, const Options& options) {
   }
   model::Trace run;
   source.run_losses(run);
-  Join(job).add_run_losses(run);
+  Join rest(job);
+  rest.limit_sizes();
+  rest.add_run_losses(run);
   for (const Error& error : gatherer.errors()) {
     job.losses.append({.process = kNoRow,
                        .stage = job.strings.intern("read"),

@@ -242,8 +242,14 @@ TEST(Gather, HostileNumbersAreHarmless) {
   match::differences(job);
   EXPECT_EQ(job.comms.size(), 200'000u);
   size_t places = 0;
-  for (const model::JobComm& comm : job.comms) places += comm.members.size();
+  int64_t members = 0;
+  for (const model::JobComm& comm : job.comms) {
+    places += comm.members.size();
+    members += std::max(comm.ranks, 0);
+  }
   EXPECT_LE(places, size_t{1} << 24);
+  EXPECT_LE(members, int64_t{1} << 24);  // lists are made of those that left no file
+  EXPECT_EQ(job.text(job.losses.kind[job.losses.size() - 1]), "bad_value");
   EXPECT_EQ(job.processes[0].ops.size(), 10u);
   EXPECT_EQ(job.members[1].lanes.size(), 6u);
 }

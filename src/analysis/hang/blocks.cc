@@ -111,15 +111,6 @@ class CommBlocks {
     block.missing_ns.push_back(called_ns);
   }
 
-  void find_absent(Block& block) const {
-    const model::JobComm& row = job_.comms[comm_];
-    for (int32_t rank = 0; rank < row.ranks; ++rank) {
-      size_t at = static_cast<size_t>(rank);
-      if (at >= row.members.size() || row.members[at] == kNoRow)
-        block.absent.push_back(scene_.global_rank(comm_, rank));
-    }
-  }
-
   void find_collective() {
     Block block = make(Block::Kind::kCollective, least_);
     for (uint32_t row : members_) {
@@ -183,7 +174,7 @@ class CommBlocks {
       block.process = actor.process;
       block.since_ns = job_.members[member].init_ns;
     }
-    find_absent(block);
+    block.absent = scene_.absent_of(comm_);
     std::map<int32_t, uint32_t> actors;
     for (uint32_t i = 0; i < scene_.actors().size(); ++i) actors[scene_.actor(i).rank] = i;
     std::erase_if(block.absent, [&](int32_t rank) {
@@ -290,7 +281,7 @@ class CommBlocks {
       // A rank that still does other things may have lost the end of this one.
       if (entered != 0) shortest = std::min({shortest, actor.end_ns - entered, actor.quiet_ns});
     }
-    find_absent(block);
+    block.absent = scene_.absent_of(comm_);
     if (shortest == INT64_MAX) return;
     // Who came last began the operation.
     block.waited_ns = std::min(block.waited_ns, shortest);

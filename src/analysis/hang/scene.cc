@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "model/limits.h"
 #include "model/restarts.h"
 
 namespace lockstep::analysis::hang {
@@ -185,29 +186,48 @@ void Scene::find_silent_hosts() {
   }
 }
 
-int32_t Scene::global_rank(uint32_t comm, int32_t rank) const {
+// The members that are here tell the others.
+Scene::Spacing Scene::spacing(uint32_t comm) const {
   const model::JobComm& row = job_.comms[comm];
-  if (rank >= 0 && static_cast<size_t>(rank) < row.members.size()) {
-    uint32_t member = row.members[static_cast<size_t>(rank)];
-    if (member != kNoRow) return actor_at(member).rank;
-  }
-  if (row.ranks == job_.expected_ranks) return rank;
-  // The members that are here tell the others where global ranks are evenly spaced.
+  if (row.ranks == job_.expected_ranks) return {.first = 0, .global = 0, .stride = 1};
   int32_t a = -1, b = -1;
   for (int32_t i = 0; static_cast<size_t>(i) < row.members.size(); ++i) {
     if (row.members[static_cast<size_t>(i)] != kNoRow) (a < 0 ? a : b) = i;
   }
-  if (b < 0) return -1;
-  int32_t from = actor_at(row.members[static_cast<size_t>(a)]).rank;
-  int32_t to = actor_at(row.members[static_cast<size_t>(b)]).rank;
-  if (from < 0 || to <= from || (to - from) % (b - a) != 0) return -1;
-  int32_t stride = (to - from) / (b - a);
+  if (b < 0) return {};
+  const int32_t from = actor_at(row.members[static_cast<size_t>(a)]).rank;
+  const int32_t to = actor_at(row.members[static_cast<size_t>(b)]).rank;
+  if (from < 0 || to <= from || (to - from) % (b - a) != 0) return {};
+  const Spacing spacing{.first = a, .global = from, .stride = (to - from) / (b - a)};
   for (int32_t i = a; i <= b; ++i) {
-    uint32_t member = row.members[static_cast<size_t>(i)];
-    if (member != kNoRow && actor_at(member).rank != from + (i - a) * stride) return -1;
+    const uint32_t member = row.members[static_cast<size_t>(i)];
+    if (member != kNoRow && actor_at(member).rank != from + (i - a) * spacing.stride) return {};
   }
-  int32_t global = from + (rank - a) * stride;
-  return global >= 0 && (job_.expected_ranks < 0 || global < job_.expected_ranks) ? global : -1;
+  return spacing;
+}
+
+int32_t Scene::global_rank(const Spacing& spacing, uint32_t comm, int32_t rank) const {
+  const model::JobComm& row = job_.comms[comm];
+  if (rank >= 0 && static_cast<size_t>(rank) < row.members.size()) {
+    const uint32_t member = row.members[static_cast<size_t>(rank)];
+    if (member != kNoRow) return actor_at(member).rank;
+  }
+  if (spacing.stride == 0) return -1;
+  const int64_t global = spacing.global + (rank - spacing.first) * spacing.stride;
+  const int64_t end = job_.expected_ranks < 0 ? model::kMostRanks : job_.expected_ranks;
+  return global >= 0 && global < end ? static_cast<int32_t>(global) : -1;
+}
+
+std::vector<int32_t> Scene::absent_of(uint32_t comm) const {
+  const model::JobComm& row = job_.comms[comm];
+  const Spacing known = spacing(comm);
+  std::vector<int32_t> absent;
+  for (int32_t rank = 0; rank < row.ranks; ++rank) {
+    const size_t at = static_cast<size_t>(rank);
+    if (at >= row.members.size() || row.members[at] == kNoRow)
+      absent.push_back(global_rank(known, comm, rank));
+  }
+  return absent;
 }
 
 std::optional<int64_t> Scene::between(uint32_t a_process, int64_t a_ns, uint32_t b_process,

@@ -55,11 +55,19 @@ class Scene {
   // Ranks that the job has, absent ones included.
   size_t ranks() const { return ranks_; }
   // Global rank of a member of a communicator, also of one that is not in the run; -1 unknown.
-  int32_t global_rank(uint32_t comm, int32_t rank) const;
+  int32_t global_rank(uint32_t comm, int32_t rank) const { return global_rank(spacing(comm), comm, rank); }
+  // Those of a communicator's ranks that are not in the run: global where known, else -1.
+  std::vector<int32_t> absent_of(uint32_t comm) const;
   // How much later `b` was than `a`; nothing if their clocks do not compare.
   std::optional<int64_t> between(uint32_t a_process, int64_t a_ns, uint32_t b_process, int64_t b_ns) const;
 
  private:
+  // Global ranks of a communicator are evenly spaced: `global` is that of its rank `first`. Stride 0: they are not.
+  struct Spacing {
+    int64_t first = 0, global = 0, stride = 0;
+  };
+  Spacing spacing(uint32_t comm) const;
+  int32_t global_rank(const Spacing& spacing, uint32_t comm, int32_t rank) const;
   void make_actors();
   void find_history();
   void find_cut_short();

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/line_reader.h"
+#include "model/limits.h"
 #include "readers/common/json_fields.h"
 
 namespace lockstep::readers::comma {
@@ -22,7 +23,6 @@ using simdjson::dom::element;
 constexpr size_t kLongestLine = 16 << 20;  // with all steps of all channels
 constexpr size_t kMostOperations = size_t{1} << 24, kMostSteps = size_t{1} << 26;
 constexpr size_t kMostComms = 1 << 16;
-constexpr int32_t kMostRanks = 1 << 22;
 constexpr uint64_t kMostSeq = uint64_t{1} << 31, kMostBytes = uint64_t{1} << 56;
 constexpr int64_t kRoundingNs = 2'000;  // all times are whole us
 constexpr int64_t kYear2001Ns = 1'000'000'000'000'000'000;
@@ -100,7 +100,7 @@ class FileReader {
     if (operation.func.empty() || operation.enqueued_ns == 0) return false;
     const uint64_t seq = number_or(row, "seq_num", kMostSeq);
     operation.peer = number_or<int32_t>(row, "peer", -1);
-    if (is_p2p ? operation.peer < 0 || operation.peer >= kMostRanks : seq >= kMostSeq) return false;
+    if (is_p2p ? operation.peer < 0 || operation.peer >= model::kMostRanks : seq >= kMostSeq) return false;
     operation.seq = is_p2p ? 0 : static_cast<uint32_t>(seq);
     if (!is_p2p) operation.peer = -1;
     operation.algo = nccl_word(kAlgos, text_or_empty(row, "algo"));
@@ -139,7 +139,7 @@ class FileReader {
     NetworkOp op;
     op.peer = number_or<int32_t>(row, "peer", -1);
     op.start_ns = ns_of_us(number_or<uint64_t>(row, "ts", 0));
-    if (op.peer < 0 || op.peer >= kMostRanks || op.start_ns == 0) return false;
+    if (op.peer < 0 || op.peer >= model::kMostRanks || op.start_ns == 0) return false;
     op.rank = number_or<int32_t>(row, "rank", -1);
     op.pid = number_or<int64_t>(row, "pid", -1);
     op.is_send = is_true(row, "is_send");
@@ -182,7 +182,7 @@ class FileReader {
   ptrdiff_t comm_of(const element& row) {
     const uint64_t id = common::number_of_hex(text_or_empty(row, "comm_hash"));
     const auto rank = number_or<int32_t>(row, "rank", -1);
-    if (id == 0 || rank < 0 || rank >= kMostRanks) return -1;
+    if (id == 0 || rank < 0 || rank >= model::kMostRanks) return -1;
     const auto known = comms_.find({id, rank});
     if (known != comms_.end()) return known->second;
     if (out_.comms.size() == kMostComms) return -1;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/line_reader.h"
+#include "model/limits.h"
 #include "readers/common/json_fields.h"
 
 namespace lockstep::readers::inspector {
@@ -21,7 +22,6 @@ using simdjson::dom::element;
 constexpr size_t kLongestLine = 256 << 10;  // a verbose record of 64 channels has some 20 KiB
 constexpr size_t kMostRecords = size_t{1} << 26;
 constexpr size_t kMostComms = 1 << 16, kMostFuncs = 256, kMostProcesses = 1 << 16;
-constexpr int32_t kMostRanks = 1 << 22;
 constexpr uint64_t kMostSeq = uint64_t{1} << 31;
 constexpr uint64_t kMostBytes = uint64_t{1} << 56;
 
@@ -120,7 +120,7 @@ class FileReader {
     const uint64_t id = common::number_of_hex(text_or_empty(header, "id"));
     const auto rank = number_or<int32_t>(header, "rank", -1),
                ranks = number_or<int32_t>(header, "n_ranks", -1);
-    if (id == 0 || rank < 0 || rank >= ranks || ranks > kMostRanks) return -1;
+    if (id == 0 || rank < 0 || rank >= ranks || ranks > model::kMostRanks) return -1;
     // A process that drives several GPUs is several members of one communicator.
     const auto known = comms_.find({last_, id, rank});
     if (known != comms_.end()) return known->second;

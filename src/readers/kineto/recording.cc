@@ -8,6 +8,7 @@
 #include "base/input_file.h"
 #include "base/utf8.h"
 #include "model/comms_id.h"
+#include "model/limits.h"
 #include "model/op_names.h"
 #include "model/process_group.h"
 
@@ -21,7 +22,6 @@ using model::work_of_kernel;
 constexpr int64_t kMostNs = int64_t{1} << 61;
 constexpr uint32_t kMostRows = uint32_t{1} << 30;
 constexpr int32_t kMostRanksInNames = 100'000;
-constexpr int64_t kMostMembers = int64_t{1} << 22;
 
 // What PyTorch records beside operations.
 bool is_pseudo(std::string_view collective) {
@@ -196,7 +196,7 @@ class Collector {
       out_.groups.push_back({.name = std::string(event.group_name),
                              .description = std::string(event.group_description),
                              .ranks = std::string(event.group_ranks),
-                             .size = event.group_size <= kMostMembers ? event.group_size : -1,
+                             .size = event.group_size <= model::kMostRanks ? event.group_size : -1,
                              .start = event.rank_start,
                              .stride = event.rank_stride});
     }

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "model/element_size.h"
 #include "model/event_kind.h"
+#include "model/limits.h"
 #include "model/operation_size.h"
 #include "model/process_group.h"
 #include "readers/kineto/links.h"
@@ -23,8 +24,6 @@ using model::Trace;
 
 // How well the profiler brings GPU times to the host's clock, where nothing in the file contradicts it.
 constexpr int64_t kGpuErrorNs = 2'000;
-constexpr int32_t kMostRanks = 1 << 22;
-constexpr int64_t kMostMembers = int64_t{1} << 24;  // of all groups of a process
 
 // "host_4711.1760000000000.pt.trace.json", as PyTorch's own handler calls files.
 struct MadeUpName {
@@ -77,7 +76,7 @@ class TraceMaker {
   }
 
   int32_t own_rank() const {
-    auto sane = [](int64_t rank) { return rank >= 0 && rank < kMostRanks; };
+    auto sane = [](int64_t rank) { return rank >= 0 && rank < model::kMostRanks; };
     // Captures on demand take the rank from an operation's `Rank`, which is the root's or a peer's in some.
     const bool is_told = in_.has_info && in_.info.nccl_version != "unknown" && sane(in_.info.rank);
     if (is_told) return static_cast<int32_t>(in_.info.rank);
@@ -96,7 +95,7 @@ class TraceMaker {
     for (const Group& group : in_.groups) {
       if (world <= 0 && group.name == "0" && group.start == 0 && group.stride == 1) world = group.size;
     }
-    return world > 0 && world <= kMostRanks ? static_cast<int32_t>(world) : -1;
+    return world > 0 && world <= model::kMostRanks ? static_cast<int32_t>(world) : -1;
   }
 
   // The device that communicates, else the first that works.
@@ -186,7 +185,7 @@ class TraceMaker {
   }
 
   void add_configured(const GroupConfig& group) {
-    if (group.size > kMostRanks) return;
+    if (group.size > model::kMostRanks) return;
     std::vector<int32_t> ranks = whole_list(group.ranks, group.size);
     if (ranks.empty()) return;
     const int64_t size = static_cast<int64_t>(ranks.size());
@@ -197,11 +196,11 @@ class TraceMaker {
 
   std::vector<int32_t> members_of(const Group& group) {
     std::vector<int32_t> ranks = whole_list(group.ranks, group.size);
-    if (!ranks.empty() || group.size <= 0 || group.size > kMostRanks) return ranks;
-    if (group.size == 1 && group.start >= 0 && group.start < kMostRanks)
+    if (!ranks.empty() || group.size <= 0 || group.size > model::kMostRanks) return ranks;
+    if (group.size == 1 && group.start >= 0 && group.start < model::kMostRanks)
       return {static_cast<int32_t>(group.start)};
     const bool is_even =
-        group.start >= 0 && group.start < kMostRanks && group.stride > 0 && group.stride < kMostRanks;
+        group.start >= 0 && group.start < model::kMostRanks && group.stride > 0 && group.stride < model::kMostRanks;
     const int64_t last = is_even ? group.start + group.stride * (group.size - 1) : INT64_MAX;
     if (last > INT32_MAX || group.size > members_left_) {
       ++in_.cut_lists;
@@ -256,7 +255,7 @@ class TraceMaker {
     if (!call.is_p2p && !is_rooted(func) && trace_.comms.rank[comm] < 0 &&
         call.group_rank < trace_.comms.ranks[comm])
       trace_.comms.rank[comm] = static_cast<int32_t>(call.group_rank);
-    const bool has_root = is_rooted(func) && call.group_rank >= 0 && call.group_rank < kMostRanks;
+    const bool has_root = is_rooted(func) && call.group_rank >= 0 && call.group_rank < model::kMostRanks;
     op.kind = number(call.is_p2p ? EventKind::kP2p : EventKind::kColl);
     op.shape = trace_.intern_shape(
         {call.func, call.datatype, 0, 0, has_root ? static_cast<int32_t>(call.group_rank) : 0});
@@ -387,7 +386,7 @@ class TraceMaker {
   std::map<std::pair<std::string, int64_t>, uint32_t> configured_;  // comms, by group name and size
   std::map<std::tuple<std::string, int64_t, std::vector<int32_t>>, uint32_t> found_;
   std::vector<Places> places_;           // by comm
-  int64_t members_left_ = kMostMembers;  // that groups may be rebuilt of
+  int64_t members_left_ = model::kMostMembers;  // that groups may be rebuilt of
   std::vector<uint32_t> comm_of_group_;
   std::vector<model::GroupIndex> index_;  // by comm
   std::vector<uint32_t> p2ps_;            // by comm

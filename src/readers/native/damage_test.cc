@@ -87,6 +87,15 @@ TEST(Damage, AFileWithoutChunksIsAnEmptyProcess) {
   EXPECT_EQ(loss(trace, "cut_file"), 1000u);
 }
 
+TEST(Damage, ACommunicatorLargerThanAnyJobHasNoSize) {
+  FileBuilder file;
+  file.comm(1, 0, INT32_MAX, "w");
+  const model::Trace trace = load_one(file);
+  ASSERT_EQ(trace.comms.size(), 1u);
+  EXPECT_EQ(trace.comms.ranks[0], -1);
+  EXPECT_EQ(loss(trace, "bad_value"), 1u);
+}
+
 TEST(Damage, TornChunkHeadersAndDuplicates) {
   FileBuilder file;
   fill(file, 1500);

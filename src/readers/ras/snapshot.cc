@@ -5,12 +5,13 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "model/limits.h"
+
 namespace lockstep::readers::ras {
 namespace {
 
 constexpr size_t kLongestText = 256;
-constexpr size_t kMostComms = 1 << 17, kMostRanks = 1 << 22, kMostFunctions = 64;
-constexpr int32_t kLargestComm = 1 << 22;
+constexpr size_t kMostComms = 1 << 17, kMostRows = 1 << 22, kMostFunctions = 64;
 
 // Where in a snapshot a value stands.
 enum class Place : uint8_t {
@@ -171,7 +172,7 @@ class Builder {
 
   template <class Row>
   void keep(Row row, std::vector<Row>& rows) {
-    if (ranks_ == kMostRanks) {
+    if (ranks_ == kMostRows) {
       ++snapshot.left_out;
     } else {
       rows.push_back(std::move(row));
@@ -193,7 +194,7 @@ class Builder {
     sort(comm_.missing);
     if (snapshot.comms.size() == kMostComms) {
       snapshot.left_out += comm_.ranks.size() + comm_.missing.size();
-    } else if (comm_.size <= kLargestComm && !(comm_.ranks.empty() && comm_.missing.empty())) {
+    } else if (comm_.size <= model::kMostRanks && !(comm_.ranks.empty() && comm_.missing.empty())) {
       snapshot.comms.push_back(std::move(comm_));
     }
     comm_ = {};

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <unordered_map>
 
+#include "model/limits.h"
 #include "store/sqlite/attachments.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/table_columns.h"
@@ -50,6 +51,7 @@ class TraceDbSource::RowReader {
   if (short_) cut_references<model::Row>(TableId::k##Row, trace_.member);
     LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
+    bad_values_ += model::drop_impossible(trace_);
     trace_.lose(0, "read", "bad_value", bad_values_, source_.path_ + ": values outside their range or table");
   }
 

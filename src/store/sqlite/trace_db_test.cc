@@ -583,7 +583,7 @@ TEST_F(TraceDbTest, HostileIdsBecomeLosses) {
   auto database = Database::open(path, Database::Access::kCreate);
   ASSERT_TRUE((*database)->execute(
       "UPDATE op SET task = -5, shape = 99999, kind = 4711 WHERE id = (SELECT min(id) FROM op);"
-      "UPDATE process SET host = 123456; DELETE FROM task WHERE id > 3;"
+      "UPDATE process SET host = 123456, world = 2147483647; UPDATE comm SET ranks = 2147483647; DELETE FROM task WHERE id > 3;"
       "UPDATE part SET rows = 4000000000 WHERE name = 'channel';"
       "INSERT INTO part VALUES (77, 'op', 0, 5), (0, 'op', -1, 5), (-1, 'op', 1, 5)"));
   auto source = open_trace_db(path);
@@ -592,6 +592,8 @@ TEST_F(TraceDbTest, HostileIdsBecomeLosses) {
   ASSERT_TRUE((*source)->load(0, trace));
   EXPECT_EQ(trace.ops.task[0], model::kNoRow);
   EXPECT_EQ(trace.ops.shape[0], model::kNoRow);
+  EXPECT_EQ(trace.processes.world[0], -1);
+  EXPECT_EQ(trace.comms.ranks[0], -1);
   EXPECT_EQ(trace.tasks.size(), 4u);
   for (uint32_t task : trace.ops.all(&model::OpTable::task)) EXPECT_TRUE(task < 4 || task == model::kNoRow);
   uint64_t lost = 0;
