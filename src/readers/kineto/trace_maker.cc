@@ -199,8 +199,8 @@ class TraceMaker {
     if (!ranks.empty() || group.size <= 0 || group.size > model::kMostRanks) return ranks;
     if (group.size == 1 && group.start >= 0 && group.start < model::kMostRanks)
       return {static_cast<int32_t>(group.start)};
-    const bool is_even =
-        group.start >= 0 && group.start < model::kMostRanks && group.stride > 0 && group.stride < model::kMostRanks;
+    const bool is_even = group.start >= 0 && group.start < model::kMostRanks && group.stride > 0 &&
+                         group.stride < model::kMostRanks;
     const int64_t last = is_even ? group.start + group.stride * (group.size - 1) : INT64_MAX;
     if (last > INT32_MAX || group.size > members_left_) {
       ++in_.cut_lists;
@@ -385,7 +385,7 @@ class TraceMaker {
   std::map<int64_t, uint32_t> threads_;
   std::map<std::pair<std::string, int64_t>, uint32_t> configured_;  // comms, by group name and size
   std::map<std::tuple<std::string, int64_t, std::vector<int32_t>>, uint32_t> found_;
-  std::vector<Places> places_;           // by comm
+  std::vector<Places> places_;                  // by comm
   int64_t members_left_ = model::kMostMembers;  // that groups may be rebuilt of
   std::vector<uint32_t> comm_of_group_;
   std::vector<model::GroupIndex> index_;  // by comm

@@ -6,43 +6,16 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/foreign_sqlite.h"
+
 namespace lockstep::readers::rocpd {
 namespace {
 
 constexpr size_t kLongestText = 1024;
-constexpr size_t kMostTables = 4096;
-constexpr int kStepInstructions = 1000;
 // Reading a row costs some twenty instructions and a row has some twenty bytes; the file is read a few times.
-constexpr uint64_t kInstructionsPerByte = 256, kFewInstructions = 10'000'000;
+constexpr uint64_t kInstructionsPerByte = 256;
 constexpr int64_t kLittle =
     100;  // thousand instructions: what a part of a file may take, however small it is
-
-struct Limit {
-  int id, value;
-};
-constexpr Limit kLimits[] = {{SQLITE_LIMIT_LENGTH, 16 << 20},
-                             {SQLITE_LIMIT_SQL_LENGTH, 1 << 20},
-                             {SQLITE_LIMIT_COLUMN, 256},
-                             {SQLITE_LIMIT_EXPR_DEPTH, 64},
-                             {SQLITE_LIMIT_COMPOUND_SELECT, 4},
-                             {SQLITE_LIMIT_VDBE_OP, 25'000},
-                             {SQLITE_LIMIT_FUNCTION_ARG, 8},
-                             {SQLITE_LIMIT_ATTACHED, 0},
-                             {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 64},
-                             {SQLITE_LIMIT_VARIABLE_NUMBER, 16},
-                             {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
-                             {SQLITE_LIMIT_WORKER_THREADS, 0}};
-
-struct Setting {
-  int id, value;
-};
-constexpr Setting kSettings[] = {{SQLITE_DBCONFIG_DEFENSIVE, 1},
-                                 {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
-                                 {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
-                                 {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
-                                 {SQLITE_DBCONFIG_DQS_DDL, 0},
-                                 {SQLITE_DBCONFIG_DQS_DML, 0},
-                                 {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0}};
 
 // The path as a URI: what stands for itself there and nothing else.
 std::string uri_of(const std::string& path) {
@@ -64,16 +37,6 @@ std::string uri_of(const std::string& path) {
   return uri + "?mode=ro&immutable=1";
 }
 
-int spend(void* budget) { return --*static_cast<int64_t*>(budget) <= 0 ? 1 : 0; }
-
-Error error_of(sqlite3* handle, const std::string& path) {
-  const std::string why = handle == nullptr ? "out of memory" : sqlite3_errmsg(handle);
-  const bool endless = handle != nullptr && sqlite3_errcode(handle) == SQLITE_INTERRUPT;
-  return Error{
-      ErrorCode::kInvalidInput,
-      endless ? "is damaged: reading it takes longer than its size allows" : "cannot be read: " + why, path};
-}
-
 }  // namespace
 
 void Query::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
@@ -84,7 +47,7 @@ Result<bool> Query::next() {
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
-  return error_of(sqlite3_db_handle(statement_.get()), *path_);
+  return sqlite_error(sqlite3_db_handle(statement_.get()), *path_);
 }
 
 void Query::bind(int index, int64_t value) { sqlite3_bind_int64(statement_.get(), index, value); }
@@ -114,8 +77,8 @@ bool Database::has_table_like(const std::string& path, std::span<const std::stri
   for (const bool is_cut : {false, true}) {
     auto database = connect(path, is_cut);
     if (!database) continue;
-    (*database)->budget_ = static_cast<int64_t>(kFewInstructions) / kStepInstructions;
-    const auto names = (*database)->table_names();
+    (*database)->budget_ = sqlite_work(0, kInstructionsPerByte);
+    const auto names = ordinary_tables((*database)->handle_.get(), path);
     if (!names) continue;
     return std::any_of(names->begin(), names->end(), [&](const std::string& name) {
       return std::any_of(prefixes.begin(), prefixes.end(),
@@ -136,26 +99,19 @@ Result<std::unique_ptr<Database>> Database::connect(const std::string& path, boo
   const int code = sqlite3_open_v2(uri_of(path).c_str(), &handle,
                                    SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
   database->handle_.reset(handle);
-  if (code != SQLITE_OK) return error_of(handle, path);
+  if (code != SQLITE_OK) return sqlite_error(handle, path);
   LOCKSTEP_TRY(database->harden(bytes));
   return database;
 }
 
 Result<void> Database::harden(uint64_t bytes) {
   sqlite3* const handle = handle_.get();
-  for (const Setting& setting : kSettings) sqlite3_db_config(handle, setting.id, setting.value, nullptr);
-  for (const Limit& limit : kLimits) sqlite3_limit(handle, limit.id, limit.value);
+  budget_ = whole_budget_ = sqlite_work(bytes, kInstructionsPerByte);
+  LOCKSTEP_TRY(harden_sqlite(handle, path_, &budget_));
   if (is_cut_) {
     // What lets SQLite take a file for as long as it is. Nothing is written all the same: the file is opened for reading.
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 0, nullptr);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, nullptr);
-  }
-  const uint64_t instructions = std::min(bytes, uint64_t{1} << 50) * kInstructionsPerByte + kFewInstructions;
-  budget_ = whole_budget_ = static_cast<int64_t>(instructions / kStepInstructions);
-  sqlite3_progress_handler(handle, kStepInstructions, spend, &budget_);
-  for (const char* pragma : {"PRAGMA cell_size_check=ON", "PRAGMA mmap_size=0", "PRAGMA temp_store=MEMORY",
-                             "PRAGMA query_only=ON", "PRAGMA automatic_index=OFF"}) {
-    if (sqlite3_exec(handle, pragma, nullptr, nullptr, nullptr) != SQLITE_OK) return error_of(handle, path_);
   }
   return {};
 }
@@ -164,40 +120,16 @@ void Database::allow(double share) {
   budget_ = static_cast<int64_t>(static_cast<double>(whole_budget_) * std::clamp(share, 0.0, 1.0)) + kLittle;
 }
 
-Result<std::vector<std::string>> Database::table_names() const {
-  // A virtual table has no root page.
-  LOCKSTEP_ASSIGN(
-      Query query,
-      this->query("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name"));
-  std::vector<std::string> names;
-  for (;;) {
-    LOCKSTEP_ASSIGN(const bool more, query.next());
-    if (!more || names.size() == kMostTables) return names;
-    names.emplace_back(query.text(0));
-  }
-}
-
 Result<void> Database::find_tables() {
-  LOCKSTEP_ASSIGN(std::vector<std::string> names, table_names());
+  LOCKSTEP_ASSIGN(std::vector<std::string> names, ordinary_tables(handle_.get(), path_));
   for (std::string& name : names) {
     if (!name.starts_with("rocpd_")) continue;
-    LOCKSTEP_ASSIGN(auto columns, columns_of(name));
+    LOCKSTEP_ASSIGN(auto columns, ordinary_columns(handle_.get(), path_, name));
     if (columns.empty()) continue;
     tables_.push_back(std::move(name));
     columns_.push_back(std::move(columns));
   }
   return {};
-}
-
-Result<std::vector<std::string>> Database::columns_of(const std::string& table) const {
-  LOCKSTEP_ASSIGN(Query query, this->query("PRAGMA table_xinfo(" + quoted(table) + ")"));
-  std::vector<std::string> columns;
-  for (;;) {
-    LOCKSTEP_ASSIGN(const bool more, query.next());
-    if (!more) return columns;
-    if (query.integer(6) != 0) return std::vector<std::string>();
-    columns.emplace_back(query.text(1));
-  }
 }
 
 bool Database::has(std::string_view table, std::initializer_list<std::string_view> columns) const {
@@ -216,17 +148,8 @@ Result<Query> Database::query(const std::string& sql) const {
   Query query;
   query.statement_.reset(statement);
   query.path_ = &path_;
-  if (code != SQLITE_OK) return error_of(handle_.get(), path_);
+  if (code != SQLITE_OK) return sqlite_error(handle_.get(), path_);
   return query;
-}
-
-std::string Database::quoted(std::string_view name) {
-  std::string text = "\"";
-  for (const char c : name) {
-    text += c;
-    if (c == '"') text += c;
-  }
-  return text + '"';
 }
 
 }  // namespace lockstep::readers::rocpd

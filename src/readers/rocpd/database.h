@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A SQLite file that somebody else wrote, read without trusting it: read-only and immutable (no journal is replayed, no lock
-// taken), no views, triggers, virtual tables, generated columns or extensions, bounded lengths, and at most so much work
-// as its size can ask for: a damaged tree that leads in circles ends. A file that is shorter than it says is read as far as it goes.
+// A SQLite file that somebody else wrote, read without trusting it (base/foreign_sqlite.h), and immutable: no journal is
+// replayed, no lock taken. A file that is shorter than it says is read as far as it goes.
 // Belongs to one thread.
 #pragma once
 #include <cstdint>
@@ -54,17 +53,13 @@ class Database {
   Result<Query> query(const std::string& sql) const;
   // From here on, this part (0 to 1) of the work that a file of its size can ask for, and a little. Without a call: all of it.
   void allow(double share);
-  // A name as SQL takes it.
-  static std::string quoted(std::string_view name);
 
  private:
   Database() = default;
   static Result<std::unique_ptr<Database>> open(const std::string& path, bool is_cut);
   static Result<std::unique_ptr<Database>> connect(const std::string& path, bool is_cut);
   Result<void> harden(uint64_t bytes);
-  Result<std::vector<std::string>> table_names() const;
   Result<void> find_tables();
-  Result<std::vector<std::string>> columns_of(const std::string& table) const;  // empty: one is computed
 
   struct Close {
     void operator()(sqlite3* handle) const;

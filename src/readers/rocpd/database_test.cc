@@ -127,7 +127,5 @@ TEST_F(RocpdDatabase, IsAnErrorWhereThereIsNone) {
   EXPECT_FALSE(Database::open(path_));
 }
 
-TEST(RocpdNames, AreQuoted) { EXPECT_EQ(Database::quoted("a\"b"), "\"a\"\"b\""); }
-
 }  // namespace
 }  // namespace lockstep::readers::rocpd

@@ -3,6 +3,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/foreign_sqlite.h"
 #include "readers/rocpd/schema.h"
 
 namespace lockstep::readers::rocpd {
@@ -45,7 +46,7 @@ class Sdk : public Schema {
 
  private:
   static std::string table(std::string_view name, const std::string& suffix) {
-    return Database::quoted(std::string(name) + suffix) + " NOT INDEXED";
+    return sqlite_quoted(std::string(name) + suffix) + " NOT INDEXED";
   }
   bool has(std::string_view name, const std::string& suffix,
            std::initializer_list<std::string_view> columns) const {

@@ -36,10 +36,10 @@ struct Attached {
 Result<std::vector<Attached>> attached(const Database& database) {
   std::vector<Attached> list;
   // Files of older releases have none.
-  LOCKSTEP_ASSIGN(const int64_t tables,
-                  database.integer("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN "
-                                   "('attachment', 'attachment_piece')"));
-  if (tables != 2) return list;
+  for (const char* table : {"attachment", "attachment_piece"}) {
+    LOCKSTEP_ASSIGN(const std::vector<std::string> columns, database.columns(table));
+    if (columns.empty()) return list;
+  }
   LOCKSTEP_ASSIGN(Statement rows, database.prepare("SELECT id, name FROM attachment ORDER BY id"));
   for (;;) {
     LOCKSTEP_ASSIGN(const bool more, rows.step());

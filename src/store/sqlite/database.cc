@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite/database.h"
 
+#include <algorithm>
+#include <filesystem>
+
+#include "base/foreign_sqlite.h"
+
 namespace lockstep::store::sqlite {
+namespace {
+
+// A row costs three instructions and two for each column, which takes a byte or more, and an index of the schema as much again.
+constexpr uint64_t kInstructionsPerByte = 16;
+
+}  // namespace
 
 std::string_view Statement::text(int column) const {
   const unsigned char* bytes = sqlite3_column_text(statement_.get(), column);
@@ -40,7 +51,22 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, Access
   int code = sqlite3_open_v2(path.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   database->handle_.reset(handle);
   if (code != SQLITE_OK) return database->error("cannot open");
+  if (access == Access::kRead) LOCKSTEP_TRY(database->harden());
   return database;
+}
+
+Result<void> Database::harden() {
+  std::error_code no_size;
+  const uint64_t bytes = std::filesystem::file_size(path_, no_size);
+  work_left_ = whole_work_ = sqlite_work(no_size ? 0 : bytes, kInstructionsPerByte);
+  LOCKSTEP_TRY(harden_sqlite(handle(), path_, &work_left_));
+  LOCKSTEP_ASSIGN(tables_, ordinary_tables(handle(), path_));
+  return {};
+}
+
+Result<std::vector<std::string>> Database::columns(std::string_view table) const {
+  if (!std::binary_search(tables_.begin(), tables_.end(), table)) return std::vector<std::string>();
+  return ordinary_columns(handle(), path_, table);
 }
 
 Result<void> Database::execute(const std::string& sql) const {
@@ -50,6 +76,7 @@ Result<void> Database::execute(const std::string& sql) const {
 }
 
 Result<Statement> Database::prepare(const std::string& sql) const {
+  work_left_ = whole_work_;
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(handle(), sql.c_str(), static_cast<int>(sql.size()), &statement, nullptr) !=
       SQLITE_OK) {
@@ -84,6 +111,8 @@ Error Database::error(std::string_view doing) const {
       return {ErrorCode::kPermission, text, path_};
     case SQLITE_IOERR:
       return {ErrorCode::kIo, text, path_};
+    case SQLITE_INTERRUPT:
+      return sqlite_error(handle(), path_);
     default:
       return {ErrorCode::kInvalidInput, text, path_};
   }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -50,6 +51,8 @@ class Statement {
 
 class Database {
  public:
+  // kRead: a file that somebody else may have written (base/foreign_sqlite.h). Each statement may take the work that a file of
+  // this size can ask for.
   enum class Access { kCreate, kRead };
   static Result<std::unique_ptr<Database>> open(const std::string& path, Access access);
   Database(const Database&) = delete;
@@ -62,13 +65,19 @@ class Database {
   Result<void> close();
   sqlite3* handle() const { return handle_.get(); }
   Error error(std::string_view doing) const;
+  // Columns of an ordinary table; none if there is none of this name, or if it is a view, virtual, or computes a column.
+  Result<std::vector<std::string>> columns(std::string_view table) const;
 
  private:
   struct Close {
     void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
   };
   explicit Database(std::string path) : path_(std::move(path)) {}
+  Result<void> harden();
   std::string path_;
+  int64_t whole_work_ = 0;         // kRead; see base/foreign_sqlite.h
+  mutable int64_t work_left_ = 0;  // of the newest statement
+  std::vector<std::string> tables_;
   std::unique_ptr<sqlite3, Close> handle_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite/trace_db_source.h"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -37,6 +38,10 @@ class TraceDbSource::RowReader {
   void read(TableId id, Table& table) {
     const Range& range = parts_[number(id)];
     if (range.rows == 0) return;
+    if (source_.selections_[number(id)].sql.empty()) {
+      short_ = true;
+      return damage(id, "is no ordinary table", range.rows);
+    }
     auto done = read_rows<Row>(id, table, range);
     if (!done) damage(id, done.error().message(), 1);
     if (table.size() < range.rows) {
@@ -216,6 +221,7 @@ Result<std::unique_ptr<model::TraceSource>> TraceDbSource::open(const std::strin
     return Error{ErrorCode::kUnsupported,
                  "was written by a newer Lockstep (schema " + std::to_string(version) + "); update", path};
   }
+  LOCKSTEP_TRY(source->check_tables());
   LOCKSTEP_TRY(source->read_parts());
   LOCKSTEP_TRY(source->read_strings());
   LOCKSTEP_TRY(source->read_shapes());
@@ -223,19 +229,65 @@ Result<std::unique_ptr<model::TraceSource>> TraceDbSource::open(const std::strin
   return std::unique_ptr<model::TraceSource>(std::move(source));
 }
 
+Result<void> TraceDbSource::check_tables() const {
+  for (const char* table : {"part", "string", "shape", "loss"}) {
+    LOCKSTEP_ASSIGN(const std::vector<std::string> columns, database_->columns(table));
+    if (columns.empty())
+      return Error{ErrorCode::kInvalidInput, "is damaged: `" + std::string(table) + "` is no ordinary table",
+                   path_};
+  }
+  return {};
+}
+
 Result<void> TraceDbSource::read_parts() {
   LOCKSTEP_ASSIGN(int64_t count,
                   database_->integer("SELECT count(DISTINCT trace) FROM part WHERE name = 'process'"));
   parts_.resize(static_cast<size_t>(count));
+  bad_parts_.resize(parts_.size());
   LOCKSTEP_ASSIGN(Statement rows, database_->prepare("SELECT trace, name, first, rows FROM part"));
   while (true) {
     LOCKSTEP_ASSIGN(bool more, rows.step());
-    if (!more) return {};
-    int64_t trace = rows.integer(0), first = rows.integer(2), size = rows.integer(3);
-    if (trace < 0 || trace >= count || first < 0 || size < 0 || size >= int64_t{model::kNoRow}) continue;
-    if (first > std::numeric_limits<int64_t>::max() - size) continue;
-    if (const std::optional<TableId> table = table_of(rows.text(1)))
-      parts_[static_cast<size_t>(trace)][number(*table)] = {first, static_cast<uint32_t>(size)};
+    if (!more) break;
+    const std::optional<TableId> table = table_of(rows.text(1));
+    if (!table) continue;
+    const int64_t trace = rows.integer(0), first = rows.integer(2), size = rows.integer(3);
+    if (trace < 0 || trace >= count) {
+      stray_parts_ += trace != count;  // those of the run stand behind the last process
+      continue;
+    }
+    const auto process = static_cast<size_t>(trace);
+    Range& range = parts_[process][number(*table)];
+    const bool is_possible = first >= 0 && size > 0 && size < int64_t{model::kNoRow} &&
+                             first <= std::numeric_limits<int64_t>::max() - size;
+    if (is_possible && range.rows == 0) {
+      range = {first, static_cast<uint32_t>(size)};
+    } else {
+      ++bad_parts_[process];
+    }
+  }
+  drop_shared_parts();
+  return {};
+}
+
+// Each row is of one process: else a small file could ask for any number of rows.
+void TraceDbSource::drop_shared_parts() {
+  for (size_t table = 0; table < kTables; ++table) {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (parts_[i][table].rows > 0) order.push_back(i);
+    }
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return parts_[a][table].first < parts_[b][table].first; });
+    int64_t free_from = 0;
+    for (const size_t i : order) {
+      Range& range = parts_[i][table];
+      if (range.first >= free_from) {
+        free_from = range.first + range.rows;
+      } else {
+        range = {};
+        ++bad_parts_[i];
+      }
+    }
   }
 }
 
@@ -245,7 +297,7 @@ Result<void> TraceDbSource::read_strings() {
     LOCKSTEP_ASSIGN(bool more, rows.step());
     if (!more) return {};
     int64_t id = rows.integer(0);
-    if (id < 0 || id >= kMaxNumbers)
+    if (id < static_cast<int64_t>(strings_.size()) || id >= kMaxNumbers)
       return Error{ErrorCode::kInvalidInput, "has a text numbered " + std::to_string(id), path_};
     strings_.resize(static_cast<size_t>(id));  // a gap is empty texts
     strings_.emplace_back(rows.text(1));
@@ -259,7 +311,7 @@ Result<void> TraceDbSource::read_shapes() {
     LOCKSTEP_ASSIGN(bool more, rows.step());
     if (!more) return {};
     int64_t id = rows.integer(0);
-    if (id < 0 || id >= kMaxNumbers)
+    if (id < static_cast<int64_t>(shapes_.size()) || id >= kMaxNumbers)
       return Error{ErrorCode::kInvalidInput, "has a shape numbered " + std::to_string(id), path_};
     auto text = [&](int column) {
       int64_t number = rows.integer(column);
@@ -275,19 +327,13 @@ Result<void> TraceDbSource::read_shapes() {
 Result<void> TraceDbSource::prepare_selections() {
   for (size_t i = 0; i < kTables; ++i) {
     const TableLayout& layout = table_layouts()[i];
-    std::unordered_map<std::string, bool> present;
-    LOCKSTEP_ASSIGN(Statement names, database_->prepare("SELECT name FROM pragma_table_info('" +
-                                                        std::string(layout.name) + "')"));
-    while (true) {
-      LOCKSTEP_ASSIGN(bool more, names.step());
-      if (!more) break;
-      present[std::string(names.text(0))] = true;
-    }
+    LOCKSTEP_ASSIGN(const std::vector<std::string> present, database_->columns(layout.name));
+    if (std::find(present.begin(), present.end(), "id") == present.end()) continue;
     Selection& selection = selections_[i];
     selection.sql = "SELECT id";
     int place = 0;
     for (const ColumnLayout& column : layout.columns) {
-      bool has = present.contains(std::string(column.name));
+      const bool has = std::find(present.begin(), present.end(), column.name) != present.end();
       selection.columns.push_back(has ? ++place : -1);
       if (has) selection.sql.append(",").append(quoted(column.name));
     }
@@ -326,11 +372,14 @@ Result<void> TraceDbSource::read_process(const Database& database, size_t i, mod
 #undef TABLE
   if (trace.processes.size() == 0)
     return Error{ErrorCode::kInvalidInput, "process " + std::to_string(i) + " cannot be read", path_};
+  trace.lose(0, "read", "damaged_table", bad_parts_[i],
+             path_ + ": part: rows of a table that cannot be told");
   reader.finish();
   return {};
 }
 
 void TraceDbSource::run_losses(model::Trace& trace) {
+  trace.lose(model::kNoRow, "read", "damaged_table", stray_parts_, path_ + ": part: rows of no process");
   auto rows =
       database_->prepare("SELECT stage, kind, count, detail FROM loss WHERE process IS NULL ORDER BY id");
   if (!rows) return trace.lose(model::kNoRow, "read", "damaged_table", 1, rows.error().message());

@@ -30,7 +30,7 @@ class TraceDbSource : public model::TraceSource {
   };
   using Parts = std::array<Range, kTables>;  // rows of one process, by TableId
   struct Selection {
-    std::string sql;           // SELECT of the columns that the file has, by id range
+    std::string sql;  // SELECT of the columns that the file has, by id range; empty: it lacks the table
     std::vector<int> columns;  // by model column: place in the result, -1 if the file lacks it
   };
   class RowReader;
@@ -40,7 +40,9 @@ class TraceDbSource : public model::TraceSource {
   Result<std::unique_ptr<Database>> take_database();
   void give_back(std::unique_ptr<Database> database);
   Result<void> read_process(const Database& database, size_t i, model::Trace& trace) const;
+  Result<void> check_tables() const;
   Result<void> read_parts();
+  void drop_shared_parts();
   Result<void> read_strings();
   Result<void> read_shapes();
   Result<void> prepare_selections();
@@ -50,6 +52,8 @@ class TraceDbSource : public model::TraceSource {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Database>> idle_;
   std::vector<Parts> parts_;
+  std::vector<uint64_t> bad_parts_;   // by process: tables whose rows cannot be told
+  uint64_t stray_parts_ = 0;          // of no process
   std::vector<std::string> strings_;  // by run-wide number
   std::vector<model::Shape> shapes_;  // by run-wide number, texts as run-wide numbers
   std::array<Selection, kTables> selections_;
