@@ -27,6 +27,7 @@ constexpr size_t kReadBytes = 256 << 10;
 constexpr size_t kNameMost = 200;  // of one part of a path
 constexpr size_t kPartsMost = 16;
 constexpr size_t kFolderDigits = 9;
+constexpr uint64_t kPackedMost = uint64_t{1} << 50;
 constexpr int kDepthMost = 2;                              // a compressed file within an archive
 constexpr uint64_t kLeaveFree = uint64_t{256} << 20;       // on the disk
 constexpr uint64_t kLookAtDiskEvery = uint64_t{16} << 20;  // bytes written
@@ -207,12 +208,22 @@ Result<std::string> Unpacker::new_folder(const std::string& shown, const std::st
   return folder;
 }
 
+bool Unpacker::Budget::take_bytes(uint64_t bytes) {
+  const uint64_t own = std::min(bytes, own_bytes_), beyond = bytes - own;
+  own_bytes_ -= own;
+  uint64_t left = harmless_left_.load();
+  while (beyond > 0 && left >= beyond && !harmless_left_.compare_exchange_weak(left, left - beyond)) {
+  }
+  is_spent_ = is_spent_ || left < beyond;
+  return !is_spent_;
+}
+
 Result<Unpacker::Unpacked> Unpacker::unpack(const std::string& path, const Wants& wants, bool tars) {
   Unpacked out;
   std::error_code no_size;
   const uint64_t packed_bytes = fs::file_size(path, no_size);
-  Budget budget{.bytes = std::max(limits_.harmless_bytes, no_size ? 0 : packed_bytes * limits_.most_growth),
-                .files = limits_.files_most};
+  const uint64_t own_bytes = no_size ? 0 : std::min(packed_bytes, kPackedMost) * limits_.most_growth;
+  Budget budget(own_bytes, limits_.files_most, harmless_left_);
   LOCKSTEP_TRY(unpack_into(path, wants, tars, 1, budget, out));
   return out;
 }
@@ -271,11 +282,10 @@ class Unpacker::Expansion {
 
   // Whether to go on.
   Result<bool> expand(archive_entry* entry) {
-    if (budget_.files == 0) {
+    if (!budget_.take_file()) {
       trouble("holds more than " + std::to_string(unpacker_.limits_.files_most) + " files");
       return false;
     }
-    --budget_.files;
     if (!is_raw_ && archive_entry_filetype(entry) != AE_IFREG) return true;
     const char* given = archive_entry_pathname(entry);
     const std::string name = is_raw_ ? own_name_ : safe_path(given != nullptr ? given : "");
@@ -299,6 +309,7 @@ class Unpacker::Expansion {
       out_.troubles.push_back(inner.error());
     std::error_code ignored;
     fs::remove(target, ignored);
+    if (budget_.is_spent()) return refuse();
     return !damaged_;
   }
 
@@ -315,15 +326,12 @@ class Unpacker::Expansion {
 
   // What is skipped has to be unpacked all the same, unless it lies plain in a plain archive.
   bool pass_over(Blocks& blocks, bool more) {
-    uint64_t bytes = first_.size();
     const bool packed = is_compressed();
-    while (packed && more && bytes <= budget_.bytes) {
-      bytes += blocks.bytes().size();
-      more = blocks.next();
+    if (packed && !budget_.take_bytes(first_.size())) return refuse();
+    for (; packed && more; more = blocks.next()) {
+      if (!budget_.take_bytes(blocks.bytes().size())) return refuse();
     }
     damaged_ = damaged_ || blocks.damaged();
-    if (packed && bytes > budget_.bytes) return refuse();
-    if (packed) budget_.bytes -= bytes;
     return !damaged_;
   }
 
@@ -345,20 +353,24 @@ class Unpacker::Expansion {
   // False: it grows beyond what is left.
   Result<bool> write(Blocks& blocks, bool more, const std::string& target) {
     NewFile file(target);
-    uint64_t end = first_.size();
-    bool written = file.write(first_, 0);
-    for (; written && more && end <= budget_.bytes; more = blocks.next()) {
-      end = std::max(end, blocks.offset() + blocks.bytes().size());
-      if (end <= budget_.bytes) written = file.write(blocks.bytes(), blocks.offset());
+    uint64_t size = 0;
+    const auto grow_to = [&](uint64_t end) {
+      const uint64_t more_bytes = end - std::min(size, end);
+      size = std::max(size, end);
+      return budget_.take_bytes(more_bytes);
+    };
+    bool fits = grow_to(first_.size());
+    bool written = fits && file.write(first_, 0);
+    for (; written && fits && more; more = blocks.next()) {
+      fits = grow_to(blocks.offset() + blocks.bytes().size());
+      written = !fits || file.write(blocks.bytes(), blocks.offset());
     }
-    end = std::max(end, more ? 0 : blocks.size());
-    if (end > budget_.bytes) {
+    if (!fits || (!more && !grow_to(blocks.size()))) {
       std::error_code ignored;
       fs::remove(target, ignored);
       return false;
     }
-    if (!written || !file.finish(end)) return file.error();
-    budget_.bytes -= end;
+    if (!written || !file.finish(size)) return file.error();
     return true;
   }
 

@@ -139,19 +139,31 @@ TEST_F(UnpackTest, WhatExpandsWithoutBoundIsRefused) {
     left += entry.is_regular_file() && entry.path().filename() != ".boot";
   EXPECT_EQ(left, 0u);
 
-  // All that is within one file has one budget.
+  // All that is within one file has one budget, and what is beyond it ends that file.
   std::vector<Entry> nest;
   const std::string large =
       content(pack("large.gz", ARCHIVE_FILTER_GZIP, {{"", std::string(600'000, 'x')}}, true));
   for (int i = 0; i < 8; ++i) nest.push_back({std::to_string(i) + ".gz", large});
-  auto nested = unpacker.unpack(pack("nest.tar.gz", ARCHIVE_FILTER_GZIP, nest), all, true);
+  const std::string nest_path = pack("nest.tar.gz", ARCHIVE_FILTER_GZIP, nest);
+  Unpacker strict({.harmless_bytes = 1 << 20, .most_growth = 1, .files_most = 8});
+  auto nested = strict.unpack(nest_path, all, true);
   ASSERT_TRUE(nested);
   EXPECT_EQ(nested->files.size(), 1u);
-  EXPECT_FALSE(nested->troubles.empty());
+  EXPECT_EQ(nested->troubles.size(), 2u) << "the inner file, and the one that holds it";
   auto passed_over = unpacker.unpack(
       path, [](const std::string&, std::span<const std::byte>) { return false; }, true);
   ASSERT_TRUE(passed_over);
   EXPECT_EQ(passed_over->troubles.size(), 1u);
+
+  // Files together have it as well; what grows no more than its size allows is not touched by others.
+  Unpacker shared({.harmless_bytes = 1 << 20, .most_growth = 4, .files_most = 8});
+  std::string text;
+  for (uint32_t i = 0; i < 20'000; ++i) text += std::to_string(i * 2654435761u);
+  const std::string modest = pack("modest.gz", ARCHIVE_FILTER_GZIP, {{"", text}}, true);
+  const std::string large_path = root_ / "large.gz";
+  EXPECT_EQ(shared.unpack(large_path, all, true)->files.size(), 1u);
+  EXPECT_EQ(shared.unpack(large_path, all, true)->files.size(), 0u);
+  EXPECT_EQ(shared.unpack(modest, all, true)->files.size(), 1u);
 
   std::vector<Entry> many;
   for (int i = 0; i < 20; ++i) many.push_back({std::to_string(i), "x"});

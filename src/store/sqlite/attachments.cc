@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr const char* kPieces =
     "SELECT bytes, content FROM attachment_piece WHERE attachment = ? ORDER BY number";
 
-constexpr uint64_t kHarmlessBytes = uint64_t{1} << 30, kMostGrowth = 200;  // as for packed files
+constexpr uint64_t kLargestFile = uint64_t{1} << 50;
 
 // A name and nothing else.
 std::string safe_name(std::string_view name, size_t number) {
@@ -111,14 +111,16 @@ Result<std::vector<std::string>> write_attachments(const Database& database,
 }
 
 Result<std::vector<std::string>> read_attachments(const Database& database, const std::string& path,
-                                                  const std::function<Result<std::string>()>& folder) {
+                                                  const std::function<Result<std::string>()>& folder,
+                                                  const AttachmentLimits& limits) {
   LOCKSTEP_ASSIGN(const std::vector<Attached> files, attached(database));
   std::vector<std::string> paths;
   if (files.empty()) return paths;
   LOCKSTEP_ASSIGN(const std::string top, folder());
   std::error_code no_size;
-  const uint64_t most_bytes =
-      std::max(kHarmlessBytes, no_size ? 0 : fs::file_size(path, no_size) * kMostGrowth);
+  const uint64_t packed_bytes = fs::file_size(path, no_size);
+  const uint64_t most_bytes = std::max(
+      limits.harmless_bytes, no_size ? 0 : std::min(packed_bytes, kLargestFile) * limits.most_growth);
   uint64_t bytes = 0;
   std::set<std::string> taken;
   for (const Attached& file : files) {

@@ -716,6 +716,16 @@ TEST_F(TraceDbTest, AttachedFilesComeBackAsTheyWere) {
     EXPECT_EQ((*extracted)[i], folder / "out" / files[i].first);
     EXPECT_TRUE(content((*extracted)[i]) == files[i].second);
   }
+  // Larger than they may be; also where the size of the trace.db cannot be told.
+  auto database = Database::open(path, Database::Access::kRead);
+  ASSERT_TRUE(database);
+  for (const std::string& name : {path, (folder / "gone.db").string()}) {
+    auto refused = sqlite::read_attachments(
+        **database, name, [&]() -> Result<std::string> { return (folder / "out").string(); },
+        {.harmless_bytes = 1 << 20, .most_growth = 1});
+    ASSERT_FALSE(refused) << name;
+    EXPECT_NE(refused.error().message().find("larger than such files are"), std::string::npos);
+  }
   auto partly = write_trace_db(run, folder / "other.db", {folder / "absent", paths[1]}, nullptr);
   ASSERT_TRUE(partly);
   EXPECT_EQ(partly->attached, std::vector<std::string>{paths[1]});
