@@ -143,15 +143,16 @@ def ask(program, run):
 
 
 def watch(job, program, ranks):
-    """All answers, until the right one or until the time is up."""
+    """All answers from the moment that the ranks meet, until the right one or until the time is up."""
     answers, signalled, began = [], False, time.time()
     while True:
         onset = job.onset
         if onset is not None and not signalled:
             job.signal_culprit()
             signalled = True
-        if os.path.isdir(job.run) and job.times("begin"):
-            answers.append(ask(program, job.run))
+        said = ask(program, job.run) if os.path.isdir(job.run) else None
+        if said is not None and (job.times("begin") or not said.error):  # before that there may be no file yet
+            answers.append(said)
             if onset is not None and answers[-1].time >= onset and live_scoring.is_right(job.fault, ranks, answers[-1]):
                 return answers
         if live_scoring.EXPECTED[job.fault]:
@@ -160,7 +161,7 @@ def watch(job, program, ranks):
             ends = min(job.times("begin"), default=began + START_S) + HEALTHY_S
         if time.time() > ends:
             return answers
-        time.sleep(max(0.0, ASK_EVERY_S - (answers[-1].cost if answers else 0)))
+        time.sleep(max(0.0, ASK_EVERY_S - (said.cost if said is not None else 0)))
 
 
 def changes(answers, onset):
