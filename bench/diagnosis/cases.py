@@ -53,7 +53,7 @@ FAULTS = (
 
 
 # Spec, least ranks, whether it shows in GPU times only, least hosts.
-PATTERNS = tuple((f"late:{pattern}{side}", {"few": 24, "host": 8}.get(pattern, 2), bool(side) or pattern == "host", 2 if pattern == "host" else 1)
+PATTERNS = tuple((f"late:{pattern}{side}", {"few": 24, "host": 12}.get(pattern, 2), bool(side) or pattern == "host", 3 if pattern == "host" else 1)
                  for side in ("", ":gpu")
                  for pattern in ("every", "since", "window", "periodic", "tail", "growing", "once", "few", "host"))
 UNREST = tuple((f"none:{kind}", 4, False, 1) for kind in ("jitter-storm", "checkpoint", "uneven-data", "evaluation", "late-joiner", "restart",

@@ -97,10 +97,13 @@ Result<Who> few_ranks(const FaultInput& input, Chooser& choose) {
   return who;
 }
 
+// Of two hosts that differ neither stands out.
 Result<Who> one_host(const FaultInput& input, Chooser& choose) {
-  if (input.layout.hosts() < 2 || !input.deep)
+  if (ranks_of_stage(input) < 3 * input.layout.sizes().ranks_per_host || !input.deep)
     return Error{ErrorCode::kUsage,
-                 "late:host needs two hosts, and --mode deep: else nothing aligns the clocks of hosts", ""};
+                 "late:host needs three hosts a pipeline stage, and --mode deep: else nothing aligns the "
+                 "clocks of hosts",
+                 ""};
   const int host = input.layout.host_of(first_stage_rank(input, choose));
   Who who;
   for (int rank : input.layout.ranks_of_host(host)) {

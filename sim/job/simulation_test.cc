@@ -171,7 +171,7 @@ TEST(Simulation, PatternsOfLatenessCostTheRunWhatTheTruthSays) {
        {"every", "since", "window", "periodic", "tail", "growing", "once", "few", "host"}) {
     for (const char* part : {"", ":gpu"}) {
       const std::string fault = std::string("late:") + pattern + part;
-      JobOptions options = sized(16, 2, 2, 1, 5, fault.c_str());
+      JobOptions options = sized(24, 2, pattern == std::string("host") ? 1 : 2, 1, 5, fault.c_str());
       options.steps = 30;
       const Played late = play(options);
       const Truth& truth = late.job.fault.truth;
@@ -197,11 +197,11 @@ bool is_late(const Played& p, int rank, int step) {
 TEST(Simulation, PatternsOfLatenessBefallWhomAndWhenTheTruthSays) {
   for (const char* fault :
        {"late:every", "late:since", "late:window", "late:periodic", "late:few", "late:host:gpu"}) {
-    JobOptions options = sized(16, 2, 2, 1, 7, fault);
+    JobOptions options = sized(24, 2, 1, 1, 7, fault);
     options.steps = 30;
     const Played p = play(options);
     const Truth& truth = p.job.fault.truth;
-    for (int rank = 0; rank < 16; ++rank) {
+    for (int rank = 0; rank < 24; ++rank) {
       const bool blamed = std::count(truth.ranks.begin(), truth.ranks.end(), rank) > 0;
       for (int step = 0; step < options.steps; ++step) {
         const bool then = step >= truth.since_step && step < truth.until_step &&
@@ -244,6 +244,8 @@ TEST(Simulation, FaultsThatCannotBeSeenAreRefused) {
   EXPECT_FALSE(Job::make(options)) << "two of four are half";
   options.fault = "late:host";
   EXPECT_FALSE(Job::make(options)) << "one host";
+  options.layout.ranks = 8;
+  EXPECT_FALSE(Job::make(options)) << "two hosts";
   EXPECT_FALSE(Job::make(sized(4, 2, 1, 1, 1, "no-such-fault")));
   EXPECT_FALSE(Job::make(sized(4, 2, 1, 1, 1, "rank-dead:no-such-variant")));
   EXPECT_FALSE(Job::make(sized(6, 4, 1, 1, 1)));
