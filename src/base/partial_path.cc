@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/partial_path.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 
 namespace lockstep {
@@ -55,17 +57,25 @@ void remove_own_partials(const std::string& target) {
   remove_partials(target, [](pid_t pid) { return pid == getpid(); });
 }
 
+int create_new_file(const std::string& path, unsigned mode) {
+  unlink(path.c_str());
+  return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+}
+
 Result<void> write_whole(const std::string& target, std::string_view text) {
   const std::string partial = partial_path(target);
-  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  std::error_code error;
-  if (file) fs::rename(partial, target, error);
-  if (file && !error) return {};
+  const int file = create_new_file(partial, 0666);
+  int error = file < 0 ? errno : 0;
+  while (error == 0 && !text.empty()) {
+    const ssize_t put = write(file, text.data(), text.size());
+    if (put < 0 && errno != EINTR) error = errno;
+    if (put > 0) text.remove_prefix(static_cast<size_t>(put));
+  }
+  if (file >= 0 && close(file) != 0 && error == 0) error = errno;
+  if (error == 0 && std::rename(partial.c_str(), target.c_str()) != 0) error = errno;
+  if (error == 0) return {};
   remove_own_partials(target);
-  return Error{ErrorCode::kIo, "cannot be written" + (error ? ": " + error.message() : std::string()),
-               target};
+  return Error{ErrorCode::kIo, std::string("cannot be written: ") + std::strerror(error), target};
 }
 
 }  // namespace lockstep

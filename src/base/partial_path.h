@@ -19,6 +19,9 @@ std::string partial_path(const std::string& target);
 void remove_stale_partials(const std::string& target);
 // Removes what this process has written of `target`.
 void remove_own_partials(const std::string& target);
+// A descriptor of a new, empty file to be written; what had the name is gone, and a link that somebody put there is not
+// followed: such names can be guessed. An error: -1 and errno.
+int create_new_file(const std::string& path, unsigned mode);
 // The file has either this text or what it had before: nothing of what failed is left.
 Result<void> write_whole(const std::string& target, std::string_view text);
 

@@ -91,5 +91,23 @@ TEST_F(PartialPath, AFileIsWrittenWholeOrNotAtAll) {
   EXPECT_EQ(files(), std::set<std::string>{target()}) << "nothing is left of what failed";
 }
 
+// The name can be guessed by anybody who may write to the folder.
+TEST_F(PartialPath, ALinkUnderThePartialNameIsNotFollowed) {
+  const std::string victim = folder_ + "/victim";
+  make(victim);
+  std::filesystem::create_symlink(victim, own_);
+  ASSERT_TRUE(write_whole(target(), "mine"));
+  std::filesystem::create_symlink(victim, folder_ + "/new");
+  const int file = create_new_file(folder_ + "/new", 0644);
+  ASSERT_GE(file, 0);
+  EXPECT_EQ(write(file, "mine", 4), 4);
+  close(file);
+  for (const char* name : {"/trace.db", "/new"}) {
+    EXPECT_FALSE(std::filesystem::is_symlink(folder_ + name));
+    EXPECT_EQ(std::filesystem::file_size(folder_ + name), 4u);
+  }
+  EXPECT_EQ(std::filesystem::file_size(victim), 1u);
+}
+
 }  // namespace
 }  // namespace lockstep

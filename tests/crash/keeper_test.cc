@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keeper thread: cheap, named, deaf to signals, alive.
 #include <dirent.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
+#include <cstdarg>
+#include <cstddef>
 #include <fstream>
 #include <sstream>
 
@@ -79,6 +85,42 @@ TEST_F(Keeper, BeatsWhileNothingHappens) {
       LiveHeader::wait([&] { return live.heartbeat() != before; });
     }
   });
+}
+
+std::string g_said;
+void hear(int level, unsigned long, const char*, int, const char* format, ...) {
+  char text[2048];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  g_said += (level == abi::kLogWarn ? "WARN " : "INFO ") + std::string(text) + "\n";
+}
+
+// From here on the process has no more threads than it has.
+bool forbid_threads() {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog program{5, filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST_F(Keeper, ItsAbsenceIsSaid) {
+  LksFile file = record([] {
+    if (!forbid_threads()) _exit(0);
+    NcclPlugin<5> plugin;
+    plugin.init(0x1234, nullptr, 8, 3, hear);
+    EXPECT_NE(g_said.find("WARN lockstep: writing "), std::string::npos) << g_said;
+    EXPECT_NE(g_said.find("no thread can be started"), std::string::npos) << g_said;
+    plugin.stop(plugin.start_coll(0));
+  });
+  EXPECT_EQ(file.count(format::Kind::kColl), 1u) << "what there is room for is recorded";
 }
 
 // Much more than is there at the beginning: the keeper adds to it for ever, and where it has, nothing is lost.

@@ -49,7 +49,8 @@ class Join {
     }
     for (model::Mark& mark : row.marks) mark.name = texts_[mark.name];
     for (size_t i = 0; i < part.losses.size(); ++i) add_loss(process, part.losses.row(i));
-    job_.expected_ranks = std::max(job_.expected_ranks, row.row.world);
+    if (row.row.world <= model::kMostRanks)
+      job_.expected_ranks = std::max(job_.expected_ranks, row.row.world);
   }
 
   // Lists are made of the members of a communicator, those that left no file included: as many as of a real job.

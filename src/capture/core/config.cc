@@ -12,13 +12,24 @@
 namespace lockstep::capture {
 namespace {
 
-void expand_tokens(const char* text, const Identity& identity, char* out, size_t size) {
+// False if it is longer than `size` allows.
+bool expand_tokens(const char* text, const Identity& identity, char* out, size_t size) {
   size_t used = 0;
+  bool fits = true;
   auto put = [&](const char* piece) {
     size_t length = strlen(piece);
-    if (length > size - 1 - used) length = size - 1 - used;
+    fits = fits && length <= size - 1 - used;
+    if (!fits) return;
     memcpy(out + used, piece, length);
     used += length;
+  };
+  // A name from outside stays one component of the path.
+  auto put_name = [&](const char* name) {
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) name = "_";
+    for (; *name != 0; ++name) {
+      const char one[2] = {*name == '/' ? '_' : *name, 0};
+      put(one);
+    }
   };
   char number[16];
   for (const char* c = text; *c != 0; ++c) {
@@ -41,10 +52,10 @@ void expand_tokens(const char* text, const Identity& identity, char* out, size_t
         put(number);
         break;
       case 'h':
-        put(identity.host);
+        put_name(identity.host);
         break;
       case 'j':
-        put(identity.job_id[0] != 0 ? identity.job_id : "nojob");
+        put_name(identity.job_id[0] != 0 ? identity.job_id : "nojob");
         break;
       case '%':
         put("%");
@@ -56,7 +67,10 @@ void expand_tokens(const char* text, const Identity& identity, char* out, size_t
     }
   }
   out[used] = 0;
+  return fits;
 }
+
+constexpr char kDefaultDirectory[] = "lockstep-run";
 
 void complain(Config* config, const char* variable, const char* value, const char* taken) {
   if (config->problem[0] == 0)
@@ -101,8 +115,13 @@ bool parse_size(const char* text, uint64_t* bytes) {
 Config read_config(const Identity& identity) {
   Config config{};
   const char* directory = getenv("LOCKSTEP_DIR");
-  expand_tokens(directory != nullptr && *directory != 0 ? directory : "lockstep-run", identity,
-                config.directory, sizeof config.directory);
+  if (directory == nullptr || *directory == 0) directory = kDefaultDirectory;
+  if (!expand_tokens(directory, identity, config.directory, sizeof config.directory)) {
+    strcpy(config.directory, kDefaultDirectory);
+    snprintf(config.problem, sizeof config.problem,
+             "LOCKSTEP_DIR=%.40s... is longer than %zu bytes; using %s", directory,
+             sizeof config.directory - 1, kDefaultDirectory);
+  }
   const char* mode = getenv("LOCKSTEP_MODE");
   config.mode = format::Mode::kDefault;
   if (mode != nullptr && *mode != 0) {

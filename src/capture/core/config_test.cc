@@ -50,12 +50,25 @@ TEST_F(ConfigTest, TokensOfTheDirectory) {
   EXPECT_STREQ(with("LOCKSTEP_DIR", "%j").directory, "nojob");
 }
 
-TEST_F(ConfigTest, ALongDirectoryIsCut) {
-  std::string longer(5000, 'd');
-  EXPECT_EQ(strlen(with("LOCKSTEP_DIR", longer.c_str()).directory), sizeof(Config::directory) - 1);
+// A name from outside is one component.
+TEST_F(ConfigTest, NamesLeadNowhere) {
+  strcpy(identity_.job_id, "../../..");
+  strcpy(identity_.host, "..");
+  EXPECT_STREQ(with("LOCKSTEP_DIR", "/r/%j/%h").directory, "/r/.._.._../_");
+}
+
+// Cut short it would be another directory.
+TEST_F(ConfigTest, TheDefaultStandsInForADirectoryThatIsTooLong) {
+  EXPECT_EQ(strlen(with("LOCKSTEP_DIR", std::string(sizeof(Config::directory) - 1, 'd').c_str()).directory),
+            sizeof(Config::directory) - 1);
   std::string tokens;
   for (int i = 0; i < 1000; ++i) tokens += "%h";
-  EXPECT_EQ(strlen(with("LOCKSTEP_DIR", tokens.c_str()).directory), sizeof(Config::directory) - 1);
+  for (const std::string& longer : {std::string(sizeof(Config::directory), 'd'), tokens}) {
+    const Config config = with("LOCKSTEP_DIR", longer.c_str());
+    EXPECT_STREQ(config.directory, "lockstep-run");
+    EXPECT_NE(strstr(config.problem, "is longer than 1023 bytes; using lockstep-run"), nullptr)
+        << config.problem;
+  }
 }
 
 TEST_F(ConfigTest, Modes) {

@@ -15,7 +15,7 @@ OLD(pthread_attr_setstacksize);
 __asm__(".symver pthread_condattr_setclock,pthread_condattr_setclock@GLIBC_2.3.3");
 OLD(pthread_create);
 OLD(pthread_key_create);
-OLD(pthread_mutex_timedlock);
+OLD(pthread_mutex_trylock);
 OLD(pthread_setspecific);
 OLD(pthread_sigmask);
 #endif

@@ -28,6 +28,7 @@ std::atomic<bool> g_opening{false};
 constexpr int64_t kMillisecond = 1000000;
 constexpr int64_t kShortestNap = kMillisecond / 4, kLongestNap = 50 * kMillisecond;
 constexpr int64_t kHeartbeat = 1000 * kMillisecond;
+constexpr int64_t kLongestGoodbye = 1000 * kMillisecond;
 // Anchors come early, so that a process that dies young has two, and then seldom.
 constexpr int64_t kFirstAnchor = 100 * kMillisecond, kAnchorEvery = 10000 * kMillisecond;
 // Chunks kept ready: 4 MiB hold what 1.5 million events a second fill in the longest nap.
@@ -37,6 +38,14 @@ constexpr uint32_t kLeastAhead = 128, kMostAhead = 8192, kMostPopulated = 1024;
 void nap(std::atomic<uint32_t>* word, uint32_t seen, int64_t ns) {
   timespec timeout{ns / 1000000000, ns % 1000000000};
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
+}
+
+// It goes into NCCL's log, and holds names from outside.
+void make_printable(char* text) {
+  for (; *text != 0; ++text) {
+    const auto c = static_cast<unsigned char>(*text);
+    if (c < 0x20 || c == 0x7f) *text = '?';
+  }
 }
 
 }  // namespace
@@ -67,10 +76,10 @@ bool Session::start_locked(format::Source source) {
     return false;
   }
   char why[1500];
-  message_ready_.store(true, std::memory_order_relaxed);
   if (!file_.create(config_, identity, source, why, sizeof why)) {
     snprintf(message_, sizeof message_, "lockstep: capture is off: %s", why);
     message_is_warning_ = true;
+    publish_message();
     phase_.store(Phase::kFailed, std::memory_order_release);
     return false;
   }
@@ -103,11 +112,27 @@ bool Session::start_locked(format::Source source) {
   add_mode_locked(format::ModeReason::kStart);
   if (steering_.record != nullptr) steering_.record(control_.now());
   file_.set_state(format::FileState::kOpen);
-  snprintf(message_, sizeof message_, "lockstep: writing %s%s%s", file_.path(),
-           config_.problem[0] != 0 ? "; " : "", config_.problem);
-  message_is_warning_ = config_.problem[0] != 0;
   phase_.store(Phase::kRunning, std::memory_order_release);
+  const int no_keeper = start_keeper();
+  char without[200] = "";
+  if (no_keeper != 0)
+    snprintf(without, sizeof without,
+             "; no thread can be started (%s): what its file has no room for by now is not recorded",
+             strerror(no_keeper));
+  snprintf(message_, sizeof message_, "lockstep: writing %s%s%s%s", file_.path(),
+           config_.problem[0] != 0 ? "; " : "", config_.problem, without);
+  message_is_warning_ = config_.problem[0] != 0 || no_keeper != 0;
+  publish_message();
+  return true;
+}
 
+void Session::publish_message() {
+  make_printable(message_);
+  message_ready_.store(true, std::memory_order_release);
+}
+
+// 0, or why there is none: then the first chunks are all there is; what does not fit is counted.
+int Session::start_keeper() {
   pthread_attr_t attributes;
   pthread_t thread;
   sigset_t all, before;
@@ -116,11 +141,10 @@ bool Session::start_locked(format::Source source) {
   pthread_attr_setstacksize(&attributes, 256 * 1024);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  // Without a keeper the first chunks are all there is; what does not fit is counted.
-  pthread_create(&thread, &attributes, keeper, this);
+  const int error = pthread_create(&thread, &attributes, keeper, this);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
-  return true;
+  return error;
 }
 
 const char* Session::take_message(bool* is_warning) {
@@ -338,11 +362,9 @@ void Session::close() {
   if (!running()) return;
   // A thread that called exit() while it held a lock, and a file system that hangs, must not keep the host from ending;
   // the file is readable unclosed, too.
-  timespec deadline{};
-  clock_gettime(CLOCK_REALTIME, &deadline);
-  deadline.tv_sec += 1;
-  if (pthread_mutex_timedlock(&g_lock, &deadline) != 0) return;
-  if (pthread_mutex_timedlock(&g_growth, &deadline) == 0) {
+  const int64_t deadline = clock_ns(CLOCK_MONOTONIC) + kLongestGoodbye;
+  if (!lock_until(&g_lock, deadline)) return;
+  if (lock_until(&g_growth, deadline)) {
     if (auto* anchor = define_locked<format::AnchorDef>()) {
       anchor->anchor = take_anchor();
       publish_definition(anchor, format::Def::kAnchor, 0);

@@ -85,6 +85,8 @@ class Session {
   Definition* define_locked();
   // The model of the first GPU that is used.
   void note_gpu(const CommInfo& info);
+  int start_keeper();
+  void publish_message();
   static void* keeper(void* self);
   void keep();
   void wake_keeper();

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/partial_path.h"
+
 namespace lockstep::cli::launch {
 namespace {
 
@@ -32,7 +34,7 @@ Error system_error(const std::string& what, const std::string& where, int error)
 
 Result<void> write_whole(const std::string& path, const std::string& text) {
   std::string temporary = path + ".tmp" + std::to_string(getpid());
-  int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  int fd = create_new_file(temporary, 0666);
   if (fd < 0) return system_error("cannot create", temporary, errno);
   bool whole = write_all(fd, text);
   int error = errno;

@@ -9,7 +9,7 @@ std::string component(std::string name) {
   for (char& c : name) {
     if (c == '/') c = '_';
   }
-  return name;
+  return name == "." || name == ".." ? "_" : name;
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporters/common/output_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,7 +28,7 @@ OutputFile::OutputFile(const std::string& path, Packing packing)
 Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, Packing packing) {
   remove_stale_partials(path);
   std::unique_ptr<OutputFile> file(new OutputFile(path, std::move(packing)));
-  file->file_ = ::open(file->temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  file->file_ = create_new_file(file->temporary_, 0644);
   if (file->file_ < 0)
     return Error{ErrorCode::kPermission, std::string("cannot create: ") + std::strerror(errno), path};
   if (file->compressed_) {

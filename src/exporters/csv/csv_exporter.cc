@@ -3,7 +3,7 @@
 // a comma, a quote or a line's end. A cell without a value is empty.
 //
 // Texts come from other programs, and spreadsheets run a cell that begins with = + - @, a tab or CR. Such a text has a '
-// before it, which makes it text to them. What must have every byte as it was takes the tables as JSON lines.
+// before it, which makes it text to them. Other control characters are '?'. What must have every byte as it was takes the tables as JSON lines.
 #include <charconv>
 
 #include "exporters/common/run_tables.h"
@@ -14,6 +14,18 @@ namespace lockstep::exporters::csv {
 namespace {
 
 constexpr size_t kLongestNumber = 24;
+
+// Readers written in C stop at a NUL, and terminals that show a file obey the others.
+std::string without_controls(std::string_view text) {
+  std::string out;
+  for (const char byte : text) {
+    const auto c = static_cast<unsigned char>(byte);
+    const bool is_c1 = c >= 0x80 && c < 0xa0 && out.ends_with('\xc2');  // U+0080 to U+009F
+    if (is_c1) out.pop_back();
+    out += (c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7f || is_c1 ? '?' : byte;
+  }
+  return out;
+}
 
 class CsvWriter : public common::TableWriter {
  public:
@@ -39,9 +51,9 @@ class CsvWriter : public common::TableWriter {
     }
     if (is_plain) return out_.append(value);
     std::string quoted = is_formula ? "\"'" : "\"";
-    for (const char c : common::valid_utf8(value)) {
+    for (const char c : without_controls(common::valid_utf8(value))) {
       if (c == '"') quoted += '"';
-      quoted += c == '\0' ? '?' : c;  // readers written in C stop at a NUL
+      quoted += c;
     }
     out_.append(quoted + "\"");
   }

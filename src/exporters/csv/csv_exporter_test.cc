@@ -63,6 +63,15 @@ TEST_F(TableExportersTest, HostileTextIsNoFormulaAndNoMarkup) {
             std::string::npos);
 }
 
+// People look at tables with `head`.
+TEST_F(TableExportersTest, TextHoldsNothingThatATerminalObeys) {
+  SyntheticRun run({.comm_name = "a\x1b]0;x\x07\x7f\xc2\x9b"
+                                 "31m\tb"});
+  ASSERT_TRUE(write("csv", run, csv));
+  EXPECT_NE(content(csv + "/comms.csv").find("\"a?]0;x???31m\tb\""), std::string::npos)
+      << content(csv + "/comms.csv");
+}
+
 TEST_F(TableExportersTest, EveryColumnIsExplained) {
   SyntheticRun run(SyntheticOptions{});
   ASSERT_TRUE(write("json", run, json));

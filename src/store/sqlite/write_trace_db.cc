@@ -35,6 +35,14 @@ class PartialFile {
   }
   const std::string& path() const { return path_; }
 
+  // Empty, for SQLite to open.
+  Result<void> create() const {
+    const int file = create_new_file(path_, 0644);
+    if (file < 0) return system_error("cannot create");
+    ::close(file);
+    return {};
+  }
+
   Result<void> sync() const {
     int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0 || ::fsync(file) != 0) {
@@ -116,6 +124,7 @@ Result<MergeResult> write_trace_db(model::TraceSource& source, const std::string
                                    const std::function<void(double fraction)>& progress) {
   LOCKSTEP_TRY(check_target(path));
   PartialFile file(path);
+  LOCKSTEP_TRY(file.create());
   LOCKSTEP_ASSIGN(auto writer, TraceWriter::create(file.path()));
   model::Trace run;
   LOCKSTEP_ASSIGN(uint64_t processes, append_all(source, *writer, run, progress));

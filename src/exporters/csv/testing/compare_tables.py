@@ -7,10 +7,12 @@ Of a trace.db its views, and its marks; losses of the merge are its own.
 import csv
 import json
 import pathlib
+import re
 import sqlite3
 import sys
 
 FORMULA = "=+-@\t\r"
+CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 QUERIES = {view: f"SELECT * FROM {view}" for view in ("processes", "comms", "ops", "kernels", "ranges", "losses")}
 QUERIES["losses"] += " WHERE stage != 'merge'"
 QUERIES["marks"] = """SELECT m.id, m.process, p.rank, t.tid, s.text AS name, m.value, m.is_step, m.time_ns FROM mark m
@@ -20,6 +22,7 @@ QUERIES["marks"] = """SELECT m.id, m.process, p.rank, t.tid, s.text AS name, m.v
 def cell(value):
     if value is None: return ""
     if not isinstance(value, str): return str(value)
+    value = CONTROLS.sub("?", value)
     return "'" + value if value[:1] and value[0] in FORMULA else value
 
 
