@@ -603,6 +603,62 @@ TEST(LogRules, SpeakAndKeepSilent) {
   }
 }
 
+// All that is said over the lines that make the rules speak.
+std::string all_said() {
+  std::string text;
+  for (const Case& rule : cases()) {
+    for (const Finding& finding : findings_of(rule.speaks)) {
+      if (finding.id != rule.id) continue;
+      text += finding.id + " (" + std::to_string(static_cast<int>(finding.severity)) + ", ranks";
+      for (const int32_t rank : finding.ranks) text += ' ' + std::to_string(rank);
+      text += ", hosts";
+      for (const std::string& host : finding.hosts) text += ' ' + host;
+      text += "): " + finding.statement + '\n';
+      for (const std::string& line : finding.evidence) text += "  " + line + '\n';
+      if (!finding.settle.empty()) text += "  settled by " + finding.settle + '\n';
+    }
+  }
+  return text;
+}
+constexpr const char* kSaid = LOCKSTEP_SOURCE_DIR "/src/analysis/log_rules/said.txt";
+
+TEST(LogRules, SayWhoWhatAndFromWhichLines) {
+  std::ifstream file(kSaid);
+  const std::string expected{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(all_said(), expected)
+      << "if this is what they should say: --gtest_also_run_disabled_tests writes it";
+}
+TEST(LogRules, DISABLED_WriteWhatTheySay) { std::ofstream(kSaid) << all_said(); }
+
+// How many of a host's processes have to share a core: at least three, and more than half.
+TEST(LogRules, ManyProcessesOnOneCoreAreMoreThanHalfOfTheHost) {
+  auto speaks = [](int on_one, int elsewhere) {
+    std::vector<std::string> lines;
+    for (int process = 0; process < on_one + elsewhere; ++process) {
+      lines.push_back("h1:" + std::to_string(100 + process) +
+                      ":5 [0] NCCL INFO [Proxy Progress] Device 0 CPU core " +
+                      std::to_string(process < on_one ? 7 : 20 + process));
+    }
+    return find(findings_of(lines), "misconfigured.cores") != nullptr;
+  };
+  EXPECT_TRUE(speaks(3, 0));
+  EXPECT_FALSE(speaks(2, 0));
+  EXPECT_TRUE(speaks(4, 3));
+  EXPECT_FALSE(speaks(4, 4));
+}
+
+TEST(LogRules, CardsMayDifferByOneChannel) {
+  auto speaks = [](int on_first, int on_second) {
+    std::vector<std::string> lines;
+    for (int channel = 0; channel < on_first + on_second; ++channel)
+      lines.push_back("a Channel 0" + std::to_string(channel) + "/0 : 0[0] -> 1[0] [send] via NET/IB/" +
+                      (channel < on_first ? "0" : "1"));
+    return find(findings_of(two_hosts(lines)), "slow-nic.load") != nullptr;
+  };
+  EXPECT_FALSE(speaks(2, 1));
+  EXPECT_TRUE(speaks(3, 1));
+}
+
 TEST(LogRules, EveryRowHasACase) {
   std::set<std::string_view> tested;
   const auto all = cases();

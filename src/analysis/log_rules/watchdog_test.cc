@@ -216,6 +216,16 @@ TEST(Watchdog, OnlyThoseWhoWereToldKnowNothing) {
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{0});
 }
 
+// -1: it had completed nothing yet, and which operation stands still is not known from that.
+TEST(Watchdog, WhatIsCompletedMayBeUnknown) {
+  const auto known = findings_of(options(0, kWorld, 0, 2) + told(0, 9, 8) + told(1, 8, 8));
+  ASSERT_EQ(ids(known), std::vector<std::string>{"never-joined.watchdog"});
+  EXPECT_EQ(known[0].ranks, std::vector<int32_t>{1});
+  EXPECT_EQ(known[0].op_index, 8u);
+  const auto unknown = findings_of(options(0, kWorld, 0, 2) + told(0, 9, -1) + told(1, 8, -1));
+  EXPECT_EQ(ids(unknown), std::vector<std::string>{"evidence-missing.watchdog"});
+}
+
 TEST(Watchdog, ConsequencesAreNotes) {
   const auto findings = findings_of(gave_up(0, kWorld, 0, 9, 9) + told(1, 8, 8) + of_group(0, kWorld, 0) +
                                     "To avoid data inconsistency, we are taking the entire process down.\n");
