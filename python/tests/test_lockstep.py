@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 LIBRARY = os.environ.get("LOCKSTEP_TEST_LIBRARY", "")
 PYTHON = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -112,6 +113,15 @@ with group.operation("send", 1, 1, "Float", peer=2):
         self.assertEqual([text(shape[64:88]) for shape in shapes], ["Half", "Float"])
         self.assertEqual(text(shapes[0][88:112]), "one-shot")
 
+    def test_operations_of_a_group_are_numbered(self):
+        data = self.record("""
+group = lockstep.Group("tp:3", [1, 5, 9])
+for _ in range(3):
+    with group.operation("allreduce", 1, 1, "Float"):
+        pass
+""")
+        self.assertEqual([struct.unpack_from("<Q", operation, 56)[0] for operation in records(data, 17)], [0, 1, 2])
+
     def test_steps_and_marks(self):
         data = self.record('lockstep.step(41)\nlockstep.mark("checkpoint", -3)')
         step, mark = records(data, 18)
@@ -147,6 +157,65 @@ operation.set_gpu_times(30, 40)
             for rank in "01":
                 self.assertEqual(run(script, directory, LOCKSTEP_LIBRARY=LIBRARY, RANK=rank).returncode, 0)
             self.assertEqual(len(glob.glob(directory + "/*.api.lks")), 2)
+
+
+class Recorded:
+    """A table of functions that notes how it is called."""
+
+    def __init__(self):
+        self.calls = []
+
+    def declare_group(self, info):
+        return 7
+
+    def begin(self, info):
+        self.calls.append(("begin", info.seq))
+        return 5
+
+    def end(self, handle, times):
+        self.calls.append(("end", handle, None if times is None else (times.start, times.end)))
+
+    def set_gpu_times(self, handle, times):
+        self.calls.append(("times", handle, (times.start, times.end)))
+
+
+class Calls(unittest.TestCase):
+    def setUp(self):
+        sys.path.insert(0, PYTHON)
+        import lockstep
+
+        self.native, self.api = lockstep._native, Recorded()
+        for name, value in (("_api", self.api), ("_looked", True)):
+            patch = unittest.mock.patch.object(self.native, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.operation = lambda **more: lockstep.Group("g", [0, 1]).operation("allreduce", 1, 1, "Float", **more)
+
+    def test_gpu_times_are_told_once(self):
+        with self.operation() as op:
+            op.set_gpu_times(1, 2)
+        self.assertEqual(self.api.calls, [("begin", 0), ("times", 5, (1, 2)), ("end", 5, None)])
+
+    def test_gpu_times_before_the_begin_come_with_the_end(self):
+        op = self.operation()
+        op.set_gpu_times(3, 4)
+        op.start()
+        op.end()
+        self.assertEqual(self.api.calls, [("begin", 0), ("end", 5, (3, 4))])
+
+    def test_a_number_is_the_callers_and_else_left_to_the_recorder(self):
+        for given, told in (({}, 0), ({"seq": 9}, 9)):
+            self.api.calls.clear()
+            self.operation(**given).start()
+            self.assertEqual(self.api.calls, [("begin", told)])
+
+    def test_a_table_that_is_shorter_than_ours_is_not_taken(self):
+        full = self.native.ctypes.sizeof(self.native.Api)
+        for size, taken in ((full, True), (full + 8, True), (full - 1, False), (0, False)):
+            table = self.native.Api(size=size)
+            with unittest.mock.patch.object(self.native, "Api", unittest.mock.Mock(in_dll=lambda *_: table)), \
+                    unittest.mock.patch.object(self.native.ctypes, "sizeof", lambda _: full):
+                self.assertIs(self.native._find(), table if taken else None)
 
 
 class Layouts(unittest.TestCase):

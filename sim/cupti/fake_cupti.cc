@@ -159,8 +159,8 @@ class Library {
       put(record, cupti::Kernel::kContext, uint32_t{1});
       put(record, cupti::Kernel::kStream, launch.stream);
       put(record, cupti::Kernel::kGridX, launch.channels);
-      put(record, cupti::Kernel::kGridY, uint32_t{1});
-      put(record, cupti::Kernel::kGridZ, uint32_t{1});
+      put(record, cupti::Kernel::kGridY, launch.rows);
+      put(record, cupti::Kernel::kGridZ, launch.layers);
       put(record, cupti::Kernel::kCorrelation, correlation);
       put(record, cupti::Kernel::kName, launch.name);
       if constexpr (kKernelBytes > cupti::Kernel::kGraph) {

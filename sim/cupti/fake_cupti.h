@@ -18,7 +18,8 @@ struct FakeLaunch {
       0;  // a call of the runtime around it: where those are recorded, the driver's is not
   uint32_t graph = 0;
   uint64_t node = 0;
-  uint32_t channels = 1;
+  uint32_t channels = 1;  // blocks of the grid: columns,
+  uint32_t rows = 1, layers = 1;
 };
 struct FakeCopy {
   uint32_t kind;  // 1 copy, 2 fill, 22 between GPUs

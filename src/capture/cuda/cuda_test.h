@@ -114,6 +114,10 @@ class Profiler {
   }
   int kernels() { return counts()[{cupti::kConcurrentKernel, 0}]; }
   int strangers() const { return strangers_; }
+  // Its buffers take no more than so many records each, whatever their size.
+  static void take(size_t records) { most_records_ = records; }
+  // The most that came back in one.
+  int most_in_a_buffer() const { return most_in_a_buffer_; }
   // From here on its callbacks may not be called: it ends the process.
   static void go() { is_gone_ = true; }
   static constexpr size_t kBufferBytes = 4096;  // small, so that many are filled
@@ -124,7 +128,7 @@ class Profiler {
     const std::lock_guard guard(one_->lock_);
     *buffer = new uint8_t[kBufferBytes];
     *bytes = kBufferBytes;
-    *most = 0;
+    *most = most_records_;
     one_->given_[*buffer] = true;
   }
   static void completed(void*, uint32_t, uint8_t* buffer, size_t, size_t valid) {
@@ -135,7 +139,9 @@ class Profiler {
       return;
     }
     uint8_t* at = nullptr;
+    int records = 0;
     while (valid > 0 && one_->next_(buffer, valid, &at) == cupti::kSuccess) {
+      one_->most_in_a_buffer_ = std::max(one_->most_in_a_buffer_, ++records);
       const cupti::Record record(at, 40);
       const bool is_call = record.kind() == cupti::kDriver || record.kind() == cupti::kRuntime;
       ++one_->counts_[{record.kind(), is_call ? record.get<uint32_t>(cupti::ApiCall::kCall) : 0}];
@@ -145,12 +151,13 @@ class Profiler {
 
   static inline Profiler* one_ = nullptr;
   static inline bool is_gone_ = false;
+  static inline size_t most_records_ = 0;  // 0: as many as there is room for
   cupti::Result (*next_)(uint8_t*, size_t, uint8_t**);
   std::mutex lock_;
   std::map<uint8_t*, bool> given_;
   std::map<std::pair<uint32_t, uint32_t>, int> counts_;
   std::vector<uint32_t> kinds_;
-  int strangers_ = 0;
+  int strangers_ = 0, most_in_a_buffer_ = 0;
 };
 
 // As `lockstep control` does it.

@@ -54,6 +54,18 @@ TEST_F(Records, AKernelAndItsLaunch) {
   EXPECT_EQ(note(file, format::kNoteGpuRecords), "kernels, CUPTI 130001");
 }
 
+TEST_F(Records, AGridOfMoreBlocksThanANumberHoldsHasTheMost) {
+  LksFile file = record([](const Gpu& gpu) {
+    gpu.run({.name = "small", .channels = 3, .rows = 5, .layers = 7});
+    gpu.run({.name = "most", .channels = 0xffff, .rows = 0x10001});                        // 2^32 - 1
+    gpu.run({.name = "beyond", .channels = 0x10000, .rows = 0x10000});                     // 2^32
+    gpu.run({.name = "far", .channels = 0x7fffffff, .rows = 0x10000, .layers = 0x20000});  // 2^64 and less
+  });
+  std::vector<uint32_t> blocks;
+  for (const auto& kernel : file.all<format::KernelRecord>(Kind::kKernel)) blocks.push_back(kernel.blocks);
+  EXPECT_EQ(blocks, (std::vector<uint32_t>{105, 0xffffffff, 0xffffffff, 0xffffffff}));
+}
+
 TEST_F(Records, ANameIsWrittenOnceAndCutWhereItIsTooLong) {
   const std::string endless(5000, 'x');
   LksFile file = record([&](const Gpu& gpu) {

@@ -216,6 +216,65 @@ TEST_F(Sharing, AProfilerThatIsNeverStoppedIsNotCalledAtExit) {
   EXPECT_EQ(file.count(Kind::kKernel), 30u * 26);
 }
 
+bool flushes_last = false;
+__attribute__((destructor)) void flush_last() {
+  if (flushes_last) cuptiActivityFlushAll(cupti::kFlushForced);
+}
+
+// A library whose destructor flushes what its profiler has, when the profiler itself is gone.
+TEST_F(Sharing, AFlushAfterTheEndCallsNobody) {
+  LksFile file = record([](const Gpu& gpu) {
+    static auto* profiler = new Profiler(gpu);
+    profiler->start(kAllKinds);
+    step(gpu);
+    atexit(Profiler::go);
+    flushes_last = true;
+  });
+  EXPECT_EQ(file.count(Kind::kKernel), 26u);
+}
+
+TEST_F(Sharing, ABufferTakesNoMoreRecordsThanItsOwnerSaid) {
+  for (const size_t most : {size_t{0}, size_t{3}}) {
+    RunDirectory run;
+    Environment environment = settings();
+    environment[0].second = run.path();
+    EXPECT_TRUE(run_child(environment, [&] {
+                  Gpu gpu;
+                  InitializeInjection();
+                  Profiler::take(most);
+                  Profiler profiler(gpu);
+                  profiler.start({cupti::kConcurrentKernel});
+                  for (int i = 0; i < 100; ++i) gpu.run({.name = "compute"});
+                  profiler.stop();
+                  EXPECT_EQ(profiler.kernels(), 100);
+                  if (most != 0)
+                    EXPECT_EQ(profiler.most_in_a_buffer(), 3);
+                  else
+                    EXPECT_GT(profiler.most_in_a_buffer(), 3) << "0: as many as there is room for";
+                }).ok());
+  }
+}
+
+// We take copies all the time; the profiler gets those of its own.
+TEST_F(Sharing, CopiesBetweenGpusAreTheProfilersInItsTime) {
+  LksFile file = record(
+      [](const Gpu& gpu) {
+        Profiler profiler(gpu);
+        auto copies = [&](int count) {
+          for (int i = 0; i < count; ++i) gpu.copy(cupti::kPeerCopy, 64);
+          sleep_ms(2);
+        };
+        copies(3);
+        profiler.start({cupti::kPeerCopy});
+        copies(5);
+        profiler.stop();
+        copies(2);
+        EXPECT_EQ((profiler.counts()[{cupti::kPeerCopy, 0}]), 5);
+      },
+      settings("default", "copies"));
+  EXPECT_EQ(file.count(Kind::kCopy), 10u);
+}
+
 TEST_F(Sharing, DetachingWhileWeRestLeavesNothingBehind) {
   LksFile file = record([&](const Gpu& gpu) {
     step(gpu);

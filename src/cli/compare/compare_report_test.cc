@@ -83,6 +83,25 @@ TEST(CompareReport, SaysWhatGotWorseThoughStepsDidNot) {
             "AllReduce of 64 MiB+ in mesh_dp:1 lost 8.6 % of its bandwidth (95 %: 5.6 % to 11.6 %).");
 }
 
+// "As in" takes more than half of the communicators that are alike.
+TEST(CompareReport, ACauseOfMoreThanHalfIsSaidToBeOfAll) {
+  auto headline = [](int worse, int others) {
+    std::vector<Row> rows = {step(Change::kWorse, 1.08, 1.07, 1.09)};
+    for (int i = 0; i < worse + others; ++i)
+      rows.push_back(
+          bandwidth("dp" + std::to_string(i), i < worse ? Change::kWorse : Change::kNone, 0.88, 5e6 - i));
+    Row another_size = bandwidth("dp0", Change::kWorse, 0.9, 1);
+    another_size.size_from = 1 << 20;
+    rows.push_back(another_size);
+    return verdict(runs_of(rows)).headline;
+  };
+  EXPECT_NE(headline(3, 2).find("worst in dp0, lost"), std::string::npos) << headline(3, 2);
+  EXPECT_NE(headline(3, 2).find(", as in 3 of 5 communicators"), std::string::npos);
+  EXPECT_NE(headline(2, 2).find(" in dp0 lost"), std::string::npos) << headline(2, 2);
+  EXPECT_EQ(headline(2, 2).find("as in"), std::string::npos);
+  EXPECT_EQ(headline(1, 0).find("as in"), std::string::npos) << "of one alone there are no others";
+}
+
 TEST(CompareReport, NamesTheRankThatOthersWaitFor) {
   Row late;
   late.metric = Metric::kLateness;

@@ -127,6 +127,12 @@ TEST(Gates, SayHowLongARunWouldTell) {
   EXPECT_NE(result.sentence.find("about 393 steps"), std::string::npos) << result.sentence;
   EXPECT_NE(judged("step<=1.02", of(Metric::kStep, 1.02, 1.0, 1.04)).sentence.find("too near the bound"),
             std::string::npos);
+  for (const bool a_is_shorter : {true, false}) {
+    Comparison unequal = of(Metric::kStep, 1.0, 0.96, 1.04);
+    (a_is_shorter ? unequal.rows[0].steps_b : unequal.rows[0].steps_a) = 1000;
+    EXPECT_EQ(judged("step<=1.02", unequal).sentence, result.sentence)
+        << "the shorter run is what it takes more of";
+  }
 }
 
 TEST(Gates, LookAtWhatLastsToTheEnd) {

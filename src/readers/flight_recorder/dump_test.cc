@@ -120,6 +120,58 @@ TEST_F(FlightRecorderDump, WhatClosesAGroupOfOperationsSpeaksForThem) {
   EXPECT_EQ(dump.entries[3].func, "AllReduce") << "before version 2.7 only the closing entry was there";
 }
 
+// What closes speaks for the operations of its number alone, and of its group alone.
+TEST_F(FlightRecorderDump, WhatClosesAGroupLeavesOtherNumbersAlone) {
+  Json entries = {entry(0, "nccl:_all_gather_base", 1), entry(1, "nccl:_all_gather_base", 2),
+                  entry(2, "nccl:send 0->1", 7),        entry(3, "nccl:send 0->1", 7),
+                  entry(4, "nccl:_all_gather_base", 2), entry(5, "nccl:coalesced", 2)};
+  for (size_t i = 0; i < 5; ++i) {
+    entries[i]["state"] = "scheduled";
+    entries[i]["retired"] = false;
+  }
+  entries[2]["p2p_seq_id"] = 3;
+  entries[3]["p2p_seq_id"] = 4;
+  entries[5]["p2p_seq_id"] = 4;
+  entries[4]["process_group"] = {"1", "tp"};
+  document_["entries"] = entries;
+  const Dump dump = read();
+  ASSERT_EQ(dump.entries.size(), 5u);
+  const Completion kOpen = Completion::kUnknown, kDone = Completion::kCompleted;
+  const std::vector<Completion> expected = {kOpen, kDone, kOpen, kDone, kOpen};
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(dump.entries[i].completion, expected[i]) << i;
+}
+
+TEST_F(FlightRecorderDump, AllGroupsOfTheConfigurationAreRead) {
+  document_["pg_config"]["7"] = {{"name", "7"}, {"desc", "tp"}, {"ranks", "[2, 3]"}};
+  document_["pg_config"]["9"] = {{"desc", "by its key"}, {"ranks", "[0, 2]"}};
+  Json of_last = entry(0, "nccl:all_reduce", 1);
+  of_last["process_group"] = {"9", "by its key"};
+  document_["entries"] = {of_last};
+  const Dump dump = read();
+  ASSERT_EQ(dump.groups.size(), 3u);
+  EXPECT_EQ(dump.groups[1].name, "7");
+  EXPECT_EQ(dump.groups[1].description, "tp");
+  EXPECT_EQ(dump.groups[1].ranks, (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(dump.groups[2].name, "9");
+  EXPECT_EQ(dump.groups[2].ranks, (std::vector<int32_t>{0, 2}));
+  EXPECT_EQ(dump.entries.at(0).group, 2u);
+}
+
+TEST_F(FlightRecorderDump, AnEndThatNobodyTimedIsJustBehindTheCall) {
+  Json completed = entry(0, "nccl:all_reduce", 1), started = entry(1, "nccl:all_reduce", 2);
+  completed.erase("time_discovered_completed_ns");
+  started["state"] = "started";
+  started.erase("time_discovered_completed_ns");
+  started.erase("time_discovered_started_ns");
+  document_["entries"] = {completed, started};
+  const Dump dump = read();
+  EXPECT_EQ(dump.entries.at(0).completed_ns, 1'000'001);
+  EXPECT_EQ(dump.entries.at(0).started_ns, 0);
+  EXPECT_EQ(dump.entries.at(1).started_ns, 1'000'002);
+  EXPECT_EQ(dump.entries.at(1).completed_ns, 0);
+  EXPECT_EQ(dump.last_ns, 1'000'002);
+}
+
 TEST_F(FlightRecorderDump, FirstVersionsNameGroupsByNumber) {
   Json old = entry(0, "nccl:all_reduce", 1);
   for (const char* key : {"process_group", "collective_seq_id", "p2p_seq_id", "input_dtypes", "output_dtypes",

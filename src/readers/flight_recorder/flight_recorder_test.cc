@@ -89,6 +89,65 @@ TEST_F(FlightRecorder, WasWrittenWhenTheOldestOpenOperationTimedOut) {
   EXPECT_EQ(load(*open(), 0).processes.heartbeat_ns[0], kStart + 9 * kSecond);
 }
 
+// A file that is less than a second younger than its last entry was not written when a time limit had passed: it is a copy.
+TEST_F(FlightRecorder, AFilesOwnTimeCountsFromASecondOn) {
+  write("fr_0", {entry(0, 0, "completed"), entry(1, 5, "scheduled")});
+  auto heartbeat = [&](int64_t modified_ns) {
+    const timespec times[2] = {{modified_ns / kSecond, modified_ns % kSecond},
+                               {modified_ns / kSecond, modified_ns % kSecond}};
+    EXPECT_EQ(utimensat(AT_FDCWD, paths_[0].c_str(), times, 0), 0);
+    return load(*open(), 0).processes.heartbeat_ns[0];
+  };
+  const int64_t last = kStart + 5 * kSecond;
+  EXPECT_EQ(heartbeat(last + kSecond), last + kSecond);
+  EXPECT_EQ(heartbeat(last + kSecond - 1), last + 30 * kSecond);
+  EXPECT_EQ(heartbeat(last + 31 * kSecond), last + 30 * kSecond) << "it only shortens";
+}
+
+TEST_F(FlightRecorder, EightOperationsWithoutAnEndAreARecorderThatLearnsOfNone) {
+  for (const int count : {7, 8}) {
+    std::vector<Json> entries;
+    for (int i = 0; i < count; ++i) {
+      entries.push_back(entry(i, i, "scheduled"));
+      entries.back()["retired"] = true;
+    }
+    paths_.clear();
+    write("fr_0", entries);
+    const model::Trace trace = load(*open(), 0);
+    EXPECT_EQ(trace.ops.gpu_start_ns[0] != 0, count == 7) << "else the oldest one runs";
+  }
+}
+
+TEST_F(FlightRecorder, SendsAreNeverTakenForTheOneThatRuns) {
+  write("fr_0", {entry(0, 0, "scheduled", "nccl:send 0->1"), entry(1, 1, "scheduled")});
+  write("fr_1", {entry(0, 0, "completed")});
+  const model::Trace trace = load(*open(), 0);
+  EXPECT_EQ(trace.ops.gpu_start_ns[0], 0);
+  EXPECT_EQ(trace.ops.gpu_start_ns[1], kStart + kSecond);
+  EXPECT_EQ(trace.ops.peer[0], 1);
+  EXPECT_EQ(trace.ops.gpu_error_ns[1], -1);
+}
+
+TEST_F(FlightRecorder, WithoutAListAGroupIsThoseWhoUsedIt) {
+  for (const int rank : {0, 2}) {
+    Json tensor = entry(0, 0, "completed");
+    tensor["process_group"] = {"3", "tp"};
+    write("fr_" + std::to_string(rank), {tensor});
+  }
+  write("fr_1", {entry(0, 0, "completed")});
+  auto source = open();
+  const model::Trace trace = load(*source, 2);
+  ASSERT_EQ(trace.comms.size(), 2u);
+  EXPECT_EQ(trace.comms.rank[0], -1) << "rank 2 is not in the list of the first group";
+  EXPECT_EQ(trace.comms.ranks[1], 2);
+  EXPECT_EQ(trace.comms.rank[1], 1);
+  EXPECT_EQ(trace.strings[trace.comms.members[1]], "0,2");
+  for (const auto& column : {trace.comms.nodes[1], trace.comms.device[1], trace.comms.gpu[1]})
+    EXPECT_EQ(column, -1);
+  EXPECT_EQ(lost(trace, "unknown_rank"), 0u);
+  EXPECT_EQ(lost(load(*source, 0), "unknown_rank"), 0u) << "0 is a rank";
+}
+
 TEST_F(FlightRecorder, ARecorderThatLearnsOfNoEndsSaysNothingOfThem) {
   std::vector<Json> entries;
   for (int i = 0; i < 10; ++i) {

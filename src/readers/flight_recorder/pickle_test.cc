@@ -65,6 +65,46 @@ TEST(Pickle, WhatAPythonOfTodayWritesIsRead) {
   EXPECT_EQ(document.values.items(document.values.find(document.root, "b")).size(), 2u);
 }
 
+TEST(Pickle, LongPlacesTextsAndRemovalsAreRead) {
+  const std::string long_text = "\x8d\x03\x00\x00\x00\x00\x00\x00\x00"s + "abc",
+                    long_put = "r\x01\x01\x00\x00"s, long_get = "j\x01\x01\x00\x00"s;
+  const std::string bytes = proto("](" + long_text + long_put + "K\x07" + "0" + "(K\x08K\x09" + "1" +
+                                  long_get + "\x8b\x02\x00\x00\x00\x00\x01"s + "e.");
+  const Document document = read(bytes);
+  const std::vector<ValueId>& items = document.values.items(document.root);
+  ASSERT_EQ(items.size(), 3u) << "what is taken from the stack again is no item";
+  EXPECT_EQ(document.values.text(items[0]), "abc");
+  EXPECT_EQ(document.values.text(items[1]), "abc");
+  EXPECT_EQ(document.values.integer(items[2], 0), 256);
+}
+
+TEST(Pickle, TuplesSetsAndDictsOfAllKinds) {
+  const std::string bytes = proto("](K\x01\x85K\x01K\x02\x86K\x01K\x02K\x03\x87)(K\x01K\x02t(K\x01l(" +
+                                      text("k") + "K\x05" + "d\x8f(K\x01K\x02K\x03K\x04\x90]K\x01" + "ae.",
+                                  4);
+  const Document document = read(bytes);
+  std::vector<size_t> sizes;
+  for (const ValueId item : document.values.items(document.root))
+    sizes.push_back(document.values.items(item).size());
+  EXPECT_EQ(sizes, (std::vector<size_t>{1, 2, 3, 0, 2, 1, 2, 4, 1}));
+  EXPECT_EQ(document.values.integer(document.values.find(document.values.items(document.root)[6], "k"), 0),
+            5);
+}
+
+TEST(Pickle, OperationsOnAnEmptyStackAreDamage) {
+  for (const std::string& bad :
+       {"0."s, "1."s, "t."s, "d."s, "(K\x01"s + "d.", "\x85."s, "q\x00."s, "a."s, "]a."s})
+    EXPECT_NE(error(proto(bad)).find("no Flight Recorder dump: "), std::string::npos) << bad;
+}
+
+TEST(Pickle, SixtyFourMarksMayBeOpen) {
+  auto nested = [](size_t marks) {
+    return error(proto(std::string(marks, '(') + "N" + std::string(marks, 't') + "."));
+  };
+  EXPECT_EQ(nested(64), "none");
+  EXPECT_NE(nested(65).find("nested deeper"), std::string::npos);
+}
+
 TEST(Pickle, NothingIsEverRun) {
   for (const std::string& attack :
        {"cos\nsystem\n"s + "(" + text("true") + "tR.", "\x8c\x02os\x8c\x06system\x93."s, "(ios\nsystem\n."s,

@@ -132,6 +132,25 @@ TEST_F(KinetoTest, AnUnevenAllToAllHasNoCount) {
   EXPECT_EQ(trace.strings[trace.comms.members[0]], "0,1") << "made of start, stride and size";
 }
 
+TEST_F(KinetoTest, AnAllToAllIsEvenIfBothItsListsAndSizesAre) {
+  auto count = [&](const char* in_split, const char* out_split, int out) {
+    TraceText text;
+    text.event("cpu_op", "record_param_comms", 100, 4,
+               "\"External id\": 1, \"Collective name\": \"all_to_allv\", \"dtype\": \"Half\", \"In msg "
+               "nelems\": 32, "
+               "\"Out msg nelems\": " +
+                   std::to_string(out) + ", \"In split size\": \"" + in_split + "\", \"Out split size\": \"" +
+                   out_split +
+                   "\", \"Group size\": 2, \"Process Group Name\": \"3\", \"Global rank start\": 0, \"Global "
+                   "rank stride\": 1");
+    return read(text.text()).ops.count[0];
+  };
+  EXPECT_EQ(count("[]", "[]", 32), 16u);
+  EXPECT_EQ(count("[30, 2]", "[]", 32), 0u);
+  EXPECT_EQ(count("[]", "[30, 2]", 32), 0u);
+  EXPECT_EQ(count("[]", "[]", 30), 0u);
+}
+
 TEST_F(KinetoTest, MembersComeFromTheConfigurationTheListOrTheStride) {
   TraceText text;
   text.info =

@@ -83,6 +83,27 @@ TEST(LogParser, SplitsAreNamedAfterTheirParent) {
   EXPECT_EQ(model.processes[0].rank, 3);
 }
 
+TEST(LogParser, ACommunicatorsEndIsNotedOnceItIsOver) {
+  const std::string head = "n1:5:5 [0] NCCL INFO comm 0x10 rank 0 nranks 4 cudaDev 0 busId 1b000 - ";
+  auto part = [&](const std::vector<std::string>& events) {
+    std::string text;
+    for (const std::string& event : events) text += head + event + "\n";
+    const LogModel model = parse(text);
+    EXPECT_EQ(model.comms.size(), 1u);
+    return model.comms.at(0);
+  };
+  EXPECT_FALSE(part({"Init COMPLETE"}).ended);
+  EXPECT_FALSE(part({"Init COMPLETE", "Destroy START"}).ended);
+  EXPECT_TRUE(part({"Init COMPLETE", "Destroy COMPLETE"}).ended);
+  EXPECT_FALSE(part({"Init COMPLETE", "Destroy COMPLETE"}).aborted);
+  EXPECT_TRUE(part({"Init COMPLETE", "Abort START"}).aborted);
+  EXPECT_FALSE(part({"Init COMPLETE", "Abort START"}).ended);
+  const CommPart aborted = part({"Init COMPLETE", "Abort START", "Abort COMPLETE"});
+  EXPECT_TRUE(aborted.ended);
+  EXPECT_EQ(aborted.abort.line, 2u) << "where it began";
+  EXPECT_TRUE(parse(head + "Destroy COMPLETE\n").comms.empty()) << "of one whose life was not seen";
+}
+
 TEST(LogParser, APointerUsedAgainIsAnotherCommunicator) {
   const std::string head =
       "n1:5:5 [0] NCCL INFO ncclCommInitRank comm 0x10 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1 commId ";

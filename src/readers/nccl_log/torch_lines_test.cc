@@ -261,6 +261,25 @@ TEST(TorchLines, AFileOfOneRankNamesIt) {
   EXPECT_EQ(mixed[2].rank, -1);
 }
 
+TEST(TorchLines, WhoSpokeLastInOneFileSaysNothingOfTheNext) {
+  LogParser parser;
+  parser.begin_file("a.log");
+  parser.feed(
+      "[rank4]:[E1118 ProcessGroupNCCL.cpp:1] [Rank 4] " + kTimedOut +
+      "\n  rank      : 5 (local_rank: 1)\n\t - Snapshot of ranks' latest states:\n\t   #9 started ranks:\n");
+  parser.end_file();
+  parser.begin_file("b.log");
+  parser.feed(
+      "\t     [0, 1] started ALLREDUCE\n  exitcode  : -9 (pid: 4856)\n"
+      "\t   - [0, 1] joined but didn't finish collective #9 (count from 1)\n");
+  parser.end_file();
+  const std::vector<TorchLine> lines = parser.take().torch;
+  ASSERT_EQ(lines.size(), 2u) << "neither the snapshot nor the launcher's report goes on in another file";
+  EXPECT_EQ(lines[0].rank, 4);
+  EXPECT_EQ(lines[1].remark, TorchRemark::kNotFinished);
+  EXPECT_EQ(lines[1].rank, -1);
+}
+
 TEST(TorchLines, AreKeptOnceAndBounded) {
   std::string text;
   for (int i = 0; i < 3; ++i) text += "[rank3]:[E ProcessGroupNCCL.cpp:1] [Rank 3] " + kTimedOut + "\n";
