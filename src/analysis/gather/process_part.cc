@@ -8,6 +8,7 @@
 #include "analysis/gather/gpu_steps.h"
 #include "analysis/gather/network_parts.h"
 #include "analysis/gather/told_starts.h"
+#include "model/record_gaps.h"
 
 namespace lockstep::analysis::gather {
 namespace {
@@ -31,11 +32,26 @@ struct SignatureHash {
 
 // Losses that leave a hole in the order of events. Others say that something about an event is not known.
 bool events_gone(std::string_view loss) {
-  constexpr std::string_view kKinds[] = {
-      "no_chunk",   "disk_full",       "size_cap",          "overwritten",    "no_log",
-      "closed",     "meta_full",       "overwritten_chunk", "missing_chunk",  "missing_record",
-      "cut_record", "cut_file",        "bad_record",        "unknown_record", "recycled_record",
-      "bad_chunk",  "unreadable_file", "damaged_table"};
+  constexpr std::string_view kKinds[] = {"no_chunk",
+                                         "disk_full",
+                                         "size_cap",
+                                         "overwritten",
+                                         "no_log",
+                                         "closed",
+                                         "meta_full",
+                                         "overwritten_chunk",
+                                         "missing_chunk",
+                                         "missing_record",
+                                         "cut_record",
+                                         "cut_file",
+                                         "bad_record",
+                                         "unknown_record",
+                                         "recycled_record",
+                                         "bad_chunk",
+                                         "unreadable_file",
+                                         "damaged_table",
+                                         model::kLossIncompleteEnd,
+                                         model::kLossIncompleteMiddle};
   return std::find(std::begin(kKinds), std::end(kKinds), loss) != std::end(kKinds);
 }
 

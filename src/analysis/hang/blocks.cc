@@ -30,25 +30,37 @@ class CommBlocks {
       if (member == kNoRow) continue;
       members_.push_back(member);
       const Member& of = job_.members[member];
+      if (scene_.gap(of.process).unproven) continue;
       used_ = used_ || of.ops > 0 || !of.lanes.empty();
       if (!comparable(of)) continue;
       uint32_t next = job_.next_index(of);
       if (next < least_ && !scene_.cut_short(of.process)) least_ = next;
       most_ = std::max(most_, next);
     }
+    for (uint32_t row : members_) untold_ = untold_ || is_untold(row, most_);
     if (members_.empty()) return;
     if (!used_) return find_init();
     // Whoever has come past the difference lags because of it.
+    if (difference_ != nullptr && !is_proven(*difference_)) difference_ = nullptr;
     bool differs_first = difference_ != nullptr && (least_ >= most_ || difference_->index < least_);
     if (differs_first) find_mismatch();
-    if (!found_ && unfinished_before(least_)) find_stuck();
+    if (!found_ && !untold_ && unfinished_before(least_)) find_stuck();
     if (!found_ && least_ < most_) find_collective();
+    if (!found_ && untold_) find_untold();
     if (difference_ != nullptr && !differs_first) find_mismatch();
     find_pairs();
-    if (!found_) find_stuck();
+    if (!found_ && !untold_) find_stuck();
   }
 
  private:
+  // Whether it called the operation before `next` is not known: that part of its record is missing.
+  bool is_untold(uint32_t row, uint32_t next) const {
+    const Member& member = job_.members[row];
+    if (scene_.gap(member.process).unproven) return true;
+    if (!comparable(member)) return scene_.gap(member.process).any();
+    return scene_.torn(member.process) && job_.next_index(member) < next;
+  }
+
   Block make(Block::Kind kind, uint32_t index) {
     Block block;
     block.kind = kind;
@@ -111,12 +123,25 @@ class CommBlocks {
     block.missing_ns.push_back(called_ns);
   }
 
+  // A rank whose record has gaps may have been there.
+  void find_absent(Block& block) const {
+    for (const int32_t rank : scene_.absent_of(comm_)) {
+      if (const uint32_t torn = scene_.torn_actor(rank); torn != kNoRow)
+        add_missing(block, torn, 0);
+      else
+        block.absent.push_back(rank);
+    }
+  }
+
   void find_collective() {
     Block block = make(Block::Kind::kCollective, least_);
     for (uint32_t row : members_) {
       const Member& member = job_.members[row];
-      if (!comparable(member)) continue;
-      if (job_.next_index(member) <= least_) {
+      if (is_untold(row, least_ + 1)) {
+        add_missing(block, scene_.actor_of(row), 0);
+      } else if (!comparable(member)) {
+        continue;
+      } else if (job_.next_index(member) <= least_) {
         if (!scene_.cut_short(member.process)) add_missing(block, scene_.actor_of(row), 0);
       } else if (auto op = job_.op_at(member, std::max(least_, job_.oldest_index(member)))) {
         if (!held_up(row, member.first, *op)) add_waiting(block, row, *op);
@@ -131,24 +156,70 @@ class CommBlocks {
            !is_oldest_unfinished(scene_, scene_.actor_of(row), op);
   }
 
+  // All whose record is whole have called it.
+  void find_untold() {
+    if (most_ == 0) return;
+    Block block = make(Block::Kind::kCollective, most_ - 1);
+    for (uint32_t row : members_) {
+      const Member& member = job_.members[row];
+      if (is_untold(row, most_)) {
+        add_missing(block, scene_.actor_of(row), 0);
+      } else if (auto op = comparable(member) ? job_.op_at(member, most_ - 1) : std::nullopt) {
+        const bool is_done =
+            progress(job_.ops(member), member.first, member.ops).state == Progress::State::kDone;
+        if (!is_done && !held_up(row, member.first, *op)) add_waiting(block, row, *op);
+      }
+    }
+    keep(std::move(block));
+  }
+
+  // The member's process called nothing after this operation.
+  bool is_newest(const Member& member, uint32_t op) const {
+    const Column<int64_t>& called = job_.ops(member).called_ns;
+    return called[op] == *std::max_element(called.begin(), called.end());
+  }
+
+  bool is_proven(const match::Difference& difference) const {
+    auto unproven = [&](uint32_t row) { return scene_.gap(job_.members[row].process).unproven; };
+    return !unproven(difference.like) &&
+           std::none_of(difference.members.begin(), difference.members.end(), unproven);
+  }
+
+  bool has_gap(const Member& member) const { return scene_.gap(member.process).any(); }
+
+  // The first operation of the lane that the other end has not called. Where the record of either has gaps, counts do not
+  // tell: whoever stands still behind an operation of the lane may wait in it.
+  std::optional<uint32_t> waits_in(const Member& member, const model::Lane& lane, const Member& other,
+                                   const model::Lane* there) const {
+    if (lane.ops == 0 || scene_.gap(member.process).unproven) return std::nullopt;
+    if (has_gap(member) || has_gap(other))
+      return is_newest(member, lane.first + lane.ops - 1) ? std::optional(lane.ops - 1) : std::nullopt;
+    const uint32_t called = there == nullptr ? 0 : there->ops;
+    const bool compares =
+        member.alignment == Member::Alignment::kFromStart && other.alignment == Member::Alignment::kFromStart;
+    if (!compares || called >= lane.ops || scene_.cut_short(other.process)) return std::nullopt;
+    return called;
+  }
+
   // Sends and receives: one block for each rank that does not come, however many wait for it.
   void find_pairs() {
     std::map<uint32_t, Block> by_missing;
     for (uint32_t row : members_) {
       const Member& member = job_.members[row];
-      if (member.alignment != Member::Alignment::kFromStart) continue;
       for (const model::Lane& lane : member.lanes) {
         const Member* other = nullptr;
         const model::Lane* there = match::counterpart(job_, member, lane, &other);
-        if (other == nullptr || other->alignment != Member::Alignment::kFromStart) continue;
-        uint32_t called = there == nullptr ? 0 : there->ops;
-        if (called >= lane.ops || scene_.cut_short(other->process)) continue;
+        if (other == nullptr) continue;
+        const auto at_op = waits_in(member, lane, *other, there);
+        if (!at_op) continue;
+        const uint32_t called = *at_op;
         uint32_t missing = scene_.actor_of(static_cast<uint32_t>(other - job_.members.data()));
         auto [at, is_new] = by_missing.try_emplace(missing);
         if (is_new) {
           at->second = make(Block::Kind::kPair, called);
           add_missing(at->second, missing, 0);
         }
+        at->second.uncertain = at->second.uncertain || has_gap(member) || has_gap(*other);
         if (held_up(row, lane.first, lane.first + called)) continue;
         int64_t before = at->second.waited_ns;
         add_waiting(at->second, row, lane.first + called);
@@ -174,7 +245,7 @@ class CommBlocks {
       block.process = actor.process;
       block.since_ns = job_.members[member].init_ns;
     }
-    block.absent = scene_.absent_of(comm_);
+    find_absent(block);
     std::map<int32_t, uint32_t> actors;
     for (uint32_t i = 0; i < scene_.actors().size(); ++i) actors[scene_.actor(i).rank] = i;
     std::erase_if(block.absent, [&](int32_t rank) {
@@ -281,7 +352,7 @@ class CommBlocks {
       // A rank that still does other things may have lost the end of this one.
       if (entered != 0) shortest = std::min({shortest, actor.end_ns - entered, actor.quiet_ns});
     }
-    block.absent = scene_.absent_of(comm_);
+    find_absent(block);
     if (shortest == INT64_MAX) return;
     // Who came last began the operation.
     block.waited_ns = std::min(block.waited_ns, shortest);
@@ -316,6 +387,7 @@ class CommBlocks {
   std::vector<uint32_t> members_;
   uint32_t least_ = kNoIndex, most_ = 0;
   bool used_ = false, found_ = false;
+  bool untold_ = false;  // the newest operation may be one that a torn record does not tell of
 };
 
 }  // namespace

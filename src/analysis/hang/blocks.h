@@ -34,6 +34,8 @@ struct Block {
   Patience patience;
   const match::Difference* difference = nullptr;  // kMismatch
   bool is_fact = false;                           // however long the wait is
+  // Records with gaps take part: that those missing are, is a guess.
+  bool uncertain = false;
   bool certain() const { return waited_ns > patience.certain_ns(); }
   // Those missing have called it, too.
   bool all_called() const { return kind == Kind::kMismatch || kind == Kind::kStuck || kind == Kind::kSilent; }

@@ -6,6 +6,7 @@
 #include "analysis/analysis.h"
 #include "analysis/hang/blocks.h"
 #include "analysis/testing/job_builder.h"
+#include "model/record_gaps.h"
 
 namespace lockstep::analysis::hang {
 extern const Analysis kAnalysis;
@@ -514,6 +515,55 @@ TEST(Hang, FilesThatWereCutShortBlameNobody) {
                        .detail = 0});
   for (const Finding& finding : findings_of(built))
     EXPECT_NE(finding.finding_class, FindingClass::kNeverJoined);
+}
+
+model::Job with_gap(model::Job job, uint32_t process, std::string_view kind) {
+  job.losses.append({.process = process,
+                     .stage = job.strings.intern("read"),
+                     .kind = job.strings.intern(kind),
+                     .count = 3,
+                     .detail = job.strings.intern("of 11 chunks cannot be read: /run/p.lks")});
+  return job;
+}
+
+TEST(Hang, ARankWhoseFileEndsTooEarlyIsUnknownNotTheCulprit) {
+  auto findings = findings_of(with_gap(eleventh_without(4, 1, 30'000).build(), 1, model::kLossIncompleteEnd));
+  expect(findings, FindingClass::kEvidenceMissing, {1}, Severity::kWarning);
+  EXPECT_EQ(findings[0].id, "evidence-missing.incomplete");
+  EXPECT_EQ(findings[0].statement,
+            "rank 1's file is incomplete: 3 of 11 chunks cannot be read; so it cannot be told who holds up "
+            "the 11th "
+            "AllReduce of world, in which 3 ranks have waited for 29.0 s");
+}
+
+TEST(Hang, BesideAnIncompleteFileWholeOnesProveTheCulprit) {
+  JobBuilder job = ten_steps(4, 30'000);
+  for (uint32_t rank : {1u, 2u}) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
+  auto findings = findings_of(with_gap(job.build(), 0, model::kLossIncompleteEnd));
+  expect(findings, FindingClass::kNeverJoined, {3});
+}
+
+TEST(Hang, DamageInsideARecordDoesNotHideWhereItEnds) {
+  auto findings =
+      findings_of(with_gap(eleventh_without(4, 1, 30'000).build(), 1, model::kLossIncompleteMiddle));
+  expect(findings, FindingClass::kNeverJoined, {1});
+}
+
+TEST(Hang, ADamagedRecordDoesNotProveAMismatch) {
+  JobBuilder job = ten_steps(4, 30'000);
+  for (uint32_t rank = 0; rank < 4; ++rank)
+    job.call(rank, 0, {.called_ms = 1000, .bytes = rank == 2 ? 8u : 16u, .gpu_start_ms = 1000.1});
+  expect(findings_of(job.build()), FindingClass::kJoinedOtherOp, {2});
+  model::Job damaged = with_gap(job.build(), 2, model::kLossIncompleteMiddle);
+  for (const Finding& finding : findings_of(with_gap(std::move(damaged), 2, model::kLossUnproven)))
+    EXPECT_EQ(finding.finding_class, FindingClass::kEvidenceMissing) << finding.statement;
+}
+
+TEST(Hang, AFileOfWhichNothingCanBeReadMayBeThatOfAnAbsentRank) {
+  JobBuilder job = eleventh_without(4, 1, 30'000);
+  job.without(1);
+  for (const Finding& finding : findings_of(with_gap(job.build(), model::kNoRow, "unreadable_file")))
+    EXPECT_EQ(finding.finding_class, FindingClass::kEvidenceMissing) << finding.statement;
 }
 
 TEST(Hang, AnEarlierIncarnationOfARankIsHistory) {

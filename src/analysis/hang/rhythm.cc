@@ -31,6 +31,7 @@ const Patience& Rhythm::measure(uint32_t comm) {
   for (uint32_t row : job_.comms[comm].members) {
     if (row == model::kNoRow) continue;
     const model::Member& member = job_.members[row];
+    if (gaps_[member.process].any()) continue;
     add_gaps(job_.ops(member), member.first, member.ops, largest, gaps);
     for (const model::Lane& lane : member.lanes)
       add_gaps(job_.ops(member), lane.first, lane.ops, largest, gaps);

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/job.h"
+#include "model/record_gaps.h"
 
 namespace lockstep::analysis::hang {
 
@@ -25,7 +25,7 @@ struct Patience {
 class Rhythm {
  public:
   explicit Rhythm(const model::Job& job, bool waived = false)
-      : job_(job), waived_(waived), comms_(job.comms.size()) {}
+      : job_(job), waived_(waived), gaps_(model::record_gaps(job)), comms_(job.comms.size()) {}
   // Of one communicator; of the whole job where it had too few operations.
   Patience of_comm(uint32_t comm);
   // The largest gap of any communicator.
@@ -35,6 +35,7 @@ class Rhythm {
   const Patience& measure(uint32_t comm);
   const model::Job& job_;
   const bool waived_;
+  std::vector<model::RecordGap> gaps_;  // what lies between two operations of such a record is not known
   std::vector<std::optional<Patience>> comms_;
   std::optional<Patience> whole_;
 };

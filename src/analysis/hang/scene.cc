@@ -18,7 +18,11 @@ constexpr int64_t kClearlyEarlier = 3'000'000'000;
 
 }  // namespace
 
-Scene::Scene(const model::Job& job, Rhythm& rhythm) : job_(job), rhythm_(rhythm) {
+Scene::Scene(const model::Job& job, Rhythm& rhythm)
+    : job_(job),
+      gaps_(model::record_gaps(job)),
+      unreadable_files_(model::unreadable_files(job)),
+      rhythm_(rhythm) {
   make_actors();
   find_history();
   find_cut_short();
@@ -44,7 +48,9 @@ void Scene::make_actors() {
     actor.process = p;
     actor.rank = process.row.rank;
     actor.end_ns = std::max(process.row.heartbeat_ns, process.row.last_ns);
-    actor.quiet_ns = process.row.last_ns <= 0 ? 0 : actor.end_ns - process.row.last_ns;
+    if (gaps_[p].unproven && process.row.heartbeat_ns != 0) actor.end_ns = process.row.heartbeat_ns;
+    actor.quiet_ns =
+        process.row.last_ns <= 0 || torn(p) || gaps_[p].unproven ? 0 : actor.end_ns - process.row.last_ns;
     // Where a recording ends says nothing of the process.
     if (process.row.closed || process.row.window != 0) actor.fate = Fate::kClosed;
     if (process.liveness == Liveness::kStopped) actor.fate = Fate::kStopped;
@@ -77,7 +83,8 @@ void Scene::find_history() {
 
 void Scene::find_cut_short() {
   cut_short_.assign(job_.processes.size(), false);
-  for (size_t i = 0; i < job_.processes.size(); ++i) cut_short_[i] = job_.processes[i].row.window != 0;
+  for (uint32_t i = 0; i < job_.processes.size(); ++i)
+    cut_short_[i] = job_.processes[i].row.window != 0 || torn(i);
   for (size_t i = 0; i < job_.losses.size(); ++i) {
     std::string_view kind = job_.text(job_.losses.kind[i]);
     if (job_.losses.process[i] < cut_short_.size() &&
@@ -157,7 +164,7 @@ void Scene::find_dead() {
     actor.early = later > kClearlyEarlier;
     if (liveness == Liveness::kGone && is_live_) {
       actor.fate = Fate::kDead;
-    } else if (actor.early && actor.quiet_ns <= rhythm_.of_job().suspicious_ns()) {
+    } else if (actor.early && !torn(actor.process) && actor.quiet_ns <= rhythm_.of_job().suspicious_ns()) {
       // One that had been quiet for long before it ended did not hold the job by ending.
       actor.fate = Fate::kDead;
     }
@@ -184,6 +191,13 @@ void Scene::find_silent_hosts() {
         host.last_end - host.first_end <= kClearlyEarlier)
       actor.fate = Fate::kUnreachable;
   }
+}
+
+uint32_t Scene::torn_actor(int32_t rank) const {
+  auto at = std::find_if(actors_.begin(), actors_.end(), [&](const Actor& actor) {
+    return rank >= 0 && actor.rank == rank && torn(actor.process);
+  });
+  return at == actors_.end() ? kNoRow : static_cast<uint32_t>(at - actors_.begin());
 }
 
 // The members that are here tell the others.

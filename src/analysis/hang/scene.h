@@ -2,12 +2,14 @@
 // Who takes part and what became of them. An actor is what can wait or be waited for: a rank. That is a process, or one
 // communicator of a process that drives several GPUs. Made once; read-only afterwards.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "analysis/hang/rhythm.h"
 #include "model/job.h"
+#include "model/record_gaps.h"
 
 namespace lockstep::analysis::hang {
 
@@ -28,7 +30,7 @@ struct Actor {
   bool stale =
       false;  // what reaches us of it ends clearly before that of the others, and nothing says that it does
   int64_t end_ns = 0;    // until when it was watched: its last record or heartbeat, on its host's clock
-  int64_t quiet_ns = 0;  // from its last record until then
+  int64_t quiet_ns = 0;  // from its last record until then; 0 where that is not in its files
 };
 
 class Scene {
@@ -50,6 +52,16 @@ class Scene {
   }
   // Some process runs, or its heartbeat says so: more may come.
   bool is_live() const { return is_live_; }
+  // Its files are cut or damaged: what they do not tell of, it may have done all the same.
+  bool torn(uint32_t process) const { return gaps_[process].at_end; }
+  const model::RecordGap& gap(uint32_t process) const { return gaps_[process]; }
+  bool has_gaps() const {
+    return std::any_of(gaps_.begin(), gaps_.end(), [](const model::RecordGap& gap) { return gap.any(); });
+  }
+  // The actor of a torn process that is this global rank; kNoRow none.
+  uint32_t torn_actor(int32_t rank) const;
+  // Files of which nothing can be read: they may be those of absent ranks.
+  size_t unreadable_files() const { return unreadable_files_; }
   // Global ranks of the job that left no file, ascending.
   const std::vector<int32_t>& absent() const { return absent_; }
   // Ranks that the job has, absent ones included.
@@ -83,6 +95,8 @@ class Scene {
   std::vector<Actor> actors_;
   std::vector<uint32_t> actor_of_member_;
   std::vector<bool> history_, cut_short_;
+  std::vector<model::RecordGap> gaps_;  // by process
+  size_t unreadable_files_ = 0;
   std::vector<int32_t> absent_;
   Rhythm& rhythm_;
   std::vector<std::optional<int64_t>> rough_offset_;  // by host

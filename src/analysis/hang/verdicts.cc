@@ -24,6 +24,8 @@ class Verdicts {
       : scene_(scene), job_(scene.job()), blocks_(blocks), draft_(scene), out_(out) {}
 
   void add(const Culprits& culprits) {
+    if (!culprits.roots.empty() && culprits.roots.front().kind == Root::Kind::kUnknown)
+      return out_.push_back(incomplete_verdict(scene_, blocks_, culprits.roots));
     if (too_many(culprits)) return;
     if (auto root = doubtful(scene_, blocks_, culprits)) return add_doubtful(*std::move(root));
     std::map<Fate, Root> gone;
@@ -45,6 +47,8 @@ class Verdicts {
           break;
         case Root::Kind::kDifferent:
           add_different(root);
+          break;
+        case Root::Kind::kUnknown:  // alone, or not at all
           break;
         case Root::Kind::kStuck:
           out_.push_back(stuck_verdict(scene_, blocks_[root.block], root));
@@ -338,7 +342,8 @@ class Verdicts {
     known.insert(scene_.absent().begin(), scene_.absent().end());
     known.erase(-1);
     std::vector<int32_t> ranks(known.begin(), known.end());
-    bool most = scene_.absent().size() * 2 > scene_.ranks();
+    const bool unreadable = scene_.unreadable_files() != 0;
+    bool most = unreadable || scene_.absent().size() * 2 > scene_.ranks();
     bool init = at.kind == Block::Kind::kInit && scene_.absent().empty();
     Finding finding = draft_.make(most   ? FindingClass::kEvidenceMissing
                                   : init ? FindingClass::kInitStuck
@@ -349,13 +354,19 @@ class Verdicts {
                                   at, {}, root.waiting);
     finding.ranks = most ? scene_.absent() : ranks;
     std::string who = ranks.empty() ? wording::count(at.absent.size(), "rank") : wording::ranks(ranks);
-    finding.statement = who + (init ? " never came to " : " left no file; in ") + draft_.operation(at) +
-                        (init ? "; " : " ") +
+    finding.statement = who +
+                        (init         ? " never came to "
+                         : unreadable ? " left no file that can be read; in "
+                                      : " left no file; in ") +
+                        draft_.operation(at) + (init ? "; " : " ") +
                         draft_.wait(at, root.waiting, std::max(ranks.size(), at.absent.size()) > 1);
     finding.evidence.push_back(wording::count(scene_.absent().size(), "rank") + " of " +
                                std::to_string(scene_.ranks()) + " left no file");
+    if (unreadable)
+      finding.evidence.push_back("nothing can be read of " +
+                                 wording::count(scene_.unreadable_files(), "file"));
     const FileWords files = file_words(job_, scene_.ranks());
-    finding.advice = files.look;
+    finding.advice = unreadable ? std::string(wording::kCopyAgain) : files.look;
     finding.settle = init ? "" : files.bring;
     out_.push_back(std::move(finding));
   }

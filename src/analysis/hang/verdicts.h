@@ -21,6 +21,10 @@ Finding stuck_verdict(const Scene& scene, const Block& block, const Root& root);
 std::optional<Root> doubtful(const Scene& scene, const std::vector<Block>& blocks, const Culprits& culprits);
 Finding doubt_verdict(const Scene& scene, const std::vector<Block>& blocks, const Root& root);
 
+// incomplete.cc: the files of those that may hold the others up do not tell whether they do.
+Finding incomplete_verdict(const Scene& scene, const std::vector<Block>& blocks,
+                           const std::vector<Root>& roots);
+
 // swapped_verdict.cc: see swapped_calls.h.
 std::optional<Finding> swapped_verdict(const Scene& scene, const std::vector<Block>& blocks);
 

@@ -36,6 +36,10 @@ class Graph {
     };
     if (!culprits_.cycles.empty() || !std::all_of(culprits_.roots.begin(), culprits_.roots.end(), silent))
       std::erase_if(culprits_.roots, silent);
+    // Whom records with gaps leave possible is the answer only where whole records prove nobody.
+    auto unknown = [](const Root& root) { return root.kind == Root::Kind::kUnknown; };
+    if (!culprits_.cycles.empty() || !std::all_of(culprits_.roots.begin(), culprits_.roots.end(), unknown))
+      std::erase_if(culprits_.roots, unknown);
     return std::move(culprits_);
   }
 
@@ -43,6 +47,19 @@ class Graph {
   bool gone(uint32_t actor) const {
     Fate fate = scene_.actor(actor).fate;
     return fate == Fate::kDead || fate == Fate::kUnreachable || fate == Fate::kStopped;
+  }
+  // Its record does not prove that it holds anybody up.
+  bool is_unknown(uint32_t actor) const {
+    const uint32_t process = scene_.actor(actor).process;
+    if (scene_.torn(process) || scene_.gap(process).unproven) return true;
+    const auto& members = scene_.job().processes[process].members;
+    const bool unordered = std::any_of(members.begin(), members.end(), [&](uint32_t row) {
+      const model::Member& member = scene_.job().members[row];
+      return member.ops > 0 && member.alignment == model::Member::Alignment::kNone;
+    });
+    if (scene_.gap(process).any() && unordered) return true;
+    return std::all_of(held_[actor].begin(), held_[actor].end(),
+                       [this](uint32_t b) { return blocks_[b].uncertain; });
   }
   // Where the way ends, whatever else the rank waits for.
   bool terminal(uint32_t actor) const { return gone(actor) || different_[actor] || !waits(actor); }
@@ -68,6 +85,7 @@ class Graph {
       uint32_t block = first_held(actor);
       Root::Kind kind = different_[actor]                            ? Root::Kind::kDifferent
                         : gone(actor)                                ? Root::Kind::kGone
+                        : is_unknown(actor)                          ? Root::Kind::kUnknown
                         : blocks_[block].kind == Block::Kind::kStuck ? Root::Kind::kStuck
                         : is_unseen(actor, blocks_[block])           ? Root::Kind::kUnseen
                                                                      : Root::Kind::kNotHere;

@@ -18,6 +18,7 @@ struct Root {
     kDifferent,
     kStuck,
     kAbsent,
+    kUnknown,  // its record has gaps
   } kind = Kind::kNotHere;
   uint32_t block = 0;            // the longest wait for it
   std::vector<uint32_t> actors;  // ascending; empty: nobody to name

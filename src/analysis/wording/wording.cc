@@ -122,4 +122,14 @@ std::string ranks(const std::vector<int32_t>& ranks, size_t most) {
   return text;
 }
 
+std::string incomplete(const std::vector<std::string>& processes, std::string_view missing) {
+  constexpr size_t kMost = 8;
+  if (processes.size() == 1) return processes.front() + "'s file is incomplete: " + std::string(missing);
+  std::string text = "the files of ";
+  for (size_t i = 0; i < std::min(processes.size(), kMost); ++i)
+    text += (i == 0 ? "" : i + 1 == processes.size() ? " and " : ", ") + processes[i];
+  if (processes.size() > kMost) text += " and " + count(processes.size() - kMost, "other");
+  return text + " are incomplete";
+}
+
 }  // namespace lockstep::analysis::wording

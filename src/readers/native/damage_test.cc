@@ -133,7 +133,7 @@ TEST(Damage, TornChunkHeadersAndDuplicates) {
   EXPECT_EQ(events(trace) + inside, events(whole));
 }
 
-TEST(Damage, UnknownAndImpossibleRecordsEndTheirChunkAndCount) {
+TEST(Damage, BehindDamageTheWalkGoesOn) {
   FileBuilder file;
   fill(file, 1500);
   std::vector<std::byte> bytes = file.bytes();
@@ -144,13 +144,69 @@ TEST(Damage, UnknownAndImpossibleRecordsEndTheirChunkAndCount) {
   uint32_t records = chunk_header(bytes, chunk).records;
   reinterpret_cast<format::RecordHead*>(units + sizeof(format::ChunkHeader))->kind = static_cast<Kind>(200);
   model::Trace trace = load_bytes(bytes);
-  EXPECT_EQ(loss(trace, "unknown_record"), records);  // the chunk knew how many it held
-  EXPECT_EQ(events(trace) + records, events(whole));
-  // A zeroed page inside a full chunk: the rest is gone, and counted.
+  EXPECT_EQ(loss(trace, "unknown_record"), 1u);
+  EXPECT_EQ(loss(trace, "incomplete_middle"), 1u);
+  EXPECT_EQ(events(trace) + 1, events(whole));
+  // A zeroed tag inside a full chunk.
   std::memset(units + sizeof(format::ChunkHeader), 0, format::kUnitBytes);
+  trace = load_bytes(bytes);
+  EXPECT_EQ(loss(trace, "missing_record"), 1u);
+  EXPECT_EQ(events(trace) + 1, events(whole));
+  // All of it: the chunk knew how many it held.
+  std::memset(units + sizeof(format::ChunkHeader), 0, format::kChunkBytes - sizeof(format::ChunkHeader));
   trace = load_bytes(bytes);
   EXPECT_EQ(loss(trace, "missing_record"), records);
   EXPECT_EQ(events(trace) + records, events(whole));
+}
+
+// Ends of the record: cut, damaged in the middle, its newest chunk zeroed.
+TEST(Damage, WhatIsMissingAtTheEndIsToldFromWhatIsMissingBefore) {
+  FileBuilder file;
+  fill(file, 1500);
+  const std::vector<std::byte> good = file.bytes();
+  model::Trace cut = load_bytes(std::span(good).first(good.size() / 2));
+  EXPECT_GT(loss(cut, "incomplete_end"), 0u);
+  EXPECT_EQ(loss(cut, "unproven_rest"), 0u);
+  std::vector<std::byte> bytes = good;
+  size_t chunk = 0;
+  while (chunk_header(bytes, chunk).records == 0) ++chunk;  // a full one
+  chunk_header(bytes, chunk).magic = 7;
+  model::Trace middle = load_bytes(bytes);
+  EXPECT_EQ(loss(middle, "incomplete_middle"), 1u) << losses_text(middle);
+  EXPECT_EQ(loss(middle, "incomplete_end"), 0u);
+  EXPECT_EQ(loss(middle, "unproven_rest"), 1u);
+  // The newest chunk of a log is gone without a trace but for the count of used chunks.
+  bytes = good;
+  std::memset(bytes.data() + bytes.size() - format::kChunkBytes, 0, format::kChunkBytes);
+  model::Trace last = load_bytes(bytes);
+  EXPECT_EQ(loss(last, "empty_chunk"), 1u) << losses_text(last);
+  EXPECT_EQ(loss(last, "incomplete_end"), 1u);
+}
+
+// No time lies outside of the file's life, whatever bytes say.
+TEST(Damage, ImpossibleTimesAreDamage) {
+  FileBuilder file;
+  fill(file, 1500);
+  file.header().heartbeat_ticks = 10'000'000'000;
+  file.header().heartbeat_monotonic_ns = 10'000'000'000;
+  file.header().heartbeat_realtime_ns = FileBuilder::kEpochNs + 10'000'000'000;
+  std::vector<std::byte> bytes = file.bytes();
+  model::Trace whole = load_bytes(bytes);
+  EXPECT_EQ(whole.losses.size(), 0u) << losses_text(whole);
+  size_t chunk = 0;
+  while (chunk_header(bytes, chunk).records == 0) ++chunk;
+  auto* first = reinterpret_cast<format::RecordHead*>(
+      bytes.data() + format::kHeaderBytes + chunk * format::kChunkBytes + sizeof(format::ChunkHeader));
+  first->start = uint64_t{1} << 60;
+  model::Trace trace = load_bytes(bytes);
+  EXPECT_EQ(loss(trace, "bad_record"), 1u);
+  EXPECT_EQ(events(trace) + 1, events(whole));
+  EXPECT_EQ(trace.processes.last_ns[0], whole.processes.last_ns[0]);
+  // A heartbeat that contradicts two other clocks is worked out from them.
+  file_header(bytes).heartbeat_ticks = uint64_t{1} << 61;
+  trace = load_bytes(bytes);
+  EXPECT_EQ(loss(trace, "bad_record"), 1u);
+  EXPECT_EQ(trace.processes.heartbeat_ns[0], at(10'000'000'000));
 }
 
 TEST(Damage, RingRetention) {

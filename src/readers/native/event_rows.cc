@@ -346,17 +346,19 @@ void EventBuilder::add_chunk(const RecordChunk& chunk, const ChunkBuffer& buffer
   // The last owner at or before the chunk's first record, and the position at which the next one takes over.
   auto next_owner = owners.begin();
   uint64_t next_position = 0;
-  RecordCursor cursor(buffer, chunk.end_unit);
-  while (cursor.next()) {
-    uint64_t position = base + cursor.unit();
-    if (position >= next_position) [[unlikely]] {
-      while (next_owner != owners.end() && next_owner->from_position <= position) ++next_owner;
-      thread_ = next_owner == owners.begin()
-                    ? threads_.row(chunk.chunk.tid, 0, 0)
-                    : threads_.row(next_owner[-1].tid, next_owner[-1].name, next_owner[-1].pthread);
-      next_position = next_owner == owners.end() ? UINT64_MAX : next_owner->from_position;
+  for (const UnitRange& range : chunk.ranges) {
+    RecordCursor cursor(buffer, range);
+    while (cursor.next()) {
+      uint64_t position = base + cursor.unit();
+      if (position >= next_position) [[unlikely]] {
+        while (next_owner != owners.end() && next_owner->from_position <= position) ++next_owner;
+        thread_ = next_owner == owners.begin()
+                      ? threads_.row(chunk.chunk.tid, 0, 0)
+                      : threads_.row(next_owner[-1].tid, next_owner[-1].name, next_owner[-1].pthread);
+        next_position = next_owner == owners.end() ? UINT64_MAX : next_owner->from_position;
+      }
+      add_record(cursor, position);
     }
-    add_record(cursor, position);
   }
 }
 

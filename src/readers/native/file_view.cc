@@ -61,12 +61,14 @@ void FileView::scan(ReadLosses& losses) {
                          ? 0
                          : (size - format::kHeaderBytes + format::kChunkBytes - 1) / format::kChunkBytes;
   if (header_.chunks_claimed > in_file) {
+    cut_ = header_.chunks_claimed - static_cast<uint32_t>(in_file);
     losses.add("cut_file", header_.chunks_claimed - in_file, [&] {
       return "chunks missing: the file ends at byte " + std::to_string(size) + ", capture had used " +
              std::to_string(header_.chunks_claimed) + " chunks: " + path();
     });
   }
   uint32_t end = static_cast<uint32_t>(std::min<uint64_t>(in_file, UINT32_MAX));
+  uint32_t seen = 0;  // of those that were used
   for (uint32_t index = 0; index < end; ++index) {
     ChunkHeader header{};
     size_t got = file_.read_at(chunk_offset(index), std::as_writable_bytes(std::span(&header, 1)));
@@ -77,10 +79,18 @@ void FileView::scan(ReadLosses& losses) {
         uint64_t skip_to = (next - format::kHeaderBytes) / format::kChunkBytes;
         index = static_cast<uint32_t>(std::min<uint64_t>(skip_to, end) - 1);
       }
-    } else if (got == sizeof header) {
-      add_chunk(index, header, losses);
+    } else {
+      seen += is_used(index);
+      if (got == sizeof header) add_chunk(index, header, losses);
     }
   }
+  const uint32_t there = std::min(header_.chunks_claimed, end);
+  if (is_used(there - 1) && seen < there) {
+    bad_ += there - seen;
+    losses.add("empty_chunk", there - seen,
+               [&] { return "chunks that capture had used and that hold nothing: " + path(); });
+  }
+  used_ = std::max(used_, header_.chunks_claimed);
   std::sort(chunks_.begin(), chunks_.end(),
             [](const Chunk& a, const Chunk& b) { return order(a) < order(b); });
   auto same = [](const Chunk& a, const Chunk& b) {
@@ -94,9 +104,19 @@ void FileView::scan(ReadLosses& losses) {
   chunks_ = std::move(unique);
 }
 
+// Capture had handed it out by the last heartbeat, so that its header was there. A ring keeps spare chunks and takes some
+// back; where space ends, some stay unused.
+bool FileView::is_used(uint32_t index) const {
+  return index < header_.chunks_claimed && header_.retention == format::Retention::kStream &&
+         (header_.state == static_cast<uint32_t>(format::FileState::kOpen) ||
+          header_.state == static_cast<uint32_t>(format::FileState::kClosed));
+}
+
 void FileView::add_chunk(uint32_t index, const ChunkHeader& header, ReadLosses& losses) {
-  Chunk chunk{index, header.chunk_no, header.tid, header.records, header.log, header.purpose};
+  Chunk chunk{index, header.chunk_no, header.tid, header.records, header.next, header.log, header.purpose};
+  used_ = std::max(used_, index + 1);
   if (header.magic == 0) {  // claimed, or being recycled, when the process ended: nothing in it was published
+    bad_ += is_used(index);
     losses.add("unpublished_chunk", 1,
                [&] { return "chunks that were being set up, first " + where(chunk, 0); });
     return;
@@ -105,6 +125,7 @@ void FileView::add_chunk(uint32_t index, const ChunkHeader& header, ReadLosses& 
   bool known = header.purpose >= format::Purpose::kMeta && header.purpose <= format::Purpose::kHistogram;
   if (header.magic != format::kChunkMagic || !known || meta != (header.log == 0) ||
       header.log > format::kMaxLogs) {
+    ++bad_;
     losses.add("bad_chunk", 1, [&] { return "chunks with a damaged header, first " + where(chunk, 0); });
     return;
   }

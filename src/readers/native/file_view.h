@@ -25,6 +25,7 @@ struct Chunk {
   uint32_t chunk_no;
   uint32_t tid;
   uint32_t entries;  // as its writer counted them when it was full; 0 unknown
+  uint32_t next;     // index of the chunk that follows it in its list; 0 none yet
   uint16_t log;
   format::Purpose purpose;
 };
@@ -53,6 +54,12 @@ class FileView {
   // Chunks that carry a number already seen, of which nothing is read.
   const std::vector<Chunk>& duplicates() const { return duplicates_; }
 
+  // Chunks that were used for something and of which nothing can be read: cut off, or their header is damaged.
+  uint32_t unreadable_chunks() const { return cut_ + bad_; }
+  bool is_cut() const { return cut_ != 0; }
+  // Chunks that were used, as far as that can be told.
+  uint32_t used_chunks() const { return used_; }
+
   // Fills the buffer; false if the chunk has been recycled since the scan.
   bool read(const Chunk& chunk, ChunkBuffer& buffer) const;
   // "file:offset", for messages.
@@ -60,12 +67,14 @@ class FileView {
 
  private:
   FileView(InputFile file, const format::FileHeader& header) : file_(std::move(file)), header_(header) {}
+  bool is_used(uint32_t index) const;
   void add_chunk(uint32_t index, const format::ChunkHeader& header, ReadLosses& losses);
 
   InputFile file_;
   format::FileHeader header_;
   std::vector<Chunk> chunks_;  // by purpose, log, chunk_no
   std::vector<Chunk> duplicates_;
+  uint32_t cut_ = 0, bad_ = 0, used_ = 0;
 };
 
 // A text field up to its NUL, as valid UTF-8.

@@ -11,6 +11,7 @@
 #include "readers/native/hex.h"
 #include "readers/native/histograms.h"
 #include "readers/native/kernel_links.h"
+#include "readers/native/plausible.h"
 #include "readers/native/thread_rows.h"
 
 namespace lockstep::readers::native {
@@ -29,6 +30,14 @@ constexpr std::array<LossText, format::kLossKinds> kLossTexts = [] {
 #undef LOSS
   return texts;
 }();
+
+constexpr size_t loss_number(std::string_view name) {
+  for (size_t i = 0; i < kLossTexts.size(); ++i) {
+    if (kLossTexts[i].name == name) return i;
+  }
+  return kLossTexts.size();
+}
+constexpr size_t kShapeTableFull = loss_number("shape_table_full"), kMetaFull = loss_number("meta_full");
 
 void lose_captured(Trace& trace, uint32_t process, std::span<const uint64_t, format::kLossKinds> counts) {
   for (size_t i = 0; i < counts.size(); ++i) {
@@ -114,7 +123,7 @@ void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRo
   std::vector<format::ClockAnchor> anchors = read_anchors(view, losses);
   append_anchors(anchors, process, trace);
   TickClock clock = TickClock::make(view.header(), anchors, boot, view.path(), losses);
-  uint64_t heartbeat = view.header().heartbeat_ticks;
+  const uint64_t heartbeat = heartbeat_ticks(view.header());
   merge_header(view.header(), heartbeat == 0 ? 0 : clock.to_ns(heartbeat), process, trace);
   CommRows comms = read_comms(view, clock, process, trace, losses);
   EventBuilder builder(view, clock, comms, threads, process, trace, losses);
@@ -135,6 +144,7 @@ void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRo
   histograms.finish(losses);
   widen(process, builder.first_ns(), builder.last_ns(), trace);
   lose_captured(trace, process, captured);
+  count_gaps(view, census, captured[kShapeTableFull] + captured[kMetaFull] == 0, losses);
   losses.move_into(trace, process);
 }
 

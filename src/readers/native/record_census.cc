@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/native/record_census.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <memory>
+#include <string_view>
 
-#include "readers/native/record_cursor.h"
+#include "model/record_gaps.h"
+#include "readers/native/plausible.h"
 
 namespace lockstep::readers::native {
 namespace {
@@ -36,34 +40,95 @@ void count_duplicates(const FileView& view, ChunkBuffer& buffer, ReadLosses& los
   }
 }
 
-RecordChunk walk(const FileView& view, const Chunk& chunk, const ChunkBuffer& buffer, RecordCensus& census,
-                 ReadLosses& losses) {
-  RecordChunk found{.chunk = chunk};
-  RecordCursor cursor(buffer);
-  while (cursor.next()) {
-    ++census.by_kind[static_cast<uint8_t>(cursor.head().kind)];
-    ++found.records;
+// One chunk, with a new begin behind each piece of damage.
+class Walk {
+ public:
+  Walk(const FileView& view, const Plausible& plausible, const Chunk& chunk, const ChunkBuffer& buffer,
+       RecordCensus& census)
+      : view_(view), plausible_(plausible), chunk_(chunk), buffer_(buffer), census_(census) {}
+
+  RecordChunk run(ReadLosses& losses) {
+    RecordChunk found{.chunk = chunk_, .ranges = {}};
+    uint64_t gaps = 0;
+    uint32_t first_gap = 0;
+    const char* problem = nullptr;
+    for (uint32_t begin = format::kChunkHeaderUnits;;) {
+      const char* stop = take(begin, found);
+      const uint32_t at = end_, next = next_begin(at, stop == nullptr, found.records);
+      found.is_end_known = stop == nullptr && next == 0 && !ends_early(at, found.records);
+      if (stop == nullptr && next != 0) stop = "missing_record";
+      if (stop != nullptr && gaps++ == 0) problem = stop, first_gap = at;
+      if (next == 0) break;
+      begin = next;
+    }
+    const uint64_t rest = chunk_.entries > found.records ? chunk_.entries - found.records : 0;
+    if (problem == nullptr && rest != 0) problem = "missing_record", first_gap = end_;
+    if (problem != nullptr) {
+      losses.add(problem, std::max(rest, gaps), [&] {
+        return (std::string_view(problem) == "missing_record"
+                    ? "records that their chunk once held and that are gone, first "
+                    : "records (or parts of chunks of unknown content) that cannot be read, first ") +
+               view_.where(chunk_, first_gap);
+      });
+    }
+    return found;
   }
-  found.end_unit = cursor.unit();
-  uint64_t rest = chunk.entries > found.records ? chunk.entries - found.records : 0;
-  if (cursor.problem() != nullptr) {
-    losses.add(cursor.problem(), std::max<uint64_t>(rest, 1), [&] {
-      return "records (or rests of chunks of unknown content) that cannot be read, first " +
-             view.where(chunk, cursor.unit());
-    });
-  } else {
-    losses.add("missing_record", rest, [&] {
-      return "records that their chunk once held and that are gone, first " +
-             view.where(chunk, cursor.unit());
-    });
+
+ private:
+  // Good records from `begin` on; why they end there, nullptr at the end of what was written.
+  const char* take(uint32_t begin, RecordChunk& found) {
+    RecordCursor cursor(buffer_, {begin, format::kLastUnit});
+    bool is_good = true;
+    end_ = begin;
+    while (cursor.next() && (is_good = plausible_(cursor.head()))) {
+      ++census_.by_kind[static_cast<uint8_t>(cursor.head().kind)];
+      ++found.records;
+      end_ =
+          cursor.unit() + format::record_bytes(static_cast<uint8_t>(cursor.head().kind)) / format::kUnitBytes;
+    }
+    if (end_ > begin) found.ranges.push_back({begin, end_});
+    return is_good ? cursor.problem() : "bad_record";
   }
-  return found;
-}
+
+  // Where records go on behind damage at `at`; 0 nowhere. Behind an end that looks clean they do not, unless the chunk
+  // once held more; in a ring older bytes lie there.
+  uint32_t next_begin(uint32_t at, bool is_clean, uint32_t records) const {
+    const bool ring = view_.header().retention == format::Retention::kRing;
+    if (is_clean && (chunk_.entries == 0 ? ring : records >= chunk_.entries)) return 0;
+    for (uint32_t unit = at + 1; unit < format::kLastUnit; ++unit) {
+      if (begins_run(unit)) return unit;
+    }
+    return 0;
+  }
+
+  // A record with a time, and behind it another one or the end of what was written.
+  bool begins_run(uint32_t unit) const {
+    RecordCursor cursor(buffer_, {unit, format::kLastUnit});
+    if (!cursor.next() || !Plausible::has_time(cursor.head().kind) || !plausible_(cursor.head()))
+      return false;
+    if (cursor.next()) return plausible_(cursor.head());
+    return cursor.problem() == nullptr;
+  }
+
+  // A full chunk has no room for another record.
+  bool ends_early(uint32_t at, uint32_t records) const {
+    constexpr uint32_t kMostUnits = sizeof(format::ApiOpRecord) / format::kUnitBytes;
+    return chunk_.entries > records && at + kMostUnits <= format::kLastUnit;
+  }
+
+  const FileView& view_;
+  const Plausible& plausible_;
+  const Chunk& chunk_;
+  const ChunkBuffer& buffer_;
+  RecordCensus& census_;
+  uint32_t end_ = 0;  // behind the last good record
+};
 
 }  // namespace
 
 RecordCensus take_census(const FileView& view, ReadLosses& losses) {
   RecordCensus census;
+  const Plausible plausible(view);
   auto buffer = std::make_unique<ChunkBuffer>();
   count_duplicates(view, *buffer, losses);
   for (uint16_t log : view.logs()) {
@@ -74,10 +139,76 @@ RecordCensus take_census(const FileView& view, ReadLosses& losses) {
     for (const Chunk& chunk : chunks) {
       if (!view.read(chunk, *buffer))
         continue;  // recycled just now: its number is missing, the new one comes later
-      entry.chunks.push_back(walk(view, chunk, *buffer, census, losses));
+      entry.chunks.push_back(Walk(view, plausible, chunk, *buffer, census).run(losses));
     }
   }
   return census;
+}
+
+namespace {
+
+// Chunks whose numbers are missing before the newest of their list.
+uint64_t missing_inside(const FileView& view, Purpose purpose, uint16_t log) {
+  const std::span<const Chunk> chunks = view.chunks(purpose, log);
+  return chunks.empty() ? 0 : uint64_t{chunks.back().chunk_no} + 1 - chunks.size();
+}
+
+// The list goes on with a chunk that is not there. One that was just being set up has nothing in it.
+bool has_lost_successor(const FileView& view, Purpose purpose, uint16_t log) {
+  const std::span<const Chunk> chunks = view.chunks(purpose, log);
+  return !chunks.empty() && chunks.back().next != 0 &&
+         (!view.capturing() || chunks.back().next < view.header().chunks_claimed);
+}
+
+bool lacks_definitions(const FileView& view, const ReadLosses& losses) {
+  auto lacks = [&](Purpose purpose, uint16_t log) {
+    return missing_inside(view, purpose, log) != 0 || has_lost_successor(view, purpose, log);
+  };
+  if (losses.count("bad_definition") != 0 || lacks(Purpose::kMeta, 0)) return true;
+  const std::vector<uint16_t> logs = view.logs();
+  return std::any_of(logs.begin(), logs.end(), [&](uint16_t log) { return lacks(Purpose::kDefs, log); });
+}
+
+bool lacks_newest(const FileView& view, const RecordCensus& census) {
+  uint64_t inside = missing_inside(view, Purpose::kMeta, 0);
+  for (const LogCensus& log : census.logs) {
+    if (!log.chunks.empty() && !log.chunks.back().is_end_known) return true;
+    if (has_lost_successor(view, Purpose::kRecords, log.log)) return true;
+    inside +=
+        missing_inside(view, Purpose::kRecords, log.log) + missing_inside(view, Purpose::kDefs, log.log);
+  }
+  // One that no list misses may be the newest of its list, or all of it. A ring always misses some.
+  const uint64_t unreadable = view.unreadable_chunks() + view.duplicates().size();
+  return unreadable > (view.header().retention == format::Retention::kRing ? 0 : inside);
+}
+
+}  // namespace
+
+void count_gaps(const FileView& view, const RecordCensus& census, bool all_named, ReadLosses& losses) {
+  auto count = [&](std::initializer_list<const char*> kinds) {
+    uint64_t sum = 0;
+    for (const char* kind : kinds) sum += losses.count(kind);
+    return sum;
+  };
+  const uint64_t damaged = count({"bad_record", "unknown_record", "missing_record"});
+  const uint64_t nameless =
+      all_named ? count({"unknown_comm", "unknown_shape", "bad_comm_number", "bad_definition_number"}) : 0;
+  const uint64_t chunks =
+      std::max<uint64_t>(view.unreadable_chunks() + view.duplicates().size(), losses.count("missing_chunk"));
+  const bool at_end =
+      view.is_cut() || nameless != 0 || lacks_definitions(view, losses) || lacks_newest(view, census);
+  const uint64_t records = damaged + losses.count("cut_record") + nameless;
+  if (!at_end && records + chunks == 0) return;
+  losses.add(at_end ? model::kLossIncompleteEnd : model::kLossIncompleteMiddle,
+             std::max<uint64_t>(chunks != 0 ? chunks : records, 1), [&] {
+               return (chunks != 0 ? "of " + std::to_string(view.used_chunks()) + " chunks"
+                                   : std::string("of its records or more")) +
+                      " cannot be read" + (at_end ? ", the newest records among them: " : ": ") + view.path();
+             });
+  const bool is_only_cut = view.is_cut() && chunks == count({"cut_file"}) && damaged == 0;
+  losses.add(model::kLossUnproven, is_only_cut ? 0 : 1, [&] {
+    return "damaged file without checksums, so that the rest of it may be damaged too: " + view.path();
+  });
 }
 
 }  // namespace lockstep::readers::native

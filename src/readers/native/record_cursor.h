@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the records of one chunk in order, and stops at the first unwritten tag, at `end_unit`, or at damage.
+// Walks the records of one chunk in order, and stops at the first unwritten tag, at the end of the range, or at damage.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,13 +10,19 @@
 
 namespace lockstep::readers::native {
 
+// Units of a chunk, from one record's begin to behind another's end.
+struct UnitRange {
+  uint32_t begin = format::kChunkHeaderUnits, end = format::kLastUnit;
+};
+
 class RecordCursor {
  public:
   // `buffer` outlives the cursor.
-  explicit RecordCursor(const ChunkBuffer& buffer, uint32_t end_unit = format::kLastUnit)
+  explicit RecordCursor(const ChunkBuffer& buffer, UnitRange range = {})
       : bytes_(buffer.bytes.data()),
         valid_units_(buffer.valid / format::kUnitBytes),
-        end_unit_(std::min(end_unit, format::kLastUnit)) {}
+        end_unit_(std::min(range.end, format::kLastUnit)),
+        next_unit_(std::max(range.begin, format::kChunkHeaderUnits)) {}
 
   // Moves to the next record; false at the end.
   bool next() {
@@ -56,7 +62,7 @@ class RecordCursor {
  private:
   const std::byte* bytes_;
   uint32_t valid_units_, end_unit_;
-  uint32_t unit_ = 0, next_unit_ = format::kChunkHeaderUnits;
+  uint32_t unit_ = 0, next_unit_;
   format::RecordHead head_{};
   const char* problem_ = nullptr;
 };

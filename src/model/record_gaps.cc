@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/record_gaps.h"
+
+namespace lockstep::model {
+
+std::vector<RecordGap> record_gaps(const Job& job) {
+  std::vector<RecordGap> gaps(job.processes.size());
+  for (size_t i = 0; i < job.losses.size(); ++i) {
+    if (job.losses.process[i] >= gaps.size()) continue;
+    const std::string_view kind = job.text(job.losses.kind[i]);
+    const bool at_end = kind == kLossIncompleteEnd, inside = kind == kLossIncompleteMiddle;
+    RecordGap& gap = gaps[job.losses.process[i]];
+    gap.unproven = gap.unproven || kind == kLossUnproven;
+    if (!at_end && !inside) continue;
+    if (gap.text.empty() || (at_end && !gap.at_end)) {
+      const std::string_view detail = job.text(job.losses.detail[i]);
+      gap.text = std::to_string(job.losses.count[i]) + " " + std::string(detail.substr(0, detail.find(": ")));
+    }
+    gap.at_end = gap.at_end || at_end;
+    gap.inside = gap.inside || inside;
+  }
+  return gaps;
+}
+
+size_t unreadable_files(const Job& job) {
+  size_t files = 0;
+  for (size_t i = 0; i < job.losses.size(); ++i) {
+    if (job.losses.process[i] == kNoRow && job.text(job.losses.kind[i]) == "unreadable_file")
+      files += job.losses.count[i];
+  }
+  return files;
+}
+
+}  // namespace lockstep::model

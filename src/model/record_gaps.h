@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a cut or damage took of the record of a process, as its losses tell. Such a process may have done more than its record
+// says: it can wait and can be unknown, but what is missing of it proves nothing against it.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/job.h"
+
+namespace lockstep::model {
+
+// Kinds of loss that say so; their count is in what their detail names.
+inline constexpr std::string_view kLossIncompleteEnd = "incomplete_end",
+                                  kLossIncompleteMiddle = "incomplete_middle",
+                                  kLossUnproven = "unproven_rest";
+
+struct RecordGap {
+  bool at_end = false;    // what it did last may be missing, or what its records name
+  bool inside = false;    // what is missing lies before what is there
+  std::string text;       // "12 chunks of 15 cannot be read, the newest records among them"
+  bool unproven = false;  // it is damaged, and nothing proves that what can be read of it is what was written
+  bool any() const { return at_end || inside; }
+};
+// By process.
+std::vector<RecordGap> record_gaps(const Job& job);
+
+// Files of the run of which nothing can be read, so that it is not known whose they are.
+size_t unreadable_files(const Job& job);
+
+}  // namespace lockstep::model
