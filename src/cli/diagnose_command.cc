@@ -170,9 +170,9 @@ const Command diagnose_command = {
         "that the job writes, and looks in /proc whether its processes on this machine still run. The job is "
         "not "
         "touched.\n\n"
-        "Exit code: 0 no problem found, 1 a problem was found, 2 wrong usage or unreadable input, 3 it "
-        "cannot be told "
-        "from this input.",
+        "Exit code: 0 no problem found, 1 a problem was found, 2 wrong usage or nothing that can be read, 3 "
+        "it cannot be told "
+        "from this input: too little of it, files of two jobs, a run that broke off.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help =
                      "run directories, trace.db, dumps, profiler traces, logs, archives: any mix of one job",

@@ -62,6 +62,33 @@ Input make_input(std::unique_ptr<model::TraceSource> source, const std::vector<s
   return input;
 }
 
+bool holds_process_files(const std::string& directory) {
+  const auto holds = [](const std::string& folder) {
+    const std::vector<launch::ProcessFile> files = launch::process_files(folder);
+    return std::any_of(files.begin(), files.end(), [](const auto& file) { return file.valid; });
+  };
+  if (holds(directory)) return true;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, fs::directory_options::skip_permission_denied, error), end;
+       !error && at != end; at.increment(error)) {
+    if (is_directory(at->path()) && holds(at->path())) return true;
+  }
+  return false;
+}
+
+// Those of a directory, by name. Beside the process files that they were made of they tell nothing new.
+std::vector<std::string> trace_dbs_in(const std::string& directory) {
+  std::vector<std::string> found;
+  if (!is_directory(directory) || holds_process_files(directory)) return found;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, fs::directory_options::skip_permission_denied, error), end;
+       !error && at != end; at.increment(error)) {
+    if (at->is_regular_file(error) && store::is_trace_db(at->path())) found.push_back(at->path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 Result<Input> open_trace_db(const std::string& path) {
   LOCKSTEP_ASSIGN(auto source, store::open_trace_db(path));
   Input input = make_input(std::move(source), {path});
@@ -73,6 +100,16 @@ Result<Input> open_trace_db(const std::string& path) {
 
 Result<Input> open_input(const std::vector<std::string>& paths) {
   if (paths.size() == 1 && store::is_trace_db(paths[0])) return open_trace_db(paths[0]);
+  if (paths.size() == 1) {
+    const std::vector<std::string> databases = trace_dbs_in(paths[0]);
+    if (databases.size() == 1) return open_trace_db(databases[0]);
+    if (databases.size() > 1) {
+      return Error{ErrorCode::kUsage,
+                   "the directory holds " + std::to_string(databases.size()) + " databases: name one, as " +
+                       databases[0],
+                   paths[0]};
+    }
+  }
   LOCKSTEP_ASSIGN(auto raw, readers::open(paths));
   return make_input(analysis::assemble::assembled(std::move(raw)), paths);
 }
@@ -82,16 +119,18 @@ namespace {
 class Mixer {
  public:
   void add(const std::vector<std::string>& paths) {
-    std::vector<std::string> others;
-    size_t databases = 0;
-    for (const std::string& path : paths) databases += store::is_trace_db(path);
+    std::vector<std::string> databases, others;
     for (const std::string& path : paths) {
       if (store::is_trace_db(path)) {
-        add_trace_db(path, databases > 1, others);
-      } else {
-        others.push_back(path);
+        databases.push_back(path);
+        continue;
       }
+      others.push_back(path);
+      const std::vector<std::string> inside = trace_dbs_in(path);
+      if (!inside.empty()) with_database_.push_back(path);
+      databases.insert(databases.end(), inside.begin(), inside.end());
     }
+    for (const std::string& path : databases) add_trace_db(path, databases.size() > 1, others);
     if (!others.empty()) add_others(others);
   }
   Result<MixedInput> take() {
@@ -136,6 +175,10 @@ class Mixer {
   }
 
   void lose(Error error) {
+    // A directory may hold a database and nothing else.
+    if (error.code == ErrorCode::kNotFound &&
+        std::find(with_database_.begin(), with_database_.end(), error.where) != with_database_.end())
+      return;
     error.where = unpacker_->shown(std::move(error.where));
     mixed_.troubles.push_back({-1, "read", "unreadable_file", error.message(), 1});
     if (!first_error_) first_error_ = std::move(error);
@@ -144,6 +187,7 @@ class Mixer {
   MixedInput mixed_;
   std::shared_ptr<readers::Unpacker> unpacker_ = std::make_shared<readers::Unpacker>();
   std::optional<Error> first_error_;
+  std::vector<std::string> with_database_;  // directories
 };
 
 }  // namespace

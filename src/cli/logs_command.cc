@@ -4,6 +4,7 @@
 #include "analysis/log_rules/log_rules.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/diagnose/outcome.h"
 #include "cli/logs/log_input.h"
 #include "cli/logs/log_report.h"
 #include "readers/nccl_log/nccl_log.h"
@@ -40,10 +41,9 @@ int run(const Arguments& arguments) {
                           ? print(json_text(logs::report_json(report)))
                           : print(logs::report_text(report, Style::of_stdout(), arguments.has("verbose")));
   if (printed != kExitOk) return printed;
-  const bool found = std::any_of(
-      report.findings.begin(), report.findings.end(),
-      [](const analysis::Finding& finding) { return finding.severity != analysis::Severity::kNote; });
-  return found ? kExitFindings : kExitOk;
+  // As `diagnose` says it.
+  const int code = diagnose::exit_code(analysis::in_order(report.findings));
+  return code == kExitOk && !report.troubles.empty() ? kExitCannotTell : code;
 }
 
 }  // namespace

@@ -37,6 +37,10 @@ void cover_process(const model::Job& job, const model::JobProcess& process, bool
     ++coverage.replaced;
     return;
   }
+  if (process.beats) {
+    ++coverage.beating;
+    return;
+  }
   ++coverage.alive[static_cast<size_t>(process.liveness)];
   std::string host(job.text(process.row.host));
   auto& unseen = coverage.unseen_hosts;
@@ -127,6 +131,7 @@ std::string alive_sentence(const Coverage& coverage) {
   };
   auto alive = [&](Liveness liveness) { return coverage.alive[static_cast<size_t>(liveness)]; };
   add(alive(Liveness::kRunning), "running");
+  add(coverage.beating, "with a heartbeat of this moment on other hosts");
   add(alive(Liveness::kStopped), "stopped");
   add(alive(Liveness::kGone), "gone without closing their files");
   add(coverage.replaced, "replaced by newer processes of their ranks");

@@ -21,10 +21,17 @@ struct Coverage {
   size_t clocks = 0, unaligned_clocks = 0;  // boots of hosts
   int64_t clock_half_width_ns = 0;          // the widest of the aligned ones, at the newest record
   uint64_t clock_contradictions = 0;
-  std::array<size_t, 4> alive{};          // processes of named hosts whose file is open, by Liveness
-  size_t replaced = 0;                    // more of them: not alive, and their ranks were started again
+  std::array<size_t, 4> alive{};  // processes of named hosts whose file is open, by Liveness
+  size_t beating = 0;             // of those that nobody could look at: their heartbeat is of this moment
+  size_t replaced = 0;            // more of them: not alive, and their ranks were started again
   std::vector<std::string> unseen_hosts;  // of open processes that nobody could look at
   int64_t newest_ns = 0;                  // record or heartbeat, on its host's clock
+
+  bool still_runs() const {
+    return alive[static_cast<size_t>(model::Liveness::kRunning)] +
+               alive[static_cast<size_t>(model::Liveness::kStopped)] + beating >
+           0;
+  }
 };
 // Of evidence that holds a job.
 Coverage cover(const Evidence& evidence);

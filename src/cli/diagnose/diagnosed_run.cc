@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "analysis/gather/gather.h"
-#include "cli/command.h"
+#include "cli/diagnose/doubts.h"
 #include "cli/input.h"
 #include "cli/liveness.h"
 #include "readers/native/native.h"
@@ -12,7 +12,6 @@
 namespace lockstep::cli::diagnose {
 
 using analysis::Finding;
-using analysis::FindingClass;
 
 namespace {
 
@@ -92,10 +91,23 @@ class Reading {
     auto joined = analysis::join::join(std::move(testimonies));
     run_.diagnosis = std::move(joined.diagnosis);
     run_.links = std::move(joined.links);
+    add_doubts();
     return std::move(run_);
   }
 
  private:
+  void add_doubts() {
+    std::vector<Finding> findings = std::move(run_.diagnosis.findings);
+    if (auto several = several_jobs(run_, sightings(paths_))) findings.push_back(*std::move(several));
+    if (auto unread = unread_inputs(run_)) findings.push_back(*std::move(unread));
+    run_.diagnosis = analysis::in_order(std::move(findings));
+    if (run_.diagnosis.verdict) return;
+    if (auto little = too_little(run_)) {
+      run_.diagnosis.findings.push_back(*std::move(little));
+      run_.diagnosis = analysis::in_order(std::move(run_.diagnosis.findings));
+    }
+  }
+
   void lose(Error error) {
     if (input_.files.unpacker) error.where = input_.files.unpacker->shown(std::move(error.where));
     run_.troubles.push_back({-1, "read", "unreadable_file", error.message(), 1});
@@ -118,19 +130,6 @@ Result<DiagnosedRun> diagnose(const std::vector<std::string>& paths,
   reading.add_runs(progress);
   reading.add_statements();
   return reading.take();
-}
-
-bool cannot_tell(const Finding& finding) {
-  return finding.finding_class == FindingClass::kEvidenceMissing ||
-         finding.finding_class == FindingClass::kTooManyFailed;
-}
-
-int exit_code(const analysis::Diagnosis& diagnosis) {
-  if (diagnosis.verdict && cannot_tell(diagnosis.findings[*diagnosis.verdict])) return kExitCannotTell;
-  bool serious =
-      std::any_of(diagnosis.findings.begin(), diagnosis.findings.end(),
-                  [](const Finding& finding) { return finding.severity > analysis::Severity::kNote; });
-  return serious ? kExitFindings : kExitOk;
 }
 
 RunOverview losses_of(const Evidence& evidence) {

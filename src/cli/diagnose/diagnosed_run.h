@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run with everything that a report about it says, and what follows for the exit code.
+// A run with everything that a report about it says.
 #pragma once
 #include <functional>
 #include <map>
@@ -12,6 +12,7 @@
 #include "analysis/join/join.h"
 #include "analysis/match/match.h"
 #include "base/result.h"
+#include "cli/diagnose/outcome.h"
 #include "cli/run_overview.h"
 #include "model/job.h"
 #include "readers/nccl_log/log_model.h"
@@ -53,10 +54,6 @@ struct Statement {
 };
 Result<std::optional<Statement>> judge_statements(const readers::Inputs& inputs,
                                                   const readers::FormatFiles& files);
-
-// 0 healthy; 1 a finding that is more than a note; 3 the verdict is that it cannot be told.
-int exit_code(const analysis::Diagnosis& diagnosis);
-bool cannot_tell(const analysis::Finding& finding);
 
 // The losses of one kind of evidence as reports show them.
 RunOverview losses_of(const Evidence& evidence);

@@ -28,19 +28,6 @@ std::string amount(double value, const std::string& unit) {
          (unit.empty() ? "" : " " + unit);
 }
 
-std::string severity_word(const Finding& finding) {
-  if (cannot_tell(finding) && finding.severity > Severity::kNote) return "CANNOT TELL";
-  switch (finding.severity) {
-    case Severity::kCritical:
-      return "CRITICAL";
-    case Severity::kWarning:
-      return "WARNING";
-    case Severity::kNote:
-      break;
-  }
-  return "note";
-}
-
 std::string painted(const Finding& finding, const std::string& word, const Style& style) {
   if (finding.severity == Severity::kNote) return style.faint(word);
   return finding.severity == Severity::kCritical && !cannot_tell(finding) ? style.bad(word)
@@ -61,7 +48,8 @@ class Report {
     if (const Finding* verdict = run_.verdict()) {
       finding(*verdict);
     } else {
-      paragraph(style_.good("No problem found"), 16, ": " + (several() ? kinds() : seen(0)) + ".");
+      const std::string words(healthy_words(still_runs()));
+      paragraph(style_.good(words), words.size(), ": " + (several() ? kinds() : seen(0)) + ".");
     }
     others();
     if (run_.verdict() != nullptr || several()) {
@@ -81,6 +69,10 @@ class Report {
   }
 
  private:
+  bool still_runs() const {
+    return std::any_of(coverages_.begin(), coverages_.end(),
+                       [](const auto& coverage) { return coverage && coverage->still_runs(); });
+  }
   bool several() const { return run_.evidence.size() > 1; }
   // "capture files: " where there is more than one kind of evidence.
   std::string of(size_t evidence) const { return several() ? run_.evidence[evidence].source + ": " : ""; }
@@ -112,7 +104,7 @@ class Report {
   void heading(const std::string& text) { out_ += '\n' + style_.heading(text) + '\n'; }
 
   void finding(const Finding& finding) {
-    std::string word = severity_word(finding);
+    const std::string word(cli::diagnose::word(finding));
     paragraph(painted(finding, word, style_), word.size(), ": " + finding.statement);
     std::string facts = finding.id;
     if (finding.ranks.size() > 1) facts += "; " + analysis::wording::ranks(finding.ranks);
@@ -164,7 +156,7 @@ class Report {
   }
 
   void other(const Finding& finding, bool in_full) {
-    std::string word = severity_word(finding);
+    const std::string word(cli::diagnose::word(finding));
     std::string text = wrap(word + ": " + finding.statement, 4, kWidth);
     out_ += "  * " + painted(finding, word, style_) + text.substr(word.size()) + '\n';
     if (!in_full) return;

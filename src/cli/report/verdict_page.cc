@@ -87,12 +87,14 @@ Json losses_json(const Scene& scene, uint64_t& events) {
 std::string headline(const diagnose::DiagnosedRun& run) {
   if (const Finding* verdict = run.verdict()) return verdict->statement;
   std::string seen;
+  bool still_runs = false;
   for (const diagnose::Evidence& evidence : run.evidence) {
     seen += seen.empty() ? "" : "; ";
-    seen +=
-        evidence.job ? seen_sentence(diagnose::cover(evidence)) : evidence.source + ": " + evidence.content;
+    const auto coverage = evidence.job ? std::optional(diagnose::cover(evidence)) : std::nullopt;
+    still_runs = still_runs || (coverage && coverage->still_runs());
+    seen += coverage ? seen_sentence(*coverage) : evidence.source + ": " + evidence.content;
   }
-  return "No problem found: " + seen + ".";
+  return std::string(diagnose::healthy_words(still_runs)) + ": " + seen + ".";
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/diagnose/outcome.h"
+
+#include "cli/command.h"
+
+namespace lockstep::cli::diagnose {
+
+using analysis::Finding;
+using analysis::FindingClass;
+using analysis::Severity;
+
+bool cannot_tell(const Finding& finding) {
+  return finding.finding_class == FindingClass::kEvidenceMissing ||
+         finding.finding_class == FindingClass::kTooManyFailed;
+}
+
+Outcome outcome(const analysis::Diagnosis& diagnosis) {
+  if (!diagnosis.verdict) return Outcome::kHealthy;
+  return cannot_tell(diagnosis.findings[*diagnosis.verdict]) ? Outcome::kCannotTell : Outcome::kProblem;
+}
+
+int exit_code(const analysis::Diagnosis& diagnosis) {
+  switch (outcome(diagnosis)) {
+    case Outcome::kProblem:
+      return kExitFindings;
+    case Outcome::kCannotTell:
+      return kExitCannotTell;
+    case Outcome::kHealthy:
+      break;
+  }
+  return kExitOk;
+}
+
+std::string_view word(const Finding& finding) {
+  if (finding.severity == Severity::kNote) return "note";
+  if (cannot_tell(finding)) return "CANNOT TELL";
+  return finding.severity == Severity::kCritical ? "CRITICAL" : "WARNING";
+}
+
+std::string_view healthy_words(bool still_runs) {
+  return still_runs ? "No problem so far" : "No problem found";
+}
+
+}  // namespace lockstep::cli::diagnose

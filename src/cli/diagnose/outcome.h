@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a diagnosis comes to: the exit code and the first word of its report, by one rule. docs/diagnose.md has the table.
+#pragma once
+#include <string_view>
+
+#include "analysis/analysis.h"
+
+namespace lockstep::cli::diagnose {
+
+enum class Outcome : uint8_t {
+  kHealthy,
+  kProblem,     // the verdict says what is wrong
+  kCannotTell,  // the verdict says what is missing
+};
+Outcome outcome(const analysis::Diagnosis& diagnosis);
+int exit_code(const analysis::Diagnosis& diagnosis);  // 0, 1, 3
+bool cannot_tell(const analysis::Finding& finding);
+
+// "CRITICAL", "WARNING", "CANNOT TELL", "note"
+std::string_view word(const analysis::Finding& finding);
+// Of a healthy job.
+std::string_view healthy_words(bool still_runs);
+
+}  // namespace lockstep::cli::diagnose
