@@ -57,11 +57,11 @@ def judge(fault, ranks, onset, answers):
 
 def table(results):
     """By fault and mode, a line of Markdown each."""
-    lines = ["| Fault | Mode | Runs | Right | Seconds to the name, median | most | Runs with a wrong name |", "|---|---|---|---|---|---|---|"]
+    lines = ["| Fault | Mode | Runs | Asked | Right | Seconds to the name, median | most | Runs with a wrong name |", "|---|---|---|---|---|---|---|---|"]
     for fault, mode in dict.fromkeys((result["fault"], result["mode"]) for result in results):
         group = [result for result in results if (result["fault"], result["mode"]) == (fault, mode)]
         seconds = sorted(result["seconds"] for result in group if result["seconds"] is not None)
         middle = (f"{seconds[len(seconds) // 2]:.1f}", f"{seconds[-1]:.1f}") if seconds else ("—", "—")
-        lines.append(f"| {fault} | {mode} | {len(group)} | {sum(result['right'] for result in group)} | {middle[0]} | {middle[1]} | "
+        lines.append(f"| {fault} | {mode} | {len(group)} | {sum(result['asked'] for result in group)} | {sum(result['right'] for result in group)} | {middle[0]} | {middle[1]} | "
                      f"{sum(bool(result['wrong_names']) for result in group)} |")
     return "\n".join(lines)

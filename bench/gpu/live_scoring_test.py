@@ -48,9 +48,9 @@ class Judged(unittest.TestCase):
         self.assertTrue(self.judge("other-op", 100, said(102, "joined-other-op", [0, 1]))["right"])
 
     def test_the_table_counts_by_fault_and_mode(self):
-        results = [{"fault": "pause", "mode": "default", "right": right, "seconds": seconds, "wrong_names": wrong}
+        results = [{"fault": "pause", "mode": "default", "right": right, "seconds": seconds, "wrong_names": wrong, "asked": 7}
                    for right, seconds, wrong in ((True, 1.0, []), (True, 3.0, []), (False, None, [1]))]
-        self.assertIn("| pause | default | 3 | 2 | 3.0 | 3.0 | 1 |", live_scoring.table(results))
+        self.assertIn("| pause | default | 3 | 21 | 2 | 3.0 | 3.0 | 1 |", live_scoring.table(results))
 
 
 if __name__ == "__main__":

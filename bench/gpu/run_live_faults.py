@@ -6,8 +6,8 @@
 
 LIB is the `lib` folder of a build or an installation, with `lockstep` in the `bin` beside it. Every job (faulty_job.py) runs for real on GPUs;
 `diagnose --json` is asked twice a second from its start until it names the right class and rank, or for WAIT_S after the fault began; healthy
-jobs for HEALTHY_S. The ranks of the next job start while one is watched, on other CPUs, so that a job costs some 7 s. Writes one JSON object a
-job, as it ends, and prints a table at the end; stops before a job that would end after --seconds. Ten times the six jobs of training in ten
+jobs for HEALTHY_S. The ranks of the next job start while a faulty one is watched, on other CPUs, so that a job costs some 7 s; not beside a healthy
+one, which they would truly hold up: they make their contexts on the same GPUs. Writes one JSON object a job, as it ends, and prints a table at the end; stops before a job that would end after --seconds. Ten times the six jobs of training in ten
 minutes on two GPUs (then the rest, with another OUT):
 
     bench/gpu/run_live_faults.py build/release/lib live.jsonl --times 10 --faults pause,starved,periodic,growing,uneven-eval,healthy --seconds 570
@@ -179,7 +179,7 @@ def measure(options, job):
     result = {"fault": job.fault, "mode": job.mode, "ranks": options.ranks, "simulated": bool(options.simulated)}
     trouble = job.go()
     if trouble:
-        return {**result, "right": False, "seconds": None, "wrong_names": [], "errors": [trouble]}
+        return {**result, "right": False, "seconds": None, "wrong_names": [], "errors": [trouble], "asked": 0}
     answers = watch(job, options.program, options.ranks)
     onset = job.onset
     result.update(live_scoring.judge(job.fault, options.ranks, onset, answers))
@@ -210,7 +210,8 @@ def run_all(options, out):
 
     job = start(0)
     for number in range(len(plan)):
-        following = start(number + 1) if number + 1 < len(plan) and not options.simulated else None
+        beside = number + 1 < len(plan) and not options.simulated and live_scoring.EXPECTED[plan[number][0]]
+        following = start(number + 1) if beside else None
         result = measure(options, job)
         job.stop()
         if options.keep and not result["right"]:
