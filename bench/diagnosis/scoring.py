@@ -134,6 +134,8 @@ def score_broken_off(truth, answer, score):
     """All processes ended at one moment without closing their files: that there is no problem cannot be told."""
     fault, verdict = truth["fault"], answer.verdict
     classes = [CANNOT_TELL] + (fault["classes"] if fault else [])
+    if "rank-dead" in classes:
+        classes.append("never-joined")  # heartbeats come once a second: who was dead first is not in the files
     score.named = score.said in classes
     score.wrong_culprit = is_wrong_culprit(verdict, guilty(fault))
 

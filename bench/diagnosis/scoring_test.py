@@ -53,6 +53,12 @@ class Scored(unittest.TestCase):
         self.assert_mistakes(scored("broken off", hanging, answer("never-joined", [1])))
         self.assert_mistakes(scored("broken off", hanging, answer("never-joined", [2])), "wrong_culprit")
 
+    def test_who_died_first_is_not_asked_of_what_was_broken_off(self):
+        dead = truth(["rank-dead"], [7], hangs=True)
+        self.assert_mistakes(scored("broken off", dead, answer("never-joined", [7])))
+        self.assert_mistakes(scored("broken off", dead, answer("never-joined", [6])), "wrong_culprit")
+        self.assert_mistakes(scored("faults", dead, answer("never-joined", [7])), "named", "ranks")
+
     def test_two_jobs_are_said_to_be_two(self):
         self.assert_mistakes(scored("two jobs mixed", truth(), answer("evidence-missing", code=3), other=("x",)))
         self.assert_mistakes(scored("two jobs mixed", truth(), answer("host-late", [1]), other=("x",)), "named", "wrong_culprit")

@@ -6,9 +6,10 @@
 
 LIB is the `lib` folder of a build or an installation, with `lockstep` in the `bin` beside it. Every job (faulty_job.py) runs for real on GPUs;
 `diagnose --json` is asked twice a second from its start until it names the right class and rank, or for WAIT_S after the fault began; healthy
-jobs for HEALTHY_S. The ranks of the next job start while a faulty one is watched, on other CPUs, so that a job costs some 7 s; not beside a healthy
-one, which they would truly hold up: they make their contexts on the same GPUs. Writes one JSON object a job, as it ends, and prints a table at the end; stops before a job that would end after --seconds. Ten times the six jobs of training in ten
-minutes on two GPUs (then the rest, with another OUT):
+jobs for HEALTHY_S. The ranks of the next job start while a faulty one is watched, on other CPUs, so that a job costs some 7 s; not beside a
+healthy one, which they would truly hold up: they make their contexts on the same GPUs. Writes one JSON object a job, as it ends, and prints
+a table at the end; starts no job that may end after --seconds. Ten times the six jobs of training in ten minutes on two GPUs (then the rest,
+with another OUT):
 
     bench/gpu/run_live_faults.py build/release/lib live.jsonl --times 10 --faults pause,starved,periodic,growing,uneven-eval,healthy --seconds 570
     bench/gpu/run_live_faults.py build/release/lib live-2.jsonl --times 10 --faults sharded,sleep,other-op,slow,kill,stop --seconds 570
@@ -30,7 +31,7 @@ import live_scoring
 import observers
 
 HERE = pathlib.Path(__file__).resolve().parent
-START_S, WAIT_S, HEALTHY_S, MOST_S = 60, 12, 8, 9  # MOST_S: of a usual job, to know whether there is time for another
+START_S, WAIT_S, HEALTHY_S, MOST_S = 60, 12, 8, 15  # MOST_S: of a usual job, to know whether there is time for another
 ASK_EVERY_S = 0.5
 # What comes nearest among simulated faults.
 SIMULATED = {"healthy": "none", "none": "none", "sleep": "never-joined", "other-op": "joined-other-op", "slow": "late:since", "kill": "rank-dead",
