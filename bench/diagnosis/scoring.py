@@ -154,6 +154,9 @@ def score_removed(truth, answer, score, gone):
         classes |= {"rank-unreachable", "too-many-failed"}
     score.named = score.said in classes
     known = guilty(fault)
+    if fault and score.said == "slow-link" and set(classes) & {"slow-nic", "fallback"} and set(verdict["ranks"]) & set(known or verdict["ranks"]):
+        score.named = True  # one pair of a slow card may be all that is left to be seen
+        return
     score.wrong_culprit = is_wrong_culprit(verdict, None if known is None else [*known, *gone])
 
 

@@ -71,6 +71,11 @@ class Scored(unittest.TestCase):
         self.assert_mistakes(scored("evidence removed", truth(), answer(), gone=[4]), "named")
         self.assert_mistakes(scored("evidence removed", truth(), answer("host-late", [3]), gone=[4]), "named", "wrong_culprit")
 
+    def test_one_pair_may_be_all_that_is_left_of_a_slow_card(self):
+        card = truth(["slow-nic"], [1])
+        self.assert_mistakes(scored("evidence removed", card, answer("slow-link", [1, 9]), gone=[4]))
+        self.assert_mistakes(scored("evidence removed", card, answer("slow-link", [2, 9]), gone=[4]), "named", "wrong_culprit")
+
     def test_where_the_files_cannot_tell_nobody_is_wrongly_named(self):
         self.assert_mistakes(scored("faults", truth(["slow-nic"], [1], known=False), answer("slow-nic", [5])))
 
