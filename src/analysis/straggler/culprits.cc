@@ -5,6 +5,9 @@
 // as one of them does not stand out against those who are no suspects, the weakest is let go, and the others
 // are judged anew.
 //
+// By arrivals of hosts alone a rank that waited for a late one, in an operation whose end nobody has seen, may look late
+// itself, later in the step. Who is late only in steps in which a costlier rank was late before is not a suspect.
+//
 // Who stands out has cost the run a share that matters; lies with its whole interval above that of the costliest rank that
 // is not named, and well above it; and is late too often to be so by chance: had each late arrival befallen any of the ranks
 // alike, as hiccups do, so many would hardly have been one rank's. The latter counts events, not their cost:
@@ -21,28 +24,30 @@ namespace lockstep::analysis::straggler {
 namespace {
 
 constexpr size_t kMostNamed = 32;
+constexpr double kFollowing = 0.9;   // of what a rank cost, in steps in which a costlier one was late before
 constexpr double kRegularGap = 0.2;  // how often a distance is near that before it by chance
 
 using Series = std::vector<float>;
 
-// How likely one rank of `ranks` gets `of_one` or more of `events`.
-double chance(size_t of_one, size_t events, size_t ranks) {
-  if (of_one == 0 || ranks < 2) return 1;
-  const double p = 1.0 / static_cast<double>(ranks), n = static_cast<double>(events);
+// How likely one of `ranks` ranks is late on `of_one` of `occasions` or more, if on each any is with the same probability.
+double chance(size_t of_one, size_t occasions, double probability, size_t ranks) {
+  if (of_one == 0 || ranks < 2 || probability >= 1) return 1;
+  const double n = static_cast<double>(occasions);
   double sum = 0;
-  for (size_t k = of_one; k <= events; ++k) {
+  for (size_t k = of_one; k <= occasions; ++k) {
     const double at = static_cast<double>(k);
     const double term = std::exp(std::lgamma(n + 1) - std::lgamma(at + 1) - std::lgamma(n - at + 1) +
-                                 at * std::log(p) + (n - at) * std::log1p(-p));
+                                 at * std::log(probability) + (n - at) * std::log1p(-probability));
     sum += term;
-    if (term < sum * 1e-9 && at > n * p) break;
+    if (term < sum * 1e-9 && at > n * probability) break;
   }
   return std::min(1.0, sum * static_cast<double>(ranks));
 }
 
 class Trial {
  public:
-  explicit Trial(const Losses& losses) : losses_(losses), suspected_(losses.ranks.size()) {}
+  explicit Trial(const Losses& losses)
+      : losses_(losses), suspected_(losses.ranks.size()), follows_(losses.ranks.size()) {}
 
   std::vector<Culprit> run() {
     std::vector<size_t> suspects = first_suspects();
@@ -57,7 +62,7 @@ class Trial {
  private:
   size_t steps() const { return losses_.steps.size(); }
   const Series& cost_of(size_t loss) const { return losses_.ranks[loss].by_step; }
-  double least_total_ns() const { return std::max(kShare * losses_.span_ns, kLeastTotalNs); }
+  double least_total_ns() const { return std::max(kShare * losses_.span_ns, kLeastNamedNs); }
 
   // By step, what the rank lost that comes after as many as may be named.
   Series reference() const {
@@ -83,7 +88,7 @@ class Trial {
   }
 
   // The costliest first.
-  std::vector<size_t> first_suspects() const {
+  std::vector<size_t> first_suspects() {
     const Series usual = reference();
     std::vector<std::pair<double, size_t>> costs;
     for (size_t i = 0; i < losses_.ranks.size(); ++i) {
@@ -95,8 +100,33 @@ class Trial {
     });
     if (costs.size() > kMostNamed) costs.resize(kMostNamed);
     std::vector<size_t> suspects;
-    for (const auto& [cost, loss] : costs) suspects.push_back(loss);
+    for (size_t i = 0; i < costs.size(); ++i) {
+      const size_t loss = costs[i].second;
+      follows_[loss] = std::any_of(costs.begin(), costs.begin() + static_cast<ptrdiff_t>(i),
+                                   [&](const auto& costlier) { return follows(loss, costlier.second); });
+      if (!follows_[loss]) suspects.push_back(loss);
+    }
     return suspects;
+  }
+
+  // Whether a rank is late where another had been late before, and by more. Which of two whose clocks do not compare was
+  // the first is not known: of those that exchange messages, the costlier.
+  bool follows(size_t loss, size_t other) const {
+    const RankLoss &rank = losses_.ranks[loss], &before = losses_.ranks[other];
+    if (losses_.timed) return false;
+    const bool compares = rank.clock == before.clock;
+    if (!compares &&
+        std::find(rank.partners.begin(), rank.partners.end(), before.process) == rank.partners.end())
+      return false;
+    double all = 0, after = 0;
+    for (size_t step = losses_.first; step < steps(); ++step) {
+      const double cost = static_cast<double>(rank.by_step[step]);
+      all += cost;
+      if (rank.by_step[step] <= before.by_step[step] &&
+          (!compares || rank.late_ns[step] > before.late_ns[step]))
+        after += cost;
+    }
+    return after >= kFollowing * all;
   }
 
   // The two largest losses of each step among those who are no suspects.
@@ -106,7 +136,7 @@ class Trial {
     latest_ = losses_.others;
     second_.assign(steps(), 0);
     for (size_t i = 0; i < losses_.ranks.size(); ++i) {
-      if (suspected_[i]) continue;
+      if (suspected_[i] || follows_[i]) continue;
       for (size_t step = 0; step < steps(); ++step) {
         const float cost = cost_of(i)[step];
         second_[step] = std::max(second_[step], std::min(cost, latest_[step]));
@@ -154,7 +184,7 @@ class Trial {
     Series best(steps()), own(steps());
     double most = 0;
     for (size_t i = 0; i < losses_.ranks.size(); ++i) {
-      if (suspected_[i]) continue;
+      if (suspected_[i] || follows_[i]) continue;
       double sum = 0;
       for (size_t step = pattern.first; step <= pattern.last; ++step) {
         const float cost = cost_of(i)[step];
@@ -170,10 +200,8 @@ class Trial {
 
   bool stands_out(const Culprit& culprit) const {
     const Pattern& pattern = culprit.pattern;
-    if (pattern.events < kLeastSteps || culprit.cost.middle < least_total_ns()) return false;
+    if (pattern.late.size() < kLeastSteps || culprit.cost.middle < least_total_ns()) return false;
     if (culprit.per_step_ns < losses_.least_ns(losses_.usual_step_ns)) return false;
-    const auto steps = static_cast<double>(pattern.last - pattern.first + 1);
-    if (culprit.per_step_ns < kTickNs && steps * losses_.usual_step_ns < kLeastTimeNs) return false;
     return culprit.cost.low > culprit.next.high && culprit.cost.middle >= kStandOut * culprit.next.middle &&
            is_a_habit(culprit);
   }
@@ -181,20 +209,26 @@ class Trial {
   bool is_a_habit(const Culprit& culprit) const {
     const Pattern& pattern = culprit.pattern;
     const bool each_step = pattern.events == pattern.late.size();
-    size_t events = pattern.events;
-    for (size_t i = 0; i < losses_.ranks.size(); ++i) {
-      if (i == culprit.loss) continue;
-      events += each_step ? late_steps(i, pattern.least_ns)
-                          : count_events(cost_of(i), losses_.first, pattern.least_ns);
+    const auto times_late = [&](const Series& cost) {
+      return each_step ? late_steps(cost, pattern.least_ns)
+                       : count_events(cost, losses_.first, pattern.least_ns);
+    };
+    Series latest = losses_.others;
+    size_t all = times_late(latest);
+    for (const RankLoss& rank : losses_.ranks) {
+      if (&rank != &losses_.ranks[culprit.loss]) all += times_late(rank.by_step);
+      for (size_t step = 0; step < steps(); ++step) latest[step] = std::max(latest[step], rank.by_step[step]);
     }
-    double likely = chance(pattern.events, events, losses_.compared_ranks);
+    const size_t occasions = std::max(times_late(latest), pattern.events);
+    const double probability = static_cast<double>(all + pattern.events) / static_cast<double>(occasions) /
+                               static_cast<double>(losses_.compared_ranks);
+    double likely = chance(pattern.events, occasions, probability, losses_.compared_ranks);
     if (pattern.kind == Pattern::Kind::kPeriodic)
       likely *= std::pow(kRegularGap, static_cast<double>(pattern.events - 2));
     return likely <= kMostLikely;
   }
 
-  size_t late_steps(size_t loss, double least_ns) const {
-    const Series& cost = cost_of(loss);
+  size_t late_steps(const Series& cost, double least_ns) const {
     return static_cast<size_t>(std::count_if(cost.begin() + static_cast<ptrdiff_t>(losses_.first), cost.end(),
                                              [&](float ns) { return static_cast<double>(ns) >= least_ns; }));
   }
@@ -213,8 +247,8 @@ class Trial {
   }
 
   const Losses& losses_;
-  std::vector<bool> suspected_;
-  Series latest_, second_;  // by step
+  std::vector<bool> suspected_, follows_;  // follows: another's lateness explains its own
+  Series latest_, second_;                 // by step
 };
 
 }  // namespace

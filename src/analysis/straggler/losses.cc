@@ -13,6 +13,8 @@ constexpr size_t kWarm = 2;           // steps that warm up in every job
 constexpr size_t kMostWarm = 16;      // that may, while they are long
 constexpr size_t kWarmShare = 10;     // and no more than one in so many
 constexpr double kWarmLength = 1.5;   // times the usual: a long step
+constexpr double kOwnSteps = 0.002;   // of the run: what a rank is blamed for that may be named
+constexpr float kGoodPart = 0.25f;    // of a step's loss
 constexpr float kUnevenShare = 0.5f;  // of a pause that all ranks make
 
 double median(std::vector<double> values) { return values.empty() ? 0 : upper_median(std::span(values)); }
@@ -33,6 +35,21 @@ std::vector<uint32_t> by_blame(const Lateness& lateness) {
     return lateness.processes[a].blamed_ns > lateness.processes[b].blamed_ns;
   });
   return order;
+}
+
+// Processes that it exchanges messages with.
+std::vector<uint32_t> partners_of(const model::Job& job, uint32_t process) {
+  std::vector<uint32_t> partners;
+  for (uint32_t row : job.processes[process].members) {
+    const model::Member& member = job.members[row];
+    const std::vector<uint32_t>& others = job.comms[member.comm].members;
+    for (const model::Lane& lane : member.lanes) {
+      const auto peer = static_cast<size_t>(lane.peer);
+      if (lane.ops == 0 || lane.peer < 0 || peer >= others.size() || others[peer] == model::kNoRow) continue;
+      partners.push_back(job.members[others[peer]].process);
+    }
+  }
+  return partners;
 }
 
 class Adder {
@@ -69,7 +86,9 @@ class Adder {
     }
     rank.by_step.resize(losses_.steps.size());
     rank.peaks.resize(losses_.steps.size());
+    rank.late_ns.resize(losses_.steps.size());
     if (rank.by_step.empty()) return rank;
+    if (!added && lateness_.processes[process].blamed_ns >= kOwnSteps * losses_.span_ns) count_own(&rank);
     double blamed = 0, sure = 0;
     for (const LateOp& late : lateness_.late[process]) {
       const size_t step = losses_.step_at(rank, late.host_ns);
@@ -80,7 +99,28 @@ class Adder {
       sure += static_cast<double>(std::max(late.blame_ns - late.error_ns, 0.0f));
     }
     if (blamed > 0) rank.sure_share = sure / blamed;
+    for (const LateOp& late : lateness_.late[process]) {
+      const size_t step = losses_.step_at(rank, late.host_ns);
+      if (late.blame_ns >= kGoodPart * rank.by_step[step] && rank.late_ns[step] == 0)
+        rank.late_ns[step] = late.host_ns;
+    }
+    rank.partners = partners_of(job_, process);
     return rank;
+  }
+
+  // Ranks of one program count alike, though a ring may have kept more of one: the step in the middle tells.
+  void count_own(RankLoss* rank) {
+    const Steps& usual = losses_.steps_by_clock[rank->clock];
+    Steps own = find_steps(job_, rank->process);
+    if (own.source != usual.source || own.period != usual.period || own.size() < 2 || usual.size() < 2)
+      return;
+    const size_t middle = own.size() / 2;
+    const int64_t begin = own.begin_ns[middle];
+    size_t nearest = usual.at(begin);
+    if (nearest + 1 < usual.size() && usual.begin_ns[nearest + 1] - begin < begin - usual.begin_ns[nearest])
+      ++nearest;
+    rank->shift = static_cast<int64_t>(nearest) - static_cast<int64_t>(middle);
+    rank->own_steps = std::move(own);
   }
 
   // A step's begin is a launch of one rank: it comes later by what this rank loses in the step itself, and later by what

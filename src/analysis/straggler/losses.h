@@ -23,18 +23,24 @@ inline constexpr size_t kLeastSteps = 4;  // late ones, of a habit
 
 struct RankLoss {
   uint32_t process = 0;
-  size_t clock = 0;            // of Losses::steps_by_clock
+  size_t clock = 0;  // of Losses::steps_by_clock
+  // Its own steps, and what makes Losses::steps' positions of theirs; empty: by time. By time alone, ranks that are late
+  // together would be late in two steps: before and after the begin of the latest one's.
+  Steps own_steps;
+  int64_t shift = 0;
   std::vector<float> by_step;  // ns
   std::vector<float> peaks;    // of them, single delays of at least Losses::least_scattered_ns()
-  double sure_share = 1;       // of all of it, what the clocks leave no doubt of
+  // By step, when the first delay was over that made a good part of the step's loss, on its clock; 0: none.
+  std::vector<int64_t> late_ns;
+  std::vector<uint32_t> partners;  // processes that it sends to or receives from
+  double sure_share = 1;           // of all of it, what the clocks leave no doubt of
 };
 
 // A host's scheduler works in ticks of 1 to 4 ms.
 inline constexpr double kTickNs = 1e6;
-// Nobody looks for less, however short the run.
+// Nobody looks for less, however short the run: where somebody stands out, and where nobody does.
+inline constexpr double kLeastNamedNs = 1e6;
 inline constexpr double kLeastTotalNs = 10e6;
-// What costs less than a tick a step has to go on for so long: a job that begins is uneven for a while.
-inline constexpr double kLeastTimeNs = 1e9;
 
 struct Losses {
   Steps steps;  // of the rank with the most blame
@@ -54,7 +60,7 @@ struct Losses {
   // The least that a late step must cost. Times of hosts alone do not tell less than a scheduler's tick from a host that runs
   // ahead of its GPU a little less than the others.
   double least_ns(double step_ns) const {
-    return timed ? kShare * step_ns : std::max(kHostShare * step_ns, kTickNs);
+    return timed ? kShare * step_ns : std::max(kShare * step_ns, kTickNs);
   }
 
   // The least single delay that counts as one: where steps are short, what hosts differ by from call to call adds up to a
@@ -62,11 +68,16 @@ struct Losses {
   // two ticks a step.
   double least_scattered_ns() const { return timed ? kTickNs : 2 * kTickNs; }
 
-  // The step in which something happened on a rank, of `steps`.
+  // The step in which a rank launched something, of `steps`.
   size_t step_at(const RankLoss& rank, int64_t ns) const {
-    return std::min(steps_by_clock[rank.clock].at(ns), steps.size() - 1);
+    const bool by_count = rank.own_steps.size() != 0;
+    const Steps& its = by_count ? rank.own_steps : steps_by_clock[rank.clock];
+    const auto step = static_cast<int64_t>(its.at(ns + kClockSlackNs)) + rank.shift;
+    return static_cast<size_t>(std::clamp<int64_t>(step, 0, static_cast<int64_t>(steps.size()) - 1));
   }
 
+  // A launch that begins a step may seem to lie so much before it: own_times.h looks clocks' offsets up once a millisecond.
+  static constexpr int64_t kClockSlackNs = 2'000;
   static constexpr size_t kMostRanks = 64;
 };
 

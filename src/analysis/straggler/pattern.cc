@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kFloor = 0.25;      // of the mean cost: a gap of four times the usual one divides no window
 constexpr double kDense = 0.75;      // of the steps of a window: nearly all
-constexpr double kLateShare = 0.25;  // of the window's mean cost: a step that is late where nearly all are
+constexpr double kLateShare = 0.25;  // of what is usual: a step that is late
 constexpr size_t kToTheEnd = 50;     // a window that ends within one step in so many of the end has not ended
 constexpr size_t kParts = 6;         // of a window, for its trend
 constexpr size_t kRising = 13;       // of their 15 pairs, those that rise: by chance, in 1 of 120 windows
@@ -149,7 +149,7 @@ Pattern find_pattern(std::span<const float> cost, size_t from) {
     pattern.events = pattern.late.size();
     return pattern;
   }
-  mark_late(cost, usual_cost(window) / 2, &pattern);
+  mark_late(cost, kLateShare * usual_cost(window), &pattern);
   pattern.events = count_events(cost.first(pattern.last + 1), pattern.first, pattern.least_ns);
   pattern.period = period_of(pattern.late);
   pattern.kind = pattern.period != 0 ? Kind::kPeriodic : Kind::kTail;

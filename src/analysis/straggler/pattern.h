@@ -19,7 +19,7 @@ struct Pattern {
   } kind = Kind::kNone;
   size_t first = 0, last = 0;  // the steps in which nearly all of the cost lies
   size_t period = 0;           // kPeriodic
-  std::vector<size_t> late;    // steps with at least half of what a late step usually costs, ascending
+  std::vector<size_t> late;    // steps with at least a quarter of what a late step usually costs, ascending
   size_t events = 0;           // every late step where nearly all are late, else runs of neighboring ones
   double least_ns = 0;         // what a late step costs at least
 };

@@ -8,7 +8,7 @@
 namespace lockstep::analysis::straggler {
 namespace {
 
-constexpr size_t kOutside = 1;  // of a hundred resamples, on each side
+constexpr size_t kOutside = 25;  // of a thousand resamples, on each side
 
 // SplitMix64: the n-th number needs none of those before it.
 uint64_t random(uint64_t n) {
@@ -39,7 +39,7 @@ Interval Resampler::total(std::span<const float> values) const {
     for (size_t block = 0; block < blocks_; ++block) totals[i] += drawn_[i * blocks_ + block] * sums[block];
   }
   std::sort(totals.begin(), totals.end());
-  constexpr size_t kTail = kResamples * kOutside / 100;
+  constexpr size_t kTail = kResamples * kOutside / 1000;
   return {totals[kTail], std::accumulate(sums.begin(), sums.end(), 0.0), totals[kResamples - 1 - kTail]};
 }
 

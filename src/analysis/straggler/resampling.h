@@ -17,7 +17,7 @@ class Resampler {
  public:
   explicit Resampler(size_t steps);
 
-  // The sum of `values`, of which there are as many as steps; 98 of 100 resamples lie between low and high.
+  // The sum of `values`, of which there are as many as steps; 95 of 100 resamples lie between low and high.
   Interval total(std::span<const float> values) const;
   size_t block() const { return block_; }  // steps
 

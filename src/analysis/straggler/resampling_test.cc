@@ -17,7 +17,7 @@ TEST(Resampler, KnowsAConstantForCertain) {
   }
 }
 
-// Of 64 blocks with one late step each in half of them, binomial: 32 +- 4 * 2.33.
+// Of 64 blocks with one late step each in half of them, binomial: 32 +- 4 * 1.96.
 TEST(Resampler, IsAsUnsureAsBlocksDiffer) {
   constexpr size_t kSteps = 64 * 64;
   const Resampler resampler(kSteps);
@@ -26,8 +26,8 @@ TEST(Resampler, IsAsUnsureAsBlocksDiffer) {
   for (size_t i = 0; i < kSteps; i += 128) values[i] = 1;
   const Interval total = resampler.total(values);
   EXPECT_EQ(total.middle, 32);
-  EXPECT_NEAR(total.low, 32 - 9.3, 2.5);
-  EXPECT_NEAR(total.high, 32 + 9.3, 2.5);
+  EXPECT_NEAR(total.low, 32 - 7.8, 2);
+  EXPECT_NEAR(total.high, 32 + 7.8, 2);
 }
 
 TEST(Resampler, HasNoLowerBoundForOneDelay) {

@@ -168,12 +168,8 @@ TEST(Straggler, NamesNobodyWhereHostsDifferFromCallToCall) {
   EXPECT_TRUE(findings[0].ranks.empty());
 }
 
-TEST(Straggler, LessThanATickAStepHasToGoOn) {
-  auto second = [](uint32_t rank, uint32_t) { return rank == 1; };
-  std::vector<Finding> findings = short_steps(3'300, second);
-  ASSERT_EQ(findings.size(), 1u);
-  EXPECT_TRUE(findings[0].ranks.empty()) << findings[0].statement;
-  findings = short_steps(3'400, second);
+TEST(Straggler, NamesWhoIsLateByLessThanATickInEachStep) {
+  std::vector<Finding> findings = short_steps(1'000, [](uint32_t rank, uint32_t) { return rank == 1; });
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].id, "host-late");
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{1});
