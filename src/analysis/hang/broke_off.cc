@@ -41,6 +41,14 @@ class BrokenOff {
   }
 
  private:
+  // Whose record is whole: what it does not tell of did not happen.
+  std::vector<uint32_t> whole(const std::vector<uint32_t>& actors) const {
+    std::vector<uint32_t> whole;
+    std::copy_if(actors.begin(), actors.end(), std::back_inserter(whole),
+                 [this](uint32_t actor) { return !scene_.gap(scene_.actor(actor).process).any(); });
+    return whole;
+  }
+
   // Gone without closing their files, while others run.
   std::vector<uint32_t> gone() const {
     std::vector<uint32_t> gone;
@@ -58,7 +66,7 @@ class BrokenOff {
         std::any_of(block.waiting.begin(), block.waiting.end(),
                     [this](uint32_t actor) { return scene_.is_captured(scene_.actor(actor).process); });
     if (!some_captured || block.waiting.empty()) return false;
-    const bool missing_some = !block.missing.empty();
+    const bool missing_some = !whole(block.missing).empty();
     switch (block.kind) {
       case Block::Kind::kCollective:
         return missing_some;
@@ -95,9 +103,10 @@ class BrokenOff {
           ", which all had called: nothing shows that it ended on " + draft_.list(block.waiting);
       return finding;
     }
-    const bool one = block.missing.size() == 1;
+    const std::vector<uint32_t> missing = whole(block.missing);
+    const bool one = missing.size() == 1;
     finding.statement += ": " + draft_.list(block.waiting) + (block.waiting.size() == 1 ? " was" : " were") +
-                         " in it, " + draft_.list(block.missing) + " had not called " +
+                         " in it, " + draft_.list(missing) + " had not called " +
                          (block.kind != Block::Kind::kPair ? "it"
                           : one                            ? "its end of it"
                                                            : "their ends of it");

@@ -56,6 +56,16 @@ Missing missing(const Scene& scene, const Block& block) {
           "GPU times: " + std::string(wording::kGpuTimesSetting)};
 }
 
+// A rank whose process starts later than others' leaves its file later: a live run that has only begun lacks nobody yet.
+bool has_only_begun(const Scene& scene) {
+  constexpr int64_t kStartUp = 30'000'000'000;
+  if (!scene.is_live()) return false;
+  return std::all_of(scene.actors().begin(), scene.actors().end(), [&](const Actor& actor) {
+    const int64_t first = scene.job().processes[actor.process].row.first_ns;
+    return first == 0 || actor.end_ns - first < kStartUp;
+  });
+}
+
 Finding absent_files(const Scene& scene) {
   Finding finding;
   finding.id = "evidence-missing.files";
@@ -75,7 +85,7 @@ Finding absent_files(const Scene& scene) {
 
 void add_missing_evidence(const Scene& scene, const std::vector<Block>& blocks,
                           std::vector<Finding>& findings) {
-  if (!scene.absent().empty()) {
+  if (!scene.absent().empty() && !has_only_begun(scene)) {
     findings.push_back(absent_files(scene));
     return;
   }

@@ -215,10 +215,10 @@ class Verdicts {
     if (init)
       finding.statement += " never came to ";
     else
-      finding.statement += left           ? " ended without calling "
-                           : at.certain() ? " never called "
-                           : plural       ? " have not called "
-                                          : " has not called ";
+      finding.statement += left                                ? " ended without calling "
+                           : at.certain() && !scene_.is_live() ? " never called "
+                           : plural                            ? " have not called "
+                                                               : " has not called ";
     if (at.kind == Block::Kind::kPair) finding.statement += "its end of ";
     finding.statement += draft_.operation(at) + "; " + draft_.wait(at, root.waiting, plural);
     add_states(root.actors, at, finding);

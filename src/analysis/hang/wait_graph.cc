@@ -102,6 +102,26 @@ class Graph {
       root.waiting = reach_back(root.actors, root.block);
       culprits_.roots.push_back(std::move(root));
     }
+    // Where the ring kept too little of sends and receives to follow them, a rank that stands in one waits for somebody.
+    const auto follows = [this](const Root& root) {
+      return root.kind == Root::Kind::kStuck && !root.actors.empty() &&
+             std::all_of(root.actors.begin(), root.actors.end(),
+                         [&](uint32_t actor) { return stands_in_unordered(actor); });
+    };
+    if (!std::all_of(culprits_.roots.begin(), culprits_.roots.end(), follows))
+      std::erase_if(culprits_.roots, follows);
+  }
+
+  // Its GPU runs a send or receive whose other end cannot be found.
+  bool stands_in_unordered(uint32_t actor) const {
+    const model::JobProcess& process = scene_.job().processes[scene_.actor(actor).process];
+    return std::any_of(process.members.begin(), process.members.end(), [&](uint32_t row) {
+      const model::Member& member = scene_.job().members[row];
+      return scene_.actor_of(row) == actor && member.alignment != model::Member::Alignment::kFromStart &&
+             std::any_of(member.lanes.begin(), member.lanes.end(), [&](const model::Lane& lane) {
+               return progress(process.ops, lane.first, lane.ops).state == Progress::State::kRunning;
+             });
+    });
   }
 
   // It was not watched for so long that it would have come.
@@ -216,7 +236,35 @@ class Graph {
 
   // Every way from a rank that is not terminal leads to a root or into a cycle: walk, and see what comes again. Actors and
   // blocks are both nodes, so that each is left once. One cycle of a knot is enough.
+  //
+  // What a rank called first holds it first: a cycle of such waits is the deadlock, and others, which are closed by what it
+  // called later, follow from it.
   void find_cycles() {
+    keep_oldest();
+    find_cycles_in_ways();
+    if (!culprits_.cycles.empty()) return;
+    ways_ = out_;
+    find_cycles_in_ways();
+  }
+
+  void keep_oldest() {
+    ways_ = out_;
+    for (uint32_t actor = 0; actor < actors_; ++actor) {
+      const auto called = [&](uint32_t b) {
+        const Block& block = blocks_[b];
+        const auto at = std::lower_bound(block.waiting.begin(), block.waiting.end(), actor);
+        const int64_t ns = block.waiting_ns[static_cast<size_t>(at - block.waiting.begin())];
+        return ns == 0 ? INT64_MAX : ns;
+      };
+      std::vector<uint32_t>& ways = ways_[actor];
+      std::erase_if(ways, [this](uint32_t b) { return !holds(blocks_[b]); });
+      const auto oldest = std::min_element(ways.begin(), ways.end(),
+                                           [&](uint32_t a, uint32_t b) { return called(a) < called(b); });
+      if (oldest != ways.end()) ways = {*oldest};
+    }
+  }
+
+  void find_cycles_in_ways() {
     enum : uint8_t { kNew, kOnWay, kDone };
     std::vector<uint8_t> state(actors_ + blocks_.size(), kNew);
     struct Step {
@@ -254,7 +302,7 @@ class Graph {
   const std::vector<uint32_t>& leads_to(size_t node) const {
     static const std::vector<uint32_t> kNowhere;
     if (node >= actors_) return blocks_[node - actors_].missing;
-    return terminal(static_cast<uint32_t>(node)) ? kNowhere : out_[node];
+    return terminal(static_cast<uint32_t>(node)) ? kNowhere : ways_[node];
   }
 
   // Of the cycles through these nodes the shortest says most.
@@ -303,6 +351,7 @@ class Graph {
   const std::vector<Block>& blocks_;
   size_t actors_;
   std::vector<std::vector<uint32_t>> out_, held_;  // by actor: where it waits, where it is waited for
+  std::vector<std::vector<uint32_t>> ways_;        // of out_, those that cycles are looked for in
   std::vector<bool> different_;
   Culprits culprits_;
 };

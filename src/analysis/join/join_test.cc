@@ -102,6 +102,20 @@ TEST(Join, WhatOneKindCannotTellAnotherSettles) {
   EXPECT_TRUE(has_line(joined.diagnosis.findings[0], "capture files: evidence-missing.files says 5"));
 }
 
+// Who left neither kind is only to blame for one wait where both tell of that one.
+TEST(Join, SuspectsOfDifferentWaitsStayApart) {
+  for (const bool same : {true, false}) {
+    Finding a = finding(FindingClass::kRankUnreachable, "rank-unreachable", {4, 5});
+    Finding b = finding(FindingClass::kRankUnreachable, "rank-unreachable", {5, 6});
+    if (!same) b.op_index = 9;
+    const Joined joined = join(
+        {testimony("capture files", {0, 1, 2, 3, 6, 7}, {a}), testimony("dumps", {0, 1, 2, 3, 4, 7}, {b})});
+    EXPECT_EQ(joined.diagnosis.findings.size(), same ? 1u : 2u);
+    const bool accused = joined.diagnosis.findings[0].statement.find("left neither") != std::string::npos;
+    EXPECT_EQ(accused, same) << joined.diagnosis.findings[0].statement;
+  }
+}
+
 TEST(Join, ASuspectIsWhoIsAbsentEverywhere) {
   Finding a = finding(FindingClass::kRankUnreachable, "rank-unreachable", {4, 5});
   Finding b = finding(FindingClass::kEvidenceMissing, "evidence-missing.files", {0, 1, 5, 6, 7});

@@ -493,5 +493,50 @@ TEST(Match, ATypeThatIsNotKnownTakesTheSideThatItMayBeOf) {
   EXPECT_FALSE(found[0].tie);
 }
 
+TEST(Match, AGapOfOneOperationIsSeenThoughNothingWasCounted) {
+  JobBuilder builder(2);
+  const uint32_t world = builder.world();
+  calls(builder, 0, world, 0, 10);
+  calls(builder, 1, world, 0, 4);
+  calls(builder, 1, world, 5, 10);
+  const Job job = builder.build();
+  EXPECT_EQ(member(job, world, 1).alignment, Member::Alignment::kBySeq);
+  EXPECT_EQ(indexes(job, world, 1), (std::vector<uint32_t>{0, 1, 2, 3, 5, 6, 7, 8, 9}));
+}
+
+// Windows without steps, of operations of growing size, from `first` on.
+Member::Alignment alignment_of_window(uint32_t first) {
+  JobBuilder builder(2);
+  const uint32_t world = builder.world();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    builder.process(rank).row.window = static_cast<uint8_t>(model::Window::kCounted);
+    for (uint32_t i = 0; i < 8; ++i)
+      builder.call(rank, world, {.called_ms = 10.0 + i, .bytes = 1000u + i + (rank == 1 ? first : 0)});
+  }
+  const Job job = builder.build();
+  return member(job, world, 1).alignment;
+}
+
+TEST(Match, WindowsShareHalfOfTheShorterAtLeast) {
+  EXPECT_EQ(alignment_of_window(4), Member::Alignment::kFromStart);
+  EXPECT_EQ(alignment_of_window(5), Member::Alignment::kNone);
+}
+
+TEST(Match, OperationsOfAMemberOfUnknownRankAreCountedAll) {
+  JobBuilder builder(2);
+  const uint32_t world = builder.world();
+  calls(builder, 0, world, 0, 10);
+  for (int i = 0; i < 4; ++i) builder.call(0, world, {.func = "Send", .called_ms = 30.0 + i, .peer = 1});
+  for (int i = 0; i < 3; ++i) builder.call(0, world, {.func = "Recv", .called_ms = 40.0 + i, .peer = 1});
+  Job job = builder.build();
+  model::JobComm& comm = job.comms[world];
+  comm.comm_id = 7;
+  comm.unranked = {comm.members[0]};
+  comm.members[0] = model::kNoRow;
+  const CommMatch counts = count_matches(job)[0];
+  EXPECT_EQ(counts.matched, 0u);
+  EXPECT_EQ(unmatched(counts, Reason::kNotAligned), 10u + 4u + 3u);
+}
+
 }  // namespace
 }  // namespace lockstep::analysis::match

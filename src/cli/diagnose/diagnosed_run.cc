@@ -76,6 +76,8 @@ class Reading {
       } else if (*statement) {
         run_.evidence.push_back(std::move((*statement)->evidence));
         findings_.push_back(std::move((*statement)->findings));
+        std::erase_if(findings_.back(),
+                      [this](const Finding& finding) { return is_in_progress(finding, run_); });
       }
     }
   }

@@ -187,6 +187,20 @@ std::optional<Finding> several_jobs(const DiagnosedRun& run, std::vector<Sightin
   return std::nullopt;
 }
 
+bool is_in_progress(const Finding& finding, const DiagnosedRun& run) {
+  constexpr int64_t kCreationNs = 30'000'000'000;
+  if (finding.id != "init-stuck.log") return false;
+  for (const Evidence& evidence : run.evidence) {
+    if (!evidence.job || !cover(evidence).still_runs()) continue;
+    const auto& processes = evidence.job->processes;
+    return std::any_of(processes.begin(), processes.end(), [&](const model::JobProcess& process) {
+      const model::Process& row = process.row;
+      return std::max(row.heartbeat_ns, row.last_ns) - std::max(row.last_ns, row.start_ns) < kCreationNs;
+    });
+  }
+  return false;
+}
+
 std::optional<Finding> unread_inputs(const DiagnosedRun& run) {
   const std::vector<std::string> files = unread(run);
   if (files.empty()) return std::nullopt;

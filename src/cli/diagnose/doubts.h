@@ -24,6 +24,9 @@ std::vector<Sighting> sightings(const std::vector<std::string>& paths);
 
 // Job ids that differ; a rank that two of the inputs hold, or that one holds twice at one time. Said before all else.
 std::optional<analysis::Finding> several_jobs(const DiagnosedRun& run, std::vector<Sighting> sightings);
+// Whether a log's finding of a communicator that is not complete is of a live run that may be completing it: its ranks called
+// something, or started, a moment ago.
+bool is_in_progress(const analysis::Finding& finding, const DiagnosedRun& run);
 std::optional<analysis::Finding> unread_inputs(const DiagnosedRun& run);
 
 // "No problem found" needs operations, half of them seen on all their ranks; "no problem so far" does not. Logs say what went wrong, never that nothing

@@ -133,6 +133,28 @@ TEST(SeveralJobs, AFileThatTwoInputsHold) {
   EXPECT_FALSE(several_jobs(run, {{"a", 0, "b", 10, "x.nccl.lks"}, {"c", 0, "b", 10, "x.cuda.lks"}}));
 }
 
+TEST(InProgress, ALogsUnfinishedCommunicatorOfALiveRunThatWasBusyAMomentAgo) {
+  Finding stuck;
+  stuck.id = "init-stuck.log";
+  const auto is_said = [&](model::Liveness liveness, double quiet_s, const Finding& finding) {
+    const DiagnosedRun run = run_of(2, [&](model::Job& job) {
+      for (model::JobProcess& process : job.processes) {
+        process.row.closed = 0;
+        process.liveness = liveness;
+        process.row.heartbeat_ns = process.row.last_ns + static_cast<int64_t>(quiet_s * 1e9);
+      }
+    });
+    return !is_in_progress(finding, run);
+  };
+  EXPECT_FALSE(is_said(model::Liveness::kRunning, 29.9, stuck));
+  EXPECT_TRUE(is_said(model::Liveness::kRunning, 30, stuck));
+  EXPECT_TRUE(is_said(model::Liveness::kGone, 1, stuck));
+  Finding other;
+  other.id = "rank-dead.launcher";
+  EXPECT_TRUE(is_said(model::Liveness::kRunning, 1, other));
+  EXPECT_FALSE(is_in_progress(stuck, DiagnosedRun())) << "a pasted log stays as it is";
+}
+
 TEST(UnreadInputs, ChangeTheExitCode) {
   DiagnosedRun run = run_of(4);
   EXPECT_FALSE(unread_inputs(run));
