@@ -129,10 +129,11 @@ Result<FaultPlan> plan_imbalance(std::string_view variant, const FaultInput& inp
     return plan;
   }
   const double lost_ms = std::max(3.0, ms * choose.between(0.2, 0.4));
+  // All take turns: of few that do, each would be late periodically, or by a tail.
   int last = -1;
   for (int step = 0; step < input.steps; ++step) {
-    int rank = first_stage_rank(input, choose);
-    while (rank == last) rank = first_stage_rank(input, choose);
+    int rank = choose.rank();
+    while (rank == last) rank = choose.rank();
     last = rank;
     plan.disturbance.delays.push_back(
         {.rank = rank, .from_step = step, .until_step = step + 1, .host_us = lost_ms * 1000});
