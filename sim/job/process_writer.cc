@@ -132,6 +132,7 @@ void ProcessWriter::fill_header(FileBuilder& file, format::Source source) const 
   // The keeper refreshes it once a second; closing does, too.
   const int64_t last_beat = closed_ ? end_ : capture_began_ + (end_ - capture_began_) / kSecondNs * kSecondNs;
   h.heartbeat_ticks = ticks(last_beat);
+  file.sealed_at(ticks(end_));  // the keeper seals with each heartbeat, and nothing has moved since
   h.heartbeat_monotonic_ns = clock_.monotonic(last_beat);
   h.heartbeat_realtime_ns = kEpochNs + clock_.wall().at(last_beat);
 }

@@ -132,8 +132,9 @@ TEST(Liveness, AHeartbeatOfTheMomentStandsForWhatCannotBeSeen) {
 }
 
 TEST(Liveness, WhatRunsOnAnotherHostBeats) {
-  const test::TemporaryFolder folder;
-  const std::string& run = folder.path();
+  std::string run = ::testing::TempDir() + "/liveness_elsewhere";
+  std::filesystem::remove_all(run);
+  std::filesystem::create_directories(run);
   launch::ProcessIdentity other = launch::own_identity();
   other.boot_id = std::string(32, 'a');
   write_header(run + "/other.lks", other, 0);

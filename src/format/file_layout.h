@@ -27,7 +27,7 @@ namespace lockstep::format {
 
 inline constexpr unsigned char kMagic[8] = {0x89, 'L', 'K', 'S', '\r', '\n', 0x1a, '\n'};
 inline constexpr uint16_t kMajor = 1;  // a reader refuses a newer major
-inline constexpr uint16_t kMinor = 3;  // a reader accepts any minor
+inline constexpr uint16_t kMinor = 4;  // a reader accepts any minor
 inline constexpr uint32_t kHeaderBytes = 4096;
 inline constexpr uint32_t kChunkBytes = 32768;
 inline constexpr uint32_t kUnitBytes = 16;
@@ -35,6 +35,7 @@ inline constexpr uint32_t kUnitsPerChunk = kChunkBytes / kUnitBytes;
 inline constexpr uint32_t kChunkMagic = 0x4b4e4843;  // "CHNK"
 inline constexpr uint32_t kMaxLogs = 1024;           // thread logs of one process
 inline constexpr uint32_t kLossKinds = 24;
+inline constexpr uint32_t kSealBlocks = 8;  // of a chunk, 4 KiB each
 
 enum class Source : uint8_t { kNone = 0, kNccl = 1, kApi = 2, kCuda = 3, kHsa = 4 };
 enum class HostClock : uint8_t { kNone = 0, kTsc = 1, kMonotonic = 2, kCounterAarch64 = 3 };
@@ -139,7 +140,10 @@ struct FileHeader {
   uint32_t chunks_ready;     // chunks that exist on disk
   int64_t heartbeat_monotonic_ns;  // the same instant, for a reader on this host (since minor 1)
   int64_t heartbeat_realtime_ns;   // and for one on another
-  uint64_t reserved1[3];
+  uint32_t seal;                   // checksum of what is written once (since minor 4); 0 none
+  uint32_t reserved3;
+  uint64_t sealed_ticks;  // what was stored before is covered by the chunks' seals (since minor 4); 0 nothing
+  uint64_t reserved1;
   alignas(64) uint64_t losses[kLossKinds];  // losses of no particular thread; names in losses.def
   alignas(64) ControlRequest request;       // written by a tool (since minor 2): format/control_words.h
   alignas(64) ControlState in_force;        // and by the process, about it
@@ -147,6 +151,17 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) <= kHeaderBytes);
 static_assert(offsetof(FileHeader, state) % 64 == 0 && offsetof(FileHeader, request) % 64 == 0);
 static_assert(offsetof(FileHeader, major) == 8 && offsetof(FileHeader, header_bytes) == 12);
+
+// Checksums of a chunk (since minor 4): format/seal.h.
+struct ChunkSeal {
+  uint32_t chunk_no;             // of the contents that it is of
+  uint16_t units;                // it covers the entries before this unit; 0: no seal
+  uint16_t header;               // of the fields of the chunk's header that do not change
+  uint32_t entries;              // of what does not change of all entries
+  uint16_t blocks[kSealBlocks];  // the same of those that begin in each block, the lower half of it
+  uint32_t late;                 // of late fields, as they were
+};
+static_assert(sizeof(ChunkSeal) == 32);
 
 // First 64 bytes of every chunk. `magic` is stored last; a chunk without it was never published.
 struct ChunkHeader {
@@ -160,7 +175,7 @@ struct ChunkHeader {
   uint64_t claimed_ticks;
   uint32_t tid;      // kernel thread id at claim time
   uint32_t records;  // entries in it, known once it is full; 0 before
-  uint64_t reserved1[4];
+  ChunkSeal seal;
 };
 static_assert(sizeof(ChunkHeader) == 64);
 inline constexpr uint32_t kChunkHeaderUnits = sizeof(ChunkHeader) / kUnitBytes;

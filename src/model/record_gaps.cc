@@ -8,7 +8,8 @@ std::vector<RecordGap> record_gaps(const Job& job) {
   for (size_t i = 0; i < job.losses.size(); ++i) {
     if (job.losses.process[i] >= gaps.size()) continue;
     const std::string_view kind = job.text(job.losses.kind[i]);
-    const bool at_end = kind == kLossIncompleteEnd, inside = kind == kLossIncompleteMiddle;
+    const bool slight = kind == kLossIncompleteSlightly, at_end = kind == kLossIncompleteEnd,
+               inside = slight || kind == kLossIncompleteMiddle;
     RecordGap& gap = gaps[job.losses.process[i]];
     gap.unproven = gap.unproven || kind == kLossUnproven;
     if (!at_end && !inside) continue;
@@ -18,6 +19,7 @@ std::vector<RecordGap> record_gaps(const Job& job) {
     }
     gap.at_end = gap.at_end || at_end;
     gap.inside = gap.inside || inside;
+    gap.slight = gap.slight && slight;
   }
   return gaps;
 }

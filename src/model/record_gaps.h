@@ -13,11 +13,13 @@ namespace lockstep::model {
 // Kinds of loss that say so; their count is in what their detail names.
 inline constexpr std::string_view kLossIncompleteEnd = "incomplete_end",
                                   kLossIncompleteMiddle = "incomplete_middle",
+                                  kLossIncompleteSlightly = "incomplete_slightly",
                                   kLossUnproven = "unproven_rest";
 
 struct RecordGap {
   bool at_end = false;    // what it did last may be missing, or what its records name
   bool inside = false;    // what is missing lies before what is there
+  bool slight = true;     // no more than a twentieth is missing, and not at the end
   std::string text;       // "12 chunks of 15 cannot be read, the newest records among them"
   bool unproven = false;  // it is damaged, and nothing proves that what can be read of it is what was written
   bool any() const { return at_end || inside; }

@@ -11,23 +11,27 @@
 namespace lockstep::analysis::completeness {
 namespace {
 
-// What a finding says of a rank rests on its record.
-void drop_unproven(const model::Job& job, const std::vector<model::RecordGap>& gaps,
+// What a finding says of a rank rests on its record, and who takes turns on those of all. True if any was dropped.
+bool drop_unproven(const model::Job& job, const std::vector<model::RecordGap>& gaps,
                    std::vector<Finding>& findings) {
   std::set<int32_t> unproven;
+  bool any_gap = false;
   for (uint32_t i = 0; i < gaps.size(); ++i) {
     if (gaps[i].unproven) unproven.insert(job.processes[i].row.rank);
+    any_gap = any_gap || gaps[i].any();
   }
-  std::erase_if(findings, [&](const Finding& finding) {
-    return finding.finding_class != FindingClass::kEvidenceMissing &&
+  const size_t dropped = std::erase_if(findings, [&](const Finding& finding) {
+    if (finding.finding_class == FindingClass::kEvidenceMissing) return false;
+    return (any_gap && finding.finding_class == FindingClass::kImbalance) ||
            std::any_of(finding.ranks.begin(), finding.ranks.end(),
                        [&](int32_t rank) { return unproven.contains(rank); });
   });
+  return dropped != 0;
 }
 
 void run(const model::Job& job, std::vector<Finding>& findings) {
   const std::vector<model::RecordGap> gaps = model::record_gaps(job);
-  drop_unproven(job, gaps, findings);
+  const bool dropped = drop_unproven(job, gaps, findings);
   const bool is_decided = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.severity > Severity::kNote;
   });
@@ -36,7 +40,8 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   std::vector<std::string> names;
   std::string missing;
   for (uint32_t i = 0; i < gaps.size(); ++i) {
-    if (!gaps[i].any()) continue;
+    const bool matters = !gaps[i].slight || gaps[i].unproven || dropped;
+    if (!gaps[i].any() || !matters) continue;
     if (names.empty()) missing = gaps[i].text;
     names.push_back(job.process_name(i));
     finding.evidence.push_back(names.back() + "'s file: " + gaps[i].text);

@@ -44,6 +44,14 @@ TEST(Completeness, WhatIsIncompleteIsNotCalledHealthy) {
       "wrong to be seen");
 }
 
+TEST(Completeness, ASmallHoleDoesNotHideThatARunIsHealthy) {
+  model::Job job = healthy().build();
+  lose(job, 2, model::kLossIncompleteSlightly, 3, "of its records cannot be read: /run/2.lks");
+  EXPECT_FALSE(diagnose(job).verdict);
+  lose(job, 2, model::kLossUnproven, 1, "damaged: /run/2.lks");
+  EXPECT_TRUE(diagnose(job).verdict);
+}
+
 TEST(Completeness, AVerdictStandsBesideGaps) {
   JobBuilder builder(4);
   const uint32_t world = builder.world();

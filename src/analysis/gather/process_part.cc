@@ -51,7 +51,9 @@ bool events_gone(std::string_view loss) {
                                          "unreadable_file",
                                          "damaged_table",
                                          model::kLossIncompleteEnd,
-                                         model::kLossIncompleteMiddle};
+                                         model::kLossIncompleteMiddle,
+                                         "damaged_record",
+                                         "damaged_definition"};
   return std::find(std::begin(kKinds), std::end(kKinds), loss) != std::end(kKinds);
 }
 

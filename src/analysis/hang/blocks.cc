@@ -156,7 +156,7 @@ class CommBlocks {
            !is_oldest_unfinished(scene_, scene_.actor_of(row), op);
   }
 
-  // All whose record is whole have called it.
+  // All whose record is whole have called it. Who called something else since may have left it.
   void find_untold() {
     if (most_ == 0) return;
     Block block = make(Block::Kind::kCollective, most_ - 1);
@@ -165,9 +165,10 @@ class CommBlocks {
       if (is_untold(row, most_)) {
         add_missing(block, scene_.actor_of(row), 0);
       } else if (auto op = comparable(member) ? job_.op_at(member, most_ - 1) : std::nullopt) {
-        const bool is_done =
-            progress(job_.ops(member), member.first, member.ops).state == Progress::State::kDone;
-        if (!is_done && !held_up(row, member.first, *op)) add_waiting(block, row, *op);
+        const Progress::State state = progress(job_.ops(member), member.first, member.ops).state;
+        const bool may_wait =
+            state == Progress::State::kRunning || (state != Progress::State::kDone && is_newest(member, *op));
+        if (may_wait && !held_up(row, member.first, *op)) add_waiting(block, row, *op);
       }
     }
     keep(std::move(block));

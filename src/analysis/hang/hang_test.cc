@@ -549,6 +549,16 @@ TEST(Hang, DamageInsideARecordDoesNotHideWhereItEnds) {
   expect(findings, FindingClass::kNeverJoined, {1});
 }
 
+// Rank 2 has lost operations of a group that all left long ago: nobody waits there for it.
+TEST(Hang, WhatAGapHidesOfAnOldGroupIsNoCircle) {
+  JobBuilder job = ten_steps(4, 30'000);
+  const uint32_t early = job.comm("early", {0, 1, 2, 3});
+  for (uint32_t rank : {0u, 1u, 3u}) job.call(rank, early, {.called_ms = 0.5, .seq = 3});
+  for (uint32_t rank : {0u, 2u, 3u}) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
+  model::Job built = with_gap(job.build(), 2, model::kLossIncompleteSlightly);
+  expect(findings_of(built), FindingClass::kNeverJoined, {1});
+}
+
 TEST(Hang, ADamagedRecordDoesNotProveAMismatch) {
   JobBuilder job = ten_steps(4, 30'000);
   for (uint32_t rank = 0; rank < 4; ++rank)

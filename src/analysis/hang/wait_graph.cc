@@ -2,6 +2,7 @@
 #include "analysis/hang/wait_graph.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -30,6 +31,7 @@ class Graph {
   Culprits find() {
     find_roots();
     find_cycles();
+    doubt_cycles();
     // A silent operation with ranks that left no file is the answer only where there is no better one.
     auto silent = [this](const Root& root) {
       return root.kind == Root::Kind::kAbsent && blocks_[root.block].kind == Block::Kind::kSilent;
@@ -321,6 +323,22 @@ class Graph {
     }
     cycle.waiting = reach_back(cycle.actors, cycle.blocks.front());
     culprits_.cycles.push_back(std::move(cycle));
+  }
+
+  // That a record with gaps lacks an operation does not prove that its rank waits elsewhere for want of it.
+  void doubt_cycles() {
+    auto has_gap = [this](uint32_t actor) { return scene_.gap(scene_.actor(actor).process).any(); };
+    std::erase_if(culprits_.cycles, [&](const Cycle& cycle) {
+      Root root{.kind = Root::Kind::kUnknown,
+                .block = cycle.blocks.front(),
+                .actors = {},
+                .waiting = cycle.waiting};
+      std::copy_if(cycle.actors.begin(), cycle.actors.end(), std::back_inserter(root.actors), has_gap);
+      if (root.actors.empty()) return false;
+      std::sort(root.actors.begin(), root.actors.end());
+      culprits_.roots.push_back(std::move(root));
+      return true;
+    });
   }
 
   // Nodes from `start`, an actor, along the shortest way back to it; empty if there is none.

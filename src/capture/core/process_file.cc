@@ -277,6 +277,16 @@ void ProcessFile::allocate_ahead(uint32_t ahead) {
   }
 }
 
+uint32_t ProcessFile::claimed_in_file() {
+  const int fd = own_descriptor();
+  struct stat file {};
+  if (fd < 0 || file_status(fd, &file) != 0 || static_cast<uint64_t>(file.st_size) < format::kHeaderBytes)
+    return 0;
+  const uint64_t there = (static_cast<uint64_t>(file.st_size) - format::kHeaderBytes) / format::kChunkBytes;
+  const uint32_t used = claimed();
+  return used < there ? used : static_cast<uint32_t>(there);
+}
+
 void ProcessFile::close() {
   uint32_t claimed = claimed_.exchange(kNoChunk, std::memory_order_relaxed);
   ready_.store(0, std::memory_order_relaxed);

@@ -65,6 +65,11 @@ class ProcessFile {
   // Ring: a chunk that nobody writes to any more, for others to claim.
   void give_back(uint32_t index);
 
+  // What the mapping holds at most.
+  uint32_t max_chunks() const { return max_chunks_; }
+  // Claimed chunks that the file holds: what lies behind its end must not be touched. 0 if that is not known.
+  uint32_t claimed_in_file();
+
   uint32_t claimed() const { return claimed_.load(std::memory_order_relaxed); }
   // Chunks that can be claimed now.
   uint32_t unclaimed() const {

@@ -14,6 +14,7 @@
 #include "capture/core/definition_writer.h"
 #include "capture/core/gpu_model.h"
 #include "capture/core/locked.h"
+#include "capture/core/sealer.h"
 #include "capture/core/thread_log.h"
 #include "capture/core/version.h"
 
@@ -21,8 +22,9 @@ namespace lockstep::capture {
 namespace {
 
 // g_lock guards definitions, g_growth the preparation of chunks, which may wait for the file system as long as that
-// likes. Whoever needs both takes g_lock first; the keeper holds one at a time.
-pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER, g_growth = PTHREAD_MUTEX_INITIALIZER;
+// likes, g_sealing the making of seals. Whoever needs several takes them in this order; the keeper holds one at a time.
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER, g_growth = PTHREAD_MUTEX_INITIALIZER,
+                g_sealing = PTHREAD_MUTEX_INITIALIZER;
 std::atomic<bool> g_opening{false};
 
 constexpr int64_t kMillisecond = 1000000;
@@ -51,6 +53,7 @@ void make_printable(char* text) {
 }  // namespace
 
 static constinit Session g_session;
+static constinit Sealer g_sealer;  // all zero, so that it costs no memory until it runs
 Session& Session::get() { return g_session; }
 
 bool Session::open(format::Source source, Steering steering) {
@@ -99,6 +102,7 @@ bool Session::start_locked(format::Source source) {
   // The top bit keeps contexts apart from user-space addresses, whatever process they come from.
   header->process_tag = process_tag_ = static_cast<uint32_t>(mix >> 32) | 0x80000000u;
   copy_text(header->tool_version, kVersion);
+  header->seal = format::seal_of_header(*header);
   beat();
   uint32_t meta = file_.claim_chunk();
   meta_ = file_.chunk(meta);
@@ -315,6 +319,11 @@ void Session::prepare_chunks(uint32_t ahead) {
   file_.populate_ahead(ahead < kMostPopulated || file_.ring() ? ahead : kMostPopulated);
 }
 
+void Session::seal_chunks() {
+  Locked locked(&g_sealing);
+  if (running()) g_sealer.seal_all(file_);
+}
+
 void Session::keep() {
   int64_t interval = kShortestNap, last_beat = 0;
   int64_t anchor_every = kFirstAnchor, last_anchor = clock_ns(CLOCK_MONOTONIC);
@@ -335,6 +344,7 @@ void Session::keep() {
     interval = used > 0 ? kShortestNap : interval * 2 < kLongestNap ? interval * 2 : kLongestNap;
     prepare_chunks(ahead);
     look_at_control();
+    bool has_beaten = false;
     {
       Locked locked(&g_lock);
       if (!running()) return;
@@ -344,6 +354,7 @@ void Session::keep() {
         if (file_.state() == format::FileState::kOpen)
           __atomic_store_n(&file_.header()->chunks_claimed, file_.claimed(), __ATOMIC_RELAXED);
         last_beat = now;
+        has_beaten = true;
       }
       if (now - last_anchor >= anchor_every) {
         if (auto* anchor = define_locked<format::AnchorDef>()) {
@@ -354,6 +365,7 @@ void Session::keep() {
         anchor_every = anchor_every * 10 < kAnchorEvery ? anchor_every * 10 : kAnchorEvery;
       }
     }
+    if (has_beaten) seal_chunks();
     nap(&keeper_calls_, calls, interval);
   }
 }
@@ -371,6 +383,10 @@ void Session::close() {
     }
     beat();
     phase_.store(Phase::kClosed, std::memory_order_release);
+    if (lock_until(&g_sealing, deadline)) {
+      g_sealer.seal_all(file_);
+      pthread_mutex_unlock(&g_sealing);
+    }
     file_.close();
     wake_keeper();
     pthread_mutex_unlock(&g_growth);
@@ -381,7 +397,7 @@ void Session::close() {
 // The child has one thread and a copy of our state, but the parent's file: it keeps its hands off that, except that
 // events it loses are counted in the shared header.
 void Session::after_fork_in_child() {
-  g_lock = g_growth = PTHREAD_MUTEX_INITIALIZER;
+  g_lock = g_growth = g_sealing = PTHREAD_MUTEX_INITIALIZER;
   bool was_opening = g_opening.exchange(false, std::memory_order_relaxed);
   if (g_session.phase() != Phase::kRunning && !was_opening) return;
   ThreadLog::forget_current();

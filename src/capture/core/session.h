@@ -91,6 +91,7 @@ class Session {
   void keep();
   void wake_keeper();
   void prepare_chunks(uint32_t ahead);
+  void seal_chunks();
   void beat();
   static void after_fork_in_child();
 

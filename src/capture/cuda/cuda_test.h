@@ -70,9 +70,9 @@ class Gpu {
     finish(correlation, start, start + 1000);
     return correlation;
   }
-  void copy(uint32_t kind, uint64_t bytes, uint64_t waits_ns = 0) const {
+  void copy(uint32_t kind, uint64_t bytes) const {
     const sim::FakeCopy what{kind, bytes};
-    const uint64_t start = now() + waits_ns;
+    const uint64_t start = now();
     cupti_->copy(&what, start, start + 500);
   }
   void call(uint32_t driver_call) const { cupti_->call(driver_call); }

@@ -43,20 +43,6 @@ TEST(Findings, ClocksAreThoseThatWereAligned) {
   EXPECT_TRUE(findings.clocks.empty());
 }
 
-// Each source of a diagnosis has a reference host of its own; offsets against different ones do not compare.
-TEST(Findings, ClocksAgainstAnotherReferenceAreLeftOut) {
-  Findings findings;
-  ASSERT_TRUE(read_findings(R"({"findings":[],"clock":[
-      {"source":"capture files","boot_id":"a","same_boot":true,"at_ns":50,"offset_ns":0,"half_width_ns":0},
-      {"source":"profiler traces","boot_id":"b","same_boot":false,"at_ns":1000,"offset_ns":-500,"half_width_ns":10},
-      {"source":"profiler traces","boot_id":"d","same_boot":true,"at_ns":50,"offset_ns":0,"half_width_ns":0},
-      {"source":"capture files","boot_id":"c","same_boot":false,"at_ns":1000,"offset_ns":-700,"half_width_ns":10}]})",
-                            findings));
-  EXPECT_EQ(findings.clocks.size(), 2u);
-  EXPECT_TRUE(findings.clocks.contains("a"));
-  EXPECT_TRUE(findings.clocks.contains("c"));
-}
-
 TEST(Findings, AreBoundedAndKeptWhereTheNextAnswerIsNone) {
   std::string many = R"({"findings":[)";
   for (int i = 0; i < 100; ++i)

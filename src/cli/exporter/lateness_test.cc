@@ -57,35 +57,6 @@ TEST_F(LatenessTest, AJobThatBeginsAgainNumbersAnew) {
   EXPECT_TRUE(begin(1, 0, 901 * kMs));
 }
 
-// What begins after all that was done is a new job's; what begins no later is an old file's that is read again.
-TEST_F(LatenessTest, AnOldNumberIsNewIfItBeginsLater) {
-  for (const int64_t later_ns : {0, 1}) {
-    late.clear();
-    lateness = Lateness();
-    members(2);
-    for (uint64_t i = 0; i < 3; ++i) {
-      begin(0, i, static_cast<int64_t>(i + 1) * 10 * kMs);
-      EXPECT_TRUE(begin(1, i, static_cast<int64_t>(i + 1) * 10 * kMs + 5));
-    }
-    const int64_t newest = 30 * kMs + 5;
-    begin(0, 0, newest + later_ns);
-    EXPECT_EQ(begin(1, 0, newest + 2 * later_ns), later_ns == 1);
-  }
-}
-
-// A restart that only some ranks have told of leaves what they told; an operation of the old job does not join it.
-TEST_F(LatenessTest, AfterARestartTheOldJobsNumbersAreDone) {
-  members(2);
-  for (uint64_t i = 0; i < 3; ++i) {
-    begin(0, i, static_cast<int64_t>(i + 1) * 10 * kMs);
-    begin(1, i, static_cast<int64_t>(i + 1) * 10 * kMs);
-  }
-  begin(0, 0, 100 * kMs);
-  EXPECT_FALSE(begin(1, 2, 30 * kMs)) << "of the old job, read again";
-  EXPECT_TRUE(begin(1, 0, 103 * kMs));
-  EXPECT_DOUBLE_EQ(late[1], 0.003);
-}
-
 TEST_F(LatenessTest, HostsAreComparedByWhatTheirClocksProve) {
   // The clock of `b` is 5 s ahead, within 2 ms; nothing is known of `c` yet.
   const auto clocks = [](bool all) {

@@ -111,65 +111,6 @@ TEST_F(Otf2ExporterTest, OperationsAreCollectivesAndMessages) {
   for (const auto& [message, both] : ends) EXPECT_EQ(both, 17);
 }
 
-TEST_F(Otf2ExporterTest, ProcessesStandUnderTheirHostsAndTheseUnderTheMachine) {
-  SyntheticRun run(SyntheticOptions{});
-  const ReadArchive archive = written(run);
-  ASSERT_EQ(archive.nodes.size(), 3u);
-  EXPECT_EQ(archive.nodes.at(0).parent, OTF2_UNDEFINED_SYSTEM_TREE_NODE);
-  for (const OTF2_SystemTreeNodeRef host : {1u, 2u}) {
-    EXPECT_EQ(archive.nodes.at(host).name, "node" + std::to_string(host - 1));
-    EXPECT_EQ(archive.nodes.at(host).parent, 0u);
-  }
-  uint32_t processes = 0;
-  for (const auto& [ref, group] : archive.groups) {
-    if (group.type != OTF2_LOCATION_GROUP_TYPE_PROCESS) {
-      EXPECT_EQ(group.node, archive.groups.at(group.creator).node) << "a GPU is where its process is";
-      continue;
-    }
-    ++processes;
-    EXPECT_EQ(group.node, group.name == "rank 0" || group.name == "rank 1" ? 1u : 2u) << group.name;
-  }
-  EXPECT_EQ(processes, 4u);
-  EXPECT_EQ(archive.marker_kinds, 2u) << "each is defined once";
-}
-
-// Ranks that send to each other both ways, in different orders: a message has one number at both of its ends.
-TEST_F(Otf2ExporterTest, MessagesBothWaysAreNumberedApart) {
-  Changed run({.ranks = 2, .ops = 30}, [](size_t rank, Trace& trace) {
-    const char* const funcs[2][3] = {{"Send", "Recv", "Send"}, {"Send", "Recv", "Recv"}};
-    uint32_t message = 0;
-    for (uint32_t op = 0; op < trace.ops.size(); ++op) {
-      if (trace.ops.peer[op] < 0) continue;
-      ASSERT_LT(message, 3u);
-      trace.ops.shape[op] = trace.intern_shape({trace.strings.intern(funcs[rank][message++]), 0, 0, 0, 0});
-    }
-  });
-  const ReadArchive archive = written(run);
-  const testing::ReadComm& comm = archive.comms.at(0);
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, int> ends;  // from, to, number
-  for (const ReadMessage& message : archive.messages) {
-    const uint32_t rank = message.location == comm.members[0] ? 0 : 1;
-    ends[message.is_send ? std::tuple(rank, message.peer, message.tag)
-                         : std::tuple(message.peer, rank, message.tag)] += message.is_send ? 1 : 16;
-  }
-  EXPECT_EQ(ends.size(), 3u);
-  for (const auto& [message, both] : ends) EXPECT_EQ(both, 17);
-}
-
-TEST_F(Otf2ExporterTest, AMessageThatDidNotEndIsCounted) {
-  Changed run({.ranks = 2}, [](size_t rank, Trace& trace) {
-    for (uint32_t op = 0; op < trace.ops.size() && rank == 1; ++op) {
-      if (trace.ops.peer[op] < 0) continue;
-      trace.ops.gpu_start_ns[op] = trace.tasks.start_ns[trace.ops.task[op]];
-      trace.ops.gpu_end_ns[op] = 0;
-      break;
-    }
-  });
-  const ReadArchive archive = written(run);
-  EXPECT_EQ(archive.messages.size(), 3u) << "of four";
-  EXPECT_TRUE(has_marker(archive, "1 unfinished (export)"));
-}
-
 TEST_F(Otf2ExporterTest, ThreadsAndStreamsHaveCallsAndKernels) {
   SyntheticRun run(SyntheticOptions{});
   const ReadArchive archive = written(run);

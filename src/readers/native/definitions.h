@@ -15,6 +15,7 @@
 #include "format/definitions.h"
 #include "model/trace.h"
 #include "readers/native/file_view.h"
+#include "readers/native/seal_check.h"
 
 namespace lockstep::readers::native {
 
@@ -38,20 +39,28 @@ void for_each_definition(const FileView& view, format::Purpose purpose, uint16_t
                          Visit&& visit) {
   auto buffer = std::make_unique<ChunkBuffer>();
   for (const Chunk& chunk : view.chunks(purpose, log)) {
-    if (!view.read(chunk, *buffer)) continue;
-    for (uint32_t unit = format::kChunkHeaderUnits; unit < format::kLastUnit;) {
-      Definition definition{{}, buffer->bytes.data() + size_t{unit} * format::kUnitBytes};
-      std::memcpy(&definition.head, definition.bytes, sizeof definition.head);
-      if (definition.head.kind == 0) break;
-      uint32_t next = unit + definition.head.units;
-      if (definition.head.units == 0 || next > format::kLastUnit ||
-          uint64_t{next} * format::kUnitBytes > buffer->valid) {
-        losses.add("bad_definition", 1,
-                   [&] { return "definitions that cannot be read, first " + view.where(chunk, unit); });
-        break;
+    SealCheck seal;
+    if (!read_checked(view, chunk, *buffer, seal)) continue;
+    losses.add("damaged_definition", seal.damaged_blocks, [&] {
+      return "pieces of 4 KiB of definitions that contradict their checksum, first in " +
+             view.where(chunk, 0);
+    });
+    seal.good.push_back({seal.covered, format::kLastUnit});
+    for (const UnitRange& range : seal.good) {
+      for (uint32_t unit = range.begin; unit < range.end;) {
+        Definition definition{{}, buffer->bytes.data() + size_t{unit} * format::kUnitBytes};
+        std::memcpy(&definition.head, definition.bytes, sizeof definition.head);
+        if (definition.head.kind == 0) break;
+        uint32_t next = unit + definition.head.units;
+        if (definition.head.units == 0 || next > format::kLastUnit ||
+            uint64_t{next} * format::kUnitBytes > buffer->valid) {
+          losses.add("bad_definition", 1,
+                     [&] { return "definitions that cannot be read, first " + view.where(chunk, unit); });
+          break;
+        }
+        visit(definition);
+        unit = next;
       }
-      visit(definition);
-      unit = next;
     }
   }
 }

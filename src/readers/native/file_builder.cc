@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <fstream>
 
+#include "format/seal.h"
+
 namespace lockstep::readers::native {
 namespace {
 
@@ -113,7 +115,19 @@ std::byte* FileBuilder::add_definition(List& list, Purpose purpose, uint16_t log
 format::FileHeader FileBuilder::final_header() const {
   format::FileHeader header = header_;
   header.chunks_claimed = header.chunks_ready = static_cast<uint32_t>(chunks_.size());
+  if (sealed_) {
+    header.seal = format::seal_of_header(header);
+    if (header.sealed_ticks == 0) header.sealed_ticks = std::max<uint64_t>(header.heartbeat_ticks, 1);
+  }
   return header;
+}
+
+FileBuilder::ChunkBytes FileBuilder::final_chunk(size_t chunk) const {
+  alignas(64) ChunkBytes bytes = *chunks_[chunk];
+  auto* header = reinterpret_cast<ChunkHeader*>(bytes.data());
+  if (sealed_ && format::has_seal(header->purpose))
+    header->seal = format::make_seal(reinterpret_cast<const unsigned char*>(bytes.data()));
+  return bytes;
 }
 
 std::vector<std::byte> FileBuilder::bytes() const {
@@ -121,8 +135,8 @@ std::vector<std::byte> FileBuilder::bytes() const {
   const format::FileHeader header = final_header();
   std::memcpy(out.data(), &header, sizeof header);
   for (size_t i = 0; i < chunks_.size(); ++i) {
-    std::memcpy(out.data() + format::kHeaderBytes + i * format::kChunkBytes, chunks_[i]->data(),
-                format::kChunkBytes);
+    const ChunkBytes chunk = final_chunk(i);
+    std::memcpy(out.data() + format::kHeaderBytes + i * format::kChunkBytes, chunk.data(), chunk.size());
   }
   return out;
 }
@@ -133,8 +147,10 @@ bool FileBuilder::write(const std::string& path) const {
   std::memcpy(first.data(), &header, sizeof header);
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out.write(first.data(), first.size());
-  for (const auto& chunk : chunks_)
-    out.write(reinterpret_cast<const char*>(chunk->data()), format::kChunkBytes);
+  for (size_t i = 0; i < chunks_.size(); ++i) {
+    const ChunkBytes chunk = final_chunk(i);
+    out.write(reinterpret_cast<const char*>(chunk.data()), format::kChunkBytes);
+  }
   out.close();
   return out.good();
 }

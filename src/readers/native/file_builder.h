@@ -36,6 +36,13 @@ class FileBuilder {
   // A communicator; its index is the number of those before.
   uint32_t comm(uint64_t comm_id, int32_t rank, int32_t ranks, std::string_view name = "");
   uint32_t comm(format::CommDef definition);
+  // As written by a version before 1.4, without checksums.
+  void unsealed() {
+    header_.minor = 3;
+    sealed_ = false;
+  }
+  // Late fields that were filled in from then on are not covered by seals; left alone, the heartbeat.
+  void sealed_at(uint64_t ticks) { header_.sealed_ticks = ticks; }
   // Ring retention: each log recycles its oldest chunk instead of using more than `chunks`. Before logs are made.
   void ring(uint32_t chunks);
 
@@ -52,6 +59,7 @@ class FileBuilder {
     uint32_t chunk = 0, chunks = 0, unit = format::kUnitsPerChunk;
   };
   format::FileHeader final_header() const;
+  ChunkBytes final_chunk(size_t chunk) const;
   uint32_t add_chunk(format::Purpose purpose, uint16_t log, uint32_t chunk_no, uint32_t tid);
   void open_chunk(uint32_t index, format::Purpose purpose, uint16_t log, uint32_t chunk_no, uint32_t tid);
   std::byte* add_definition(List& list, format::Purpose purpose, uint16_t log, const void* bytes,
@@ -66,6 +74,7 @@ class FileBuilder {
   format::FileHeader header_{};
   std::vector<std::unique_ptr<ChunkBytes>> chunks_;
   List meta_;
+  bool sealed_ = true;
   uint32_t comms_ = 0, ring_chunks_ = UINT32_MAX;
   std::vector<std::unique_ptr<Log>> logs_;
 };

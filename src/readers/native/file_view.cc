@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/utf8.h"
+#include "format/seal.h"
 
 namespace lockstep::readers::native {
 namespace {
@@ -19,9 +20,10 @@ Error bad(const std::string& path, std::string text) {
   return {ErrorCode::kInvalidInput, std::move(text), path};
 }
 
+// The seal apart: it may be made while a chunk is given back.
 bool all_zero(const ChunkHeader& header) {
   static constexpr ChunkHeader kZero{};
-  return std::memcmp(&header, &kZero, sizeof header) == 0;
+  return std::memcmp(&header, &kZero, offsetof(ChunkHeader, seal)) == 0;
 }
 
 auto order(const Chunk& c) { return std::make_tuple(c.purpose, c.log, c.chunk_no, c.index); }
@@ -52,6 +54,8 @@ Result<FileView> FileView::open(const std::string& path) {
       header.chunk_bytes != format::kChunkBytes || header.unit_bytes != format::kUnitBytes) {
     return bad(path, "the header is damaged (sizes that no version wrote)");
   }
+  if (header.seal != 0 && header.seal != format::seal_of_header(header))
+    return bad(path, "the header is damaged (its checksum does not fit)");
   return FileView(std::move(file), header);
 }
 
@@ -104,6 +108,18 @@ void FileView::scan(ReadLosses& losses) {
   chunks_ = std::move(unique);
 }
 
+// In a ring a seal may be of what the chunk held before.
+bool FileView::has_seal(const ChunkHeader& header) const {
+  if (!has_seals() || header.seal.units == 0) return false;
+  return header_.retention != format::Retention::kRing ||
+         (header.seal.chunk_no == header.chunk_no && header.seal.header == format::seal_of_header(header));
+}
+
+bool FileView::contradicts_seal(const ChunkHeader& header) const {
+  return format::has_seal(header.purpose) && has_seal(header) &&
+         (header.seal.chunk_no != header.chunk_no || header.seal.header != format::seal_of_header(header));
+}
+
 // Capture had handed it out by the last heartbeat, so that its header was there. A ring keeps spare chunks and takes some
 // back; where space ends, some stay unused.
 bool FileView::is_used(uint32_t index) const {
@@ -123,8 +139,8 @@ void FileView::add_chunk(uint32_t index, const ChunkHeader& header, ReadLosses& 
   }
   bool meta = header.purpose == format::Purpose::kMeta;
   bool known = header.purpose >= format::Purpose::kMeta && header.purpose <= format::Purpose::kHistogram;
-  if (header.magic != format::kChunkMagic || !known || meta != (header.log == 0) ||
-      header.log > format::kMaxLogs) {
+  if (header.magic != format::kChunkMagic || !known || contradicts_seal(header) ||
+      meta != (header.log == 0) || header.log > format::kMaxLogs) {
     ++bad_;
     losses.add("bad_chunk", 1, [&] { return "chunks with a damaged header, first " + where(chunk, 0); });
     return;

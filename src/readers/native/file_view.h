@@ -43,6 +43,14 @@ class FileView {
   const format::FileHeader& header() const { return header_; }
   const InputFile& file() const { return file_; }
   const std::string& path() const { return file_.path(); }
+  // Its writer makes seals (format/seal.h), and made one of every chunk as it closed.
+  bool has_seals() const { return header_.seal != 0; }
+  bool sealed_at_close() const {
+    return has_seals() && header_.state == static_cast<uint32_t>(format::FileState::kClosed) &&
+           header_.sealed_ticks >= header_.heartbeat_ticks;
+  }
+  // The chunk's seal is there and of what it holds now.
+  bool has_seal(const format::ChunkHeader& header) const;
   bool capturing() const { return header_.state == static_cast<uint32_t>(format::FileState::kOpen); }
 
   // Finds the chunks; once, before the calls below.
@@ -68,6 +76,7 @@ class FileView {
  private:
   FileView(InputFile file, const format::FileHeader& header) : file_(std::move(file)), header_(header) {}
   bool is_used(uint32_t index) const;
+  bool contradicts_seal(const format::ChunkHeader& header) const;
   void add_chunk(uint32_t index, const format::ChunkHeader& header, ReadLosses& losses);
 
   InputFile file_;

@@ -211,6 +211,7 @@ TEST(Kernels, OfManyLongNamesTheLastAreShort) {
 // A number that jumps must not make room for all before it.
 TEST(Kernels, NumbersOfNamesAreBounded) {
   FileBuilder file;
+  file.unsealed();
   FileBuilder::Log& log = file.log(100);
   uint32_t name = log.kernel_name("gemm");
   log.add(Kind::kKernel, kernel(1000, 10, name, 1));

@@ -107,6 +107,7 @@ TEST(Ranges, CutFilesKeepWhatIsBefore) {
 
 TEST(Ranges, NumbersNoFileCanHoldAreCounted) {
   FileBuilder file;
+  file.unsealed();
   FileBuilder::Log& log = file.log(100);
   std::vector<std::byte> bytes;
   const uint32_t text = log.range_name("a name to be found");

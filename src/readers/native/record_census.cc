@@ -8,22 +8,26 @@
 
 #include "model/record_gaps.h"
 #include "readers/native/plausible.h"
+#include "readers/native/seal_check.h"
 
 namespace lockstep::readers::native {
 namespace {
 
 using format::Purpose;
 
-// Chunk numbers that are not in the file: recycled by ring retention, or gone.
+// Chunk numbers that are not in the file: recycled by ring retention, the oldest first, or gone.
 void count_missing(const FileView& view, std::span<const Chunk> chunks, ReadLosses& losses) {
   if (chunks.empty()) return;
-  uint64_t missing = uint64_t{chunks.back().chunk_no} + 1 - chunks.size();
-  bool ring = view.header().retention == format::Retention::kRing;
-  losses.add(ring ? "overwritten_chunk" : "missing_chunk", missing, [&] {
-    return (ring ? "chunks of 32 KiB that ring retention has recycled (their records: see "
-                   "capture/overwritten): "
-                 : "chunks of 32 KiB that should be in the file and are not, records unknown: ") +
+  const bool ring = view.header().retention == format::Retention::kRing;
+  const uint64_t recycled = ring ? chunks.front().chunk_no : 0;
+  uint64_t missing = uint64_t{chunks.back().chunk_no} + 1 - recycled - chunks.size();
+  if (ring && view.capturing()) missing = 0;  // recycled while its neighbours were looked at
+  losses.add("overwritten_chunk", recycled, [&] {
+    return "chunks of 32 KiB that ring retention has recycled (their records: see capture/overwritten): " +
            view.path();
+  });
+  losses.add("missing_chunk", missing, [&] {
+    return "chunks of 32 KiB that should be in the file and are not, records unknown: " + view.path();
   });
 }
 
@@ -47,34 +51,71 @@ class Walk {
        RecordCensus& census)
       : view_(view), plausible_(plausible), chunk_(chunk), buffer_(buffer), census_(census) {}
 
-  RecordChunk run(ReadLosses& losses) {
+  RecordChunk run(const SealCheck& seal, ReadLosses& losses) {
     RecordChunk found{.chunk = chunk_, .ranges = {}};
+    for (const UnitRange& range : seal.good) take_proven(range, found);
+    found.is_end_known = seal.is_end_good;
+    if (seal.damaged_blocks != 0) lose_blocks(seal, found, losses);
+    if (seal.are_late_changed) {
+      census_.is_unproven = true;
+      losses.add("damaged_time", 1, [&] {
+        return "chunks of which stops or states of records are damaged, first " + view_.where(chunk_, 0);
+      });
+    }
+    if (seal.covered < format::kLastUnit) take_unproven(seal, found, losses);
+    return found;
+  }
+
+ private:
+  void take_proven(const UnitRange& range, RecordChunk& found) {
+    for (RecordCursor cursor(buffer_, range); cursor.next();) {
+      ++census_.by_kind[static_cast<uint8_t>(cursor.head().kind)];
+      ++found.records;
+    }
+    found.ranges.push_back(range);
+    census_.good_units += range.end - range.begin;
+  }
+
+  void lose_blocks(const SealCheck& seal, const RecordChunk& found, ReadLosses& losses) {
+    const uint64_t rest = chunk_.entries > found.records ? chunk_.entries - found.records : 0;
+    losses.add("damaged_record", std::max<uint64_t>(rest, seal.damaged_blocks), [&] {
+      return "records (or pieces of 4 KiB of them) that contradict their checksum, first in " +
+             view_.where(chunk_, 0);
+    });
+    census_.lost_units += uint64_t{seal.damaged_blocks} * format::kUnitsPerChunk / format::kSealBlocks;
+  }
+
+  // What no seal covers.
+  void take_unproven(const SealCheck& seal, RecordChunk& found, ReadLosses& losses) {
     uint64_t gaps = 0;
     uint32_t first_gap = 0;
     const char* problem = nullptr;
-    for (uint32_t begin = format::kChunkHeaderUnits;;) {
+    const bool is_sealed = seal.state != SealCheck::State::kNone;
+    for (uint32_t begin = seal.covered;;) {
       const char* stop = take(begin, found);
-      const uint32_t at = end_, next = next_begin(at, stop == nullptr, found.records);
-      found.is_end_known = stop == nullptr && next == 0 && !ends_early(at, found.records);
+      const uint32_t at = end_, next = next_begin(at, stop == nullptr, found.records, is_sealed);
+      const bool is_end = stop == nullptr && next == 0 && (is_sealed || !ends_early(at, found.records));
+      found.is_end_known = is_end && (found.is_end_known || at > seal.covered);
       if (stop == nullptr && next != 0) stop = "missing_record";
       if (stop != nullptr && gaps++ == 0) problem = stop, first_gap = at;
       if (next == 0) break;
       begin = next;
     }
-    const uint64_t rest = chunk_.entries > found.records ? chunk_.entries - found.records : 0;
+    uint64_t rest = chunk_.entries > found.records ? chunk_.entries - found.records : 0;
+    if (is_sealed) rest = 0;  // counted where its checksum was
     if (problem == nullptr && rest != 0) problem = "missing_record", first_gap = end_;
-    if (problem != nullptr) {
-      losses.add(problem, std::max(rest, gaps), [&] {
-        return (std::string_view(problem) == "missing_record"
-                    ? "records that their chunk once held and that are gone, first "
-                    : "records (or parts of chunks of unknown content) that cannot be read, first ") +
-               view_.where(chunk_, first_gap);
-      });
-    }
-    return found;
+    if (problem == nullptr) return;
+    const uint64_t lost = std::max(rest, gaps);
+    census_.is_unproven = census_.is_unproven || std::string_view(problem) != "cut_record";
+    census_.lost_units += lost * sizeof(format::ShortCollRecord) / format::kUnitBytes;
+    losses.add(problem, lost, [&] {
+      return (std::string_view(problem) == "missing_record"
+                  ? "records that their chunk once held and that are gone, first "
+                  : "records (or parts of chunks of unknown content) that cannot be read, first ") +
+             view_.where(chunk_, first_gap);
+    });
   }
 
- private:
   // Good records from `begin` on; why they end there, nullptr at the end of what was written.
   const char* take(uint32_t begin, RecordChunk& found) {
     RecordCursor cursor(buffer_, {begin, format::kLastUnit});
@@ -87,14 +128,15 @@ class Walk {
           cursor.unit() + format::record_bytes(static_cast<uint8_t>(cursor.head().kind)) / format::kUnitBytes;
     }
     if (end_ > begin) found.ranges.push_back({begin, end_});
+    census_.good_units += end_ - begin;
     return is_good ? cursor.problem() : "bad_record";
   }
 
   // Where records go on behind damage at `at`; 0 nowhere. Behind an end that looks clean they do not, unless the chunk
   // once held more; in a ring older bytes lie there.
-  uint32_t next_begin(uint32_t at, bool is_clean, uint32_t records) const {
+  uint32_t next_begin(uint32_t at, bool is_clean, uint32_t records, bool is_sealed) const {
     const bool ring = view_.header().retention == format::Retention::kRing;
-    if (is_clean && (chunk_.entries == 0 ? ring : records >= chunk_.entries)) return 0;
+    if (is_clean && (is_sealed || (chunk_.entries == 0 ? ring : records >= chunk_.entries))) return 0;
     for (uint32_t unit = at + 1; unit < format::kLastUnit; ++unit) {
       if (begins_run(unit)) return unit;
     }
@@ -137,15 +179,19 @@ RecordCensus take_census(const FileView& view, ReadLosses& losses) {
     LogCensus& entry = census.logs.emplace_back(LogCensus{.log = log, .chunks = {}});
     entry.chunks.reserve(chunks.size());
     for (const Chunk& chunk : chunks) {
-      if (!view.read(chunk, *buffer))
+      SealCheck seal;
+      if (!read_checked(view, chunk, *buffer, seal))
         continue;  // recycled just now: its number is missing, the new one comes later
-      entry.chunks.push_back(Walk(view, plausible, chunk, *buffer, census).run(losses));
+      entry.chunks.push_back(Walk(view, plausible, chunk, *buffer, census).run(seal, losses));
     }
   }
   return census;
 }
 
 namespace {
+
+// What is missing is at most so small a part of what is there: what a rank does again and again shows all the same.
+constexpr uint64_t kSlightShare = 20;
 
 // Chunks whose numbers are missing before the newest of their list.
 uint64_t missing_inside(const FileView& view, Purpose purpose, uint16_t log) {
@@ -164,7 +210,8 @@ bool lacks_definitions(const FileView& view, const ReadLosses& losses) {
   auto lacks = [&](Purpose purpose, uint16_t log) {
     return missing_inside(view, purpose, log) != 0 || has_lost_successor(view, purpose, log);
   };
-  if (losses.count("bad_definition") != 0 || lacks(Purpose::kMeta, 0)) return true;
+  if (losses.count("bad_definition") + losses.count("damaged_definition") != 0 || lacks(Purpose::kMeta, 0))
+    return true;
   const std::vector<uint16_t> logs = view.logs();
   return std::any_of(logs.begin(), logs.end(), [&](uint16_t log) { return lacks(Purpose::kDefs, log); });
 }
@@ -190,7 +237,7 @@ void count_gaps(const FileView& view, const RecordCensus& census, bool all_named
     for (const char* kind : kinds) sum += losses.count(kind);
     return sum;
   };
-  const uint64_t damaged = count({"bad_record", "unknown_record", "missing_record"});
+  const uint64_t damaged = count({"bad_record", "unknown_record", "missing_record", "damaged_record"});
   const uint64_t nameless =
       all_named ? count({"unknown_comm", "unknown_shape", "bad_comm_number", "bad_definition_number"}) : 0;
   const uint64_t chunks =
@@ -198,17 +245,21 @@ void count_gaps(const FileView& view, const RecordCensus& census, bool all_named
   const bool at_end =
       view.is_cut() || nameless != 0 || lacks_definitions(view, losses) || lacks_newest(view, census);
   const uint64_t records = damaged + losses.count("cut_record") + nameless;
-  if (!at_end && records + chunks == 0) return;
-  losses.add(at_end ? model::kLossIncompleteEnd : model::kLossIncompleteMiddle,
+  if (!at_end && records + chunks + losses.count("damaged_time") == 0) return;
+  const uint64_t lost_units = census.lost_units + chunks * (format::kLastUnit - format::kChunkHeaderUnits);
+  const bool is_slight = lost_units * kSlightShare <= census.good_units;
+  losses.add(at_end      ? model::kLossIncompleteEnd
+             : is_slight ? model::kLossIncompleteSlightly
+                         : model::kLossIncompleteMiddle,
              std::max<uint64_t>(chunks != 0 ? chunks : records, 1), [&] {
                return (chunks != 0 ? "of " + std::to_string(view.used_chunks()) + " chunks"
                                    : std::string("of its records or more")) +
                       " cannot be read" + (at_end ? ", the newest records among them: " : ": ") + view.path();
              });
   const bool is_only_cut = view.is_cut() && chunks == count({"cut_file"}) && damaged == 0;
-  losses.add(model::kLossUnproven, is_only_cut ? 0 : 1, [&] {
-    return "damaged file without checksums, so that the rest of it may be damaged too: " + view.path();
-  });
+  const bool is_unproven = census.is_unproven || (!view.has_seals() && !is_only_cut);
+  losses.add(model::kLossUnproven, is_unproven,
+             [&] { return "damaged file whose rest no checksum proves: " + view.path(); });
 }
 
 }  // namespace lockstep::readers::native

@@ -26,6 +26,8 @@ struct LogCensus {
 struct RecordCensus {
   std::array<uint64_t, 32> by_kind{};  // format::Kind
   std::vector<LogCensus> logs;
+  bool is_unproven = false;                 // damage where no seal tells what of the rest is good
+  uint64_t good_units = 0, lost_units = 0;  // of records; the latter without what is missing in whole chunks
 };
 
 RecordCensus take_census(const FileView& view, ReadLosses& losses);

@@ -41,14 +41,8 @@ class Reading {
         });
     OTF2_GlobalDefReaderCallbacks_SetLocationGroupCallback(
         callbacks, [](void* self, OTF2_LocationGroupRef ref, OTF2_StringRef name, OTF2_LocationGroupType type,
-                      OTF2_SystemTreeNodeRef node, OTF2_LocationGroupRef creator) {
-          of(self).archive.groups[ref] = {of(self).texts_.at(name), type, creator, node};
-          return OTF2_CALLBACK_SUCCESS;
-        });
-    OTF2_GlobalDefReaderCallbacks_SetSystemTreeNodeCallback(
-        callbacks, [](void* self, OTF2_SystemTreeNodeRef ref, OTF2_StringRef name, OTF2_StringRef,
-                      OTF2_SystemTreeNodeRef parent) {
-          of(self).archive.nodes[ref] = {of(self).texts_.at(name), parent};
+                      OTF2_SystemTreeNodeRef, OTF2_LocationGroupRef creator) {
+          of(self).archive.groups[ref] = {of(self).texts_.at(name), type, creator};
           return OTF2_CALLBACK_SUCCESS;
         });
     OTF2_GlobalDefReaderCallbacks_SetLocationCallback(
@@ -120,11 +114,6 @@ class Reading {
   }
 
   void markers(OTF2_MarkerReaderCallbacks* callbacks) {
-    OTF2_MarkerReaderCallbacks_SetDefMarkerCallback(
-        callbacks, [](void* self, OTF2_MarkerRef, const char*, const char*, OTF2_MarkerSeverity) {
-          ++of(self).archive.marker_kinds;
-          return OTF2_CALLBACK_SUCCESS;
-        });
     OTF2_MarkerReaderCallbacks_SetMarkerCallback(
         callbacks, [](void* self, OTF2_TimeStamp, OTF2_TimeStamp, OTF2_MarkerRef, OTF2_MarkerScope, uint64_t,
                       const char* text) {

@@ -22,11 +22,6 @@ struct ReadGroup {
   std::string name;
   OTF2_LocationGroupType type = OTF2_LOCATION_GROUP_TYPE_UNKNOWN;
   OTF2_LocationGroupRef creator = OTF2_UNDEFINED_LOCATION_GROUP;
-  OTF2_SystemTreeNodeRef node = OTF2_UNDEFINED_SYSTEM_TREE_NODE;
-};
-struct ReadNode {
-  std::string name;
-  OTF2_SystemTreeNodeRef parent = OTF2_UNDEFINED_SYSTEM_TREE_NODE;
 };
 struct ReadComm {
   std::string name;
@@ -53,15 +48,13 @@ struct ReadVisits {
 struct ReadArchive {
   std::map<OTF2_LocationRef, ReadLocation> locations;
   std::map<OTF2_LocationGroupRef, ReadGroup> groups;
-  std::map<OTF2_SystemTreeNodeRef, ReadNode> nodes;  // the machine and its hosts
-  std::vector<OTF2_LocationRef> ranks;               // of the list of ranks
+  std::vector<OTF2_LocationRef> ranks;  // of the list of ranks
   std::map<OTF2_CommRef, ReadComm> comms;
   std::vector<ReadCollective> collectives;
   std::vector<ReadMessage> messages;
   std::map<std::string, ReadVisits> host_regions,
       stream_regions;  // by name, on host threads and on GPU streams
   std::vector<std::string> markers;
-  uint32_t marker_kinds = 0;  // definitions
   uint64_t first_time = 0, length = 0, events = 0;
   std::vector<std::string>
       problems;  // times that go back, regions left that were not entered, counts that differ

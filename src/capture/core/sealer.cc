@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/core/sealer.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "capture/core/clock.h"
+#include "capture/core/thread_log.h"
+
+namespace lockstep::capture {
+namespace {
+
+using format::ChunkHeader;
+using format::Purpose;
+
+// What other threads store meanwhile is either behind the last tag that is seen here, in a late field, whose checksum says
+// that it was filled in since, or in a chunk that is being recycled, whose number then no longer fits.
+__attribute__((no_sanitize("thread"))) void copy_units(unsigned char* to, const char* from, uint32_t first,
+                                                       uint32_t units) {
+  const auto* words = reinterpret_cast<const uint64_t*>(from + size_t{first} * format::kUnitBytes);
+  auto* out = reinterpret_cast<uint64_t*>(to + size_t{first} * format::kUnitBytes);
+  for (uint32_t i = 0; i < 2 * units; ++i) out[i] = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+}
+
+// True if the entry's tag is there, and with it all that was stored before.
+bool is_published(const char* chunk, uint32_t unit) {
+  const char* tag = chunk + size_t{unit} * format::kUnitBytes + offsetof(format::RecordHead, stop_after);
+  return __atomic_load_n(reinterpret_cast<const uint64_t*>(tag), __ATOMIC_ACQUIRE) >> 32 != 0;
+}
+
+// A copy of the chunk up to what is not published yet; false if it is not one of a list.
+bool copy_published(const char* chunk, unsigned char* copy) {
+  const auto* header = reinterpret_cast<const ChunkHeader*>(chunk);
+  if (__atomic_load_n(&header->magic, __ATOMIC_ACQUIRE) != format::kChunkMagic) return false;
+  copy_units(copy, chunk, 0, format::kChunkHeaderUnits);
+  const Purpose purpose = reinterpret_cast<const ChunkHeader*>(copy)->purpose;
+  if (!format::has_seal(purpose)) return false;
+  uint32_t unit = format::kChunkHeaderUnits;
+  while (unit < format::kLastUnit && is_published(chunk, unit)) {
+    copy_units(copy, chunk, unit, 1);
+    const uint32_t units = format::entry_units(copy, purpose, unit);
+    if (units == 0) break;
+    copy_units(copy, chunk, unit, units);
+    unit += units;
+  }
+  memset(copy + size_t{unit} * format::kUnitBytes, 0, format::kUnitBytes);
+  return true;
+}
+
+}  // namespace
+
+__attribute__((no_sanitize("thread"))) void Sealer::find_newest(const ProcessFile& file, uint32_t chunks) {
+  memset(newest_, 0, sizeof newest_);
+  for (uint32_t index = 0; index < chunks; ++index) {
+    const auto* header = reinterpret_cast<const ChunkHeader*>(file.chunk(index));
+    if (sealed_ != nullptr && sealed_[index] != 0 && !file.ring()) continue;
+    if (__atomic_load_n(&header->magic, __ATOMIC_ACQUIRE) != format::kChunkMagic) continue;
+    if (header->log > format::kMaxLogs) continue;
+    Newest& newest = newest_[header->log];
+    uint32_t& number = header->purpose == Purpose::kRecords ? newest.records : newest.defs;
+    if (header->chunk_no > number) number = header->chunk_no;
+  }
+}
+
+// Its log has left it behind, and nothing is filled in there any more.
+bool Sealer::is_past(const ChunkHeader& header) const {
+  const Newest& newest = newest_[header.log];
+  return header.purpose == Purpose::kRecords ? newest.records > header.chunk_no + ThreadLog::kWindow
+                                             : newest.defs > header.chunk_no;
+}
+
+void Sealer::seal(char* chunk, uint32_t index) {
+  if (!copy_published(chunk, copy_)) return;
+  const auto* copied = reinterpret_cast<const ChunkHeader*>(copy_);
+  if (copied->log > format::kMaxLogs) return;
+  const format::ChunkSeal seal = format::make_seal(copy_);
+  auto* header = reinterpret_cast<ChunkHeader*>(chunk);
+  const bool is_same = memcmp(&copied->seal, &seal, sizeof seal) == 0;
+  if (!is_same) {
+    __atomic_store_n(&header->seal.units, uint16_t{0}, __ATOMIC_RELEASE);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    header->seal.chunk_no = seal.chunk_no;
+    header->seal.header = seal.header;
+    header->seal.entries = seal.entries;
+    memcpy(header->seal.blocks, seal.blocks, sizeof seal.blocks);
+    header->seal.late = seal.late;
+    __atomic_store_n(&header->seal.units, seal.units, __ATOMIC_RELEASE);
+  }
+  if (sealed_ != nullptr && is_past(*copied)) sealed_[index] = seal.chunk_no + 1;
+}
+
+__attribute__((no_sanitize("thread"))) void Sealer::seal_all(ProcessFile& file) {
+  const uint32_t chunks = file.claimed_in_file();
+  const uint64_t began = read_ticks();
+  if (sealed_ == nullptr) {
+    void* memory = mmap(nullptr, uint64_t{file.max_chunks()} * sizeof *sealed_, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory != MAP_FAILED) sealed_ = static_cast<uint32_t*>(memory);
+  }
+  find_newest(file, chunks);
+  for (uint32_t index = 0; index < chunks; ++index) {
+    char* chunk = file.chunk(index);
+    if (sealed_ != nullptr && sealed_[index] != 0 &&
+        (!file.ring() || sealed_[index] == reinterpret_cast<const ChunkHeader*>(chunk)->chunk_no + 1))
+      continue;
+    seal(chunk, index);
+  }
+  if (chunks != 0) __atomic_store_n(&file.header()->sealed_ticks, began, __ATOMIC_RELEASE);
+}
+
+}  // namespace lockstep::capture

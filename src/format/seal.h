@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checksums of what a file holds (since minor 4). A chunk's seal covers the entries that were published when it was made, from
+// the chunk's begin on: it stays right while more entries follow and while late fields are filled in, as those have a checksum
+// of their own. One checksum for each 4 KiB says what of a damaged chunk is still good.
+//
+// It is made by whoever writes chunks without haste (capture's keeper thread, or a tool), from a copy of the chunk, and
+// belongs to the chunk number that it names: a recycled chunk has none. `units` is stored last and zeroed first, so that
+// a seal whose writer was killed halfway is none. What is late: format/late_fields.def. No library is needed.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "format/crc32c.h"
+#include "format/definitions.h"
+#include "format/records.h"
+
+namespace lockstep::format {
+
+inline constexpr uint32_t kSealBlockUnits = kUnitsPerChunk / kSealBlocks;
+inline constexpr uint32_t kMostRecordWords = 10;
+
+namespace seal_detail {
+
+struct Masks {  // by byte of a record: what is late and what is loose; the rest is fixed
+  uint64_t late[kMostRecordWords], loose[kMostRecordWords];
+};
+constexpr void mark(uint64_t* mask, size_t offset, size_t size) {
+  for (size_t byte = offset; byte < offset + size; ++byte) mask[byte / 8] |= uint64_t{0xff} << byte % 8 * 8;
+}
+constexpr Masks masks_of(Kind wanted) {
+  Masks masks{};
+  const auto kind = static_cast<uint8_t>(wanted);
+  if (record_bytes(kind) == 0 || !is_event(kind)) return masks;
+  mark(masks.late, offsetof(RecordHead, stop_after), sizeof RecordHead::stop_after);
+  mark(wanted == Kind::kApiOp ? masks.loose : masks.late, offsetof(RecordHead, flags), 1);
+#define FIELD(mask, name, field) \
+  if (wanted == Kind::k##name) mark(masks.mask, offsetof(name##Record, field), sizeof name##Record::field);
+#define LATE_TIME(name, field) FIELD(late, name, field)
+#define LATE(name, field) FIELD(late, name, field)
+#define LOOSE(name, field) FIELD(loose, name, field)
+#include "format/late_fields.def"
+#undef LOOSE
+#undef LATE
+#undef LATE_TIME
+#undef FIELD
+  return masks;
+}
+struct AllMasks {
+  Masks of[32];
+};
+constexpr AllMasks all_masks() {
+  AllMasks all{};
+  for (uint8_t kind = 0; kind < 32; ++kind) all.of[kind] = masks_of(static_cast<Kind>(kind));
+  return all;
+}
+inline constexpr AllMasks kMasks = all_masks();
+
+}  // namespace seal_detail
+
+// Size of the entry that begins at `unit` in units; 0 at the end of what was published, and for what cannot be an entry.
+inline uint32_t entry_units(const unsigned char* chunk, Purpose purpose, uint32_t unit) {
+  const unsigned char* at = chunk + size_t{unit} * kUnitBytes;
+  uint32_t units = 0;
+  if (purpose == Purpose::kRecords) {
+    units = record_bytes(at[offsetof(RecordHead, kind)]) / kUnitBytes;
+  } else {
+    DefHead head;
+    std::memcpy(&head, at, sizeof head);
+    units = head.kind == 0 ? 0 : head.units;
+  }
+  return unit + units <= kLastUnit ? units : 0;
+}
+
+// The latest time in late fields of a record; kSaturated in one of them: UINT64_MAX. 0 none.
+inline uint64_t latest_late_ticks(const unsigned char* record) {
+  RecordHead head;
+  std::memcpy(&head, record, sizeof head);
+  uint32_t latest = is_event(static_cast<uint8_t>(head.kind)) ? head.stop_after : 0;
+#define LATE_TIME(name, field)                                                 \
+  if (head.kind == Kind::k##name) {                                            \
+    uint32_t after = 0;                                                        \
+    std::memcpy(&after, record + offsetof(name##Record, field), sizeof after); \
+    latest = after > latest ? after : latest;                                  \
+  }
+#define LATE(name, field)
+#define LOOSE(name, field)
+#include "format/late_fields.def"
+#undef LOOSE
+#undef LATE
+#undef LATE_TIME
+  return latest == kSaturated ? UINT64_MAX : latest == 0 ? 0 : head.start + latest;
+}
+
+// Sums up entries: the fixed part of all and of each block, and the late fields.
+class SealSums {
+ public:
+  explicit SealSums(Purpose purpose) : purpose_(purpose) {
+    for (uint32_t& block : blocks_) block = Crc32c::kBegin;
+  }
+  // The entry of `units` units that begins at `unit`.
+  void add(const unsigned char* chunk, uint32_t unit, uint32_t units) {
+    const unsigned char* at = chunk + size_t{unit} * kUnitBytes;
+    uint32_t& block = blocks_[unit / kSealBlockUnits];
+    uint64_t fixed[kMostRecordWords], late[kMostRecordWords];
+    for (uint32_t left = units * 2, done = 0; left > 0;) {
+      const uint32_t words = left < kMostRecordWords ? left : kMostRecordWords;
+      std::memcpy(fixed, at + size_t{done} * 8, size_t{words} * 8);
+      if (purpose_ == Purpose::kRecords) {
+        const seal_detail::Masks& masks = seal_detail::kMasks.of[at[offsetof(RecordHead, kind)] & 31];
+        for (uint32_t i = 0; i < words; ++i) {
+          late[i] = fixed[i] & masks.late[i];
+          fixed[i] &= ~(masks.late[i] | masks.loose[i]);
+        }
+        late_ = crc_.add(late_, late, words);
+      } else if (is_live(at)) {
+        if (done != 0) break;  // losses, which are counted on and on
+        std::memset(fixed + 2, 0, sizeof fixed - 16);
+      }
+      all_ = crc_.add(all_, fixed, words);
+      block = crc_.add(block, fixed, words);
+      done += words;
+      left -= words;
+    }
+  }
+  uint32_t all() const { return ~all_; }
+  uint32_t late() const { return ~late_; }
+  uint16_t block(uint32_t i) const { return static_cast<uint16_t>(~blocks_[i]); }
+
+ private:
+  static bool is_live(const unsigned char* at) {
+    DefHead head;
+    std::memcpy(&head, at, sizeof head);
+    return head.kind == static_cast<uint16_t>(Def::kLog);
+  }
+
+  Crc32c crc_;
+  Purpose purpose_;
+  uint32_t all_ = Crc32c::kBegin, late_ = Crc32c::kBegin, blocks_[kSealBlocks];
+};
+
+// Of what a chunk's header says of it, `next` and `records` apart, which come later.
+inline uint16_t seal_of_header(const ChunkHeader& header) {
+  const uint64_t words[3] = {uint64_t{static_cast<uint8_t>(header.purpose)} | uint64_t{header.log} << 16 |
+                                 uint64_t{header.chunk_no} << 32,
+                             header.claimed_ticks, header.tid};
+  return static_cast<uint16_t>(~Crc32c().add(Crc32c::kBegin, words, 3));
+}
+
+// The seal of a copy of a chunk as it is.
+inline ChunkSeal make_seal(const unsigned char* chunk) {
+  ChunkHeader header;
+  std::memcpy(&header, chunk, sizeof header);
+  SealSums sums(header.purpose);
+  uint32_t unit = kChunkHeaderUnits;
+  for (uint32_t units = 0; unit < kLastUnit; unit += units) {
+    units = entry_units(chunk, header.purpose, unit);
+    if (units == 0) break;
+    sums.add(chunk, unit, units);
+  }
+  ChunkSeal seal{};
+  seal.chunk_no = header.chunk_no;
+  seal.units = static_cast<uint16_t>(unit);
+  seal.header = seal_of_header(header);
+  seal.entries = sums.all();
+  seal.late = sums.late();
+  for (uint32_t i = 0; i < kSealBlocks; ++i) seal.blocks[i] = sums.block(i);
+  return seal;
+}
+inline bool has_seal(Purpose purpose) {
+  return purpose == Purpose::kMeta || purpose == Purpose::kDefs || purpose == Purpose::kRecords;
+}
+
+// Of what is written once in the header, without what a library says of itself later.
+inline uint32_t seal_of_header(const FileHeader& header) {
+  FileHeader once = header;
+  once.gpu_clock = GpuClock::kUnknown;
+  once.nccl_version = once.event_mask = 0;
+  constexpr size_t kWords = offsetof(FileHeader, state) / 8;
+  uint64_t words[kWords];
+  std::memcpy(words, &once, sizeof words);
+  const uint32_t crc = ~Crc32c().add(Crc32c::kBegin, words, kWords);
+  return crc == 0 ? 1 : crc;
+}
+
+}  // namespace lockstep::format
