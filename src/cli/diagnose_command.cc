@@ -37,19 +37,6 @@ Result<DiagnosedRun> look(const std::vector<std::string>& paths) {
   return diagnose::diagnose(paths, progress.callback());
 }
 
-// What a verdict says apart from numbers that move while a job stands still.
-std::string essence(const DiagnosedRun& run) {
-  std::string text;
-  for (const analysis::Finding& finding : run.diagnosis.findings) {
-    if (finding.severity == analysis::Severity::kNote) continue;
-    text += finding.id + ' ' + finding.comm + ' ' + finding.func;
-    if (finding.op_index) text += ' ' + std::to_string(*finding.op_index);
-    for (int32_t rank : finding.ranks) text += ' ' + std::to_string(rank);
-    text += '\n';
-  }
-  return text;
-}
-
 int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -117,7 +104,7 @@ class Watch {
           style.faint("Seen at " + at + "; again " + plural(static_cast<uint64_t>(pause_.count()), "second") +
                       " later; Ctrl-C ends")));
     }
-    std::string essence = cli::essence(run);
+    std::string essence = diagnose::essence(run.diagnosis);
     if (shown_ && essence == last_essence_) return kExitOk;
     std::string gap = shown_ ? "\n" : "";
     shown_ = true;

@@ -47,6 +47,14 @@ TEST_F(Signals, ASignalToTheLauncherIsPassedOn) {
   }
 }
 
+// A command may signal whoever started it; that does not come back to it.
+TEST_F(Signals, WhatTheCommandSendsToTheLauncherIsNotPassedOn) {
+  const Finished finished = do_here(
+      lockstep({"trace", "-o", "t.db", "sh", "-c",
+                "trap 'n=1' USR1; kill -USR1 $PPID; for i in 1 2 3 4 5; do sleep 0.2; done; exit ${n:-7}"}));
+  EXPECT_EQ(finished.code, 7) << finished;
+}
+
 TEST_F(Signals, AnInterruptedCommandLeavesItsTrace) {
   for (int signal : {SIGINT, SIGTERM}) {
     std::filesystem::remove(path("ready"));

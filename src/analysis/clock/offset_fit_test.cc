@@ -32,6 +32,22 @@ TEST(OffsetFit, IsTheSpaceBetweenTwoBounds) {
   EXPECT_TRUE(proven.contradictions.empty());
 }
 
+// Exact bounds 8 s apart: a rate that wanders by 0.1 ppm within that time may be 400 ns off a line, which is as far as lines
+// may pass the bounds, and as far again as the clock may be off such a line. 1 ns each is rounding.
+TEST(OffsetFit, WhatARateMayWanderWidensTheInterval) {
+  OffsetFit fit(kFrom, kFrom + 8 * kSecond, 512);
+  for (const int64_t at : {kFrom, kFrom + 8 * kSecond}) {
+    fit.at_least(at, 5000);
+    fit.at_most(at, 5000);
+  }
+  const OffsetFit::Proven proven = fit.fit();
+  ASSERT_EQ(proven.knots.size(), 9u);
+  for (const size_t end : {size_t{0}, size_t{8}}) {
+    EXPECT_NEAR(static_cast<double>(proven.knots[end].low), 5000 - 2 * 401, 2);
+    EXPECT_NEAR(static_cast<double>(proven.knots[end].high), 5000 + 2 * 401, 2);
+  }
+}
+
 TEST(OffsetFit, HoldsADriftingClockThroughOneSidedBounds) {
   // Bounds of either side never come together, and are 100 us loose: the drift is what joins them.
   constexpr double kDrift = 40e-6;

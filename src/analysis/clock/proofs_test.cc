@@ -93,9 +93,12 @@ TEST(ClockProofs, WithARootOneSideIsBound) {
 }
 
 TEST(ClockProofs, UnknownFunctionsProveNothing) {
-  const Proven of = proven([](JobBuilder& builder, uint32_t world) { both(builder, world, "Custom"); });
-  EXPECT_FALSE(of.has_low());
-  EXPECT_FALSE(of.has_high());
+  for (const int root : {0, -1}) {
+    const Proven of =
+        proven([&](JobBuilder& builder, uint32_t world) { both(builder, world, "Custom", root); });
+    EXPECT_FALSE(of.has_low());
+    EXPECT_FALSE(of.has_high());
+  }
 }
 
 TEST(ClockProofs, AReceiveEndsAfterItsSendBegan) {

@@ -142,6 +142,24 @@ TEST(CompareReport, ShowsWhatChangedAndAllRowsIfAsked) {
   EXPECT_EQ(comparison_json(runs, 1)["rows"].size(), 1U);
 }
 
+TEST(CompareReport, SaysHowToSeeTheRestIfThereIsOne) {
+  const Row better = step(Change::kBetter, 0.9, 0.89, 0.91), same = bandwidth("tp", Change::kNone, 1, 0);
+  constexpr const char* kHow = "; --all shows all rows\n";
+  EXPECT_NE(text(runs_of({better, same})).find(kHow), std::string::npos);
+  EXPECT_EQ(text(runs_of({better})).find(kHow), std::string::npos) << "all are shown";
+  EXPECT_EQ(text(runs_of({better, same}), {.limit = 20, .all = true}).find(kHow), std::string::npos);
+}
+
+TEST(CompareReport, OnlyASlowerRunIsRed) {
+  auto red = [](const Row& row) {
+    return report_text(runs_of({row}), {}, Style(true), {}).find(Style(true).bad("B is").substr(0, 7)) !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(red(step(Change::kWorse, 1.08, 1.07, 1.09)));
+  EXPECT_FALSE(red(step(Change::kNone, 1.0, 0.99, 1.01)));
+  EXPECT_FALSE(red(step(Change::kBetter, 0.9, 0.89, 0.91)));
+}
+
 TEST(CompareReport, AGateHasTheRatioThatItWasJudgedBy) {
   Row slow = bandwidth("dp", Change::kWorse, 0.85, 5e6);
   slow.level = Level::kFunc;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 namespace lockstep::cli::compare {
@@ -132,6 +133,23 @@ TEST(Gates, SayHowLongARunWouldTell) {
     (a_is_shorter ? unequal.rows[0].steps_b : unequal.rows[0].steps_a) = 1000;
     EXPECT_EQ(judged("step<=1.02", unequal).sentence, result.sentence)
         << "the shorter run is what it takes more of";
+  }
+}
+
+// 100 times the steps is the most that is advised. Reach over distance is 10 there: ln 1.2 to the end, a tenth to the bound.
+TEST(Gates, MoreThanAHundredRunsAreNoAdvice) {
+  const double bound = 1.02;
+  for (const double side : {1.0, -1.0}) {
+    const char* gate = side > 0 ? "step<=1.02" : "busbw>=1.02";
+    const Metric metric = side > 0 ? Metric::kStep : Metric::kBusbw;
+    auto sentence = [&](double reach) {
+      // The middle is on the good side of the bound, by a hundredth.
+      const double ratio = bound * std::exp(-side * 0.01);
+      const double far = ratio * std::exp(side * reach), near = ratio * std::exp(-side * 0.001);
+      return judged(gate, of(metric, ratio, std::min(far, near), std::max(far, near))).sentence;
+    };
+    EXPECT_NE(sentence(0.0995).find("about 9,901 steps"), std::string::npos) << sentence(0.0995);
+    EXPECT_NE(sentence(0.1005).find("too near the bound"), std::string::npos) << sentence(0.1005);
   }
 }
 

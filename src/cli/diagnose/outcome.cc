@@ -41,4 +41,16 @@ std::string_view healthy_words(bool still_runs) {
   return still_runs ? "No problem so far" : "No problem found";
 }
 
+std::string essence(const analysis::Diagnosis& diagnosis) {
+  std::string text;
+  for (const analysis::Finding& finding : diagnosis.findings) {
+    if (finding.severity == analysis::Severity::kNote) continue;
+    text += finding.id + ' ' + finding.comm + ' ' + finding.func;
+    if (finding.op_index) text += ' ' + std::to_string(*finding.op_index);
+    for (int32_t rank : finding.ranks) text += ' ' + std::to_string(rank);
+    text += '\n';
+  }
+  return text;
+}
+
 }  // namespace lockstep::cli::diagnose

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
+#include <set>
 
 #include "analysis/testing/job_builder.h"
 #include "cli/command.h"
 #include "cli/diagnose/coverage.h"
+#include "cli/diagnose/outcome.h"
 #include "cli/diagnose/report_json.h"
 #include "cli/diagnose/report_text.h"
 #include "tests/support/temporary_folder.h"
@@ -212,6 +215,31 @@ TEST(ExitCode, FollowsTheVerdict) {
   EXPECT_EQ(code({absent_rank()}, 0), kExitFindings);
   EXPECT_EQ(code({missing_evidence()}, 0), kExitCannotTell);
   EXPECT_EQ(code({absent_rank(), missing_evidence()}, 0), kExitFindings);
+}
+
+// `--watch` prints again when who, what or where has changed, not when numbers have moved on.
+TEST(Essence, ChangesWithTheVerdictAndNotWithItsNumbers) {
+  auto of = [](const std::function<void(Finding&)>& change) {
+    Finding finding = absent_rank();
+    change(finding);
+    return essence({{finding}, 0});
+  };
+  const std::string before = of([](Finding&) {});
+  EXPECT_EQ(of([](Finding& finding) {
+              finding.statement = "7 ranks have waited for it for 14.0 s";
+              finding.weight += 1;
+              finding.effect->value += 1;
+              finding.evidence.pop_back();
+            }),
+            before);
+  const std::function<void(Finding&)> changes[] = {
+      [](Finding& f) { f.id = "rank-dead"; },   [](Finding& f) { f.comm = "dp"; },
+      [](Finding& f) { f.func = "AllGather"; }, [](Finding& f) { f.op_index = 9; },
+      [](Finding& f) { f.op_index.reset(); },   [](Finding& f) { f.ranks = {6}; },
+      [](Finding& f) { f.ranks = {5, 6}; },     [](Finding& f) { f.severity = Severity::kNote; }};
+  std::set<std::string> seen = {before};
+  for (const auto& change : changes) EXPECT_TRUE(seen.insert(of(change)).second) << of(change);
+  EXPECT_EQ(essence({{note("one"), absent_rank(), note("two")}, 1}), before) << "notes are not the verdict";
 }
 
 TEST(Diagnose, AFileThatCannotBeOpenedIsAnError) {

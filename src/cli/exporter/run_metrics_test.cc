@@ -119,6 +119,33 @@ TEST_F(RunMetricsTest, CountersGrowWithTheRun) {
   EXPECT_EQ(value(ops("0")), 10) << "nothing is counted twice";
 }
 
+TEST_F(RunMetricsTest, HistogramsAddTheirBucketsUpAndEmptyOnesAreAbsent) {
+  Rank first(run, 0, 100);
+  first.write();
+  look();
+  for (uint64_t i = 0; i < 10; ++i) first.coll(i, 1'000'000 * (i + 1));
+  first.write();
+  look();
+  int histograms = 0;
+  for (const auto& family : families(metrics, {}, {})) {
+    if (family.type != prometheus::MetricType::Histogram) continue;
+    for (const auto& metric : family.metric) {
+      ++histograms;
+      const auto& of = metric.histogram;
+      EXPECT_GT(of.sample_count, 0u) << family.name;
+      EXPECT_GT(of.sample_sum, 0) << family.name;
+      ASSERT_GE(of.bucket.size(), 3u) << family.name;
+      for (size_t i = 1; i < of.bucket.size(); ++i) {
+        EXPECT_GT(of.bucket[i].upper_bound, of.bucket[i - 1].upper_bound);
+        EXPECT_GE(of.bucket[i].cumulative_count, of.bucket[i - 1].cumulative_count);
+      }
+      EXPECT_EQ(of.bucket.back().cumulative_count, of.sample_count) << "all of these are short";
+    }
+  }
+  EXPECT_EQ(value("lockstep_exporter_read_lag_seconds"), 0) << "all is read";
+  RecordProperty("histograms", histograms);
+}
+
 TEST_F(RunMetricsTest, CountersStayWhenFilesGoAndComeBack) {
   Rank first(run, 0, 100), second(run, 1, 101);
   for (uint64_t i = 0; i < 5; ++i) first.coll(i, 1000 * (i + 1));
