@@ -73,6 +73,8 @@ class CommBlocks {
   // The member is in operation `op` of its process.
   void add_waiting(Block& block, uint32_t member, uint32_t op) {
     const Actor& actor = scene_.actor_at(member);
+    // What became of it since its recording was switched off is not known.
+    if (block.kind != Block::Kind::kMismatch && scene_.is_off(actor.process)) return;
     int64_t entered = job_.ops(job_.members[member]).entered_ns(op);
     block.waiting.push_back(scene_.actor_of(member));
     block.waiting_ns.push_back(entered);
@@ -409,7 +411,7 @@ std::vector<StuckStep> stuck_steps(const Scene& scene, const Patience& patience,
   std::vector<StuckStep> stuck;
   const model::Job& job = scene.job();
   for (uint32_t row : job.comms[comm].members) {
-    if (row == kNoRow || gone(scene.actor_at(row).fate)) continue;
+    if (row == kNoRow || gone(scene.actor_at(row).fate) || scene.is_off(job.members[row].process)) continue;
     const model::JobProcess& process = job.processes[job.members[row].process];
     for (const model::OpenStep& step : process.open_steps) {
       int64_t waited = scene.actor_at(row).end_ns - step.since_ns;

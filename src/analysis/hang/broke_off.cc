@@ -63,8 +63,10 @@ class BrokenOff {
   // Where all ended in order a send may have gone out without its receive, and a kernel's end is not always recorded.
   bool ends_in(const Block& block) const {
     const bool some_captured =
-        std::any_of(block.waiting.begin(), block.waiting.end(),
-                    [this](uint32_t actor) { return scene_.is_captured(scene_.actor(actor).process); });
+        std::any_of(block.waiting.begin(), block.waiting.end(), [this](uint32_t actor) {
+          const uint32_t process = scene_.actor(actor).process;
+          return scene_.is_captured(process) && !scene_.is_off(process);
+        });
     if (!some_captured || block.waiting.empty()) return false;
     const bool missing_some = !whole(block.missing).empty();
     switch (block.kind) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "model/limits.h"
+#include "model/recording_modes.h"
 #include "model/restarts.h"
 
 namespace lockstep::analysis::hang {
@@ -23,6 +24,11 @@ Scene::Scene(const model::Job& job, Rhythm& rhythm)
       gaps_(model::record_gaps(job)),
       unreadable_files_(model::unreadable_files(job)),
       rhythm_(rhythm) {
+  for (uint32_t i = 0; i < gaps_.size(); ++i) {
+    if (!is_off(i)) continue;
+    gaps_[i].at_end = true;
+    gaps_[i].text = "its recording was switched off";
+  }
   make_actors();
   find_history();
   find_cut_short();
@@ -70,6 +76,10 @@ void Scene::make_actors() {
       }
     }
   }
+}
+
+bool Scene::is_off(uint32_t process) const {
+  return model::is_off(job_.text(job_.processes[process].row.modes));
 }
 
 void Scene::find_history() {

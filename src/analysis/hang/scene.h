@@ -46,6 +46,8 @@ class Scene {
   bool is_history(uint32_t comm) const { return history_[comm]; }
   // Capture of the process ended before the process did: what it called afterwards is not known.
   bool cut_short(uint32_t process) const { return cut_short_[process]; }
+  // Its recording was switched off, and not on again.
+  bool is_off(uint32_t process) const;
   // Its file tells whether the process closed it; other tools' files do not.
   bool is_captured(uint32_t process) const {
     return job_.files.empty() && job_.processes[process].row.retention != 0;

@@ -139,6 +139,45 @@ TEST(Thresholds, ARunThatHasOnlyBegunLacksNobody) {
   }
 }
 
+// What a rank calls while its recording is switched off is in no file.
+TEST(Thresholds, WhoseRecordingIsOffIsNotMissed) {
+  for (const auto& [all, id] :
+       {std::pair(true, "0 findings"), std::pair(false, "evidence-missing.incomplete")}) {
+    for (const bool live : {true, false}) {
+      JobBuilder job = eleventh_without_last(4, 3);
+      for (uint32_t rank = all ? 0 : 3; rank < 4; ++rank)
+        job.process(rank).row.modes = job.text("default 1, off 2");
+      for (uint32_t rank = 0; rank < 4; ++rank) {
+        if (live)
+          job.process(rank).liveness = Liveness::kRunning;
+        else
+          job.process(rank).row.closed = 1;
+      }
+      EXPECT_EQ(only_id(job.build()), id) << live;
+    }
+  }
+}
+
+// Once it is on again, the rank is watched.
+TEST(Thresholds, WhoseRecordingIsOnAgainIsMissed) {
+  JobBuilder job = eleventh_without_last(4, 3);
+  job.process(3).row.modes = job.text("default 1, off 2, default 3");
+  EXPECT_EQ(only_id(job.build()), "never-joined");
+}
+
+// Sends and receives are counted from the first on: between two of which one did not record for a while they do not compare.
+TEST(Thresholds, MessagesOfAProcessThatWasOffDoNotCompare) {
+  for (const bool off : {true, false}) {
+    JobBuilder job(2);
+    job.steps(job.world(), 10, 0, 100);
+    job.call(0, 0, {.func = "Send", .called_ms = 1000, .peer = 1});
+    job.all_killed_at(30'000);
+    for (uint32_t rank = 0; rank < 2; ++rank) job.process(rank).liveness = Liveness::kRunning;
+    if (off) job.process(1).row.modes = job.text("default 1, off 2, default 3");
+    EXPECT_EQ(only_id(job.build()), off ? "0 findings" : "never-joined");
+  }
+}
+
 TEST(Thresholds, OfALiveRunItIsSaidOfNow) {
   for (const bool live : {true, false}) {
     JobBuilder job = eleventh_without_last(4, 3);

@@ -49,7 +49,7 @@ class CommAligner {
   // Nothing is missing since the communicator began. A function whose numbers jump forward says otherwise, whatever was
   // counted; a replayed graph repeats numbers.
   bool whole(const Member& member) const {
-    if (job_.processes[member.process].lost != 0) return false;
+    if (!has_all(job_, job_.processes[member.process])) return false;
     const model::JobOps& ops = job_.ops(member);
     std::unordered_map<model::StringId, uint32_t> next;
     for (uint32_t i = member.first; i < member.first + member.ops; ++i) {

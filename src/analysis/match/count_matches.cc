@@ -6,6 +6,7 @@
 
 #include "analysis/match/match.h"
 #include "analysis/match/windows.h"
+#include "model/recording_modes.h"
 
 namespace lockstep::analysis::match {
 namespace {
@@ -113,6 +114,10 @@ std::vector<CommMatch> count_matches(const model::Job& job) {
   return counts;
 }
 
+bool has_all(const model::Job& job, const model::JobProcess& process) {
+  return process.lost == 0 && !model::was_off(job.text(process.row.modes));
+}
+
 const model::Lane* counterpart(const model::Job& job, const Member& member, const model::Lane& lane,
                                const Member** other) {
   *other = nullptr;
@@ -131,7 +136,7 @@ const model::Lane* counterpart(const model::Job& job, const Member& member, cons
 
 bool pairs_comparable(const model::Job& job, const Member& a, const Member& b) {
   const model::JobProcess &here = job.processes[a.process], &there = job.processes[b.process];
-  return here.lost == 0 && there.lost == 0 && windows_begin_alike(here, there);
+  return has_all(job, here) && has_all(job, there) && windows_begin_alike(here, there);
 }
 
 }  // namespace lockstep::analysis::match

@@ -54,6 +54,8 @@ std::vector<Difference> differences(const model::Job& job);
 // each rank's own choice.
 std::vector<uint32_t> essences(const model::Job& job);
 
+// Nothing was lost of what the process called, and its recording was never switched off.
+bool has_all(const model::Job& job, const model::JobProcess& process);
 // A lane's counterpart at the other end; nullptr if that end is not in the run or has none.
 const model::Lane* counterpart(const model::Job& job, const model::Member& member, const model::Lane& lane,
                                const model::Member** other);
