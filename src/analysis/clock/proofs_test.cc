@@ -183,6 +183,29 @@ TEST(ClockProofs, MembersWhoseNumbersDoNotCompareProveNothing) {
   EXPECT_FALSE(of.has_high());
 }
 
+// Of a host's ranks the first to leave and the last to enter bound the most, wherever they stand.
+TEST(ClockProofs, OfSeveralRanksTheTightestTimesCount) {
+  for (const bool first_leaves_first : {true, false}) {
+    JobBuilder builder(3, 2);
+    const uint32_t world = builder.world();
+    for (const uint32_t rank : {0u, 1u}) {
+      const bool leaves_first = (rank == 0) == first_leaves_first;
+      builder.call(rank, world,
+                   {.called_ms = leaves_first ? 1.0 : 3.0,
+                    .gpu_start_ms = leaves_first ? 1.0 : 3.0,
+                    .gpu_end_ms = leaves_first ? 5.0 : 9.0});
+    }
+    builder.call(2, world, {.called_ms = 103, .gpu_start_ms = 103, .gpu_end_ms = 106});
+    Job job = builder.build(false);
+    std::vector<Finding> findings;
+    align(job, findings);
+    const auto offset = job.hosts[1].clock.offset(testing::at_ms(104.5));
+    ASSERT_TRUE(offset);
+    EXPECT_NEAR(static_cast<double>(offset->ns - offset->half_width_ns) * 1e-6, 103 - 5, 0.02);
+    EXPECT_NEAR(static_cast<double>(offset->ns + offset->half_width_ns) * 1e-6, 106 - 3, 0.02);
+  }
+}
+
 // Three hosts: the third is known through the second, with the uncertainty of both.
 TEST(ClockProofs, ThroughAnotherHostUncertaintiesAdd) {
   JobBuilder builder(3, 1);
