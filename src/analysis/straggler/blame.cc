@@ -33,6 +33,7 @@ class Settler {
     const Member& member = job_.members[late.member];
     const uint32_t at = late.op - member.first;
     const uint32_t index = job_.ops(member).index[late.op];
+    if (late.together) return settle_together(late, m, at, index);
     if (!late.timed) {
       late.host_part_ns = host_part(late, m, at, index);
       late.blame_ns = late.host_part_ns;
@@ -50,6 +51,16 @@ class Settler {
   }
 
  private:
+  // Not what it was late already at the operation before.
+  LateOp settle_together(LateOp late, size_t m, uint32_t at, uint32_t index) const {
+    const float before = at > 0 && past_[m].lateness[at - 1] > 0 ? past_[m].lateness[at - 1] : 0;
+    const float sure = past_[m].lateness[at] - before * carry_.share(index);
+    if (sure >= late.blame_ns) return late;
+    late.host_part_ns *= std::max(sure, 0.0f) / late.blame_ns;
+    late.blame_ns = std::max(sure, 0.0f);
+    return late;
+  }
+
   float host_part(const LateOp& late, size_t m, uint32_t at, uint32_t index) {
     const Member& member = job_.members[late.member];
     const bool fresh = carry_.starts_over(index) || (carry_.alone() && fresh_by_calls());

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "analysis/straggler/company.h"
 #include "analysis/straggler/group_comparer.h"
@@ -18,6 +19,9 @@ namespace {
 using model::Job;
 using model::kNoRow;
 using model::Member;
+
+constexpr size_t kMostMet = 64;     // members of a communicator that are looked at
+constexpr float kOfAnother = 0.5f;  // of a rank's lateness, that another explains
 
 // The members of a communicator that can be compared.
 std::vector<std::vector<uint32_t>> groups(const Job& job, const std::vector<OwnTimes>& times,
@@ -83,6 +87,67 @@ std::vector<GroupLateness> compare_all(const Job& job, const std::vector<OwnTime
   return results;
 }
 
+// From one launch to another.
+std::span<const LateOp> window_of(const std::vector<LateOp>& late, int64_t after_ns, int64_t until_ns) {
+  const auto is_after = [](int64_t ns, const LateOp& at) { return ns < at.host_ns; };
+  const auto first = std::upper_bound(late.begin(), late.end(), after_ns, is_after);
+  return {first, std::upper_bound(first, late.end(), until_ns, is_after)};
+}
+
+// What a process is blamed for alone.
+float blamed_alone(const std::vector<LateOp>& late, int64_t after_ns, int64_t until_ns) {
+  float sum = 0;
+  for (const LateOp& of : window_of(late, after_ns, until_ns)) sum += of.together ? 0 : of.blame_ns;
+  return sum;
+}
+
+// Whether a rank that came late together with others met one since who is to blame for it alone: it waited.
+bool has_waited(const Job& job, const Lateness& lateness, uint32_t process, const LateOp& late) {
+  for (uint32_t row : job.processes[process].members) {
+    const uint32_t comm = job.members[row].comm;
+    if (comm == job.members[late.member].comm || job.comms[comm].members.size() > kMostMet) continue;
+    for (uint32_t other : job.comms[comm].members) {
+      if (other == kNoRow || job.members[other].process == process) continue;
+      const uint32_t met = job.members[other].process;
+      if (lateness.domains[met] == lateness.domains[process] &&
+          blamed_alone(lateness.late[met], late.since_ns, late.host_ns) >= kOfAnother * late.blame_ns)
+        return true;
+    }
+  }
+  return false;
+}
+
+// Whether all processes of its host came late with it: of fewer, who waited for whom is not known for certain.
+bool is_whole_host(const Job& job, const Lateness& lateness, uint32_t process, const LateOp& late) {
+  const auto until = late.host_ns + static_cast<int64_t>(late.blame_ns);
+  uint32_t others = 0;
+  for (uint32_t i = 0; i < job.processes.size(); ++i) {
+    if (i == process || job.processes[i].host != job.processes[process].host) continue;
+    if (lateness.processes[i].ops == 0) continue;
+    float sum = 0;
+    for (const LateOp& of : window_of(lateness.late[i], late.since_ns, until)) sum += of.blame_ns;
+    if (sum < kOfAnother * late.blame_ns) return false;
+    ++others;
+  }
+  return others > 0;
+}
+
+// Of what a rank was late by together with others, it is not blamed again for what it is blamed for alone.
+void blame_once(std::vector<LateOp>* late) {
+  size_t kept = 0;
+  for (LateOp& of : *late) {
+    if (of.together) {
+      float blamed = 0;
+      for (size_t i = kept; i-- > 0 && (*late)[i].host_ns > of.since_ns;) blamed += (*late)[i].blame_ns;
+      if (of.has_waited || of.blame_ns - blamed <= kJitterNs) continue;
+      of.host_part_ns *= (of.blame_ns - blamed) / of.blame_ns;
+      of.blame_ns -= blamed;
+    }
+    (*late)[kept++] = of;
+  }
+  late->resize(kept);
+}
+
 }  // namespace
 
 void Waits::add(const Waits& other) {
@@ -122,21 +187,28 @@ Lateness measure(const Job& job, const GroupVisitor& visit) {
       out.comms[any.comm].add(result.members[m]);
       out.processes[job.members[groups[i][m]].process].add(result.members[m]);
     }
-    for (const LateOp& late : result.late) {
-      const uint32_t process = job.members[late.member].process;
-      out.processes[process].blamed_ns += static_cast<double>(late.blame_ns);
-      out.comms[any.comm].blamed_ns += static_cast<double>(late.blame_ns);
-      out.late[process].push_back(late);
-    }
+    for (const LateOp& late : result.late) out.late[job.members[late.member].process].push_back(late);
     out.compared += result.compared;
     out.timed += result.timed;
   }
   for (const auto& [domain, span] : spans) out.span_ns = std::max(out.span_ns, span.second - span.first);
   for_each_parallel(out.late.size(), parallel_threads(), [&](size_t i) {
     std::sort(out.late[i].begin(), out.late[i].end(), [](const LateOp& a, const LateOp& b) {
-      return std::pair(a.host_ns, a.op) < std::pair(b.host_ns, b.op);
+      return std::tuple(a.host_ns, a.op, a.together) < std::tuple(b.host_ns, b.op, b.together);
     });
   });
+  for_each_parallel(out.late.size(), parallel_threads(), [&](size_t i) {
+    for (LateOp& late : out.late[i])
+      late.has_waited = late.together && (has_waited(job, out, static_cast<uint32_t>(i), late) ||
+                                          !is_whole_host(job, out, static_cast<uint32_t>(i), late));
+  });
+  for_each_parallel(out.late.size(), parallel_threads(), [&](size_t i) { blame_once(&out.late[i]); });
+  for (size_t i = 0; i < out.late.size(); ++i) {
+    for (const LateOp& late : out.late[i]) {
+      out.processes[i].blamed_ns += static_cast<double>(late.blame_ns);
+      out.comms[job.members[late.member].comm].blamed_ns += static_cast<double>(late.blame_ns);
+    }
+  }
   return out;
 }
 

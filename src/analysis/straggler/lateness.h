@@ -32,6 +32,9 @@ struct LateOp {
   bool idle = false;    // nothing was outstanding on it when the host launched it
   bool timed = false;   // arrived by GPU times
   float error_ns = 0;   // of blame_ns, half-width
+  // Late together with those it met since: by all its own time since its launch at `since_ns`, see group_comparer.h.
+  bool together = false, has_waited = false;  // has_waited: for one of them, while it was compared
+  int64_t since_ns = 0;
 };
 
 // Sums over the matched operations of one communicator, or of one process.

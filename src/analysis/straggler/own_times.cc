@@ -229,9 +229,11 @@ OwnTimes own_times(const Job& job, uint32_t process_row, const LastArrivals& las
   times.domain = last.domain(process);
   std::vector<int64_t> ends(ops.size());
   CommonClock clock(job, process_row);
+  bool has_gpu_times = false;
   for (size_t i = 0; i < ops.size(); ++i) {
     times.host[i] = clock.at(host_ns(ops, i));
     const bool timed = ops.is_placed(i);
+    has_gpu_times = has_gpu_times || timed;
     times.arrival[i] = timed ? std::max(clock.at(ops.gpu_start_ns[i]), times.host[i]) : times.host[i];
     times.error[i] = static_cast<float>(clock.half_width() + (timed ? std::max(ops.gpu_error_ns[i], 0) : 0));
     if (timed) ends[i] = ops.gpu_end_ns[i] != 0 ? clock.at(ops.gpu_end_ns[i]) : kRunning;
@@ -240,10 +242,16 @@ OwnTimes own_times(const Job& job, uint32_t process_row, const LastArrivals& las
   Follower follower(times, ends);
   times.order = call_order(ops);
   times.place.resize(ops.size());
+  if (has_gpu_times) times.busy.resize(ops.size());
+  int64_t busy = 0, until = 0;  // until: what came before is counted, or was communication
   for (uint32_t at = 0; at < times.order.size(); ++at) {
     const uint32_t op = times.order[at];
     times.place[op] = at;
     follower.follow(op, ops.is_placed(op));
+    if (times.busy.empty()) continue;
+    if (until != 0) busy += std::max<int64_t>(times.arrival[op] - until, 0);
+    until = std::max({until, times.arrival[op], ends[op]});
+    times.busy[op] = busy;
   }
   add_legs(job, process, ends, times);
   forget_first_uses(job, process, times);

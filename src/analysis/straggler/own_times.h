@@ -35,6 +35,8 @@ struct OwnTimes {
   static constexpr float kUnknown = -1;
   Column<int64_t> arrival, host;  // host: the launch
   Column<float> host_own, gpu_own, cadence;
+  Column<int64_t>
+      busy;  // own time up to its arrival, summed over all operations that came before; empty: no GPU times
   Column<float> error;   // half-width of `arrival` on the reference clock
   Column<uint8_t> idle;  // 1: at the launch, everything called before had ended
   Column<float> least_legs,

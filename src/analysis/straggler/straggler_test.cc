@@ -192,6 +192,30 @@ TEST(Straggler, BlamesNobodyForLatenessOfAHostThatItsCompanyShares) {
   for (const Finding& finding : findings) ADD_FAILURE() << finding.statement;
 }
 
+// Three hosts of two ranks; both of host 1 come to their pair late, and wait for nobody there.
+TEST(Straggler, NamesAHostWhoseRanksAreLateTogether) {
+  JobBuilder builder(6, 2);
+  const std::vector<uint32_t> pairs = {builder.comm("tp0", {0, 1}), builder.comm("tp1", {2, 3}),
+                                       builder.comm("tp2", {4, 5})};
+  const std::vector<uint32_t> across = {builder.comm("dp0", {0, 2, 4}), builder.comm("dp1", {1, 3, 5})};
+  for (uint32_t step = 0; step < 20; ++step) {
+    for (uint32_t rank = 0; rank < 6; ++rank) {
+      const double begin = step * 100, late = step >= 5 ? 20 : 0;
+      const double first = begin + 10 + (rank / 2 == 1 ? late : 0) + 0.003 * ((rank + step) % 3);
+      builder.call(rank, pairs[rank / 2],
+                   {.called_ms = first, .gpu_start_ms = first + 0.1, .gpu_end_ms = first + 1});
+      builder.call(rank, across[rank % 2],
+                   {.called_ms = first + 5, .gpu_start_ms = first + 5.1, .gpu_end_ms = begin + late + 17});
+    }
+  }
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(), findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "host-late");
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{2, 3}));
+  EXPECT_NEAR(findings[0].effect->value, 20e6, 0.5e6);
+}
+
 // Buckets of a backward pass that go on while others wait: who is late at the first is late at all.
 TEST(Straggler, BlamesLatenessThatLastsOverOverlappingOperationsOnce) {
   JobBuilder builder(4);
