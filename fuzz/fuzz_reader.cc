@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Feeds one reader arbitrary bytes as a file: open, load every process, assemble, diagnose. Built once per line of
 // readers.def, with LOCKSTEP_FUZZ_FORMAT naming the reader.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +9,7 @@
 #include "analysis/analysis.h"
 #include "analysis/assemble/assembled_source.h"
 #include "analysis/gather/gather.h"
+#include "fuzz/input_file.h"
 #include "model/event_counts.h"
 #include "readers/reader.h"
 
@@ -62,9 +60,7 @@ void check_rows(const model::Trace& trace) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  int fd = memfd_create("fuzz", 0);
-  if (fd < 0 || write(fd, data, size) != static_cast<ssize_t>(size)) std::abort();
-  std::string path = "/proc/self/fd/" + std::to_string(fd);
+  const std::string path = fuzz::input_file(data, size);
   if (format().sniff_file != nullptr) format().sniff_file(path);
   if (auto source = format().open({path})) {
     auto assembled = analysis::assemble::assembled(std::move(*source));
@@ -77,6 +73,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (auto job = analysis::gather::gather(*assembled, {.threads = 1, .progress = {}}))
       analysis::diagnose(*job);
   }
-  close(fd);
   return 0;
 }
