@@ -157,10 +157,11 @@ class Mixer {
     auto sorted = readers::sort(others, unpacker_);
     if (!sorted) return lose(sorted.error());
     mixed_.files = *std::move(sorted);
-    for (const Error& error : std::exchange(mixed_.files.troubles, {})) lose(error);
+    leave_troubles_to_a_run();
     for (const readers::FormatFiles& files : mixed_.files.formats) {
       if (files.format->open == nullptr) continue;
       auto raw = readers::open(mixed_.files, files);
+      if (raw) mixed_.files.troubles.clear();
       if (!raw) {
         lose(raw.error());
         continue;
@@ -172,13 +173,26 @@ class Mixer {
       mixed_.runs.back().evidence = files.format->summary;
       mixed_.runs.back().format = files.format;
     }
+    for (const Error& error : std::exchange(mixed_.files.troubles, {})) lose(error);
+  }
+
+  // What cannot be read may be the file of a rank that seems to have left none: the analyses of the first run are told.
+  void leave_troubles_to_a_run() {
+    std::erase_if(mixed_.files.troubles, [this](const Error& error) { return is_told_by_database(error); });
+    for (Error& error : mixed_.files.troubles) {
+      error.where = unpacker_->shown(std::move(error.where));
+      if (!first_error_) first_error_ = error;
+    }
+  }
+
+  // A directory may hold a database and nothing else.
+  bool is_told_by_database(const Error& error) const {
+    return error.code == ErrorCode::kNotFound &&
+           std::find(with_database_.begin(), with_database_.end(), error.where) != with_database_.end();
   }
 
   void lose(Error error) {
-    // A directory may hold a database and nothing else.
-    if (error.code == ErrorCode::kNotFound &&
-        std::find(with_database_.begin(), with_database_.end(), error.where) != with_database_.end())
-      return;
+    if (is_told_by_database(error)) return;
     error.where = unpacker_->shown(std::move(error.where));
     mixed_.troubles.push_back({-1, "read", "unreadable_file", error.message(), 1});
     if (!first_error_) first_error_ = std::move(error);

@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "base/input_file.h"
 #include "base/parallel.h"
@@ -200,6 +201,7 @@ class Sorter {
   Inputs take() {
     unpack_all(named_packed_, true);
     place_empty();
+    find_disfigured();
     Inputs inputs;
     for (const Format* format : kFormats) {
       if (auto at = files_.find(format); at != files_.end()) inputs.formats.push_back(std::move(at->second));
@@ -214,6 +216,22 @@ class Sorter {
     std::string path;
     bool named = false;
   };
+  // What is called like files with operations beside it, and is of no format, was one of them.
+  void find_disfigured() {
+    if (unknown_.empty()) return;
+    std::set<std::string> known;
+    for (const auto& [format, files] : files_) {
+      for (const std::string& file : files.files) {
+        if (format->open != nullptr) known.insert(shapes_of(file).front());
+      }
+    }
+    for (const std::string& path : unknown_) {
+      if (known.contains(shapes_of(path).front()))
+        troubles_.push_back(
+            {ErrorCode::kInvalidInput, "is called like the files beside it, and is none of them", path});
+    }
+  }
+
   // A job that ends early leaves files that nothing was written into yet: those that are called like files of a format beside
   // them are that format's to report.
   void place_empty() {
@@ -281,7 +299,9 @@ class Sorter {
         auto found = sniff(entry, false);
         if (found && found->format != nullptr) keep(found->format, entry, false);
         if (found && found->packed) packed.push_back(entry);
-        if (found && has_no_bytes(entry)) empty_.push_back({entry, false});
+        const bool is_empty = has_no_bytes(entry);
+        if (found && is_empty) empty_.push_back({entry, false});
+        if (found && !is_empty && found->format == nullptr && !found->packed) unknown_.push_back(entry);
       }
     }
     return packed;
@@ -331,6 +351,7 @@ class Sorter {
   std::map<const Format*, FormatFiles> files_;
   std::vector<std::string> named_packed_;
   std::vector<Empty> empty_;
+  std::vector<std::string> unknown_;  // in directories
   std::vector<Error> troubles_;
   std::shared_ptr<Unpacker> unpacker_;
   size_t found_ = 0;

@@ -111,6 +111,18 @@ TEST_F(SortTest, EmptyFilesAreThoseOfTheFormatWhoseNameTheyHave) {
   EXPECT_EQ(alone.error().text, "is empty");
 }
 
+// A dump of which the first bytes are gone is of no format, but has the name of one.
+TEST_F(SortTest, WhatIsCalledLikeItsNeighboursIsTroubleWhereItIsNone) {
+  write("fr_rank_0", content(dump()));
+  const std::string lost = write("fr_rank_1", std::string(5000, '\0'));
+  write("notes_1", "nothing of interest\n");
+  auto inputs = sort({root_.string()});
+  ASSERT_TRUE(inputs) << inputs.error().message();
+  EXPECT_EQ(formats(*inputs), (std::vector<std::string>{"flight_recorder 1"}));
+  ASSERT_EQ(inputs->troubles.size(), 1u);
+  EXPECT_EQ(inputs->troubles[0].where, lost);
+}
+
 TEST_F(SortTest, WhatIsNamedAndNotKnownIsTrouble) {
   auto inputs = sort({write("a.log", kLogLine), write("notes.txt", "nothing\n"), root_ / "absent",
                       compress("notes.gz", "nothing\n")});

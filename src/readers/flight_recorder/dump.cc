@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "model/op_names.h"
 #include "model/process_group.h"
+#include "readers/flight_recorder/plausible.h"
 #include "readers/flight_recorder/value.h"
 
 namespace lockstep::readers::flight_recorder {
@@ -60,6 +61,7 @@ class Reader {
       if (first_record < 0) first_record = values_.integer(values_.find(entry, "record_id"), 0);
       read_entry(entry);
     }
+    dump_.impossible = plausibility_.impossible();
     dump_.overwritten = static_cast<uint64_t>(std::max<int64_t>(first_record, 0));
     return {};
   }
@@ -126,6 +128,8 @@ class Reader {
     entry.closes = name.ends_with("coalesced");
     entry.seq = integer(from, "collective_seq_id", integer(from, "seq_id", -1));
     entry.p2p_seq = integer(from, "p2p_seq_id", -1);
+    entry.created_ns = time_or_none(integer(from, "time_created_ns", 0));
+    plausibility_.look(values_, from, entry, dump_);
     if (entry.is_p2p) {
       entry.peer = peer_of(name);
       if (entry.peer < 0) {
@@ -137,7 +141,6 @@ class Reader {
     entry.count = model::common_count(entry.func, elements(values_, values_.find(from, "input_sizes")),
                                       elements(values_, values_.find(from, "output_sizes")));
     entry.retired = integer(from, "retired", 0) != 0;
-    entry.created_ns = time_or_none(integer(from, "time_created_ns", 0));
     entry.started_ns = time_or_none(integer(from, "time_discovered_started_ns", 0));
     entry.completed_ns = time_or_none(integer(from, "time_discovered_completed_ns", 0));
     int64_t timeout_ms = integer(from, "timeout_ms", 0);
@@ -157,6 +160,7 @@ class Reader {
   const ValueId root_;
   Dump& dump_;
   std::map<std::string, uint32_t> group_ids_;
+  Plausibility plausibility_;
 };
 
 // Members of a coalesced group are never seen to move: what closes the group speaks for them, and is itself no operation

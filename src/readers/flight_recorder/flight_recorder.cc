@@ -7,6 +7,7 @@
 #include "model/element_size.h"
 #include "model/event_kind.h"
 #include "model/process_group.h"
+#include "model/record_gaps.h"
 #include "readers/common/read_all.h"
 #include "readers/flight_recorder/dump.h"
 
@@ -171,7 +172,13 @@ class TraceMaker {
     lose("bad_record", dump_.bad_entries, "entries that are no operations");
     lose("any_source", dump_.any_source, "receives that name no sender");
     lose("unknown_rank", dump_.rank < 0, "dumps whose name ends in no rank");
-    if (!dump_.cut.empty()) lose("cut_file", 1, dump_.cut);
+    if (!dump_.cut.empty()) {
+      lose("cut_file", 1, dump_.cut);
+      lose(model::kLossIncompleteEnd, 1, "dump that ends early");
+    }
+    const uint64_t impossible = dump_.impossible + dump_.bad_entries;
+    lose(model::kLossIncompleteEnd, impossible, "entries are such as no recorder writes");
+    lose(model::kLossUnproven, impossible > 0, "dump that is damaged");
   }
 
   const Dump& dump_;
@@ -248,7 +255,8 @@ class Source : public model::TraceSource {
     for (const Dump& dump : dumps_) {
       for (const Group& group : dump.groups) {
         if (dump.rank >= 0) users[group.name].push_back(dump.rank);
-        if (group.name == "0") world_ = std::max(world_, static_cast<int32_t>(group.ranks.size()));
+        if (group.name == "0" && dump.impossible + dump.bad_entries == 0)
+          world_ = std::max(world_, static_cast<int32_t>(group.ranks.size()));
       }
     }
     for (Dump& dump : dumps_) {

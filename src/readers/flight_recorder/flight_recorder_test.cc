@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/record_gaps.h"
 #include "readers/testing/format_test.h"
 
 namespace lockstep::readers::flight_recorder {
@@ -183,6 +184,35 @@ TEST_F(FlightRecorder, CountsWhatIsNotThere) {
   source->run_losses(run);
   EXPECT_EQ(lost(run, "older_dump"), 1u);
   EXPECT_EQ(lost(run, "unreadable_file"), 1u);
+}
+
+// A dump has no checksum: what no recorder writes shows that it is damaged.
+TEST_F(FlightRecorder, WhatNoRecorderWritesIsDamage) {
+  const std::vector<Json> good = {entry(0, 0, "completed"), entry(1, 1, "completed"),
+                                  entry(2, 2, "scheduled")};
+  const auto with = [&](const char* key, Json value) {
+    std::vector<Json> entries = good;
+    entries[1][key] = std::move(value);
+    return entries;
+  };
+  const std::vector<std::vector<Json>> damaged = {with("state", "complXted"),
+                                                  with("record_id", 7),
+                                                  with("time_created_ns", 1'000),
+                                                  with("time_created_ns", kStart + 90 * 86'400 * kSecond),
+                                                  with("collective_seq_id", 1'000),
+                                                  with("profiling_name", "nccl:\x01"),
+                                                  with("time_discovered_completed_ns", int64_t{1} << 62)};
+  write("fr_0", good);
+  for (size_t i = 0; i < damaged.size(); ++i)
+    write("again_1_" + std::to_string(i) + "_fr_" + std::to_string(i + 1), damaged[i]);
+  auto source = open();
+  ASSERT_EQ(source->processes(), damaged.size() + 1);
+  EXPECT_EQ(lost(load(*source, 0), model::kLossUnproven), 0u);
+  for (size_t i = 1; i <= damaged.size(); ++i) {
+    const model::Trace trace = load(*source, i);
+    EXPECT_EQ(lost(trace, model::kLossUnproven), 1u) << i;
+    EXPECT_GT(lost(trace, model::kLossIncompleteEnd), 0u) << i;
+  }
 }
 
 TEST_F(FlightRecorder, OfARingThatWrappedSendsHaveNoPlace) {

@@ -13,6 +13,7 @@
 #include "model/limits.h"
 #include "model/operation_size.h"
 #include "model/process_group.h"
+#include "model/record_gaps.h"
 #include "readers/kineto/links.h"
 
 namespace lockstep::readers::kineto {
@@ -362,6 +363,9 @@ class TraceMaker {
     lose(numbered ? "cut_trace" : "cut_file", !in_.is_whole, "the file ends before the trace does");
     lose(numbered ? "bad_event" : "bad_record", in_.bad_events,
          "pieces that are no JSON were left out, the first at byte " + std::to_string(in_.first_damage));
+    lose(model::kLossIncompleteEnd, !in_.is_whole, "trace that ends early");
+    lose(model::kLossIncompleteMiddle, in_.bad_events, "pieces of the trace are no JSON");
+    lose(model::kLossUnproven, in_.bad_events > 0, "trace that is damaged");
     lose("oversized_value", in_.oversized, "metadata larger than any profiler writes was left out");
     lose("unnamed_call", in_.unnamed_calls,
          "operations that do not say what they are: PyTorch before 2.2 did not record it");

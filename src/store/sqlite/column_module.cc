@@ -72,47 +72,15 @@ T element(const BoundColumn& column, size_t row) {
   return static_cast<const T*>(column.data)[row];
 }
 
-// A result that is not set is NULL.
 int column_value(sqlite3_vtab_cursor* base, sqlite3_context* context, int index) {
   const Cursor* cursor = cursor_of(base);
   if (index == 0) {
     sqlite3_result_int64(context, cursor->table->first_id + static_cast<int64_t>(cursor->row));
     return SQLITE_OK;
   }
-  const BoundColumn& column = cursor->table->columns[static_cast<size_t>(index) - 1];
-  switch (column.how) {
-    case BoundColumn::How::kU8:
-      sqlite3_result_int(context, element<uint8_t>(column, cursor->row));
-      break;
-    case BoundColumn::How::kU16:
-      sqlite3_result_int(context, element<uint16_t>(column, cursor->row));
-      break;
-    case BoundColumn::How::kI32:
-      sqlite3_result_int(context, element<int32_t>(column, cursor->row));
-      break;
-    case BoundColumn::How::kI64:
-      sqlite3_result_int64(context, element<int64_t>(column, cursor->row));
-      break;
-    case BoundColumn::How::kU32:
-      if (auto value = element<uint32_t>(column, cursor->row); value != model::kNoRow)
-        sqlite3_result_int64(context, value);
-      break;
-    case BoundColumn::How::kU64:
-      if (auto value = element<uint64_t>(column, cursor->row); value != model::kNoSeq) {
-        sqlite3_result_int64(context, static_cast<int64_t>(value));
-      }
-      break;
-    case BoundColumn::How::kMapped:
-      if (auto value = element<uint32_t>(column, cursor->row); value < column.limit) {
-        sqlite3_result_int64(context, column.map[value]);
-      }
-      break;
-    case BoundColumn::How::kReference:
-      if (auto value = element<uint32_t>(column, cursor->row); value < column.limit) {
-        sqlite3_result_int64(context, column.base + value);
-      }
-      break;
-  }
+  // A result that is not set is NULL.
+  if (const auto value = stored_value(cursor->table->columns[static_cast<size_t>(index) - 1], cursor->row))
+    sqlite3_result_int64(context, *value);
   return SQLITE_OK;
 }
 
@@ -137,6 +105,33 @@ const sqlite3_module kModule = [] {
 }();
 
 }  // namespace
+
+std::optional<int64_t> stored_value(const BoundColumn& column, size_t row) {
+  switch (column.how) {
+    case BoundColumn::How::kU8:
+      return element<uint8_t>(column, row);
+    case BoundColumn::How::kU16:
+      return element<uint16_t>(column, row);
+    case BoundColumn::How::kI32:
+      return element<int32_t>(column, row);
+    case BoundColumn::How::kI64:
+      return element<int64_t>(column, row);
+    case BoundColumn::How::kU32:
+      if (const auto value = element<uint32_t>(column, row); value != model::kNoRow) return value;
+      break;
+    case BoundColumn::How::kU64:
+      if (const auto value = element<uint64_t>(column, row); value != model::kNoSeq)
+        return static_cast<int64_t>(value);
+      break;
+    case BoundColumn::How::kMapped:
+      if (const auto value = element<uint32_t>(column, row); value < column.limit) return column.map[value];
+      break;
+    case BoundColumn::How::kReference:
+      if (const auto value = element<uint32_t>(column, row); value < column.limit) return column.base + value;
+      break;
+  }
+  return std::nullopt;
+}
 
 Result<void> register_source(const Database& database, const TableLayout& layout, const BoundTable* table) {
   std::string name = "source_" + std::string(layout.name);

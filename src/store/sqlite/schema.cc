@@ -14,7 +14,8 @@ CREATE TABLE part( -- which rows of a table came from which process
   trace INTEGER, -- number of the process in the order of merging
   name TEXT, -- table
   first INTEGER, -- id of its first row
-  rows INTEGER
+  rows INTEGER,
+  digest INTEGER -- of the values of those rows, so that damage shows; texts, shapes and this table as well, of no process
 );
 CREATE TABLE diagnostic( -- counters per process; process NULL: the whole run
   process INTEGER, counter TEXT, value INTEGER, text TEXT

@@ -7,7 +7,9 @@
 #include <type_traits>
 #include <unordered_map>
 
+#include "base/utf8.h"
 #include "model/limits.h"
+#include "model/record_gaps.h"
 #include "store/sqlite/attachments.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/table_columns.h"
@@ -40,10 +42,14 @@ class TraceDbSource::RowReader {
     if (range.rows == 0) return;
     if (source_.selections_[number(id)].sql.empty()) {
       short_ = true;
+      ++unproven_;
       return damage(id, "is no ordinary table", range.rows);
     }
     auto done = read_rows<Row>(id, table, range);
-    if (!done) damage(id, done.error().message(), 1);
+    if (!done) {
+      damage(id, done.error().message(), 1);
+      ++unproven_;
+    }
     if (table.size() < range.rows) {
       damage(id, "rows are missing", range.rows - table.size());
       short_ = true;
@@ -57,6 +63,7 @@ class TraceDbSource::RowReader {
     LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
     bad_values_ += model::drop_impossible(trace_);
+    lose_proof();
     trace_.lose(0, "read", "bad_value", bad_values_, source_.path_ + ": values outside their range or table");
   }
 
@@ -64,27 +71,34 @@ class TraceDbSource::RowReader {
   template <class Row, class Table>
   Result<void> read_rows(TableId id, Table& table, const Range& range) {
     const Selection& selection = source_.selections_[number(id)];
+    RowDigest digest;
     LOCKSTEP_ASSIGN(Statement rows, database_.prepare(selection.sql));
     rows.bind(1, range.first);
     rows.bind(2, range.first + range.rows - 1);
     while (true) {
       LOCKSTEP_ASSIGN(bool more, rows.step());
-      if (!more) return {};
-      if (rows.integer(0) != range.first + static_cast<int64_t>(table.size()))
-        return {};  // a gap: later rows have lost their place
-      table.append(row<Row>(id, rows, selection));
+      // At a gap later rows have lost their place.
+      if (!more || rows.integer(0) != range.first + static_cast<int64_t>(table.size())) break;
+      table.append(row<Row>(id, rows, selection, digest));
+      digest.end_row();
     }
+    if (range.digest)
+      unproven_ += selection.is_ours ? *range.digest != digest.value() : table.size() != range.rows;
+    return {};
   }
 
   template <class Row>
-  Row row(TableId id, const Statement& rows, const Selection& selection) {
+  Row row(TableId id, const Statement& rows, const Selection& selection, RowDigest& digest) {
     const std::vector<ColumnLayout>& layout = table_layouts()[number(id)].columns;
     Row row;
     size_t i = 0;
     Columns<Row>::each(row, [&](auto&&, auto&&, auto&&, auto& field) {
       const ColumnLayout& column = layout[i];
       if (int place = selection.columns[i++]; place > 0) {
-        read_field(column, rows, place, field);
+        const bool is_null = rows.is_null(place);
+        const int64_t value = rows.integer(place);
+        digest.add(i - 1, is_null ? RowDigest::kNull : value);
+        read_field(column, is_null, value, field);
       } else if constexpr (std::is_same_v<std::remove_reference_t<decltype(field)>, uint32_t>) {
         if (column.role == ColumnRole::kReference) field = model::kNoRow;  // an older file's
       }
@@ -107,14 +121,13 @@ class TraceDbSource::RowReader {
   }
 
   template <class T>
-  void read_field(const ColumnLayout& column, const Statement& rows, int place, T& field) {
+  void read_field(const ColumnLayout& column, bool is_null, int64_t value, T& field) {
     if constexpr (std::is_same_v<T, uint32_t> || std::is_same_v<T, uint64_t>) {
-      if (rows.is_null(place)) {
+      if (is_null) {
         field = column.role == ColumnRole::kString ? T{0} : std::numeric_limits<T>::max();
         return;
       }
     }
-    int64_t value = rows.integer(place);
     if constexpr (std::is_same_v<T, uint32_t>) {
       if (column.role == ColumnRole::kString) {
         field = text(value);
@@ -174,6 +187,15 @@ class TraceDbSource::RowReader {
         source_.path_ + ": " + std::string(table_layouts()[number(id)].name) + ": " + std::string(what));
   }
 
+  // What cannot be proven may be anything, and is held against nobody.
+  void lose_proof() {
+    const uint64_t tables = unproven_ + source_.unproven_;
+    trace_.lose(0, "read", model::kLossIncompleteMiddle, tables,
+                "tables do not read back as they were written: " + source_.path_);
+    trace_.lose(0, "read", model::kLossUnproven, tables,
+                "tables, with all that rests on them: " + source_.path_);
+  }
+
   size_t table_size(TableId id) const {
     switch (id) {
 #define TABLE(Row, member) \
@@ -208,7 +230,7 @@ class TraceDbSource::RowReader {
   const Parts& parts_;
   model::Trace& trace_;
   std::unordered_map<int64_t, uint32_t> texts_, shapes_;
-  uint64_t bad_values_ = 0;
+  uint64_t bad_values_ = 0, unproven_ = 0;
   bool short_ = false;
 };
 
@@ -244,29 +266,54 @@ Result<void> TraceDbSource::read_parts() {
                   database_->integer("SELECT count(DISTINCT trace) FROM part WHERE name = 'process'"));
   parts_.resize(static_cast<size_t>(count));
   bad_parts_.resize(parts_.size());
-  LOCKSTEP_ASSIGN(Statement rows, database_->prepare("SELECT trace, name, first, rows FROM part"));
+  LOCKSTEP_ASSIGN(const std::vector<std::string> columns, database_->columns("part"));
+  const bool is_proven = std::find(columns.begin(), columns.end(), "digest") != columns.end();
+  LOCKSTEP_ASSIGN(Statement rows, database_->prepare("SELECT trace, name, first, rows, " +
+                                                     std::string(is_proven ? "digest" : "NULL") +
+                                                     " FROM part ORDER BY rowid"));
+  RowDigest digest;
+  int64_t seen = 0;
+  PartRow proof;
   while (true) {
     LOCKSTEP_ASSIGN(bool more, rows.step());
     if (!more) break;
-    const std::optional<TableId> table = table_of(rows.text(1));
-    if (!table) continue;
-    const int64_t trace = rows.integer(0), first = rows.integer(2), size = rows.integer(3);
-    if (trace < 0 || trace >= count) {
-      stray_parts_ += trace != count;  // those of the run stand behind the last process
+    const PartRow row{rows.integer(0), rows.text(1), rows.integer(2), rows.integer(3), rows.integer(4)};
+    if (row.table == "part") {
+      proof = row;
       continue;
     }
-    const auto process = static_cast<size_t>(trace);
-    Range& range = parts_[process][number(*table)];
-    const bool is_possible = first >= 0 && size > 0 && size < int64_t{model::kNoRow} &&
-                             first <= std::numeric_limits<int64_t>::max() - size;
-    if (is_possible && range.rows == 0) {
-      range = {first, static_cast<uint32_t>(size)};
-    } else {
-      ++bad_parts_[process];
-    }
+    add_part_row(digest, row);
+    ++seen;
+    take_part(row, is_proven, count);
   }
+  const bool is_whole = proof.rows == seen && proof.digest == digest.value();
+  unproven_ += is_proven && !is_whole;
   drop_shared_parts();
   return {};
+}
+
+void TraceDbSource::take_part(const PartRow& row, bool is_proven, int64_t processes) {
+  const std::optional<int64_t> digest = is_proven ? std::optional(row.digest) : std::nullopt;
+  if (row.trace == processes) {  // of the run
+    if (row.table == "string") texts_digest_ = digest;
+    if (row.table == "shape") shapes_digest_ = digest;
+    return;
+  }
+  const std::optional<TableId> table = table_of(row.table);
+  if (!table) return;
+  if (row.trace < 0 || row.trace > processes) {
+    ++stray_parts_;
+    return;
+  }
+  const auto process = static_cast<size_t>(row.trace);
+  Range& range = parts_[process][number(*table)];
+  const bool is_possible = row.first >= 0 && row.rows > 0 && row.rows < int64_t{model::kNoRow} &&
+                           row.first <= std::numeric_limits<int64_t>::max() - row.rows;
+  if (is_possible && range.rows == 0) {
+    range = {row.first, static_cast<uint32_t>(row.rows), digest};
+  } else {
+    ++bad_parts_[process];
+  }
 }
 
 // Each row is of one process: else a small file could ask for any number of rows.
@@ -293,23 +340,29 @@ void TraceDbSource::drop_shared_parts() {
 
 Result<void> TraceDbSource::read_strings() {
   LOCKSTEP_ASSIGN(Statement rows, database_->prepare("SELECT id, text FROM string ORDER BY id"));
+  RowDigest digest;
   while (true) {
     LOCKSTEP_ASSIGN(bool more, rows.step());
-    if (!more) return {};
+    if (!more) break;
     int64_t id = rows.integer(0);
     if (id < static_cast<int64_t>(strings_.size()) || id >= kMaxNumbers)
       return Error{ErrorCode::kInvalidInput, "has a text numbered " + std::to_string(id), path_};
     strings_.resize(static_cast<size_t>(id));  // a gap is empty texts
-    strings_.emplace_back(rows.text(1));
+    strings_.push_back(valid_utf8(rows.text(1)));
+    digest.add_text(rows.text(1));
+    digest.end_row();
   }
+  unproven_ += texts_digest_ && *texts_digest_ != digest.value();
+  return {};
 }
 
 Result<void> TraceDbSource::read_shapes() {
   LOCKSTEP_ASSIGN(Statement rows,
                   database_->prepare("SELECT id, func, datatype, algo, proto, root FROM shape ORDER BY id"));
+  RowDigest digest;
   while (true) {
     LOCKSTEP_ASSIGN(bool more, rows.step());
-    if (!more) return {};
+    if (!more) break;
     int64_t id = rows.integer(0);
     if (id < static_cast<int64_t>(shapes_.size()) || id >= kMaxNumbers)
       return Error{ErrorCode::kInvalidInput, "has a shape numbered " + std::to_string(id), path_};
@@ -321,7 +374,13 @@ Result<void> TraceDbSource::read_shapes() {
     };
     shapes_.resize(static_cast<size_t>(id));
     shapes_.push_back({text(1), text(2), text(3), text(4), static_cast<int32_t>(rows.integer(5))});
+    for (int column = 1; column <= 5; ++column)
+      digest.add(static_cast<size_t>(column - 1),
+                 rows.is_null(column) ? RowDigest::kNull : rows.integer(column));
+    digest.end_row();
   }
+  unproven_ += shapes_digest_ && *shapes_digest_ != digest.value();
+  return {};
 }
 
 Result<void> TraceDbSource::prepare_selections() {
@@ -331,10 +390,12 @@ Result<void> TraceDbSource::prepare_selections() {
     if (std::find(present.begin(), present.end(), "id") == present.end()) continue;
     Selection& selection = selections_[i];
     selection.sql = "SELECT id";
+    selection.is_ours = present.size() == 1 + layout.columns.size() + layout.derived.size();
     int place = 0;
     for (const ColumnLayout& column : layout.columns) {
       const bool has = std::find(present.begin(), present.end(), column.name) != present.end();
       selection.columns.push_back(has ? ++place : -1);
+      selection.is_ours = selection.is_ours && has;
       if (has) selection.sql.append(",").append(quoted(column.name));
     }
     selection.sql += " FROM " + quoted(layout.name) + " WHERE id BETWEEN ? AND ? ORDER BY id";

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/trace_source.h"
 #include "store/sqlite/database.h"
+#include "store/sqlite/row_digest.h"
 #include "store/sqlite/table_layout.h"
 
 namespace lockstep::store::sqlite {
@@ -27,11 +29,13 @@ class TraceDbSource : public model::TraceSource {
   struct Range {
     int64_t first = 0;
     uint32_t rows = 0;
+    std::optional<int64_t> digest = {};  // none in files of older releases
   };
   using Parts = std::array<Range, kTables>;  // rows of one process, by TableId
   struct Selection {
     std::string sql;  // SELECT of the columns that the file has, by id range; empty: it lacks the table
     std::vector<int> columns;  // by model column: place in the result, -1 if the file lacks it
+    bool is_ours = false;      // the columns are those of this release, which digests are of
   };
   class RowReader;
 
@@ -42,6 +46,7 @@ class TraceDbSource : public model::TraceSource {
   Result<void> read_process(const Database& database, size_t i, model::Trace& trace) const;
   Result<void> check_tables() const;
   Result<void> read_parts();
+  void take_part(const PartRow& row, bool is_proven, int64_t processes);
   void drop_shared_parts();
   Result<void> read_strings();
   Result<void> read_shapes();
@@ -52,8 +57,10 @@ class TraceDbSource : public model::TraceSource {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Database>> idle_;
   std::vector<Parts> parts_;
-  std::vector<uint64_t> bad_parts_;   // by process: tables whose rows cannot be told
-  uint64_t stray_parts_ = 0;          // of no process
+  std::vector<uint64_t> bad_parts_;  // by process: tables whose rows cannot be told
+  uint64_t stray_parts_ = 0;         // of no process
+  std::optional<int64_t> texts_digest_, shapes_digest_;
+  uint64_t unproven_ = 0;             // tables of the whole run that do not read back as they were written
   std::vector<std::string> strings_;  // by run-wide number
   std::vector<model::Shape> shapes_;  // by run-wide number, texts as run-wide numbers
   std::array<Selection, kTables> selections_;

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "model/comms_id.h"
+#include "model/record_gaps.h"
 #include "model/testing/synthetic_run.h"
 #include "store/sqlite/attachments.h"
 #include "store/sqlite/database.h"
@@ -291,10 +292,10 @@ TEST_F(TraceDbTest, RangesAreReadableAndUserMarkers) {
 TEST_F(TraceDbTest, OlderAndNewerTablesAreNoDamage) {
   merge({.ranks = 1});
   auto database = Database::open(path, Database::Access::kCreate);
-  ASSERT_TRUE(
-      (*database)->execute("DROP VIEW ranges; DROP VIEW rocpd_api; DROP TABLE nvtx_range; DELETE FROM part "
-                           "WHERE name = 'nvtx_range';"
-                           "INSERT INTO part VALUES (0, 'from_the_future', 0, 2)"));
+  ASSERT_TRUE((*database)->execute(
+      "ALTER TABLE part DROP COLUMN digest; DROP VIEW ranges; DROP VIEW rocpd_api; DROP TABLE nvtx_range;"
+      "DELETE FROM part WHERE name = 'nvtx_range';"
+      "INSERT INTO part VALUES (0, 'from_the_future', 0, 2)"));
   auto source = open_trace_db(path);
   ASSERT_TRUE(source) << source.error().message();
   Trace trace, before;
@@ -593,7 +594,7 @@ TEST_F(TraceDbTest, HostileIdsBecomeLosses) {
       "UPDATE process SET host = 123456, world = 2147483647; UPDATE comm SET ranks = 2147483647; DELETE FROM "
       "task WHERE id > 3;"
       "UPDATE part SET rows = 4000000000 WHERE name = 'channel';"
-      "INSERT INTO part VALUES (77, 'op', 0, 5), (0, 'op', -1, 5), (-1, 'op', 1, 5)"));
+      "INSERT INTO part VALUES (77, 'op', 0, 5, 0), (0, 'op', -1, 5, 0), (-1, 'op', 1, 5, 0)"));
   auto source = open_trace_db(path);
   ASSERT_TRUE(source);
   Trace trace;
@@ -651,6 +652,61 @@ TEST_F(TraceDbTest, NoRowIsReadForTwoProcesses) {
     EXPECT_EQ(lost(trace, "damaged_table"), 1u);
   }
   EXPECT_EQ(without, 1u);
+}
+
+// What is read is what was written, or it is said that it may not be.
+TEST_F(TraceDbTest, AChangedValueIsNotProven) {
+  const std::pair<const char*, uint64_t> changes[] = {
+      {"UPDATE op SET called_ns = called_ns + 1 WHERE id = (SELECT max(id) FROM op WHERE process = 1)", 1},
+      {"UPDATE op SET task = NULL WHERE id = (SELECT min(id) FROM op WHERE process = 1)", 1},
+      {"UPDATE call SET kind = kind + 128 WHERE id = (SELECT min(id) FROM call WHERE process = 1)", 1},
+      {"DELETE FROM op WHERE id = (SELECT max(id) FROM op WHERE process = 1)", 1},
+      {"DELETE FROM part WHERE name = 'op' AND trace = 1", 3},
+      {"UPDATE part SET rows = rows - 1 WHERE name = 'op' AND trace = 1", 3},
+      {"UPDATE string SET text = 'Broadcast' WHERE text = 'AllReduce'", 3},
+      {"UPDATE shape SET root = 5", 3}};
+  for (const auto& [change, processes] : changes) {
+    merge({.ranks = 3});
+    {
+      auto database = Database::open(path, Database::Access::kCreate);
+      ASSERT_TRUE((*database)->execute(change)) << change;
+    }
+    auto source = open_trace_db(path);
+    ASSERT_TRUE(source);
+    uint64_t unproven = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      Trace trace;
+      ASSERT_TRUE((*source)->load(i, trace));
+      unproven += lost(trace, model::kLossUnproven) > 0;
+    }
+    EXPECT_EQ(unproven, processes) << change;
+  }
+}
+
+TEST_F(TraceDbTest, AFileOfAnOlderReleaseIsTakenAsItIs) {
+  merge({.ranks = 2});
+  {
+    auto database = Database::open(path, Database::Access::kCreate);
+    ASSERT_TRUE((*database)->execute("ALTER TABLE part DROP COLUMN digest; UPDATE op SET bytes = bytes + 1"));
+  }
+  auto source = open_trace_db(path);
+  ASSERT_TRUE(source);
+  Trace trace;
+  ASSERT_TRUE((*source)->load(1, trace));
+  EXPECT_EQ(lost(trace, model::kLossUnproven), 0u);
+}
+
+TEST_F(TraceDbTest, TextThatIsNoUtf8IsMadeOne) {
+  merge({.ranks = 1});
+  {
+    auto database = Database::open(path, Database::Access::kCreate);
+    ASSERT_TRUE((*database)->execute("UPDATE string SET text = CAST(x'ff41' AS TEXT) WHERE text = 'node0'"));
+  }
+  auto source = open_trace_db(path);
+  ASSERT_TRUE(source);
+  Trace trace;
+  ASSERT_TRUE((*source)->load(0, trace));
+  EXPECT_EQ(trace.strings[trace.processes.host[0]], "?A");
 }
 
 TEST_F(TraceDbTest, TruncatedAndCorruptedFilesNeverCrash) {

@@ -29,6 +29,17 @@ BoundColumn derived(const T* values) {
   return {.how = how, .data = values};
 }
 
+int64_t digest_of(TableId id, const BoundTable& table) {
+  RowDigest digest;
+  const size_t columns = table_layouts()[number(id)].columns.size();
+  for (size_t row = 0; row < table.rows; ++row) {
+    for (size_t i = 0; i < columns; ++i)
+      digest.add(i, stored_value(table.columns[i], row).value_or(RowDigest::kNull));
+    digest.end_row();
+  }
+  return digest.value();
+}
+
 // References past the end of their table: written as NULL, which must be said.
 uint64_t dangling(std::span<const uint32_t> values, size_t limit) {
   uint64_t count = 0;
@@ -53,7 +64,7 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::create(const std::string& path
                                                        " SELECT * FROM source_" + std::string(layout.name)));
     writer->inserts_.push_back(std::move(insert));
   }
-  LOCKSTEP_ASSIGN(writer->add_part_, database.prepare("INSERT INTO part VALUES (?, ?, ?, ?)"));
+  LOCKSTEP_ASSIGN(writer->add_part_, database.prepare("INSERT INTO part VALUES (?, ?, ?, ?, ?)"));
   return writer;
 }
 
@@ -151,12 +162,19 @@ Result<void> TraceWriter::insert(TableId id) {
   LOCKSTEP_CHECK(added == bound.rows);
   table_rows_[number(id)] += added;
   rows_ += added;
+  return add_part(table_layouts()[number(id)].name, bound.first_id, added, digest_of(id, bound));
+}
+
+Result<void> TraceWriter::add_part(std::string_view table, int64_t first, uint64_t rows, int64_t digest) {
   add_part_->bind(1, traces_);
-  add_part_->bind(2, table_layouts()[number(id)].name);
-  add_part_->bind(3, bound.first_id);
-  add_part_->bind(4, static_cast<int64_t>(added));
-  LOCKSTEP_ASSIGN(uint64_t parts, add_part_->run());
-  rows_ += parts;
+  add_part_->bind(2, table);
+  add_part_->bind(3, first);
+  add_part_->bind(4, static_cast<int64_t>(rows));
+  add_part_->bind(5, digest);
+  add_part_row(parts_digest_, {traces_, table, first, static_cast<int64_t>(rows), digest});
+  ++parts_;
+  LOCKSTEP_ASSIGN(const uint64_t added, add_part_->run());
+  rows_ += added;
   return {};
 }
 
@@ -179,6 +197,7 @@ Result<void> TraceWriter::finish(model::Trace& run, const std::string& source_na
   LOCKSTEP_TRY(insert(TableId::kLoss));
   LOCKSTEP_TRY(write_shapes());
   LOCKSTEP_TRY(write_strings());
+  LOCKSTEP_TRY(add_part("part", 0, parts_, parts_digest_.value()));
   LOCKSTEP_TRY(database_->execute(view_sql()));
   LOCKSTEP_TRY(write_metadata(source_name));
   LOCKSTEP_TRY(database_->execute("COMMIT"));
@@ -204,19 +223,22 @@ Result<void> TraceWriter::write_shapes() {
   if (bound.rows == 0) return {};
   LOCKSTEP_ASSIGN(table_rows_[number(TableId::kShape)], inserts_[number(TableId::kShape)].run());
   rows_ += shapes.size();
-  return {};
+  return add_part("shape", 0, shapes.size(), digest_of(TableId::kShape, bound));
 }
 
 Result<void> TraceWriter::write_strings() {
   LOCKSTEP_ASSIGN(Statement insert, database_->prepare("INSERT INTO string VALUES (?, ?)"));
   const model::StringPool& strings = names_.strings();
+  RowDigest digest;
   for (uint32_t i = 0; i < strings.size(); ++i) {
     insert.bind(1, int64_t{i});
     insert.bind(2, strings[i]);
+    digest.add_text(strings[i]);
+    digest.end_row();
     LOCKSTEP_ASSIGN(uint64_t added, insert.run());
     rows_ += added;
   }
-  return {};
+  return add_part("string", 0, strings.size(), digest.value());
 }
 
 Result<void> TraceWriter::write_metadata(const std::string& source_name) {
