@@ -14,22 +14,25 @@ using format::ChunkHeader;
 using format::Purpose;
 
 // What other threads store meanwhile is either behind the last tag that is seen here, in a late field, whose checksum says
-// that it was filled in since, or in a chunk that is being recycled, whose number then no longer fits.
-__attribute__((no_sanitize("thread"))) void copy_units(unsigned char* to, const char* from, uint32_t first,
-                                                       uint32_t units) {
+// that it was filled in since, or in a chunk that is being recycled, whose number then no longer fits. So what reads chunks
+// here races by design.
+#define LOCKSTEP_READS_BESIDE_WRITERS __attribute__((no_sanitize("thread")))
+
+LOCKSTEP_READS_BESIDE_WRITERS void copy_units(unsigned char* to, const char* from, uint32_t first,
+                                              uint32_t units) {
   const auto* words = reinterpret_cast<const uint64_t*>(from + size_t{first} * format::kUnitBytes);
   auto* out = reinterpret_cast<uint64_t*>(to + size_t{first} * format::kUnitBytes);
   for (uint32_t i = 0; i < 2 * units; ++i) out[i] = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
 }
 
 // True if the entry's tag is there, and with it all that was stored before.
-bool is_published(const char* chunk, uint32_t unit) {
+LOCKSTEP_READS_BESIDE_WRITERS bool is_published(const char* chunk, uint32_t unit) {
   const char* tag = chunk + size_t{unit} * format::kUnitBytes + offsetof(format::RecordHead, stop_after);
   return __atomic_load_n(reinterpret_cast<const uint64_t*>(tag), __ATOMIC_ACQUIRE) >> 32 != 0;
 }
 
 // A copy of the chunk up to what is not published yet; false if it is not one of a list.
-bool copy_published(const char* chunk, unsigned char* copy) {
+LOCKSTEP_READS_BESIDE_WRITERS bool copy_published(const char* chunk, unsigned char* copy) {
   const auto* header = reinterpret_cast<const ChunkHeader*>(chunk);
   if (__atomic_load_n(&header->magic, __ATOMIC_ACQUIRE) != format::kChunkMagic) return false;
   copy_units(copy, chunk, 0, format::kChunkHeaderUnits);
@@ -49,7 +52,7 @@ bool copy_published(const char* chunk, unsigned char* copy) {
 
 }  // namespace
 
-__attribute__((no_sanitize("thread"))) void Sealer::find_newest(const ProcessFile& file, uint32_t chunks) {
+LOCKSTEP_READS_BESIDE_WRITERS void Sealer::find_newest(const ProcessFile& file, uint32_t chunks) {
   memset(newest_, 0, sizeof newest_);
   for (uint32_t index = 0; index < chunks; ++index) {
     const auto* header = reinterpret_cast<const ChunkHeader*>(file.chunk(index));
@@ -69,7 +72,7 @@ bool Sealer::is_past(const ChunkHeader& header) const {
                                              : newest.defs > header.chunk_no;
 }
 
-void Sealer::seal(char* chunk, uint32_t index) {
+LOCKSTEP_READS_BESIDE_WRITERS void Sealer::seal(char* chunk, uint32_t index) {
   if (!copy_published(chunk, copy_)) return;
   const auto* copied = reinterpret_cast<const ChunkHeader*>(copy_);
   if (copied->log > format::kMaxLogs) return;
@@ -89,7 +92,7 @@ void Sealer::seal(char* chunk, uint32_t index) {
   if (sealed_ != nullptr && is_past(*copied)) sealed_[index] = seal.chunk_no + 1;
 }
 
-__attribute__((no_sanitize("thread"))) void Sealer::seal_all(ProcessFile& file) {
+LOCKSTEP_READS_BESIDE_WRITERS void Sealer::seal_all(ProcessFile& file) {
   const uint32_t chunks = file.claimed_in_file();
   const uint64_t began = read_ticks();
   if (sealed_ == nullptr) {
