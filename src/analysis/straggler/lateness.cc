@@ -103,6 +103,8 @@ float blamed_alone(const std::vector<LateOp>& late, int64_t after_ns, int64_t un
 
 // Whether a rank that came late together with others met one since who is to blame for it alone: it waited.
 bool has_waited(const Job& job, const Lateness& lateness, uint32_t process, const LateOp& late) {
+  // They meet late, too: it shows where each meets others.
+  const auto until = late.host_ns + static_cast<int64_t>(late.blame_ns);
   for (uint32_t row : job.processes[process].members) {
     const uint32_t comm = job.members[row].comm;
     if (comm == job.members[late.member].comm || job.comms[comm].members.size() > kMostMet) continue;
@@ -110,7 +112,7 @@ bool has_waited(const Job& job, const Lateness& lateness, uint32_t process, cons
       if (other == kNoRow || job.members[other].process == process) continue;
       const uint32_t met = job.members[other].process;
       if (lateness.domains[met] == lateness.domains[process] &&
-          blamed_alone(lateness.late[met], late.since_ns, late.host_ns) >= kOfAnother * late.blame_ns)
+          blamed_alone(lateness.late[met], late.since_ns, until) >= kOfAnother * late.blame_ns)
         return true;
     }
   }
