@@ -202,11 +202,16 @@ export function span(from: number, to: number): string {
 
 const scratch = document.createElement('canvas').getContext('2d');
 
-/** How wide the longest of some labels is, with room for a mark before it; at most `widest`. */
+/** A label as it is drawn: marked where a finding names it, and where its clock is not aligned. */
+export function markedLabel(label: string, named: boolean, aligned: boolean): string {
+  return `${named ? '▸ ' : ''}${name(label, 40)}${aligned ? '' : ' *'}`;
+}
+
+/** How wide the longest of some labels is, with their marks; at most `widest`. */
 export function labelWidth(labels: readonly string[], widest: number): number {
   if (!scratch) return widest;
   scratch.font = '600 12px system-ui, sans-serif';
   let most = 0;
-  for (const label of labels) most = Math.max(most, scratch.measureText(name(label, 40)).width);
+  for (const label of labels) most = Math.max(most, scratch.measureText(label).width);
   return Math.ceil(Math.min(widest, Math.max(40, most + 30)));
 }

@@ -2,7 +2,7 @@
 // What docs/report-data.md says, as types; and where the data come from: the page itself, or data.json beside it.
 
 /** The version of the data that this page knows. */
-export const VERSION = 1;
+export const VERSION = 2;
 
 export type Maybe = number | null;
 
@@ -18,13 +18,16 @@ export interface Finding {
   statement: string;
   ranks: number[];
   hosts: string[];
+  who: { rank: Maybe; host: string | null; pid: Maybe; device: Maybe; pci: string | null; text: string }[];
   comm: string | null;
   func: string | null;
   op_index: Maybe;
+  operation: string | null;
   since: Maybe;
   effect: { value: number; unit: string; low: Maybe; high: Maybe } | null;
   evidence: string[];
   advice: string;
+  next: string[];
   settle: string;
   sources: string[];
 }
@@ -60,8 +63,9 @@ export interface Who {
   rank: Maybe[];
   host: number[];
   pid: number[];
-  gpu: Maybe[];
+  device: Maybe[];
   name: string[];
+  text: string[];
 }
 
 export interface Host {
@@ -77,6 +81,8 @@ export interface Host {
 
 export interface Comm {
   name: string;
+  text: string;
+  show: string | null;
   id: string;
   ranks: number;
   nodes: Maybe;
@@ -179,6 +185,7 @@ export interface Operation {
   func: string;
   kind: string;
   title: string;
+  open: boolean;
   datatype: string | null;
   count: Maybe;
   size_bytes: Maybe;
@@ -257,7 +264,6 @@ export interface Edge {
 export interface Gpu {
   who: Maybe;
   rank: Maybe;
-  gpu: Maybe;
   device: Maybe;
   pci: string | null;
   model: string | null;
@@ -345,7 +351,6 @@ export interface ProcessRow {
   rank: Maybe;
   host: number;
   pid: number;
-  gpu: Maybe;
   gpu_model: string | null;
   pci: string | null;
   device: Maybe;

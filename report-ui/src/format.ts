@@ -64,14 +64,6 @@ export function percent(part: number | null | undefined): string {
   return part === null || part === undefined || !Number.isFinite(part) ? UNKNOWN : `${digits(part * 100)} %`;
 }
 
-/** 1st, 2nd, 3rd, 4th of a position from 0. */
-export function ordinal(position: number): string {
-  const n = position + 1;
-  const teen = n % 100 > 10 && n % 100 < 14;
-  const end = teen ? 'th' : (['th', 'st', 'nd', 'rd'][n % 10] ?? 'th');
-  return `${count(n)}${end}`;
-}
-
 /** A value with the unit as `diagnose` names it. */
 export function quantity(value: number | null | undefined, unit: string): string {
   if (value === null || value === undefined) return UNKNOWN;

@@ -46,11 +46,25 @@ export function runLength(report: Report): string {
   return length_ns === null && least_length_ns !== null ? `at least ${duration(least_length_ns)}` : duration(length_ns);
 }
 
-/** "GPU 5 of node0". */
-export function whereOf(report: Report, who: number | null): string {
-  if (who === null) return '';
-  const gpu = report.who.gpu[who];
-  return `${gpu === null || gpu === undefined ? '' : `GPU ${gpu} of `}${hostOf(report, who)}`;
+/** "rank 5 (GPU 5 of node0, pid 4259)". */
+export function whoText(report: Report, who: number | null): string {
+  return who === null ? '' : name(report.who.text[who] ?? UNKNOWN, 120);
+}
+
+/** "operation 1329 of mesh_dp:1", by the number that `lockstep show --op` takes. */
+export function operationText(report: Report, comm: number | null, index: number | null): string {
+  return `operation ${index ?? UNKNOWN} of ${comm === null ? UNKNOWN : name(report.comms[comm]?.text ?? UNKNOWN, 64)}`;
+}
+
+/** What shows an operation with all its events; null where no command line can name it. */
+export function showCommand(report: Report, comm: number | null, index: number | null): string | null {
+  const show = comm === null ? null : report.comms[comm]?.show ?? null;
+  return show === null || index === null ? null : show + String(index);
+}
+
+/** A command to run: one click marks all of it. */
+export function command(text: string): HTMLElement {
+  return h('code', { class: 'command' }, name(text, 2000));
 }
 
 export function commName(report: Report, comm: number | null): string {
@@ -59,7 +73,7 @@ export function commName(report: Report, comm: number | null): string {
 
 /** Links a process to its row in time. */
 export function whoChip(report: Report, who: number): HTMLElement {
-  return h('a', { class: 'chip', href: addressOf('lateness', { rank: who }), title: `${whereOf(report, who)} – show it in time` }, whoName(report, who));
+  return h('a', { class: 'chip', href: addressOf('lateness', { rank: who }), title: `${whoText(report, who)} – show it in time` }, whoName(report, who));
 }
 
 export function hostChip(report: Report, host: number): HTMLElement {

@@ -17,6 +17,7 @@ constexpr uint64_t kCeTypes = abi::kTypeCeColl | abi::kTypeCeSync | abi::kTypeCe
 constexpr uint64_t kProxyTree = abi::kTypeProxyOp | abi::kTypeProxyStep | abi::kTypeNetPlugin;
 constexpr uint64_t kTaskTree = kProxyTree | abi::kTypeKernelCh;
 constexpr size_t kPayloadBytes = sizeof(abi::NetIb);
+constexpr uint64_t kNoDelay = UINT64_MAX;
 
 // The mask bits that enable an event: its own and those of everything below it.
 uint64_t enabling_bits(uint64_t type) {
@@ -69,6 +70,7 @@ Core::Core(const Program& program, const Behaviour& behaviour, std::string plugi
   ranks_.assign(program.context_count, 0);
   snapshots_.assign(program.handle_count, 0);
   nulled_.assign(program.handle_count, 0);
+  gpu_delays_.assign(program.handle_count, kNoDelay);
   if (behaviour_.old_core) moved_bytes_.assign(program.handle_count, 0);
   for (const auto& [slot, number] : program.foreign_handles) handles_[slot] = reinterpret_cast<void*>(number);
   for (const auto& [slot, number] : program.foreign_contexts)
@@ -193,6 +195,7 @@ void Core::start(const Call& call, Stats* stats) {
   void*& slot = handles_[call.handle];
   slot = nullptr;
   nulled_[call.handle] = 0;
+  gpu_delays_[call.handle] = kNoDelay;
   if (type == abi::kTypeGroupApi) snapshots_[call.handle] = live_mask();
   if (!enabled(call, start)) {
     ++stats->gated_starts;
@@ -207,8 +210,8 @@ void Core::call_start(const Call& call, const Start& start, void** slot, Stats* 
   abi::v7::Descriptor descriptor = start.descriptor;
   const uint64_t type = descriptor.type;
   descriptor.parent = value(start.parent);
-  if (type == abi::kTypeKernelCh) descriptor.kernel_ch.ptimer += delay_ns_;
-  if (type == abi::kTypeKernelPhase) descriptor.kernel_phase.ptimer += delay_ns_;
+  if (type == abi::kTypeKernelCh) descriptor.kernel_ch.ptimer += gpu_delay(call.handle, start.parent);
+  if (type == abi::kTypeKernelPhase) descriptor.kernel_phase.ptimer += gpu_delay(call.handle, start.parent);
   if (type == abi::kTypeColl) descriptor.coll.parent_group = value(start.parent_group);
   if (type == abi::kTypeP2p) descriptor.p2p.parent_group = value(start.parent_group);
   if (type == abi::kTypeProxyOp && static_cast<uint64_t>(descriptor.proxy_op.pid) == program_.recorded_pid)
@@ -235,6 +238,12 @@ void Core::call_start(const Call& call, const Start& start, void** slot, Stats* 
   }
   *slot = handle;
   if (behaviour_.old_core) moved_bytes_[call.handle] = 0;
+}
+
+uint64_t Core::gpu_delay(uint32_t handle, uint32_t parent) {
+  uint64_t& of_operation = gpu_delays_[parent == kNone ? handle : parent];
+  if (of_operation == kNoDelay) of_operation = delay_ns_;
+  return gpu_delays_[handle] = of_operation;
 }
 
 void Core::stop(const Call& call, Stats* stats) {
@@ -269,7 +278,9 @@ void Core::state(const Call& call, Stats* stats) {
   if (behaviour_.old_core) old_core_state(call, stats);
   alignas(8) char payload[kPayloadBytes] = {};
   uint64_t argument = call.value;
-  if (call.state == abi::kKernelChStop || call.state == abi::kKernelPhaseStop) argument += delay_ns_;
+  if (call.state == abi::kKernelChStop || call.state == abi::kKernelPhaseStop)
+    argument +=
+        call.handle == kNone || gpu_delays_[call.handle] == kNoDelay ? delay_ns_ : gpu_delays_[call.handle];
   if (call.state == abi::kNetPluginUpdate) argument = reinterpret_cast<uint64_t>(&payload);
   const bool delivered = binding_->state(handle, call.state, argument, 0, stats);
   ++(delivered ? stats->states : stats->dropped_states);

@@ -28,8 +28,9 @@ class Core {
   // `round` makes comm ids fresh when the same call is played again.
   void execute(const Call& call, uint64_t round, Stats* stats);
 
-  // How much later than recorded the calls come from now on, and with them the GPU stamps that they tell. Never less than
-  // before, so that a kernel still lies between its launch and its sighting. Calls must be ordered.
+  // How much later than recorded the calls come from now on. The GPU's stamps of an operation are told as much later as the
+  // first of them is: so long as recorded, however slow this machine. Never less than before, so that a kernel still lies
+  // between its launch and its sighting. Calls must be ordered.
   void set_delay(uint64_t ns) { delay_ns_ = ns; }
 
   // For threads that are not part of the program: one comm from init to finalize with one GroupApi in it.
@@ -71,7 +72,11 @@ class Core {
   bool saw_init_ = false;
   std::vector<void*> handles_, contexts_;
   std::vector<int> ranks_;  // by context
+  // Of the operation whose channels or phases a handle stands for.
+  uint64_t gpu_delay(uint32_t handle, uint32_t parent);
+
   uint64_t delay_ns_ = 0;
+  std::vector<uint64_t> gpu_delays_;   // by handle; kNoDelay: no stamp of it has been told
   std::vector<uint64_t> snapshots_;    // by GroupApi handle
   std::vector<char> nulled_;           // v7 forgets Group, Coll and P2p handles at their stop
   std::vector<uint64_t> moved_bytes_;  // by ProxyOp handle, for old cores

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/who.h"
+
 namespace lockstep::analysis {
 
 // The words of the `class` field. Their meaning: docs/findings.md.
@@ -40,15 +42,20 @@ struct Finding {
   std::string statement;           // one sentence: rank, host, GPU, communicator, operation
   std::vector<int32_t> ranks;      // global ranks blamed, ascending; empty: nobody
   std::vector<std::string> hosts;  // of those ranks, each once
-  std::string comm;                // name or id; empty: none
+  std::vector<model::Who> who;  // the processes blamed, as far as they are known, in the order of their ranks
+  std::string comm;             // name or id; empty: none
   std::optional<uint32_t>
       comm_row;      // of the job's comms, where it was drawn from a job: names may be of several
   std::string func;  // empty: none
-  std::optional<uint64_t> op_index;  // n-th operation on the communicator, from 0
-  std::optional<int64_t> since_ns;   // ns since the Unix epoch, on the reference host's clock
+  std::optional<uint64_t>
+      op_index;                     // n-th collective of the communicator, or n-th transfer of a pair; from 0
+  std::string operation;            // its name, as wording/operation.h has it; empty: none
+  std::string op_address;           // what `lockstep show --op` calls it; empty: none
+  std::optional<int64_t> since_ns;  // ns since the Unix epoch, on the reference host's clock
   std::optional<Effect> effect;
   std::vector<std::string> evidence;  // one fact a line, with numbers, units and uncertainty
   std::string advice;                 // what to do next
+  std::vector<std::string> next;      // commands that do it, ready to run; whoever knows the input adds them
   std::string settle;                 // what would settle it, where it could not tell; else empty
   std::vector<std::string>
       sources;  // kinds of evidence that it rests on, as people call them; the first states it

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/input.h"
+#include "cli/loss_report.h"
 #include "cli/output_place.h"
 #include "cli/progress.h"
 #include "cli/units.h"
@@ -69,8 +70,10 @@ int run(const Arguments& arguments) {
     return exporter->write(*input->source, output, progress.callback());
   }();
   if (!written) return fail(written.error());
-  return print("wrote " + output + " (" + plural(written->events, std::string(exporter->counts)) + ", " +
-               format_bytes(written->bytes) + ")\n");
+  std::string text;
+  for (const std::string& line : loss_sentences(input->source->overview())) text += line + "\n";
+  return print(text + "wrote " + output + " (" + plural(written->events, std::string(exporter->counts)) +
+               ", " + format_bytes(written->bytes) + ")\n");
 }
 
 }  // namespace
@@ -86,7 +89,7 @@ const Command convert_command = {
         "JSON, an "
         "object a line. `otf2` is a folder too, the archive that Vampir, Scalasca and otf2-print open; a "
         "build "
-        "without libotf2 says so.",
+        "without libotf2 says so. What the input has lost, and what of it could not be read, is said first.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "a run directory, a trace.db, or process files",
                  .least = 1,

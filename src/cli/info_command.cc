@@ -54,6 +54,7 @@ Json process_json(const ProcessOverview& process) {
                    {"launcher", process.launcher},
                    {"job", process.job},
                    {"device", known(process.device)},
+                   {"host_device", known(process.host_device)},
                    {"gpu", known(process.gpu)},
                    {"pci", process.pci},
                    {"uuid", process.uuid},
@@ -117,17 +118,14 @@ Json info_json(const Input& input, const RunOverview& run) {
 }
 
 std::string process_table(const RunOverview& run) {
-  Table table({"rank", "<host", "pid", "gpu", "<device", "<model", "<nccl", "<mode", "<retention", "<state",
+  Table table({"rank", "<host", "pid", "GPU", "<device", "<model", "<nccl", "<mode", "<retention", "<state",
                "ops", "comms", "<command"});
   for (const ProcessOverview& process : run.processes) {
-    std::string device = !process.pci.empty() ? process.pci
-                         : process.device < 0 ? "-"
-                                              : "cuda:" + number_text(process.device);
-    table.add({number_text(process.rank), process.host, std::to_string(process.pid), number_text(process.gpu),
-               device, process.gpu_model.empty() ? "-" : process.gpu_model,
-               nccl_version_text(process.nccl_version), process.mode, process.retention,
-               process.closed ? "closed" : "not closed", format_count(process.ops),
-               std::to_string(process.comms.size()), shorten(process.argv, 60)});
+    table.add({number_text(process.rank), process.host, std::to_string(process.pid),
+               number_text(process.host_device), process.device_name.empty() ? "-" : process.device_name,
+               process.gpu_model.empty() ? "-" : process.gpu_model, nccl_version_text(process.nccl_version),
+               process.mode, process.retention, process.closed ? "closed" : "not closed",
+               format_count(process.ops), std::to_string(process.comms.size()), shorten(process.argv, 60)});
   }
   return "\nProcesses\n" + table.text();
 }

@@ -93,6 +93,7 @@ Result<Input> open_trace_db(const std::string& path) {
   LOCKSTEP_ASSIGN(auto source, store::open_trace_db(path));
   Input input = make_input(std::move(source), {path});
   input.kind = input.evidence = "trace.db";
+  input.paths = {path};
   return input;
 }
 
@@ -172,6 +173,7 @@ class Mixer {
           make_input(analysis::assemble::assembled(*std::move(raw)), first ? others : files.files));
       mixed_.runs.back().evidence = files.format->summary;
       mixed_.runs.back().format = files.format;
+      mixed_.runs.back().paths = named_alone(files, others);
     }
     for (const Error& error : std::exchange(mixed_.files.troubles, {})) lose(error);
   }
@@ -189,6 +191,15 @@ class Mixer {
   bool is_told_by_database(const Error& error) const {
     return error.code == ErrorCode::kNotFound &&
            std::find(with_database_.begin(), with_database_.end(), error.where) != with_database_.end();
+  }
+
+  // The files that an archive held are gone with this program.
+  std::vector<std::string> named_alone(const readers::FormatFiles& files,
+                                       const std::vector<std::string>& others) const {
+    if (mixed_.files.formats.size() == 1) return others;
+    const auto is_unpacked = [this](const std::string& file) { return unpacker_->shown(file) != file; };
+    return std::any_of(files.files.begin(), files.files.end(), is_unpacked) ? std::vector<std::string>()
+                                                                            : files.files;
   }
 
   void lose(Error error) {

@@ -18,6 +18,7 @@ struct Input {
   std::string evidence;                     // what it is of, as reports call it: "capture files"
   const readers::Format* format = nullptr;  // of its files, in a mix; none of a trace.db
   uint64_t files = 0, bytes = 0;
+  std::vector<std::string> paths;  // what names it alone on a command line; empty: nothing does
 };
 // One run of one format.
 Result<Input> open_input(const std::vector<std::string>& paths);

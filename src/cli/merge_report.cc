@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/merge_report.h"
 
+#include "cli/diagnose/next_steps.h"
 #include "cli/loss_report.h"
 #include "cli/units.h"
 
@@ -16,7 +17,8 @@ std::vector<std::string> merge_sentences(const RunOverview& run, const store::Me
   if (!merged.attached.empty())
     lines.push_back("took along " + plural(merged.attached.size(), "file") +
                     " of other tools; lockstep diagnose reads them");
-  lines.push_back("next: lockstep summary " + output + "; lockstep convert " + output);
+  if (const auto word = diagnose::shell_word(output))
+    lines.push_back("next: lockstep diagnose " + *word + "; lockstep report " + *word);
   return lines;
 }
 

@@ -12,6 +12,8 @@
 #include "cli/units.h"
 #include "format/file_layout.h"
 #include "model/chained_plugin.h"
+#include "model/host_name.h"
+#include "model/who.h"
 
 namespace lockstep::cli {
 namespace {
@@ -93,12 +95,26 @@ std::string mode_of(format::Mode mode, const std::vector<ProcessOverview::ModeSi
   return mode_text(most);
 }
 
+bool is_amd(const model::Trace& trace, const std::string& model) {
+  const auto sources = trace.ops.all(&model::OpTable::gpu_source);
+  constexpr auto kHsa = static_cast<uint8_t>(model::GpuTimeSource::kHsa);
+  return model.find("AMD") != std::string::npos || model.starts_with("PCI 1002:") ||
+         std::find(sources.begin(), sources.end(), kHsa) != sources.end();
+}
+
+// As PyTorch and the vendors' tools call it.
+std::string device_name(const model::Trace& trace, const ProcessOverview& process) {
+  if (!process.pci.empty() || process.device < 0) return process.pci;
+  return (is_amd(trace, process.gpu_model) ? "hip:" : "cuda:") + std::to_string(process.device);
+}
+
 ProcessOverview look_at(const model::Trace& trace) {
   ProcessOverview seen;
   if (trace.processes.size() == 0) return seen;
   model::Process row = trace.processes.row(0);
   auto text = [&](model::StringId id) { return std::string(trace.strings[id]); };
   seen.host = text(row.host);
+  seen.host_name = text(model::host_of(row));
   seen.boot_id = text(row.boot_id);
   seen.launcher = text(row.launcher);
   seen.job = text(row.job);
@@ -119,6 +135,8 @@ ProcessOverview look_at(const model::Trace& trace) {
   seen.node_rank = row.node_rank;
   seen.device = row.device;
   seen.gpu = row.gpu;
+  seen.host_device = model::who(row, trace.strings).device;
+  seen.device_name = device_name(trace, seen);
   seen.nccl_version = row.nccl_version;
   seen.modes = modes_of(text(row.modes));
   seen.mode = mode_of(static_cast<format::Mode>(row.mode), seen.modes);
@@ -201,7 +219,7 @@ RunOverview ObservedSource::overview() {
     run.kernels.launches += process.kernels.launches;
     run.kernels.communication += process.kernels.communication;
     run.kernels.joined += process.kernels.joined;
-    if (!process.host.empty()) hosts.insert(process.host + '\0' + process.boot_id);
+    if (!process.host_name.empty()) hosts.insert(process.host_name);
     if (process.first_ns != 0 && (run.first_ns == 0 || process.first_ns < run.first_ns))
       run.first_ns = process.first_ns;
     run.last_ns = std::max(run.last_ns, process.last_ns);

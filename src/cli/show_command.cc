@@ -20,9 +20,10 @@ namespace lockstep::cli {
 namespace {
 
 constexpr Option kOptions[] = {
-    {0, "op", "N", "the operation with this number on its communicator; p2p:N the N-th send or receive"},
+    {0, "op", "N",
+     "the operation with this number on its communicator; p2p:A-B:N the N-th from rank A to rank B"},
     {0, "comm", "NAME|ID", "a communicator by its name, or its id in hex"},
-    {0, "rank", "R", "the events of this rank of the communicator alone"},
+    {0, "rank", "R", "the events of this rank alone"},
     {0, "all", "", "every rank, and every event by itself"},
     {'n', "limit", "N", "rows of the list", "40"},
     {0, "json", "", "print one JSON object"},
@@ -139,8 +140,13 @@ const Command show_command = {
         "and run, and below that every event that the trace has of it, with its thread, its states and its "
         "times after "
         "the first call. Without --op it lists the operations.\n\n"
-        "N counts from 0, as `op_index` does in `lockstep diagnose --json` and in trace.db: the 9th "
-        "AllReduce of a report's text is --op 8. Events of "
+        "N counts from 0 and is the number that every verdict, report and table prints: for \"operation 1329 "
+        "of "
+        "mesh_dp:1 (its 1,295th AllReduce)\" give --comm mesh_dp:1 --op 1329. For \"transfer 17 from ...\" "
+        "give "
+        "--op p2p:A-B:17, where A and B are ranks of the communicator; --op p2p:N takes of each rank the "
+        "send or "
+        "receive with this `op_index` of trace.db. Events of "
         "a kind are folded where there are many: --all shows each by itself. Up to 4 that never "
         "ended stand by themselves; of those that are folded the number that never ended is said.",
     .operands = {.name = "RUN|TRACE.DB|FILE",

@@ -8,6 +8,7 @@
 #include "model/event_kind.h"
 #include "model/intervals.h"
 #include "model/operation_size.h"
+#include "model/who.h"
 
 namespace lockstep::cli {
 namespace {
@@ -60,7 +61,7 @@ void Summary::add(const model::Trace& trace) {
   rank.host = trace.strings[process.host];
   rank.rank = process.rank;
   rank.pid = process.pid;
-  rank.gpu = process.gpu;
+  rank.device = model::who(process, trace.strings).device;
   rank.seconds = static_cast<double>(process.last_ns - process.first_ns) * 1e-9;
   add_ops(trace, rank);
   add_histograms(trace);

@@ -34,7 +34,7 @@ struct OpFigures {
 };
 struct RankFigures {
   std::string host;
-  int64_t rank = -1, pid = 0, gpu = -1;
+  int64_t rank = -1, pid = 0, device = -1;  // device: as the host counts it
   uint64_t ops = 0, bytes = 0;
   double seconds = 0;  // first to last record
   double busy = -1;    // share of it with communication on the GPU, by union; -1 unknown

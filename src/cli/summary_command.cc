@@ -34,7 +34,7 @@ std::string op_table(const SummaryFigures& figures, size_t limit) {
   if (figures.ops.empty()) return "\nOperations: none.\n";
   bool timed = false;
   Table table({"<operation", "<type", "<communicator", "ranks", "size", "ops", "bytes", "enqueue", "GPU min",
-               "avg", "p50", "p99", "max", "algbw", "busbw"});
+               "avg", "p50", "p99", "max", "algbw*", "busbw*"});
   for (size_t i = 0; i < figures.ops.size() && i < limit; ++i) {
     const OpFigures& op = figures.ops[i];
     timed = timed || op.gpu.count > 0;
@@ -45,7 +45,9 @@ std::string op_table(const SummaryFigures& figures, size_t limit) {
                or_dash(op.gpu, op.gpu.max_ns), format_rate(op.algbw), format_rate(op.busbw)});
   }
   std::string text =
-      "\nOperations (an op counts once for each rank; bandwidth in GB/s, as nccl-tests defines it)\n" +
+      "\nOperations (an op counts once for each rank; bandwidth in GB/s, as nccl-tests defines it; * with "
+      "the time "
+      "that a rank waits for the others)\n" +
       table.text() + more_rows(figures.ops.size(), limit);
   if (!timed)
     text += "  GPU times are not in this trace. They come with " +
@@ -55,13 +57,14 @@ std::string op_table(const SummaryFigures& figures, size_t limit) {
 
 std::string rank_table(const SummaryFigures& figures, size_t limit) {
   Table table(
-      {"rank", "<host", "pid", "gpu", "ops", "bytes", "span", "GPU busy", "steps", "step avg", "p99"});
+      {"rank", "<host", "pid", "GPU", "ops", "bytes", "span", "GPU busy", "steps", "step avg", "p99"});
   for (size_t i = 0; i < figures.ranks.size() && i < limit; ++i) {
     const RankFigures& rank = figures.ranks[i];
     table.add({rank.rank < 0 ? "-" : std::to_string(rank.rank), rank.host,
-               rank.pid < 0 ? "-" : std::to_string(rank.pid), rank.gpu < 0 ? "-" : std::to_string(rank.gpu),
-               format_count(rank.ops), format_bytes(rank.bytes), format_duration(rank.seconds * 1e9),
-               format_percent(rank.busy), format_count(rank.steps), or_dash(rank.step, rank.step.avg_ns),
+               rank.pid < 0 ? "-" : std::to_string(rank.pid),
+               rank.device < 0 ? "-" : std::to_string(rank.device), format_count(rank.ops),
+               format_bytes(rank.bytes), format_duration(rank.seconds * 1e9), format_percent(rank.busy),
+               rank.steps == 0 ? "-" : format_count(rank.steps), or_dash(rank.step, rank.step.avg_ns),
                or_dash(rank.step, rank.step.p99_ns)});
   }
   return table.empty() ? "" : "\nRanks\n" + table.text() + more_rows(figures.ranks.size(), limit);
@@ -131,16 +134,21 @@ Json op_json(const OpFigures& op) {
           {"bytes", op.bytes},
           {"enqueue", durations_json(op.enqueue)},
           {"gpu", durations_json(op.gpu)},
-          {"algbw_gbps", optional_json(op.algbw, op.algbw > 0)},
-          {"busbw_gbps", optional_json(op.busbw, op.busbw > 0)}};
+          {"algbw_with_waiting_gbps", optional_json(op.algbw, op.algbw > 0)},
+          {"busbw_with_waiting_gbps", optional_json(op.busbw, op.busbw > 0)}};
 }
 
 Json rank_json(const RankFigures& rank) {
-  return {{"rank", known(rank.rank)}, {"host", rank.host},
-          {"pid", known(rank.pid)},   {"gpu", known(rank.gpu)},
-          {"ops", rank.ops},          {"bytes", rank.bytes},
-          {"seconds", rank.seconds},  {"gpu_busy", optional_json(rank.busy, rank.busy >= 0)},
-          {"steps", rank.steps},      {"step", durations_json(rank.step)}};
+  return {{"rank", known(rank.rank)},
+          {"host", rank.host},
+          {"pid", known(rank.pid)},
+          {"device", known(rank.device)},
+          {"ops", rank.ops},
+          {"bytes", rank.bytes},
+          {"seconds", rank.seconds},
+          {"gpu_busy", optional_json(rank.busy, rank.busy >= 0)},
+          {"steps", rank.steps == 0 ? Json(nullptr) : Json(rank.steps)},
+          {"step", durations_json(rank.step)}};
 }
 
 Json ring_json(const RingFigures& ring) {

@@ -35,13 +35,6 @@ std::optional<Job::CommonTime> Job::common_ns(uint32_t process, int64_t ns) cons
   return CommonTime{ns - offset->ns, offset->half_width_ns};
 }
 
-std::string Job::process_name(uint32_t process) const {
-  const Process& row = processes[process].row;
-  if (row.rank >= 0) return "rank " + std::to_string(row.rank);
-  const std::string name = "pid " + std::to_string(row.pid);
-  return row.host == 0 ? name : name + " on " + std::string(text(row.host));
-}
-
 std::string Job::comm_name(uint32_t comm) const {
   const JobComm& row = comms[comm];
   if (row.name != 0) return std::string(text(row.name));

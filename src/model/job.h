@@ -20,6 +20,7 @@
 #include "model/host_clock.h"
 #include "model/time_histogram.h"
 #include "model/trace.h"
+#include "model/who.h"
 
 namespace lockstep::model {
 
@@ -225,8 +226,13 @@ struct Job {
   // A time of a process on the reference host's clock; nothing while the host's clock is not aligned.
   std::optional<CommonTime> common_ns(uint32_t process, int64_t ns) const;
 
-  // "rank 5", or "pid 1234 on host" where the rank is unknown.
-  std::string process_name(uint32_t process) const;
+  // See who.h.
+  Who who(uint32_t process) const {
+    Who who = model::who(processes[process].row, strings);
+    who.gone = who.gone || processes[process].liveness == Liveness::kGone;
+    return who;
+  }
+  std::string process_name(uint32_t process) const { return who(process).name(); }
   // Its name, else its id in hex, else "?".
   std::string comm_name(uint32_t comm) const;
 };

@@ -25,16 +25,19 @@ export function sample(options = {}) {
   const hosts = Math.ceil(ranks / perHost);
   const length = 12e9;
   const noise = (scale) => Math.round(rnd() * scale);
-  const statement = `${named('rank', late)} (GPU ${late} of ${named('host', Math.floor(late / perHost))}) calls late on the host from step 2 on: about 20.5 ms a step that the others wait; first in AllReduce of communicator ${named('comm', 1)}`;
+  const operation = `operation 41 of ${named('comm', 1)} (its 40th AllReduce)`;
+  const whoText = (r) => `${named('rank', r)} (GPU ${r % perHost} of ${named('host', Math.floor(r / perHost))}, pid ${4000 + r})`;
+  const blamed = (ranks) => ranks.map((r) => ({ rank: r, host: named('host', Math.floor(r / perHost)), pid: 4000 + r, device: r % perHost, pci: null, text: whoText(r) }));
+  const statement = `${whoText(late)} calls late on the host from step 2 on: about 20.5 ms a step that the others wait; first in ${operation}`;
   const finding = {
-    id: 'host-late', class: 'host-late', severity: 'warning', statement, ranks: [late], hosts: [named('host', Math.floor(late / perHost))], comm: named('comm', 1), func: 'AllReduce', op_index: 41, since: 1760000002169837041,
+    id: 'host-late', class: 'host-late', severity: 'warning', statement, ranks: [late], hosts: [named('host', Math.floor(late / perHost))], who: blamed([late]), comm: named('comm', 1), func: 'AllReduce', op_index: 41, operation, since: 1760000002169837041,
     effect: { value: 20512340, unit: 'ns/step', low: 20104500, high: 20911800 },
     evidence: [`rank ${late}: 20.5 ms a step (median), 164 ms in all, in 100 % of the steps from step 2 to step 9; 100 % of it before the call reached the GPU's queue`, 'arrivals by GPU times; the next latest rank costs 676 us in the same steps', 'steps as the program marks them'],
-    advice: 'See what this rank’s host does between its operations: data loading, logging, garbage collection, a busy or throttled CPU, another process on its cores.', settle: '', sources: ['capture files'],
+    advice: 'See what this rank’s host does between its operations: data loading, logging, garbage collection, a busy or throttled CPU, another process on its cores.', next: [`ssh node-000 py-spy record --duration 10 --output rank-${late}.svg --pid ${4000 + late}`, 'lockstep show run --comm mesh_dp:1 --op 41'], settle: '', sources: ['capture files'],
   };
   const slow = {
-    id: 'slow-link', class: 'slow-link', severity: 'warning', statement: 'what rank 5 sends to rank 13 moves at 5.88 GB/s a channel, where 7 other pairs like it move at 69.2 GB/s', ranks: [5, 13 % ranks], hosts: [named('host', 0)], comm: named('comm', 0), func: null, op_index: null, since: null,
-    effect: { value: 5.88, unit: 'GB/s', low: 5.71, high: 6.06 }, evidence: ['rank 5 to rank 13: 5.88 GB/s while sending, over 1,490 transfers and 740 MiB'], advice: 'Look at the cable, port and counters of this link.', settle: 'A run with other ranks on these hosts', sources: ['capture files'],
+    id: 'slow-link', class: 'slow-link', severity: 'warning', statement: 'what rank 5 sends to rank 13 moves at 5.88 GB/s a channel, where 7 other pairs like it move at 69.2 GB/s', ranks: [5, 13 % ranks], hosts: [named('host', 0)], who: blamed([5, 13 % ranks]), comm: named('comm', 0), func: null, op_index: null, operation: null, since: null,
+    effect: { value: 5.88, unit: 'GB/s', low: 5.71, high: 6.06 }, evidence: ['rank 5 to rank 13: 5.88 GB/s while sending, over 1,490 transfers and 740 MiB'], advice: 'Look at the cable, port and counters of this link.', next: [], settle: 'A run with other ranks on these hosts', sources: ['capture files'],
   };
   const findings = ranks >= 16 ? [finding, slow] : [finding];
   const hostOf = (rank) => Math.floor(rank / perHost);
@@ -69,7 +72,7 @@ export function sample(options = {}) {
     const arrival = range(shown).map((r) => (r === late ? 20.4e6 : noise(9e5) + 1e5));
     const last = Math.max(...arrival);
     return {
-      comm: 1, op_index: index, func: 'AllReduce', kind: 'collective', title: `AllReduce ${index} of ${named('comm', 1)}, 25 MiB`, datatype: 'ncclBfloat16', count: 13107200, size_bytes: 26214400, algo: 'RING', proto: 'SIMPLE', channels: 16, root: null,
+      comm: 1, op_index: index, func: 'AllReduce', kind: 'collective', title: `Operation ${index} of ${named('comm', 1)} (its ${index}th AllReduce), 25 MiB`, open: false, datatype: 'ncclBfloat16', count: 13107200, size_bytes: 26214400, algo: 'RING', proto: 'SIMPLE', channels: 16, root: null,
       why: i === 3 ? ['finding', 'lost'] : i % 2 ? ['sample'] : ['lost'], findings: i === 3 ? [0] : [], begin_ns, length_ns: last + 6e5, last_arrival_ns: last, lost_ns: arrival.reduce((a, b) => a + last - b, 0), busbw_gbps: 312.4, called: ranks,
       ranks: {
         who: range(shown), comm_rank: range(shown), state: range(shown).map(() => 'done'), called_ns: arrival.map((a) => Math.max(0, a - 4e5)), enqueued_ns: arrival.map((a) => Math.max(1000, a - 3.6e5)), launched_ns: arrival.map((a) => Math.max(2000, a - 3e5)),
@@ -126,9 +129,9 @@ export function sample(options = {}) {
       seen: [`${ranks} ranks on ${hosts} hosts, ${ranks * 4000} operations matched across ranks, clocks within +-1.55 ms.`], not_seen: ['Which kernels computed: set LOCKSTEP_CUDA=kernels.'], alive: '',
     },
     diagnosis: { verdict: finding, findings, losses: [], inputs: [], clock: [], links: [], match: [] },
-    who: { rank: range(ranks), host: range(ranks).map(hostOf), pid: range(ranks).map((r) => 4000 + r), gpu: range(ranks), name: range(ranks).map((r) => named('rank', r)) },
+    who: { rank: range(ranks), host: range(ranks).map(hostOf), pid: range(ranks).map((r) => 4000 + r), device: range(ranks).map((r) => r % perHost), name: range(ranks).map((r) => named('rank', r)), text: range(ranks).map(whoText) },
     hosts: range(hosts).map((i) => ({ name: named('host', i), boot_id: `boot-${i}`, who: range(ranks).filter((r) => hostOf(r) === i), reference: i === 0, aligned: true, offset_ns: i === 0 ? 0 : 2986e6 + i, half_width_ns: i === 0 ? 0 : 61700, contradictions: 0 })),
-    comms: range(3).map((i) => ({ name: named('comm', i), id: `0x618c3abe7b658b${i}`, ranks, nodes: hosts, present: ranks, matched: 4000, unmatched: {}, ops: ranks * 4000, declared: false, waiting_ns: 9.9e8, moving_ns: 2.5e8, blamed_ns: 5.2e7 })),
+    comms: range(3).map((i) => ({ name: named('comm', i), text: named('comm', i), show: `lockstep show run --comm 0x${i} --op `, id: `0x618c3abe7b658b${i}`, ranks, nodes: hosts, present: ranks, matched: 4000, unmatched: {}, ops: ranks * 4000, declared: false, waiting_ns: 9.9e8, moving_ns: 2.5e8, blamed_ns: 5.2e7 })),
     verdict: {
       state: 'problem', headline: statement, finding: 0, losses, lost_events: 1216,
       cards: findings.map((f, i) => ({ title: ['Late on the host', 'Slow link'][i], what: ['A rank calls its operations late, step after step.', 'What one rank sends to another moves slowly.'][i], class: f.class, effect: null, comm: i === 0 ? 1 : 0, operation: i === 0 ? 3 : null, who: f.ranks.filter((r) => r < ranks), rows: [lateRow], at_ns: 169e6 })),
@@ -137,7 +140,7 @@ export function sample(options = {}) {
     operations: { total: 4000, list, notes: [] },
     bandwidth: { rates: [...range(11).map((i) => rate('AllReduce', 1, 380, i)), ...range(11).map((i) => rate('AllGather', 0, 330, i)), ...range(8).map((i) => rate('ReduceScatter', 0, 300, i + 2))], fits: [{ comm: 1, func: 'AllReduce', sizes: 11, alpha_ns: 21400, alpha_error_ns: 900, beta_gbps: 381, beta_low_gbps: 372, beta_high_gbps: null }], matched: 4000, untimed: 100, omitted: 0, notes: [] },
     topology: {
-      hosts: range(hosts).map((i) => ({ name: named('host', i), gpus: range(perHost).map((g) => i * perHost + g).filter((r) => r < ranks).map((r) => ({ who: r, rank: r, gpu: r, device: r % perHost, pci: '0000:1b:00.0', model: 'NVIDIA H200', named: r === late })), omitted: 0 })),
+      hosts: range(hosts).map((i) => ({ name: named('host', i), gpus: range(perHost).map((g) => i * perHost + g).filter((r) => r < ranks).map((r) => ({ who: r, rank: r, device: r % perHost, pci: '0000:1b:00.0', model: 'NVIDIA H200', named: r === late })), omitted: 0 })),
       comms: [{ comm: 0, name: named('comm', 0), nodes: hosts, members: range(ranks), rings: [{ channels: range(16), order: range(ranks) }], trees: [{ channels: [0, 1], up: range(ranks).map((r) => (r === 0 ? null : Math.floor((r - 1) / 2))) }] }, { comm: 2, name: named('comm', 2), nodes: 1, members: range(Math.min(ranks, perHost)), rings: [], trees: [] }],
       edges, rings_missing: null, omitted: 0, notes: [],
     },
@@ -147,7 +150,7 @@ export function sample(options = {}) {
       split: { rows: range(Math.min(ranks, 32)).map((r) => ({ label: named('rank', r), who: r, ranks: String(r), of: 1, entries: splitEntries() })), average: range(shown).map((r) => ({ who: r, steps, whole: true, length_ns: 300e6, computing_ns: 190e6 - (r % 5) * 2e6, hidden_ns: 60e6, exposed_ns: 60e6 + (r % 5) * 2e6, copying_ns: 8e6, idle_ns: 42e6 })) }, notes: [],
     },
     processes: {
-      rows: range(shown).map((r) => ({ who: r, rank: r, host: hostOf(r), pid: 4000 + r, gpu: r, gpu_model: 'NVIDIA H200', pci: '0000:1b:00.0', device: r % perHost, nccl: '2.28.9', mode: 'deep', state: r === 2 ? 'not closed' : 'closed', liveness: r === 2 ? 'gone' : 'unknown', first_ns: noise(1e6), last_ns: length - noise(1e6), heartbeat_ns: length, ops: 4000, lost: r === 2 ? 1204 : 0, comms: 3, open: r === 2 ? `AllReduce on ${named('comm', 1)}, for 12.0 s` : null, named: r === late, argv: 'python3 train.py' })),
+      rows: range(shown).map((r) => ({ who: r, rank: r, host: hostOf(r), pid: 4000 + r, gpu_model: 'NVIDIA H200', pci: '0000:1b:00.0', device: r % perHost, nccl: '2.28.9', mode: 'deep', state: r === 2 ? 'not closed' : 'closed', liveness: r === 2 ? 'gone' : 'unknown', first_ns: noise(1e6), last_ns: length - noise(1e6), heartbeat_ns: length, ops: 4000, lost: r === 2 ? 1204 : 0, comms: 3, open: r === 2 ? `AllReduce on ${named('comm', 1)}, for 12.0 s` : null, named: r === late, argv: 'python3 train.py' })),
       omitted: ranks - shown, losses: [{ who: 2, stage: 'capture', kind: 'ring-full', count: 1204, detail: 'older records were overwritten', source: 'capture files' }, { who: 1, stage: 'assemble', kind: 'no-gpu-time', count: 12, detail: '', source: 'capture files' }], notes: [],
     },
   };

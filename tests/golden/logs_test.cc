@@ -73,7 +73,7 @@ TEST(RecordedLogs, TheWatchdogsTellThatRankFiveNeverCalledTheNinthAllReduce) {
     const analysis::Finding& first = findings[0];
     EXPECT_EQ(first.id, "never-joined.watchdog");
     EXPECT_EQ(first.statement,
-              "rank 5 never called the 9th operation (AllReduce) of default_pg; 7 ranks waited for it for "
+              "rank 5 never called operation 8 of default_pg (AllReduce); 7 ranks waited for it for "
               "12.1 s, until "
               "PyTorch's watchdog gave up");
     EXPECT_EQ(first.ranks, std::vector<int32_t>{5});

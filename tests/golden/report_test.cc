@@ -80,9 +80,9 @@ std::string digest(const Json& data) {
 TEST(ReportOfRecordings, ShowsTheStraggler) {
   EXPECT_EQ(
       digest(report_of("tests/data/straggler")),
-      R"(rank 3 (GPU 3 of node0) has been slow to launch since step 2, costing the other ranks about 20.5 ms per step (3.4 % of the run); first in AllReduce of communicator 0xaa13534ff18c1e4
+      R"(rank 3 (GPU 3 of node0, pid 1003) has been slow to launch since step 2, costing the other ranks about 20.5 ms per step (3.4 % of the run); first in operation 2 of 0xaa13534ff18c1e4 of 2 ranks (its 3rd AllReduce)
 Host late, who [3], since 9195.6
-AllReduce 2 of 0xaa13534ff18c1e4, 256 KiB, at 9174.6 lost 20.9
+Operation 2 of 0xaa13534ff18c1e4 of 2 ranks (its 3rd AllReduce), 256 KiB, at 9174.6 lost 20.9
   called 0.0 20.9
   late 0.0 20.9
   waiting 20.9 0.0
@@ -105,9 +105,9 @@ How much of a step computes and how much communicates is not
 TEST(ReportOfRecordings, ShowsTheHang) {
   EXPECT_EQ(
       digest(report_of("tests/data/runs/hang")),
-      R"(rank 5 (GPU 5 of node0) never called the 9th AllReduce of world (0x27946d05ec4ea4ba); 7 ranks wait for it, for 4.87 s
+      R"(rank 5 (GPU 5 of node0, pid 1005) never called operation 8 of world 0x27946d05ec4ea4ba (its 9th AllReduce); 7 ranks wait for it, for 4.87 s
 Never joined, who [5], since 1430.3
-AllReduce 8 of 0x27946d05ec4ea4ba, 1 MiB, at 890.8 lost -
+Operation 8 of world 0x27946d05ec4ea4ba (its 9th AllReduce), 1 MiB, at 890.8 lost -
   called 539.5 0.0 539.3 0.1 539.2 - 539.2 0.2
   late - - - - - - - -
   waiting - - - - - - - -

@@ -71,7 +71,7 @@ COMPARISON = {
     "omitted": WHOLE, "notes": NOTES}
 
 OPERATION = {
-    "comm": WHOLE, "op_index": WHOLE, "func": TEXT, "kind": OneOf("collective", "send/receive"), "title": TEXT, "datatype": Maybe(TEXT),
+    "comm": WHOLE, "op_index": WHOLE, "func": TEXT, "kind": OneOf("collective", "send/receive"), "title": TEXT, "open": FLAG, "datatype": Maybe(TEXT),
     "count": WHOLE, "size_bytes": WHOLE, "algo": Maybe(TEXT), "proto": Maybe(TEXT), "channels": Maybe(WHOLE), "root": Maybe(WHOLE),
     "why": ListOf(OneOf("finding", "lost", "sample")), "findings": ListOf(WHOLE), "begin_ns": Maybe(WHOLE), "length_ns": Maybe(WHOLE),
     "last_arrival_ns": Maybe(WHOLE), "lost_ns": Maybe(WHOLE), "busbw_gbps": Maybe(NUMBER), "called": WHOLE, "omitted": WHOLE,
@@ -92,10 +92,10 @@ DOCUMENT = {
                             "last_ns": Maybe(WHOLE)}),
         "main": Maybe(WHOLE), "seen": ListOf(TEXT), "not_seen": ListOf(TEXT), "alive": TEXT},
     "diagnosis": None,
-    "who": Columns(None, rank=Maybe(WHOLE), host=WHOLE, pid=WHOLE, gpu=Maybe(WHOLE), name=TEXT),
+    "who": Columns(None, rank=Maybe(WHOLE), host=WHOLE, pid=WHOLE, device=Maybe(WHOLE), name=TEXT, text=TEXT),
     "hosts": ListOf({"name": TEXT, "boot_id": Maybe(TEXT), "who": ListOf(WHOLE), "reference": FLAG, "aligned": FLAG, "offset_ns": Maybe(WHOLE),
                      "half_width_ns": Maybe(WHOLE), "contradictions": WHOLE}),
-    "comms": ListOf({"name": TEXT, "id": Maybe(TEXT), "ranks": Maybe(WHOLE), "nodes": Maybe(WHOLE), "present": WHOLE, "matched": WHOLE,
+    "comms": ListOf({"name": TEXT, "text": TEXT, "show": Maybe(TEXT), "id": Maybe(TEXT), "ranks": Maybe(WHOLE), "nodes": Maybe(WHOLE), "present": WHOLE, "matched": WHOLE,
                      "unmatched": Counts(), "ops": WHOLE, "declared": FLAG, "waiting_ns": Maybe(WHOLE), "moving_ns": Maybe(WHOLE),
                      "blamed_ns": Maybe(WHOLE)}),
     "verdict": {
@@ -124,7 +124,7 @@ DOCUMENT = {
                         "beta_low_gbps": NUMBER, "beta_high_gbps": Maybe(NUMBER)}, 2000),
         "matched": WHOLE, "untimed": WHOLE, "omitted": WHOLE, "notes": NOTES}),
     "topology": Page({
-        "hosts": ListOf({"name": TEXT, "gpus": ListOf({"who": WHOLE, "rank": Maybe(WHOLE), "gpu": Maybe(WHOLE), "device": Maybe(WHOLE),
+        "hosts": ListOf({"name": TEXT, "gpus": ListOf({"who": WHOLE, "rank": Maybe(WHOLE), "device": Maybe(WHOLE),
                                                        "pci": Maybe(TEXT), "model": Maybe(TEXT), "named": FLAG}, 1024), "omitted": WHOLE}),
         "comms": ListOf({"comm": WHOLE, "name": TEXT, "nodes": Maybe(WHOLE), "members": ListOf(Maybe(WHOLE), 1024),
                          "rings": ListOf({"channels": ListOf(WHOLE), "order": ListOf(Maybe(WHOLE))}),
@@ -147,7 +147,7 @@ DOCUMENT = {
                        "average": ListOf({"who": WHOLE, "steps": Maybe(WHOLE), "whole": FLAG, **PARTS}, ROWS)}),
         "notes": NOTES}),
     "processes": {
-        "rows": ListOf({"who": WHOLE, "rank": Maybe(WHOLE), "host": WHOLE, "pid": WHOLE, "gpu": Maybe(WHOLE), "gpu_model": Maybe(TEXT),
+        "rows": ListOf({"who": WHOLE, "rank": Maybe(WHOLE), "host": WHOLE, "pid": WHOLE, "gpu_model": Maybe(TEXT),
                         "pci": Maybe(TEXT), "device": Maybe(WHOLE), "nccl": Maybe(TEXT), "mode": TEXT, "state": OneOf("closed", "not closed"),
                         "liveness": OneOf("unknown", "running", "stopped", "gone"), "first_ns": Maybe(WHOLE), "last_ns": Maybe(WHOLE),
                         "heartbeat_ns": Maybe(WHOLE), "ops": WHOLE, "lost": WHOLE, "comms": WHOLE, "open": Maybe(TEXT), "named": FLAG,
@@ -267,8 +267,8 @@ def check(document):
     checker.check("data", document, DOCUMENT)
     if checker.problems:
         return checker.problems
-    if document["version"] != 1:
-        checker.say("data.version", "is not 1")
+    if document["version"] != 2:
+        checker.say("data.version", "is not 2")
     lateness = document["lateness"]
     for i, row in enumerate(lateness.get("rows", [])):
         for key in CELLS + GROUP_CELLS:

@@ -3,11 +3,11 @@
 import { axis, chart, legend, tooltip } from '../charts';
 import { isMissing, type BandwidthPage, type Rate, type Report } from '../data';
 import { facts as hintFacts, h, type Child } from '../dom';
-import { bytes, count, digits, duration, name, ordinal, percent, plural, rate } from '../format';
+import { bytes, count, digits, duration, name, percent, plural, rate } from '../format';
 import { addressOf, go } from '../state';
 import { table } from '../table';
 import { colour, seriesColours } from '../theme';
-import { commName, figure, link, missing, notes, panel, select, type Page, type View } from '../view';
+import { commName, figure, link, missing, notes, operationText, panel, select, type Page, type View } from '../view';
 
 const MOST_SERIES = 8;
 const SYMBOLS = ['circle', 'rect', 'triangle', 'diamond', 'roundRect', 'pin', 'arrow', 'circle'];
@@ -106,7 +106,7 @@ function plot(view: View, all: readonly Series[]): { element: HTMLElement; draw:
         const [kind, index] = seriesId.split(':');
         const row = kind === 'slow' ? outliers[dataIndex] : points[Number(index)]?.[dataIndex];
         if (!row) return h('div');
-        if (kind === 'slow') return h('div', { class: 'chart-tip' }, hintFacts(`Slowest ${name(row.func)} of ${commName(report, row.comm)}`, [['bus bandwidth', rate(row.slowest?.busbw_gbps)], ['operation', ordinal(row.slowest?.op_index ?? 0)], ['size', sizeText(row)]]));
+        if (kind === 'slow') return h('div', { class: 'chart-tip' }, hintFacts(`Slowest ${name(row.func)} of ${commName(report, row.comm)}`, [['bus bandwidth', rate(row.slowest?.busbw_gbps)], ['operation', operationText(report, row.comm, row.slowest?.op_index ?? null)], ['size', sizeText(row)]]));
         return hint(report, row);
       }, { trigger: 'item' }),
       xAxis: axis({ type: 'log', logBase: 2, name: 'size', nameLocation: 'middle', nameGap: 28, axisLabel: { color: colour('quiet'), hideOverlap: true, formatter: (value: number) => bytes(value).replace('.00 ', ' ').replace('.0 ', ' ') }, min: power(Math.min(...sizes) / 1.5, Math.floor), max: power(Math.max(...sizes) * 1.5, Math.ceil), splitNumber: 8 }),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks by time: how late each arrives, how long each waits, what each costs the others; from a cell to its worst operations.
-import { canvas, fit, labelWidth, timeAxis, type Frame } from '../canvas';
+import { canvas, fit, labelWidth, markedLabel, timeAxis, type Frame } from '../canvas';
 import { accused, isMissing, type Drill, type LatenessPage, type LatenessRow, type Report } from '../data';
 import { announce, facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
-import { count, duration, name, ordinal, percent, plural } from '../format';
+import { count, duration, name, percent, plural } from '../format';
 import { addressOf, go, numberOf } from '../state';
 import { table } from '../table';
 import { colour, css, heat } from '../theme';
-import { change, choices, commName, facts, figure, link, missing, notes, panel, whoName, type Page, type View } from '../view';
+import { change, choices, command, facts, figure, link, missing, notes, operationText, panel, showCommand, whoName, type Page, type View } from '../view';
 
 type Measure = 'late' | 'waiting' | 'blamed';
 
@@ -143,7 +143,7 @@ function drawHeat(page: LatenessPage, rows: readonly number[], measure: Measure,
       g.textAlign = 'right';
       g.font = `${emphasised ? '600 ' : ''}${rowHeight >= 12 || emphasised ? 12 : 10}px system-ui, sans-serif`;
       g.fillStyle = accusedRow ? colour('critical') : colour('ink');
-      g.fillText(fit(g, `${accusedRow ? '▸ ' : ''}${row.label}${row.aligned ? '' : ' *'}`, left - 14), left - 8, y + rowHeight / 2);
+      g.fillText(fit(g, markedLabel(row.label, accusedRow, row.aligned), left - 14, 48), left - 8, y + rowHeight / 2);
     }
     if (marked.has(position)) {
       g.strokeStyle = colour('accent');
@@ -189,15 +189,16 @@ function operationRows(view: View, drill: Drill, entries: readonly number[]): HT
   return table<number>({
     label: 'Worst operations of the cell', printing: view.printing, rows: entries, height: 220,
     columns: [
-      { title: 'Operation', value: (at) => read(drill.op_index, at), show: (at) => `${ordinal(drill.op_index[at] ?? 0)} operation of ${commName(report, read(drill.comm, at))}` },
+      { title: 'Operation', value: (at) => read(drill.op_index, at), show: (at) => operationText(report, read(drill.comm, at), read(drill.op_index, at)) },
       { title: 'Rank', value: (at) => read(drill.who, at), show: (at) => whoName(report, read(drill.who, at)) },
       { title: 'Late', numeric: true, value: (at) => read(drill.late_ns, at), show: (at) => duration(read(drill.late_ns, at)) },
       { title: 'Waited', numeric: true, value: (at) => read(drill.waiting_ns, at), show: (at) => duration(read(drill.waiting_ns, at)) },
       { title: 'Arrived at', numeric: true, value: (at) => read(drill.at_ns, at), show: (at) => duration(read(drill.at_ns, at)) },
       { title: '', value: (at) => read(drill.operation, at), show: (at) => {
         const operation = read(drill.operation, at);
+        const shown = showCommand(report, read(drill.comm, at), read(drill.op_index, at));
         return operation === null
-          ? h('span', { class: 'quiet', title: 'The report holds a choice of operations with all their ranks' }, 'not in this report; `lockstep show` has it')
+          ? h('span', { class: 'quiet', title: 'The report holds a choice of operations with all their ranks' }, 'not in this report', shown === null ? null : [': ', command(shown)])
           : link('Open its waterfall', 'operations', { op: operation, rank: read(drill.who, at) }, 'button small');
       } },
     ],
@@ -281,7 +282,7 @@ function draw(view: View): Child[] {
   const groups = page.rows.some((row) => row.who === null);
 
   const named = accused(report);
-  const left = labelWidth(page.rows.map((row) => row.label), WIDEST_LABEL);
+  const left = labelWidth(page.rows.map((row) => markedLabel(row.label, true, row.aligned)), WIDEST_LABEL);
   const at = (x: number, y: number): Cell | null => {
     const line = Math.floor((y - HEAD - EDGE + surface.element.scrollTop) / rowHeight);
     const column = Math.floor(((x - left) / (surface.width() - 6 - left)) * columns);

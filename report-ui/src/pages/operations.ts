@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One operation on all its ranks: called, enqueued, launched, on the GPU; waiting for the last one, and moving.
-import { canvas, fit, hatch, labelWidth, PAPER_HEIGHT, timeAxis, type Frame } from '../canvas';
+import { canvas, fit, hatch, labelWidth, markedLabel, PAPER_HEIGHT, timeAxis, type Frame } from '../canvas';
 import { accused, isMissing, type Operation, type OperationRanks, type Report } from '../data';
 import { facts as hintFacts, h, hideTip, showTip, type Child } from '../dom';
-import { bytes, count, duration, name, ordinal, plural, rate } from '../format';
+import { bytes, count, duration, name, plural, rate } from '../format';
 import { numberOf } from '../state';
 import { table } from '../table';
 import { colour } from '../theme';
-import { change, choices, commName, facts, figure, link, missing, notes, panel, whereOf, whoChip, whoName, type Page, type View } from '../view';
+import { change, choices, command, facts, figure, link, missing, notes, panel, showCommand, whoChip, whoName, whoText, type Page, type View } from '../view';
 
 const HEAD = 40;
 const FOOT = 10;
@@ -73,13 +73,13 @@ function whole(end: number, says: boolean): Window {
   return { from: -wide * 0.015, to: wide * (says ? 1.25 : 1.015) };
 }
 
-/** Up to where there is something to draw: what still runs does so until the record ends. */
+/** Up to where there is something to draw: what still runs or waits does so until the record ends. */
 function endOf(report: Report, operation: Operation): number {
   const { ranks } = operation;
   const known = [ranks.called_ns, ranks.enqueued_ns, ranks.launched_ns, ranks.gpu_start_ns, ranks.gpu_end_ns].flat().filter((value): value is number => value !== null);
   const end = operation.length_ns ?? known.reduce((most, value) => Math.max(most, value), 0);
   const length = report.run.length_ns ?? report.run.least_length_ns ?? 0;
-  return ranks.state.includes('running') ? Math.max(end, length - operation.begin_ns) : end;
+  return operation.open || ranks.state.includes('running') ? Math.max(end, length - operation.begin_ns) : end;
 }
 
 /** From shortly before the first arrival to the end: without the time in which hosts ran ahead. */
@@ -101,7 +101,7 @@ function windowOf(view: View, operation: Operation): { view: Window; kind: strin
   }
   const close = arrivals(operation);
   if (view.state.values['zoom'] === 'arrivals' && close) return { view: close, kind: 'arrivals' };
-  const says = operation.ranks.state.some((state, index) => state === 'called' && operation.ranks.arrival_ns[index] === null);
+  const says = !operation.open && operation.ranks.state.some((state, index) => state === 'called' && operation.ranks.arrival_ns[index] === null);
   return { view: whole(endOf(view.report, operation), says), kind: 'all' };
 }
 
@@ -153,15 +153,16 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
     g.textAlign = 'right';
     g.font = `${culprit ? '600 ' : ''}12px system-ui, sans-serif`;
     g.fillStyle = lane.named ? colour('critical') : ink;
-    g.fillText(fit(g, `${lane.named ? '▸ ' : ''}${label(view.report, lane)}${lane.aligned ? '' : ' *'}`, left - 14), left - 8, y);
+    g.fillText(fit(g, markedLabel(label(view.report, lane), lane.named, lane.aligned), left - 14, 48), left - 8, y);
     // The host's part: a thin bar from the call to what is known last of it.
     const hostEnd = Math.max(...[lane.called, lane.enqueued, lane.launched].filter((value): value is number => value !== null), -Infinity);
     if (lane.called !== null && hostEnd > -Infinity) block(lane.called, hostEnd, y, 5, colour('host'));
     const gpuFrom = lane.start;
     if (lane.launched !== null && gpuFrom !== null && gpuFrom > lane.launched) block(lane.launched, gpuFrom, y, 1.5, colour('host'));
-    const from = gpuFrom ?? lane.arrival;
+    const still = operation.open && (lane.state === 'called' || lane.state === 'running');
+    const from = gpuFrom ?? lane.arrival ?? (still ? lane.called : null);
     if (from !== null) {
-      const end = lane.end ?? (lane.state === 'running' ? record_end : null);
+      const end = lane.end ?? (still || lane.state === 'running' ? record_end : null);
       // Ranks of a clock of its own waited for the last one that it tells of.
       const came = arrived ?? (lane.arrival !== null && lane.waiting !== null ? lane.arrival + lane.waiting : null);
       const until = came === null ? null : Math.max(from, came);
@@ -172,10 +173,10 @@ function drawLanes(view: View, operation: Operation, order: readonly number[], w
         // Where one has not come, nothing can move.
         block(from, end, y, 11, until === null && all_came ? moving : waiting);
       }
-      if (lane.state === 'running') {
+      if (still || lane.state === 'running') {
         g.textAlign = 'right';
         g.font = '11px system-ui, sans-serif';
-        const text = 'still in it ▸';
+        const text = still ? 'still waiting ▸' : 'still in it ▸';
         g.fillStyle = colour('panel');
         g.fillRect(right - g.measureText(text).width - 8, y - 7, g.measureText(text).width + 8, 14);
         g.fillStyle = ink;
@@ -268,7 +269,7 @@ function lanesTable(view: View, operation: Operation, picked: number | null): HT
     onPick: (lane) => change(view, { rank: lane.who }),
     columns: [
       { title: 'Rank', value: (lane) => lane.commRank, show: (lane) => [lane.named ? '▸ ' : null, label(view.report, lane), lane.aligned ? null : ' *'] },
-      { title: 'Where', value: (lane) => whereOf(view.report, lane.who) },
+      { title: 'Process', value: (lane) => whoText(view.report, lane.who) },
       { title: 'State', value: (lane) => lane.state },
       column('Called', (lane) => lane.called), column('Enqueued', (lane) => lane.enqueued), column('Launched', (lane) => lane.launched),
       column('GPU start', (lane) => lane.start), column('GPU end', (lane) => lane.end), column('Late', (lane) => lane.late),
@@ -333,7 +334,10 @@ function draw(view: View): Child[] {
   const pickedIndex = rank === null ? -1 : operation.ranks.who.indexOf(rank);
   const picked = pickedIndex >= 0 ? pickedIndex : null;
 
-  const left = labelWidth(order.map((index) => label(report, of(operation.ranks, index))), WIDEST_LABEL);
+  const left = labelWidth(order.map((index) => {
+    const lane = of(operation.ranks, index);
+    return markedLabel(label(report, lane), true, lane.aligned);
+  }), WIDEST_LABEL);
   const laneAt = (y: number): number | null => {
     const line = Math.floor((y - HEAD + surface.element.scrollTop) / ROW);
     return y < HEAD ? null : order[line] ?? null;
@@ -349,7 +353,7 @@ function draw(view: View): Child[] {
       const index = laneAt(y);
       if (index === null) return hideTip();
       const lane = of(operation.ranks, index);
-      showTip(event.clientX, event.clientY, hintFacts(`${label(report, lane)} ${whereOf(report, lane.who)}`, pairsOf(lane)));
+      showTip(event.clientX, event.clientY, hintFacts(lane.who === null ? label(report, lane) : whoText(report, lane.who), pairsOf(lane)));
     },
     onPick: (_x, y) => {
       const index = laneAt(y);
@@ -383,11 +387,12 @@ function draw(view: View): Child[] {
   });
   const arrived = last === null ? null : operation.ranks.who[last] ?? null;
   const lane = picked === null ? null : of(operation.ranks, picked);
+  const shown = showCommand(report, operation.comm, operation.op_index);
   return [
     h('section', { class: 'panel' },
       h('div', { class: 'panel-head' }, h('h2', { id: 'operation-title' }, name(operation.title, 120)),
         operation.findings.map((finding) => link(['named by ', name(report.diagnosis.findings[finding]?.id ?? 'a finding')], 'verdict', { finding }, 'chip')),
-        h('span', { class: 'quiet' }, `${name(operation.kind, 40)}, the ${ordinal(operation.op_index)} operation of ${commName(report, operation.comm)} (op_index ${operation.op_index})`)),
+        h('span', { class: 'quiet' }, name(operation.kind, 40))),
       facts([
         ['Size', bytes(operation.size_bytes)],
         ['Elements', operation.count === null ? '–' : `${count(operation.count)} ${name(operation.datatype)}`],
@@ -396,10 +401,11 @@ function draw(view: View): Child[] {
         ...(operation.root === null ? [] : [['Root', count(operation.root)] as const]),
         ['Called by', `${count(operation.called)} of ${count(operation.ranks.comm_rank.length + operation.omitted)} ranks`],
         ['Length', operation.length_ns === null && !operation.ranks.aligned.every((aligned) => aligned === 1) ? 'clocks not aligned' : duration(operation.length_ns)],
-        ['Lost by waiting', duration(operation.lost_ns)],
+        ['Lost by waiting', operation.open ? 'waiting goes on' : duration(operation.lost_ns)],
         ['Bus bandwidth', rate(operation.busbw_gbps)],
-        ['Last to arrive', arrived === null ? '–' : whoChip(report, arrived)],
-      ])),
+        ['Last to arrive', operation.open ? 'not all have come' : arrived === null ? '–' : whoChip(report, arrived)],
+      ]),
+      shown === null ? null : h('p', { class: 'quiet' }, 'Every event of it: ', command(shown))),
     figure(view, 'lanes', 'Waterfall',
       [
         choices(view, 'order', 'Order', [['rank', 'By rank'], ['late', 'Latest first']], view.state.values['order'] === 'late' ? 'late' : 'rank'),
@@ -415,7 +421,7 @@ function draw(view: View): Child[] {
         operation.omitted > 0 && operation.rest?.late_ns ? `; of all ranks: late ${['min', 'median', 'max'].map((word, index) => `${word} ${duration(operation.rest?.late_ns?.[index])}`).join(', ')}.` : null,
       ]),
     lane ? h('section', { class: 'panel detail', 'aria-label': 'Rank' },
-      h('div', { class: 'panel-head' }, h('h2', {}, `${label(report, lane)} in this operation`), h('span', { class: 'quiet' }, whereOf(report, lane.who)),
+      h('div', { class: 'panel-head' }, h('h2', {}, `${label(report, lane)} in this operation`), h('span', { class: 'quiet' }, whoText(report, lane.who)),
         view.printing ? null : h('button', { type: 'button', title: 'Escape', onclick: () => change(view, { rank: null }) }, 'Close')),
       facts(pairsOf(lane)),
       view.printing || lane.who === null ? null : h('div', { class: 'ways' }, link('Show this rank in time', 'lateness', { rank: lane.who }, 'button'))) : null,

@@ -21,7 +21,7 @@ function processRows(view: View, rows: readonly ProcessRow[]): HTMLElement {
       { title: 'Rank', value: (row) => row.rank ?? row.who, show: (row) => [row.named ? h('span', { class: 'severity critical', title: 'a finding names it' }, '▸ ') : null, whoChip(report, row.who)] },
       { title: 'Host', value: (row) => report.hosts[row.host]?.name ?? null, show: (row) => name(report.hosts[row.host]?.name, 32) },
       { title: 'Pid', numeric: true, value: (row) => row.pid, show: (row) => String(row.pid) },
-      { title: 'GPU', numeric: true, value: (row) => row.gpu, show: (row) => count(row.gpu) },
+      { title: 'GPU', numeric: true, value: (row) => row.device, show: (row) => count(row.device) },
       { title: 'File', value: (row) => row.state, show: (row) => (row.state === 'closed' ? 'closed' : h('strong', {}, name(row.state, 24))) },
       { title: 'Process', value: (row) => row.liveness, show: (row) => (BAD.has(row.liveness) ? h('strong', { class: 'severity critical' }, `■ ${name(row.liveness, 24)}`) : name(row.liveness, 24)) },
       { title: 'Operations', numeric: true, value: (row) => row.ops, show: (row) => count(row.ops) },

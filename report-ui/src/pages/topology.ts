@@ -164,8 +164,7 @@ function drawing(view: View, page: TopologyPage, shown: readonly Line[], members
 }
 
 function gpuFacts(gpu: Gpu): (readonly [string, string])[] {
-  const pairs: (readonly [string, string])[] = [['GPU', gpu.gpu === null ? '–' : count(gpu.gpu)]];
-  if (gpu.device !== null) pairs.push(['device', count(gpu.device)]);
+  const pairs: (readonly [string, string])[] = [['GPU', gpu.device === null ? '–' : count(gpu.device)]];
   if (gpu.model !== null) pairs.push(['model', name(gpu.model)]);
   if (gpu.pci !== null) pairs.push(['PCI', name(gpu.pci)]);
   return pairs;

@@ -2,8 +2,8 @@
 // The first page: what is wrong, who, why we believe it, what to do; what was lost before anything else.
 import { isMissing, known, type Card, type Finding, type Report, type VerdictPage } from '../data';
 import { h, type Child } from '../dom';
-import { clockTime, count, name, ordinal, plural, quantity, ranges } from '../format';
-import { facts, hostChip, link, missing, notes, panel, whoChip, type Page, type View } from '../view';
+import { clockTime, count, name, plural, quantity, ranges } from '../format';
+import { command, facts, hostChip, link, missing, notes, panel, whoChip, type Page, type View } from '../view';
 
 const MOST_CHIPS = 16;
 const SIGNS: Record<string, string> = { critical: '■', warning: '▲', note: '●' };
@@ -82,10 +82,8 @@ function ways(view: View, finding: Finding, card: Card | undefined, position: nu
 function card(view: View, finding: Finding, position: number, page: VerdictPage): HTMLElement {
   const { report } = view;
   const shown = page.cards[position];
-  const where = finding.func === null ? null : [
-    finding.op_index === null ? name(finding.func) : `${ordinal(finding.op_index)} ${name(finding.func)}`,
-    finding.comm ? [' of ', name(finding.comm)] : null,
-  ];
+  const where = finding.operation !== null ? name(finding.operation, 200)
+    : finding.func === null ? null : [name(finding.func), finding.comm ? [' of ', name(finding.comm)] : null];
   const size = effect(finding) ?? shown?.effect ?? null;
   const row = (key: string, value: Child, kind = ''): Child => (value === null ? null : [h('dt', {}, key), h('dd', { class: kind }, value)]);
   return h('article', { class: `card ${finding.severity in SIGNS ? finding.severity : 'note'}`, id: `finding-${position}`, 'data-finding': position },
@@ -98,7 +96,8 @@ function card(view: View, finding: Finding, position: number, page: VerdictPage)
       row('Effect', size, 'effect'),
       row('Since', finding.since === null ? null : clockTime(finding.since)),
       row('Evidence', finding.evidence.length === 0 ? null : h('ul', {}, finding.evidence.map((text) => h('li', {}, name(text, 2000)))), 'evidence'),
-      row('Do next', finding.advice === '' ? null : name(finding.advice, 2000), 'advice'),
+      row('Do next', finding.advice === '' && finding.next.length === 0 ? null : [
+        name(finding.advice, 2000), finding.next.map((text) => h('div', {}, command(text)))], finding.advice === '' ? '' : 'advice'),
       row('Would settle it', finding.settle === '' ? null : name(finding.settle, 2000)),
       row('Rests on', finding.sources.length === 0 ? null : finding.sources.map((source) => name(source)).join(', ')),
       shown?.what ? row('Means', h('span', { class: 'quiet' }, name(shown.what, 1000))) : null),

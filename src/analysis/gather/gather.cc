@@ -10,6 +10,7 @@
 
 #include "analysis/gather/process_part.h"
 #include "base/parallel.h"
+#include "model/host_name.h"
 #include "model/limits.h"
 
 namespace lockstep::analysis::gather {
@@ -103,8 +104,8 @@ class Join {
     for (model::StringId* text : {&row.host, &row.host_id, &row.boot_id, &row.launcher, &row.job, &row.argv,
                                   &row.visible_devices, &row.pci, &row.uuid, &row.gpu_model})
       *text = texts_[*text];
-    // NCCL_HOSTID makes several hosts of one; their clock stays one.
-    model::StringId host = row.host_id != 0 ? row.host_id : row.host;
+    // Hosts that one machine pretends to be share its clock.
+    model::StringId host = model::host_of(row);
     auto [at, is_new] =
         host_ids_.try_emplace(std::pair(row.boot_id, host), static_cast<uint32_t>(job_.hosts.size()));
     if (is_new)

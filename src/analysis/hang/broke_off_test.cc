@@ -47,10 +47,10 @@ TEST(BrokeOff, InsideAnOperationWithAndWithoutGpuTimes) {
     EXPECT_EQ(finding.id, "evidence-missing.broke-off");
     EXPECT_EQ(class_text(finding.finding_class), "evidence-missing");
     EXPECT_EQ(finding.severity, Severity::kWarning);
-    EXPECT_EQ(
-        finding.statement,
-        "the run broke off inside the 11th AllReduce of world: ranks 0-4, 6 and 7 were in it, rank 5 had "
-        "not called it");
+    EXPECT_EQ(finding.statement,
+              "the run broke off inside operation 10 of world (its 11th AllReduce): ranks 0-4, 6 and 7 were "
+              "in it, rank 5 had "
+              "not called it");
     EXPECT_TRUE(finding.ranks.empty());  // a moment later it might have called it
     EXPECT_EQ(finding.op_index, 10u);
     EXPECT_EQ(finding.comm, "world");
@@ -87,20 +87,20 @@ TEST(BrokeOff, ASendWithoutReceiveOfAJobThatWasKilledIsOne) {
   JobBuilder job = ten_steps(2);
   job.call(0, 0, {.func = "Send", .called_ms = 1000, .peer = 1});
   job.all_killed_at(1050);
-  EXPECT_EQ(
-      only(job.build()).statement,
-      "the run broke off inside the 1st Send of rank 0 to rank 1 on world: rank 0 was in it, rank 1 had not "
-      "called its end of it");
+  EXPECT_EQ(only(job.build()).statement,
+            "the run broke off inside transfer 0 from rank 0 to rank 1 on world (Send): rank 0 was in it, "
+            "rank 1 had not "
+            "called its end of it");
 }
 
 TEST(BrokeOff, InsideWhatAllHaveCalled) {
   JobBuilder job = ten_steps(2);
   for (uint32_t rank = 0; rank < 2; ++rank) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
   job.all_killed_at(1050);
-  EXPECT_EQ(
-      only(job.build()).statement,
-      "the run broke off inside the 11th AllReduce of world, which all had called: nothing shows that it "
-      "ended on ranks 0 and 1");
+  EXPECT_EQ(only(job.build()).statement,
+            "the run broke off inside operation 10 of world (its 11th AllReduce), which all had called: "
+            "nothing shows that it "
+            "ended on ranks 0 and 1");
 }
 
 TEST(BrokeOff, BetweenOperationsNobodyIsNamed) {

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "analysis/wording/operation.h"
 #include "analysis/wording/wording.h"
 #include "model/event_kind.h"
 
 namespace lockstep::analysis::hang {
 
 using wording::duration;
-using wording::ordinal;
 
 Finding Draft::make(FindingClass finding_class, std::string id, const Block& block,
                     const std::vector<uint32_t>& actors, size_t waiting) const {
@@ -22,11 +22,7 @@ Finding Draft::make(FindingClass finding_class, std::string id, const Block& blo
   finding.comm = job_.comm_name(block.comm);
   finding.comm_row = block.comm;
   if (block.process != model::kNoRow) {
-    const model::JobOps& ops = job_.processes[block.process].ops;
-    if (block.kind != Block::Kind::kInit) {
-      finding.func = job_.text(job_.signatures[ops.signature[block.op]].func);
-      finding.op_index = block.index;
-    }
+    if (block.kind != Block::Kind::kInit) wording::name_operation(job_, block.process, block.op, finding);
     if (auto since = job_.common_ns(block.process, block.since_ns)) finding.since_ns = since->ns;
     add_wait(block, finding);
   }
@@ -38,6 +34,7 @@ Finding Draft::make(FindingClass finding_class, std::string id, const Block& blo
 void Draft::blame(const std::vector<uint32_t>& actors, Finding& finding) const {
   for (uint32_t actor : actors) {
     if (scene_.actor(actor).rank >= 0) finding.ranks.push_back(scene_.actor(actor).rank);
+    finding.who.push_back(who_is(actor));
     const model::JobProcess& process = job_.processes[scene_.actor(actor).process];
     std::string host(job_.text(process.row.host));
     if (!host.empty() && std::find(finding.hosts.begin(), finding.hosts.end(), host) == finding.hosts.end())
@@ -62,18 +59,14 @@ void Draft::add_wait(const Block& block, Finding& finding) const {
   }
 }
 
+model::Who Draft::who_is(uint32_t actor) const {
+  model::Who who = job_.who(scene_.actor(actor).process);
+  who.rank = scene_.actor(actor).rank;
+  return who;
+}
+
 std::string Draft::who(const std::vector<uint32_t>& actors) const {
-  if (actors.size() != 1) return list(actors);
-  const Actor& actor = scene_.actor(actors.front());
-  const model::JobProcess& process = job_.processes[actor.process];
-  if (actor.rank < 0) return job_.process_name(actor.process);
-  std::string place(job_.text(process.row.host));
-  if (process.row.device >= 0 || process.row.local_rank >= 0) {
-    int32_t gpu = process.row.device >= 0 ? process.row.device : process.row.local_rank;
-    place = (process.row.device >= 0 ? "GPU " : "local rank ") + std::to_string(gpu) +
-            (place.empty() ? "" : " of " + place);
-  }
-  return "rank " + std::to_string(actor.rank) + (place.empty() ? "" : " (" + place + ")");
+  return actors.size() == 1 ? who_is(actors.front()).text() : list(actors);
 }
 
 std::string Draft::list(const std::vector<uint32_t>& actors) const {
@@ -90,38 +83,12 @@ std::string Draft::list(const std::vector<uint32_t>& actors) const {
   return wording::ranks(ranks) + (unknown == 0 ? "" : " and " + std::to_string(unknown) + " of unknown rank");
 }
 
-std::string Draft::comm(uint32_t comm) const {
-  const model::JobComm& row = job_.comms[comm];
-  std::string name = job_.comm_name(comm);
-  if (row.name != 0) return name;
-  bool all = row.ranks > 0 && static_cast<size_t>(row.ranks) == scene_.ranks();
-  return all ? "world (" + name + ")"
-             : name + " (" + wording::count(static_cast<uint64_t>(std::max(row.ranks, 0)), "rank") + ")";
-}
+std::string Draft::comm(uint32_t comm) const { return wording::comm_text(job_, comm); }
 
 std::string Draft::operation(const Block& block) const {
   if (block.kind == Block::Kind::kInit) return "the creation of " + comm(block.comm);
   if (block.process == model::kNoRow) return comm(block.comm);
-  const model::JobOps& ops = job_.processes[block.process].ops;
-  std::string func(job_.text(job_.signatures[ops.signature[block.op]].func));
-  if (block.kind == Block::Kind::kCollective || block.kind == Block::Kind::kMismatch ||
-      ops.seq[block.op] != model::kNoIndex) {
-    uint32_t number = ops.seq[block.op] != model::kNoIndex ? ops.seq[block.op] : block.index;
-    return "the " + ordinal(uint64_t{number} + 1) + " " +
-           (ops.seq[block.op] != model::kNoIndex ? func : "operation (" + func + ")") + " of " +
-           comm(block.comm);
-  }
-  for (uint32_t row : job_.processes[block.process].members) {
-    const model::Member& member = job_.members[row];
-    for (const model::Lane& lane : member.lanes) {
-      if (block.op < lane.first || block.op >= lane.first + lane.ops) continue;
-      int32_t peer = scene_.global_rank(block.comm, lane.peer);
-      return "the " + ordinal(uint64_t{block.index} + 1) + " " + func + " of " +
-             job_.process_name(block.process) + (lane.is_send ? " to " : " from ") +
-             (peer >= 0 ? "rank " + std::to_string(peer) : "its peer") + " on " + comm(block.comm);
-    }
-  }
-  return func + " on " + comm(block.comm);
+  return wording::operation_name(job_, block.process, block.op).text();
 }
 
 std::string Draft::signature(const model::Signature& s) const {

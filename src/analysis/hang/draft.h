@@ -23,17 +23,17 @@ class Draft {
   Finding make(FindingClass finding_class, std::string id, const Block& block,
                const std::vector<uint32_t>& actors, size_t waiting) const;
 
-  // Their ranks and hosts.
+  // Their ranks, hosts and processes.
   void blame(const std::vector<uint32_t>& actors, Finding& finding) const;
 
-  // "rank 5 (GPU 5 of node0)", "ranks 5 and 6"
+  // "rank 5 (GPU 5 of node0, pid 1005)", "ranks 5 and 6"
   std::string who(const std::vector<uint32_t>& actors) const;
   std::string who(uint32_t actor) const { return who(std::vector<uint32_t>{actor}); }
   // "ranks 0-4, 6 and 7"; without places
   std::string list(const std::vector<uint32_t>& actors) const;
-  // "world", "world (0x12ab, all 8 ranks)"
+  // As wording/operation.h words it.
   std::string comm(uint32_t comm) const;
-  // "the 9th AllReduce of world", "the 3rd Send of rank 2 to rank 3 on pp"
+  // As wording/operation.h words it, or "the creation of world"
   std::string operation(const Block& block) const;
   // "AllReduce of 1 MiB ncclFloat32"
   std::string signature(const model::Signature& signature) const;
@@ -43,6 +43,7 @@ class Draft {
   void add_state(uint32_t actor, const Block& block, std::vector<std::string>& lines) const;
 
  private:
+  model::Who who_is(uint32_t actor) const;
   void add_wait(const Block& block, Finding& finding) const;
   const Scene& scene_;
   const model::Job& job_;

@@ -84,9 +84,10 @@ TEST(Hang, NamesTheRankThatNeverJoined) {
   auto findings = findings_of(eleventh_without(8, 5, 60'000).build());
   expect(findings, FindingClass::kNeverJoined, {5});
   EXPECT_EQ(findings[0].id, "never-joined");
-  EXPECT_EQ(
-      findings[0].statement,
-      "rank 5 (GPU 5 of node0) never called the 11th AllReduce of world; 7 ranks wait for it, for 59.0 s");
+  EXPECT_EQ(findings[0].statement,
+            "rank 5 (GPU 5 of node0, pid 1005) never called operation 10 of world (its 11th AllReduce); 7 "
+            "ranks wait "
+            "for it, for 59.0 s");
   EXPECT_EQ(findings[0].op_index, 10u);
   EXPECT_EQ(findings[0].comm, "world");
   EXPECT_EQ(findings[0].func, "AllReduce");
@@ -271,7 +272,7 @@ TEST(Hang, SaysWhatDiffersInAnotherOperation) {
              {.func = rank == 2 ? "Broadcast" : "AllReduce", .called_ms = 1000, .gpu_start_ms = 1000.1});
   auto findings = findings_of(job.build());
   expect(findings, FindingClass::kJoinedOtherOp, {2});
-  EXPECT_EQ(findings[0].statement.substr(0, 45), "rank 2 (GPU 2 of node0) called Broadcast of 1")
+  EXPECT_EQ(findings[0].statement.substr(0, 55), "rank 2 (GPU 2 of node0, pid 1002) called Broadcast of 1")
       << findings[0].statement;
   EXPECT_NE(texts(findings).find("differs in function"), std::string::npos) << texts(findings);
 }
@@ -308,9 +309,8 @@ TEST(Hang, PrintsTheCycleOfADeadlock) {
   auto findings = findings_of(job.build());
   expect(findings, FindingClass::kCrossCommDeadlock, {0, 1});
   EXPECT_EQ(findings[0].statement,
-            "ranks 0 and 1 wait for each other: rank 0 in the 11th AllReduce of a for rank 1, rank 1 in the "
-            "11th AllReduce of b "
-            "for rank 0");
+            "ranks 0 and 1 wait for each other: rank 0 in operation 10 of a (its 11th AllReduce) for rank 1, "
+            "rank 1 in operation 10 of b (its 11th AllReduce) for rank 0");
 }
 
 TEST(Hang, ASendWithoutItsReceiveWaitsForThePeer) {
@@ -324,9 +324,10 @@ TEST(Hang, ASendWithoutItsReceiveWaitsForThePeer) {
   for (uint32_t rank = 0; rank < 3; ++rank) job.heartbeat(rank, 30'000);
   auto findings = findings_of(job.build());
   expect(findings, FindingClass::kNeverJoined, {1});
-  EXPECT_EQ(findings[0].statement,
-            "rank 1 (GPU 1 of node0) never called its end of the 11th Send of rank 0 to rank 1 on pp; 1 rank "
-            "waits for it, for 29.0 s");
+  EXPECT_EQ(
+      findings[0].statement,
+      "rank 1 (GPU 1 of node0, pid 1001) never called its end of transfer 10 from rank 0 to rank 1 on pp "
+      "(Send); 1 rank waits for it, for 29.0 s");
 }
 
 TEST(Hang, AKernelThatDoesNotEndAnywhereIsStuckInTheGpu) {
@@ -532,8 +533,7 @@ TEST(Hang, ARankWhoseFileEndsTooEarlyIsUnknownNotTheCulprit) {
   EXPECT_EQ(findings[0].id, "evidence-missing.incomplete");
   EXPECT_EQ(findings[0].statement,
             "rank 1's file is incomplete: 3 of 11 chunks cannot be read; so it cannot be told who holds up "
-            "the 11th "
-            "AllReduce of world, in which 3 ranks have waited for 29.0 s");
+            "operation 10 of world (its 11th AllReduce), in which 3 ranks have waited for 29.0 s");
 }
 
 TEST(Hang, BesideAnIncompleteFileWholeOnesProveTheCulprit) {

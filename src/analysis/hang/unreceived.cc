@@ -3,6 +3,7 @@
 
 #include "analysis/hang/verdicts.h"
 #include "analysis/match/match.h"
+#include "analysis/wording/operation.h"
 #include "analysis/wording/wording.h"
 
 namespace lockstep::analysis::hang {
@@ -17,22 +18,18 @@ bool is_idle(const model::JobProcess& process) {
                       [](int64_t end) { return end == 0; });
 }
 
-Finding note(const model::Job& job, const model::Member& sender, const model::Member& receiver,
-             uint32_t received, uint32_t sent) {
+Finding note(const model::Job& job, const model::Member& sender, const model::Lane& lane,
+             const model::Member& receiver, uint32_t received) {
   Finding finding;
   finding.id = "never-joined.unreceived";
   finding.finding_class = FindingClass::kNeverJoined;
-  const std::string from = job.process_name(sender.process), to = job.process_name(receiver.process);
+  const std::string to = job.process_name(receiver.process);
   if (job.processes[receiver.process].row.rank >= 0)
     finding.ranks = {job.processes[receiver.process].row.rank};
-  finding.comm = job.comm_name(sender.comm);
-  finding.comm_row = sender.comm;
-  finding.func = "Send";
-  finding.op_index = received;
-  finding.statement = "the " + wording::ordinal(received + 1) + " Send of " + from + " to " + to + " on " +
-                      finding.comm + " has no receive; it has ended all the same";
+  wording::name_operation(job, sender.process, lane.first + received, finding);
+  finding.statement = finding.operation + " has no receive; it has ended all the same";
   finding.evidence.push_back(to + " has called " + wording::count(received, "receive") + " for " +
-                             wording::count(sent, "send"));
+                             wording::count(lane.ops, "send"));
   finding.advice =
       "look whether the receive was left out: a larger message, or another transport, would have waited for "
       "it";
@@ -53,7 +50,7 @@ void add_unreceived(const Scene& scene, std::vector<Finding>& findings) {
       if (received >= lane.ops || !is_idle(job.processes[member.process]) ||
           !is_idle(job.processes[other->process]))
         continue;
-      findings.push_back(note(job, member, *other, received, lane.ops));
+      findings.push_back(note(job, member, lane, *other, received));
       if (++added == kNotesMost) return;
     }
   }

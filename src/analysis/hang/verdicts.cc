@@ -7,13 +7,13 @@
 
 #include "analysis/hang/draft.h"
 #include "analysis/hang/file_words.h"
+#include "analysis/wording/operation.h"
 #include "analysis/wording/wording.h"
 
 namespace lockstep::analysis::hang {
 namespace {
 
 using wording::duration;
-using wording::ordinal;
 
 constexpr int64_t kSoonAfter = 5'000'000'000;
 constexpr size_t kMostStates = 3;  // ranks whose state is told in the evidence
@@ -168,7 +168,7 @@ class Verdicts {
           draft_.make(FindingClass::kNeverJoined, "never-joined.stopped", at, root.actors, root.waiting);
       finding.statement = who + (plural ? " are" : " is") + " stopped by a signal or a debugger; in " +
                           draft_.operation(at) + " " + draft_.wait(at, root.waiting, plural);
-      finding.advice = "continue the process (kill -CONT), or detach the debugger";
+      finding.advice = "continue the process, or detach the debugger";
       add_states(root.actors, at, finding);
       out_.push_back(std::move(finding));
       return;
@@ -227,9 +227,8 @@ class Verdicts {
       return job_.processes[scene_.actor(a).process].liveness == model::Liveness::kRunning;
     });
     finding.advice =
-        "find out where the host code of " + draft_.list(root.actors) + (runs ? " is" : " was") +
-        ", which is in no operation that the others have called: " +
-        (runs ? "py-spy dump --pid PID, or gdb -p PID" : "its own log, or stacks taken while it hangs");
+        "find out what the host code of " + draft_.list(root.actors) + (runs ? " is" : " was") +
+        " doing: it never reached the operation. While it hangs its stack tells, afterwards its own log";
     out_.push_back(std::move(finding));
   }
 
@@ -288,11 +287,11 @@ class Verdicts {
     const model::Signature& wanted = signature_at(difference.like, difference.index);
     const model::Signature& called = signature_at(difference.members.front(), difference.index);
     Finding finding = draft_.make(FindingClass::kJoinedOtherOp, "joined-other-op", at, blamed, root.waiting);
-    finding.op_index = difference.index;
-    finding.func = job_.text(wanted.func);
-    finding.statement = draft_.who(root.actors) + " called " + draft_.signature(called) + " as the " +
-                        ordinal(uint64_t{difference.index} + 1) + " operation of " + draft_.comm(at.comm) +
-                        ", where " + draft_.list(at.waiting) + " called " + draft_.signature(wanted);
+    const model::Member& like = job_.members[difference.like];
+    wording::name_operation(job_, like.process, *job_.op_at(like, difference.index), finding);
+    finding.statement = draft_.who(root.actors) + " called " + draft_.signature(called) + " as operation " +
+                        std::to_string(difference.index) + " of " + draft_.comm(at.comm) + ", where " +
+                        draft_.list(at.waiting) + " called " + draft_.signature(wanted);
     finding.evidence.push_back("differs in " + differing_parts(difference, called, wanted));
     if (difference.tie)
       finding.evidence.push_back("as many ranks called the one as the other: either side may be wrong");

@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "analysis/join/people.h"
+#include "analysis/wording/operation.h"
 #include "analysis/wording/wording.h"
 
 namespace lockstep::analysis::join {
@@ -78,7 +80,7 @@ using Cluster = std::vector<Piece>;
 class Joiner {
  public:
   explicit Joiner(std::vector<Testimony> testimonies)
-      : testimonies_(std::move(testimonies)), links_(link_comms(testimonies_)) {}
+      : testimonies_(std::move(testimonies)), links_(link_comms(testimonies_)), people_(testimonies_) {}
 
   Joined join() {
     std::vector<Piece> doubts;
@@ -291,14 +293,14 @@ class Joiner {
                             testimonies_[doubt.testimony].source + ": " + finding.statement);
     finding.evidence.insert(finding.evidence.end(), proof.begin(), proof.end());
     finding.statement =
-        wording::ranks(guilty) + " never called the " + operation(finding) + ", in which others wait";
+        wording::ranks(guilty) + " never called " + operation(finding) + ", in which others wait";
     finding.ranks = std::move(guilty);
     finding.hosts.clear();
     finding.finding_class = FindingClass::kNeverJoined;
     finding.id = "never-joined";
     finding.severity = Severity::kCritical;
-    finding.advice = "find out where the host code of " + wording::ranks(finding.ranks) +
-                     " was: its own log, or stacks taken while it hangs";
+    finding.advice = "find out what the host code of " + wording::ranks(finding.ranks) +
+                     " was doing: its own log, or stacks taken while it hangs";
     finding.settle.clear();
     return true;
   }
@@ -312,14 +314,14 @@ class Joiner {
     finding.hosts.clear();
     finding.ranks = unknown;
     if (!unknown.empty()) {
-      finding.statement = wording::ranks(unknown) + " left no file that tells; others wait in the " +
+      finding.statement = wording::ranks(unknown) + " left no file that tells; others wait in " +
                           operation(finding) + ", which " + wording::ranks(cleared) + " called";
       return;
     }
     finding.id = "evidence-missing.files";
     finding.finding_class = FindingClass::kEvidenceMissing;
     finding.severity = Severity::kWarning;
-    finding.statement = "all ranks that left any file have called the " + operation(finding) +
+    finding.statement = "all ranks that left any file have called " + operation(finding) +
                         ", in which some wait; what they wait for cannot be told";
     finding.settle = "files of one kind from all ranks";
   }
@@ -328,8 +330,10 @@ class Joiner {
   }
 
   static std::string operation(const Finding& finding) {
-    return wording::ordinal(*finding.op_index + 1) + ' ' +
-           (finding.func.empty() ? "operation" : finding.func) + " of " + finding.comm;
+    if (!finding.operation.empty()) return finding.operation;
+    wording::OperationName name{.func = wording::name(finding.func), .index = *finding.op_index};
+    name.comm = finding.comm.empty() ? "a communicator without a name" : wording::name(finding.comm);
+    return name.text();
   }
 
   // How many collectives the rank has called on the communicator of the doubt, according to another testimony that
@@ -380,9 +384,9 @@ class Joiner {
         finding.finding_class = FindingClass::kRankUnreachable;
         finding.id = "rank-unreachable";
         finding.severity = Severity::kCritical;
-        finding.statement =
-            wording::ranks(both) + " left neither " + testimonies_[open[i].front().testimony].source +
-            " nor " + testimonies_[other.testimony].source + "; others wait in the " + operation(finding);
+        finding.statement = wording::ranks(both) + " left neither " +
+                            testimonies_[open[i].front().testimony].source + " nor " +
+                            testimonies_[other.testimony].source + "; others wait in " + operation(finding);
         open[i].push_back(std::move(open[j].front()));
         open.erase(open.begin() + static_cast<std::ptrdiff_t>(j));
       }
@@ -502,7 +506,9 @@ class Joiner {
       finding.weight = std::max(finding.weight, cluster[i].finding.weight);
       cite(cluster[i], finding);
     }
-    if (!single()) add_hosts(finding);
+    if (!single()) people_.add_hosts(finding);
+    if (finding.op_index && finding.operation.empty()) finding.operation = operation(finding);
+    people_.name(cluster.front().testimony, finding);
     return finding;
   }
   // A doubt that is settled makes nothing worse.
@@ -531,27 +537,16 @@ class Joiner {
     if (!finding.op_index && same_class(piece.finding, finding)) {
       finding.func = piece.finding.func;
       finding.op_index = piece.finding.op_index;
+      finding.operation = piece.finding.operation;
       if (finding.comm.empty()) finding.comm = piece.finding.comm;
     }
     if (!finding.effect) finding.effect = piece.finding.effect;
   }
   static bool same_class(const Finding& a, const Finding& b) { return a.finding_class == b.finding_class; }
 
-  // A dump does not know its host; a log does.
-  void add_hosts(Finding& finding) const {
-    for (const int32_t rank : finding.ranks) {
-      for (const Testimony& testimony : testimonies_) {
-        const auto known = testimony.hosts.find(rank);
-        if (known == testimony.hosts.end() || known->second.empty()) continue;
-        if (std::find(finding.hosts.begin(), finding.hosts.end(), known->second) == finding.hosts.end())
-          finding.hosts.push_back(known->second);
-        break;
-      }
-    }
-  }
-
   std::vector<Testimony> testimonies_;
   std::vector<CommLink> links_;
+  People people_;
   std::vector<Cluster> clusters_;
 };
 

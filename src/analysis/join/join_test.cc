@@ -127,7 +127,7 @@ TEST(Join, ASuspectIsWhoIsAbsentEverywhere) {
   EXPECT_EQ(verdict.id, "rank-unreachable");
   EXPECT_EQ(verdict.ranks, std::vector<int32_t>{5});
   EXPECT_EQ(verdict.statement,
-            "rank 5 left neither capture files nor dumps; others wait in the 9th AllReduce of world");
+            "rank 5 left neither capture files nor dumps; others wait in operation 8 of world (AllReduce)");
   EXPECT_EQ(verdict.sources.size(), 2u);
 }
 

@@ -315,6 +315,12 @@ std::optional<size_t> first_difference(const Parts& parts) {
   return std::nullopt;
 }
 
+// Counted from the begin of the communicator, where the log has that.
+std::string call_number(const CommPart& part, size_t at) {
+  return part.first_call == 0 ? "operation " + std::to_string(at)
+                              : "the " + wording::ordinal(at + 1) + " operation that the log has";
+}
+
 Hit hit_of_call(const CommPart& part, size_t at) {
   Hit hit;
   hit.comm = part.group;
@@ -350,8 +356,8 @@ std::optional<Hit> calls_differ(const View& view) {
       calls += (calls.empty() ? "" : "; ") + wording::ranks(ranks) + ": " + view.model().call_shapes[shape];
       hit.evidence.push_back(call_line(view, *who.front(), *at));
     }
-    hit.what = "ranks of communicator " + group + " called different things as its " +
-               wording::ordinal(*at + 1) + " collective: " + calls;
+    hit.what = "ranks of communicator " + group + " called different things as " +
+               call_number(*members.front(), *at) + ": " + calls;
     hit.func = func_of(view, *by_shape.begin()->second.front(), *at);
     return hit;
   }
@@ -386,9 +392,9 @@ std::optional<Hit> calls_missing(const View& view) {
     if (failed) hit.severity = Severity::kCritical;
     hit.func = func_of(view, **most, at);
     hit.evidence = {call_line(view, **least, at - 1) + ", its last", call_line(view, **most, at)};
-    hit.what = wording::ranks(ranks) + " of communicator " + group + " never called the " +
-               wording::ordinal(at + 1) + " collective (" + hit.func + "), which " +
-               wording::count(others, "other") + " did, as far as these logs go";
+    hit.what = wording::ranks(ranks) + " of communicator " + group + " never called " +
+               call_number(**least, at) + " (" + hit.func + "), which " + wording::count(others, "other") +
+               " did, as far as these logs go";
     if (!failed) hit.settle = "logs that were taken when nothing moved any more";
     return hit;
   }

@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 
+#include "analysis/wording/operation.h"
 #include "analysis/wording/wording.h"
 
 namespace lockstep::analysis::log_rules {
@@ -361,9 +362,11 @@ const std::map<std::string, std::vector<int32_t>>* differing_calls(const Stall& 
 }
 
 std::string operation_text(const Stall& stall) {
-  return wording::ordinal(static_cast<uint64_t>(stall.seq)) + " operation" +
-         (stall.func.empty() ? std::string() : " (" + stall.func + ')') +
-         (stall.group->name.empty() ? " of a group that is not named" : " of " + stall.group->name);
+  wording::OperationName name{.comm = stall.group->name, .func = stall.func};
+  if (name.comm.empty()) name.comm = "a group that is not named";
+  if (stall.seq < 1) return "an operation of " + name.comm;
+  name.index = static_cast<uint64_t>(stall.seq) - 1;  // PyTorch counts from 1
+  return name.text();
 }
 
 }  // namespace lockstep::analysis::log_rules

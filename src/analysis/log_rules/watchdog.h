@@ -105,7 +105,7 @@ class TorchJob {
 
 // Who called what, by function where functions differ, else by size; null: nothing differs.
 const std::map<std::string, std::vector<int32_t>>* differing_calls(const Stall& stall);
-// "9th operation (AllReduce) of default_pg"
+// "operation 8 of default_pg (AllReduce)"
 std::string operation_text(const Stall& stall);
 
 }  // namespace lockstep::analysis::log_rules

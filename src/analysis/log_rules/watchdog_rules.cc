@@ -157,7 +157,7 @@ std::vector<Hit> watchdog_other_op(const View& view) {
       if (proof != stall.evidence.front()) prove(view, proof->first, hit);
     }
     std::sort(hit.ranks.begin(), hit.ranks.end());
-    hit.what = "ranks called different things as the " + operation_text(stall) + ": " + hit.what;
+    hit.what = "ranks called different things as " + operation_text(stall) + ": " + hit.what;
     hits.push_back(std::move(hit));
   }
   return hits;
@@ -189,7 +189,7 @@ std::vector<Hit> watchdog_deadlock(const View& view) {
     Hit hit = hit_of(view, *circle.stalls.front());
     hit.ranks.assign(circle.ranks.begin(), circle.ranks.end());
     for (const Stall* stall : circle.stalls) {
-      hit.what += (hit.what.empty() ? "" : "; ") + wording::ranks(stall->waiting) + " in the " +
+      hit.what += (hit.what.empty() ? "" : "; ") + wording::ranks(stall->waiting) + " in " +
                   operation_text(*stall) + " for " + wording::ranks(stall->behind);
       if (stall != circle.stalls.front() && !stall->evidence.empty())
         prove(view, stall->evidence.front()->first, hit);
@@ -208,7 +208,7 @@ std::optional<Hit> launcher_saw_end(const View& view) {
     if (stall.dead.empty()) continue;
     hit = hit_of(view, stall);
     hit.evidence.clear();
-    hit.what = "; " + waited(stall) + " (" + operation_text(stall) + ')';
+    hit.what = "; " + waited(stall) + ": " + operation_text(stall);
     break;
   }
   std::string who;
@@ -240,7 +240,7 @@ std::vector<Hit> watchdog_never_joined(const View& view) {
     if (stall.kind != StallKind::kNeverJoined || ranks.empty() || hits.size() >= kHitsMost) continue;
     Hit hit = hit_of(view, stall);
     hit.ranks = ranks;
-    hit.what = wording::ranks(ranks) + " never called the " + operation_text(stall) + "; " + waited(stall);
+    hit.what = wording::ranks(ranks) + " never called " + operation_text(stall) + "; " + waited(stall);
     add_place(view, stall.waiting, hit);
     if (!stall.silent.empty()) hit.evidence.push_back(no_log(stall.silent));
     hits.push_back(std::move(hit));
@@ -256,7 +256,7 @@ std::vector<Hit> watchdog_stuck(const View& view) {
     const size_t all = stall.group->seats.size();
     const bool is_all = stall.waiting.size() == all;
     if (!is_all) hit.ranks = stall.waiting;
-    hit.what = "all " + wording::count(all, "rank") + " called the " + operation_text(stall) +
+    hit.what = "all " + wording::count(all, "rank") + " called " + operation_text(stall) +
                ", and it ended on " +
                (is_all ? std::string("none") : "all but " + wording::ranks(stall.waiting));
     // The first operation of all: direct access between GPUs may be answered, and lead nowhere.
@@ -296,8 +296,8 @@ std::vector<Hit> watchdog_cannot_tell(const View& view) {
     if (stall.kind != StallKind::kCannotTell || hits.size() >= kHitsMost) continue;
     Hit hit = hit_of(view, stall);
     hit.ranks = stall.group->is_world ? stall.silent : Ranks();
-    hit.what = "an operation did not end, and who held it up cannot be told: " + waited(stall) + " (" +
-               operation_text(stall) + "); " + why_not_told(view, stall);
+    hit.what = "an operation did not end, and who held it up cannot be told: " + waited(stall) + ": " +
+               operation_text(stall) + "; " + why_not_told(view, stall);
     hit.settle = stall.silent.empty() ? "the logs of the other ranks, or dumps of PyTorch's Flight Recorder"
                                       : "the logs of " + wording::ranks(stall.silent) +
                                             ", or dumps of PyTorch's Flight Recorder";

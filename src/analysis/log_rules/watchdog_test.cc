@@ -73,7 +73,7 @@ TEST(Watchdog, NamesWhoIsBehindAndTheOperation) {
   const Finding& finding = findings[0];
   EXPECT_EQ(finding.severity, Severity::kCritical);
   EXPECT_EQ(finding.statement,
-            "rank 1 never called the 9th operation (AllReduce) of default_pg; 2 ranks waited for it for 10.0 "
+            "rank 1 never called operation 8 of default_pg (AllReduce); 2 ranks waited for it for 10.0 "
             "min, until "
             "PyTorch's watchdog gave up");
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{1});

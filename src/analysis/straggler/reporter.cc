@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analysis/wording/operation.h"
 #include "analysis/wording/wording.h"
 
 namespace lockstep::analysis::straggler {
@@ -91,26 +92,17 @@ Reporter::Account Reporter::account(size_t loss, size_t first, size_t last) cons
 
 void Reporter::name(Finding& finding, uint32_t process) const {
   const model::JobProcess& row = job_.processes[process];
+  finding.who.push_back(job_.who(process));
   if (row.row.rank >= 0) finding.ranks.push_back(row.row.rank);
   std::string host(job_.text(job_.hosts[row.host].name));
   if (!host.empty() && std::find(finding.hosts.begin(), finding.hosts.end(), host) == finding.hosts.end())
     finding.hosts.push_back(std::move(host));
 }
 
-std::string Reporter::who(uint32_t process) const {
-  const model::JobProcess& row = job_.processes[process];
-  const std::string host(job_.text(job_.hosts[row.host].name));
-  std::string place = row.row.gpu < 0 ? host : "GPU " + std::to_string(row.row.gpu);
-  if (row.row.gpu >= 0 && !host.empty()) place += " of " + host;
-  return job_.process_name(process) + (place.empty() ? "" : " (" + place + ")");
-}
+std::string Reporter::who(uint32_t process) const { return job_.who(process).text(); }
 
 void Reporter::show(Finding& finding, uint32_t process, const LateOp& late) const {
-  const model::JobOps& ops = job_.processes[process].ops;
-  finding.comm = job_.comm_name(job_.members[late.member].comm);
-  finding.comm_row = job_.members[late.member].comm;
-  finding.func = job_.text(job_.signatures[ops.signature[late.op]].func);
-  finding.op_index = ops.index[late.op];
+  wording::name_operation(job_, process, late.op, finding);
   finding.since_ns = late.host_ns;
 }
 
@@ -175,8 +167,7 @@ std::string Reporter::statement(FindingClass kind, const Finding& finding, const
       " " + when_text(*worst.culprit) + ", costing the other ranks about " + text(worst.culprit->per_step_ns);
   out += in_each_step(pattern) ? " per step" : " each time";
   return out + " (" + wording::percent(worst.sum.total_ns / losses_.span_ns) + " of the run" +
-         (one ? "" : " the worst of them") + "); first in " + finding.func + " of communicator " +
-         finding.comm;
+         (one ? "" : " the worst of them") + "); first in " + finding.operation;
 }
 
 std::string Reporter::when_text(const Culprit& culprit) const {

@@ -73,7 +73,9 @@ std::string percent(double fraction) {
 std::string ordinal(uint64_t number) {
   uint64_t last = number % 10, tens = number / 10 % 10;
   const char* ending = tens == 1 ? "th" : last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th";
-  return std::to_string(number) + ending;
+  std::string text = std::to_string(number);
+  for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text + ending;
 }
 
 std::string count(uint64_t number, std::string_view noun) {

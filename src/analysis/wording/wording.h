@@ -22,7 +22,7 @@ std::string duration(int64_t ns);           // "12.3 ms"; three significant digi
 std::string bytes(uint64_t bytes);          // "1.5 MiB"
 std::string rate(double bytes_per_second);  // "12.3 GB/s", GB = 1e9 bytes
 std::string percent(double fraction);       // "12 %"
-std::string ordinal(uint64_t number);       // "1st", "2nd", "9th"
+std::string ordinal(uint64_t number);       // "1st", "2nd", "1,295th"
 // "1 rank", "7 ranks"
 std::string count(uint64_t number, std::string_view noun);
 // A name from outside as it may be shown: at most `most` bytes, longer ones end in "...", valid UTF-8, a '?' for each

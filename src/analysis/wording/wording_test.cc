@@ -21,6 +21,7 @@ TEST(Wording, NumbersAsPeopleReadThem) {
   EXPECT_EQ(percent(0.5), "50 %");
   EXPECT_EQ(ordinal(1) + ordinal(2) + ordinal(3) + ordinal(9) + ordinal(11) + ordinal(112) + ordinal(121),
             "1st2nd3rd9th11th112th121st");
+  EXPECT_EQ(ordinal(1'000) + ordinal(1'234'567), "1,000th1,234,567th");
   EXPECT_EQ(count(1, "rank") + ", " + count(2, "rank"), "1 rank, 2 ranks");
   EXPECT_EQ(count(3, "process"), "3 processes");
 }

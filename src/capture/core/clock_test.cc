@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "capture/core/element_size.h"
-
 namespace lockstep::capture {
 namespace {
 
@@ -30,27 +28,6 @@ TEST(Clock, TicksDoNotGoBack) {
     ASSERT_GE(now, last);
     last = now;
   }
-}
-
-TEST(ElementSize, FollowsTheSpelling) {
-  for (auto [name, bytes] : {std::pair{"ncclInt8", 1},
-                             {"ncclUint8", 1},
-                             {"ncclFloat16", 2},
-                             {"ncclBfloat16", 2},
-                             {"ncclInt32", 4},
-                             {"ncclUint32", 4},
-                             {"ncclFloat32", 4},
-                             {"ncclInt64", 8},
-                             {"ncclUint64", 8},
-                             {"ncclFloat64", 8},
-                             {"ncclFloat8e4m3", 1},
-                             {"ncclFloat8e5m2", 1},
-                             {"Unknown", 1},
-                             {"", 1},
-                             {"nccl", 1}}) {
-    EXPECT_EQ(element_bytes(name), bytes) << name;
-  }
-  EXPECT_EQ(element_bytes(nullptr), 1);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "capture/core/definition_writer.h"
-#include "capture/core/element_size.h"
 #include "capture/core/session.h"
+#include "format/element_size.h"
 
 namespace lockstep::capture {
 
@@ -414,7 +414,7 @@ Definition* ThreadLog::define() {
 }
 
 ShapeRef ThreadLog::define_shape(const ShapeKey& key) {
-  ShapeRef ref{format::kShapeUnknown, element_bytes(key.datatype)};
+  ShapeRef ref{format::kShapeUnknown, format::element_bytes(key.datatype)};
   if (next_shape_ < format::kShapeUnknown) {
     if (auto* shape = define<format::ShapeDef>()) {
       shape->root = key.root;

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "capture/core/element_size.h"
+#include "format/element_size.h"
 
 namespace lockstep::capture::scorep {
 namespace {
@@ -193,7 +193,7 @@ void FileCounters::add_shape(Log& log, const format::ShapeDef& def) {
   }
   char datatype[sizeof(def.datatype) + 1] = {};
   memcpy(datatype, def.datatype, sizeof(def.datatype));
-  const uint8_t bytes = element_bytes(datatype);
+  const uint8_t bytes = format::element_bytes(datatype);
   // NCCL reports bytes, not elements, of these.
   const bool in_bytes = strncmp(def.func, "AllGather", sizeof(def.func)) == 0 ||
                         strncmp(def.func, "Broadcast", sizeof(def.func)) == 0;

@@ -5,7 +5,9 @@
 
 #include "analysis/gather/gather.h"
 #include "cli/diagnose/doubts.h"
+#include "cli/diagnose/next_steps.h"
 #include "cli/input.h"
+#include "cli/launch/process_info.h"
 #include "cli/liveness.h"
 #include "readers/native/native.h"
 
@@ -53,6 +55,7 @@ class Reading {
       }
       Evidence evidence;
       evidence.source = input_.runs[i].evidence;
+      evidence.paths = std::move(input_.runs[i].paths);
       evidence.job = *std::move(job);
       if (const readers::Format* format = input_.runs[i].format;
           format != nullptr && format != &readers::native::kFormat) {
@@ -131,7 +134,9 @@ Result<DiagnosedRun> diagnose(const std::vector<std::string>& paths,
   Reading reading(paths, input);
   reading.add_runs(progress);
   reading.add_statements();
-  return reading.take();
+  LOCKSTEP_ASSIGN(DiagnosedRun run, reading.take());
+  add_next_steps(paths, launch::own_identity().boot_id, run);
+  return run;
 }
 
 RunOverview losses_of(const Evidence& evidence) {

@@ -22,8 +22,9 @@ namespace lockstep::cli::diagnose {
 
 // One kind of evidence of the run.
 struct Evidence {
-  std::string source;                               // as people call it: "capture files"
-  std::optional<model::Job> job;                    // none: it holds no operations
+  std::string source;              // as people call it: "capture files"
+  std::vector<std::string> paths;  // what names it alone on a command line; empty: nothing does
+  std::optional<model::Job> job;   // none: it holds no operations
   std::vector<analysis::match::CommMatch> matches;  // by row of the job's comms
   int64_t first_ns = 0, last_ns = 0;                // what it spans; 0 unknown
   std::map<int32_t, std::string> hosts;             // of the ranks that it tells of; a name may be empty

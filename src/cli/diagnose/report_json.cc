@@ -26,13 +26,16 @@ void add_inputs(const Evidence& evidence, Json& list) {
     return;
   }
   const model::Job& job = *evidence.job;
-  for (const model::JobProcess& process : job.processes) {
+  for (uint32_t i = 0; i < job.processes.size(); ++i) {
+    const model::JobProcess& process = job.processes[i];
     const model::Process& row = process.row;
+    const model::Who who = job.who(i);
     list.push_back({{"source", evidence.source},
                     {"rank", known(row.rank)},
                     {"host", job.text(row.host)},
                     {"pid", row.pid},
-                    {"gpu", known(row.gpu)},
+                    {"device", known(who.device)},
+                    {"pci", text_json(who.pci)},
                     {"state", row.closed != 0 ? "closed" : "not closed"},
                     {"liveness", liveness_text(process.liveness)},
                     {"first_ns", row.first_ns},
@@ -146,6 +149,19 @@ Json losses_of_all(const DiagnosedRun& run) {
   return list;
 }
 
+Json who_json(const analysis::Finding& finding) {
+  Json list = Json::array();
+  for (const model::Who& who : finding.who) {
+    list.push_back({{"rank", known(who.rank)},
+                    {"host", text_json(who.host)},
+                    {"pid", who.pid > 0 ? Json(who.pid) : Json(nullptr)},
+                    {"device", known(who.device)},
+                    {"pci", text_json(who.pci)},
+                    {"text", who.text()}});
+  }
+  return list;
+}
+
 }  // namespace
 
 Json finding_json(const analysis::Finding& finding) {
@@ -155,13 +171,16 @@ Json finding_json(const analysis::Finding& finding) {
           {"statement", finding.statement},
           {"ranks", finding.ranks},
           {"hosts", finding.hosts},
+          {"who", who_json(finding)},
           {"comm", text_json(finding.comm)},
           {"func", text_json(finding.func)},
           {"op_index", optional_json(finding.op_index)},
+          {"operation", text_json(finding.operation)},
           {"since", optional_json(finding.since_ns)},
           {"effect", effect_json(finding.effect)},
           {"evidence", finding.evidence},
           {"advice", finding.advice},
+          {"next", finding.next},
           {"settle", finding.settle},
           {"sources", finding.sources}};
 }

@@ -19,6 +19,7 @@ constexpr size_t kWidth = 100;
 constexpr size_t kFew = 2;        // so many further findings are told in full
 constexpr size_t kLossLines = 3;  // of a report that is not verbose
 constexpr size_t kFindingLines = 20;
+constexpr size_t kWhoLines = 8;
 
 std::string amount(double value, const std::string& unit) {
   if (unit == "ns") return format_duration(value);
@@ -118,10 +119,22 @@ class Report {
     out_ += style_.faint("  [" + wrap(facts, 3, kWidth - 1) + "]") + '\n';
     if (!finding.evidence.empty()) heading("Why");
     evidence_of(finding);
-    if (!finding.advice.empty()) heading("Do next");
+    who(finding);
+    if (!finding.advice.empty() || !finding.next.empty()) heading("Do next");
     if (!finding.advice.empty()) out_ += "  " + wrap(finding.advice, 2, kWidth) + '\n';
+    for (const std::string& command : finding.next)
+      out_ += "    " + command + '\n';  // unbroken, to be copied
     if (!finding.settle.empty()) heading("What would settle it");
     if (!finding.settle.empty()) out_ += "  " + wrap(finding.settle, 2, kWidth) + '\n';
+  }
+
+  // Where the statement has them as a list of ranks.
+  void who(const Finding& finding) {
+    if (finding.who.size() < 2) return;
+    heading("Who");
+    for (size_t i = 0; i < std::min(finding.who.size(), kWhoLines); ++i) item(finding.who[i].text());
+    if (finding.who.size() > kWhoLines)
+      item("... and " + format_count(finding.who.size() - kWhoLines) + " more; --json has all");
   }
 
   // What each kind of evidence says stands together, under its name.
@@ -162,6 +175,7 @@ class Report {
     if (!in_full) return;
     for (const std::string& line : finding.evidence) out_ += "      - " + wrap(line, 8, kWidth) + '\n';
     if (!finding.advice.empty()) out_ += "      > " + wrap(finding.advice, 8, kWidth) + '\n';
+    for (const std::string& command : finding.next) out_ += "        " + command + '\n';
   }
 
   void losses() {

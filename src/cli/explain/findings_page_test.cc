@@ -43,7 +43,7 @@ TEST(Explain, EveryFindingIsThereOnce) {
 TEST(Explain, ShowsSectionsAndRows) {
   const std::string section = text(*find("never-joined"), Style(false));
   EXPECT_EQ(section.find("never-joined  (Who waits for whom)\n\n"), 0u);
-  EXPECT_NE(section.find("    rank 5 (GPU 5 of node0) never called"), std::string::npos) << section;
+  EXPECT_NE(section.find("    rank 5 (GPU 5 of node0, pid 1005) never called"), std::string::npos) << section;
   const std::string row = text(*find("evidence-missing.torn"), Style(false));
   EXPECT_NE(row.find("warning"), std::string::npos) << row;
   EXPECT_EQ(row.find('|'), std::string::npos) << row;

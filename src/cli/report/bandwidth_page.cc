@@ -75,8 +75,11 @@ Json bandwidth_page(const Scene& scene, const OperationPlaces& places) {
       best[rate.func] = std::max(best[rate.func], rate.busbw.middle);
     }
   }
+  const auto& matches = scene.main()->matches;
+  const bool has_matched =
+      std::any_of(matches.begin(), matches.end(), [](const auto& match) { return match.matched > 0; });
   if (order.empty())
-    return missing(rates.ops == 0
+    return missing(!has_matched
                        ? "No operation was matched on all ranks of its communicator, so none has a bandwidth."
                        : "No operation has GPU times on all of its ranks, so none has a bandwidth: run in "
                          "default mode with the CUDA library, or in deep mode (`lockstep trace -m deep`).");

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "analysis/bandwidth/rates.h"
+#include "analysis/wording/operation.h"
 #include "analysis/wording/wording.h"
 #include "cli/report/pages.h"
 #include "model/event_kind.h"
@@ -94,6 +95,13 @@ class Waterfall {
          rank < std::min(comm_.ranks, static_cast<int32_t>(kRanksMost)); ++rank)
       add(kNoRow, rank);
     for (Seat& seat : seats_) measure(seat);
+    // What a member has not called nobody has finished: there is no last arrival, and waiting goes on.
+    is_open_ = std::any_of(seats_.begin(), seats_.end(),
+                           [](const Seat& seat) { return seat.state == "not called"; });
+    if (is_open_) {
+      waits_ = nullptr;
+      for (Seat& seat : seats_) seat.wait = nullptr;
+    }
     // The reference host's clock, where any rank has it.
     if (!zeros_.empty()) begin_ns_ = zeros_.begin()->first == 0 ? zeros_.begin()->second : earliest_zero();
   }
@@ -111,6 +119,7 @@ class Waterfall {
     out["begin_ns"] = scene_.since_begin(begin_ns_);
     out["length_ns"] =
         zeros_.size() == 1 ? whole_ns(static_cast<double>(difference(end_ns_, begin_ns_))) : Json(nullptr);
+    out["open"] = is_open_;
     out["last_arrival_ns"] = last_arrival();
     out["lost_ns"] = waits_ == nullptr ? Json(nullptr) : whole_ns(waits_->lost_ns);
     out["busbw_gbps"] = or_null(analysis::bandwidth::operation_busbw(job_, key_.first, key_.second));
@@ -213,8 +222,10 @@ class Waterfall {
                               s.kind == model::number(model::EventKind::kApiOp));
     out["func"] = func;
     out["kind"] = "collective";
-    out["title"] = func + " " + std::to_string(key_.second) + " of " + shown(job_.comm_name(key_.first)) +
-                   ", " + analysis::wording::bytes(size);
+    const uint32_t process = job_.members[any->member].process;
+    std::string name = analysis::wording::operation_name(job_, process, *any->op).text();
+    name[0] = 'O';
+    out["title"] = shown(name) + ", " + analysis::wording::bytes(size);
     out["datatype"] = shown_or_null(job_.text(s.datatype));
     out["count"] = s.count;
     out["size_bytes"] = size;
@@ -321,6 +332,7 @@ class Waterfall {
   const Scene& scene_;
   const Job& job_;
   const OperationKey key_;
+  bool is_open_ = false;
   const OperationWaits* waits_;
   const model::JobComm& comm_;
   std::map<uint32_t, const MemberWait*> wait_of_;  // by member

@@ -36,15 +36,15 @@ Json process_json(const Scene& scene, uint32_t i) {
   const Job& job = scene.job();
   const JobProcess& process = job.processes[i];
   const model::Process& row = process.row;
+  const model::Who who = job.who(i);
   const auto number = [](int64_t value) { return known(value); };
   return {{"who", i},
           {"rank", number(row.rank)},
           {"host", process.host},
           {"pid", row.pid},
-          {"gpu", number(row.gpu)},
           {"gpu_model", shown_or_null(job.text(row.gpu_model))},
-          {"pci", shown_or_null(job.text(row.pci))},
-          {"device", number(row.device)},
+          {"pci", shown_or_null(who.pci)},
+          {"device", number(who.device)},
           {"nccl", row.nccl_version == 0 ? Json(nullptr) : Json(nccl_version_text(row.nccl_version))},
           {"mode", recorded_mode(row.mode, std::string(job.text(row.modes)))},
           {"state", row.closed != 0 ? "closed" : "not closed"},

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "analysis/wording/operation.h"
 #include "cli/diagnose/coverage.h"
+#include "cli/diagnose/next_steps.h"
 #include "cli/diagnose/report_json.h"
 #include "cli/report/pages.h"
 
@@ -87,15 +89,17 @@ Json run_json(const Scene& scene, const DataRequest& request) {
 
 Json who_json(const Scene& scene) {
   Json out = Json::object();
-  for (const char* name : {"rank", "host", "pid", "gpu", "name"}) out[name] = Json::array();
+  for (const char* name : {"rank", "host", "pid", "device", "name", "text"}) out[name] = Json::array();
   if (scene.main() == nullptr) return out;
   for (uint32_t i = 0; i < scene.job().processes.size(); ++i) {
     const model::JobProcess& process = scene.job().processes[i];
     out["rank"].push_back(known(process.row.rank));
     out["host"].push_back(process.host);
     out["pid"].push_back(process.row.pid);
-    out["gpu"].push_back(known(process.row.gpu));
-    out["name"].push_back(shown(scene.job().process_name(i)));
+    const model::Who who = scene.job().who(i);
+    out["device"].push_back(known(who.device));
+    out["name"].push_back(shown(who.name()));
+    out["text"].push_back(shown(who.text()));
   }
   return out;
 }
@@ -155,6 +159,8 @@ Json comms_json(const Scene& scene, const WaitTable& waits) {
     const analysis::straggler::Waits& of = waits.lateness().comms[i];
     const auto compared = [&](bool is_known, double ns) { return is_known ? whole_ns(ns) : Json(nullptr); };
     list.push_back({{"name", shown(job.comm_name(i))},
+                    {"text", shown(analysis::wording::comm_text(job, i))},
+                    {"show", shown_or_null(diagnose::show_command(*scene.main(), i).value_or(""))},
                     {"id", id_json(comm.comm_id)},
                     {"ranks", known(comm.ranks)},
                     {"nodes", known(comm.nodes)},

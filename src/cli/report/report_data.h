@@ -10,7 +10,7 @@
 
 namespace lockstep::cli::report {
 
-inline constexpr int kDataVersion = 1;
+inline constexpr int kDataVersion = 2;
 
 struct DataRequest {
   std::vector<std::string> paths;     // as the user named them

@@ -62,7 +62,7 @@ void Scene::find_span() {
     if (row.first_ns <= 0) continue;
     Span& span = spans[clock_of(i)];
     span.first = std::min(span.first, common_ns(i, row.first_ns));
-    span.last = std::max(span.last, common_ns(i, std::max(row.first_ns, row.last_ns)));
+    span.last = std::max(span.last, common_ns(i, std::max({row.first_ns, row.last_ns, row.heartbeat_ns})));
   }
   shifts_.resize(job().processes.size());
   if (spans.empty()) return;
@@ -131,6 +131,8 @@ Json Scene::since_begin_of(size_t finding) const {
 }
 
 std::optional<OperationKey> Scene::operation_of(size_t finding) const {
+  // Transfers have a place between two ranks, not on the communicator.
+  if (run_.diagnosis.findings[finding].op_address.starts_with("p2p:")) return std::nullopt;
   const std::optional<uint64_t>& index = run_.diagnosis.findings[finding].op_index;
   const std::string& func = run_.diagnosis.findings[finding].func;
   if (!comms_[finding] || !index || *index >= model::kNoIndex || func == "Send" || func == "Recv")

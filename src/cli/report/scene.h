@@ -30,7 +30,7 @@ class Scene {
 
   // The first record, on the reference host's clock, ns since the epoch; nothing without a record.
   std::optional<int64_t> begin_ns() const { return begin_ns_; }
-  // From the first to the last record by the clock that recorded longest: of the run where there is one clock, else the
+  // From the first record to the last sign of life by the clock that recorded longest: of the run where there is one clock, else the
   // least that the run can have taken.
   int64_t length_ns() const { return length_ns_; }
   bool has_one_clock() const { return has_one_clock_; }

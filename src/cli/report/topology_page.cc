@@ -58,8 +58,7 @@ Json hosts_json(const Scene& scene) {
       const model::Process& row = job.processes[i].row;
       gpus.push_back({{"who", i},
                       {"rank", known(row.rank)},
-                      {"gpu", known(row.gpu)},
-                      {"device", known(row.device)},
+                      {"device", known(job.who(i).device)},
                       {"pci", shown_or_null(job.text(row.pci))},
                       {"model", shown_or_null(job.text(row.gpu_model))},
                       {"named", scene.is_named(i)}});

@@ -41,6 +41,20 @@ uint32_t find_p2p(const model::Trace& trace, uint32_t comm, uint32_t index) {
   return kNoRow;
 }
 
+bool sends(const model::Trace& trace, uint32_t op) {
+  return trace.strings[trace.shapes.func[trace.ops.shape[op]]] == "Send";
+}
+// The one with this number of those with a peer in one direction.
+uint32_t find_transfer(const model::Trace& trace, uint32_t comm, int32_t peer, bool is_send, uint32_t index) {
+  for (uint32_t op = 0; op < trace.ops.size(); ++op) {
+    if (trace.ops.comm[op] != comm || trace.ops.peer[op] != peer || trace.ops.index[op] == model::kNoIndex ||
+        trace.ops.shape[op] >= trace.shapes.size() || sends(trace, op) != is_send)
+      continue;
+    if (index-- == 0) return op;
+  }
+  return kNoRow;
+}
+
 void take(const model::Trace& trace, uint32_t op, RankOperation& into) {
   const model::OpTable& ops = trace.ops;
   const uint32_t shape = ops.shape[op];
@@ -68,7 +82,10 @@ void load_rank(const model::Job& job, const model::Trace& trace, uint32_t row, c
   const auto comm =
       static_cast<uint32_t>(std::find(of_process.begin(), of_process.end(), row) - of_process.begin());
   uint32_t op = kNoRow;
-  if (name.is_p2p) {
+  if (name.pair) {
+    op = find_transfer(trace, comm, rank.sends ? name.pair->target : name.pair->source, rank.sends,
+                       name.index);
+  } else if (name.is_p2p) {
     op = find_p2p(trace, comm, name.index);
   } else if (const std::optional<uint32_t> place = job.op_at(member, name.index)) {
     op = find_collective(trace, comm, *place - member.first);
@@ -119,19 +136,86 @@ ListedOperation listed_operation(const model::Job& job, const std::vector<uint32
   return row;
 }
 
+const model::Lane* lane_of(const model::Member& member, int32_t peer, bool is_send) {
+  const auto lane = std::find_if(member.lanes.begin(), member.lanes.end(), [&](const model::Lane& other) {
+    return other.peer == peer && other.is_send == is_send;
+  });
+  return lane == member.lanes.end() ? nullptr : &*lane;
+}
+
+bool has_operation(const model::Job& job, const model::Member& member, const OperationName& name) {
+  if (!name.is_p2p) return job.op_at(member, name.index).has_value();
+  if (name.pair) {
+    const auto has = [&](int32_t own, int32_t peer, bool is_send) {
+      const model::Lane* lane = member.rank == own ? lane_of(member, peer, is_send) : nullptr;
+      return lane != nullptr && lane->ops > name.index;
+    };
+    return has(name.pair->source, name.pair->target, true) ||
+           has(name.pair->target, name.pair->source, false);
+  }
+  uint64_t p2ps = 0;
+  for (const model::Lane& lane : member.lanes) p2ps += lane.ops;
+  return p2ps > name.index;
+}
+
+// Who takes part: all members, or the two ends of a pair as far as they are in the run.
+std::vector<std::pair<uint32_t, RankOperation>> seats_of(const model::Job& job,
+                                                         const std::vector<uint32_t>& members,
+                                                         const std::optional<OperationName::Pair>& pair) {
+  std::vector<std::pair<uint32_t, RankOperation>> seats;
+  const auto add = [&](uint32_t member, bool is_sender) {
+    RankOperation rank;
+    rank.process = job.members[member].process;
+    rank.rank = job.members[member].rank;
+    rank.job_rank = job.processes[rank.process].row.rank;
+    rank.sends = is_sender;
+    seats.emplace_back(member, std::move(rank));
+  };
+  if (!pair) {
+    for (const uint32_t member : members) add(member, false);
+    return seats;
+  }
+  for (const bool is_sender : {true, false}) {
+    for (const uint32_t member : members) {
+      if (job.members[member].rank == (is_sender ? pair->source : pair->target)) add(member, is_sender);
+    }
+  }
+  return seats;
+}
+
+// Digits up to `end`; false if there are none, or too many.
+template <class T>
+bool take_number(std::string_view& text, T& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || text.empty() || text.front() == '-') return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return true;
+}
+bool take_sign(std::string_view& text, char sign) {
+  if (!text.starts_with(sign)) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
 }  // namespace
 
 std::optional<OperationName> parse_operation(const std::string& text) {
   OperationName name;
-  std::string_view digits = text;
-  for (const auto& [prefix, is_p2p] : {std::pair<std::string_view, bool>("coll:", false), {"p2p:", true}}) {
-    if (!digits.starts_with(prefix)) continue;
-    digits.remove_prefix(prefix.size());
-    name.is_p2p = is_p2p;
-    break;
+  std::string_view rest = text;
+  if (rest.starts_with("p2p:")) {
+    name.is_p2p = true;
+    rest.remove_prefix(4);
+    if (rest.find('-') != std::string_view::npos) {
+      OperationName::Pair pair;
+      if (!take_number(rest, pair.source) || !take_sign(rest, '-') || !take_number(rest, pair.target) ||
+          !take_sign(rest, ':'))
+        return std::nullopt;
+      name.pair = pair;
+    }
+  } else if (rest.starts_with("coll:")) {
+    rest.remove_prefix(5);
   }
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), name.index);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  if (!take_number(rest, name.index) || !rest.empty()) return std::nullopt;
   return name;
 }
 
@@ -155,11 +239,7 @@ std::vector<uint32_t> comms_with(const model::Job& job, const std::vector<uint32
   for (uint32_t comm : comms) {
     const std::vector<uint32_t> members = members_of(job.comms[comm]);
     const bool has = std::any_of(members.begin(), members.end(), [&](uint32_t member) {
-      const model::Member& at = job.members[member];
-      if (!name.is_p2p) return job.op_at(at, name.index).has_value();
-      uint64_t p2ps = 0;
-      for (const model::Lane& lane : at.lanes) p2ps += lane.ops;
-      return p2ps > name.index;
+      return has_operation(job, job.members[member], name);
     });
     if (has) found.push_back(comm);
   }
@@ -169,16 +249,17 @@ std::vector<uint32_t> comms_with(const model::Job& job, const std::vector<uint32
 Operation load_operation(const model::Job& job, model::TraceSource& source, uint32_t comm,
                          const OperationName& name, const TreeLimits& limits) {
   Operation operation{.comm = comm, .name = name, .ranks = {}};
-  const std::vector<uint32_t> members = members_of(job.comms[comm]);
+  const auto seats = seats_of(job, members_of(job.comms[comm]), name.pair);
+  const bool is_of_job = limits.rank && std::any_of(seats.begin(), seats.end(), [&](const auto& seat) {
+                           return seat.second.job_rank == *limits.rank;
+                         });
   size_t trees = 0;
   std::map<uint32_t, std::vector<size_t>> by_process;
-  for (uint32_t member : members) {
-    RankOperation rank;
-    rank.process = job.members[member].process;
-    rank.rank = job.members[member].rank;
-    rank.has_tree = limits.rank ? rank.rank == *limits.rank : trees++ < limits.ranks;
-    by_process[rank.process].push_back(operation.ranks.size());
-    operation.ranks.push_back(std::move(rank));
+  for (const auto& [member, seat] : seats) {
+    RankOperation& rank = operation.ranks.emplace_back(seat);
+    rank.has_tree =
+        limits.rank ? (is_of_job ? rank.job_rank : rank.rank) == *limits.rank : trees++ < limits.ranks;
+    by_process[rank.process].push_back(operation.ranks.size() - 1);
   }
   const std::vector<std::pair<uint32_t, std::vector<size_t>>> processes(by_process.begin(), by_process.end());
   for_each_parallel(processes.size(), parallel_threads(), [&](size_t i) {
@@ -186,7 +267,7 @@ Operation load_operation(const model::Job& job, model::TraceSource& source, uint
     model::Trace trace;
     if (!source.load(process, trace)) return;  // gather has counted it
     for (size_t rank : ranks)
-      load_rank(job, trace, members[rank], name, limits.siblings, operation.ranks[rank]);
+      load_rank(job, trace, seats[rank].first, name, limits.siblings, operation.ranks[rank]);
   });
   return operation;
 }

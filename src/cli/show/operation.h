@@ -12,17 +12,23 @@
 
 namespace lockstep::cli::show {
 
-// "12", "coll:12" or "p2p:3": a collective's number on its communicator, the same on all ranks; or of the sends and receives
-// of each rank on it the one with this number. Both count from 0, as `op_index` in `diagnose --json` and in trace.db.
+// What --op takes; all count from 0. "12" or "coll:12": a collective by its number on the communicator, which is the same
+// on all ranks, and `op_index` in `diagnose --json` and in trace.db. "p2p:3": of each rank's sends and receives the one
+// with this number, `op_index` in trace.db. "p2p:2-3:17": of what rank 2 of the communicator sends to rank 3, with its
+// receive.
 struct OperationName {
+  struct Pair {
+    int32_t source = -1, target = -1;
+  };
   bool is_p2p = false;
   uint32_t index = 0;
+  std::optional<Pair> pair = std::nullopt;
 };
 std::optional<OperationName> parse_operation(const std::string& text);
 
 // Rows of Job::comms whose name is `name`, or whose id it is in hex, with or without 0x.
 std::vector<uint32_t> find_comms(const model::Job& job, const std::string& name);
-// Those of `comms` on which some rank has called it; a communicator that has any such operation for P2P.
+// Those of `comms` on which some rank has called it.
 std::vector<uint32_t> comms_with(const model::Job& job, const std::vector<uint32_t>& comms,
                                  const OperationName& name);
 
@@ -30,6 +36,8 @@ std::vector<uint32_t> comms_with(const model::Job& job, const std::vector<uint32
 struct RankOperation {
   uint32_t process = 0;   // of Job::processes
   int32_t rank = -1;      // in the communicator; -1 unknown
+  int32_t job_rank = -1;  // in the job
+  bool sends = false;     // its end of a pair
   bool is_there = false;  // the rank has called it, and what it did is still in the run
   std::string func, datatype, gpu_source;
   uint64_t count = 0, bytes = 0;
@@ -42,12 +50,13 @@ struct RankOperation {
 struct Operation {
   uint32_t comm = 0;  // of Job::comms
   OperationName name;
-  std::vector<RankOperation> ranks;  // by rank in the communicator
+  std::vector<RankOperation> ranks;  // by rank in the communicator; of a pair the sender, then the receiver
 };
 struct TreeLimits {
-  std::optional<int32_t> rank;  // of this rank alone (in the communicator)
-  size_t ranks = 16;            // that many at most
-  size_t siblings = 4;          // see event_tree()
+  std::optional<int32_t>
+      rank;           // of this rank of the job alone; of the communicator, where it has none of this number
+  size_t ranks = 16;  // that many at most
+  size_t siblings = 4;  // see event_tree()
 };
 // Loads each process of the communicator once more. The job is gathered from `source`, matched and aligned.
 Operation load_operation(const model::Job& job, model::TraceSource& source, uint32_t comm,

@@ -2,10 +2,12 @@
 #include "cli/show/report.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "analysis/wording/operation.h"
 #include "analysis/wording/wording.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -88,16 +90,55 @@ std::string host_of(const model::Job& job, uint32_t process) {
 
 std::string rank_text(int32_t rank) { return rank < 0 ? "-" : std::to_string(rank); }
 
+// By the host's number, else by where it is.
+std::string gpu_text(const model::Who& who) {
+  return who.device >= 0 ? std::to_string(who.device) : who.pci.empty() ? "-" : who.pci;
+}
+
+// Of a rank of the communicator; -1 unknown.
+int32_t job_rank_of(const model::Job& job, uint32_t comm, int32_t rank) {
+  const std::vector<uint32_t>& members = job.comms[comm].members;
+  if (rank < 0 || static_cast<size_t>(rank) >= members.size()) return -1;
+  const uint32_t member = members[static_cast<size_t>(rank)];
+  return member == model::kNoRow ? -1 : job.processes[job.members[member].process].row.rank;
+}
+
 const RankOperation* first_there(const Operation& operation) {
   const auto found = std::find_if(operation.ranks.begin(), operation.ranks.end(),
                                   [](const RankOperation& rank) { return rank.is_there; });
   return found == operation.ranks.end() ? nullptr : &*found;
 }
 
-std::string comm_text(const model::Job& job, uint32_t comm) {
-  const model::JobComm& row = job.comms[comm];
-  std::string text = analysis::wording::name(job.comm_name(comm));
-  if (row.name != 0 && row.comm_id != 0) text += " (" + id_json(row.comm_id).get<std::string>() + ")";
+// As findings name it. A member's place in its own operations tells more than the number alone.
+std::string operation_name(const model::Job& job, const Operation& operation) {
+  const uint32_t index = operation.name.index;
+  for (const RankOperation& rank : operation.ranks) {
+    for (const uint32_t row : job.processes[rank.process].members) {
+      const model::Member& member = job.members[row];
+      if (!rank.is_there || member.comm != operation.comm || member.rank != rank.rank) continue;
+      std::optional<uint32_t> op = job.op_at(member, index);
+      if (operation.name.pair) {
+        const int32_t peer = rank.sends ? operation.name.pair->target : operation.name.pair->source;
+        for (const model::Lane& lane : member.lanes) {
+          if (lane.peer == peer && lane.is_send == rank.sends) op = lane.first + index;
+        }
+      }
+      if (op) return analysis::wording::operation_name(job, rank.process, *op).text();
+    }
+  }
+  return "operation " + std::to_string(index) + " of " + analysis::wording::comm_text(job, operation.comm);
+}
+
+std::string title(const model::Job& job, const Operation& operation) {
+  const model::JobComm& comm = job.comms[operation.comm];
+  const std::string number = std::to_string(operation.name.index);
+  std::string text = operation.name.is_p2p && !operation.name.pair
+                         ? "Send or receive " + number + " of each rank of " +
+                               analysis::wording::comm_text(job, operation.comm)
+                         : operation_name(job, operation);
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  if (comm.name != 0 && comm.comm_id != 0)
+    text += ", communicator " + id_json(comm.comm_id).get<std::string>();
   return text;
 }
 
@@ -109,17 +150,17 @@ std::string heading(const model::Job& job, const Operation& operation) {
     hosts.insert(host_of(job, rank.process));
     there += rank.is_there;
   }
-  const std::string number = analysis::wording::ordinal(uint64_t{operation.name.index} + 1);
-  std::string text = "Operation " + std::string(operation.name.is_p2p ? "p2p:" : "") +
-                     std::to_string(operation.name.index) + " of communicator " +
-                     comm_text(job, operation.comm) + ", the " + number +
-                     (operation.name.is_p2p ? " send or receive of each rank" : "") + "\n";
-  if (const RankOperation* first = first_there(operation); first != nullptr && !operation.name.is_p2p) {
-    text += analysis::wording::name(first->func) + ", " + plural(first->count, "element") + " of " +
-            analysis::wording::name(first->datatype) + ", " + format_bytes(first->bytes) + "; ";
+  const bool is_pair = operation.name.pair.has_value();
+  std::string text = title(job, operation) + "\n";
+  if (const RankOperation* first = first_there(operation);
+      first != nullptr && (is_pair || !operation.name.is_p2p)) {
+    text += plural(first->count, "element") + " of " + analysis::wording::name(first->datatype) + ", " +
+            format_bytes(first->bytes) + "; ";
   }
-  return text + std::to_string(there) + " of " + (comm.ranks < 0 ? "?" : std::to_string(comm.ranks)) +
-         " ranks called it, on " + plural(hosts.size(), "host") + "\n";
+  const std::string ranks = is_pair ? "2" : comm.ranks < 0 ? "?" : std::to_string(comm.ranks);
+  return text + std::to_string(there) + " of " + ranks +
+         (is_pair ? " ranks called their end of it" : " ranks called it") + ", on " +
+         plural(hosts.size(), "host") + "\n";
 }
 
 std::string clock_lines(const Timeline& times) {
@@ -136,20 +177,24 @@ std::string clock_lines(const Timeline& times) {
 }
 
 std::string rank_table(const model::Job& job, const Operation& operation, const Timeline& times, bool all) {
-  std::vector<std::string> headings = {"rank",     "<host",     "gpu",     "called", "enqueued",
+  std::vector<std::string> headings = {"rank",     "<host",     "GPU",     "called", "enqueued",
                                        "launched", "GPU begin", "GPU end", "<from"};
   if (operation.name.is_p2p) headings.insert(headings.begin() + 3, {"<operation", "peer", "size"});
+  const bool has_own_ranks = std::any_of(operation.ranks.begin(), operation.ranks.end(),
+                                         [](const auto& rank) { return rank.rank != rank.job_rank; });
+  if (has_own_ranks) headings.insert(headings.begin() + 1, "in comm");
   Table table(headings);
   size_t rows = 0;
   for (const RankOperation& rank : operation.ranks) {
     if (!all && ++rows > kMostTableRows) break;
     std::string host = shortened(host_of(job, rank.process), all);
     if (!times.is_aligned(rank.process)) host += " *";
-    const int32_t gpu = job.processes[rank.process].row.gpu;
-    std::vector<std::string> cells = {rank_text(rank.rank), host, gpu < 0 ? "-" : std::to_string(gpu)};
+    std::vector<std::string> cells = {rank_text(rank.job_rank), host, gpu_text(job.who(rank.process))};
+    if (has_own_ranks) cells.insert(cells.begin() + 1, rank_text(rank.rank));
     if (operation.name.is_p2p) {
-      cells.insert(cells.end(), {rank.is_there ? rank.func : "-", rank_text(rank.peer),
-                                 rank.is_there ? format_bytes(rank.bytes) : "-"});
+      cells.insert(cells.end(),
+                   {rank.is_there ? rank.func : "-", rank_text(job_rank_of(job, operation.comm, rank.peer)),
+                    rank.is_there ? format_bytes(rank.bytes) : "-"});
     }
     if (!rank.is_there) {
       cells.push_back("not called");
@@ -216,9 +261,9 @@ void collect_threads(const std::vector<EventNode>& events, std::map<int64_t, std
 }
 
 std::string tree_text(const model::Job& job, const RankOperation& rank, const Timeline& times, bool all) {
-  const model::Process& process = job.processes[rank.process].row;
-  std::string text = "\nRank " + rank_text(rank.rank) + ", pid " + std::to_string(process.pid) + " on " +
-                     analysis::wording::name(host_of(job, rank.process));
+  std::string text = job.who(rank.process).text();
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  text = "\n" + text;
   if (!rank.is_there) return text + ": not called\n";
   std::map<int64_t, std::string> threads;
   collect_threads(rank.events, threads);
@@ -285,8 +330,10 @@ std::string list_text(const model::Job& job, const std::vector<ListedOperation>&
     text += "  ... and " + format_count(listed.size() - limit) +
             " more; -n shows more rows, --comm those of one communicator\n";
   if (p2ps > 0)
-    text += "  and " + format_count(p2ps) + (p2ps == 1 ? " send or receive" : " sends and receives") +
-            ": --op p2p:N shows the N-th of each rank\n";
+    text +=
+        "  and " + format_count(p2ps) + (p2ps == 1 ? " send or receive" : " sends and receives") +
+        ": --op p2p:A-B:N shows the N-th from rank A of the communicator to rank B, --op p2p:N the N-th of "
+        "each rank\n";
   return text;
 }
 
@@ -326,7 +373,8 @@ std::string operation_text(const model::Job& job, const Operation& operation, bo
 
 Json operation_json(const model::Job& job, const Operation& operation) {
   const Timeline times(job, operation);
-  Json document = {{"op_index", operation.name.index},
+  Json document = {{"operation", title(job, operation)},
+                   {"op_index", operation.name.index},
                    {"p2p", operation.name.is_p2p},
                    {"comm", comm_json(job, operation.comm)}};
   document["first_call_ns"] = times.zero() ? Json(*times.zero()) : Json(nullptr);
@@ -335,7 +383,11 @@ Json operation_json(const model::Job& job, const Operation& operation) {
     const model::Process& process = job.processes[rank.process].row;
     const int64_t entered_ns = rank.called_ns != 0 ? rank.called_ns : rank.enqueued_ns;
     const auto common = entered_ns == 0 ? std::nullopt : job.common_ns(rank.process, entered_ns);
-    Json row = {{"rank", known(rank.rank)},
+    const model::Who who = job.who(rank.process);
+    Json row = {{"rank", known(rank.job_rank)},
+                {"comm_rank", known(rank.rank)},
+                {"device", known(who.device)},
+                {"pci", who.pci.empty() ? Json(nullptr) : Json(who.pci)},
                 {"host", host_of(job, rank.process)},
                 {"pid", process.pid},
                 {"called", rank.is_there},

@@ -11,6 +11,7 @@
 
 #include "cli/liveness.h"
 #include "cli/units.h"
+#include "model/who.h"
 
 namespace lockstep::cli::top {
 namespace {
@@ -62,7 +63,8 @@ void keep(std::optional<SeenOp>& kept, const std::optional<SeenOp>& other, bool 
 void merge(SeenProcess& kept, SeenProcess&& other) {
   if (kept.rank < 0) kept.rank = other.rank;
   if (kept.world < 0) kept.world = other.world;
-  if (kept.device.empty()) kept.device = other.device;
+  if (kept.device < 0) kept.device = other.device;
+  if (kept.pci.empty()) kept.pci = other.pci;
   if (kept.job_id.empty()) kept.job_id = other.job_id;
   kept.closed = kept.closed && other.closed;
   kept.heartbeat_age_ns = std::min(kept.heartbeat_age_ns, other.heartbeat_age_ns);
@@ -146,7 +148,9 @@ Result<std::vector<SeenProcess>> LiveRun::look() {
     SeenProcess seen;
     seen.host = header.process.host;
     seen.boot_id = header.process.boot_id;
-    seen.device = process.device;
+    seen.device =
+        model::host_device(process.device, readers::native::field_text(process.header.visible_devices));
+    seen.pci = process.pci;
     seen.pid = header.process.pid;
     seen.start_ns = header.start_ns;
     seen.job_id = readers::native::field_text(process.header.job_id);

@@ -33,7 +33,8 @@ struct SeenOp {
   int64_t age_ns = 0;              // since it started
 };
 struct SeenProcess {
-  std::string host, boot_id, device, job_id;
+  std::string host, boot_id, job_id, pci;
+  int32_t device = -1;  // as the host counts it; -1 unknown
   int64_t pid = 0, start_ns = 0;
   int32_t rank = -1, world = -1;
   bool closed = false;

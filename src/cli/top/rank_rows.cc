@@ -2,6 +2,7 @@
 #include "cli/top/rank_rows.h"
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <set>
 
@@ -60,6 +61,7 @@ void measure(const SeenProcess& process, const SeenComm& comm, const Front& fron
   row.behind = behind;
   row.late_ns = late_ns;
   row.behind_comm = comm.name;
+  row.behind_key = comm.key;
   row.behind_func = waiting;
 }
 
@@ -109,14 +111,14 @@ std::string names(const std::vector<const RankRow*>& rows) {
   return text;
 }
 
-std::string place(const RankRow& row) {
-  return " (" + row.host + (row.device.empty() ? "" : ", " + row.device) + ", pid " +
-         std::to_string(row.pid) + ")";
+std::string capitalised(std::string text) {
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
 }
 
 std::string sentence(const std::vector<const RankRow*>& rows, Health health) {
   bool one = rows.size() == 1;
-  std::string who = names(rows) + (one ? place(*rows[0]) + " is " : " are ");
+  const std::string who = one ? capitalised(who_is(*rows[0]).text()) + " is " : names(rows) + " are ";
   const RankRow& worst = **std::max_element(
       rows.begin(), rows.end(), [](const RankRow* a, const RankRow* b) { return a->late_ns < b->late_ns; });
   switch (health) {
@@ -143,6 +145,31 @@ std::string end_sentence(const std::vector<const RankRow*>& rows) {
   return text + " " + names(behind) + (behind.size() == 1 ? " was behind." : " were behind.");
 }
 
+bool holds_up(const RankRow& row) {
+  return row.behind > 0 && (row.health == Health::kGone || row.health == Health::kStopped ||
+                            row.health == Health::kSilent || row.health == Health::kLate);
+}
+
+// Who has begun nothing for a while, and is a member where somebody is behind, waits for that rank.
+void find_waiting(const std::vector<SeenProcess>& processes, RankRows& seen) {
+  std::map<std::string, std::vector<int32_t>> held_up_by;  // by communicator
+  for (const RankRow& row : seen.rows) {
+    if (holds_up(row) && row.rank >= 0) held_up_by[row.behind_key].push_back(row.rank);
+  }
+  for (size_t i = 0; i < seen.rows.size(); ++i) {
+    RankRow& row = seen.rows[i];
+    if (row.health != Health::kGood || row.behind > 0 || !row.last || row.last->age_ns < kLateNs) continue;
+    std::set<int32_t> waits_for;
+    for (const SeenComm& comm : processes[i].comms) {
+      if (const auto held = held_up_by.find(comm.key); held != held_up_by.end() && !comm.ended)
+        waits_for.insert(held->second.begin(), held->second.end());
+    }
+    if (waits_for.empty()) continue;
+    row.health = Health::kWaits;
+    row.waits_for = ranks({waits_for.begin(), waits_for.end()});
+  }
+}
+
 void judge(RankRows& seen) {
   const auto count = [&](Health health) {
     return static_cast<size_t>(std::count_if(seen.rows.begin(), seen.rows.end(),
@@ -163,7 +190,7 @@ void judge(RankRows& seen) {
   size_t running = 0;
   int64_t idle_ns = INT64_MAX;
   for (const RankRow& row : seen.rows) {
-    if (row.health != Health::kGood) continue;
+    if (row.health != Health::kGood && row.health != Health::kWaits) continue;
     ++running;
     if (row.last) idle_ns = std::min(idle_ns, row.last->age_ns);
   }
@@ -180,9 +207,13 @@ void judge(RankRows& seen) {
 }  // namespace
 
 std::string_view health_text(Health health) {
-  constexpr std::string_view kTexts[kHealths] = {"gone", "stopped", "silent",   "late",
+  constexpr std::string_view kTexts[kHealths] = {"gone", "stopped", "silent",   "late",  "waiting",
                                                  "good", "ended",   "replaced", "helper"};
   return kTexts[static_cast<size_t>(health)];
+}
+
+model::Who who_is(const RankRow& row) {
+  return {.rank = row.rank, .device = row.device, .pid = row.pid, .host = row.host, .pci = row.pci};
 }
 
 RankRows RankWatch::look(const std::vector<SeenProcess>& processes) {
@@ -197,6 +228,7 @@ RankRows RankWatch::look(const std::vector<SeenProcess>& processes) {
     row.who = process.rank >= 0 ? std::to_string(process.rank) : "pid " + std::to_string(process.pid);
     row.host = process.host;
     row.device = process.device;
+    row.pci = process.pci;
     row.pid = process.pid;
     row.last = process.last;
     row.oldest_open = process.oldest_open;
@@ -226,6 +258,7 @@ RankRows RankWatch::look(const std::vector<SeenProcess>& processes) {
     seen.rows.push_back(std::move(row));
   }
   standing_ = std::move(standing);
+  find_waiting(processes, seen);
   judge(seen);
   return seen;
 }

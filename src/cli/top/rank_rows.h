@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/top/live_run.h"
+#include "model/who.h"
 
 namespace lockstep::cli::top {
 
@@ -15,6 +16,7 @@ enum class Health {
   kStopped,  // by a signal or a debugger
   kSilent,   // its capture library gives no sign of life, and nobody can look at the process
   kLate,     // others wait for it
+  kWaits,    // it stands in an operation that a rank in one of the states above has not called
   kGood,
   kEnded,     // in order
   kReplaced,  // it is gone or silent, and its rank was started again since
@@ -26,7 +28,8 @@ std::string_view health_text(Health health);  // "gone", "stopped", ...
 struct RankRow {
   std::string who;  // "5", or "pid 1234" where the rank is unknown
   int32_t rank = -1;
-  std::string host, device;
+  std::string host, pci;
+  int32_t device = -1;  // as the host counts it; -1 unknown
   int64_t pid = 0;
   Health health = Health::kGood;
   std::optional<SeenOp> last, oldest_open;
@@ -34,10 +37,14 @@ struct RankRow {
   uint64_t behind = 0;  // operations, on the communicator where it is furthest behind
   int64_t late_ns = 0;  // the front began an operation that it has not, at least so long ago; 0 not behind
   std::string behind_comm, behind_func;  // of that communicator; the function whose front waits longest
+  std::string behind_key;                // of that communicator
+  std::string waits_for;                 // kWaits: "rank 0", "ranks 0 and 3"
   double ops_per_s = 0, bytes_per_s = 0;
   uint64_t dropped = 0;
   int64_t heartbeat_age_ns = -1;
 };
+
+model::Who who_is(const RankRow& row);
 
 struct RankRows {
   std::vector<RankRow> rows;  // by rank

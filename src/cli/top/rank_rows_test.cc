@@ -14,7 +14,7 @@ constexpr int64_t kNow = 1000 * kSecond;
 SeenProcess process(int32_t rank, uint64_t newest, int64_t age_ns) {
   SeenProcess seen;
   seen.host = "node" + std::to_string(rank / 4);
-  seen.device = "cuda:" + std::to_string(rank % 4);
+  seen.device = rank % 4;
   seen.pid = 4000 + rank;
   seen.rank = rank;
   seen.liveness = Liveness::kRunning;
@@ -54,8 +54,9 @@ TEST(RankRows, NamesTheRankThatOthersWaitFor) {
   EXPECT_EQ(seen.rows[5].late_ns, 17 * kSecond) << "since the first of the others began";
   EXPECT_EQ(
       seen.verdict,
-      "Rank 5 (node1, cuda:1, pid 4005) is 1 operation behind on world: others began AllReduce 17.0 s ago.");
-  EXPECT_EQ(seen.rows[4].health, Health::kGood);
+      "Rank 5 (GPU 1 of node1, pid 4005) is 1 operation behind on world: others began AllReduce 17.0 s ago.");
+  EXPECT_EQ(seen.rows[4].health, Health::kWaits);
+  EXPECT_EQ(seen.rows[4].waits_for, "rank 5");
 }
 
 TEST(RankRows, AMomentsLeadIsNoLateness) {
@@ -117,10 +118,10 @@ TEST(RankRows, WhoIsGoneComesBeforeWhoIsLate) {
   all[1] = process(1, 7, 20 * kSecond);
   all[6].liveness = Liveness::kGone;
   RankRows seen = RankWatch().look(all);
-  EXPECT_EQ(seen.verdict, "Rank 6 (node1, cuda:2, pid 4006) is gone without closing its file.");
+  EXPECT_EQ(seen.verdict, "Rank 6 (GPU 2 of node1, pid 4006) is gone without closing its file.");
   all[6].liveness = Liveness::kStopped;
   EXPECT_EQ(RankWatch().look(all).verdict,
-            "Rank 6 (node1, cuda:2, pid 4006) is stopped by a signal or a debugger.");
+            "Rank 6 (GPU 2 of node1, pid 4006) is stopped by a signal or a debugger.");
   all[6].closed = true;
   all[6].liveness = Liveness::kGone;
   EXPECT_EQ(RankWatch().look(all).rows[6].health, Health::kEnded);
@@ -192,7 +193,7 @@ TEST(RankRows, WithoutSightTheHeartbeatDecides) {
   all[6].heartbeat_age_ns = 30 * kSecond;
   RankRows seen = RankWatch().look(all);
   EXPECT_EQ(seen.rows[6].health, Health::kSilent);
-  EXPECT_EQ(seen.verdict, "Rank 6 (node1, cuda:2, pid 4006) is silent: no heartbeat for 30.0 s.");
+  EXPECT_EQ(seen.verdict, "Rank 6 (GPU 2 of node1, pid 4006) is silent: no heartbeat for 30.0 s.");
 }
 
 TEST(RankRows, ARunOfLongAgoIsNoListOfRanks) {

@@ -15,7 +15,7 @@ std::string seconds_text(int64_t ns) { return ns < 0 ? "-" : format_duration(sta
 
 std::string op_text(const std::optional<SeenOp>& op) {
   if (!op) return "-";
-  return op->func + (op->number ? " #" + std::to_string(*op->number) : "") +
+  return (op->number ? analysis::wording::ordinal(*op->number + 1) + " " : "") + op->func +
          (op->comm.empty() ? "" : " " + op->comm);
 }
 
@@ -30,7 +30,7 @@ std::string cut(const std::string& text, size_t width) {
   return text.substr(0, at);
 }
 
-constexpr Health kQuiet[] = {Health::kGood, Health::kEnded, Health::kReplaced};
+constexpr Health kQuiet[] = {Health::kWaits, Health::kGood, Health::kEnded, Health::kReplaced};
 bool quiet(const RankRow& row) {
   return std::find(std::begin(kQuiet), std::end(kQuiet), row.health) != std::end(kQuiet);
 }
@@ -42,6 +42,7 @@ Mood mood_of(const RankRow& row) {
       return Mood::kBad;
     case Health::kSilent:
     case Health::kLate:
+    case Health::kWaits:
       return Mood::kWarning;
     case Health::kEnded:
     case Health::kReplaced:
@@ -77,8 +78,10 @@ std::vector<std::string> cells(const RankRow& row) {
   // What tells who stands where comes first: a narrow terminal cuts the rest.
   return {row.who,
           row.host,
-          row.device.empty() ? "-" : row.device,
-          std::string(health_text(row.health)),
+          row.device >= 0   ? std::to_string(row.device)
+          : row.pci.empty() ? "-"
+                            : row.pci,
+          row.health == Health::kWaits ? "waits for " + row.waits_for : std::string(health_text(row.health)),
           row.behind == 0 ? "-" : format_count(row.behind),
           row.behind == 0 ? "-" : seconds_text(row.late_ns),
           op_text(row.last),
@@ -92,7 +95,7 @@ std::vector<std::string> cells(const RankRow& row) {
 }
 
 Table empty_table() {
-  return Table({"rank", "<host", "<gpu", "<state", "behind", "late", "<last operation", "ago", "<in flight",
+  return Table({"rank", "<host", "<GPU", "<state", "behind", "late", "<last operation", "ago", "<in flight",
                 "for", "ops/s", "GB/s", "dropped", "beat"});
 }
 
@@ -113,6 +116,8 @@ std::string folded_text(const std::vector<const RankRow*>& rows, Health health) 
       return plural(count, "rank") + " ended in order" + which;
     case Health::kReplaced:
       return plural(count, "process") + " replaced" + which;
+    case Health::kWaits:
+      return plural(count, "rank") + (count == 1 ? " waits" : " wait") + " for others" + which;
     default:
       return plural(count, "rank") + " healthy" + which;
   }
@@ -195,8 +200,10 @@ Json view_json(const RankRows& seen) {
     ranks.push_back({{"rank", known(row.rank)},
                      {"host", row.host},
                      {"pid", row.pid},
-                     {"device", row.device.empty() ? Json(nullptr) : Json(row.device)},
+                     {"device", known(row.device)},
+                     {"pci", row.pci.empty() ? Json(nullptr) : Json(row.pci)},
                      {"state", health_text(row.health)},
+                     {"waits_for", row.waits_for.empty() ? Json(nullptr) : Json(row.waits_for)},
                      {"behind", row.behind},
                      {"late_ns", row.late_ns},
                      {"behind_comm", row.behind == 0 ? Json(nullptr) : Json(row.behind_comm)},

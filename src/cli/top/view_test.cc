@@ -13,7 +13,7 @@ RankRows many(size_t ranks) {
     row.rank = static_cast<int32_t>(i);
     row.who = std::to_string(i);
     row.host = "node" + std::to_string(i / 8);
-    row.device = "cuda:" + std::to_string(i % 8);
+    row.device = static_cast<int32_t>(i % 8);
     row.last = SeenOp{"AllReduce", "world", 8, 2'000'000};
     row.ops_per_s = static_cast<double>(i);
     row.bytes_per_s = 1e9 * static_cast<double>(ranks - i);
@@ -34,7 +34,7 @@ TEST(View, ShowsAllThatFit) {
   ASSERT_EQ(view.table.size(), 8u);
   EXPECT_EQ(view.more, 0u);
   EXPECT_EQ(view.sums.text, "8 ranks, 8 good; 28 ops/s, 36.00 GB/s");
-  EXPECT_NE(view.table[3].text.find("AllReduce #8 world"), std::string::npos) << view.table[3].text;
+  EXPECT_NE(view.table[3].text.find("9th AllReduce world"), std::string::npos) << view.table[3].text;
 }
 
 TEST(View, FoldsGoodRanksWhereAllDoNotFit) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "model/event_kind.h"
+#include "model/who.h"
 
 namespace lockstep::exporters::common {
 namespace {
@@ -138,7 +139,9 @@ uint32_t ProcessSlices::stream_track(int32_t gpu, uint64_t stream) {
 Track ProcessSlices::gpu_track(int32_t gpu, std::string name) {
   const int32_t device = std::clamp(device_of(gpu), 0, static_cast<int32_t>(kChannelPid - kGpuPid) - 1);
   int64_t pid = number_ * kPidStride + kGpuPid + device;
-  std::string label = gpu >= 0 ? "GPU " + std::to_string(gpu) : "GPU";
+  const int32_t on_host =
+      gpu < 0 ? -1 : model::host_device(device, trace_.strings[trace_.processes.visible_devices[0]]);
+  std::string label = on_host >= 0 ? "GPU " + std::to_string(on_host) : "GPU";
   name_pid(pid, label + " of " + who_ + on_host_, label, number_ * 10 + 1 + std::min(device, 6));
   return {pid, next_gpu_tid_++, std::move(name)};
 }

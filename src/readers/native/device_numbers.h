@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run-wide device numbers: equal for one physical device, distinct for two, also when every rank sees its GPU as
-// device 0. A device is known by its UUID, else by (boot, PCI address), else by (boot, local rank), else by the process
-// that uses it. Numbers are handed out in the order of asking; one object serves a whole run, and any thread.
+// What names the devices of a process, for the run-wide numbers of readers/common/device_plan.h. A device is known by its
+// UUID, else by (boot, PCI address), else by (boot, local rank), else by the process that uses it.
 #pragma once
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+
+#include "readers/common/device_plan.h"
 
 namespace lockstep::readers::native {
 
@@ -18,23 +17,26 @@ struct DeviceIdentity {
   bool known() const { return physical() || ordinal >= 0; }
 };
 
+// One object serves a whole run: add all processes, settle, then ask from any thread.
 class DeviceNumbers {
  public:
   // How the devices of one process are named. `process` and `boot` are unique texts; `host_id` is NCCL_HOSTID, which tells
-  // hosts apart that share a boot (simulated ones); `local_rank` -1 if unknown;
+  // hosts apart that share a boot (simulated ones); `local_rank` and `node_rank` -1 if unknown; `visible` as in Process;
   // `main` is the device of its first communicator that knows one.
   struct Process {
-    std::string process, boot, host_id;
-    int32_t local_rank = -1;
+    std::string process, boot, host, host_id, visible;
+    int32_t local_rank = -1, node_rank = -1;
     DeviceIdentity main;
   };
+  void add_process(const Process& process, bool communicates);
+  void add_device(const Process& process, const DeviceIdentity& device);
+  void settle() { plan_.settle(); }
+
   int32_t of_process(const Process& process);
   int32_t of_comm(const Process& process, const DeviceIdentity& device);
 
  private:
-  int32_t number(std::string key);
-  std::mutex mutex_;
-  std::unordered_map<std::string, int32_t> numbers_;
+  common::DevicePlan plan_;
 };
 
 }  // namespace lockstep::readers::native

@@ -241,9 +241,9 @@ void LiveTail::add_comm(const format::CommDef& def) {
   comm.name = field_text(def.name);
   comm.rank = def.rank;
   comm.ranks = def.ranks;
-  if (!process_.device.empty()) return;
-  process_.device = field_text(def.pci);
-  if (process_.device.empty() && def.device >= 0) process_.device = "cuda:" + std::to_string(def.device);
+  if (process_.device >= 0 || !process_.pci.empty()) return;
+  process_.device = def.device;
+  process_.pci = field_text(def.pci);
 }
 
 void LiveTail::read_definitions(const InputFile& file, Log& log) {

@@ -57,7 +57,8 @@ struct LiveArrival {
 struct LiveProcess {
   format::FileHeader header{};  // as last read
   int64_t heartbeat_ns = 0;     // 0: never
-  std::string device;           // PCI address, or "cuda:N"; empty unknown
+  int32_t device = -1;          // of its first GPU, inside the process; -1 unknown
+  std::string pci;              // of that GPU; empty unknown
   std::vector<LiveComm> comms;  // by their number in the process
   bool from_start = true;       // everything since the process began was read
   std::optional<LiveOp> last;   // the operation that started last

@@ -219,8 +219,11 @@ std::string process_key(const FileHeader& header) {
 DeviceNumbers::Process device_process(const FileHeader& header) {
   return {.process = process_key(header),
           .boot = boot_key(header),
+          .host = field_text(header.host),
           .host_id = field_text(header.host_id),
+          .visible = field_text(header.visible_devices),
           .local_rank = header.local_rank,
+          .node_rank = header.node_rank,
           .main = {}};
 }
 

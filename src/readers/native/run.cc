@@ -83,22 +83,19 @@ class Run::Opener {
     for (ProcessFiles& process : run_.processes_) process.boot = boots[boot_key(process.header)];
   }
 
-  // In process order, whatever order the processes are read in, here and later. Those that communicate with nobody come
-  // last: a launcher or a helper uses no GPU, mostly.
+  // Of those that communicate with nobody nothing is expected on a GPU: a launcher, a helper.
   void number_devices() {
     std::vector<std::optional<std::vector<Device>>> devices(run_.processes_.size());
     for_each_parallel(devices.size(), parallel_threads(),
                       [&](size_t i) { devices[i] = devices_of(run_.processes_[i]); });
-    for (const bool communicates : {true, false}) {
-      for (size_t i = 0; i < devices.size(); ++i) {
-        if (devices[i].has_value() != communicates) continue;
-        DeviceNumbers::Process names = device_process(run_.processes_[i].header);
-        const std::vector<Device> known = devices[i].value_or(std::vector<Device>());
-        if (!known.empty()) names.main = known.front().identity();
-        run_.devices_.of_process(names);
-        for (const Device& device : known) run_.devices_.of_comm(names, device.identity());
-      }
+    for (size_t i = 0; i < devices.size(); ++i) {
+      DeviceNumbers::Process names = device_process(run_.processes_[i].header);
+      const std::vector<Device> known = devices[i].value_or(std::vector<Device>());
+      if (!known.empty()) names.main = known.front().identity();
+      run_.devices_.add_process(names, devices[i].has_value());
+      for (const Device& device : known) run_.devices_.add_device(names, device.identity());
     }
+    run_.devices_.settle();
   }
 
   // Those that its communicators name, in order of first use; nothing if it has no communicator.

@@ -141,8 +141,8 @@ TEST(Run, DeviceNumbersAreDistinctOverTheRun) {
     EXPECT_EQ(trace.comms.gpu[0], trace.processes.gpu[0]);
     gpus.push_back(trace.processes.gpu[0]);
   }
-  // Processes: the one of unknown rank, then ranks 0..4. Ranks 0 and 2 share a device.
-  EXPECT_EQ(gpus, (std::vector<int32_t>{4, 0, 1, 2, 1, 3}));
+  // Processes: the one of unknown rank, then ranks 0..4. Ranks 0 and 2 share a device; those without an address come last.
+  EXPECT_EQ(gpus, (std::vector<int32_t>{4, 3, 0, 1, 0, 2}));
 }
 
 TEST(Run, AProcessThatCommunicatesWithNobodyTakesNoRanksDeviceNumber) {
@@ -163,7 +163,7 @@ TEST(Run, AProcessThatCommunicatesWithNobodyTakesNoRanksDeviceNumber) {
     model::Trace trace = load(**source, i);
     gpus[trace.processes.rank[0]] = trace.processes.gpu[0];
   }
-  EXPECT_EQ(gpus, (std::map<int32_t, int32_t>{{-1, 2}, {0, 0}, {1, 1}}));
+  EXPECT_EQ(gpus, (std::map<int32_t, int32_t>{{-1, 8}, {0, 0}, {1, 1}}));
 }
 
 TEST(Run, NotesTellTheModelOfTheGpu) {

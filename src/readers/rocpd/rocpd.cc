@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <tuple>
 
 #include "base/parallel.h"
+#include "readers/common/device_plan.h"
 #include "readers/common/identities.h"
 #include "readers/rocpd/database.h"
 #include "readers/rocpd/schema.h"
@@ -197,27 +197,45 @@ class Source : public model::TraceSource {
         placed_.push_back(std::move(placed));
       }
     }
-    std::map<std::tuple<size_t, std::string, std::string>, int32_t> known;  // host, and its own names
-    int32_t next = 0;
     for (Placed& placed : placed_) {
-      const Process& process = *placed.process;
       common::Facts facts;
-      if (!process.machine.empty()) facts["machine"] = {process.machine};
-      if (!process.host.empty()) placed.host = hosts_.place(process.host, facts).number;
-      for (const Process::Gpu& gpu : process.gpus) {
-        // A number that means something in its process alone is a device of its own: all ranks may call theirs 0.
-        const bool is_named = !process.host.empty() && (!gpu.physical.empty() || !gpu.uuid.empty());
-        if (!is_named) {
-          placed.gpus.push_back(next++);
-          continue;
-        }
-        const auto [at, is_new] =
-            known.try_emplace({placed.host, gpu.uuid, gpu.uuid.empty() ? gpu.physical : ""}, next);
-        next += is_new ? 1 : 0;
-        placed.gpus.push_back(at->second);
+      if (!placed.process->machine.empty()) facts["machine"] = {placed.process->machine};
+      if (!placed.process->host.empty()) placed.host = hosts_.place(placed.process->host, facts).number;
+    }
+    number_devices();
+    name_clocks();
+  }
+
+  // A number that means something in its process alone is a device of its own: all ranks may call theirs 0.
+  void number_devices() {
+    common::DevicePlan plan;
+    const auto key = [this](size_t i, size_t gpu) {
+      const Placed& placed = placed_[i];
+      const Process::Gpu& of = placed.process->gpus[gpu];
+      const bool is_named = !placed.process->host.empty() && (!of.physical.empty() || !of.uuid.empty());
+      if (!is_named) return "process " + std::to_string(i) + " device " + std::to_string(gpu);
+      return "host " + std::to_string(placed.host) +
+             (of.uuid.empty() ? " gpu " + of.physical : " uuid " + of.uuid);
+    };
+    for (size_t i = 0; i < placed_.size(); ++i) {
+      const Process& process = *placed_[i].process;
+      const std::string host =
+          process.host.empty() ? std::string() : process.host + ' ' + std::to_string(placed_[i].host);
+      for (size_t gpu = 0; gpu < process.gpus.size(); ++gpu) {
+        const std::string& physical = process.gpus[gpu].physical;
+        // As text: numbers of one width sort as numbers do.
+        const std::string at = std::string(physical.size() < 20 ? 20 - physical.size() : 0, '0') + physical;
+        plan.add({.key = key(i, gpu),
+                  .host = host,
+                  .ordinal = process.gpus[gpu].device,
+                  .pci = physical.empty() ? physical : at});
       }
     }
-    name_clocks();
+    plan.settle();
+    for (size_t i = 0; i < placed_.size(); ++i) {
+      for (size_t gpu = 0; gpu < placed_[i].process->gpus.size(); ++gpu)
+        placed_[i].gpus.push_back(plan.number(key(i, gpu)));
+    }
   }
 
   // Clocks count since boot: two hosts' hardly ever overlap. Nodes of one file are hosts of their own.

@@ -63,6 +63,15 @@ void DerivedColumns::compute_ops(const model::Trace& trace, const RunNames& name
     }
     op_host_end[i] = host_end(trace, i);
   }
+  // A kernel that is known by itself has a name of its own.
+  const model::KernelTable& kernels = trace.kernels;
+  std::vector<bool> is_named(ops.size());
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const uint32_t op = kernels.op[i];
+    if (op >= ops.size() || kernels.name[i] == 0 || is_named[op] || !gpu_timed(ops, op)) continue;
+    is_named[op] = true;
+    op_name[op] = names.string_map()[kernels.name[i]];
+  }
 }
 
 void DerivedColumns::compute_launches(const model::Trace& trace, RunNames& names) {
