@@ -43,4 +43,51 @@ std::string valid_utf8(std::string_view text) {
   return out;
 }
 
+namespace {
+
+// Of valid UTF-8, by its first byte.
+size_t character_size(char first) {
+  const auto byte = static_cast<unsigned char>(first);
+  return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+}
+
+bool is_shown(std::string_view character) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 1) return byte(0) >= 0x20 && byte(0) != 0x7f;
+  if (character.size() == 2) {
+    const bool is_c1 = byte(0) == 0xc2 && byte(1) < 0xa0;
+    return !is_c1 && character != "\u061c";
+  }
+  if (character.size() == 4 || byte(0) < 0xe2) return true;
+  const auto is_between = [&](std::string_view from, std::string_view to) {
+    return character >= from && character <= to;
+  };
+  return !is_between("\u200b", "\u200f") && !is_between("\u2028", "\u202e") &&
+         !is_between("\u2060", "\u206f") && character != "\ufeff";
+}
+
+}  // namespace
+
+std::string shown_name(std::string_view text, size_t most) {
+  constexpr std::string_view kCut = "...";
+  size_t end = text.size();
+  if (end > most) {
+    end = most - kCut.size();
+    // Not within a character.
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  }
+  const std::string valid = valid_utf8(text.substr(0, end));
+  std::string out;
+  for (size_t i = 0; i < valid.size();) {
+    const size_t size = character_size(valid[i]);
+    const std::string_view character = std::string_view(valid).substr(i, size);
+    if (is_shown(character))
+      out += character;
+    else
+      out += '?';
+    i += size;
+  }
+  return end < text.size() ? out + std::string(kCut) : out;
+}
+
 }  // namespace lockstep

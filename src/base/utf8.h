@@ -8,5 +8,8 @@
 namespace lockstep {
 
 std::string valid_utf8(std::string_view text);
+// A name as it may be shown: at most `most` bytes, longer ones end in "...", a '?' for each character that controls a terminal,
+// turns the direction of text, or takes no room.
+std::string shown_name(std::string_view text, size_t most = 64);
 
 }  // namespace lockstep

@@ -1,48 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/who.h"
 
-#include <algorithm>
 #include <charconv>
+
+#include "base/utf8.h"
 
 namespace lockstep::model {
 
 std::string Who::name() const {
   if (rank >= 0) return "rank " + std::to_string(rank);
   const std::string process = "pid " + std::to_string(pid);
-  return host.empty() ? process : process + " on " + host;
+  return host.empty() ? process : process + " on " + shown_name(host);
 }
 
 std::string Who::gpu() const {
   if (device >= 0) return "GPU " + std::to_string(device);
-  if (!pci.empty()) return "GPU " + pci;
+  if (!pci.empty()) return "GPU " + shown_name(pci);
   return local_rank >= 0 ? "local rank " + std::to_string(local_rank) : "";
 }
 
 std::string Who::text() const {
   std::string place = gpu();
-  if (rank >= 0 && !host.empty()) place += (place.empty() ? "" : " of ") + host;
+  if (rank >= 0 && !host.empty()) place += (place.empty() ? "" : " of ") + shown_name(host);
   if (rank >= 0 && pid > 0) place += (place.empty() ? "" : ", ") + ("pid " + std::to_string(pid));
   return place.empty() ? name() : name() + " (" + place + ")";
 }
-
-namespace {
-// Names in files are whatever somebody wrote there: none ends a line or moves a terminal's cursor.
-std::string plain(std::string_view text) {
-  std::string out(text);
-  std::replace_if(
-      out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return out;
-}
-}  // namespace
 
 Who who(const Process& process, const StringPool& strings) {
   return {.rank = process.rank,
           .local_rank = process.local_rank,
           .device = host_device(process.device, strings[process.visible_devices]),
           .pid = process.pid,
-          .host = plain(strings[process.host]),
-          .pci = plain(strings[process.pci]),
-          .boot_id = plain(strings[process.boot_id]),
+          .host = std::string(strings[process.host]),
+          .pci = std::string(strings[process.pci]),
+          .boot_id = std::string(strings[process.boot_id]),
           .gone = process.closed != 0};
 }
 

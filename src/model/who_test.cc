@@ -26,6 +26,13 @@ TEST(Who, LeavesOutWhatIsUnknown) {
   EXPECT_EQ((Who{.device = 2, .pid = 7, .host = "a"}).text(), "pid 7 on a (GPU 2)");
 }
 
+TEST(Who, ShowsNoMoreOfANameThanATerminalTakes) {
+  const Who who{.rank = 5, .device = 1, .pid = 7, .host = "a\x1b[2J\n\u202e" + std::string(2'000'000, 'x')};
+  EXPECT_LT(who.text().size(), 200u);
+  EXPECT_EQ(who.text().find_first_of("\x1b\n"), std::string::npos);
+  EXPECT_EQ(who.text().find("\u202e"), std::string::npos);
+}
+
 TEST(Who, CountsGpusAsTheHostDoes) {
   EXPECT_EQ(host_device(3, ""), 3);
   EXPECT_EQ(host_device(0, "5"), 5);

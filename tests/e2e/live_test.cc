@@ -167,7 +167,7 @@ TEST_F(Live, TopNamesTheRankThatOthersWaitFor) {
   })) << finished;
   EXPECT_EQ(finished.out.rfind("Rank 2 (", 0), 0u) << finished;
   EXPECT_TRUE(has(finished.out, "is 1 operation behind on world: others began allreduce")) << finished;
-  EXPECT_TRUE(has(finished.out, "4 ranks, 1 late, 3 good")) << finished;
+  EXPECT_TRUE(has(finished.out, "4 ranks, 1 late, 3 waiting")) << finished;
   auto document =
       nlohmann::json::parse(do_here(lockstep({"top", "--once", "--json", "run"})).out, nullptr, false);
   ASSERT_EQ(document["ranks"].size(), 4u);

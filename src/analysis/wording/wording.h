@@ -25,8 +25,7 @@ std::string percent(double fraction);       // "12 %"
 std::string ordinal(uint64_t number);       // "1st", "2nd", "1,295th"
 // "1 rank", "7 ranks"
 std::string count(uint64_t number, std::string_view noun);
-// A name from outside as it may be shown: at most `most` bytes, longer ones end in "...", valid UTF-8, a '?' for each
-// character that controls a terminal, turns the direction of text, or takes no room.
+// A name from outside as it may be shown: see base/utf8.h.
 std::string name(std::string_view text, size_t most = 64);
 // "rank 5", "ranks 0-3 and 7"; more than `most` pieces end in "and 12 others". Ascending, without repeats.
 std::string ranks(const std::vector<int32_t>& ranks, size_t most = 8);

@@ -290,9 +290,9 @@ TEST(ReportJson, HasEveryKeyOfAFinding) {
   finding.erase("advice");
   EXPECT_EQ(
       finding.dump(),
-      R"({"id":"never-joined","class":"never-joined","severity":"critical","ranks":[5],"hosts":["node1"],)"
-      R"("comm":"world","func":"AllReduce","op_index":8,"since":1760000000100000000,)"
-      R"("effect":{"value":12000000000.0,"unit":"ns","low":11900000000.0,"high":12100000000.0},"settle":"","sources":["capture files"]})");
+      R"({"id":"never-joined","class":"never-joined","severity":"critical","ranks":[5],"hosts":["node1"],"who":[],)"
+      R"("comm":"world","func":"AllReduce","op_index":8,"operation":null,"since":1760000000100000000,)"
+      R"("effect":{"value":12000000000.0,"unit":"ns","low":11900000000.0,"high":12100000000.0},"next":[],"settle":"","sources":["capture files"]})");
   Json bare = finding_json(note("n"));
   for (const char* key : {"comm", "func", "op_index", "since", "effect"})
     EXPECT_TRUE(bare[key].is_null()) << key;

@@ -134,7 +134,7 @@ TEST(ReportData, ClocksThatAreNotAlignedMakeNobodyLate) {
   const Json data = data_of(diagnosed(std::move(job)));
   ASSERT_EQ(data["hosts"][1]["aligned"], false);
   EXPECT_TRUE(data["run"]["length_ns"].is_null());
-  EXPECT_LT(data["run"]["least_length_ns"], 200'000'000);
+  EXPECT_LT(data["run"]["least_length_ns"], 600'000'000) << "to the last heartbeat, half a second later";
   EXPECT_EQ(data["run"]["begin"], iso_time(at_ms(0))) << "by the reference host's clock";
   const Json& columns = data["lateness"]["columns"];
   EXPECT_LT(columns["begin_ns"].get<int64_t>() +

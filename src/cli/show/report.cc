@@ -92,7 +92,9 @@ std::string rank_text(int32_t rank) { return rank < 0 ? "-" : std::to_string(ran
 
 // By the host's number, else by where it is.
 std::string gpu_text(const model::Who& who) {
-  return who.device >= 0 ? std::to_string(who.device) : who.pci.empty() ? "-" : who.pci;
+  return who.device >= 0   ? std::to_string(who.device)
+         : who.pci.empty() ? "-"
+                           : analysis::wording::name(who.pci);
 }
 
 // Of a rank of the communicator; -1 unknown.

@@ -197,22 +197,21 @@ TEST_F(TraceDbTest, PublishedQueriesOfRocmTraceLite) {
       query(
           "SELECT s.string, count(*) AS calls FROM rocpd_op o JOIN rocpd_string s ON o.description_id = s.id "
           "WHERE s.string LIKE '%nccl%' GROUP BY s.string"),
-      "ncclKernel_AllReduce_RING_LL_ncclFloat32|40\nncclKernel_AllReduce_RING_SIMPLE_ncclFloat32|"
-      "40\nncclRecv|4\nncclSend|4");
+      "ncclDevKernel_AllReduce_Sum_f32_RING_LL|80\nncclRecv|4\nncclSend|4");
   EXPECT_EQ(
       query("SELECT (o.end - o.start)/1000 FROM rocpd_op o JOIN rocpd_string s ON o.description_id = s.id "
             "ORDER BY (o.end - o.start) DESC LIMIT 1"),
       "150");
   EXPECT_EQ(query("SELECT Name, Calls, TotalNs, AvgNs, MinNs, MaxNs, Pct FROM top LIMIT 3"),
             "void gemm<float, 4>(float*)|80|12000000|150000.0|150000|150000|60.0\n"
-            "ncclKernel_AllReduce_RING_LL_ncclFloat32|40|4000000|100000.0|100000|100000|20.0\n"
-            "ncclKernel_AllReduce_RING_SIMPLE_ncclFloat32|40|4000000|100000.0|100000|100000|20.0");
+            "ncclDevKernel_AllReduce_Sum_f32_RING_LL|80|8000000|100000.0|100000|100000|40.0\n"
+            "ncclRecv|4|8000|2000.0|2000|2000|50.0");
   EXPECT_EQ(query("SELECT gpuId, utilization_pct, ops, busy_ns, wall_ns FROM busy WHERE gpuId = 2"),
             "2|21.09|45|4050000|19200000");
   EXPECT_EQ(
       query("SELECT s.string, ot.string FROM rocpd_op o JOIN rocpd_string s ON o.description_id = s.id "
             "LEFT JOIN rocpd_string ot ON o.opType_id = ot.id WHERE o.completionSignal IS NULL LIMIT 1"),
-      "ncclKernel_AllReduce_RING_SIMPLE_ncclFloat32|KernelExecution");
+      "ncclDevKernel_AllReduce_Sum_f32_RING_LL|KernelExecution");
   EXPECT_EQ(query("SELECT value FROM rocpd_metadata WHERE tag = 'pid' ORDER BY id"),
             "4000\n4001\n4000\n4001");
   EXPECT_EQ(
