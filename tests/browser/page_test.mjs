@@ -398,7 +398,7 @@ test('a served page asks again while the run lives, and keeps the reader’s pla
 });
 
 test('data of another version, or none, are refused with a sentence', async () => {
-  const versions = [[{ ...sample({ ranks: 2, perHost: 2, columns: 4 }), version: 2 }, /version 2; this page knows version 1/], [{ version: 1 }, /lack verdict, /], [[1], /version undefined/], [null, /lockstep report RUN -o report\.html/]];
+  const versions = [[{ ...sample({ ranks: 2, perHost: 2, columns: 4 }), version: 3 }, /version 3; this page knows version 2/], [{ version: 2 }, /lack verdict, /], [[1], /version undefined/], [null, /lockstep report RUN -o report\.html/]];
   for (const [data, sentence] of versions) {
     const report = await openData(data);
     assert.match(await report.text('main'), sentence);

@@ -25,12 +25,12 @@ export function sample(options = {}) {
   const hosts = Math.ceil(ranks / perHost);
   const length = 12e9;
   const noise = (scale) => Math.round(rnd() * scale);
-  const operation = `operation 41 of ${named('comm', 1)} (its 40th AllReduce)`;
+  const lateIn = `operation 41 of ${named('comm', 1)} (its 40th AllReduce)`;
   const whoText = (r) => `${named('rank', r)} (GPU ${r % perHost} of ${named('host', Math.floor(r / perHost))}, pid ${4000 + r})`;
   const blamed = (ranks) => ranks.map((r) => ({ rank: r, host: named('host', Math.floor(r / perHost)), pid: 4000 + r, device: r % perHost, pci: null, text: whoText(r) }));
-  const statement = `${whoText(late)} calls late on the host from step 2 on: about 20.5 ms a step that the others wait; first in ${operation}`;
+  const statement = `${whoText(late)} calls late on the host from step 2 on: about 20.5 ms a step that the others wait; first in ${lateIn}`;
   const finding = {
-    id: 'host-late', class: 'host-late', severity: 'warning', statement, ranks: [late], hosts: [named('host', Math.floor(late / perHost))], who: blamed([late]), comm: named('comm', 1), func: 'AllReduce', op_index: 41, operation, since: 1760000002169837041,
+    id: 'host-late', class: 'host-late', severity: 'warning', statement, ranks: [late], hosts: [named('host', Math.floor(late / perHost))], who: blamed([late]), comm: named('comm', 1), func: 'AllReduce', op_index: 41, operation: lateIn, since: 1760000002169837041,
     effect: { value: 20512340, unit: 'ns/step', low: 20104500, high: 20911800 },
     evidence: [`rank ${late}: 20.5 ms a step (median), 164 ms in all, in 100 % of the steps from step 2 to step 9; 100 % of it before the call reached the GPU's queue`, 'arrivals by GPU times; the next latest rank costs 676 us in the same steps', 'steps as the program marks them'],
     advice: 'See what this rank’s host does between its operations: data loading, logging, garbage collection, a busy or throttled CPU, another process on its cores.', next: [`ssh node-000 py-spy record --duration 10 --output rank-${late}.svg --pid ${4000 + late}`, 'lockstep show run --comm mesh_dp:1 --op 41'], settle: '', sources: ['capture files'],
@@ -122,7 +122,7 @@ export function sample(options = {}) {
   };
   const losses = [{ text: '1,204 x records were dropped as the ring was full', count: 1204, stage: 'capture', kind: 'ring-full', source: 'capture files', who: [2] }, { text: '12 x operations had no GPU time', count: 12, stage: 'assemble', kind: 'no-gpu-time', source: 'capture files', who: [1] }];
   return {
-    version: 1, tool: { name: 'lockstep', version: '0.1.0' }, live: false, refresh_ns: null,
+    version: 2, tool: { name: 'lockstep', version: '0.1.0' }, live: false, refresh_ns: null,
     run: {
       title: named('run', 0) === 'run' ? 'train-7b' : named('run', 0), paths: ['runs/train-7b'], begin: '2025-10-09T08:53:22.000387430Z', begin_ns: '1760000002000387430', length_ns: length, least_length_ns: length, made: '2026-11-22T14:00:00Z',
       evidence: [{ source: 'capture files', sentence: `${ranks} processes, 4,000 operations each`, processes: ranks, ops: ranks * 4000, first_ns: 0, last_ns: length }], main: 0,
