@@ -46,5 +46,33 @@ TEST(Restarts, RanksOfOtherJobsAreOtherRanks) {
   EXPECT_EQ(replaced(std::span<const Life>(lives)), (std::vector<bool>{true, false, false}));
 }
 
+// Ranks 0 and 1 shared a communicator; rank 0 alone was started again.
+Job gone_on_with_fewer(int64_t begun_ns) {
+  Job job;
+  for (const Row& life : {Row{0, 100, 150, 160}, Row{1, 100, 155, 165}, Row{0, begun_ns, 250, 260}}) {
+    JobProcess& process = job.processes.emplace_back();
+    process.row.rank = life.rank;
+    process.row.start_ns = life.start_ns;
+    process.row.last_ns = life.last_ns;
+    process.row.heartbeat_ns = life.heartbeat_ns;
+  }
+  job.comms.emplace_back().members = {0, 1, kNoRow};
+  for (uint32_t p : {0u, 1u}) {
+    Member& member = job.members.emplace_back();
+    member.comm = 0;
+    member.process = p;
+    job.processes[p].members = {p};
+  }
+  return job;
+}
+
+TEST(Restarts, RanksThatTheNextAttemptDoesWithoutAreReplaced) {
+  EXPECT_EQ(replaced_processes(gone_on_with_fewer(200)), (std::vector<bool>{true, true, false}));
+}
+
+TEST(Restarts, ARankThatStillLivedWhenAnotherBeganAnewIsNot) {
+  EXPECT_EQ(replaced_processes(gone_on_with_fewer(163)), (std::vector<bool>{true, false, false}));
+}
+
 }  // namespace
 }  // namespace lockstep::model
