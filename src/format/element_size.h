@@ -97,7 +97,7 @@ inline uint8_t numpy_bytes(TypeName name) {
 }
 
 // What neither prefix nor order of bytes hides; 0: no name of a type.
-inline uint8_t plain_bytes(TypeName name) {
+inline uint8_t plain_bytes(const TypeName& name) {
   for (const NamedType& type : kNamedTypes) {
     if (name.is(type.name)) return type.bytes;
   }

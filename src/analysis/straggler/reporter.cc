@@ -27,7 +27,7 @@ bool in_each_step(const Pattern& pattern) {
 }
 
 std::string id_of(FindingClass kind, const Pattern& pattern) {
-  const std::string id = kind == FindingClass::kHostLate ? "host-late" : "gpu-late";
+  std::string id = kind == FindingClass::kHostLate ? "host-late" : "gpu-late";
   switch (pattern.kind) {
     case Kind::kWindow:
       return id + ".window";
@@ -110,13 +110,13 @@ void Reporter::report(const std::vector<Culprit>& culprits) {
   for (FindingClass kind : {FindingClass::kHostLate, FindingClass::kGpuLate}) {
     std::vector<Accused> of_kind;
     for (const Culprit& culprit : culprits) {
-      Accused accused{&culprit, account(culprit.loss, culprit.pattern.first, culprit.pattern.last)};
+      const Accused accused{&culprit, account(culprit.loss, culprit.pattern.first, culprit.pattern.last)};
       const bool on_host = accused.sum.host_ns * 2 >= accused.sum.total_ns;
       if (on_host != (kind == FindingClass::kHostLate)) continue;
       if (accused.sum.sure_ns < kShare * losses_.span_ns)
         cannot_tell(accused);
       else
-        of_kind.push_back(std::move(accused));
+        of_kind.push_back(accused);
     }
     if (!of_kind.empty()) late(kind, of_kind);
   }

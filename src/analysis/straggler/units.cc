@@ -105,7 +105,7 @@ Units find_units(const std::vector<uint32_t>& sequence, const Period& exact,
   const bool is_all = exact.length != 0 && covered >= kCovered * static_cast<double>(sequence.size());
   for (size_t length : usual_gaps(sequence)) {
     if (is_all && length >= exact.length) break;
-    const Units units = walk(sequence, length);
+    Units units = walk(sequence, length);
     if (units.length != 0 && (exact.length <= length || are_alike(units, exact, time_ns))) return units;
   }
   return exact.length == 0 ? Units{} : whole(exact);

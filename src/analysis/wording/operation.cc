@@ -98,7 +98,7 @@ OperationName operation_name(const Job& job, uint32_t process, uint32_t op) {
 
 std::string comm_text(const Job& job, uint32_t comm) {
   const model::JobComm& row = job.comms[comm];
-  const std::string name = wording::name(job.comm_name(comm));
+  std::string name = wording::name(job.comm_name(comm));
   if (row.name != 0) return name;
   if (is_world(job, comm)) return row.comm_id == 0 ? "world" : "world " + name;
   const std::string size =
