@@ -88,10 +88,22 @@ VALUES = NUMBERS[:-1] + [None, 1.5, float("inf"), -1e308, "", "text", "x" * 5000
 
 
 def change_sql(random, path):
-    """Values, rows, columns and tables of a SQLite file."""
+    """Values, rows, columns and tables of a SQLite file; bytes of one that SQLite itself cannot read."""
     connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        change_tables(random, connection)
+        readable = True
+    except sqlite3.Error:
+        readable = False
+    finally:
+        connection.close()
+    if not readable:
+        path.write_bytes(change_bytes(random, path.read_bytes()))
+
+
+def change_tables(random, connection):
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-    for _ in range(random.choice([1, 2, 4, 10])):
+    for _ in range(random.choice([1, 2, 4, 10]) if tables else 0):
         table = random.choice(tables)
         columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
         if not columns:
@@ -100,7 +112,6 @@ def change_sql(random, path):
             change_table(random, connection, table, columns)
         except sqlite3.Error:
             pass  # what the constraints of the table do not allow
-    connection.close()
 
 
 def change_table(random, connection, table, columns):
