@@ -6,7 +6,6 @@
 #include <utility>
 
 namespace lockstep::model {
-
 namespace {
 
 using Rank = std::pair<std::string_view, int32_t>;  // of a job
@@ -22,19 +21,16 @@ std::map<Rank, int64_t> newest_starts(std::span<const Life> lives) {
   return newest;
 }
 
-// A launcher may go on with fewer ranks: nothing takes the place of the others, but it began anew after their end for those
-// that they communicated with.
-bool is_of_older_attempt(const Job& job, const std::vector<Life>& lives, const std::vector<bool>& replaced,
-                         const std::map<Rank, int64_t>& newest, size_t process) {
-  for (uint32_t row : job.processes[process].members) {
-    for (uint32_t other : job.comms[job.members[row].comm].members) {
-      if (other == kNoRow) continue;
-      const uint32_t peer = job.members[other].process;
-      if (replaced[peer] && newest.at({lives[peer].job, lives[peer].rank}) > end_of(lives[process]))
-        return true;
-    }
+// By communicator: when the newest rank of it that was started again began anew; INT64_MIN if none was.
+std::vector<int64_t> anew_by_comm(const Job& job, const std::vector<Life>& lives,
+                                  const std::vector<bool>& replaced, const std::map<Rank, int64_t>& newest) {
+  std::vector<int64_t> anew(job.comms.size(), INT64_MIN);
+  for (const Member& member : job.members) {
+    if (!replaced[member.process]) continue;
+    const Life& life = lives[member.process];
+    anew[member.comm] = std::max(anew[member.comm], newest.at({life.job, life.rank}));
   }
-  return false;
+  return anew;
 }
 
 }  // namespace
@@ -56,12 +52,14 @@ std::vector<bool> replaced_processes(const Job& job) {
                      .start_ns = row.start_ns,
                      .seen_ns = std::max(row.heartbeat_ns, row.last_ns)});
   }
-  const std::vector<bool> by_rank = replaced(lives);
-  std::vector<bool> all = by_rank;
-  const std::map<Rank, int64_t> newest = newest_starts(lives);
-  for (size_t p = 0; p < lives.size(); ++p)
-    all[p] = by_rank[p] || is_of_older_attempt(job, lives, by_rank, newest, p);
-  return all;
+  // A launcher may go on with fewer ranks: nothing takes the place of the others, but it began anew after their end for
+  // those that they communicated with.
+  std::vector<bool> gone = replaced(lives);
+  const std::vector<int64_t> anew = anew_by_comm(job, lives, gone, newest_starts(lives));
+  for (const Member& member : job.members) {
+    if (anew[member.comm] > end_of(lives[member.process])) gone[member.process] = true;
+  }
+  return gone;
 }
 
 }  // namespace lockstep::model
