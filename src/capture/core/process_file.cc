@@ -138,11 +138,10 @@ bool ProcessFile::create(const Config& config, const Identity& identity, format:
                          size_t why_size) {
   if (!open_unique(config, identity, source, why, why_size)) return false;
   ring_ = config.retention == format::Retention::kRing;
-  const bool mapped = map(config.cap_bytes);
-  if (!mapped || !allocate(0, format::kHeaderBytes)) {
-    snprintf(why, why_size, "cannot %s %s: %s", mapped ? "allocate" : "map", path_, strerror(errno));
-    if (mapped) munmap(base_, format::kHeaderBytes + uint64_t{max_chunks_} * format::kChunkBytes);
-    base_ = nullptr;
+  // The header first: a child of a fork between the two counts what it loses there, and a page behind the file's end kills it.
+  const bool allocated = allocate(0, format::kHeaderBytes);
+  if (!allocated || !map(config.cap_bytes)) {
+    snprintf(why, why_size, "cannot %s %s: %s", allocated ? "map" : "allocate", path_, strerror(errno));
     unlink(path_);
     ::close(fd_);
     return false;
