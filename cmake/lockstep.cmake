@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One function per kind of target. Sources are explicit and relative to the calling folder.
 
-# lockstep_room(name SOURCES ... [DEPS ...] [TESTS ...]): a static library lockstep_<name>; each TESTS file
-# becomes a GoogleTest program, run as one ctest per TEST().
+# lockstep_room(name SOURCES ... [DEPS ...] [TESTS ...]): a static library lockstep_<name> and, of the TESTS files, what lockstep_test makes.
 function(lockstep_room name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;TESTS" ${ARGN})
   if(ARG_SOURCES)
@@ -19,29 +18,34 @@ function(lockstep_room name)
   endforeach()
 endfunction()
 
-# lockstep_test(file.cc [DEPS ...] [LABELS ...]): a GoogleTest program named after its folder and file.
-# The programs find the tree through LOCKSTEP_SOURCE_DIR, and built programs through LOCKSTEP_BIN_DIR and LOCKSTEP_LIB_DIR.
+# lockstep_test(file.cc [DEPS ...] [LABELS ...] [ALONE]): a source of the folder's GoogleTest program <folder>_test, run as one ctest per TEST().
+# ALONE makes it a program of its own, <folder>_<file>: for tests of the process itself, or with dependencies of their own.
+# tests/support/places.h says where the tree and the built programs are.
 function(lockstep_test file)
   if(NOT LOCKSTEP_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE" "" "DEPS;LABELS" ${ARGN})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   string(REPLACE "/" "_" folder "${folder}")
   string(REGEX REPLACE "^src_" "" folder "${folder}")
-  get_filename_component(stem ${file} NAME_WE)
-  set(target ${folder}_${stem})
-  add_executable(${target} ${file})
-  target_link_libraries(${target} PRIVATE ${ARG_DEPS} GTest::gtest_main)
-  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})  # for tests/support
-  # Test programs take far longer to optimise than to run, above all with sanitizers.
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:RelWithDebInfo>:-O0>)
-  target_compile_definitions(${target} PRIVATE
-    LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-    LOCKSTEP_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
-    LOCKSTEP_LIB_DIR="${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
-  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  gtest_discover_tests(${target} TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 120 PROPERTIES LABELS "${ARG_LABELS}")
+  if(ARG_ALONE)
+    get_filename_component(stem ${file} NAME_WE)
+    set(target ${folder}_${stem})
+  else()
+    set(target ${folder}_test)
+  endif()
+  if(NOT TARGET ${target})
+    add_executable(${target})
+    target_link_libraries(${target} PRIVATE GTest::gtest_main)
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+    # Test programs take far longer to optimise than to run, above all with sanitizers.
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0> $<$<CONFIG:RelWithDebInfo>:-O0>)
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    gtest_discover_tests(${target} TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 120 PROPERTIES LABELS "${ARG_LABELS}")
+  endif()
+  target_sources(${target} PRIVATE ${file})
+  target_link_libraries(${target} PRIVATE ${ARG_DEPS})
 endfunction()
 
 # lockstep_capture_library(name SOURCES ... SYMBOLS file): a library for the user's process: libc only, hidden symbols,

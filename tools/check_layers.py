@@ -61,7 +61,7 @@ def main():
         is_test = inside.stem.endswith("_test") or "#include <gtest/gtest.h>" in text
         for include in INCLUDE.findall(text):
             checked += 1
-            places = ("src/" + include, "src/" + include + ".in", "include/" + include, include)
+            places = ("src/" + include, "src/" + include + ".in", "include/" + include, include, include + ".in")
             if not any((source_tree.ROOT / place).exists() for place in places):
                 problems.append(f'{path}: "{include}" is not a path from src/')
                 continue

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "readers/reader.h"
+#include "tests/support/places.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::readers {

@@ -5,6 +5,7 @@
 
 #include "tests/abi/host.h"
 #include "tests/support/lks_file.h"
+#include "tests/support/places.h"
 #include "tests/support/sanitizers.h"
 
 namespace lockstep::test {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/support/places.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 

@@ -2,6 +2,7 @@
 // liblockstep-nccl.so under every script, API version and fault: no crash, no rule of the interface broken, a file left
 // behind. What the files hold is tested where they are read.
 #include "tests/abi/host.h"
+#include "tests/support/places.h"
 #include "tests/support/sanitizers.h"
 
 namespace lockstep::test {

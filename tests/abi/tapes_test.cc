@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tests/abi/host.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep compare` as a CI job calls it.
 #include "tests/e2e/workplace.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

@@ -2,6 +2,7 @@
 // `lockstep control` on processes that run: the plugin as a job calls it, and lockstep.h.
 #include "format/file_layout.h"
 #include "tests/e2e/workplace.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

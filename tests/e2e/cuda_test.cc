@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "tests/e2e/workplace.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

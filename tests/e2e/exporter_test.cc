@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tests/e2e/workplace.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

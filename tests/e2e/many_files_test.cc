@@ -4,6 +4,7 @@
 
 #include "readers/native/file_builder.h"
 #include "tests/e2e/workplace.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs larger than memory: what does not fit lies in files, and changes nothing.
 #include "tests/e2e/workplace.h"
+#include "tests/support/places.h"
 #include "tests/support/sanitizers.h"
 
 namespace lockstep::test {

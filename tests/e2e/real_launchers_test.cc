@@ -2,6 +2,7 @@
 // Open MPI's mpirun and Slurm's srun themselves, where they are installed and work; docs/testing.md says how to get a
 // Slurm of one node. The job is the example, whose ranks are then those of the launcher.
 #include "tests/e2e/workplace.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

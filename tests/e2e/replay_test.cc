@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include "tests/e2e/workplace.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

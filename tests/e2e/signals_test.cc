@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signals reach the traced command once, whoever they were sent to, and never cost the trace.
 #include "tests/e2e/workplace.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The commands that read: merge, info, summary, convert, and the texts.
 #include "tests/e2e/workplace.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

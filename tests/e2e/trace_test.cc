@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep trace` is invisible to the command and leaves one trace.db.
 #include "tests/e2e/workplace.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

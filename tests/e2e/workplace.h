@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tests/support/places.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 

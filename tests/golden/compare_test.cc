@@ -14,6 +14,7 @@
 #include "golden/tape_run.h"
 #include "job/job.h"
 #include "readers/reader.h"
+#include "tests/support/places.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::golden {

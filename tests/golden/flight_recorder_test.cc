@@ -10,6 +10,7 @@
 #include "analysis/analysis.h"
 #include "analysis/gather/gather.h"
 #include "readers/reader.h"
+#include "tests/support/places.h"
 
 namespace lockstep::golden {
 namespace {

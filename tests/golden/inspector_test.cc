@@ -13,6 +13,7 @@
 #include "analysis/gather/gather.h"
 #include "model/operation_size.h"
 #include "readers/reader.h"
+#include "tests/support/places.h"
 
 namespace lockstep::golden {
 namespace {

@@ -14,6 +14,7 @@
 #include "golden/tape_run.h"
 #include "readers/nccl_log/read_logs.h"
 #include "readers/reader.h"
+#include "tests/support/places.h"
 
 namespace lockstep::golden {
 namespace {

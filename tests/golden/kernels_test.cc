@@ -16,6 +16,7 @@
 #include "model/kernel_name.h"
 #include "readers/native/live_tail.h"
 #include "readers/reader.h"
+#include "tests/support/places.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::golden {

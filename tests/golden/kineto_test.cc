@@ -20,6 +20,7 @@
 #include "golden/tape_run.h"
 #include "nccl_host/tape.h"
 #include "readers/reader.h"
+#include "tests/support/places.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::golden {

@@ -9,6 +9,7 @@
 #include "analysis/log_rules/log_rules.h"
 #include "readers/nccl_log/read_logs.h"
 #include "readers/reader.h"
+#include "tests/support/places.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::golden {

@@ -19,6 +19,7 @@
 #include "job/job.h"
 #include "model/event_kind.h"
 #include "readers/reader.h"
+#include "tests/support/places.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::golden {

@@ -8,6 +8,7 @@
 
 #include "analysis/ras_rules/ras_rules.h"
 #include "readers/ras/read_ras.h"
+#include "tests/support/places.h"
 
 namespace lockstep::golden {
 namespace {

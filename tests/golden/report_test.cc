@@ -6,6 +6,7 @@
 #include "analysis/gather/gather.h"
 #include "cli/report/report_data.h"
 #include "golden/tape_run.h"
+#include "tests/support/places.h"
 
 namespace lockstep::golden {
 namespace {

@@ -14,6 +14,7 @@
 #include "exporters/exporter.h"
 #include "model/testing/synthetic_run.h"
 #include "readers/reader.h"
+#include "tests/support/places.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::golden {

@@ -7,6 +7,7 @@
 #include "analysis/analysis.h"
 #include "analysis/gather/gather.h"
 #include "golden/tape_run.h"
+#include "tests/support/places.h"
 
 namespace lockstep::golden {
 namespace {

@@ -11,6 +11,7 @@
 #include "analysis/match/match.h"
 #include "model/event_kind.h"
 #include "nccl_host/tape.h"
+#include "tests/support/places.h"
 
 namespace lockstep {
 namespace {

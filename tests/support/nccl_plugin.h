@@ -11,6 +11,7 @@
 #include <string>
 
 #include "capture/nccl/abi.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 

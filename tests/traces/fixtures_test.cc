@@ -9,6 +9,7 @@
 
 #include "tests/support/nccl_test.h"
 #include "tests/support/nvtx.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "readers/nccl_log/log_parser.h"
+#include "tests/support/places.h"
 
 namespace lockstep::analysis::log_rules {
 namespace {

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <string>
 
+#include "tests/support/places.h"
+
 namespace lockstep::analysis::ras_rules {
 namespace {
 

@@ -5,6 +5,7 @@
 #include "lockstep/lockstep.h"
 #include "tests/support/child.h"
 #include "tests/support/lks_file.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 

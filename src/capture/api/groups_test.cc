@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/api/api_test.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

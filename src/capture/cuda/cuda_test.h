@@ -16,6 +16,7 @@
 #include "sim/cupti/fake_cupti.h"
 #include "tests/support/child.h"
 #include "tests/support/lks_file.h"
+#include "tests/support/places.h"
 
 extern "C" {
 int InitializeInjection();

@@ -12,6 +12,7 @@
 #include "capture/nccl/chain.h"
 #include "capture/nccl/steering.h"
 #include "tests/support/nccl_test.h"
+#include "tests/support/places.h"
 
 extern "C" lockstep::nccl_abi::v5::Plugin ncclProfiler_v5;
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/support/nccl_test.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

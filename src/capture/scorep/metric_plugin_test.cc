@@ -12,6 +12,7 @@
 #include "sim/nccl_host/player.h"
 #include "sim/nccl_host/scripts.h"
 #include "tests/support/nccl_test.h"
+#include "tests/support/places.h"
 
 namespace lockstep::test {
 namespace {

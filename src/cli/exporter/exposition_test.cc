@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "cli/exporter/server.h"
+#include "tests/support/places.h"
 
 namespace lockstep::cli::exporter {
 namespace {

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "readers/nccl_log/read_logs.h"
 #include "readers/reader.h"
+#include "tests/support/places.h"
 
 namespace lockstep::cli::logs {
 namespace {

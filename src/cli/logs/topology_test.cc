@@ -5,6 +5,7 @@
 
 #include "readers/nccl_log/read_logs.h"
 #include "readers/reader.h"
+#include "tests/support/places.h"
 
 namespace lockstep::cli::logs {
 namespace {

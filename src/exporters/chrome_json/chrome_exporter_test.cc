@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "exporters/common/testing/exporter_test.h"
+#include "tests/support/places.h"
 
 namespace lockstep::exporters {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "exporters/common/testing/exporter_test.h"
 #include "store/store.h"
+#include "tests/support/places.h"
 
 namespace lockstep::exporters {
 namespace {
