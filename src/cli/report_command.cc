@@ -11,13 +11,13 @@
 #include "cli/compare/compared_runs.h"
 #include "cli/compare/report.h"
 #include "cli/console.h"
+#include "cli/http/http_server.h"
+#include "cli/http/machine_names.h"
 #include "cli/interrupt.h"
 #include "cli/memory_limit.h"
 #include "cli/output_place.h"
 #include "cli/progress.h"
-#include "cli/report/machine_names.h"
 #include "cli/report/page.h"
-#include "cli/report/page_server.h"
 #include "cli/report/report_data.h"
 #include "cli/units.h"
 
@@ -156,14 +156,14 @@ int serve(const Arguments& arguments) {
   if (!port) return fail(port.error());
   if (*port > UINT16_MAX) return fail("--serve takes a port from 0 to 65535; 0 is any that is free");
   auto page = std::make_shared<const std::string>(report::built_page());
-  auto server = report::PageServer::listen(arguments.value("listen"), static_cast<uint16_t>(*port));
+  auto server = http::HttpServer::listen(arguments.value("listen"), static_cast<uint16_t>(*port));
   if (!server) return fail(server.error());
   const Interrupt interrupt{Interrupt::Second::kEnds};
   FreshData data(arguments.operands());
   if (auto begun = data.begin(); !begun) return fail(begun.error());
   note("the report is at " + server->url() + "; Ctrl-C ends");
   server->run(
-      {.page = [&] { return page; }, .data = [&] { return data.latest(); }, .names = report::machine_names},
+      {.page = [&] { return page; }, .data = [&] { return data.latest(); }, .names = http::machine_names},
       interrupt);
   return kExitOk;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/report/page_server.h"
+#include "cli/http/http_server.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/report/machine_names.h"
+#include "cli/http/machine_names.h"
 
-namespace lockstep::cli::report {
+namespace lockstep::cli::http {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -185,7 +185,7 @@ Answer answer_to(const std::string& head, const Served& served) {
   return refuse(404);
 }
 
-Result<PageServer> PageServer::listen(const std::string& address, uint16_t port) {
+Result<HttpServer> HttpServer::listen(const std::string& address, uint16_t port) {
   sockaddr_storage storage{};
   socklen_t length = 0;
   auto* four = reinterpret_cast<sockaddr_in*>(&storage);
@@ -214,22 +214,22 @@ Result<PageServer> PageServer::listen(const std::string& address, uint16_t port)
         "cannot listen on port " + std::to_string(port) + ": " + why + "; name another with --serve=PORT",
         address};
   }
-  return PageServer(socket, address, ntohs(storage.ss_family == AF_INET ? four->sin_port : six->sin6_port));
+  return HttpServer(socket, address, ntohs(storage.ss_family == AF_INET ? four->sin_port : six->sin6_port));
 }
 
-PageServer::PageServer(PageServer&& other) noexcept
+HttpServer::HttpServer(HttpServer&& other) noexcept
     : socket_(std::exchange(other.socket_, -1)), address_(std::move(other.address_)), port_(other.port_) {}
 
-PageServer::~PageServer() {
+HttpServer::~HttpServer() {
   if (socket_ >= 0) close(socket_);
 }
 
-std::string PageServer::url() const {
+std::string HttpServer::url() const {
   const bool six = address_.find(':') != std::string::npos;
   return "http://" + (six ? "[" + address_ + "]" : address_) + ":" + std::to_string(port_) + "/";
 }
 
-void PageServer::run(const Served& served, const Interrupt& interrupt) {
+void HttpServer::run(const Served& served, const Interrupt& interrupt) {
   std::list<Connection> connections;
   while (!interrupt.wanted()) {
     std::vector<pollfd> waiting = {{interrupt.descriptor(), POLLIN, 0},
@@ -252,4 +252,4 @@ void PageServer::run(const Served& served, const Interrupt& interrupt) {
   for (Connection& connection : connections) connection.end();
 }
 
-}  // namespace lockstep::cli::report
+}  // namespace lockstep::cli::http

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/report/page_server.h"
+#include "cli/http/http_server.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <thread>
 
-#include "cli/report/machine_names.h"
+#include "cli/http/machine_names.h"
 
-namespace lockstep::cli::report {
+namespace lockstep::cli::http {
 namespace {
 
 const std::vector<std::string> kNames = names_of_machine("VM", "vm.cluster.local.", {"cluster.example", ""});
@@ -79,7 +79,7 @@ TEST(MachineNames, AreOfItsOwnNameAlone) {
 // A server on a port of its own, while the test runs.
 class Running {
  public:
-  Running() : server_(*PageServer::listen("127.0.0.1", 0)) {
+  Running() : server_(*HttpServer::listen("127.0.0.1", 0)) {
     thread_ = std::thread([this] { server_.run(kServed, interrupt_); });
   }
   ~Running() {
@@ -102,7 +102,7 @@ class Running {
 
  private:
   Interrupt interrupt_{Interrupt::Second::kIsNoted};
-  PageServer server_;
+  HttpServer server_;
   std::thread thread_;
 };
 
@@ -115,7 +115,7 @@ std::string rest_of(int socket) {
   return text;
 }
 
-TEST(PageServer, AnswersOverASocketAndEndsWithASignal) {
+TEST(HttpServer, AnswersOverASocketAndEndsWithASignal) {
   const Running running;
   const int socket = running.connect();
   const std::string request = "GET /data.json HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -130,7 +130,7 @@ TEST(PageServer, AnswersOverASocketAndEndsWithASignal) {
   EXPECT_TRUE(answer.ends_with("\r\n\r\n{}")) << answer;
 }
 
-TEST(PageServer, EndsARequestWithoutEnd) {
+TEST(HttpServer, EndsARequestWithoutEnd) {
   const Running running;
   const int socket = running.connect();
   const std::string much = "GET / HTTP/1.1\r\nX: " + std::string(20'000, 'x');
@@ -139,7 +139,7 @@ TEST(PageServer, EndsARequestWithoutEnd) {
   EXPECT_TRUE(answer.empty() || answer.starts_with("HTTP/1.1 431")) << answer;
 }
 
-TEST(PageServer, ManyWhoSayNothingDoNotKeepOthersOut) {
+TEST(HttpServer, ManyWhoSayNothingDoNotKeepOthersOut) {
   const Running running;
   std::vector<int> silent;
   for (int i = 0; i < 20; ++i) silent.push_back(running.connect());
@@ -150,21 +150,21 @@ TEST(PageServer, ManyWhoSayNothingDoNotKeepOthersOut) {
   for (int one : silent) close(one);
 }
 
-TEST(PageServer, ListensOnAddressesAlone) {
-  EXPECT_FALSE(PageServer::listen("localhost", 0));
-  EXPECT_FALSE(PageServer::listen("", 0));
-  auto six = PageServer::listen("::1", 0);
+TEST(HttpServer, ListensOnAddressesAlone) {
+  EXPECT_FALSE(HttpServer::listen("localhost", 0));
+  EXPECT_FALSE(HttpServer::listen("", 0));
+  auto six = HttpServer::listen("::1", 0);
   if (six) {
     EXPECT_TRUE(six->url().starts_with("http://[::1]:"));
   }
-  auto one = PageServer::listen("127.0.0.1", 0);
+  auto one = HttpServer::listen("127.0.0.1", 0);
   ASSERT_TRUE(one);
   const std::string url = one->url();
   auto two =
-      PageServer::listen("127.0.0.1", static_cast<uint16_t>(std::atoi(url.c_str() + url.rfind(':') + 1)));
+      HttpServer::listen("127.0.0.1", static_cast<uint16_t>(std::atoi(url.c_str() + url.rfind(':') + 1)));
   ASSERT_FALSE(two);
   EXPECT_NE(two.error().message().find("--serve=PORT"), std::string::npos);
 }
 
 }  // namespace
-}  // namespace lockstep::cli::report
+}  // namespace lockstep::cli::http

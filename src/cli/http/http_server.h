@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "cli/interrupt.h"
 
-namespace lockstep::cli::report {
+namespace lockstep::cli::http {
 
 struct Served {
   std::function<std::shared_ptr<const std::string>()> page, data;  // of the thread that runs; quick
@@ -21,20 +21,20 @@ struct Served {
   std::function<const std::vector<std::string>&()> names;
 };
 
-class PageServer {
+class HttpServer {
  public:
   // An IPv4 or IPv6 address; port 0: any that is free.
-  static Result<PageServer> listen(const std::string& address, uint16_t port);
-  PageServer(PageServer&& other) noexcept;
-  PageServer& operator=(PageServer&&) = delete;
-  ~PageServer();
+  static Result<HttpServer> listen(const std::string& address, uint16_t port);
+  HttpServer(HttpServer&& other) noexcept;
+  HttpServer& operator=(HttpServer&&) = delete;
+  ~HttpServer();
 
   std::string url() const;  // "http://127.0.0.1:8457/"
   // Until the wish to end comes.
   void run(const Served& served, const Interrupt& interrupt);
 
  private:
-  PageServer(int socket, std::string address, uint16_t port)
+  HttpServer(int socket, std::string address, uint16_t port)
       : socket_(socket), address_(std::move(address)), port_(port) {}
   int socket_;
   std::string address_;
@@ -49,4 +49,4 @@ struct Answer {
 };
 Answer answer_to(const std::string& head, const Served& served);
 
-}  // namespace lockstep::cli::report
+}  // namespace lockstep::cli::http

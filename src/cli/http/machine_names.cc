@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/report/machine_names.h"
+#include "cli/http/machine_names.h"
 
 #include <netdb.h>
 #include <resolv.h>
@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace lockstep::cli::report {
+namespace lockstep::cli::http {
 namespace {
 
 std::string own_name() {
@@ -75,4 +75,4 @@ const std::vector<std::string>& machine_names() {
   return names;
 }
 
-}  // namespace lockstep::cli::report
+}  // namespace lockstep::cli::http

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::cli::report {
+namespace lockstep::cli::http {
 
 // `host`: what the machine calls itself, with a domain or without. `canonical`: what its resolver makes of that, or empty.
 // `domains`: those in which its resolver looks for short names. In lower case, without a dot at the end.
@@ -18,4 +18,4 @@ const std::vector<std::string>& machine_names();
 // As names are compared: in lower case, without a dot at the end.
 std::string plain_name(std::string name);
 
-}  // namespace lockstep::cli::report
+}  // namespace lockstep::cli::http
