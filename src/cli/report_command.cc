@@ -156,15 +156,17 @@ int serve(const Arguments& arguments) {
   if (!port) return fail(port.error());
   if (*port > UINT16_MAX) return fail("--serve takes a port from 0 to 65535; 0 is any that is free");
   auto page = std::make_shared<const std::string>(report::built_page());
-  auto server = http::HttpServer::listen(arguments.value("listen"), static_cast<uint16_t>(*port));
+  auto server =
+      http::HttpServer::listen(arguments.value("listen"), static_cast<uint16_t>(*port), "--serve=PORT");
   if (!server) return fail(server.error());
   const Interrupt interrupt{Interrupt::Second::kEnds};
   FreshData data(arguments.operands());
   if (auto begun = data.begin(); !begun) return fail(begun.error());
   note("the report is at " + server->url() + "; Ctrl-C ends");
-  server->run(
-      {.page = [&] { return page; }, .data = [&] { return data.latest(); }, .names = http::machine_names},
-      interrupt);
+  server->run({.pages = {{"/", "text/html; charset=utf-8", [&] { return page; }},
+                         {"/data.json", "application/json", [&] { return data.latest(); }}},
+               .names = http::machine_names},
+              interrupt);
   return kExitOk;
 }
 

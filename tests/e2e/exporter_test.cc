@@ -13,15 +13,23 @@
 namespace lockstep::test {
 namespace {
 
-// What a server answers to these bytes; empty if it does not.
-std::string ask(int port, const std::string& request) {
+// A connection to the server; -1 if there is none.
+int connected(int port) {
   int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return connection;
+  close(connection);
+  return -1;
+}
+
+// What a server answers to these bytes; empty if it does not.
+std::string ask(int port, const std::string& request) {
+  int connection = connected(port);
   std::string answer;
-  if (connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+  if (connection >= 0) {
     size_t sent = 0;
     while (sent < request.size()) {
       ssize_t got = send(connection, request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
@@ -316,12 +324,31 @@ TEST_F(Exporter, AnswersScrapesAloneAndBoundsRequests) {
   EXPECT_FALSE(has(ask(port, "PUT /metrics HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello"), "200 OK"));
   EXPECT_FALSE(has(get(port, "/metrics?" + std::string(100'000, 'x')), "200 OK"));
   EXPECT_FALSE(has(ask(port, std::string(100'000, 'x')), "200 OK"));
+  EXPECT_TRUE(has(ask(port, "GET /metrics HTTP/1.1\r\nHost: evil.example:9464\r\n\r\n"), " 421 "))
+      << "rebinding";
+  EXPECT_FALSE(has(ask(port, "GET /metrics HTTP/1.0\r\n\r\n"), "200 OK")) << "no Host";
   EXPECT_TRUE(has(get(port, "/metrics"), "200 OK")) << "it goes on";
   // A second one on the same port.
   Finished second = do_here(lockstep({"exporter", "--listen", "127.0.0.1:" + std::to_string(port), "run"}));
   EXPECT_EQ(second.code, 2) << second;
   EXPECT_TRUE(has(second.err, "cannot listen")) << second;
   EXPECT_EQ(std::count(second.err.begin(), second.err.end(), '\n'), 1) << second;
+  EXPECT_EQ(end(*tells).code, 0);
+}
+
+TEST_F(Exporter, ConnectionsThatSayNothingKeepNoScrapeOut) {
+  std::filesystem::create_directories(path("run"));
+  auto tells = start("exporter", exporter("--diagnose off run"));
+  const int port = port_in("exporter.out", "http://");
+  EXPECT_TRUE(await_sample(port, "lockstep_run_present", 0));
+  std::vector<int> silent;
+  for (int i = 0; i < 40; ++i) silent.push_back(connected(port));
+  for (int i = 0; i < 6; ++i)
+    EXPECT_TRUE(has(get(port, "/metrics"), "lockstep_exporter_look_age_seconds ")) << i;
+  // They have been answered while the others were there: the last of those still is.
+  char byte;
+  EXPECT_EQ(recv(silent.back(), &byte, 1, MSG_DONTWAIT), -1);
+  for (int one : silent) close(one);
   EXPECT_EQ(end(*tells).code, 0);
 }
 

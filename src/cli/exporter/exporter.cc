@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <thread>
 
 #include "base/partial_path.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/exporter/exposition.h"
-#include "cli/exporter/server.h"
+#include "cli/exporter/served_metrics.h"
+#include "cli/http/http_server.h"
+#include "cli/http/machine_names.h"
 #include "cli/interrupt.h"
 #include "readers/native/launch_join.h"
 
@@ -141,16 +144,20 @@ int write_files(Exporter& exporter, const Settings& settings, const Interrupt& i
 }
 
 int serve(Exporter& exporter, const Address& address, const Interrupt& interrupt) {
-  auto server = Server::start(address);
+  auto server = http::HttpServer::listen(address.host, address.port, "--listen");
   if (!server) return fail(server.error());
   if (!address.loopback) note("anybody who reaches this address can read the metrics: there is no password");
-  if (int printed = print("http://" + (*server)->address() + "/metrics\n"); printed != kExitOk)
-    return printed;
+  if (int printed = print(server->url() + "metrics\n"); printed != kExitOk) return printed;
+  ServedMetrics metrics;
+  const http::Served served{
+      .pages = {{"/metrics", "text/plain; version=0.0.4; charset=utf-8", [&] { return metrics.text(); }}},
+      .names = http::machine_names};
+  const std::jthread answers([&](const std::stop_token& stop) { server->run(served, interrupt, stop); });
   for (bool more = true; !interrupt.wait(more ? milliseconds(0) : exporter.pause());) {
     more = exporter.look();
     exporter.say_if_waiting();
     exporter.diagnoses().go_on();
-    (*server)->publish(exporter.families());
+    metrics.set(exporter.families());
   }
   return kExitOk;
 }

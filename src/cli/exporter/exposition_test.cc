@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "cli/exporter/server.h"
+#include "cli/exporter/served_metrics.h"
 #include "tests/support/places.h"
 
 namespace lockstep::cli::exporter {

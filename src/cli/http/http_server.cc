@@ -27,18 +27,18 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kHeadMost = 8 << 10;
 constexpr size_t kConnectionsMost = 32;
+constexpr int kWaitingMost = 128;                       // to be accepted
 constexpr auto kHeadTime = std::chrono::seconds(5);     // for the request to come
 constexpr auto kAnswerTime = std::chrono::seconds(30);  // between two pieces that the other side takes
 
-// What the page is made of stands in it; all it asks for is data.json.
+// What a page is made of stands in it; all it asks for is data of the same server.
 constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
     "connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 constexpr const char* kNotItsName =
-    "This report is not shown under that name, which this machine does not know as its own: ask for it by "
-    "the "
+    "This is not shown under that name, which this machine does not know as its own: ask for it by the "
     "machine's address, or forward the port and ask for localhost.\n";
 
 std::string_view status_text(int status) {
@@ -120,7 +120,9 @@ struct Connection {
   std::shared_ptr<const std::string> body;
   size_t sent = 0;  // of head and body
   bool answering = false;
-  Clock::time_point until = Clock::now() + kHeadTime;
+  Clock::time_point since =
+      Clock::now();  // has it been waited for: for its request, then for it to take a piece
+  Clock::time_point until = since + kHeadTime;
 
   size_t size() const { return head.size() + (body ? body->size() : 0); }
   bool over() const { return socket < 0; }
@@ -134,7 +136,8 @@ void answer(Connection& connection, const Answer& with) {
   connection.head = head_of(with);
   connection.body = with.body;
   connection.answering = true;
-  connection.until = Clock::now() + kAnswerTime;
+  connection.since = Clock::now();
+  connection.until = connection.since + kAnswerTime;
 }
 
 void read_from(Connection& connection, const Served& served) {
@@ -157,10 +160,29 @@ void write_to(Connection& connection) {
   if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (sent <= 0) return connection.end();
   connection.sent += static_cast<size_t>(sent);
-  connection.until = Clock::now() + kAnswerTime;
+  connection.since = Clock::now();
+  connection.until = connection.since + kAnswerTime;
   if (connection.sent < connection.size()) return;
   shutdown(connection.socket, SHUT_WR);
   connection.end();
+}
+
+void end_longest_waited_for(std::list<Connection>& connections) {
+  const auto longest =
+      std::min_element(connections.begin(), connections.end(),
+                       [](const Connection& a, const Connection& b) { return a.since < b.since; });
+  longest->end();
+  connections.erase(longest);
+}
+
+// Half as many as there are places at most: who has come is read from, and answered, before it gives way.
+void accept_all(int listener, std::list<Connection>& connections) {
+  for (size_t i = 0; i < kConnectionsMost / 2; ++i) {
+    const int socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (socket < 0) return;
+    if (connections.size() == kConnectionsMost) end_longest_waited_for(connections);
+    connections.emplace_back().socket = socket;
+  }
 }
 
 }  // namespace
@@ -180,12 +202,15 @@ Answer answer_to(const std::string& head, const Served& served) {
   if (line.substr(0, method_end) != "GET") return refuse(405);
   const std::string_view target = line.substr(method_end + 1, target_end - method_end - 1);
   const std::string_view path = target.substr(0, target.find('?'));
-  if (path == "/") return {.status = 200, .type = "text/html; charset=utf-8", .body = served.page()};
-  if (path == "/data.json") return {.status = 200, .type = "application/json", .body = served.data()};
-  return refuse(404);
+  const auto asked = std::find_if(served.pages.begin(), served.pages.end(),
+                                  [&](const Page& page) { return page.path == path; });
+  if (asked == served.pages.end()) return refuse(404);
+  auto text = asked->text();
+  if (!text) return refuse(503);
+  return {.status = 200, .type = asked->type, .body = std::move(text)};
 }
 
-Result<HttpServer> HttpServer::listen(const std::string& address, uint16_t port) {
+Result<HttpServer> HttpServer::listen(const std::string& address, uint16_t port, std::string_view option) {
   sockaddr_storage storage{};
   socklen_t length = 0;
   auto* four = reinterpret_cast<sockaddr_in*>(&storage);
@@ -205,14 +230,14 @@ Result<HttpServer> HttpServer::listen(const std::string& address, uint16_t port)
   const int on = 1;
   if (socket >= 0) (void)setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   auto* name = reinterpret_cast<sockaddr*>(&storage);
-  if (socket < 0 || bind(socket, name, length) != 0 || ::listen(socket, 16) != 0 ||
+  if (socket < 0 || bind(socket, name, length) != 0 || ::listen(socket, kWaitingMost) != 0 ||
       getsockname(socket, name, &length) != 0) {
     const std::string why = std::strerror(errno);
     if (socket >= 0) close(socket);
-    return Error{
-        ErrorCode::kIo,
-        "cannot listen on port " + std::to_string(port) + ": " + why + "; name another with --serve=PORT",
-        address};
+    return Error{ErrorCode::kIo,
+                 "cannot listen on port " + std::to_string(port) + ": " + why + "; name another with " +
+                     std::string(option),
+                 address};
   }
   return HttpServer(socket, address, ntohs(storage.ss_family == AF_INET ? four->sin_port : six->sin6_port));
 }
@@ -229,11 +254,10 @@ std::string HttpServer::url() const {
   return "http://" + (six ? "[" + address_ + "]" : address_) + ":" + std::to_string(port_) + "/";
 }
 
-void HttpServer::run(const Served& served, const Interrupt& interrupt) {
+void HttpServer::run(const Served& served, const Interrupt& interrupt, const std::stop_token& stop) {
   std::list<Connection> connections;
-  while (!interrupt.wanted()) {
-    std::vector<pollfd> waiting = {{interrupt.descriptor(), POLLIN, 0},
-                                   {connections.size() < kConnectionsMost ? socket_ : -1, POLLIN, 0}};
+  while (!interrupt.wanted() && !stop.stop_requested()) {
+    std::vector<pollfd> waiting = {{interrupt.descriptor(), POLLIN, 0}, {socket_, POLLIN, 0}};
     for (const Connection& connection : connections)
       waiting.push_back({connection.socket, static_cast<short>(connection.answering ? POLLOUT : POLLIN), 0});
     constexpr int kTickMs = 500;
@@ -245,9 +269,7 @@ void HttpServer::run(const Served& served, const Interrupt& interrupt) {
       if (!connection.over() && Clock::now() > connection.until) connection.end();
     }
     connections.remove_if([](const Connection& connection) { return connection.over(); });
-    if (waiting[1].revents == 0) continue;
-    const int socket = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket >= 0) connections.emplace_back().socket = socket;
+    if (waiting[1].revents != 0) accept_all(socket_, connections);
   }
   for (Connection& connection : connections) connection.end();
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small HTTP/1.1 server for a report's page: GET / and GET /data.json, and nothing else. It answers one request on each
-// connection and closes it. Requests are bounded in size, number and time. A Host that is neither an IP address, nor
-// localhost, nor a name of this machine is refused with a sentence: a page of another site may have let its name point
-// here (DNS rebinding).
+// A small HTTP/1.1 server for a few pages that others GET. It answers one request on each connection and closes it. Requests
+// are bounded in size, number and time; where all places are taken, whoever has done nothing for longest gives way, so
+// that idle connections keep nobody out. A Host that is neither an IP address, nor localhost, nor a name of this machine
+// is refused with a sentence: a page of another site may have let its name point here (DNS rebinding).
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -15,23 +17,29 @@
 
 namespace lockstep::cli::http {
 
+struct Page {
+  std::string path;                                          // "/data.json"
+  std::string type;                                          // "application/json"
+  std::function<std::shared_ptr<const std::string>()> text;  // of the thread that runs; quick
+};
+
 struct Served {
-  std::function<std::shared_ptr<const std::string>()> page, data;  // of the thread that runs; quick
+  std::vector<Page> pages;
   // Of the machine, as machine_names.h has them; asked where a Host is neither an address nor localhost.
   std::function<const std::vector<std::string>&()> names;
 };
 
 class HttpServer {
  public:
-  // An IPv4 or IPv6 address; port 0: any that is free.
-  static Result<HttpServer> listen(const std::string& address, uint16_t port);
+  // An IPv4 or IPv6 address, without brackets; port 0: any that is free. `option` is what names another, for the error.
+  static Result<HttpServer> listen(const std::string& address, uint16_t port, std::string_view option);
   HttpServer(HttpServer&& other) noexcept;
   HttpServer& operator=(HttpServer&&) = delete;
   ~HttpServer();
 
   std::string url() const;  // "http://127.0.0.1:8457/"
-  // Until the wish to end comes.
-  void run(const Served& served, const Interrupt& interrupt);
+  // Until the wish to end comes, or half a second after `stop` does; in any thread.
+  void run(const Served& served, const Interrupt& interrupt, const std::stop_token& stop = {});
 
  private:
   HttpServer(int socket, std::string address, uint16_t port)

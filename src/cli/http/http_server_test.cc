@@ -18,13 +18,18 @@ namespace {
 
 const std::vector<std::string> kNames = names_of_machine("VM", "vm.cluster.local.", {"cluster.example", ""});
 
-const Served kServed{.page = [] { return std::make_shared<const std::string>("<p>page</p>"); },
-                     .data = [] { return std::make_shared<const std::string>("{}"); },
+auto text(const char* words) {
+  return [words] { return std::make_shared<const std::string>(words); };
+}
+
+const Served kServed{.pages = {{"/", "text/html; charset=utf-8", text("<p>page</p>")},
+                               {"/data.json", "application/json", text("{}")},
+                               {"/later", "text/plain", [] { return std::shared_ptr<const std::string>(); }}},
                      .names = []() -> const std::vector<std::string>& { return kNames; }};
 
 int status(const std::string& head) { return answer_to(head, kServed).status; }
 
-TEST(AnswerTo, GivesThePageAndItsData) {
+TEST(AnswerTo, GivesItsPages) {
   const Answer page = answer_to("GET / HTTP/1.1\r\nHost: 127.0.0.1:8457\r\n", kServed);
   EXPECT_EQ(page.status, 200);
   EXPECT_EQ(*page.body, "<p>page</p>");
@@ -33,6 +38,7 @@ TEST(AnswerTo, GivesThePageAndItsData) {
 }
 
 TEST(AnswerTo, RefusesOthers) {
+  EXPECT_EQ(status("GET /later HTTP/1.1\r\nHost: localhost\r\n"), 503) << "not made yet";
   EXPECT_EQ(status("GET /etc/passwd HTTP/1.1\r\nHost: localhost\r\n"), 404);
   EXPECT_EQ(status("GET /../data.json HTTP/1.1\r\nHost: localhost\r\n"), 404);
   EXPECT_EQ(status("POST / HTTP/1.1\r\nHost: localhost\r\n"), 405);
@@ -79,8 +85,9 @@ TEST(MachineNames, AreOfItsOwnNameAlone) {
 // A server on a port of its own, while the test runs.
 class Running {
  public:
-  Running() : server_(*HttpServer::listen("127.0.0.1", 0)) {
-    thread_ = std::thread([this] { server_.run(kServed, interrupt_); });
+  explicit Running(const Served& served = kServed)
+      : server_(*HttpServer::listen("127.0.0.1", 0, "--listen")) {
+    thread_ = std::thread([this, &served] { server_.run(served, interrupt_); });
   }
   ~Running() {
     raise(SIGTERM);
@@ -139,29 +146,53 @@ TEST(HttpServer, EndsARequestWithoutEnd) {
   EXPECT_TRUE(answer.empty() || answer.starts_with("HTTP/1.1 431")) << answer;
 }
 
-TEST(HttpServer, ManyWhoSayNothingDoNotKeepOthersOut) {
+TEST(HttpServer, MoreThanItHoldsWhoSayNothingKeepNobodyOut) {
   const Running running;
   std::vector<int> silent;
-  for (int i = 0; i < 20; ++i) silent.push_back(running.connect());
-  const int socket = running.connect();
+  for (int i = 0; i < 100; ++i) silent.push_back(running.connect());
   const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  for (int ask = 0; ask < 6; ++ask) {
+    const int socket = running.connect();
+    ASSERT_EQ(write(socket, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+    EXPECT_NE(rest_of(socket).find("<p>page</p>"), std::string::npos);
+  }
+  // The first has given way; the last is still waited for, and answered.
+  EXPECT_EQ(rest_of(silent.front()), "");
+  ASSERT_EQ(write(silent.back(), request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  EXPECT_NE(rest_of(silent.back()).find("<p>page</p>"), std::string::npos);
+  for (size_t i = 1; i + 1 < silent.size(); ++i) close(silent[i]);
+}
+
+TEST(HttpServer, WhoDoesNotTakeItsAnswerGivesWayToo) {
+  const Served served{
+      .pages = {{"/", "text/plain",
+                 [much = std::make_shared<const std::string>(8 << 20, 'x')] { return much; }}},
+      .names = kServed.names};
+  const Running running(served);
+  const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  std::vector<int> slow;
+  for (int i = 0; i < 40; ++i) {
+    slow.push_back(running.connect());
+    ASSERT_EQ(write(slow.back(), request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  }
+  const int socket = running.connect();
   ASSERT_EQ(write(socket, request.data(), request.size()), static_cast<ssize_t>(request.size()));
-  EXPECT_NE(rest_of(socket).find("<p>page</p>"), std::string::npos);
-  for (int one : silent) close(one);
+  EXPECT_GT(rest_of(socket).size(), size_t{8} << 20);
+  for (int one : slow) close(one);
 }
 
 TEST(HttpServer, ListensOnAddressesAlone) {
-  EXPECT_FALSE(HttpServer::listen("localhost", 0));
-  EXPECT_FALSE(HttpServer::listen("", 0));
-  auto six = HttpServer::listen("::1", 0);
+  EXPECT_FALSE(HttpServer::listen("localhost", 0, ""));
+  EXPECT_FALSE(HttpServer::listen("", 0, ""));
+  auto six = HttpServer::listen("::1", 0, "");
   if (six) {
     EXPECT_TRUE(six->url().starts_with("http://[::1]:"));
   }
-  auto one = HttpServer::listen("127.0.0.1", 0);
+  auto one = HttpServer::listen("127.0.0.1", 0, "");
   ASSERT_TRUE(one);
   const std::string url = one->url();
-  auto two =
-      HttpServer::listen("127.0.0.1", static_cast<uint16_t>(std::atoi(url.c_str() + url.rfind(':') + 1)));
+  auto two = HttpServer::listen(
+      "127.0.0.1", static_cast<uint16_t>(std::atoi(url.c_str() + url.rfind(':') + 1)), "--serve=PORT");
   ASSERT_FALSE(two);
   EXPECT_NE(two.error().message().find("--serve=PORT"), std::string::npos);
 }
