@@ -21,19 +21,11 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 
 int64_t time_or_none(int64_t ns) { return std::max<int64_t>(ns, 0); }
 
-// Of all tensors together; 0 where there are none, or it overflows.
-uint64_t elements(const Values& values, ValueId sizes) {
-  uint64_t sum = 0;
-  for (const ValueId tensor : values.items(sizes)) {
-    uint64_t product = 1;
-    for (const ValueId dimension : values.items(tensor)) {
-      const int64_t size = values.integer(dimension, -1);
-      if (size < 0 || __builtin_mul_overflow(product, static_cast<uint64_t>(size), &product)) return 0;
-    }
-    if (__builtin_add_overflow(sum, product, &sum)) return 0;
-  }
-  return sum;
-}
+// A pickle may name one value many times, which no recorder does: what is looked at, and what is made of it, is bounded by
+// what a dump without such references can hold.
+constexpr size_t kMostEntries = size_t{1} << 20;
+constexpr size_t kLongestName = 1024;
+constexpr size_t kMostRankTexts = size_t{64} << 20;  // bytes of the lists of ranks of all groups
 
 class Reader {
  public:
@@ -46,61 +38,106 @@ class Reader {
     if (version == kNoValue || (entries == kNoValue && values_.find(root_, "pg_config") == kNoValue)) {
       return Error{ErrorCode::kInvalidInput, "no Flight Recorder dump: it has no version, or no entries", {}};
     }
-    dump_.version = valid_utf8(values_.text(version));
+    dump_.version = name(version);
     for (const char* key : {"comm_lib_version", "nccl_version"}) {
-      if (dump_.library_version.empty())
-        dump_.library_version = valid_utf8(values_.text(values_.find(root_, key)));
+      if (dump_.library_version.empty()) dump_.library_version = name(values_.find(root_, key));
     }
     read_groups();
     int64_t first_record = -1;
+    ValueId last = kNoValue;
     for (const ValueId entry : values_.items(entries)) {
-      if (!values_.is_dict(entry)) {
+      if (!is_new_dict(entry, last) || dump_.entries.size() >= kMostEntries) {
         ++dump_.bad_entries;
         continue;
       }
       if (first_record < 0) first_record = values_.integer(values_.find(entry, "record_id"), 0);
       read_entry(entry);
     }
-    dump_.impossible = plausibility_.impossible();
+    dump_.impossible += plausibility_.impossible();
     dump_.overwritten = static_cast<uint64_t>(std::max<int64_t>(first_record, 0));
     return {};
   }
 
  private:
+  // Values are numbered in the order of the file: one that is not behind the one before it is there twice.
+  bool is_new_dict(ValueId value, ValueId& last) const {
+    if (!values_.is_dict(value) || (last != kNoValue && value <= last)) return false;
+    last = value;
+    return true;
+  }
+
+  std::string name(ValueId value) const { return valid_utf8(values_.text(value).substr(0, kLongestName)); }
+
+  std::vector<int32_t> ranks(ValueId value) {
+    const std::string_view text = values_.text(value);
+    if (text.size() > rank_texts_left_) {
+      ++dump_.impossible;
+      return {};
+    }
+    rank_texts_left_ -= text.size();
+    return model::parse_ranks(text);
+  }
+
+  // Of all tensors together; 0 where there are none, or it overflows.
+  uint64_t elements(ValueId sizes) {
+    uint64_t sum = 0;
+    for (const ValueId tensor : values_.items(sizes)) {
+      uint64_t product = 1;
+      const std::vector<ValueId>& dimensions = values_.items(tensor);
+      if (dimensions.size() >= sizes_left_) {
+        sizes_left_ = 0;
+        ++dump_.impossible;
+        return 0;
+      }
+      sizes_left_ -= dimensions.size() + 1;
+      for (const ValueId dimension : dimensions) {
+        const int64_t size = values_.integer(dimension, -1);
+        if (size < 0 || __builtin_mul_overflow(product, static_cast<uint64_t>(size), &product)) return 0;
+      }
+      if (__builtin_add_overflow(sum, product, &sum)) return 0;
+    }
+    return sum;
+  }
+
   void read_groups() {
     const ValueId config = values_.find(root_, "pg_config");
     if (!values_.is_dict(config)) return;
     const std::vector<ValueId>& items = values_.items(config);
+    ValueId last = kNoValue;
     for (size_t i = 0; i + 1 < items.size(); i += 2) {
       const ValueId group = items[i + 1];
-      std::string name = valid_utf8(values_.text(values_.find(group, "name")));
-      if (name.empty()) name = valid_utf8(values_.text(items[i]));
-      if (group_ids_.contains(name)) continue;
-      group_ids_[name] = static_cast<uint32_t>(dump_.groups.size());
-      dump_.groups.push_back({.name = std::move(name),
-                              .description = valid_utf8(values_.text(values_.find(group, "desc"))),
-                              .ranks = model::parse_ranks(values_.text(values_.find(group, "ranks")))});
+      if (!is_new_dict(group, last)) {
+        ++dump_.impossible;
+        continue;
+      }
+      std::string own = name(values_.find(group, "name"));
+      if (own.empty()) own = name(items[i]);
+      if (group_ids_.contains(own)) continue;
+      group_ids_[own] = static_cast<uint32_t>(dump_.groups.size());
+      dump_.groups.push_back({.name = std::move(own),
+                              .description = name(values_.find(group, "desc")),
+                              .ranks = ranks(values_.find(group, "ranks"))});
     }
   }
 
   uint32_t group_of(ValueId entry) {
     const std::vector<ValueId>& pair = values_.items(values_.find(entry, "process_group"));
-    std::string name, description;
+    std::string own, description;
     if (pair.size() == 2) {
-      name = valid_utf8(values_.text(pair[0]));
-      description = valid_utf8(values_.text(pair[1]));
+      own = name(pair[0]);
+      description = name(pair[1]);
     } else {  // before version 2.0
-      name = std::to_string(values_.integer(values_.find(entry, "pg_id"), 0));
+      own = std::to_string(values_.integer(values_.find(entry, "pg_id"), 0));
     }
-    const auto [at, is_new] = group_ids_.try_emplace(name, static_cast<uint32_t>(dump_.groups.size()));
-    if (is_new) dump_.groups.push_back({.name = name, .description = description, .ranks = {}});
+    const auto [at, is_new] = group_ids_.try_emplace(own, static_cast<uint32_t>(dump_.groups.size()));
+    if (is_new) dump_.groups.push_back({.name = own, .description = description, .ranks = {}});
     return at->second;
   }
 
   std::string datatype(ValueId entry) const {
     for (const char* key : {"input_dtypes", "output_dtypes"}) {
       const std::vector<ValueId>& types = values_.items(values_.find(entry, key));
-      if (!types.empty()) return std::string(model::nccl_dtype(valid_utf8(values_.text(types[0]))));
+      if (!types.empty()) return std::string(model::nccl_dtype(name(types[0])));
     }
     return {};
   }
@@ -120,26 +157,26 @@ class Reader {
   }
 
   void read_entry(ValueId from) {
-    const std::string name = valid_utf8(values_.text(values_.find(from, "profiling_name")));
+    const std::string called = name(values_.find(from, "profiling_name"));
     Entry entry;
     entry.group = group_of(from);
-    entry.func = model::nccl_func(name);
+    entry.func = model::nccl_func(called);
     entry.is_p2p = entry.func == "Send" || entry.func == "Recv";
-    entry.closes = name.ends_with("coalesced");
+    entry.closes = called.ends_with("coalesced");
     entry.seq = integer(from, "collective_seq_id", integer(from, "seq_id", -1));
     entry.p2p_seq = integer(from, "p2p_seq_id", -1);
     entry.created_ns = time_or_none(integer(from, "time_created_ns", 0));
     plausibility_.look(values_, from, entry, dump_);
     if (entry.is_p2p) {
-      entry.peer = peer_of(name);
+      entry.peer = peer_of(called);
       if (entry.peer < 0) {
         ++dump_.any_source;
         return;
       }
     }
     entry.datatype = datatype(from);
-    entry.count = model::common_count(entry.func, elements(values_, values_.find(from, "input_sizes")),
-                                      elements(values_, values_.find(from, "output_sizes")));
+    entry.count = model::common_count(entry.func, elements(values_.find(from, "input_sizes")),
+                                      elements(values_.find(from, "output_sizes")));
     entry.retired = integer(from, "retired", 0) != 0;
     entry.started_ns = time_or_none(integer(from, "time_discovered_started_ns", 0));
     entry.completed_ns = time_or_none(integer(from, "time_discovered_completed_ns", 0));
@@ -161,6 +198,7 @@ class Reader {
   Dump& dump_;
   std::map<std::string, uint32_t> group_ids_;
   Plausibility plausibility_;
+  size_t rank_texts_left_ = kMostRankTexts, sizes_left_ = Values::kMost;
 };
 
 // Members of a coalesced group are never seen to move: what closes the group speaks for them, and is itself no operation

@@ -48,8 +48,8 @@ struct Dump {
   std::vector<Group> groups;
   std::vector<Entry> entries;
   uint64_t overwritten = 0;  // older entries that the ring has lost
-  uint64_t bad_entries = 0;  // that are no entries
-  uint64_t impossible = 0;   // entries that no recorder writes so: the dump is damaged
+  uint64_t bad_entries = 0;  // that are no entries, or are there already
+  uint64_t impossible = 0;   // entries and groups that no recorder writes so: the dump is damaged
   uint64_t any_source = 0;   // receives that name no sender; not among the entries
   std::string cut;           // why it ends early; empty: it is whole
   int64_t modified_ns = 0;   // the file's own time

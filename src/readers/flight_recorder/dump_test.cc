@@ -205,6 +205,67 @@ TEST_F(FlightRecorderDump, HostileValuesAreBounded) {
   EXPECT_EQ(dump->groups[0].ranks, std::vector<int32_t>{1});
 }
 
+// Opcodes of pickle's protocol 2; a place of the memo is one byte.
+std::string text_op(const std::string& value) {
+  std::string out = "X";
+  for (int i = 0; i < 4; ++i) out += static_cast<char>(value.size() >> 8 * i);
+  return out + value;
+}
+std::string repeated(const std::string& part, size_t times) {
+  std::string all;
+  all.reserve(part.size() * times);
+  for (size_t i = 0; i < times; ++i) all += part;
+  return all;
+}
+std::string pickled(const std::string& items) {
+  return "\x80\x02}(" + text_op("version") + text_op("2.10") + items + "u.";
+}
+
+TEST_F(FlightRecorderDump, AnEntryThatIsNamedAgainIsNoOther) {
+  constexpr size_t kTimes = 1'000'000;
+  const std::string one = "}q\x01(" + text_op("profiling_name") + text_op("nccl:all_reduce") + "u";
+  const auto dump =
+      read_text(pickled(text_op("entries") + "](" + one + repeated("h\x01", kTimes) + one + "e"));
+  ASSERT_TRUE(dump) << dump.error().message();
+  EXPECT_EQ(dump->entries.size(), 2u);
+  EXPECT_EQ(dump->bad_entries, kTimes);
+}
+
+TEST_F(FlightRecorderDump, SizesThatAreNamedAgainAndAgainAreBounded) {
+  // 2,000 entries of the same 3,000 tensors of the same 3,000 dimensions: 18 billion.
+  using namespace std::string_literals;
+  const std::string tensor = "]q\x01(" + repeated("K\x01"s, 3000) + "e";
+  const std::string tensors = "]q\x02(" + tensor + repeated("h\x01", 2999) + "e";
+  const std::string name = text_op("profiling_name") + text_op("nccl:all_reduce") + text_op("input_sizes");
+  const auto dump = read_text(pickled(text_op("entries") + "](}(" + name + tensors + "u" +
+                                      repeated("}(" + name + "h\x02u", 1999) + "e"));
+  ASSERT_TRUE(dump) << dump.error().message();
+  ASSERT_EQ(dump->entries.size(), 2000u);
+  EXPECT_EQ(dump->entries[0].count, 3000u);
+  EXPECT_EQ(dump->entries[1].count, 0u) << "no longer looked at";
+  EXPECT_GE(dump->impossible, 2000u);
+}
+
+TEST_F(FlightRecorderDump, TextsThatAreNamedAgainAndAgainAreBounded) {
+  std::string many = "0";
+  while (many.size() < (1 << 20)) many += ",1";
+  std::string groups = "}(" + text_op("x") + "}(" + text_op("ranks") + text_op(many) + "q\x01u";
+  for (int i = 0; i < 1000; ++i)
+    groups += text_op(std::to_string(i)) + "}(" + text_op("ranks") + "h\x01" + text_op("desc") + "h\x01u";
+  const auto dump = read_text(pickled(text_op("pg_config") + groups + "u"));
+  ASSERT_TRUE(dump) << dump.error().message();
+  ASSERT_EQ(dump->groups.size(), 1001u);
+  size_t ranks = 0, names = 0;
+  for (const Group& group : dump->groups) {
+    ranks += group.ranks.size();
+    names += group.description.size();
+  }
+  EXPECT_LE(ranks, size_t{32} << 20);
+  EXPECT_GT(ranks, size_t{30} << 20);
+  EXPECT_LE(names, 1001u * 1024);
+  EXPECT_GT(dump->impossible, 900u);
+}
+
 TEST_F(FlightRecorderDump, WhatIsNoDumpIsNamed) {
   for (const char* text : {"", "{}", "{\"version\":1}", "[]", "nonsense", "{\"entries\":["}) {
     auto dump = read_text(text);

@@ -27,7 +27,9 @@ bool Plausibility::has_its_keys(const Values& values, ValueId from) const {
   const std::string_view state = values.text(values.find(from, "state"));
   if (state != "scheduled" && state != "started" && state != "completed") return false;
   const std::string_view name = values.text(values.find(from, "profiling_name"));
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c < 0x7f; });
+  constexpr size_t kLongest = 1024;
+  return !name.empty() && name.size() <= kLongest &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c < 0x7f; });
 }
 
 bool Plausibility::follows(const Values& values, ValueId from) {
