@@ -46,9 +46,18 @@ Result<uint64_t> Statement::run() {
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, Access access) {
   std::unique_ptr<Database> database(new Database(path));
-  int flags = access == Access::kCreate ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  int flags = SQLITE_OPEN_READONLY;
+  std::string name = path;
+  if (access == Access::kCreate) {
+    // SQLite refuses a link anywhere in the path: those that lead to the folder are the user's own.
+    flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW;
+    std::error_code stays;
+    const std::filesystem::path folder =
+        std::filesystem::canonical(std::filesystem::absolute(path).parent_path(), stays);
+    if (!stays) name = folder / std::filesystem::path(path).filename();
+  }
   sqlite3* handle = nullptr;
-  int code = sqlite3_open_v2(path.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   database->handle_.reset(handle);
   if (code != SQLITE_OK) return database->error("cannot open");
   if (access == Access::kRead) LOCKSTEP_TRY(database->harden());

@@ -51,7 +51,7 @@ class Statement {
 
 class Database {
  public:
-  // kRead: a file that somebody else may have written (base/foreign_sqlite.h). Each statement may take the work that a file of
+  // kCreate: a file of ours, which is no link. kRead: a file that somebody else may have written (base/foreign_sqlite.h). Each statement may take the work that a file of
   // this size can ask for.
   enum class Access { kCreate, kRead };
   static Result<std::unique_ptr<Database>> open(const std::string& path, Access access);

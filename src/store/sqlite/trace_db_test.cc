@@ -538,6 +538,37 @@ TEST_F(TraceDbTest, ReplacesItsOwnFileButNoOther) {
   EXPECT_EQ(files_in_folder(), 2u);
 }
 
+TEST_F(TraceDbTest, FollowsNoLinkThatIsPutUnderItsName) {
+  const std::string victim = folder + "/victim";
+  std::filesystem::create_symlink(victim, folder + "/link");
+  EXPECT_FALSE(Database::open(folder + "/link", Database::Access::kCreate));
+  EXPECT_FALSE(std::filesystem::exists(victim));
+  // Links that lead to the folder are the user's own.
+  std::filesystem::create_directory(folder + "/real");
+  std::filesystem::create_directory_symlink(folder + "/real", folder + "/way");
+  SyntheticRun run({.ranks = 1});
+  EXPECT_TRUE(write_trace_db(run, folder + "/way/trace.db", {}, nullptr));
+  EXPECT_TRUE(is_trace_db(folder + "/real/trace.db"));
+}
+
+TEST_F(TraceDbTest, WhatIsPutInThePlaceOfThePartialFileIsNotTaken) {
+  SyntheticRun run({.ranks = 2});
+  const std::string foreign = folder + "/foreign";
+  std::ofstream(foreign) << "theirs";
+  bool swapped = false;
+  auto result = write_trace_db(run, path, {}, [&](double) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (swapped || entry.path().string().find(".partial-") == std::string::npos) continue;
+      swapped = true;
+      std::filesystem::rename(foreign, std::filesystem::path(entry.path()));
+    }
+  });
+  EXPECT_TRUE(swapped);
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().text.find("another file"), std::string::npos) << result.error().message();
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST_F(TraceDbTest, MayReadAndReplaceTheSameFile) {
   merge();
   auto source = open_trace_db(path);

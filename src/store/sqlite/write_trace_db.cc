@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,25 +31,30 @@ class PartialFile {
   PartialFile& operator=(const PartialFile&) = delete;
   ~PartialFile() {
     if (!kept_) ::unlink(path_.c_str());
+    if (file_ >= 0) ::close(file_);
   }
   const std::string& path() const { return path_; }
 
-  // Empty, for SQLite to open.
-  Result<void> create() const {
-    const int file = create_new_file(path_, 0644);
-    if (file < 0) return system_error("cannot create");
-    ::close(file);
+  // Empty, for SQLite to open, which goes by the name.
+  Result<void> create() {
+    file_ = create_new_file(path_, 0644);
+    if (file_ < 0) return system_error("cannot create");
     return {};
   }
 
+  // In a folder that others may write to, the name may lead elsewhere by now.
+  Result<uint64_t> check() const {
+    struct stat made {
+    }, named{};
+    if (::fstat(file_, &made) != 0 || ::lstat(path_.c_str(), &named) != 0) return system_error("cannot read");
+    if (made.st_dev == named.st_dev && made.st_ino == named.st_ino)
+      return static_cast<uint64_t>(made.st_size);
+    return Error{ErrorCode::kIo,
+                 "somebody has put another file in the place of the one that was being written", target_};
+  }
+
   Result<void> sync() const {
-    int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0 || ::fsync(file) != 0) {
-      Error error = system_error("cannot write to disk");
-      if (file >= 0) ::close(file);
-      return error;
-    }
-    ::close(file);
+    if (::fsync(file_) != 0) return system_error("cannot write to disk");
     return {};
   }
 
@@ -67,6 +71,7 @@ class PartialFile {
     return {ErrorCode::kIo, doing + ": " + std::strerror(errno), target_};
   }
   std::string target_, path_;
+  int file_ = -1;
   bool kept_ = false;
 };
 
@@ -126,16 +131,17 @@ Result<MergeResult> write_trace_db(model::TraceSource& source, const std::string
   PartialFile file(path);
   LOCKSTEP_TRY(file.create());
   LOCKSTEP_ASSIGN(auto writer, TraceWriter::create(file.path()));
+  LOCKSTEP_TRY(file.check());
   model::Trace run;
   LOCKSTEP_ASSIGN(uint64_t processes, append_all(source, *writer, run, progress));
   source.run_losses(run);
   LOCKSTEP_ASSIGN(const std::vector<std::string> taken, writer->attach(attachments));
   LOCKSTEP_TRY(writer->finish(run, source.name()));
+  LOCKSTEP_TRY(file.check());
   LOCKSTEP_ASSIGN(std::vector<std::string> attached, verify(file.path(), *writer, taken));
   LOCKSTEP_TRY(file.sync());
   LOCKSTEP_TRY(check_target(path));
-  struct stat status {};
-  uint64_t bytes = ::stat(file.path().c_str(), &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
+  LOCKSTEP_ASSIGN(const uint64_t bytes, file.check());
   LOCKSTEP_TRY(file.rename());
   if (progress) progress(1);
   return MergeResult{writer->rows(), processes, bytes, std::move(attached)};
