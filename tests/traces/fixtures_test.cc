@@ -7,6 +7,7 @@
 #include <sstream>
 #include <thread>
 
+#include "format/seal.h"
 #include "tests/support/nccl_test.h"
 #include "tests/support/nvtx.h"
 #include "tests/support/places.h"
@@ -15,6 +16,27 @@ namespace lockstep::test {
 namespace {
 
 using format::Kind;
+
+// Chunks that are sealed, since 1.4, and of those the ones whose seal does not fit what it covers.
+std::pair<size_t, size_t> seals(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(format::kHeaderBytes);
+  std::vector<unsigned char> chunk(format::kChunkBytes);
+  size_t sealed = 0, broken = 0;
+  while (file.read(reinterpret_cast<char*>(chunk.data()), static_cast<std::streamsize>(chunk.size()))) {
+    format::ChunkHeader header;
+    memcpy(&header, chunk.data(), sizeof header);
+    const format::ChunkSeal seal = header.seal;
+    if (header.magic != format::kChunkMagic || !format::has_seal(header.purpose) || seal.units == 0) continue;
+    ++sealed;
+    const size_t covered = size_t{seal.units} * format::kUnitBytes;
+    if (covered <= chunk.size())
+      std::fill(chunk.begin() + static_cast<ptrdiff_t>(covered), chunk.end(), static_cast<unsigned char>(0));
+    const format::ChunkSeal now = format::make_seal(chunk.data());
+    broken += now.units != seal.units || now.header != seal.header || now.entries != seal.entries;
+  }
+  return {sealed, broken};
+}
 
 std::string summary(const LksFile& file) {
   static constexpr const char* kKinds[] = {
@@ -40,6 +62,8 @@ std::string summary(const LksFile& file) {
     if (uint64_t n = file.lost(static_cast<capture::Loss>(loss)))
       out << " lost." << kLosses[loss] << ' ' << n;
   }
+  const auto [sealed, broken] = seals(file.path());
+  if (sealed != 0) out << " sealed " << sealed << " broken " << broken;
   uint64_t ops = 0, bytes = 0, timed = 0;
   for (const auto& cell : file.histogram()) ops += cell.ops, bytes += cell.bytes, timed += cell.timed;
   if (ops != 0)
@@ -67,7 +91,9 @@ class Traces : public NcclCapture {
 
 TEST_F(Traces, HoldWhatTheyHeld) {
   const std::vector<std::string> versions = folders();
-  EXPECT_GE(versions.size(), 2u);
+  EXPECT_TRUE(std::filesystem::exists(LOCKSTEP_SOURCE_DIR "/tests/traces/v" + std::to_string(format::kMajor) +
+                                      "." + std::to_string(format::kMinor)))
+      << "a new version of the format has no files here";
   for (const std::string& folder : versions) {
     std::ifstream expected(folder + "/expected.txt");
     int traces = 0;
@@ -176,7 +202,10 @@ void record_closed() {
 void record_killed() {
   NcclPlugin<5> plugin;
   plugin.init(0xbad, "killed", 2, 1);
-  for (uint64_t i = 0; i < 40; ++i) proxy_operation(plugin, user_operation(plugin, i), i);
+  for (uint64_t i = 0; i < 40; ++i) {
+    if (i == 30) sleep(3);  // the keeper seals what there is
+    proxy_operation(plugin, user_operation(plugin, i), i);
+  }
   plugin.start_proxy_step(plugin.start_proxy_op(plugin.start_coll(40)), 0);
   kill(getpid(), SIGKILL);
 }
