@@ -28,5 +28,23 @@ def cut(rng, data):
     del data[rng.randrange(min(64, len(data) - 1), len(data)):]
 
 
+def lose_lines(rng, data):
+    """Up to 20 lines that a collector dropped."""
+    lines = bytes(data).splitlines(keepends=True)
+    at = rng.randrange(len(lines))
+    del lines[at:at + rng.randrange(1, 21)]
+    data[:] = b"".join(lines)
+
+
+def tear(rng, data):
+    """Eight lines into which the next one was written, as of writers of one stream."""
+    for _ in range(8):
+        lines = bytes(data).splitlines(keepends=True)
+        at = rng.randrange(max(len(lines) - 1, 1))
+        middle = rng.randrange(len(lines[at]))
+        data[:] = b"".join([*lines[:at], lines[at][:middle], *lines[at + 1:at + 2], lines[at][middle:], *lines[at + 2:]])
+
+
+LINE_KINDS = {"lines lost": lose_lines, "torn": tear}
 KINDS = {"bytes": lambda rng, data: overwrite(rng, data, 32), "scattered": scattered,
          "burst": lambda rng, data: overwrite(rng, data, rng.randrange(256, 4096)), "page": page, "cut": cut}

@@ -23,35 +23,69 @@ std::vector<int32_t> missing_ranks(const std::vector<const CommPart*>& parts) {
   return missing;
 }
 
-bool is_stuck(const CommPart* part) {
-  return part->started && !part->completed && !part->aborted && !part->ended;
+// It began, and nothing says or shows that it came to an end.
+bool is_open(const CommPart* part) {
+  return part->started && !part->completed && !part->aborted && !part->ended && !part->is_used;
 }
 
-}  // namespace
+// Something that the file says behind a line shows that time went by, and the file with it: a warning, a watchdog, an end.
+bool goes_on_behind(const View& view, const Evidence& line) {
+  const auto is_behind = [&](const Evidence& other) {
+    return other.file == line.file && other.line > line.line;
+  };
+  const LogModel& model = view.model();
+  return std::any_of(model.torch.begin(), model.torch.end(),
+                     [&](const TorchLine& torch) { return is_behind(torch.first); }) ||
+         std::any_of(model.facts.begin(), model.facts.end(),
+                     [&](const Fact& fact) { return fact.is_warning && is_behind(fact.first); });
+}
 
-std::optional<Hit> init_stuck(const View& view) {
+// A log that ends where a communicator is being created was cut there, taken there, or is of a job that stood there. The
+// last it was for sure if the logs of several processes end so, or if the log goes on with trouble, and no member
+// completed it.
+bool is_proven(const View& view, const std::vector<const CommPart*>& parts) {
+  if (!std::all_of(parts.begin(), parts.end(), is_open)) return false;
+  std::set<uint32_t> files;
+  for (const CommPart* part : parts) {
+    const auto& state = view.model().states[part->first.file];
+    if (state.is_damaged()) continue;
+    if (goes_on_behind(view, part->first)) return true;
+    if (!state.is_open) files.insert(part->first.file);
+  }
+  return files.size() > 1;
+}
+
+std::optional<Hit> creations(const View& view, bool proven) {
   Hit hit;
   for (const auto& [group, parts] : view.groups()) {
-    std::vector<int32_t> stuck;
+    std::vector<int32_t> open;
+    if (is_proven(view, parts) != proven) continue;
     for (const CommPart* part : parts) {
-      if (!is_stuck(part)) continue;
-      stuck.push_back(part->rank);
+      if (!is_open(part)) continue;
+      open.push_back(part->rank);
       hit.processes.insert(part->process);
       prove(view, part->first, hit);
     }
-    if (stuck.empty() || !hit.what.empty()) continue;
-    std::sort(stuck.begin(), stuck.end());
+    if (open.empty() || !hit.what.empty()) continue;
+    std::sort(open.begin(), open.end());
     const std::vector<int32_t> missing = missing_ranks(parts);
-    hit.what = wording::ranks(stuck) + " began to create communicator " + group + " of " +
-               wording::count(static_cast<uint64_t>(std::max(parts.front()->ranks, 0)), "rank") +
-               " and did not complete it";
+    hit.what = wording::ranks(open) + " began to create communicator " + group + " of " +
+               wording::count(static_cast<uint64_t>(std::max(parts.front()->ranks, 0)), "rank") + " and " +
+               (proven ? "did not complete it" : "the logs end before they say that it is complete");
     if (!missing.empty())
       hit.what +=
           "; " + wording::ranks(missing) + (missing.size() == 1 ? " says" : " say") + " nothing of it";
   }
   if (hit.what.empty()) return std::nullopt;
+  if (!proven)
+    hit.settle = "logs up to the job's end, of all ranks: if it stood there, it hangs in that creation";
   return hit;
 }
+
+}  // namespace
+
+std::optional<Hit> init_stuck(const View& view) { return creations(view, true); }
+std::optional<Hit> creation_open(const View& view) { return creations(view, false); }
 
 std::optional<Hit> slow_init(const View& view) {
   constexpr double kSlowSeconds = 60;
@@ -98,6 +132,25 @@ std::optional<Hit> torn_lines(const View& view) {
   return hit;
 }
 
+std::optional<Hit> damaged_files(const View& view) {
+  Hit hit;
+  uint64_t files = 0;
+  for (uint32_t file = 0; file < view.model().states.size(); ++file) {
+    const auto& state = view.model().states[file];
+    if (state.damaged_lines == 0) continue;
+    ++files;
+    if (hit.evidence.size() >= Hit::kEvidenceMost) {
+      ++hit.more;
+      continue;
+    }
+    hit.evidence.push_back(view.model().files[file] + ':' + std::to_string(state.first_damaged) +
+                           ": bytes that are no text; " + wording::count(state.damaged_lines, "such line"));
+  }
+  if (files == 0) return std::nullopt;
+  hit.what = wording::count(files, "log file") + (files == 1 ? " is" : " are");
+  return hit;
+}
+
 std::optional<Hit> repeated_lines(const View& view) {
   if (view.model().coverage.repeated == 0) return std::nullopt;
   Hit hit;
@@ -114,7 +167,7 @@ std::optional<Hit> ranks_without_log(const View& view) {
     largest = &parts;
     name = group;
   }
-  if (largest == nullptr || std::any_of(largest->begin(), largest->end(), is_stuck)) return std::nullopt;
+  if (largest == nullptr || std::any_of(largest->begin(), largest->end(), is_open)) return std::nullopt;
   const std::vector<int32_t> missing = missing_ranks(*largest);
   if (missing.empty()) return std::nullopt;
   Hit hit;

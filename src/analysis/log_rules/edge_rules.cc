@@ -207,6 +207,10 @@ struct Course {
 };
 std::optional<Course> course_of(const View& view, const Parts& members, const std::vector<int32_t>& order) {
   if (order.size() != members.size()) return std::nullopt;
+  // Where some have an id by hand, the others do: their lines are missing.
+  const auto has_id = [&](const CommPart* part) { return view.setting(part->process, "HOSTID") != nullptr; };
+  const auto with_id = std::count_if(members.begin(), members.end(), has_id);
+  if (with_id > 0 && static_cast<size_t>(with_id) < members.size()) return std::nullopt;
   std::vector<std::string> nodes;
   for (const int32_t rank : order) {
     if (rank < 0 || static_cast<size_t>(rank) >= members.size()) return std::nullopt;
@@ -302,17 +306,46 @@ Parts callers(const Parts& parts) {
   return found.size() < 2 ? Parts() : found;
 }
 
-// Place of the first call that not all of those who made it made alike.
-std::optional<size_t> first_difference(const Parts& parts) {
-  const auto longest = std::max_element(parts.begin(), parts.end(), [](const CommPart* a, const CommPart* b) {
+const CommPart& longest_of(const Parts& parts) {
+  return **std::max_element(parts.begin(), parts.end(), [](const CommPart* a, const CommPart* b) {
     return a->calls.size() < b->calls.size();
   });
-  for (size_t at = 0; at < (*longest)->calls.size(); ++at) {
+}
+
+// Place of the first call that not all of those who made it made alike.
+std::optional<size_t> first_difference(const Parts& parts) {
+  const auto& longest = longest_of(parts).calls;
+  for (size_t at = 0; at < longest.size(); ++at) {
     for (const CommPart* part : parts) {
-      if (at < part->calls.size() && part->calls[at].shape != (*longest)->calls[at].shape) return at;
+      if (at < part->calls.size() && part->calls[at].shape != longest[at].shape) return at;
     }
   }
   return std::nullopt;
+}
+
+// NCCL numbers calls as they come, and those of a group alike. Where members that called the same so far have different numbers
+// at one place, or different many calls of one number, a line is missing; so it may be where lines were torn.
+bool lacks_lines(const View& view, const Parts& parts, size_t until) {
+  const auto& longest = longest_of(parts).calls;
+  const auto alike = [](const std::vector<readers::nccl_log::Call>& calls, size_t from, uint32_t number) {
+    size_t at = from;
+    while (at < calls.size() && calls[at].number == number) ++at;
+    return at - from;
+  };
+  for (const CommPart* part : parts) {
+    const auto& state = view.model().states[part->first.file];
+    if (state.torn > 0 || state.is_damaged()) return true;
+    const auto& calls = part->calls;
+    for (size_t at = 0; at <= until && at < calls.size(); ++at) {
+      if (calls[at].number != longest[at].number) return true;
+    }
+    // A group may be cut by the log's end.
+    const bool is_last = until < calls.size() && calls.back().number == calls[until].number;
+    if (until < calls.size() && !is_last && longest.back().number != longest[until].number &&
+        alike(calls, until, calls[until].number) != alike(longest, until, calls[until].number))
+      return true;
+  }
+  return false;
 }
 
 // Counted from the begin of the communicator, where the log has that.
@@ -334,7 +367,7 @@ std::optional<Hit> calls_differ(const View& view) {
   for (const auto& [group, parts] : view.groups()) {
     const Parts members = callers(parts);
     const auto at = members.empty() ? std::nullopt : first_difference(members);
-    if (!at) continue;
+    if (!at || lacks_lines(view, members, *at)) continue;
     std::map<uint32_t, Parts> by_shape;
     for (const CommPart* part : members) {
       if (*at < part->calls.size()) by_shape[part->calls[*at].shape].push_back(part);
@@ -364,17 +397,38 @@ std::optional<Hit> calls_differ(const View& view) {
   return std::nullopt;
 }
 
-// A log may simply end earlier than another one: critical only where something else says that the job failed.
-std::optional<Hit> calls_missing(const View& view) {
+namespace {
+
+// A log may simply end earlier than another one: that a rank stopped calling is known only where something else says that the
+// job failed, and its log is whole.
+bool has_failed(const View& view, const Parts& members) {
+  return !view.torch().stalls().empty() ||
+         std::any_of(members.begin(), members.end(), [](const CommPart* part) { return part->aborted; });
+}
+
+std::optional<Hit> calls_behind(const View& view, bool known) {
   for (const auto& [group, parts] : view.groups()) {
     const Parts members = callers(parts);
-    if (members.empty() || first_difference(members)) continue;
+    if (members.empty()) continue;
     const auto fewer = [](const CommPart* a, const CommPart* b) { return a->calls.size() < b->calls.size(); };
     const auto [least, most] = std::minmax_element(members.begin(), members.end(), fewer);
     const size_t at = (*least)->calls.size();
     const bool is_over = std::any_of(members.begin(), members.end(),
                                      [](const CommPart* part) { return part->ended && !part->aborted; });
-    if (at == (*most)->calls.size() || is_over) continue;
+    const auto difference = first_difference(members);
+    const bool lacks = lacks_lines(view, members, difference.value_or((*most)->calls.size()));
+    if (difference && !lacks) continue;
+    if (!difference && !lacks && (at == (*most)->calls.size() || is_over)) continue;
+    if (known != (has_failed(view, members) && !lacks && !view.model().states[(*least)->first.file].is_open))
+      continue;
+    if (lacks) {
+      Hit hit;
+      hit.comm = group;
+      hit.evidence = {call_line(view, **least, at - 1), call_line(view, **most, (*most)->calls.size() - 1)};
+      hit.what = "lines of calls on communicator " + group +
+                 " are missing: whether its ranks called the same things cannot be told";
+      return hit;
+    }
     Hit hit = hit_of_call(**least, at);
     std::vector<int32_t> ranks;
     size_t others = 0;
@@ -384,21 +438,23 @@ std::optional<Hit> calls_missing(const View& view) {
         continue;
       }
       ranks.push_back(part->rank);
-      hit.ranks.push_back(view.model().processes[part->process].rank);
+      if (known) hit.ranks.push_back(view.model().processes[part->process].rank);
     }
-    const bool failed =
-        !view.torch().stalls().empty() ||
-        std::any_of(members.begin(), members.end(), [](const CommPart* part) { return part->aborted; });
-    if (failed) hit.severity = Severity::kCritical;
     hit.func = func_of(view, **most, at);
     hit.evidence = {call_line(view, **least, at - 1) + ", its last", call_line(view, **most, at)};
-    hit.what = wording::ranks(ranks) + " of communicator " + group + " never called " +
-               call_number(**least, at) + " (" + hit.func + "), which " + wording::count(others, "other") +
-               " did, as far as these logs go";
-    if (!failed) hit.settle = "logs that were taken when nothing moved any more";
+    hit.what = wording::ranks(ranks) + " of communicator " + group +
+               (known ? " never called " : " did not call ") + call_number(**least, at) + " (" + hit.func +
+               "), which " + wording::count(others, "other") + " did, as far as these logs go" +
+               (known ? "" : ": it stopped there, or its log ends earlier");
+    if (!known) hit.settle = "logs that were taken when nothing moved any more";
     return hit;
   }
   return std::nullopt;
 }
+
+}  // namespace
+
+std::optional<Hit> calls_missing(const View& view) { return calls_behind(view, true); }
+std::optional<Hit> calls_apart(const View& view) { return calls_behind(view, false); }
 
 }  // namespace lockstep::analysis::log_rules

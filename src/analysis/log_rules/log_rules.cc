@@ -5,6 +5,8 @@
 #include <charconv>
 
 #include "analysis/log_rules/rules.h"
+#include "analysis/log_rules/soundness.h"
+#include "analysis/wording/wording.h"
 
 namespace lockstep::analysis::log_rules {
 namespace {
@@ -18,6 +20,7 @@ struct Row {
   FindingClass finding_class;
   Severity severity;
   std::string_view text, advice;
+  bool is_untold = false;  // of an UNTOLD row
 };
 
 constexpr Row kRows[] = {
@@ -29,13 +32,18 @@ constexpr Row kRows[] = {
    text,    advice},
 #define SAID(kind, when, id, word, severity, text, advice) \
   {nullptr, nullptr, LineKind::k##kind, &(when), id, FindingClass::k##word, Severity::severity, text, advice},
+#define UNTOLD(id, word, severity, text, advice)                                                       \
+  {nullptr, nullptr, LineKind::kUnknown, nullptr, id, FindingClass::k##word, Severity::severity, text, \
+   advice,  true},
 #include "analysis/log_rules/rules.def"
+#undef UNTOLD
 #undef SAID
 #undef RULES
 #undef RULE
 };
 
 std::vector<Hit> ask(const Row& row, const View& view) {
+  if (row.is_untold) return {};
   if (row.rules != nullptr) return row.rules(view);
   if (row.rule != nullptr) {
     std::optional<Hit> hit = row.rule(view);
@@ -99,17 +107,46 @@ Finding finding_of(const Row& row, const View& view, Hit hit) {
   return finding;
 }
 
-}  // namespace
+// Warnings of which no hit tells: a log with one of them is no log without trouble.
+Hit untold_warnings(const View& view, const std::set<std::pair<uint32_t, uint64_t>>& told) {
+  Hit hit;
+  uint64_t times = 0;
+  std::string first;
+  for (const Fact& fact : view.model().facts) {
+    if (!fact.is_warning || told.contains({fact.first.file, fact.first.line})) continue;
+    if (times == 0) first = warning_text(fact);
+    times += fact.count;
+    add(view, fact, hit);
+  }
+  hit.what = wording::count(times, "time") + " of what is not known here: " + first;
+  return hit;
+}
 
-std::vector<Finding> judge(const LogModel& model) {
+std::vector<Finding> judge_sound(const LogModel& model) {
   const View view(model);
   std::vector<Finding> findings;
+  std::set<std::pair<uint32_t, uint64_t>> told;
   for (const Row& row : kRows) {
-    for (Hit& hit : ask(row, view)) findings.push_back(finding_of(row, view, std::move(hit)));
+    for (Hit& hit : ask(row, view)) {
+      told.merge(hit.lines);
+      findings.push_back(finding_of(row, view, std::move(hit)));
+    }
+  }
+  for (const Row& row : kRows) {
+    if (!row.is_untold) continue;
+    Hit hit = untold_warnings(view, told);
+    if (!hit.evidence.empty()) findings.push_back(finding_of(row, view, std::move(hit)));
   }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   return findings;
+}
+
+}  // namespace
+
+std::vector<Finding> judge(const LogModel& model) {
+  if (has_damage(model)) return judge_sound(without_damaged(model));
+  return judge_sound(model);
 }
 
 }  // namespace lockstep::analysis::log_rules

@@ -8,7 +8,9 @@ namespace lockstep::analysis::log_rules {
 #define RULE(function, ...) std::optional<Hit> function(const View& view);
 #define RULES(function, ...) std::vector<Hit> function(const View& view);
 #define SAID(...)
+#define UNTOLD(...)
 #include "analysis/log_rules/rules.def"
+#undef UNTOLD
 #undef SAID
 #undef RULES
 #undef RULE
@@ -30,6 +32,7 @@ bool has_nvswitch(const View& view, const Fact& fact);
 bool slower_than_any_slot(const View& view, const Fact& fact);
 bool small_roce_mtu(const View& view, const Fact& fact);
 bool access_error(const View& view, const Fact& fact);
+bool retries_spent(const View& view, const Fact& fact);  // of connecting
 bool retries_exceeded(const View& view, const Fact& fact);
 bool other_error(const View& view, const Fact& fact);
 

@@ -85,6 +85,12 @@ bool small_roce_mtu(const View&, const Fact& fact) {
 bool access_error(const View& view, const Fact& fact) {
   return warned(view, fact) && completion_status(fact) == 4;
 }
+// "(34/34)": the last.
+bool retries_spent(const View&, const Fact& fact) {
+  const size_t values = fact.values.size();
+  return values >= 4 && fact.value(values - 3) == fact.value(values - 2) &&
+         to_int(fact.value(values - 2)) > 0;
+}
 bool retries_exceeded(const View& view, const Fact& fact) {
   return warned(view, fact) && completion_status(fact) == 12;
 }

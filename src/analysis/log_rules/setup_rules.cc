@@ -67,8 +67,8 @@ bool is_of_the_host(std::string_view name) {
                      [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
 }
 
-// Settings that every process reads when its first communicator is made: a process that made one and says nothing of it
-// does not have it.
+// Settings that every process reads when its first communicator is made: processes that made one and say nothing of it do
+// not have it. Not fewer than two, and not fewer than have it: a line may be missing.
 bool is_read_by_all(std::string_view name) {
   return name == "P2P_DISABLE" || name == "SHM_DISABLE" || name == "P2P_LEVEL" || name == "NVLS_ENABLE";
 }
@@ -79,6 +79,17 @@ std::set<uint32_t> with_communicator(const View& view) {
     if (part.completed) found.insert(part.process);
   }
   return found;
+}
+
+void drop_silent_few(Camps& camps) {
+  for (auto camp = camps.begin(); camp != camps.end(); ++camp) {
+    size_t others = 0;
+    for (const auto& [value, other] : camps) others += &other == &camp->second ? 0 : other.processes.size();
+    const size_t silent = camp->second.processes.size();
+    if (camp->second.proof != nullptr || (silent >= 2 && silent >= others)) continue;
+    camps.erase(camp);
+    return;
+  }
 }
 
 // Cards that a list names: "[0]mlx5_0:1/IB [1]...".
@@ -130,8 +141,9 @@ std::optional<Hit> different_settings(const View& view) {
       if (by_all && complete.contains(process)) return "NCCL_" + name + " not set";
       return std::nullopt;
     };
-    const auto camps = divided(view, by_all ? all_processes(view) : row.second, value_of);
-    if (!camps || ++differing > kNamesMost) continue;
+    auto camps = divided(view, by_all ? all_processes(view) : row.second, value_of);
+    if (camps) drop_silent_few(*camps);
+    if (!camps || camps->size() < 2 || ++differing > kNamesMost) continue;
     hit.what += (hit.what.empty() ? "NCCL_" : ", NCCL_") + name;
     add_camps(view, *camps, hit);
   }

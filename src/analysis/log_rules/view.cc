@@ -88,6 +88,7 @@ std::string View::cite(const Evidence& evidence) const {
 }
 
 void prove(const View& view, const Evidence& evidence, Hit& hit) {
+  hit.lines.emplace(evidence.file, evidence.line);
   if (hit.evidence.size() < Hit::kEvidenceMost) {
     hit.evidence.push_back(view.cite(evidence));
   } else {
@@ -99,6 +100,19 @@ void add(const View& view, const Fact& fact, Hit& hit) {
   if (fact.process != kNobody) hit.processes.insert(fact.process);
   if (hit.values.empty()) hit.values = fact.values;
   prove(view, fact.first, hit);
+}
+
+std::string warning_text(const Fact& fact) {
+  constexpr size_t kShown = 160;
+  static constexpr std::string_view kLevels[] = {"NCCL WARN ", "NCCL ERROR ", "NCCL ABORT "};
+  std::string text = fact.first.text;
+  for (const std::string_view level : kLevels) {
+    if (const size_t at = text.find(level); at != std::string::npos) text.erase(0, at + level.size());
+  }
+  if (text.size() <= kShown) return text;
+  text.resize(kShown);
+  while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) text.pop_back();
+  return text + "...";
 }
 
 void add_camps(const View& view, const Camps& camps, Hit& hit) {

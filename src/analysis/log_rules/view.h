@@ -28,12 +28,13 @@ struct Hit {
   static constexpr size_t kEvidenceMost = 6;
 
   std::set<uint32_t> processes;
-  std::vector<int32_t> ranks;         // blamed; empty: those of the processes
-  std::vector<std::string> evidence;  // at most kEvidenceMost
-  uint64_t more = 0;                  // lines beyond those
-  std::string what;                   // stands for {what} in the row's text
-  std::vector<std::string> values;    // {1}, {2}, ... in the row's text
-  std::optional<Severity> severity;   // where it is not the row's
+  std::vector<int32_t> ranks;                     // blamed; empty: those of the processes
+  std::vector<std::string> evidence;              // at most kEvidenceMost
+  uint64_t more = 0;                              // lines beyond those
+  std::set<std::pair<uint32_t, uint64_t>> lines;  // file and line of all
+  std::string what;                               // stands for {what} in the row's text
+  std::vector<std::string> values;                // {1}, {2}, ... in the row's text
+  std::optional<Severity> severity;               // where it is not the row's
   std::optional<Effect> effect;
   std::string comm, func;  // as in a finding
   std::optional<uint64_t> op_index;
@@ -76,6 +77,9 @@ class View {
 void prove(const View& view, const Evidence& evidence, Hit& hit);
 // Adds a fact to a hit: its process, and its line as evidence.
 void add(const View& view, const Fact& fact, Hit& hit);
+
+// What a warning says, without its head.
+std::string warning_text(const Fact& fact);
 
 // Values that members of one communicator do not share: value -> who has it, with a line that says so.
 struct Camp {

@@ -189,7 +189,7 @@ std::optional<Finding> several_jobs(const DiagnosedRun& run, std::vector<Sightin
 
 bool is_in_progress(const Finding& finding, const DiagnosedRun& run) {
   constexpr int64_t kCreationNs = 30'000'000'000;
-  if (finding.id != "init-stuck.log") return false;
+  if (finding.id != "init-stuck.log" && finding.id != "evidence-missing.init") return false;
   for (const Evidence& evidence : run.evidence) {
     if (!evidence.job || !cover(evidence).still_runs()) continue;
     const auto& processes = evidence.job->processes;
@@ -218,6 +218,17 @@ bool is_enough(const Coverage& coverage) {
          coverage.missing_ranks.size() <= coverage.ranks.size();
 }
 
+namespace {
+uint64_t warnings(const DiagnosedRun& run) {
+  uint64_t count = 0;
+  for (const Evidence& evidence : run.evidence) {
+    if (evidence.logs == nullptr) continue;
+    for (const auto& process : evidence.logs->processes) count += process.warnings;
+  }
+  return count;
+}
+}  // namespace
+
 std::optional<Finding> too_little(const DiagnosedRun& run) {
   uint64_t ops = 0, matched = 0;
   bool logs_alone = !run.evidence.empty();
@@ -231,9 +242,12 @@ std::optional<Finding> too_little(const DiagnosedRun& run) {
     ops += coverage.ops;
     matched += coverage.matched;
   }
+  const uint64_t warned = warnings(run);
   Finding finding = doubt("evidence-missing.little", Severity::kWarning, run);
   finding.statement =
-      logs_alone ? "the logs show no problem; whether the job is well they do not say"
+      logs_alone && warned > 0
+          ? "NCCL warned " + plural(warned, "time") + "; whether the job is well the logs do not say"
+      : logs_alone ? "the logs show no problem; whether the job is well they do not say"
       : ops == 0
           ? "nothing wrong is to be seen, and no operation was recorded: too little to call the job healthy"
           : "nothing wrong is to be seen, and of " + plural(ops, "operation") + " only " +

@@ -69,4 +69,16 @@ LineKind classify(std::string_view body, Captures& captures) {
   return kCatalogue.classify(body, captures);
 }
 
+LineKind classify_words(std::string_view body) {
+  static constexpr Row kWords[] = {
+#define WORDS(kind, text) {LineKind::k##kind, text},
+#include "readers/nccl_log/words.def"
+#undef WORDS
+  };
+  for (const Row& row : kWords) {
+    if (body.find(row.text) != std::string_view::npos) return row.kind;
+  }
+  return LineKind::kUnknown;
+}
+
 }  // namespace lockstep::readers::nccl_log

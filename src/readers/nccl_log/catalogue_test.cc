@@ -394,7 +394,19 @@ TEST(Catalogue, EveryKindHasALine) {
   };
   std::array<bool, kLineKinds> has{};
   for (const Line& line : kLines) has[static_cast<size_t>(line.kind)] = true;
+#define WORDS(kind, text) has[static_cast<size_t>(LineKind::k##kind)] = true;
+#include "readers/nccl_log/words.def"
+#undef WORDS
+  has[static_cast<size_t>(LineKind::kUnknownWarning)] = true;  // what has no shape
   for (size_t kind = 0; kind < kLineKinds; ++kind) EXPECT_TRUE(has[kind]) << kNames[kind];
+}
+
+// No row stands behind one that takes its lines.
+TEST(Catalogue, WarningsAreOfWhatTheySpeakOf) {
+#define WORDS(kind, text) EXPECT_EQ(classify_words("before " text "after"), LineKind::k##kind) << (text);
+#include "readers/nccl_log/words.def"
+#undef WORDS
+  EXPECT_EQ(classify_words("a sentence that no release prints"), LineKind::kUnknown);
 }
 
 TEST(Catalogue, WhatIsNotInItIsUnknown) {

@@ -264,8 +264,10 @@ void LogParser::call(uint32_t process, const Captures& captures) {
     found = call_shape_by_text_.emplace(key_, static_cast<uint32_t>(model_.call_shapes.size())).first;
     model_.call_shapes.push_back(call_text(captures));
   }
-  if (part->calls.empty()) part->first_call = to_hex(captures[1]);
-  part->calls.push_back({found->second, static_cast<uint32_t>(line_)});
+  const uint64_t number = to_hex(captures[1]);
+  if (part->calls.empty()) part->first_call = number;
+  part->is_used = true;
+  part->calls.push_back({found->second, static_cast<uint32_t>(line_), static_cast<uint32_t>(number)});
   ++calls_;
 }
 

@@ -72,11 +72,11 @@ CommPart* LogParser::newest_comm_of(uint32_t process, int64_t tid) {
   return nullptr;
 }
 
-// The one that a thread is creating. Before 2.18 no line says that it began: what is told of it waits for its end.
+// The one that a thread is creating. Where no line says that it began (before 2.18, or the line is lost), what is told of it
+// waits for its end.
 CommPart* LogParser::open_comm_of(uint32_t process, int64_t tid) {
   CommPart* part = newest_comm_of(process, tid);
   if (part != nullptr && !part->completed) return part;
-  if (part != nullptr && part->started) return part;  // lazily, after its creation
   constexpr size_t kUnbornMost = 64;
   auto& unborn = contexts_[process].unborn;
   for (CommPart& one : unborn) {
@@ -85,6 +85,46 @@ CommPart* LogParser::open_comm_of(uint32_t process, int64_t tid) {
   if (unborn.size() >= kUnbornMost) return nullptr;
   unborn.emplace_back().tid = tid;
   return &unborn.back();
+}
+
+// A thread makes one communicator after the other: one that it left was complete. If the next one's beginning is missing,
+// what was told last may be of either.
+void LogParser::leave_open_comm(uint32_t process, int64_t tid, bool is_next_completed) {
+  CommPart* const part = newest_comm_of(process, tid);
+  if (part == nullptr || part->completed) return;
+  part->is_used = true;
+  if (!is_next_completed) return;
+  part->coll_channels = part->p2p_channels = part->nvls_channels = part->rings = part->trees = -1;
+  part->seats.clear();
+  part->orders.clear();
+}
+
+// A communicator that is told of for the first time; null: there are too many.
+CommPart* LogParser::made_comm(uint32_t process, int64_t tid, uint64_t pointer, int32_t rank,
+                               bool is_completed) {
+  if (model_.comms.size() >= LogModel::kCommsMost) {
+    ++model_.coverage.beyond;
+    return nullptr;
+  }
+  leave_open_comm(process, tid, is_completed);
+  Context& context = contexts_[process];
+  const auto unborn = std::find_if(context.unborn.begin(), context.unborn.end(),
+                                   [&](const CommPart& one) { return one.tid == tid; });
+  const auto row = static_cast<uint32_t>(model_.comms.size());
+  context.comms.push_back(row);
+  comm_by_pointer_[pointer_key(process, pointer)] = row;
+  last_connection_row_ = last_comm_ = kNobody;
+  CommPart& part = model_.comms.emplace_back();
+  if (unborn != context.unborn.end()) {
+    part = std::move(*unborn);
+    context.unborn.erase(unborn);
+  }
+  part.process = process;
+  part.tid = tid;
+  part.pointer = pointer;
+  part.rank = rank;
+  part.first = here();
+  return &part;
 }
 
 void LogParser::comm_life(const Head& head, uint32_t process, const Captures& captures) {
@@ -103,27 +143,8 @@ void LogParser::comm_life(const Head& head, uint32_t process, const Captures& ca
   const bool ends = event.ends_with("COMPLETE") && !event.starts_with("Init");
   if (part == nullptr) {
     if (ends) return;
-    if (model_.comms.size() >= LogModel::kCommsMost) {
-      ++model_.coverage.beyond;
-      return;
-    }
-    Context& context = contexts_[process];
-    const auto unborn = std::find_if(context.unborn.begin(), context.unborn.end(),
-                                     [&](const CommPart& one) { return one.tid == head.tid; });
-    const auto row = static_cast<uint32_t>(model_.comms.size());
-    context.comms.push_back(row);
-    comm_by_pointer_[pointer_key(process, pointer)] = row;
-    last_connection_row_ = last_comm_ = kNobody;
-    part = &model_.comms.emplace_back();
-    if (unborn != context.unborn.end()) {
-      *part = std::move(*unborn);
-      context.unborn.erase(unborn);
-    }
-    part->process = process;
-    part->tid = head.tid;
-    part->pointer = pointer;
-    part->rank = rank;
-    part->first = here();
+    part = made_comm(process, head.tid, pointer, rank, event == "Init COMPLETE");
+    if (part == nullptr) return;
   }
   if (ranks >= 0) part->ranks = ranks;
   if (part->device < 0) part->device = number_of(rest, "cudaDev");
@@ -133,7 +154,9 @@ void LogParser::comm_life(const Head& head, uint32_t process, const Captures& ca
     part->group = hex_text(id);
   } else if (const uint64_t parent = to_hex(value_of(rest, "parent")); parent != 0 && part->group.empty()) {
     // A split has no id of its own: it is that of its parent with which call of the parent, and which colour.
-    const CommPart* of = comm_of(process, parent);
+    CommPart* of = comm_of(process, parent);
+    if (of != nullptr && of != part) of->is_used = true;
+    part->is_orphan = of == nullptr;
     const std::string_view count =
         value_of(rest, "splitCount").empty() ? value_of(rest, "childCount") : value_of(rest, "splitCount");
     if (of != nullptr && of != part && !of->group.empty() && !count.empty())
@@ -147,19 +170,24 @@ void LogParser::comm_life(const Head& head, uint32_t process, const Captures& ca
     part->abort = here();
   }
   if (ends) part->ended = true;
+  part->is_used = part->is_used || event.starts_with("Destroy");
 }
 
 void LogParser::comm_remark(LineKind kind, const Head& head, uint32_t process, const Captures& captures) {
   if (kind == LineKind::kCommTopology) {
-    if (CommPart* part = comm_of(process, to_hex(captures[0]))) {
-      part->nodes = small(captures[3]);
-      part->local_ranks = small(captures[4]);
-    }
+    CommPart* part = comm_of(process, to_hex(captures[0]));
+    if (part == nullptr || !is_same_life(*part, small(captures[1]), small(captures[2])))
+      part = made_comm(process, head.tid, to_hex(captures[0]), small(captures[1]), false);
+    if (part == nullptr) return;
+    part->ranks = small(captures[2]);
+    part->nodes = small(captures[3]);
+    part->local_ranks = small(captures[4]);
     return;
   }
   if (kind == LineKind::kInitTime) {
     CommPart* timed = newest_comm_of(process, head.tid);
     if (timed == nullptr) return;
+    timed->is_used = timed->is_used || is_same_life(*timed, small(captures[1]), small(captures[2]));
     timed->init_seconds = to_double(captures[3]);
     timed->time = here();
     return;
@@ -168,6 +196,12 @@ void LogParser::comm_remark(LineKind kind, const Head& head, uint32_t process, c
   if (part == nullptr) return;
   switch (kind) {
     case LineKind::kChannelCount:
+      // Said once, before its end. A second time it is of another communicator, whose beginning is missing.
+      if (part->completed) return;
+      if (part->coll_channels >= 0 && part->coll_channels != small(captures[0])) {
+        part->coll_channels = part->p2p_channels = part->nvls_channels = -1;
+        return;
+      }
       part->coll_channels = small(captures[0]);
       part->p2p_channels = number_before(captures[1], " p2p channels,");
       part->nvls_channels = number_before(captures[1], " nvls channels");

@@ -18,8 +18,11 @@ bool is_host_char(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_' || c == '-';
 }
 
-constexpr std::pair<std::string_view, Level> kLevels[] = {
-    {"INFO", Level::kInfo}, {"WARN", Level::kWarn}, {"ABORT", Level::kAbort}, {"TRACE", Level::kTrace}};
+constexpr std::pair<std::string_view, Level> kLevels[] = {{"INFO", Level::kInfo},
+                                                          {"WARN", Level::kWarn},
+                                                          {"ABORT", Level::kAbort},
+                                                          {"TRACE", Level::kTrace},
+                                                          {"ERROR", Level::kWarn}};
 
 // The level's word at the beginning of `text`, and its length.
 size_t level_word(std::string_view text, Level& level) {

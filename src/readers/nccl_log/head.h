@@ -9,7 +9,7 @@
 
 namespace lockstep::readers::nccl_log {
 
-enum class Level : uint8_t { kVersion, kWarn, kInfo, kAbort, kTrace, kCall };
+enum class Level : uint8_t { kVersion, kWarn, kInfo, kAbort, kTrace, kCall };  // kWarn: ERROR of RCCL as well
 
 // Views into the line.
 struct Head {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace lockstep::readers::nccl_log {
 namespace {
 
@@ -25,12 +27,20 @@ size_t mark_at(std::string_view line, size_t at) {
              : 0;
 }
 
-bool has_marks(std::string_view line) {
-  return std::memchr(line.data(), '\033', line.size()) != nullptr ||
-         std::memchr(line.data(), '\0', line.size()) != nullptr ||
-         std::memchr(line.data(), '\r', line.size()) != nullptr ||
-         std::memchr(line.data(), '\xE2', line.size()) != nullptr ||
-         std::memchr(line.data(), '\xEF', line.size()) != nullptr;
+// Nothing in it but what a keyboard types. One pass without a branch: most lines are.
+bool is_plain(std::string_view line) {
+  bool odd = false;
+  for (const char c : line) {
+    const auto byte = static_cast<unsigned char>(c);
+    odd |= (byte < 0x20 && byte != '\t') || byte >= 0x7F;
+  }
+  return !odd;
+}
+
+// Bells, backspaces and the like are what progress bars are made of.
+bool is_no_text(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < 0x20 && (byte < '\a' || byte > '\r') && byte != '\0' && byte != '\033') || byte == 0x7F;
 }
 
 }  // namespace
@@ -45,19 +55,28 @@ void LineSplitter::keep(std::string_view part) {
 }
 
 std::string_view LineSplitter::clean(std::string_view line) {
+  is_damaged_ = false;
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  if (!line.empty() && has_marks(line)) {
-    scratch_.clear();
-    for (size_t at = 0; at < line.size();) {
-      const size_t mark = mark_at(line, at);
-      if (line[at] == '\0') ++zero_bytes_;
-      if (mark == 0) scratch_ += line[at];
-      at += std::max<size_t>(mark, 1);
-    }
-    line = scratch_;
-  }
+  if (!is_plain(line)) line = without_marks(line);
   while (line.starts_with("> ")) line.remove_prefix(2);
   return line;
+}
+
+std::string_view LineSplitter::without_marks(std::string_view line) {
+  scratch_.clear();
+  for (size_t at = 0; at < line.size();) {
+    const size_t mark = mark_at(line, at);
+    if (line[at] == '\0') {
+      ++zero_bytes_;
+      is_damaged_ = is_damaged_ || !scratch_.empty();
+    }
+    is_damaged_ = is_damaged_ || is_no_text(line[at]);
+    if (mark == 0) scratch_ += line[at];
+    at += std::max<size_t>(mark, 1);
+  }
+  is_damaged_ =
+      is_damaged_ || (scratch_.find("NCCL") != std::string::npos && valid_utf8(scratch_) != scratch_);
+  return scratch_;
 }
 
 }  // namespace lockstep::readers::nccl_log

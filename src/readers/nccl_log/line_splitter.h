@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines out of pieces of a file, in bounded memory: of a line longer than kLineMost the beginning is kept and the rest is
 // counted. Lines that lie in one piece are not copied. Returns, terminal colours, quote marks of mails and the characters
-// without width that pasting leaves are taken away; so are bytes of zero, which a file that two processes wrote has.
+// without width that pasting leaves are taken away; so are bytes of zero, which a file that two processes wrote has. A line
+// is damaged if it holds what no program prints: other control characters, bytes of zero behind text, and where NCCL speaks
+// what is no UTF-8.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -30,11 +32,15 @@ class LineSplitter {
       piece.remove_prefix(length + 1);
     }
   }
-  // The last line, if no newline ended it.
+  // The last line, if no newline ended it: what it lacks, it lacks at its end.
   template <class Visit>
   void finish(Visit&& visit) {
-    if (!carry_.empty()) flush(visit);
+    is_open_ = !carry_.empty();
+    if (is_open_) flush(visit);
   }
+  // Of the line that is being visited, and the last one.
+  bool is_damaged() const { return is_damaged_; }
+  bool is_open() const { return is_open_; }
 
   uint64_t cut_lines() const { return cut_lines_; }
   uint64_t cut_bytes() const { return cut_bytes_; }
@@ -43,6 +49,7 @@ class LineSplitter {
  private:
   void keep(std::string_view part);
   std::string_view clean(std::string_view line);
+  std::string_view without_marks(std::string_view line);
   template <class Visit>
   void flush(Visit& visit) {
     visit(clean(carry_));
@@ -51,7 +58,7 @@ class LineSplitter {
   }
 
   std::string carry_, scratch_;
-  bool is_cut_ = false;
+  bool is_cut_ = false, is_damaged_ = false, is_open_ = false;
   uint64_t cut_lines_ = 0, cut_bytes_ = 0, zero_bytes_ = 0;
 };
 

@@ -28,6 +28,15 @@ struct Evidence {
   std::string text;
 };
 
+// How far a file can be believed.
+struct FileState {
+  uint64_t damaged_lines = 0, first_damaged = 0;  // the latter's number, from 1
+  uint64_t torn = 0;                              // lines without a whole head, or with more than one
+  bool has_holes = false;                         // bytes of zero
+  bool is_open = false;                           // no newline ends it: it may go on elsewhere
+  bool is_damaged() const { return damaged_lines > 0 || has_holes; }
+};
+
 struct LogProcess {
   std::string host;
   int64_t pid = 0;
@@ -55,9 +64,10 @@ struct ChannelSeat {
   std::array<int32_t, 3> tree_down = {-1, -1, -1};
 };
 
-// A collective as one rank called it: what (in LogModel::call_shapes), and the line that says so.
+// A collective as one rank called it: what (in LogModel::call_shapes), the line that says so, and NCCL's number, which
+// all calls of a group share.
 struct Call {
-  uint32_t shape = 0, line = 0;
+  uint32_t shape = 0, line = 0, number = 0;
 };
 
 // One process' part in a communicator.
@@ -70,7 +80,10 @@ struct CommPart {
   uint64_t bus_id = 0;
   std::string group;  // equal for the parts of one communicator; empty: not told
   bool started = false, completed = false, aborted = false, ended = false;
+  bool is_used =
+      false;  // something was made of it or called on it, so it was completed, whatever the log lacks
   int32_t coll_channels = -1, p2p_channels = -1, nvls_channels = -1, rings = -1, trees = -1;  // -1: not said
+  bool is_orphan = false;  // part of another one, of which the log does not tell
   double init_seconds = -1;
   Evidence first, abort, time;     // where it was told of, that it was aborted, and how long it took
   std::vector<ChannelSeat> seats;  // by channel
@@ -176,6 +189,7 @@ struct LogModel {
   static constexpr size_t kDevicesMost = 1 << 16, kPathsMost = 1 << 20;
 
   std::vector<std::string> files;
+  std::vector<FileState> states;  // of those
   std::vector<LogProcess> processes;
   std::vector<CommPart> comms;
   std::vector<Connection> connections;

@@ -57,6 +57,7 @@ std::string_view transport_text(Transport transport) {
 
 void LogParser::begin_file(std::string name) {
   model_.files.push_back(std::move(name));
+  model_.states.emplace_back();
   splitter_ = LineSplitter();
   line_ = 0;
   process_by_name_.clear();
@@ -75,13 +76,16 @@ void LogParser::end_file() {
   model_.coverage.cut_lines += splitter_.cut_lines();
   model_.coverage.cut_bytes += splitter_.cut_bytes();
   model_.coverage.zero_bytes += splitter_.zero_bytes();
+  model_.states.back().has_holes = splitter_.zero_bytes() > 0;
+  model_.states.back().is_open = splitter_.is_open();
 }
 
 // Lines without a rank are of the only one that the file speaks of, if there is one.
 void LogParser::settle_ranks() {
   std::vector<int32_t> most(model_.processes.size(), 0);
   for (const CommPart& part : model_.comms) {
-    if (part.ranks <= most[part.process]) continue;
+    // A rank in a part of the job is no rank of the job.
+    if (part.ranks <= most[part.process] || part.is_orphan) continue;
     most[part.process] = part.ranks;
     model_.processes[part.process].rank = part.rank;
   }
@@ -115,7 +119,16 @@ void LogParser::line(std::string_view text) {
   ++model_.coverage.lines;
   line_text_ = text;
   Head head;
-  if (find_head(text, head)) return headed(head);
+  const bool has_head = find_head(text, head);
+  const bool warns = has_head && (head.level == Level::kWarn || head.level == Level::kAbort);
+  if (splitter_.is_damaged()) {
+    FileState& state = model_.states.back();
+    if (state.damaged_lines++ == 0) state.first_damaged = line_;
+    // A warning tells of trouble whatever became of its end. What else is said may have been something else.
+    if (!warns) return;
+  }
+  if (may_be_cut(text, head, has_head) && !warns) return;
+  if (has_head) return headed(head);
   if (torch_.line(text, [this] { return here(); })) return;
   if (text.find("NCCL") == kNo) return;
   Captures captures;
@@ -123,22 +136,42 @@ void LogParser::line(std::string_view text) {
     keep(LineKind::kVersion, kNobody, false, captures);
   } else if (looks_torn(text)) {
     ++model_.coverage.torn;
+    ++model_.states.back().torn;
   }
 }
 
-// A torn line holds several heads; each rules what stands up to the next.
+// The last line of several, which no newline ends: a value in it may have been longer.
+bool LogParser::may_be_cut(std::string_view text, const Head& head, bool has_head) const {
+  if (!splitter_.is_open() || line_ == 1) return false;
+  if (!has_head) return !text.empty() && is_digit(text.back());
+  return !head.body.ends_with("COMPLETE");
+}
+
+// A torn line holds several heads; each rules what stands up to the next. What another line was written into lacks its end: of
+// what it informs of, only the end of a creation is believed, which says so itself.
 void LogParser::headed(Head head) {
   constexpr size_t kHeadsMost = 64;
   for (size_t heads = 0; heads < kHeadsMost; ++heads) {
     Head next;
     const size_t torn = find_torn_head(head.body, next);
     ++model_.coverage.headed;
-    said(head, head.body.substr(0, torn));
+    const std::string_view body = head.body.substr(0, torn);
+    if (torn == kNo || head.level != Level::kInfo || body.ends_with("COMPLETE")) said(head, body);
     if (torn == kNo) return;
     ++model_.coverage.torn;
+    ++model_.states.back().torn;
     head = next;
     cut_glued_text(head);
   }
+}
+
+// A row of nccl-tests, which ends without a newline: "  1024  256  float  sum  -1node2:7:7 [0] NCCL"; or a part of a head.
+bool LogParser::may_be_glued(const Head& head) {
+  if (!head.prefix.empty() && head.prefix.back() == ':') return true;
+  const size_t begin = head.prefix.find_first_not_of(' ');
+  if (begin == kNo || head.prefix.find_first_of(":[") != kNo) return false;
+  const std::string_view first = head.prefix.substr(begin, head.prefix.find(' ', begin) - begin);
+  return std::all_of(first.begin(), first.end(), is_digit);
 }
 
 // "Using netnode2:7": what stands before a known process' name belongs to the line that was torn.
@@ -155,6 +188,15 @@ uint32_t LogParser::process_of(const Head& head) {
   if (head.host_pid == last_name_ && last_process_ != kNobody) return last_process_;
   last_name_ = head.host_pid;
   auto found = process_by_name_.find(last_name_);
+  if (found == process_by_name_.end()) {
+    Head cut = head;
+    if (may_be_glued(head)) cut_glued_text(cut);
+    found = process_by_name_.find(std::string(cut.host_pid));
+    if (found != process_by_name_.end()) {
+      ++model_.coverage.torn;
+      ++model_.states.back().torn;
+    }
+  }
   if (found == process_by_name_.end()) {
     if (model_.processes.size() >= LogModel::kProcessesMost) {
       ++model_.coverage.beyond;
@@ -193,8 +235,14 @@ void LogParser::said(const Head& head, std::string_view body) {
     return;
   }
   Captures captures;
-  const LineKind kind = classify(body, captures);
-  if (kind == LineKind::kUnknown) return unknown(head, body);
+  LineKind kind = classify(body, captures);
+  // What is of no use where NCCL informs is trouble where it warns.
+  if (is_warning && (kind == LineKind::kUnknown || kind == LineKind::kKnown)) {
+    kind = classify_words(body);
+    captures.text[0] = body;
+    captures.count = 1;
+  }
+  if (kind == LineKind::kUnknown) return unknown(head, process, body);
   ++model_.coverage.known;
   switch (kind) {
     case LineKind::kKnown:
@@ -266,8 +314,14 @@ void LogParser::keep(LineKind kind, uint32_t process, bool is_warning, const Cap
   fact_by_text_.emplace(key_, row);
 }
 
-void LogParser::unknown(const Head& head, std::string_view body) {
+void LogParser::unknown(const Head& head, uint32_t process, std::string_view body) {
   std::string shape = shape_of(body);
+  if (head.level == Level::kWarn) {
+    Captures first_words;
+    first_words.text[0] = shape;
+    first_words.count = 1;
+    keep(LineKind::kUnknownWarning, process, true, first_words);
+  }
   auto found = model_.unknown.find(shape);
   if (found == model_.unknown.end()) {
     if (model_.unknown.size() >= LogModel::kShapesMost) {

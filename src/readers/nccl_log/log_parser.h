@@ -24,15 +24,19 @@ class LogParser {
  private:
   void line(std::string_view text);
   void headed(Head head);
+  bool may_be_cut(std::string_view text, const Head& head, bool has_head) const;
   void settle_ranks();
+  static bool may_be_glued(const Head& head);
   void cut_glued_text(Head& head) const;
   void said(const Head& head, std::string_view body);
 
   uint32_t process_of(const Head& head);
   Evidence here() const;
   void keep(LineKind kind, uint32_t process, bool is_warning, const Captures& captures);
-  void unknown(const Head& head, std::string_view body);
+  void unknown(const Head& head, uint32_t process, std::string_view body);
   void comm_life(const Head& head, uint32_t process, const Captures& captures);
+  CommPart* made_comm(uint32_t process, int64_t tid, uint64_t pointer, int32_t rank, bool is_completed);
+  void leave_open_comm(uint32_t process, int64_t tid, bool is_next_completed);
   void comm_remark(LineKind kind, const Head& head, uint32_t process, const Captures& captures);
   void connection(const Head& head, uint32_t process, const Captures& captures);
   uint32_t comm_of_connection(const Connection& row, int64_t tid, uint64_t pointer) const;
@@ -43,6 +47,7 @@ class LogParser {
   void call(uint32_t process, const Captures& captures);
   bool topology(LineKind kind, uint32_t process, const Captures& captures);
   void close_device(uint32_t process);
+  void nvlink(uint32_t process, double gbps, std::string_view end);
   TopologyDevice* device(uint32_t process, std::string_view name);
   void costs(LineKind kind, uint32_t process, const Captures& captures);
   void algorithm(std::string_view func, std::string_view bytes, std::string_view algo,
@@ -65,6 +70,8 @@ class LogParser {
     std::vector<CommPart> unborn;  // told of before they are named, by thread
     uint32_t device = kNobody;     // whose links are being listed
     double nvlink_gbps = 0;
+    std::vector<std::string> link_ends;        // of those
+    bool lacks_lines = false;                  // some are of another device
     std::vector<std::string> cost_algorithms;  // of the columns
   };
   std::vector<Context> contexts_;  // by process

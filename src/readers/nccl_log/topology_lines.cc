@@ -32,12 +32,27 @@ TopologyDevice* LogParser::device(uint32_t process, std::string_view name) {
 // A communicator's tree leaves out what it does not use: the most that any shows is what there is.
 void LogParser::close_device(uint32_t process) {
   Context& context = contexts_[process];
-  if (context.device != kNobody && context.nvlink_gbps > 0) {
+  if (context.device != kNobody && context.nvlink_gbps > 0 && !context.lacks_lines) {
     double& most = model_.topology[context.device].nvlink_gbps;
     most = std::max(most, context.nvlink_gbps);
   }
   context.device = kNobody;
   context.nvlink_gbps = 0;
+  context.link_ends.clear();
+  context.lacks_lines = false;
+}
+
+// Each end of a GPU's links is listed once, and never itself: else the next GPU's own line is missing.
+void LogParser::nvlink(uint32_t process, double gbps, std::string_view end) {
+  constexpr size_t kEndsMost = 256;
+  Context& context = contexts_[process];
+  context.nvlink_gbps += gbps;
+  const bool is_own = context.device != kNobody && model_.topology[context.device].name == end;
+  const auto& ends = context.link_ends;
+  if (is_own || ends.size() >= kEndsMost || std::find(ends.begin(), ends.end(), end) != ends.end())
+    context.lacks_lines = true;
+  else
+    context.link_ends.emplace_back(end.substr(0, 40));
 }
 
 bool LogParser::topology(LineKind kind, uint32_t process, const Captures& captures) {
@@ -60,7 +75,7 @@ bool LogParser::topology(LineKind kind, uint32_t process, const Captures& captur
       return kind == LineKind::kNetLink;
     }
     case LineKind::kNvLink:
-      context.nvlink_gbps += to_double(captures[0]);
+      nvlink(process, to_double(captures[0]), captures[1]);
       return false;
     case LineKind::kPaths:
       break;

@@ -75,6 +75,12 @@ int32_t rank_of(std::string_view text, const TorchLine& line) {
   return -1;
 }
 
+// ALLREDUCE, _ALLGATHER_BASE: what else stands there is of another line, which was written into this one.
+bool is_op_name(std::string_view op) {
+  return !op.empty() &&
+         std::all_of(op.begin(), op.end(), [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
+}
+
 // "OpType=ALLREDUCE, TensorShape=[1, 2], NumelIn=2, NumelOut=2, Timeout(ms)=600000" with or without most of it.
 void read_work(std::string_view text, TorchLine& line) {
   const auto value = [&](std::string_view name, char end) {
@@ -205,7 +211,7 @@ bool TorchParser::watchdog(std::string_view text, TorchLine& line) const {
     line.remark = TorchRemark::kTimeout;
     read_work(text, line);
     if (match(text, "ran for ", kRan, captures)) line.milliseconds = count_of(captures[0]);
-    return !line.op.empty();
+    return is_op_name(line.op);
   }
   if (match(text, "Operation timed out after ", kAfter, captures)) {
     line.remark = TorchRemark::kTimeout;

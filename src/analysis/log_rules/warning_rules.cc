@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Warnings that are not known, and what became of the calls that printed them.
+#include <algorithm>
+
+#include "analysis/log_rules/rules.h"
+#include "readers/nccl_log/pattern.h"
+
+namespace lockstep::analysis::log_rules {
+namespace {
+
+using readers::nccl_log::to_int;
+
+// ncclResult_t, as NCCL's documentation calls them. 6 says that the cause is elsewhere, 7 is no error.
+std::string result_text(int64_t result) {
+  static constexpr std::string_view kTexts[] = {"",
+                                                "an error of CUDA",
+                                                "an error of the system",
+                                                "an internal error",
+                                                "an invalid argument",
+                                                "invalid usage"};
+  return std::string(result > 0 && static_cast<size_t>(result) < std::size(kTexts) ? kTexts[result] : "");
+}
+
+int64_t result_of(const Fact& trace) {
+  const bool has_site = trace.values.size() > 4;  // with the function in brackets
+  return to_int(trace.value(has_site ? 3 : 2));
+}
+
+// When a process ends, its sockets fail: those say nothing.
+bool is_of_a_failure(const Fact& trace) {
+  return !result_text(result_of(trace)).empty() && trace.value(0).find("socket") == std::string::npos;
+}
+
+}  // namespace
+
+// The call that warned returned an error.
+std::optional<Hit> failed_warnings(const View& view) {
+  Hit hit;
+  for (const Fact* fact : view.facts(LineKind::kUnknownWarning)) {
+    const auto traces = view.facts(LineKind::kErrorTrace, fact->process);
+    const bool failed = std::any_of(traces.begin(), traces.end(), [&](const Fact* trace) {
+      return !result_text(result_of(*trace)).empty() && trace->first.file == fact->first.file &&
+             trace->first.line > fact->first.line;
+    });
+    if (!failed) continue;
+    if (hit.what.empty()) hit.what = warning_text(*fact);
+    add(view, *fact, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  return hit;
+}
+
+std::optional<Hit> bare_traces(const View& view) {
+  Hit hit;
+  for (const Fact* fact : view.facts(LineKind::kErrorTrace)) {
+    if (fact->process == kNobody || !is_of_a_failure(*fact)) continue;
+    if (view.model().processes[fact->process].warnings > 0) continue;
+    if (hit.what.empty()) hit.what = result_text(result_of(*fact));
+    add(view, *fact, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  return hit;
+}
+
+}  // namespace lockstep::analysis::log_rules
