@@ -19,8 +19,6 @@ using model::JobOps;
 using model::kNoRow;
 using model::Member;
 
-constexpr uint32_t kMostIndexes = uint32_t{1} << 26;  // of a communicator; more is a damaged file's
-
 constexpr float kUnplacedNs = 1e18F;  // no difference of times is above it
 
 // One operation over all members.
@@ -88,7 +86,9 @@ class CommMeter {
       hosts.insert(job_.processes[job_.members[row].process].host);
       processes.insert(job_.members[row].process);
     }
-    for (uint32_t row : comm.members) meet(job_.members[row]);
+    const Member& first = job_.members[comm.members[0]];
+    meetings_.resize(first.ops);
+    for (uint32_t row : comm.members) meet(first, job_.members[row]);
     sort_out(comm.members[0]);
     if (hosts.size() == 1 && comm.nodes <= 1) ceiling_ = lowest_ceiling(job_, processes);
     for (auto& [key, of] : kinds_) add(key, of, hosts.size());
@@ -104,13 +104,15 @@ class CommMeter {
     std::optional<Slowest> slowest;
   };
 
-  void meet(const Member& member) {
-    const uint32_t next = std::min(job_.next_index(member), kMostIndexes);
-    if (meetings_.size() < next) meetings_.resize(next);
-    const JobOps& ops = job_.ops(member);
+  // What the first member does not have, not all have.
+  void meet(const Member& first, const Member& member) {
+    const Column<uint32_t>& numbers = job_.ops(first).index;
+    const Column<uint32_t>& its = job_.ops(member).index;
+    uint32_t at = 0;
     for (uint32_t i = member.first; i < member.first + member.ops; ++i) {
-      if (ops.index[i] >= next) break;
-      meetings_[ops.index[i]].add(job_, member, i);
+      while (at < first.ops && numbers[first.first + at] < its[i]) ++at;
+      if (at == first.ops) break;
+      if (numbers[first.first + at] == its[i]) meetings_[at].add(job_, member, i);
     }
   }
 
@@ -119,8 +121,7 @@ class CommMeter {
     const JobOps& ops = job_.ops(first);
     const uint32_t members = static_cast<uint32_t>(job_.comms[comm_].members.size());
     for (uint32_t i = first.first; i < first.first + first.ops; ++i) {
-      if (ops.index[i] >= meetings_.size()) break;
-      const Meeting& meeting = meetings_[ops.index[i]];
+      const Meeting& meeting = meetings_[i - first.first];
       if (meeting.members != members) continue;
       ++out_.ops;
       if (meeting.timed != members) {
@@ -175,7 +176,7 @@ class CommMeter {
   const std::function<void(const Moved&)>& each_;
   Rates& out_;
   std::optional<Ceiling> ceiling_;
-  std::vector<Meeting> meetings_;  // by index
+  std::vector<Meeting> meetings_;  // by position after the first member's Member::first
   std::map<Key, Kind> kinds_;
   std::map<std::pair<model::StringId, uint64_t>, Column<float>> sizes_;  // ns, by function and S
 };

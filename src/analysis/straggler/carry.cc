@@ -45,9 +45,11 @@ Carry::Carry(const model::Job& job, const std::vector<MemberPast>& past) {
 void Carry::collect(size_t place, const OpFinder& finder, const model::Job& job, const MemberPast& past,
                     Samples& samples) const {
   const model::Member& member = finder.member();
-  const uint64_t next = job.next_index(member);
-  if (next > first_ + kMostIndexes) return;
-  for (uint64_t round = first_ + place; round < next; round += period_) {
+  const uint64_t oldest = job.oldest_index(member), next = job.next_index(member);
+  if (next - oldest > most_indexes(member.ops)) return;
+  const uint64_t begin = first_ + place;
+  const uint64_t before = oldest > begin ? (oldest - begin) / period_ * period_ : 0;
+  for (uint64_t round = begin + before; round < next; round += period_) {
     for (size_t i = 0; i < samples.size() && round + i < next; ++i) {
       const auto now = finder.at(static_cast<uint32_t>(round + i));
       if (!now || *now == member.first) continue;

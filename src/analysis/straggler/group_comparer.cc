@@ -368,8 +368,10 @@ Group group_of(const Job& job, const std::vector<OwnTimes>& times, const std::ve
   Group group{job,  times, {}, members.size() == job.comms[job.members[members[0]].comm].members.size(),
               true, {}};
   group.until = model::kNoIndex;
+  uint32_t fewest = model::kNoIndex;
   for (uint32_t row : members) {
     const Member& member = job.members[row];
+    fewest = std::min(fewest, member.ops);
     group.members.emplace_back(job, member);
     group.from = std::max(group.from, job.oldest_index(member));
     group.until = std::min(group.until, job.next_index(member));
@@ -382,7 +384,7 @@ Group group_of(const Job& job, const std::vector<OwnTimes>& times, const std::ve
                    [&](uint32_t a, uint32_t b) { return stage_of(a) < stage_of(b); });
   for (uint32_t m = 1; m < members.size(); ++m) group.alike = group.alike && stage_of(m) == stage_of(0);
   group.until = std::max(group.from, group.until);
-  if (group.until - group.from > kMostIndexes) group.until = group.from;
+  if (group.until - group.from > most_indexes(fewest)) group.until = group.from;
   return group;
 }
 

@@ -27,7 +27,7 @@ struct GroupLateness {
 class GroupComparer {
  public:
   // `members`: rows of Job::members, of one communicator and one domain; two or more. What the others refer to is kept by
-  // the caller. Of more than kMostIndexes operations, none compares.
+  // the caller. Of more indexes than most_indexes(), none compares.
   GroupComparer(const model::Job& job, const std::vector<OwnTimes>& times, const Seats& seats,
                 std::vector<uint32_t> members);
 

@@ -86,11 +86,15 @@ TEST(GroupComparer, TellsTheWaitFromTheMoving) {
 }
 
 TEST(GroupComparer, ComparesNothingOverIndexesThatOnlyADamagedFileHas) {
-  testing::JobBuilder builder(2);
-  builder.steps(builder.world(), 20, 1, 1);
-  model::Job job = builder.build();
-  for (model::JobProcess& process : job.processes) process.ops.index.back() = kMostIndexes + 1;
-  EXPECT_EQ(compare(job, job.comms[0].members, 1).compared, 0u);
+  constexpr uint32_t kFew = 20;
+  for (const uint64_t indexes : {most_indexes(kFew), most_indexes(kFew) + 1}) {
+    testing::JobBuilder builder(2);
+    builder.steps(builder.world(), kFew, 1, 1);
+    model::Job job = builder.build();
+    for (model::JobProcess& process : job.processes)
+      process.ops.index.back() = static_cast<uint32_t>(indexes - 1);
+    EXPECT_EQ(compare(job, job.comms[0].members, 1).compared, indexes == most_indexes(kFew) ? kFew : 0u);
+  }
 }
 
 }  // namespace

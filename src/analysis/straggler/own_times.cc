@@ -191,25 +191,33 @@ LastArrivals::LastArrivals(const Job& job) : column_of_(job.members.size()) {
 
 // What a member has that would make its column too long finds no room in it.
 void LastArrivals::assign_columns(const Job& job) {
+  struct Extent {
+    uint32_t oldest = 0, newest = 0;
+    uint64_t ops = 0;  // of all members
+  };
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> columns;  // by communicator and domain
-  std::vector<std::pair<uint32_t, uint32_t>> ends(1);         // by column: the oldest index and the newest
+  std::vector<Extent> extents(1);                             // by column
   for (uint32_t row = 0; row < job.members.size(); ++row) {
     const Member& member = job.members[row];
     if (!is_matched(member)) continue;
-    const auto next = static_cast<uint32_t>(ends.size());
+    const auto next = static_cast<uint32_t>(extents.size());
     const auto [at, added] = columns.try_emplace({member.comm, domain(job.processes[member.process])}, next);
     column_of_[row] = at->second;
-    uint32_t oldest = job.oldest_index(member), newest = job.next_index(member) - 1;
-    if (added) ends.emplace_back(oldest, oldest);
-    auto& [first, last] = ends[at->second];
-    oldest = std::min(oldest, first);
-    newest = std::max(newest, last);
-    if (newest - oldest < kMostIndexes) ends[at->second] = {oldest, newest};
+    if (added) extents.push_back({job.oldest_index(member), job.oldest_index(member)});
+    extents[at->second].ops += member.ops;
   }
-  columns_.resize(ends.size());
-  for (size_t i = 1; i < ends.size(); ++i) {
-    columns_[i].base_ = ends[i].first;
-    columns_[i].last_.resize(size_t{ends[i].second} - ends[i].first + 1);
+  for (uint32_t row = 0; row < job.members.size(); ++row) {
+    const Member& member = job.members[row];
+    if (!is_matched(member)) continue;
+    Extent& extent = extents[column_of_[row]];
+    const uint32_t oldest = std::min(job.oldest_index(member), extent.oldest);
+    const uint32_t newest = std::max(job.next_index(member) - 1, extent.newest);
+    if (newest - oldest < most_indexes(extent.ops)) extent.oldest = oldest, extent.newest = newest;
+  }
+  columns_.resize(extents.size());
+  for (size_t i = 1; i < extents.size(); ++i) {
+    columns_[i].base_ = extents[i].oldest;
+    columns_[i].last_.resize(size_t{extents[i].newest} - extents[i].oldest + 1);
   }
 }
 

@@ -22,8 +22,9 @@
 
 namespace lockstep::analysis::straggler {
 
-// Of a communicator, from the oldest that is kept to the newest; more is a damaged file's.
-inline constexpr uint32_t kMostIndexes = uint32_t{1} << 26;
+// Indexes of a communicator that so many operations are of, gaps included. Of more, the numbers are a damaged file's: memory and
+// time are of what a file holds, not of what it says.
+inline constexpr uint64_t most_indexes(uint64_t ops) { return 1024 + 16 * ops; }
 
 // Whether the member has operations, and their indexes mean what those of the other members mean.
 inline bool is_matched(const model::Member& member) {

@@ -38,7 +38,11 @@ TEST(LastArrivals, ReachFromTheOldestIndexThatIsKept) {
 }
 
 TEST(LastArrivals, HaveNoRoomForIndexesThatOnlyADamagedFileHas) {
-  const model::Job job = end_of_a_long_job(kMostIndexes);
+  const auto most = static_cast<uint32_t>(most_indexes(2 * kOps));
+  const auto with_last = [](uint32_t after) { return end_of_a_long_job(after - (kOps - 1)); };
+  const model::Job sparse = with_last(most - 1);
+  EXPECT_EQ(LastArrivals(sparse).of(0).size(), most);
+  const model::Job job = with_last(most);
   const LastArrivals last(job);
   EXPECT_EQ(last.of(0).size(), kOps);
   EXPECT_EQ(last.of(1).at(kGone), testing::at_ms(1.5));

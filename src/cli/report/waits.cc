@@ -144,11 +144,13 @@ void WaitTable::keep(const Group& group, OperationKey key) {
 void WaitTable::keep_operations(const Group& group) {
   const uint32_t comm = job_.members[group.members[0].member].comm;
   uint32_t from = model::kNoIndex, until = 0;
+  uint64_t ops = 0;
   for (const straggler::MemberPast& past : group.members) {
     from = std::min(from, job_.oldest_index(job_.members[past.member]));
     until = std::max(until, job_.next_index(job_.members[past.member]));
+    ops += job_.members[past.member].ops;
   }
-  if (until <= from || until - from > straggler::kMostIndexes) return;
+  if (until <= from || until - from > straggler::most_indexes(ops)) return;
   std::vector<float> lost(until - from);
   for (const straggler::MemberPast& past : group.members) {
     const Member& member = job_.members[past.member];
