@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <map>
 
 namespace lockstep::analysis::straggler {
 namespace {
@@ -61,13 +61,17 @@ class Settler {
     return late;
   }
 
-  float host_part(const LateOp& late, size_t m, uint32_t at, uint32_t index) {
+  // Hosts that come to an operation as if all had waited for each other, with nothing since that may have held one of them
+  // unseen, are late by their own doing. Else, where there are sends and receives, everybody may have waited.
+  float host_part(LateOp& late, size_t m, uint32_t at, uint32_t index) {
     const Member& member = job_.members[late.member];
-    const bool fresh = carry_.starts_over(index) || (carry_.alone() && fresh_by_calls());
-    if (times_[member.process].peers_unseen && !fresh) return 0;
+    const OwnTimes& own = times_[member.process];
+    const bool seen = own.unseen.empty() || own.unseen[late.op] == 0;
+    late.fresh = seen && (carry_.starts_over(index) || fresh_by_calls(index));
+    if (own.peers_unseen && !late.fresh) return 0;
     const float lateness = past_[m].lateness[at];
     float part = late.host_part_ns;
-    float brings = fresh ? 0 : brought(m, at);
+    float brings = late.fresh ? 0 : brought(m, at);
     if (brings > 0 && lateness - brings < part) brings = std::min(brings, still_late(m, at, late.op));
     part = std::min(part, lateness - brings);
     if (part <= kJitterNs) return 0;
@@ -89,26 +93,36 @@ class Settler {
   }
 
   // The same as Carry::starts_over, by the collective that each member called before, on whichever communicator.
-  bool fresh_by_calls() {
-    if (fresh_) return *fresh_;
+  bool fresh_by_calls(uint32_t index) {
+    const auto [at, added] = fresh_.try_emplace(carry_.place(index), false);
+    if (added) at->second = learn_fresh(carry_.place(index));
+    return at->second;
+  }
+
+  bool learn_fresh(size_t place) {
     std::vector<Change> changes;
     size_t looks = 0;
     for (const MemberPast& past : past_) {
       const Member& member = job_.members[past.member];
-      float before = Company::kUnbounded;
-      for (uint32_t at = 0; at < member.ops && changes.size() < kEnoughChanges && looks < kMostLooks; ++at) {
+      const OpFinder finder(job_, member);
+      float before = Company::kUnbounded, then = 0;
+      for (uint64_t index = carry_.next_at(place, job_.oldest_index(member)), next = job_.next_index(member);
+           index < next && changes.size() < kEnoughChanges && looks < kMostLooks; index += carry_.period()) {
+        const auto op = finder.at(static_cast<uint32_t>(index));
+        if (!op) continue;
+        const uint32_t at = *op - member.first;
         float now = Company::kUnbounded;
         if (std::isfinite(past.lateness[at])) {
-          now = company_.late_before(member, member.first + at);
+          now = company_.late_before(member, *op);
           ++looks;
         }
         if (before != Company::kUnbounded && now != Company::kUnbounded)
-          changes.push_back({now - before, past.lateness[at] - past.lateness[at - 1]});
+          changes.push_back({now - before, past.lateness[at] - then});
         before = now;
+        then = past.lateness[at];
       }
     }
-    fresh_ = carried_share(changes).value_or(1) < Carry::kLeastShare;
-    return *fresh_;
+    return carried_share(changes).value_or(1) < Carry::kLeastShare;
   }
 
   // A host that had caught up with the others at its last collective, whichever that was, brings nothing from before.
@@ -129,7 +143,7 @@ class Settler {
   Company company_;
   const Carry carry_;
   std::vector<Brought> brought_;  // by member
-  std::optional<bool> fresh_;     // fresh_by_calls
+  std::map<size_t, bool> fresh_;  // by place, see fresh_by_calls
 };
 
 }  // namespace

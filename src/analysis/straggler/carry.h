@@ -41,9 +41,14 @@ class Carry {
   float share(uint32_t index) const { return share_[place(index)]; }
   // Whether hosts come to it as if they had waited for the operation before: nobody brings anything.
   bool starts_over(uint32_t index) const { return share(index) < kLeastShare; }
-  // The program has this one operation a round on the communicator: the one before it is the round before.
-  bool alone() const { return period_ == 1; }
   float interval(uint32_t index) const { return interval_[place(index)]; }
+  size_t period() const { return period_; }  // operations
+  // In the period.
+  size_t place(uint32_t index) const { return (index + period_ - first_ % period_) % period_; }
+  // The first index at that place, from another on.
+  uint64_t next_at(size_t place, uint32_t from) const {
+    return from + (place + period_ - this->place(from)) % period_;
+  }
 
   static constexpr float kLeastShare = 0.25f;
 
@@ -58,7 +63,6 @@ class Carry {
   void collect(size_t place, const OpFinder& finder, const model::Job& job, const MemberPast& past,
                Samples& samples) const;
   float share_of(const std::vector<Change>& changes) const;
-  size_t place(uint32_t index) const { return (index + period_ - first_ % period_) % period_; }
 
   size_t first_ = 0, period_ = 1;
   std::vector<float> share_, interval_;  // by place in the period

@@ -18,6 +18,7 @@
 #include <cmath>
 #include <functional>
 
+#include "analysis/straggler/chance.h"
 #include "analysis/straggler/median.h"
 
 namespace lockstep::analysis::straggler {
@@ -31,17 +32,8 @@ using Series = std::vector<float>;
 
 // How likely one of `ranks` ranks is late on `of_one` of `occasions` or more, if on each any is with the same probability.
 double chance(size_t of_one, size_t occasions, double probability, size_t ranks) {
-  if (of_one == 0 || ranks < 2 || probability >= 1) return 1;
-  const double n = static_cast<double>(occasions);
-  double sum = 0;
-  for (size_t k = of_one; k <= occasions; ++k) {
-    const double at = static_cast<double>(k);
-    const double term = std::exp(std::lgamma(n + 1) - std::lgamma(at + 1) - std::lgamma(n - at + 1) +
-                                 at * std::log(probability) + (n - at) * std::log1p(-probability));
-    sum += term;
-    if (term < sum * 1e-9 && at > n * probability) break;
-  }
-  return std::min(1.0, sum * static_cast<double>(ranks));
+  if (ranks < 2) return 1;
+  return std::min(1.0, likely_as_often(of_one, occasions, probability) * static_cast<double>(ranks));
 }
 
 class Trial {
@@ -201,11 +193,12 @@ class Trial {
   bool stands_out(const Culprit& culprit) const {
     const Pattern& pattern = culprit.pattern;
     if (pattern.late.size() < kLeastSteps || culprit.cost.middle < least_total_ns()) return false;
-    if (culprit.per_step_ns < losses_.least_ns(losses_.usual_step_ns)) return false;
+    if (culprit.per_step_ns < kShare * losses_.usual_step_ns) return false;
     return culprit.cost.low > culprit.next.high && culprit.cost.middle >= kStandOut * culprit.next.middle &&
            is_a_habit(culprit);
   }
 
+  // Against those who are no suspects: of ranks that are late together, as all of a host, none is the others' chance.
   bool is_a_habit(const Culprit& culprit) const {
     const Pattern& pattern = culprit.pattern;
     const bool each_step = pattern.events == pattern.late.size();
@@ -215,14 +208,19 @@ class Trial {
     };
     Series latest = losses_.others;
     size_t all = times_late(latest);
-    for (const RankLoss& rank : losses_.ranks) {
-      if (&rank != &losses_.ranks[culprit.loss]) all += times_late(rank.by_step);
-      for (size_t step = 0; step < steps(); ++step) latest[step] = std::max(latest[step], rank.by_step[step]);
+    size_t ranks = losses_.compared_ranks;
+    for (size_t i = 0; i < losses_.ranks.size(); ++i) {
+      const Series& cost = cost_of(i);
+      const bool is_other_suspect = suspected_[i] && i != culprit.loss;
+      ranks -= is_other_suspect;
+      if (is_other_suspect) continue;
+      if (i != culprit.loss) all += times_late(cost);
+      for (size_t step = 0; step < steps(); ++step) latest[step] = std::max(latest[step], cost[step]);
     }
     const size_t occasions = std::max(times_late(latest), pattern.events);
     const double probability = static_cast<double>(all + pattern.events) / static_cast<double>(occasions) /
-                               static_cast<double>(losses_.compared_ranks);
-    double likely = chance(pattern.events, occasions, probability, losses_.compared_ranks);
+                               static_cast<double>(ranks);
+    double likely = chance(pattern.events, occasions, probability, ranks);
     if (pattern.kind == Pattern::Kind::kPeriodic)
       likely *= std::pow(kRegularGap, static_cast<double>(pattern.events - 2));
     return likely <= kMostLikely;

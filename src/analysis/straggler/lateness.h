@@ -31,6 +31,7 @@ struct LateOp {
   bool behind = false;  // the others came as soon as the operation before was through
   bool idle = false;    // nothing was outstanding on it when the host launched it
   bool timed = false;   // arrived by GPU times
+  bool fresh = false;   // by hosts alone: all had waited for each other just before
   float error_ns = 0;   // of blame_ns, half-width
   // Late together with those it met since: by all its own time since its launch at `since_ns`, see group_comparer.h.
   bool together = false, has_waited = false;  // has_waited: for one of them, while it was compared

@@ -91,6 +91,7 @@ class Adder {
     if (!added && lateness_.processes[process].blamed_ns >= kOwnSteps * losses_.span_ns) count_own(&rank);
     double blamed = 0, sure = 0;
     for (const LateOp& late : lateness_.late[process]) {
+      if (!is_a_loss(late)) continue;
       const size_t step = losses_.step_at(rank, late.host_ns);
       rank.by_step[step] += late.blame_ns;
       if (static_cast<double>(late.blame_ns) >= losses_.least_scattered_ns())
@@ -100,6 +101,7 @@ class Adder {
     }
     if (blamed > 0) rank.sure_share = sure / blamed;
     for (const LateOp& late : lateness_.late[process]) {
+      if (!is_a_loss(late)) continue;
       const size_t step = losses_.step_at(rank, late.host_ns);
       if (late.blame_ns >= kGoodPart * rank.by_step[step] && rank.late_ns[step] == 0)
         rank.late_ns[step] = late.host_ns;

@@ -16,10 +16,15 @@ inline constexpr double kShare = 0.01;  // of the run: what a user would care ab
 inline constexpr double kHostShare = 0.03;
 // Times that the cost of a rank that is named exceeds that of any rank that is not.
 inline constexpr double kStandOut = 2;
-// How likely chance may let one of the ranks be late as often as one that is named: in 7 of 7 late steps of two ranks, in 4
-// of 4 of four, in 3 of 3 of eight.
-inline constexpr double kMostLikely = 0.02;
 inline constexpr size_t kLeastSteps = 4;  // late ones, of a habit
+// A host's scheduler works in ticks of 1 to 4 ms.
+inline constexpr double kTickNs = 1e6;
+
+// Less than a scheduler's tick, by times of hosts alone, does not tell from a host that runs ahead of its GPU a little less than
+// the others: it cost somebody something only where all had waited for each other just before.
+inline bool is_a_loss(const LateOp& late) {
+  return late.timed || late.fresh || static_cast<double>(late.blame_ns) >= kTickNs;
+}
 
 struct RankLoss {
   uint32_t process = 0;
@@ -36,8 +41,6 @@ struct RankLoss {
   double sure_share = 1;           // of all of it, what the clocks leave no doubt of
 };
 
-// A host's scheduler works in ticks of 1 to 4 ms.
-inline constexpr double kTickNs = 1e6;
 // Nobody looks for less, however short the run: where somebody stands out, and where nobody does.
 inline constexpr double kLeastNamedNs = 1e6;
 inline constexpr double kLeastTotalNs = 10e6;
@@ -56,12 +59,6 @@ struct Losses {
   double span_ns = 0;         // of the run
   double usual_step_ns = 0;   // median length of a step
   bool timed = false;         // most arrivals are the GPUs'
-
-  // The least that a late step must cost. Times of hosts alone do not tell less than a scheduler's tick from a host that runs
-  // ahead of its GPU a little less than the others.
-  double least_ns(double step_ns) const {
-    return timed ? kShare * step_ns : std::max(kShare * step_ns, kTickNs);
-  }
 
   // The least single delay that counts as one: where steps are short, what hosts differ by from call to call adds up to a
   // share of the run. By times of hosts alone, what the schedulers of hundreds of healthy hosts cost together is up to

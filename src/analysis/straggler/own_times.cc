@@ -64,13 +64,10 @@ bool drives_several_ranks(const Job& job, const model::JobProcess& process) {
   return false;
 }
 
-// Ends that are not known: the last arrival of the members; of a pair, the later call. Whether there are pairs of which
-// only one end is seen.
-bool estimate_ends(const Job& job, const model::JobProcess& process, const LastArrivals& last,
+// Ends that are not known: the last arrival of the members; of a pair, the later call.
+void estimate_ends(const Job& job, const model::JobProcess& process, const LastArrivals& last,
                    std::vector<int64_t>& ends) {
   const JobOps& ops = process.ops;
-  const auto is_unknown = [](int64_t end) { return end == 0; };
-  bool unseen = false;
   for (uint32_t row : process.members) {
     const Member& member = job.members[row];
     const LastArrivals::Column& arrivals = last.of(row);
@@ -80,11 +77,7 @@ bool estimate_ends(const Job& job, const model::JobProcess& process, const LastA
     for (const model::Lane& lane : member.lanes) {
       const Member* other = nullptr;
       const model::Lane* there = match::counterpart(job, member, lane, &other);
-      if (there == nullptr || last.domain(job.processes[other->process]) != last.domain(process)) {
-        unseen = unseen ||
-                 std::any_of(ends.begin() + lane.first, ends.begin() + lane.first + lane.ops, is_unknown);
-        continue;
-      }
+      if (there == nullptr || last.domain(job.processes[other->process]) != last.domain(process)) continue;
       CommonClock clock(job, other->process);
       const JobOps& other_ops = job.ops(*other);
       for (uint32_t i = 0; i < std::min(lane.ops, there->ops); ++i) {
@@ -92,7 +85,37 @@ bool estimate_ends(const Job& job, const model::JobProcess& process, const LastA
       }
     }
   }
-  return unseen;
+}
+
+// A send or receive ends when the GPU of the other gets there, however early its host has called.
+void find_unseen(const Job& job, const model::JobProcess& process, const LastArrivals& last,
+                 OwnTimes& times) {
+  enum class Held : uint8_t { kNo, kUnseen, kByAll };
+  std::vector<Held> held(process.ops.size());
+  const auto mark = [&](uint32_t first, uint32_t count) {
+    bool any = false;
+    for (uint32_t i = first; i < first + count; ++i) {
+      if (process.ops.is_placed(i)) continue;
+      held[i] = Held::kUnseen;
+      any = true;
+    }
+    return any;
+  };
+  bool any = false;
+  for (uint32_t row : process.members) {
+    const Member& member = job.members[row];
+    if (last.holds_unseen(row)) any = mark(member.first, member.ops) || any;
+    if (last.holds_all(row)) std::fill_n(held.begin() + member.first, member.ops, Held::kByAll);
+    for (const model::Lane& lane : member.lanes)
+      times.peers_unseen = mark(lane.first, lane.ops) || times.peers_unseen;
+  }
+  if (!any && !times.peers_unseen) return;
+  times.unseen.resize(held.size());
+  bool unseen = false;
+  for (uint32_t op : times.order) {
+    times.unseen[op] = unseen;
+    if (held[op] != Held::kNo) unseen = held[op] == Held::kUnseen;
+  }
 }
 
 // The first operation of each function on a communicator connects it: nobody's lateness.
@@ -175,6 +198,7 @@ LastArrivals::LastArrivals(const Job& job) : column_of_(job.members.size()) {
   for (uint32_t host = 0; host < job.hosts.size(); ++host)
     domains_.push_back(is_aligned(job.hosts[host].clock) ? 0 : host + 1);
   assign_columns(job);
+  find_holds(job);
   for (uint32_t row = 0; row < job.members.size(); ++row) {
     const Member& member = job.members[row];
     if (!is_matched(member)) continue;
@@ -221,6 +245,32 @@ void LastArrivals::assign_columns(const Job& job) {
   }
 }
 
+void LastArrivals::find_holds(const Job& job) {
+  std::map<uint32_t, std::set<int32_t>> ranks;  // by domain
+  std::set<int32_t> all_ranks;
+  for (uint32_t i = 0; i < job.processes.size(); ++i) {
+    const int32_t known = job.processes[i].row.rank, rank = known >= 0 ? known : -1 - static_cast<int32_t>(i);
+    ranks[domain(job.processes[i])].insert(rank);
+    all_ranks.insert(rank);
+  }
+  holds_.assign(job.members.size(), Holds::kSeen);
+  for (const model::JobComm& comm : job.comms) {
+    std::map<uint32_t, size_t> members;  // by domain
+    for (uint32_t row : comm.members) {
+      if (row != model::kNoRow) ++members[domain(job.processes[job.members[row].process])];
+    }
+    const size_t all = std::max(comm.members.size(), static_cast<size_t>(std::max(comm.ranks, 0)));
+    for (uint32_t row : comm.members) {
+      if (row == model::kNoRow) continue;
+      const uint32_t at = domain(job.processes[job.members[row].process]);
+      if (all >= all_ranks.size())
+        holds_[row] = Holds::kAll;
+      else if (members[at] < all && members[at] < ranks[at].size())
+        holds_[row] = Holds::kUnseen;
+    }
+  }
+}
+
 OwnTimes own_times(const Job& job, uint32_t process_row, const LastArrivals& last) {
   const model::JobProcess& process = job.processes[process_row];
   const JobOps& ops = process.ops;
@@ -246,7 +296,7 @@ OwnTimes own_times(const Job& job, uint32_t process_row, const LastArrivals& las
     times.error[i] = static_cast<float>(clock.half_width() + (timed ? std::max(ops.gpu_error_ns[i], 0) : 0));
     if (timed) ends[i] = ops.gpu_end_ns[i] != 0 ? clock.at(ops.gpu_end_ns[i]) : kRunning;
   }
-  times.peers_unseen = estimate_ends(job, process, last, ends);
+  estimate_ends(job, process, last, ends);
   Follower follower(times, ends);
   times.order = call_order(ops);
   times.place.resize(ops.size());
@@ -261,6 +311,7 @@ OwnTimes own_times(const Job& job, uint32_t process_row, const LastArrivals& las
     until = std::max({until, times.arrival[op], ends[op]});
     times.busy[op] = busy;
   }
+  find_unseen(job, process, last, times);
   add_legs(job, process, ends, times);
   forget_first_uses(job, process, times);
   return times;

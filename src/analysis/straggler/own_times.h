@@ -46,8 +46,10 @@ struct OwnTimes {
   uint32_t domain = 0;            // processes of one domain have times that compare
   uint64_t stage =
       0;  // see legs.h: equal for ranks that compare; 0: it neither sends nor receives, and has no legs
-  // Some of its sends and receives are with others, and by the hosts' times alone: it may wait where nothing shows it.
-  bool peers_unseen = false;
+  // 1: since the last collective of all ranks, the process has called something before this in which it may have waited for
+  // somebody whom nothing shows, see LastArrivals::holds_unseen. Empty: it never does.
+  Column<uint8_t> unseen;
+  bool peers_unseen = false;  // some of that are sends and receives
   // False: the process drives several ranks of one communicator, whose calls do not tell apart.
   bool comparable = false;
 };
@@ -76,13 +78,21 @@ class LastArrivals {
   uint32_t domain(const model::JobProcess& process) const { return domains_[process.host]; }
   // `member`: row of Job::members.
   const Column& of(uint32_t member) const { return columns_[column_of_[member]]; }
+  // Whether an operation of it without GPU times may hold the process and not all whose times compare with its own: some members'
+  // times do not, and some ranks whose times do are no members.
+  bool holds_unseen(uint32_t member) const { return holds_[member] == Holds::kUnseen; }
+  // Whether all ranks of the run are members.
+  bool holds_all(uint32_t member) const { return holds_[member] == Holds::kAll; }
 
  private:
   void assign_columns(const model::Job& job);
+  void find_holds(const model::Job& job);
 
   std::vector<uint32_t> domains_;    // by host
   std::vector<Column> columns_;      // the first is empty
   std::vector<uint32_t> column_of_;  // by member
+  enum class Holds : uint8_t { kSeen, kUnseen, kAll };
+  std::vector<Holds> holds_;  // by member
 };
 
 // When an operation ended on the GPU; 0 unknown.

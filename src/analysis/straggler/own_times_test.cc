@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "analysis/testing/job_builder.h"
 
 namespace lockstep::analysis::straggler {
@@ -47,6 +50,42 @@ TEST(LastArrivals, HaveNoRoomForIndexesThatOnlyADamagedFileHas) {
   EXPECT_EQ(last.of(0).size(), kOps);
   EXPECT_EQ(last.of(1).at(kGone), testing::at_ms(1.5));
   EXPECT_EQ(last.of(1).at(kGone + kOps - 1), testing::at_ms(1.0 + kOps - 1));
+}
+
+// Ranks 0 and 1 share a clock, ranks 2 and 3 another. What a call of rank 0 follows: `calls`, each "world", "host" (ranks 0 and 1),
+// "across" (0 and 2), "transfer" (to rank 2).
+std::vector<bool> unseen_before(const std::vector<std::string>& calls, bool timed = false) {
+  testing::JobBuilder builder(4, 2);
+  const std::map<std::string, uint32_t> comms = {{"world", builder.world()},
+                                                 {"host", builder.comm("tp", {0, 1})},
+                                                 {"across", builder.comm("dp", {0, 2})},
+                                                 {"transfer", builder.comm("pp", {0, 2})}};
+  double ms = 1;
+  for (const std::string& name : calls) {
+    testing::Call call{.called_ms = ms++};
+    if (timed) call.gpu_start_ms = call.called_ms + 0.1, call.gpu_end_ms = call.called_ms + 0.2;
+    if (name == "transfer") call.func = "Send", call.peer = 1;
+    builder.call(0, comms.at(name), call);
+    if (name == "transfer") call.func = "Recv", call.peer = 0;
+    for (uint32_t rank = 1; rank < 4; ++rank) {
+      if (name == "world" || (rank == 1 ? name == "host" : rank == 2 && name != "host"))
+        builder.call(rank, comms.at(name), call);
+    }
+  }
+  const model::Job job = builder.build(false);
+  const OwnTimes own = own_times(job, 0, LastArrivals(job));
+  std::vector<bool> out;
+  for (uint32_t op : own.order) out.push_back(!own.unseen.empty() && own.unseen[op] != 0);
+  return out;
+}
+
+TEST(OwnTimes, KnowWhetherSomebodyUnseenMayHaveHeldTheProcess) {
+  using Unseen = std::vector<bool>;
+  EXPECT_EQ(unseen_before({"world", "host", "host"}), (Unseen{false, false, false}));
+  EXPECT_EQ(unseen_before({"world", "across", "host", "world", "host"}),
+            (Unseen{false, false, true, true, false}));
+  EXPECT_EQ(unseen_before({"transfer", "host", "world", "host"}), (Unseen{false, true, true, false}));
+  EXPECT_EQ(unseen_before({"transfer", "across", "host"}, true), (Unseen{false, false, false}));
 }
 
 }  // namespace

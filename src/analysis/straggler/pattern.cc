@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/straggler/chance.h"
 #include "analysis/straggler/median.h"
 
 namespace lockstep::analysis::straggler {
@@ -92,8 +93,8 @@ void mark_late(std::span<const float> cost, double least_ns, Pattern* pattern) {
   pattern->last = pattern->late.back();
 }
 
-// 0: none.
-size_t period_of(const std::vector<size_t>& late) {
+// Between the first steps of runs of neighboring ones.
+std::vector<size_t> gaps_of(const std::vector<size_t>& late) {
   std::vector<size_t> gaps;
   size_t begin = late.empty() ? 0 : late.front();
   for (size_t i = 1; i < late.size(); ++i) {
@@ -101,16 +102,44 @@ size_t period_of(const std::vector<size_t>& late) {
     gaps.push_back(late[i] - begin);
     begin = late[i];
   }
+  return gaps;
+}
+
+// A period, or two or three of them, of which some were missed.
+bool is_regular(size_t gap, size_t period, size_t error) {
+  const size_t periods = std::clamp<size_t>((gap + period / 2) / period, 1, kMostMissed);
+  const size_t whole = periods * period;
+  return (gap > whole ? gap - whole : whole - gap) <= error;
+}
+
+// How likely a gap is regular where each step is late with the same probability.
+double regular_by_chance(size_t period, size_t error, double mean_gap) {
+  const double stays = 1 - 1 / mean_gap;
+  double sum = 0;
+  for (size_t gap = 1; gap <= kMostMissed * period + error; ++gap) {
+    if (is_regular(gap, period, error)) sum += std::pow(stays, static_cast<double>(gap - 1)) / mean_gap;
+  }
+  return sum;
+}
+
+// 0: none.
+size_t period_of(const std::vector<size_t>& late) {
+  const std::vector<size_t> gaps = gaps_of(late);
   if (gaps.size() + 1 < kLeastEvents) return 0;
   std::vector<size_t> sorted = gaps;
   const size_t period = lower_median(std::span(sorted));
-  const double error = std::max(period >= 4 ? 1.0 : 0.0, kPeriodError * static_cast<double>(period));
-  const auto regular = std::count_if(gaps.begin(), gaps.end(), [&](size_t gap) {
-    const double periods = std::clamp(std::round(static_cast<double>(gap) / static_cast<double>(period)), 1.0,
-                                      1.0 * kMostMissed);
-    return std::abs(static_cast<double>(gap) - periods * static_cast<double>(period)) <= error;
-  });
-  return static_cast<double>(regular) >= kRegular * static_cast<double>(gaps.size()) ? period : 0;
+  const double mean = static_cast<double>(std::accumulate(gaps.begin(), gaps.end(), size_t{0})) /
+                      static_cast<double>(gaps.size());
+  const auto most = static_cast<size_t>(kPeriodError * static_cast<double>(period));
+  for (size_t error = 0; error <= most; ++error) {
+    const auto regular = static_cast<size_t>(
+        std::count_if(gaps.begin(), gaps.end(), [&](size_t gap) { return is_regular(gap, period, error); }));
+    if (static_cast<double>(regular) < kRegular * static_cast<double>(gaps.size())) continue;
+    // One of them is the period itself.
+    if (likely_as_often(regular - 1, gaps.size() - 1, regular_by_chance(period, error, mean)) <= kMostLikely)
+      return period;
+  }
+  return 0;
 }
 
 }  // namespace

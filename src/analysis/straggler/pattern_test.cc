@@ -94,6 +94,22 @@ TEST(Pattern, AMissedTimeDoesNotEndAPeriod) {
   EXPECT_EQ(pattern.period, 20u);
 }
 
+// A quarter of the steps, as it happens: some distances are 4, or 8, or 12.
+TEST(Pattern, DistancesThatChanceMakesAreNoPeriod) {
+  size_t periods = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const auto late_by_chance = [=](size_t step) {
+      uint64_t x = (step + 1000 * seed) * 0x9e3779b97f4a7c15u;
+      x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+      return (x >> 32) % 4 == 0;
+    };
+    std::vector<float> cost(30);
+    for (size_t step = 0; step < cost.size(); ++step) cost[step] = late_by_chance(step) ? 100 : 0;
+    periods += find_pattern(cost, 0).kind == Kind::kPeriodic;
+  }
+  EXPECT_LE(periods, 8u);
+}
+
 TEST(Pattern, NowAndThen) {
   const std::vector<size_t> late = {5, 9, 30, 31, 70, 81, 150, 233};
   const Pattern pattern = pattern_of(

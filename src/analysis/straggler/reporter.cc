@@ -78,7 +78,7 @@ Reporter::Account Reporter::account(size_t loss, size_t first, size_t last) cons
   size_t first_late = last + 1;
   for (const LateOp& late : lateness_.late[process]) {
     const size_t step = losses_.step_at(losses_.ranks[loss], late.host_ns);
-    if (step < first || step > last) continue;
+    if (step < first || step > last || !is_a_loss(late)) continue;
     const double blame = static_cast<double>(late.blame_ns);
     sum.total_ns += blame;
     sum.host_ns += static_cast<double>(late.host_part_ns);

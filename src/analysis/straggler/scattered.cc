@@ -64,7 +64,7 @@ bool matters(const Losses& losses, const std::vector<Interval>& own) {
 
 std::optional<FewDelays> few_delays(const Losses& losses) {
   if (losses.steps.size() < losses.first + kLeastSteps) return std::nullopt;
-  const std::vector<Worst> by_step = worst_by_step(losses, &RankLoss::peaks);
+  const std::vector<Worst> by_step = worst_by_step(losses, &RankLoss::by_step);
   const double usual = usual_of(by_step);
   const Worst worst = *std::max_element(by_step.begin(), by_step.end(),
                                         [](const Worst& a, const Worst& b) { return a.ns < b.ns; });

@@ -192,6 +192,73 @@ TEST(Straggler, BlamesNobodyForLatenessOfAHostThatItsCompanyShares) {
   for (const Finding& finding : findings) ADD_FAILURE() << finding.statement;
 }
 
+// Two pipelines of two stages, each stage on a host whose clock does not compare with the other's, without GPU times. Rank 0 begins
+// its steps late by `late_ms`; rank 2, whose host has to wait for what rank 0 sends, calls its reduction late by as much.
+std::vector<Finding> of_pipelines(double late_ms) {
+  JobBuilder builder(4, 2);
+  const std::vector<uint32_t> stages = {builder.comm("dp0", {0, 1}), builder.comm("dp1", {2, 3})};
+  const std::vector<uint32_t> pipelines = {builder.comm("pp0", {0, 2}), builder.comm("pp1", {1, 3})};
+  const uint32_t world = builder.world();
+  double now = 1;
+  for (uint32_t step = 0; step < 20; ++step) {
+    const double late = step >= 5 ? late_ms : 0;
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      const double begin = now + 0.003 * ((rank * 7 + step * 5) % 4), behind = rank % 2 == 0 ? late : 0;
+      builder.call(rank, stages[rank / 2],
+                   {.func = "Broadcast", .called_ms = begin + (rank == 0 ? late : 0), .bytes = 64});
+      builder.call(rank, pipelines[rank % 2],
+                   {.func = rank < 2 ? "Send" : "Recv",
+                    .called_ms = begin + 0.1 + (rank == 0 ? late : 0),
+                    .peer = rank < 2 ? 1 : 0});
+      builder.call(rank, stages[rank / 2], {.called_ms = begin + 0.2 + behind});
+      builder.call(rank, world, {.called_ms = begin + 0.3 + behind, .bytes = 64});
+    }
+    now += 20 + late;
+  }
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(false), findings);
+  return findings;
+}
+
+TEST(Straggler, ByHostsAloneDoesNotBlameAStageThatWaitsForAnother) {
+  const std::vector<Finding> findings = of_pipelines(8);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "host-late");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{0});
+}
+
+TEST(Straggler, ByHostsAloneIsLateByLessThanATickWhereAllHadWaited) {
+  const std::vector<Finding> findings = of_pipelines(0.5);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{0});
+  EXPECT_NEAR(findings[0].effect->value, 0.5e6, 0.02e6);
+}
+
+// Hosts that never wait for their GPUs: rank 1 is always a little later than the others, and stays it.
+TEST(Straggler, ByHostsAloneAHostThatRunsAheadLessCostsNothingBelowATick) {
+  const auto of_hosts = [](double late_ms) {
+    JobBuilder builder(4);
+    const uint32_t world = builder.world();
+    uint32_t noise = 1;
+    std::vector<double> drift(4);
+    for (uint32_t op = 0; op < 400; ++op) {
+      for (uint32_t rank = 0; rank < 4; ++rank) {
+        noise = noise * 1'103'515'245 + 12'345;
+        drift[rank] = 0.9 * drift[rank] + 0.005 * (noise >> 16 & 7);
+        const double late = rank == 1 && op % 20 == 0 ? late_ms : 0;
+        builder.call(rank, world,
+                     {.called_ms = 1.0 + op + drift[rank] + late, .bytes = 64u << (op % 20 == 19 ? 4 : 0)});
+        drift[rank] += late;
+      }
+    }
+    std::vector<Finding> findings;
+    kAnalysis.run(builder.build(), findings);
+    return findings.size();
+  };
+  EXPECT_EQ(of_hosts(0.8), 0u);
+  EXPECT_EQ(of_hosts(1.2), 1u);
+}
+
 // Three hosts of two ranks; both of host 1 come to their pair late, and wait for nobody there.
 TEST(Straggler, NamesAHostWhoseRanksAreLateTogether) {
   JobBuilder builder(6, 2);
