@@ -54,7 +54,9 @@ class Settler {
   // Not what it was late already at the operation before.
   LateOp settle_together(LateOp late, size_t m, uint32_t at, uint32_t index) const {
     const float before = at > 0 && past_[m].lateness[at - 1] > 0 ? past_[m].lateness[at - 1] : 0;
-    const float sure = past_[m].lateness[at] - before * carry_.share(index);
+    float sure = past_[m].lateness[at] - before * carry_.share(index);
+    if (late.behind && std::isfinite(past_[m].interval[at]))
+      sure = std::min(sure, past_[m].interval[at] - carry_.interval(index));
     if (sure >= late.blame_ns) return late;
     late.host_part_ns *= std::max(sure, 0.0f) / late.blame_ns;
     late.blame_ns = std::max(sure, 0.0f);

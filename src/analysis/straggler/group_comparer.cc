@@ -233,6 +233,7 @@ class Piece {
     }
     const std::vector<float> busy = values_;
     const float usual = lower_median(std::span(values_));
+    const bool behind = came_right_after(i, index);
     for (size_t m = 0; m < size_; ++m) {
       const OwnTimes& its = own_of(m);
       const uint32_t op = op_of(m, i);
@@ -248,12 +249,24 @@ class Piece {
                                       .op = op,
                                       .blame_ns = late,
                                       .host_part_ns = all > 0 ? late * host / all : 0,
+                                      .behind = behind,
                                       .idle = its.idle[op] != 0,
                                       .timed = true,
                                       .error_ns = error_of(i, m, median_of(i, &OwnTimes::error)),
                                       .together = true,
                                       .since_ns = its.host[before]}});
     }
+  }
+
+  // Whether members usually came as soon as this communicator's operation before was through: whatever they worked while it
+  // waited for the last is not in their own time, and those for whom it did not wait seem to have worked longer.
+  bool came_right_after(uint32_t i, uint32_t index) {
+    for (size_t m = 0; m < size_; ++m) {
+      const OwnTimes& its = own_of(m);
+      const int64_t end = end_of(ops_of(m), its, *group_.members[m].at(index - 1));
+      values_[m] = static_cast<float>(its.arrival[op_of(m, i)] - end);
+    }
+    return lower_median(std::span(values_)) <= kJitterNs;
   }
 
   // Of the operations after `before`, up to `op`, in the order of their calls.

@@ -283,6 +283,45 @@ TEST(Straggler, NamesAHostWhoseRanksAreLateTogether) {
   EXPECT_NEAR(findings[0].effect->value, 20e6, 0.5e6);
 }
 
+// Three hosts of two ranks. A layer is an operation of the host's pair, which holds up what comes after it, and one over the hosts,
+// which does not: when the first of these waits 2 ms for host 1, the other hosts are as much ahead with all that follow.
+TEST(Straggler, BlamesAHostOnceForWhatOthersAreAheadByWhileTheyWait) {
+  constexpr uint32_t kLayers = 8;
+  JobBuilder builder(6, 2);
+  const std::vector<uint32_t> pairs = {builder.comm("tp0", {0, 1}), builder.comm("tp1", {2, 3}),
+                                       builder.comm("tp2", {4, 5})};
+  const std::vector<uint32_t> across = {builder.comm("dp0", {0, 2, 4}), builder.comm("dp1", {1, 3, 5})};
+  for (uint32_t step = 0; step < 20; ++step) {
+    double end = 0;
+    for (uint32_t layer = 0; layer < kLayers; ++layer) {
+      double last = 0;
+      for (const bool reduces : {false, true}) {
+        for (uint32_t rank = 0; rank < 6; ++rank) {
+          const double late = rank / 2 == 1 && step >= 5 ? 2 : 0.003 * ((rank + step + layer) % 3);
+          const double called = step * 50 + 0.02 * layer + (reduces ? 0.01 : 0);
+          const double ready = step * 50 + 5 + 0.4 * layer + late + (reduces ? 0.3 : 0);
+          const double start = reduces ? std::max(ready, end + 0.002) : ready;
+          testing::Call call{.called_ms = called, .gpu_start_ms = start, .gpu_end_ms = start + 0.05};
+          if (!reduces) {
+            builder.call(rank, pairs[rank / 2], call);
+            continue;
+          }
+          const double latest =
+              std::max(step * 50 + 5.3 + 0.4 * layer + (step >= 5 ? 2 : 0.006), end + 0.002);
+          call.gpu_end_ms = last = latest + 0.1;
+          builder.call(rank, across[rank % 2], call);
+        }
+      }
+      end = last;
+    }
+  }
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(), findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{2, 3}));
+  EXPECT_NEAR(findings[0].effect->value, 2e6, 0.4e6) << "not again for each layer";
+}
+
 // Buckets of a backward pass that go on while others wait: who is late at the first is late at all.
 TEST(Straggler, BlamesLatenessThatLastsOverOverlappingOperationsOnce) {
   JobBuilder builder(4);
