@@ -64,6 +64,15 @@ TEST(BandwidthBounds, SlowIsLessThanFourFifths) {
   EXPECT_FALSE(speaks({{}, {}, {}, {.ms = 1 / 0.81}}));
 }
 
+// A ring has long forgotten the first operations.
+TEST(BandwidthBounds, NumbersMayBeginAnywhere) {
+  Job job = job_of({{}, {}, {}, {.ms = 1 / 0.79}});
+  for (model::JobProcess& process : job.processes) {
+    for (uint32_t& index : process.ops.index) index += 4'000'000'000;
+  }
+  EXPECT_FALSE(judged(job).empty());
+}
+
 TEST(BandwidthBounds, TheSpreadOfEitherSideKeepsSilence) {
   EXPECT_TRUE(speaks({{}, {}, {}, {.ms = 1.5, .spread = 0.6}})) << "its better quarter takes 1.05 ms";
   EXPECT_FALSE(speaks({{}, {}, {}, {.ms = 1.5, .spread = 0.7}})) << "0.98 ms";
