@@ -25,6 +25,8 @@ namespace lockstep::analysis::straggler {
 namespace {
 
 constexpr size_t kMostNamed = 32;
+constexpr double kWithOthers = 0.5;  // of what is worth a name, by who is late together with somebody who is
+constexpr double kTogether = 0.75;   // of its late steps, with that rank
 constexpr double kFollowing = 0.9;   // of what a rank cost, in steps in which a costlier one was late before
 constexpr double kRegularGap = 0.2;  // how often a distance is near that before it by chance
 
@@ -85,7 +87,7 @@ class Trial {
     std::vector<std::pair<double, size_t>> costs;
     for (size_t i = 0; i < losses_.ranks.size(); ++i) {
       const double cost = beyond(i, usual);
-      if (cost >= least_total_ns()) costs.emplace_back(cost, i);
+      if (cost >= kWithOthers * least_total_ns()) costs.emplace_back(cost, i);
     }
     std::sort(costs.begin(), costs.end(), [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first > b.first : a.second < b.second;
@@ -140,12 +142,35 @@ class Trial {
   // The culprits among them, in their order.
   std::vector<Culprit> judge(const std::vector<size_t>& suspects) {
     rank_the_rest(suspects);
-    std::vector<Culprit> named;
+    std::vector<Culprit> apart;
     for (size_t loss : suspects) {
       Culprit culprit = measure(loss);
-      if (stands_out(culprit)) named.push_back(std::move(culprit));
+      if (stands_apart(culprit)) apart.push_back(std::move(culprit));
+    }
+    std::vector<Culprit> named;
+    for (const Culprit& culprit : apart) {
+      const bool is_with = std::any_of(apart.begin(), apart.end(), [&](const Culprit& other) {
+        return costs(other, 1) && is_late_with(culprit, other);
+      });
+      if (costs(culprit, is_with ? kWithOthers : 1)) named.push_back(culprit);
     }
     return named;
+  }
+
+  // This share of what is worth a name: in all, and a late step.
+  bool costs(const Culprit& culprit, double share) const {
+    return culprit.cost.middle >= share * least_total_ns() &&
+           culprit.per_step_ns >= share * kShare * losses_.usual_step_ns;
+  }
+
+  // Of ranks that are late together all are at fault, though one costs a little less than is worth a name: it would hide the
+  // others.
+  static bool is_late_with(const Culprit& culprit, const Culprit& other) {
+    const std::vector<size_t>&steps = culprit.pattern.late, &others = other.pattern.late;
+    const auto both = std::count_if(steps.begin(), steps.end(), [&](size_t step) {
+      return std::binary_search(others.begin(), others.end(), step);
+    });
+    return static_cast<double>(both) >= kTogether * static_cast<double>(steps.size());
   }
 
   Culprit measure(size_t loss) const {
@@ -190,10 +215,10 @@ class Trial {
     return best;
   }
 
-  bool stands_out(const Culprit& culprit) const {
+  // From whoever is no suspect.
+  bool stands_apart(const Culprit& culprit) const {
     const Pattern& pattern = culprit.pattern;
-    if (pattern.late.size() < kLeastSteps || culprit.cost.middle < least_total_ns()) return false;
-    if (culprit.per_step_ns < kShare * losses_.usual_step_ns) return false;
+    if (pattern.late.size() < kLeastSteps) return false;
     return culprit.cost.low > culprit.next.high && culprit.cost.middle >= kStandOut * culprit.next.middle &&
            is_a_habit(culprit);
   }

@@ -82,6 +82,18 @@ TEST(Culprits, AreNamedTogetherIfTheyAreLateTogether) {
   EXPECT_LE(named(late(3, 2)).size(), 1u) << "more than half";
 }
 
+TEST(Culprits, MayCostHalfAsMuchWithSomebodyWhoIsNamed) {
+  const auto with = [](double share, size_t apart) {
+    return named(losses_of(8, kSteps, [=](size_t rank, size_t step) {
+      if (rank == 3) return step % 20 < 16 ? 4.0 : 0;
+      return rank == 4 && step % 20 >= apart && step % 20 < apart + 16 ? share_ms(share) * 20 / 16 : 0;
+    }));
+  };
+  EXPECT_EQ(with(0.0051, 0), (Ranks{3, 4}));
+  EXPECT_EQ(with(0.0049, 0), Ranks{3});
+  EXPECT_EQ(with(0.0060, 4), (Ranks{3, 4})) << "12 of its 16 late steps";
+}
+
 // Others are late now and then in other steps; the eight ranks of a host are so in none of these.
 TEST(Culprits, WhoAreLateTogetherAreNotEachOthersChance) {
   const Losses losses = losses_of(32, 20, [](size_t rank, size_t step) {

@@ -85,6 +85,49 @@ TEST(GroupComparer, TellsTheWaitFromTheMoving) {
   EXPECT_EQ(result.last_ns, testing::at_ms(5));
 }
 
+// By how much the arrivals of the late one and of the usual one may be wrong, together.
+TEST(GroupComparer, KnowsHowWrongALatenessMayBe) {
+  for (const int32_t error_ns : {9'000, 30'000}) {
+    testing::JobBuilder builder(4);
+    const uint32_t world = builder.world();
+    for (uint32_t op = 0; op < 8; ++op) {
+      for (uint32_t rank = 0; rank < 4; ++rank) {
+        const double start = op * 10.0 + 1 + (rank == 2 && op == 5 ? 3 : 0);
+        builder.call(rank, world,
+                     {.called_ms = op * 10.0 + 0.5,
+                      .gpu_start_ms = start,
+                      .gpu_end_ms = op * 10.0 + (op == 5 ? 5 : 2)});
+      }
+    }
+    model::Job job = builder.build();
+    for (model::JobProcess& process : job.processes)
+      std::fill(process.ops.gpu_error_ns.begin(), process.ops.gpu_error_ns.end(), error_ns);
+    const GroupLateness result = compare(job, job.comms[0].members, 1);
+    ASSERT_FALSE(result.late.empty());
+    for (const LateOp& late : result.late) EXPECT_EQ(late.error_ns, 2.0f * static_cast<float>(error_ns));
+  }
+}
+
+// By hosts alone. Rank 1 is late by 4 ms at an operation of one communicator, by `between_ms` at one of another, and by 4 ms again.
+size_t times_blamed(double between_ms) {
+  testing::JobBuilder builder(4);
+  const uint32_t a = builder.world("a"), b = builder.world("b");
+  const double late_ms[] = {0, 0, 4, between_ms, 4};
+  for (uint32_t op = 0; op < 10; ++op) {
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      const double late = rank == 1 && op >= 5 ? late_ms[op - 5] : 0;
+      builder.call(rank, op == 0 || op == 8 ? b : a, {.called_ms = 20.0 * op + late});
+    }
+  }
+  const model::Job job = builder.build();
+  return compare(job, job.comms[a].members, 1).late.size();
+}
+
+TEST(GroupComparer, AHostBringsNothingOnceItIsDownToAQuarterOfItsLateness) {
+  EXPECT_EQ(times_blamed(0.9), 2u);
+  EXPECT_EQ(times_blamed(1.1), 1u);
+}
+
 TEST(GroupComparer, ComparesNothingOverIndexesThatOnlyADamagedFileHas) {
   constexpr uint32_t kFew = 20;
   for (const uint64_t indexes : {most_indexes(kFew), most_indexes(kFew) + 1}) {

@@ -52,6 +52,24 @@ TEST(LastArrivals, HaveNoRoomForIndexesThatOnlyADamagedFileHas) {
   EXPECT_EQ(last.of(1).at(kGone + kOps - 1), testing::at_ms(1.0 + kOps - 1));
 }
 
+// Rank 0 sends three times; rank 1 receives twice, and sends at 50 ms.
+TEST(OwnTimes, ASendThatNobodyReceivesHasNoEnd) {
+  testing::JobBuilder builder(2);
+  const uint32_t world = builder.world(), pipeline = builder.comm("pp", {0, 1});
+  for (double ms : {1.0, 2.0, 3.0}) {
+    builder.call(0, pipeline, {.func = "Send", .called_ms = ms, .peer = 1, .launched_ms = ms});
+    if (ms < 3) builder.call(1, pipeline, {.func = "Recv", .called_ms = ms + 0.1, .peer = 0});
+  }
+  builder.call(1, pipeline, {.func = "Send", .called_ms = 50, .peer = 0});
+  builder.call(0, world, {.called_ms = 58, .launched_ms = 58});
+  builder.call(0, world, {.called_ms = 60, .launched_ms = 60});
+  const model::Job job = builder.build();
+  const OwnTimes own = own_times(job, 0, LastArrivals(job));
+  const uint32_t first = job.members[builder.member(world, 0)].first;
+  EXPECT_EQ(own.cadence[first], 55e6) << "since its own call at 3 ms, and no end at 50 ms";
+  EXPECT_EQ(own.host_own[first + 1], 2e6);
+}
+
 // Ranks 0 and 1 share a clock, ranks 2 and 3 another. What a call of rank 0 follows: `calls`, each "world", "host" (ranks 0 and 1),
 // "across" (0 and 2), "transfer" (to rank 2).
 std::vector<bool> unseen_before(const std::vector<std::string>& calls, bool timed = false) {

@@ -105,22 +105,25 @@ std::vector<size_t> gaps_of(const std::vector<size_t>& late) {
   return gaps;
 }
 
-// A period, or two or three of them, of which some were missed.
-bool is_regular(size_t gap, size_t period, size_t error) {
-  const size_t periods = std::clamp<size_t>((gap + period / 2) / period, 1, kMostMissed);
-  const size_t whole = periods * period;
-  return (gap > whole ? gap - whole : whole - gap) <= error;
-}
+// What counts as a period: one, or up to so many of them, between which some were missed.
+struct Regular {
+  size_t period = 0, error = 0, most = 1;
 
-// How likely a gap is regular where each step is late with the same probability.
-double regular_by_chance(size_t period, size_t error, double mean_gap) {
-  const double stays = 1 - 1 / mean_gap;
-  double sum = 0;
-  for (size_t gap = 1; gap <= kMostMissed * period + error; ++gap) {
-    if (is_regular(gap, period, error)) sum += std::pow(stays, static_cast<double>(gap - 1)) / mean_gap;
+  bool has(size_t gap) const {
+    const size_t whole = std::clamp<size_t>((gap + period / 2) / period, 1, most) * period;
+    return (gap > whole ? gap - whole : whole - gap) <= error;
   }
-  return sum;
-}
+
+  // How likely a gap is regular where each step is late with the same probability.
+  double by_chance(double mean_gap) const {
+    const double stays = 1 - 1 / mean_gap;
+    double sum = 0;
+    for (size_t gap = 1; gap <= most * period + error; ++gap) {
+      if (has(gap)) sum += std::pow(stays, static_cast<double>(gap - 1)) / mean_gap;
+    }
+    return sum;
+  }
+};
 
 // 0: none.
 size_t period_of(const std::vector<size_t>& late) {
@@ -130,14 +133,16 @@ size_t period_of(const std::vector<size_t>& late) {
   const size_t period = lower_median(std::span(sorted));
   const double mean = static_cast<double>(std::accumulate(gaps.begin(), gaps.end(), size_t{0})) /
                       static_cast<double>(gaps.size());
-  const auto most = static_cast<size_t>(kPeriodError * static_cast<double>(period));
-  for (size_t error = 0; error <= most; ++error) {
-    const auto regular = static_cast<size_t>(
-        std::count_if(gaps.begin(), gaps.end(), [&](size_t gap) { return is_regular(gap, period, error); }));
-    if (static_cast<double>(regular) < kRegular * static_cast<double>(gaps.size())) continue;
-    // One of them is the period itself.
-    if (likely_as_often(regular - 1, gaps.size() - 1, regular_by_chance(period, error, mean)) <= kMostLikely)
-      return period;
+  const auto most_error = static_cast<size_t>(kPeriodError * static_cast<double>(period));
+  for (Regular regular{.period = period}; regular.most <= kMostMissed; ++regular.most) {
+    for (regular.error = 0; regular.error <= most_error; ++regular.error) {
+      const auto count = static_cast<size_t>(
+          std::count_if(gaps.begin(), gaps.end(), [&](size_t gap) { return regular.has(gap); }));
+      // One of them is the period itself.
+      if (static_cast<double>(count) >= kRegular * static_cast<double>(gaps.size()) &&
+          likely_as_often(count - 1, gaps.size() - 1, regular.by_chance(mean)) <= kMostLikely)
+        return period;
+    }
   }
   return 0;
 }

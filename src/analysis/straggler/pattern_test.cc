@@ -83,6 +83,8 @@ TEST(Pattern, APeriodTakesFourTimes) {
   };
   EXPECT_EQ(times(3).kind, Kind::kTail);
   EXPECT_EQ(times(4).kind, Kind::kPeriodic);
+  const std::vector<float> short_run = {0, 0, 9, 0, 0, 0, 9, 0, 0, 0, 9, 0, 0, 0, 9};
+  EXPECT_EQ(find_pattern(short_run, 0).kind, Kind::kPeriodic) << "two more of 4 steps, by chance in 1 of 90";
   EXPECT_EQ(times(4).first, 10u);
   EXPECT_EQ(times(4).last, 70u);
 }
