@@ -247,8 +247,8 @@ void Reporter::report(const FewDelays& few) {
 
 void Reporter::report(const Turns& turns) {
   Finding finding = begin("imbalance.rotating", FindingClass::kImbalance, Severity::kWarning, turns.total_ns);
-  finding.statement = std::string(turns.ranks < 2 ? "Ranks are late now and then, too seldom to name one: "
-                                                  : "Ranks take turns in being late: ") +
+  finding.statement = std::string(turns.one ? "Ranks are late now and then, too seldom to name one: "
+                                            : "Ranks take turns in being late: ") +
                       text(turns.total_ns) + " of the run (" +
                       wording::percent(turns.total_ns / losses_.span_ns) + ") wait for whoever is the last";
   finding.effect =

@@ -108,6 +108,7 @@ std::optional<Turns> turns(const Losses& losses) {
   std::stable_sort(out.costliest.begin(), out.costliest.end(),
                    [](const auto& a, const auto& b) { return a.second.middle > b.second.middle; });
   if (out.costliest.size() > kShown) out.costliest.resize(kShown);
+  out.one = out.ranks < 2 || out.costliest.front().second.middle >= kOnceShare * out.total_ns;
   return out;
 }
 

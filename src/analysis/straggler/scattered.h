@@ -20,8 +20,9 @@ std::optional<FewDelays> few_delays(const Losses& losses);
 // What the worst rank of each step lost, where nobody stands out.
 struct Turns {
   double total_ns = 0;
-  size_t steps = 0;                                    // that are in the sum
-  size_t ranks = 0;                                    // that were the worst of a step
+  size_t steps = 0;  // that are in the sum
+  size_t ranks = 0;  // that were the worst of a step
+  bool one = false;  // nearly all of it is one rank's: too seldom for a habit
   std::vector<std::pair<size_t, Interval>> costliest;  // position in Losses::ranks, and what it alone cost
 };
 std::optional<Turns> turns(const Losses& losses);

@@ -105,6 +105,19 @@ TEST(Turns, OfShortDelaysCostAHundredthByOneRank) {
   EXPECT_FALSE(each(0.0299, false)) << "hosts run ahead of their GPUs";
 }
 
+// Rank 1 alone is late three times; rank 2 is in other steps.
+TEST(Turns, AreNoneWhereNearlyAllIsOneRanks) {
+  const auto is_one = [](double other_ms) {
+    const auto lost = turns(losses_of(4, kSteps, [=](size_t rank, size_t step) {
+      if (rank == 1) return step == 20 || step == 47 || step == 81 ? 20.0 : 0;
+      return rank == 2 && step % 10 == 5 ? other_ms : 0;
+    }));
+    return lost && lost->one;
+  };
+  EXPECT_TRUE(is_one(1.4));
+  EXPECT_FALSE(is_one(1.6));
+}
+
 TEST(Turns, DoNotCountWhatTheClocksLeaveOpen) {
   Losses losses = taking_turns(1.0, true);
   for (RankLoss& rank : losses.ranks) rank.peaks.assign(kSteps, 0);
