@@ -9,6 +9,8 @@
 //
 // Times are RunNs (see trace.h) of the process' own host; common_ns() brings them to the reference host.
 #pragma once
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -120,12 +122,31 @@ struct OpenStep {
 // What the network plugin said of itself, where it did.
 enum class NetTransport : uint8_t { kUnknown, kIb, kSocket };
 
+// What transfers belong to, as far as it decides how fast they can go: the operation's pattern, how many of them follow one
+// another, and how large they are. Transfers of one lane overlap within an operation, and not beyond it.
+struct Traffic {
+  uint8_t kind = 0;  // EventKind: Coll, P2p, ...; 0 unknown: nothing tells what it may be compared with
+  StringId func = 0, algo = 0, proto = 0;  // of a collective
+  uint8_t channels = 0;                    // of the operation; 0 unknown
+  uint8_t transfers = 0, size = 0;  // octaves: of an operation on one lane, and the mean of their bytes
+  auto operator<=>(const Traffic&) const = default;
+};
+
+// Transfers of a lane in the order in which they came, as equally many in each of so many parts: how its rate differs over time.
+inline constexpr size_t kRateParts = 8;
+struct RatePart {
+  uint64_t bytes = 0;
+  int64_t busy_ns = 0;
+};
+using RateParts = std::array<RatePart, kRateParts>;
+
 // Network transfers of one process with one peer over one channel, summed.
 struct NetPair {
   uint32_t member = kNoRow;
   int32_t peer = -1;
   uint16_t channel = 0;
   bool is_send = false;
+  Traffic traffic{};
   int32_t device = -1;  // network device; -1 unknown
   NetTransport transport = NetTransport::kUnknown;
   uint64_t steps = 0, bytes = 0;
@@ -136,6 +157,7 @@ struct NetPair {
   int64_t busy_ns = 0;      // time in which at least one of the transfers of wire_ns went on
   double wire_squares = 0;  // sum of their squared durations, ns^2
   TimeHistogram wire{};     // of those durations
+  RateParts parts{};
   int64_t first_ns = 0, last_ns = 0;
 };
 

@@ -43,7 +43,11 @@ class Join {
       call.func = texts_[call.func];
     }
     for (model::OpenStep& step : row.open_steps) to_job(step.member);
-    for (model::NetPair& pair : row.net_pairs) to_job(pair.member);
+    for (model::NetPair& pair : row.net_pairs) {
+      to_job(pair.member);
+      for (model::StringId* text : {&pair.traffic.func, &pair.traffic.algo, &pair.traffic.proto})
+        *text = texts_[*text];
+    }
     for (model::ExposedFunc& exposed : row.exposed) {
       to_job(exposed.member);
       exposed.func = texts_[exposed.func];

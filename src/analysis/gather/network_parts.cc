@@ -2,15 +2,18 @@
 #include "analysis/gather/network_parts.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <tuple>
+
+#include "model/event_kind.h"
 
 namespace lockstep::analysis::gather {
 namespace {
 
-using model::StepWait;
-
 using model::NetTransport;
+using model::StepWait;
+using model::Traffic;
 
 int64_t between(int64_t from, int64_t until) { return from != 0 && until > from ? until - from : 0; }
 
@@ -47,11 +50,46 @@ int64_t newest(const model::ProxyStepTable& steps, size_t i) {
       {steps.start_ns[i], steps.wait1_ns[i], steps.wait2_ns[i], steps.wait3_ns[i], steps.end_ns[i]});
 }
 
+struct Finished {
+  uint64_t steps = 0, bytes = 0;
+};
+
+// The steps of each proxy operation that came to an end.
+std::vector<Finished> finished_of(const model::Trace& trace) {
+  const model::ProxyStepTable& steps = trace.proxy_steps;
+  std::vector<Finished> all(trace.proxy_ops.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const uint32_t op = steps.proxy_op[i];
+    if (op >= all.size() || steps.end_ns[i] == 0) continue;
+    ++all[op].steps;
+    all[op].bytes += steps.bytes[i];
+  }
+  return all;
+}
+
+Traffic traffic_of(const model::Trace& trace, size_t op, const Finished& finished) {
+  Traffic traffic;
+  const uint32_t task = trace.proxy_ops.task[op];
+  if (task >= trace.tasks.size()) return traffic;
+  traffic.kind = trace.tasks.kind[task];
+  traffic.channels = trace.tasks.channels[task];
+  traffic.transfers = static_cast<uint8_t>(std::bit_width(finished.steps));
+  traffic.size = static_cast<uint8_t>(std::bit_width(finished.bytes / std::max<uint64_t>(finished.steps, 1)));
+  const uint32_t shape = trace.tasks.shape[task];
+  // One end sends where the other receives: theirs is one traffic.
+  if (traffic.kind == number(model::EventKind::kP2p) || shape >= trace.shapes.size()) return traffic;
+  traffic.func = trace.shapes.func[shape];
+  traffic.algo = trace.shapes.algo[shape];
+  traffic.proto = trace.shapes.proto[shape];
+  return traffic;
+}
+
 class Sums {
  public:
   Sums(const model::Trace& trace, model::JobProcess& process) : trace_(trace), process_(process) {}
 
   void add_all() {
+    find_flows();
     network_.assign(trace_.net_events.size() == 0 ? 0 : trace_.proxy_steps.size(), kUnknown);
     for (size_t i = 0; i < trace_.net_events.size(); ++i) {
       uint32_t step = trace_.net_events.proxy_step[i];
@@ -71,10 +109,36 @@ class Sums {
     int64_t start_ns = 0;
     model::OpenStep step;
   };
+  // What one lane carries of one traffic.
+  struct Flow {
+    Traffic traffic;
+    uint64_t steps = 0, seen = 0;
+    size_t next_part() { return static_cast<size_t>(seen++ * model::kRateParts / steps); }
+  };
   struct Sum {
     model::NetPair pair;
     int64_t busy_until_ns = 0;
   };
+
+  Lane lane_of(uint32_t op) const {
+    const model::ProxyOpTable& ops = trace_.proxy_ops;
+    return {ops.comm[op], ops.peer[op], ops.channel[op], ops.is_send[op] != 0};
+  }
+
+  void find_flows() {
+    const std::vector<Finished> finished = finished_of(trace_);
+    flow_of_.resize(finished.size());
+    std::map<std::pair<Lane, Traffic>, uint32_t> rows;
+    for (uint32_t op = 0; op < finished.size(); ++op) {
+      if (finished[op].steps == 0) continue;
+      const Traffic traffic = traffic_of(trace_, op, finished[op]);
+      const auto [at, is_new] =
+          rows.try_emplace({lane_of(op), traffic}, static_cast<uint32_t>(flows_.size()));
+      if (is_new) flows_.push_back({.traffic = traffic});
+      flows_[at->second].steps += finished[op].steps;
+      flow_of_[op] = at->second;
+    }
+  }
 
   void add(size_t i) {
     const model::ProxyStepTable& steps = trace_.proxy_steps;
@@ -82,16 +146,18 @@ class Sums {
     uint32_t op = steps.proxy_op[i];
     if (op >= proxy_ops.size()) return;
     bool is_send = proxy_ops.is_send[op] != 0;
-    Lane lane{proxy_ops.comm[op], proxy_ops.peer[op], proxy_ops.channel[op], is_send};
+    Lane lane = lane_of(op);
     if (steps.end_ns[i] == 0) {
       add_open(lane, i, op);
       return;
     }
     Network network = network_.empty() ? kUnknown : network_[i];
-    Sum& sum = pairs_[{lane, network}];
+    Flow& flow = flows_[flow_of_[op]];
+    Sum& sum = pairs_[{lane, network, flow.traffic}];
     model::NetPair& pair = sum.pair;
     if (pair.steps++ == 0) {
       std::tie(pair.member, pair.peer, pair.channel, pair.is_send) = lane;
+      pair.traffic = flow.traffic;
       pair.device = network.first;
       pair.transport = network.second;
       pair.first_ns = steps.start_ns[i];
@@ -100,6 +166,9 @@ class Sums {
     pair.first_ns = std::min(pair.first_ns, steps.start_ns[i]);
     pair.last_ns = std::max(pair.last_ns, steps.end_ns[i]);
     Waits at(steps, i);
+    model::RatePart& part = pair.parts[flow.next_part()];
+    part.bytes += steps.bytes[i];
+    const int64_t busy_before = pair.busy_ns;
     if (is_send) {
       pair.gpu_ns += between(at.first, at.second);
       pair.peer_ns += between(at.second, at.third);
@@ -109,6 +178,7 @@ class Sums {
       pair.flush_ns += between(at.second, at.third);
       pair.gpu_ns += between(at.third, at.end);
     }
+    part.busy_ns += pair.busy_ns - busy_before;
   }
 
   // Transfers of a lane overlap, and come in the order in which they began.
@@ -138,8 +208,10 @@ class Sums {
 
   const model::Trace& trace_;
   model::JobProcess& process_;
-  std::vector<Network> network_;  // by step; empty without events of the network plugin
-  std::map<std::pair<Lane, Network>, Sum> pairs_;
+  std::vector<Network> network_;   // by step; empty without events of the network plugin
+  std::vector<uint32_t> flow_of_;  // by proxy operation
+  std::vector<Flow> flows_;
+  std::map<std::tuple<Lane, Network, Traffic>, Sum> pairs_;
   std::map<Lane, Open> open_;
 };
 

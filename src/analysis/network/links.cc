@@ -4,12 +4,36 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <set>
 #include <tuple>
 
 namespace lockstep::analysis::network {
 namespace {
 
 using model::kNoRow;
+
+void add_parts(const model::RateParts& from, model::RateParts& to) {
+  for (size_t i = 0; i < to.size(); ++i) {
+    to[i].bytes += from[i].bytes;
+    to[i].busy_ns += from[i].busy_ns;
+  }
+}
+
+// Of the mean of the parts' rates, relative; 0: fewer than two are known.
+double error_of_parts(const model::RateParts& parts) {
+  double sum = 0, squares = 0, n = 0;
+  for (const model::RatePart& part : parts) {
+    if (part.busy_ns <= 0) continue;
+    const double rate = static_cast<double>(part.bytes) / static_cast<double>(part.busy_ns);
+    sum += rate;
+    squares += rate * rate;
+    ++n;
+  }
+  if (n < 2 || sum <= 0) return 0;
+  const double mean = sum / n;
+  return std::sqrt(std::max(0.0, squares / n - mean * mean) / (n - 1)) / mean;
+}
 
 class LinkMaker {
  public:
@@ -30,7 +54,8 @@ class LinkMaker {
   }
 
  private:
-  using Key = std::tuple<uint32_t, int32_t, int32_t, uint16_t, int32_t>;  // ranks of the communicator
+  // Ranks of the communicator. The device comes last: a receiver does not know its sender's.
+  using Key = std::tuple<uint32_t, int32_t, int32_t, uint16_t, model::Traffic, int32_t>;
 
   uint32_t process_of(uint32_t comm, int32_t rank) const {
     const std::vector<uint32_t>& members = job_.comms[comm].members;
@@ -47,14 +72,16 @@ class LinkMaker {
     return named >= 0 ? named : whole || process != kNoRow ? rank : -1;
   }
 
-  Link& row(uint32_t comm, int32_t source, int32_t target, uint16_t channel, int32_t device) {
-    Key key{comm, source, target, channel, device};
-    auto [at, is_new] = links_.try_emplace(key);
+  Link& row(uint32_t comm, int32_t source, int32_t target, const model::NetPair& pair) {
+    auto [at, is_new] = links_.try_emplace({comm, source, target, pair.channel, pair.traffic, pair.device});
     Link& link = at->second;
     if (!is_new) return link;
     link.comm = comm;
-    link.channel = channel;
-    link.device = device;
+    link.from = source;
+    link.to = target;
+    link.channel = pair.channel;
+    link.traffic = pair.traffic;
+    link.device = pair.device;
     link.source = global_rank(comm, source);
     link.target = global_rank(comm, target);
     link.source_process = process_of(comm, source);
@@ -65,26 +92,39 @@ class LinkMaker {
   void add(uint32_t process, const model::NetPair& pair) {
     const model::Member& member = job_.members[pair.member];
     if (pair.is_send) {
-      Link& link = row(member.comm, member.rank, pair.peer, pair.channel, pair.device);
+      Link& link = row(member.comm, member.rank, pair.peer, pair);
       link.transport = pair.transport;
       link.gpu_wait_ns += pair.gpu_ns;
       link.peer_wait_ns += pair.peer_ns;
       link.send_wait_ns += pair.wire_ns;
       link.busy_ns += pair.busy_ns;
+      add_parts(pair.parts, link.parts);
       link.send_squares += pair.wire_squares;
       link.sending.add(pair.wire);
       add_volume(link, pair);
       return;
     }
-    auto at = links_.lower_bound(Key{member.comm, pair.peer, member.rank, pair.channel, INT32_MIN});
-    bool sent = at != links_.end() && at->second.comm == member.comm && std::get<1>(at->first) == pair.peer &&
-                std::get<2>(at->first) == member.rank && at->second.channel == pair.channel;
-    Link& link = sent ? at->second : row(member.comm, pair.peer, member.rank, pair.channel, pair.device);
-    if (!sent || process_of(member.comm, pair.peer) == kNoRow) add_volume(link, pair);
+    Link* sent = sent_row(member, pair, pair.traffic);
+    // The ends may have kept different parts of an operation.
+    if (sent == nullptr) sent = sent_row(member, pair, std::nullopt);
+    Link& link = sent != nullptr ? *sent : row(member.comm, pair.peer, member.rank, pair);
+    if (sent == nullptr || process_of(member.comm, pair.peer) == kNoRow) add_volume(link, pair);
     link.target_process = process;
     link.receive_wait_ns += pair.wire_ns;
     link.flush_wait_ns += pair.flush_ns;
     link.take_wait_ns += pair.gpu_ns;
+  }
+
+  // The first row of what is sent to a receiver over a channel, of this traffic if one is named; null: none.
+  Link* sent_row(const model::Member& member, const model::NetPair& pair,
+                 std::optional<model::Traffic> traffic) {
+    auto at = links_.lower_bound(
+        {member.comm, pair.peer, member.rank, pair.channel, traffic.value_or(model::Traffic{}), INT32_MIN});
+    if (at == links_.end()) return nullptr;
+    const Link& found = at->second;
+    const bool is_it = found.comm == member.comm && found.from == pair.peer && found.to == member.rank &&
+                       found.channel == pair.channel && (!traffic || found.traffic == *traffic);
+    return is_it ? &at->second : nullptr;
   }
 
   static void add_volume(Link& link, const model::NetPair& pair) {
@@ -101,7 +141,6 @@ class LinkMaker {
 }  // namespace
 
 void Link::add(const Link& other) {
-  lanes += other.lanes;
   steps += other.steps;
   bytes += other.bytes;
   gpu_wait_ns += other.gpu_wait_ns;
@@ -113,6 +152,7 @@ void Link::add(const Link& other) {
   busy_ns += other.busy_ns;
   send_squares += other.send_squares;
   sending.add(other.sending);
+  add_parts(other.parts, parts);
   first_ns = std::min(first_ns, other.first_ns);
   last_ns = std::max(last_ns, other.last_ns);
 }
@@ -122,25 +162,42 @@ double Link::relative_error() const {
   auto n = static_cast<double>(steps);
   double mean = static_cast<double>(send_wait_ns) / n;
   double variance = std::max(0.0, send_squares / n - mean * mean);
-  return std::sqrt(variance / n) / mean;
+  return std::max(std::sqrt(variance / n) / mean, error_of_parts(parts));
 }
 
 std::vector<Link> links(const model::Job& job) { return LinkMaker(job).make(); }
 
-std::vector<Link> pairs(const std::vector<Link>& links) {
-  std::vector<Link> sums;
+namespace {
+
+// Links of equal keys added up, in the order of the keys.
+template <typename KeyOf>
+std::vector<Link> sums(const std::vector<Link>& links, KeyOf key_of) {
+  struct Sum {
+    Link link;
+    std::set<std::pair<uint16_t, int32_t>> lanes;  // channel, device
+  };
+  std::map<decltype(key_of(links.front())), Sum> by_key;
   for (const Link& link : links) {
-    bool same = !sums.empty() && sums.back().comm == link.comm &&
-                sums.back().source_process == link.source_process &&
-                sums.back().target_process == link.target_process && sums.back().source == link.source &&
-                sums.back().target == link.target;
-    if (!same) {
-      sums.push_back(link);
-      continue;
-    }
-    sums.back().add(link);
+    auto [at, is_new] = by_key.try_emplace(key_of(link), Sum{link, {}});
+    if (!is_new) at->second.link.add(link);
+    at->second.lanes.emplace(link.channel, link.device);
   }
-  return sums;
+  std::vector<Link> all;
+  for (auto& [key, sum] : by_key) {
+    sum.link.lanes = static_cast<uint32_t>(sum.lanes.size());
+    all.push_back(sum.link);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<Link> pairs(const std::vector<Link>& links) {
+  return sums(links, [](const Link& of) { return std::tuple(of.comm, of.from, of.to); });
+}
+
+std::vector<Link> flows(const std::vector<Link>& links) {
+  return sums(links, [](const Link& of) { return std::tuple(of.comm, of.from, of.to, of.traffic); });
 }
 
 }  // namespace lockstep::analysis::network

@@ -9,6 +9,7 @@
 #include "analysis/analysis.h"
 #include "analysis/network/slowness.h"
 #include "analysis/testing/job_builder.h"
+#include "model/event_kind.h"
 
 namespace lockstep::analysis::network {
 extern const Analysis kAnalysis;
@@ -19,8 +20,15 @@ using model::NetPair;
 using model::NetTransport;
 using testing::JobBuilder;
 
+// `transfers` that took so long, and no others.
+void set_durations(NetPair& pair, double wire_ns, uint64_t transfers) {
+  pair.wire = {};
+  for (uint64_t i = 0; i < transfers; ++i) pair.wire.add(static_cast<float>(wire_ns));
+}
+
 NetPair end_of(uint32_t member, int32_t peer, bool is_send, uint16_t channel = 0, int32_t device = 0) {
   NetPair pair;
+  pair.traffic.kind = model::number(model::EventKind::kColl);
   pair.member = member;
   pair.peer = peer;
   pair.channel = channel;
@@ -158,6 +166,7 @@ Job ring(uint32_t ranks, const std::function<void(NetPair&)>& change, double oth
     const auto wire = static_cast<int64_t>(other_us * 1000);
     pair.wire_ns = pair.busy_ns = wire * 100;
     pair.wire_squares = 100.0 * static_cast<double>(wire) * static_cast<double>(wire);
+    set_durations(pair, other_us * 1000, 100);
     if (rank == 0) change(pair);
     job.processes[rank].net_pairs = {pair};
   }
@@ -167,6 +176,7 @@ void lengthen(NetPair& pair, double factor, double scatter = 0) {
   const double wire = static_cast<double>(pair.wire_ns) / 100 * factor;
   pair.wire_ns = pair.busy_ns = static_cast<int64_t>(100 * wire);
   pair.wire_squares = 100 * wire * wire * (1 + scatter * scatter);
+  set_durations(pair, wire, 100);
 }
 std::vector<Finding> findings_of(const Job& job) {
   std::vector<Finding> findings;

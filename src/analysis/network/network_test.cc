@@ -4,6 +4,7 @@
 #include "analysis/analysis.h"
 #include "analysis/network/links.h"
 #include "analysis/testing/job_builder.h"
+#include "model/event_kind.h"
 
 namespace lockstep::analysis::network {
 extern const Analysis kAnalysis;
@@ -48,6 +49,8 @@ class Ring {
     pair.member = job.comms[0].members[rank];
     pair.peer = static_cast<int32_t>(peer);
     pair.is_send = is_send;
+    pair.traffic.kind = model::number(model::EventKind::kColl);
+    for (uint64_t i = 0; i < kSteps; ++i) pair.wire.add(static_cast<float>(wire));
     if (transports_.contains(rank)) pair.transport = transports_.at(rank);
     pair.steps = kSteps;
     pair.bytes = kSteps * kStepBytes;

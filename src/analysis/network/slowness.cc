@@ -2,7 +2,6 @@
 #include "analysis/network/slowness.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -16,6 +15,9 @@ constexpr uint64_t kLeastSteps = 16;
 constexpr size_t kLeastOthers = 3;
 // Routes of one network differ by less.
 constexpr double kSlow = 0.7;
+// A slow link makes its transfers longer, not a few of them much longer, as a proxy thread does that has to wait for its CPU.
+// The root of what the rate has to show, for how long they take is known to within an eighth only.
+constexpr double kLonger = 1.195;
 // A pair is slow only where its rate is as far from the usual as this many times what is usual to differ.
 constexpr double kScatters = 3;
 
@@ -26,8 +28,8 @@ double quantile(std::vector<double> values, double part) {
 }
 
 bool measured(const Link& pair) {
-  return pair.bytes >= kLeastBytes && pair.steps >= kLeastSteps && pair.busy_ns > 0 && pair.source >= 0 &&
-         pair.target >= 0;
+  return pair.traffic.kind != 0 && pair.bytes >= kLeastBytes && pair.steps >= kLeastSteps &&
+         pair.busy_ns > 0 && pair.source >= 0 && pair.target >= 0;
 }
 
 // By how much, as a logarithm, the rates that are not slow fall behind `usual`: three quarters of them by less. That some
@@ -40,16 +42,26 @@ double scatter(const std::vector<double>& rates, double usual) {
   return quantile(behind, 0.75);
 }
 
-// What pairs that carry the like reach.
+// What flows that carry the like reach.
 struct Usual {
-  explicit Usual(const std::vector<double>& rates)
-      : rate(quantile(rates, 0.5)),
-        least(std::min(kSlow, std::exp(-kScatters * scatter(rates, rate))) * rate) {}
-  bool calls_slow(const Link& pair) const {
-    double highest = pair.rate() * (1 + 3 * pair.relative_error());
-    return pair.rate() < least && highest < (1 + kSlow) / 2 * rate;
+  Usual(const std::vector<Comparison>& all, const std::vector<size_t>& group) {
+    std::vector<double> rates, durations, errors;
+    for (size_t i : group) {
+      rates.push_back(all[i].pair.rate());
+      durations.push_back(all[i].pair.most_ns());
+      errors.push_back(all[i].pair.relative_error());
+    }
+    rate = quantile(rates, 0.5);
+    most_ns = quantile(durations, 0.5);
+    error = quantile(errors, 0.5);
+    least = std::min(kSlow, std::exp(-kScatters * scatter(rates, rate))) * rate;
   }
-  double rate;
+  bool calls_slow(const Link& pair) const {
+    const double highest = pair.rate() * (1 + 3 * std::hypot(pair.relative_error(), error));
+    return pair.rate() < least && highest < (1 + kSlow) / 2 * rate && pair.most_ns() > kLonger * most_ns;
+  }
+  double rate, most_ns;
+  double error;  // of one flow's rate, relative
   double least;  // below it a pair is slow
 };
 
@@ -59,7 +71,7 @@ class Judge {
   Judge(const model::Job& job, std::vector<Comparison>& all) : job_(job), all_(all) {}
 
   void hold_against_median(const std::vector<size_t>& group) {
-    const Usual usual(rates(group));
+    const Usual usual(all_, group);
     for (size_t i : group) {
       all_[i].usual_rate = usual.rate;
       all_[i].others = group.size() - 1;
@@ -67,9 +79,9 @@ class Judge {
     }
   }
 
-  void hold_places_against_rest(const std::vector<size_t>& group) {
-    std::vector<double> sorted = rates(group);
-    std::sort(sorted.begin(), sorted.end());
+  void hold_places_against_rest(std::vector<size_t> group) {
+    std::sort(group.begin(), group.end(),
+              [this](size_t a, size_t b) { return all_[a].pair.rate() < all_[b].pair.rate(); });
     for (Place::Kind kind : kPlaceKinds) {
       std::map<Place, std::vector<size_t>> through;
       for (size_t i : group) {
@@ -77,40 +89,72 @@ class Judge {
       }
       for (const auto& [place, inside] : through) {
         const size_t outside = group.size() - inside.size();
-        if (inside.size() >= 2 && outside >= kLeastOthers) compare(inside, sorted);
+        if (inside.size() >= 2 && outside >= kLeastOthers) compare(inside, group);
       }
     }
   }
 
  private:
-  // `sorted` are the rates of those inside and of all the others.
-  void compare(const std::vector<size_t>& inside, const std::vector<double>& sorted) {
+  // `sorted` by rate are those inside and all the others.
+  void compare(const std::vector<size_t>& inside, const std::vector<size_t>& sorted) {
     // Nothing outside is as slow: what lies on slower routes than half of the others is not a slow place. All inside being
     // slower than the first of the rest means that they are what comes before it.
-    const auto rest = sorted.begin() + static_cast<std::ptrdiff_t>(inside.size());
-    const double least = kSlow * *rest;
-    if (!std::all_of(inside.begin(), inside.end(), [&](size_t i) { return all_[i].pair.rate() < least; }))
-      return;
-    const std::vector<double> others(rest, sorted.end());
-    const Usual usual(others);
-    if (!std::all_of(inside.begin(), inside.end(), [&](size_t i) { return usual.calls_slow(all_[i].pair); }))
-      return;
+    const std::vector<size_t> rest(sorted.begin() + static_cast<std::ptrdiff_t>(inside.size()), sorted.end());
+    const double least = kSlow * all_[rest.front()].pair.rate();
+    const Usual usual(all_, rest);
+    for (size_t i : inside) {
+      if (all_[i].pair.rate() >= least || !usual.calls_slow(all_[i].pair)) return;
+    }
     for (size_t i : inside) {
       all_[i].usual_rate = usual.rate;
-      all_[i].others = others.size();
+      all_[i].others = rest.size();
       all_[i].slow = true;
     }
-  }
-
-  std::vector<double> rates(const std::vector<size_t>& group) const {
-    std::vector<double> rates;
-    for (size_t i : group) rates.push_back(all_[i].pair.rate());
-    return rates;
   }
 
   const model::Job& job_;
   std::vector<Comparison>& all_;
 };
+
+// What flows have in common that may be compared. The size of what takes part in an operation, the lanes, the traffic, and
+// how many flows of it share the card at whichever end has more of them.
+using Kind = std::tuple<int32_t, uint32_t, model::Traffic, size_t>;
+
+class Kinds {
+ public:
+  Kinds(const model::Job& job, const std::vector<Link>& flows) : job_(job) {
+    for (const Link& flow : flows) {
+      ++ends_[{flow.comm, flow.from, true, flow.traffic}];
+      ++ends_[{flow.comm, flow.to, false, flow.traffic}];
+    }
+  }
+  Kind of(const Link& flow) const {
+    const size_t out = ends_.at({flow.comm, flow.from, true, flow.traffic});
+    const size_t in = ends_.at({flow.comm, flow.to, false, flow.traffic});
+    return {job_.comms[flow.comm].ranks, flow.lanes, flow.traffic, std::max(out, in)};
+  }
+
+ private:
+  const model::Job& job_;
+  std::map<std::tuple<uint32_t, int32_t, bool, model::Traffic>, size_t>
+      ends_;  // rank of the communicator, sends
+};
+
+// What is well with transfers that are as large says that the way between the ranks is.
+bool is_well_elsewhere(const Comparison& slow, const std::vector<Comparison>& flows) {
+  return std::any_of(flows.begin(), flows.end(), [&](const Comparison& of) {
+    return of.pair.bytes_each() >= slow.pair.bytes_each() && of.pair.rate() >= kSlow * of.usual_rate;
+  });
+}
+
+// Of the flows from one rank to another, the one that carried most.
+Comparison of_pair(const std::vector<Comparison>& flows) {
+  Comparison most =
+      *std::max_element(flows.begin(), flows.end(),
+                        [](const Comparison& a, const Comparison& b) { return a.pair.bytes < b.pair.bytes; });
+  most.slow = most.slow && !is_well_elsewhere(most, flows);
+  return most;
+}
 
 }  // namespace
 
@@ -143,20 +187,17 @@ std::vector<Place> places(const model::Job& job, const Link& pair, Place::Kind k
 }
 
 std::vector<Comparison> compare(const model::Job& job, const std::vector<Link>& links) {
+  const std::vector<Link> flows = network::flows(links);
+  const Kinds kinds(job, flows);
   std::vector<Comparison> all;
-  for (const Link& pair : network::pairs(links)) {
-    if (measured(pair)) all.push_back({.pair = pair});
-  }
-  using Kind = std::tuple<int32_t, uint32_t, int>;  // ranks of the communicator, channels, size of transfers
   std::map<Kind, std::vector<size_t>> of_kind, of_small;
-  std::map<std::pair<uint32_t, int>, std::vector<size_t>> of_comm;
-  auto kind_of = [&](const Link& pair) {
-    return Kind{job.comms[pair.comm].ranks, pair.lanes, std::bit_width(pair.bytes / pair.steps)};
-  };
-  for (size_t i = 0; i < all.size(); ++i) {
-    const Kind kind = kind_of(all[i].pair);
-    of_kind[kind].push_back(i);
-    of_comm[{all[i].pair.comm, std::get<2>(kind)}].push_back(i);
+  std::map<std::pair<uint32_t, Kind>, std::vector<size_t>> of_comm;
+  for (const Link& flow : flows) {
+    if (!measured(flow)) continue;
+    const Kind kind = kinds.of(flow);
+    of_kind[kind].push_back(all.size());
+    of_comm[{flow.comm, kind}].push_back(all.size());
+    all.push_back({.pair = flow, .ranks = std::max(job.comms[flow.comm].ranks, 1)});
   }
   Judge judge(job, all);
   for (const auto& [key, group] : of_comm) {
@@ -164,24 +205,20 @@ std::vector<Comparison> compare(const model::Job& job, const std::vector<Link>& 
       judge.hold_against_median(group);
       judge.hold_places_against_rest(group);
     } else {
-      for (size_t i : group) of_small[kind_of(all[i].pair)].push_back(i);
+      std::vector<size_t>& small = of_small[key.second];
+      small.insert(small.end(), group.begin(), group.end());
     }
   }
   for (const auto& [kind, group] : of_small) {
     if (group.size() > kLeastOthers) judge.hold_against_median(group);
   }
   for (const auto& [kind, group] : of_kind) judge.hold_places_against_rest(group);
-  std::erase_if(all, [](const Comparison& of) { return of.others == 0; });
-  std::map<std::pair<int32_t, int32_t>, Comparison> best;
+  std::map<std::pair<int32_t, int32_t>, std::vector<Comparison>> by_pair;
   for (const Comparison& of : all) {
-    auto [at, is_new] = best.try_emplace({of.pair.source, of.pair.target}, of);
-    if (!is_new && of.pair.bytes > at->second.pair.bytes) at->second = of;
+    if (of.others > 0) by_pair[{of.pair.source, of.pair.target}].push_back(of);
   }
   std::vector<Comparison> comparisons;
-  for (auto& [ranks, of] : best) {
-    of.ranks = std::max(job.comms[of.pair.comm].ranks, 1);
-    comparisons.push_back(of);
-  }
+  for (const auto& [ranks, of] : by_pair) comparisons.push_back(of_pair(of));
   return comparisons;
 }
 

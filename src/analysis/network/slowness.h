@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pairs of ranks move less than their peers do. A pair is held against those that carry the like, which are at least
-// three: transfers of about the same size, of its own communicator where that has enough pairs, else of communicators of
-// as many ranks over as many channels. Slow is what falls behind their median. What cannot be told apart is not slow.
+// Which pairs of ranks move less than their peers do. What a rank sends another is held against what carries the like, which
+// are at least three flows: of the same traffic (model/job.h: function, algorithm, protocol, channels, number and size of
+// transfers), over as many lanes, with as many flows at the end that has more of them; of its own communicator where that has
+// enough, else of communicators of as many ranks. Slow is what falls behind their median, in a quarter of its transfers at least. What
+// cannot be told apart is not slow, nor is a pair of ranks that is well in other traffic whose transfers are as large.
 //
 // Where few hosts meet, a host that is slow has half of the pairs and more, and the median with them; and a communicator
 // of two hosts has no other pairs. So all the pairs through one host, rail or rank are held against those that do not go
@@ -14,7 +16,7 @@
 namespace lockstep::analysis::network {
 
 struct Comparison {
-  Link pair;
+  Link pair;              // one of flows()
   double usual_rate = 0;  // median of what it was held against, bytes per second
   size_t others = 0;
   bool slow = false;
@@ -35,7 +37,7 @@ int64_t place_number(const model::Job& job, Place::Kind kind, uint32_t process);
 // The places of both ends, each once.
 std::vector<Place> places(const model::Job& job, const Link& pair, Place::Kind kind);
 
-// Pairs of ranks that can be compared; of several communicators the one that carried most.
+// Pairs of ranks that can be compared; of several flows the one that carried most.
 std::vector<Comparison> compare(const model::Job& job, const std::vector<Link>& links);
 
 }  // namespace lockstep::analysis::network

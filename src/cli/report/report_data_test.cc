@@ -9,6 +9,7 @@
 #include "cli/report/page.h"
 #include "cli/report/pages.h"
 #include "cli/summary_across.h"
+#include "model/event_kind.h"
 
 namespace lockstep::cli::report {
 namespace {
@@ -312,6 +313,8 @@ void add_transfers(model::Job& job, uint32_t comm, int32_t rank, int32_t peer, u
   pair.bytes = kSteps * step_bytes;
   pair.wire_ns = pair.busy_ns = kSteps * step_us * 1000;
   pair.wire_squares = kSteps * squared;
+  pair.traffic.kind = model::number(model::EventKind::kColl);
+  for (int64_t i = 0; i < kSteps; ++i) pair.wire.add(static_cast<float>(step_us * 1000));
   job.processes[job.members[pair.member].process].net_pairs.push_back(pair);
 }
 
