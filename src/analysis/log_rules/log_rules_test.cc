@@ -656,6 +656,8 @@ TEST(LogRules, SpeakAndKeepSilent) {
     const Finding* finding = find(spoken, rule.id);
     ASSERT_NE(finding, nullptr) << rule.id;
     EXPECT_FALSE(finding->evidence.empty()) << rule.id;
+    const std::set<std::string> lines(finding->evidence.begin(), finding->evidence.end());
+    EXPECT_EQ(lines.size(), finding->evidence.size()) << rule.id << " cites a line twice";
     EXPECT_EQ(finding->statement.find('{'), std::string::npos) << finding->statement;
     EXPECT_NE(finding->statement.substr(0, 2), ": ") << finding->statement;
     EXPECT_EQ(find(findings_of(rule.silent), rule.id), nullptr) << rule.id;

@@ -88,7 +88,7 @@ std::string View::cite(const Evidence& evidence) const {
 }
 
 void prove(const View& view, const Evidence& evidence, Hit& hit) {
-  hit.lines.emplace(evidence.file, evidence.line);
+  if (!hit.lines.emplace(evidence.file, evidence.line).second) return;
   if (hit.evidence.size() < Hit::kEvidenceMost) {
     hit.evidence.push_back(view.cite(evidence));
   } else {

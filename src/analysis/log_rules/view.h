@@ -73,7 +73,7 @@ class View {
   std::vector<std::vector<uint32_t>> facts_of_process_;
 };
 
-// Adds a line to what proves a hit.
+// Adds a line to what proves a hit; one that holds several facts is one proof.
 void prove(const View& view, const Evidence& evidence, Hit& hit);
 // Adds a fact to a hit: its process, and its line as evidence.
 void add(const View& view, const Fact& fact, Hit& hit);
