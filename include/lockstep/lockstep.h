@@ -35,24 +35,40 @@ extern "C" {
 typedef uint64_t lockstep_group;  // 0: none
 typedef uint64_t lockstep_op;     // 0: none; an operation that began on one thread may end on another
 
-// A group of ranks. Declaring one again gives the same handle and is cheap for progressions. The same name and ranks
-// on all members make it one group in the tools. For PyTorch's `Comms Id`, name it "<group description>:<group name>".
+// Structs begin with their size and only ever grow at their end: what an older caller does not pass counts as zero.
+
+// A group of ranks. Declaring one again gives the same handle and is cheap for progressions. The same name, description and
+// ranks on all members make it one group in the tools. PyTorch's `Comms Id` is made of the name, the ranks and the number of
+// an operation: pass the name that PyTorch has. Without a description, "<description>:<name>" counts as both if <name> is a
+// number or a SHA-1.
 typedef struct lockstep_group_info {
   uint32_t size;  // sizeof(lockstep_group_info)
   int32_t rank;  // this process' index in the group; -1: found from its global rank (RANK, SLURM_PROCID, ...)
   const char* name;
-  const int32_t* ranks;  // global ranks in group order; NULL: start, start + stride, ...
-  int32_t count;         // members
-  int32_t start;         // with ranks NULL
-  int32_t stride;        // with ranks NULL; -1: the members are no progression and not known here
-  int32_t reserved;      // 0
+  const int32_t* ranks;     // global ranks in group order; NULL: start, start + stride, ...
+  int32_t count;            // members
+  int32_t start;            // with ranks NULL
+  int32_t stride;           // with ranks NULL; -1: the members are no progression and not known here
+  int32_t reserved;         // 0
+  const char* description;  // empty: none; NULL: none, or in the name
 } lockstep_group_info;
+#define LOCKSTEP_GROUP_INFO_INIT \
+  { sizeof(lockstep_group_info), -1, NULL, NULL, 0, -1, -1, 0, NULL }
+
+// What else is said of an operation; several may be ored. Without P2P and COLLECTIVE, one with a peer is P2P.
+enum lockstep_op_flags {
+  LOCKSTEP_OP_SEQ = 1,         // `seq` is the number, also where it is 0
+  LOCKSTEP_OP_P2P = 2,         // PyTorch's isP2P: it has a number among sends and receives
+  LOCKSTEP_OP_COLLECTIVE = 4,  // ... among collectives
+  LOCKSTEP_OP_ASYNC = 8,       // the caller does not wait for it
+  LOCKSTEP_OP_SYNC = 16        // the caller waits for it
+};
 
 typedef struct lockstep_op_info {
-  uint32_t size;     // sizeof(lockstep_op_info)
-  int32_t root;      // index in the group; -1 none
-  int32_t peer;      // send and recv: the other side's index in the group; -1 none
-  int32_t reserved;  // 0
+  uint32_t size;   // sizeof(lockstep_op_info)
+  int32_t root;    // index in the group; -1 none
+  int32_t peer;    // send and recv: the other side's index in the group; -1 none
+  uint32_t flags;  // enum lockstep_op_flags
   lockstep_group group;
   const char*
       collective;  // "allreduce", "all_gather", "send", ...: PyTorch's or NCCL's word where there is one
@@ -62,9 +78,14 @@ typedef struct lockstep_op_info {
   uint64_t out_count;
   const void* stream;  // CUDA or HIP stream; NULL none
   int64_t seq;         // n-th on this group, from 1, collectives and send/recv apart; 0: counted here
+  const int64_t*
+      in_split;  // elements, or rows, for each member; NULL: even. Of more than 30, the first 29 and
+  const int64_t* out_split;  // the last are kept
+  uint32_t in_splits;        // length of in_split
+  uint32_t out_splits;
 } lockstep_op_info;
 #define LOCKSTEP_OP_INFO_INIT \
-  { sizeof(lockstep_op_info), -1, -1, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0 }
+  { sizeof(lockstep_op_info), -1, -1, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, NULL, 0, 0 }
 
 enum lockstep_clock {
   LOCKSTEP_CLOCK_MONOTONIC = 1,  // CLOCK_MONOTONIC of this host, ns
@@ -132,7 +153,11 @@ static inline lockstep_group lockstep_declare_group(const char* name, const int3
   const struct lockstep_api_v1* api = lockstep_api_();
   if (api == NULL) return 0;
   {
-    lockstep_group_info info = {sizeof(lockstep_group_info), rank, name, ranks, count, -1, -1, 0};
+    lockstep_group_info info = LOCKSTEP_GROUP_INFO_INIT;
+    info.rank = rank;
+    info.name = name;
+    info.ranks = ranks;
+    info.count = count;
     return api->declare_group(&info);
   }
 }
@@ -226,31 +251,38 @@ auto text(const T& value) -> decltype(toString(value)) {
   return toString(value);
 }
 
-inline int64_t seq_of(int64_t seq) { return seq; }
+// Name and description; the number and whether it is P2P: each alone, or as a tuple.
+template <class Name>
+void set_name(lockstep_group_info& info, const Name& name) {
+  info.name = text(name);
+  info.description = "";
+}
+template <class Name, class Description>
+void set_name(lockstep_group_info& info, const std::tuple<Name, Description>& group) {
+  info.name = text(std::get<0>(group));
+  info.description = text(std::get<1>(group));
+}
+inline void set_seq(lockstep_op_info& info, int64_t seq) {
+  info.seq = seq;
+  if (seq >= 0) info.flags |= LOCKSTEP_OP_SEQ;
+}
 template <class Seq, class IsP2p>
-int64_t seq_of(const std::tuple<Seq, IsP2p>& seq) {
-  return static_cast<int64_t>(std::get<0>(seq));
+void set_seq(lockstep_op_info& info, const std::tuple<Seq, IsP2p>& seq) {
+  set_seq(info, static_cast<int64_t>(std::get<0>(seq)));
+  info.flags |= std::get<1>(seq) ? LOCKSTEP_OP_P2P : LOCKSTEP_OP_COLLECTIVE;
 }
 
-// "<description>:<name>", the description cut so that the name stays whole in a trace.
-struct GroupName {
-  char text[64];
-  explicit GroupName(const char* name) : text() { append(0, name, sizeof text - 1); }
-  explicit GroupName(const std::string& name) : GroupName(name.c_str()) {}
-  template <class Name, class Description>
-  explicit GroupName(const std::tuple<Name, Description>& group) : text() {
-    const char* name = detail::text(std::get<0>(group));
-    const size_t name_length = strnlen(name, sizeof text - 2);
-    size_t used = append(0, detail::text(std::get<1>(group)), sizeof text - 2 - name_length);
-    text[used] = ':';
-    append(used + 1, name, name_length);
-  }
-  size_t append(size_t at, const char* what, size_t most) {
-    const size_t length = strnlen(what, most);
-    memcpy(text + at, what, length);
-    return at + length;
-  }
-};
+// Anything that holds 64-bit numbers side by side; another list is not recorded.
+inline const int64_t* numbers(const int64_t* first) { return first; }
+inline const int64_t* numbers(const void*) { return nullptr; }
+template <class List>
+auto set_split(const int64_t*& first, uint32_t& count, const List& list, int)
+    -> decltype(static_cast<void>(list.data()), static_cast<void>(list.size())) {
+  first = numbers(list.data());
+  count = first != nullptr ? static_cast<uint32_t>(list.size()) : 0;
+}
+template <class List>
+void set_split(const int64_t*&, uint32_t&, const List&, long) {}
 
 inline bool is_any(const char* word, const char* const* words) {
   for (; *words != nullptr; ++words) {
@@ -261,35 +293,38 @@ inline bool is_any(const char* word, const char* const* words) {
 
 }  // namespace detail
 
-// For call sites shaped like PyTorch's RECORD_PARAM_COMMS. `seq`: a number from 1, or a tuple (number, is it P2P); `pg`:
-// a name, or a tuple (name, description); `rank`: as there, the root of a rooted collective and the peer of send and recv,
-// else ignored; `dtype`: a text, or what `toString` takes. Splits are accepted and not recorded.
+// For call sites shaped like PyTorch's RECORD_PARAM_COMMS. `seq`: a number, or a tuple (number, is it P2P); `pg`: a name, or a
+// tuple (name, description); `rank`: as there, the root of a rooted collective, the peer of send and recv, else the own rank in
+// the group; `dtype`: a text, or what `toString` takes; splits: lists of 64-bit numbers; `is_async`: -1 not said.
 template <class Seq, class Group, class Name, class Type, class InSplit, class OutSplit>
 Operation record_param_comms(const Seq& seq, const Group& pg, int64_t rank, const Name& collective,
-                             int64_t in_nelems, int64_t out_nelems, const Type& dtype, const InSplit&,
-                             const OutSplit&, int64_t start, int64_t stride, int64_t world_size,
-                             bool /*is_async*/ = false) {
+                             int64_t in_nelems, int64_t out_nelems, const Type& dtype,
+                             const InSplit& in_split, const OutSplit& out_split, int64_t start,
+                             int64_t stride, int64_t world_size, int is_async = -1) {
   static const char* const kRooted[] = {"broadcast",      "reduce",      "gather", "scatter",
                                         "_broadcast_oop", "_reduce_oop", nullptr};
   static const char* const kPaired[] = {"send", "recv", nullptr};
-  const detail::GroupName name(pg);
-  lockstep_group_info group = {sizeof(lockstep_group_info),
-                               -1,
-                               name.text,
-                               nullptr,
-                               static_cast<int32_t>(world_size),
-                               static_cast<int32_t>(start),
-                               static_cast<int32_t>(stride),
-                               0};
+  lockstep_group_info group = LOCKSTEP_GROUP_INFO_INIT;
+  detail::set_name(group, pg);
+  group.count = static_cast<int32_t>(world_size);
+  group.start = static_cast<int32_t>(start);
+  group.stride = static_cast<int32_t>(stride);
   lockstep_op_info info = LOCKSTEP_OP_INFO_INIT;
-  info.group = lockstep_declare_group_info(&group);
   info.collective = detail::text(collective);
   info.dtype = detail::text(dtype);
   info.in_count = static_cast<uint64_t>(in_nelems);
   info.out_count = static_cast<uint64_t>(out_nelems);
-  info.seq = detail::seq_of(seq);
-  if (detail::is_any(info.collective, kRooted)) info.root = static_cast<int32_t>(rank);
-  if (detail::is_any(info.collective, kPaired)) info.peer = static_cast<int32_t>(rank);
+  detail::set_seq(info, seq);
+  if (is_async >= 0) info.flags |= is_async != 0 ? LOCKSTEP_OP_ASYNC : LOCKSTEP_OP_SYNC;
+  detail::set_split(info.in_split, info.in_splits, in_split, 0);
+  detail::set_split(info.out_split, info.out_splits, out_split, 0);
+  if (detail::is_any(info.collective, kRooted))
+    info.root = static_cast<int32_t>(rank);
+  else if (detail::is_any(info.collective, kPaired))
+    info.peer = static_cast<int32_t>(rank);
+  else
+    group.rank = static_cast<int32_t>(rank);
+  info.group = lockstep_declare_group_info(&group);
   return Operation(info);
 }
 

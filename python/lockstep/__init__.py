@@ -103,25 +103,40 @@ class Operation:
 
 
 class Group:
-    """A group of ranks: the same name and ranks on all members. `ranks` are global; `rank` is the own index in it and
-    is found from RANK (or Slurm's, Open MPI's, PMI's) if not given. For PyTorch's Comms Id, name it
-    "<group description>:<group name>"."""
+    """A group of ranks: the same name, description and ranks on all members. `ranks` are global; `rank` is the own index in
+    it and is found from RANK (or Slurm's, Open MPI's, PMI's) if not given. PyTorch's Comms Id is made of the name, the ranks
+    and the number of an operation: pass the name that PyTorch has, as `torch.distributed`'s `group.group_name`."""
 
     __slots__ = ("name", "ranks", "_handle")
 
-    def __init__(self, name: str, ranks: Sequence[int], rank: int = -1) -> None:
+    def __init__(self, name: str, ranks: Sequence[int], rank: int = -1, description: Optional[str] = None) -> None:
         self.name = name
         self.ranks = tuple(ranks)
         api = _native.api()
-        self._handle = 0 if api is None else api.declare_group(_native.GroupInfo.make(name, self.ranks, rank))
+        self._handle = 0 if api is None else api.declare_group(
+            _native.GroupInfo.make(name, self.ranks, rank, description))
 
     def operation(self, collective: str, in_count: int, out_count: int, dtype: object, *, root: int = -1, peer: int = -1,
-                  stream: int = 0, algorithm: Optional[str] = None, seq: int = 0) -> Operation:
+                  stream: int = 0, algorithm: Optional[str] = None, seq: Optional[int] = None,
+                  is_p2p: Optional[bool] = None, is_async: Optional[bool] = None, in_split: Sequence[int] = (),
+                  out_split: Sequence[int] = ()) -> Operation:
         """An operation to be used as a context manager. Counts are in elements of `dtype` (a torch or numpy type, or a
-        name); `root` and `peer` are indices in the group; `stream` is e.g. `torch.cuda.current_stream().cuda_stream`."""
+        name); `root` and `peer` are indices in the group; `stream` is e.g. `torch.cuda.current_stream().cuda_stream`; `seq`
+        is its number in the group, counted here if not given; `is_p2p` says that it has a number among sends and receives,
+        if `peer` does not; splits are rows or elements for each member."""
         if _native.api() is None:
             return Operation(None)
-        return Operation(_native.OpInfo(
-            root=root, peer=peer, group=self._handle, collective=collective.encode(), dtype=_type_name(dtype).encode(),
-            algorithm=None if algorithm is None else algorithm.encode(), in_count=in_count, out_count=out_count,
-            stream=stream, seq=seq))
+        flags = _native.OpFlags(0)
+        if seq is not None:
+            flags |= _native.OpFlags.SEQ
+        if is_p2p is not None:
+            flags |= _native.OpFlags.P2P if is_p2p else _native.OpFlags.COLLECTIVE
+        if is_async is not None:
+            flags |= _native.OpFlags.ASYNC if is_async else _native.OpFlags.SYNC
+        info = _native.OpInfo(
+            root=root, peer=peer, flags=flags, group=self._handle, collective=collective.encode(),
+            dtype=_type_name(dtype).encode(), algorithm=None if algorithm is None else algorithm.encode(), in_count=in_count,
+            out_count=out_count, stream=stream, seq=0 if seq is None else seq)
+        if in_split or out_split:
+            info.set_splits(in_split, out_split)
+        return Operation(info)

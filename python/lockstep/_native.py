@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import enum
 import os
 from typing import Optional, Sequence
 
@@ -19,19 +20,34 @@ class _Sized(ctypes.Structure):
 class GroupInfo(_Sized):
     _fields_ = [("size", ctypes.c_uint32), ("rank", ctypes.c_int32), ("name", ctypes.c_char_p),
                 ("ranks", ctypes.POINTER(ctypes.c_int32)), ("count", ctypes.c_int32), ("start", ctypes.c_int32),
-                ("stride", ctypes.c_int32), ("reserved", ctypes.c_int32)]
+                ("stride", ctypes.c_int32), ("reserved", ctypes.c_int32), ("description", ctypes.c_char_p)]
 
     @classmethod
-    def make(cls, name: str, ranks: Sequence[int], rank: int) -> GroupInfo:
+    def make(cls, name: str, ranks: Sequence[int], rank: int, description: Optional[str]) -> GroupInfo:
         members = (ctypes.c_int32 * len(ranks))(*ranks)
-        return cls(rank=rank, name=name.encode(), ranks=members, count=len(ranks), start=-1, stride=-1)
+        return cls(rank=rank, name=name.encode(), ranks=members, count=len(ranks), start=-1, stride=-1,
+                   description=None if description is None else description.encode())
+
+
+class OpFlags(enum.IntFlag):
+    SEQ = 1
+    P2P = 2
+    COLLECTIVE = 4
+    ASYNC = 8
+    SYNC = 16
 
 
 class OpInfo(_Sized):
-    _fields_ = [("size", ctypes.c_uint32), ("root", ctypes.c_int32), ("peer", ctypes.c_int32), ("reserved", ctypes.c_int32),
+    _fields_ = [("size", ctypes.c_uint32), ("root", ctypes.c_int32), ("peer", ctypes.c_int32), ("flags", ctypes.c_uint32),
                 ("group", ctypes.c_uint64), ("collective", ctypes.c_char_p), ("algorithm", ctypes.c_char_p),
                 ("dtype", ctypes.c_char_p), ("in_count", ctypes.c_uint64), ("out_count", ctypes.c_uint64),
-                ("stream", ctypes.c_void_p), ("seq", ctypes.c_int64)]
+                ("stream", ctypes.c_void_p), ("seq", ctypes.c_int64), ("in_split", ctypes.POINTER(ctypes.c_int64)),
+                ("out_split", ctypes.POINTER(ctypes.c_int64)), ("in_splits", ctypes.c_uint32), ("out_splits", ctypes.c_uint32)]
+
+    def set_splits(self, in_split: Sequence[int], out_split: Sequence[int]) -> None:
+        """Rows or elements for each member; empty: even."""
+        self.in_split, self.in_splits = (ctypes.c_int64 * len(in_split))(*in_split), len(in_split)
+        self.out_split, self.out_splits = (ctypes.c_int64 * len(out_split))(*out_split), len(out_split)
 
 
 class GpuTimes(_Sized):

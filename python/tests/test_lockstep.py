@@ -39,7 +39,7 @@ def definitions(data, kind):
             at += units * 16
 
 
-def records(data, kind, sizes={17: 80, 18: 32, 19: 32}):
+def records(data, kind, sizes={17: 80, 18: 32, 19: 32, 27: 64}):
     for purpose, chunk in chunks(data):
         at = 0
         while purpose == 3 and at + 16 <= len(chunk) and chunk[at + 12] != 0:
@@ -106,7 +106,7 @@ with group.operation("send", 1, 1, "Float", peer=2):
         first, second = records(data, 17)
         self.assertEqual(struct.unpack_from("<QQQQQQIHHiI", first, 16), (12, 4, 0x7000, 10, 20, 0, 0, 1, 2, -1, 2))
         self.assertEqual(struct.unpack_from("<QQQQQQIHHiI", second, 16), (1, 1, 0, 0, 0, 0, 0, 2, 0, 2, 4))
-        self.assertEqual((first[13], second[13]), (0xC0, 0x80), "GPU times and stopped; stopped")
+        self.assertEqual((first[13], second[13]), (0xC0, 0x84), "GPU times and stopped; a send, stopped")
         shapes = list(definitions(data, 34))
         self.assertEqual([struct.unpack_from("<i", shape, 16)[0] for shape in shapes], [2, -1])
         self.assertEqual([text(shape[24:64]) for shape in shapes], ["reduce_scatter", "send"])

@@ -48,10 +48,11 @@ struct Finding {
       comm_row;      // of the job's comms, where it was drawn from a job: names may be of several
   std::string func;  // empty: none
   std::optional<uint64_t>
-      op_index;                     // n-th collective of the communicator, or n-th transfer of a pair; from 0
-  std::string operation;            // its name, as wording/operation.h has it; empty: none
-  std::string op_address;           // what `lockstep show --op` calls it; empty: none
-  std::optional<int64_t> since_ns;  // ns since the Unix epoch, on the reference host's clock
+      op_index;  // n-th collective of the communicator, or n-th transfer of a pair; from 0
+  std::optional<uint64_t> comms_id;  // PyTorch's Comms Id of it, where that is known
+  std::string operation;             // its name, as wording/operation.h has it; empty: none
+  std::string op_address;            // what `lockstep show --op` calls it; empty: none
+  std::optional<int64_t> since_ns;   // ns since the Unix epoch, on the reference host's clock
   std::optional<Effect> effect;
   std::vector<std::string> evidence;  // one fact a line, with numbers, units and uncertainty
   std::string advice;                 // what to do next

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <charconv>
 
 #include "analysis/clock/clock.h"
@@ -23,6 +24,7 @@ constexpr Option kOptions[] = {
     {0, "op", "N",
      "the operation with this number on its communicator; p2p:A-B:N the N-th from rank A to rank B"},
     {0, "comm", "NAME|ID", "a communicator by its name, or its id in hex"},
+    {0, "comms-id", "ID", "the operation with this Comms Id, as PyTorch's profiler and timelines show it"},
     {0, "rank", "R", "the events of this rank alone"},
     {0, "all", "", "every rank, and every event by itself"},
     {'n', "limit", "N", "rows of the list", "40"},
@@ -85,19 +87,55 @@ int show_list(const Arguments& arguments, const model::Job& job, const RunOvervi
   return print(json_text(document));
 }
 
-int show_operation(const Arguments& arguments, const model::Job& job, Input& input,
-                   const RunOverview& overview, const std::vector<uint32_t>& comms) {
+Result<show::FoundOperation> named_operation(const Arguments& arguments, const model::Job& job,
+                                             const std::vector<uint32_t>& comms) {
   const std::string asked = arguments.value("op");
   const auto name = show::parse_operation(asked);
-  if (!name) return fail("--op " + asked + ": a number, coll:N or p2p:N is expected");
+  if (!name) return Error{ErrorCode::kUsage, "--op " + asked + ": a number, coll:N or p2p:N is expected", {}};
+  LOCKSTEP_ASSIGN(const uint32_t comm, choose_comm(job, comms, *name, asked));
+  return show::FoundOperation{comm, *name};
+}
+
+Result<show::FoundOperation> operation_of_id(const Arguments& arguments, const model::Job& job,
+                                             const std::vector<uint32_t>& comms) {
+  constexpr size_t kMost = 8;
+  const std::string asked = arguments.value("comms-id");
+  uint64_t id = 0;
+  const auto [end, error] = std::from_chars(asked.data(), asked.data() + asked.size(), id);
+  if (error != std::errc{} || end != asked.data() + asked.size() || id == 0)
+    return Error{
+        ErrorCode::kUsage, "--comms-id " + asked + ": a number is expected, as Comms Id is printed", {}};
+  std::vector<show::FoundOperation> found = show::find_comms_id(job, id);
+  std::erase_if(found, [&](const show::FoundOperation& one) {
+    return std::find(comms.begin(), comms.end(), one.comm) == comms.end();
+  });
+  if (found.size() == 1) return found.front();
+  if (found.empty())
+    return Error{ErrorCode::kNotFound,
+                 "--comms-id " + asked +
+                     ": no operation has it; it is known where PyTorch's name of the group is, "
+                     "and all its ranks are in the run",
+                 {}};
+  std::string text = "--comms-id " + asked + ": several operations have it; choose one:";
+  for (size_t i = 0; i < found.size() && i < kMost; ++i)
+    text += std::string(i > 0 ? ";" : "") + " --comm " +
+            analysis::wording::name(job.comm_name(found[i].comm)) + " --op " + show::address(found[i].name);
+  if (found.size() > kMost) text += "; and " + std::to_string(found.size() - kMost) + " more";
+  return Error{ErrorCode::kUsage, text, {}};
+}
+
+int show_operation(const Arguments& arguments, const model::Job& job, Input& input,
+                   const RunOverview& overview, const std::vector<uint32_t>& comms) {
   auto rank = wanted_rank(arguments);
   if (!rank) return fail(rank.error());
-  auto comm = choose_comm(job, comms, *name, asked);
-  if (!comm) return fail(comm.error());
+  const auto found = arguments.has("comms-id") ? operation_of_id(arguments, job, comms)
+                                               : named_operation(arguments, job, comms);
+  if (!found) return fail(found.error());
   show::TreeLimits limits;
   limits.rank = *rank;
   if (arguments.has("all")) limits.ranks = limits.siblings = SIZE_MAX;
-  const show::Operation operation = show::load_operation(job, *input.source, *comm, *name, limits);
+  const show::Operation operation =
+      show::load_operation(job, *input.source, found->comm, found->name, limits);
   if (!arguments.has("json"))
     return print(loss_report(overview) + show::operation_text(job, operation, arguments.has("all")));
   Json document = show::operation_json(job, operation);
@@ -106,6 +144,8 @@ int show_operation(const Arguments& arguments, const model::Job& job, Input& inp
 }
 
 int run(const Arguments& arguments) {
+  if (arguments.has("op") && arguments.has("comms-id"))
+    return fail("--op and --comms-id name the same thing; give one");
   if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
   auto input = open_input(arguments.operands());
   if (!input) return fail(input.error());
@@ -125,8 +165,9 @@ int run(const Arguments& arguments) {
       return fail("--comm " + arguments.value("comm") +
                   ": no such communicator; there are:" + comm_list(*job, all_comms(*job)));
   }
-  return arguments.has("op") ? show_operation(arguments, *job, *input, overview, comms)
-                             : show_list(arguments, *job, overview, comms);
+  return arguments.has("op") || arguments.has("comms-id")
+             ? show_operation(arguments, *job, *input, overview, comms)
+             : show_list(arguments, *job, overview, comms);
 }
 
 }  // namespace

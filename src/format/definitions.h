@@ -22,6 +22,7 @@ enum class Def : uint16_t {
   kGroupRanks = 5,    // members of a declared group, in pieces
   kNote = 6,          // key=value about the process (text)
   kMode = 7,          // what is recorded from here on (since minor 2)
+  kGroup = 8,         // what was said of a declared group beside its members (since minor 5)
   // defs
   kLog = 32,         // first entry of a log's first defs chunk: its loss counters
   kThread = 33,      // the thread that owns the log from a position on
@@ -68,6 +69,14 @@ struct GroupRanksDef {  // ranks [first, first + n) of the group
   DefHead head;         // id = comm index
   uint32_t first, n;
   int32_t ranks[62];
+};
+// As the program said it, the newest counts. `rank` may be learnt later than the group was declared.
+struct GroupDef {
+  DefHead head;           // id = comm index
+  int32_t start, stride;  // of the members' global ranks; -1 not said, or no progression
+  int32_t rank;           // -1 unknown
+  uint32_t is_apart;      // 1: name and description were said apart; 0: the name may be "description:name"
+  char name[112], description[112];
 };
 struct NoteDef {
   DefHead head;
@@ -128,6 +137,7 @@ LOCKSTEP_DEF_SIZE(CommEndDef, 16);
 LOCKSTEP_DEF_SIZE(CommIdentityDef, 80);
 LOCKSTEP_DEF_SIZE(AnchorDef, 64);
 LOCKSTEP_DEF_SIZE(GroupRanksDef, 272);
+LOCKSTEP_DEF_SIZE(GroupDef, 256);
 LOCKSTEP_DEF_SIZE(NoteDef, 256);
 LOCKSTEP_DEF_SIZE(ModeDef, 64);
 LOCKSTEP_DEF_SIZE(LogDef, 208);

@@ -44,6 +44,11 @@ inline constexpr uint8_t kFlagComplete = 0x08;   // CeSync.isComplete
 inline constexpr uint8_t kFlagIntraSync = 0x10;  // CeBatch.useIntraSync, CeColl.intraBatchSync
 inline constexpr uint8_t kFlagSymmetric = 0x20;  // Coll.isSymColl (v7)
 inline constexpr uint8_t kFlagGpuTimes = 0x40;   // ApiOp: gpu_start and gpu_end were given
+// ApiOp, since minor 5
+inline constexpr uint8_t kFlagSeqSaid = 0x02;  // seq is one less than the program's number, not counted here
+inline constexpr uint8_t kFlagP2p = 0x04;      // PyTorch's isP2P
+inline constexpr uint8_t kFlagAsyncSaid = 0x08;  // whether the caller waits for it is known
+inline constexpr uint8_t kFlagAsync = 0x10;      // it does not
 inline constexpr uint8_t kFlagMoved = 0x01;      // LinkRecord
 inline constexpr uint8_t kFlagSystemThread =
     0x01;                                      // LaunchCall: `thread` is the kernel's number of the thread
@@ -224,7 +229,8 @@ struct ApiOpRecord {
   uint64_t stream;
   uint64_t gpu_start;  // valid with kFlagGpuTimes, as given
   uint64_t gpu_end;
-  uint64_t seq;  // n-th on this group in this process, from 0; collectives and send/recv apart
+  uint64_t
+      seq;  // n-th on this group in this process, from 0; collectives and send/recv apart. 2^64 - 1: said to be 0
   uint32_t comm;
   uint16_t shape;          // func, datatype, algo, root (-1 none)
   uint16_t gpu_clock;      // of gpu_start and gpu_end: ApiClock
@@ -311,6 +317,18 @@ struct UserTagRecord {  // v7 userTag of an operation, when not 0
   uint64_t child;
   uint64_t tag;
 };
+// Numbers of an ApiOp's split list, since minor 5, behind its record. Of a longer list the first kSplitsKept - 1 and the
+// last are kept: PyTorch prints no more.
+struct SplitsRecord {
+  RecordHead head;
+  uint64_t child;  // handle
+  uint32_t total;  // numbers of the list
+  uint16_t first;  // place of values[0] among those that are kept
+  uint8_t is_out;  // 0: of the input
+  uint8_t n;       // values used
+  int64_t values[4];
+};
+inline constexpr uint32_t kSplitsKept = 30;
 
 #define LOCKSTEP_RECORD_SIZE(type, bytes) \
   static_assert(sizeof(type) == (bytes) && sizeof(type) % kUnitBytes == 0)
@@ -340,6 +358,7 @@ LOCKSTEP_RECORD_SIZE(MarkRecord, 32);
 LOCKSTEP_RECORD_SIZE(StateRecord, 32);
 LOCKSTEP_RECORD_SIZE(LinkRecord, 32);
 LOCKSTEP_RECORD_SIZE(UserTagRecord, 32);
+LOCKSTEP_RECORD_SIZE(SplitsRecord, 64);
 #undef LOCKSTEP_RECORD_SIZE
 
 constexpr bool fits_short_coll(uint64_t send_buffer, uint64_t recv_buffer, uint64_t seq, uint32_t comm,

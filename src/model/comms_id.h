@@ -2,18 +2,15 @@
 // PyTorch's `Comms Id`: the number that its traces give to one collective on all ranks. It hashes a tuple weakly
 // (nearby tuples collide), so what is compared and shown is the tuple; the number is a checksum and a quick index.
 //
-// A profiler plugin does not see the tuple. It is known here only where the communicator's name says so: PyTorch
-// names an NCCL communicator `<group description>:<group name>` (2026 on), where the group name is a decimal counter or
-// a SHA-1 in hex; a group declared through lockstep.h may use the same form. TorchGroups derives the rest and stops
-// as soon as it could be wrong.
+// Where it comes from: what a program says through lockstep.h, and PyTorch's own files (Flight Recorder, profiler), hold the
+// tuple, or the id itself. NCCL's callbacks do not: there model/torch_groups.h derives it.
 #pragma once
+#include <algorithm>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "model/trace.h"
 
 namespace lockstep::model {
 
@@ -33,27 +30,36 @@ uint64_t comms_id(const CommsTuple& tuple);
 // "(0, 12, coll, 0, 1, 8)": name, seq, coll or p2p, start, stride, world.
 std::string to_text(const CommsTuple& tuple);
 
-// The group name in a communicator name of PyTorch's form; empty if it has another form.
+// The group name in a communicator name of PyTorch's form, `<group description>:<group name>` (2026 on), where the group name
+// is a decimal counter or a SHA-1 in hex; empty if it has another form.
 std::string_view torch_group_name(std::string_view comm_name);
-
-// The tuples of one trace's ops. Ops are asked for in the order of their `index` on each comm, each once.
-// Gives a tuple only while it is certain: a group whose name is of PyTorch's form, whose ranks are known (all ranks of
-// the job, or declared), and on which nothing but single collectives has run since its creation. PyTorch counts
-// coalesced groups and all-to-all (point-to-point operations below) as one, so those end the certainty for the comm.
-class TorchGroups {
- public:
-  explicit TorchGroups(const Trace& trace);
-  std::optional<CommsTuple> next(uint32_t op);
-
- private:
-  struct Group {
-    CommsTuple tuple;
-    bool certain = false;
-    uint32_t next_index = 0;
-    uint32_t last_group_call = kNoRow;
-  };
-  const Trace& trace_;
-  std::vector<Group> groups_;  // by row of comms
+// The same of a group that a program named: every name is one, alone or in that form.
+struct SaidGroup {
+  std::string_view name, description;
 };
+SaidGroup said_group(std::string_view name);
+
+// "[4, 12]": a list as PyTorch prints it, of more than 30 numbers the first 29 and the last: "[0, 1, ..., 63]". `values`: all
+// of them, or those alone; `total`: how many there are.
+inline constexpr size_t kTorchListNumbers = 30;
+template <class Number>
+std::string torch_list(const std::vector<Number>& values, size_t total) {
+  std::string text = "[";
+  const bool is_cut = total > kTorchListNumbers;
+  const size_t shown = is_cut ? std::min(values.size(), kTorchListNumbers - 1) : values.size();
+  for (size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + std::to_string(values[i]);
+  if (is_cut && !values.empty()) text += ", ..., " + std::to_string(values.back());
+  return text + "]";
+}
+
+// How PyTorch tells the members of a group.
+struct RankProgression {
+  int32_t start = -1, stride = -1;
+  bool operator==(const RankProgression&) const = default;
+};
+// What a stride is that PyTorch does not print, as it is not above 0.
+constexpr int32_t unsaid_stride(int64_t world) { return world == 1 ? 0 : -1; }
+// Ranks in group order, at least one: a progression has its step, a single member stride 0, anything else -1.
+RankProgression progression_of(std::span<const int32_t> ranks);
 
 }  // namespace lockstep::model

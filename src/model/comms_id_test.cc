@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <random>
+
 namespace lockstep::model {
 namespace {
 
@@ -66,66 +69,78 @@ TEST(CommsId, GroupNameOnlyInTorchsForm) {
   }
 }
 
-class TorchGroupsTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    Process process;
-    process.rank = 3;
-    process.world = 8;
-    trace.processes.append(process);
-  }
-  uint32_t comm(std::string_view name, int32_t ranks, std::string_view members = "") {
-    Comm row;
-    row.name = trace.strings.intern(name);
-    row.ranks = ranks;
-    row.members = trace.strings.intern(members);
-    return trace.comms.append(row);
-  }
-  uint32_t op(uint32_t comm, uint32_t index, int32_t peer = -1, uint32_t group = kNoRow) {
-    Op row;
-    row.comm = comm;
-    row.index = index;
-    row.peer = peer;
-    row.group = group;
-    return trace.ops.append(row);
-  }
-  Trace trace;
-};
-
-TEST_F(TorchGroupsTest, DefaultGroupCountsFromOne) {
-  uint32_t c = comm("default_pg:0", 8);
-  uint32_t first = op(c, 0), second = op(c, 1);
-  TorchGroups groups(trace);
-  EXPECT_EQ(groups.next(first), (CommsTuple{"0", 1, false, 0, 1, 8}));
-  EXPECT_EQ(groups.next(second), (CommsTuple{"0", 2, false, 0, 1, 8}));
+TEST(CommsId, ANameThatAProgramSaidIsOneInAnySpelling) {
+  const auto check = [](std::string_view said, std::string_view name, std::string_view description) {
+    const SaidGroup group = said_group(said);
+    EXPECT_EQ(group.name, name) << said;
+    EXPECT_EQ(group.description, description) << said;
+  };
+  check("tensor:3", "3", "tensor");
+  check("aiter_custom_ar", "aiter_custom_ar", "");
+  check("mesh:tp", "mesh:tp", "");
+  check("", "", "");
 }
 
-TEST_F(TorchGroupsTest, DeclaredMembersGiveStartAndStride) {
+TEST(CommsId, MembersAreToldAsPyTorchTellsThem) {
   struct {
-    const char* members;
-    int32_t ranks, start, stride;
-  } const cases[] = {{"1,3,5,7", 4, 1, 2}, {"4", 1, 4, 0}, {"0,1,3", 3, 0, -1}, {"3,2,1", 3, 3, -1}};
-  for (const auto& c : cases) {
-    uint32_t row = op(comm("mesh_tp:5", c.ranks, c.members), 0);
-    TorchGroups groups(trace);
-    EXPECT_EQ(groups.next(row), (CommsTuple{"5", 1, false, c.start, c.stride, c.ranks})) << c.members;
-  }
+    std::vector<int32_t> ranks;
+    RankProgression told;
+  } const cases[] = {{{0, 1, 2}, {0, 1}},
+                     {{1, 3, 5, 7}, {1, 2}},
+                     {{4}, {4, 0}},
+                     {{0, 1, 3}, {0, -1}},
+                     {{3, 2, 1}, {3, -1}},
+                     {{2, 2}, {2, -1}},
+                     {{0, INT32_MAX}, {0, INT32_MAX}},
+                     {{INT32_MIN, INT32_MAX}, {INT32_MIN, -1}}};
+  for (const auto& c : cases) EXPECT_EQ(progression_of(c.ranks), c.told) << c.ranks[0];
 }
 
-TEST_F(TorchGroupsTest, SaysNothingWhereItCouldBeWrong) {
-  uint32_t partial = op(comm("mesh_tp:5", 4), 0);        // members unknown
-  uint32_t foreign = op(comm("my own name", 8), 0);      // not PyTorch's form
-  uint32_t broken = op(comm("mesh_tp:6", 2, "1,x"), 0);  // unreadable list
-  uint32_t late = op(comm("default_pg:0", 8), 7);        // the first ops are missing
-  uint32_t c = comm("default_pg:0", 8);
-  uint32_t p2p = op(c, 0, 1), after_p2p = op(c, 0);
-  uint32_t d = comm("default_pg:0", 8);
-  uint32_t one = op(d, 0, -1, 42), same_group = op(d, 1, -1, 42), later = op(d, 2);
-  TorchGroups groups(trace);
-  for (uint32_t row : {partial, foreign, broken, late, p2p, after_p2p}) EXPECT_FALSE(groups.next(row)) << row;
-  EXPECT_TRUE(groups.next(one));
-  EXPECT_FALSE(groups.next(same_group));
-  EXPECT_FALSE(groups.next(later));
+TEST(CommsId, ListsAreCutAsPyTorchCutsThem) {
+  std::vector<int32_t> ranks;
+  for (int32_t i = 0; i < 30; ++i) ranks.push_back(i);
+  EXPECT_EQ(torch_list(std::vector<int32_t>{}, 0), "[]");
+  EXPECT_EQ(torch_list(std::vector<int64_t>{4, -1}, 2), "[4, -1]");
+  EXPECT_TRUE(torch_list(ranks, 30).ends_with("28, 29]"));
+  ranks.push_back(30);
+  const std::string cut = torch_list(ranks, 31);
+  EXPECT_TRUE(cut.ends_with("27, 28, ..., 30]")) << cut;
+  ranks.erase(ranks.begin() + 29);  // the first 29 and the last of 31
+  EXPECT_EQ(torch_list(ranks, 31), cut);
+}
+
+// What PyTorch computes, with the real std::hash, of tuples of every kind: small and large, negative, of any name.
+TEST(CommsId, AgreesWithStdHashOverRandomTuples) {
+  std::mt19937_64 random(20261123);
+  const auto combine = [](uint64_t field, uint64_t accumulated) {
+    return field ^ (accumulated + 0x9e3779b9 + (field << 6) + (field >> 2));
+  };
+  for (int i = 0; i < 10'000; ++i) {
+    std::string name;
+    if (i % 3 == 0) {
+      name = std::to_string(random() % 1000);
+    } else {
+      for (size_t length = random() % 80; length > 0; --length) name += static_cast<char>(random() & 0xff);
+    }
+    const auto number = [&]() -> int32_t {
+      const int32_t kinds[] = {-1, static_cast<int32_t>(random() % 16), static_cast<int32_t>(random())};
+      return kinds[random() % 3];
+    };
+    const CommsTuple tuple{
+        .pg_name = name,
+        .seq = random() % 2 == 0 ? static_cast<int64_t>(random() % 100'000) : static_cast<int64_t>(random()),
+        .is_p2p = random() % 2 == 0,
+        .start = number(),
+        .stride = number(),
+        .world = number()};
+    uint64_t expected = std::hash<std::string>()(name);
+    expected = combine(std::hash<int64_t>()(tuple.seq), expected);
+    expected = combine(std::hash<bool>()(tuple.is_p2p), expected);
+    for (const int32_t field : {tuple.start, tuple.stride, tuple.world})
+      expected = combine(std::hash<int>()(field), expected);
+    ASSERT_EQ(pg_name_hash(name), std::hash<std::string>()(name));
+    ASSERT_EQ(comms_id(tuple), expected) << to_text(tuple);
+  }
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ struct Signature {
   bool operator==(const Signature&) const = default;
 };
 
-// The operations of one process. All columns have the same length.
+// The operations of one process. All columns have the same length, but for the last, which may be empty.
 struct JobOps {
   Column<uint32_t> signature;
   Column<uint32_t>
@@ -45,7 +45,8 @@ struct JobOps {
   Column<int64_t> called_ns, enqueued_ns, launched_ns, gpu_start_ns, gpu_end_ns;  // 0 unknown or never
   Column<int32_t> gpu_error_ns;                                                   // half-width; -1 unknown
   Column<uint8_t> flags;
-  Column<uint8_t> gpu_source;  // GpuTimeSource
+  Column<uint8_t> gpu_source;       // GpuTimeSource
+  Column<uint64_t> torch_comms_id;  // 0 not known; empty where no operation of the process has one
   // What was entered since then tells that its GPU work begins, when it does. The rest has GPU times once it is over, and some
   // time later, or never: without them it may run, or have ended.
   static constexpr int64_t kNeverTold = INT64_MAX;
@@ -61,6 +62,7 @@ struct JobOps {
     if (called_ns[i] != 0 && !is_replay(i)) return called_ns[i];
     return enqueued_ns[i] != 0 ? enqueued_ns[i] : launched_ns[i];
   }
+  uint64_t comms_id(size_t i) const { return torch_comms_id.size() == 0 ? 0 : torch_comms_id[i]; }
   bool is_start_told(size_t i) const { return entered_ns(i) >= gpu_told_from_ns; }
   // When it began on the GPU is known, not only how long it took.
   bool is_placed(size_t i) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/operation_size.h"
 
+#include <algorithm>
 #include <string>
 
 namespace lockstep::model {
@@ -36,6 +37,14 @@ uint64_t operation_size(std::string_view func, uint64_t bytes, int64_t ranks, bo
   if (declared && name != "allgather" && name != "gather") return bytes;
   uint64_t size = 0;
   return __builtin_mul_overflow(bytes, static_cast<uint64_t>(ranks), &size) ? UINT64_MAX : size;
+}
+
+Elements elements_of(std::string_view func, uint64_t count, int32_t ranks) {
+  const bool grows = func == "AllGather" || func == "Gather" || func == "AlltoAll";
+  const bool shrinks = func == "ReduceScatter" || func == "Scatter" || func == "AlltoAll";
+  uint64_t all = 0;
+  if (__builtin_mul_overflow(count, static_cast<uint64_t>(std::max(ranks, 1)), &all)) all = UINT64_MAX;
+  return {shrinks ? all : count, grows ? all : count};
 }
 
 double bus_factor(std::string_view func, int64_t ranks) {

@@ -15,6 +15,8 @@ inline constexpr std::string_view kLossIncompleteEnd = "incomplete_end",
                                   kLossIncompleteMiddle = "incomplete_middle",
                                   kLossIncompleteSlightly = "incomplete_slightly",
                                   kLossUnproven = "unproven_rest";
+// Network operations for a process whose file is not in the run: no gap of the process that did them.
+inline constexpr std::string_view kLossForeignParent = "foreign_parent";
 
 struct RecordGap {
   bool at_end = false;    // what it did last may be missing, or what its records name

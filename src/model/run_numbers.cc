@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/run_numbers.h"
 
-#include "model/comms_id.h"
-
 namespace lockstep::model {
 
 void RunNumbers::compute(const Trace& trace) {
@@ -47,15 +45,11 @@ void RunNumbers::compute_ops(const Trace& trace) {
   comm_collectives.assign(trace.comms.size(), 0);
   comm_p2ps.assign(trace.comms.size(), 0);
   op_gpu.resize(ops.size());
-  op_torch_id.resize(ops.size());
-  TorchGroups torch(trace);
   for (uint32_t i = 0; i < ops.size(); ++i) {
     uint32_t comm = ops.comm[i];
     const bool has_comm = comm < trace.comms.size();
     if (has_comm) ++(ops.peer[i] >= 0 ? comm_p2ps : comm_collectives)[comm];
     op_gpu[i] = has_comm && trace.comms.gpu[comm] >= 0 ? trace.comms.gpu[comm] : process_gpu();
-    auto tuple = torch.next(i);
-    op_torch_id[i] = tuple ? comms_id(*tuple) : kNoSeq;
   }
 }
 

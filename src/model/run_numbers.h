@@ -24,7 +24,6 @@ class RunNumbers {
   std::vector<uint32_t> comm_run;                     // equal on all members of a communicator
   std::vector<uint64_t> comm_collectives, comm_p2ps;  // operations of the member
   std::vector<int32_t> op_gpu;                        // run-wide device number
-  std::vector<uint64_t> op_torch_id;                  // PyTorch's Comms Id; kNoSeq: its inputs are not known
   std::vector<int32_t> kernel_gpu;  // gpu, or what stands for the unknown device of its process
 
  private:

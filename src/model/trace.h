@@ -132,6 +132,10 @@ class TableRows {
 #define LOCKSTEP_COLUMNS "model/tables/op.def"
 #include "model/tables/define_table.inc"
 
+#define LOCKSTEP_ROW Split
+#define LOCKSTEP_COLUMNS "model/tables/split.def"
+#include "model/tables/define_table.inc"
+
 #define LOCKSTEP_ROW Launch
 #define LOCKSTEP_COLUMNS "model/tables/launch.def"
 #include "model/tables/define_table.inc"
@@ -172,6 +176,7 @@ class TableRows {
   TABLE(NetEvent, net_events)        \
   TABLE(Mark, marks)                 \
   TABLE(Op, ops)                     \
+  TABLE(Split, splits)               \
   TABLE(Launch, launches)            \
   TABLE(Kernel, kernels)             \
   TABLE(Range, ranges)               \

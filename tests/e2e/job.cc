@@ -26,7 +26,7 @@ static int number_of(const char* name, int fallback) {
 
 static void do_ops(int count) {
   lockstep_group_info info = {
-      sizeof info, number_of("RANK", 0), "world", nullptr, number_of("WORLD_SIZE", 1), 0, 1, 0};
+      sizeof info, number_of("RANK", 0), "world", nullptr, number_of("WORLD_SIZE", 1), 0, 1, 0, nullptr};
   lockstep_group group = lockstep_declare_group_info(&info);
   for (int i = 0; i < count; ++i)
     lockstep_end(lockstep_begin(group, "allreduce", 1024, 1024, "Float", nullptr), nullptr);

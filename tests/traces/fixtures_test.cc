@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "format/seal.h"
+#include "lockstep/lockstep.h"
 #include "tests/support/nccl_test.h"
 #include "tests/support/nvtx.h"
 #include "tests/support/places.h"
@@ -231,6 +232,29 @@ void record_ranges() {
   NvtxCopy<>::pop(domain);
 }
 
+// Groups and operations of which a program says all that it can.
+void record_declared() {
+  const int64_t splits[] = {4, 12, 8, 16, 24};
+  lockstep_group_info group = LOCKSTEP_GROUP_INFO_INIT;
+  group.name = "experts";
+  group.description = "moe";
+  group.start = 0;
+  group.count = 5;
+  lockstep_op_info op = LOCKSTEP_OP_INFO_INIT;
+  op.group = lockstep_declare_group_info(&group);
+  op.collective = "all_to_allv";
+  op.dtype = "Float";
+  op.in_count = op.out_count = 64;
+  op.in_split = op.out_split = splits;
+  op.in_splits = op.out_splits = 5;
+  for (op.seq = 0; op.seq < 20; ++op.seq) {
+    op.flags = LOCKSTEP_OP_SEQ | (op.seq % 2 == 0 ? LOCKSTEP_OP_ASYNC : LOCKSTEP_OP_SYNC);
+    lockstep_end(lockstep_begin_op(&op), nullptr);
+  }
+  group.rank = 3;
+  lockstep_declare_group_info(&group);
+}
+
 TEST_F(Traces, RecordNewOnes) {
   const char* to = getenv("LOCKSTEP_RECORD_TRACES");
   if (to == nullptr) GTEST_SKIP() << "LOCKSTEP_RECORD_TRACES says where to";
@@ -239,12 +263,14 @@ TEST_F(Traces, RecordNewOnes) {
   for (auto [name, retain, body] : {std::tuple{"closed", "stream", &record_closed},
                                     {"killed", "stream:1M", &record_killed},
                                     {"ring", "ring:1", &record_ring},
-                                    {"ranges", "stream", &record_ranges}}) {
+                                    {"ranges", "stream", &record_ranges},
+                                    {"declared", "stream", &record_declared}}) {
     RunDirectory run;
     run_child({{"LOCKSTEP_DIR", run.path()},
                {"LOCKSTEP_MODE", "deep"},
                {"LOCKSTEP_RETAIN", retain},
                {"LOCKSTEP_CUDA", "ranges"},
+               {"LOCKSTEP_LIBRARY", LOCKSTEP_LIB_DIR "/liblockstep.so"},
                {"RANK", "1"},
                {"WORLD_SIZE", "2"}},
               body);

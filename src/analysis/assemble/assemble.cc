@@ -15,6 +15,7 @@
 #include "analysis/assemble/loss.h"
 #include "model/element_size.h"
 #include "model/event_kind.h"
+#include "model/operation_size.h"
 
 namespace lockstep::analysis::assemble {
 namespace {
@@ -132,7 +133,12 @@ class Assembler {
     find_contradiction();
     std::vector<Entry> entries = list_entries(trace_, replays_);
     trace_.ops.reserve(entries.size());
+    op_of_task_.assign(trace_.splits.size() == 0 ? 0 : trace_.tasks.size(), kNoRow);
     for (const Entry& entry : entries) add(entry);
+    for (size_t i = 0; i < trace_.splits.size(); ++i) {
+      const uint32_t task = trace_.splits.task[i];
+      trace_.splits.op[i] = task < op_of_task_.size() ? op_of_task_[task] : kNoRow;
+    }
     lose(trace_, "op_without_kernel", without_kernel_,
          "operations that were launched and whose kernel is not known, though others are: their GPU times "
          "are not the "
@@ -159,6 +165,8 @@ class Assembler {
     bool p2p = is_kind(op.kind, EventKind::kP2p) || is_kind(op.kind, EventKind::kP2pApi) ||
                (is_kind(op.kind, EventKind::kApiOp) && op.peer >= 0);
     op.index = entry.is_numbered ? indexer_.next(op.comm, p2p) : model::kNoIndex;
+    if (op.task < op_of_task_.size()) op_of_task_[op.task] = static_cast<uint32_t>(trace_.ops.size());
+    if (!is_kind(op.kind, EventKind::kApiOp)) count_elements(op);
     trace_.ops.append(op);
   }
 
@@ -248,6 +256,8 @@ class Assembler {
     op.enqueued_ns = tasks.start_ns[task];
     op.launched_ns = launches_.launched_ns(task);
     if (is_kind(op.kind, EventKind::kApiOp)) {
+      op.in_count = tasks.count[task];
+      op.out_count = tasks.out_count[task];
       op.called_ns = tasks.start_ns[task];
       if ((op.flags & model::kFlagGpuTimes) == 0) return;
       op.gpu_start_ns = tasks.gpu_start_ns[task];
@@ -261,6 +271,16 @@ class Assembler {
     op.gpu_end_ns = times.end_ns;
     op.gpu_error_ns = times.error_ns;
     op.gpu_source = static_cast<uint8_t>(GpuTimeSource::kKernelCh);
+  }
+
+  // NCCL's callers name the part of one rank.
+  void count_elements(model::Op& op) {
+    if (op.shape >= trace_.shapes.size()) return;
+    const int32_t ranks = op.comm < trace_.comms.size() ? trace_.comms.ranks[op.comm] : -1;
+    const model::Elements elements =
+        model::elements_of(trace_.strings[trace_.shapes.func[op.shape]], op.count, ranks);
+    op.in_count = elements.in;
+    op.out_count = elements.out;
   }
 
   void take_call(model::Op& op) {
@@ -291,6 +311,7 @@ class Assembler {
   CopyJoin copies_;
   Indexer indexer_;
   Shapes shapes_;
+  std::vector<uint32_t> op_of_task_;    // where split lists name tasks; else empty
   std::map<Window, int64_t> early_ns_;  // by how much kernels began before their launch, at most
   uint64_t without_kernel_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "analysis/assemble/assemble.h"
+#include "model/torch_groups.h"
 
 namespace lockstep::analysis::assemble {
 namespace {
@@ -14,8 +15,11 @@ class AssembledSource : public model::TraceSource {
   size_t processes() const override { return source_->processes(); }
   Result<void> load(size_t i, model::Trace& trace) override {
     LOCKSTEP_TRY(source_->load(i, trace));
-    // What a reader's files call operations needs no assembling.
-    return trace.ops.size() == 0 ? assemble(trace) : Result<void>();
+    // What a reader's files call operations needs no assembling, and comes with the numbers that they tell.
+    if (trace.ops.size() != 0) return {};
+    LOCKSTEP_TRY(assemble(trace));
+    model::number_torch_operations(trace);
+    return {};
   }
   void run_losses(model::Trace& trace) override { source_->run_losses(trace); }
   std::string name() const override { return source_->name(); }

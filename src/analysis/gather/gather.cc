@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "model/host_name.h"
 #include "model/limits.h"
+#include "model/record_gaps.h"
 
 namespace lockstep::analysis::gather {
 namespace {
@@ -34,6 +35,11 @@ class Join {
     earlier_.clear();
     for (uint32_t i = 0; i < part.members.size(); ++i) add_member(process, part.comms[i], part.members[i]);
     uint32_t members = static_cast<uint32_t>(part.members.size());
+    for (uint32_t i = 0; i < members; ++i) {
+      if (part.comms[i].context != 0)
+        contexts_.try_emplace({row.row.boot_id, row.row.pid, part.comms[i].context}, first_member + i);
+    }
+    take_foreign(part.foreign, members, row);
     auto to_job = [first_member, members](uint32_t& member) {
       member = member < members ? member + first_member : kNoRow;
     };
@@ -56,6 +62,36 @@ class Join {
     for (size_t i = 0; i < part.losses.size(); ++i) add_loss(process, part.losses.row(i));
     if (row.row.world <= model::kMostRanks)
       job_.expected_ranks = std::max(job_.expected_ranks, row.row.world);
+  }
+
+  // What processes did for others on their host (PXN) is those others': they began it, and wait for it.
+  void give_back_foreign(bool is_counted) {
+    uint64_t lost = 0;
+    for (Foreign& work : foreign_) {
+      const auto at = contexts_.find(work.origin);
+      if (at == contexts_.end()) {
+        lost += work.proxy_ops;
+        continue;
+      }
+      model::JobProcess& process = job_.processes[job_.members[at->second].process];
+      for (model::NetPair& pair : work.pairs) {
+        pair.member = at->second;
+        process.net_pairs.push_back(pair);
+      }
+      for (model::OpenStep& step : work.open_steps) {
+        step.member = at->second;
+        process.open_steps.push_back(step);
+      }
+    }
+    foreign_.clear();
+    if (lost == 0 || is_counted) return;
+    job_.losses.append(
+        {.process = kNoRow,
+         .stage = job_.strings.intern("gather"),
+         .kind = job_.strings.intern(model::kLossForeignParent),
+         .count = lost,
+         .detail = job_.strings.intern("network operations that a process did for another one of its "
+                                       "host (PXN), whose file is not in the run")});
   }
 
   // Lists are made of the members of a communicator, those that left no file included: as many as of a real job.
@@ -101,6 +137,27 @@ class Join {
       numbers.push_back(at->second);
     }
     return numbers;
+  }
+
+  void take_foreign(const std::vector<ProcessPart::Foreign>& foreign, uint32_t members,
+                    model::JobProcess& process) {
+    const size_t first = foreign_.size();
+    for (const ProcessPart::Foreign& one : foreign)
+      foreign_.push_back({.origin = {process.row.boot_id, one.pid, one.context},
+                          .proxy_ops = one.proxy_ops,
+                          .pairs = {},
+                          .open_steps = {}});
+    const auto is_foreign = [&](uint32_t member) {
+      return member != kNoRow && member >= members && member - members < foreign.size();
+    };
+    std::erase_if(process.net_pairs, [&](const model::NetPair& pair) {
+      if (is_foreign(pair.member)) foreign_[first + pair.member - members].pairs.push_back(pair);
+      return is_foreign(pair.member);
+    });
+    std::erase_if(process.open_steps, [&](const model::OpenStep& step) {
+      if (is_foreign(step.member)) foreign_[first + step.member - members].open_steps.push_back(step);
+      return is_foreign(step.member);
+    });
   }
 
   void name(model::JobProcess& process) {
@@ -171,6 +228,16 @@ class Join {
     job_.losses.append(loss);
   }
 
+  using Origin = std::tuple<model::StringId, int64_t, uint64_t>;  // boot id, pid, context
+  struct Foreign {
+    Origin origin;
+    uint64_t proxy_ops = 0;
+    std::vector<model::NetPair> pairs;
+    std::vector<model::OpenStep> open_steps;
+  };
+  std::map<Origin, uint32_t> contexts_;  // members of the job
+  std::vector<Foreign> foreign_;
+
   using CommKey = std::tuple<uint64_t, model::StringId, model::StringId, bool, uint32_t>;
   static constexpr size_t kGeneration = 4;
   model::Job& job_;
@@ -196,6 +263,7 @@ class Gatherer {
                       [this](size_t i) { load(i); });
   }
   const std::vector<Error>& errors() const { return errors_; }
+  Join& join() { return join_; }
 
  private:
   void load(size_t i) {
@@ -252,6 +320,11 @@ Result<model::Job> gather(model::TraceSource& source, const Options& options) {
   }
   model::Trace run;
   source.run_losses(run);
+  // A merge has looked before.
+  const auto kinds = run.losses.all(&model::LossTable::kind);
+  gatherer.join().give_back_foreign(std::any_of(kinds.begin(), kinds.end(), [&](model::StringId kind) {
+    return run.strings[kind] == model::kLossForeignParent;
+  }));
   Join rest(job);
   rest.limit_sizes();
   rest.add_run_losses(run);

@@ -254,5 +254,83 @@ TEST(Gather, HostileNumbersAreHarmless) {
   EXPECT_EQ(job.members[1].lanes.size(), 6u);
 }
 
+// Rank 1 lies nearer to the card and drives the network of rank 0, which it names by what rank 0 gave NCCL.
+class Pxn : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kContext = 0x5555'0000'0001;
+  static Result<void> write(size_t i, Trace& trace) {
+    add_process(trace, static_cast<int32_t>(i));
+    trace.processes.pid[0] = 100 + static_cast<int64_t>(i);
+    const uint32_t comm = add_comm(trace, 7, static_cast<int32_t>(i), 4);
+    trace.comms.context[comm] = i == 0 ? kContext : 0x6666'0000'0001;
+    if (i != 1) return {};
+    for (const int64_t end_ns : {int64_t{2000}, int64_t{0}}) {
+      model::ProxyOp op{};
+      op.comm = op.task = kNoRow;
+      op.originator_pid = 100;
+      op.context = kContext;
+      op.rank = 0;
+      op.peer = 2;
+      op.is_send = 1;
+      op.steps = 1;
+      model::ProxyStep step{};
+      step.proxy_op = trace.proxy_ops.append(op);
+      step.is_send = 1;
+      step.bytes = 4096;
+      step.start_ns = 1000;
+      step.wait1_ns = step.wait2_ns = 1100;
+      step.wait3_ns = 1500;
+      step.end_ns = end_ns;
+      trace.proxy_steps.append(step);
+    }
+    return {};
+  }
+  static uint64_t lost(const Job& job) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < job.losses.size(); ++i)
+      count += job.text(job.losses.kind[i]) == "foreign_parent" ? job.losses.count[i] : 0;
+    return count;
+  }
+};
+
+TEST_F(Pxn, WorkForAnotherProcessIsTheOthers) {
+  WrittenRun run(2, write);
+  const auto job = gather(run, {.threads = 1, .progress = {}});
+  ASSERT_TRUE(job);
+  EXPECT_TRUE(job->processes[1].net_pairs.empty());
+  EXPECT_TRUE(job->processes[1].open_steps.empty());
+  ASSERT_EQ(job->processes[0].net_pairs.size(), 1u);
+  const model::NetPair& pair = job->processes[0].net_pairs[0];
+  EXPECT_EQ(job->members[pair.member].process, 0u);
+  EXPECT_EQ(pair.peer, 2);
+  EXPECT_EQ(pair.wire_ns, 500);
+  ASSERT_EQ(job->processes[0].open_steps.size(), 1u);
+  EXPECT_EQ(job->processes[0].open_steps[0].member, pair.member);
+  EXPECT_EQ(lost(*job), 0u);
+}
+
+TEST_F(Pxn, WithoutItsFileIsALoss) {
+  WrittenRun run(1, [](size_t, Trace& trace) { return write(1, trace); });
+  const auto job = gather(run, {.threads = 1, .progress = {}});
+  ASSERT_TRUE(job);
+  EXPECT_TRUE(job->processes[0].net_pairs.empty());
+  EXPECT_EQ(lost(*job), 2u);
+}
+
+TEST_F(Pxn, OfAnotherHostOrAnEarlierProcessNobodyIsTaken) {
+  for (const bool other_boot : {true, false}) {
+    WrittenRun run(2, [other_boot](size_t i, Trace& trace) -> Result<void> {
+      LOCKSTEP_TRY(write(i, trace));
+      if (i == 0 && other_boot) trace.processes.boot_id[0] = trace.strings.intern("another");
+      if (i == 0 && !other_boot) trace.comms.context[0] = kContext + (uint64_t{1} << 32);
+      return {};
+    });
+    const auto job = gather(run, {.threads = 1, .progress = {}});
+    ASSERT_TRUE(job);
+    EXPECT_TRUE(job->processes[0].net_pairs.empty());
+    EXPECT_EQ(lost(*job), 2u);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::analysis::gather

@@ -67,14 +67,17 @@ std::vector<Finished> finished_of(const model::Trace& trace) {
   return all;
 }
 
-Traffic traffic_of(const model::Trace& trace, size_t op, const Finished& finished) {
+// The operation of another process (PXN) is not in this trace: its transfers compare with each other, by what they are alone.
+Traffic traffic_of(const model::Trace& trace, size_t op, bool is_foreign, const Finished& finished) {
   Traffic traffic;
   const uint32_t task = trace.proxy_ops.task[op];
-  if (task >= trace.tasks.size()) return traffic;
-  traffic.kind = trace.tasks.kind[task];
-  traffic.channels = trace.tasks.channels[task];
+  const bool has_task = task < trace.tasks.size();
+  if (!has_task && !is_foreign) return traffic;
+  traffic.kind = has_task ? trace.tasks.kind[task] : number(model::EventKind::kProxyOp);
+  traffic.channels = has_task ? trace.tasks.channels[task] : 0;
   traffic.transfers = static_cast<uint8_t>(std::bit_width(finished.steps));
   traffic.size = static_cast<uint8_t>(std::bit_width(finished.bytes / std::max<uint64_t>(finished.steps, 1)));
+  if (!has_task) return traffic;
   const uint32_t shape = trace.tasks.shape[task];
   // One end sends where the other receives: theirs is one traffic.
   if (traffic.kind == number(model::EventKind::kP2p) || shape >= trace.shapes.size()) return traffic;
@@ -86,9 +89,10 @@ Traffic traffic_of(const model::Trace& trace, size_t op, const Finished& finishe
 
 class Sums {
  public:
-  Sums(const model::Trace& trace, model::JobProcess& process) : trace_(trace), process_(process) {}
+  Sums(const model::Trace& trace, ProcessPart& part) : trace_(trace), part_(part), process_(part.process) {}
 
   void add_all() {
+    find_members();
     find_flows();
     network_.assign(trace_.net_events.size() == 0 ? 0 : trace_.proxy_steps.size(), kUnknown);
     for (size_t i = 0; i < trace_.net_events.size(); ++i) {
@@ -122,7 +126,24 @@ class Sums {
 
   Lane lane_of(uint32_t op) const {
     const model::ProxyOpTable& ops = trace_.proxy_ops;
-    return {ops.comm[op], ops.peer[op], ops.channel[op], ops.is_send[op] != 0};
+    return {members_[op], ops.peer[op], ops.channel[op], ops.is_send[op] != 0};
+  }
+
+  void find_members() {
+    const model::ProxyOpTable& ops = trace_.proxy_ops;
+    std::map<std::pair<int64_t, uint64_t>, uint32_t> numbers;
+    members_.resize(ops.size());
+    for (size_t i = 0; i < ops.size(); ++i) {
+      members_[i] = ops.comm[i];
+      const bool is_foreign = ops.comm[i] == model::kNoRow && ops.context[i] != 0 &&
+                              ops.originator_pid[i] > 0 && ops.originator_pid[i] != process_.row.pid;
+      if (!is_foreign) continue;
+      const auto [at, is_new] = numbers.try_emplace({ops.originator_pid[i], ops.context[i]},
+                                                    static_cast<uint32_t>(part_.foreign.size()));
+      if (is_new) part_.foreign.push_back({ops.originator_pid[i], ops.context[i], 0});
+      ++part_.foreign[at->second].proxy_ops;
+      members_[i] = static_cast<uint32_t>(part_.members.size()) + at->second;
+    }
   }
 
   void find_flows() {
@@ -131,7 +152,8 @@ class Sums {
     std::map<std::pair<Lane, Traffic>, uint32_t> rows;
     for (uint32_t op = 0; op < finished.size(); ++op) {
       if (finished[op].steps == 0) continue;
-      const Traffic traffic = traffic_of(trace_, op, finished[op]);
+      const bool is_foreign = members_[op] != model::kNoRow && members_[op] >= part_.members.size();
+      const Traffic traffic = traffic_of(trace_, op, is_foreign, finished[op]);
       const auto [at, is_new] =
           rows.try_emplace({lane_of(op), traffic}, static_cast<uint32_t>(flows_.size()));
       if (is_new) flows_.push_back({.traffic = traffic});
@@ -207,7 +229,9 @@ class Sums {
   }
 
   const model::Trace& trace_;
+  ProcessPart& part_;
   model::JobProcess& process_;
+  std::vector<uint32_t> members_;  // by proxy operation
   std::vector<Network> network_;   // by step; empty without events of the network plugin
   std::vector<uint32_t> flow_of_;  // by proxy operation
   std::vector<Flow> flows_;
@@ -217,6 +241,6 @@ class Sums {
 
 }  // namespace
 
-void add_network(const model::Trace& trace, model::JobProcess& process) { Sums(trace, process).add_all(); }
+void add_network(const model::Trace& trace, ProcessPart& part) { Sums(trace, part).add_all(); }
 
 }  // namespace lockstep::analysis::gather

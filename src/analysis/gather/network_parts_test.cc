@@ -43,9 +43,10 @@ class NetworkParts : public ::testing::Test {
     }
   }
   model::JobProcess sums() const {
-    model::JobProcess process;
-    add_network(trace_, process);
-    return process;
+    ProcessPart part;
+    part.members.resize(1);
+    add_network(trace_, part);
+    return std::move(part.process);
   }
   model::Trace trace_;
 };

@@ -71,7 +71,7 @@ class PartMaker {
     make_members();
     place_ops();
     find_open_calls();
-    add_network(trace_, part_.process);
+    add_network(trace_, part_);
     for (size_t i = 0; i < trace_.marks.size(); ++i) {
       if (trace_.marks.is_step[i]) part_.process.marks.push_back(trace_.marks.row(i));
     }
@@ -96,7 +96,8 @@ class PartMaker {
                              .members = comms.members[i],
                              .ranks = comms.ranks[i],
                              .nodes = comms.nodes[i],
-                             .declared = comms.api_version[i] == 0});
+                             .declared = comms.api_version[i] == 0,
+                             .context = comms.context[i]});
       model::Member member;
       member.comm = i;
       member.rank = comms.rank[i];
@@ -182,6 +183,9 @@ class PartMaker {
     out.gpu_error_ns.resize(kept);
     out.flags.resize(kept);
     out.gpu_source.resize(kept);
+    const auto ids = ops.all(&model::OpTable::torch_comms_id);
+    const bool has_ids = std::any_of(ids.begin(), ids.end(), [](uint64_t id) { return id != 0; });
+    if (has_ids) out.torch_comms_id.resize(kept);
     std::vector<uint32_t> next = first;
     for (uint32_t i = 0; i < ops.size(); ++i) {
       if (bucket[i] == kNoRow) continue;
@@ -198,6 +202,7 @@ class PartMaker {
       out.gpu_error_ns[at] = ops.gpu_error_ns[i];
       out.flags[at] = ops.flags[i];
       out.gpu_source[at] = ops.gpu_source[i];
+      if (has_ids) out.torch_comms_id[at] = ids[i];
       part_.process.graphs = part_.process.graphs || (ops.flags[i] & model::kFlagGraphCaptured) != 0;
     }
   }

@@ -18,9 +18,18 @@ struct ProcessPart {
     model::StringId name = 0, members = 0;  // members: declared groups
     int32_t ranks = -1, nodes = -1;
     bool declared = false;
+    uint64_t context = 0;
   };
   std::vector<Comm> comms;
   std::vector<model::Member> members;
+  // Communicators of other processes whose network this one drives (PXN). Network sums and open steps name the n-th as
+  // member number members.size() + n.
+  struct Foreign {
+    int64_t pid = 0;
+    uint64_t context = 0;
+    uint64_t proxy_ops = 0;
+  };
+  std::vector<Foreign> foreign;
   model::LossTable losses;
 };
 

@@ -116,6 +116,7 @@ void name_operation(const Job& job, uint32_t process, uint32_t op, Finding& find
   finding.op_index = ops.index[op];
   finding.operation = operation_name(job, process, op).text();
   finding.op_address = std::to_string(ops.index[op]);
+  if (const uint64_t id = ops.comms_id(op); id != 0) finding.comms_id = id;
   if (place.lane == nullptr) return;
   const std::string own = std::to_string(place.member->rank), peer = std::to_string(place.lane->peer);
   const std::string pair = place.lane->is_send ? own + "-" + peer : peer + "-" + own;

@@ -36,7 +36,12 @@ class ApiCapture : public ::testing::Test {
   }
   static lockstep_group declare_progression(const char* name, int32_t start, int32_t stride, int32_t count,
                                             int32_t rank = -1) {
-    lockstep_group_info info = {sizeof info, rank, name, nullptr, count, start, stride, 0};
+    lockstep_group_info info = LOCKSTEP_GROUP_INFO_INIT;
+    info.rank = rank;
+    info.name = name;
+    info.count = count;
+    info.start = start;
+    info.stride = stride;
     return lockstep_declare_group_info(&info);
   }
   static lockstep_gpu_times gpu_times(uint64_t start, uint64_t end,

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <cstddef>
 #include <cstring>
 
 #include "capture/core/session.h"
@@ -103,24 +104,88 @@ bool is_used(uint32_t slot) {
   return slot < kGroups && __atomic_load_n(&g_groups[slot].key, __ATOMIC_ACQUIRE) != 0;
 }
 
-uint32_t add_group(uint64_t key, const CommInfo& info, const Members& members) {
+void publish(uint32_t slot, uint64_t key, uint32_t comm, uint32_t main, int32_t rank) {
+  Group& group = g_groups[slot];
+  group.comm = comm;
+  group.rank = rank;
+  __atomic_store_n(&group.main, main, __ATOMIC_RELAXED);
+  __atomic_store_n(&group.key, key, __ATOMIC_RELEASE);
+}
+
+// Threads of one process may be different members.
+uint64_t key_of(uint64_t comm_id, int32_t rank) {
+  uint64_t key = (comm_id ^ static_cast<uint32_t>(rank)) * 0x9e3779b97f4a7c15;
+  return key | uint64_t{key == 0};
+}
+
+struct Declared {
+  CommInfo comm;
+  const Members& members;
+  GroupSaid said;
+};
+
+// With the lock held: a free slot and a communicator of its own, or kGroups.
+uint32_t add_member(uint32_t slot, uint64_t key, const Declared& declared) {
   Session& session = Session::get();
+  uint32_t comm = session.add_comm(declared.comm);
+  if (comm == format::kNoComm) return kGroups;
+  add_ranks(session, comm, declared.members);
+  session.add_group(comm, declared.said);
+  publish(slot, key, comm, slot, declared.comm.rank);
+  return slot;
+}
+
+// With the lock held. The first member whose rank is known is the one that was, or will be, declared without.
+uint32_t add_locked(uint32_t slot, uint64_t key, const Declared& declared) {
+  const int32_t rank = declared.comm.rank;
+  if (rank < 0) return add_member(slot, key, declared);
+  const uint64_t unknown_key = key_of(declared.comm.comm_id, -1);
+  const uint32_t unknown = slot_of(unknown_key);
+  if (unknown == kGroups) return add_member(slot, key, declared);
+  if (!is_used(unknown)) {
+    // Both keys may want one slot: the member takes its own first.
+    slot = add_member(slot, key, declared);
+    const uint32_t free = slot == kGroups ? kGroups : slot_of(unknown_key);
+    if (free != kGroups) publish(free, unknown_key, g_groups[slot].comm, slot, rank);
+    return slot;
+  }
+  Group& group = g_groups[unknown];
+  if (group.rank >= 0) return add_member(slot, key, declared);
+  group.rank = rank;
+  Session::get().add_group(group.comm, declared.said);
+  publish(slot, key, group.comm, unknown, rank);
+  return unknown;
+}
+
+uint32_t add_group(uint64_t key, const Declared& declared) {
   pthread_mutex_lock(&g_lock);
   uint32_t slot = slot_of(key);
-  if (slot == kGroups) session.lose(kLoss_meta_full);
-  if (slot < kGroups && !is_used(slot)) {
-    uint32_t comm = session.add_comm(info);
-    if (comm == format::kNoComm) {
-      slot = kGroups;
-    } else {
-      add_ranks(session, comm, members);
-      g_groups[slot].comm = comm;
-      __atomic_store_n(&g_groups[slot].key, key, __ATOMIC_RELEASE);
-    }
-  }
+  if (slot == kGroups)
+    Session::get().lose(kLoss_meta_full);
+  else if (is_used(slot))
+    slot = g_groups[slot].main;
+  else
+    slot = add_locked(slot, key, declared);
   pthread_mutex_unlock(&g_lock);
   return slot;
 }
+
+// "<description>:<name>", the description cut so that the name stays whole in a trace; the name alone where there is none.
+struct FullName {
+  char text[sizeof(format::CommDef::name)] = {};
+  const char* all = text;
+  FullName(const char* name, const char* description) {
+    if (description == nullptr || description[0] == '\0') {
+      all = name;
+      return;
+    }
+    const size_t name_length = strnlen(name, sizeof text - 2);
+    const size_t length = strnlen(description, sizeof text - 2 - name_length);
+    memcpy(text, description, length);
+    text[length] = ':';
+    memcpy(text + length + 1, name, name_length);
+  }
+};
 
 }  // namespace
 
@@ -134,19 +199,32 @@ const Steering kSteering = {[](const Recording& recording) {
 lockstep_group declare_group(const lockstep_group_info* info) {
   Session& session = Session::get();
   if (!session.open(format::Source::kApi, kSteering)) return 0;
-  if (info == nullptr || info->size < sizeof *info || info->count <= 0 || info->count > kMostMembers) {
+  constexpr size_t kOldest = offsetof(lockstep_group_info, description);
+  if (info == nullptr || info->size < kOldest || info->count <= 0 || info->count > kMostMembers) {
     session.lose(kLoss_unknown_context);
     return 0;
   }
   const char* name = info->name == nullptr ? "" : info->name;
+  const char* description = info->size >= sizeof *info ? info->description : nullptr;
+  const FullName full(name, description);
   Members members(*info);
   int32_t rank = info->rank >= 0 ? info->rank : members.index_of(session.file().header()->rank);
-  CommInfo comm{.comm_id = comm_id_of(name, members), .name = name, .rank = rank, .ranks = members.count};
-  // Threads of one process may be different members.
-  uint64_t key = (comm.comm_id ^ static_cast<uint32_t>(rank)) * 0x9e3779b97f4a7c15;
-  key |= uint64_t{key == 0};
+  const uint64_t comm_id = comm_id_of(full.all, members);
+  const uint64_t key = key_of(comm_id, rank);
   uint32_t slot = slot_of(key);
-  if (!is_used(slot)) slot = add_group(key, comm, members);
+  if (is_used(slot)) {
+    slot = __atomic_load_n(&g_groups[slot].main, __ATOMIC_RELAXED);
+  } else {
+    const bool listed = info->ranks != nullptr;
+    slot =
+        add_group(key, {.comm = {.comm_id = comm_id, .name = full.all, .rank = rank, .ranks = members.count},
+                        .members = members,
+                        .said = {.name = name,
+                                 .description = description,
+                                 .start = listed ? members.start : info->start,
+                                 .stride = listed || members.stride >= 0 ? members.stride : info->stride,
+                                 .rank = rank}});
+  }
   return slot == kGroups ? 0 : format::make_context(session.process_tag(), slot);
 }
 

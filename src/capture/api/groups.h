@@ -2,6 +2,9 @@
 // Declared groups: one slot each, found by what the group is, so that declaring it again gives the same handle.
 // A handle is a number, checked before use:   63 process_tag 32 | 31 1 + slot 0
 //
+// Who is which member may not be known at first: PyTorch tells the own rank with most operations, and another's with some.
+// So a group has an entry for "rank unknown", which stands for the process' first member as soon as there is one.
+//
 // Any thread. Finding takes no lock; adding takes one, and writes the group's definitions. Slots live for ever.
 #pragma once
 #include <cstdint>
@@ -14,6 +17,8 @@ namespace lockstep::capture::api {
 struct alignas(64) Group {
   uint64_t key;                  // 0: free. What the group is, and this process' place in it; published last
   uint32_t comm;                 // index in the session
+  uint32_t main;                 // slot that has its operations; its own, mostly. Atomic
+  int32_t rank;                  // of the entry for "unknown": the first member; -1 none. Under the lock
   uint64_t collectives, paired;  // operations so far; atomic
 };
 

@@ -70,7 +70,9 @@ TEST_F(GroupsTest, OddOnesAreTakenAsFarAsTheyGo) {
     lockstep_declare_group("far apart", far_apart, 2, -1);
     EXPECT_EQ(lockstep_declare_group("none", irregular, 0, 0), 0u);
     EXPECT_EQ(lockstep_declare_group("none", irregular, -1, 0), 0u);
-    lockstep_group_info shorter = {8, 0, nullptr, nullptr, 0, 0, 0, 0};
+    lockstep_group_info shorter = LOCKSTEP_GROUP_INFO_INIT;
+    shorter.size = 8;
+    shorter.count = 1;
     EXPECT_EQ(lockstep_declare_group_info(&shorter), 0u);
     EXPECT_EQ(lockstep_declare_group_info(nullptr), 0u);
   });
@@ -84,6 +86,85 @@ TEST_F(GroupsTest, OddOnesAreTakenAsFarAsTheyGo) {
   EXPECT_EQ(members(file, 3).size(), 0u);
   EXPECT_EQ(members(file, 4), (std::vector<int32_t>{INT32_MIN, INT32_MAX}));
   EXPECT_EQ(file.lost(capture::kLoss_unknown_context), 4u);
+}
+
+using format::GroupDef;
+
+TEST_F(GroupsTest, WhatWasSaidIsRecordedAsItWasSaid) {
+  LksFile file = record([] {
+    lockstep_group_info info = LOCKSTEP_GROUP_INFO_INIT;
+    info.name = "3";
+    info.description = "mesh_tp";
+    info.start = 1;
+    info.stride = 2;
+    info.count = 4;
+    const lockstep_group apart = lockstep_declare_group_info(&info);
+    EXPECT_EQ(declare_progression("mesh_tp:3", 1, 2, 4), apart) << "both spellings are one group";
+    info.description = "";
+    EXPECT_EQ(declare_progression("3", 1, 2, 4), lockstep_declare_group_info(&info)) << "the name alone";
+    declare_progression("irregular", 0, -1, 3);
+  });
+  const auto said = file.all<GroupDef>(Def::kGroup);
+  ASSERT_EQ(said.size(), 3u);
+  EXPECT_STREQ(said[0].name, "3");
+  EXPECT_STREQ(said[0].description, "mesh_tp");
+  EXPECT_EQ(said[0].start, 1);
+  EXPECT_EQ(said[0].stride, 2);
+  EXPECT_EQ(said[0].rank, 2);
+  EXPECT_STREQ(said[1].name, "3");
+  EXPECT_STREQ(said[1].description, "");
+  EXPECT_EQ(said[2].start, 0);
+  EXPECT_EQ(said[2].stride, -1);
+  const auto comms = file.all<CommDef>(Def::kComm);
+  EXPECT_STREQ(comms[0].name, "mesh_tp:3");
+  EXPECT_STREQ(comms[1].name, "3");
+}
+
+// As with PyTorch's macro, which tells the own rank with an all-reduce and the root's with a broadcast.
+TEST_F(GroupsTest, ARankThatIsToldLaterIsThatOfTheSameMember) {
+  LksFile file = record([] {
+    const auto irregular = [](int32_t rank) { return declare_progression("experts", 0, -1, 3, rank); };
+    const lockstep_group unknown = irregular(-1);
+    EXPECT_EQ(irregular(2), unknown);
+    EXPECT_EQ(irregular(2), unknown);
+    EXPECT_EQ(irregular(-1), unknown);
+    EXPECT_NE(irregular(1), unknown) << "a second member";
+    const auto other = [](int32_t rank) { return declare_progression("others", 0, -1, 3, rank); };
+    const lockstep_group known = other(1);
+    EXPECT_EQ(other(-1), known);
+  });
+  const auto comms = file.all<CommDef>(Def::kComm);
+  ASSERT_EQ(comms.size(), 3u);
+  EXPECT_EQ(comms[0].rank, -1);
+  EXPECT_EQ(comms[1].rank, 1);
+  EXPECT_EQ(comms[2].rank, 1);
+  const auto said = file.all<GroupDef>(Def::kGroup);
+  ASSERT_EQ(said.size(), 4u);
+  EXPECT_EQ(said[1].head.id, 0u);
+  EXPECT_EQ(said[1].rank, 2);
+}
+
+// Structs grow at their end: a program that was compiled before has shorter ones.
+TEST_F(GroupsTest, AnOlderCallersStructsAreTaken) {
+  LksFile file = record([] {
+    lockstep_group_info group = LOCKSTEP_GROUP_INFO_INIT;
+    group.size = offsetof(lockstep_group_info, description);
+    group.name = "tp:3";
+    group.description = reinterpret_cast<const char*>(8);  // not there
+    group.start = 0;
+    group.stride = 1;
+    group.count = 8;
+    lockstep_op_info info = LOCKSTEP_OP_INFO_INIT;
+    info.size = offsetof(lockstep_op_info, in_split);
+    info.group = lockstep_declare_group_info(&group);
+    info.collective = "allreduce";
+    info.in_split = reinterpret_cast<const int64_t*>(8);
+    info.in_splits = 100;
+    EXPECT_NE(lockstep_begin_op(&info), 0u);
+  });
+  EXPECT_EQ(file.count(format::Kind::kApiOp), 1u);
+  EXPECT_EQ(file.count(format::Kind::kSplits), 0u);
+  EXPECT_EQ(file.lost(), 0u);
 }
 
 TEST_F(GroupsTest, ManyKeepTheirOwnNumbers) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the header to the model: what tools see of what a caller said.
+#include <functional>
+#include <random>
+
 #include "analysis/assemble/assembled_source.h"
 #include "capture/api/api_test.h"
-#include "model/comms_id.h"
 #include "readers/reader.h"
 
 namespace lockstep::test {
@@ -31,22 +33,79 @@ TEST_F(ModelTest, OperationsHavePyTorchsCommsIdBitForBit) {
     run_ops(declare_progression("default_pg:0", 0, 1, 8), 12);
     run_ops(declare_progression("tensor:1", 1, 2, 4), 1);
     run_ops(lockstep_declare_group("experts:3", irregular, 3, -1), 7);
-    const std::vector<int64_t> splits;
-    LOCKSTEP_RECORD_PARAM_COMMS(std::make_tuple(1, false),
-                                std::make_tuple(std::string("12"), std::string("wide")), 0, "allreduce", 64,
-                                64, "Float", splits, splits, 0, 8, 16);
   });
-  model::Trace trace = load();
-  ASSERT_EQ(trace.ops.size(), 21u);
-  model::TorchGroups groups(trace);
-  std::vector<model::CommsTuple> tuples;
-  for (uint32_t op = 0; op < trace.ops.size(); ++op)
-    tuples.push_back(groups.next(op).value_or(model::CommsTuple{}));
-  EXPECT_EQ(model::comms_id(tuples[0]), 2297668046887139419u);
-  EXPECT_EQ(model::comms_id(tuples[11]), 2297668046887140139u);
-  EXPECT_EQ(model::comms_id(tuples[12]), 10159970886763999547u);
-  EXPECT_EQ(model::comms_id(tuples[19]), 5586280276518943005u);
-  EXPECT_EQ(tuples[20], (model::CommsTuple{"12", 1, false, 0, 8, 16}));
+  const model::Trace trace = load();
+  ASSERT_EQ(trace.ops.size(), 20u);
+  const auto ids = trace.ops.all(&model::OpTable::torch_comms_id);
+  EXPECT_EQ(ids[0], 2297668046887139419u);
+  EXPECT_EQ(ids[11], 2297668046887140139u);
+  EXPECT_EQ(ids[12], 10159970886763999547u);
+  EXPECT_EQ(ids[19], 5586280276518943005u);
+}
+
+// PyTorch's hash_combine with the real std::hash.
+uint64_t std_comms_id(const std::string& name, int64_t seq, bool is_p2p, int start, int stride, int world) {
+  uint64_t t = std::hash<std::string>()(name);
+  const auto add = [&t](uint64_t x) { t = x ^ (t + 0x9e3779b9 + (x << 6) + (x >> 2)); };
+  add(std::hash<int64_t>()(seq));
+  add(std::hash<bool>()(is_p2p));
+  for (const int field : {start, stride, world}) add(std::hash<int>()(field));
+  return t;
+}
+
+struct RandomOperation {
+  std::string name, description;
+  int64_t seq;
+  bool is_p2p;
+  int32_t start, stride, world;
+};
+std::vector<RandomOperation> random_operations(size_t count) {
+  std::mt19937_64 random(1286);
+  const auto text = [&random](size_t most) {
+    std::string text;
+    for (size_t length = random() % most; length > 0; --length)
+      text += static_cast<char>('!' + random() % 94);
+    return text;
+  };
+  std::vector<RandomOperation> all;
+  while (all.size() < count) {
+    RandomOperation op{.name = random() % 2 == 0 ? std::to_string(random() % 100) : "x" + text(60),
+                       .description = random() % 2 == 0 ? "" : "d" + text(60),
+                       .seq = static_cast<int64_t>(random() % 4 == 0 ? random() >> 1 : random() % 1000),
+                       .is_p2p = random() % 2 == 0,
+                       .start = static_cast<int32_t>(random() % 64) - 1,
+                       .stride = static_cast<int32_t>(random() % 10) - 1,
+                       .world = static_cast<int32_t>(1 + random() % 16)};
+    if (op.world == 1) op.stride = 0;  // as PyTorch has it
+    if (op.world > 1 && op.stride == 0) op.stride = -1;
+    all.push_back(op);
+  }
+  return all;
+}
+
+// Through the macro, the file and the reader: any name with any description, any number, irregular groups.
+TEST_F(ModelTest, WhatTheMacroIsToldGivesPyTorchsIdForTenThousandTuples) {
+  const std::vector<RandomOperation> all = random_operations(10'000);
+  const LksFile file = record([&all] {
+    const std::vector<int64_t> splits;
+    for (const RandomOperation& op : all) {
+      LOCKSTEP_RECORD_PARAM_COMMS(
+          std::make_tuple(op.seq, op.is_p2p), std::make_tuple(op.name, op.description), 0,
+          op.is_p2p ? "send" : "allreduce", 64, 64, "Float", splits, splits, op.start, op.stride, op.world);
+    }
+  });
+  EXPECT_EQ(file.lost(), 0u);
+  const model::Trace trace = load();
+  ASSERT_EQ(trace.ops.size(), all.size());
+  for (uint32_t i = 0; i < all.size(); ++i) {
+    const RandomOperation& op = all[i];
+    ASSERT_EQ(trace.ops.torch_seq[i], op.seq);
+    ASSERT_EQ(trace.strings[trace.comms.group_name[trace.ops.comm[i]]], op.name);
+    ASSERT_EQ(trace.strings[trace.comms.group_description[trace.ops.comm[i]]], op.description);
+    ASSERT_EQ(trace.ops.torch_comms_id[i],
+              std_comms_id(op.name, op.seq, op.is_p2p, op.start, op.stride, op.world))
+        << op.name << ' ' << op.start << ' ' << op.stride << ' ' << op.world;
+  }
 }
 
 TEST_F(ModelTest, OperationsStepsAndTimesArrive) {

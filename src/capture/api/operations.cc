@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/api/operations.h"
 
+#include <cstddef>
+
 #include "capture/api/groups.h"
 #include "capture/api/histogram.h"
 #include "capture/api/names.h"
@@ -32,11 +34,50 @@ ShapeRef shape_of(ThreadLog* log, const char* func, const char* datatype, const 
   return log->shape(key);
 }
 
+bool is_seq_said(const lockstep_op_info& info) {
+  return info.seq > 0 || (info.seq == 0 && (info.flags & LOCKSTEP_OP_SEQ) != 0);
+}
+bool is_p2p(const lockstep_op_info& info) {
+  return (info.flags & LOCKSTEP_OP_P2P) != 0 ||
+         (info.peer >= 0 && (info.flags & LOCKSTEP_OP_COLLECTIVE) == 0);
+}
+
 uint64_t next_seq(Group* group, const lockstep_op_info& info) {
-  if (info.seq > 0) return static_cast<uint64_t>(info.seq) - 1;
+  if (is_seq_said(info)) return static_cast<uint64_t>(info.seq) - 1;
   return group == nullptr
              ? 0
-             : __atomic_fetch_add(info.peer >= 0 ? &group->paired : &group->collectives, 1, __ATOMIC_RELAXED);
+             : __atomic_fetch_add(is_p2p(info) ? &group->paired : &group->collectives, 1, __ATOMIC_RELAXED);
+}
+
+uint8_t flags_of(const lockstep_op_info& info) {
+  uint32_t flags = 0;
+  if (is_seq_said(info)) flags |= format::kFlagSeqSaid;
+  if (is_p2p(info)) flags |= format::kFlagP2p;
+  if (info.flags & (LOCKSTEP_OP_ASYNC | LOCKSTEP_OP_SYNC)) flags |= format::kFlagAsyncSaid;
+  if (info.flags & LOCKSTEP_OP_ASYNC) flags |= format::kFlagAsync;
+  return static_cast<uint8_t>(flags);
+}
+
+void append_split(ThreadLog* log, lockstep_op op, uint64_t ticks, bool is_out, const int64_t* values,
+                  uint32_t total) {
+  if (values == nullptr || total == 0) return;
+  const uint32_t kept = total < format::kSplitsKept ? total : format::kSplitsKept;
+  constexpr uint32_t kPiece = sizeof(format::SplitsRecord::values) / sizeof(int64_t);
+  for (uint32_t first = 0; first < kept; first += kPiece) {
+    auto* record = log->reserve<format::SplitsRecord>();
+    if (record == nullptr) return;
+    record->head.start = ticks;
+    record->child = op;
+    record->total = total;
+    record->first = static_cast<uint16_t>(first);
+    record->is_out = is_out;
+    record->n = static_cast<uint8_t>(kept - first < kPiece ? kept - first : kPiece);
+    for (uint32_t i = 0; i < kPiece; ++i) {
+      const bool is_last = first + i == kept - 1;
+      record->values[i] = i >= record->n ? 0 : is_last ? values[total - 1] : values[first + i];
+    }
+    log->publish(record, Kind::kSplits, 0, 0);
+  }
 }
 
 // The record behind a handle if this thread may write it; nullptr otherwise.
@@ -96,7 +137,8 @@ void append_mark(const char* name, int64_t value, bool is_step) {
 lockstep_op begin(const lockstep_op_info* info) {
   ThreadLog* log = thread_log();
   if (log == nullptr) return 0;
-  if (info == nullptr || info->size < sizeof *info) {
+  constexpr size_t kOldest = offsetof(lockstep_op_info, in_split);
+  if (info == nullptr || info->size < kOldest) {
     log->lose(kLoss_unknown_type);
     return 0;
   }
@@ -119,8 +161,13 @@ lockstep_op begin(const lockstep_op_info* info) {
   record->peer = info->peer;
   record->element_bytes = shape.element_bytes;
   record->head.start = read_ticks();
-  lockstep_op op = log->publish(record, Kind::kApiOp, 0, 0);
+  const uint64_t ticks = record->head.start;
+  lockstep_op op = log->publish(record, Kind::kApiOp, flags_of(*info), 0);
   if (Session::get().file().ring()) count_operation(log, record, op);
+  if (__builtin_expect(info->size >= sizeof *info, 1)) {
+    append_split(log, op, ticks, false, info->in_split, info->in_splits);
+    append_split(log, op, ticks, true, info->out_split, info->out_splits);
+  }
   return op;
 }
 

@@ -91,6 +91,58 @@ TEST_F(OperationsTest, NumbersCountCollectivesAndPairsApart) {
   EXPECT_EQ(numbers, (std::vector<uint64_t>{0, 0, 0, 1, 999, 1}));
 }
 
+TEST_F(OperationsTest, WhatElseWasSaidIsInTheFlags) {
+  LksFile file = record([] {
+    lockstep_op_info info = LOCKSTEP_OP_INFO_INIT;
+    info.group = declare_pair();
+    lockstep_begin_op(&info);
+    info.flags = LOCKSTEP_OP_SEQ | LOCKSTEP_OP_SYNC;
+    lockstep_begin_op(&info);
+    info.seq = 7;
+    info.peer = 1;
+    info.flags = LOCKSTEP_OP_ASYNC;
+    lockstep_begin_op(&info);
+    info.flags = LOCKSTEP_OP_COLLECTIVE;  // as the `nccl2` backend numbers its sends
+    lockstep_begin_op(&info);
+  });
+  std::vector<uint8_t> flags;
+  std::vector<uint64_t> numbers;
+  for (const auto& op : file.all<ApiOpRecord>(Kind::kApiOp)) {
+    flags.push_back(op.head.flags);
+    numbers.push_back(op.seq);
+  }
+  using namespace format;
+  EXPECT_EQ(flags,
+            (std::vector<uint8_t>{0, kFlagSeqSaid | kFlagAsyncSaid,
+                                  kFlagSeqSaid | kFlagP2p | kFlagAsyncSaid | kFlagAsync, kFlagSeqSaid}));
+  EXPECT_EQ(numbers, (std::vector<uint64_t>{0, UINT64_MAX, 6, 6}));
+}
+
+TEST_F(OperationsTest, SplitsAreKeptAsFarAsPyTorchPrintsThem) {
+  LksFile file = record([] {
+    int64_t many[100];
+    for (int i = 0; i < 100; ++i) many[i] = i * 10;
+    lockstep_op_info info = LOCKSTEP_OP_INFO_INIT;
+    info.group = declare_pair();
+    info.in_split = many;
+    info.in_splits = 100;
+    info.out_split = many + 5;
+    info.out_splits = 1;
+    lockstep_begin_op(&info);
+  });
+  std::vector<int64_t> in, out;
+  for (const auto& piece : file.all<format::SplitsRecord>(Kind::kSplits)) {
+    std::vector<int64_t>& list = piece.is_out != 0 ? out : in;
+    EXPECT_EQ(piece.first, list.size());
+    EXPECT_EQ(piece.total, piece.is_out != 0 ? 1u : 100u);
+    list.insert(list.end(), piece.values, piece.values + piece.n);
+  }
+  ASSERT_EQ(in.size(), 30u);
+  EXPECT_EQ(in[28], 280);
+  EXPECT_EQ(in[29], 990);
+  EXPECT_EQ(out, (std::vector<int64_t>{50}));
+}
+
 TEST_F(OperationsTest, TextsAreKnownByContentNotByAddress) {
   LksFile file = record([] {
     lockstep_group group = declare_pair();
@@ -276,7 +328,7 @@ TEST_F(OperationsTest, ParamComms) {
   LksFile file = record([] {
     const std::vector<int64_t> splits;
     const auto group = std::make_tuple(std::string("0"), std::string("default_pg"));
-    LOCKSTEP_RECORD_PARAM_COMMS(std::make_tuple(int64_t{12}, false), group, 3, "allreduce", 16, 16, "Float",
+    LOCKSTEP_RECORD_PARAM_COMMS(std::make_tuple(int64_t{12}, false), group, 5, "allreduce", 16, 16, "Float",
                                 splits, splits, 0, 1, 8, false);
     LOCKSTEP_RECORD_PARAM_COMMS(std::make_tuple(int64_t{13}, false), group, 3, "broadcast", 16, 16, "Float",
                                 splits, splits, 0, 1, 8, false);

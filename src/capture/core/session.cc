@@ -223,6 +223,20 @@ void Session::identify_comm(uint32_t comm, uint64_t comm_id, const char* name) {
   publish_definition(identity, format::Def::kCommIdentity, comm);
 }
 
+void Session::add_group(uint32_t comm, const GroupSaid& said) {
+  if (!running()) return;
+  Locked locked(&g_lock);
+  auto* group = define_locked<format::GroupDef>();
+  if (group == nullptr) return;
+  group->start = said.start;
+  group->stride = said.stride;
+  group->rank = said.rank;
+  group->is_apart = said.description != nullptr;
+  copy_text(group->name, said.name);
+  copy_text(group->description, said.description);
+  publish_definition(group, format::Def::kGroup, comm);
+}
+
 void Session::add_group_ranks(uint32_t comm, const int32_t* ranks, uint32_t count) {
   if (!running()) return;
   Locked locked(&g_lock);

@@ -33,6 +33,11 @@ struct CommInfo {
   char pci[16] = {};
   unsigned char uuid[16] = {};
 };
+// What was said of a declared group beside its members. Texts may be nullptr; a description that is not was said.
+struct GroupSaid {
+  const char *name = nullptr, *description = nullptr;
+  int32_t start = -1, stride = -1, rank = -1;
+};
 
 // A capture library's part in a change of what is recorded: `record` is called by `open`, on its caller's thread, before
 // anything is recorded, and later on the keeper's thread; `settle` on every nap of the keeper.
@@ -60,6 +65,7 @@ class Session {
   uint32_t add_comm(const CommInfo& info);
   void end_comm(uint32_t comm);
   void identify_comm(uint32_t comm, uint64_t comm_id, const char* name);
+  void add_group(uint32_t comm, const GroupSaid& said);
   void add_group_ranks(uint32_t comm, const int32_t* ranks, uint32_t count);
   void add_note(const char* key, const char* value);
   // The events that NCCL is asked for now; whether it still has to be told.

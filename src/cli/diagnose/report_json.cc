@@ -176,6 +176,7 @@ Json finding_json(const analysis::Finding& finding) {
           {"func", text_json(finding.func)},
           {"op_index", optional_json(finding.op_index)},
           {"operation", text_json(finding.operation)},
+          {"torch_comms_id", finding.comms_id ? Json(std::to_string(*finding.comms_id)) : Json(nullptr)},
           {"since", optional_json(finding.since_ns)},
           {"effect", effect_json(finding.effect)},
           {"evidence", finding.evidence},

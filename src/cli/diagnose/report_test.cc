@@ -291,8 +291,12 @@ TEST(ReportJson, HasEveryKeyOfAFinding) {
   EXPECT_EQ(
       finding.dump(),
       R"({"id":"never-joined","class":"never-joined","severity":"critical","ranks":[5],"hosts":["node1"],"who":[],)"
-      R"("comm":"world","func":"AllReduce","op_index":8,"operation":null,"since":1760000000100000000,)"
+      R"("comm":"world","func":"AllReduce","op_index":8,"operation":null,"torch_comms_id":null,"since":1760000000100000000,)"
       R"("effect":{"value":12000000000.0,"unit":"ns","low":11900000000.0,"high":12100000000.0},"next":[],"settle":"","sources":["capture files"]})");
+  analysis::Finding numbered = note("n");
+  numbered.comms_id = 17483303525057187894u;
+  EXPECT_EQ(finding_json(numbered)["torch_comms_id"], "17483303525057187894")
+      << "a text: it may not fit a signed number";
   Json bare = finding_json(note("n"));
   for (const char* key : {"comm", "func", "op_index", "since", "effect"})
     EXPECT_TRUE(bare[key].is_null()) << key;

@@ -246,6 +246,35 @@ std::vector<uint32_t> comms_with(const model::Job& job, const std::vector<uint32
   return found;
 }
 
+std::vector<FoundOperation> find_comms_id(const model::Job& job, uint64_t id) {
+  std::vector<FoundOperation> found;
+  auto add = [&found](uint32_t comm, const OperationName& name) {
+    const FoundOperation one{.comm = comm, .name = name};
+    if (std::find(found.begin(), found.end(), one) == found.end()) found.push_back(one);
+  };
+  for (const model::Member& member : job.members) {
+    const model::JobOps& ops = job.ops(member);
+    for (uint32_t op = member.first; op < member.first + member.ops; ++op) {
+      if (ops.comms_id(op) == id) add(member.comm, {.is_p2p = false, .index = ops.index[op]});
+    }
+    for (const model::Lane& lane : member.lanes) {
+      OperationName::Pair pair{.source = member.rank, .target = lane.peer};
+      if (!lane.is_send) std::swap(pair.source, pair.target);
+      for (uint32_t op = lane.first; op < lane.first + lane.ops; ++op) {
+        if (ops.comms_id(op) == id) add(member.comm, {.is_p2p = true, .index = ops.index[op], .pair = pair});
+      }
+    }
+  }
+  return found;
+}
+
+std::string address(const OperationName& name) {
+  const std::string index = std::to_string(name.index);
+  if (!name.is_p2p) return index;
+  if (!name.pair) return "p2p:" + index;
+  return "p2p:" + std::to_string(name.pair->source) + "-" + std::to_string(name.pair->target) + ":" + index;
+}
+
 Operation load_operation(const model::Job& job, model::TraceSource& source, uint32_t comm,
                          const OperationName& name, const TreeLimits& limits) {
   Operation operation{.comm = comm, .name = name, .ranks = {}};

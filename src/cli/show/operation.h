@@ -19,10 +19,12 @@ namespace lockstep::cli::show {
 struct OperationName {
   struct Pair {
     int32_t source = -1, target = -1;
+    bool operator==(const Pair&) const = default;
   };
   bool is_p2p = false;
   uint32_t index = 0;
   std::optional<Pair> pair = std::nullopt;
+  bool operator==(const OperationName&) const = default;
 };
 std::optional<OperationName> parse_operation(const std::string& text);
 
@@ -31,6 +33,16 @@ std::vector<uint32_t> find_comms(const model::Job& job, const std::string& name)
 // Those of `comms` on which some rank has called it.
 std::vector<uint32_t> comms_with(const model::Job& job, const std::vector<uint32_t>& comms,
                                  const OperationName& name);
+
+// What has this Comms Id of PyTorch's. Its hash is weak: several operations may; and the n-th send of every rank has one.
+struct FoundOperation {
+  uint32_t comm = 0;  // of Job::comms
+  OperationName name;
+  bool operator==(const FoundOperation&) const = default;
+};
+std::vector<FoundOperation> find_comms_id(const model::Job& job, uint64_t id);
+// What --op takes for it.
+std::string address(const OperationName& name);
 
 // Times are RunNs of the rank's own host; 0 unknown or never.
 struct RankOperation {

@@ -10,6 +10,7 @@
 #include "analysis/match/match.h"
 #include "cli/show/report.h"
 #include "cli/table.h"
+#include "model/comms_id.h"
 #include "model/testing/synthetic_run.h"
 
 namespace lockstep::cli::show {
@@ -66,6 +67,27 @@ TEST_F(ShowReport, FindsCommunicatorsByNameAndId) {
   EXPECT_TRUE(comms_with(job_, {0}, {false, 20}).empty());
   EXPECT_EQ(comms_with(job_, {0}, {true, 1}).size(), 1u);
   EXPECT_TRUE(comms_with(job_, {0}, {true, 2}).empty());
+}
+
+TEST_F(ShowReport, FindsOperationsByTheirCommsId) {
+  EXPECT_TRUE(find_comms_id(job_, 1).empty());
+  model::testing::SyntheticRun named(
+      {.ranks = 4, .ranks_per_host = 4, .ops = 6, .comm_name = "default_pg:0"});
+  auto gathered = analysis::gather::gather(named, {});
+  ASSERT_TRUE(gathered);
+  model::Job& job = *gathered;
+  analysis::match::align(job);
+  const std::vector<FoundOperation> found = find_comms_id(job, model::comms_id({"0", 5, false, 0, 1, 4}));
+  ASSERT_EQ(found.size(), 1u) << "the same on all ranks";
+  EXPECT_EQ(found[0].name.index, 4u);
+  EXPECT_EQ(address(found[0].name), "4");
+  // The hash is weak: two operations may have one id, and a send is found by its pair.
+  model::Member& member = job.members[1];
+  member.lanes.push_back({.peer = 3, .is_send = false, .first = member.first, .ops = 1});
+  job.processes[1].ops.torch_comms_id[member.first] = job.processes[1].ops.torch_comms_id[member.first + 1];
+  const auto both = find_comms_id(job, job.processes[1].ops.torch_comms_id[member.first]);
+  ASSERT_EQ(both.size(), 3u);
+  EXPECT_EQ(address(both[2].name), "p2p:3-1:0");
 }
 
 TEST_F(ShowReport, ListsOperationsInTheOrderOfTheirCalls) {

@@ -24,12 +24,13 @@ const std::array<std::string, std::size(kArguments)>& keys() {
 }  // namespace
 
 EventWriter::EventWriter(const common::ProcessSlices& slices, const model::StringPool& words, int64_t base_ns,
-                         JsonWriter& json, Flows& flows)
+                         JsonWriter& json, Flows& flows, const std::vector<Place>& places)
     : slices_(slices), words_(words), base_ns_(base_ns), json_(json), flows_(flows) {
   for (uint32_t i = 0; i < slices.tracks().size(); ++i) {
     const Track& track = slices.tracks()[i];
-    track_places_.push_back(",\"pid\":" + std::to_string(track.pid) +
-                            ",\"tid\":" + std::to_string(track.tid) + ",\"ts\":");
+    const Place place = i < places.size() ? places[i] : Place{track.pid, track.tid};
+    track_places_.push_back(",\"pid\":" + std::to_string(place.pid) +
+                            ",\"tid\":" + std::to_string(place.tid) + ",\"ts\":");
   }
 }
 

@@ -21,11 +21,17 @@ using common::Argument;
 using common::Category;
 using common::Slice;
 
+// Where a viewer shows a track.
+struct Place {
+  int64_t pid = 0, tid = 0;
+};
+
 class EventWriter {
  public:
-  // `words` is what the names of slices and the texts of arguments are numbers of.
+  // `words` is what the names of slices and the texts of arguments are numbers of; `places`, by track, is empty where they
+  // are those of the slices' own tracks.
   EventWriter(const common::ProcessSlices& slices, const model::StringPool& words, int64_t base_ns,
-              JsonWriter& json, Flows& flows);
+              JsonWriter& json, Flows& flows, const std::vector<Place>& places = {});
   void write_metadata();
   void write_counters(const common::ProcessCounters& counters);
   uint64_t events() const { return events_; }

@@ -26,6 +26,8 @@ class JsonWriter {
     separator_ = ",\n";
     return raw(text);
   }
+  // Elements come behind others that were written as text.
+  void follow() { separator_ = ",\n"; }
   JsonWriter& number(uint64_t value);
   JsonWriter& signed_number(int64_t value);
   // Nanoseconds as microseconds with three decimals.

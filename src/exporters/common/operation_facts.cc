@@ -4,8 +4,6 @@
 #include <map>
 #include <tuple>
 
-#include "model/comms_id.h"
-
 namespace lockstep::exporters::common {
 namespace {
 
@@ -36,16 +34,9 @@ void OperationFacts::find_first_kernels() {
 
 void OperationFacts::identify_ops() {
   const model::OpTable& ops = trace_.ops;
-  torch_seq_.assign(ops.size(), 0);
-  torch_ids_.assign(ops.size(), 0);
   rank_keys_.assign(ops.size(), 0);
-  model::TorchGroups torch(trace_);
   std::map<std::tuple<uint32_t, int32_t, bool>, uint64_t> messages;  // P2P so far by comm, peer and direction
   for (uint32_t op = 0; op < ops.size(); ++op) {
-    if (auto tuple = torch.next(op)) {
-      torch_seq_[op] = tuple->seq;
-      torch_ids_[op] = model::comms_id(*tuple);
-    }
     if (ops.launched_ns[op] != 0) op_by_launch_.try_emplace(ops.launched_ns[op], op);
     uint32_t comm = ops.comm[op];
     if (comm >= trace_.comms.size() || trace_.comms.comm_id[comm] == 0 || ops.index[op] == model::kNoIndex)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells the events of one process apart and links them: PyTorch's own numbers where they are known, a key that all
-// ranks of an operation share, and which launch belongs to which work. Made once for a trace, then only read.
+// What tells the events of one process apart and links them: a key that all ranks of an operation share, and which launch
+// belongs to which work. Made once for a trace, then only read.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -15,8 +15,6 @@ class OperationFacts {
   // `first_correlation` numbers the trace's first op, and launches behind the ops: correlations are unique in the file.
   OperationFacts(const model::Trace& trace, uint64_t first_correlation);
 
-  int64_t torch_seq(uint32_t op) const { return torch_seq_[op]; }  // 0 unknown
-  uint64_t torch_id(uint32_t op) const { return torch_ids_[op]; }
   uint64_t rank_key(uint32_t op) const {
     return rank_keys_[op];
   }  // equal on all ranks of an operation; 0 none
@@ -38,8 +36,7 @@ class OperationFacts {
 
   const model::Trace& trace_;
   const uint64_t first_correlation_;
-  std::vector<int64_t> torch_seq_;
-  std::vector<uint64_t> torch_ids_, rank_keys_;
+  std::vector<uint64_t> rank_keys_;
   std::unordered_map<int64_t, uint32_t> op_by_launch_;
   std::vector<uint32_t> first_kernels_;
 };

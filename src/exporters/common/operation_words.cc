@@ -8,12 +8,11 @@
 #include "model/comms_id.h"
 #include "model/event_kind.h"
 #include "model/op_names.h"
+#include "model/operation_size.h"
 #include "model/process_group.h"
 
 namespace lockstep::exporters::common {
 namespace {
-
-constexpr size_t kPrintedRanks = 30;  // PyTorch prints no more
 
 // Global ranks of the members, empty if unknown: declared ones, or all of the job.
 std::vector<int32_t> members(const model::Trace& trace, uint32_t comm) {
@@ -34,55 +33,36 @@ std::vector<int32_t> members(const model::Trace& trace, uint32_t comm) {
   return ranks;
 }
 
-// "[0, 1, ..., 63]" as PyTorch prints it.
-std::string rank_list(const std::vector<int32_t>& ranks) {
-  std::string text = "[";
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks.size() > kPrintedRanks && i == kPrintedRanks - 1) {
-      text += ", ..., " + std::to_string(ranks.back());
-      break;
-    }
-    if (i) text += ", ";
-    text += std::to_string(ranks[i]);
-  }
-  return text + "]";
-}
-
 std::string comm_hash(const model::Trace& trace, uint32_t comm) {
   char hash[24];
   std::snprintf(hash, sizeof(hash), "%016llx", static_cast<unsigned long long>(trace.comms.comm_id[comm]));
   return hash;
 }
 
-// PyTorch's name and description of the group, where the communicator's name tells them.
-model::ProcessGroup torch_group(std::string_view name) {
-  const std::string_view torch = model::torch_group_name(name);
-  if (torch.empty()) return model::process_group_of(name);
-  return {torch, name.substr(0, name.size() - torch.size() - 1)};
-}
-
-std::string group_name(const model::Trace& trace, uint32_t comm) {
-  if (comm >= trace.comms.size()) return "unknown";
+// PyTorch's name and description of the group, where it is known or the communicator's name tells them.
+struct GroupNames {
+  std::string name, description;
+};
+GroupNames group_names(const model::Trace& trace, uint32_t comm) {
+  if (comm >= trace.comms.size()) return {"unknown", ""};
+  if (trace.comms.group_name[comm] != 0)
+    return {std::string(trace.strings[trace.comms.group_name[comm]]),
+            std::string(trace.strings[trace.comms.group_description[comm]])};
   const std::string_view name = trace.strings[trace.comms.name[comm]];
-  if (const model::ProcessGroup group = torch_group(name); !group.name.empty())
-    return std::string(group.name);
-  return name.empty() ? comm_hash(trace, comm) : std::string(name);
+  const std::string_view torch = model::torch_group_name(name);
+  const model::ProcessGroup group =
+      torch.empty() ? model::process_group_of(name)
+                    : model::ProcessGroup{torch, name.substr(0, name.size() - torch.size() - 1)};
+  const std::string fallback = name.empty() ? comm_hash(trace, comm) : std::string(name);
+  return {group.name.empty() ? fallback : std::string(group.name), std::string(group.description)};
 }
 
-std::string group_description(const model::Trace& trace, uint32_t comm) {
-  if (comm >= trace.comms.size()) return "";
-  return std::string(torch_group(trace.strings[trace.comms.name[comm]]).description);
-}
-
-void set_factors(std::string_view func, uint32_t size, OperationWords& words) {
-  bool grows = func == "AllGather" || func == "Gather" || func == "AlltoAll";
-  bool shrinks = func == "ReduceScatter" || func == "Scatter" || func == "AlltoAll";
-  if (grows) words.out_factor = size;
-  if (shrinks) words.in_factor = size;
-}
-
-bool rooted(std::string_view func) {
-  return func == "Broadcast" || func == "Reduce" || func == "Gather" || func == "Scatter";
+// As PyTorch tells it, else what the members show.
+model::RankProgression progression(const model::Trace& trace, uint32_t comm,
+                                   const std::vector<int32_t>& ranks) {
+  if (comm < trace.comms.size() && trace.comms.group_name[comm] != 0)
+    return {trace.comms.rank_start[comm], trace.comms.rank_stride[comm]};
+  return ranks.empty() ? model::RankProgression{} : model::progression_of(ranks);
 }
 
 }  // namespace
@@ -98,7 +78,8 @@ const OperationWords& OperationWordsTable::of(uint32_t op) {
 
 OperationWords OperationWordsTable::make(uint32_t comm, uint32_t shape, bool custom) {
   OperationWords words;
-  for (FixedArguments* list : {&words.what, &words.group, &words.global_ranks, &words.plan})
+  for (FixedArguments* list :
+       {&words.what, &words.even_splits, &words.group, &words.global_ranks, &words.plan})
     list->number = lists_++;
   bool has_shape = shape < trace_.shapes.size(), has_comm = comm < trace_.comms.size();
   std::string_view func = has_shape ? trace_.strings[trace_.shapes.func[shape]] : "unknown";
@@ -107,27 +88,23 @@ OperationWords OperationWordsTable::make(uint32_t comm, uint32_t shape, bool cus
       words_.intern(has_shape ? model::kernel_name(trace_, shape, custom) : "ncclKernel_unknown");
   const std::string collective(model::torch_collective(func));
   words.is_send = collective == "send";
+  words.func = func;
   words.what.items = {text(Argument::kCollective, collective),
                       text(Argument::kDatatype, model::torch_dtype(datatype))};
-  int32_t size = has_comm ? trace_.comms.ranks[comm] : -1;
+  words.group_size = has_comm ? trace_.comms.ranks[comm] : -1;
   const std::vector<int32_t>& ranks = words.ranks = members(trace_, comm);
-  words.group.items = {text(Argument::kInSplit, "[]"),
-                       text(Argument::kOutSplit, "[]"),
-                       {Argument::kGroupSize, false, 0, size},
-                       text(Argument::kGroupName, group_name(trace_, comm))};
-  if (std::string description = group_description(trace_, comm); !description.empty())
-    words.group.items.push_back(text(Argument::kGroupDescription, description));
-  words.group.items.push_back(text(Argument::kGroupRanks, rank_list(ranks)));
-  if (!ranks.empty()) words.global_ranks.items.push_back({Argument::kRankStart, false, 0, ranks[0]});
-  bool progression = ranks.size() > 1 && ranks[1] > ranks[0];
-  for (size_t i = 2; progression && i < ranks.size(); ++i)
-    progression = ranks[i] - ranks[i - 1] == ranks[1] - ranks[0];
-  if (progression)
-    words.global_ranks.items.push_back({Argument::kRankStride, false, 0, int64_t{ranks[1]} - ranks[0]});
-  set_factors(func, size > 0 ? static_cast<uint32_t>(size) : 1, words);
-  words.rank_argument = rooted(func) && has_shape ? trace_.shapes.root[shape]
-                        : has_comm                ? trace_.comms.rank[comm]
-                                                  : -1;
+  words.even_splits.items = {text(Argument::kInSplit, "[]"), text(Argument::kOutSplit, "[]")};
+  const GroupNames names = group_names(trace_, comm);
+  words.group.items = {{Argument::kGroupSize, false, 0, words.group_size},
+                       text(Argument::kGroupName, names.name)};
+  if (!names.description.empty())
+    words.group.items.push_back(text(Argument::kGroupDescription, names.description));
+  words.group.items.push_back(text(Argument::kGroupRanks, model::torch_list(ranks, ranks.size())));
+  const model::RankProgression said = progression(trace_, comm, ranks);
+  if (said.start >= 0) words.global_ranks.items.push_back({Argument::kRankStart, false, 0, said.start});
+  if (said.stride > 0) words.global_ranks.items.push_back({Argument::kRankStride, false, 0, said.stride});
+  const bool is_rooted = has_shape && model::has_root(func) && trace_.shapes.root[shape] >= 0;
+  words.rank_argument = is_rooted ? trace_.shapes.root[shape] : has_comm ? trace_.comms.rank[comm] : -1;
   words.comm_hash = has_comm ? comm_hash(trace_, comm) : "unknown";
   if (has_shape && trace_.shapes.algo[shape] != 0) {
     words.plan.items = {text(Argument::kAlgo, trace_.strings[trace_.shapes.algo[shape]]),

@@ -14,14 +14,17 @@ namespace lockstep::exporters::common {
 
 struct OperationWords {
   model::StringId kernel_name = 0;
-  FixedArguments what;                     // collective and data type
-  FixedArguments group;                    // split sizes, group size, process group name, description, ranks
-  FixedArguments global_ranks;             // where known; on the host event only
-  FixedArguments plan;                     // algorithm and protocol, where known
-  std::string comm_hash;                   // 16 hex digits; "unknown"
-  uint32_t in_factor = 1, out_factor = 1;  // message elements per count
-  std::vector<int32_t> ranks;              // global ranks of the members; empty unknown
-  int32_t rank_argument = -1;  // what PyTorch calls Rank: the root of rooted operations, else the own rank
+  FixedArguments what;          // collective and data type
+  FixedArguments even_splits;   // split sizes of an operation that has none
+  FixedArguments group;         // group size, process group name, description, ranks
+  FixedArguments global_ranks;  // where known; on the host event only
+  FixedArguments plan;          // algorithm and protocol, where known
+  std::string comm_hash;        // 16 hex digits; "unknown"
+  std::string_view func;        // as the trace has it
+  int32_t group_size = -1;      // -1 unknown
+  std::vector<int32_t> ranks;   // global ranks of the members; empty unknown
+  int32_t rank_argument =
+      -1;  // what PyTorch calls Rank: the root of rooted operations, else the own rank; -1 unknown
   bool is_send = false;
 };
 

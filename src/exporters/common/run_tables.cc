@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "model/event_kind.h"
+#include "model/torch_groups.h"
 
 namespace lockstep::exporters::common {
 namespace {
@@ -140,6 +141,8 @@ constexpr TableColumn kComms[] = {
     {"init_ns", "creation called, ns since the Unix epoch", comm_number<&CommTable::init_ns>},
     {"end_ns", "destruction called; 0 never", comm_number<&CommTable::end_ns>},
     {"members", "declared groups: global ranks, comma-separated", comm_text<&CommTable::members>},
+    {"group_name", "PyTorch's name of the group; empty unknown", comm_text<&CommTable::group_name>},
+    {"group_description", "PyTorch's description of it", comm_text<&CommTable::group_description>},
 };
 
 constexpr TableColumn kOps[] = {
@@ -227,9 +230,15 @@ constexpr TableColumn kOps[] = {
      }},
     {"torch_comms_id", "PyTorch's Comms Id, as text: it may not fit a signed number",
      [](Context c, uint32_t row, Cell cell) {
-       const uint64_t id = c.numbers.op_torch_id[row];
-       id != model::kNoSeq ? cell.text(std::to_string(id)) : cell.none();
+       const uint64_t id = c.trace.ops.torch_comms_id[row];
+       id != 0 ? cell.text(std::to_string(id)) : cell.none();
      }},
+    {"torch_seq", "PyTorch's number of it in its group, sends and receives counted apart",
+     [](Context c, uint32_t row, Cell cell) {
+       model::has_torch_seq(c.trace, row) ? cell.number(c.trace.ops.torch_seq[row]) : cell.none();
+     }},
+    {"in_count", "elements of its whole input on this rank", op_number<&OpTable::in_count>},
+    {"out_count", "elements of its whole output on this rank", op_number<&OpTable::out_count>},
 };
 
 constexpr TableColumn kKernels[] = {

@@ -20,6 +20,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "exporters/common/arguments.h"
@@ -28,6 +30,8 @@
 #include "exporters/common/process_slices.h"
 #include "model/event_kind.h"
 #include "model/op_names.h"
+#include "model/operation_size.h"
+#include "model/torch_groups.h"
 #include "model/trace.h"
 
 namespace lockstep::exporters::common {
@@ -62,6 +66,7 @@ class SliceDescriber {
     for (uint8_t kind = 0; kind < model::kEventKinds; ++kind)
       event_names_.push_back(words.intern(model::event_name(kind)));
     own_names_.assign(trace.strings.size(), kUnset);
+    for (uint32_t i = 0; i < trace.splits.size(); ++i) split_of_op_.emplace(trace.splits.op[i], i);
   }
 
   void describe(const Slice& slice) {
@@ -141,20 +146,30 @@ class SliceDescriber {
   }
 
   void counts(uint32_t op, const OperationWords& words) {
-    const uint64_t count = trace_.ops.count[op];
+    model::Elements elements{trace_.ops.in_count[op], trace_.ops.out_count[op]};
+    if (elements.in == 0 && elements.out == 0)
+      elements = model::elements_of(words.func, trace_.ops.count[op], words.group_size);
     writer_.fixed(words.what);
-    writer_.number(Argument::kInElements, count * words.in_factor);
-    writer_.number(Argument::kOutElements, count * words.out_factor);
+    writer_.number(Argument::kInElements, elements.in);
+    writer_.number(Argument::kOutElements, elements.out);
+    splits(op, words);
     writer_.fixed(words.group);
+  }
+
+  void splits(uint32_t op, const OperationWords& words) {
+    const auto split = split_of_op_.find(op);
+    if (split == split_of_op_.end()) return writer_.fixed(words.even_splits);
+    for (const auto& [argument, text] :
+         {std::pair(Argument::kUnevenIn, trace_.splits.in_split[split->second]),
+          std::pair(Argument::kUnevenOut, trace_.splits.out_split[split->second])})
+      writer_.text(argument, text != 0 ? own_name(text) : word(even_));
   }
 
   // `Seq` and `Comms Id` are PyTorch's and only written where they are; ours have keys of their own.
   void identity(uint32_t op, const OperationWords& words) {
     const model::OpTable& ops = trace_.ops;
-    if (facts_.torch_seq(op) != 0) {
-      writer_.signed_number(Argument::kTorchSeq, facts_.torch_seq(op));
-      writer_.number(Argument::kCommsId, facts_.torch_id(op));
-    }
+    if (model::has_torch_seq(trace_, op)) writer_.signed_number(Argument::kTorchSeq, ops.torch_seq[op]);
+    if (ops.torch_comms_id[op] != 0) writer_.number(Argument::kCommsId, ops.torch_comms_id[op]);
     writer_.operation(words.comm_hash, ops.peer[op] >= 0 ? ":p2p:" : ":coll:", ops.index[op]);
     if (ops.seq[op] != model::kNoSeq) writer_.number(Argument::kSeq, ops.seq[op]);
   }
@@ -168,12 +183,15 @@ class SliceDescriber {
     writer_.number(Argument::kRecordFunctionId, facts_.op_correlation(op));
     counts(op, words);
     writer_.fixed(words.global_ranks);
-    writer_.signed_number(Argument::kTorchRank, ops.peer[op] >= 0 ? ops.peer[op] : words.rank_argument);
+    if (const int32_t rank = ops.peer[op] >= 0 ? ops.peer[op] : words.rank_argument; rank >= 0)
+      writer_.signed_number(Argument::kTorchRank, rank);
     if (int32_t peer = ops.peer[op]; peer >= 0 && static_cast<size_t>(peer) < words.ranks.size()) {
       writer_.signed_number(words.is_send ? Argument::kDestination : Argument::kSource,
                             words.ranks[static_cast<size_t>(peer)]);
     }
     identity(op, words);
+    if (model::is_async_said(ops.kind[op], ops.flags[op]))
+      writer_.number(Argument::kIsAsync, (ops.flags[op] & model::kFlagAsync) != 0);
     writer_.fixed(words.plan);
     writer_.number(Argument::kMessageBytes, ops.bytes[op]);
     const bool has_kernel = ops.gpu_start_ns[op] != 0 && ops.gpu_end_ns[op] != 0;
@@ -374,6 +392,8 @@ class SliceDescriber {
   OperationWordsTable operations_;
   std::vector<model::StringId> call_names_, event_names_;  // words, by shape and by event kind
   std::vector<model::StringId> own_names_;                 // words, by the trace's text; kUnset: not met yet
+  std::unordered_map<uint32_t, uint32_t> split_of_op_;     // rows of splits
+  Literal even_{"[]"};
   Literal record_param_comms_{"record_param_comms"}, kernel_channel_{"KernelCh"}, proxy_{"proxy"},
       range_{"range"};
   Literal nccl_launch_{"cudaLaunchKernelExC"};  // what NCCL calls to launch; HTA counts launches by this name

@@ -2,6 +2,7 @@
 #include "model/testing/synthetic_run.h"
 
 #include "model/event_kind.h"
+#include "model/torch_groups.h"
 
 namespace lockstep::model::testing {
 namespace {
@@ -19,6 +20,13 @@ Result<void> SyntheticRun::load(size_t i, Trace& trace) {
     add_op(rank, n, trace);
     if (n % 8 == 7) add_send_or_recv(rank, n, trace);
   }
+  for (size_t op = 0; op < trace.ops.size(); ++op)
+    trace.ops.in_count[op] = trace.ops.out_count[op] = trace.ops.count[op];
+  for (size_t task = 0; task < trace.tasks.size(); ++task) trace.tasks.handle[task] = 64 + task;
+  for (uint64_t& context : trace.proxy_ops.all(&ProxyOpTable::context)) context = (i + 1) << 32 | 1;
+  trace.comms.context[0] = (i + 1) << 32 | 1;
+  name_torch_groups(trace, RunMembers());
+  number_torch_operations(trace);
   return {};
 }
 

@@ -175,8 +175,9 @@ class Reader {
       }
     }
     entry.datatype = datatype(from);
-    entry.count = model::common_count(entry.func, elements(values_.find(from, "input_sizes")),
-                                      elements(values_.find(from, "output_sizes")));
+    entry.in = elements(values_.find(from, "input_sizes"));
+    entry.out = elements(values_.find(from, "output_sizes"));
+    entry.count = model::common_count(entry.func, entry.in, entry.out);
     entry.retired = integer(from, "retired", 0) != 0;
     entry.started_ns = time_or_none(integer(from, "time_discovered_started_ns", 0));
     entry.completed_ns = time_or_none(integer(from, "time_discovered_completed_ns", 0));

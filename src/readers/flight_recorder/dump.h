@@ -23,13 +23,14 @@ enum class Completion : uint8_t {
 };
 
 struct Entry {
-  uint32_t group = 0;    // of Dump::groups
-  std::string func;      // "AllReduce", "Send"; as PyTorch calls it where NCCL has no word
-  std::string datatype;  // NCCL's spelling; empty unknown
-  int64_t seq = -1;      // of collectives of the group, equal on all ranks; -1 unknown
-  int64_t p2p_seq = -1;  // this rank's own
-  uint64_t count = 0;    // elements of one rank, which all ranks have in common; 0 where they may differ
-  int32_t peer = -1;     // rank in the group, of a send or receive; -1 unknown
+  uint32_t group = 0;        // of Dump::groups
+  std::string func;          // "AllReduce", "Send"; as PyTorch calls it where NCCL has no word
+  std::string datatype;      // NCCL's spelling; empty unknown
+  int64_t seq = -1;          // of collectives of the group, equal on all ranks; -1 unknown
+  int64_t p2p_seq = -1;      // this rank's own
+  uint64_t in = 0, out = 0;  // elements of its tensors
+  uint64_t count = 0;        // elements of one rank, which all ranks have in common; 0 where they may differ
+  int32_t peer = -1;         // rank in the group, of a send or receive; -1 unknown
   bool is_p2p = false;
   bool closes = false;   // a coalesced group, whose members may be the entries before it
   bool retired = false;  // the watchdog has dropped it

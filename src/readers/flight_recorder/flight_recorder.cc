@@ -8,6 +8,7 @@
 #include "model/event_kind.h"
 #include "model/process_group.h"
 #include "model/record_gaps.h"
+#include "model/torch_groups.h"
 #include "readers/common/read_all.h"
 #include "readers/flight_recorder/dump.h"
 
@@ -111,6 +112,13 @@ class TraceMaker {
     }
     comm.members = trace_.strings.intern(model::members_text(group.ranks));
     comm.init_ns = trace_.processes.first_ns[0];
+    if (!group.ranks.empty()) {
+      const model::RankProgression ranks = model::progression_of(group.ranks);
+      comm.group_name = trace_.strings.intern(group.name);
+      comm.group_description = trace_.strings.intern(group.description);
+      comm.rank_start = ranks.start;
+      comm.rank_stride = ranks.stride;
+    }
     trace_.comms.append(comm);
   }
 
@@ -144,6 +152,9 @@ class TraceMaker {
     op.index = entry.is_p2p ? p2ps_[entry.group]++ : index_[entry.group].of(entry.seq);
     op.seq = model::kNoSeq;  // PyTorch's counts over all functions
     op.count = entry.count;
+    op.in_count = entry.in;
+    op.out_count = entry.out;
+    model::set_torch_number(trace_, op, entry.is_p2p ? entry.p2p_seq : entry.seq, entry.is_p2p);
     if (__builtin_mul_overflow(entry.count, uint64_t{model::element_size(entry.datatype)}, &op.bytes))
       op.bytes = 0;
     op.peer = entry.peer;

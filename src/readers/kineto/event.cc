@@ -68,6 +68,9 @@ class Value {
   void number(int64_t& out) {
     if (const auto read = number<int64_t>()) out = *read;
   }
+  void truth(std::optional<bool>& out) {
+    if (const auto read = number<int64_t>()) out = *read != 0;
+  }
   void count(uint64_t& out) {
     if (const auto read = number<int64_t>(); read && *read >= 0) out = static_cast<uint64_t>(*read);
   }
@@ -118,6 +121,8 @@ void read_comms_arg(std::string_view key, Value& value, Event& event) {
     value.number(event.seq);
   else if (key == "Comms Id")
     event.comms_id = value.number<uint64_t>();
+  else if (key == "Is asynchronized op")
+    value.truth(event.is_async);
 }
 
 void read_arg(std::string_view key, Value& value, EventKind kind, Event& event) {

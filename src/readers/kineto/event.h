@@ -47,6 +47,7 @@ struct Event {
   uint64_t in = 0, out = 0;
   int64_t group_size = -1, rank_start = -1, rank_stride = -1, rank = -1, source = -1, target = -1, seq = -1;
   std::optional<uint64_t> comms_id;
+  std::optional<bool> is_async;
 };
 
 // A group as `distributedInfo` lists it.

@@ -296,6 +296,31 @@ TEST_F(KinetoTest, PyTorchsNumbersPlaceOperations) {
   EXPECT_EQ(read(unnumbered.text()).processes.window[0], static_cast<uint8_t>(model::Window::kCounted));
 }
 
+// Also where they are of a scheme that is not known here: another string hash, another list of what is hashed.
+TEST_F(KinetoTest, CommsIdsAreKeptAsTheFileHasThem) {
+  Comms comms{.group_size = 8,
+              .ranks = "\"[0, 1, 2, 3, 4, 5, 6, 7]\"",
+              .more =
+                  ", \"Global rank start\": 0, \"Global rank stride\": 1, \"Seq\": 12, \"Comms Id\": "
+                  "2297668046887140139"};
+  TraceText text;
+  text.call(100, 4, 1, comms);
+  comms.more = ", \"Global rank start\": 0, \"Global rank stride\": 1, \"Seq\": 13, \"Comms Id\": 17";
+  text.call(110, 4, 2, comms);
+  comms.more = ", \"Global rank start\": 0, \"Global rank stride\": 1, \"Seq\": 14";
+  text.call(120, 4, 3, comms);
+  comms.more = "";
+  text.call(130, 4, 4, comms);
+  const Trace trace = read(text.text());
+  EXPECT_EQ(trace.ops.torch_comms_id[0], 2297668046887140139u);
+  EXPECT_EQ(trace.ops.torch_comms_id[1], 17u);
+  EXPECT_EQ(trace.ops.torch_comms_id[2], model::comms_id({"0", 14, false, 0, 1, 8}))
+      << "traces of early 2026 have Seq alone";
+  EXPECT_EQ(trace.ops.torch_comms_id[3], 0u);
+  EXPECT_EQ(trace.ops.torch_seq[2], 14);
+  EXPECT_EQ(lost(trace, "comms_id_mismatch"), 1u);
+}
+
 TEST_F(KinetoTest, ValuesMayBeTextsNumbersOrTruthValues) {
   TraceText text;
   text.raw(

@@ -8,6 +8,7 @@
 #include "base/input_file.h"
 #include "base/utf8.h"
 #include "model/comms_id.h"
+#include "model/event_kind.h"
 #include "model/limits.h"
 #include "model/op_names.h"
 #include "model/process_group.h"
@@ -22,6 +23,7 @@ using model::work_of_kernel;
 constexpr int64_t kMostNs = int64_t{1} << 61;
 constexpr uint32_t kMostRows = uint32_t{1} << 30;
 constexpr int32_t kMostRanksInNames = 100'000;
+constexpr size_t kMostSplitText = 4096;  // PyTorch prints 30 numbers
 
 // What PyTorch records beside operations.
 bool is_pseudo(std::string_view collective) {
@@ -246,19 +248,35 @@ class Collector {
     call.func = trace_.strings.intern(func);
     call.datatype = trace_.strings.intern(model::nccl_dtype(event.dtype));
     call.count = count_of(func, event);
+    call.in = event.in;
+    call.out = event.out;
+    call.in_split = split(event.in_split);
+    call.out_split = split(event.out_split);
+    if (event.is_async)
+      call.flags = static_cast<uint8_t>(model::kFlagAsyncSaid | (*event.is_async ? model::kFlagAsync : 0));
     call.seq = event.seq;
+    call.comms_id = event.comms_id.value_or(0);
     if (event.comms_id && event.seq >= 0) check_comms_id(event, call.is_p2p);
     out_.calls.push_back(call);
   }
 
-  // It hashes what the arguments say, so it proves that they were read right.
+  model::StringId split(std::string_view text) {
+    const bool is_list = !is_list_empty(text) && text.size() <= kMostSplitText;
+    return is_list ? trace_.strings.intern(valid_utf8(text)) : 0;
+  }
+
+  // It hashes what the arguments say, so it proves that they were read right. A stride that is not said is none or 0; some
+  // backends number sends among the collectives.
   void check_comms_id(const Event& event, bool is_p2p) {
-    const model::CommsTuple tuple{.pg_name = event.group_name,
-                                  .seq = event.seq,
-                                  .is_p2p = is_p2p,
-                                  .start = static_cast<int32_t>(event.rank_start),
-                                  .stride = static_cast<int32_t>(event.rank_stride),
-                                  .world = static_cast<int32_t>(event.group_size)};
+    model::CommsTuple tuple{.pg_name = event.group_name,
+                            .seq = event.seq,
+                            .is_p2p = is_p2p,
+                            .start = static_cast<int32_t>(event.rank_start),
+                            .stride = static_cast<int32_t>(event.rank_stride),
+                            .world = static_cast<int32_t>(event.group_size)};
+    if (event.rank_stride < 0) tuple.stride = model::unsaid_stride(tuple.world);
+    if (model::comms_id(tuple) == *event.comms_id) return;
+    tuple.is_p2p = false;
     out_.wrong_comms_ids += model::comms_id(tuple) != *event.comms_id;
   }
 

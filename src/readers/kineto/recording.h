@@ -27,6 +27,10 @@ struct CommCall {
   uint32_t group = 0;  // of Recording::groups
   model::StringId func = 0, datatype = 0;
   uint64_t count = 0;
+  uint64_t in = 0, out = 0;                     // elements of its tensors
+  model::StringId in_split = 0, out_split = 0;  // as printed; 0 even
+  uint64_t comms_id = 0;                        // as it says; 0 it does not
+  uint8_t flags = 0;                            // of the model
   int64_t seq = -1;         // of the group, over all functions; of sends and receives, this rank's own
   int64_t peer = -1;        // global rank
   int64_t group_rank = -1;  // own, except: the root's of rooted functions, the peer's of sends and receives

@@ -14,6 +14,7 @@
 #include "model/operation_size.h"
 #include "model/process_group.h"
 #include "model/record_gaps.h"
+#include "model/torch_groups.h"
 #include "readers/kineto/links.h"
 
 namespace lockstep::readers::kineto {
@@ -57,7 +58,10 @@ class TraceMaker {
     rank_ = own_rank();
     add_process();
     for (const GroupConfig& group : in_.info.groups) add_configured(group);
-    for (const Group& group : in_.groups) comm_of_group_.push_back(comm_of(group));
+    for (const Group& group : in_.groups) {
+      comm_of_group_.push_back(comm_of(group));
+      name_group(comm_of_group_.back(), group);
+    }
     add_calls();
     add_marks();
     finish_kernels();
@@ -225,6 +229,20 @@ class TraceMaker {
     return comm;
   }
 
+  // As PyTorch tells it; traces before 2024 tell nothing of the members.
+  void name_group(uint32_t comm, const Group& group) {
+    model::CommTable& comms = trace_.comms;
+    const bool fits = std::max(group.start, group.stride) <= INT32_MAX;
+    if (comms.group_name[comm] != 0 || comms.ranks[comm] <= 0 || !fits) return;
+    if (group.start < 0 && group.ranks.empty()) return;
+    comms.group_name[comm] = trace_.strings.intern(group.name);
+    comms.group_description[comm] = trace_.strings.intern(group.description);
+    comms.rank_start[comm] = static_cast<int32_t>(std::max<int64_t>(group.start, -1));
+    comms.rank_stride[comm] = group.stride > 0
+                                  ? static_cast<int32_t>(group.stride)
+                                  : model::unsaid_stride(group.start < 0 ? 0 : comms.ranks[comm]);
+  }
+
   // As rank of the communicator.
   int32_t peer_of(const CommCall& call, uint32_t comm) const {
     if (const int32_t place = place_of(places_[comm], call.peer); place >= 0) return place;
@@ -263,6 +281,11 @@ class TraceMaker {
     op.index = call.is_p2p ? p2ps_[comm]++ : index_[comm].of(call.seq);
     op.seq = model::kNoSeq;  // PyTorch's counts over all functions
     op.count = call.count;
+    op.in_count = call.in;
+    op.out_count = call.out;
+    op.flags = call.flags;
+    model::set_torch_number(trace_, op, call.seq, call.is_p2p);
+    if (call.comms_id != 0) op.torch_comms_id = call.comms_id;
     if (__builtin_mul_overflow(call.count, uint64_t{model::element_size(trace_.strings[call.datatype])},
                                &op.bytes))
       op.bytes = 0;
@@ -293,6 +316,12 @@ class TraceMaker {
                                    .group_end_ns = 0,
                                    .user_tag = 0});
     op_of_call_[i] = trace_.ops.append(op);
+    if (call.in_split != 0 || call.out_split != 0)
+      trace_.splits.append({.process = 0,
+                            .op = op_of_call_[i],
+                            .task = kNoRow,
+                            .in_split = call.in_split,
+                            .out_split = call.out_split});
     if (work.launch != nullptr) add_launch(*work.launch, op);
   }
 

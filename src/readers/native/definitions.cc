@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "format/records.h"
 #include "model/chained_plugin.h"
+#include "model/comms_id.h"
 #include "model/kernel_name.h"
 #include "readers/common/demangle.h"
 #include "readers/native/hex.h"
@@ -71,6 +72,8 @@ class CommReader {
         return;
       case Def::kCommIdentity:
         return identify(definition.as<format::CommIdentityDef>());
+      case Def::kGroup:
+        return take_said(definition.as<format::GroupDef>());
       case Def::kGroupRanks:
         return add_members(definition.as<format::GroupRanksDef>());
       case Def::kMode:
@@ -83,21 +86,22 @@ class CommReader {
   }
 
   void add(const format::CommDef& def) {
-    uint32_t row = trace_.comms.append({.process = process_,
-                                        .index_in_process = static_cast<uint32_t>(trace_.comms.size()),
-                                        .comm_id = def.comm_id,
-                                        .name = trace_.strings.intern(field_text(def.name)),
-                                        .rank = def.rank,
-                                        .ranks = def.ranks,
-                                        .nodes = def.nodes,
-                                        .api_version = static_cast<int32_t>(def.api_version),
-                                        .device = def.device,
-                                        .gpu = -1,
-                                        .pci = trace_.strings.intern(field_text(def.pci)),
-                                        .uuid = trace_.strings.intern(uuid_text(def.uuid)),
-                                        .init_ns = clock_.to_ns(def.head.ticks),
-                                        .end_ns = 0,
-                                        .members = 0});
+    uint32_t row =
+        trace_.comms.append({.process = process_,
+                             .index_in_process = static_cast<uint32_t>(trace_.comms.size()),
+                             .comm_id = def.comm_id,
+                             .name = trace_.strings.intern(field_text(def.name)),
+                             .rank = def.rank,
+                             .ranks = def.ranks,
+                             .nodes = def.nodes,
+                             .api_version = static_cast<int32_t>(def.api_version),
+                             .device = def.device,
+                             .gpu = -1,
+                             .pci = trace_.strings.intern(field_text(def.pci)),
+                             .uuid = trace_.strings.intern(uuid_text(def.uuid)),
+                             .init_ns = clock_.to_ns(def.head.ticks),
+                             .end_ns = 0,
+                             .context = format::make_context(view_.header().process_tag, def.head.id)});
     // The writer numbers them from 0, so a number beyond what the meta chunks can hold is damage.
     if (def.head.id >= max_comms_ || rows_.row(def.head.id) != model::kNoRow) {
       losses_.add("bad_comm_number", 1,
@@ -114,6 +118,20 @@ class CommReader {
     if (def.comm_id != 0) trace_.comms.comm_id[row] = def.comm_id;
     if (std::string name = field_text(def.name); !name.empty())
       trace_.comms.name[row] = trace_.strings.intern(name);
+  }
+
+  void take_said(const format::GroupDef& def) {
+    uint32_t row = find(def.head.id);
+    if (row == model::kNoRow) return;
+    model::CommTable& comms = trace_.comms;
+    const std::string description = field_text(def.description), name = field_text(def.name);
+    const model::SaidGroup said =
+        def.is_apart == 0 ? model::said_group(name) : model::SaidGroup{name, description};
+    comms.group_name[row] = trace_.strings.intern(said.name);
+    comms.group_description[row] = trace_.strings.intern(said.description);
+    comms.rank_start[row] = def.start;
+    comms.rank_stride[row] = def.stride;
+    if (comms.rank[row] < 0) comms.rank[row] = def.rank;
   }
 
   void add_members(const format::GroupRanksDef& def) {

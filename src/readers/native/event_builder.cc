@@ -16,7 +16,9 @@ EventBuilder::EventBuilder(const FileView& view, TickClock& clock, const CommRow
       threads_(threads),
       process_(process),
       trace_(trace),
-      losses_(losses) {}
+      losses_(losses),
+      keeps_handles_(format::mode_rank(static_cast<format::Mode>(trace.processes.mode[process])) >=
+                     format::mode_rank(format::Mode::kSample)) {}
 
 void EventBuilder::reserve(const RecordCensus& census) {
   auto sum = [&](std::initializer_list<Kind> kinds) {
@@ -44,7 +46,8 @@ void EventBuilder::add_log(const LogCensus& log, LogDefinitions& definitions) {
   definitions_ = &definitions;
   for (const LogDefinitions::Owner& owner : definitions.owners())
     threads_.own(owner.tid, owner.name, owner.pthread, clock_.to_ns(owner.since_ticks));
-  log_index_ = &index_.log(log.log);
+  log_ = log.log;
+  log_index_ = &index_.log(log_);
   auto buffer = std::make_unique<ChunkBuffer>();
   for (const RecordChunk& chunk : log.chunks) {
     if (view_.read(chunk.chunk, *buffer)) {
@@ -165,6 +168,7 @@ void EventBuilder::finish() {
                   [&] { return "tags of events that are not in the file: " + view_.path(); });
     }
   }
+  splits_.move_into(trace_, process_, index_, losses_, view_.path());
   losses_.add("missing_link", far_links_ > links_ ? far_links_ - links_ : 0, [&] {
     return "events whose parent was recorded apart, in a record that is missing: " + view_.path();
   });

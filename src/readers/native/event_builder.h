@@ -17,6 +17,7 @@
 #include "readers/native/record_census.h"
 #include "readers/native/record_cursor.h"
 #include "readers/native/row_index.h"
+#include "readers/native/split_lists.h"
 #include "readers/native/thread_rows.h"
 #include "readers/native/tick_clock.h"
 
@@ -83,6 +84,7 @@ class EventBuilder {
   void add(const format::StateRecord& record);
   void add(const format::LinkRecord& record);
   void add(const format::UserTagRecord& record);
+  void add(const format::SplitsRecord& record) { splits_.add(record); }
 
   // Parents: `units` back in this log, or by handle.
   void link_back(RowRef child, uint32_t units) {
@@ -172,11 +174,13 @@ class EventBuilder {
   const uint32_t process_;
   model::Trace& trace_;
   ReadLosses& losses_;
+  const bool keeps_handles_;  // network events were asked for: another process may name these
   RowIndex index_;
 
   // Where the record at hand lies.
   LogDefinitions* definitions_ = nullptr;
   LogIndex* log_index_ = nullptr;
+  uint16_t log_ = 0;
   uint64_t position_ = 0;
   uint32_t unit_ = 0;
   uint32_t thread_ = model::kNoRow;
@@ -185,6 +189,7 @@ class EventBuilder {
   std::vector<format::StateRecord> pending_states_;
   std::vector<format::LinkRecord> pending_links_;
   std::vector<format::UserTagRecord> pending_tags_;
+  SplitLists splits_;
   uint64_t far_links_ = 0, links_ = 0, saturated_ = 0, states_ = 0;
   // Of copies, by CopyKind and kinds of memory; 0 not made yet.
   std::array<model::StringId, 4 * kMemoryKinds * kMemoryKinds> copy_names_{};

@@ -20,12 +20,17 @@ static_assert(model::kFlagGraphCaptured == format::kFlagGraphCaptured &&
               model::kFlagForeign == format::kFlagForeign && model::kFlagComplete == format::kFlagComplete &&
               model::kFlagIntraSync == format::kFlagIntraSync &&
               model::kFlagSymmetric == format::kFlagSymmetric &&
-              model::kFlagGpuTimes == format::kFlagGpuTimes);
+              model::kFlagGpuTimes == format::kFlagGpuTimes && model::kFlagSeqSaid == format::kFlagSeqSaid &&
+              model::kFlagP2p == format::kFlagP2p && model::kFlagAsyncSaid == format::kFlagAsyncSaid &&
+              model::kFlagAsync == format::kFlagAsync);
 
 uint8_t flags_of(const RecordHead& head) { return static_cast<uint8_t>(head.flags & ~format::kFlagStopped); }
 
 static_assert(static_cast<int>(model::RangeKind::kNested) == static_cast<int>(format::RangeKind::kNested) &&
               static_cast<int>(model::RangeKind::kFree) == static_cast<int>(format::RangeKind::kFree));
+
+// Before, that an operation is a send or receive shows in its peer alone.
+constexpr uint16_t kMinorOfSaidFlags = 5;
 
 // The payloads of NCCL's own network transports.
 constexpr int64_t kNetIb = 0x10001, kNetSocket = 0x20001;
@@ -101,6 +106,8 @@ inline model::Task EventBuilder::task_of(const Record& record) {
 
 inline void EventBuilder::add_task(const RecordHead& head, const model::Task& task, uint32_t group_link) {
   RowRef row = place(Target::kTask, trace_.tasks.append(task));
+  if (keeps_handles_)
+    trace_.tasks.handle[row.row] = format::make_handle(static_cast<uint32_t>(head.kind), log_, position_);
   link_near(row, head);
   if (group_link != 0) link_back(row, group_link);
 }
@@ -140,6 +147,7 @@ inline void EventBuilder::add(const format::ApiOpRecord& r) {
   task.out_count = r.out_count;
   task.stream = r.stream;
   task.peer = r.peer;
+  if (view_.header().minor < kMinorOfSaidFlags && r.peer >= 0) task.flags |= format::kFlagP2p;
   if (r.head.flags & format::kFlagGpuTimes) {
     task.gpu_start_ns = gpu_ns(r.gpu_clock, r.gpu_start);
     task.gpu_end_ns = gpu_ns(r.gpu_clock, r.gpu_end);
@@ -166,17 +174,11 @@ inline void EventBuilder::add(const format::ProxyOpRecord& r) {
        .chunk_size = r.chunk_size,
        .start_ns = start_ns(r.head),
        .progress_ns = after_ns(r.head, r.in_progress_after),
-       .end_ns = stop_ns(r.head)});
-  RowRef op = place(Target::kProxyOp, row);
-  if (!foreign) {
-    link_handle(op, r.parent);
-  } else if (r.parent != 0) {
-    losses_.add("foreign_parent", 1, [&] {
-      return "proxy operations of another process (PXN), kept with its pid and handle but not joined to its "
-             "operation: " +
-             view_.path();
-    });
-  }
+       .end_ns = stop_ns(r.head),
+       .context = r.context});
+  const RowRef op = place(Target::kProxyOp, row);
+  // Those of another process (PXN) are joined where all processes are: by its boot, pid, context and handle.
+  if (!foreign) link_handle(op, r.parent);
 }
 inline void EventBuilder::add(const format::ProxyStepRecord& r) {
   uint32_t row = trace_.proxy_steps.append({.proxy_op = model::kNoRow,

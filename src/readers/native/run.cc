@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 
@@ -40,7 +39,7 @@ class Run::Opener {
     make_boot_clocks();
     std::sort(run_.processes_.begin(), run_.processes_.end(),
               [](const ProcessFiles& a, const ProcessFiles& b) { return order(a) < order(b); });
-    number_devices();
+    look_at_comms();
     return {};
   }
 
@@ -83,24 +82,36 @@ class Run::Opener {
     for (ProcessFiles& process : run_.processes_) process.boot = boots[boot_key(process.header)];
   }
 
+  // What the communicators of a process tell.
+  struct Comms {
+    struct Place {
+      uint64_t comm_id;
+      int32_t ranks, rank;
+    };
+    std::vector<Device> devices;  // in order of first use
+    std::vector<Place> places;    // of every communicator
+  };
+
   // Of those that communicate with nobody nothing is expected on a GPU: a launcher, a helper.
-  void number_devices() {
-    std::vector<std::optional<std::vector<Device>>> devices(run_.processes_.size());
-    for_each_parallel(devices.size(), parallel_threads(),
-                      [&](size_t i) { devices[i] = devices_of(run_.processes_[i]); });
-    for (size_t i = 0; i < devices.size(); ++i) {
-      DeviceNumbers::Process names = device_process(run_.processes_[i].header);
-      const std::vector<Device> known = devices[i].value_or(std::vector<Device>());
-      if (!known.empty()) names.main = known.front().identity();
-      run_.devices_.add_process(names, devices[i].has_value());
-      for (const Device& device : known) run_.devices_.add_device(names, device.identity());
+  void look_at_comms() {
+    std::vector<Comms> comms(run_.processes_.size());
+    for_each_parallel(comms.size(), parallel_threads(),
+                      [&](size_t i) { comms[i] = comms_of(run_.processes_[i]); });
+    for (size_t i = 0; i < comms.size(); ++i) {
+      const FileHeader& header = run_.processes_[i].header;
+      DeviceNumbers::Process names = device_process(header);
+      if (!comms[i].devices.empty()) names.main = comms[i].devices.front().identity();
+      run_.devices_.add_process(names, !comms[i].places.empty());
+      for (const Device& device : comms[i].devices) run_.devices_.add_device(names, device.identity());
+      for (const Comms::Place& place : comms[i].places)
+        run_.members_.add(place.comm_id, place.ranks, place.rank, header.rank);
     }
     run_.devices_.settle();
+    run_.members_.settle();
   }
 
-  // Those that its communicators name, in order of first use; nothing if it has no communicator.
-  static std::optional<std::vector<Device>> devices_of(const ProcessFiles& process) {
-    std::optional<std::vector<Device>> devices;
+  static Comms comms_of(const ProcessFiles& process) {
+    Comms comms;
     std::set<Device> known;
     for (const std::string& path : process.paths) {
       auto view = FileView::open(path);
@@ -110,14 +121,14 @@ class Run::Opener {
       for_each_definition(*view, format::Purpose::kMeta, 0, counted_at_load,
                           [&](const Definition& definition) {
                             if (definition.head.kind != static_cast<uint16_t>(format::Def::kComm)) return;
-                            if (!devices) devices.emplace();
                             auto def = definition.as<format::CommDef>();
+                            comms.places.push_back({def.comm_id, def.ranks, def.rank});
                             Device device{def.device, field_text(def.pci), uuid_text(def.uuid)};
                             if (device.identity().known() && known.insert(device).second)
-                              devices->push_back(std::move(device));
+                              comms.devices.push_back(std::move(device));
                           });
     }
-    return devices;
+    return comms;
   }
 
   Run& run_;
@@ -138,7 +149,9 @@ Result<std::unique_ptr<model::TraceSource>> Run::open(std::vector<std::string> p
 
 Result<void> Run::load(size_t i, model::Trace& trace) {
   LOCKSTEP_CHECK(i < processes_.size());
-  return load_process(processes_[i].paths, boots_[processes_[i].boot], devices_, trace);
+  LOCKSTEP_TRY(load_process(processes_[i].paths, boots_[processes_[i].boot], devices_, trace));
+  model::name_torch_groups(trace, members_);
+  return {};
 }
 
 void Run::run_losses(model::Trace& trace) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Process files as one source: files of one process (same boot, pid namespace, pid and start) become one process,
 // processes are ordered by (rank, host, pid), and what only the whole run can tell is worked out at open: one clock
-// offset per boot, and device numbers that are distinct over all processes.
+// offset per boot, device numbers that are distinct over all processes, and who is in which communicator.
 #pragma once
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "model/torch_groups.h"
 #include "model/trace_source.h"
 #include "readers/native/process_loader.h"
 
@@ -35,6 +36,7 @@ class Run : public model::TraceSource {
   std::vector<ProcessFiles> processes_;
   std::vector<BootClock> boots_;
   DeviceNumbers devices_;
+  model::RunMembers members_;
   std::vector<std::string> bad_files_;
 };
 

@@ -52,8 +52,10 @@ LEFT JOIN string model ON model.id = p.gpu_model;
 
 CREATE VIEW comms AS
 SELECT c.id, c.run_comm, c.process, p.rank AS global_rank, n.text AS name, printf('%016x', c.comm_id) AS hash, c.rank,
-       c.ranks, c.nodes, c.gpu, c.collectives, c.p2ps, c.api_version, c.init_ns, c.end_ns, m.text AS members
-FROM comm c JOIN process p ON p.id = c.process LEFT JOIN string n ON n.id = c.name LEFT JOIN string m ON m.id = c.members;
+       c.ranks, c.nodes, c.gpu, c.collectives, c.p2ps, c.api_version, c.init_ns, c.end_ns, m.text AS members,
+       g.text AS group_name, d.text AS group_description
+FROM comm c JOIN process p ON p.id = c.process LEFT JOIN string n ON n.id = c.name LEFT JOIN string m ON m.id = c.members
+LEFT JOIN string g ON g.id = c.group_name LEFT JOIN string d ON d.id = c.group_description;
 
 CREATE VIEW ops AS
 SELECT o.id, o.process, p.rank, n.text AS comm, printf('%016x', c.comm_id) AS comm_hash, c.run_comm, c.rank AS comm_rank,
@@ -68,7 +70,8 @@ SELECT o.id, o.process, p.rank, n.text AS comm, printf('%016x', c.comm_id) AS co
                          WHEN 4 THEN 'Hsa' WHEN 5 THEN 'Watchdog' WHEN 6 THEN 'Inspector' WHEN 7 THEN 'Network' END AS gpu_source,
        CASE WHEN o.gpu_error_ns >= 0 THEN o.gpu_error_ns END AS gpu_error_ns,
        printf('%016x:%s:%s', c.comm_id, CASE WHEN o.peer >= 0 THEN 'p2p' ELSE 'coll' END, coalesce(o."index", 'replay')) AS comms_id,
-       CASE WHEN o.torch_comms_id IS NOT NULL THEN printf('%u', o.torch_comms_id) END AS torch_comms_id
+       CASE WHEN o.torch_comms_id != 0 THEN printf('%u', o.torch_comms_id) END AS torch_comms_id,
+       CASE WHEN o.torch_comms_id != 0 OR o.torch_seq > 0 THEN o.torch_seq END AS torch_seq, o.in_count, o.out_count
 FROM op o JOIN process p ON p.id = o.process LEFT JOIN comm c ON c.id = o.comm LEFT JOIN string n ON n.id = c.name
 LEFT JOIN kind k ON k.id = o.kind LEFT JOIN thread t ON t.id = o.thread LEFT JOIN shape s ON s.id = o.shape
 LEFT JOIN string f ON f.id = s.func LEFT JOIN string d ON d.id = s.datatype LEFT JOIN string al ON al.id = s.algo
@@ -253,6 +256,13 @@ std::string table_sql() {
            "');\n";
   }
   return sql;
+}
+
+// By the expression of the view: so `WHERE torch_comms_id = '...'` on ops finds them at once. Runs without ids pay nothing.
+std::string index_sql() {
+  constexpr std::string_view kText = "CASE WHEN torch_comms_id != 0 THEN printf('%u', torch_comms_id) END";
+  std::string sql = "CREATE INDEX op_by_torch_comms_id ON op(";
+  return sql.append(kText).append(") WHERE (").append(kText).append(") IS NOT NULL;");
 }
 
 std::string view_sql() { return std::string(kTextViews) + kRocpdViews; }

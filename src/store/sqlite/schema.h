@@ -27,6 +27,8 @@ inline constexpr const char* kFixedTexts[kFixedStrings] = {"",           "Kernel
 
 // CREATE TABLE for every model table (each column with its meaning as a comment) and for the tables of the file itself.
 std::string table_sql();
+// Run once all rows are in.
+std::string index_sql();
 // Views with readable text, rocpd tables and views, and what fills them. Run once all rows are in.
 std::string view_sql();
 

@@ -167,6 +167,17 @@ struct Columns<model::Op> {
 };
 
 template <>
+struct Columns<model::Split> {
+  static constexpr std::string_view kSqlName = "split";
+  template <class Object, class Visit>
+  static void each(Object& object, Visit&& visit) {
+#define COLUMN(type, name, text) visit(#type, #name, text, object.name);
+#include "model/tables/split.def"
+#undef COLUMN
+  }
+};
+
+template <>
 struct Columns<model::Launch> {
   static constexpr std::string_view kSqlName = "launch";
   template <class Object, class Visit>

@@ -86,10 +86,7 @@ std::vector<TableLayout> make_layouts() {
       derived_number("gpu", "run-wide device number; -1 unknown", ColumnType::kI32),
       derived_string("name", "string: its name in rocpd_op"),
       derived_number("host_end_ns", "the host was done with enqueueing it; its begin if that is unknown",
-                     ColumnType::kI64),
-      derived_number("torch_comms_id",
-                     "PyTorch's Comms Id, bits of an unsigned number; NULL: its inputs are not known",
-                     ColumnType::kU64)};
+                     ColumnType::kI64)};
   at(TableId::kLaunch).derived = {derived_string("name", "string: its name in rocpd_api")};
   at(TableId::kKernel).derived = {derived_number(
       "run_gpu", "gpu, or the number that stands for the unknown device of its process", ColumnType::kI32)};

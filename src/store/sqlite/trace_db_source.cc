@@ -98,7 +98,7 @@ class TraceDbSource::RowReader {
         const bool is_null = rows.is_null(place);
         const int64_t value = rows.integer(place);
         digest.add(i - 1, is_null ? RowDigest::kNull : value);
-        read_field(column, is_null, value, field);
+        read_field(id, column, is_null, value, field);
       } else if constexpr (std::is_same_v<std::remove_reference_t<decltype(field)>, uint32_t>) {
         if (column.role == ColumnRole::kReference) field = model::kNoRow;  // an older file's
       }
@@ -121,7 +121,7 @@ class TraceDbSource::RowReader {
   }
 
   template <class T>
-  void read_field(const ColumnLayout& column, bool is_null, int64_t value, T& field) {
+  void read_field(TableId table, const ColumnLayout& column, bool is_null, int64_t value, T& field) {
     if constexpr (std::is_same_v<T, uint32_t> || std::is_same_v<T, uint64_t>) {
       if (is_null) {
         field = column.role == ColumnRole::kString ? T{0} : std::numeric_limits<T>::max();
@@ -134,9 +134,11 @@ class TraceDbSource::RowReader {
         return;
       }
       if (column.role == ColumnRole::kReference) {
-        bool of_task =
+        const bool of_task =
             column.name == "parent" && column.target == TableId::kCall;  // decided once the kind is known
-        field = column.target == TableId::kShape ? shape(value) : local(column.target, value, !of_task);
+        const bool may_be_foreign = table == TableId::kProxyOp;          // PXN
+        field = column.target == TableId::kShape ? shape(value)
+                                                 : local(column.target, value, !of_task && !may_be_foreign);
         return;
       }
     }

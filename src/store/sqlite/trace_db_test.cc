@@ -157,7 +157,8 @@ TEST_F(TraceDbTest, SyntheticRowsHaveNoDefaults) {
     bool refers_to_row_0 = name == "process" || name == "comm" || name == "index_in_process";              \
     bool none_here = name == "members" || name == "gpu_start_ns" || name == "gpu_end_ns" ||                \
                      name == "out_count" || name == "root" || name == "device" || name == "phase" ||       \
-                     name == "restarts" || name == "window";                                               \
+                     name == "restarts" || name == "window" || name == "rank_start" ||                     \
+                     std::string_view(#Row) == "Split";                                                    \
     EXPECT_TRUE(set || refers_to_row_0 || none_here) << #Row << "." << name;                               \
   });
   LOCKSTEP_MODEL_TABLES(TABLE)
@@ -344,6 +345,64 @@ TEST_F(TraceDbTest, ViewsHaveReadableText) {
   EXPECT_EQ(query("SELECT text FROM string WHERE id = 0"), "");
   EXPECT_NE(query("SELECT sql FROM sqlite_master WHERE name = 'op'").find("n-th operation of this process"),
             std::string::npos);
+}
+
+// Rank 1 drives the network of rank 0, whose process comes before or after it.
+TEST_F(TraceDbTest, NetworkOperationsForAnotherProcessAreJoinedToItsOwn) {
+  struct Pxn : SyntheticRun {
+    explicit Pxn(bool is_absent) : SyntheticRun({.ranks = 4, .ranks_per_host = 4}), is_absent_(is_absent) {}
+    Result<void> load(size_t i, Trace& trace) override {
+      LOCKSTEP_TRY(SyntheticRun::load(i, trace));
+      for (uint64_t& handle : trace.tasks.all(&model::TaskTable::handle)) handle |= uint64_t{6} << 59;
+      // Each drives the network of the next, the last that of the first.
+      const uint64_t origin = (i + 1) % 4;
+      for (uint32_t op = 0; op < trace.proxy_ops.size(); ++op) {
+        trace.proxy_ops.comm[op] = trace.proxy_ops.task[op] = model::kNoRow;
+        trace.proxy_ops.originator_pid[op] =
+            trace.processes.pid[0] - static_cast<int64_t>(i) + static_cast<int64_t>(origin);
+        trace.proxy_ops.context[op] = (origin + 1 + (is_absent_ ? 100 : 0)) << 32 | 1;
+        trace.proxy_ops.parent[op] = uint64_t{22} << 59 | (64 + op % trace.tasks.size());
+      }
+      return {};
+    }
+    bool is_absent_;
+  };
+  for (const bool is_absent : {false, true}) {
+    std::filesystem::remove(path);
+    Pxn run(is_absent);
+    ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
+    const std::string all = query("SELECT count(*) FROM proxy_op");
+    EXPECT_NE(all, "0");
+    EXPECT_EQ(
+        query("SELECT count(*) FROM proxy_op o JOIN comm c ON c.id = o.comm JOIN task t ON t.id = o.task "
+              "WHERE c.process = t.process AND c.process != o.process AND t.handle & 0xfffff = o.parent & "
+              "0xfffff"),
+        is_absent ? "0" : all);
+    EXPECT_EQ(query("SELECT coalesce(sum(count), 0) FROM losses WHERE kind = 'foreign_parent'"),
+              is_absent ? all : "0");
+    auto source = open_trace_db(path);
+    ASSERT_TRUE(source);
+    for (size_t i = 0; i < (*source)->processes(); ++i) {
+      Trace trace;
+      ASSERT_TRUE((*source)->load(i, trace));
+      for (size_t loss = 0; loss < trace.losses.size(); ++loss) {
+        EXPECT_NE(trace.strings[trace.losses.kind[loss]], "bad_value");
+        EXPECT_NE(trace.strings[trace.losses.kind[loss]], "unproven_rest");
+      }
+      EXPECT_EQ(trace.proxy_ops.comm[0], model::kNoRow);
+      EXPECT_NE(trace.proxy_ops.context[0], 0u);
+    }
+  }
+}
+
+TEST_F(TraceDbTest, CommsIdsAreFoundByAnIndex) {
+  merge();
+  const std::string id = std::to_string(model::comms_id({"0", 1, false, 0, 1, 4}));
+  const std::string by_id = " FROM ops WHERE torch_comms_id = '" + id + "'";
+  EXPECT_EQ(query("SELECT count(*), count(DISTINCT rank), min(torch_seq), max(torch_seq)" + by_id),
+            "4|4|1|1");
+  EXPECT_NE(query("EXPLAIN QUERY PLAN SELECT rank" + by_id).find("op_by_torch_comms_id"), std::string::npos);
+  EXPECT_EQ(query("SELECT in_count, out_count" + by_id + " LIMIT 1"), "1024|1024");
 }
 
 TEST_F(TraceDbTest, DiagnosticCountersAddUp) {

@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "model/record_gaps.h"
 #include "store/sqlite/attachments.h"
 #include "store/sqlite/diagnostics.h"
 #include "store/sqlite/schema.h"
@@ -77,6 +78,7 @@ Result<void> TraceWriter::append(const model::Trace& trace) {
 #undef TABLE
   bind_call_parents(trace);
   bind_derived();
+  is_foreign_ = has_foreign(trace);
   for (size_t i = 0; i < kTables; ++i) {
     if (table_layouts()[i].per_process) LOCKSTEP_TRY(insert(static_cast<TableId>(i)));
   }
@@ -150,7 +152,7 @@ void TraceWriter::bind_derived() {
   add(TableId::kComm, derived_.run.comm_run, derived_.run.comm_collectives, derived_.run.comm_p2ps);
   add(TableId::kCall, derived_.call_name);
   add(TableId::kMark, derived_.mark_label);
-  add(TableId::kOp, derived_.run.op_gpu, derived_.op_name, derived_.op_host_end, derived_.run.op_torch_id);
+  add(TableId::kOp, derived_.run.op_gpu, derived_.op_name, derived_.op_host_end);
   add(TableId::kLaunch, derived_.launch_name);
   add(TableId::kKernel, derived_.run.kernel_gpu);
 }
@@ -162,16 +164,31 @@ Result<void> TraceWriter::insert(TableId id) {
   LOCKSTEP_CHECK(added == bound.rows);
   table_rows_[number(id)] += added;
   rows_ += added;
-  return add_part(table_layouts()[number(id)].name, bound.first_id, added, digest_of(id, bound));
+  if (id == TableId::kProxyOp && is_foreign_) {
+    foreign_.push_back({traces_, bound.first_id, added});
+    return {};
+  }
+  return add_part(traces_, table_layouts()[number(id)].name, bound.first_id, added, digest_of(id, bound));
 }
 
-Result<void> TraceWriter::add_part(std::string_view table, int64_t first, uint64_t rows, int64_t digest) {
-  add_part_->bind(1, traces_);
+Result<uint64_t> TraceWriter::join_foreign() {
+  LOCKSTEP_ASSIGN(const uint64_t left, join_foreign_rows(*database_, foreign_));
+  for (const ForeignRows& rows : foreign_) {
+    LOCKSTEP_ASSIGN(const int64_t digest, digest_of_proxy_ops(*database_, rows));
+    LOCKSTEP_TRY(add_part(rows.trace, table_layouts()[number(TableId::kProxyOp)].name, rows.first_id,
+                          rows.rows, digest));
+  }
+  return left;
+}
+
+Result<void> TraceWriter::add_part(int64_t trace, std::string_view table, int64_t first, uint64_t rows,
+                                   int64_t digest) {
+  add_part_->bind(1, trace);
   add_part_->bind(2, table);
   add_part_->bind(3, first);
   add_part_->bind(4, static_cast<int64_t>(rows));
   add_part_->bind(5, digest);
-  add_part_row(parts_digest_, {traces_, table, first, static_cast<int64_t>(rows), digest});
+  add_part_row(parts_digest_, {trace, table, first, static_cast<int64_t>(rows), digest});
   ++parts_;
   LOCKSTEP_ASSIGN(const uint64_t added, add_part_->run());
   rows_ += added;
@@ -191,13 +208,18 @@ Result<void> TraceWriter::finish(model::Trace& run, const std::string& source_na
   run.lose(
       model::kNoRow, "merge", "unknown_gpu", derived_.run.unknown_gpus(),
       "processes whose device is unknown: each counts as a device of its own in op.gpu and rocpd_op.gpuId");
+  LOCKSTEP_ASSIGN(const uint64_t foreign, join_foreign());
+  run.lose(model::kNoRow, "merge", model::kLossForeignParent, foreign,
+           "network operations that a process did for another one of its host (PXN), whose file is not in "
+           "the run");
   names_.add(run);
   assign_ids(run);
   bind<model::Loss>(TableId::kLoss, run.losses);
   LOCKSTEP_TRY(insert(TableId::kLoss));
   LOCKSTEP_TRY(write_shapes());
   LOCKSTEP_TRY(write_strings());
-  LOCKSTEP_TRY(add_part("part", 0, parts_, parts_digest_.value()));
+  LOCKSTEP_TRY(add_part(traces_, "part", 0, parts_, parts_digest_.value()));
+  LOCKSTEP_TRY(database_->execute(index_sql()));
   LOCKSTEP_TRY(database_->execute(view_sql()));
   LOCKSTEP_TRY(write_metadata(source_name));
   LOCKSTEP_TRY(database_->execute("COMMIT"));
@@ -223,7 +245,7 @@ Result<void> TraceWriter::write_shapes() {
   if (bound.rows == 0) return {};
   LOCKSTEP_ASSIGN(table_rows_[number(TableId::kShape)], inserts_[number(TableId::kShape)].run());
   rows_ += shapes.size();
-  return add_part("shape", 0, shapes.size(), digest_of(TableId::kShape, bound));
+  return add_part(traces_, "shape", 0, shapes.size(), digest_of(TableId::kShape, bound));
 }
 
 Result<void> TraceWriter::write_strings() {
@@ -238,7 +260,7 @@ Result<void> TraceWriter::write_strings() {
     LOCKSTEP_ASSIGN(uint64_t added, insert.run());
     rows_ += added;
   }
-  return add_part("string", 0, strings.size(), digest.value());
+  return add_part(traces_, "string", 0, strings.size(), digest.value());
 }
 
 Result<void> TraceWriter::write_metadata(const std::string& source_name) {

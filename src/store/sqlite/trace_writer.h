@@ -13,6 +13,7 @@
 #include "store/sqlite/column_module.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/derived_columns.h"
+#include "store/sqlite/foreign_rows.h"
 #include "store/sqlite/row_digest.h"
 #include "store/sqlite/run_names.h"
 #include "store/sqlite/table_layout.h"
@@ -36,7 +37,9 @@ class TraceWriter {
   TraceWriter() = default;
   // Appends the bound rows of one table and remembers which trace they came from.
   Result<void> insert(TableId id);
-  Result<void> add_part(std::string_view table, int64_t first, uint64_t rows, int64_t digest);
+  Result<void> add_part(int64_t trace, std::string_view table, int64_t first, uint64_t rows, int64_t digest);
+  // Joins network operations to those of the process that they were done for (PXN), once all are there.
+  Result<uint64_t> join_foreign();
   void assign_ids(const model::Trace& trace);
   template <class Row, class Table>
   void bind(TableId id, const Table& table);
@@ -50,6 +53,8 @@ class TraceWriter {
   std::array<BoundTable, kTables> bound_;
   std::vector<Statement> inserts_;  // by TableId
   std::optional<Statement> add_part_;
+  std::vector<ForeignRows> foreign_;  // proxy operations, whose digests wait for what they are joined to
+  bool is_foreign_ = false;           // the process at hand has some
   RowDigest parts_digest_;
   uint64_t parts_ = 0;
   std::vector<uint64_t> call_parents_;  // ids, because a parent is a call or a task
