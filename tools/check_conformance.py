@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""docs/conformance.md is made of tests/docs/conformance.toml, and each test that it names exists. Usage: check_conformance.py [--fix]"""
+import re
+import sys
+import tomllib
+
+import source_tree
+
+LIST = source_tree.ROOT / "tests/docs/conformance.toml"
+PAGE = source_tree.ROOT / "docs/conformance.md"
+HEAD = """# What is asked of Lockstep, and where it is proven
+
+By what users of other tools ask: what it is, how Lockstep does it, how to try it, and the tests that hold it. This page is made by
+`tools/check_conformance.py --fix` of `tests/docs/conformance.toml`, which also looks for each test. What is not to be had, or not all of it, says so.
+"""
+
+
+def known_tests():
+    names = set()
+    for folder in ("src", "tests", "sim", "examples"):
+        for path in (source_tree.ROOT / folder).rglob("*_test.cc"):
+            names.update(f"{suite}.{name}" for suite, name in
+                         re.findall(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", path.read_text(), re.MULTILINE))
+        for path in (source_tree.ROOT / folder).rglob("CMakeLists.txt"):
+            names.update(re.findall(r"add_test\(NAME ([\w.]+)", path.read_text()))
+    return names
+
+
+def row(ask):
+    def cell(text):
+        return text.replace("|", "\\|")
+
+    how = ask["how"] + (f". **Not:** {ask['open']}" if "open" in ask else "")
+    command = f"`{ask['command']}`" if "command" in ask else ""
+    return f"| {cell(ask['asks'])} | {cell(how)} | {cell(command)} | {', '.join(f'`{name}`' for name in ask['tests'])} |\n"
+
+
+def main():
+    users = tomllib.loads(LIST.read_text())["users"]
+    tests = known_tests()
+    problems = []
+    page = HEAD
+    for user in users:
+        page += f"\n## {user['title']}\n\n| Asked | How | Command | Tests |\n|---|---|---|---|\n"
+        for ask in user["asks"]:
+            problems += [f"{LIST.name}: no test is called {name}" for name in ask["tests"] if name not in tests]
+            if not ask["tests"] and "open" not in ask:
+                problems.append(f"{LIST.name}: \"{ask['asks']}\" has neither a test nor a reason")
+            page += row(ask)
+    if "--fix" in sys.argv[1:]:
+        PAGE.write_text(page)
+    if not PAGE.exists() or PAGE.read_text() != page:
+        problems.append("docs/conformance.md is old; tools/check_conformance.py --fix writes it")
+    source_tree.finish(problems, f"docs/conformance.md has {sum(len(user['asks']) for user in users)} rows")
+
+
+main()
