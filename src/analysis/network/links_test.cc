@@ -118,6 +118,34 @@ TEST(NetworkLinks, ChannelsAndDirectionsAreApartAndAPairAddsItsChannels) {
   EXPECT_EQ(sums[1].lanes, 2u);
 }
 
+TEST(NetworkLinks, AReceiverJoinsTheRowOfItsTraffic) {
+  std::vector<NetPair> sent, received;
+  for (const uint8_t size : {uint8_t{10}, uint8_t{20}}) {
+    sent.push_back(end_of(0, 1, true));
+    sent.back().traffic.size = size;
+    received.push_back(end_of(1, 0, false));
+    received.back().traffic.size = size;
+    received.back().wire_ns = size;
+  }
+  const std::vector<Link> rows = links(two_ranks(sent, received));
+  ASSERT_EQ(rows.size(), 2u);
+  for (const Link& row : rows) EXPECT_EQ(row.receive_wait_ns, row.traffic.size);
+  const std::vector<Link> apart = flows(rows), together = pairs(rows);
+  ASSERT_EQ(apart.size(), 2u);
+  ASSERT_EQ(together.size(), 1u);
+  EXPECT_EQ(together[0].lanes, 1u) << "both go over one channel";
+  EXPECT_EQ(together[0].steps, 200u);
+}
+
+TEST(NetworkLinks, WhatTheEndsKeptDifferentPartsOfCountsOnce) {
+  NetPair received = end_of(1, 0, false);
+  received.traffic.size = 9;
+  const std::vector<Link> rows = links(two_ranks({end_of(0, 1, true)}, {received}));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].steps, 100u);
+  EXPECT_EQ(rows[0].receive_wait_ns, 13'000);
+}
+
 TEST(NetworkLinks, RanksAreThoseOfTheJobWhereTheyAreKnown) {
   JobBuilder builder(6, 1);
   builder.world();
