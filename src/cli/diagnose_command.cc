@@ -13,6 +13,7 @@
 #include "cli/interrupt.h"
 #include "cli/memory_limit.h"
 #include "cli/progress.h"
+#include "cli/standard_input.h"
 #include "cli/units.h"
 
 namespace lockstep::cli {
@@ -129,11 +130,23 @@ int run(const Arguments& arguments) {
     if (*seconds < 1 || *seconds > 86'400) return fail("--watch takes 1 to 86400 seconds");
     return Watch(arguments, std::chrono::seconds(*seconds)).run();
   }
-  auto diagnosed = look(arguments.operands());
-  if (!diagnosed) return fail(diagnosed.error());
-  int printed =
-      print(arguments.has("json") ? json_text(report_json(*diagnosed))
-                                  : report_text(*diagnosed, Style::of_stdout(), arguments.has("verbose")));
+  const std::vector<std::string>& operands = arguments.operands();
+  std::optional<StandardInput> piped;
+  if (std::find(operands.begin(), operands.end(), "-") != operands.end()) {
+    auto read = StandardInput::read();
+    if (!read) return fail(read.error());
+    piped = *std::move(read);
+  }
+  auto diagnosed = look(piped ? piped->in_place_of_dash(operands) : operands);
+  if (!diagnosed) {
+    Error error = diagnosed.error();
+    if (piped) error.where = piped->shown(std::move(error.where));
+    return fail(error);
+  }
+  std::string report = arguments.has("json")
+                           ? json_text(report_json(*diagnosed))
+                           : report_text(*diagnosed, Style::of_stdout(), arguments.has("verbose"));
+  const int printed = print(piped ? piped->shown(std::move(report)) : report);
   return printed != kExitOk ? printed : diagnose::exit_code(diagnosed->diagnosis);
 }
 
@@ -151,7 +164,7 @@ const Command diagnose_command = {
         "It takes whatever there is of a job, in any mix, and joins it into one verdict: what Lockstep "
         "captured, "
         "Flight Recorder dumps, traces of PyTorch's profiler, logs of NCCL and PyTorch; directories and "
-        "archives of them.\n\n"
+        "archives of them. `-` is what is piped into it: `pbpaste | lockstep diagnose -`.\n\n"
         "It works on a run that has ended, and on the run directory of a job that runs or hangs: it reads "
         "the files "
         "that the job writes, and looks in /proc whether its processes on this machine still run. The job is "

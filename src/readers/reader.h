@@ -36,6 +36,8 @@ struct Format {
   // True of a file that is of this format but no evidence of its own, as it was made from a run: it is taken where a
   // user names it, not where it lies in a directory.
   bool (*sniff_named)(std::span<const std::byte> first_bytes) = nullptr;
+  // True of a file that a user may mean as one of this format though nothing in it tells: asked last, of what a user names.
+  bool (*may_be_meant)(std::span<const std::byte> first_bytes) = nullptr;
 };
 
 std::span<const Format* const> all();

@@ -134,6 +134,14 @@ const Format* format_of_named(std::span<const std::byte> bytes) {
   return nullptr;
 }
 
+// The format that a user may mean with a file of none.
+const Format* format_meant(std::span<const std::byte> first) {
+  for (const Format* format : kFormats) {
+    if (format->may_be_meant != nullptr && format->may_be_meant(first)) return format;
+  }
+  return nullptr;
+}
+
 struct Sniffed {
   const Format* format = nullptr;
   bool packed = false;
@@ -152,6 +160,8 @@ Result<Sniffed> sniff(const std::string& path, bool named) {
   buffer.resize(kDeepSniffBytes);
   first = {buffer.data(), file.read_at(0, buffer)};
   found.format = format_of(first, true);
+  if (found.format == nullptr && named)
+    found.format = format_meant(first.first(std::min(first.size(), kSniffBytes)));
   return found;
 }
 

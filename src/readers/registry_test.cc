@@ -124,13 +124,22 @@ TEST_F(SortTest, WhatIsCalledLikeItsNeighboursIsTroubleWhereItIsNone) {
   EXPECT_EQ(inputs->troubles[0].where, lost);
 }
 
+// Whoever names text means it as a log; what lies in a directory may be anything.
+TEST_F(SortTest, TextThatIsNamedIsALog) {
+  const std::string notes = write("notes.txt", "nothing\nof interest\n");
+  auto inputs = sort({notes});
+  ASSERT_TRUE(inputs);
+  EXPECT_EQ(formats(*inputs), (std::vector<std::string>{"nccl_log 1"}));
+  EXPECT_FALSE(sort({root_.string()}));
+}
+
 TEST_F(SortTest, WhatIsNamedAndNotKnownIsTrouble) {
-  auto inputs = sort({write("a.log", kLogLine), write("notes.txt", "nothing\n"), root_ / "absent",
+  auto inputs = sort({write("a.log", kLogLine), write("notes.json", "{\"a\": 1}\n"), root_ / "absent",
                       compress("notes.gz", "nothing\n")});
   ASSERT_TRUE(inputs);
   EXPECT_EQ(formats(*inputs), (std::vector<std::string>{"nccl_log 1"}));
   ASSERT_EQ(inputs->troubles.size(), 3u);
-  EXPECT_FALSE(sort({root_ / "notes.txt"}));
+  EXPECT_FALSE(sort({root_ / "notes.json"}));
   EXPECT_FALSE(sort({}));
 }
 

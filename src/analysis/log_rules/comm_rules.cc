@@ -132,6 +132,22 @@ std::optional<Hit> torn_lines(const View& view) {
   return hit;
 }
 
+std::optional<Hit> nothing_understood(const View& view) {
+  const LogModel& model = view.model();
+  Hit hit;
+  uint64_t files = 0;
+  for (size_t file = 0; file < model.states.size(); ++file) {
+    if (model.states[file].is_understood) continue;
+    ++files;
+    if (hit.evidence.size() < Hit::kEvidenceMost) hit.evidence.push_back(model.files[file]);
+  }
+  if (files == 0) return std::nullopt;
+  hit.more = files - hit.evidence.size();
+  hit.what = wording::count(files, "file");
+  if (!model.is_silent()) hit.severity = Severity::kNote;  // of ranks that had nothing to say, as a rule
+  return hit;
+}
+
 std::optional<Hit> damaged_files(const View& view) {
   Hit hit;
   uint64_t files = 0;

@@ -46,8 +46,10 @@ std::map<uint32_t, Gdr> gdr_by_process(const View& view) {
   }
   std::map<uint32_t, Gdr> of_connections;
   for (const Connection& row : view.model().connections) {
-    if (row.transport != Transport::kNet || view.uses_sockets(row.process) ||
-        row.via.starts_with("NET/Socket"))
+    // Libfabric's cards have a way of their own, which old releases do not print.
+    const bool is_told = !row.via.starts_with("NET/Socket") && !row.via.starts_with("NET/AWS") &&
+                         !row.via.starts_with("NET/OFI") && !row.via.starts_with("NET/Libfabric");
+    if (row.transport != Transport::kNet || view.uses_sockets(row.process) || (!row.gdr && !is_told))
       continue;
     Gdr& gdr = of_connections.try_emplace(row.process, Gdr::kOff).first->second;
     if (row.gdr) gdr = Gdr::kOn;

@@ -97,7 +97,7 @@ Finding finding_of(const Row& row, const View& view, Hit hit) {
   std::set<std::string> hosts;
   for (const uint32_t process : hit.processes) {
     const auto& of = view.model().processes[process];
-    hosts.insert(of.host);
+    if (!of.host.empty()) hosts.insert(of.host);
     if (hit.ranks.empty() && of.rank >= 0) ranks.insert(of.rank);
   }
   finding.ranks.assign(ranks.begin(), ranks.end());

@@ -30,8 +30,53 @@ int64_t completion_status(const Fact& fact) {
   return -1;
 }
 
-bool is_cuda_memory_error(const Fact& fact) {
-  return fact.value(0).starts_with("2 ") || has(fact.value(0), "out of memory");
+// What CUDA's error tells of, by its number, which stands first since 2.18, or by its words.
+enum class CudaCause : uint8_t { kOther, kMemory, kNvls, kFabric, kMisfit, kStart, kDevice, kHardware };
+struct CudaError {
+  CudaCause cause;
+  int64_t number;
+  std::string_view words;
+};
+constexpr CudaError kCudaErrors[] = {
+    {CudaCause::kMemory, 2, "out of memory"},
+    {CudaCause::kFabric, 800, "operation not permitted"},
+    {CudaCause::kFabric, 802, "system not yet initialized"},
+    {CudaCause::kMisfit, 35, "driver version is insufficient"},
+    {CudaCause::kMisfit, 209, "no kernel image is available"},
+    {CudaCause::kMisfit, 218, "PTX"},
+    {CudaCause::kMisfit, 222, "unsupported toolchain"},
+    {CudaCause::kMisfit, 500, "named symbol not found"},
+    {CudaCause::kMisfit, 803, "unsupported display driver"},
+    {CudaCause::kMisfit, 98, "invalid device function"},
+    {CudaCause::kStart, 3, "initialization error"},
+    {CudaCause::kStart, 4, "driver shutting down"},
+    {CudaCause::kDevice, 46, "busy or unavailable"},
+    {CudaCause::kDevice, 100, "no CUDA-capable device"},
+    {CudaCause::kDevice, 101, "invalid device ordinal"},
+    {CudaCause::kHardware, 214, "uncorrectable ECC"},
+    {CudaCause::kHardware, 714, "hardware stack error"},
+    {CudaCause::kHardware, 226, "uncorrectable NVLink"},
+};
+CudaCause cuda_cause(const Fact& fact) {
+  const std::string text = fact.value(0);
+  const bool has_number = !text.empty() && text[0] >= '0' && text[0] <= '9';
+  const int64_t number = has_number ? to_int(text.substr(0, text.find_first_not_of("0123456789"))) : -1;
+  for (const CudaError& error : kCudaErrors) {
+    if (has_number ? number == error.number : has(text, error.words)) return error.cause;
+  }
+  return has(fact.first.text, "nvls.cc") ? CudaCause::kNvls : CudaCause::kOther;
+}
+bool is_cuda(const Fact& fact, CudaCause cause) { return fact.is_warning && cuda_cause(fact) == cause; }
+bool is_cuda_memory_error(const Fact& fact) { return cuda_cause(fact) == CudaCause::kMemory; }
+
+// Events of a queue of requests, and not of the card.
+bool is_refusal(const Fact& fact) {
+  return any_value_has(fact, "access violation") || any_value_has(fact, "invalid request") ||
+         any_value_has(fact, "work queue") || fact.value(1).starts_with("QP ") ||
+         fact.value(1).starts_with("CQ ") || fact.value(1).starts_with("SRQ");
+}
+bool is_of_an_end(const Fact& fact) {
+  return has(fact.first.text, "collective mismatch error") || has(fact.first.text, "incorrect receive info");
 }
 
 }  // namespace
@@ -49,9 +94,21 @@ bool other_verbs(const View& view, const Fact& fact) {
 bool cuda_out_of_memory(const View& view, const Fact& fact) {
   return warned(view, fact) && is_cuda_memory_error(fact);
 }
-bool cuda_error(const View& view, const Fact& fact) {
-  return warned(view, fact) && !is_cuda_memory_error(fact);
+bool cuda_nvls(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kNvls); }
+bool cuda_fabric(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kFabric); }
+bool cuda_misfit(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kMisfit); }
+bool cuda_start(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kStart); }
+bool cuda_device(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kDevice); }
+bool cuda_hardware(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kHardware); }
+bool cuda_error(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kOther); }
+bool request_refused(const View& view, const Fact& fact) { return warned(view, fact) && is_refusal(fact); }
+bool card_fatal(const View& view, const Fact& fact) { return warned(view, fact) && !is_refusal(fact); }
+bool event_refused(const View& view, const Fact& fact) { return warned(view, fact) && is_refusal(fact); }
+bool event_fatal(const View& view, const Fact& fact) {
+  return warned(view, fact) && (any_value_has(fact, "catastrophic") || any_value_has(fact, "device fatal"));
 }
+bool ends_differ(const View& view, const Fact& fact) { return warned(view, fact) && is_of_an_end(fact); }
+bool calls_mixed(const View& view, const Fact& fact) { return warned(view, fact) && !is_of_an_end(fact); }
 bool one_core(const View&, const Fact& fact) {
   const std::string cores = fact.value(1);
   return !cores.empty() && cores.find_first_not_of("0123456789") == std::string::npos && cores.size() <= 4;
@@ -85,6 +142,11 @@ bool small_roce_mtu(const View&, const Fact& fact) {
 bool access_error(const View& view, const Fact& fact) {
   return warned(view, fact) && completion_status(fact) == 4;
 }
+bool remote_failure(const View&, const Fact& fact) {
+  const std::string text = fact.value(0);
+  return has(text, "remote process exited") || has(text, "ncclRemoteError") || has(text, "remote error");
+}
+bool own_failure(const View& view, const Fact& fact) { return !remote_failure(view, fact); }
 // "(34/34)": the last.
 bool retries_spent(const View&, const Fact& fact) {
   const size_t values = fact.values.size();
@@ -93,6 +155,9 @@ bool retries_spent(const View&, const Fact& fact) {
 }
 bool retries_exceeded(const View& view, const Fact& fact) {
   return warned(view, fact) && completion_status(fact) == 12;
+}
+bool flushed(const View& view, const Fact& fact) {
+  return warned(view, fact) && completion_status(fact) == 5;
 }
 // 5 follows from an earlier error of the same connection.
 bool other_error(const View& view, const Fact& fact) {

@@ -72,8 +72,10 @@ std::string View::who(const std::set<uint32_t>& processes) const {
   std::set<int32_t> ranks;
   for (const uint32_t process : processes) ranks.insert(model_.processes[process].rank);
   if (!ranks.empty() && *ranks.begin() >= 0) return wording::ranks({ranks.begin(), ranks.end()});
+  if (processes.empty()) return "a process";
   if (processes.size() != 1) return wording::count(processes.size(), "process");
   const auto& process = model_.processes[*processes.begin()];
+  if (process.host.empty()) return "a process that the log does not name";
   return "process " + std::to_string(process.pid) + " of " + process.host;
 }
 

@@ -64,9 +64,11 @@ void TorchJob::read() {
   for (size_t row = 0; row < model_.torch.size(); ++row) {
     const TorchLine& line = model_.torch[row];
     if (line.other_rank >= 0) named_.insert(line.other_rank);
+    if (line.remark == TorchRemark::kProgress && line.other_rank >= 0) gave_up_.insert(line.other_rank);
+    if (line.seq > 0 && !line.group.empty()) groups_at_[line.seq].insert(line.group);
     named_.insert(line.ranks.begin(), line.ranks.end());
     if (line.rank < 0) continue;
-    if (line.remark == TorchRemark::kExit) {
+    if (line.remark == TorchRemark::kExit || line.remark == TorchRemark::kRaised) {
       named_.insert(line.rank);
       continue;
     }
@@ -87,9 +89,17 @@ void TorchJob::read() {
     seat.enqueued = std::max(seat.enqueued, line.enqueued);
     seat.completed = std::max(seat.completed, line.completed);
   }
+  const auto is_timeout = [&](size_t row) {
+    return model_.torch[row].remark == TorchRemark::kTimeout && model_.torch[row].rank >= 0;
+  };
   for (size_t row = 0; row < model_.torch.size(); ++row) {
-    if (model_.torch[row].remark == TorchRemark::kTimeout && model_.torch[row].rank >= 0) add_timeout(row);
+    const TorchLine& line = model_.torch[row];
+    if (is_timeout(row) && !line.func.empty()) func_.try_emplace({group_beside(row), line.seq}, line.func);
   }
+  for (size_t row = 0; row < model_.torch.size(); ++row) {
+    if (is_timeout(row)) add_timeout(row);
+  }
+  add_failed_work();
   for (auto& [name, group] : groups_) {
     if (group.is_world) size_ = std::max(size_, group.size);
   }
@@ -106,7 +116,7 @@ void TorchJob::read() {
 }
 
 // The line that says what timed out need not name the group; the next one of that rank about the same work does.
-std::string TorchJob::group_of_timeout(size_t row) const {
+std::string TorchJob::group_beside(size_t row) const {
   const TorchLine& line = model_.torch[row];
   if (!line.group.empty() || !line.description.empty())
     return line.group.empty() ? line.description : line.group;
@@ -122,9 +132,19 @@ std::string TorchJob::group_of_timeout(size_t row) const {
   return {};
 }
 
+// Ranks that say what timed out, and not in which group, are in the only one in which that number is waited for, unless it is
+// another operation there.
+std::string TorchJob::only_group_with(const TorchLine& timeout) const {
+  const auto groups = groups_at_.find(timeout.seq);
+  if (groups == groups_at_.end() || groups->second.size() != 1) return {};
+  const std::string& group = *groups->second.begin();
+  const auto func = func_.find({group, timeout.seq});
+  return func == func_.end() || func->second == timeout.func ? group : std::string();
+}
+
 void TorchJob::add_timeout(size_t row) {
   const TorchLine& line = model_.torch[row];
-  const std::string name = group_of_timeout(row);
+  const std::string beside = group_beside(row), name = beside.empty() ? only_group_with(line) : beside;
   TorchGroup& group = line.description.empty() && groups_.contains(name) ? groups_.at(name)
                                                                          : group_of(name, line.description);
   has_timeouts_ = true;
@@ -134,6 +154,19 @@ void TorchJob::add_timeout(size_t row) {
   } else if (line.seq > 0) {
     group.seats[line.rank].timeouts.emplace(line.seq, &line);
     report_of_.try_emplace(line.rank, &group);
+  }
+}
+
+// A group's own line of a failure names the work: an operation that did not end, also where no line says which it was.
+void TorchJob::add_failed_work() {
+  for (const TorchLine& line : model_.torch) {
+    if (line.remark != TorchRemark::kProgress || line.seq <= 0 || line.rank < 0 || line.group.empty())
+      continue;
+    const auto group = groups_.find(line.group);
+    if (group == groups_.end() || !group->second.transfers.empty() || line.completed >= line.seq) continue;
+    has_timeouts_ = true;
+    group->second.seats[line.rank].timeouts.emplace(line.seq, &line);
+    report_of_.try_emplace(line.rank, &group->second);
   }
 }
 
@@ -171,6 +204,10 @@ void TorchJob::find_dead() {
       gave_up.insert(line.rank);
   }
   for (const TorchLine& line : model_.torch) {
+    if (line.remark == TorchRemark::kRaised && !gave_up.contains(line.rank))
+      dead_.try_emplace(line.rank, &line);
+  }
+  for (const TorchLine& line : model_.torch) {
     if (line.remark == TorchRemark::kExit && !is_stopped(line.exit_code) && !gave_up.contains(line.rank))
       dead_.try_emplace(line.rank, &line);
   }
@@ -195,7 +232,7 @@ void TorchJob::add_absent(Stall& stall) const {
   constexpr int32_t kRanksMost = 1 << 20;
   const int32_t least = std::min(std::max({size_, most(spoken_) + 1, most(named_) + 1}), kRanksMost);
   for (int32_t rank = 0; rank < least; ++rank) {
-    if (!stall.group->seats.contains(rank)) stall.silent.push_back(rank);
+    if (!stall.group->seats.contains(rank) && !gave_up_.contains(rank)) stall.silent.push_back(rank);
   }
   std::sort(stall.silent.begin(), stall.silent.end());
 }
@@ -224,6 +261,8 @@ Stall TorchJob::stall_of(const TorchGroup& group) const {
         stall.proofs.try_emplace(size, timeout->second);
       }
       stall.milliseconds = std::max(stall.milliseconds, timeout->second->milliseconds);
+    } else if (seat.progress == nullptr && !seat.timeouts.empty()) {
+      stall.elsewhere.emplace(rank, seat.timeouts.begin()->second);
     } else if (seat.progress == nullptr) {
       stall.silent.push_back(rank);
     } else if (seat.enqueued < stall.seq) {
@@ -290,7 +329,7 @@ void TorchJob::find_stalls() {
       stall.kind = StallKind::kOtherOp;
     } else if (is_known && !stall.behind.empty()) {
       stall.kind = StallKind::kNeverJoined;
-    } else if (is_known && stall.is_whole && stall.silent.empty()) {
+    } else if (is_known && stall.is_whole && stall.silent.empty() && stall.elsewhere.empty()) {
       stall.kind = StallKind::kStuck;
     } else {
       stall.kind = StallKind::kCannotTell;

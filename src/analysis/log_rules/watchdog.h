@@ -47,8 +47,10 @@ struct Stall {
   std::string func;  // NCCL's name; empty: not said
   std::vector<int32_t> waiting, behind, dead;
   std::vector<int32_t> silent;  // members of which nothing, or no count, is known
-  bool is_whole = false;        // all members are known
-  bool is_reported = false;     // a desync report names those behind
+  std::map<int32_t, const TorchLine*>
+      elsewhere;             // ranks that wait in a later operation of a group of this name
+  bool is_whole = false;     // all members are known
+  bool is_reported = false;  // a desync report names those behind
   std::map<std::string, std::vector<int32_t>> by_func, by_size;  // of those waiting, who called what
   std::map<std::string, const TorchLine*> proofs;                // of those
   int64_t milliseconds = -1;
@@ -79,8 +81,10 @@ class TorchJob {
  private:
   void read();
   TorchGroup& group_of(const std::string& name, const std::string& description);
-  std::string group_of_timeout(size_t row) const;
+  std::string group_beside(size_t row) const;
+  std::string only_group_with(const TorchLine& timeout) const;
   void add_timeout(size_t row);
+  void add_failed_work();
   void add_desync();
   void add_report(const TorchLine& line, TorchGroup& group);
   void find_dead();
@@ -94,6 +98,9 @@ class TorchJob {
   std::map<std::string, TorchGroup> groups_;
   std::map<int32_t, std::vector<size_t>> rows_of_rank_;
   std::set<int32_t> spoken_, named_;
+  std::set<int32_t> gave_up_;                                    // others say that their time was up
+  std::map<int64_t, std::set<std::string>> groups_at_;           // that lines name beside a number
+  std::map<std::pair<std::string, int64_t>, std::string> func_;  // of an operation, by group and number
   std::map<int32_t, const TorchLine*> dead_;
   std::map<int32_t, TorchGroup*> report_of_;  // by rank: where its first time limit passed
   std::set<int32_t> waiting_;                 // in some stall

@@ -105,7 +105,9 @@ std::optional<Hit> of_errors(const View& view, Accept accept, std::string_view w
   return hit;
 }
 
-std::string exit_text(int32_t code) {
+std::string exit_text(const TorchLine& line) {
+  if (line.remark == TorchRemark::kRaised) return "ended with " + line.text;
+  const int32_t code = line.exit_code;
   return code < 0 ? "was ended by signal " + std::to_string(-code)
                   : "ended with exit code " + std::to_string(code);
 }
@@ -120,7 +122,23 @@ bool is_explained(const View& view) {
   });
 }
 
+// "rank 0 waits in operation 96116 of it (AllReduce)"
+std::string elsewhere_text(const Stall& stall) {
+  constexpr size_t kShown = 4;
+  std::string text;
+  size_t told = 0;
+  for (const auto& [rank, line] : stall.elsewhere) {
+    if (++told > kShown) break;
+    text += (told == 1 ? "rank " : ", rank ") + std::to_string(rank) + " waits in operation " +
+            std::to_string(line->seq - 1) + (line->func.empty() ? "" : " (" + line->func + ')');
+  }
+  return told > kShown ? text + " and others elsewhere" : text;
+}
+
 std::string why_not_told(const View& view, const Stall& stall) {
+  if (!stall.elsewhere.empty())
+    return "ranks wait in different operations: " + elsewhere_text(stall) +
+           (stall.group->name.empty() ? "; these lines do not name the group" : "");
   if (!stall.group->transfers.empty() && stall.behind.empty())
     return "PyTorch's lines do not name the other end of a send or receive";
   if (stall.group->mixes_counts)
@@ -217,7 +235,7 @@ std::optional<Hit> launcher_saw_end(const View& view) {
     prove(view, line->first, hit);
     if (hit.ranks.size() <= 4)
       who += (who.empty() ? "" : ", ") + ("the process of rank " + std::to_string(rank)) + ' ' +
-             exit_text(line->exit_code);
+             exit_text(*line);
   }
   if (dead.size() > 4) who += " and " + wording::count(dead.size() - 4, "other");
   hit.what = who + hit.what;
@@ -307,9 +325,12 @@ std::vector<Hit> watchdog_cannot_tell(const View& view) {
   if (!hits.empty()) return hits;
   // Only those who were told of it speak.
   Hit hit;
-  for (const TorchRemark remark : {TorchRemark::kProgress, TorchRemark::kSignal}) {
+  const bool has_error = !job.lines(TorchRemark::kError).empty();  // then what ended the job is told
+  for (const TorchRemark remark :
+       {TorchRemark::kTimeout, TorchRemark::kProgress, TorchRemark::kSignal, TorchRemark::kTakenDown}) {
+    if (remark == TorchRemark::kTakenDown && has_error) continue;
     for (const TorchLine* line : job.lines(remark)) {
-      if (remark == TorchRemark::kSignal || line->other_rank >= 0) prove(view, line->first, hit);
+      if (remark != TorchRemark::kProgress || line->other_rank >= 0) prove(view, line->first, hit);
     }
   }
   if (hit.evidence.empty()) return {};

@@ -234,5 +234,55 @@ TEST(Watchdog, ConsequencesAreNotes) {
   EXPECT_EQ(findings[1].ranks, std::vector<int32_t>{0});
 }
 
+// What timed out, without a group's line.
+std::string timed_out(int rank, int seq, const std::string& op = "ALLREDUCE") {
+  const std::string text = gave_up(rank, kWorld, rank, seq, seq, op);
+  return text.substr(0, text.find('\n') + 1);
+}
+
+TEST(Watchdog, AGroupsOwnLineOfAFailureOpensAStall) {
+  const auto findings = findings_of(
+      of_group(1, kWorld, 1) +
+      "Exception (either an error or timeout) detected by watchdog at work: 32, last enqueued NCCL "
+      "work: 32, last completed NCCL work: 31.\n" +
+      told(2, 31, 31));
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].id, "never-joined.watchdog");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
+  EXPECT_EQ(findings[0].op_index, 31u);
+}
+
+TEST(Watchdog, ALineWithoutAGroupIsOfTheOnlyOneWithThatNumber) {
+  const auto findings =
+      findings_of(timed_out(2, 9) + gave_up(0, kWorld, 0, 9, 9) + gave_up(1, kWorld, 1, 9, 9));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_NE(findings[0].statement.find("3 ranks waited"), std::string::npos) << findings[0].statement;
+}
+
+TEST(Watchdog, AnotherOperationOfThatNumberIsOfAnotherGroup) {
+  const auto findings = findings_of(timed_out(2, 9, "BROADCAST") + gave_up(0, kWorld, 0, 9, 9));
+  EXPECT_EQ(ids(findings),
+            (std::vector<std::string>{"evidence-missing.watchdog", "evidence-missing.watchdog"}));
+  EXPECT_EQ(
+      ids(findings_of(timed_out(2, 9) + gave_up(0, kTensor, 0, 9, 9) + gave_up(1, kData, 0, 9, 9))).size(),
+      3u);
+}
+
+TEST(Watchdog, RanksFarApartAreSaidSoAndNotAskedFor) {
+  const auto findings = findings_of(timed_out(0, 96117) + timed_out(7, 64088));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_NE(findings[0].statement.find(
+                "ranks wait in different operations: rank 0 waits in operation 96116 (AllReduce)"),
+            std::string::npos)
+      << findings[0].statement;
+  EXPECT_EQ(findings[0].settle.find("rank 0"), std::string::npos) << findings[0].settle;
+}
+
+TEST(Watchdog, WhoseTimeWasUpAccordingToOthersIsNotSilent) {
+  const auto findings = findings_of(gave_up(3, kWorld, 3, 9, 9) + told(1, 9, 8) + told(2, 9, 8));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_EQ(findings[0].settle.find("rank 0"), std::string::npos) << findings[0].settle;
+}
+
 }  // namespace
 }  // namespace lockstep::analysis::log_rules

@@ -63,7 +63,7 @@ TEST(LogsCommand, ItsExitCodeIsTheAnswer) {
   EXPECT_EQ(run({kTwoHosts.c_str()}), kExitFindings);
   EXPECT_EQ(run({LOCKSTEP_SOURCE_DIR "/tests/data/logs/hang/rank0.log", "--json"}), kExitOk);
   EXPECT_EQ(run({LOCKSTEP_SOURCE_DIR "/tests/data/logs/absent"}), kExitUsage);
-  EXPECT_EQ(run({LOCKSTEP_SOURCE_DIR "/CMakeLists.txt"}), kExitUsage);
+  EXPECT_EQ(run({LOCKSTEP_SOURCE_DIR "/CMakeLists.txt"}), kExitCannotTell);
 }
 
 TEST(LogsCommand, AsksForALog) {

@@ -397,6 +397,10 @@ TEST(Catalogue, EveryKindHasALine) {
 #define WORDS(kind, text) has[static_cast<size_t>(LineKind::k##kind)] = true;
 #include "readers/nccl_log/words.def"
 #undef WORDS
+#define SAYS(kind, text) has[static_cast<size_t>(LineKind::k##kind)] = true;
+#include "readers/nccl_log/program_lines.def"
+#undef SAYS
+  has[static_cast<size_t>(LineKind::kProgramRaised)] = true;   // by the words of a traceback
   has[static_cast<size_t>(LineKind::kUnknownWarning)] = true;  // what has no shape
   for (size_t kind = 0; kind < kLineKinds; ++kind) EXPECT_TRUE(has[kind]) << kNames[kind];
 }

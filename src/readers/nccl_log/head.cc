@@ -44,6 +44,26 @@ bool number_before(std::string_view line, size_t& end, int64_t& value) {
   return true;
 }
 
+// Where a name begins that somebody put in place of a host's before sharing the log: "<host>", "(redacted)", "${HOST}", "***".
+// `end` itself: there is none.
+size_t placeholder_before(std::string_view line, size_t end) {
+  if (end == 0) return end;
+  if (line[end - 1] == '*') {
+    const size_t before = line.substr(0, end).find_last_not_of('*');
+    return before == kNo ? 0 : before + 1;
+  }
+  static constexpr std::pair<char, char> kBrackets[] = {{'>', '<'}, {')', '('}, {'}', '{'}, {']', '['}};
+  for (const auto& [close, open] : kBrackets) {
+    if (line[end - 1] != close) continue;
+    const size_t least = end > kHostMost ? end - kHostMost : 0;
+    const size_t at = line.substr(least, end - least).rfind(open);
+    if (at == kNo) return end;
+    const size_t begin = least + at;
+    return begin > 0 && open == '{' && line[begin - 1] == '$' ? begin - 1 : begin;
+  }
+  return end;
+}
+
 // "host:pid:tid" that ends before `end`.
 bool process_before(std::string_view line, size_t end, Head& head) {
   if (!number_before(line, end, head.tid) || end == 0 || line[--end] != ':') return false;
@@ -51,6 +71,7 @@ bool process_before(std::string_view line, size_t end, Head& head) {
   if (!number_before(line, end, head.pid) || end == 0 || line[--end] != ':') return false;
   size_t begin = end;
   while (begin > 0 && is_host_char(line[begin - 1]) && end - begin < kHostMost) --begin;
+  if (begin == end) begin = placeholder_before(line, end);
   if (begin == end) return false;
   head.prefix = line.substr(0, begin);
   head.host = line.substr(begin, end - begin);
@@ -128,6 +149,21 @@ bool find_nccl_head(std::string_view line, Head& head) {
 
 bool find_head(std::string_view line, Head& head) {
   return find_nccl_head(line, head) || old_head(line, head);
+}
+
+bool find_weak_head(std::string_view line, Head& head) {
+  for (size_t at = line.find("NCCL "); at != kNo; at = line.find("NCCL ", at + 5)) {
+    if (at > 0 && line[at - 1] != ' ' && line[at - 1] != ']') continue;
+    const size_t word = level_word(line.substr(at + 5), head.level);
+    if (word == 0 || head.level == Level::kTrace) continue;
+    head.host_pid = head.host = {};
+    head.pid = head.tid = 0;
+    head.device = -1;
+    head.prefix = line.substr(0, at);
+    head.body = trim(line.substr(at + 5 + word));
+    return !head.body.empty();
+  }
+  return false;
 }
 
 size_t find_torn_head(std::string_view body, Head& next) {

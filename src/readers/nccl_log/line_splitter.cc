@@ -71,8 +71,9 @@ std::string_view LineSplitter::without_marks(std::string_view line) {
       is_damaged_ = is_damaged_ || !scratch_.empty();
     }
     is_damaged_ = is_damaged_ || is_no_text(line[at]);
-    if (mark == 0) scratch_ += line[at];
-    at += std::max<size_t>(mark, 1);
+    const bool is_hard_blank = line.substr(at, 2) == "\xC2\xA0";
+    if (mark == 0) scratch_ += is_hard_blank ? ' ' : line[at];
+    at += is_hard_blank ? 2 : std::max<size_t>(mark, 1);
   }
   is_damaged_ =
       is_damaged_ || (scratch_.find("NCCL") != std::string::npos && valid_utf8(scratch_) != scratch_);

@@ -34,11 +34,12 @@ struct FileState {
   uint64_t torn = 0;                              // lines without a whole head, or with more than one
   bool has_holes = false;                         // bytes of zero
   bool is_open = false;                           // no newline ends it: it may go on elsewhere
+  bool is_understood = false;                     // a line of it was
   bool is_damaged() const { return damaged_lines > 0 || has_holes; }
 };
 
 struct LogProcess {
-  std::string host;
+  std::string host;  // empty: lines that name no process
   int64_t pid = 0;
   uint32_t file = 0;
   int32_t rank = -1;  // in its largest communicator, else as the launcher's mark says; -1: not said
@@ -146,7 +147,8 @@ enum class TorchRemark : uint8_t {
   kNotFinished,    // desync report: ranks that joined seq and have not finished it
   kStarted,        // desync report: ranks that began seq as op, or ended it
   kFinished,
-  kExit,          // the launcher says that the process ended: exit_code
+  kExit,    // the launcher says that the process ended: exit_code
+  kRaised,  // the program ended itself by an exception that did not follow from another rank's end: text
   kPointToPoint,  // the group is used for sends and receives too, which its counts then mix
 };
 struct TorchLine {
@@ -203,6 +205,13 @@ struct LogModel {
   uint64_t collectives = 0;                        // lines, one for each call and rank
   LogCoverage coverage;
 
+  // Not one line of NCCL, PyTorch, a program's failure or a launcher was understood.
+  bool is_silent() const {
+    for (const FileState& state : states) {
+      if (state.is_understood) return false;
+    }
+    return true;
+  }
   const std::vector<uint32_t>& of(LineKind kind) const { return facts_of_kind[static_cast<size_t>(kind)]; }
 };
 

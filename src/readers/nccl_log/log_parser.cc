@@ -55,31 +55,6 @@ std::string_view transport_text(Transport transport) {
   return "other";
 }
 
-void LogParser::begin_file(std::string name) {
-  model_.files.push_back(std::move(name));
-  model_.states.emplace_back();
-  splitter_ = LineSplitter();
-  line_ = 0;
-  process_by_name_.clear();
-  last_name_.clear();
-  last_process_ = kNobody;
-  torch_.begin_file();
-}
-
-void LogParser::feed(std::string_view piece) {
-  model_.coverage.bytes += piece.size();
-  splitter_.feed(piece, [this](std::string_view text) { line(text); });
-}
-
-void LogParser::end_file() {
-  splitter_.finish([this](std::string_view text) { line(text); });
-  model_.coverage.cut_lines += splitter_.cut_lines();
-  model_.coverage.cut_bytes += splitter_.cut_bytes();
-  model_.coverage.zero_bytes += splitter_.zero_bytes();
-  model_.states.back().has_holes = splitter_.zero_bytes() > 0;
-  model_.states.back().is_open = splitter_.is_open();
-}
-
 // Lines without a rank are of the only one that the file speaks of, if there is one.
 void LogParser::settle_ranks() {
   std::vector<int32_t> most(model_.processes.size(), 0);
@@ -114,50 +89,38 @@ LogModel LogParser::take() {
   return model;
 }
 
-void LogParser::line(std::string_view text) {
-  ++line_;
-  ++model_.coverage.lines;
-  line_text_ = text;
-  Head head;
-  const bool has_head = find_head(text, head);
-  const bool warns = has_head && (head.level == Level::kWarn || head.level == Level::kAbort);
-  if (splitter_.is_damaged()) {
-    FileState& state = model_.states.back();
-    if (state.damaged_lines++ == 0) state.first_damaged = line_;
-    // A warning tells of trouble whatever became of its end. What else is said may have been something else.
-    if (!warns) return;
+// Many lines that were pasted as one: blanks stand where they ended. Two writers tear a line once or twice.
+bool LogParser::holds_many_heads(std::string_view body) {
+  constexpr size_t kMany = 3;
+  size_t heads = 1, blanks = 0;
+  Head next;
+  for (size_t at = find_torn_head(body, next); at != kNo && heads <= kMany; at = find_torn_head(body, next)) {
+    ++heads;
+    blanks += at > 0 && body[at - 1] == ' ' ? 1 : 0;
+    body = next.body;
   }
-  if (may_be_cut(text, head, has_head) && !warns) return;
-  if (has_head) return headed(head);
-  if (torch_.line(text, [this] { return here(); })) return;
-  if (text.find("NCCL") == kNo) return;
-  Captures captures;
-  if (classify(text, captures) == LineKind::kVersion) {
-    keep(LineKind::kVersion, kNobody, false, captures);
-  } else if (looks_torn(text)) {
-    ++model_.coverage.torn;
-    ++model_.states.back().torn;
-  }
-}
-
-// The last line of several, which no newline ends: a value in it may have been longer.
-bool LogParser::may_be_cut(std::string_view text, const Head& head, bool has_head) const {
-  if (!splitter_.is_open() || line_ == 1) return false;
-  if (!has_head) return !text.empty() && is_digit(text.back());
-  return !head.body.ends_with("COMPLETE");
+  return heads >= kMany && blanks + 1 == heads;
 }
 
 // A torn line holds several heads; each rules what stands up to the next. What another line was written into lacks its end: of
 // what it informs of, only the end of a creation is believed, which says so itself.
 void LogParser::headed(Head head) {
   constexpr size_t kHeadsMost = 64;
-  for (size_t heads = 0; heads < kHeadsMost; ++heads) {
+  bool is_paste = false;
+  for (size_t heads = 0; heads < kHeadsMost || is_paste; ++heads) {
     Head next;
     const size_t torn = find_torn_head(head.body, next);
+    is_paste = is_paste || (heads == 0 && torn != kNo && holds_many_heads(head.body));
     ++model_.coverage.headed;
-    const std::string_view body = head.body.substr(0, torn);
-    if (torn == kNo || head.level != Level::kInfo || body.ends_with("COMPLETE")) said(head, body);
+    std::string_view body = head.body.substr(0, torn);
+    const bool is_whole = torn == kNo || (is_paste && body.ends_with(' '));
+    while (body.ends_with(' ')) body.remove_suffix(1);
+    if (is_whole || head.level != Level::kInfo || body.ends_with("COMPLETE")) said(head, body);
     if (torn == kNo) return;
+    if (is_whole) {
+      head = next;
+      continue;
+    }
     ++model_.coverage.torn;
     ++model_.states.back().torn;
     head = next;
@@ -185,6 +148,8 @@ void LogParser::cut_glued_text(Head& head) const {
 }
 
 uint32_t LogParser::process_of(const Head& head) {
+  // Of lines that name no process, those with the mark of one rank are of one.
+  if (head.host_pid.empty()) return process_without_name(rank_of_prefix(head.prefix));
   if (head.host_pid == last_name_ && last_process_ != kNobody) return last_process_;
   last_name_ = head.host_pid;
   auto found = process_by_name_.find(last_name_);
@@ -212,6 +177,25 @@ uint32_t LogParser::process_of(const Head& head) {
     found = process_by_name_.emplace(last_name_, static_cast<uint32_t>(model_.processes.size() - 1)).first;
   }
   return last_process_ = found->second;
+}
+
+uint32_t LogParser::process_without_name(int32_t rank) {
+  last_process_ = kNobody;
+  const std::string name = "rank " + std::to_string(rank);  // no host has a blank in its name
+  auto found = process_by_name_.find(name);
+  if (found != process_by_name_.end()) return found->second;
+  if (model_.processes.size() >= LogModel::kProcessesMost) {
+    ++model_.coverage.beyond;
+    return kNobody;
+  }
+  LogProcess process;
+  process.file = static_cast<uint32_t>(model_.files.size() - 1);
+  process.rank = rank;
+  const auto row = static_cast<uint32_t>(model_.processes.size());
+  model_.processes.push_back(std::move(process));
+  contexts_.emplace_back();
+  process_by_name_.emplace(name, row);
+  return row;
 }
 
 Evidence LogParser::here() const {

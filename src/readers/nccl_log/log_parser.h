@@ -2,6 +2,7 @@
 // Bytes of NCCL_DEBUG logs into a LogModel, file after file. Any bytes will do: what is no line of NCCL is counted and
 // skipped. Memory is bounded by the limits of LogModel, however long files and lines are. Not safe for use by two threads.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -9,7 +10,9 @@
 #include "readers/nccl_log/head.h"
 #include "readers/nccl_log/line_splitter.h"
 #include "readers/nccl_log/log_model.h"
+#include "readers/nccl_log/program_lines.h"
 #include "readers/nccl_log/torch_lines.h"
+#include "readers/nccl_log/utf16.h"
 
 namespace lockstep::readers::nccl_log {
 
@@ -22,8 +25,17 @@ class LogParser {
   LogModel take();
 
  private:
+  void physical_line(std::string_view text);
+  void flush_joined();
   void line(std::string_view text);
+  static bool holds_many_heads(std::string_view body);
   void headed(Head head);
+  static size_t second_mark(std::string_view text);
+  void part_of_line(std::string_view text);
+  bool program_line(std::string_view text);
+  bool beheaded(std::string_view text);
+  std::string_view respaced(std::string_view text);
+  uint32_t process_without_name(int32_t rank);
   bool may_be_cut(std::string_view text, const Head& head, bool has_head) const;
   void settle_ranks();
   static bool may_be_glued(const Head& head);
@@ -59,10 +71,16 @@ class LogParser {
   LogModel model_;
   LineSplitter splitter_;
   TorchParser torch_;
+  ProgramParser program_;
   std::string_view line_text_;
-  uint64_t line_ = 0;
+  uint64_t line_ = 0, physical_line_ = 0;  // where a line begins, and the last one of the file
+  bool is_first_piece_ = true;
+  std::optional<Utf16> utf16_;
+  size_t wrap_ = 0;     // where the file's lines were broken; 0: nowhere
+  std::string joined_;  // of lines that were
+  bool is_joined_damaged_ = false;
   std::unordered_map<std::string, uint32_t> process_by_name_;  // of this file
-  std::string last_name_;
+  std::string last_name_, spaced_;
   uint32_t last_process_ = kNobody;
   // What lines of a process leave for those that follow.
   struct Context {

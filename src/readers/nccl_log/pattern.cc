@@ -22,8 +22,8 @@ size_t skip(std::string_view text, size_t at, Accept accept) {
 
 Pattern::Part Pattern::part_at(std::string_view source, size_t& length) {
   static constexpr std::pair<std::string_view, Part> kHoles[] = {
-      {"{int}", Part::kInt},   {"{hex}", Part::kHex},   {"{num}", Part::kNum},
-      {"{word}", Part::kWord}, {"{text}", Part::kText}, {"{rest}", Part::kRest}};
+      {"{int}", Part::kInt},   {"{hex}", Part::kHex},   {"{num}", Part::kNum},  {"{word}", Part::kWord},
+      {"{skip}", Part::kSkip}, {"{text}", Part::kText}, {"{rest}", Part::kRest}};
   for (const auto& [name, part] : kHoles) {
     if (source.substr(0, name.size()) != name) continue;
     length = name.size();
@@ -46,7 +46,7 @@ Pattern::Pattern(std::string_view source) {
     if (at > begin) tokens_.push_back({Part::kLiteral, source.substr(begin, at - begin)});
     if (at == source.size()) break;
     tokens_.push_back({part, {}});
-    ++holes;
+    holes += part == Part::kSkip ? 0 : 1;
     begin = at += length;
   }
   LOCKSTEP_CHECK(holes <= Captures::kMost);
@@ -78,7 +78,8 @@ size_t Pattern::take(size_t i, std::string_view text, size_t at) const {
     }
     case Part::kNum:
       return some(skip(text, at, [](char c) { return is_digit(c) || c == '.'; }));
-    case Part::kWord: {
+    case Part::kWord:
+    case Part::kSkip: {
       const size_t blank = skip(text, at, [](char c) { return c != ' '; });
       const std::string_view next = literal_after(i);
       if (next.empty() || at >= text.size()) return some(blank);
@@ -101,7 +102,8 @@ bool Pattern::match(std::string_view text, Captures& captures) const {
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const size_t end = take(i, text, at);
     if (end == std::string_view::npos) return false;
-    if (tokens_[i].part != Part::kLiteral) captures.text[captures.count++] = text.substr(at, end - at);
+    if (tokens_[i].part != Part::kLiteral && tokens_[i].part != Part::kSkip)
+      captures.text[captures.count++] = text.substr(at, end - at);
     at = end;
   }
   return !whole_ || at == text.size();

@@ -5,6 +5,7 @@
 //   {int}   digits, perhaps behind a minus        {hex}   hexadecimal digits, perhaps behind 0x
 //   {num}   digits and dots                       {word}  one or more characters up to the text that follows, no blank
 //   {text}  anything up to the text that follows  {rest}  the rest of the line
+//   {skip}  as {word}, and not kept
 //
 // A brace that begins none of these is a brace. A pattern matches the beginning of a text; with `$` as its last
 // character all of it.
@@ -34,7 +35,7 @@ class Pattern {
   std::string_view head() const;
 
  private:
-  enum class Part : uint8_t { kLiteral, kInt, kHex, kNum, kWord, kText, kRest };
+  enum class Part : uint8_t { kLiteral, kInt, kHex, kNum, kWord, kSkip, kText, kRest };
   struct Token {
     Part part;
     std::string_view literal;

@@ -24,6 +24,13 @@ TEST(Pattern, HolesTakeWhatTheyName) {
   EXPECT_FALSE(pattern.match("rank", captures));
 }
 
+TEST(Pattern, WhatIsSkippedIsNotKept) {
+  Captures captures;
+  ASSERT_TRUE(Pattern("{skip}: to {word} failed").match("aFunction: to n1<5> failed", captures));
+  EXPECT_EQ(captures.count, 1u);
+  EXPECT_EQ(captures[0], "n1<5>");
+}
+
 TEST(Pattern, DollarAsksForTheWhole) {
   Captures captures;
   EXPECT_TRUE(Pattern("found {int}").match("found 12 cards", captures));

@@ -29,13 +29,7 @@ Result<LogModel> read_logs(const std::vector<std::string>& paths) {
   LogParser parser;
   std::vector<std::byte> buffer(kPieceBytes);
   for (const std::string& path : paths) LOCKSTEP_TRY(read_file(path, buffer, parser));
-  LogModel model = parser.take();
-  if (model.coverage.headed == 0 && model.facts.empty() && model.torch.empty()) {
-    return Error{ErrorCode::kInvalidInput,
-                 "no line of NCCL's log or of PyTorch's watchdog in it; run the job with NCCL_DEBUG=INFO",
-                 paths.size() == 1 ? paths[0] : std::string()};
-  }
-  return model;
+  return parser.take();
 }
 
 }  // namespace lockstep::readers::nccl_log

@@ -9,7 +9,7 @@
 
 namespace lockstep::readers::nccl_log {
 
-// An error: a file that cannot be read, or not one line of NCCL, PyTorch's watchdogs or a launcher in all of them.
+// An error: a file that cannot be read.
 Result<LogModel> read_logs(const std::vector<std::string>& paths);
 
 }  // namespace lockstep::readers::nccl_log

@@ -87,7 +87,8 @@ void read_work(std::string_view text, TorchLine& line) {
     const size_t at = find(text, name);
     if (at == kNo) return std::string_view();
     const std::string_view rest = text.substr(at + name.size());
-    return rest.substr(0, std::min(rest.find(end), rest.find(')')));
+    const size_t stop = std::min(rest.find(end), rest.find(')'));
+    return stop == kNo ? std::string_view() : rest.substr(0, stop);  // what nothing ends may be cut
   };
   line.op = name_of(value("OpType=", ','));
   line.seq = count_of(value("SeqNum=", ','));
@@ -115,51 +116,6 @@ std::vector<int32_t> ranks_before(std::string_view text, size_t word) {
   return open == kNo ? std::vector<int32_t>() : read_ranks(text.substr(open + 1));
 }
 
-// Most lines of a job are none of these. A line may be one if it holds four characters out of a word that all of its kind
-// have; looking for all of them at once, from the end of a window of four, passes over three characters at a step.
-class WordFilter {
- public:
-  WordFilter() {
-    steps_.fill(kWindow - 1);
-    for (const std::string_view window : kWindows) {
-      for (size_t end = 1; end < kWindow; ++end) {
-        uint8_t& step = steps_[pair_at(window, end)];
-        step = std::min(step, static_cast<uint8_t>(kWindow - 1 - end));
-      }
-    }
-  }
-  bool may_hold(std::string_view text) const {
-    for (size_t end = kWindow - 1; end < text.size();) {
-      const uint8_t step = steps_[pair_at(text, end)];
-      if (step == 0 && is_window(text.substr(end + 1 - kWindow, kWindow))) return true;
-      end += std::max<size_t>(step, 1);
-    }
-    return false;
-  }
-
- private:
-  static constexpr size_t kWindow = 4;
-  // NCCL, collective, exitcode, local_rank, exited on signal, task 5:, timed out, detected from, async error, latest
-  // states, ranks:
-  static constexpr std::string_view kWindows[] = {"NCCL", "llec", "xitc", "al_r", "d on", " tas",
-                                                  "imed", "d fr", "nc e", "t st", "nks:"};
-  static size_t pair_at(std::string_view text, size_t end) {
-    return static_cast<size_t>(static_cast<unsigned char>(text[end - 1])) << 8 |
-           static_cast<unsigned char>(text[end]);
-  }
-  static bool is_window(std::string_view text) {
-    return std::any_of(std::begin(kWindows), std::end(kWindows),
-                       [&](std::string_view window) { return text == window; });
-  }
-
-  std::array<uint8_t, 1 << 16> steps_{};
-};
-
-bool may_speak(std::string_view text) {
-  static const WordFilter kFilter;
-  return kFilter.may_hold(text);
-}
-
 }  // namespace
 
 void TorchParser::begin_file() {
@@ -169,8 +125,6 @@ void TorchParser::begin_file() {
 }
 
 bool TorchParser::line(std::string_view text, const Here& here) {
-  const bool follows = (in_snapshot_ || in_stack_) && !text.empty();
-  if (!follows && !may_speak(text)) return false;
   TorchLine line;
   if (in_stack_) {
     if (stack(text, line)) {
@@ -428,6 +382,16 @@ bool TorchParser::stack(std::string_view text, TorchLine& line) {
   line.remark = TorchRemark::kCalledAt;
   line.text = name_of(captures[1]) + ", " + printable(captures[2].substr(0, LogModel::kValueMost));
   in_stack_ = false;
+  return true;
+}
+
+bool TorchParser::raised(int32_t rank, std::string_view text, const Here& here) {
+  if (rank < 0) return false;
+  TorchLine line;
+  line.remark = TorchRemark::kRaised;
+  line.rank = rank;
+  line.text = printable(text.substr(0, LogModel::kValueMost));
+  keep(std::move(line), here);
   return true;
 }
 

@@ -23,8 +23,13 @@ class TorchParser {
  public:
   using Here = std::function<Evidence()>;
   void begin_file();
+  // Whether the next line counts whatever words it has.
+  bool follows() const { return in_snapshot_ || in_stack_; }
   // False: the line is none of these. `here` is asked only where the line is kept.
   bool line(std::string_view text, const Here& here);
+
+  // A rank's program raised an exception. False: the rank is not known.
+  bool raised(int32_t rank, std::string_view text, const Here& here);
 
   std::vector<TorchLine> take() { return std::move(lines_); }
   uint64_t beyond() const { return beyond_; }

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of LogParser that makes lines of what files hold, and knows whose each is.
+#include <utility>
+
+#include "readers/nccl_log/log_parser.h"
+#include "readers/nccl_log/word_filter.h"
+#include "readers/nccl_log/wrap_width.h"
+
+namespace lockstep::readers::nccl_log {
+namespace {
+
+constexpr size_t kNo = std::string_view::npos;
+constexpr size_t kWrapSample = 64 << 10;
+constexpr size_t kMarkMost = 16;  // of a launcher's mark: "[rank12345]:"
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+}  // namespace
+
+void LogParser::begin_file(std::string name) {
+  model_.files.push_back(std::move(name));
+  model_.states.emplace_back();
+  splitter_ = LineSplitter();
+  line_ = physical_line_ = 0;
+  is_first_piece_ = true;
+  utf16_.reset();
+  wrap_ = 0;
+  process_by_name_.clear();
+  last_name_.clear();
+  last_process_ = kNobody;
+  torch_.begin_file();
+  program_.begin_file();
+}
+
+void LogParser::feed(std::string_view piece) {
+  if (piece.empty()) return;
+  model_.coverage.bytes += piece.size();
+  if (is_first_piece_ && Utf16::is(piece)) utf16_.emplace();
+  if (utf16_) piece = utf16_->utf8(piece);
+  if (is_first_piece_) wrap_ = wrap_width(piece.substr(0, kWrapSample));
+  is_first_piece_ = false;
+  splitter_.feed(piece, [this](std::string_view text) { physical_line(text); });
+}
+
+void LogParser::end_file() {
+  splitter_.finish([this](std::string_view text) { physical_line(text); });
+  if (!joined_.empty()) flush_joined();
+  model_.coverage.cut_lines += splitter_.cut_lines();
+  model_.coverage.cut_bytes += splitter_.cut_bytes();
+  model_.coverage.zero_bytes += splitter_.zero_bytes();
+  model_.states.back().has_holes = splitter_.zero_bytes() > 0;
+  model_.states.back().is_open = splitter_.is_open();
+}
+
+// Of a file whose lines a terminal broke, a line and what may be the rest of it. Padding up to the edge is one blank.
+void LogParser::physical_line(std::string_view text) {
+  ++physical_line_;
+  if (wrap_ == 0) {
+    line_ = physical_line_;
+    return line(text);
+  }
+  if (!joined_.empty() && !may_continue(text)) flush_joined();
+  if (joined_.empty()) line_ = physical_line_;
+  const bool is_full = text.size() == wrap_ && joined_.size() < LineSplitter::kLineMost;
+  const size_t end = text.find_last_not_of(' ');
+  const bool is_padded = is_full && end != kNo && end + 2 < text.size();
+  joined_ += is_padded ? text.substr(0, end + 2) : text;
+  is_joined_damaged_ = is_joined_damaged_ || splitter_.is_damaged();
+  if (!is_full) flush_joined();
+}
+
+void LogParser::flush_joined() {
+  const std::string whole = std::exchange(joined_, {});
+  line(whole);
+  is_joined_damaged_ = false;
+}
+
+void LogParser::line(std::string_view text) {
+  ++model_.coverage.lines;
+  line_text_ = text;
+  Head head;
+  const bool has_head = find_head(text, head);
+  const bool warns = has_head && (head.level == Level::kWarn || head.level == Level::kAbort);
+  if (wrap_ == 0 ? splitter_.is_damaged() : is_joined_damaged_) {
+    FileState& state = model_.states.back();
+    if (state.damaged_lines++ == 0) state.first_damaged = line_;
+    // A warning tells of trouble whatever became of its end. What else is said may have been something else.
+    if (!warns) return;
+  }
+  if (may_be_cut(text, head, has_head) && !warns) return;
+  FileState& state = model_.states.back();
+  if (has_head) {
+    state.is_understood = true;
+    // Of a paste of one line, what stands before the first head.
+    if (head.prefix.starts_with("[rank") && may_speak(head.prefix)) part_of_line(head.prefix);
+    line_text_ = text;
+    return headed(head);
+  }
+  if (const size_t second = second_mark(text); second != kNo) {
+    const bool is_whole = text[second - 1] == ' ';
+    if (is_whole) part_of_line(text.substr(0, second));
+    if (!is_whole && second > kMarkMost) ++model_.states.back().torn;
+    return part_of_line(text.substr(second));
+  }
+  const bool follows = program_.follows() || (torch_.follows() && !text.empty());
+  if (!follows && !may_speak(text)) return;
+  if (torch_.line(text, [this] { return here(); }) || program_line(text)) {
+    state.is_understood = true;
+    return;
+  }
+  if (text.find("NCCL") == kNo) return;
+  Captures captures;
+  if (classify(text, captures) == LineKind::kVersion) {
+    state.is_understood = true;
+    keep(LineKind::kVersion, kNobody, false, captures);
+  } else if (find_head(respaced(text), head)) {
+    state.is_understood = true;
+    headed(head);
+  } else if (beheaded(spaced_)) {
+    state.is_understood = true;
+  } else if (looks_torn(text)) {
+    ++model_.coverage.torn;
+    ++model_.states.back().torn;
+  }
+}
+
+// Where in a line of PyTorch the words of the next rank begin: "... timing out. [rank3]:[E" of a paste, or torn.
+size_t LogParser::second_mark(std::string_view text) {
+  constexpr std::string_view kMark = "[rank";
+  if (!text.starts_with(kMark)) return kNo;
+  for (size_t at = text.find(kMark, 1); at != kNo; at = text.find(kMark, at + 1)) {
+    size_t end = at + kMark.size();
+    while (end < text.size() && is_digit(text[end])) ++end;
+    if (end > at + kMark.size() && text.substr(end).starts_with("]:[")) return at;
+  }
+  return kNo;
+}
+
+void LogParser::part_of_line(std::string_view text) {
+  --model_.coverage.lines;
+  line(text);
+}
+
+bool LogParser::program_line(std::string_view text) {
+  using Says = ProgramLine::Says;
+  ProgramLine line = program_.line(text);
+  if (line.says == Says::kNothing) return false;
+  const int32_t rank = rank_of_prefix(line.prefix);
+  const uint32_t process = process_without_name(rank);
+  if (process == kNobody) return true;
+  if (line.says == Says::kWarning) {
+    Head head;
+    head.level = Level::kWarn;
+    head.prefix = line.prefix;
+    said(head, line.text);
+    return true;
+  }
+  if (line.says == Says::kRaised) {
+    if (torch_.raised(rank, line.text, [this] { return here(); })) return true;
+    line.kind = LineKind::kProgramRaised;
+  }
+  const bool has_parts = line.kind == LineKind::kBarrierMissed || line.kind == LineKind::kGpuXid;
+  if (!has_parts) {
+    line.captures.text[0] = line.text;
+    line.captures.count = 1;
+  }
+  keep(line.kind, process, false, line.captures);
+  return true;
+}
+
+// One blank wherever there are several, or tabs, as pasting leaves them. Valid until the next line.
+std::string_view LogParser::respaced(std::string_view text) {
+  spaced_.clear();
+  for (const char c : text) {
+    const bool is_blank = c == ' ' || c == '\t';
+    if (!is_blank) spaced_ += c;
+    if (is_blank && !spaced_.empty() && spaced_.back() != ' ') spaced_ += ' ';
+  }
+  return spaced_;
+}
+
+// A line that names no process, as people cut it out or hide it. What it tells of a process' own communicators and connections
+// is of nobody; trouble is trouble.
+bool LogParser::beheaded(std::string_view text) {
+  Head head;
+  Captures captures;
+  if (!find_weak_head(text, head)) return false;
+  const bool is_warning = head.level == Level::kWarn || head.level == Level::kAbort;
+  const LineKind kind = classify(head.body, captures);
+  if (!is_warning && kind == LineKind::kUnknown) return false;
+  ++model_.coverage.headed;
+  if (!is_warning && kind < kFirstError && kind != LineKind::kEnvironment) {
+    ++model_.coverage.known;
+    return true;
+  }
+  said(head, head.body);
+  return true;
+}
+
+// The last line of several, which no newline ends: a value in it may have been longer.
+bool LogParser::may_be_cut(std::string_view text, const Head& head, bool has_head) const {
+  if (!splitter_.is_open() || line_ == 1) return false;
+  if (!has_head) return !text.empty() && is_digit(text.back());
+  return !head.body.ends_with("COMPLETE");
+}
+
+}  // namespace lockstep::readers::nccl_log

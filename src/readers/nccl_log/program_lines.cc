@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/nccl_log/program_lines.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "readers/nccl_log/pattern.h"
+
+namespace lockstep::readers::nccl_log {
+namespace {
+
+constexpr size_t kNo = std::string_view::npos;
+constexpr std::string_view kLastError = "Last error:", kTraceback = "Traceback (most recent call last):";
+
+struct Row {
+  LineKind kind;
+  Pattern pattern;
+};
+const std::vector<Row>& rows() {
+  static const std::vector<Row> kRows = {
+#define SAYS(kind, text) {LineKind::k##kind, Pattern(text)},
+#include "readers/nccl_log/program_lines.def"
+#undef SAYS
+  };
+  return kRows;
+}
+
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
+
+std::string_view trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  return begin == kNo ? std::string_view() : text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+// "ValueError: words", "torch.OutOfMemoryError: words": the name; empty: it is no exception.
+std::string_view exception_of(std::string_view text) {
+  size_t end = 0;
+  while (end < text.size() && is_name_char(text[end])) ++end;
+  const std::string_view name = text.substr(0, end);
+  const bool is_end = end == text.size() || text[end] == ':';
+  const bool is_exception = name.ends_with("Error") || name.ends_with("Exception");
+  return is_end && is_exception ? name : std::string_view();
+}
+
+// What one rank raises because another one, or the job, has ended.
+bool is_consequence(std::string_view name, std::string_view text) {
+  static constexpr std::array<std::string_view, 15> kNames = {
+      "DistBackendError",     "DistNetworkError",       "DistStoreError",    "ChildFailedError",
+      "RayActorError",        "ActorDiedError",         "RayTaskError",      "EngineDeadError",
+      "ConnectionError",      "BrokenPipeError",        "EOFError",          "TimeoutError",
+      "ConnectionResetError", "ProcessExitedException", "CalledProcessError"};
+  static constexpr std::array<std::string_view, 9> kWords = {
+      "NCCL", "nccl", "Gloo", "gloo", "ollective", "onnection closed", "imed out", "store", "process group"};
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [&](std::string_view word) { return name.ends_with(word); }) ||
+         std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return text.find(word) != kNo; });
+}
+
+}  // namespace
+
+ProgramLine ProgramParser::line(std::string_view text) {
+  ++lines_;
+  ProgramLine line;
+  if (last_error(text, line) || traceback(text, line)) return line;
+  for (const Row& row : rows()) {
+    const size_t at = text.find(row.pattern.head());
+    if (at == kNo || !row.pattern.match(text.substr(at), line.captures)) continue;
+    line.says = ProgramLine::Says::kKind;
+    line.kind = row.kind;
+    line.prefix = text.substr(0, at);
+    line.text = trim(text);
+    return line;
+  }
+  return line;
+}
+
+bool ProgramParser::last_error(std::string_view text, ProgramLine& line) {
+  if (expects_error_) {
+    expects_error_ = false;
+    if (text.starts_with(error_prefix_)) text.remove_prefix(error_prefix_.size());
+    line.text = trim(text);
+    line.prefix = error_prefix_;
+    line.says = line.text.empty() || !exception_of(line.text).empty() ? ProgramLine::Says::kNothing
+                                                                      : ProgramLine::Says::kWarning;
+    return true;
+  }
+  const size_t at = text.find(kLastError);
+  if (at == kNo) return false;
+  error_prefix_ = text.substr(0, std::min<size_t>(at, 256));
+  const std::string_view rest = trim(text.substr(at + kLastError.size()));
+  expects_error_ = rest.empty();
+  line.prefix = error_prefix_;
+  line.text = rest;
+  line.says = rest.empty() ? ProgramLine::Says::kNothing : ProgramLine::Says::kWarning;
+  return true;
+}
+
+bool ProgramParser::traceback(std::string_view text, ProgramLine& line) {
+  if (const size_t at = text.find(kTraceback); at != kNo) {
+    if (tracebacks_.size() < kTracebacksMost)
+      tracebacks_[std::string(text.substr(0, std::min<size_t>(at, 256)))] = lines_;
+    return true;
+  }
+  for (auto open = tracebacks_.begin(); open != tracebacks_.end();) {
+    if (lines_ - open->second > kTracebackLines) {
+      open = tracebacks_.erase(open);
+      continue;
+    }
+    std::string_view rest = text;
+    if (!rest.starts_with(open->first)) {
+      ++open;
+      continue;
+    }
+    rest.remove_prefix(open->first.size());
+    const std::string_view name = exception_of(rest);
+    if (name.empty()) {
+      ++open;
+      continue;
+    }
+    const bool follows = is_consequence(name, rest);
+    line.text = trim(rest);
+    line.says = follows ? ProgramLine::Says::kNothing : ProgramLine::Says::kRaised;
+    line.prefix = text.substr(0, open->first.size());
+    tracebacks_.erase(open);
+    return !follows;
+  }
+  return false;
+}
+
+}  // namespace lockstep::readers::nccl_log

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What programs, frameworks, launchers and kernels print of failures (program_lines.def), and what a program itself raised.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "readers/nccl_log/catalogue.h"
+
+namespace lockstep::readers::nccl_log {
+
+// What a line says. Views into it.
+struct ProgramLine {
+  enum class Says : uint8_t {
+    kNothing,
+    kKind,     // of program_lines.def
+    kWarning,  // the words of a warning of NCCL, which an exception repeats
+    kRaised,   // what ended the program, if it did not follow from another rank's end
+  };
+  Says says = Says::kNothing;
+  LineKind kind = LineKind::kUnknown;
+  Captures captures;
+  std::string_view prefix, text;  // a launcher's mark; the words
+};
+
+// One file after the other; bounded memory; any bytes. One thread.
+class ProgramParser {
+ public:
+  void begin_file() { *this = ProgramParser(); }
+  // Whether the next line counts whatever words it has.
+  bool follows() const { return expects_error_ || !tracebacks_.empty(); }
+  ProgramLine line(std::string_view text);
+
+ private:
+  static constexpr uint64_t kTracebackLines = 500;
+  static constexpr size_t kTracebacksMost = 64;
+
+  bool last_error(std::string_view text, ProgramLine& line);
+  bool traceback(std::string_view text, ProgramLine& line);
+
+  uint64_t lines_ = 0;
+  bool expects_error_ = false;  // what a library's exception says of its cause stands on the next line
+  std::string error_prefix_;    // of that line
+  std::map<std::string, uint64_t> tracebacks_;  // by launcher's mark: the line that began it
+};
+
+}  // namespace lockstep::readers::nccl_log

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Failures that no line of NCCL tells of, and lines of NCCL that lost their heads.
+#include "readers/nccl_log/program_lines.h"
+
+#include <gtest/gtest.h>
+
+#include "readers/nccl_log/log_parser.h"
+#include "readers/nccl_log/word_filter.h"
+
+namespace lockstep::readers::nccl_log {
+namespace {
+
+LogModel parse(const std::string& text) {
+  LogParser parser;
+  parser.begin_file("a.log");
+  parser.feed(text);
+  parser.end_file();
+  return parser.take();
+}
+
+const Fact* only(const LogModel& model, LineKind kind) {
+  return model.of(kind).size() == 1 ? &model.facts[model.of(kind)[0]] : nullptr;
+}
+
+TEST(ProgramLines, EveryRowPassesTheFilter) {
+#define SAYS(kind, text) EXPECT_TRUE(may_speak(text)) << (text);
+#include "readers/nccl_log/program_lines.def"
+#undef SAYS
+  EXPECT_TRUE(may_speak("Traceback (most recent call last):"));
+  EXPECT_TRUE(may_speak("Last error:"));
+  EXPECT_FALSE(may_speak("step 12, loss 2.5, lr 3e-4, tokens/s 81234"));
+}
+
+TEST(ProgramLines, WhatFollowsLastErrorIsAWarning) {
+  for (const std::string prefix : {"", "[rank3]: ", "(Worker pid=7) "}) {
+    const LogModel model =
+        parse(prefix +
+              "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, unhandled "
+              "cuda error, NCCL version 2.26.2\n" +
+              prefix + "ncclUnhandledCudaError: Call to CUDA function failed.\n" + prefix + "Last error:\n" +
+              prefix + "Cuda failure 802 'system not yet initialized'\n");
+    const Fact* fact = only(model, LineKind::kCudaFailure);
+    ASSERT_NE(fact, nullptr) << prefix;
+    EXPECT_TRUE(fact->is_warning);
+    EXPECT_EQ(fact->value(0), "802 'system not yet initialized'");
+    EXPECT_EQ(model.processes[fact->process].rank, prefix == "[rank3]: " ? 3 : -1);
+    EXPECT_EQ(fact->first.line, 4u);
+  }
+  const LogModel none = parse("ncclSystemError: System call failed.\nLast error:\n\nRuntimeError: x\n");
+  EXPECT_EQ(none.processes[0].warnings, 0u);
+}
+
+TEST(ProgramLines, AProgramsOwnExceptionIsOfItsRank) {
+  const LogModel model = parse(
+      "[rank3]: Traceback (most recent call last):\n"
+      "[rank1]: Traceback (most recent call last):\n"
+      "[rank3]:   File \"train.py\", line 9, in main\n"
+      "[rank1]:   File \"train.py\", line 7, in main\n"
+      "[rank3]: ValueError: 3 is no shape\n"
+      "[rank1]: torch.distributed.DistBackendError: something ended\n");
+  ASSERT_EQ(model.torch.size(), 1u);
+  EXPECT_EQ(model.torch[0].remark, TorchRemark::kRaised);
+  EXPECT_EQ(model.torch[0].rank, 3);
+  EXPECT_EQ(model.torch[0].text, "ValueError: 3 is no shape");
+}
+
+TEST(ProgramLines, WithoutATracebackAnErrorIsAWordOnly) {
+  EXPECT_TRUE(
+      parse("ValueError: a word in a log\nNCCL version 2.21.5\n").of(LineKind::kProgramRaised).empty());
+}
+
+TEST(WeakHeads, TroubleOfLinesThatNameNoProcessCounts) {
+  for (const char* line :
+       {"[0] misc/socket.cc:71 NCCL WARN socketProgress: Connection closed by remote peer 198.51.100.3<36138>",
+        "misc/socket.cc:71 NCCL WARN socketProgress: Connection closed by remote peer 198.51.100.3<36138>",
+        "NCCL WARN socketProgress: Connection closed by remote peer 198.51.100.3<36138>",
+        "node [0] /app/socket.cc:71 NCCL WARN socketProgress: Connection closed by remote peer "
+        "198.51.100.3<36138>",
+        "<host>:924:924 [0] misc/socket.cc:71 NCCL WARN socketProgress: Connection closed by remote peer "
+        "198.51.100.3<36138>",
+        "(redacted):924:924 [0] NCCL WARN socketProgress: Connection closed by remote peer 198.51.100.3<36138>",
+        "***:924:924 [0] NCCL ERROR socketProgress: Connection closed by remote peer 198.51.100.3<36138>",
+        "[2026-08-23 09:56:58] ${HOST}:924:924 [0] NCCL WARN socketProgress: Connection closed by remote "
+        "peer 198.51.100.3<36138>"}) {
+    const LogModel model = parse(line + std::string("\n"));
+    const Fact* fact = only(model, LineKind::kPeerClosed);
+    ASSERT_NE(fact, nullptr) << line;
+    EXPECT_TRUE(fact->is_warning) << line;
+    EXPECT_EQ(fact->value(0), "198.51.100.3<36138>") << line;
+    EXPECT_EQ(model.coverage.torn, 0u) << line;
+  }
+}
+
+TEST(WeakHeads, WhatInformsIsOfNobody) {
+  const LogModel model = parse(
+      "[0] NCCL INFO comm 0x7f00 rank 3 nranks 8 cudaDev 3 busId 8d000 - Init COMPLETE\n"
+      "[0] NCCL INFO misc/socket.cc:80 -> 6\n"
+      "NCCL INFO words that nobody knows\n");
+  EXPECT_TRUE(model.comms.empty());
+  EXPECT_EQ(model.of(LineKind::kErrorTrace).size(), 1u);
+  EXPECT_EQ(model.coverage.headed, 2u);
+}
+
+TEST(WeakHeads, RowsOfNcclTestsAreNoPartOfAName) {
+  const LogModel model = parse(
+      "mew0:64904:64904 [1] NCCL INFO Using network IB\n"
+      "    16777216       4194304     float     sum      -1mew0:64904:64904 [1] NCCL INFO cudaDriverVersion "
+      "12080\n");
+  ASSERT_EQ(model.processes.size(), 1u);
+  EXPECT_EQ(model.processes[0].lines, 2u);
+  EXPECT_EQ(model.coverage.torn, 1u);
+}
+
+}  // namespace
+}  // namespace lockstep::readers::nccl_log

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/nccl_log/word_filter.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace lockstep::readers::nccl_log {
+namespace {
+
+// A line may be one if it holds four characters out of a word that all of its kind
+// have; looking for all of them at once, from the end of a window of four, passes over three characters at a step.
+class WordFilter {
+ public:
+  WordFilter() {
+    steps_.fill(kWindow - 1);
+    for (const std::string_view window : kWindows) {
+      for (size_t end = 1; end < kWindow; ++end) {
+        uint8_t& step = steps_[pair_at(window, end)];
+        step = std::min(step, static_cast<uint8_t>(kWindow - 1 - end));
+      }
+    }
+  }
+  bool may_hold(std::string_view text) const {
+    for (size_t end = kWindow - 1; end < text.size();) {
+      const uint8_t step = steps_[pair_at(text, end)];
+      if (step == 0 && is_window(text.substr(end + 1 - kWindow, kWindow))) return true;
+      end += std::max<size_t>(step, 1);
+    }
+    return false;
+  }
+
+ private:
+  static constexpr size_t kWindow = 4;
+  // Of the words that the readers of such lines look for; in order: NCCL, collective, exitcode, local_rank, exited on signal,
+  // task 5:, timed out, detected from, async error, latest states, ranks:, nccl...Error:, CUDA and HIP failure, FAILED,
+  // Traceback, Last error:, out of memory, waiting for, got error:, monitoredBarrier, timeout after, closed by, Read error,
+  // return code, received by, died, killed, oom_kill, oom-kill, OOMKilled, Killed, DUE TO, core dumped, Xid
+  static constexpr std::string_view kWindows[] = {
+      "NCCL", "llec", "xitc", "al_r", "d on", " tas", "imed", "d fr", "nc e", "t st",
+      "nks:", "rror", "t CU", "t HI", "AILE", "ceba", "of m", "ng f", "dBar", "out ",
+      "d by", "n co", "died", "lled", "cclI", "om_k", "om-k", "DUE ", " dum", "Xid "};
+  static size_t pair_at(std::string_view text, size_t end) {
+    return static_cast<size_t>(static_cast<unsigned char>(text[end - 1])) << 8 |
+           static_cast<unsigned char>(text[end]);
+  }
+  static bool is_window(std::string_view text) {
+    return std::any_of(std::begin(kWindows), std::end(kWindows),
+                       [&](std::string_view window) { return text == window; });
+  }
+
+  std::array<uint8_t, 1 << 16> steps_{};
+};
+
+}  // namespace
+
+bool may_speak(std::string_view text) {
+  static const WordFilter kFilter;
+  return kFilter.may_hold(text);
+}
+
+}  // namespace lockstep::readers::nccl_log

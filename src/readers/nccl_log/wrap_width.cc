@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/nccl_log/wrap_width.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "readers/nccl_log/head.h"
+#include "readers/nccl_log/line_splitter.h"
+
+namespace lockstep::readers::nccl_log {
+
+namespace {
+
+struct Line {
+  size_t size = 0;
+  bool continues = false;       // may be the rest of the one before it
+  bool is_inside_word = false;  // and begins where that one's last word was broken
+  bool ends_in_word = false;
+};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+}  // namespace
+
+bool may_continue(std::string_view line) {
+  if (line.empty()) return false;
+  Head head;
+  if (line.front() == '[' || line.front() == '(' || find_head(line, head) || find_weak_head(line, head))
+    return false;
+  // A time of day or a date.
+  const std::string_view begin = line.substr(0, 10);
+  const auto is_sign = [](char c) { return c == ':' || c == '-'; };
+  return !(is_digit(line.front()) && std::count_if(begin.begin(), begin.end(), is_sign) >= 2);
+}
+
+size_t wrap_width(std::string_view text) {
+  constexpr size_t kLeast = 60, kMost = 400, kLinesMost = 4096;
+  std::vector<Line> lines;
+  LineSplitter splitter;
+  const auto visit = [&](std::string_view line) {
+    if (lines.size() >= kLinesMost) return;
+    const bool is_inside =
+        !lines.empty() && lines.back().ends_in_word && !line.empty() && is_word(line.front());
+    lines.push_back({line.size(), may_continue(line), is_inside, !line.empty() && is_word(line.back())});
+  };
+  splitter.feed(text, visit);
+  splitter.finish(visit);
+  struct Length {
+    size_t lines = 0, continued = 0, inside_words = 0;
+  };
+  std::map<size_t, Length> lengths;
+  size_t greatest = 0;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    greatest = std::max(greatest, lines[i].size);
+    if (i + 1 == lines.size() || lines[i].size < kLeast || lines[i].size > kMost) continue;
+    Length& length = lengths[lines[i].size];
+    ++length.lines;
+    length.continued += lines[i + 1].continues ? 1 : 0;
+    length.inside_words += lines[i + 1].continues && lines[i + 1].is_inside_word ? 1 : 0;
+  }
+  // Of the greatest length most lines go on; of another, which a cut beginning or a comment may exceed, most within a word.
+  size_t width = 0;
+  for (const auto& [size, length] : lengths) {
+    const bool goes_on = length.lines >= 2 && length.continued * 3 >= length.lines * 2;
+    if (goes_on && (size == greatest || length.inside_words * 3 >= length.lines * 2)) width = size;
+  }
+  return width;
+}
+
+}  // namespace lockstep::readers::nccl_log
