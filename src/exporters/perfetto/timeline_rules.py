@@ -305,6 +305,7 @@ def arguments_of_json(event, table):
         kind, name = table[key, event["cat"] == "net"] if (key, event["cat"] == "net") in table else table[key, None]
         if kind == "J" or key == "event" and value == event["name"]: continue
         if key in ("grid", "block"): value = value[0]
+        if kind == "X" and value == "[]" and key.endswith("split size"): continue  # said in JSON alone: its readers want the key
         said[key if kind == "X" else name] = round(value * 1000) if kind == "T" else value
     return said
 
