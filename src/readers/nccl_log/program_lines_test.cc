@@ -71,14 +71,16 @@ TEST(ProgramLines, WithoutATracebackAnErrorIsAWordOnly) {
 
 TEST(WeakHeads, TroubleOfLinesThatNameNoProcessCounts) {
   for (const char* line :
-       {"[0] misc/socket.cc:71 NCCL WARN socketProgress: Connection closed by remote peer 198.51.100.3<36138>",
+       {"[0] misc/socket.cc:71 NCCL WARN socketProgress: Connection closed by remote peer "
+        "198.51.100.3<36138>",
         "misc/socket.cc:71 NCCL WARN socketProgress: Connection closed by remote peer 198.51.100.3<36138>",
         "NCCL WARN socketProgress: Connection closed by remote peer 198.51.100.3<36138>",
         "node [0] /app/socket.cc:71 NCCL WARN socketProgress: Connection closed by remote peer "
         "198.51.100.3<36138>",
         "<host>:924:924 [0] misc/socket.cc:71 NCCL WARN socketProgress: Connection closed by remote peer "
         "198.51.100.3<36138>",
-        "(redacted):924:924 [0] NCCL WARN socketProgress: Connection closed by remote peer 198.51.100.3<36138>",
+        "(redacted):924:924 [0] NCCL WARN socketProgress: Connection closed by remote peer "
+        "198.51.100.3<36138>",
         "***:924:924 [0] NCCL ERROR socketProgress: Connection closed by remote peer 198.51.100.3<36138>",
         "[2026-08-23 09:56:58] ${HOST}:924:924 [0] NCCL WARN socketProgress: Connection closed by remote "
         "peer 198.51.100.3<36138>"}) {
