@@ -91,9 +91,9 @@ std::string Draft::operation(const Block& block) const {
   return wording::operation_name(job_, block.process, block.op).text();
 }
 
-std::string Draft::signature(const model::Signature& s) const {
+std::string Draft::signature(const model::Signature& s, const model::Signature& beside) const {
   std::string text(job_.text(s.func));
-  text += " of " + wording::bytes(s.bytes) + " " + std::string(job_.text(s.datatype));
+  text += " of " + wording::bytes_beside(s.bytes, beside.bytes) + " " + std::string(job_.text(s.datatype));
   bool rooted = text.starts_with("Broadcast") || text.starts_with("Reduce ");
   return rooted ? text + ", root " + std::to_string(s.root) : text;
 }

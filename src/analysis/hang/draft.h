@@ -36,7 +36,9 @@ class Draft {
   // As wording/operation.h words it, or "the creation of world"
   std::string operation(const Block& block) const;
   // "AllReduce of 1 MiB ncclFloat32"
-  std::string signature(const model::Signature& signature) const;
+  std::string signature(const model::Signature& s) const { return signature(s, s); }
+  // `beside`: what it is to be told from.
+  std::string signature(const model::Signature& signature, const model::Signature& beside) const;
   // "7 ranks wait for it, for 41.0 s"
   std::string wait(const Block& block, size_t waiting, bool plural = false) const;
   // What a rank did last, where its record ends, and what it is in the middle of; one line each.

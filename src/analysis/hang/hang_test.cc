@@ -277,6 +277,17 @@ TEST(Hang, SaysWhatDiffersInAnotherOperation) {
   EXPECT_NE(texts(findings).find("differs in function"), std::string::npos) << texts(findings);
 }
 
+TEST(Hang, SizesThatDifferReadDifferently) {
+  JobBuilder job = ten_steps(4, 30'000);
+  for (uint32_t rank = 0; rank < 4; ++rank)
+    job.call(rank, 0, {.called_ms = 1000, .bytes = (1u << 20) + (rank == 2 ? 4 : 0), .gpu_start_ms = 1000.1});
+  auto findings = findings_of(job.build());
+  expect(findings, FindingClass::kJoinedOtherOp, {2});
+  const std::string& statement = findings[0].statement;
+  EXPECT_NE(statement.find("called AllReduce of 1,048,580 B ncclFloat32 as"), std::string::npos) << statement;
+  EXPECT_NE(statement.find("called AllReduce of 1,048,576 B ncclFloat32"), std::string::npos) << statement;
+}
+
 TEST(Hang, ARankThatLeftOutACallIsInAnotherOperation) {
   JobBuilder job = ten_steps(4, 30'000);
   for (uint32_t rank = 0; rank < 4; ++rank) {

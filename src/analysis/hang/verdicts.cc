@@ -289,9 +289,9 @@ class Verdicts {
     Finding finding = draft_.make(FindingClass::kJoinedOtherOp, "joined-other-op", at, blamed, root.waiting);
     const model::Member& like = job_.members[difference.like];
     wording::name_operation(job_, like.process, *job_.op_at(like, difference.index), finding);
-    finding.statement = draft_.who(root.actors) + " called " + draft_.signature(called) + " as operation " +
-                        std::to_string(difference.index) + " of " + draft_.comm(at.comm) + ", where " +
-                        draft_.list(at.waiting) + " called " + draft_.signature(wanted);
+    finding.statement = draft_.who(root.actors) + " called " + draft_.signature(called, wanted) +
+                        " as operation " + std::to_string(difference.index) + " of " + draft_.comm(at.comm) +
+                        ", where " + draft_.list(at.waiting) + " called " + draft_.signature(wanted, called);
     finding.evidence.push_back("differs in " + differing_parts(difference, called, wanted));
     if (difference.tie)
       finding.evidence.push_back("as many ranks called the one as the other: either side may be wrong");

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iterator>
+#include <utility>
 
 #include "base/utf8.h"
 
@@ -14,6 +15,22 @@ std::string digits(double value) {
   char text[64];
   snprintf(text, sizeof text, "%.*f", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value);
   return text;
+}
+
+std::string grouped(uint64_t number) {
+  std::string text = std::to_string(number);
+  for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
+constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+
+// The largest unit of which there is one at least, and how many.
+std::pair<double, size_t> in_units(uint64_t bytes) {
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  return {value, unit};
 }
 
 }  // namespace
@@ -29,13 +46,16 @@ std::string duration(int64_t ns) {
 }
 
 std::string bytes(uint64_t bytes) {
-  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return std::to_string(bytes) + " B";
-  double value = static_cast<double>(bytes) / 1024;
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  const auto [value, unit] = in_units(bytes);
   return (value == std::floor(value) ? std::to_string(static_cast<uint64_t>(value)) : digits(value)) + " " +
          kUnits[unit];
+}
+
+std::string bytes_beside(uint64_t number, uint64_t other) {
+  const auto [value, unit] = in_units(number);
+  const auto [other_value, other_unit] = in_units(other);
+  const bool alike = number != other && unit == other_unit && digits(value) == digits(other_value);
+  return alike ? grouped(number) + " B" : bytes(number);
 }
 
 std::string rate(double bytes_per_second) {
@@ -52,9 +72,7 @@ std::string percent(double fraction) {
 std::string ordinal(uint64_t number) {
   uint64_t last = number % 10, tens = number / 10 % 10;
   const char* ending = tens == 1 ? "th" : last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th";
-  std::string text = std::to_string(number);
-  for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
-  return text + ending;
+  return grouped(number) + ending;
 }
 
 std::string count(uint64_t number, std::string_view noun) {

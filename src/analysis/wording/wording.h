@@ -18,8 +18,10 @@ inline constexpr std::string_view kCopyAgain =
     "that disk";
 inline constexpr std::string_view kWholeFiles = "whole files of these ranks";
 
-std::string duration(int64_t ns);           // "12.3 ms"; three significant digits
-std::string bytes(uint64_t bytes);          // "1.5 MiB"
+std::string duration(int64_t ns);   // "12.3 ms"; three significant digits
+std::string bytes(uint64_t bytes);  // "1.5 MiB"
+// The same, but to the byte where another number that it is to be told from would read alike: "1,048,580 B".
+std::string bytes_beside(uint64_t bytes, uint64_t other);
 std::string rate(double bytes_per_second);  // "12.3 GB/s", GB = 1e9 bytes
 std::string percent(double fraction);       // "12 %"
 std::string ordinal(uint64_t number);       // "1st", "2nd", "1,295th"

@@ -15,6 +15,11 @@ TEST(Wording, NumbersAsPeopleReadThem) {
   EXPECT_EQ(bytes(512), "512 B");
   EXPECT_EQ(bytes(1 << 20), "1 MiB");
   EXPECT_EQ(bytes(3 << 19), "1.50 MiB");
+  EXPECT_EQ(bytes_beside(1'234'567, 1'234'563), "1,234,567 B");
+  EXPECT_EQ(bytes_beside(1'234'563, 1'234'567), "1,234,563 B");
+  EXPECT_EQ(bytes_beside(1 << 20, 1 << 21), "1 MiB");
+  EXPECT_EQ(bytes_beside(1 << 20, (1 << 20) + 4), "1,048,576 B");
+  EXPECT_EQ(bytes_beside(1'234'567, 1'234'567), bytes(1'234'567));
   EXPECT_EQ(rate(12.34e9), "12.3 GB/s");
   EXPECT_EQ(rate(25e6), "25.0 MB/s");
   EXPECT_EQ(percent(0.034), "3.4 %");
