@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emphasis on a terminal. Elsewhere, with NO_COLOR set or on a dumb terminal, text stays as it is.
+// Emphasis and width on a terminal. Elsewhere, with NO_COLOR set or on a dumb terminal, text stays as it is; what is no
+// terminal has 100 columns.
 #pragma once
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -8,9 +10,13 @@ namespace lockstep::cli {
 
 class Style {
  public:
-  explicit Style(bool colours) : colours_(colours) {}
+  static constexpr size_t kColumns = 100;
+  explicit Style(bool colours, size_t columns = kColumns) : colours_(colours), columns_(columns) {}
   // For what goes to stdout.
   static Style of_stdout();
+
+  // That running text may take.
+  size_t columns() const { return columns_; }
 
   std::string bad(std::string_view text) const { return put(kBad, text); }
   std::string warning(std::string_view text) const { return put(kWarning, text); }
@@ -33,6 +39,7 @@ class Style {
     return colours_ ? std::string(code) + std::string(text) + std::string(kPlain) : std::string(text);
   }
   bool colours_;
+  size_t columns_;
 };
 
 }  // namespace lockstep::cli

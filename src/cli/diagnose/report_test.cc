@@ -197,6 +197,27 @@ TEST(ReportText, ManyFindingsTakeALineEach) {
       << text;
 }
 
+TEST(ReportText, LinesAreAsWideAsTheTerminal) {
+  const auto widest = [](const std::string& text) {
+    size_t most = 0;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      most = std::max(most, end - at);
+      at = end + 1;
+    }
+    return most;
+  };
+  Finding finding = note("A note of words without end, ");
+  for (int i = 0; i < 40; ++i) finding.statement += "words and words, ";
+  finding.advice = finding.evidence.emplace_back(finding.statement);
+  const DiagnosedRun run = run_with({finding}, std::nullopt);
+  for (const size_t columns : {size_t{60}, size_t{80}, size_t{100}, size_t{132}}) {
+    const size_t width = widest(report_text(run, Style(false, columns), false));
+    EXPECT_LE(width, columns);
+    EXPECT_GT(width, columns - 12) << "words have up to 11 letters";
+  }
+}
+
 TEST(ReportText, ColoursAreOnlyEmphasis) {
   DiagnosedRun run = run_with({absent_rank(), note("A note.")}, 0);
   std::string coloured = report_text(run, Style(true), false);

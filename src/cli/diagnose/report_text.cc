@@ -15,7 +15,6 @@ namespace {
 using analysis::Finding;
 using analysis::Severity;
 
-constexpr size_t kWidth = 100;
 constexpr size_t kFew = 2;        // so many further findings are told in full
 constexpr size_t kLossLines = 3;  // of a report that is not verbose
 constexpr size_t kFindingLines = 20;
@@ -90,7 +89,7 @@ class Report {
 
   // `head` takes `columns` of the first line.
   void paragraph(const std::string& head, size_t columns, const std::string& text) {
-    std::string body = wrap(std::string(columns, 'x') + text, 0, kWidth);
+    std::string body = wrap(std::string(columns, 'x') + text, 0, style_.columns());
     out_ += head + body.substr(columns) + '\n';
   }
   void labelled(const std::string& label, const std::string& text) {
@@ -98,10 +97,10 @@ class Report {
     std::string shown = label == last_label_ ? "" : label;
     if (last_label_.empty()) out_ += '\n';
     last_label_ = label;
-    out_ +=
-        style_.heading(shown) + std::string(kIndent - shown.size(), ' ') + wrap(text, kIndent, kWidth) + '\n';
+    out_ += style_.heading(shown) + std::string(kIndent - shown.size(), ' ') +
+            wrap(text, kIndent, style_.columns()) + '\n';
   }
-  void item(const std::string& text) { out_ += "  * " + wrap(text, 4, kWidth) + '\n'; }
+  void item(const std::string& text) { out_ += "  * " + wrap(text, 4, style_.columns()) + '\n'; }
   void heading(const std::string& text) { out_ += '\n' + style_.heading(text) + '\n'; }
 
   void finding(const Finding& finding) {
@@ -116,16 +115,16 @@ class Report {
                  " before the newest record";
     }
     if (finding.effect) facts += "; effect " + effect_text(*finding.effect);
-    out_ += style_.faint("  [" + wrap(facts, 3, kWidth - 1) + "]") + '\n';
+    out_ += style_.faint("  [" + wrap(facts, 3, style_.columns() - 1) + "]") + '\n';
     if (!finding.evidence.empty()) heading("Why");
     evidence_of(finding);
     who(finding);
     if (!finding.advice.empty() || !finding.next.empty()) heading("Do next");
-    if (!finding.advice.empty()) out_ += "  " + wrap(finding.advice, 2, kWidth) + '\n';
+    if (!finding.advice.empty()) out_ += "  " + wrap(finding.advice, 2, style_.columns()) + '\n';
     for (const std::string& command : finding.next)
       out_ += "    " + command + '\n';  // unbroken, to be copied
     if (!finding.settle.empty()) heading("What would settle it");
-    if (!finding.settle.empty()) out_ += "  " + wrap(finding.settle, 2, kWidth) + '\n';
+    if (!finding.settle.empty()) out_ += "  " + wrap(finding.settle, 2, style_.columns()) + '\n';
   }
 
   // Where the statement has them as a list of ranks.
@@ -170,11 +169,12 @@ class Report {
 
   void other(const Finding& finding, bool in_full) {
     const std::string word(cli::diagnose::word(finding));
-    std::string text = wrap(word + ": " + finding.statement, 4, kWidth);
+    std::string text = wrap(word + ": " + finding.statement, 4, style_.columns());
     out_ += "  * " + painted(finding, word, style_) + text.substr(word.size()) + '\n';
     if (!in_full) return;
-    for (const std::string& line : finding.evidence) out_ += "      - " + wrap(line, 8, kWidth) + '\n';
-    if (!finding.advice.empty()) out_ += "      > " + wrap(finding.advice, 8, kWidth) + '\n';
+    for (const std::string& line : finding.evidence)
+      out_ += "      - " + wrap(line, 8, style_.columns()) + '\n';
+    if (!finding.advice.empty()) out_ += "      > " + wrap(finding.advice, 8, style_.columns()) + '\n';
     for (const std::string& command : finding.next) out_ += "        " + command + '\n';
   }
 
