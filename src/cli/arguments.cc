@@ -3,6 +3,8 @@
 
 #include <charconv>
 
+#include "cli/nearest.h"
+
 namespace lockstep::cli {
 namespace {
 
@@ -52,6 +54,15 @@ Written read_option(std::span<const Option> options, std::string_view word) {
   return written;
 }
 
+std::string meant(std::span<const Option> options, std::string_view word) {
+  std::vector<std::string> names;
+  for (const std::span<const Option> all : {options, std::span<const Option>(kCommon)}) {
+    for (const Option& option : all) names.push_back("--" + std::string(option.name));
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return did_you_mean(word.substr(0, word.find('=')), known);
+}
+
 }  // namespace
 
 std::span<const Option> common_options() { return kCommon; }
@@ -99,7 +110,7 @@ Result<Arguments> parse_arguments(std::span<const Option> options, const Operand
       continue;
     }
     auto [option, attached] = read_option(options, word);
-    if (option == nullptr) return usage("unknown option '" + std::string(word) + "'");
+    if (option == nullptr) return usage("unknown option '" + std::string(word) + "'" + meant(options, word));
     std::string_view name = option->name;
     if (option->value.empty()) {
       if (attached) return usage("--" + std::string(name) + " takes no value");
@@ -124,6 +135,9 @@ Result<Arguments> parse_arguments(std::span<const Option> options, const Operand
   for (; i < words.size(); ++i) arguments.operands_.emplace_back(words[i]);
   if (arguments.has("help")) return arguments;
   size_t count = arguments.operands_.size();
+  if (operands.least == operands.most && operands.least > 1 && count != operands.least)
+    return usage("takes " + std::string(operands.name) + ": " + std::to_string(operands.least) +
+                 " of them, not " + std::to_string(count));
   if (count < operands.least) return usage(std::string(operands.name) + " is missing");
   if (!operands.runs_command && count > operands.most) {
     return usage("unexpected operand '" + arguments.operands_[operands.most] + "'");

@@ -89,6 +89,19 @@ TEST(Arguments, RefusesWhatItDoesNotKnow) {
   }
 }
 
+TEST(Arguments, SaysWhatAWordMayHaveMeant) {
+  const auto error = [](const Operands& operands, const Words& words) {
+    auto parsed = parse(operands, words);
+    return parsed ? std::string() : parsed.error().text;
+  };
+  EXPECT_EQ(error(kFiles, {"--jsn", "file"}), "unknown option '--jsn'; did you mean --json?");
+  EXPECT_EQ(error(kFiles, {"--limt=5", "file"}), "unknown option '--limt=5'; did you mean --limit?");
+  EXPECT_EQ(error(kFiles, {"--explode", "file"}), "unknown option '--explode'");
+  constexpr Operands kTwo = {.name = "A B", .least = 2, .most = 2};
+  EXPECT_EQ(error(kTwo, {"a"}), "takes A B: 2 of them, not 1");
+  EXPECT_EQ(error(kTwo, {"a", "b", "c"}), "takes A B: 2 of them, not 3");
+}
+
 TEST(Arguments, HelpNeedsNoOperands) {
   for (const char* word : {"-h", "--help"}) {
     auto arguments = parse(kFiles, {word});

@@ -33,5 +33,7 @@ std::span<const Command* const> all_commands();
 const Command* find_command(std::string_view name);
 // The names, blank-separated, for messages and completions.
 std::string command_names();
+// What to say of a word that is none of them.
+std::string unknown_command(std::string_view word);
 
 }  // namespace lockstep::cli

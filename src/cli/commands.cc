@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 
+#include "cli/nearest.h"
+
 namespace lockstep::cli {
 namespace {
 
@@ -28,6 +30,13 @@ std::string command_names() {
     names += command->name;
   }
   return names;
+}
+
+std::string unknown_command(std::string_view word) {
+  std::vector<std::string_view> names;
+  for (const Command* command : kCommands) names.push_back(command->name);
+  return "unknown command '" + std::string(word) + "'" + did_you_mean(word, names) +
+         "; there are: " + command_names();
 }
 
 }  // namespace lockstep::cli

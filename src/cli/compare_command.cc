@@ -86,11 +86,11 @@ const Command compare_command = {
         "Exit code: 0 nothing got worse, or all gates passed; 1 something got worse, or a gate has "
         "regressed; 2 wrong "
         "usage or unreadable input; 3 it cannot be told, mostly for too few steps.",
-    .operands =
-        {.name = "RUN",
-         .help = "A, then B: each a run directory, a trace.db, a file or an archive that `diagnose` reads",
-         .least = 2,
-         .most = 2},
+    .operands = {.name = "A B",
+                 .help =
+                     "two runs: each a run directory, a trace.db, a file or an archive that `diagnose` reads",
+                 .least = 2,
+                 .most = 2},
     .options = kOptions,
     .run = run,
 };

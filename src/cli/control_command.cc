@@ -354,8 +354,8 @@ int run(const Arguments& arguments) {
   Reached reached = reach(files);
   if (reached.targets.empty()) {
     return fail(reached.ended > 0 && reached.elsewhere + reached.failed == 0
-                    ? "all its processes have ended"
-                    : "no process of it runs on this host");
+                    ? "all processes of " + arguments.operands()[0] + " have ended"
+                    : "no process of " + arguments.operands()[0] + " runs on this host");
   }
   if (auto asked = ask_all(*wish, reached.targets); !asked) return fail(asked.error());
   await_answers(reached.targets);

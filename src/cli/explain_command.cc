@@ -11,12 +11,12 @@ namespace {
 
 using explain::Entry;
 
-// Entries of the same class, or all.
+// Entries whose class the word is a part of; of an empty one, all.
 std::string list_of(std::string_view id, bool& any) {
   const std::string_view word = id.substr(0, id.find('.'));
   std::string text;
   for (const Entry& entry : explain::entries()) {
-    if (!id.empty() && entry.id.substr(0, entry.id.find('.')) != word) continue;
+    if (entry.id.substr(0, entry.id.find('.')).find(word) == std::string_view::npos) continue;
     text += (text.empty() ? "" : "\n") + std::string(entry.id);
   }
   any = !text.empty();
@@ -26,14 +26,16 @@ std::string list_of(std::string_view id, bool& any) {
 int run(const Arguments& arguments) {
   bool any = false;
   if (arguments.operands().empty()) return print(list_of("", any) + "\n");
-  const std::string& id = arguments.operands()[0];
+  std::string id = arguments.operands()[0];
+  std::transform(id.begin(), id.end(), id.begin(),
+                 [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
   const auto& all = explain::entries();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Entry& entry) { return entry.id == id; });
   if (found != all.end()) return print(explain::text(*found, Style::of_stdout()));
   std::string like = list_of(id, any);
   if (!any) return fail("no finding is called '" + id + "'; `lockstep explain` alone lists all");
   std::replace(like.begin(), like.end(), '\n', ' ');
-  return fail("no finding is called '" + id + "'; of this class there are: " + like);
+  return fail("no finding is called '" + id + "'; there are: " + like);
 }
 
 }  // namespace

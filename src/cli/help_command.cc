@@ -10,7 +10,7 @@ int run(const Arguments& arguments) {
   if (arguments.operands().empty()) return print(manual::program_help());
   const Command* command = find_command(arguments.operands()[0]);
   if (command == nullptr) {
-    return fail("unknown command '" + arguments.operands()[0] + "'; there are: " + command_names());
+    return fail(unknown_command(arguments.operands()[0]));
   }
   return print(manual::command_help(*command));
 }

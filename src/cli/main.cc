@@ -24,7 +24,7 @@ int run(std::span<const char* const> words) {
   if (name == "--version" || name == "-V") name = "version";
   const cli::Command* command = cli::find_command(name);
   if (command == nullptr) {
-    return cli::fail("unknown command '" + std::string(name) + "'; there are: " + cli::command_names());
+    return cli::fail(cli::unknown_command(name));
   }
   auto arguments = cli::parse_arguments(command->options, command->operands, words.subspan(1));
   if (!arguments) {

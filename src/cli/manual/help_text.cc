@@ -37,7 +37,7 @@ std::string usage_line(const Command& command) {
   if (operands.name.empty()) return line;
   if (operands.runs_command) return line + " [--] " + std::string(operands.name);
   std::string name(operands.name);
-  if (operands.most > 1) name += "...";
+  if (operands.most > 1 && operands.most != operands.least) name += "...";
   return line + (operands.least == 0 ? " [" + name + "]" : " " + name);
 }
 
