@@ -43,7 +43,10 @@ int fail(std::string_view message) {
 
 int fail(const Error& error) { return fail(error.message()); }
 
-int print(std::string_view text) { return draw(tamed(text)); }
+int print(std::string_view text, int code) {
+  const int drawn = draw(tamed(text));
+  return drawn == kExitOk ? code : drawn;
+}
 
 int draw(std::string_view screen) {
   size_t written = std::fwrite(screen.data(), 1, screen.size(), stdout);

@@ -14,8 +14,8 @@ int fail(const Error& error);
 int fail(std::string_view message);
 // Says something that is not an error.
 void note(std::string_view message);
-// Writes to stdout. A closed or full stdout is an error: kExitUsage, else kExitOk.
-int print(std::string_view text);
+// Writes to stdout. A closed or full stdout is an error: kExitUsage, else `code`.
+int print(std::string_view text, int code = 0);
 // The same for what draws on a terminal and therefore is written as it is: all but its own commands must be tamed.
 int draw(std::string_view screen);
 // Control characters become '?', but for ends of lines, tabs and the codes of Style: whatever names a file holds, a

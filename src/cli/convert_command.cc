@@ -119,10 +119,12 @@ int run(const Arguments& arguments) {
     return exporter->write(*input->source, output, progress.callback());
   }();
   if (!written) return fail(written.error());
+  const RunOverview overview = input->source->overview();
   std::string text;
-  for (const std::string& line : loss_sentences(input->source->overview())) text += line + "\n";
+  for (const std::string& line : loss_sentences(overview)) text += line + "\n";
   return print(text + "wrote " + output + " (" + plural(written->events, std::string(exporter->counts)) +
-               ", " + format_bytes(written->bytes) + ")\n");
+                   ", " + format_bytes(written->bytes) + ")\n",
+               exit_of_losses(overview));
 }
 
 }  // namespace
@@ -141,9 +143,9 @@ const Command convert_command = {
         "without libotf2 says so. With --into, what a program declared through lockstep.h is put into the "
         "trace that "
         "torch.profiler wrote of the same rank, where tools show it beside the model. What the input has "
-        "lost, and what of it could not be read, is said first.",
+        "lost, and what of it could not be read, is said first; the exit code is 3 where something that was named is left out.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
-                 .help = "a run directory, a trace.db, or process files",
+                 .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,
                  .most = SIZE_MAX},
     .options = kOptions,

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "analysis/assemble/assembled_source.h"
+#include "cli/joined_source.h"
 #include "cli/launch/missing_processes.h"
 #include "cli/progress.h"
+#include "readers/native/native.h"
 #include "readers/reader.h"
 #include "store/store.h"
 
@@ -47,10 +49,10 @@ bool is_directory(const std::string& path) {
 }
 
 // `paths`: as named by the user.
-Input make_input(std::unique_ptr<model::TraceSource> source, const std::vector<std::string>& paths) {
+Input make_input(std::unique_ptr<model::TraceSource> source, const std::vector<std::string>& paths,
+                 std::vector<LossLine> more_losses = {}) {
   Input input;
   input.kind = paths.size() == 1 && is_directory(paths[0]) ? "run directory" : "files";
-  std::vector<LossLine> more_losses;
   for (const std::string& path : paths) {
     add_sizes(path, input);
     if (!is_directory(path)) continue;
@@ -93,26 +95,78 @@ Result<Input> open_trace_db(const std::string& path) {
   LOCKSTEP_ASSIGN(auto source, store::open_trace_db(path));
   Input input = make_input(std::move(source), {path});
   input.kind = input.evidence = "trace.db";
-  input.paths = {path};
+  input.paths = input.databases = {path};
   return input;
 }
 
 }  // namespace
 
-Result<Input> open_input(const std::vector<std::string>& paths) {
-  if (paths.size() == 1 && store::is_trace_db(paths[0])) return open_trace_db(paths[0]);
-  if (paths.size() == 1) {
-    const std::vector<std::string> databases = trace_dbs_in(paths[0]);
-    if (databases.size() == 1) return open_trace_db(databases[0]);
-    if (databases.size() > 1) {
-      return Error{ErrorCode::kUsage,
-                   "the directory holds " + std::to_string(databases.size()) + " databases: name one, as " +
-                       databases[0],
-                   paths[0]};
+namespace {
+
+// Named ones, and the one of a directory that holds no process files. The other paths go into `others`.
+Result<std::vector<std::string>> named_databases(const std::vector<std::string>& paths,
+                                                 std::vector<std::string>& others) {
+  std::vector<std::string> databases;
+  for (const std::string& path : paths) {
+    if (store::is_trace_db(path)) {
+      databases.push_back(path);
+      continue;
     }
+    const std::vector<std::string> inside = trace_dbs_in(path);
+    if (inside.size() > 1) {
+      return Error{
+          ErrorCode::kUsage,
+          "the directory holds " + std::to_string(inside.size()) + " databases: name one, as " + inside[0],
+          path};
+    }
+    (inside.empty() ? others : databases).push_back(inside.empty() ? path : inside[0]);
   }
-  LOCKSTEP_ASSIGN(auto raw, readers::open(paths));
-  return make_input(analysis::assemble::assembled(std::move(raw)), paths);
+  return databases;
+}
+
+// Process files are what databases are made of: the two make one run.
+Result<std::unique_ptr<model::TraceSource>> open_beside(const std::string& database,
+                                                        const std::vector<std::string>& others) {
+  LOCKSTEP_ASSIGN(const readers::Inputs inputs, readers::sort(others));
+  LOCKSTEP_ASSIGN(const readers::FormatFiles* files, readers::one_format(inputs));
+  if (files->format == &readers::native::kFormat) {
+    LOCKSTEP_ASSIGN(auto raw, readers::open(inputs, *files));
+    return analysis::assemble::assembled(std::move(raw));
+  }
+  return Error{ErrorCode::kUnsupported,
+               "is of another format (" + std::string(files->format->name) + ") than " + database +
+                   " (trace.db), and not read together with it; `lockstep diagnose` takes all",
+               files->files.front()};
+}
+
+}  // namespace
+
+Result<Input> open_input(const std::vector<std::string>& paths) {
+  std::vector<std::string> others;
+  LOCKSTEP_ASSIGN(const std::vector<std::string> databases, named_databases(paths, others));
+  if (databases.size() == 1 && others.empty()) return open_trace_db(databases[0]);
+  if (databases.empty()) {
+    LOCKSTEP_ASSIGN(auto raw, readers::open(paths));
+    return make_input(analysis::assemble::assembled(std::move(raw)), paths);
+  }
+  std::vector<std::unique_ptr<model::TraceSource>> sources;
+  for (const std::string& path : databases) {
+    LOCKSTEP_ASSIGN(auto source, store::open_trace_db(path));
+    sources.push_back(std::move(source));
+  }
+  std::vector<LossLine> troubles;
+  std::erase_if(others, [&](const std::string& path) {
+    const auto known = readers::sort({path});
+    if (!known) troubles.push_back({-1, "read", "unreadable_file", known.error().message(), 1});
+    return !known;
+  });
+  if (!others.empty()) {
+    LOCKSTEP_ASSIGN(auto source, open_beside(databases[0], others));
+    sources.push_back(std::move(source));
+  }
+  Input input = make_input(std::make_unique<JoinedSource>(std::move(sources)), paths, std::move(troubles));
+  input.databases = databases;
+  return input;
 }
 
 namespace {

@@ -18,9 +18,10 @@ struct Input {
   std::string evidence;                     // what it is of, as reports call it: "capture files"
   const readers::Format* format = nullptr;  // of its files, in a mix; none of a trace.db
   uint64_t files = 0, bytes = 0;
-  std::vector<std::string> paths;  // what names it alone on a command line; empty: nothing does
+  std::vector<std::string> paths;      // what names it alone on a command line; empty: nothing does
+  std::vector<std::string> databases;  // the trace.dbs of it
 };
-// One run of one format.
+// One run: of one format, or of any number of trace.dbs and process files.
 Result<Input> open_input(const std::vector<std::string>& paths);
 
 // Any mix: each trace.db and each format that holds operations is a run, in the order in which they are trusted; files of

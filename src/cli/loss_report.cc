@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/command.h"
 #include "cli/table.h"
 #include "cli/units.h"
 
@@ -60,6 +61,13 @@ std::vector<std::string> loss_sentences(const RunOverview& run) {
                     (loss.processes.empty() ? "" : " [" + where(loss, run) + "]"));
   }
   return lines;
+}
+
+int exit_of_losses(const RunOverview& run) {
+  const bool whole = std::none_of(run.losses.begin(), run.losses.end(), [](const LossLine& loss) {
+    return loss.kind == "unreadable_file" || loss.kind == "unreadable_process";
+  });
+  return whole ? kExitOk : kExitCannotTell;
 }
 
 }  // namespace lockstep::cli

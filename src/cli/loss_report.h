@@ -24,4 +24,7 @@ std::string loss_report(const RunOverview& run);
 // One line for each folded loss, without heading; none if nothing was lost.
 std::vector<std::string> loss_sentences(const RunOverview& run);
 
+// 0, or 3 where something that was named is left out of what was made, as it cannot be read or is there already.
+int exit_of_losses(const RunOverview& run);
+
 }  // namespace lockstep::cli

@@ -3,6 +3,7 @@
 #include "cli/console.h"
 #include "cli/input.h"
 #include "cli/launch/capture_environment.h"
+#include "cli/loss_report.h"
 #include "cli/merge_report.h"
 #include "cli/output_place.h"
 #include "cli/progress.h"
@@ -22,8 +23,6 @@ int run(const Arguments& arguments) {
   std::string output = arguments.value("output");
   auto input = open_input(arguments.operands());
   if (!input) return fail(input.error());
-  if (input->kind == "trace.db")
-    return fail(arguments.operands()[0] + " is a merged trace already; merge takes process files");
   if (auto checked = check_output(output, arguments.operands(), kResults); !checked)
     return fail(checked.error());
   std::vector<std::string> attachments;
@@ -31,17 +30,30 @@ int run(const Arguments& arguments) {
     const auto files = launch::other_tools_files(path);
     attachments.insert(attachments.end(), files.begin(), files.end());
   }
+  int exit = kExitOk;
+  readers::Unpacker unpacker;
+  for (const std::string& path : input->databases) {
+    const auto files = store::extract_attachments(path, [&] { return unpacker.make_folder(path); });
+    if (!files) {
+      note(files.error().message() + "; what is attached to it is left out");
+      exit = kExitCannotTell;
+      continue;
+    }
+    attachments.insert(attachments.end(), files->begin(), files->end());
+  }
   Result<store::MergeResult> merged = [&] {
     Progress progress("merging");
     return store::write_trace_db(*input->source, output, attachments, progress.callback());
   }();
   if (!merged) return fail(merged.error());
   RunOverview overview = input->source->overview();
-  if (arguments.has("json")) return print(json_text(merge_json(overview, *merged, output, input->files)));
+  if (exit == kExitOk) exit = exit_of_losses(overview);
+  if (arguments.has("json"))
+    return print(json_text(merge_json(overview, *merged, output, input->files)), exit);
   std::string text;
   for (const std::string& line : merge_sentences(overview, *merged, output, input->files))
     text += line + "\n";
-  return print(text);
+  return print(text, exit);
 }
 
 }  // namespace
@@ -50,12 +62,15 @@ const Command merge_command = {
     .name = "merge",
     .summary = "put the files of a run into one trace.db",
     .description =
-        "Reads the process files of a run and writes one trace.db, a plain SQLite file. The inputs are never "
+        "Reads the process files of a run, or other tools' files of one format, and writes one trace.db, a "
+        "plain "
+        "SQLite file; several trace.dbs become one, with the process files named beside them. The inputs are "
+        "never "
         "changed or removed, and merging again gives the same result. What cannot be read of a damaged file "
         "is "
-        "counted; the rest of it is merged.",
-    .operands = {.name = "RUN|FILE",
-                 .help = "run directories and process files",
+        "counted; the rest of it is merged. The exit code is 3 where something that was named is left out.",
+    .operands = {.name = "RUN|TRACE.DB|FILE",
+                 .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,
                  .most = SIZE_MAX},
     .options = kOptions,

@@ -191,7 +191,7 @@ const Command show_command = {
         "a kind are folded where there are many: --all shows each by itself. Up to 4 that never "
         "ended stand by themselves; of those that are folded the number that never ended is said.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
-                 .help = "a run directory, a trace.db, or process files",
+                 .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,
                  .most = SIZE_MAX},
     .options = kOptions,

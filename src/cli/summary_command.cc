@@ -227,11 +227,12 @@ int run(const Arguments& arguments) {
   if (arguments.has("json")) {
     Json document = summary_json(overview, figures);
     add_across_json(together, document);
-    return print(json_text(document));
+    return print(json_text(document), exit_of_losses(overview));
   }
   return print(loss_report(overview) + op_table(figures, *limit) + rank_table(figures, *limit) +
-               comm_table(overview, *limit) + kernels_text(overview) + across_text(together, *limit) +
-               ring_table(figures, *limit));
+                   comm_table(overview, *limit) + kernels_text(overview) + across_text(together, *limit) +
+                   ring_table(figures, *limit),
+               exit_of_losses(overview));
 }
 
 }  // namespace
@@ -254,7 +255,7 @@ const Command summary_command = {
         "rank "
         "was, and for how much of that it is to blame; transfers over the network by pair of ranks.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
-                 .help = "a run directory, a trace.db, or process files",
+                 .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,
                  .most = SIZE_MAX},
     .options = kOptions,

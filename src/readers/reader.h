@@ -63,8 +63,10 @@ Result<Inputs> sort(const std::vector<std::string>& paths,
 
 // Opens the files of one of the formats as a source that knows its files by the names that users know.
 Result<std::unique_ptr<model::TraceSource>> open(const Inputs& inputs, const FormatFiles& files);
-// Opens what a user names as one run. In directories process files come first: what else lies beside them is left
-// alone. Several formats at once are an error.
+// The one that holds operations. In directories process files come first: what else lies beside them is left alone. Several
+// formats at once are an error.
+Result<const FormatFiles*> one_format(const Inputs& inputs);
+// Opens what a user names as one run, of one format.
 Result<std::unique_ptr<model::TraceSource>> open(const std::vector<std::string>& paths);
 
 }  // namespace lockstep::readers

@@ -188,7 +188,10 @@ std::vector<std::string> shapes_of(const fs::path& path) {
 }
 
 Error unknown(const std::string& path) {
-  return {ErrorCode::kInvalidInput, "not a file of a known format; " + std::string(kHint), path};
+  std::string known = "trace.db";
+  for (const Format* format : kFormats) known += ", " + std::string(format->summary);
+  return {ErrorCode::kInvalidInput, "not a file of a known format (" + known + "); " + std::string(kHint),
+          path};
 }
 
 class Sorter {
@@ -404,8 +407,7 @@ Result<std::unique_ptr<model::TraceSource>> open(const Inputs& inputs, const For
       std::make_unique<SortedSource>(*std::move(source), inputs.unpacker, inputs.troubles));
 }
 
-Result<std::unique_ptr<model::TraceSource>> open(const std::vector<std::string>& paths) {
-  LOCKSTEP_ASSIGN(const Inputs inputs, sort(paths));
+Result<const FormatFiles*> one_format(const Inputs& inputs) {
   const FormatFiles* chosen = nullptr;
   for (const FormatFiles& files : inputs.formats) {
     const bool beside = chosen != nullptr && chosen->format == &native::kFormat && !files.named;
@@ -414,13 +416,17 @@ Result<std::unique_ptr<model::TraceSource>> open(const std::vector<std::string>&
     chosen = &files;
   }
   if (chosen == nullptr) chosen = &inputs.formats.front();
-  if (chosen->format->open == nullptr) {
-    return Error{ErrorCode::kUnsupported,
-                 "a file of the format " + std::string(chosen->format->name) +
-                     " holds no operations; `lockstep diagnose` reads it",
-                 chosen->files.front()};
-  }
-  return open(inputs, *chosen);
+  if (chosen->format->open != nullptr) return chosen;
+  return Error{ErrorCode::kUnsupported,
+               "a file of the format " + std::string(chosen->format->name) +
+                   " holds no operations; `lockstep diagnose` reads it",
+               chosen->files.front()};
+}
+
+Result<std::unique_ptr<model::TraceSource>> open(const std::vector<std::string>& paths) {
+  LOCKSTEP_ASSIGN(const Inputs inputs, sort(paths));
+  LOCKSTEP_ASSIGN(const FormatFiles* files, one_format(inputs));
+  return open(inputs, *files);
 }
 
 }  // namespace lockstep::readers

@@ -48,6 +48,57 @@ TEST_F(Tools, MergeIsRepeatableAndLeavesItsInputs) {
   for (const auto& [file, text] : before) EXPECT_EQ(read_file(file), text);
 }
 
+TEST_F(Tools, MergeTakesDatabasesAndProcessFilesTogether) {
+  capture("run", 3, "50");
+  const std::vector<std::string> parts = files("run");
+  EXPECT_EQ(do_here(lockstep({"merge", "-o", "a.db", parts[0]})).code, 0);
+  EXPECT_EQ(do_here(lockstep({"merge", "-o", "b.db", parts[1]})).code, 0);
+  EXPECT_EQ(do_here(lockstep({"merge", "-o", "whole.db", "run"})).code, 0);
+  Finished merged = do_here(lockstep({"merge", "-o", "c.db", "a.db", "b.db", parts[2]}));
+  EXPECT_EQ(merged.code, 0) << merged;
+  const auto whole = info("whole.db"), again = info("c.db");
+  for (const char* key : {"ops", "processes", "events", "first_ns", "last_ns", "losses"})
+    EXPECT_EQ(again[key], whole[key]) << key;
+  EXPECT_EQ(do_here(lockstep({"diagnose", "c.db"})).code, do_here(lockstep({"diagnose", "whole.db"})).code);
+  for (const Argv& words :
+       {Argv{"summary", "a.db", "b.db"}, Argv{"convert", "-o", "t.json", "a.db", "b.db"}}) {
+    const Finished finished = do_here(lockstep(words));
+    EXPECT_EQ(finished.code, 0) << finished;
+  }
+}
+
+TEST_F(Tools, AProcessThatIsThereTwiceCountsOnceAndIsSaid) {
+  capture("run", 2, "50");
+  EXPECT_EQ(do_here(lockstep({"merge", "-o", "a.db", "run"})).code, 0);
+  const Finished merged = do_here(lockstep({"merge", "-o", "c.db", "a.db", "run"}));
+  EXPECT_EQ(merged.code, 3) << merged;
+  EXPECT_TRUE(has(merged.out, "that is in a.db too was left out")) << merged;
+  EXPECT_EQ(info("c.db")["ops"], 100);
+}
+
+TEST_F(Tools, WhatIsLeftOutIsNamedAndChangesTheExitCode) {
+  capture("run", 1, "50");
+  EXPECT_EQ(do_here(lockstep({"merge", "-o", "a.db", "run"})).code, 0);
+  write_file(path("notes"), "text");
+  const std::string trace = LOCKSTEP_SOURCE_DIR "/tests/data/kineto/rank0.json.gz";
+  for (const Argv& words :
+       {Argv{"merge", "-o", "x.db"}, Argv{"summary"}, Argv{"convert", "--force", "-o", "t.json"}}) {
+    for (const std::string run : {"a.db", "run"}) {
+      Argv with_text = words, with_other = words;
+      for (Argv* all : {&with_text, &with_other}) all->push_back(run);
+      with_text.push_back("notes");
+      with_other.push_back(trace);
+      const Finished part = do_here(lockstep(with_text));
+      EXPECT_EQ(part.code, 3) << part;
+      EXPECT_TRUE(has(part.out, "notes: not a file of a known format")) << part;
+      const Finished none = do_here(lockstep(with_other));
+      EXPECT_EQ(none.code, 2) << none;
+      EXPECT_TRUE(has(none.err, "is of another format (kineto)")) << none;
+      EXPECT_TRUE(has(none.err, "`lockstep diagnose` takes all")) << none;
+    }
+  }
+}
+
 TEST_F(Tools, ADamagedFileIsSalvagedAndReported) {
   capture("run", 2, "5000");
   std::string victim = files("run")[0];
