@@ -10,6 +10,7 @@
 #include "cli/loss_report.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "model/event_counts.h"
 
 namespace lockstep::cli {
 namespace {
@@ -130,6 +131,21 @@ std::string process_table(const RunOverview& run) {
   return "\nProcesses\n" + table.text();
 }
 
+// Whose GPU ran less than half of what another process' ran.
+std::string asymmetry_text(const RunOverview& run) {
+  std::vector<uint64_t> kernels;
+  for (const ProcessOverview& process : run.processes) kernels.push_back(process.kernels.kernels);
+  Table table({"rank", "<host", "pid", "kernels", "most"});
+  for (const size_t i : model::uneven_places(kernels)) {
+    const ProcessOverview& process = run.processes[i];
+    table.add({number_text(process.rank), process.host, std::to_string(process.pid), format_count(kernels[i]),
+               format_count(*std::max_element(kernels.begin(), kernels.end()))});
+  }
+  return table.empty()
+             ? ""
+             : "\nAsymmetry: processes with less than half of the kernels of another\n" + table.text();
+}
+
 // Of processes whose mode was changed while they ran.
 std::string mode_table(const RunOverview& run) {
   Table table({"rank", "<host", "pid", "<recorded", "<since", "for"});
@@ -195,7 +211,7 @@ std::string info_text(const Input& input, const RunOverview& run) {
             format_duration(static_cast<double>(run.last_ns - run.first_ns)) + "\n";
   }
   return text + process_table(run) + mode_table(run) + chained_text(run) + comm_table(run) +
-         event_table(run) + kernels_text(run) +
+         event_table(run) + kernels_text(run) + asymmetry_text(run) +
          (run.ranges != 0 ? "\nRanges of NVTX: " + format_count(run.ranges) + "\n" : "");
 }
 
@@ -220,7 +236,7 @@ const Command info_command = {
         "A process is `not closed` while it runs, or when it ended without closing its file (killed, or "
         "_exit); all that it had recorded is there all the same.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
-                 .help = "a run directory, a trace.db, or process files",
+                 .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,
                  .most = SIZE_MAX},
     .options = kOptions,

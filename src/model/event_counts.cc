@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/event_counts.h"
 
+#include <algorithm>
 #include <span>
 
 namespace lockstep::model {
@@ -50,6 +51,15 @@ KernelCounts count_kernels(const Trace& trace) {
     counts.joined += trace.kernels.op[i] != kNoRow;
   }
   return counts;
+}
+
+std::vector<size_t> uneven_places(std::span<const uint64_t> counts) {
+  std::vector<size_t> places;
+  const uint64_t most = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] < most - counts[i]) places.push_back(i);
+  }
+  return places;
 }
 
 }  // namespace lockstep::model

@@ -29,6 +29,13 @@ TEST(EventCounts, CountsEachTable) {
   EXPECT_EQ(counts[number(EventKind::kKernelCh)], 0u);
 }
 
+TEST(EventCounts, PlacesBelowHalfOfTheFullestAreUneven) {
+  EXPECT_EQ(uneven_places(std::vector<uint64_t>{364, 182, 181, 0}), (std::vector<size_t>{2, 3}));
+  EXPECT_TRUE(uneven_places(std::vector<uint64_t>{0, 0}).empty());
+  EXPECT_TRUE(uneven_places(std::vector<uint64_t>{7}).empty());
+  EXPECT_TRUE(uneven_places({}).empty());
+}
+
 TEST(EventCounts, EveryKindHasAName) {
   for (uint8_t kind = 1; kind < kEventKinds; ++kind) EXPECT_FALSE(event_name(kind).empty()) << int{kind};
   EXPECT_EQ(event_name(number(EventKind::kCeSync)), "CeSync");

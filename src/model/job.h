@@ -203,6 +203,7 @@ struct JobProcess {
   std::vector<Mark> marks;           // steps alone
   std::vector<GpuStep> gpu_steps;    // in order of time; none: its kernels are not known
   std::vector<ExposedFunc> exposed;  // likewise
+  uint64_t kernels = 0;              // that its GPUs ran, as far as recorded
   uint64_t lost =
       0;  // events, or pieces of files, that capture or reading lost; not what they merely guessed
   bool graphs = false;  // some operations are replays of a CUDA graph

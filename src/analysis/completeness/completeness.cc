@@ -6,6 +6,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/wording/wording.h"
+#include "model/event_counts.h"
 #include "model/record_gaps.h"
 
 namespace lockstep::analysis::completeness {
@@ -29,7 +30,47 @@ bool drop_unproven(const model::Job& job, const std::vector<model::RecordGap>& g
   return dropped != 0;
 }
 
+// Ranks may well have unequal work, so this is a note.
+void note_uneven_kernels(const model::Job& job, std::vector<Finding>& findings) {
+  std::vector<uint32_t> processes;  // that take part in communication, or run kernels
+  std::vector<uint64_t> kernels;
+  for (uint32_t i = 0; i < job.processes.size(); ++i) {
+    if (job.processes[i].members.empty() && job.processes[i].kernels == 0) continue;
+    processes.push_back(i);
+    kernels.push_back(job.processes[i].kernels);
+  }
+  const std::vector<size_t> uneven = model::uneven_places(kernels);
+  if (uneven.empty()) return;
+  constexpr size_t kMostListed = 8;
+  Finding finding;
+  const size_t fullest =
+      static_cast<size_t>(std::max_element(kernels.begin(), kernels.end()) - kernels.begin());
+  const auto say = [&](size_t i) {
+    return job.process_name(processes[i]) + ": " + wording::count(kernels[i], "kernel");
+  };
+  for (const size_t i : uneven) {
+    if (finding.evidence.size() < kMostListed) finding.evidence.push_back(say(i));
+    const int32_t rank = job.processes[processes[i]].row.rank;
+    if (rank >= 0) finding.ranks.push_back(rank);
+  }
+  std::sort(finding.ranks.begin(), finding.ranks.end());
+  finding.evidence.push_back(say(fullest));
+  finding.id = "evidence-missing.uneven-kernels";
+  finding.finding_class = FindingClass::kEvidenceMissing;
+  finding.severity = Severity::kNote;
+  finding.statement =
+      job.process_name(processes[uneven[0]]) + " ran " + wording::count(kernels[uneven[0]], "kernel") + ", " +
+      job.process_name(processes[fullest]) + " " + wording::count(kernels[fullest], "kernel") +
+      (uneven.size() > 1
+           ? ", and " + wording::count(uneven.size() - 1, "process") + " less than half of that too"
+           : "") +
+      ": less work, or a recording that lacks a part";
+  finding.advice = "look whether the recordings cover the same time; lockstep info lists them";
+  findings.push_back(std::move(finding));
+}
+
 void run(const model::Job& job, std::vector<Finding>& findings) {
+  note_uneven_kernels(job, findings);
   const std::vector<model::RecordGap> gaps = model::record_gaps(job);
   const bool dropped = drop_unproven(job, gaps, findings);
   const bool is_decided = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {

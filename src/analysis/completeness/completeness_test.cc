@@ -52,6 +52,20 @@ TEST(Completeness, ASmallHoleDoesNotHideThatARunIsHealthy) {
   EXPECT_TRUE(diagnose(job).verdict);
 }
 
+TEST(Completeness, FewerThanHalfOfTheKernelsAreNoted) {
+  model::Job job = healthy().build();
+  for (uint32_t i = 0; i < 4; ++i) job.processes[i].kernels = i == 2 ? 100 : 364;
+  Diagnosis diagnosis = diagnose(job);
+  EXPECT_FALSE(diagnosis.verdict) << "ranks may have unequal work";
+  ASSERT_EQ(diagnosis.findings.size(), 1u);
+  EXPECT_EQ(diagnosis.findings[0].id, "evidence-missing.uneven-kernels");
+  EXPECT_EQ(diagnosis.findings[0].ranks, std::vector<int32_t>{2});
+  EXPECT_EQ(diagnosis.findings[0].statement,
+            "rank 2 ran 100 kernels, rank 0 364 kernels: less work, or a recording that lacks a part");
+  job.processes[2].kernels = 182;
+  EXPECT_TRUE(diagnose(job).findings.empty());
+}
+
 TEST(Completeness, AVerdictStandsBesideGaps) {
   JobBuilder builder(4);
   const uint32_t world = builder.world();

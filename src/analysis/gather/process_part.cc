@@ -8,6 +8,7 @@
 #include "analysis/gather/gpu_steps.h"
 #include "analysis/gather/network_parts.h"
 #include "analysis/gather/told_starts.h"
+#include "model/event_counts.h"
 #include "model/record_gaps.h"
 
 namespace lockstep::analysis::gather {
@@ -76,6 +77,7 @@ class PartMaker {
       if (trace_.marks.is_step[i]) part_.process.marks.push_back(trace_.marks.row(i));
     }
     add_gpu_steps(trace_, part_.process);
+    part_.process.kernels = model::count_kernels(trace_).kernels;
   }
 
  private:

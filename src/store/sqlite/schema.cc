@@ -101,7 +101,8 @@ JOIN string d ON d.id = l.detail;
 -- Members of a communicator that did less than the busiest one, and communicators and runs with members missing.
 CREATE VIEW asymmetry AS
 WITH most AS (SELECT run_comm, max(collectives) AS collectives, max(p2ps) AS p2ps, max(ranks) AS ranks,
-                     count(DISTINCT rank) AS present FROM comm GROUP BY run_comm)
+                     count(DISTINCT rank) AS present FROM comm GROUP BY run_comm),
+     kernels AS (SELECT process, count(*) AS n FROM gpu_kernel WHERE kind != 2 GROUP BY process)
 SELECT c.run_comm, c.process, p.rank AS global_rank, c.rank AS comm_rank, 'collectives' AS what, c.collectives AS ops,
        m.collectives AS expected,
        CASE WHEN c.collectives = 0 THEN 'zero' WHEN c.collectives * 2 < m.collectives THEN 'low' ELSE 'note' END AS finding
@@ -111,6 +112,11 @@ UNION ALL
 SELECT c.run_comm, c.process, p.rank, c.rank, 'p2ps', c.p2ps, m.p2ps, 'note'
 FROM comm c JOIN most m ON m.run_comm = c.run_comm JOIN process p ON p.id = c.process
 WHERE c.p2ps * 5 < m.p2ps * 4
+UNION ALL
+SELECT NULL, p.id, p.rank, NULL, 'kernels', coalesce(k.n, 0), m.n,
+       CASE WHEN k.n IS NULL THEN 'zero' WHEN k.n * 2 < m.n THEN 'low' ELSE 'note' END
+FROM process p LEFT JOIN kernels k ON k.process = p.id JOIN (SELECT max(n) AS n FROM kernels) m
+WHERE coalesce(k.n, 0) * 5 < m.n * 4
 UNION ALL
 SELECT run_comm, NULL, NULL, NULL, 'members', present, ranks, 'missing-ranks' FROM most WHERE present < ranks
 UNION ALL

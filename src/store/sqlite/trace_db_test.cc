@@ -444,6 +444,26 @@ TEST_F(TraceDbTest, AsymmetryNamesTheRanksThatDidLess) {
   EXPECT_EQ(query("SELECT global_rank, finding FROM asymmetry WHERE what = 'operations'"), "3|zero");
 }
 
+TEST_F(TraceDbTest, AsymmetryNamesProcessesWhoseGpusDidLess) {
+  struct Uneven : SyntheticRun {
+    using SyntheticRun::SyntheticRun;
+    Result<void> load(size_t i, Trace& trace) override {
+      LOCKSTEP_TRY(SyntheticRun::load(i, trace));
+      const auto own = static_cast<uint32_t>(trace.kernels.size());
+      const uint32_t kernels[] = {364, 290, 100, 364};
+      model::Kernel kernel{};
+      kernel.op = kernel.launch = kNoRow;
+      for (uint32_t more = own; more < kernels[i]; ++more) trace.kernels.append(kernel);
+      kernel.kind = static_cast<uint8_t>(model::KernelKind::kCopy);
+      for (int copies = 0; copies < 300; ++copies) trace.kernels.append(kernel);
+      return {};
+    }
+  } run({.ops = 2, .gpu_times = false});
+  ASSERT_TRUE(write_trace_db(run, path, {}, nullptr));
+  EXPECT_EQ(query("SELECT global_rank, ops, expected, finding FROM asymmetry WHERE what = 'kernels'"),
+            "1|290|364|note\n2|100|364|low");
+}
+
 TEST_F(TraceDbTest, AsymmetryNamesMissingRanks) {
   struct Half : SyntheticRun {
     using SyntheticRun::SyntheticRun;
