@@ -10,6 +10,11 @@ endif()
 get_property(capture_libraries GLOBAL PROPERTY LOCKSTEP_CAPTURE_LIBRARIES)
 if(capture_libraries)
   install(TARGETS ${capture_libraries} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  # NCCL_PROFILER_PLUGIN=lockstep: NCCL makes this name of it.
+  set(by_name libnccl-profiler-lockstep.so)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+  file(CREATE_LINK liblockstep-nccl.so ${CMAKE_BINARY_DIR}/lib/${by_name} SYMBOLIC)
+  install(FILES ${CMAKE_BINARY_DIR}/lib/${by_name} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 
 install(DIRECTORY include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")

@@ -19,6 +19,8 @@ bool parse_count(std::string_view text, uint32_t* count) {
 }  // namespace
 
 std::optional<ModeChoice> parse_mode(std::string_view text) {
+  if (text == format::kDefaultAlias) text = format::mode_name(Mode::kDefault);
+  if (text == format::kDeepAlias) text = format::mode_name(Mode::kDeep);
   for (Mode mode : {Mode::kOff, Mode::kLite, Mode::kDefault, Mode::kDeep}) {
     if (text == format::mode_name(mode)) return ModeChoice{mode};
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is recorded, as users write it: lite, default, deep, sample=K/N, off.
+// What is recorded, as users write it: lite, default, deep, sample=K/N, off; standard and full, as in rocm-trace-lite.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 namespace lockstep::cli {
 
 // For the options that take one.
-inline constexpr std::string_view kModeChoices = "lite default deep sample= off";
+inline constexpr std::string_view kModeChoices = "lite default deep sample= off standard full";
 
 struct ModeChoice {
   format::Mode mode = format::Mode::kDefault;

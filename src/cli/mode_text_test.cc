@@ -14,6 +14,13 @@ TEST(ModeText, ReadsWhatItWrites) {
   }
 }
 
+TEST(ModeText, KnowsTheNamesOfRocmTraceLite) {
+  ASSERT_TRUE(parse_mode("standard"));
+  EXPECT_EQ(mode_text(*parse_mode("standard")), "default");
+  ASSERT_TRUE(parse_mode("full"));
+  EXPECT_EQ(mode_text(*parse_mode("full")), "deep");
+}
+
 TEST(ModeText, RefusesTheRest) {
   for (const char* text :
        {"", "Deep", "sample", "sample=", "sample=1", "sample=1/", "sample=/2", "sample=0/4", "sample=5/4",

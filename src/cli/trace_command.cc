@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -61,40 +62,61 @@ void share_by_tokens(const std::string& name, launch::JobPlace& place) {
   if (mentions(name, "hn")) place.launchers = 1;  // how many there are on a node is not known
 }
 
+// An option, else the variable that says the same, else what the option is without being given.
+struct Setting {
+  std::string value, said_by;  // "--mode", "LOCKSTEP_MODE"
+  bool given = false;
+};
+Setting setting(const Arguments& arguments, std::string_view option, const char* variable) {
+  const char* set = std::getenv(variable);
+  if (!arguments.has(option) && set != nullptr && *set != 0) return {set, variable, true};
+  return {arguments.value(option), "--" + std::string(option), arguments.has(option)};
+}
+
+Result<void> read_recording(const Arguments& arguments, TraceRequest& request) {
+  const auto usage = [](const Setting& of, std::string_view takes) {
+    return Error{
+        ErrorCode::kUsage, of.said_by + " takes " + std::string(takes) + "; not '" + of.value + "'", {}};
+  };
+  const Setting mode = setting(arguments, "mode", "LOCKSTEP_MODE"),
+                retention = setting(arguments, "retain", "LOCKSTEP_RETAIN");
+  const std::optional<ModeChoice> chosen = parse_mode(mode.value);
+  if (!chosen && mode.value.starts_with("sample="))
+    return usage(mode, "two numbers in sample=K/N, K at most N, such as sample=1/100");
+  if (!chosen) return usage(mode, "lite, default (standard), deep (full), sample=K/N or off");
+  if (!launch::is_retention(retention.value))
+    return usage(retention, "stream, stream:CAP or ring:SIZE, such as ring:64M");
+  request.mode = mode_text(*chosen);
+  request.retention = retention.value;
+  return {};
+}
+
 Result<TraceRequest> read_request(const Arguments& arguments, const launch::ProcessIdentity& self,
                                   launch::JobPlace& place) {
   TraceRequest request;
-  auto expanded = [&](std::string_view option) {
-    return launch::expand_tokens(arguments.value(option), self, place);
-  };
-  auto path = [&](std::string_view option) {
-    std::string text = expanded(option);
+  LOCKSTEP_TRY(read_recording(arguments, request));
+  const Setting directory = launch::directory_is_of_a_launcher()
+                                ? Setting{arguments.value("dir"), "--dir", arguments.has("dir")}
+                                : setting(arguments, "dir", "LOCKSTEP_DIR");
+  auto expanded = [&](const std::string& text) { return launch::expand_tokens(text, self, place); };
+  auto path = [&](const std::string& named) {
+    std::string text = expanded(named);
     return text.empty() ? text : fs::absolute(text).lexically_normal().string();
   };
-  request.output = path("output");
-  request.output_shown = expanded("output");
-  request.timeline = path("timeline");
-  request.run = path("dir");
-  request.run_is_named = !request.run.empty();
+  request.output = path(arguments.value("output"));
+  request.output_shown = expanded(arguments.value("output"));
+  request.timeline = path(arguments.value("timeline"));
+  request.run = path(directory.value);
+  request.run_is_named = directory.given && !request.run.empty();
   if (request.run.empty()) request.run = fs::path(request.output).replace_extension(".run").string();
   while (request.run.size() > 1 && request.run.ends_with('/')) request.run.pop_back();
-  share_by_tokens(arguments.value(request.run_is_named ? "dir" : "output"), place);
+  share_by_tokens(request.run_is_named ? directory.value : arguments.value("output"), place);
   request.merge = !arguments.has("no-merge");
   request.keep = arguments.has("keep");
   request.json = arguments.has("json");
-  request.mode = arguments.value("mode");
-  request.retention = arguments.value("retain");
   request.argv = arguments.operands();
-  auto usage = [](std::string text) { return Error{ErrorCode::kUsage, std::move(text), {}}; };
-  if (!parse_mode(request.mode))
-    return usage("--mode sample=K/N takes two numbers, K at most N, such as sample=1/100; not '" +
-                 request.mode + "'");
-  if (!launch::is_retention(request.retention)) {
-    return usage("--retain takes stream, stream:CAP or ring:SIZE, such as ring:64M; not '" +
-                 request.retention + "'");
-  }
   if (!request.merge && !request.timeline.empty())
-    return usage("--timeline needs the merge; leave out --no-merge");
+    return Error{ErrorCode::kUsage, "--timeline needs the merge; leave out --no-merge", {}};
   return request;
 }
 
@@ -234,14 +256,18 @@ const Command trace_command = {
         "NCCL's log and dumps of PyTorch's Flight Recorder are put into the run directory as well, and into "
         "OUT, "
         "where `lockstep diagnose` finds them. Variables that are set already stay as they are: NCCL_DEBUG, "
-        "NCCL_DEBUG_FILE, TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_ON_TIMEOUT, TORCH_FR_DUMP_TEMP_FILE and the "
+        "NCCL_DEBUG_FILE, NCCL_DEBUG_SUBSYS, TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_ON_TIMEOUT, "
+        "TORCH_FR_DUMP_TEMP_FILE and the "
         "older "
         "names of the latter.\n\n"
         "A profiler plugin that NCCL_PROFILER_PLUGIN names already is kept: ours passes every call on to it. "
         "LOCKSTEP_CHAIN=none leaves it out; LOCKSTEP_CHAIN=PATH names another.\n\n"
-        "In OUT, RUN and FILE, %p stands for the process id of the launcher, %h for the host, %r for the "
-        "rank, "
-        "%n for the rank of the node, %j for the job.",
+        "LOCKSTEP_MODE, LOCKSTEP_RETAIN and LOCKSTEP_DIR, where they are set, stand for --mode, --retain and "
+        "--dir.\n\n"
+        "In OUT, RUN and FILE, %p stands for the process id of the launcher, as all processes share one run "
+        "directory and one OUT (LOCKSTEP_DIR without `lockstep trace` takes that of each process), %h for "
+        "the host, "
+        "%r for the rank, %n for the rank of the node, %j for the job.",
     .operands = {.name = "COMMAND [ARGUMENT...]",
                  .help = "the command to run, with its arguments",
                  .least = 1,

@@ -56,6 +56,8 @@ constexpr const char* mode_name(Mode mode) {
   }
   return "unknown";
 }
+// Names that users of rocm-trace-lite know these modes by.
+inline constexpr char kDefaultAlias[] = "standard", kDeepAlias[] = "full";
 // Higher: more is recorded. That of a newer version's modes is not known.
 constexpr int mode_rank(Mode mode) {
   switch (mode) {

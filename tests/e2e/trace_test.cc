@@ -52,14 +52,14 @@ std::string other_tools(const std::string& job) {
 cp )" LOCKSTEP_SOURCE_DIR R"(/tests/data/flight_recorder/hang/fr_5 "${TORCH_NCCL_DEBUG_INFO_TEMP_FILE}5"
 log=$(printf %s "$NCCL_DEBUG_FILE" | sed 's/%h/vm/; s/%p/7/')
 cp )" LOCKSTEP_SOURCE_DIR R"(/tests/data/logs/hang/rank5.log "$log"
-echo "$NCCL_DEBUG $TORCH_FR_BUFFER_SIZE $TORCH_NCCL_TRACE_BUFFER_SIZE $TORCH_FR_DUMP_ON_TIMEOUT")";
+echo "$NCCL_DEBUG $NCCL_DEBUG_SUBSYS $TORCH_FR_BUFFER_SIZE $TORCH_NCCL_TRACE_BUFFER_SIZE $TORCH_FR_DUMP_ON_TIMEOUT")";
 }
 
 TEST_F(Trace, TakesAlongWhatOtherToolsWrite) {
   Finished finished =
       do_here(lockstep({"trace", "-o", "t.db", "--", "sh", "-c", other_tools(LOCKSTEP_E2E_JOB " ops 5")}));
   EXPECT_EQ(finished.code, 0) << finished;
-  EXPECT_EQ(finished.out, "INFO 2000 2000 1\n");
+  EXPECT_EQ(finished.out, "INFO INIT,BOOTSTRAP,ENV,GRAPH,NET 2000 2000 1\n");
   EXPECT_EQ(names(), Argv{"t.db"}) << finished;
   EXPECT_TRUE(has(finished.err, "took along 3 files of other tools")) << finished;
   Finished diagnosed = do_here(lockstep({"diagnose", "--json", "t.db"}));
@@ -81,11 +81,62 @@ TEST_F(Trace, WithoutCaptureTheOtherToolsFilesStay) {
 }
 
 TEST_F(Trace, VariablesThatTheUserSetStay) {
-  Finished finished = do_here(lockstep({"trace", "sh", "-c",
-                                        "echo \"$NCCL_DEBUG,$NCCL_DEBUG_FILE,$TORCH_FR_BUFFER_SIZE,"
-                                        "$TORCH_NCCL_TRACE_BUFFER_SIZE,$TORCH_FR_DUMP_ON_TIMEOUT\""}),
-                              {{"NCCL_DEBUG", "WARN"}, {"TORCH_NCCL_TRACE_BUFFER_SIZE", "77"}});
-  EXPECT_EQ(finished.out, "WARN,,,77,1\n") << finished;
+  Finished finished =
+      do_here(lockstep({"trace", "sh", "-c",
+                        "echo \"$NCCL_DEBUG,$NCCL_DEBUG_SUBSYS,$NCCL_DEBUG_FILE,$TORCH_FR_BUFFER_SIZE,"
+                        "$TORCH_NCCL_TRACE_BUFFER_SIZE,$TORCH_FR_DUMP_ON_TIMEOUT\""}),
+              {{"NCCL_DEBUG", "WARN"}, {"TORCH_NCCL_TRACE_BUFFER_SIZE", "77"}});
+  EXPECT_EQ(finished.out, "WARN,,,,77,1\n") << finished;
+}
+
+TEST_F(Trace, TheLogTellsOfTuningInTheDeepModeAlone) {
+  const Argv echo = {"sh", "-c", "echo $NCCL_DEBUG_SUBSYS"};
+  const auto subsystems = [&](const Argv& options, const std::map<std::string, std::string>& environment) {
+    Argv words = {"trace", "--no-merge"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), echo.begin(), echo.end());
+    return do_here(lockstep(words), environment).out;
+  };
+  EXPECT_EQ(subsystems({"-m", "deep"}, {}), "INIT,BOOTSTRAP,ENV,GRAPH,NET,TUNING\n");
+  EXPECT_EQ(subsystems({"-m", "lite"}, {}), "INIT,BOOTSTRAP,ENV,GRAPH,NET\n");
+  EXPECT_EQ(subsystems({}, {{"NCCL_DEBUG_SUBSYS", "COLL"}}), "COLL\n");
+}
+
+TEST_F(Trace, TheUsersVariablesStandForOptions) {
+  const auto run_of = [&](const Argv& options, const std::map<std::string, std::string>& environment) {
+    Argv words = {"trace", "--no-merge"};
+    words.insert(words.end(), options.begin(), options.end());
+    for (const char* word : {"sh", "-c", "echo $LOCKSTEP_MODE $LOCKSTEP_RETAIN ${LOCKSTEP_DIR##*/}"})
+      words.emplace_back(word);
+    return do_here(lockstep(words), environment);
+  };
+  const std::map<std::string, std::string> set = {
+      {"LOCKSTEP_MODE", "lite"}, {"LOCKSTEP_RETAIN", "ring:8M"}, {"LOCKSTEP_DIR", path("mine.%j")}};
+  EXPECT_EQ(run_of({}, set).out, "lite ring:8M mine.nojob\n");
+  EXPECT_EQ(run_of({"-m", "deep", "--retain", "stream", "--dir", "other"}, set).out, "deep stream other\n");
+  EXPECT_EQ(run_of({"-o", "x.db"}, {}).out, "default stream x.run\n");
+  EXPECT_EQ(run_of({"-o", "y.db"}, {{"LOCKSTEP_MODE", "full"}}).out, "deep stream y.run\n");
+  EXPECT_EQ(run_of({"-o", "z.db", "-m", "standard"}, {{"LOCKSTEP_MODE", ""}}).out, "default stream z.run\n");
+  for (const auto& [variable, word, allowed] :
+       {std::tuple{"LOCKSTEP_MODE", "banana",
+                   "takes lite, default (standard), deep (full), sample=K/N or off"},
+        {"LOCKSTEP_MODE", "sample=9/3", "K at most N"},
+        {"LOCKSTEP_RETAIN", "loop", "takes stream, stream:CAP or ring:SIZE"}}) {
+    const Finished refused = run_of({}, {{variable, word}});
+    EXPECT_EQ(refused.code, 2) << refused;
+    EXPECT_TRUE(refused.err.starts_with(std::string("lockstep: ") + variable + " takes ")) << refused;
+    EXPECT_TRUE(has(refused.err, allowed)) << refused;
+    EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused;
+    EXPECT_EQ(refused.out, "") << "nothing was run";
+  }
+}
+
+// What the outer one has set for its processes is no wish of the user's.
+TEST_F(Trace, OneInAnotherHasADirectoryOfItsOwn) {
+  const std::string inner =
+      LOCKSTEP_BIN_DIR "/lockstep trace --no-merge -o inner.db sh -c 'echo ${LOCKSTEP_DIR##*/}'";
+  EXPECT_EQ(do_here(lockstep({"trace", "--no-merge", "-o", "outer.db", "sh", "-c", inner})).out,
+            "inner.run\n");
 }
 
 TEST_F(Trace, AKilledProcessKeepsItsEvents) {
@@ -272,6 +323,27 @@ TEST_F(Trace, WaitsForWorkersThatTheCommandLeftBehind) {
   auto document = info("t.db");
   EXPECT_EQ(document["processes"], 2) << finished;
   EXPECT_EQ(document["ops"], 31);
+}
+
+TEST_F(Trace, ARankWhoseFileIsGoneHadLoadedTheLibrary) {
+  // Both live long enough to be looked at more than once on a busy machine.
+  const std::string script = std::string("RANK=1 " LOCKSTEP_E2E_JOB " ops 1 sleep 3000 & RANK=0 ") +
+                             LOCKSTEP_E2E_JOB + " ops 1 sleep 3000; wait";
+  Finished finished =
+      do_here(lockstep({"trace", "--no-merge", "--dir", "run", "sh", "-c", script}), {{"WORLD_SIZE", "2"}});
+  EXPECT_EQ(finished.code, 0) << finished;
+  for (const auto& process : info("run")["process_list"]) {
+    if (process["rank"] != 1) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(path("run"))) {
+      const std::string name = entry.path().filename();
+      if (has(name, "." + std::to_string(process["pid"].get<int>()) + ".") && name.ends_with(".lks"))
+        std::filesystem::remove(entry.path());
+    }
+  }
+  const auto losses = info("run")["losses"];
+  ASSERT_EQ(losses.size(), 1u) << losses;
+  EXPECT_EQ(losses[0]["kind"], "file_gone") << losses;
+  EXPECT_TRUE(has(losses[0]["detail"].get<std::string>(), "its file is gone")) << losses;
 }
 
 TEST_F(Trace, ASilentRankIsMissed) {

@@ -127,14 +127,14 @@ Config read_config(const Identity& identity) {
   if (mode != nullptr && *mode != 0) {
     if (strcmp(mode, "lite") == 0)
       config.mode = format::Mode::kLite;
-    else if (strcmp(mode, "deep") == 0)
+    else if (strcmp(mode, "deep") == 0 || strcmp(mode, format::kDeepAlias) == 0)
       config.mode = format::Mode::kDeep;
     else if (strcmp(mode, "off") == 0)
       config.mode = format::Mode::kOff;
     else if (strncmp(mode, "sample=", 7) == 0 &&
              parse_sample(mode + 7, &config.sample_keep, &config.sample_of))
       config.mode = format::Mode::kSample;
-    else if (strcmp(mode, "default") != 0)
+    else if (strcmp(mode, "default") != 0 && strcmp(mode, format::kDefaultAlias) != 0)
       complain(&config, "LOCKSTEP_MODE", mode, "default");
   }
   parse_retention(getenv("LOCKSTEP_RETAIN"), &config);

@@ -43,6 +43,13 @@ TEST_F(ConfigTest, EmptyIsUnset) {
   EXPECT_EQ(with("LOCKSTEP_RETAIN", "").cap_bytes, kDefaultCapBytes);
 }
 
+TEST_F(ConfigTest, ModesByTheNamesOfRocmTraceLite) {
+  EXPECT_EQ(with("LOCKSTEP_MODE", "full").mode, format::Mode::kDeep);
+  EXPECT_STREQ(with("LOCKSTEP_MODE", "full").problem, "");
+  EXPECT_EQ(with("LOCKSTEP_MODE", "standard").mode, format::Mode::kDefault);
+  EXPECT_STREQ(with("LOCKSTEP_MODE", "standard").problem, "");
+}
+
 TEST_F(ConfigTest, TokensOfTheDirectory) {
   EXPECT_STREQ(with("LOCKSTEP_DIR", "/r/%h/%j-%n.%r.%p").directory, "/r/node7/j42-2.5.77");
   EXPECT_STREQ(with("LOCKSTEP_DIR", "100%%/%x%").directory, "100%/%x%");

@@ -15,6 +15,7 @@ namespace lockstep::cli::launch {
 
 namespace {
 
+constexpr const char* kOwnDirectory = "LOCKSTEP_TRACE_DIR";
 constexpr std::string_view kLogPrefix = "nccl.", kLogSuffix = ".log", kDumpPrefix = "flight_recorder_";
 
 bool is_set(const char* name) {
@@ -22,10 +23,15 @@ bool is_set(const char* name) {
   return value != nullptr && *value != 0;
 }
 
-// Who asks for NCCL's log himself wants it where he has it.
-void set_log_environment(const std::string& run) {
+// Who asks for NCCL's log himself wants it where he has it, and with what it has. Ours is to tell of hardware and connections,
+// too, which NCCL leaves out unless asked; TUNING is a line for each operation.
+void set_log_environment(const std::string& run, const std::string& mode) {
   if (is_set("NCCL_DEBUG") || is_set("NCCL_DEBUG_FILE")) return;
   setenv("NCCL_DEBUG", "INFO", 1);
+  if (!is_set("NCCL_DEBUG_SUBSYS")) {
+    const std::string subsystems = "INIT,BOOTSTRAP,ENV,GRAPH,NET";
+    setenv("NCCL_DEBUG_SUBSYS", (mode == "deep" ? subsystems + ",TUNING" : subsystems).c_str(), 1);
+  }
   setenv("NCCL_DEBUG_FILE",
          (protect_tokens(run) + "/" + std::string(kLogPrefix) + "%h.%p" + std::string(kLogSuffix)).c_str(),
          1);
@@ -110,10 +116,17 @@ void set_capture_environment(const CaptureLibraries& libraries, const std::strin
   if (are_ranges_asked_for(libraries) && no_ranges(libraries).empty())
     setenv("NVTX_INJECTION64_PATH", cuda_library(libraries).c_str(), 1);
   setenv("LOCKSTEP_DIR", protect_tokens(run).c_str(), 1);
+  setenv(kOwnDirectory, protect_tokens(run).c_str(), 1);
   setenv("LOCKSTEP_MODE", mode.c_str(), 1);
   setenv("LOCKSTEP_RETAIN", retention.c_str(), 1);
-  set_log_environment(run);
+  set_log_environment(run, mode);
   set_dump_environment(run);
+}
+
+bool directory_is_of_a_launcher() {
+  const char* set = std::getenv("LOCKSTEP_DIR");
+  const char* own = std::getenv(kOwnDirectory);
+  return set != nullptr && own != nullptr && std::string_view(set) == own;
 }
 
 std::vector<std::string> other_tools_files(const std::string& run) {
@@ -153,7 +166,8 @@ std::string other_profiler_plugin(const CaptureLibraries& libraries) {
   std::string plugin = set;
   std::error_code error;
   // NCCL also takes the middle of a library's name: "x" stands for libnccl-profiler-x.so.
-  if (std::filesystem::path(plugin).filename() == "liblockstep-nccl.so" ||
+  const std::filesystem::path file = std::filesystem::path(plugin).filename();
+  if (plugin == "lockstep" || file == "libnccl-profiler-lockstep.so" || file == "liblockstep-nccl.so" ||
       std::filesystem::equivalent(plugin, libraries.nccl, error)) {
     return {};
   }

@@ -13,6 +13,8 @@ namespace lockstep::cli::launch {
 // user has not: NCCL's log, and dumps of PyTorch's Flight Recorder. Call before there are threads.
 void set_capture_environment(const CaptureLibraries& libraries, const std::string& run,
                              const std::string& mode, const std::string& retention);
+// LOCKSTEP_DIR is what a `lockstep trace` around this one has set, and not the user's wish.
+bool directory_is_of_a_launcher();
 // What these variables made other tools write into a run directory; none for a path that is no directory.
 std::vector<std::string> other_tools_files(const std::string& run);
 // Why kernels will have no GPU times, in words; empty: they will, or the user has switched them off.

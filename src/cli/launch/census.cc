@@ -35,9 +35,12 @@ JobPlace place_of(int64_t pid) {
   });
 }
 
-bool maps_nccl(int64_t pid) {
-  std::string maps = read_small(proc(pid, "maps"), kMapsLimit).value_or("");
-  return maps.find("/libnccl.so") != std::string::npos || maps.find("/librccl.so") != std::string::npos;
+// liblockstep-cuda.so is loaded into every process, and says nothing.
+void look_at_maps(int64_t pid, SeenProcess& seen) {
+  const std::string maps = read_small(proc(pid, "maps"), kMapsLimit).value_or("");
+  const auto holds = [&](const char* library) { return maps.find(library) != std::string::npos; };
+  seen.maps_nccl = seen.maps_nccl || holds("/libnccl.so") || holds("/librccl.so");
+  seen.captures = seen.captures || holds("/liblockstep-nccl.so") || holds("/liblockstep.so");
 }
 
 std::string census_path(const std::string& run, const ProcessIdentity& launcher) {
@@ -64,6 +67,7 @@ std::optional<CensusReport> read_census(const std::string& path) {
     seen.rank = number_field(row, "rank", -1);
     seen.world = number_field(row, "world", -1);
     seen.maps_nccl = number_field(row, "maps_nccl", 0) != 0;
+    seen.captures = number_field(row, "captures", 0) != 0;
     report.processes.push_back(std::move(seen));
   }
   return report;
@@ -84,7 +88,8 @@ Result<void> write_census(const std::string& run, const CensusReport& report) {
                                      {"argv", seen.argv},
                                      {"rank", seen.rank},
                                      {"world", seen.world},
-                                     {"maps_nccl", seen.maps_nccl ? 1 : 0}});
+                                     {"maps_nccl", seen.maps_nccl ? 1 : 0},
+                                     {"captures", seen.captures ? 1 : 0}});
   }
   return write_whole(census_path(run, report.launcher), to_text(document));
 }
@@ -153,7 +158,7 @@ void Census::look(int64_t pid, int64_t parent) {
       report_.unseen = 1;  // how many more there were is not known
       return;
     }
-    report_.processes.push_back(SeenProcess{pid, parent, stat->start_ticks, {}, -1, -1, false});
+    report_.processes.push_back(SeenProcess{pid, parent, stat->start_ticks, {}, -1, -1, false, false});
   }
   // Programs are exec'ed and libraries mapped some time after the start: looks 1, 2, 4, 8, ... are thorough.
   uint32_t looks = ++found->second.looks;
@@ -164,7 +169,7 @@ void Census::look(int64_t pid, int64_t parent) {
   JobPlace place = place_of(pid);
   seen.rank = place.rank;
   seen.world = place.world;
-  seen.maps_nccl = seen.maps_nccl || maps_nccl(pid);
+  look_at_maps(pid, seen);
 }
 
 }  // namespace lockstep::cli::launch

@@ -22,6 +22,7 @@ struct SeenProcess {
   std::vector<std::string> argv;
   int64_t rank = -1, world = -1;
   bool maps_nccl = false;  // libnccl or librccl was mapped
+  bool captures = false;   // a capture library that makes a file was mapped
 };
 
 struct CensusReport {

@@ -12,6 +12,8 @@ constexpr const char* kAdvice =
     "check that NCCL_PROFILER_PLUGIN reaches them (ssh, sudo and containers may drop it), and that their "
     "NCCL is "
     "2.23 or newer";
+constexpr const char* kGone =
+    "copy it from where the job wrote it; where it was never made, NCCL's log or the job's stderr says why";
 constexpr int64_t kMostRanks = 1 << 20;  // a world size beyond this is not believed
 constexpr size_t kMostListed = 16;
 
@@ -92,15 +94,25 @@ struct Missed {
     first_pid = seen.pid;
     first_command = command_of(seen);
   }
-  RunLoss loss() const {
+  RunLoss loss(bool captured) const {
     std::string who = ranks.empty() ? std::to_string(processes) + (processes == 1 ? " process" : " processes")
                                     : (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks);
     std::string pid = (processes > 1 ? "first pid " : "pid ") + std::to_string(first_pid);
-    return {"never_loaded", processes,
-            who + " on host" + (hosts.size() > 1 ? "s " : " ") + list(hosts) +
-                " never loaded the capture library (" + pid + ": " + first_command + "); " + kAdvice};
+    const std::string shown = " (" + pid + ": " + first_command + "); ";
+    who += " on host" + std::string(hosts.size() > 1 ? "s " : " ") + list(hosts);
+    if (captured)
+      return {"file_gone", processes,
+              who + " loaded the capture library, and " +
+                  (processes > 1 ? "their files are" : "its file is") + " gone" + shown + kGone};
+    return {"never_loaded", processes, who + " never loaded the capture library" + shown + kAdvice};
   }
 };
+
+// Of the processes of a rank, the topmost may be a shell around the one that captures.
+bool any_captures(const CensusReport& census, int64_t rank) {
+  return std::any_of(census.processes.begin(), census.processes.end(),
+                     [&](const SeenProcess& seen) { return seen.rank == rank && seen.captures; });
+}
 
 }  // namespace
 
@@ -113,16 +125,18 @@ std::vector<RunLoss> missing_processes(const std::vector<ProcessFile>& files,
     if (file.rank >= 0) ranks_seen.insert(file.rank);
     world = std::max(world, file.world);
   }
-  Missed ranked;
-  std::map<std::string, Missed> rankless;  // by command
+  Missed ranked[2];                                         // by whether they have loaded the capture library
+  std::map<std::pair<bool, std::string>, Missed> rankless;  // likewise, and by command
   for (const CensusReport& census : censuses) {
     std::vector<bool> present = excused(census, files);
     for (size_t i = 0; i < census.processes.size(); ++i) {
       const SeenProcess& seen = census.processes[i];
       if (present[i] || (seen.rank < 0 && !seen.maps_nccl) || ranks_seen.contains(seen.rank)) continue;
       // The topmost process of a rank stands for its helpers.
-      if (seen.rank >= 0 && ranked.ranks.contains(seen.rank)) continue;
-      (seen.rank >= 0 ? ranked : rankless[command_of(seen)]).add(seen, census.launcher.host);
+      if (ranked[0].ranks.contains(seen.rank) || ranked[1].ranks.contains(seen.rank)) continue;
+      const bool captured = seen.captures || (seen.rank >= 0 && any_captures(census, seen.rank));
+      (seen.rank >= 0 ? ranked[captured] : rankless[{captured, command_of(seen)}])
+          .add(seen, census.launcher.host);
     }
     if (census.unseen > 0) {
       losses.push_back({"census_cut", census.unseen,
@@ -130,11 +144,14 @@ std::vector<RunLoss> missing_processes(const std::vector<ProcessFile>& files,
                             " than the census holds: some may be missing unnoticed"});
     }
   }
-  if (ranked.processes > 0) losses.push_back(ranked.loss());
-  for (const auto& [command, missed] : rankless) losses.push_back(missed.loss());
+  for (const bool captured : {false, true}) {
+    if (ranked[captured].processes > 0) losses.push_back(ranked[captured].loss(captured));
+  }
+  for (const auto& [key, missed] : rankless) losses.push_back(missed.loss(key.first));
   std::set<int64_t> missing;
   for (int64_t rank = 0; rank < std::min(world, kMostRanks); ++rank) {
-    if (!ranks_seen.contains(rank) && !ranked.ranks.contains(rank)) missing.insert(rank);
+    if (!ranks_seen.contains(rank) && !ranked[0].ranks.contains(rank) && !ranked[1].ranks.contains(rank))
+      missing.insert(rank);
   }
   if (!missing.empty()) {
     losses.push_back(

@@ -17,7 +17,7 @@ ProcessFile file(int64_t pid, int64_t rank, int64_t world) {
   return file;
 }
 SeenProcess seen(int64_t pid, int64_t parent, int64_t rank, bool maps_nccl = false) {
-  return {pid, parent, static_cast<uint64_t>(pid) * 10, {"python", "train.py"}, rank, 2, maps_nccl};
+  return {pid, parent, static_cast<uint64_t>(pid) * 10, {"python", "train.py"}, rank, 2, maps_nccl, false};
 }
 CensusReport census(std::vector<SeenProcess> processes) {
   CensusReport report;
@@ -61,6 +61,21 @@ TEST(MissingProcesses, RanksThatNeverLoadedShareALineWithoutTheirStarter) {
                             "python train.py)"),
       std::string::npos)
       << losses[0].detail;
+}
+
+TEST(MissingProcesses, WhoCapturedHasLostItsFile) {
+  // Of rank 1 a shell, and the program in it; rank 2 has loaded nothing.
+  CensusReport report =
+      census({seen(10, 1, -1), seen(11, 10, 0), seen(12, 10, 1), seen(22, 12, 1), seen(13, 10, 2)});
+  report.processes[3].captures = true;
+  auto losses = missing_processes({file(11, 0, 3)}, {report});
+  ASSERT_EQ(losses.size(), 2u);
+  EXPECT_EQ(losses[0].kind, "never_loaded");
+  EXPECT_TRUE(losses[0].detail.starts_with("rank 2 on host h never loaded")) << losses[0].detail;
+  EXPECT_EQ(losses[1].kind, "file_gone");
+  EXPECT_TRUE(losses[1].detail.starts_with(
+      "rank 1 on host h loaded the capture library, and its file is gone (pid 12: python train.py); "))
+      << losses[1].detail;
 }
 
 TEST(MissingProcesses, EqualCommandsWithoutRankShareALine) {
