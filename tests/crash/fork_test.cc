@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // fork: a child without exec leaves the parent's file alone; one with exec has its own.
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <thread>
@@ -103,6 +108,34 @@ TEST_F(Fork, WhileTheFileIsBeingMade) {
     }
     EXPECT_EQ(std::count(seqs.begin(), seqs.end(), 1), 1);
   }
+}
+
+// Runs no handler, so the child does not know that it is one: what both write into is not to be relied on, but both live.
+TEST_F(Fork, ByTheBareSystemCallHarmsNeither) {
+  LOCKSTEP_SKIP_WITH_SANITIZERS();
+  constexpr uint64_t kMany = 20'000;  // some chunks full
+  LksFile file = record([] {
+    NcclPlugin<5> plugin;
+    plugin.init();
+    void* open = plugin.start_coll(0);
+    const auto child = static_cast<pid_t>(syscall(SYS_fork));
+    if (child == 0) {
+      plugin.stop(open);
+      for (uint64_t i = 0; i < kMany; ++i) plugin.stop(plugin.start_coll(1'000'000 + i));
+      _exit(0);
+    }
+    for (uint64_t i = 1; i < kMany; ++i) plugin.stop(plugin.start_coll(i));
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    plugin.stop(open);
+    plugin.finalize(plugin.context);
+  });
+  EXPECT_EQ(file.state(), format::FileState::kClosed);
+  const auto colls = file.all<format::CollRecord>(Kind::kColl);
+  const auto own =
+      std::count_if(colls.begin(), colls.end(), [](const auto& coll) { return coll.seq < kMany; });
+  EXPECT_GT(own, 0);
 }
 
 TEST_F(Fork, BeforeTheFirstInitBothAreRecorded) {

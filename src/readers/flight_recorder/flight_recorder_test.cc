@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/record_gaps.h"
+#include "model/testing/spelled_types.h"
 #include "readers/testing/format_test.h"
 
 namespace lockstep::readers::flight_recorder {
@@ -50,6 +51,22 @@ class FlightRecorder : public testing::FormatTest {
                    .dump());
   }
 };
+
+TEST_F(FlightRecorder, ElementsAreAsLongAsTheirTypesInEverySpelling) {
+  std::vector<Json> entries;
+  for (const auto& type : model::testing::kSpelledTypes) {
+    const int id = static_cast<int>(entries.size());
+    entries.push_back(entry(id, id, "completed"));
+    entries.back()["input_dtypes"] = entries.back()["output_dtypes"] = Json::array({type.name});
+    entries.back()["input_sizes"] = entries.back()["output_sizes"] = {{6}};
+  }
+  write("fr_0", entries);
+  const model::Trace trace = load(*open(), 0);
+  ASSERT_EQ(trace.ops.size(), entries.size());
+  for (size_t i = 0; i < entries.size(); ++i)
+    EXPECT_EQ(trace.ops.bytes[i], 6 * model::testing::kSpelledTypes[i].bytes)
+        << model::testing::kSpelledTypes[i].name;
+}
 
 TEST_F(FlightRecorder, AProcessIsADump) {
   write("fr_1", {entry(0, 0, "completed"), entry(1, 1, "started")});

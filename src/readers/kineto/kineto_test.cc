@@ -3,6 +3,7 @@
 
 #include "model/comms_id.h"
 #include "model/event_kind.h"
+#include "model/testing/spelled_types.h"
 #include "readers/kineto/recording.h"
 #include "readers/kineto/trace_text.h"
 
@@ -83,6 +84,21 @@ TEST_F(KinetoTest, WhatIsNoOperationIsLeftOut) {
   EXPECT_EQ(trace.ops.size(), 0u);
   EXPECT_EQ(trace.comms.size(), 0u);
   EXPECT_EQ(trace.losses.size(), 0u);
+}
+
+TEST_F(KinetoTest, ElementsAreAsLongAsTheirTypesInEverySpelling) {
+  TraceText text;
+  int64_t calls = 0;
+  for (const auto& type : model::testing::kSpelledTypes) {
+    text.call(100 + 10 * calls, 4, static_cast<int>(calls) + 1,
+              {.collective = "allreduce", .dtype = type.name, .in = 6, .out = 6});
+    ++calls;
+  }
+  const Trace trace = read(text.text());
+  ASSERT_EQ(trace.ops.size(), static_cast<size_t>(calls));
+  for (size_t i = 0; i < trace.ops.size(); ++i)
+    EXPECT_EQ(trace.ops.bytes[i], 6 * model::testing::kSpelledTypes[i].bytes)
+        << model::testing::kSpelledTypes[i].name;
 }
 
 // Spelling, count of one rank, root.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records -> rows: each kind, parents, states that came elsewhere, threads, losses.
+#include "analysis/assemble/assemble.h"
+#include "model/testing/spelled_types.h"
 #include "readers/native/test_run.h"
 
 namespace lockstep::readers::native {
@@ -108,6 +110,24 @@ TEST(Events, EachKindIsARowAndIsCounted) {
   EXPECT_EQ(trace.strings[trace.marks.name[0]], "step");
   EXPECT_EQ(trace.marks.value[0], 12);
   EXPECT_EQ(trace.losses.size(), 0u) << losses_text(trace);
+}
+
+TEST(Events, ElementsAreAsLongAsTheirTypesInEverySpelling) {
+  FileBuilder file;
+  const uint32_t comm = file.comm(1, 0, 2);
+  FileBuilder::Log& log = file.log(100);
+  uint64_t at_tick = 1000;
+  for (const auto& type : model::testing::kSpelledTypes) {
+    const uint16_t shape = log.shape("my_all_reduce", type.name);
+    log.add(Kind::kApiOp,
+            format::ApiOpRecord{head(at_tick += 100, 30), 6, 6, 0, 0, 0, 0, comm, shape, 0, -1, 0});
+  }
+  model::Trace trace = load_one(file);
+  ASSERT_TRUE(analysis::assemble::assemble(trace));
+  ASSERT_EQ(trace.ops.size(), std::size(model::testing::kSpelledTypes));
+  for (size_t i = 0; i < trace.ops.size(); ++i)
+    EXPECT_EQ(trace.ops.bytes[i], 6 * model::testing::kSpelledTypes[i].bytes)
+        << model::testing::kSpelledTypes[i].name;
 }
 
 TEST(Events, GpuTimesOfDeclaredOperations) {
