@@ -452,7 +452,7 @@ TEST_F(TraceDbTest, AsymmetryNamesProcessesWhoseGpusDidLess) {
       const auto own = static_cast<uint32_t>(trace.kernels.size());
       const uint32_t kernels[] = {364, 290, 100, 364};
       model::Kernel kernel{};
-      kernel.op = kernel.launch = kNoRow;
+      kernel.op = kernel.launch = model::kNoRow;
       for (uint32_t more = own; more < kernels[i]; ++more) trace.kernels.append(kernel);
       kernel.kind = static_cast<uint8_t>(model::KernelKind::kCopy);
       for (int copies = 0; copies < 300; ++copies) trace.kernels.append(kernel);
