@@ -143,7 +143,8 @@ const Command convert_command = {
         "without libotf2 says so. With --into, what a program declared through lockstep.h is put into the "
         "trace that "
         "torch.profiler wrote of the same rank, where tools show it beside the model. What the input has "
-        "lost, and what of it could not be read, is said first; the exit code is 3 where something that was named is left out.",
+        "lost, and what of it could not be read, is said first; the exit code is 3 where something that was "
+        "named is left out.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,

@@ -332,7 +332,8 @@ TEST_F(Trace, ARankWhoseFileIsGoneHadLoadedTheLibrary) {
   Finished finished =
       do_here(lockstep({"trace", "--no-merge", "--dir", "run", "sh", "-c", script}), {{"WORLD_SIZE", "2"}});
   EXPECT_EQ(finished.code, 0) << finished;
-  for (const auto& process : info("run")["process_list"]) {
+  const auto before = info("run");
+  for (const auto& process : before["process_list"]) {
     if (process["rank"] != 1) continue;
     for (const auto& entry : std::filesystem::directory_iterator(path("run"))) {
       const std::string name = entry.path().filename();
