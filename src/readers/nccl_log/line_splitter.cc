@@ -27,14 +27,19 @@ size_t mark_at(std::string_view line, size_t at) {
              : 0;
 }
 
-// Nothing in it but what a keyboard types. One pass without a branch: most lines are.
+// Nothing in it but what a keyboard types. Eight bytes at a step: most lines are.
 bool is_plain(std::string_view line) {
-  bool odd = false;
-  for (const char c : line) {
-    const auto byte = static_cast<unsigned char>(c);
-    odd |= (byte < 0x20 && byte != '\t') || byte >= 0x7F;
+  constexpr uint64_t kEach = 0x0101010101010101, kHigh = 0x80 * kEach;
+  size_t at = 0;
+  uint64_t odd = 0;
+  for (; at + 8 <= line.size(); at += 8) {
+    uint64_t eight = 0;
+    std::memcpy(&eight, line.data() + at, 8);
+    const uint64_t no_delete = eight ^ (0x7F * kEach);
+    odd |= eight | (eight - 0x20 * kEach) | (no_delete - kEach);
   }
-  return !odd;
+  for (; at < line.size(); ++at) odd |= line[at] < 0x20 || line[at] == 0x7F ? kHigh : 0;
+  return (odd & kHigh) == 0;
 }
 
 // Bells, backspaces and the like are what progress bars are made of.
