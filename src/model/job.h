@@ -62,7 +62,7 @@ struct JobOps {
     if (called_ns[i] != 0 && !is_replay(i)) return called_ns[i];
     return enqueued_ns[i] != 0 ? enqueued_ns[i] : launched_ns[i];
   }
-  uint64_t comms_id(size_t i) const { return torch_comms_id.size() == 0 ? 0 : torch_comms_id[i]; }
+  uint64_t comms_id(size_t i) const { return torch_comms_id.empty() ? 0 : torch_comms_id[i]; }
   bool is_start_told(size_t i) const { return entered_ns(i) >= gpu_told_from_ns; }
   // When it began on the GPU is known, not only how long it took.
   bool is_placed(size_t i) const {

@@ -162,7 +162,9 @@ class Report(unittest.TestCase):
         lockstep("report", "--serve=0", "--against", before, after, code=2)
 
     def test_what_cannot_be_read_is_an_error(self):
-        for path in (SCRATCH / "absent", SOURCES / "README.md"):
+        no_text = SCRATCH / "no_text"
+        no_text.write_bytes(b"\x7fELF" + bytes(range(256)) * 4)
+        for path in (SCRATCH / "absent", no_text):
             done = lockstep("report", "--json", path, code=2)
             self.assertRegex(done.stderr, r"^lockstep: ")
 

@@ -10,7 +10,6 @@ using readers::nccl_log::Connection;
 using readers::nccl_log::Fact;
 using readers::nccl_log::FileState;
 using readers::nccl_log::kNobody;
-using readers::nccl_log::LineKind;
 using readers::nccl_log::LogModel;
 
 bool has_damage(const LogModel& model) {

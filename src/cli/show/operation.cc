@@ -269,7 +269,7 @@ std::vector<FoundOperation> find_comms_id(const model::Job& job, uint64_t id) {
 }
 
 std::string address(const OperationName& name) {
-  const std::string index = std::to_string(name.index);
+  std::string index = std::to_string(name.index);
   if (!name.is_p2p) return index;
   if (!name.pair) return "p2p:" + index;
   return "p2p:" + std::to_string(name.pair->source) + "-" + std::to_string(name.pair->target) + ":" + index;
