@@ -6,6 +6,8 @@
 #include <functional>
 #include <random>
 
+#include "model/testing/std_comms_id.h"
+
 namespace lockstep::model {
 namespace {
 
@@ -112,9 +114,6 @@ TEST(CommsId, ListsAreCutAsPyTorchCutsThem) {
 // What PyTorch computes, with the real std::hash, of tuples of every kind: small and large, negative, of any name.
 TEST(CommsId, AgreesWithStdHashOverRandomTuples) {
   std::mt19937_64 random(20261123);
-  const auto combine = [](uint64_t field, uint64_t accumulated) {
-    return field ^ (accumulated + 0x9e3779b9 + (field << 6) + (field >> 2));
-  };
   for (int i = 0; i < 10'000; ++i) {
     std::string name;
     if (i % 3 == 0) {
@@ -133,13 +132,10 @@ TEST(CommsId, AgreesWithStdHashOverRandomTuples) {
         .start = number(),
         .stride = number(),
         .world = number()};
-    uint64_t expected = std::hash<std::string>()(name);
-    expected = combine(std::hash<int64_t>()(tuple.seq), expected);
-    expected = combine(std::hash<bool>()(tuple.is_p2p), expected);
-    for (const int32_t field : {tuple.start, tuple.stride, tuple.world})
-      expected = combine(std::hash<int>()(field), expected);
     ASSERT_EQ(pg_name_hash(name), std::hash<std::string>()(name));
-    ASSERT_EQ(comms_id(tuple), expected) << to_text(tuple);
+    ASSERT_EQ(comms_id(tuple),
+              testing::std_comms_id(name, tuple.seq, tuple.is_p2p, tuple.start, tuple.stride, tuple.world))
+        << to_text(tuple);
   }
 }
 

@@ -6,14 +6,13 @@
 #include <charconv>
 #include <filesystem>
 
+#include "base/ascii.h"
 #include "model/limits.h"
 
 namespace lockstep::model {
 namespace {
 
 constexpr int64_t kMostOperations = int64_t{1} << 26;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 

@@ -3,13 +3,13 @@
 // PyTorch writes them from 2026 on, dumps of the Flight Recorder, and the real std::hash.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "golden/tape_run.h"
+#include "model/testing/std_comms_id.h"
 #include "model/torch_groups.h"
 #include "readers/reader.h"
 #include "tests/support/places.h"
@@ -19,14 +19,7 @@ namespace {
 
 using model::Trace;
 
-uint64_t hashed(const std::string& name, int64_t seq, bool is_p2p, int start, int stride, int world) {
-  uint64_t t = std::hash<std::string>()(name);
-  const auto add = [&t](uint64_t x) { t = x ^ (t + 0x9e3779b9 + (x << 6) + (x >> 2)); };
-  add(std::hash<int64_t>()(seq));
-  add(std::hash<bool>()(is_p2p));
-  for (const int field : {start, stride, world}) add(std::hash<int>()(field));
-  return t;
-}
+using model::testing::std_comms_id;
 
 // A recorded job whose communicators get names before anything is numbered.
 std::vector<Trace> named(const std::string& folder,
@@ -76,13 +69,13 @@ TEST(RecordedCommsIds, EveryOperationOfTheTrainingJobHasTheOneOfItsGroup) {
       sends += is_p2p;
       switch (trace.comms.ranks[trace.ops.comm[op]]) {
         case 8:
-          EXPECT_EQ(id, hashed("0", seq, is_p2p, 0, 1, 8));
+          EXPECT_EQ(id, std_comms_id("0", seq, is_p2p, 0, 1, 8));
           break;
         case 2:
-          EXPECT_EQ(id, hashed(std::to_string(1 + rank / 2), seq, is_p2p, rank / 2 * 2, 1, 2));
+          EXPECT_EQ(id, std_comms_id(std::to_string(1 + rank / 2), seq, is_p2p, rank / 2 * 2, 1, 2));
           break;
         default:
-          EXPECT_EQ(id, hashed(std::to_string(5 + rank % 2), seq, is_p2p, rank % 2, 2, 4));
+          EXPECT_EQ(id, std_comms_id(std::to_string(5 + rank % 2), seq, is_p2p, rank % 2, 2, 4));
       }
       // Nothing is coalesced in this job: PyTorch counts what NCCL is asked for.
       EXPECT_EQ(seq, int64_t{trace.ops.index[op]} + 1);

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "model/event_kind.h"
+#include "model/foreign_proxy_op.h"
 
 namespace lockstep::analysis::gather {
 namespace {
@@ -135,9 +136,7 @@ class Sums {
     members_.resize(ops.size());
     for (size_t i = 0; i < ops.size(); ++i) {
       members_[i] = ops.comm[i];
-      const bool is_foreign = ops.comm[i] == model::kNoRow && ops.context[i] != 0 &&
-                              ops.originator_pid[i] > 0 && ops.originator_pid[i] != process_.row.pid;
-      if (!is_foreign) continue;
+      if (!model::is_foreign_proxy_op(ops, i, process_.row.pid)) continue;
       const auto [at, is_new] = numbers.try_emplace({ops.originator_pid[i], ops.context[i]},
                                                     static_cast<uint32_t>(part_.foreign.size()));
       if (is_new) part_.foreign.push_back({ops.originator_pid[i], ops.context[i], 0});

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the header to the model: what tools see of what a caller said.
-#include <functional>
 #include <random>
 
 #include "analysis/assemble/assembled_source.h"
 #include "capture/api/api_test.h"
+#include "model/testing/std_comms_id.h"
 #include "readers/reader.h"
 
 namespace lockstep::test {
@@ -41,16 +41,6 @@ TEST_F(ModelTest, OperationsHavePyTorchsCommsIdBitForBit) {
   EXPECT_EQ(ids[11], 2297668046887140139u);
   EXPECT_EQ(ids[12], 10159970886763999547u);
   EXPECT_EQ(ids[19], 5586280276518943005u);
-}
-
-// PyTorch's hash_combine with the real std::hash.
-uint64_t std_comms_id(const std::string& name, int64_t seq, bool is_p2p, int start, int stride, int world) {
-  uint64_t t = std::hash<std::string>()(name);
-  const auto add = [&t](uint64_t x) { t = x ^ (t + 0x9e3779b9 + (x << 6) + (x >> 2)); };
-  add(std::hash<int64_t>()(seq));
-  add(std::hash<bool>()(is_p2p));
-  for (const int field : {start, stride, world}) add(std::hash<int>()(field));
-  return t;
 }
 
 struct RandomOperation {
@@ -103,7 +93,7 @@ TEST_F(ModelTest, WhatTheMacroIsToldGivesPyTorchsIdForTenThousandTuples) {
     ASSERT_EQ(trace.strings[trace.comms.group_name[trace.ops.comm[i]]], op.name);
     ASSERT_EQ(trace.strings[trace.comms.group_description[trace.ops.comm[i]]], op.description);
     ASSERT_EQ(trace.ops.torch_comms_id[i],
-              std_comms_id(op.name, op.seq, op.is_p2p, op.start, op.stride, op.world))
+              model::testing::std_comms_id(op.name, op.seq, op.is_p2p, op.start, op.stride, op.world))
         << op.name << ' ' << op.start << ' ' << op.stride << ' ' << op.world;
   }
 }

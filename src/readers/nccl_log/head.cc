@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
 #include "readers/nccl_log/pattern.h"
 
 namespace lockstep::readers::nccl_log {
@@ -13,7 +14,6 @@ constexpr size_t kNo = std::string_view::npos;
 constexpr size_t kHeadReach = 1024;  // of a head, with the name of a source file and a signature
 constexpr size_t kHostMost = 255;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_host_char(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_' || c == '-';
 }

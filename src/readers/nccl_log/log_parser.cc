@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 
 namespace lockstep::readers::nccl_log {
 namespace {
 
 constexpr size_t kNo = std::string_view::npos;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // The first words of a line, without what differs from line to line.
 std::string shape_of(std::string_view body) {

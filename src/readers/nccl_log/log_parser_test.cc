@@ -3,20 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "readers/nccl_log/testing/parse.h"
+
 namespace lockstep::readers::nccl_log {
 namespace {
-
-LogModel parse(std::string_view text) {
-  LogParser parser;
-  parser.begin_file("a.log");
-  parser.feed(text);
-  parser.end_file();
-  return parser.take();
-}
-
-const Fact* only(const LogModel& model, LineKind kind) {
-  return model.of(kind).size() == 1 ? &model.facts[model.of(kind)[0]] : nullptr;
-}
 
 TEST(LogParser, FactsAreKeptOnceWithTheirPlace) {
   const LogModel model = parse(

@@ -4,12 +4,12 @@
 #include <charconv>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/result.h"
 
 namespace lockstep::readers::nccl_log {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 template <class Accept>

@@ -2,6 +2,7 @@
 // The part of LogParser that makes lines of what files hold, and knows whose each is.
 #include <utility>
 
+#include "base/ascii.h"
 #include "readers/nccl_log/log_parser.h"
 #include "readers/nccl_log/word_filter.h"
 #include "readers/nccl_log/wrap_width.h"
@@ -12,8 +13,6 @@ namespace {
 constexpr size_t kNo = std::string_view::npos;
 constexpr size_t kWrapSample = 64 << 10;
 constexpr size_t kMarkMost = 16;  // of a launcher's mark: "[rank12345]:"
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 

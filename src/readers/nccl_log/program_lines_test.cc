@@ -4,23 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include "readers/nccl_log/log_parser.h"
+#include "readers/nccl_log/testing/parse.h"
 #include "readers/nccl_log/word_filter.h"
 
 namespace lockstep::readers::nccl_log {
 namespace {
-
-LogModel parse(const std::string& text) {
-  LogParser parser;
-  parser.begin_file("a.log");
-  parser.feed(text);
-  parser.end_file();
-  return parser.take();
-}
-
-const Fact* only(const LogModel& model, LineKind kind) {
-  return model.of(kind).size() == 1 ? &model.facts[model.of(kind)[0]] : nullptr;
-}
 
 TEST(ProgramLines, EveryRowPassesTheFilter) {
 #define SAYS(kind, text) EXPECT_TRUE(may_speak(text)) << (text);

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "base/ascii.h"
 #include "readers/nccl_log/head.h"
 #include "readers/nccl_log/line_splitter.h"
 
@@ -19,7 +20,6 @@ struct Line {
   bool ends_in_word = false;
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "model/foreign_proxy_op.h"
 #include "store/sqlite/row_digest.h"
 #include "store/sqlite/table_layout.h"
 
@@ -38,11 +39,8 @@ WHERE o.comm IS NULL AND o.context != 0 AND o.originator_pid > 0 AND o.originato
 }  // namespace
 
 bool has_foreign(const model::Trace& trace) {
-  const model::ProxyOpTable& ops = trace.proxy_ops;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    if (ops.comm[i] == model::kNoRow && ops.context[i] != 0 && ops.originator_pid[i] > 0 &&
-        ops.originator_pid[i] != trace.processes.pid[0])
-      return true;
+  for (size_t i = 0; i < trace.proxy_ops.size(); ++i) {
+    if (model::is_foreign_proxy_op(trace.proxy_ops, i, trace.processes.pid[0])) return true;
   }
   return false;
 }
