@@ -6,12 +6,13 @@
 namespace lockstep::cli {
 namespace {
 
-// As its own machine knows it; files of other tools leave out some of it.
+// As its own machine knows it. Times of records are no part of it: they are placed by the clocks of all files that were read
+// together. Only where a file tells no start, as those of other tools, the first record stands for it.
 std::string identity(const model::Trace& trace) {
   const model::ProcessTable& process = trace.processes;
+  const int64_t start = process.start_ns[0] != 0 ? process.start_ns[0] : process.first_ns[0];
   std::string text(trace.strings[process.boot_id[0]]);
-  for (const int64_t part :
-       {process.pid[0], process.start_ns[0], int64_t{process.rank[0]}, process.first_ns[0]})
+  for (const int64_t part : {process.pid[0], start, int64_t{process.rank[0]}})
     text += '/' + std::to_string(part);
   return text;
 }
