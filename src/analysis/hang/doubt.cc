@@ -30,14 +30,67 @@ bool no_gpu_times(const Scene& scene, uint32_t actor) {
   return true;
 }
 
+// When the rank left the communicator, or closed its files in order.
+std::optional<int64_t> left_ns(const Scene& scene, uint32_t actor, const Block& block) {
+  const Actor& of = scene.actor(actor);
+  std::optional<int64_t> left;
+  if (of.fate == Fate::kClosed) left = of.end_ns;
+  for (uint32_t row : scene.job().processes[of.process].members) {
+    const model::Member& member = scene.job().members[row];
+    if (member.comm == block.comm && member.end_ns != 0) left = member.end_ns;
+  }
+  return left;
+}
+
+// When the rank was no longer there: it was gone, or left.
+std::optional<int64_t> end_of(const Scene& scene, uint32_t actor, const Root& root, const Block& block) {
+  if (root.kind == Root::Kind::kGone) return scene.actor(actor).end_ns;
+  if (root.kind != Root::Kind::kNotHere || !has_left(scene, actor, block)) return std::nullopt;
+  return left_ns(scene, actor, block);
+}
+
 }  // namespace
+
+bool has_left(const Scene& scene, uint32_t actor, const Block& block) {
+  const std::optional<int64_t> left = left_ns(scene, actor, block);
+  if (!left) return false;
+  const auto after = scene.between(block.process, block.since_ns, scene.actor(actor).process, *left);
+  return !after || *after <= block.patience.suspicious_ns();
+}
+
+void drop_followers(const Scene& scene, const std::vector<Block>& blocks, Culprits& culprits) {
+  std::vector<std::pair<uint32_t, int64_t>> ends;  // processes that are no longer there, since when
+  for (const Root& root : culprits.roots) {
+    for (uint32_t actor : root.actors) {
+      if (const auto end = end_of(scene, actor, root, blocks[root.block]))
+        ends.emplace_back(scene.actor(actor).process, *end);
+    }
+  }
+  if (ends.empty()) return;
+  for (Root& root : culprits.roots) {
+    const Block& block = blocks[root.block];
+    if (root.kind != Root::Kind::kNotHere || block.kind == Block::Kind::kInit) continue;
+    const bool is_after = std::any_of(ends.begin(), ends.end(), [&](const auto& end) {
+      const auto later = scene.between(block.process, block.since_ns, end.first, end.second);
+      return later && *later <= block.patience.suspicious_ns();
+    });
+    std::erase_if(root.actors, [&](uint32_t actor) {
+      return is_after && no_gpu_times(scene, actor) && !end_of(scene, actor, root, block);
+    });
+  }
+  std::erase_if(culprits.roots,
+                [](const Root& root) { return root.kind == Root::Kind::kNotHere && root.actors.empty(); });
+}
 
 std::optional<Root> doubtful(const Scene& scene, const std::vector<Block>& blocks, const Culprits& culprits) {
   if (culprits.roots.empty() || !culprits.cycles.empty()) return std::nullopt;
   Root joined;
   std::set<uint32_t> actors;
   for (const Root& root : culprits.roots) {
-    if (root.kind != Root::Kind::kNotHere || blocks[root.block].kind == Block::Kind::kInit)
+    const Block& block = blocks[root.block];
+    const auto left = [&](uint32_t actor) { return has_left(scene, actor, block); };
+    if (root.kind != Root::Kind::kNotHere || block.kind == Block::Kind::kInit ||
+        std::any_of(root.actors.begin(), root.actors.end(), left))
       return std::nullopt;
     if (root.waiting > joined.waiting) {
       joined.block = root.block;

@@ -88,5 +88,46 @@ TEST(Doubt, OneRankThatAllWaitForIsBlamed) {
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
 }
 
+// Ranks 1 and 7 do not come to the data group's operation. Rank 7 was busy until `end_ms`; `leaves`: it left in order.
+std::vector<Finding> beside_an_end(double end_ms, bool leaves) {
+  Grid grid(0);
+  JobBuilder& job = grid.job;
+  for (uint32_t rank = 0; rank < 8; ++rank) {
+    if (rank != 7) job.call(rank, grid.tensor[rank / 2], {.called_ms = 1000});
+    if (rank != 1 && rank != 7) job.call(rank, grid.data[rank % 2], {.called_ms = 1050});
+  }
+  job.call(7, job.comm("own", {7}), {.called_ms = end_ms - 10});
+  job.all_killed_at(60'000);
+  if (leaves) {
+    for (const uint32_t comm : {grid.tensor[3], grid.data[1]}) job.finalized(comm, 7, end_ms);
+  } else {
+    job.heartbeat(7, end_ms);
+  }
+  std::vector<Finding> findings;
+  const model::Job built = job.build();
+  kAnalysis.run(built, findings);
+  return findings;
+}
+
+TEST(Doubt, WhoStopsOnceAnotherHasLeftMayStandBehindIt) {
+  const std::vector<Finding> findings = beside_an_end(960, true);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "never-joined.finished");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{7});
+}
+
+TEST(Doubt, WhoStopsOnceAnotherHasDiedMayStandBehindIt) {
+  const std::vector<Finding> findings = beside_an_end(1'100, false);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "rank-dead");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{7});
+}
+
+TEST(Doubt, WhoStoppedLongBeforeAnotherDiedIsNamedBesideIt) {
+  const std::vector<Finding> findings = beside_an_end(5'000, false);
+  const auto names_1 = [](const Finding& finding) { return finding.ranks == std::vector<int32_t>{1}; };
+  EXPECT_TRUE(std::any_of(findings.begin(), findings.end(), names_1));
+}
+
 }  // namespace
 }  // namespace lockstep::analysis::hang

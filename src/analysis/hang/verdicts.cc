@@ -23,7 +23,8 @@ class Verdicts {
   Verdicts(const Scene& scene, const std::vector<Block>& blocks, std::vector<Finding>& out)
       : scene_(scene), job_(scene.job()), blocks_(blocks), draft_(scene), out_(out) {}
 
-  void add(const Culprits& culprits) {
+  void add(Culprits culprits) {
+    drop_followers(scene_, blocks_, culprits);
     if (!culprits.roots.empty() && culprits.roots.front().kind == Root::Kind::kUnknown)
       return out_.push_back(incomplete_verdict(scene_, blocks_, culprits.roots));
     if (too_many(culprits)) return;
@@ -204,8 +205,8 @@ class Verdicts {
     const Block& at = block(root);
     bool init = at.kind == Block::Kind::kInit;
     bool plural = root.actors.size() > 1;
-    bool left =
-        std::any_of(root.actors.begin(), root.actors.end(), [&](uint32_t a) { return has_left(a, at); });
+    bool left = std::any_of(root.actors.begin(), root.actors.end(),
+                            [&](uint32_t a) { return has_left(scene_, a, at); });
     Finding finding = draft_.make(init ? FindingClass::kInitStuck : FindingClass::kNeverJoined,
                                   init   ? "init-stuck"
                                   : left ? "never-joined.finished"
@@ -247,19 +248,6 @@ class Verdicts {
     others.erase(std::unique(others.begin(), others.end()), others.end());
     out_.back().evidence.push_back(draft_.list(others) +
                                    " did not call the other end of a send or receive either");
-  }
-
-  // It left as the wait began; one that left later had its time.
-  bool has_left(uint32_t actor_row, const Block& block) const {
-    const Actor& actor = scene_.actor(actor_row);
-    int64_t left = actor.fate == Fate::kClosed ? actor.end_ns : 0;
-    for (uint32_t row : job_.processes[actor.process].members) {
-      const model::Member& member = job_.members[row];
-      if (member.comm == block.comm && member.end_ns != 0) left = member.end_ns;
-    }
-    if (left == 0) return false;
-    auto after = scene_.between(block.process, block.since_ns, actor.process, left);
-    return !after || *after <= block.patience.suspicious_ns();
   }
 
   // Without GPU times it may as well be inside an operation that all have joined.

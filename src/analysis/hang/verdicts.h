@@ -15,6 +15,11 @@ void add_verdicts(const Scene& scene, const std::vector<Block>& blocks, const Cu
 // stuck_verdict.cc: all have joined and it does not move. From proxy steps where there are any.
 Finding stuck_verdict(const Scene& scene, const Block& block, const Root& root);
 
+// doubt.cc: the rank left as the wait began; one that left later had its time.
+bool has_left(const Scene& scene, uint32_t actor, const Block& block);
+// Who is gone, or has left, holds the others up for certain. That a rank without GPU times calls nothing more, once it has
+// no longer been there, may follow from that: it stands behind operations that all have called.
+void drop_followers(const Scene& scene, const std::vector<Block>& blocks, Culprits& culprits);
 // doubt.cc: hosts run ahead of their GPUs, so where no GPU times are, a rank that calls nothing more may just stand behind
 // operations that all have called. One such rank explains why all others wait; where that is not so, or where several
 // stopped together behind one operation, these roots, as one, are in doubt.
