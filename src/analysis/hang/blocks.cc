@@ -204,32 +204,55 @@ class CommBlocks {
     return called;
   }
 
-  // Sends and receives: one block for each rank that does not come, however many wait for it.
+  // The oldest operation of the lane that runs on this end's GPU, where it has not begun on the other's.
+  std::optional<uint32_t> runs_alone(const Member& member, const model::Lane& lane, const Member& other,
+                                     const model::Lane* there) const {
+    const Progress of = progress(job_.ops(member), lane.first, lane.ops);
+    if (there == nullptr || of.state != Progress::State::kRunning) return std::nullopt;
+    const uint32_t at = of.op - lane.first;
+    const bool holds = at < there->ops && queued(job_.ops(other), there->first, there->first + at);
+    if (!holds || has_gap(member) || has_gap(other) || !match::pairs_comparable(job_, member, other))
+      return std::nullopt;
+    return at;
+  }
+
+  // Sends and receives: one block for each rank that does not come, however many wait for it; and one for each whose
+  // kernel does not begin.
   void find_pairs() {
-    std::map<uint32_t, Block> by_missing;
+    std::map<uint32_t, Block> not_called, not_begun;  // by the actor that is missing
     for (uint32_t row : members_) {
       const Member& member = job_.members[row];
       for (const model::Lane& lane : member.lanes) {
         const Member* other = nullptr;
         const model::Lane* there = match::counterpart(job_, member, lane, &other);
         if (other == nullptr) continue;
-        const auto at_op = waits_in(member, lane, *other, there);
-        if (!at_op) continue;
-        const uint32_t called = *at_op;
-        uint32_t missing = scene_.actor_of(static_cast<uint32_t>(other - job_.members.data()));
-        auto [at, is_new] = by_missing.try_emplace(missing);
-        if (is_new) {
-          at->second = make(Block::Kind::kPair, called);
-          add_missing(at->second, missing, 0);
+        const uint32_t missing = scene_.actor_of(static_cast<uint32_t>(other - job_.members.data()));
+        if (const auto at = waits_in(member, lane, *other, there)) {
+          Block& block = pair_block(not_called, Block::Kind::kPair, missing, *at, 0);
+          block.uncertain = block.uncertain || has_gap(member) || has_gap(*other);
+          if (!held_up(row, lane.first, lane.first + *at)) add_end(block, row, lane, *at);
+        } else if (const auto runs = runs_alone(member, lane, *other, there)) {
+          const int64_t called_ns = job_.ops(*other).entered_ns(there->first + *runs);
+          add_end(pair_block(not_begun, Block::Kind::kStuck, missing, *runs, called_ns), row, lane, *runs);
         }
-        at->second.uncertain = at->second.uncertain || has_gap(member) || has_gap(*other);
-        if (held_up(row, lane.first, lane.first + called)) continue;
-        int64_t before = at->second.waited_ns;
-        add_waiting(at->second, row, lane.first + called);
-        if (at->second.waited_ns > before) at->second.index = called;
       }
     }
-    for (auto& [missing, block] : by_missing) keep(std::move(block));
+    for (auto& [missing, block] : not_called) keep(std::move(block));
+    for (auto& [missing, block] : not_begun) keep(std::move(block));
+  }
+
+  Block& pair_block(std::map<uint32_t, Block>& blocks, Block::Kind kind, uint32_t missing, uint32_t index,
+                    int64_t called_ns) {
+    const auto [at, is_new] = blocks.try_emplace(missing);
+    if (is_new) at->second = make(kind, index);
+    add_missing(at->second, missing, called_ns);
+    return at->second;
+  }
+
+  void add_end(Block& block, uint32_t row, const model::Lane& lane, uint32_t index) {
+    const int64_t before = block.waited_ns;
+    add_waiting(block, row, lane.first + index);
+    if (block.waited_ns > before) block.index = index;
   }
 
   // Those who came wait inside the creation of the communicator, which never gave them an operation to call.
