@@ -245,6 +245,7 @@ class CommBlocks {
                     int64_t called_ns) {
     const auto [at, is_new] = blocks.try_emplace(missing);
     if (is_new) at->second = make(kind, index);
+    at->second.pair = true;
     add_missing(at->second, missing, called_ns);
     return at->second;
   }

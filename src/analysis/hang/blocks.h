@@ -34,6 +34,7 @@ struct Block {
   Patience patience;
   const match::Difference* difference = nullptr;  // kMismatch
   bool is_fact = false;                           // however long the wait is
+  bool pair = false;                              // of a send or receive
   // Records with gaps take part: that those missing are, is a guess.
   bool uncertain = false;
   bool certain() const { return waited_ns > patience.certain_ns(); }

@@ -30,17 +30,24 @@ CallOrder::CallOrder(const Scene& scene, uint32_t actor) {
                    [](const Call& a, const Call& b) { return a.entered_ns < b.entered_ns; });
   if (calls_.size() > kNewest) calls_.erase(calls_.begin(), calls_.end() - kNewest);
   repeat_ = calls_.size();
-  size_t longest = kLeastAlike - 1;
-  for (size_t end = calls_.size(); end-- > kLeastAlike;) {
-    size_t alike = 0;
-    while (alike < std::min(end, kMostAlike) &&
-           calls_[end - 1 - alike].same(calls_[calls_.size() - 1 - alike]))
-      ++alike;
-    if (alike <= longest) continue;
-    longest = alike;
-    repeat_ = end;
-    if (longest == kMostAlike) break;
+  size_t longest = 0;
+  for (const Likeness& of : likenesses(calls_.size())) {
+    if (of.alike <= longest) continue;
+    longest = of.alike;
+    repeat_ = of.place;
   }
+}
+
+std::vector<CallOrder::Likeness> CallOrder::likenesses(size_t at) const {
+  std::vector<Likeness> out;
+  size_t longest = 0;
+  for (size_t end = at; end-- > kLeastAlike && longest < kMostAlike;) {
+    size_t alike = 0;
+    while (alike < std::min(end, kMostAlike) && calls_[end - 1 - alike].same(calls_[at - 1 - alike])) ++alike;
+    if (alike >= kLeastAlike) out.push_back({end, alike});
+    longest = std::max(longest, alike);
+  }
+  return out;
 }
 
 std::optional<uint32_t> CallOrder::until(uint32_t comm, bool pair) const {
@@ -48,6 +55,42 @@ std::optional<uint32_t> CallOrder::until(uint32_t comm, bool pair) const {
     if (calls_[i].comm == comm && calls_[i].pair == pair) return static_cast<uint32_t>(i - repeat_);
   }
   return std::nullopt;
+}
+
+const CallOrder::Call* CallOrder::find(const Operation& operation) const {
+  auto at = std::lower_bound(calls_.begin(), calls_.end(), operation.entered_ns,
+                             [](const Call& call, int64_t ns) { return call.entered_ns < ns; });
+  while (at != calls_.end() && at->entered_ns == operation.entered_ns && at->comm != operation.comm) ++at;
+  return at != calls_.end() && at->entered_ns == operation.entered_ns ? &*at : nullptr;
+}
+
+CallOrder::Habit CallOrder::order_at(size_t place, const Call& first, const Call* second,
+                                     const Operation& wanted) const {
+  for (size_t i = place; &calls_[i] != &first; ++i) {
+    const Call& call = calls_[i];
+    if (call.same(first)) return Habit::kKept;
+    if (second != nullptr ? call.same(*second) : call.comm == wanted.comm && call.pair == wanted.pair)
+      return Habit::kBroken;
+  }
+  return Habit::kUnknown;
+}
+
+CallOrder::Habit CallOrder::habit(const Operation& first, const Operation& second) const {
+  const Call* const called = find(first);
+  const Call* const then = second.entered_ns == 0 ? nullptr : find(second);
+  if (called == nullptr || (second.entered_ns != 0 && then == nullptr)) return Habit::kUnknown;
+  const auto at = static_cast<size_t>(called - calls_.data());
+  // Within many calls of one kind, any place is like any other.
+  size_t run = 0;
+  while (run < at && calls_[at - 1 - run].same(calls_[at - 1])) ++run;
+  std::optional<Habit> habit;
+  for (const Likeness& of : likenesses(at)) {
+    if (of.alike <= run) continue;
+    const Habit order = order_at(of.place, *called, then, second);
+    if (habit && order != *habit) return Habit::kUnknown;
+    habit = order;
+  }
+  return habit.value_or(Habit::kUnknown);
 }
 
 }  // namespace lockstep::analysis::hang

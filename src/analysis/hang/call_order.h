@@ -17,6 +17,17 @@ class CallOrder {
   // receive (`pair`), if it went on as it did when it last called the same operations; nothing if it never did.
   std::optional<uint32_t> until(uint32_t comm, bool pair) const;
 
+  // An operation that the rank has called, or would have to call.
+  struct Operation {
+    uint32_t comm = 0;
+    int64_t entered_ns = 0;  // 0: it has not called it
+    bool pair = false;       // then: a send or receive
+  };
+  enum class Habit : uint8_t { kUnknown, kKept, kBroken };
+  // Whether the rank, which came to `first` before `second`, had called such operations in that order whenever it was where it
+  // called `first`: after the same calls.
+  Habit habit(const Operation& first, const Operation& second) const;
+
  private:
   struct Call {
     int64_t entered_ns;
@@ -26,6 +37,13 @@ class CallOrder {
       return comm == other.comm && signature == other.signature && pair == other.pair;
     }
   };
+  // A place in calls_ before which `alike` calls are those before another one.
+  struct Likeness {
+    size_t place = 0, alike = 0;
+  };
+  std::vector<Likeness> likenesses(size_t at) const;  // the newest first
+  Habit order_at(size_t place, const Call& first, const Call* second, const Operation& wanted) const;
+  const Call* find(const Operation& operation) const;
   std::vector<Call> calls_;
   size_t repeat_ = 0;  // in calls_: what followed the last time; calls_.size(): no such time
 };

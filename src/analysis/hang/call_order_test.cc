@@ -82,6 +82,56 @@ TEST(CallOrder, AReplayHasItsPlaceWhereItsGraphRan) {
   EXPECT_EQ(order.until(pairs.right, false), 1u);
 }
 
+// Rank 0 calls a and b in each step, now in this and now in the other order where it is free, and then once more: b before a.
+CallOrder::Habit habit_of_last(bool is_free, int extra) {
+  JobBuilder job(2);
+  const uint32_t a = job.comm("a", {0, 1}), b = job.comm("b", {0, 1}), other = job.comm("other", {0, 1});
+  double ms = 0;
+  for (int step = 0; step < 12; ++step) {
+    for (int i = 0; i < 6; ++i) job.call(0, i % 2 == 0 ? other : a, {.called_ms = ++ms});
+    const bool swaps = is_free && (0b0110'1001'1010 >> step & 1) != 0;
+    for (const uint32_t comm : {swaps ? b : a, swaps ? a : b}) job.call(0, comm, {.called_ms = ++ms});
+  }
+  for (int i = 0; i < 6 + extra; ++i) job.call(0, i % 2 == 0 || i >= 6 ? other : a, {.called_ms = ++ms});
+  for (const uint32_t comm : {b, a}) job.call(0, comm, {.called_ms = ++ms});
+  const model::Job built = job.build();
+  Rhythm rhythm(built);
+  const Scene scene(built, rhythm);
+  return CallOrder(scene, 0).habit({.comm = b, .entered_ns = testing::at_ms(ms - 1)},
+                                   {.comm = a, .entered_ns = testing::at_ms(ms)});
+}
+
+TEST(CallOrder, ARankIsHeldToTheOrderThatItKept) {
+  EXPECT_EQ(habit_of_last(false, 0), CallOrder::Habit::kBroken);
+}
+
+TEST(CallOrder, AFreeOrderIsNoHabit) { EXPECT_EQ(habit_of_last(true, 0), CallOrder::Habit::kUnknown); }
+
+// So many of the same before it: where the rank was is not known.
+TEST(CallOrder, CallsThatWereNeverMadeBeforeTellNoHabit) {
+  EXPECT_EQ(habit_of_last(false, 12), CallOrder::Habit::kUnknown);
+}
+
+TEST(CallOrder, WhatIsNotCalledYetHasAnOrderToo) {
+  JobBuilder job(2);
+  const uint32_t a = job.comm("a", {0, 1}), b = job.comm("b", {0, 1});
+  for (int i = 0; i < 20; ++i) {
+    job.call(0, a, {.called_ms = 10.0 * i});
+    job.call(0, b, {.called_ms = 10.0 * i + 1});
+  }
+  job.call(0, a, {.called_ms = 200});
+  const model::Job built = job.build();
+  Rhythm rhythm(built);
+  const Scene scene(built, rhythm);
+  const CallOrder order(scene, 0);
+  EXPECT_EQ(order.habit({.comm = a, .entered_ns = testing::at_ms(200)}, {.comm = b}),
+            CallOrder::Habit::kKept);
+  EXPECT_EQ(order.habit({.comm = b, .entered_ns = testing::at_ms(191)}, {.comm = a}),
+            CallOrder::Habit::kKept);
+  EXPECT_EQ(order.habit({.comm = a, .entered_ns = testing::at_ms(201)}, {.comm = b}),
+            CallOrder::Habit::kUnknown);
+}
+
 TEST(CallOrder, AKernelThatHasNotBegunIsNamedWhereTheRankCalledFirst) {
   Pairs pairs;
   for (int i = 0; i < 10; ++i) {

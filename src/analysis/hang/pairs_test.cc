@@ -49,5 +49,73 @@ TEST(Pairs, AReceiveWaitsForItsOwnSend) {
             "1002); 2 ranks wait for it, for 59.0 s");
 }
 
+// Each step, rank 2 sends to 0 and rank 3 to 1; ranks 2 and 3 meet in a pair; all in the world. In the eleventh rank 2 comes
+// to the world first. What it sends rank 0 waits behind that as well, and so does the pair's operation, in which rank 3 is.
+TEST(Pairs, WhoBrokeTheOrderIsNamedAndNotWhoWaitedForItsMessage) {
+  JobBuilder job(4);
+  const uint32_t world = job.world(), pipe = job.world("pipe"), pair = job.comm("pair", {2, 3});
+  const auto call = [&](uint32_t rank, uint32_t comm, double ms, bool runs, bool ends, int peer = -1) {
+    job.call(rank, comm,
+             {.func = peer < 0   ? "AllReduce"
+                      : rank < 2 ? "Recv"
+                                 : "Send",
+              .called_ms = ms,
+              .peer = peer,
+              .gpu_start_ms = runs ? ms + 0.1 : -1,
+              .gpu_end_ms = ends ? ms + 1 : -1});
+  };
+  for (int step = 0; step <= 10; ++step) {
+    const double ms = 100.0 * step;
+    const bool goes_on = step < 10;
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      const int peer = static_cast<int>(rank ^ 2);
+      const bool breaks = !goes_on && rank == 2, holds = !goes_on && rank == 3;
+      if (breaks) call(rank, world, ms, true, false);
+      call(rank, pipe, ms + 5, !breaks, goes_on || rank == 1 || rank == 3, peer);
+      if (rank >= 2) call(rank, pair, ms + 10, !breaks, goes_on);
+      if (!breaks) call(rank, world, ms + 20, goes_on || (!holds && rank == 1), goes_on);
+    }
+  }
+  job.all_killed_at(60'000);
+  std::vector<Finding> findings;
+  const model::Job built = job.build();
+  kAnalysis.run(built, findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "cross-comm-deadlock");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2}) << findings[0].statement;
+}
+
+// Both send first: the kernels of the sends run, those of the receives stand behind them.
+TEST(Pairs, SendsThatWaitForEachOthersReceives) {
+  JobBuilder job(2);
+  const uint32_t pipe = job.world("pipe");
+  for (int step = 0; step <= 10; ++step) {
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      const double ms = 100.0 * step;
+      const int peer = static_cast<int>(1 - rank);
+      const bool goes_on = step < 10;
+      job.call(rank, pipe,
+               {.func = "Send",
+                .called_ms = ms,
+                .peer = peer,
+                .gpu_start_ms = ms + 1,
+                .gpu_end_ms = goes_on ? ms + 2 : -1});
+      job.call(rank, pipe,
+               {.func = "Recv",
+                .called_ms = ms + 3,
+                .peer = peer,
+                .gpu_start_ms = goes_on ? ms + 4 : -1,
+                .gpu_end_ms = goes_on ? ms + 5 : -1});
+    }
+  }
+  job.all_killed_at(60'000);
+  std::vector<Finding> findings;
+  const model::Job built = job.build();
+  kAnalysis.run(built, findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "cross-comm-deadlock.send-receive");
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{0, 1}));
+}
+
 }  // namespace
 }  // namespace lockstep::analysis::hang

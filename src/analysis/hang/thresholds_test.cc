@@ -104,7 +104,8 @@ TEST(Thresholds, TheShortestCycleIsTold) {
   const std::vector<Finding> findings = findings_of(job.build());
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].id, "cross-comm-deadlock");
-  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{0, 2}));
+  EXPECT_NE(findings[0].statement.find("ranks 0 and 2 wait for each other"), std::string::npos);
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
 }
 
 // 2 and 3 call a and b the other way round. What 2 called ahead, of all ranks, closes a second cycle, with 0.
@@ -121,7 +122,8 @@ TEST(Thresholds, ACycleOfWhatWasCalledFirstIsTheDeadlock) {
   job.all_killed_at(30'000);
   const std::vector<Finding> findings = findings_of(job.build());
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{2, 3})) << findings[0].statement;
+  EXPECT_NE(findings[0].statement.find("ranks 2 and 3 wait for each other"), std::string::npos);
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{3}) << findings[0].statement;
 }
 
 // A live run lacks nobody in its first half minute: processes start one after the other.

@@ -65,7 +65,7 @@ class Verdicts {
     if (absent != nullptr) add_absent(*absent);
     add_missing_ends(std::move(ends));
     for (const auto& [fate, root] : gone) add_gone(fate, root);
-    for (const Cycle& cycle : culprits.cycles) add_cycle(cycle);
+    for (const Cycle& cycle : culprits.cycles) out_.push_back(cycle_verdict(scene_, blocks_, cycle));
     rank_differences();
   }
 
@@ -355,38 +355,6 @@ class Verdicts {
     const FileWords files = file_words(job_, scene_.ranks());
     finding.advice = unreadable ? std::string(wording::kCopyAgain) : files.look;
     finding.settle = init ? "" : files.bring;
-    out_.push_back(std::move(finding));
-  }
-
-  void add_cycle(const Cycle& cycle) {
-    const Block* longest = &blocks_[cycle.blocks.front()];
-    std::set<uint32_t> comms;
-    bool pairs = true;
-    for (uint32_t b : cycle.blocks) {
-      if (blocks_[b].waited_ns > longest->waited_ns) longest = &blocks_[b];
-      comms.insert(blocks_[b].comm);
-      pairs = pairs && blocks_[b].kind == Block::Kind::kPair;
-    }
-    std::vector<uint32_t> actors = cycle.actors;
-    std::sort(actors.begin(), actors.end());
-    Finding finding = draft_.make(FindingClass::kCrossCommDeadlock,
-                                  comms.size() > 1 ? "cross-comm-deadlock"
-                                  : pairs          ? "cross-comm-deadlock.send-receive"
-                                                   : "cross-comm-deadlock.one-comm",
-                                  *longest, actors, cycle.waiting + actors.size());
-    finding.statement = draft_.list(actors) + " wait for each other: ";
-    std::vector<std::string> links;
-    for (size_t i = 0; i < cycle.actors.size(); ++i) {
-      uint32_t next = cycle.actors[(i + 1) % cycle.actors.size()];
-      links.push_back(draft_.list({cycle.actors[i]}) + " in " + draft_.operation(blocks_[cycle.blocks[i]]) +
-                      " for " + draft_.list({next}));
-    }
-    for (size_t i = 0; i < std::min<size_t>(links.size(), 4); ++i)
-      finding.statement += (i == 0 ? "" : ", ") + links[i];
-    if (links.size() > 4) finding.statement += ", and so on";
-    for (const std::string& link : links) finding.evidence.push_back(link);
-    finding.advice =
-        comms.size() > 1 ? kOneOrder : "put sends and receives that belong together into one group";
     out_.push_back(std::move(finding));
   }
 

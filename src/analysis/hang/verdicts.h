@@ -15,6 +15,10 @@ void add_verdicts(const Scene& scene, const std::vector<Block>& blocks, const Cu
 // stuck_verdict.cc: all have joined and it does not move. From proxy steps where there are any.
 Finding stuck_verdict(const Scene& scene, const Block& block, const Root& root);
 
+// cycle_verdict.cc: these ranks wait for each other. Named are those who called their two operations against the order that
+// they had kept before; all, where nothing tells who did.
+Finding cycle_verdict(const Scene& scene, const std::vector<Block>& blocks, const Cycle& cycle);
+
 // doubt.cc: the rank left as the wait began; one that left later had its time.
 bool has_left(const Scene& scene, uint32_t actor, const Block& block);
 // Who is gone, or has left, holds the others up for certain. That a rank without GPU times calls nothing more, once it has

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
+#include "analysis/hang/call_order.h"
+#include "analysis/hang/draft.h"
+#include "analysis/hang/verdicts.h"
+
+namespace lockstep::analysis::hang {
+namespace {
+
+constexpr size_t kMostLinks = 4;  // told in the statement
+
+class CycleVerdict {
+ public:
+  CycleVerdict(const Scene& scene, const std::vector<Block>& blocks, const Cycle& cycle)
+      : scene_(scene), blocks_(blocks), cycle_(cycle), draft_(scene) {
+    for (size_t i = 0; i < cycle.actors.size(); ++i) habits_.push_back(habit(i));
+  }
+
+  Finding finding() const {
+    const Block* longest = &waits(0);
+    std::set<uint32_t> comms;
+    bool pairs = true;
+    for (size_t i = 0; i < cycle_.actors.size(); ++i) {
+      if (waits(i).waited_ns > longest->waited_ns) longest = &waits(i);
+      comms.insert(waits(i).comm);
+      pairs = pairs && waits(i).pair;
+    }
+    const std::vector<uint32_t> all = with([](CallOrder::Habit) { return true; });
+    const std::vector<uint32_t> named = blamed();
+    Finding finding = draft_.make(FindingClass::kCrossCommDeadlock,
+                                  comms.size() > 1 ? "cross-comm-deadlock"
+                                  : pairs          ? "cross-comm-deadlock.send-receive"
+                                                   : "cross-comm-deadlock.one-comm",
+                                  *longest, named, cycle_.waiting + all.size());
+    finding.statement = broken_order() + draft_.list(all) + " wait for each other: ";
+    for (size_t i = 0; i < all.size(); ++i) {
+      const std::string link = draft_.list({cycle_.actors[i]}) + " in " + draft_.operation(waits(i)) +
+                               " for " + draft_.list({cycle_.actors[(i + 1) % all.size()]});
+      finding.evidence.push_back(link);
+      if (i < kMostLinks) finding.statement += (i == 0 ? "" : ", ") + link;
+    }
+    if (all.size() > kMostLinks) finding.statement += ", and so on";
+    const std::vector<uint32_t> kept =
+        with([](CallOrder::Habit of) { return of == CallOrder::Habit::kKept; });
+    if (!kept.empty()) finding.evidence.push_back("in the order of earlier calls: " + draft_.list(kept));
+    finding.advice =
+        comms.size() > 1 ? kOneOrder : "put sends and receives that belong together into one group";
+    return finding;
+  }
+
+ private:
+  // Where the i-th waits, and where the one before waits for it.
+  const Block& waits(size_t i) const { return blocks_[cycle_.blocks[i]]; }
+  const Block& holds(size_t i) const { return waits(i == 0 ? cycle_.blocks.size() - 1 : i - 1); }
+
+  CallOrder::Habit habit(size_t i) const {
+    const uint32_t actor = cycle_.actors[i];
+    const auto at = [&](const std::vector<uint32_t>& actors, const std::vector<int64_t>& times) {
+      return times[static_cast<size_t>(std::lower_bound(actors.begin(), actors.end(), actor) -
+                                       actors.begin())];
+    };
+    const Block &in = waits(i), &of = holds(i);
+    return CallOrder(scene_, actor)
+        .habit({in.comm, at(in.waiting, in.waiting_ns), in.pair},
+               {of.comm, at(of.missing, of.missing_ns), of.pair});
+  }
+
+  template <class Test>
+  std::vector<uint32_t> with(Test&& test) const {
+    std::vector<uint32_t> actors;
+    for (size_t i = 0; i < habits_.size(); ++i) {
+      if (test(habits_[i])) actors.push_back(cycle_.actors[i]);
+    }
+    std::sort(actors.begin(), actors.end());
+    return actors;
+  }
+
+  // What ranks did as ever had gone well before: where one has changed its order, those who kept theirs are not at fault.
+  std::vector<uint32_t> blamed() const {
+    const bool is_known =
+        std::find(habits_.begin(), habits_.end(), CallOrder::Habit::kBroken) != habits_.end();
+    return with([&](CallOrder::Habit of) { return !is_known || of != CallOrder::Habit::kKept; });
+  }
+
+  std::string broken_order() const {
+    std::string text;
+    for (size_t i = 0; i < habits_.size(); ++i) {
+      if (habits_[i] != CallOrder::Habit::kBroken) continue;
+      text += draft_.who(cycle_.actors[i]) + " came to " + draft_.operation(waits(i)) + " before " +
+              draft_.operation(holds(i)) + ", the other way round than before; ";
+    }
+    return text;
+  }
+
+  const Scene& scene_;
+  const std::vector<Block>& blocks_;
+  const Cycle& cycle_;
+  Draft draft_;
+  std::vector<CallOrder::Habit> habits_;  // of Cycle::actors
+};
+
+}  // namespace
+
+Finding cycle_verdict(const Scene& scene, const std::vector<Block>& blocks, const Cycle& cycle) {
+  return CycleVerdict(scene, blocks, cycle).finding();
+}
+
+}  // namespace lockstep::analysis::hang
