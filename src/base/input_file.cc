@@ -29,6 +29,7 @@ Result<InputFile> InputFile::open(const std::string& path) {
   file.size_ = static_cast<uint64_t>(st.st_size);
   file.device_ = st.st_dev;
   file.inode_ = st.st_ino;
+  file.owner_ = st.st_uid;
   return file;
 }
 
@@ -37,6 +38,7 @@ InputFile::InputFile(InputFile&& other) noexcept
       size_(other.size_),
       device_(other.device_),
       inode_(other.inode_),
+      owner_(other.owner_),
       path_(std::move(other.path_)) {}
 
 InputFile& InputFile::operator=(InputFile&& other) noexcept {
@@ -44,6 +46,7 @@ InputFile& InputFile::operator=(InputFile&& other) noexcept {
   std::swap(size_, other.size_);
   std::swap(device_, other.device_);
   std::swap(inode_, other.inode_);
+  std::swap(owner_, other.owner_);
   std::swap(path_, other.path_);
   return *this;
 }

@@ -28,12 +28,14 @@ class InputFile {
   // Equal for two names of one file.
   uint64_t device() const { return device_; }
   uint64_t inode() const { return inode_; }
+  uint32_t owner() const { return owner_; }  // user id
   const std::string& path() const { return path_; }
 
  private:
   InputFile() = default;
   int fd_ = -1;
   uint64_t size_ = 0, device_ = 0, inode_ = 0;
+  uint32_t owner_ = 0;
   std::string path_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "analysis/assemble/assembled_source.h"
 #include "cli/joined_source.h"
+#include "cli/launch/adopt_run.h"
 #include "cli/launch/missing_processes.h"
 #include "cli/progress.h"
 #include "readers/native/native.h"
@@ -142,6 +143,7 @@ Result<std::unique_ptr<model::TraceSource>> open_beside(const std::string& datab
 }  // namespace
 
 Result<Input> open_input(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) launch::adopt_run(path);
   std::vector<std::string> others;
   LOCKSTEP_ASSIGN(const std::vector<std::string> databases, named_databases(paths, others));
   if (databases.size() == 1 && others.empty()) return open_trace_db(databases[0]);
@@ -272,6 +274,7 @@ class Mixer {
 }  // namespace
 
 Result<MixedInput> open_mixed_input(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) launch::adopt_run(path);
   Mixer mixer;
   mixer.add(paths);
   return mixer.take();

@@ -8,6 +8,7 @@
 #include "cli/console.h"
 #include "cli/interrupt.h"
 #include "cli/json_text.h"
+#include "cli/launch/adopt_run.h"
 #include "cli/memory_limit.h"
 #include "cli/top/screen.h"
 #include "cli/top/view.h"
@@ -49,6 +50,7 @@ int once(top::LiveRun& run, bool json) {
 
 int run(const Arguments& arguments) {
   if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
+  for (const std::string& path : arguments.operands()) launch::adopt_run(path);
   top::LiveRun run(arguments.operands());
   if (arguments.has("once")) return once(run, arguments.has("json"));
   if (arguments.has("json")) return fail("--json goes with --once; see lockstep top --help");

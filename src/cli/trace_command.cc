@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/launch/adopt_run.h"
 #include "cli/launch/capture_environment.h"
 #include "cli/launch/census.h"
 #include "cli/launch/process_files.h"
@@ -202,6 +203,7 @@ int run_captured(const TraceRequest& request, const launch::ProcessIdentity& sel
         self, [&] { return int64_t{supervisor.sentinel()}; }, [&] { run.touch(); });
     code = supervisor.wait_for_command();
     supervisor.wait_for_descendants(say_waiting);
+    launch::adopt_run(run.path());
     census.stop();
     if (auto written = launch::write_census(run.path(), census.report()); !written)
       note(written.error().message());

@@ -27,15 +27,16 @@ namespace lockstep::format {
 
 inline constexpr unsigned char kMagic[8] = {0x89, 'L', 'K', 'S', '\r', '\n', 0x1a, '\n'};
 inline constexpr uint16_t kMajor = 1;  // a reader refuses a newer major
-inline constexpr uint16_t kMinor = 5;  // a reader accepts any minor
+inline constexpr uint16_t kMinor = 6;  // a reader accepts any minor
 inline constexpr uint32_t kHeaderBytes = 4096;
 inline constexpr uint32_t kChunkBytes = 32768;
 inline constexpr uint32_t kUnitBytes = 16;
 inline constexpr uint32_t kUnitsPerChunk = kChunkBytes / kUnitBytes;
 inline constexpr uint32_t kChunkMagic = 0x4b4e4843;  // "CHNK"
 inline constexpr uint32_t kMaxLogs = 1024;           // thread logs of one process
-inline constexpr uint32_t kLossKinds = 24;
-inline constexpr uint32_t kSealBlocks = 8;  // of a chunk, 4 KiB each
+inline constexpr uint32_t kLossKinds = 24;           // of those that a log counts
+inline constexpr uint32_t kAllLossKinds = 40;        // and of those that only the header counts
+inline constexpr uint32_t kSealBlocks = 8;           // of a chunk, 4 KiB each
 
 enum class Source : uint8_t { kNone = 0, kNccl = 1, kApi = 2, kCuda = 3, kHsa = 4 };
 enum class HostClock : uint8_t { kNone = 0, kTsc = 1, kMonotonic = 2, kCounterAarch64 = 3 };
@@ -149,6 +150,11 @@ struct FileHeader {
   alignas(64) uint64_t losses[kLossKinds];  // losses of no particular thread; names in losses.def
   alignas(64) ControlRequest request;       // written by a tool (since minor 2): format/control_words.h
   alignas(64) ControlState in_force;        // and by the process, about it
+  // Since minor 6.
+  alignas(64) char segment
+      [64];              // name of the process's segment (format/segment_layout.h); empty: none, or no more
+  uint64_t segment_key;  // that the segment repeats
+  alignas(64) uint64_t more_losses[kAllLossKinds - kLossKinds];  // of the kinds from kLossKinds on
 };
 static_assert(sizeof(FileHeader) <= kHeaderBytes);
 static_assert(offsetof(FileHeader, state) % 64 == 0 && offsetof(FileHeader, request) % 64 == 0);

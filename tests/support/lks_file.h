@@ -19,6 +19,7 @@
 #include "format/definitions.h"
 #include "format/file_layout.h"
 #include "format/records.h"
+#include "format/segment_layout.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::test {
@@ -53,12 +54,9 @@ struct Entry {
 class LksFile {
  public:
   explicit LksFile(const std::string& path) : path_(path) {
-    std::ifstream in(path, std::ios::binary);
-    std::error_code none;
-    uintmax_t size = std::filesystem::file_size(path, none);
-    if (!none) bytes_.resize(size);
-    in.read(bytes_.data(), static_cast<std::streamsize>(bytes_.size()));
-    bytes_.resize(static_cast<size_t>(in.gcount()));
+    const std::vector<char> segment = segment_of(read_all(path));
+    bytes_ = read_all(path);
+    if (!segment.empty()) lay_over(segment);
     if (bytes_.size() < format::kHeaderBytes) {
       problem("shorter than its header");
       return;
@@ -71,6 +69,13 @@ class LksFile {
     for (auto& [key, chunks] : chunks_) walk_chunks(key.first, key.second, chunks);
   }
 
+  // Of a process that was killed.
+  static void remove_segment(const std::string& path) {
+    const auto header = as_at<format::FileHeader>(read_all(path, format::kHeaderBytes), 0);
+    std::error_code none;
+    if (header.segment[0] != 0)
+      std::filesystem::remove(std::string(format::kSegmentFolder) + "/" + header.segment, none);
+  }
   const format::FileHeader& header() const { return header_; }
   const std::string& path() const { return path_; }
   size_t size() const { return bytes_.size(); }
@@ -125,13 +130,19 @@ class LksFile {
   }
   // A loss, summed over the process and its logs.
   uint64_t lost(capture::Loss kind) const {
+    if (kind >= format::kLossKinds) return header_.more_losses[kind - format::kLossKinds];
     uint64_t sum = header_.losses[kind];
     for (const auto& log : all<format::LogDef>(format::Def::kLog)) sum += log.losses[kind];
     return sum;
   }
+  // By threads that outran the keeper and the writer: on a busy machine the latter may seem to wait for storage.
+  uint64_t lost_without_a_place() const {
+    return lost(capture::kLoss_no_chunk) + lost(capture::kLoss_storage_slow);
+  }
   uint64_t lost() const {
     uint64_t sum = 0;
-    for (uint32_t kind = 0; kind < format::kLossKinds; ++kind) sum += lost(static_cast<capture::Loss>(kind));
+    for (uint32_t kind = 0; kind < format::kAllLossKinds; ++kind)
+      sum += lost(static_cast<capture::Loss>(kind));
     return sum;
   }
   std::vector<format::HistogramCell> histogram() const {
@@ -148,6 +159,66 @@ class LksFile {
 
  private:
   using ChunkMap = std::map<uint32_t, uint32_t>;  // chunk_no -> index
+
+  static std::vector<char> read_all(const std::string& path, uintmax_t most = UINT64_MAX) {
+    std::ifstream in(path, std::ios::binary);
+    std::error_code none;
+    const uintmax_t size = std::filesystem::file_size(path, none);
+    std::vector<char> bytes(none ? 0 : std::min(size, most));
+    in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    bytes.resize(static_cast<size_t>(in.gcount()));
+    return bytes;
+  }
+  static std::vector<uint32_t> table_of(const std::vector<char>& segment) {
+    std::vector<uint32_t> table(as_at<format::SegmentHeader>(segment, 0).places);
+    if (segment.size() < format::segment_file_offset(static_cast<uint32_t>(table.size()))) return {};
+    memcpy(table.data(), segment.data() + format::kSegmentHeaderBytes, table.size() * sizeof(uint32_t));
+    return table;
+  }
+  template <class Type>
+  static Type as_at(const std::vector<char>& bytes, size_t at) {
+    Type value{};
+    if (bytes.size() >= at + sizeof value)
+      memcpy(static_cast<void*>(&value), bytes.data() + at, sizeof value);
+    return value;
+  }
+  // What the process of a file that is not closed has in memory; a place that changed meanwhile holds nothing. Read before the file:
+  // what has left it is there.
+  static std::vector<char> segment_of(const std::vector<char>& file) {
+    auto header = as_at<format::FileHeader>(file, 0);
+    if (header.segment[0] == 0 || header.state == static_cast<uint32_t>(format::FileState::kClosed))
+      return {};
+    const std::string path = std::string(format::kSegmentFolder) + "/" + header.segment;
+    const auto places = as_at<format::SegmentHeader>(read_all(path, format::kSegmentHeaderBytes), 0).places;
+    const uint64_t begin = format::segment_file_offset(places);
+    uint64_t used = 0;  // the rest is a hole
+    for (uint64_t place = 0; const uint32_t entry : table_of(read_all(path, begin)))
+      used = entry != 0 ? place + 1 : used, ++place;
+    std::vector<char> segment = read_all(path, begin + format::kHeaderBytes + used * format::kChunkBytes);
+    auto own = as_at<format::SegmentHeader>(segment, 0);
+    if (memcmp(own.magic, format::kSegmentMagic, sizeof own.magic) != 0 || own.key != header.segment_key)
+      return {};
+    const std::vector<uint32_t> before = table_of(segment), after = table_of(read_all(path, begin));
+    for (size_t place = 0; place < before.size(); ++place) {
+      if (place < used && place < after.size() && after[place] == before[place]) continue;
+      memset(segment.data() + format::kSegmentHeaderBytes + place * sizeof(uint32_t), 0, sizeof(uint32_t));
+    }
+    return segment;
+  }
+  void lay_over(const std::vector<char>& segment) {
+    const std::vector<uint32_t> table = table_of(segment);
+    uint32_t end = 0;
+    for (uint32_t entry : table) end = entry == format::kPlaceClaimed ? end : std::max(end, entry);
+    bytes_.resize(format::kHeaderBytes + uint64_t{end} * format::kChunkBytes);
+    const size_t base = format::segment_file_offset(static_cast<uint32_t>(table.size()));
+    memcpy(bytes_.data(), segment.data() + base, format::kHeaderBytes);
+    for (size_t place = 0; place < table.size(); ++place) {
+      if (table[place] == 0 || table[place] == format::kPlaceClaimed) continue;
+      const size_t from = base + format::kHeaderBytes + place * format::kChunkBytes;
+      memcpy(bytes_.data() + format::kHeaderBytes + size_t{table[place] - 1} * format::kChunkBytes,
+             segment.data() + from, format::kChunkBytes);
+    }
+  }
 
   static std::vector<Entry> of(const std::vector<Entry>& entries, uint32_t kind) {
     std::vector<Entry> out;
@@ -247,6 +318,13 @@ class LksFile {
 // A run directory of its own, removed at the end.
 class RunDirectory {
  public:
+  RunDirectory() = default;
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+  ~RunDirectory() {
+    if (!std::filesystem::is_directory(path())) return;
+    for (const std::string& file : files()) LksFile::remove_segment(file);
+  }
   const std::string& path() const { return folder_.path(); }
   std::vector<std::string> files() const {
     std::vector<std::string> found;

@@ -16,12 +16,14 @@ namespace lockstep::test {
 class LiveHeader {
  public:
   explicit LiveHeader(const std::string& path) {
-    int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    EXPECT_GE(fd, 0) << path;
-    void* memory = mmap(nullptr, format::kHeaderBytes, PROT_READ, MAP_SHARED, fd, 0);
-    EXPECT_NE(memory, MAP_FAILED);
-    close(fd);
-    header_ = static_cast<const format::FileHeader*>(memory);
+    header_ = map(path, 0);
+    if (header_->segment[0] == 0) return;
+    const std::string segment = std::string(format::kSegmentFolder) + "/" + header_->segment;
+    uint32_t places = 0;
+    std::ifstream in(segment, std::ios::binary);
+    in.seekg(offsetof(format::SegmentHeader, places));
+    in.read(reinterpret_cast<char*>(&places), sizeof places);
+    header_ = map(segment, format::segment_file_offset(places));
   }
   explicit LiveHeader(const RunDirectory& run) : LiveHeader(run.files().at(0)) {}
   format::FileState state() const {
@@ -31,7 +33,7 @@ class LiveHeader {
     return __atomic_load_n(&header_->losses[kind], __ATOMIC_RELAXED);
   }
   uint64_t heartbeat() const { return __atomic_load_n(&header_->heartbeat_ticks, __ATOMIC_RELAXED); }
-  // Writing `bytes` in all, and a megabyte more, will find room: waits for the keeper, which a busy machine may hold up.
+  // Writing `bytes` in all, and a megabyte more, will find room: waits for the keeper and the writer, which a busy machine may hold up.
   void wait_for_room(uint64_t bytes) const {
     wait([&] {
       return __atomic_load_n(&header_->chunks_ready, __ATOMIC_RELAXED) * uint64_t{format::kChunkBytes} >
@@ -52,6 +54,15 @@ class LiveHeader {
   }
 
  private:
+  static const format::FileHeader* map(const std::string& path, uint64_t offset) {
+    int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_GE(fd, 0) << path;
+    void* memory = mmap(nullptr, format::kHeaderBytes, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
+    EXPECT_NE(memory, MAP_FAILED);
+    close(fd);
+    return static_cast<const format::FileHeader*>(memory);
+  }
+
   const format::FileHeader* header_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "format/seal.h"
 #include "lockstep/lockstep.h"
+#include "segment/adopt.h"
 #include "tests/support/nccl_test.h"
 #include "tests/support/nvtx.h"
 #include "tests/support/places.h"
@@ -274,6 +275,8 @@ TEST_F(Traces, RecordNewOnes) {
                {"RANK", "1"},
                {"WORLD_SIZE", "2"}},
               body);
+    const std::string segment = run.file().header().segment;
+    if (!segment.empty()) segment::adopt(segment.c_str());  // of one that was killed
     LksFile file = run.file();
     expected << name << ' ' << summary(file) << '\n';
     std::filesystem::copy_file(file.path(), std::string(to) + "/" + name + ".lks",

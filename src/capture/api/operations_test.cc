@@ -169,7 +169,7 @@ TEST_F(OperationsTest, TooManyTextsAreCounted) {
     lockstep_group group = declare_pair();
     for (int i = 0; i < 5000; ++i) lockstep_begin(group, std::to_string(i).c_str(), 1, 1, "Float", nullptr);
   });
-  EXPECT_EQ(file.count(Kind::kApiOp) + file.lost(capture::kLoss_no_chunk), 5000u);
+  EXPECT_EQ(file.count(Kind::kApiOp) + file.lost_without_a_place(), 5000u);
   EXPECT_GT(file.lost(capture::kLoss_shape_table_full), 2000u);
 }
 
@@ -272,11 +272,11 @@ TEST_F(OperationsTest, OfManyThreadsAreThereOrCounted) {
   }
   // Threads that outrun the preparation of the file lose operations, but no number is given twice.
   EXPECT_EQ(numbers.size(), file.count(Kind::kApiOp));
-  EXPECT_EQ(numbers.size() + file.lost(capture::kLoss_no_chunk), static_cast<size_t>(kThreads * kOps));
+  EXPECT_EQ(numbers.size() + file.lost_without_a_place(), static_cast<size_t>(kThreads * kOps));
   EXPECT_GT(numbers.size(), static_cast<size_t>(kOps));
   EXPECT_LT(*numbers.rbegin(), static_cast<uint64_t>(kThreads * kOps));
   EXPECT_EQ(file.count(Def::kComm), 1u);
-  EXPECT_EQ(file.lost(), file.lost(capture::kLoss_no_chunk));
+  EXPECT_EQ(file.lost(), file.lost_without_a_place());
 }
 
 TEST_F(OperationsTest, RingKeepsStatisticsOfWhatItOverwrites) {

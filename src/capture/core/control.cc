@@ -119,8 +119,8 @@ void Control::take(const ControlRequest& request, int64_t now_monotonic_ns, Seen
   seen->changed = true;
 }
 
-void Control::answer(format::FileHeader* header) {
-  if (!unsaid_) return;
+bool Control::answer(format::FileHeader* header) {
+  if (!unsaid_) return false;
   unsaid_ = false;
   format::ControlState& state = header->in_force;
   const Recording& recording = now();
@@ -135,6 +135,7 @@ void Control::answer(format::FileHeader* header) {
   format::store_word(state.keep_after, base_.keep);
   format::store_word(state.of_after, base_.of);
   __atomic_store_n(&state.taken, taken_, __ATOMIC_RELEASE);
+  return true;
 }
 
 }  // namespace lockstep::capture

@@ -45,7 +45,8 @@ class Control {
   void start(const Config& config, format::FileHeader* header);
   Seen look(const format::FileHeader* header, int64_t now_monotonic_ns);
   // Says in the header what is in force; when what look() found has been done, so that a tool can rely on it.
-  void answer(format::FileHeader* header);
+  // False if nothing is new.
+  bool answer(format::FileHeader* header);
   const Recording& now() const { return in_window() ? window_ : base_; }
   int64_t until_ns() const { return until_ns_; }  // 0: no window
   bool in_window() const { return until_ns_ != 0; }

@@ -5,12 +5,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "capture/core/size_signal.h"
 #include "capture/core/small_file.h"
 #include "format/source_name.h"
 
@@ -23,10 +23,12 @@ namespace {
 
 constexpr uint32_t kFirstChunks = 128,
                    kFirstPopulated = 16;  // enough for a burst before the keeper first runs
+constexpr uint32_t kStreamPlaces = 1024;  // 32 MiB: half a million records while storage does not answer
 constexpr uint32_t kMinChunks = 16, kMinRingChunks = 32;
 constexpr uint64_t kMinMappingBytes = uint64_t{16} << 20;
-// Ring: what every thread can have when the ring itself is used up. Definitions, statistics and two chunks of records.
-constexpr uint32_t kChunksBeside = 4 * format::kMaxLogs;
+// What every thread can have when the rest is used up. Ring: definitions, statistics and two chunks of records. Stream:
+// definitions and one of records.
+constexpr uint32_t kChunksBeside = 4 * format::kMaxLogs, kPlacesBeside = 2 * format::kMaxLogs;
 
 bool make_directories(char* path) {
   for (char* c = path + 1; *c != 0; ++c) {
@@ -39,93 +41,65 @@ bool make_directories(char* path) {
   return mkdir(path, 0777) == 0 || errno == EEXIST;
 }
 
-// To grow beyond the process's file size limit raises SIGXFSZ, which would end the host; the error is enough.
-class WithoutSizeSignal {
- public:
-  WithoutSizeSignal() {
-    sigemptyset(&signal_);
-    sigaddset(&signal_, SIGXFSZ);
-    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
-  }
-  ~WithoutSizeSignal() {
-    if (sigismember(&before_, SIGXFSZ)) return;
-    int error = errno;
-    timespec now{};
-    sigtimedwait(&signal_, nullptr, &now);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    errno = error;
-  }
-  WithoutSizeSignal(const WithoutSizeSignal&) = delete;
-  WithoutSizeSignal& operator=(const WithoutSizeSignal&) = delete;
-
- private:
-  sigset_t signal_, before_;
-};
-
 bool out_of_space(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
 }  // namespace
 
-bool ProcessFile::open_unique(const Config& config, const Identity& identity, format::Source source,
-                              char* why, size_t why_size) {
-  char directory[sizeof config.directory];
-  memcpy(directory, config.directory, sizeof directory);
-  if (!make_directories(directory)) {
-    snprintf(why, why_size, "cannot create the directory %s: %s", directory, strerror(errno));
+// Hosts change their directory, and the file may have to be opened again.
+static bool make_absolute(const char* path, char* out, size_t size) {
+  size_t used = 0;
+  if (*path != '/') {
+    if (getcwd(out, size - 1) == nullptr) return false;
+    used = strlen(out);
+    out[used++] = '/';
+  }
+  const size_t length = strlen(path);
+  if (length >= size - used) {
+    errno = ENAMETOOLONG;
     return false;
   }
-  for (int attempt = 0; attempt < 16; ++attempt) {
-    char suffix[8] = "";
-    if (attempt > 0) snprintf(suffix, sizeof suffix, ".%d", attempt);
-    snprintf(path_, sizeof path_, "%s/%s.%d.%llu.%s%s.lks", directory, identity.host, identity.pid,
-             static_cast<unsigned long long>(identity.start_ticks), format::source_name(source, "x"), suffix);
-    fd_ = open(path_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd_ >= 0 || errno != EEXIST) break;
-  }
-  if (fd_ < 0) {
-    snprintf(why, why_size, "cannot create %s: %s", path_, strerror(errno));
-    return false;
-  }
-  struct stat file {};
-  file_status(fd_, &file);
-  device_ = file.st_dev;
-  inode_ = file.st_ino;
+  memcpy(out + used, path, length + 1);
   return true;
 }
 
-// Hosts close descriptors they do not know, and the number may then stand for a file of theirs. -1 if ours is gone.
-int ProcessFile::own_descriptor() {
-  auto is_ours = [this](int fd) {
-    struct stat file {};
-    return file_status(fd, &file) == 0 && file.st_dev == device_ && file.st_ino == inode_;
-  };
-  int known = fd_.load(std::memory_order_relaxed);
-  if (is_ours(known)) return known;
-  int again = open(path_, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (again < 0) return -1;
-  if (!is_ours(again)) {
-    ::close(again);
-    errno = EBADF;
-    return -1;
+bool ProcessFile::open_unique(const Config& config, const Identity& identity, format::Source source,
+                              char* why, size_t why_size) {
+  char path[1400], *const end = path + sizeof path;
+  if (!make_absolute(config.directory, path, sizeof path - 300) || !make_directories(path)) {
+    snprintf(why, why_size, "cannot create the directory %s: %s", config.directory, strerror(errno));
+    return false;
   }
-  if (fd_.compare_exchange_strong(known, again, std::memory_order_relaxed)) return again;
-  ::close(again);  // another thread was faster
-  return known;
+  char* const name = path + strlen(path);
+  int fd = -1;
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    char suffix[8] = "";
+    if (attempt > 0) snprintf(suffix, sizeof suffix, ".%d", attempt);
+    snprintf(name, static_cast<size_t>(end - name), "/%s.%d.%llu.%s%s.lks", identity.host, identity.pid,
+             static_cast<unsigned long long>(identity.start_ticks), format::source_name(source, "x"), suffix);
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd >= 0 || errno != EEXIST) break;
+  }
+  if (fd < 0) {
+    snprintf(why, why_size, "cannot create %s: %s", path, strerror(errno));
+    return false;
+  }
+  file_.take(fd, path);
+  return true;
 }
 
 // Address space may be limited (ulimit -v); a smaller file then has to do, and its cap is counted when it is met.
-bool ProcessFile::map(uint64_t bytes) {
-  uint32_t beside = ring_ ? kChunksBeside : 0;
-  const uint32_t least = ring_ ? kMinRingChunks : kMinChunks;
+bool ProcessFile::map_file(uint64_t bytes) {
+  uint32_t beside = kChunksBeside;
   uint64_t chunks = bytes / format::kChunkBytes;
   if (chunks > 0x7fffffff - kChunksBeside) chunks = 0x7fffffff - kChunksBeside;
   for (;;) {
-    cap_chunks_ = chunks < least ? least : static_cast<uint32_t>(chunks);
+    cap_chunks_ = chunks < kMinRingChunks ? kMinRingChunks : static_cast<uint32_t>(chunks);
     max_chunks_ = cap_chunks_ + beside;
     const uint64_t mapping = format::kHeaderBytes + uint64_t{max_chunks_} * format::kChunkBytes;
-    void* base = mmap(nullptr, mapping, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
+    void* base = mmap(nullptr, mapping, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_.get(), 0);
     if (base != MAP_FAILED) {
       base_ = static_cast<char*>(base);
+      fixed_chunks_ = cap_chunks_;
       return true;
     }
     if (mapping <= kMinMappingBytes) return false;
@@ -134,23 +108,39 @@ bool ProcessFile::map(uint64_t bytes) {
   }
 }
 
+bool ProcessFile::make_segment(const Config& config, const Identity& identity, format::Source source) {
+  uint64_t cap = config.cap_bytes / format::kChunkBytes;
+  if (cap > 0x7fffffff) cap = 0x7fffffff;
+  cap_chunks_ = cap < kMinChunks ? kMinChunks : static_cast<uint32_t>(cap);
+  if (!segment_.create(identity, source, kStreamPlaces + kPlacesBeside)) return false;
+  base_ = segment_.file_begin();
+  max_chunks_ = segment_.places();
+  fixed_chunks_ = max_chunks_ / 3;
+  if (fixed_chunks_ > cap_chunks_) fixed_chunks_ = cap_chunks_;
+  return true;
+}
+
 bool ProcessFile::create(const Config& config, const Identity& identity, format::Source source, char* why,
                          size_t why_size) {
   if (!open_unique(config, identity, source, why, why_size)) return false;
   ring_ = config.retention == format::Retention::kRing;
   // The header first: a child of a fork between the two counts what it loses there, and a page behind the file's end kills it.
-  const bool allocated = allocate(0, format::kHeaderBytes);
-  if (!allocated || !map(config.cap_bytes)) {
-    snprintf(why, why_size, "cannot %s %s: %s", allocated ? "map" : "allocate", path_, strerror(errno));
-    unlink(path_);
-    ::close(fd_);
-    return false;
-  }
-  if (ring_) {
+  const bool allocated = allocate_file(0, format::kHeaderBytes);
+  bool mapped = allocated && (ring_ ? map_file(config.cap_bytes) : make_segment(config, identity, source));
+  if (mapped) {
     void* below = mmap(nullptr, uint64_t{max_chunks_} * sizeof *below_, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    // Without it nothing is given back, and first come stays first served.
+    // Without it a ring gives nothing back, and first come stays first served.
     below_ = below == MAP_FAILED ? nullptr : static_cast<uint32_t*>(below);
+    mapped = ring_ || below_ != nullptr;
+  }
+  if (!mapped) {
+    snprintf(why, why_size, "cannot %s %s: %s", allocated ? "map" : "allocate", path(), strerror(errno));
+    unlink(path());
+    segment_.remove();
+    file_.close();
+    base_ = nullptr;
+    return false;
   }
   format::FileHeader* h = header();
   memcpy(h->magic, format::kMagic, sizeof h->magic);
@@ -165,16 +155,23 @@ bool ProcessFile::create(const Config& config, const Identity& identity, format:
   h->cap_bytes = uint64_t{cap_chunks_} * format::kChunkBytes;
   allocate_ahead(ring_ ? cap_chunks_ : kFirstChunks);
   populate_ahead(kFirstPopulated);
-  if (state() == format::FileState::kDiskFull && ready_.load(std::memory_order_relaxed) == 0) {
-    snprintf(why, why_size, "no space left for %s", path_);
-    unlink(path_);
+  if (ready_.load(std::memory_order_relaxed) == 0) {
+    snprintf(why, why_size, "no space left for %s", path());
+    unlink(path());
+    segment_.remove();
     return false;
   }
   return true;
 }
 
-bool ProcessFile::allocate(uint64_t offset, uint64_t bytes) {
-  const int fd = own_descriptor();
+bool ProcessFile::allocate(uint32_t first, uint32_t places) {
+  return ring_ ? allocate_file(format::kHeaderBytes + uint64_t{first} * format::kChunkBytes,
+                               uint64_t{places} * format::kChunkBytes)
+               : segment_.allocate(first, places);
+}
+
+bool ProcessFile::allocate_file(uint64_t offset, uint64_t bytes) {
+  const int fd = file_.get();
   if (fd < 0) return false;
   WithoutSizeSignal without;
   if (fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return true;
@@ -186,40 +183,56 @@ bool ProcessFile::allocate(uint64_t offset, uint64_t bytes) {
   return true;
 }
 
-void ProcessFile::stop_for_space() {
-  uint32_t open = static_cast<uint32_t>(format::FileState::kOpen);
-  __atomic_compare_exchange_n(&header()->state, &open, static_cast<uint32_t>(format::FileState::kDiskFull),
-                              false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-}
-
 uint32_t ProcessFile::make_chunk() {
   uint32_t next = claim_chunk();
-  if (next != kNoChunk || state() != format::FileState::kOpen) return next;
+  if (next != kNoChunk || at_cap() || (ring_ && state() != format::FileState::kOpen)) return next;
   next = claimed_.load(std::memory_order_relaxed);
   do {
     if (next >= max_chunks_) return kNoChunk;
   } while (!claimed_.compare_exchange_weak(next, next + 1, std::memory_order_relaxed));
-  if (!allocate(format::kHeaderBytes + uint64_t{next} * format::kChunkBytes, format::kChunkBytes)) {
-    stop_for_space();
+  if (!allocate(next, 1)) {
+    if (ring_) change_state(format::FileState::kOpen, format::FileState::kDiskFull);
     uint32_t after = next + 1;
     claimed_.compare_exchange_strong(after, next, std::memory_order_relaxed);
     return kNoChunk;
   }
   madvise(chunk(next), format::kChunkBytes, MADV_POPULATE_WRITE);
-  return next;
+  return ring_ ? next : give_number(next);
 }
 
-void ProcessFile::give_back(uint32_t index) {
+uint32_t ProcessFile::give_number(uint32_t place) {
+  uint32_t* const entry = &segment_.table()[place];
+  __atomic_store_n(entry, format::kPlaceClaimed, __ATOMIC_RELAXED);
+  uint32_t number = numbers_.load(std::memory_order_relaxed);
+  do {
+    if (number >= cap_chunks_) {
+      __atomic_store_n(entry, 0u, __ATOMIC_RELAXED);
+      push(place);
+      return kNoChunk;
+    }
+  } while (!numbers_.compare_exchange_weak(number, number + 1, std::memory_order_release,
+                                           std::memory_order_relaxed));
+  __atomic_store_n(entry, number + 1, __ATOMIC_RELEASE);
+  return place;
+}
+
+void ProcessFile::give_back(uint32_t place) {
   if (below_ == nullptr) return;
-  auto* header = reinterpret_cast<format::ChunkHeader*>(chunk(index));
+  if (!ring_) __atomic_store_n(&segment_.table()[place], 0u, __ATOMIC_RELEASE);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  auto* header = reinterpret_cast<format::ChunkHeader*>(chunk(place));
   __atomic_store_n(&header->magic, 0u, __ATOMIC_RELAXED);
   __atomic_thread_fence(__ATOMIC_RELEASE);
   memset(header, 0, sizeof *header);
+  push(place);
+}
+
+void ProcessFile::push(uint32_t place) {
   uint64_t head = returned_.load(std::memory_order_relaxed);
   uint64_t now;
   do {
-    __atomic_store_n(&below_[index], static_cast<uint32_t>(head), __ATOMIC_RELAXED);
-    now = ((head >> 32) + 1) << 32 | (index + 1);
+    __atomic_store_n(&below_[place], static_cast<uint32_t>(head), __ATOMIC_RELAXED);
+    now = ((head >> 32) + 1) << 32 | (place + 1);
   } while (!returned_.compare_exchange_weak(head, now, std::memory_order_release, std::memory_order_relaxed));
   returned_count_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -251,33 +264,30 @@ void ProcessFile::populate_ahead(uint32_t ahead) {
 }
 
 void ProcessFile::allocate_ahead(uint32_t ahead) {
+  if (at_cap()) return set_state(format::FileState::kSizeCap);
   const uint32_t claimed = claimed_.load(std::memory_order_relaxed);
+  const uint32_t returned = returned_count_.load(std::memory_order_relaxed);
   uint32_t ready = ready_.load(std::memory_order_relaxed);
   if (ready < claimed) ready = claimed;  // threads have made their own meanwhile
-  while (ready - claimed < ahead) {
-    uint32_t step = ahead - (ready - claimed);
-    if (step > cap_chunks_ - ready) step = cap_chunks_ - ready;
-    if (step == 0) {
-      if (!ring_ && claimed == cap_chunks_) set_state(format::FileState::kSizeCap);
-      return;
-    }
-    uint64_t offset = format::kHeaderBytes + uint64_t{ready} * format::kChunkBytes;
-    while (!allocate(offset, uint64_t{step} * format::kChunkBytes)) {
-      if (!out_of_space(errno) || step == 1) {
-        set_state(format::FileState::kDiskFull);
+  while (ready - claimed + returned < ahead && ready < fixed_chunks_) {
+    uint32_t step = ahead - (ready - claimed + returned);
+    if (step > fixed_chunks_ - ready) step = fixed_chunks_ - ready;
+    while (!allocate(ready, step)) {
+      if (step == 1 || (ring_ && !out_of_space(errno))) {
+        if (ring_) set_state(format::FileState::kDiskFull);
         return;
       }
       step /= 2;
-      ahead = ready - claimed + step;
+      ahead = ready - claimed + returned + step;
     }
     ready += step;
-    __atomic_store_n(&header()->chunks_ready, ready, __ATOMIC_RELAXED);
+    if (ring_) __atomic_store_n(&header()->chunks_ready, ready, __ATOMIC_RELAXED);
     ready_.store(ready, std::memory_order_release);
   }
 }
 
 uint32_t ProcessFile::claimed_in_file() {
-  const int fd = own_descriptor();
+  const int fd = file_.get();
   struct stat file {};
   if (fd < 0 || file_status(fd, &file) != 0 || static_cast<uint64_t>(file.st_size) < format::kHeaderBytes)
     return 0;
@@ -287,10 +297,10 @@ uint32_t ProcessFile::claimed_in_file() {
 }
 
 void ProcessFile::close() {
+  if (!ring_) return stop_claims();
   uint32_t claimed = claimed_.exchange(kNoChunk, std::memory_order_relaxed);
-  ready_.store(0, std::memory_order_relaxed);
-  returned_.store(0, std::memory_order_relaxed);
-  const int fd = own_descriptor();
+  stop_claims();
+  const int fd = file_.get();
   struct stat file {};
   if (fd >= 0 && file_status(fd, &file) == 0) {
     // Chunks for which there was no space may have been claimed behind the end: the file is cut, never made longer.

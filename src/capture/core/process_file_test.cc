@@ -2,7 +2,6 @@
 #include "capture/core/process_file.h"
 
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -25,6 +24,18 @@ class ProcessFileTest : public ::testing::Test {
     config_.mode = format::Mode::kDeep;
     config_.retention = format::Retention::kStream;
     config_.cap_bytes = uint64_t{64} << 20;
+  }
+  // Nobody closes a file here.
+  ~ProcessFileTest() override {
+    for (const std::string& name : segments()) std::filesystem::remove(name);
+  }
+  static std::vector<std::string> segments() {
+    const std::string prefix = format::kSegmentPrefix + std::to_string(geteuid()) + "-1-2-nccl-";
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(format::kSegmentFolder)) {
+      if (entry.path().filename().string().starts_with(prefix)) found.push_back(entry.path());
+    }
+    return found;
   }
   bool create(ProcessFile* file) {
     bool made = file->create(config_, identity_, format::Source::kNccl, why_, sizeof why_);
@@ -100,7 +111,7 @@ TEST_F(ProcessFileTest, StopsAtItsCap) {
   EXPECT_EQ(chunks, 20u);
   file.allocate_ahead(1);
   EXPECT_EQ(file.state(), format::FileState::kSizeCap);
-  EXPECT_EQ(size_of(file), format::kHeaderBytes + 20 * format::kChunkBytes);
+  EXPECT_EQ(file.claimed(), 20u);
 }
 
 TEST_F(ProcessFileTest, MakesAChunkWhenNoneIsReady) {
@@ -122,9 +133,35 @@ TEST_F(ProcessFileTest, MakesAChunkWhenNoneIsReady) {
   for (const auto& mine : made) all.insert(mine.begin(), mine.end());
   EXPECT_EQ(all.size(), 800u);
   EXPECT_EQ(all.count(kNoChunk), 0u);
-  file.close();
-  EXPECT_EQ(size_of(file),
-            format::kHeaderBytes + uint64_t{file.header()->chunks_claimed} * format::kChunkBytes);
+  std::set<uint32_t> numbers;
+  for (const uint32_t place : all) numbers.insert(file.number(place));
+  EXPECT_EQ(numbers.size(), 800u);
+  EXPECT_EQ(*numbers.rbegin(), 799u) << "without gaps";
+}
+
+// A place is used again; the number of a chunk never.
+TEST_F(ProcessFileTest, APlaceThatIsGivenBackGetsANewNumber) {
+  ProcessFile file;
+  ASSERT_TRUE(create(&file)) << why_;
+  const uint32_t place = file.claim_chunk();
+  EXPECT_EQ(file.number(place), 0u);
+  file.give_back(place);
+  EXPECT_EQ(file.entry(place), 0u);
+  EXPECT_EQ(file.claim_chunk(), place);
+  EXPECT_EQ(file.number(place), 1u);
+  EXPECT_EQ(file.claimed(), 2u);
+}
+
+TEST_F(ProcessFileTest, ASegmentIsForItsOwnerAlone) {
+  ProcessFile file;
+  ASSERT_TRUE(create(&file)) << why_;
+  if (file.segment().name()[0] == 0) GTEST_SKIP() << "no room in /dev/shm";
+  ASSERT_EQ(segments().size(), 1u);
+  struct stat found {};
+  ASSERT_EQ(stat(segments()[0].c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0600u);
+  file.segment().remove();
+  EXPECT_TRUE(segments().empty());
 }
 
 TEST_F(ProcessFileTest, MakesNoChunkBeyondItsCap) {
@@ -138,25 +175,17 @@ TEST_F(ProcessFileTest, MakesNoChunkBeyondItsCap) {
   EXPECT_EQ(file.state(), format::FileState::kSizeCap);
 }
 
-// The limit of the process stands for a full disk: no signal, no claim left behind, and close does not make it longer.
-TEST_F(ProcessFileTest, MakesNoChunkWhereThereIsNoSpace) {
-  config_.cap_bytes = 1000 * format::kChunkBytes;
+TEST_F(ProcessFileTest, MakesNoMorePlacesThanItHas) {
+  config_.cap_bytes = uint64_t{1} << 30;
   ProcessFile file;
   ASSERT_TRUE(create(&file)) << why_;
-  uint64_t size = size_of(file);
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  rlimit tight{size, before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
   uint32_t chunks = 0;
   while (file.make_chunk() != kNoChunk) ++chunks;
-  EXPECT_EQ(file.make_chunk(), kNoChunk);
+  EXPECT_EQ(chunks, file.max_chunks());
   EXPECT_EQ(file.claimed(), chunks);
-  EXPECT_EQ(file.state(), format::FileState::kDiskFull);
-  file.close();
-  setrlimit(RLIMIT_FSIZE, &before);
-  EXPECT_EQ(size_of(file), size);
-  EXPECT_EQ(file.header()->chunks_claimed, chunks);
+  EXPECT_EQ(file.state(), format::FileState::kOpen);
+  file.give_back(7);
+  EXPECT_EQ(file.make_chunk(), 7u);
 }
 
 // A share is four times what nobody has: one log alone leaves a fifth for newcomers.
@@ -220,10 +249,11 @@ TEST_F(ProcessFileTest, ARingLiesBesideItselfForLateThreads) {
   EXPECT_EQ(size_of(file), format::kHeaderBytes + 65 * format::kChunkBytes);
 }
 
-TEST_F(ProcessFileTest, CloseTrimsAndEndsClaims) {
+TEST_F(ProcessFileTest, CloseTrimsARingAndEndsClaims) {
+  config_.retention = format::Retention::kRing;
+  config_.cap_bytes = 100 * format::kChunkBytes;
   ProcessFile file;
   ASSERT_TRUE(create(&file)) << why_;
-  file.allocate_ahead(100);
   for (int i = 0; i < 3; ++i) EXPECT_NE(file.claim_chunk(), kNoChunk);
   file.close();
   EXPECT_EQ(file.state(), format::FileState::kClosed);

@@ -6,6 +6,7 @@
 
 #include "capture/core/clock.h"
 #include "capture/core/thread_log.h"
+#include "segment/chunk_image.h"
 
 namespace lockstep::capture {
 namespace {
@@ -17,38 +18,6 @@ using format::Purpose;
 // that it was filled in since, or in a chunk that is being recycled, whose number then no longer fits. So what reads chunks
 // here races by design.
 #define LOCKSTEP_READS_BESIDE_WRITERS __attribute__((no_sanitize("thread")))
-
-LOCKSTEP_READS_BESIDE_WRITERS void copy_units(unsigned char* to, const char* from, uint32_t first,
-                                              uint32_t units) {
-  const auto* words = reinterpret_cast<const uint64_t*>(from + size_t{first} * format::kUnitBytes);
-  auto* out = reinterpret_cast<uint64_t*>(to + size_t{first} * format::kUnitBytes);
-  for (uint32_t i = 0; i < 2 * units; ++i) out[i] = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
-}
-
-// True if the entry's tag is there, and with it all that was stored before.
-LOCKSTEP_READS_BESIDE_WRITERS bool is_published(const char* chunk, uint32_t unit) {
-  const char* tag = chunk + size_t{unit} * format::kUnitBytes + offsetof(format::RecordHead, stop_after);
-  return __atomic_load_n(reinterpret_cast<const uint64_t*>(tag), __ATOMIC_ACQUIRE) >> 32 != 0;
-}
-
-// A copy of the chunk up to what is not published yet; false if it is not one of a list.
-LOCKSTEP_READS_BESIDE_WRITERS bool copy_published(const char* chunk, unsigned char* copy) {
-  const auto* header = reinterpret_cast<const ChunkHeader*>(chunk);
-  if (__atomic_load_n(&header->magic, __ATOMIC_ACQUIRE) != format::kChunkMagic) return false;
-  copy_units(copy, chunk, 0, format::kChunkHeaderUnits);
-  const Purpose purpose = reinterpret_cast<const ChunkHeader*>(copy)->purpose;
-  if (!format::has_seal(purpose)) return false;
-  uint32_t unit = format::kChunkHeaderUnits;
-  while (unit < format::kLastUnit && is_published(chunk, unit)) {
-    copy_units(copy, chunk, unit, 1);
-    const uint32_t units = format::entry_units(copy, purpose, unit);
-    if (units == 0) break;
-    copy_units(copy, chunk, unit, units);
-    unit += units;
-  }
-  memset(copy + size_t{unit} * format::kUnitBytes, 0, format::kUnitBytes);
-  return true;
-}
 
 }  // namespace
 
@@ -73,7 +42,7 @@ bool Sealer::is_past(const ChunkHeader& header) const {
 }
 
 LOCKSTEP_READS_BESIDE_WRITERS void Sealer::seal(char* chunk, uint32_t index) {
-  if (!copy_published(chunk, copy_)) return;
+  if (!segment::copy_published(chunk, copy_)) return;
   const auto* copied = reinterpret_cast<const ChunkHeader*>(copy_);
   if (copied->log > format::kMaxLogs) return;
   const format::ChunkSeal seal = format::make_seal(copy_);

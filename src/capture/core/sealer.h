@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seals the chunks of a process file (format/seal.h) beside the threads that write them: by the keeper with each heartbeat, and
+// Ring retention: seals the chunks of a process file (format/seal.h) beside the threads that write them: by the keeper with each heartbeat, and
 // at close. A chunk that nobody writes to any more is sealed once. One thread at a time; never on the event path.
 #pragma once
 #include <cstdint>

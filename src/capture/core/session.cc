@@ -2,9 +2,7 @@
 #include "capture/core/session.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,12 +15,13 @@
 #include "capture/core/sealer.h"
 #include "capture/core/thread_log.h"
 #include "capture/core/version.h"
+#include "capture/core/write_behind.h"
 
 namespace lockstep::capture {
 namespace {
 
-// g_lock guards definitions, g_growth the preparation of chunks, which may wait for the file system as long as that
-// likes, g_sealing the making of seals. Whoever needs several takes them in this order; the keeper holds one at a time.
+// g_lock guards definitions, g_growth the preparation of chunks, which in ring retention may wait for the file system as long as that
+// likes, g_sealing the making of seals there. Whoever needs several takes them in this order; the keeper holds one at a time.
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER, g_growth = PTHREAD_MUTEX_INITIALIZER,
                 g_sealing = PTHREAD_MUTEX_INITIALIZER;
 std::atomic<bool> g_opening{false};
@@ -35,13 +34,6 @@ constexpr int64_t kLongestGoodbye = 1000 * kMillisecond;
 constexpr int64_t kFirstAnchor = 100 * kMillisecond, kAnchorEvery = 10000 * kMillisecond;
 // Chunks kept ready: 4 MiB hold what 1.5 million events a second fill in the longest nap.
 constexpr uint32_t kLeastAhead = 128, kMostAhead = 8192, kMostPopulated = 1024;
-
-// Sleeps until the word is no longer `seen`, or the time is over.
-void nap(std::atomic<uint32_t>* word, uint32_t seen, int64_t ns) {
-  timespec timeout{ns / 1000000000, ns % 1000000000};
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
-}
-
 // It goes into NCCL's log, and holds names from outside.
 void make_printable(char* text) {
   for (; *text != 0; ++text) {
@@ -54,6 +46,7 @@ void make_printable(char* text) {
 
 static constinit Session g_session;
 static constinit Sealer g_sealer;  // all zero, so that it costs no memory until it runs
+static constinit WriteBehind g_writer;
 Session& Session::get() { return g_session; }
 
 bool Session::open(format::Source source, Steering steering) {
@@ -102,6 +95,8 @@ bool Session::start_locked(format::Source source) {
   // The top bit keeps contexts apart from user-space addresses, whatever process they come from.
   header->process_tag = process_tag_ = static_cast<uint32_t>(mix >> 32) | 0x80000000u;
   copy_text(header->tool_version, kVersion);
+  copy_text(header->segment, file_.segment().name());
+  header->segment_key = mix ^ header->first_anchor.realtime_ns * 0x9e3779b97f4a7c15;
   header->seal = format::seal_of_header(*header);
   beat();
   uint32_t meta = file_.claim_chunk();
@@ -117,15 +112,24 @@ bool Session::start_locked(format::Source source) {
   if (steering_.record != nullptr) steering_.record(control_.now());
   file_.set_state(format::FileState::kOpen);
   phase_.store(Phase::kRunning, std::memory_order_release);
-  const int no_keeper = start_keeper();
+  bool has_writer = true;
+  if (!file_.ring()) {
+    file_.segment().publish(file_.own_file(), header->segment_key);
+    has_writer = g_writer.start(&file_, [] { g_session.keeper_bell_.ring(); });
+  }
+  const int no_keeper = start_thread(keeper, this);
   char without[200] = "";
+  if (!file_.ring() && file_.segment().name()[0] == 0)
+    snprintf(without, sizeof without,
+             "; memory here does not outlive the process: a kill costs what it recorded in its last %d ms",
+             static_cast<int>(kWriteEveryNs / kMillisecond));
   if (no_keeper != 0)
     snprintf(without, sizeof without,
              "; no thread can be started (%s): what its file has no room for by now is not recorded",
              strerror(no_keeper));
   snprintf(message_, sizeof message_, "lockstep: writing %s%s%s%s", file_.path(),
            config_.problem[0] != 0 ? "; " : "", config_.problem, without);
-  message_is_warning_ = config_.problem[0] != 0 || no_keeper != 0;
+  message_is_warning_ = config_.problem[0] != 0 || no_keeper != 0 || !has_writer;
   publish_message();
   return true;
 }
@@ -133,22 +137,6 @@ bool Session::start_locked(format::Source source) {
 void Session::publish_message() {
   make_printable(message_);
   message_ready_.store(true, std::memory_order_release);
-}
-
-// 0, or why there is none: then the first chunks are all there is; what does not fit is counted.
-int Session::start_keeper() {
-  pthread_attr_t attributes;
-  pthread_t thread;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 256 * 1024);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = pthread_create(&thread, &attributes, keeper, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&attributes);
-  return error;
 }
 
 const char* Session::take_message(bool* is_warning) {
@@ -165,7 +153,7 @@ Definition* Session::define_locked() {
       lose(kLoss_meta_full);
       return nullptr;
     }
-    reinterpret_cast<format::ChunkHeader*>(meta_)->next = index;
+    reinterpret_cast<format::ChunkHeader*>(meta_)->next = file_.number(index);
     meta_ = file_.chunk(index);
     auto* chunk = reinterpret_cast<format::ChunkHeader*>(meta_);
     chunk->purpose = format::Purpose::kMeta;
@@ -297,11 +285,23 @@ void Session::look_at_control() {
                                                           : format::ModeReason::kControl);
   }
   if (steering_.settle != nullptr) steering_.settle();
-  control_.answer(file_.header());
+  if (control_.answer(file_.header()) && !file_.ring()) g_writer.answer();
 }
 
 void Session::lose(Loss kind) {
-  if (file_.usable()) __atomic_fetch_add(&file_.header()->losses[kind], 1, __ATOMIC_RELAXED);
+  if (!file_.usable()) return;
+  format::FileHeader* header = file_.header();
+  __atomic_fetch_add(
+      kind < format::kLossKinds ? &header->losses[kind] : &header->more_losses[kind - format::kLossKinds], 1,
+      __ATOMIC_RELAXED);
+}
+
+Loss Session::loss_of_no_place() const {
+  Loss why = kLoss_no_chunk;
+  if (file_.at_cap() || file_.state() == format::FileState::kSizeCap) return kLoss_size_cap;
+  if (file_.ring()) return file_.state() == format::FileState::kDiskFull ? kLoss_disk_full : why;
+  g_writer.trouble(&why);
+  return why;
 }
 
 void* Session::keeper(void* self) {
@@ -310,13 +310,8 @@ void* Session::keeper(void* self) {
   return nullptr;
 }
 
-void Session::wake_keeper() {
-  keeper_calls_.fetch_add(1, std::memory_order_relaxed);
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&keeper_calls_), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-}
-
 void Session::thread_registered() {
-  if (!file_.ring() && file_.unclaimed() < kLeastAhead / 2) wake_keeper();
+  if (!file_.ring() && file_.unclaimed() < kLeastAhead / 2) keeper_bell_.ring();
 }
 
 void Session::beat() {
@@ -328,12 +323,17 @@ void Session::beat() {
 
 void Session::prepare_chunks(uint32_t ahead) {
   Locked locked(&g_growth);
-  if (!running() || file_.state() != format::FileState::kOpen) return;
-  if (!file_.ring()) file_.allocate_ahead(ahead);
+  if (!running()) return;
+  if (!file_.ring() && file_.state() != format::FileState::kSizeCap) file_.allocate_ahead(ahead);
   file_.populate_ahead(ahead < kMostPopulated || file_.ring() ? ahead : kMostPopulated);
+  if (file_.ring()) return;
+  const uint32_t free = file_.unclaimed();
+  __atomic_store_n(&file_.header()->chunks_ready, file_.claimed() + free, __ATOMIC_RELAXED);
+  if (free < ahead / 2) g_writer.wake();
 }
 
 void Session::seal_chunks() {
+  if (!file_.ring()) return;
   Locked locked(&g_sealing);
   if (running()) g_sealer.seal_all(file_);
 }
@@ -343,7 +343,7 @@ void Session::keep() {
   int64_t anchor_every = kFirstAnchor, last_anchor = clock_ns(CLOCK_MONOTONIC);
   uint32_t ahead = kLeastAhead, before = file_.claimed();
   for (;;) {
-    const uint32_t calls = keeper_calls_.load(std::memory_order_relaxed);
+    const uint32_t calls = keeper_bell_.calls();
     if (!running()) return;
     uint32_t used = file_.claimed() - before;
     before += used;
@@ -365,7 +365,7 @@ void Session::keep() {
       int64_t now = clock_ns(CLOCK_MONOTONIC);
       if (now - last_beat >= kHeartbeat) {
         beat();
-        if (file_.state() == format::FileState::kOpen)
+        if (!file_.ring() || file_.state() == format::FileState::kOpen)
           __atomic_store_n(&file_.header()->chunks_claimed, file_.claimed(), __ATOMIC_RELAXED);
         last_beat = now;
         has_beaten = true;
@@ -380,7 +380,7 @@ void Session::keep() {
       }
     }
     if (has_beaten) seal_chunks();
-    nap(&keeper_calls_, calls, interval);
+    keeper_bell_.nap(calls, interval);
   }
 }
 
@@ -397,15 +397,16 @@ void Session::close() {
     }
     beat();
     phase_.store(Phase::kClosed, std::memory_order_release);
-    if (lock_until(&g_sealing, deadline)) {
+    if (file_.ring() && lock_until(&g_sealing, deadline)) {
       g_sealer.seal_all(file_);
       pthread_mutex_unlock(&g_sealing);
     }
     file_.close();
-    wake_keeper();
+    keeper_bell_.ring();
     pthread_mutex_unlock(&g_growth);
   }
   pthread_mutex_unlock(&g_lock);
+  if (!file_.ring() && phase() == Phase::kClosed) g_writer.finish(deadline);
 }
 
 // The child has one thread and a copy of our state, but the parent's file: it keeps its hands off that, except that

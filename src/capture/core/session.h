@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one capture session of a library in a process: opened by the first user, closed at process exit, never reopened.
 //
-//   idle -> running -> closed          (exit handlers ran; the file is trimmed)
-//              |  '-> (no more chunks: disk full or size cap; events are counted and dropped)
+//   idle -> running -> closed          (exit handlers ran; the file is whole, or its segment waits for an adopter)
+//              |  '-> (no more chunks: disk full, size cap, storage that does not answer; events are counted and dropped)
 //              '----> forked           (in a child that did not exec: nothing is ever written again)
 //   idle -> failed | off               (no file could be made, or LOCKSTEP_MODE=off)
 //
 // Threads: everything here may be called by any thread. One lock guards definitions of the process, another the growth of
-// the file, so that a slow file system holds up neither communicators nor new threads; the event path takes neither. A
-// keeper thread prepares chunks, refreshes the heartbeat, takes clock anchors and looks for control requests; it sleeps up to 50 ms when nothing
-// happens, and blocks all signals.
+// the file, so that neither holds up the other; the event path takes neither. A
+// keeper thread prepares chunks, refreshes the heartbeat, takes clock anchors and looks for control requests; it touches memory alone, so it
+// goes on while storage does not. In stream retention a writer thread puts what is recorded into the file, and fetches requests from it. Both sleep up
+// to 50 ms when nothing happens, and block all signals.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "capture/core/config.h"
 #include "capture/core/control.h"
 #include "capture/core/losses.h"
+#include "capture/core/own_thread.h"
 #include "capture/core/process_file.h"
 #include "format/definitions.h"
 
@@ -78,7 +80,10 @@ class Session {
 
   // Losses of no particular thread log.
   void lose(Loss kind);
-  // Process exit: trims the file and marks it closed. Later events are counted as such.
+  // Why there is no place for a chunk, while the session is open.
+  Loss loss_of_no_place() const;
+  // Process exit: what is recorded goes into the file, and it is marked closed; in stream retention, if storage lets that be done in a second.
+  // Later events are counted as such.
   void close();
   static void watch_forks();
 
@@ -91,11 +96,9 @@ class Session {
   Definition* define_locked();
   // The model of the first GPU that is used.
   void note_gpu(const CommInfo& info);
-  int start_keeper();
   void publish_message();
   static void* keeper(void* self);
   void keep();
-  void wake_keeper();
   void prepare_chunks(uint32_t ahead);
   void seal_chunks();
   void beat();
@@ -110,7 +113,7 @@ class Session {
   int32_t pid_ = 0;
   std::atomic<uint32_t> comms_{0};
   std::atomic<bool> has_gpu_{false};
-  std::atomic<uint32_t> keeper_calls_{0};
+  Bell keeper_bell_;
   char* meta_ = nullptr;
   uint32_t meta_used_ = 0, meta_no_ = 0;
   char message_[1600] = {};

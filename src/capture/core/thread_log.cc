@@ -56,20 +56,18 @@ static LogTable g_table;
 
 static Loss loss_of_no_chunk() {
   if (Session::get().phase() == Phase::kClosed) return kLoss_closed;
-  switch (Session::get().file().state()) {
-    case format::FileState::kDiskFull:
-      return kLoss_disk_full;
-    case format::FileState::kSizeCap:
-      return kLoss_size_cap;
-    default:
-      return kLoss_no_chunk;
-  }
+  return Session::get().loss_of_no_place();
+}
+
+uint64_t ThreadLog::window_begin(uint32_t log) {
+  return log == 0 ? 0 : __atomic_load_n(&g_table.logs[log - 1].oldest_in_window_, __ATOMIC_ACQUIRE);
 }
 
 uint32_t ThreadLog::threads() { return __atomic_load_n(&g_table.taken, __ATOMIC_RELAXED); }
 
 void ThreadLog::release(void* log) {
   tls_log = nullptr;
+  static_cast<ThreadLog*>(log)->leave_window();
   g_table.give_back(static_cast<ThreadLog*>(log));
 }
 
@@ -97,6 +95,11 @@ ThreadLog* ThreadLog::register_thread() {
   if (__atomic_load_n(&g_table.key_state, __ATOMIC_ACQUIRE) == 2) pthread_setspecific(g_table.key, log);
   tls_log = log;
   return log;
+}
+
+// The thread fills nothing in any more.
+void ThreadLog::leave_window() {
+  if (!Session::get().file().ring()) __atomic_store_n(&oldest_in_window_, chunk_no_, __ATOMIC_RELEASE);
 }
 
 ThreadLog::Issued ThreadLog::look_up(uint64_t handle) {
@@ -205,7 +208,8 @@ bool ThreadLog::start(uint32_t id) {
   oldest_index_ = records;
   owned_ = 1;
   chunk_ = open_chunk(records, format::Purpose::kRecords, 0);
-  chunk_no_ = oldest_in_window_ = 0;
+  chunk_no_ = 0;
+  __atomic_store_n(&oldest_in_window_, uint64_t{0}, __ATOMIC_RELAXED);
   window_[0] = chunk_;
   cursor_ = chunk_ + sizeof(format::ChunkHeader);
   limit_ = chunk_ + uint64_t{format::kLastUnit} * format::kUnitBytes;
@@ -370,27 +374,43 @@ uint64_t ThreadLog::append_moved(const char* bytes) {
 }
 
 char* ThreadLog::next_chunk() {
+  ProcessFile& file = Session::get().file();
   auto* full = reinterpret_cast<format::ChunkHeader*>(chunk_);
   full->records = records_;
   OpenEvents open;
   uint32_t index = take_chunk(&open);
   if (index == kNoChunk) {
-    lose(loss_of_no_chunk());
+    const Loss why = loss_of_no_chunk();
+    why < format::kLossKinds ? lose(why) : Session::get().lose(why);
     return nullptr;
   }
   ++chunk_no_;
-  if (owned_ > 1) full->next = index;
+  if (owned_ > 1) full->next = file.number(index);
   __atomic_store_n(&oldest_chunk_no_, chunk_no_ + 1 - owned_, __ATOMIC_RELAXED);
   chunk_ = open_chunk(index, format::Purpose::kRecords, static_cast<uint32_t>(chunk_no_));
   window_[chunk_no_ % kWindow] = chunk_;
-  oldest_in_window_ = owned_ < kWindow ? chunk_no_ + 1 - owned_ : chunk_no_ + 1 - kWindow;
+  move_window(owned_);
   cursor_ = chunk_ + sizeof(format::ChunkHeader);
   limit_ = chunk_ + uint64_t{format::kLastUnit} * format::kUnitBytes;
   handle_base_ = uint64_t{id_} << format::kHandlePositionBits | chunk_no_ * format::kUnitsPerChunk;
   records_ = 0;
   __atomic_store_n(&newest_chunk_no_, chunk_no_, __ATOMIC_RELAXED);
-  if (Session::get().file().ring()) move_open(open);
+  if (file.ring()) move_open(open);
   return cursor_;
+}
+
+// The newest chunks, in which events can be filled in. In stream retention they hold places that others may need: a log keeps
+// a quarter of what is free, and never fewer than two chunks, as what was located before the next one is filled in after it.
+void ThreadLog::move_window(uint32_t most) {
+  const ProcessFile& file = Session::get().file();
+  if (most > kWindow) most = kWindow;
+  if (!file.ring() && most > 2) {
+    const uint32_t share = file.unclaimed() / 4;
+    if (most > share) most = share > 2 ? share : 2;
+  }
+  uint64_t begin = chunk_no_ + 1 - most;
+  if (begin < oldest_in_window_) begin = oldest_in_window_;
+  __atomic_store_n(&oldest_in_window_, begin, __ATOMIC_RELEASE);
 }
 
 // Uncleared; nullptr if there is no chunk for it.
@@ -398,7 +418,7 @@ char* ThreadLog::room_for_definition(size_t bytes) {
   if (defs_used_ + bytes > format::kLastUnit * format::kUnitBytes) {
     uint32_t index = Session::get().file().claim_chunk();
     if (index == kNoChunk) return nullptr;
-    reinterpret_cast<format::ChunkHeader*>(defs_)->next = index;
+    reinterpret_cast<format::ChunkHeader*>(defs_)->next = Session::get().file().number(index);
     defs_ = open_chunk(index, format::Purpose::kDefs, ++defs_no_);
     defs_used_ = sizeof(format::ChunkHeader);
   }

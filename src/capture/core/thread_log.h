@@ -54,6 +54,8 @@ class ThreadLog {
   static Issued look_up(uint64_t handle);
   // Threads that have a log now.
   static uint32_t threads();
+  // The number of the oldest chunk in which the log's thread may still fill something in.
+  static uint64_t window_begin(uint32_t log);
 
   // Room for a record, its head cleared but unpublished; nullptr if there is none (counted).
   template <class Record>
@@ -226,6 +228,8 @@ class ThreadLog {
     return handle_at(at, kind);
   }
   bool start(uint32_t id);
+  void leave_window();
+  void move_window(uint32_t most);
   void adopt_thread();
   char* next_chunk();
   uint32_t take_chunk(OpenEvents* open);

@@ -296,7 +296,7 @@ TEST_F(Ranges, NamesAreBounded) {
     }
   });
   EXPECT_EQ(file.count(format::Def::kRangeName), size_t{capture::ThreadLog::kMostRangeNames});
-  EXPECT_EQ(file.count(Kind::kRange) + file.lost(capture::kLoss_no_chunk),
+  EXPECT_EQ(file.count(Kind::kRange) + file.lost_without_a_place(),
             size_t{capture::ThreadLog::kMostRangeNames} + 100);
   EXPECT_GE(file.lost(capture::kLoss_shape_table_full), 100u);
 }

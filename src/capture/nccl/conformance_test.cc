@@ -222,8 +222,8 @@ TYPED_TEST(Conformance, EveryEventIsKeptOrCounted) {
     plugin.init();
     for (uint64_t i = 0; i < kEvents; ++i) plugin.stop(plugin.start_coll(i));
   });
-  EXPECT_EQ(file.count(Kind::kColl) + file.lost(capture::kLoss_no_chunk), kEvents);
-  EXPECT_EQ(file.lost(), file.lost(capture::kLoss_no_chunk));
+  EXPECT_EQ(file.count(Kind::kColl) + file.lost_without_a_place(), kEvents);
+  EXPECT_EQ(file.lost(), file.lost_without_a_place());
 }
 
 TYPED_TEST(Conformance, SizesComeOnlyFromTheStatesThatCarryThem) {

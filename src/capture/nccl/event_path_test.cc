@@ -91,7 +91,7 @@ TEST_F(EventPath, MakesNoSystemCall) {
     if (exit.code == kNoFilter) GTEST_SKIP() << "no seccomp here";
     EXPECT_TRUE(exit.ok()) << retain << ", chained " << chain << ": " << exit;
     LksFile file = run_.file();
-    uint64_t lost = file.lost(capture::kLoss_overwritten) + file.lost(capture::kLoss_no_chunk) +
+    uint64_t lost = file.lost(capture::kLoss_overwritten) + file.lost_without_a_place() +
                     file.lost(capture::kLoss_size_cap);
     EXPECT_GT(file.records().size() + lost, kOperations * 10) << retain;
   }

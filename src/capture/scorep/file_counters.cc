@@ -16,7 +16,8 @@ using format::Def;
 using format::Kind;
 using format::Purpose;
 
-constexpr int kDropped[] = {0, 1, 2, 4};  // no_chunk, disk_full, size_cap, no_log of losses.def
+constexpr int kDropped[] = {0, 1, 2, 4};       // no_chunk, disk_full, size_cap, no_log of losses.def
+constexpr int kDroppedOfProcess[] = {24, 25};  // storage_slow, file_lost
 constexpr uint32_t kMaxChunks = 1 << 24;
 // Of one look, which the job waits for.
 constexpr uint32_t kMostHeaders = 1024, kMostRecordChunks = 64;
@@ -95,6 +96,9 @@ void FileCounters::add(Totals& totals, int64_t now_monotonic_ns) {
     }
   }
   add_losses(header_.losses, totals);
+  for (const uint64_t count : header_.more_losses) totals.losses += count;
+  for (const int kind : kDroppedOfProcess)
+    totals.dropped += header_.more_losses[kind - int{format::kLossKinds}];
   for (const Log& log : logs_) {
     uint64_t losses[format::kLossKinds];
     if (log.losses_offset != 0 && read(log.losses_offset, losses, sizeof(losses))) add_losses(losses, totals);

@@ -254,10 +254,12 @@ TEST_F(ScorepPlugin, CountsWhatTheSimulatedHostPlays) {
       behaviour.recorded_api = program.recorded_api;
       sim::Core core(program, behaviour, LOCKSTEP_LIB_DIR "/liblockstep-nccl.so", std::move(*library));
       sim::play(program, {}, &core);
-      EXPECT_TRUE(host.wait([&] { return host.values["lockstep::operations"] == std::max(calls, tasks); }))
-          << host.values["lockstep::operations"] << " of " << calls << " calls, " << tasks << " tasks";
-      EXPECT_EQ(host.values["lockstep::bytes"], bytes);
-      EXPECT_EQ(host.values["lockstep::open"], 0u);
+      EXPECT_TRUE(host.wait([&] {
+        return host.values["lockstep::operations"] == std::max(calls, tasks) &&
+               host.values["lockstep::bytes"] == bytes && host.values["lockstep::open"] == 0;
+      })) << host.values["lockstep::operations"]
+          << " of " << calls << " calls, " << tasks << " tasks; " << host.values["lockstep::bytes"] << " of "
+          << bytes << " bytes; open " << host.values["lockstep::open"];
     });
     EXPECT_TRUE(exit.ok()) << exit;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/scorep/process_counters.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,21 +45,18 @@ uint64_t ProcessCounters::look_now(int64_t now) {
   return ++looks_;
 }
 
-// Lines of /proc/self/maps end with the mapped file's path.
+// The capture libraries keep their files open.
 void ProcessCounters::find_files() {
-  FILE* const maps = fopen("/proc/self/maps", "re");
-  if (maps == nullptr) return;
-  char line[2048];
-  while (fgets(line, sizeof(line), maps) != nullptr) {
-    size_t length = strcspn(line, "\n");
-    line[length] = 0;
-    char* const path = strchr(line, '/');
-    if (path == nullptr) continue;
-    length -= static_cast<size_t>(path - line);
-    if (length > sizeof(kEnding) && strcmp(path + length - (sizeof(kEnding) - 1), kEnding) == 0)
-      add_file(path);
+  DIR* const folder = opendir("/proc/self/fd");
+  if (folder == nullptr) return;
+  for (const dirent* entry = readdir(folder); entry != nullptr; entry = readdir(folder)) {
+    char path[2048];
+    const ssize_t length = readlinkat(dirfd(folder), entry->d_name, path, sizeof(path) - 1);
+    if (length < static_cast<ssize_t>(sizeof(kEnding)) || path[0] != '/') continue;
+    path[length] = 0;
+    if (strcmp(path + length - (sizeof(kEnding) - 1), kEnding) == 0) add_file(path);
   }
-  fclose(maps);
+  closedir(folder);
 }
 
 void ProcessCounters::add_file(const char* path) {

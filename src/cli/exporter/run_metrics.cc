@@ -162,7 +162,7 @@ void RunMetrics::count(const SeenFile& file, uint16_t rank, Counted& before) {
     counted.ops = std::max(counted.ops, static_cast<double>(now.ops()));
     counted.bytes = std::max(counted.bytes, now.bytes());
   }
-  for (uint8_t kind = 0; kind < format::kLossKinds; ++kind) {
+  for (uint8_t kind = 0; kind < format::kAllLossKinds; ++kind) {
     const uint64_t now = process.losses[kind];
     if (now <= before.losses[kind]) continue;
     losses_[{rank, kind}] += static_cast<double>(now - before.losses[kind]);

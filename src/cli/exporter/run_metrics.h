@@ -97,7 +97,7 @@ class RunMetrics {
   };
   struct Counted {
     std::map<readers::native::LiveTally::Key, Sums> functions;
-    std::array<uint64_t, format::kLossKinds> losses{};
+    std::array<uint64_t, format::kAllLossKinds> losses{};
     uint64_t passed_over = 0;
     bool seen = false, gone = false;  // in this look; among gone_
   };

@@ -51,6 +51,7 @@ void read_header(const std::string& path, ProcessFile& file) {
   file.process.start_ticks = header.start_ticks;
   auto state = static_cast<format::FileState>(header.state);
   file.open = state == format::FileState::kBuilding || state == format::FileState::kOpen;
+  file.segment.assign(header.segment, strnlen(header.segment, sizeof header.segment));
   file.rank = header.rank;
   file.world = header.world;
   file.start_ns = header.start_realtime_ns;

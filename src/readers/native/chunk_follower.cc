@@ -26,12 +26,12 @@ bool published(const std::byte* unit) {
 
 }  // namespace
 
-bool ChunkFollower::read_header(const InputFile& file, uint32_t index, format::ChunkHeader& header) const {
+bool ChunkFollower::read_header(const ProcessBytes& file, uint32_t index, format::ChunkHeader& header) const {
   return file.read_at(offset_of(index), std::as_writable_bytes(std::span(&header, 1))) == sizeof header &&
          header.magic == format::kChunkMagic && header.log == log_ && header.purpose == purpose_;
 }
 
-bool ChunkFollower::next_of(const InputFile& file, uint32_t& index, format::ChunkHeader& header) const {
+bool ChunkFollower::next_of(const ProcessBytes& file, uint32_t& index, format::ChunkHeader& header) const {
   uint32_t chunk_no = header.chunk_no, next = header.next;
   // A number that does not follow: a link that is damaged, or a chunk that is just being recycled.
   if (next == 0 || !read_header(file, next, header) || header.chunk_no != chunk_no + 1) return false;
@@ -46,7 +46,7 @@ void ChunkFollower::begin(uint32_t index, uint32_t chunk_no) {
   ++chunks_read_;
 }
 
-bool ChunkFollower::rejoin(const InputFile& file, format::ChunkHeader& header) {
+bool ChunkFollower::rejoin(const ProcessBytes& file, format::ChunkHeader& header) {
   if (!read_header(file, index_, header)) {
     lost_ = true;
     return false;
@@ -58,7 +58,7 @@ bool ChunkFollower::rejoin(const InputFile& file, format::ChunkHeader& header) {
   return true;
 }
 
-void ChunkFollower::skip_to_newest(const InputFile& file, uint32_t most_chunks) {
+void ChunkFollower::skip_to_newest(const ProcessBytes& file, uint32_t most_chunks) {
   format::ChunkHeader header{};
   if (!rejoin(file, header)) return;
   std::vector<uint32_t> ahead;  // indexes of the chunks behind this one
@@ -69,7 +69,7 @@ void ChunkFollower::skip_to_newest(const InputFile& file, uint32_t most_chunks) 
   begin(ahead[missed], chunk_no_ + static_cast<uint32_t>(missed) + 1);
 }
 
-bool ChunkFollower::has_entry(const InputFile& file) const {
+bool ChunkFollower::has_entry(const ProcessBytes& file) const {
   std::array<std::byte, format::kUnitBytes> unit{};
   return unit_ < format::kLastUnit && file.read_at(offset_of(index_, unit_), unit) == unit.size() &&
          published(unit.data());
@@ -80,14 +80,14 @@ bool ChunkFollower::is_entry(const ChunkBuffer& buffer) const {
          published(buffer.bytes.data() + size_t{unit_} * format::kUnitBytes);
 }
 
-void ChunkFollower::read_chunk(const InputFile& file, ChunkBuffer& buffer) const {
+void ChunkFollower::read_chunk(const ProcessBytes& file, ChunkBuffer& buffer) const {
   size_t from = size_t{unit_} * format::kUnitBytes;
   std::memset(buffer.bytes.data(), 0, buffer.bytes.size());
   buffer.valid = static_cast<uint32_t>(
       from + file.read_at(offset_of(index_, unit_), std::span(buffer.bytes).subspan(from)));
 }
 
-bool ChunkFollower::go_on(const InputFile& file) {
+bool ChunkFollower::go_on(const ProcessBytes& file) {
   format::ChunkHeader header{};
   if (!read_header(file, index_, header) || header.chunk_no != chunk_no_) return false;
   uint32_t index = index_;

@@ -20,14 +20,14 @@ class ChunkFollower {
   // and `unit` where the entry begins; it returns the size of the entry in units, 0 to give up the chunk. At most
   // `most_chunks` chunks are read: of more, the newest.
   template <class Visit>
-  void read_new(const InputFile& file, uint32_t most_chunks, Visit&& visit) {
+  void read_new(const ProcessBytes& file, uint32_t most_chunks, Visit&& visit) {
     skip_to_newest(file, most_chunks);
     read_on(file, most_chunks, visit);
   }
 
   // The same, but of more chunks the oldest: nothing is passed over that is still there. True if there may be more.
   template <class Visit>
-  bool read_next(const InputFile& file, uint32_t most_chunks, Visit&& visit) {
+  bool read_next(const ProcessBytes& file, uint32_t most_chunks, Visit&& visit) {
     format::ChunkHeader header{};
     return rejoin(file, header) && read_on(file, most_chunks, visit);
   }
@@ -43,7 +43,7 @@ class ChunkFollower {
 
  private:
   template <class Visit>
-  bool read_on(const InputFile& file, uint32_t most_chunks, Visit&& visit) {
+  bool read_on(const ProcessBytes& file, uint32_t most_chunks, Visit&& visit) {
     std::unique_ptr<ChunkBuffer> buffer;
     for (uint32_t left = most_chunks; left > 0;) {
       if (has_entry(file)) {
@@ -64,17 +64,17 @@ class ChunkFollower {
     return true;
   }
 
-  bool read_header(const InputFile& file, uint32_t index, format::ChunkHeader& header) const;
+  bool read_header(const ProcessBytes& file, uint32_t index, format::ChunkHeader& header) const;
   // To where the list stands now, if ring retention has overtaken it; its chunk's header. False: lost.
-  bool rejoin(const InputFile& file, format::ChunkHeader& header);
+  bool rejoin(const ProcessBytes& file, format::ChunkHeader& header);
   // The list's chunk behind this one; false if there is none yet.
-  bool next_of(const InputFile& file, uint32_t& index, format::ChunkHeader& header) const;
-  void skip_to_newest(const InputFile& file, uint32_t most_chunks);
-  bool has_entry(const InputFile& file) const;
+  bool next_of(const ProcessBytes& file, uint32_t& index, format::ChunkHeader& header) const;
+  void skip_to_newest(const ProcessBytes& file, uint32_t most_chunks);
+  bool has_entry(const ProcessBytes& file) const;
   bool is_entry(const ChunkBuffer& buffer) const;
-  void read_chunk(const InputFile& file, ChunkBuffer& buffer) const;
+  void read_chunk(const ProcessBytes& file, ChunkBuffer& buffer) const;
   // Moves to the next chunk once this one is full; false if there is none.
-  bool go_on(const InputFile& file);
+  bool go_on(const ProcessBytes& file);
   void begin(uint32_t index, uint32_t chunk_no);
 
   uint32_t index_, chunk_no_;

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <tuple>
 
 #include "base/utf8.h"
 #include "format/seal.h"
+#include "segment/chunk_image.h"
 
 namespace lockstep::readers::native {
 namespace {
@@ -26,12 +28,20 @@ bool all_zero(const ChunkHeader& header) {
   return std::memcmp(&header, &kZero, offsetof(ChunkHeader, seal)) == 0;
 }
 
+// A place of a segment was used before: behind what is published lies what another chunk left.
+void drop_unpublished(ChunkBuffer& buffer) {
+  auto copy = std::make_unique<ChunkBuffer>();
+  if (segment::copy_published(reinterpret_cast<const char*>(buffer.bytes.data()),
+                              reinterpret_cast<unsigned char*>(copy->bytes.data())))
+    buffer.bytes = copy->bytes;
+}
+
 auto order(const Chunk& c) { return std::make_tuple(c.purpose, c.log, c.chunk_no, c.index); }
 
 }  // namespace
 
 Result<FileView> FileView::open(const std::string& path) {
-  LOCKSTEP_ASSIGN(InputFile file, InputFile::open(path));
+  LOCKSTEP_ASSIGN(ProcessBytes file, ProcessBytes::open(path));
   FileHeader header{};
   size_t got = file.read_at(0, std::as_writable_bytes(std::span(&header, 1)));
   if (got == 0) return bad(path, "the file is empty");
@@ -168,7 +178,9 @@ std::vector<uint16_t> FileView::logs() const {
 }
 
 bool FileView::read(const Chunk& chunk, ChunkBuffer& buffer) const {
-  buffer.valid = static_cast<uint32_t>(file_.read_at(chunk_offset(chunk.index), buffer.bytes));
+  bool is_live = false;
+  buffer.valid = static_cast<uint32_t>(file_.read_at(chunk_offset(chunk.index), buffer.bytes, &is_live));
+  if (is_live) drop_unpublished(buffer);
   std::memset(buffer.bytes.data() + buffer.valid, 0, format::kChunkBytes - buffer.valid);
   ChunkHeader header{};
   std::memcpy(&header, buffer.bytes.data(), sizeof header);

@@ -2,7 +2,7 @@
 // One process file (format/file_layout.h) as a reader sees it: a validated header and the chunks that it holds.
 // Everything in the file is hostile: sizes, numbers and links are checked, chunk chains are not followed (a cyclic or
 // broken `next` cannot matter), and what does not fit is a loss. The file may be growing while it is read,
-// or be cut at any byte: reads go through InputFile, never through a mapping.
+// or be cut at any byte: reads go through ProcessBytes, never through a mapping.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/input_file.h"
 #include "base/result.h"
 #include "format/file_layout.h"
+#include "readers/native/process_bytes.h"
 #include "readers/native/read_losses.h"
 
 namespace lockstep::readers::native {
@@ -41,7 +41,7 @@ class FileView {
   static Result<FileView> open(const std::string& path);
 
   const format::FileHeader& header() const { return header_; }
-  const InputFile& file() const { return file_; }
+  const ProcessBytes& file() const { return file_; }
   const std::string& path() const { return file_.path(); }
   // Its writer makes seals (format/seal.h), and made one of every chunk as it closed.
   bool has_seals() const { return header_.seal != 0; }
@@ -74,12 +74,12 @@ class FileView {
   std::string where(const Chunk& chunk, uint32_t unit) const;
 
  private:
-  FileView(InputFile file, const format::FileHeader& header) : file_(std::move(file)), header_(header) {}
+  FileView(ProcessBytes file, const format::FileHeader& header) : file_(std::move(file)), header_(header) {}
   bool is_used(uint32_t index) const;
   bool contradicts_seal(const format::ChunkHeader& header) const;
   void add_chunk(uint32_t index, const format::ChunkHeader& header, ReadLosses& losses);
 
-  InputFile file_;
+  ProcessBytes file_;
   format::FileHeader header_;
   std::vector<Chunk> chunks_;  // by purpose, log, chunk_no
   std::vector<Chunk> duplicates_;

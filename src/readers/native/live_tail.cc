@@ -23,7 +23,8 @@ constexpr uint32_t kChunksALook = 256;  // 8 MiB
 constexpr uint32_t kMostSecondLooks = 64;
 
 // What capture dropped for want of room; the other losses concern single fields, or are the way of ring retention.
-constexpr size_t kDropped[] = {0, 1, 2, 4};  // no_chunk, disk_full, size_cap, no_log of losses.def
+constexpr size_t kDropped[] = {
+    0, 1, 2, 4, 24, 25};  // no_chunk, disk_full, size_cap, no_log, storage_slow, file_lost of losses.def
 
 uint64_t chunk_offset(uint32_t index) { return format::kHeaderBytes + uint64_t{index} * format::kChunkBytes; }
 
@@ -80,7 +81,7 @@ Result<void> LiveTail::refresh() {
   }
   // Opened each time: thousands of files need no thousands of descriptors, and a network file system looks again.
   LOCKSTEP_ASSIGN(FileView view, FileView::open(path_));
-  const InputFile& file = view.file();
+  const ProcessBytes& file = view.file();
   file_ = &file;
   second_looks_ = kMostSecondLooks;
   process_.header = view.header();
@@ -113,7 +114,7 @@ Result<void> LiveTail::refresh() {
   return {};
 }
 
-void LiveTail::find_chunks(const InputFile& file) {
+void LiveTail::find_chunks(const ProcessBytes& file) {
   for (auto& [number, log] : logs_) {
     if (log.records && log.records->lost()) {
       log.next_chunk = log.records->chunk_no() + 1;
@@ -194,7 +195,7 @@ void LiveTail::start_logs() {
   first_look_.clear();
 }
 
-void LiveTail::read_meta(const InputFile& file) {
+void LiveTail::read_meta(const ProcessBytes& file) {
   size_t anchors = anchors_.size();
   if (anchors == 0) anchors_.push_back(process_.header.first_anchor);
   if (meta_) {
@@ -246,7 +247,7 @@ void LiveTail::add_comm(const format::CommDef& def) {
   process_.pci = field_text(def.pci);
 }
 
-void LiveTail::read_definitions(const InputFile& file, Log& log) {
+void LiveTail::read_definitions(const ProcessBytes& file, Log& log) {
   if (!log.definitions) return;
   log.definitions->read_new(file, UINT32_MAX, [&](const ChunkBuffer& buffer, uint32_t unit) -> uint32_t {
     auto head = copy_of<format::DefHead>(buffer, unit, sizeof(format::DefHead));
@@ -307,7 +308,7 @@ uint32_t LiveTail::visit_at(const ChunkBuffer& buffer, uint32_t unit, Log& log) 
   return visit(entry, log);
 }
 
-void LiveTail::read_newest(const InputFile& file, Log& log) {
+void LiveTail::read_newest(const ProcessBytes& file, Log& log) {
   if (!log.records) return;
   ChunkFollower& records = *log.records;
   uint64_t read = records.chunks_read(), missed = records.chunks_missed();
@@ -321,7 +322,7 @@ void LiveTail::read_newest(const InputFile& file, Log& log) {
 }
 
 // The log that is furthest back in time comes next, so that GPU work is read soon after the operation it belongs to.
-void LiveTail::read_all(const InputFile& file) {
+void LiveTail::read_all(const ProcessBytes& file) {
   std::vector<Log*> waiting;
   for (auto& [number, log] : logs_) {
     if (log.records) waiting.push_back(&log);
@@ -474,7 +475,7 @@ void LiveTail::take_joined() {
 }
 
 // Of the calls and GPU work that have ended, what the tally counts.
-void LiveTail::count_ended(const InputFile& file, const Open& open, uint64_t stopped) {
+void LiveTail::count_ended(const ProcessBytes& file, const Open& open, uint64_t stopped) {
   if (!tally_) return;
   auto read = [&](auto record) {
     file.read_at(open.offset, std::as_writable_bytes(std::span(&record, 1)));
@@ -610,7 +611,7 @@ void LiveTail::hold_open(const Entry& entry, const format::RecordHead& head, Liv
   open_.insert_or_assign(entry.handle, Open{entry.offset, head.start, std::move(op), head.kind});
 }
 
-void LiveTail::close_ended(const InputFile& file) {
+void LiveTail::close_ended(const ProcessBytes& file) {
   // A stop on another thread may be read before its event: it is kept for the next refresh.
   for (const auto* stops : {&stops_, &earlier_stops_}) {
     for (const Stop& stop : *stops) {
@@ -646,12 +647,14 @@ void LiveTail::close_ended(const InputFile& file) {
   process_.open = open_.size();
 }
 
-void LiveTail::count_dropped(const InputFile& file) {
+void LiveTail::count_dropped(const ProcessBytes& file) {
   process_.losses.fill(0);
   auto add = [&](const uint64_t(&losses)[format::kLossKinds]) {
     for (size_t kind = 0; kind < format::kLossKinds; ++kind) process_.losses[kind] += losses[kind];
   };
   add(process_.header.losses);
+  std::copy(std::begin(process_.header.more_losses), std::end(process_.header.more_losses),
+            process_.losses.begin() + format::kLossKinds);
   for (const auto& [number, log] : logs_) {
     uint64_t losses[format::kLossKinds] = {};
     if (log.losses_offset == 0) continue;

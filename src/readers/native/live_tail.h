@@ -67,7 +67,7 @@ struct LiveProcess {
   size_t open = 0;
   double ops = 0, bytes = 0;  // since the first look; estimated where something was passed over
   uint64_t dropped = 0;       // events that capture had to drop
-  std::array<uint64_t, format::kLossKinds> losses{};  // by losses.def, of the whole file
+  std::array<uint64_t, format::kAllLossKinds> losses{};  // by losses.def, of the whole file
   std::deque<LiveArrival> arrivals;  // Depth::kAll: of the last refresh, the newest kMostArrivals
   uint64_t passed_over = 0;          // chunks that ring retention used again before they were read
 };
@@ -135,16 +135,16 @@ class LiveTail {
       : path_(std::move(path)), join_(std::move(join)) {
     if (depth == Depth::kAll) tally_.emplace();
   }
-  void find_chunks(const InputFile& file);
+  void find_chunks(const ProcessBytes& file);
   std::vector<uint32_t> take_candidates();
   void add_chunk(uint32_t index, const format::ChunkHeader& header);
   void start_logs();  // those that first_look_ holds
-  void read_meta(const InputFile& file);
+  void read_meta(const ProcessBytes& file);
   void add_comm(const format::CommDef& def);
-  void read_definitions(const InputFile& file, Log& log);
+  void read_definitions(const ProcessBytes& file, Log& log);
   const Shape* shape(Log& log, uint16_t number);
-  void read_newest(const InputFile& file, Log& log);
-  void read_all(const InputFile& file);
+  void read_newest(const ProcessBytes& file, Log& log);
+  void read_all(const ProcessBytes& file);
   uint32_t visit_at(const ChunkBuffer& buffer, uint32_t unit, Log& log);
   uint32_t visit(const Entry& entry, Log& log);
   template <class Record>
@@ -164,11 +164,11 @@ class LiveTail {
   void take_joined();
   void add_kernel_name(const ChunkBuffer& buffer, uint32_t unit, const format::DefHead& head, Log& log);
   // What ended, as its record tells, or as another thread told at `stopped`.
-  void count_ended(const InputFile& file, const Open& open, uint64_t stopped);
+  void count_ended(const ProcessBytes& file, const Open& open, uint64_t stopped);
   void count_channel(const format::KernelChRecord& record);
   void hold_open(const Entry& entry, const format::RecordHead& head, LiveOp op);
-  void close_ended(const InputFile& file);
-  void count_dropped(const InputFile& file);
+  void close_ended(const ProcessBytes& file);
+  void count_dropped(const ProcessBytes& file);
   bool look_again() { return second_looks_ > 0 && second_looks_-- > 0; }
   // Null for what no definition tells.
   LiveComm* known_comm(uint32_t number);
@@ -193,9 +193,9 @@ class LiveTail {
   std::deque<uint64_t> recent_order_;
   std::optional<LiveTally> tally_;
   std::shared_ptr<LaunchJoin> join_;
-  uint64_t last_counted_ = 0;        // handle of the call or task that the tally counted last
-  const InputFile* file_ = nullptr;  // during a refresh
-  uint32_t second_looks_ = 0;        // for definitions, that are left in this refresh: files may lie
+  uint64_t last_counted_ = 0;           // handle of the call or task that the tally counted last
+  const ProcessBytes* file_ = nullptr;  // during a refresh
+  uint32_t second_looks_ = 0;           // for definitions, that are left in this refresh: files may lie
   bool behind_ = false;
   bool finished_ = false;  // closed, and read to its end
 };

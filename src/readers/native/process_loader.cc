@@ -23,8 +23,8 @@ using model::Trace;
 struct LossText {
   std::string_view name, text;
 };
-constexpr std::array<LossText, format::kLossKinds> kLossTexts = [] {
-  std::array<LossText, format::kLossKinds> texts{};
+constexpr std::array<LossText, format::kAllLossKinds> kLossTexts = [] {
+  std::array<LossText, format::kAllLossKinds> texts{};
 #define LOSS(index, name, text) texts[index] = {#name, text};
 #include "format/losses.def"
 #undef LOSS
@@ -39,7 +39,7 @@ constexpr size_t loss_number(std::string_view name) {
 }
 constexpr size_t kShapeTableFull = loss_number("shape_table_full"), kMetaFull = loss_number("meta_full");
 
-void lose_captured(Trace& trace, uint32_t process, std::span<const uint64_t, format::kLossKinds> counts) {
+void lose_captured(Trace& trace, uint32_t process, std::span<const uint64_t, format::kAllLossKinds> counts) {
   for (size_t i = 0; i < counts.size(); ++i) {
     bool known = !kLossTexts[i].name.empty();
     trace.lose(process, "capture", known ? std::string(kLossTexts[i].name) : "loss_" + std::to_string(i),
@@ -130,12 +130,13 @@ void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRo
   builder.reserve(census);
   const size_t first_kernel = trace.kernels.size(), first_launch = trace.launches.size();
   HistogramReader histograms(view, clock, comms, process, trace);
-  std::array<uint64_t, format::kLossKinds> captured;
-  std::copy_n(view.header().losses, captured.size(), captured.begin());
+  std::array<uint64_t, format::kAllLossKinds> captured;
+  auto rest = std::copy(std::begin(view.header().losses), std::end(view.header().losses), captured.begin());
+  std::copy(std::begin(view.header().more_losses), std::end(view.header().more_losses), rest);
   auto log = census.logs.begin();
   for (uint16_t number : view.logs()) {
     LogDefinitions definitions = LogDefinitions::read(view, number, trace, losses);
-    for (size_t i = 0; i < captured.size(); ++i) captured[i] += definitions.losses()[i];
+    for (size_t i = 0; i < format::kLossKinds; ++i) captured[i] += definitions.losses()[i];
     if (log != census.logs.end() && log->log == number) builder.add_log(*log++, definitions);
     histograms.add_shapes_of(number, definitions);
   }

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/core/file_writer.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "capture/core/clock.h"
+#include "capture/core/size_signal.h"
+#include "capture/core/thread_log.h"
+#include "format/seal.h"
+#include "segment/chunk_image.h"
+#include "segment/header_writer.h"
+
+namespace lockstep::capture {
+namespace {
+
+using format::ChunkHeader;
+using format::FileHeader;
+using format::FileState;
+using format::Purpose;
+
+// A write that takes longer is not one into the page cache.
+constexpr int64_t kStuckNs = 100'000'000;
+
+#define LOCKSTEP_READS_BESIDE_WRITERS __attribute__((no_sanitize("thread")))
+
+LOCKSTEP_READS_BESIDE_WRITERS void copy_words(void* to, const void* from, size_t size) {
+  for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
+    const uint64_t word = __atomic_load_n(
+        reinterpret_cast<const uint64_t*>(static_cast<const char*>(from) + at), __ATOMIC_RELAXED);
+    memcpy(static_cast<char*>(to) + at, &word, sizeof word);
+  }
+}
+
+LOCKSTEP_READS_BESIDE_WRITERS bool read_header(const char* chunk, ChunkHeader* header) {
+  const auto* there = reinterpret_cast<const ChunkHeader*>(chunk);
+  if (__atomic_load_n(&there->magic, __ATOMIC_ACQUIRE) != format::kChunkMagic) return false;
+  copy_words(header, there, sizeof *header);
+  return header->log <= format::kMaxLogs;
+}
+
+uint32_t entries_of(const unsigned char* image) {
+  ChunkHeader header;
+  memcpy(static_cast<void*>(&header), image, sizeof header);
+  uint32_t entries = 0;
+  for (uint32_t unit = format::kChunkHeaderUnits, units; unit < header.seal.units; unit += units, ++entries) {
+    units = format::entry_units(image, header.purpose, unit);
+    if (units == 0) break;
+  }
+  return entries;
+}
+
+template <class T>
+T* map_array(uint32_t size) {
+  void* memory = mmap(nullptr, uint64_t{size} * sizeof(T), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<T*>(memory);
+}
+
+}  // namespace
+
+bool FileWriter::prepare(const ProcessFile& file) {
+  if (places_ == nullptr) places_ = map_array<Place>(file.max_chunks());
+  if (chunks_ == nullptr) chunks_ = map_array<Chunk>(file.max_chunks());
+  return places_ != nullptr && chunks_ != nullptr;
+}
+
+// The chunks in use, sorted, and the newest of each list.
+uint32_t FileWriter::collect(const ProcessFile& file) {
+  memset(newest_, 0, sizeof newest_);
+  has_claims_ = false;
+  uint32_t count = 0;
+  const uint32_t places = file.used_places();
+  for (uint32_t place = 0; place < places; ++place) {
+    const uint32_t entry = file.entry(place);
+    if (entry == 0) continue;
+    if (entry == format::kPlaceClaimed) {
+      has_claims_ = true;
+      continue;
+    }
+    chunks_[count++] = {entry, place};
+    ChunkHeader header;
+    if (!read_header(file.chunk(place), &header)) continue;
+    uint32_t& number =
+        header.purpose == Purpose::kRecords ? newest_[header.log].records : newest_[header.log].defs;
+    if (header.chunk_no > number) number = header.chunk_no;
+  }
+  for (uint32_t gap = count / 2; gap > 0; gap /= 2) {  // shell sort
+    for (uint32_t i = gap; i < count; ++i) {
+      const Chunk chunk = chunks_[i];
+      uint32_t at = i;
+      for (; at >= gap && chunks_[at - gap].entry > chunk.entry; at -= gap) chunks_[at] = chunks_[at - gap];
+      chunks_[at] = chunk;
+    }
+  }
+  return count;
+}
+
+// The first definitions of a log hold its losses, which are counted on.
+FileWriter::State FileWriter::state_of(const ProcessFile& file, uint32_t place) const {
+  ChunkHeader header;
+  if (!read_header(file.chunk(place), &header)) return State::kUnpublished;
+  const Newest& newest = newest_[header.log];
+  if (header.purpose != Purpose::kRecords) {
+    if (header.chunk_no == newest.defs) return State::kGrows;
+    return header.purpose == Purpose::kDefs && header.chunk_no == 0 ? State::kGrows : State::kPast;
+  }
+  if (header.chunk_no == newest.records) return State::kGrows;
+  return header.chunk_no < ThreadLog::window_begin(header.log) ? State::kPast : State::kFull;
+}
+
+bool FileWriter::write_chunk(ProcessFile& file, const Chunk& chunk, bool is_past) {
+  if (!segment::copy_published(file.chunk(chunk.place), image_)) return true;
+  Place& place = places_[chunk.place];
+  const bool is_known = place.entry == chunk.entry;
+  const uint64_t sum = is_past && !is_known ? 0 : segment::image_sum(image_);
+  if (!is_known || place.sum != sum) {
+    segment::seal(image_);
+    const int fd = file.own_file().get();
+    const uint64_t at = segment::chunk_offset(chunk.entry - 1);
+    since_ns_.store(clock_ns(CLOCK_MONOTONIC), std::memory_order_relaxed);
+    const bool is_written = fd >= 0 && segment::write_at(fd, image_, sizeof image_, at);
+    since_ns_.store(0, std::memory_order_relaxed);
+    if (!is_written) {
+      const int error = errno;
+      // Half a chunk at the end would read as a damaged one.
+      if (fd >= 0 && at >= end_ &&
+          ftruncate(fd, static_cast<off_t>(end_ == 0 ? format::kHeaderBytes : end_)) != 0)
+        errno = error;
+      note_error(file, error);
+      return false;
+    }
+    if (at + sizeof image_ > end_) end_ = at + sizeof image_;
+    place = {sum, chunk.entry, is_past ? 0 : entries_of(image_)};
+    note_success(file);
+  }
+  if (is_past) file.give_back(chunk.place);
+  return true;
+}
+
+void FileWriter::note_error(ProcessFile& file, int error) {
+  const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+  trouble_.store(1 + (is_full ? kLoss_disk_full : kLoss_file_lost), std::memory_order_relaxed);
+  if (is_full) file.change_state(FileState::kOpen, FileState::kDiskFull);
+}
+
+void FileWriter::note_success(ProcessFile& file) {
+  if (trouble_.exchange(0, std::memory_order_relaxed) != 0)
+    file.change_state(FileState::kDiskFull, FileState::kOpen);
+}
+
+bool FileWriter::trouble(Loss* why) const {
+  const uint32_t known = trouble_.load(std::memory_order_relaxed);
+  if (known != 0) {
+    *why = static_cast<Loss>(known - 1);
+    return true;
+  }
+  const int64_t since = since_ns_.load(std::memory_order_relaxed);
+  if (since == 0 || clock_ns(CLOCK_MONOTONIC) - since < kStuckNs) return false;
+  *why = kLoss_storage_slow;
+  return true;
+}
+
+bool FileWriter::write_header(ProcessFile& file, Depth depth, uint64_t began) {
+  FileHeader& header = header_;
+  copy_words(&header, file.header(), sizeof header);
+  if (header.state == static_cast<uint32_t>(FileState::kBuilding)) return true;
+  header.chunks_claimed = header.chunks_ready = whole_;
+  if (depth >= Depth::kAll) sealed_ticks_ = began;
+  header.sealed_ticks = sealed_ticks_;
+  header.control = 0;
+  memset(&header.request, 0, sizeof header.request);
+  const bool is_last = depth == Depth::kLast;
+  if (is_last && header.state == static_cast<uint32_t>(FileState::kOpen))
+    header.state = static_cast<uint32_t>(FileState::kClosed);
+  uint64_t sum = 1;
+  for (size_t at = 0; at < sizeof header; at += sizeof sum) {
+    uint64_t word;
+    memcpy(&word, reinterpret_cast<const char*>(&header) + at, sizeof word);
+    sum = (sum ^ word) * 0x9e3779b97f4a7c15;
+    sum ^= sum >> 29;
+  }
+  if (sum == header_sum_ && !is_last) return true;
+  const int fd = file.own_file().get();
+  since_ns_.store(clock_ns(CLOCK_MONOTONIC), std::memory_order_relaxed);
+  const bool is_written =
+      fd >= 0 && (is_last ? segment::write_last_header(fd, header) : segment::write_header(fd, header));
+  since_ns_.store(0, std::memory_order_relaxed);
+  if (!is_written) {
+    note_error(file, errno);
+    return false;
+  }
+  header_sum_ = sum;
+  return true;
+}
+
+bool FileWriter::write(ProcessFile& file, Depth depth) {
+  const WithoutSizeSignal without;
+  if (!prepare(file)) {
+    note_error(file, EIO);
+    return false;
+  }
+  const uint64_t began = read_ticks();
+  const uint32_t claimed = file.claimed();
+  const uint32_t count = collect(file);
+  uint32_t whole = has_claims_ ? whole_ : claimed;  // a number that no place tells yet may be any of them
+  for (uint32_t i = 0; i < count; ++i) {
+    const Chunk& chunk = chunks_[i];
+    const State state = state_of(file, chunk.place);
+    if (state == State::kUnpublished) {
+      if (chunk.entry - 1 < whole) whole = chunk.entry - 1;
+      continue;
+    }
+    const bool is_known = places_[chunk.place].entry == chunk.entry;
+    const bool is_due = state == State::kPast || depth >= Depth::kAll ||
+                        (depth == Depth::kNew && (state == State::kGrows || !is_known));
+    if (is_due && !write_chunk(file, chunk, state == State::kPast)) {
+      if (!is_known && chunk.entry - 1 < whole) whole = chunk.entry - 1;
+      if (whole > whole_ && depth != Depth::kPast) whole_ = whole;
+      write_header(file,
+                   depth == Depth::kLast   ? Depth::kNew
+                   : depth == Depth::kPast ? depth
+                                           : Depth::kNew,
+                   began);
+      return false;
+    }
+  }
+  if (depth == Depth::kPast) return true;
+  whole_ = whole > whole_ ? whole : whole_;
+  return write_header(file, depth, began);
+}
+
+void FileWriter::give_up(ProcessFile& file) {
+  Loss why = kLoss_file_lost;
+  trouble(&why);
+  uint64_t lost = 0;
+  for (uint32_t place = 0; places_ != nullptr && place < file.used_places(); ++place) {
+    const uint32_t entry = file.entry(place);
+    if (entry == 0 || entry == format::kPlaceClaimed || !segment::make_image(file.chunk(place), image_))
+      continue;
+    if (reinterpret_cast<const ChunkHeader*>(image_)->purpose != Purpose::kRecords) continue;
+    lost += entries_of(image_) - (places_[place].entry == entry ? places_[place].entries : 0);
+  }
+  FileHeader* header = file.header();
+  __atomic_fetch_add(
+      why < format::kLossKinds ? &header->losses[why] : &header->more_losses[why - format::kLossKinds], lost,
+      __ATOMIC_RELAXED);
+  write_header(file, Depth::kNew, 0);
+}
+
+bool FileWriter::fetch_request(ProcessFile& file) {
+  constexpr size_t kFrom = offsetof(FileHeader, control), kTo = offsetof(FileHeader, in_force);
+  alignas(8) char words[kTo - kFrom];
+  const int fd = file.own_file().get();
+  if (fd < 0 || pread(fd, words, sizeof words, kFrom) != static_cast<ssize_t>(sizeof words)) return false;
+  FileHeader* header = file.header();
+  uint32_t number;
+  memcpy(&number, words, sizeof number);
+  format::ControlRequest request;
+  memcpy(&request, words + (offsetof(FileHeader, request) - kFrom), sizeof request);
+  const bool is_new = number != __atomic_load_n(&header->control, __ATOMIC_RELAXED);
+  if (!is_new && memcmp(&header->request, &request, sizeof request) == 0) return false;
+  auto* to = reinterpret_cast<uint64_t*>(&header->request);
+  for (size_t i = 0; i < sizeof request / sizeof *to; ++i) {
+    uint64_t word;
+    memcpy(&word, reinterpret_cast<const char*>(&request) + i * sizeof word, sizeof word);
+    __atomic_store_n(&to[i], word, __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(&header->control, number, __ATOMIC_RELEASE);
+  return is_new;
+}
+
+}  // namespace lockstep::capture

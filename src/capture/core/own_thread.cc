@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/core/own_thread.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace lockstep::capture {
+
+int start_thread(void* (*run)(void*), void* argument) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 256 * 1024);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = pthread_create(&thread, &attributes, run, argument);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  return error;
+}
+
+void Bell::ring() {
+  calls_.fetch_add(1, std::memory_order_release);
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&calls_), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+void Bell::nap(uint32_t seen, int64_t ns) {
+  timespec timeout{ns / 1000000000, ns % 1000000000};
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&calls_), FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
+}
+
+}  // namespace lockstep::capture

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/core/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "capture/core/clock.h"
+#include "format/source_name.h"
+
+namespace lockstep::capture {
+namespace {
+
+constexpr uint32_t kLeastPlaces = 64;
+// The host needs /dev/shm, too: NCCL's transports, data loaders. Eight processes of two libraries take their segments from it.
+constexpr uint64_t kRoomForOthers = uint64_t{512} << 20;
+
+bool has_room(const char* folder) {
+  struct statfs there {};
+  if (statfs(folder, &there) != 0) return false;
+  return there.f_blocks == 0 || there.f_bavail * static_cast<uint64_t>(there.f_bsize) >= kRoomForOthers;
+}
+
+// Of a limited address space the host gets most.
+uint32_t fit(uint32_t places) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return places;
+  while (places > kLeastPlaces && format::segment_bytes(places) > limit.rlim_cur / 16) places /= 2;
+  return places;
+}
+
+}  // namespace
+
+// The folder's own file system is asked first: what is on a disk there would be what the segment is to avoid.
+bool Segment::make_named(const Identity& identity, format::Source source) {
+  struct statfs there {};
+  constexpr long kTmpfs = 0x01021994;
+  if (statfs(format::kSegmentFolder, &there) != 0 || there.f_type != kTmpfs ||
+      !has_room(format::kSegmentFolder))
+    return false;
+  char path[128];
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    const uint64_t salt = (read_ticks() + static_cast<uint64_t>(attempt)) * 0x9e3779b97f4a7c15;
+    snprintf(name_, sizeof name_, "%s%u-%d-%llu-%s-%08x", format::kSegmentPrefix, geteuid(), identity.pid,
+             static_cast<unsigned long long>(identity.start_ticks), format::source_name(source, "x"),
+             static_cast<unsigned>(salt >> 32));
+    snprintf(path, sizeof path, "%s/%s", format::kSegmentFolder, name_);
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd < 0) break;
+    file_.take(fd, path);
+    // Held by the mapping, whatever becomes of the descriptor: as long as it is, the process may write.
+    if (flock(fd, LOCK_SH | LOCK_NB) == 0) return true;
+    remove();
+    break;
+  }
+  name_[0] = 0;
+  return false;
+}
+
+bool Segment::map(uint32_t places, int fd) {
+  const uint64_t bytes = format::segment_bytes(places);
+  if (fd >= 0 && ftruncate(fd, static_cast<off_t>(bytes)) != 0) return false;
+  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    fd >= 0 ? MAP_SHARED | MAP_NORESERVE : MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, fd, 0);
+  if (base == MAP_FAILED) return false;
+  base_ = static_cast<char*>(base);
+  places_ = places;
+  return true;
+}
+
+bool Segment::create(const Identity& identity, format::Source source, uint32_t places) {
+  places = fit(places);
+  rlimit size{};
+  const bool may_grow = getrlimit(RLIMIT_FSIZE, &size) == 0 &&
+                        (size.rlim_cur == RLIM_INFINITY || size.rlim_cur >= format::segment_bytes(places));
+  if (may_grow && make_named(identity, source)) {
+    if (map(places, file_.get()) && allocate_header()) return true;
+    if (base_ != nullptr) munmap(base_, format::segment_bytes(places_));
+    base_ = nullptr;
+    remove();
+  }
+  while (!map(places, -1)) {
+    if (places <= kLeastPlaces) return false;
+    places /= 2;
+  }
+  return true;
+}
+
+bool Segment::allocate_header() {
+  const int fd = file_.get();
+  const uint64_t bytes = format::segment_file_offset(places_) + format::kHeaderBytes;
+  return fd >= 0 && fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0;
+}
+
+bool Segment::allocate(uint32_t first, uint32_t places) {
+  if (name_[0] == 0) return true;
+  const int fd = file_.get();
+  const uint64_t at =
+      format::segment_file_offset(places_) + format::kHeaderBytes + uint64_t{first} * format::kChunkBytes;
+  return fd >= 0 && fallocate(fd, 0, static_cast<off_t>(at),
+                              static_cast<off_t>(uint64_t{places} * format::kChunkBytes)) == 0;
+}
+
+void Segment::publish(const OwnFile& file, uint64_t key) {
+  format::SegmentHeader* own = header();
+  own->version = format::kSegmentVersion;
+  own->places = places_;
+  own->key = key;
+  own->file_device = file.device();
+  own->file_inode = file.inode();
+  strncpy(own->path, file.path(), sizeof own->path - 1);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  uint64_t magic = 0;
+  memcpy(&magic, format::kSegmentMagic, sizeof magic);
+  __atomic_store_n(reinterpret_cast<uint64_t*>(own->magic), magic, __ATOMIC_RELEASE);
+}
+
+void Segment::remove() {
+  if (name_[0] == 0) return;
+  // By the descriptor: a name that was taken by somebody else stays.
+  if (file_.get() >= 0) unlink(file_.path());
+  file_.close();
+  name_[0] = 0;
+}
+
+}  // namespace lockstep::capture

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process's segment (format/segment_layout.h): memory for the chunks that are not finally in the file, which outlives the
+// process where the host allows it.
+#pragma once
+#include <cstdint>
+
+#include "capture/core/identity.h"
+#include "capture/core/own_file.h"
+#include "format/segment_layout.h"
+
+namespace lockstep::capture {
+
+class Segment {
+ public:
+  // A mapping of so many places, none of which has memory yet; smaller where address space is limited. False, with errno.
+  bool create(const Identity& identity, format::Source source, uint32_t places);
+  bool usable() const { return base_ != nullptr; }
+  // Memory for these places, so that no store to them can fail. Any thread.
+  bool allocate(uint32_t first, uint32_t places);
+  bool allocate_header();
+  // Says whose it is: from now on it can be found.
+  void publish(const OwnFile& file, uint64_t key);
+  // The process ends in order; whoever finds the segment may close the file.
+  void mark_closed() { __atomic_store_n(&header()->closed, 1u, __ATOMIC_RELEASE); }
+  // Its name goes; the memory stays.
+  void remove();
+
+  uint32_t places() const { return places_; }
+  // Of the file's header, which the places follow.
+  char* file_begin() const { return base_ + format::segment_file_offset(places_); }
+  uint32_t* table() const { return reinterpret_cast<uint32_t*>(base_ + format::kSegmentHeaderBytes); }
+  // Empty: it dies with the process.
+  const char* name() const { return name_; }
+
+ private:
+  format::SegmentHeader* header() const { return reinterpret_cast<format::SegmentHeader*>(base_); }
+  bool make_named(const Identity& identity, format::Source source);
+  bool map(uint32_t places, int fd);
+
+  char* base_ = nullptr;
+  uint32_t places_ = 0;
+  OwnFile file_;
+  char name_[sizeof format::FileHeader::segment] = {};
+};
+
+}  // namespace lockstep::capture

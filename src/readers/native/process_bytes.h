@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of a process file as they would be if all that its process has recorded were in it: on the host of the process, what is in its
+// segment (format/segment_layout.h) is laid over the file. A chunk that leaves the segment while it is read is in the file by then.
+// Reads may come from any thread.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/input_file.h"
+#include "base/result.h"
+#include "format/segment_layout.h"
+
+namespace lockstep::readers::native {
+
+class ProcessBytes {
+ public:
+  static Result<ProcessBytes> open(const std::string& path);
+
+  // As InputFile, but a read ends at the end of the header or chunk that it begins in. `is_live`: these bytes come from the segment, and what
+  // lies behind the published entries of the chunk means nothing.
+  size_t read_at(uint64_t offset, std::span<std::byte> out, bool* is_live = nullptr) const;
+  uint64_t next_data(uint64_t offset) const;
+  uint64_t size() const { return size_; }  // when it was opened
+  uint64_t device() const { return file_.device(); }
+  uint64_t inode() const { return file_.inode(); }
+  const std::string& path() const { return file_.path(); }
+
+ private:
+  struct Place {
+    uint32_t number, place;
+  };
+  explicit ProcessBytes(InputFile file) : file_(std::move(file)), size_(file_.size()) {}
+  static std::optional<InputFile> open_segment(const InputFile& file, const format::FileHeader& header,
+                                               format::SegmentHeader& own);
+  void read_table();
+  const Place* find(uint32_t number) const;
+  size_t read_header(uint64_t offset, std::span<std::byte> out) const;
+
+  InputFile file_;
+  std::optional<InputFile> segment_;
+  format::SegmentHeader own_{};  // of the segment
+  std::vector<Place> places_;    // by number
+  uint64_t size_;
+};
+
+}  // namespace lockstep::readers::native

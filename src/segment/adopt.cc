@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "segment/adopt.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "format/segment_layout.h"
+#include "segment/chunk_image.h"
+#include "segment/dead_owner.h"
+#include "segment/header_writer.h"
+
+#ifndef F_OFD_SETLK
+#define F_OFD_SETLK 37
+#endif
+
+namespace lockstep::segment {
+namespace {
+
+using format::FileHeader;
+using format::FileState;
+using format::SegmentHeader;
+
+constexpr int64_t kUnfinishedSeconds = 60, kHomelessSeconds = 3600;
+
+// A descriptor of its own. Locks are given back by word: a child that the process forked meanwhile has the descriptor, too.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ < 0) return;
+    struct flock none {};
+    none.l_type = F_UNLCK;
+    fcntl(fd_, F_OFD_SETLK, &none);
+    flock(fd_, LOCK_UN);
+    close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// As fstat(), which glibc before 2.33 has under another name.
+int file_status(int fd, struct stat* status) { return static_cast<int>(syscall(SYS_fstat, fd, status)); }
+
+template <class T>
+bool read_at(int file, T* out, uint64_t offset, size_t size = sizeof(T)) {
+  return pread(file, out, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
+}
+
+bool has_magic(const FileHeader& header) {
+  return memcmp(header.magic, format::kMagic, sizeof header.magic) == 0;
+}
+
+class Adopter {
+ public:
+  Adopter(const char* name, const char* moved) : moved_(moved) {
+    snprintf(path_, sizeof path_, "%s/%s", format::kSegmentFolder, name);
+  }
+
+  Adoption run() {
+    const Descriptor segment(open(path_, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    segment_ = segment.get();
+    if (segment_ < 0 || file_status(segment_, &status_) != 0 || !S_ISREG(status_.st_mode) ||
+        status_.st_uid != geteuid())
+      return Adoption::kRefused;
+    struct flock alone {};
+    alone.l_type = F_WRLCK;
+    if (fcntl(segment_, F_OFD_SETLK, &alone) != 0) return Adoption::kLives;
+    if (file_status(segment_, &status_) != 0 || status_.st_nlink == 0) return Adoption::kLives;
+    if (!read_at(segment_, &header_, 0) ||
+        memcmp(header_.magic, format::kSegmentMagic, sizeof header_.magic) != 0) {
+      return is_unlocked() && age() > kUnfinishedSeconds ? remove() : Adoption::kLives;
+    }
+    if (header_.version != format::kSegmentVersion || header_.places > format::kMostPlaces ||
+        !read_at(segment_, &file_header_, format::segment_file_offset(header_.places)))
+      return Adoption::kRefused;
+    if (!is_unlocked() && !has_gone(file_header_)) return Adoption::kLives;
+    if (file_header_.state == static_cast<uint32_t>(FileState::kBuilding)) return remove();
+    return finish();
+  }
+
+ private:
+  bool is_unlocked() const { return flock(segment_, LOCK_EX | LOCK_NB) == 0; }
+  int64_t age() const {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec - status_.st_mtim.tv_sec;
+  }
+  Adoption remove() const {
+    return unlink(path_) == 0 || errno == ENOENT ? Adoption::kDone : Adoption::kFailed;
+  }
+
+  Adoption finish() {
+    header_.path[sizeof header_.path - 1] = 0;
+    Adoption adoption = finish(header_.path);
+    if (adoption == Adoption::kRefused && moved_ != nullptr) adoption = finish(moved_);
+    if (adoption != Adoption::kRefused) return adoption;
+    return age() > kHomelessSeconds ? remove() : Adoption::kFailed;
+  }
+
+  // Refused: that is not its file.
+  Adoption finish(const char* path) {
+    const Descriptor file(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    FileHeader there{};
+    bool is_whole = false;
+    if (file.get() < 0 || !is_its_file(file.get(), &there, &is_whole)) return Adoption::kRefused;
+    if (is_whole) return remove();
+    if (!write_chunks(file.get(), there)) return Adoption::kFailed;
+    if (header_.closed != 0 && file_header_.state == static_cast<uint32_t>(FileState::kOpen))
+      file_header_.state = static_cast<uint32_t>(FileState::kClosed);
+    file_header_.sealed_ticks = file_header_.heartbeat_ticks;
+    return write_last_header(file.get(), file_header_) ? remove() : Adoption::kFailed;
+  }
+
+  // By its key; by its inode before its header was written for the first time.
+  bool is_its_file(int file, FileHeader* there, bool* is_whole) const {
+    struct stat status {};
+    if (file_status(file, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+    if (!read_at(file, there, 0) || !has_magic(*there))
+      return status.st_dev == header_.file_device && status.st_ino == header_.file_inode;
+    *is_whole = there->segment[0] == 0 || there->state == static_cast<uint32_t>(FileState::kClosed);
+    return there->segment_key == header_.key;
+  }
+
+  bool write_chunks(int file, const FileHeader& there) {
+    uint32_t end = file_header_.chunks_claimed > there.chunks_claimed ? file_header_.chunks_claimed
+                                                                      : there.chunks_claimed;
+    uint32_t unpublished = UINT32_MAX;
+    const uint64_t base = format::segment_file_offset(header_.places) + format::kHeaderBytes;
+    for (uint32_t place = 0; place < header_.places; ++place) {
+      uint32_t entry = 0;
+      if (!read_at(segment_, &entry, format::kSegmentHeaderBytes + uint64_t{place} * sizeof entry))
+        return false;
+      if (entry == 0 || entry == format::kPlaceClaimed) continue;
+      const uint32_t number = entry - 1;
+      if (!read_at(segment_, chunk_, base + uint64_t{place} * format::kChunkBytes, sizeof chunk_))
+        return false;
+      if (!make_image(chunk_, image_)) {
+        if (number < unpublished) unpublished = number;
+        continue;
+      }
+      if (!write_at(file, image_, sizeof image_, chunk_offset(number))) return false;
+      if (number >= end) end = number + 1;
+    }
+    file_header_.chunks_claimed = file_header_.chunks_ready = unpublished < end ? unpublished : end;
+    return true;
+  }
+
+  const char* const moved_;
+  char path_[320];
+  int segment_ = -1;
+  struct stat status_ {};
+  SegmentHeader header_{};
+  FileHeader file_header_{};
+  alignas(64) char chunk_[format::kChunkBytes];
+  alignas(64) unsigned char image_[format::kChunkBytes];
+};
+
+}  // namespace
+
+bool is_segment_name(const char* name) {
+  return strncmp(name, format::kSegmentPrefix, sizeof format::kSegmentPrefix - 1) == 0 &&
+         strchr(name, '/') == nullptr && strlen(name) < sizeof FileHeader::segment;
+}
+
+Adoption adopt(const char* name, const char* file) {
+  return is_segment_name(name) ? Adopter(name, file).run() : Adoption::kRefused;
+}
+
+// Without opendir(), which allocates: a host may look at what its heap holds.
+Adoptions adopt_all(uint32_t most) {
+  Adoptions sum;
+  const Descriptor folder(open(format::kSegmentFolder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0) return sum;
+  alignas(dirent64) char entries[4096];
+  for (long got; most > 0 && (got = syscall(SYS_getdents64, folder.get(), entries, sizeof entries)) > 0;) {
+    for (long at = 0; at < got && most > 0;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
+      at += entry->d_reclen;
+      if (!is_segment_name(entry->d_name)) continue;
+      --most;
+      const Adoption adoption = adopt(entry->d_name);
+      sum.done += adoption == Adoption::kDone;
+      sum.failed += adoption == Adoption::kFailed;
+    }
+  }
+  return sum;
+}
+
+}  // namespace lockstep::segment

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finishes the files of processes that ended before their file was whole: writes what their segment holds into the file and
+// removes the segment. libc only. It may be killed anywhere: another adopter begins again.
+#pragma once
+#include <cstdint>
+
+namespace lockstep::segment {
+
+enum class Adoption : uint8_t {
+  kLives,    // its process may still write, or another adopter is at it; nothing was done
+  kDone,     // the file is whole and the segment removed
+  kRefused,  // it is none of ours, or of another version
+  kFailed,   // the file could not be written: the segment is left as it is
+};
+
+// A name that a segment can have, without a folder.
+bool is_segment_name(const char* name);
+// The segment of this name in format::kSegmentFolder. Its file may have been moved to `file` since; nullptr: it has not.
+Adoption adopt(const char* name, const char* file = nullptr);
+
+struct Adoptions {
+  uint32_t done = 0, failed = 0;
+};
+// All segments of this user whose processes have gone; looks at `most` of them.
+Adoptions adopt_all(uint32_t most);
+
+}  // namespace lockstep::segment

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "segment/chunk_image.h"
+
+#include <string.h>
+
+#include "format/seal.h"
+
+namespace lockstep::segment {
+namespace {
+
+using format::ChunkHeader;
+using format::Purpose;
+
+// What other threads store meanwhile is either behind the last tag that is seen here, in a late field, whose checksum says
+// that it was filled in since, or in a chunk that is being recycled, whose number then no longer fits. So what reads chunks
+// here races by design.
+#define LOCKSTEP_READS_BESIDE_WRITERS __attribute__((no_sanitize("thread")))
+
+LOCKSTEP_READS_BESIDE_WRITERS void copy_units(unsigned char* to, const char* from, uint32_t first,
+                                              uint32_t units) {
+  const auto* words = reinterpret_cast<const uint64_t*>(from + size_t{first} * format::kUnitBytes);
+  auto* out = reinterpret_cast<uint64_t*>(to + size_t{first} * format::kUnitBytes);
+  for (uint32_t i = 0; i < 2 * units; ++i) out[i] = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+}
+
+// True if the entry's tag is there, and with it all that was stored before.
+LOCKSTEP_READS_BESIDE_WRITERS bool is_published(const char* chunk, uint32_t unit) {
+  const char* tag = chunk + size_t{unit} * format::kUnitBytes + offsetof(format::RecordHead, stop_after);
+  return __atomic_load_n(reinterpret_cast<const uint64_t*>(tag), __ATOMIC_ACQUIRE) >> 32 != 0;
+}
+
+}  // namespace
+
+LOCKSTEP_READS_BESIDE_WRITERS bool copy_published(const char* chunk, unsigned char* copy) {
+  const auto* header = reinterpret_cast<const ChunkHeader*>(chunk);
+  if (__atomic_load_n(&header->magic, __ATOMIC_ACQUIRE) != format::kChunkMagic) return false;
+  copy_units(copy, chunk, 0, format::kChunkHeaderUnits);
+  const Purpose purpose = reinterpret_cast<const ChunkHeader*>(copy)->purpose;
+  if (!format::has_seal(purpose)) return false;
+  uint32_t unit = format::kChunkHeaderUnits;
+  while (unit < format::kLastUnit && is_published(chunk, unit)) {
+    copy_units(copy, chunk, unit, 1);
+    const uint32_t units = format::entry_units(copy, purpose, unit);
+    if (units == 0) break;
+    copy_units(copy, chunk, unit, units);
+    unit += units;
+  }
+  const size_t used = size_t{unit} * format::kUnitBytes;
+  memset(copy + used, 0, format::kChunkBytes - used);
+  return true;
+}
+
+void seal(unsigned char* copy) {
+  const format::ChunkSeal seal = format::make_seal(copy);
+  memcpy(copy + offsetof(ChunkHeader, seal), &seal, sizeof seal);
+}
+
+bool make_image(const char* chunk, unsigned char* image) {
+  if (!copy_published(chunk, image)) return false;
+  seal(image);
+  return true;
+}
+
+uint64_t image_sum(const unsigned char* copy) {
+  uint64_t sums[4] = {1, 2, 3, 4};
+  for (uint32_t at = 0; at < format::kChunkBytes; at += sizeof sums) {
+    uint64_t words[4];
+    memcpy(words, copy + at, sizeof words);
+    for (int i = 0; i < 4; ++i) sums[i] = (sums[i] ^ words[i]) * 0x9e3779b97f4a7c15 ^ sums[i] >> 29;
+  }
+  return (sums[0] ^ sums[1] << 1 ^ sums[2] << 2 ^ sums[3] << 3) | 1;
+}
+
+}  // namespace lockstep::segment

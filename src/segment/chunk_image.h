@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// A chunk as it goes into a file: a copy of what is published of it, with its seal (format/seal.h), zeros behind. libc only;
+// the chunk may be written to by others meanwhile.
+#pragma once
+#include <cstdint>
+
+#include "format/file_layout.h"
+
+namespace lockstep::segment {
+
+// What is published of the chunk, without a new seal. `copy` has kChunkBytes and is zero behind it from the first unit on that is
+// not published. False if it is not one of a list that has entries (not published yet, statistics).
+bool copy_published(const char* chunk, unsigned char* copy);
+// Gives a copy its seal.
+void seal(unsigned char* copy);
+// Both.
+bool make_image(const char* chunk, unsigned char* image);
+// A sum by which two copies are told apart.
+uint64_t image_sum(const unsigned char* copy);
+
+}  // namespace lockstep::segment
