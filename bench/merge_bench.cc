@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <string>
 
-#include "analysis/assemble/assemble.h"
 #include "bench/rounds.h"
+#include "job/assemble/assemble.h"
 #include "model/event_kind.h"
 #include "model/testing/synthetic_run.h"
 #include "store/store.h"
@@ -87,7 +87,7 @@ model::Trace kernel_trace(uint32_t ops) {
 Result<Round> join_kernels(model::Trace& trace) {
   trace.ops = {};
   for (uint32_t& op : trace.kernels.all(&model::KernelTable::op)) op = model::kNoRow;
-  LOCKSTEP_TRY(analysis::assemble::assemble(trace));
+  LOCKSTEP_TRY(job::assemble::assemble(trace));
   if (trace.kernels.op[0] != 0) return Error{ErrorCode::kInvalidInput, "kernels were not joined", {}};
   return Round{trace.calls.size() + trace.tasks.size() + trace.launches.size() + trace.kernels.size(), 0};
 }

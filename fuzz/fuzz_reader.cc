@@ -7,9 +7,9 @@
 #include <string>
 
 #include "analysis/analysis.h"
-#include "analysis/assemble/assembled_source.h"
-#include "analysis/gather/gather.h"
 #include "fuzz/input_file.h"
+#include "job/assemble/assembled_source.h"
+#include "job/gather/gather.h"
 #include "model/event_counts.h"
 #include "readers/reader.h"
 
@@ -63,15 +63,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string path = fuzz::input_file(data, size);
   if (format().sniff_file != nullptr) format().sniff_file(path);
   if (auto source = format().open({path})) {
-    auto assembled = analysis::assemble::assembled(std::move(*source));
+    auto assembled = job::assemble::assembled(std::move(*source));
     for (size_t i = 0; i < assembled->processes(); ++i) {
       model::Trace trace;
       if (assembled->load(i, trace)) check_rows(trace);
     }
     model::Trace losses;
     assembled->run_losses(losses);
-    if (auto job = analysis::gather::gather(*assembled, {.threads = 1, .progress = {}}))
-      analysis::diagnose(*job);
+    if (auto job = job::gather::gather(*assembled, {.threads = 1, .progress = {}})) analysis::diagnose(*job);
   }
   return 0;
 }

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "analysis/analysis.h"
-#include "analysis/gather/gather.h"
 #include "fuzz/input_file.h"
+#include "job/gather/gather.h"
 #include "store/store.h"
 
 namespace {
@@ -51,8 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       model::Trace trace;
       if ((*source)->load(i, trace)) check_rows(trace);
     }
-    if (auto job = analysis::gather::gather(**source, {.threads = 1, .progress = {}}))
-      analysis::diagnose(*job);
+    if (auto job = job::gather::gather(**source, {.threads = 1, .progress = {}})) analysis::diagnose(*job);
     const std::string attached = path + ".attached";
     (void)store::extract_attachments(path, [&]() -> Result<std::string> {
       std::filesystem::create_directories(attached);

@@ -8,9 +8,9 @@
 #include <iterator>
 #include <map>
 
-#include "analysis/assemble/assembled_source.h"
 #include "base/temporary_directory.h"
 #include "format/records.h"
+#include "job/assemble/assembled_source.h"
 #include "job/job.h"
 #include "job/simulation.h"
 #include "readers/reader.h"
@@ -62,7 +62,7 @@ ReadBack read_back(const JobOptions& options) {
   ReadBack result{std::move(job), std::move(timeline), {}};
   auto source = readers::open({dir});
   EXPECT_TRUE(source) << source.error().message();
-  const auto assembled = analysis::assemble::assembled(std::move(*source));
+  const auto assembled = lockstep::job::assemble::assembled(std::move(*source));
   for (size_t i = 0; i < assembled->processes(); ++i) {
     auto loaded = assembled->load(i, result.ranks.emplace_back());
     EXPECT_TRUE(loaded) << loaded.error().message();

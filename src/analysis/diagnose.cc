@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "analysis/analysis.h"
-#include "analysis/clock/clock.h"
-#include "analysis/match/match.h"
+#include "job/clock/clock.h"
+#include "job/match/match.h"
 #define ANALYSIS(folder)                 \
   namespace lockstep::analysis::folder { \
   extern const Analysis kAnalysis;       \
@@ -44,9 +44,9 @@ std::string_view severity_text(Severity severity) {
 std::span<const Analysis* const> all() { return kAnalyses; }
 
 Diagnosis diagnose(model::Job& job) {
-  match::align(job);
+  job::match::align(job);
   std::vector<Finding> findings;
-  clock::align(job, findings);
+  job::clock::align(job, findings);
   for (const Analysis* analysis : all()) analysis->run(job, findings);
   return in_order(std::move(findings));
 }

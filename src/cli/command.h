@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A command of the program: its texts and options as data, and the function that runs it. A new one is a line in
-// commands.def and a file `<name>_command.cc`; help, completions and the man page follow from the data.
+// commands.def and a file `<name>/<name>_command.cc`; help, completions and the man page follow from the data.
 #pragma once
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "cli/arguments.h"
+#include "base/exit_codes.h"
+#include "cli/kit/arguments.h"
 
 namespace lockstep::cli {
-
-inline constexpr int kExitOk = 0;
-inline constexpr int kExitFindings = 1;  // what was looked at is not as it should be
-inline constexpr int kExitUsage = 2;     // bad usage, or input that cannot be read
-inline constexpr int kExitCannotTell = 3;
 
 struct Command {
   std::string_view name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 
-#include "cli/nearest.h"
+#include "cli/kit/nearest.h"
 
 namespace lockstep::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/column_memory.h"
 #include "cli/command.h"
-#include "cli/console.h"
+#include "cli/kit/console.h"
 #include "cli/manual/help_text.h"
 
 using namespace lockstep;
@@ -17,7 +17,7 @@ namespace {
 int run(std::span<const char* const> words) {
   if (words.empty()) {
     cli::print(cli::manual::program_help());
-    return cli::kExitUsage;
+    return lockstep::kExitUsage;
   }
   std::string_view name = words[0];
   if (name == "--help" || name == "-h") name = "help";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run seen across its processes: what the analyses read. analysis/gather fills it, one process after the other or
-// several at once; analysis/match numbers the operations so that equal numbers are one operation on all ranks;
-// analysis/clock says how the hosts' clocks stand to each other. After that it is only read.
+// A run seen across its processes: what the analyses read. job/gather fills it, one process after the other or
+// several at once; job/match numbers the operations so that equal numbers are one operation on all ranks;
+// job/clock says how the hosts' clocks stand to each other. After that it is only read.
 //
 // Operations stay with their process, as columns. Within a process they are sorted so that those of one communicator,
 // and the point-to-point operations of one communicator, peer and direction, lie together, in the order in which they were

@@ -8,7 +8,7 @@
 #include <ostream>
 #include <set>
 
-#include "analysis/assemble/assembled_source.h"
+#include "job/assemble/assembled_source.h"
 #include "model/comms_id.h"
 #include "model/event_kind.h"
 #include "model/op_names.h"
@@ -112,7 +112,7 @@ class DeclaredTest : public Workplace {
     }
     auto native = readers::open({path(run)});
     ASSERT_TRUE(native) << native.error().message();
-    expect_declared(*analysis::assemble::assembled(std::move(*native)), "process file");
+    expect_declared(*job::assemble::assembled(std::move(*native)), "process file");
     auto database = store::open_trace_db(path("trace.db"));
     ASSERT_TRUE(database) << database.error().message();
     expect_declared(**database, "trace.db");

@@ -5,14 +5,14 @@
 
 #include <filesystem>
 
-#include "analysis/assemble/assembled_source.h"
-#include "analysis/clock/clock.h"
 #include "analysis/compare/comparison.h"
-#include "analysis/gather/gather.h"
-#include "analysis/match/match.h"
 #include "cli/compare/gate.h"
 #include "golden/tape_run.h"
+#include "job/assemble/assembled_source.h"
+#include "job/clock/clock.h"
+#include "job/gather/gather.h"
 #include "job/job.h"
+#include "job/match/match.h"
 #include "readers/reader.h"
 #include "tests/support/places.h"
 #include "tests/support/temporary_folder.h"
@@ -29,12 +29,12 @@ using analysis::compare::Samples;
 using State = cli::compare::GateResult::State;
 
 Samples samples_of(model::TraceSource& source) {
-  auto job = analysis::gather::gather(source, {});
+  auto job = job::gather::gather(source, {});
   EXPECT_TRUE(job);
   if (!job) return {};
   std::vector<analysis::Finding> findings;
-  analysis::match::align(*job);
-  analysis::clock::align(*job, findings);
+  job::match::align(*job);
+  job::clock::align(*job, findings);
   return analysis::compare::take(*job);
 }
 
@@ -67,7 +67,7 @@ Samples simulated(sim::job::Job job) {
   EXPECT_TRUE(sim::job::write_run(job, dir, 2));
   auto source = readers::open({dir});
   EXPECT_TRUE(source) << source.error().message();
-  Samples samples = samples_of(*analysis::assemble::assembled(std::move(*source)));
+  Samples samples = samples_of(*job::assemble::assembled(std::move(*source)));
   return samples;
 }
 Samples simulated(const sim::job::JobOptions& options) {
@@ -91,7 +91,7 @@ size_t changes(const Comparison& comparison) {
 TEST(ComparedRecordings, OneRunAgainstItselfHasNotChanged) {
   auto source = readers::open({LOCKSTEP_SOURCE_DIR "/tests/data/inspector"});
   ASSERT_TRUE(source) << source.error().message();
-  const Samples run = samples_of(*analysis::assemble::assembled(std::move(*source)));
+  const Samples run = samples_of(*job::assemble::assembled(std::move(*source)));
   const Comparison found = analysis::compare::compare(run, run);
   EXPECT_EQ(run.steps_by, Samples::Steps::kOperations) << "a loop over two sizes";
   EXPECT_EQ(changes(found), 0U);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analysis/analysis.h"
-#include "analysis/gather/gather.h"
+#include "job/gather/gather.h"
 #include "readers/reader.h"
 #include "tests/support/places.h"
 
@@ -18,7 +18,7 @@ namespace {
 analysis::Diagnosis diagnose(const std::vector<std::string>& paths) {
   auto source = readers::open(paths);
   EXPECT_TRUE(source);
-  auto job = analysis::gather::gather(**source, {.threads = 1, .progress = {}});
+  auto job = job::gather::gather(**source, {.threads = 1, .progress = {}});
   EXPECT_TRUE(job);
   return analysis::diagnose(*job);
 }

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "analysis/analysis.h"
-#include "analysis/gather/gather.h"
 #include "golden/tape_run.h"
+#include "job/gather/gather.h"
 #include "tests/support/places.h"
 
 namespace lockstep::golden {
@@ -16,7 +16,7 @@ analysis::Diagnosis diagnose(const std::string& folder, bool gpu_times) {
     paths.push_back(LOCKSTEP_SOURCE_DIR "/" + folder + "/rank" + std::to_string(rank) + ".jsonl.gz");
   auto run = TapeRun::open(paths, gpu_times);
   EXPECT_TRUE(run);
-  auto job = analysis::gather::gather(**run, {.threads = 1, .progress = {}});
+  auto job = job::gather::gather(**run, {.threads = 1, .progress = {}});
   EXPECT_TRUE(job);
   return analysis::diagnose(*job);
 }

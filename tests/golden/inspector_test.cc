@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analysis/analysis.h"
-#include "analysis/gather/gather.h"
+#include "job/gather/gather.h"
 #include "model/operation_size.h"
 #include "readers/reader.h"
 #include "tests/support/places.h"
@@ -64,7 +64,7 @@ TEST(InspectorFiles, EveryRecordIsAnOperation) {
 TEST(InspectorFiles, OneIndexIsOneSizeOnAllRanksAndNobodyIsBlamed) {
   auto source = readers::open(kFiles);
   ASSERT_TRUE(source);
-  auto job = analysis::gather::gather(**source, {.threads = 1, .progress = {}});
+  auto job = job::gather::gather(**source, {.threads = 1, .progress = {}});
   ASSERT_TRUE(job);
   const analysis::Diagnosis diagnosis = analysis::diagnose(*job);
   std::map<uint32_t, uint64_t> sizes;

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "analysis/gather/gather.h"
-#include "analysis/join/join.h"
 #include "analysis/log_rules/log_rules.h"
 #include "golden/tape_run.h"
+#include "job/gather/gather.h"
 #include "readers/nccl_log/read_logs.h"
 #include "readers/reader.h"
 #include "tests/support/places.h"
+#include "verdict/join/join.h"
 
 namespace lockstep::golden {
 namespace {
@@ -36,13 +36,13 @@ class JoinedHang : public ::testing::Test {
     dumps_ = {};
   }
 
-  static analysis::join::Joined join(uint32_t captures, uint32_t dumps,
-                                     const std::vector<analysis::join::Testimony>& others = {}) {
-    std::vector<analysis::join::Testimony> all;
+  static verdict::join::Joined join(uint32_t captures, uint32_t dumps,
+                                    const std::vector<verdict::join::Testimony>& others = {}) {
+    std::vector<verdict::join::Testimony> all;
     if (captures != 0) all.push_back(captures_[captures].testimony("capture files", captures));
     if (dumps != 0) all.push_back(dumps_[dumps].testimony("Flight Recorder dumps", dumps));
     all.insert(all.end(), others.begin(), others.end());
-    return analysis::join::join(std::move(all));
+    return verdict::join::join(std::move(all));
   }
 
  private:
@@ -50,13 +50,13 @@ class JoinedHang : public ::testing::Test {
     model::Job job;
     std::vector<analysis::Finding> findings;
     void read(std::unique_ptr<model::TraceSource> source) {
-      auto gathered = analysis::gather::gather(*source, {.threads = 1, .progress = {}});
+      auto gathered = job::gather::gather(*source, {.threads = 1, .progress = {}});
       ASSERT_TRUE(gathered);
       job = *std::move(gathered);
       findings = analysis::diagnose(job).findings;
     }
-    analysis::join::Testimony testimony(const char* source, uint32_t present) const {
-      analysis::join::Testimony made;
+    verdict::join::Testimony testimony(const char* source, uint32_t present) const {
+      verdict::join::Testimony made;
       made.source = source;
       made.job = &job;
       made.findings = findings;
@@ -89,7 +89,7 @@ class JoinedHang : public ::testing::Test {
   static inline std::array<View, kEverybody + 1> captures_, dumps_;
 };
 
-const analysis::Finding* verdict_of(const analysis::join::Joined& joined) {
+const analysis::Finding* verdict_of(const verdict::join::Joined& joined) {
   return joined.diagnosis.verdict ? &joined.diagnosis.findings[*joined.diagnosis.verdict] : nullptr;
 }
 
@@ -107,16 +107,16 @@ TEST_F(JoinedHang, BothKindsAreOneFinding) {
   // The world has one name here and another there; the group of the even ranks, too.
   ASSERT_EQ(joined.links.size(), 2u);
   for (const auto& link : joined.links) {
-    EXPECT_EQ(link.by, analysis::join::CommLink::By::kMembers);
+    EXPECT_EQ(link.by, verdict::join::CommLink::By::kMembers);
     EXPECT_GT(link.compared, 0u);
     EXPECT_EQ(link.agreeing, link.compared);
   }
 }
 
 // What the logs of these ranks say.
-analysis::join::Testimony logs_of(uint32_t present) {
+verdict::join::Testimony logs_of(uint32_t present) {
   std::vector<std::string> paths;
-  analysis::join::Testimony made;
+  verdict::join::Testimony made;
   made.source = "logs";
   for (int32_t rank = 0; rank < 8; ++rank) {
     if ((present >> rank & 1) == 0) continue;
@@ -144,7 +144,7 @@ TEST_F(JoinedHang, AllThreeKindsAreOneFinding) {
 
 TEST_F(JoinedHang, LogsOfAPartOfTheRanksBlameNobodyElse) {
   for (uint32_t logs = 1; logs <= kEverybody; ++logs) {
-    const analysis::join::Testimony said = logs_of(logs);
+    const verdict::join::Testimony said = logs_of(logs);
     for (uint32_t others : {0u, kRankFive, kEverybody & ~kRankFive, 0x0fu, ~logs & kEverybody}) {
       SCOPED_TRACE("logs " + std::to_string(logs) + ", dumps " + std::to_string(others));
       for (const analysis::Finding& finding : join(0, others, {said}).diagnosis.findings) {

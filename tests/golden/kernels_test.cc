@@ -8,10 +8,10 @@
 #include <map>
 
 #include "analysis/analysis.h"
-#include "analysis/assemble/assemble.h"
-#include "analysis/gather/gather.h"
 #include "analysis/overlap/overlap.h"
 #include "golden/recorded_files.h"
+#include "job/assemble/assemble.h"
+#include "job/gather/gather.h"
 #include "model/event_kind.h"
 #include "model/kernel_name.h"
 #include "readers/native/live_tail.h"
@@ -97,7 +97,7 @@ void expect_sound(const Trace& trace) {
 void load(model::TraceSource& source, size_t i, Trace& trace) {
   auto loaded = source.load(i, trace);
   ASSERT_TRUE(loaded) << loaded.error().message();
-  auto assembled = analysis::assemble::assemble(trace);
+  auto assembled = job::assemble::assemble(trace);
   ASSERT_TRUE(assembled) << assembled.error().message();
 }
 
@@ -224,7 +224,7 @@ TEST(Kernels, AgreeWithTheStampsOfTheirChannels) {
       ASSERT_TRUE(both->load(i, without));
       without.kernels = {};
       without.launches = {};
-      ASSERT_TRUE(analysis::assemble::assemble(without));
+      ASSERT_TRUE(job::assemble::assemble(without));
       ASSERT_EQ(with.ops.size(), without.ops.size());
       size_t compared = 0;
       for (size_t op = 0; op < with.ops.size(); ++op) {
@@ -261,7 +261,7 @@ TEST(Kernels, WithoutLaunchCallsAreJoinedByTheirOrder) {
 TEST(Kernels, TellWhatOfCommunicationIsHidden) {
   auto source = open_recording("train", {.kernel_channels = false});
   ASSERT_TRUE(source);
-  auto job = analysis::gather::gather(*source, {});
+  auto job = job::gather::gather(*source, {});
   ASSERT_TRUE(job) << job.error().message();
   const auto ranks = analysis::overlap::measure(*job);
   ASSERT_EQ(ranks.size(), 8u);

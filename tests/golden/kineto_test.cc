@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "analysis/analysis.h"
-#include "analysis/gather/gather.h"
-#include "analysis/match/match.h"
 #include "analysis/overlap/overlap.h"
 #include "golden/tape_run.h"
+#include "job/gather/gather.h"
+#include "job/match/match.h"
 #include "nccl_host/tape.h"
 #include "readers/reader.h"
 #include "tests/support/places.h"
@@ -178,17 +178,17 @@ TEST(KinetoRecording, MatchesAllRanksAndAlignsTheirClocks) {
   const Recording recording;
   auto source = readers::open(recording.traces());
   ASSERT_TRUE(source);
-  auto job = analysis::gather::gather(**source, {});
+  auto job = job::gather::gather(**source, {});
   ASSERT_TRUE(job);
   const analysis::Diagnosis diagnosis = analysis::diagnose(*job);
   uint64_t matched = 0, unmatched = 0;
-  for (const analysis::match::CommMatch& match : analysis::match::count_matches(*job)) {
+  for (const job::match::CommMatch& match : job::match::count_matches(*job)) {
     matched += match.matched;
     for (const uint64_t count : match.unmatched) unmatched += count;
   }
   EXPECT_EQ(matched, 112u);
   EXPECT_EQ(unmatched, 0u);
-  EXPECT_TRUE(analysis::match::differences(*job).empty());
+  EXPECT_TRUE(job::match::differences(*job).empty());
   EXPECT_EQ(job->losses.size(), 0u);
   // The traces name no host, so each has a clock of its own; in truth it was one.
   EXPECT_EQ(job->hosts.size(), 8u);
@@ -211,7 +211,7 @@ TEST(KinetoRecording, ExposedCommunicationIsWhatABruteForceFinds) {
   const Recording recording;
   auto source = readers::open(recording.traces());
   ASSERT_TRUE(source);
-  auto job = analysis::gather::gather(**source, {});
+  auto job = job::gather::gather(**source, {});
   ASSERT_TRUE(job);
   for (size_t p = 0; p < (*source)->processes(); ++p) {
     Trace trace;

@@ -12,10 +12,10 @@
 #include <set>
 #include <tuple>
 
-#include "analysis/assemble/assembled_source.h"
 #include "exporters/exporter.h"
 #include "exporters/otf2/testing/read_archive.h"
 #include "golden/tape_run.h"
+#include "job/assemble/assembled_source.h"
 #include "job/job.h"
 #include "model/event_kind.h"
 #include "readers/reader.h"
@@ -271,7 +271,7 @@ TEST_F(Otf2GoldenTest, SimulatedJobOf64Ranks) {
   ASSERT_TRUE(sim::job::write_run(*job, folder + "/job", 2));
   auto source = readers::open({folder + "/job"});
   ASSERT_TRUE(source) << source.error().message();
-  compare(*analysis::assemble::assembled(std::move(*source)), true);
+  compare(*job::assemble::assembled(std::move(*source)), true);
 }
 
 }  // namespace

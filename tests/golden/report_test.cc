@@ -3,15 +3,15 @@
 // pass from step 2 on. tests/data/runs/hang: rank 5 never calls the 9th all-reduce of all.
 #include <gtest/gtest.h>
 
-#include "analysis/gather/gather.h"
-#include "cli/report/report_data.h"
 #include "golden/tape_run.h"
+#include "job/gather/gather.h"
+#include "report/report_data.h"
 #include "tests/support/places.h"
 
 namespace lockstep::golden {
 namespace {
 
-using cli::Json;
+using lockstep::Json;
 
 Json report_of(const std::string& folder) {
   std::vector<std::string> tapes;
@@ -20,15 +20,15 @@ Json report_of(const std::string& folder) {
   auto tape = TapeRun::open(tapes, true);
   EXPECT_TRUE(tape) << tape.error().message();
   if (!tape) return {};
-  auto job = analysis::gather::gather(**tape, {});
+  auto job = job::gather::gather(**tape, {});
   EXPECT_TRUE(job);
-  cli::diagnose::DiagnosedRun run;
-  cli::diagnose::Evidence& evidence = run.evidence.emplace_back();
+  verdict::DiagnosedRun run;
+  verdict::Evidence& evidence = run.evidence.emplace_back();
   evidence.source = "capture files";
   evidence.job = *std::move(job);
   run.diagnosis = analysis::diagnose(*evidence.job);
-  evidence.matches = analysis::match::count_matches(*evidence.job);
-  return cli::report::report_data(run, {.paths = {folder}, .made_ns = 0, .refresh_ns = std::nullopt});
+  evidence.matches = job::match::count_matches(*evidence.job);
+  return report::report_data(run, {.paths = {folder}, .made_ns = 0, .refresh_ns = std::nullopt});
 }
 
 std::string ms(const Json& ns) {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/assemble/assembled_source.h"
+#include "job/assemble/assembled_source.h"
 #include "readers/reader.h"
 #include "store/store.h"
 #include "tests/support/temporary_folder.h"
@@ -93,7 +93,7 @@ TEST(RocpdFiles, EachGpuIsAsBusyAsItsOwnFileSays) {
   }
   auto source = readers::open(paths);
   ASSERT_TRUE(source) << source.error().message();
-  auto assembled = analysis::assemble::assembled(std::move(*source));
+  auto assembled = job::assemble::assembled(std::move(*source));
   const std::string merged = folder / "trace.db";
   const auto written = store::write_trace_db(*assembled, merged, {}, nullptr);
   ASSERT_TRUE(written) << written.error().message();

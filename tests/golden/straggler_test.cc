@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "analysis/analysis.h"
-#include "analysis/gather/gather.h"
 #include "golden/tape_run.h"
+#include "job/gather/gather.h"
 #include "tests/support/places.h"
 
 namespace lockstep::golden {
@@ -20,7 +20,7 @@ std::vector<analysis::Finding> findings(const std::string& folder, bool gpu_time
   auto run = TapeRun::open(tapes, gpu_times);
   EXPECT_TRUE(run) << run.error().message();
   if (!run) return {};
-  auto job = analysis::gather::gather(**run, {});
+  auto job = job::gather::gather(**run, {});
   EXPECT_TRUE(job);
   return analysis::diagnose(*job).findings;
 }

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "analysis/assemble/assemble.h"
+#include "job/assemble/assemble.h"
 #include "model/event_kind.h"
 #include "nccl_host/tape.h"
 
@@ -234,7 +234,7 @@ Result<void> TapeRun::load(size_t i, model::Trace& trace) {
     if (comm.ranks > world.ranks) world = comm;
   }
   Builder(programs_[i], gpu_times_, trace).build(world.rank, world.ranks);
-  return analysis::assemble::assemble(trace);
+  return job::assemble::assemble(trace);
 }
 
 }  // namespace lockstep::golden

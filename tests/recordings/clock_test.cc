@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "analysis/assemble/assembled_source.h"
-#include "analysis/clock/clock.h"
-#include "analysis/gather/gather.h"
-#include "analysis/match/match.h"
+#include "job/assemble/assembled_source.h"
+#include "job/clock/clock.h"
+#include "job/gather/gather.h"
+#include "job/match/match.h"
 #include "model/event_kind.h"
 #include "nccl_host/tape.h"
 #include "tests/support/places.h"
@@ -155,17 +155,17 @@ class TapeRun : public model::TraceSource {
 };
 
 TEST(RecordedClock, TwoHostsThatShareAClockAreProvenToAgree) {
-  auto source = analysis::assemble::assembled(std::make_unique<TapeRun>());
-  auto job = analysis::gather::gather(*source, {});
+  auto source = job::assemble::assembled(std::make_unique<TapeRun>());
+  auto job = job::gather::gather(*source, {});
   ASSERT_TRUE(job) << job.error().message();
-  analysis::match::align(*job);
+  job::match::align(*job);
   uint64_t matched = 0;
-  for (const auto& counts : analysis::match::count_matches(*job)) matched += counts.matched;
+  for (const auto& counts : job::match::count_matches(*job)) matched += counts.matched;
   EXPECT_EQ(matched, 664u);
-  EXPECT_TRUE(analysis::match::differences(*job).empty());
+  EXPECT_TRUE(job::match::differences(*job).empty());
 
   std::vector<analysis::Finding> findings;
-  analysis::clock::align(*job, findings);
+  job::clock::align(*job, findings);
   EXPECT_TRUE(findings.empty());
   ASSERT_EQ(job->hosts.size(), 2u);
   EXPECT_TRUE(job->hosts[1].clock.is_same());

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "analysis/bandwidth/rate_sums.h"
-#include "analysis/match/match.h"
+#include "job/match/match.h"
 
 namespace lockstep::analysis::bandwidth {
 namespace {
@@ -28,7 +28,7 @@ class PairMeter {
       for (const Lane& lane : sender.lanes) {
         if (!lane.is_send) continue;
         const Member* receiver = nullptr;
-        const Lane* there = match::counterpart(job_, sender, lane, &receiver);
+        const Lane* there = job::match::counterpart(job_, sender, lane, &receiver);
         if (there != nullptr && comparable(sender, *receiver)) meet(row, lane, *receiver, *there);
       }
     }
@@ -45,7 +45,7 @@ class PairMeter {
   // The n-th of one end is the n-th of the other only if nothing is missing.
   bool comparable(const Member& a, const Member& b) const {
     return a.process != b.process && a.alignment == Member::Alignment::kFromStart &&
-           b.alignment == Member::Alignment::kFromStart && match::pairs_comparable(job_, a, b);
+           b.alignment == Member::Alignment::kFromStart && job::match::pairs_comparable(job_, a, b);
   }
 
   void meet(uint32_t sender_row, const Lane& sends, const Member& receiver, const Lane& receives) {

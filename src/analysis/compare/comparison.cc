@@ -9,8 +9,8 @@
 
 #include "analysis/compare/comm_pairs.h"
 #include "analysis/compare/segments.h"
-#include "analysis/wording/wording.h"
 #include "base/parallel.h"
+#include "base/text/wording.h"
 #include "model/op_names.h"
 
 namespace lockstep::analysis::compare {

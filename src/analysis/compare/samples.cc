@@ -10,8 +10,8 @@
 #include "analysis/straggler/lateness.h"
 #include "analysis/straggler/own_times.h"
 #include "analysis/straggler/steps.h"
-#include "analysis/wording/wording.h"
 #include "base/parallel.h"
+#include "base/text/wording.h"
 #include "model/operation_size.h"
 
 namespace lockstep::analysis::compare {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "analysis/analysis.h"
-#include "analysis/wording/wording.h"
+#include "base/text/wording.h"
 #include "model/event_counts.h"
 #include "model/record_gaps.h"
 

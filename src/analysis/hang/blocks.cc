@@ -19,7 +19,7 @@ bool gone(Fate fate) { return fate != Fate::kPresent && fate != Fate::kClosed; }
 
 class CommBlocks {
  public:
-  CommBlocks(const Scene& scene, Rhythm& rhythm, uint32_t comm, const match::Difference* difference,
+  CommBlocks(const Scene& scene, Rhythm& rhythm, uint32_t comm, const job::match::Difference* difference,
              std::vector<Block>& out)
       : scene_(scene), job_(scene.job()), rhythm_(rhythm), comm_(comm), difference_(difference), out_(out) {}
 
@@ -182,7 +182,7 @@ class CommBlocks {
     return called[op] == *std::max_element(called.begin(), called.end());
   }
 
-  bool is_proven(const match::Difference& difference) const {
+  bool is_proven(const job::match::Difference& difference) const {
     auto unproven = [&](uint32_t row) { return scene_.gap(job_.members[row].process).unproven; };
     return !unproven(difference.like) &&
            std::none_of(difference.members.begin(), difference.members.end(), unproven);
@@ -211,7 +211,7 @@ class CommBlocks {
     if (there == nullptr || of.state != Progress::State::kRunning) return std::nullopt;
     const uint32_t at = of.op - lane.first;
     const bool holds = at < there->ops && queued(job_.ops(other), there->first, there->first + at);
-    if (!holds || has_gap(member) || has_gap(other) || !match::pairs_comparable(job_, member, other))
+    if (!holds || has_gap(member) || has_gap(other) || !job::match::pairs_comparable(job_, member, other))
       return std::nullopt;
     return at;
   }
@@ -224,7 +224,7 @@ class CommBlocks {
       const Member& member = job_.members[row];
       for (const model::Lane& lane : member.lanes) {
         const Member* other = nullptr;
-        const model::Lane* there = match::counterpart(job_, member, lane, &other);
+        const model::Lane* there = job::match::counterpart(job_, member, lane, &other);
         if (other == nullptr) continue;
         const uint32_t missing = scene_.actor_of(static_cast<uint32_t>(other - job_.members.data()));
         if (const auto at = waits_in(member, lane, *other, there)) {
@@ -409,7 +409,7 @@ class CommBlocks {
   const model::Job& job_;
   Rhythm& rhythm_;
   uint32_t comm_;
-  const match::Difference* difference_;
+  const job::match::Difference* difference_;
   std::vector<Block>& out_;
   std::vector<uint32_t> members_;
   uint32_t least_ = kNoIndex, most_ = 0;
@@ -448,9 +448,9 @@ std::vector<StuckStep> stuck_steps(const Scene& scene, const Patience& patience,
 }
 
 std::vector<Block> find_blocks(const Scene& scene, Rhythm& rhythm,
-                               const std::vector<match::Difference>& differences) {
-  std::map<uint32_t, const match::Difference*> of_comm;
-  for (const match::Difference& difference : differences) of_comm[difference.comm] = &difference;
+                               const std::vector<job::match::Difference>& differences) {
+  std::map<uint32_t, const job::match::Difference*> of_comm;
+  for (const job::match::Difference& difference : differences) of_comm[difference.comm] = &difference;
   std::vector<Block> blocks;
   for (uint32_t comm = 0; comm < scene.job().comms.size(); ++comm) {
     auto at = of_comm.find(comm);

@@ -8,7 +8,7 @@
 
 #include "analysis/hang/progress.h"
 #include "analysis/hang/scene.h"
-#include "analysis/match/match.h"
+#include "job/match/match.h"
 
 namespace lockstep::analysis::hang {
 
@@ -32,9 +32,9 @@ struct Block {
   int64_t since_ns = 0;         // on the clock of `process`
   int64_t waited_ns = 0;
   Patience patience;
-  const match::Difference* difference = nullptr;  // kMismatch
-  bool is_fact = false;                           // however long the wait is
-  bool pair = false;                              // of a send or receive
+  const job::match::Difference* difference = nullptr;  // kMismatch
+  bool is_fact = false;                                // however long the wait is
+  bool pair = false;                                   // of a send or receive
   // Records with gaps take part: that those missing are, is a guess.
   bool uncertain = false;
   bool certain() const { return waited_ns > patience.certain_ns(); }
@@ -44,7 +44,7 @@ struct Block {
 
 // The longest time that anybody waits in each, longer than is normal. `differences` outlives the blocks.
 std::vector<Block> find_blocks(const Scene& scene, Rhythm& rhythm,
-                               const std::vector<match::Difference>& differences);
+                               const std::vector<job::match::Difference>& differences);
 
 // Transfers that have not moved for longer than `patience` allows, of members of the communicator.
 struct StuckStep {

@@ -3,7 +3,7 @@
 
 #include "analysis/hang/draft.h"
 #include "analysis/hang/verdicts.h"
-#include "analysis/wording/wording.h"
+#include "base/text/wording.h"
 #include "model/restarts.h"
 
 namespace lockstep::analysis::hang {
@@ -22,7 +22,7 @@ class BrokenOff {
     }
   }
 
-  void add(const std::vector<match::Difference>& differences, std::vector<Finding>& findings) const {
+  void add(const std::vector<job::match::Difference>& differences, std::vector<Finding>& findings) const {
     if (scene_.is_live()) {
       if (const std::vector<uint32_t> dead = gone(); !dead.empty()) findings.push_back(died(dead));
       return;
@@ -183,7 +183,7 @@ class BrokenOff {
 
 }  // namespace
 
-void add_broken_off(const Scene& scene, const std::vector<match::Difference>& differences,
+void add_broken_off(const Scene& scene, const std::vector<job::match::Difference>& differences,
                     std::vector<Finding>& findings) {
   BrokenOff(scene).add(differences, findings);
 }

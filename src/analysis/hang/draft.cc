@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "analysis/wording/operation.h"
-#include "analysis/wording/wording.h"
+#include "analysis/operation_name.h"
+#include "base/text/wording.h"
 #include "model/event_kind.h"
 
 namespace lockstep::analysis::hang {
@@ -22,7 +22,7 @@ Finding Draft::make(FindingClass finding_class, std::string id, const Block& blo
   finding.comm = job_.comm_name(block.comm);
   finding.comm_row = block.comm;
   if (block.process != model::kNoRow) {
-    if (block.kind != Block::Kind::kInit) wording::name_operation(job_, block.process, block.op, finding);
+    if (block.kind != Block::Kind::kInit) analysis::name_operation(job_, block.process, block.op, finding);
     if (auto since = job_.common_ns(block.process, block.since_ns)) finding.since_ns = since->ns;
     add_wait(block, finding);
   }
@@ -83,12 +83,12 @@ std::string Draft::list(const std::vector<uint32_t>& actors) const {
   return wording::ranks(ranks) + (unknown == 0 ? "" : " and " + std::to_string(unknown) + " of unknown rank");
 }
 
-std::string Draft::comm(uint32_t comm) const { return wording::comm_text(job_, comm); }
+std::string Draft::comm(uint32_t comm) const { return analysis::comm_text(job_, comm); }
 
 std::string Draft::operation(const Block& block) const {
   if (block.kind == Block::Kind::kInit) return "the creation of " + comm(block.comm);
   if (block.process == model::kNoRow) return comm(block.comm);
-  return wording::operation_name(job_, block.process, block.op).text();
+  return analysis::operation_name(job_, block.process, block.op).text();
 }
 
 std::string Draft::signature(const model::Signature& s, const model::Signature& beside) const {

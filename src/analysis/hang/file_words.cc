@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/hang/file_words.h"
 
-#include "analysis/wording/wording.h"
+#include "base/text/wording.h"
 
 namespace lockstep::analysis::hang {
 namespace {

@@ -2,7 +2,7 @@
 // Follows who waits for whom: scene (who is there), blocks (what does not go on), wait_graph (where it ends), verdicts.
 #include "analysis/analysis.h"
 #include "analysis/hang/verdicts.h"
-#include "analysis/match/match.h"
+#include "job/match/match.h"
 
 namespace lockstep::analysis::hang {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 void run(const model::Job& job, std::vector<Finding>& findings) {
   Rhythm rhythm(job);
   Scene scene(job, rhythm);
-  std::vector<match::Difference> differences = match::differences(job);
+  std::vector<job::match::Difference> differences = job::match::differences(job);
   std::vector<Block> blocks = find_blocks(scene, rhythm, differences);
   Culprits culprits = find_culprits(scene, blocks);
   size_t before = findings.size();

@@ -4,7 +4,7 @@
 #include "analysis/hang/draft.h"
 #include "analysis/hang/swapped_calls.h"
 #include "analysis/hang/verdicts.h"
-#include "analysis/wording/wording.h"
+#include "base/text/wording.h"
 
 namespace lockstep::analysis::hang {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "analysis/hang/verdicts.h"
-#include "analysis/match/match.h"
-#include "analysis/wording/operation.h"
-#include "analysis/wording/wording.h"
+#include "analysis/operation_name.h"
+#include "base/text/wording.h"
+#include "job/match/match.h"
 
 namespace lockstep::analysis::hang {
 namespace {
@@ -26,7 +26,7 @@ Finding note(const model::Job& job, const model::Member& sender, const model::La
   const std::string to = job.process_name(receiver.process);
   if (job.processes[receiver.process].row.rank >= 0)
     finding.ranks = {job.processes[receiver.process].row.rank};
-  wording::name_operation(job, sender.process, lane.first + received, finding);
+  analysis::name_operation(job, sender.process, lane.first + received, finding);
   finding.statement = finding.operation + " has no receive; it has ended all the same";
   finding.evidence.push_back(to + " has called " + wording::count(received, "receive") + " for " +
                              wording::count(lane.ops, "send"));
@@ -44,8 +44,8 @@ void add_unreceived(const Scene& scene, std::vector<Finding>& findings) {
   for (const model::Member& member : job.members) {
     for (const model::Lane& lane : member.lanes) {
       const model::Member* other = nullptr;
-      const model::Lane* there = lane.is_send ? match::counterpart(job, member, lane, &other) : nullptr;
-      if (!lane.is_send || other == nullptr || !match::pairs_comparable(job, member, *other)) continue;
+      const model::Lane* there = lane.is_send ? job::match::counterpart(job, member, lane, &other) : nullptr;
+      if (!lane.is_send || other == nullptr || !job::match::pairs_comparable(job, member, *other)) continue;
       const uint32_t received = there == nullptr ? 0 : there->ops;
       if (received >= lane.ops || !is_idle(job.processes[member.process]) ||
           !is_idle(job.processes[other->process]))

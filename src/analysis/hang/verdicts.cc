@@ -7,8 +7,8 @@
 
 #include "analysis/hang/draft.h"
 #include "analysis/hang/file_words.h"
-#include "analysis/wording/operation.h"
-#include "analysis/wording/wording.h"
+#include "analysis/operation_name.h"
+#include "base/text/wording.h"
 
 namespace lockstep::analysis::hang {
 namespace {
@@ -265,7 +265,7 @@ class Verdicts {
 
   void add_different(const Root& root) {
     const Block& at = block(root);
-    const match::Difference& difference = *at.difference;
+    const job::match::Difference& difference = *at.difference;
     std::vector<uint32_t> blamed = root.actors;
     // Without a majority either side may be the wrong one.
     if (difference.tie) {
@@ -276,7 +276,7 @@ class Verdicts {
     const model::Signature& called = signature_at(difference.members.front(), difference.index);
     Finding finding = draft_.make(FindingClass::kJoinedOtherOp, "joined-other-op", at, blamed, root.waiting);
     const model::Member& like = job_.members[difference.like];
-    wording::name_operation(job_, like.process, *job_.op_at(like, difference.index), finding);
+    analysis::name_operation(job_, like.process, *job_.op_at(like, difference.index), finding);
     finding.statement = draft_.who(root.actors) + " called " + draft_.signature(called, wanted) +
                         " as operation " + std::to_string(difference.index) + " of " + draft_.comm(at.comm) +
                         ", where " + draft_.list(at.waiting) + " called " + draft_.signature(wanted, called);
@@ -295,7 +295,7 @@ class Verdicts {
     return job_.signatures[ops.signature[*job_.op_at(job_.members[member], index)]];
   }
 
-  std::string differing_parts(const match::Difference& difference, const model::Signature& called,
+  std::string differing_parts(const job::match::Difference& difference, const model::Signature& called,
                               const model::Signature& wanted) const {
     auto same = [](const model::Signature& a, const model::Signature& b) {
       return a.func == b.func && a.datatype == b.datatype && a.bytes == b.bytes && a.root == b.root;

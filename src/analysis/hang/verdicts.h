@@ -46,7 +46,7 @@ Finding unseen_verdict(const Scene& scene, const Block& block, const Root& root)
 
 // broke_off.cc: nobody runs any more, and not all ended in order or came equally far; nothing shows who did it. Or a
 // process is gone while others run, and nobody has waited for it for long.
-void add_broken_off(const Scene& scene, const std::vector<match::Difference>& differences,
+void add_broken_off(const Scene& scene, const std::vector<job::match::Difference>& differences,
                     std::vector<Finding>& findings);
 
 // evidence.cc: what could not be told, where nothing else was found.

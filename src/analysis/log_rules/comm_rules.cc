@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "analysis/log_rules/rules.h"
-#include "analysis/wording/wording.h"
+#include "base/text/wording.h"
 
 namespace lockstep::analysis::log_rules {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "analysis/log_rules/rules.h"
 #include "analysis/log_rules/soundness.h"
-#include "analysis/wording/wording.h"
+#include "base/text/wording.h"
 
 namespace lockstep::analysis::log_rules {
 namespace {

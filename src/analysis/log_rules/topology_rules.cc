@@ -6,7 +6,7 @@
 #include <map>
 
 #include "analysis/log_rules/rules.h"
-#include "analysis/wording/wording.h"
+#include "base/text/wording.h"
 #include "readers/nccl_log/pattern.h"
 
 namespace lockstep::analysis::log_rules {

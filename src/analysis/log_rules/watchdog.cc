@@ -5,8 +5,8 @@
 #include <array>
 #include <optional>
 
-#include "analysis/wording/operation.h"
-#include "analysis/wording/wording.h"
+#include "analysis/operation_name.h"
+#include "base/text/wording.h"
 
 namespace lockstep::analysis::log_rules {
 namespace {
@@ -401,7 +401,7 @@ const std::map<std::string, std::vector<int32_t>>* differing_calls(const Stall& 
 }
 
 std::string operation_text(const Stall& stall) {
-  wording::OperationName name{.comm = stall.group->name, .func = stall.func};
+  analysis::OperationName name{.comm = stall.group->name, .func = stall.func};
   if (name.comm.empty()) name.comm = "a group that is not named";
   if (stall.seq < 1) return "an operation of " + name.comm;
   name.index = static_cast<uint64_t>(stall.seq) - 1;  // PyTorch counts from 1

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "analysis/log_rules/rules.h"
-#include "analysis/wording/wording.h"
+#include "base/text/wording.h"
 
 namespace lockstep::analysis::log_rules {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/network/slowness.h"
-#include "analysis/wording/wording.h"
+#include "base/text/wording.h"
 
 namespace lockstep::analysis::network {
 namespace {

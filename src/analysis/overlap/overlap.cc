@@ -5,7 +5,7 @@
 #include <map>
 
 #include "analysis/analysis.h"
-#include "analysis/wording/wording.h"
+#include "base/text/wording.h"
 
 namespace lockstep::analysis::overlap {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "analysis/ras_rules/rules.h"
-#include "analysis/wording/wording.h"
+#include "base/text/wording.h"
 
 namespace lockstep::analysis::ras_rules {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "analysis/wording/wording.h"
+#include "base/text/wording.h"
 
 namespace lockstep::analysis::ras_rules {
 namespace {

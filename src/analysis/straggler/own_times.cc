@@ -5,10 +5,10 @@
 #include <map>
 #include <set>
 
-#include "analysis/match/match.h"
 #include "analysis/straggler/ends.h"
 #include "analysis/straggler/legs.h"
 #include "analysis/straggler/median.h"
+#include "job/match/match.h"
 
 namespace lockstep::analysis::straggler {
 namespace {
@@ -76,7 +76,7 @@ void estimate_ends(const Job& job, const model::JobProcess& process, const LastA
     }
     for (const model::Lane& lane : member.lanes) {
       const Member* other = nullptr;
-      const model::Lane* there = match::counterpart(job, member, lane, &other);
+      const model::Lane* there = job::match::counterpart(job, member, lane, &other);
       if (there == nullptr || last.domain(job.processes[other->process]) != last.domain(process)) continue;
       CommonClock clock(job, other->process);
       const JobOps& other_ops = job.ops(*other);

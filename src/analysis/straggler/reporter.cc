@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "analysis/wording/operation.h"
-#include "analysis/wording/wording.h"
+#include "analysis/operation_name.h"
+#include "base/text/wording.h"
 
 namespace lockstep::analysis::straggler {
 namespace {
@@ -102,7 +102,7 @@ void Reporter::name(Finding& finding, uint32_t process) const {
 std::string Reporter::who(uint32_t process) const { return job_.who(process).text(); }
 
 void Reporter::show(Finding& finding, uint32_t process, const LateOp& late) const {
-  wording::name_operation(job_, process, late.op, finding);
+  analysis::name_operation(job_, process, late.op, finding);
   finding.since_ns = late.host_ns;
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "analysis/match/match.h"
+#include "job/match/match.h"
 
 namespace lockstep::analysis::testing {
 namespace {
@@ -187,7 +187,7 @@ model::Job JobBuilder::build(bool one_clock) {
     process.host = host;
     lay_out(job, rank, static_cast<uint32_t>(job.processes.size() - 1));
   }
-  match::align(job);
+  job::match::align(job);
   return job;
 }
 

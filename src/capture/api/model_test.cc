@@ -2,8 +2,8 @@
 // From the header to the model: what tools see of what a caller said.
 #include <random>
 
-#include "analysis/assemble/assembled_source.h"
 #include "capture/api/api_test.h"
+#include "job/assemble/assembled_source.h"
 #include "model/testing/std_comms_id.h"
 #include "readers/reader.h"
 
@@ -17,7 +17,7 @@ class ModelTest : public ApiCapture {
     auto source = readers::open({run_.path()});
     EXPECT_TRUE(source) << source.error().message();
     if (!source) return trace;
-    auto loaded = analysis::assemble::assembled(std::move(*source))->load(0, trace);
+    auto loaded = job::assemble::assembled(std::move(*source))->load(0, trace);
     EXPECT_TRUE(loaded) << loaded.error().message();
     return trace;
   }

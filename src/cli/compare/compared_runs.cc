@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/clock/clock.h"
-#include "analysis/gather/gather.h"
-#include "analysis/match/match.h"
-#include "analysis/wording/wording.h"
-#include "cli/input.h"
-#include "cli/summary_across.h"
-#include "cli/units.h"
+#include "analysis/summary/across.h"
+#include "base/text/units.h"
+#include "base/text/wording.h"
+#include "input/input.h"
+#include "job/clock/clock.h"
+#include "job/gather/gather.h"
+#include "job/match/match.h"
 
 namespace lockstep::cli::compare {
 namespace {
@@ -24,19 +24,18 @@ using analysis::compare::Samples;
 
 Result<Samples> read(const std::string& path, ComparedRun& run, const std::function<void(double)>& progress) {
   run.path = path;
-  LOCKSTEP_ASSIGN(MixedInput input, open_mixed_input({path}));
+  LOCKSTEP_ASSIGN(input::MixedInput input, input::open_mixed_input({path}));
   if (input.runs.empty())
     return Error{ErrorCode::kInvalidInput, "holds no operations, so that there is nothing to compare", path};
-  Input& first = input.runs.front();
+  input::Input& first = input.runs.front();
   run.evidence = first.evidence;
-  LOCKSTEP_ASSIGN(model::Job job,
-                  analysis::gather::gather(*first.source, {.threads = 0, .progress = progress}));
+  LOCKSTEP_ASSIGN(model::Job job, job::gather::gather(*first.source, {.threads = 0, .progress = progress}));
   run.overview = first.source->overview();
   run.overview.losses.insert(run.overview.losses.end(), input.troubles.begin(), input.troubles.end());
   for (const model::JobProcess& process : job.processes) run.lost += process.lost;
   std::vector<analysis::Finding> findings;  // `diagnose` tells them
-  analysis::match::align(job);
-  analysis::clock::align(job, findings);
+  job::match::align(job);
+  job::clock::align(job, findings);
   Samples samples = analysis::compare::take(job);
   run.steps_by = samples.steps_by;
   return samples;
@@ -87,11 +86,10 @@ std::string cause_sentence(const analysis::compare::Comparison& comparison, cons
       worse += other.change == Change::kWorse;
     }
     const bool all = worse > 1 && worse * 2 > alike;
-    text = row.func + " of " + size_range(row.size_from) +
+    text = row.func + " of " + analysis::summary::size_range(row.size_from) +
            (all ? ", worst in " + row.comm + "," : " in " + row.comm) + " lost " +
            percent(1 - row.ratio->ratio) + " of its bandwidth (" + less(*row.ratio) + ")";
-    if (all)
-      text += ", as in " + std::to_string(worse) + " of " + analysis::wording::count(alike, "communicator");
+    if (all) text += ", as in " + std::to_string(worse) + " of " + wording::count(alike, "communicator");
   } else {
     text = "rank " + std::to_string(row.rank) + " makes the others wait " + format_duration(row.b) +
            " a step, in A " + format_duration(row.a);
@@ -160,9 +158,9 @@ std::string row_text(const Row& row) {
     case Level::kFunc:
       return row.func;
     case Level::kSize:
-      return row.func + " " + size_range(row.size_from);
+      return row.func + " " + analysis::summary::size_range(row.size_from);
     case Level::kComm:
-      return row.func + " " + size_range(row.size_from) + " in " + row.comm;
+      return row.func + " " + analysis::summary::size_range(row.size_from) + " in " + row.comm;
     case Level::kRank:
       return "rank " + std::to_string(row.rank);
   }

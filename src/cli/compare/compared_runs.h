@@ -7,15 +7,15 @@
 
 #include "analysis/compare/comparison.h"
 #include "base/result.h"
-#include "cli/run_overview.h"
+#include "input/run_overview.h"
 
 namespace lockstep::cli::compare {
 
 struct ComparedRun {
   std::string path;
-  std::string evidence;  // what was compared of it: "capture files"
-  RunOverview overview;  // its processes and losses
-  uint64_t lost = 0;     // events, or pieces of files
+  std::string evidence;         // what was compared of it: "capture files"
+  input::RunOverview overview;  // its processes and losses
+  uint64_t lost = 0;            // events, or pieces of files
   analysis::compare::Samples::Steps steps_by = analysis::compare::Samples::Steps::kNone;
 };
 

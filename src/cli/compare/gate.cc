@@ -5,8 +5,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "analysis/wording/wording.h"
-#include "cli/units.h"
+#include "base/text/units.h"
+#include "base/text/wording.h"
 
 namespace lockstep::cli::compare {
 namespace {
@@ -135,7 +135,7 @@ class Parser {
 std::string of_text(const Gate& gate) {
   std::string text(metric_name(gate.metric));
   if (gate.level != Level::kJob) text += " of " + gate.func;
-  if (gate.level == Level::kSize) text += " at " + analysis::wording::bytes(gate.size);
+  if (gate.level == Level::kSize) text += " at " + wording::bytes(gate.size);
   return text;
 }
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "base/text/json_text.h"
+#include "base/text/style.h"
 #include "cli/compare/compared_runs.h"
 #include "cli/compare/gate.h"
-#include "cli/json_text.h"
-#include "cli/style.h"
 
 namespace lockstep::cli::compare {
 

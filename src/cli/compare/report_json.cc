@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "cli/compare/report.h"
-#include "cli/loss_report.h"
+#include "input/losses.h"
 
 namespace lockstep::cli::compare {
 namespace {
@@ -41,7 +41,7 @@ void put_ratio(const std::optional<Ratio>& of, Json& into) {
 
 Json run_json(const ComparedRun& run) {
   constexpr size_t kMostLosses = 64;
-  std::vector<std::string> losses = loss_sentences(run.overview);
+  std::vector<std::string> losses = input::loss_sentences(run.overview);
   losses.resize(std::min(losses.size(), kMostLosses));
   return {{"path", run.path},
           {"evidence", run.evidence},

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "analysis/summary/across.h"
+#include "base/text/units.h"
+#include "base/text/wrap.h"
 #include "cli/compare/report.h"
-#include "cli/loss_report.h"
-#include "cli/summary_across.h"
-#include "cli/table.h"
-#include "cli/units.h"
-#include "cli/wrap.h"
+#include "cli/kit/table.h"
+#include "input/losses.h"
 
 namespace lockstep::cli::compare {
 namespace {
@@ -18,7 +18,7 @@ using analysis::compare::Row;
 constexpr size_t kWidth = 100, kLossLines = 3;
 
 std::string losses_text(const char* name, const ComparedRun& run) {
-  const std::vector<std::string> lines = loss_sentences(run.overview);
+  const std::vector<std::string> lines = input::loss_sentences(run.overview);
   std::string text;
   for (size_t i = 0; i < lines.size() && i < kLossLines; ++i)
     text += std::string(name) + " " + wrap(lines[i], 2, kWidth) + "\n";

@@ -8,11 +8,11 @@
 
 #include "analysis/testing/job_builder.h"
 #include "cli/command.h"
-#include "cli/diagnose/coverage.h"
-#include "cli/diagnose/outcome.h"
-#include "cli/diagnose/report_json.h"
 #include "cli/diagnose/report_text.h"
+#include "report/diagnosis_json.h"
 #include "tests/support/temporary_folder.h"
+#include "verdict/coverage.h"
+#include "verdict/outcome.h"
 
 namespace lockstep::cli::diagnose {
 namespace {
@@ -69,22 +69,22 @@ Finding missing_evidence() {
   return finding;
 }
 
-DiagnosedRun run_with(std::vector<Finding> findings, std::optional<size_t> verdict,
-                      const std::function<void(JobBuilder&)>& change = {}) {
+verdict::DiagnosedRun run_with(std::vector<Finding> findings, std::optional<size_t> verdict,
+                               const std::function<void(JobBuilder&)>& change = {}) {
   JobBuilder builder(8, 4);
   uint32_t world = builder.world();
   builder.steps(world, 10, 10, 10);
   if (change) change(builder);
-  DiagnosedRun run;
-  Evidence& evidence = run.evidence.emplace_back();
+  verdict::DiagnosedRun run;
+  verdict::Evidence& evidence = run.evidence.emplace_back();
   evidence.source = "capture files";
   evidence.job = builder.build();
-  evidence.matches = analysis::match::count_matches(*evidence.job);
+  evidence.matches = job::match::count_matches(*evidence.job);
   run.diagnosis = {std::move(findings), verdict};
   return run;
 }
 
-std::string plain(const DiagnosedRun& run, bool verbose = false) {
+std::string plain(const verdict::DiagnosedRun& run, bool verbose = false) {
   return report_text(run, Style(false), verbose);
 }
 
@@ -97,7 +97,7 @@ Lost      nothing.
 }
 
 TEST(ReportText, OlderProcessesOfRanksThatWereStartedAgainAreNotMissed) {
-  DiagnosedRun run = run_with({}, std::nullopt, [](JobBuilder& builder) {
+  verdict::DiagnosedRun run = run_with({}, std::nullopt, [](JobBuilder& builder) {
     for (uint32_t rank = 0; rank < 8; ++rank) builder.killed(rank);
   });
   model::Job& job = *run.evidence[0].job;
@@ -118,7 +118,7 @@ TEST(ReportText, OlderProcessesOfRanksThatWereStartedAgainAreNotMissed) {
 }
 
 TEST(ReportText, TheVerdictComesFirst) {
-  DiagnosedRun run = run_with(
+  verdict::DiagnosedRun run = run_with(
       {absent_rank(),
        note(
            "Rank 2 was late once, in the 7th AllReduce of communicator world, by 12.0 ms, and never again.")},
@@ -210,7 +210,7 @@ TEST(ReportText, LinesAreAsWideAsTheTerminal) {
   Finding finding = note("A note of words without end, ");
   for (int i = 0; i < 40; ++i) finding.statement += "words and words, ";
   finding.advice = finding.evidence.emplace_back(finding.statement);
-  const DiagnosedRun run = run_with({finding}, std::nullopt);
+  const verdict::DiagnosedRun run = run_with({finding}, std::nullopt);
   for (const size_t columns : {size_t{60}, size_t{80}, size_t{100}, size_t{132}}) {
     const size_t width = widest(report_text(run, Style(false, columns), false));
     EXPECT_LE(width, columns);
@@ -219,7 +219,7 @@ TEST(ReportText, LinesAreAsWideAsTheTerminal) {
 }
 
 TEST(ReportText, ColoursAreOnlyEmphasis) {
-  DiagnosedRun run = run_with({absent_rank(), note("A note.")}, 0);
+  verdict::DiagnosedRun run = run_with({absent_rank(), note("A note.")}, 0);
   std::string coloured = report_text(run, Style(true), false);
   EXPECT_NE(coloured.find("\033[1;31mCRITICAL\033[0m: Rank 5"), std::string::npos) << coloured;
   for (size_t at = 0; (at = coloured.find("\033[", at)) != std::string::npos;)
@@ -229,7 +229,7 @@ TEST(ReportText, ColoursAreOnlyEmphasis) {
 
 TEST(ExitCode, FollowsTheVerdict) {
   auto code = [](std::vector<Finding> findings, std::optional<size_t> verdict) {
-    return exit_code({std::move(findings), verdict});
+    return verdict::exit_code({std::move(findings), verdict});
   };
   EXPECT_EQ(code({}, std::nullopt), kExitOk);
   EXPECT_EQ(code({note("n")}, std::nullopt), kExitOk);
@@ -243,7 +243,7 @@ TEST(Essence, ChangesWithTheVerdictAndNotWithItsNumbers) {
   auto of = [](const std::function<void(Finding&)>& change) {
     Finding finding = absent_rank();
     change(finding);
-    return essence({{finding}, 0});
+    return verdict::essence({{finding}, 0});
   };
   const std::string before = of([](Finding&) {});
   EXPECT_EQ(of([](Finding& finding) {
@@ -260,7 +260,8 @@ TEST(Essence, ChangesWithTheVerdictAndNotWithItsNumbers) {
       [](Finding& f) { f.ranks = {5, 6}; },     [](Finding& f) { f.severity = Severity::kNote; }};
   std::set<std::string> seen = {before};
   for (const auto& change : changes) EXPECT_TRUE(seen.insert(of(change)).second) << of(change);
-  EXPECT_EQ(essence({{note("one"), absent_rank(), note("two")}, 1}), before) << "notes are not the verdict";
+  EXPECT_EQ(verdict::essence({{note("one"), absent_rank(), note("two")}, 1}), before)
+      << "notes are not the verdict";
 }
 
 TEST(Diagnose, AFileThatCannotBeOpenedIsAnError) {
@@ -268,10 +269,10 @@ TEST(Diagnose, AFileThatCannotBeOpenedIsAnError) {
   const std::string path = folder / "torn_inspector.log";
   std::ofstream(path)
       << R"({"header":{"id":"0x1","rank":0,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0")";
-  auto run = diagnose({path}, {});
+  auto run = verdict::diagnose({path}, {});
   ASSERT_FALSE(run);
   EXPECT_NE(run.error().message().find(path), std::string::npos) << run.error().message();
-  EXPECT_FALSE(diagnose({path, folder / "absent"}, {}));
+  EXPECT_FALSE(verdict::diagnose({path, folder / "absent"}, {}));
 }
 
 TEST(ReportText, SeveralKindsOfEvidenceAreNamed) {
@@ -279,9 +280,9 @@ TEST(ReportText, SeveralKindsOfEvidenceAreNamed) {
   finding.evidence = {"capture files: ranks 0-4 called it", "logs: the watchdog gave up",
                       "logs: a second line"};
   finding.sources = {"capture files", "logs"};
-  DiagnosedRun run = run_with({finding}, 0);
+  verdict::DiagnosedRun run = run_with({finding}, 0);
   run.evidence[0].hosts = {{0, "node0"}, {1, "node0"}};
-  Evidence& logs = run.evidence.emplace_back();
+  verdict::Evidence& logs = run.evidence.emplace_back();
   logs.source = "logs";
   logs.content = "2 files, 100 lines of NCCL";
   logs.hosts = {{0, "node0"}};
@@ -304,7 +305,7 @@ TEST(ReportText, SeveralKindsOfEvidenceAreNamed) {
 }
 
 TEST(ReportJson, HasEveryKeyOfAFinding) {
-  Json finding = finding_json(absent_rank());
+  Json finding = report::finding_json(absent_rank());
   EXPECT_EQ(finding["evidence"].size(), 2u);
   finding.erase("evidence");
   finding.erase("statement");
@@ -316,16 +317,16 @@ TEST(ReportJson, HasEveryKeyOfAFinding) {
       R"("effect":{"value":12000000000.0,"unit":"ns","low":11900000000.0,"high":12100000000.0},"next":[],"settle":"","sources":["capture files"]})");
   analysis::Finding numbered = note("n");
   numbered.comms_id = 17483303525057187894u;
-  EXPECT_EQ(finding_json(numbered)["torch_comms_id"], "17483303525057187894")
+  EXPECT_EQ(report::finding_json(numbered)["torch_comms_id"], "17483303525057187894")
       << "a text: it may not fit a signed number";
-  Json bare = finding_json(note("n"));
+  Json bare = report::finding_json(note("n"));
   for (const char* key : {"comm", "func", "op_index", "since", "effect"})
     EXPECT_TRUE(bare[key].is_null()) << key;
   for (const char* key : {"ranks", "hosts", "evidence"}) EXPECT_TRUE(bare[key].is_array()) << key;
 }
 
 TEST(ReportJson, HasTheVerdictAndWhatItRestsOn) {
-  Json document = report_json(run_with({absent_rank(), note("A note.")}, 0));
+  Json document = report::diagnosis_json(run_with({absent_rank(), note("A note.")}, 0));
   std::vector<std::string> keys;
   for (const auto& [key, value] : document.items()) keys.push_back(key);
   EXPECT_EQ(keys,
@@ -338,11 +339,11 @@ TEST(ReportJson, HasTheVerdictAndWhatItRestsOn) {
   EXPECT_EQ(document["match"][0]["comm"], "world");
   EXPECT_EQ(document["match"][0]["matched"], 80);
   EXPECT_EQ(document["match"][0]["unmatched"], Json::object());
-  EXPECT_TRUE(report_json(run_with({}, std::nullopt))["verdict"].is_null());
+  EXPECT_TRUE(report::diagnosis_json(run_with({}, std::nullopt))["verdict"].is_null());
 }
 
 TEST(ReportJson, TellsEachHostsClock) {
-  DiagnosedRun run = run_with({}, std::nullopt);
+  verdict::DiagnosedRun run = run_with({}, std::nullopt);
   std::vector<model::HostClock::Knot> knots;
   for (int i = 0; i < 100; ++i) knots.push_back({at_ms(i), 1000 + i, 1010 + i, i == 0});
   ASSERT_EQ(run.evidence[0].job->hosts.size(), 2u);
@@ -350,7 +351,7 @@ TEST(ReportJson, TellsEachHostsClock) {
   run.evidence[0].job->hosts[1].boot_id = run.evidence[0].job->strings.intern("another boot");
   run.evidence[0].job->hosts[1].clock = model::HostClock(knots);
   run.evidence[0].job->hosts[1].contradictions = 3;
-  Json clock = report_json(run)["clock"];
+  Json clock = report::diagnosis_json(run)["clock"];
   ASSERT_EQ(clock.size(), 6u);
   EXPECT_EQ(clock[0]["reference"], true);
   EXPECT_EQ(clock[0]["offset_ns"], 0);
@@ -361,7 +362,7 @@ TEST(ReportJson, TellsEachHostsClock) {
   EXPECT_EQ(clock[5]["at_ns"], at_ms(99));
   EXPECT_EQ(clock[5]["contradictions"], 3);
   run.evidence[0].job->hosts[1].clock = {};
-  clock = report_json(run)["clock"];
+  clock = report::diagnosis_json(run)["clock"];
   ASSERT_EQ(clock.size(), 2u);
   EXPECT_TRUE(clock[1]["offset_ns"].is_null());
   EXPECT_EQ(plain(run).find("clocks not aligned") != std::string::npos, true);

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "analysis/wording/wording.h"
-#include "cli/diagnose/coverage.h"
-#include "cli/loss_report.h"
-#include "cli/units.h"
-#include "cli/wrap.h"
+#include "base/text/units.h"
+#include "base/text/wording.h"
+#include "base/text/wrap.h"
+#include "input/losses.h"
+#include "verdict/coverage.h"
 
 namespace lockstep::cli::diagnose {
 namespace {
@@ -20,26 +20,18 @@ constexpr size_t kLossLines = 3;  // of a report that is not verbose
 constexpr size_t kFindingLines = 20;
 constexpr size_t kWhoLines = 8;
 
-std::string amount(double value, const std::string& unit) {
-  if (unit == "ns") return format_duration(value);
-  if (unit.starts_with("ns/")) return format_duration(value) + " a " + unit.substr(3);
-  return format_decimal(value,
-                        value < 10 && value != static_cast<double>(static_cast<int64_t>(value)) ? 2 : 0) +
-         (unit.empty() ? "" : " " + unit);
-}
-
 std::string painted(const Finding& finding, const std::string& word, const Style& style) {
   if (finding.severity == Severity::kNote) return style.faint(word);
-  return finding.severity == Severity::kCritical && !cannot_tell(finding) ? style.bad(word)
-                                                                          : style.warning(word);
+  return finding.severity == Severity::kCritical && !verdict::cannot_tell(finding) ? style.bad(word)
+                                                                                   : style.warning(word);
 }
 
 class Report {
  public:
-  Report(const DiagnosedRun& run, const Style& style, bool verbose)
+  Report(const verdict::DiagnosedRun& run, const Style& style, bool verbose)
       : run_(run), style_(style), verbose_(verbose) {
-    for (const Evidence& evidence : run.evidence) {
-      coverages_.push_back(evidence.job ? std::optional(cover(evidence)) : std::nullopt);
+    for (const verdict::Evidence& evidence : run.evidence) {
+      coverages_.push_back(evidence.job ? std::optional(verdict::cover(evidence)) : std::nullopt);
       if (coverages_.back()) newest_ns_ = std::max(newest_ns_, coverages_.back()->newest_ns);
     }
   }
@@ -48,7 +40,7 @@ class Report {
     if (const Finding* verdict = run_.verdict()) {
       finding(*verdict);
     } else {
-      const std::string words(healthy_words(still_runs()));
+      const std::string words(verdict::healthy_words(still_runs()));
       paragraph(style_.good(words), words.size(), ": " + (several() ? kinds() : seen(0)) + ".");
     }
     others();
@@ -57,13 +49,14 @@ class Report {
     }
     for (size_t i = 0; i < coverages_.size(); ++i) {
       if (!coverages_[i]) continue;
-      if (std::string alive = alive_sentence(*coverages_[i]); !alive.empty()) labelled("Now", alive + ".");
+      if (std::string alive = verdict::alive_sentence(*coverages_[i]); !alive.empty())
+        labelled("Now", alive + ".");
     }
     for (size_t i = 0; i < coverages_.size(); ++i) {
       if (!coverages_[i]) continue;
-      for (const std::string& line : not_seen(*coverages_[i])) labelled("Not seen", of(i) + line);
+      for (const std::string& line : verdict::not_seen(*coverages_[i])) labelled("Not seen", of(i) + line);
     }
-    for (const std::string& line : absent_from(run_)) labelled("Not seen", line);
+    for (const std::string& line : verdict::absent_from(run_)) labelled("Not seen", line);
     losses();
     return std::move(out_);
   }
@@ -77,7 +70,8 @@ class Report {
   // "capture files: " where there is more than one kind of evidence.
   std::string of(size_t evidence) const { return several() ? run_.evidence[evidence].source + ": " : ""; }
   std::string seen(size_t evidence) const {
-    return coverages_[evidence] ? seen_sentence(*coverages_[evidence]) : run_.evidence[evidence].content;
+    return coverages_[evidence] ? verdict::seen_sentence(*coverages_[evidence])
+                                : run_.evidence[evidence].content;
   }
   // "capture files, Flight Recorder dumps and logs agree"
   std::string kinds() const {
@@ -104,17 +98,17 @@ class Report {
   void heading(const std::string& text) { out_ += '\n' + style_.heading(text) + '\n'; }
 
   void finding(const Finding& finding) {
-    const std::string word(cli::diagnose::word(finding));
+    const std::string word(verdict::word(finding));
     paragraph(painted(finding, word, style_), word.size(), ": " + finding.statement);
     std::string facts = finding.id;
-    if (finding.ranks.size() > 1) facts += "; " + analysis::wording::ranks(finding.ranks);
+    if (finding.ranks.size() > 1) facts += "; " + wording::ranks(finding.ranks);
     if (finding.since_ns) {
       facts += "; since " + format_time(*finding.since_ns);
       if (*finding.since_ns < newest_ns_)
         facts += ", " + format_duration(static_cast<double>(newest_ns_ - *finding.since_ns)) +
                  " before the newest record";
     }
-    if (finding.effect) facts += "; effect " + effect_text(*finding.effect);
+    if (finding.effect) facts += "; effect " + verdict::effect_text(*finding.effect);
     out_ += style_.faint("  [" + wrap(facts, 3, style_.columns() - 1) + "]") + '\n';
     if (!finding.evidence.empty()) heading("Why");
     evidence_of(finding);
@@ -168,7 +162,7 @@ class Report {
   }
 
   void other(const Finding& finding, bool in_full) {
-    const std::string word(cli::diagnose::word(finding));
+    const std::string word(verdict::word(finding));
     std::string text = wrap(word + ": " + finding.statement, 4, style_.columns());
     out_ += "  * " + painted(finding, word, style_) + text.substr(word.size()) + '\n';
     if (!in_full) return;
@@ -180,14 +174,14 @@ class Report {
 
   void losses() {
     std::vector<std::string> lines;
-    const auto add = [&](const RunOverview& run, const std::string& of) {
-      for (const std::string& line : loss_sentences(run))
+    const auto add = [&](const input::RunOverview& run, const std::string& of) {
+      for (const std::string& line : input::loss_sentences(run))
         lines.push_back(of + line.substr(line.find(' ') + 1));
     };
-    RunOverview whole;
+    input::RunOverview whole;
     whole.losses = run_.troubles;
     add(whole, "");
-    for (size_t i = 0; i < run_.evidence.size(); ++i) add(losses_of(run_.evidence[i]), of(i));
+    for (size_t i = 0; i < run_.evidence.size(); ++i) add(verdict::losses_of(run_.evidence[i]), of(i));
     if (lines.empty()) return labelled("Lost", "nothing.");
     size_t shown = verbose_ ? lines.size() : std::min(lines.size(), kLossLines);
     for (size_t i = 0; i < shown; ++i) labelled("Lost", lines[i]);
@@ -195,23 +189,17 @@ class Report {
       labelled("Lost", "... and " + format_count(lines.size() - shown) + " more kinds; -v shows all");
   }
 
-  const DiagnosedRun& run_;
+  const verdict::DiagnosedRun& run_;
   const Style& style_;
   const bool verbose_;
-  std::vector<std::optional<Coverage>> coverages_;  // by evidence; none where it holds no job
+  std::vector<std::optional<verdict::Coverage>> coverages_;  // by evidence; none where it holds no job
   int64_t newest_ns_ = 0;
   std::string out_, last_label_;
 };
 
 }  // namespace
 
-std::string effect_text(const analysis::Effect& effect) {
-  std::string text = amount(effect.value, effect.unit);
-  if (effect.low == effect.high) return text;
-  return text + " (" + amount(effect.low, effect.unit) + " to " + amount(effect.high, effect.unit) + ")";
-}
-
-std::string report_text(const DiagnosedRun& run, const Style& style, bool verbose) {
+std::string report_text(const verdict::DiagnosedRun& run, const Style& style, bool verbose) {
   return Report(run, style, verbose).text();
 }
 

@@ -3,13 +3,11 @@
 #pragma once
 #include <string>
 
-#include "cli/diagnose/diagnosed_run.h"
-#include "cli/style.h"
+#include "base/text/style.h"
+#include "verdict/diagnosed_run.h"
 
 namespace lockstep::cli::diagnose {
 
-// "12.0 ms (11.8 ms to 12.2 ms)"
-std::string effect_text(const analysis::Effect& effect);
-std::string report_text(const DiagnosedRun& run, const Style& style, bool verbose);
+std::string report_text(const verdict::DiagnosedRun& run, const Style& style, bool verbose);
 
 }  // namespace lockstep::cli::diagnose

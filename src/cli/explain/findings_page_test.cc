@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/explain/findings_page.h"
+#include "verdict/findings_page.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 namespace lockstep::cli::explain {
 namespace {
 
-const Entry* find(std::string_view id) {
-  for (const Entry& entry : entries()) {
+const verdict::Entry* find(std::string_view id) {
+  for (const verdict::Entry& entry : verdict::entries()) {
     if (entry.id == id) return &entry;
   }
   return nullptr;
@@ -20,7 +20,7 @@ const Entry* find(std::string_view id) {
 
 TEST(Explain, EveryFindingIsThereOnce) {
   std::set<std::string_view> ids;
-  for (const Entry& entry : entries()) {
+  for (const verdict::Entry& entry : verdict::entries()) {
     EXPECT_TRUE(ids.insert(entry.id).second) << entry.id << " twice";
     EXPECT_FALSE(entry.body.empty()) << entry.id;
     EXPECT_FALSE(entry.chapter.empty()) << entry.id;
@@ -70,7 +70,7 @@ TEST(ExplainCommand, HelpsWithWrongIds) {
   EXPECT_NE(err.find("never-joined.finished"), std::string::npos) << err;
   EXPECT_EQ(run({"nonsense"}, out, err), kExitUsage);
   EXPECT_EQ(run({}, out, err), kExitOk);
-  EXPECT_EQ(static_cast<size_t>(std::count(out.begin(), out.end(), '\n')), entries().size());
+  EXPECT_EQ(static_cast<size_t>(std::count(out.begin(), out.end(), '\n')), verdict::entries().size());
 }
 
 }  // namespace

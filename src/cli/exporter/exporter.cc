@@ -8,12 +8,12 @@
 
 #include "base/partial_path.h"
 #include "cli/command.h"
-#include "cli/console.h"
-#include "cli/exporter/exposition.h"
-#include "cli/exporter/served_metrics.h"
 #include "cli/http/http_server.h"
 #include "cli/http/machine_names.h"
-#include "cli/interrupt.h"
+#include "cli/kit/console.h"
+#include "cli/kit/interrupt.h"
+#include "exporters/prometheus/exposition.h"
+#include "exporters/prometheus/served_metrics.h"
 #include "readers/native/launch_join.h"
 
 namespace lockstep::cli::exporter {
@@ -36,7 +36,7 @@ class Exporter {
  public:
   explicit Exporter(const Settings& settings)
       : settings_(settings),
-        live_(settings.paths, top::LiveRun::Depth::kAll),
+        live_(settings.paths, live::LiveRun::Depth::kAll),
         metrics_({.ranks = settings.ranks, .comms = settings.comms}),
         diagnoses_(settings.paths, settings.diagnose) {
     own_.start_s = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -47,7 +47,7 @@ class Exporter {
     for (const std::string& path : settings_.paths) {
       std::error_code error;
       if (!std::filesystem::exists(path, error) || std::filesystem::is_directory(path, error)) continue;
-      top::LiveRun file({path});
+      live::LiveRun file({path});
       if (auto seen = file.look(); !seen) return seen.error();
     }
     return {};
@@ -56,7 +56,8 @@ class Exporter {
   // True if there is more to read at once.
   bool look() {
     const Clock::time_point begun = Clock::now();
-    if (const Findings& findings = diagnoses_.findings(); findings.ended_s != clocks_of_s_) {
+    if (const exporters::metrics::Findings& findings = diagnoses_.findings();
+        findings.ended_s != clocks_of_s_) {
       metrics_.set_clocks(findings.clocks);
       clocks_of_s_ = findings.ended_s;
     }
@@ -83,16 +84,16 @@ class Exporter {
   }
 
   std::vector<prometheus::MetricFamily> families() const {
-    return exporter::families(metrics_, diagnoses_.findings(), own_);
+    return exporters::metrics::families(metrics_, diagnoses_.findings(), own_);
   }
   std::string text() const {
     auto all = families();
-    all.push_back(look_age_family(0));
-    return text_of(all);
+    all.push_back(exporters::metrics::look_age_family(0));
+    return exporters::metrics::text_of(all);
   }
   bool present() const { return metrics_.present(); }
   const Error& error() const { return error_; }
-  Diagnoses& diagnoses() { return diagnoses_; }
+  exporters::metrics::Diagnoses& diagnoses() { return diagnoses_; }
   milliseconds pause() const {
     return std::clamp(std::chrono::duration_cast<milliseconds>(kShareOfTime * cost_), kLeastPause,
                       kMostPause);
@@ -100,11 +101,11 @@ class Exporter {
 
  private:
   const Settings& settings_;
-  top::LiveRun live_;
-  top::RankWatch watch_;
-  RunMetrics metrics_;
-  Diagnoses diagnoses_;
-  OwnFigures own_;
+  live::LiveRun live_;
+  live::RankWatch watch_;
+  exporters::metrics::RunMetrics metrics_;
+  exporters::metrics::Diagnoses diagnoses_;
+  exporters::metrics::OwnFigures own_;
   double clocks_of_s_ = 0;           // the end of the diagnosis that the clocks are of
   std::chrono::nanoseconds cost_{};  // of the last look, on the CPU
   Error error_;
@@ -143,12 +144,12 @@ int write_files(Exporter& exporter, const Settings& settings, const Interrupt& i
   return kExitOk;
 }
 
-int serve(Exporter& exporter, const Address& address, const Interrupt& interrupt) {
+int serve(Exporter& exporter, const exporters::metrics::Address& address, const Interrupt& interrupt) {
   auto server = http::HttpServer::listen(address.host, address.port, "--listen");
   if (!server) return fail(server.error());
   if (!address.loopback) note("anybody who reaches this address can read the metrics: there is no password");
   if (int printed = print(server->url() + "metrics\n"); printed != kExitOk) return printed;
-  ServedMetrics metrics;
+  exporters::metrics::ServedMetrics metrics;
   const http::Served served{
       .pages = {{"/metrics", "text/plain; version=0.0.4; charset=utf-8", [&] { return metrics.text(); }}},
       .names = http::machine_names};
@@ -167,7 +168,7 @@ int serve(Exporter& exporter, const Address& address, const Interrupt& interrupt
 std::optional<std::string> missing() { return std::nullopt; }
 
 int run(const Settings& settings) {
-  auto address = parse_address(settings.listen);
+  auto address = exporters::metrics::parse_address(settings.listen);
   if (!address) return fail(address.error());
   Exporter exporter(settings);
   if (auto checked = exporter.check(); !checked) return fail(checked.error());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/console.h"
 #include "cli/exporter/exporter.h"
+#include "cli/kit/console.h"
 
 namespace lockstep::cli::exporter {
 

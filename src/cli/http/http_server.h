@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/interrupt.h"
+#include "cli/kit/interrupt.h"
 
 namespace lockstep::cli::http {
 

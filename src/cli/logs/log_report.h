@@ -7,8 +7,8 @@
 
 #include "analysis/finding.h"
 #include "base/result.h"
-#include "cli/json_text.h"
-#include "cli/style.h"
+#include "base/text/json_text.h"
+#include "base/text/style.h"
 #include "readers/nccl_log/log_model.h"
 
 namespace lockstep::cli::logs {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/diagnose/report_json.h"
-#include "cli/logs/log_figures.h"
+#include "analysis/log_figures/log_figures.h"
+#include "analysis/log_figures/topology.h"
 #include "cli/logs/log_report.h"
-#include "cli/logs/topology.h"
+#include "report/diagnosis_json.h"
 
 namespace lockstep::cli::logs {
 namespace {
@@ -21,15 +21,16 @@ Json coverage_json(const readers::nccl_log::LogCoverage& coverage) {
           {"hole_bytes", coverage.zero_bytes}};
 }
 
-Json wires_json(const std::vector<Wiring>& list) {
+Json wires_json(const std::vector<analysis::log_figures::Wiring>& list) {
   Json wires = Json::array();
-  for (const Wiring& one : list) wires.push_back({{"channels", one.channels}, {"text", one.text}});
+  for (const analysis::log_figures::Wiring& one : list)
+    wires.push_back({{"channels", one.channels}, {"text", one.text}});
   return wires;
 }
 
-Json wiring_json(const CommWiring& comm) {
+Json wiring_json(const analysis::log_figures::CommWiring& comm) {
   Json pairs = Json::array();
-  for (const PairGroup& group : comm.pairs) {
+  for (const analysis::log_figures::PairGroup& group : comm.pairs) {
     for (const auto& [from, to] : group.pairs)
       pairs.push_back({{"from", from}, {"to", to}, {"via", group.via}, {"gdr", group.gdr}});
   }
@@ -48,8 +49,8 @@ Json report_json(const LogReport& report) {
                    {"transports", Json::array()}, {"algorithms", Json::array()}, {"settings", Json::array()},
                    {"unknown", Json::array()},    {"hardware", Json::array()},   {"wiring", Json::array()}};
   for (const analysis::Finding& finding : report.findings)
-    document["findings"].push_back(diagnose::finding_json(finding));
-  for (const HostRow& row : host_rows(report.model))
+    document["findings"].push_back(report::finding_json(finding));
+  for (const analysis::log_figures::HostRow& row : analysis::log_figures::host_rows(report.model))
     document["hosts"].push_back({{"host", row.host},
                                  {"processes", row.processes},
                                  {"ranks", row.ranks},
@@ -58,7 +59,7 @@ Json report_json(const LogReport& report) {
                                  {"network", text_json(row.network)},
                                  {"cards", text_json(row.cards)},
                                  {"warnings", row.warnings}});
-  for (const CommRow& row : comm_rows(report.model))
+  for (const analysis::log_figures::CommRow& row : analysis::log_figures::comm_rows(report.model))
     document["comms"].push_back(
         {{"name", row.name},
          {"ranks", known(row.ranks)},
@@ -69,11 +70,12 @@ Json report_json(const LogReport& report) {
          {"rings", known(row.rings)},
          {"trees", known(row.trees)},
          {"init_seconds", row.init_seconds < 0 ? Json(nullptr) : Json(row.init_seconds)}});
-  for (const HostHardware& host : host_hardware(report.model))
+  for (const analysis::log_figures::HostHardware& host : analysis::log_figures::host_hardware(report.model))
     document["hardware"].push_back({{"host", host.host}, {"text", host.text}});
-  for (const CommWiring& comm : comm_wirings(report.model, SIZE_MAX))
+  for (const analysis::log_figures::CommWiring& comm :
+       analysis::log_figures::comm_wirings(report.model, SIZE_MAX))
     document["wiring"].push_back(wiring_json(comm));
-  for (const TransportRow& row : transport_rows(report.model))
+  for (const analysis::log_figures::TransportRow& row : analysis::log_figures::transport_rows(report.model))
     document["transports"].push_back(
         {{"via", row.via}, {"gdr", row.gdr}, {"pairs", row.pairs}, {"channels", row.channels}});
   for (const auto& [use, figures] : report.model.algorithms)
@@ -81,7 +83,7 @@ Json report_json(const LogReport& report) {
                                       {"calls", figures.count},
                                       {"least_bytes", figures.least_bytes},
                                       {"most_bytes", figures.most_bytes}});
-  for (const SettingRow& row : setting_rows(report.model))
+  for (const analysis::log_figures::SettingRow& row : analysis::log_figures::setting_rows(report.model))
     document["settings"].push_back({{"name", row.name}, {"value", row.value}, {"processes", row.processes}});
   for (const auto& [shape, seen] : report.model.unknown)
     document["unknown"].push_back({{"shape", shape},

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "analysis/wording/wording.h"
-#include "cli/logs/log_figures.h"
+#include "analysis/log_figures/log_figures.h"
+#include "analysis/log_figures/topology.h"
+#include "base/text/units.h"
+#include "base/text/wording.h"
+#include "base/text/wrap.h"
+#include "cli/kit/table.h"
 #include "cli/logs/log_report.h"
-#include "cli/logs/topology.h"
-#include "cli/table.h"
-#include "cli/units.h"
-#include "cli/wrap.h"
 
 namespace lockstep::cli::logs {
 namespace {
@@ -21,7 +21,7 @@ constexpr size_t kRows = 20;  // of a table that is not verbose
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 std::string or_dash(int64_t number) { return number < 0 ? "-" : std::to_string(number); }
 std::string rank_list(const std::vector<int32_t>& ranks) {
-  const std::string words = ranks.empty() ? "- -" : analysis::wording::ranks(ranks, 4);
+  const std::string words = ranks.empty() ? "- -" : wording::ranks(ranks, 4);
   return words.substr(words.find(' ') + 1);
 }
 
@@ -84,10 +84,10 @@ class Text {
   }
 
   void hosts() {
-    const auto rows = host_rows(report_.model);
+    const auto rows = analysis::log_figures::host_rows(report_.model);
     Table shown({"<host", "processes", "<ranks", "<NCCL", "<driver CUDA", "<network", "<cards", "warnings"});
     for (size_t i = 0; i < std::min(rows.size(), limit()); ++i) {
-      const HostRow& row = rows[i];
+      const analysis::log_figures::HostRow& row = rows[i];
       shown.add({row.host, std::to_string(row.processes), rank_list(row.ranks), or_dash(row.version),
                  or_dash(row.driver), or_dash(row.network), or_dash(row.cards),
                  std::to_string(row.warnings)});
@@ -96,11 +96,11 @@ class Text {
   }
 
   void comms() {
-    const auto rows = comm_rows(report_.model);
+    const auto rows = analysis::log_figures::comm_rows(report_.model);
     Table shown({"<communicator", "ranks", "<of the job", "told of", "complete", "nodes", "channels", "rings",
                  "trees", "created in"});
     for (size_t i = 0; i < std::min(rows.size(), limit()); ++i) {
-      const CommRow& row = rows[i];
+      const analysis::log_figures::CommRow& row = rows[i];
       shown.add({row.name, or_dash(row.ranks), rank_list({row.members.begin(), row.members.end()}),
                  std::to_string(row.present.size()), std::to_string(row.completed.size()), or_dash(row.nodes),
                  or_dash(row.coll_channels), or_dash(row.rings), or_dash(row.trees),
@@ -110,7 +110,7 @@ class Text {
   }
 
   void hardware() {
-    const auto hosts = host_hardware(report_.model);
+    const auto hosts = analysis::log_figures::host_hardware(report_.model);
     if (hosts.empty()) return;
     out_ += style_.heading("Hardware, as NCCL sees it") + '\n';
     for (size_t i = 0; i < std::min(hosts.size(), limit()); ++i)
@@ -120,7 +120,7 @@ class Text {
     out_ += '\n';
   }
 
-  void wires(std::string_view name, const std::vector<Wiring>& list) {
+  void wires(std::string_view name, const std::vector<analysis::log_figures::Wiring>& list) {
     constexpr size_t kWiresShown = 4;
     for (size_t i = 0; i < list.size(); ++i) {
       if (!verbose_ && i == kWiresShown) {
@@ -129,22 +129,23 @@ class Text {
       }
       const std::string first = i == 0 ? std::string(name) : std::string();
       out_ += "    " + first + std::string(8 - first.size(), ' ') +
-              wrap(channels_text(list[i].channels) + ": " + list[i].text, 14, kWidth) + '\n';
+              wrap(analysis::log_figures::channels_text(list[i].channels) + ": " + list[i].text, 14, kWidth) +
+              '\n';
     }
   }
 
   void wiring() {
     constexpr size_t kCommsShown = 8;
-    const auto comms = comm_wirings(report_.model, verbose_ ? SIZE_MAX : kCommsShown);
+    const auto comms = analysis::log_figures::comm_wirings(report_.model, verbose_ ? SIZE_MAX : kCommsShown);
     std::string text;
     std::swap(text, out_);
-    for (const CommWiring& comm : comms) {
+    for (const analysis::log_figures::CommWiring& comm : comms) {
       if (comm.rings.empty() && comm.trees.empty() && comm.pairs.empty()) continue;
       out_ += "  " + comm.name + ", ranks " + rank_list(comm.members) + " of the job\n";
       wires("rings", comm.rings);
       wires("trees", comm.trees);
       if (!comm.nvls.empty()) out_ += "    NVLS    " + comm.nvls + '\n';
-      for (const PairGroup& group : comm.pairs) pairs(group, comm.ranks);
+      for (const analysis::log_figures::PairGroup& group : comm.pairs) pairs(group, comm.ranks);
     }
     std::swap(text, out_);
     if (text.empty()) return;
@@ -154,23 +155,24 @@ class Text {
             '\n' + text + '\n';
   }
 
-  void pairs(const PairGroup& group, int32_t ranks) {
+  void pairs(const analysis::log_figures::PairGroup& group, int32_t ranks) {
     std::string way = group.via;
     if (!group.cards.empty()) {
-      const std::string cards = analysis::wording::ranks({group.cards.begin(), group.cards.end()}, 4);
+      const std::string cards = wording::ranks({group.cards.begin(), group.cards.end()}, 4);
       way += (group.cards.size() == 1 ? ", card " : ", cards ") + cards.substr(cards.find(' ') + 1);
     }
     if (group.via.starts_with("NET/")) way += group.gdr ? ", with GPUDirect" : ", without GPUDirect";
     way += ", " + (group.least_channels == group.most_channels ? plural(group.most_channels, "channel")
                                                                : format_count(group.least_channels) + " to " +
                                                                      plural(group.most_channels, "channel"));
-    out_ += "    pairs   " + wrap(way + ": " + pairs_text(group, ranks), 14, kWidth) + '\n';
+    out_ += "    pairs   " + wrap(way + ": " + analysis::log_figures::pairs_text(group, ranks), 14, kWidth) +
+            '\n';
   }
 
   void transports() {
-    const auto rows = transport_rows(report_.model);
+    const auto rows = analysis::log_figures::transport_rows(report_.model);
     Table shown({"<transport", "<GPUDirect", "pairs", "channels"});
-    for (const TransportRow& row : rows)
+    for (const analysis::log_figures::TransportRow& row : rows)
       shown.add({row.via, row.via.starts_with("NET/") ? (row.gdr ? "yes" : "no") : "-",
                  format_count(row.pairs), format_count(row.channels)});
     table("Connections (from one rank to another, by each sender)", shown, 0);
@@ -188,7 +190,7 @@ class Text {
   }
 
   void settings() {
-    const auto rows = setting_rows(report_.model);
+    const auto rows = analysis::log_figures::setting_rows(report_.model);
     Table shown({"<setting", "<value", "processes"});
     for (size_t i = 0; i < std::min(rows.size(), limit()); ++i)
       shown.add({rows[i].name, rows[i].value, format_count(rows[i].processes)});
@@ -214,7 +216,7 @@ class Text {
       const auto& first = seen.first;
       out_ += "  * " +
               wrap(format_count(seen.count) + "x  " + report_.model.files[first.file] + ':' +
-                       std::to_string(first.line) + ": " + analysis::wording::name(first.text, 160),
+                       std::to_string(first.line) + ": " + wording::name(first.text, 160),
                    4, kWidth) +
               '\n';
     }

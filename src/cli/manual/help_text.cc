@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/manual/help_text.h"
 
-#include "cli/wrap.h"
+#include "base/text/wrap.h"
 
 namespace lockstep::cli::manual {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "cli/units.h"
+#include "base/text/units.h"
 #include "model/event_kind.h"
 
 namespace lockstep::cli::show {

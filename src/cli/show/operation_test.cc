@@ -5,11 +5,12 @@
 
 #include <sstream>
 
-#include "analysis/clock/clock.h"
-#include "analysis/gather/gather.h"
-#include "analysis/match/match.h"
+#include "base/text/wrap.h"
+#include "cli/kit/table.h"
 #include "cli/show/report.h"
-#include "cli/table.h"
+#include "job/clock/clock.h"
+#include "job/gather/gather.h"
+#include "job/match/match.h"
 #include "model/comms_id.h"
 #include "model/testing/synthetic_run.h"
 
@@ -21,12 +22,12 @@ class ShowReport : public ::testing::Test {
   explicit ShowReport(uint32_t ranks_per_host = 4)
       : source_({.ranks = 4, .ranks_per_host = ranks_per_host, .ops = 20, .comm_name = "world"}) {}
   void SetUp() override {
-    auto gathered = analysis::gather::gather(source_, {});
+    auto gathered = job::gather::gather(source_, {});
     ASSERT_TRUE(gathered);
     job_ = std::move(*gathered);
-    analysis::match::align(job_);
+    job::match::align(job_);
     std::vector<analysis::Finding> findings;
-    analysis::clock::align(job_, findings);
+    job::clock::align(job_, findings);
   }
   Operation load(const std::string& name, TreeLimits limits = {}) {
     return load_operation(job_, source_, 0, *parse_operation(name), limits);
@@ -73,10 +74,10 @@ TEST_F(ShowReport, FindsOperationsByTheirCommsId) {
   EXPECT_TRUE(find_comms_id(job_, 1).empty());
   model::testing::SyntheticRun named(
       {.ranks = 4, .ranks_per_host = 4, .ops = 6, .comm_name = "default_pg:0"});
-  auto gathered = analysis::gather::gather(named, {});
+  auto gathered = job::gather::gather(named, {});
   ASSERT_TRUE(gathered);
   model::Job& job = *gathered;
-  analysis::match::align(job);
+  job::match::align(job);
   const std::vector<FoundOperation> found = find_comms_id(job, model::comms_id({"0", 5, false, 0, 1, 4}));
   ASSERT_EQ(found.size(), 1u) << "the same on all ranks";
   EXPECT_EQ(found[0].name.index, 4u);

@@ -7,11 +7,11 @@
 #include <optional>
 #include <set>
 
-#include "analysis/wording/operation.h"
-#include "analysis/wording/wording.h"
-#include "cli/table.h"
-#include "cli/units.h"
-#include "cli/wrap.h"
+#include "analysis/operation_name.h"
+#include "base/text/units.h"
+#include "base/text/wording.h"
+#include "base/text/wrap.h"
+#include "cli/kit/table.h"
 
 namespace lockstep::cli::show {
 namespace {
@@ -92,9 +92,7 @@ std::string rank_text(int32_t rank) { return rank < 0 ? "-" : std::to_string(ran
 
 // By the host's number, else by where it is.
 std::string gpu_text(const model::Who& who) {
-  return who.device >= 0   ? std::to_string(who.device)
-         : who.pci.empty() ? "-"
-                           : analysis::wording::name(who.pci);
+  return who.device >= 0 ? std::to_string(who.device) : who.pci.empty() ? "-" : wording::name(who.pci);
 }
 
 // Of a rank of the communicator; -1 unknown.
@@ -125,19 +123,19 @@ std::string operation_name(const model::Job& job, const Operation& operation) {
           if (lane.peer == peer && lane.is_send == rank.sends) op = lane.first + index;
         }
       }
-      if (op) return analysis::wording::operation_name(job, rank.process, *op).text();
+      if (op) return analysis::operation_name(job, rank.process, *op).text();
     }
   }
-  return "operation " + std::to_string(index) + " of " + analysis::wording::comm_text(job, operation.comm);
+  return "operation " + std::to_string(index) + " of " + analysis::comm_text(job, operation.comm);
 }
 
 std::string title(const model::Job& job, const Operation& operation) {
   const model::JobComm& comm = job.comms[operation.comm];
   const std::string number = std::to_string(operation.name.index);
-  std::string text = operation.name.is_p2p && !operation.name.pair
-                         ? "Send or receive " + number + " of each rank of " +
-                               analysis::wording::comm_text(job, operation.comm)
-                         : operation_name(job, operation);
+  std::string text =
+      operation.name.is_p2p && !operation.name.pair
+          ? "Send or receive " + number + " of each rank of " + analysis::comm_text(job, operation.comm)
+          : operation_name(job, operation);
   text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
   if (comm.name != 0 && comm.comm_id != 0)
     text += ", communicator " + id_json(comm.comm_id).get<std::string>();
@@ -156,7 +154,7 @@ std::string heading(const model::Job& job, const Operation& operation) {
   std::string text = title(job, operation) + "\n";
   if (const RankOperation* first = first_there(operation);
       first != nullptr && (is_pair || !operation.name.is_p2p)) {
-    text += plural(first->count, "element") + " of " + analysis::wording::name(first->datatype) + ", " +
+    text += plural(first->count, "element") + " of " + wording::name(first->datatype) + ", " +
             format_bytes(first->bytes) + "; ";
   }
   const std::string ranks = is_pair ? "2" : comm.ranks < 0 ? "?" : std::to_string(comm.ranks);
@@ -236,7 +234,7 @@ class TreeText {
   }
   void add(const EventNode& event, size_t indent) {
     // Names of kernels may take a page.
-    std::string what = event.event, detail = analysis::wording::name(event.detail, all_ ? 4096 : 240);
+    std::string what = event.event, detail = wording::name(event.detail, all_ ? 4096 : 240);
     if (event.count > 1) what += " x " + format_count(event.count);
     if (event.count > 1 && event.open > 0) detail += "; " + format_count(event.open) + " never ended";
     const bool fits = indent + columns(what) + 1 + columns(detail) < kEventColumns + 2;
@@ -271,8 +269,7 @@ std::string tree_text(const model::Job& job, const RankOperation& rank, const Ti
   collect_threads(rank.events, threads);
   std::string named;
   for (const auto& [tid, name] : threads)
-    named +=
-        (named.empty() ? "; threads " : ", ") + std::to_string(tid) + " " + analysis::wording::name(name);
+    named += (named.empty() ? "; threads " : ", ") + std::to_string(tid) + " " + wording::name(name);
   return text + named + "\n" + TreeText(times, rank.process, all).text(rank.events);
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/json_text.h"
+#include "base/text/json_text.h"
 #include "cli/show/operation.h"
 
 namespace lockstep::cli::show {

@@ -11,9 +11,9 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "cli/interrupt.h"
+#include "base/text/units.h"
+#include "cli/kit/interrupt.h"
 #include "cli/top/controls.h"
-#include "cli/units.h"
 
 namespace lockstep::cli::top {
 namespace {
@@ -105,7 +105,7 @@ int translated(int key) {
 
 class Screen {
  public:
-  Screen(LiveRun& run, const std::string& name) : run_(run), name_(name) {}
+  Screen(live::LiveRun& run, const std::string& name) : run_(run), name_(name) {}
 
   Result<void> loop() {
     if (!terminal_.usable())
@@ -187,14 +187,14 @@ class Screen {
     for (const Line& line : view.table) terminal_.line(row++, line);
   }
 
-  LiveRun& run_;
+  live::LiveRun& run_;
   const std::string name_;
   Interrupt interrupt_{
       Interrupt::Second::kIsNoted};  // before the terminal, whose library takes signals nobody has
   Terminal terminal_;
   Controls controls_;
-  RankWatch watch_;
-  RankRows seen_;
+  live::RankWatch watch_;
+  live::RankRows seen_;
   std::string message_;
   Clock::duration took_{};
   int64_t at_ns_ = 0;
@@ -202,6 +202,6 @@ class Screen {
 
 }  // namespace
 
-Result<void> run_screen(LiveRun& run, const std::string& name) { return Screen(run, name).loop(); }
+Result<void> run_screen(live::LiveRun& run, const std::string& name) { return Screen(run, name).loop(); }
 
 }  // namespace lockstep::cli::top

@@ -4,18 +4,19 @@
 #include <algorithm>
 #include <array>
 
-#include "analysis/wording/wording.h"
-#include "cli/table.h"
-#include "cli/units.h"
+#include "base/text/units.h"
+#include "base/text/wording.h"
+#include "base/text/wrap.h"
+#include "cli/kit/table.h"
 
 namespace lockstep::cli::top {
 namespace {
 
 std::string seconds_text(int64_t ns) { return ns < 0 ? "-" : format_duration(static_cast<double>(ns)); }
 
-std::string op_text(const std::optional<SeenOp>& op) {
+std::string op_text(const std::optional<live::SeenOp>& op) {
   if (!op) return "-";
-  return (op->number ? analysis::wording::ordinal(*op->number + 1) + " " : "") + op->func +
+  return (op->number ? wording::ordinal(*op->number + 1) + " " : "") + op->func +
          (op->comm.empty() ? "" : " " + op->comm);
 }
 
@@ -30,32 +31,33 @@ std::string cut(const std::string& text, size_t width) {
   return text.substr(0, at);
 }
 
-constexpr Health kQuiet[] = {Health::kWaits, Health::kGood, Health::kEnded, Health::kReplaced};
-bool quiet(const RankRow& row) {
+constexpr live::Health kQuiet[] = {live::Health::kWaits, live::Health::kGood, live::Health::kEnded,
+                                   live::Health::kReplaced};
+bool quiet(const live::RankRow& row) {
   return std::find(std::begin(kQuiet), std::end(kQuiet), row.health) != std::end(kQuiet);
 }
 
-Mood mood_of(const RankRow& row) {
+Mood mood_of(const live::RankRow& row) {
   switch (row.health) {
-    case Health::kGone:
-    case Health::kStopped:
+    case live::Health::kGone:
+    case live::Health::kStopped:
       return Mood::kBad;
-    case Health::kSilent:
-    case Health::kLate:
-    case Health::kWaits:
+    case live::Health::kSilent:
+    case live::Health::kLate:
+    case live::Health::kWaits:
       return Mood::kWarning;
-    case Health::kEnded:
-    case Health::kReplaced:
-    case Health::kHelper:
+    case live::Health::kEnded:
+    case live::Health::kReplaced:
+    case live::Health::kHelper:
       return Mood::kFaint;
-    case Health::kGood:
+    case live::Health::kGood:
       break;
   }
   return Mood::kPlain;
 }
 
 // What ascends in the table; ranks that need attention stand first under every key but the rank.
-bool before(const RankRow& a, const RankRow& b, SortKey key) {
+bool before(const live::RankRow& a, const live::RankRow& b, SortKey key) {
   switch (key) {
     case SortKey::kRank:
       return false;  // as they came
@@ -73,7 +75,7 @@ bool before(const RankRow& a, const RankRow& b, SortKey key) {
   return false;
 }
 
-std::vector<std::string> cells(const RankRow& row) {
+std::vector<std::string> cells(const live::RankRow& row) {
   std::string in_flight = row.open == 0 || !row.oldest_open ? "-" : op_text(row.oldest_open);
   // What tells who stands where comes first: a narrow terminal cuts the rest.
   return {row.who,
@@ -81,7 +83,8 @@ std::vector<std::string> cells(const RankRow& row) {
           row.device >= 0   ? std::to_string(row.device)
           : row.pci.empty() ? "-"
                             : row.pci,
-          row.health == Health::kWaits ? "waits for " + row.waits_for : std::string(health_text(row.health)),
+          row.health == live::Health::kWaits ? "waits for " + row.waits_for
+                                             : std::string(live::health_text(row.health)),
           row.behind == 0 ? "-" : format_count(row.behind),
           row.behind == 0 ? "-" : seconds_text(row.late_ns),
           op_text(row.last),
@@ -99,38 +102,38 @@ Table empty_table() {
                 "for", "ops/s", "GB/s", "dropped", "beat"});
 }
 
-std::string folded_text(const std::vector<const RankRow*>& rows, Health health) {
+std::string folded_text(const std::vector<const live::RankRow*>& rows, live::Health health) {
   std::vector<int32_t> numbers;
-  for (const RankRow* row : rows) {
+  for (const live::RankRow* row : rows) {
     if (row->health == health && row->rank >= 0) numbers.push_back(row->rank);
   }
-  size_t count = static_cast<size_t>(
-      std::count_if(rows.begin(), rows.end(), [&](const RankRow* row) { return row->health == health; }));
+  size_t count = static_cast<size_t>(std::count_if(
+      rows.begin(), rows.end(), [&](const live::RankRow* row) { return row->health == health; }));
   if (count == 0) return {};
   const bool all_known = numbers.size() == count;
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  std::string which = all_known ? ": " + analysis::wording::ranks(numbers) : "";
+  std::string which = all_known ? ": " + wording::ranks(numbers) : "";
   switch (health) {
-    case Health::kEnded:
+    case live::Health::kEnded:
       return plural(count, "rank") + " ended in order" + which;
-    case Health::kReplaced:
+    case live::Health::kReplaced:
       return plural(count, "process") + " replaced" + which;
-    case Health::kWaits:
+    case live::Health::kWaits:
       return plural(count, "rank") + (count == 1 ? " waits" : " wait") + " for others" + which;
     default:
       return plural(count, "rank") + " healthy" + which;
   }
 }
 
-Line sums_line(const RankRows& seen) {
-  std::array<size_t, kHealths> by_health{};
+Line sums_line(const live::RankRows& seen) {
+  std::array<size_t, live::kHealths> by_health{};
   double ops = 0, bytes = 0;
   uint64_t dropped = 0;
   size_t ranks = 0;
-  for (const RankRow& row : seen.rows) {
-    if (row.health == Health::kHelper) continue;
-    ranks += row.health != Health::kReplaced;
+  for (const live::RankRow& row : seen.rows) {
+    if (row.health == live::Health::kHelper) continue;
+    ranks += row.health != live::Health::kReplaced;
     ++by_health[static_cast<size_t>(row.health)];
     ops += row.ops_per_s;
     bytes += row.bytes_per_s;
@@ -139,7 +142,8 @@ Line sums_line(const RankRows& seen) {
   std::string text = plural(ranks, "rank");
   for (size_t i = 0; i < by_health.size(); ++i) {
     if (by_health[i] > 0)
-      text += ", " + format_count(by_health[i]) + ' ' + std::string(health_text(static_cast<Health>(i)));
+      text += ", " + format_count(by_health[i]) + ' ' +
+              std::string(live::health_text(static_cast<live::Health>(i)));
   }
   text +=
       "; " + format_count(static_cast<uint64_t>(ops)) + " ops/s, " + format_decimal(bytes / 1e9, 2) + " GB/s";
@@ -149,14 +153,15 @@ Line sums_line(const RankRows& seen) {
 
 }  // namespace
 
-View make_view(const RankRows& seen, const ViewOptions& options) {
-  std::vector<const RankRow*> shown, folded;
+View make_view(const live::RankRows& seen, const ViewOptions& options) {
+  std::vector<const live::RankRow*> shown, folded;
   bool fold = options.fold && seen.rows.size() > options.rows;
-  for (const RankRow& row : seen.rows) {
-    if (row.health != Health::kHelper) (fold && quiet(row) ? folded : shown).push_back(&row);
+  for (const live::RankRow& row : seen.rows) {
+    if (row.health != live::Health::kHelper) (fold && quiet(row) ? folded : shown).push_back(&row);
   }
-  std::stable_sort(shown.begin(), shown.end(),
-                   [&](const RankRow* a, const RankRow* b) { return before(*a, *b, options.sort); });
+  std::stable_sort(shown.begin(), shown.end(), [&](const live::RankRow* a, const live::RankRow* b) {
+    return before(*a, *b, options.sort);
+  });
   if (options.reverse) std::reverse(shown.begin(), shown.end());
 
   View view;
@@ -164,7 +169,7 @@ View make_view(const RankRows& seen, const ViewOptions& options) {
   view.sums = sums_line(seen);
   view.sums.text = cut(view.sums.text, options.width);
   std::vector<std::string> fold_lines;
-  for (Health health : kQuiet) {
+  for (live::Health health : kQuiet) {
     if (std::string text = folded_text(folded, health); !text.empty()) fold_lines.push_back(text);
   }
   size_t room = options.rows > fold_lines.size() ? options.rows - fold_lines.size() : 1;
@@ -186,8 +191,8 @@ View make_view(const RankRows& seen, const ViewOptions& options) {
   return view;
 }
 
-Json view_json(const RankRows& seen) {
-  auto op_json = [](const std::optional<SeenOp>& op) -> Json {
+Json view_json(const live::RankRows& seen) {
+  auto op_json = [](const std::optional<live::SeenOp>& op) -> Json {
     if (!op) return nullptr;
     return {{"func", op->func},
             {"comm", op->comm.empty() ? Json(nullptr) : Json(op->comm)},
@@ -195,14 +200,14 @@ Json view_json(const RankRows& seen) {
             {"age_ns", op->age_ns}};
   };
   Json ranks = Json::array();
-  for (const RankRow& row : seen.rows) {
-    if (row.health == Health::kHelper) continue;
+  for (const live::RankRow& row : seen.rows) {
+    if (row.health == live::Health::kHelper) continue;
     ranks.push_back({{"rank", known(row.rank)},
                      {"host", row.host},
                      {"pid", row.pid},
                      {"device", known(row.device)},
                      {"pci", row.pci.empty() ? Json(nullptr) : Json(row.pci)},
-                     {"state", health_text(row.health)},
+                     {"state", live::health_text(row.health)},
                      {"waits_for", row.waits_for.empty() ? Json(nullptr) : Json(row.waits_for)},
                      {"behind", row.behind},
                      {"late_ns", row.late_ns},

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/json_text.h"
-#include "cli/top/rank_rows.h"
+#include "base/text/json_text.h"
+#include "live/rank_rows.h"
 
 namespace lockstep::cli::top {
 
@@ -33,9 +33,9 @@ struct View {
   std::vector<Line> table;
   size_t more = 0;  // rows behind the last line
 };
-View make_view(const RankRows& seen, const ViewOptions& options);
+View make_view(const live::RankRows& seen, const ViewOptions& options);
 
 // All rows, unfolded.
-Json view_json(const RankRows& seen);
+Json view_json(const live::RankRows& seen);
 
 }  // namespace lockstep::cli::top

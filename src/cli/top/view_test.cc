@@ -6,15 +6,15 @@
 namespace lockstep::cli::top {
 namespace {
 
-RankRows many(size_t ranks) {
-  RankRows seen;
+live::RankRows many(size_t ranks) {
+  live::RankRows seen;
   for (size_t i = 0; i < ranks; ++i) {
-    RankRow row;
+    live::RankRow row;
     row.rank = static_cast<int32_t>(i);
     row.who = std::to_string(i);
     row.host = "node" + std::to_string(i / 8);
     row.device = static_cast<int32_t>(i % 8);
-    row.last = SeenOp{"AllReduce", "world", 8, 2'000'000};
+    row.last = live::SeenOp{"AllReduce", "world", 8, 2'000'000};
     row.ops_per_s = static_cast<double>(i);
     row.bytes_per_s = 1e9 * static_cast<double>(ranks - i);
     row.heartbeat_age_ns = 500'000'000;
@@ -38,13 +38,13 @@ TEST(View, ShowsAllThatFit) {
 }
 
 TEST(View, FoldsGoodRanksWhereAllDoNotFit) {
-  RankRows seen = many(1000);
+  live::RankRows seen = many(1000);
   for (size_t i : {5, 77}) {
-    seen.rows[i].health = Health::kLate;
+    seen.rows[i].health = live::Health::kLate;
     seen.rows[i].behind = 1;
     seen.rows[i].late_ns = 12'000'000'000;
   }
-  for (size_t i = 994; i < 1000; ++i) seen.rows[i].health = Health::kEnded;
+  for (size_t i = 994; i < 1000; ++i) seen.rows[i].health = live::Health::kEnded;
   View view = make_view(seen, {.rows = 20});
   ASSERT_EQ(view.table.size(), 4u);
   EXPECT_EQ(first_word(view.table[0]), "5");
@@ -53,7 +53,7 @@ TEST(View, FoldsGoodRanksWhereAllDoNotFit) {
   EXPECT_EQ(view.table[2].text, "992 ranks healthy: ranks 0-4, 6-76 and 78-993");
   EXPECT_EQ(view.table[3].text, "6 ranks ended in order: ranks 994-999");
   for (size_t i = 996; i < 1000; ++i) {
-    seen.rows[i].health = Health::kReplaced;
+    seen.rows[i].health = live::Health::kReplaced;
     seen.rows[i].rank = static_cast<int32_t>(i % 2);
   }
   view = make_view(seen, {.rows = 20});
@@ -62,7 +62,7 @@ TEST(View, FoldsGoodRanksWhereAllDoNotFit) {
   View whole = make_view(seen, {.fold = false, .rows = 20});
   EXPECT_EQ(whole.table.size(), 20u);
   EXPECT_EQ(whole.more, 980u);
-  seen.rows[0].health = Health::kHelper;
+  seen.rows[0].health = live::Health::kHelper;
   whole = make_view(seen, {.fold = false, .rows = 20});
   EXPECT_EQ(first_word(whole.table[0]), "1");
   EXPECT_EQ(whole.sums.text.substr(0, 9), "995 ranks");
@@ -80,7 +80,7 @@ TEST(View, SortsAndScrolls) {
 }
 
 TEST(View, KeepsToTheWidth) {
-  RankRows seen = many(3);
+  live::RankRows seen = many(3);
   seen.rows[0].host = "h\u00f6st";
   View view = make_view(seen, {.rows = 5, .width = 12});
   EXPECT_EQ(view.table[0].text, "   0  h\u00f6st  ");
@@ -94,9 +94,9 @@ TEST(View, OneLineOfRoomIsEnough) {
 }
 
 TEST(View, JsonHasEveryRank) {
-  RankRows seen = many(100);
+  live::RankRows seen = many(100);
   seen.alarming = true;
-  seen.rows[1].oldest_open = SeenOp{"Send", "", std::nullopt, 7};
+  seen.rows[1].oldest_open = live::SeenOp{"Send", "", std::nullopt, 7};
   seen.rows[1].open = 2;
   Json document = view_json(seen);
   EXPECT_EQ(document["alarming"], true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records -> rows: each kind, parents, states that came elsewhere, threads, losses.
-#include "analysis/assemble/assemble.h"
+#include "job/assemble/assemble.h"
 #include "model/testing/spelled_types.h"
 #include "readers/native/test_run.h"
 
@@ -123,7 +123,7 @@ TEST(Events, ElementsAreAsLongAsTheirTypesInEverySpelling) {
             format::ApiOpRecord{head(at_tick += 100, 30), 6, 6, 0, 0, 0, 0, comm, shape, 0, -1, 0});
   }
   model::Trace trace = load_one(file);
-  ASSERT_TRUE(analysis::assemble::assemble(trace));
+  ASSERT_TRUE(job::assemble::assemble(trace));
   ASSERT_EQ(trace.ops.size(), std::size(model::testing::kSpelledTypes));
   for (size_t i = 0; i < trace.ops.size(); ++i)
     EXPECT_EQ(trace.ops.bytes[i], 6 * model::testing::kSpelledTypes[i].bytes)

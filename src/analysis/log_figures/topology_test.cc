@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/log_figures/topology.h"
+
+#include <gtest/gtest.h>
+
+#include "readers/nccl_log/read_logs.h"
+#include "readers/reader.h"
+#include "tests/support/places.h"
+
+namespace lockstep::analysis::log_figures {
+namespace {
+
+readers::nccl_log::LogModel model_of(const std::string& name) {
+  auto inputs = readers::sort({LOCKSTEP_SOURCE_DIR "/tests/data/logs/" + name});
+  EXPECT_TRUE(inputs);
+  auto model = readers::nccl_log::read_logs(inputs->formats.back().files);
+  EXPECT_TRUE(model);
+  return std::move(*model);
+}
+
+std::vector<CommWiring> wirings_of(const std::string& name) { return comm_wirings(model_of(name), SIZE_MAX); }
+
+TEST(Topology, RingsGoThroughHosts) {
+  const auto comms = wirings_of("eight_ranks");
+  ASSERT_EQ(comms.size(), 7u);
+  const CommWiring& world = comms[0];
+  EXPECT_EQ(world.ranks, 8);
+  EXPECT_EQ(world.members, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  ASSERT_EQ(world.rings.size(), 1u);
+  EXPECT_EQ(world.rings[0].text, "0 3 2 1 | 4 7 6 5");
+  EXPECT_EQ(channels_text(world.rings[0].channels), "channels 0 and 1");
+  ASSERT_EQ(world.trees.size(), 2u);
+  EXPECT_EQ(world.trees[0].text, "0 (1 (2 (3)) 4 (5 (6 (7))))");
+  EXPECT_EQ(world.trees[1].text, "4 (5 (6 (7)) 0 (1 (2 (3))))");
+  EXPECT_EQ(world.nvls, "off: NCCL_NVLS_ENABLE=0");
+  ASSERT_EQ(world.pairs.size(), 2u);
+  EXPECT_EQ(world.pairs[0].via, "NET/Socket");
+  EXPECT_FALSE(world.pairs[0].gdr);
+  EXPECT_EQ(world.pairs[0].cards, std::set<int32_t>{0});
+  EXPECT_EQ(pairs_text(world.pairs[0], world.ranks), "0>4 4>0");
+}
+
+TEST(Topology, ConnectionsThatFitSeveralCommunicatorsAreToldByTheirChannels) {
+  const auto comms = wirings_of("eight_ranks");
+  const CommWiring& pair = comms[3];
+  EXPECT_EQ(pair.members, (std::vector<int32_t>{0, 1}));
+  ASSERT_EQ(pair.pairs.size(), 1u);
+  EXPECT_EQ(pair.pairs[0].via, "P2P/CUMEM");
+  EXPECT_EQ(pair.pairs[0].most_channels, 24u);
+}
+
+TEST(Topology, WhatNotAllRanksTellIsLeftOut) {
+  const auto comms = wirings_of("two_hosts");  // ranks 0 and 4
+  EXPECT_EQ(comms[0].members, (std::vector<int32_t>{0, 4}));
+  EXPECT_FALSE(comms[0].rings.empty());  // rank 0 tells of all
+  EXPECT_TRUE(comms[0].trees.empty());
+}
+
+TEST(Topology, PairsInWords) {
+  PairGroup group;
+  for (int32_t from = 0; from < 4; ++from) {
+    for (int32_t to = 0; to < 4; ++to) {
+      if (from != to) group.pairs.emplace(from, to);
+    }
+  }
+  EXPECT_EQ(pairs_text(group, 4), "every rank to every other");
+  group.pairs.emplace(0, 4);
+  EXPECT_EQ(pairs_text(group, 5), "0>1 0>2 0>3 0>4 1>0 1>2 1>3 2>0 2>1 2>3 3>0 3>1 and 1 other");
+}
+
+TEST(Topology, HardwareOfAHost) {
+  const auto hosts = host_hardware(model_of("every_subsystem"));
+  ASSERT_EQ(hosts.size(), 1u);
+  EXPECT_EQ(hosts[0].host, "vm");
+  EXPECT_EQ(hosts[0].text,
+            "8 GPUs, NVLink 370.8 GB/s each, PCIe 48.0 GB/s; from GPU to GPU NVL (NVLink or NVSwitch); 1 "
+            "network card of 1.2 "
+            "GB/s, from the GPUs PHB (the CPU)");
+}
+
+}  // namespace
+}  // namespace lockstep::analysis::log_figures

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text/units.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+
+namespace lockstep {
+namespace {
+
+// Three to four significant digits.
+std::string short_number(double value) { return format_decimal(value, value < 10 ? 2 : value < 100 ? 1 : 0); }
+
+}  // namespace
+
+std::string format_decimal(double value, int decimals) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
+std::string format_count(uint64_t count) {
+  std::string text = std::to_string(count);
+  for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
+std::string format_bytes(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  auto value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  std::string digits = value == static_cast<double>(static_cast<uint64_t>(value)) ? format_decimal(value, 0)
+                                                                                  : short_number(value);
+  return digits + " " + kUnits[unit];
+}
+
+std::optional<uint64_t> parse_bytes(std::string_view text) {
+  constexpr std::string_view kUnits = "KMGT";
+  double value = 0;
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  if (error != std::errc{} || unit.size() > 1 || !std::isfinite(value) || value < 0) return std::nullopt;
+  if (!unit.empty()) {
+    const size_t power = kUnits.find(unit[0]);
+    if (power == std::string_view::npos) return std::nullopt;
+    value = std::ldexp(value, 10 * (static_cast<int>(power) + 1));
+  }
+  if (value >= 0x1p63) return std::nullopt;
+  return static_cast<uint64_t>(value);
+}
+
+std::optional<int64_t> parse_duration(std::string_view text) {
+  double number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const double scale = unit == "ms"                   ? 1e6
+                       : unit == "s" || unit.empty()  ? 1e9
+                       : unit == "m" || unit == "min" ? 60e9
+                       : unit == "h"                  ? 3600e9
+                                                      : 0;
+  const double ns = number * scale;
+  if (error != std::errc{} || !(ns >= 1e6) || ns > 30 * 24 * 3600e9) return std::nullopt;
+  return static_cast<int64_t>(ns);
+}
+
+std::string format_duration(double ns) {
+  if (ns < 0) return "-";
+  if (ns < 1e3) return format_decimal(ns, 0) + " ns";
+  if (ns < 1e6) return short_number(ns / 1e3) + " us";
+  if (ns < 1e9) return short_number(ns / 1e6) + " ms";
+  if (ns < 600e9) return short_number(ns / 1e9) + " s";
+  if (ns < 7200e9) return short_number(ns / 60e9) + " min";
+  if (ns < 48 * 3600e9) return short_number(ns / 3600e9) + " h";
+  return short_number(ns / (24 * 3600e9)) + " days";
+}
+
+std::string format_rate(double bytes_per_ns) {
+  return bytes_per_ns <= 0 ? "-" : format_decimal(bytes_per_ns, 2);
+}
+
+std::string format_percent(double fraction) {
+  return fraction < 0 ? "-" : format_decimal(fraction * 100, 1) + " %";
+}
+
+std::string format_time(int64_t unix_ns) {
+  if (unix_ns == 0) return "-";
+  time_t seconds = unix_ns / 1'000'000'000;
+  struct tm parts {};
+  if (gmtime_r(&seconds, &parts) == nullptr) return "-";
+  char text[64];
+  return std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts) == 0 ? "-" : text;
+}
+
+std::string plural(uint64_t count, const std::string& noun) {
+  if (count == 1) return "1 " + noun;
+  bool sibilant = noun.ends_with("s") || noun.ends_with("x") || noun.ends_with("h");
+  return format_count(count) + " " + noun + (sibilant ? "es" : "s");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text/wrap.h"
+
+#include <algorithm>
+
+namespace lockstep {
+
+std::string wrap(std::string_view text, size_t indent, size_t width) {
+  std::string out;
+  size_t column = indent;
+  while (!text.empty()) {
+    size_t blank = std::min(text.find(' '), text.size());
+    std::string_view word = text.substr(0, blank);
+    text.remove_prefix(std::min(blank + 1, text.size()));
+    if (column > indent && column + 1 + columns(word) > width) {
+      out += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += columns(word);
+  }
+  return out;
+}
+
+size_t columns(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include "cli/command.h"
+#include "cli/compare/compared_runs.h"
+#include "cli/compare/gate.h"
+#include "cli/compare/report.h"
+#include "cli/kit/console.h"
+#include "cli/kit/memory_limit.h"
+#include "cli/kit/progress.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr Option kOptions[] = {
+    {.letter = 0,
+     .name = "gate",
+     .value = "GATES",
+     .help = "what must hold, as in 'busbw:allreduce>=0.97,step<=1.03'; the exit code says whether it does"},
+    {'n', "limit", "N", "rows of the table", "20"},
+    {0, "all", "", "also show what did not change and what cannot be told"},
+    {0, "json", "", "print one JSON object, with all rows"},
+    kMemoryOption,
+};
+
+int exit_code(const compare::ComparedRuns& runs, const compare::GateReport& gates) {
+  if (!gates.gates.empty()) {
+    switch (compare::worst(gates.results)) {
+      case compare::GateResult::State::kPass:
+        return kExitOk;
+      case compare::GateResult::State::kRegressed:
+        return kExitFindings;
+      case compare::GateResult::State::kCannotTell:
+        return kExitCannotTell;
+    }
+  }
+  const auto& rows = runs.comparison.rows;
+  if (std::any_of(rows.begin(), rows.end(),
+                  [](const auto& row) { return row.change == analysis::compare::Change::kWorse; }))
+    return kExitFindings;
+  return std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.ratio.has_value(); })
+             ? kExitOk
+             : kExitCannotTell;
+}
+
+int run(const Arguments& arguments) {
+  compare::GateReport gates;
+  if (arguments.has("gate")) {
+    auto parsed = compare::parse_gates(arguments.value("gate"));
+    if (!parsed) return fail(parsed.error());
+    gates.gates = *std::move(parsed);
+  }
+  auto limit = arguments.number("limit");
+  if (!limit) return fail(limit.error());
+  if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
+  std::optional<Progress> progress(std::in_place, "reading");
+  auto runs = compare::compare_runs(arguments.operands()[0], arguments.operands()[1], progress->callback());
+  progress.reset();
+  if (!runs) return fail(runs.error());
+  for (const compare::Gate& gate : gates.gates)
+    gates.results.push_back(compare::judge(gate, runs->comparison));
+  const int printed =
+      print(arguments.has("json") ? json_text(report_json(*runs, gates))
+                                  : report_text(*runs, gates, Style::of_stdout(),
+                                                {.limit = *limit, .all = arguments.has("all")}));
+  return printed != kExitOk ? printed : exit_code(*runs, gates);
+}
+
+}  // namespace
+
+const Command compare_command = {
+    .name = "compare",
+    .summary = "say what is faster or slower in one run than in another",
+    .description =
+        "Sets run B beside run A, the one to compare with: how long steps take, bandwidths by function, size "
+        "and "
+        "communicator, times of operations, lateness and exposed communication of each rank. Each ratio B / "
+        "A comes "
+        "with an interval that holds the true one in 95 of 100 cases; what chance alone would show among so "
+        "many "
+        "ratios is not called a change. Of what got worse it says since which step.\n\n"
+        "A gate is METRIC[:FUNCTION[:SIZE]]>=RATIO or <=RATIO, several separated by commas; METRIC is step, "
+        "busbw, "
+        "duration, lateness or exposed. It passes if the whole interval is on the good side of RATIO.\n\n"
+        "Exit code: 0 nothing got worse, or all gates passed; 1 something got worse, or a gate has "
+        "regressed; 2 wrong "
+        "usage or unreadable input; 3 it cannot be told, mostly for too few steps.",
+    .operands = {.name = "A B",
+                 .help =
+                     "two runs: each a run directory, a trace.db, a file or an archive that `diagnose` reads",
+                 .least = 2,
+                 .most = 2},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

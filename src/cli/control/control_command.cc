@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "base/text/units.h"
+#include "cli/command.h"
+#include "cli/control/live_header.h"
+#include "cli/kit/console.h"
+#include "cli/kit/table.h"
+#include "format/source_name.h"
+#include "readers/native/live_tail.h"
+#include "run/liveness.h"
+#include "run/mode_text.h"
+
+namespace lockstep::cli {
+namespace {
+
+using control::LiveHeader;
+using model::Liveness;
+using run::ProcessFile;
+
+constexpr Option kOptions[] = {
+    {'m', "mode", "MODE",
+     "record this from now on: lite, default, deep, sample=K/N (deep for K of every N), off", "",
+     run::kModeChoices},
+    {0, "for", "TIME", "only for so long, then what was recorded before: 30s, 5m, 1h"},
+    {.letter = 0,
+     .name = "comm",
+     .value = "NAME|ID",
+     .help = "with deep or sample: deep events of this communicator only; may be given again",
+     .repeatable = true},
+    {0, "min-bytes", "SIZE",
+     "with deep or sample: deep events of operations of at least this size, such as 1M"},
+    {0, "mark", "TEXT", "have every process record a mark of this name now"},
+    {0, "show", "", "say what each process records now"},
+};
+
+constexpr int64_t kSecond = 1'000'000'000;
+// A process looks every 50 ms; one that does not answer is stopped, or its machine is overloaded.
+constexpr int64_t kAnswerWithin = 2 * kSecond;
+
+int64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * kSecond + now.tv_nsec;
+}
+
+std::optional<uint64_t> parse_id(std::string_view text) {
+  if (!text.starts_with("0x")) return std::nullopt;
+  uint64_t id = 0;
+  auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), id, 16);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return id;
+}
+
+struct Wish {
+  format::ControlRequest request{};
+  std::vector<std::string> comms;
+  std::string said;  // what it asks for, in words
+};
+
+Error usage(std::string text) { return Error{ErrorCode::kUsage, std::move(text), {}}; }
+
+Result<void> read_mode(const Arguments& arguments, Wish* wish) {
+  auto mode = run::parse_mode(arguments.value("mode"));
+  if (!mode)
+    return usage("--mode takes lite, default, deep, off, or sample=K/N with K at most N; not '" +
+                 arguments.value("mode") + "'");
+  wish->request.what |= format::kControlSetMode;
+  wish->request.mode = static_cast<uint32_t>(mode->mode);
+  wish->request.keep = mode->keep;
+  wish->request.of = mode->of;
+  wish->said = run::mode_text(*mode);
+  return {};
+}
+
+Result<void> read_window(const Arguments& arguments, Wish* wish) {
+  auto length = parse_duration(arguments.value("for"));
+  if (!length) return usage("--for takes a time such as 30s, 5m or 1h; not '" + arguments.value("for") + "'");
+  wish->request.until_monotonic_ns = monotonic_ns() + *length;
+  wish->said += " for " + arguments.value("for");
+  return {};
+}
+
+Result<void> read_mark(const std::string& text, Wish* wish) {
+  if (text.empty() || text.size() >= format::kControlTextBytes)
+    return usage("--mark takes a text of 1 to " + std::to_string(format::kControlTextBytes - 1) + " bytes");
+  wish->request.what |= format::kControlMark;
+  std::memcpy(wish->request.text, text.data(), text.size());
+  return {};
+}
+
+Result<Wish> read_wish(const Arguments& arguments) {
+  Wish wish;
+  if (arguments.has("mode")) {
+    if (auto read = read_mode(arguments, &wish); !read) return read.error();
+  } else if (arguments.has("for") || arguments.has("comm") || arguments.has("min-bytes")) {
+    return usage("--for, --comm and --min-bytes go with --mode");
+  }
+  const auto mode = static_cast<format::Mode>(wish.request.mode);
+  if ((arguments.has("comm") || arguments.has("min-bytes")) && mode != format::Mode::kDeep &&
+      mode != format::Mode::kSample)
+    return usage("--comm and --min-bytes go with --mode deep or --mode sample=K/N");
+  wish.comms = arguments.values("comm");
+  if (wish.comms.size() > format::kControlComms)
+    return usage("at most " + std::to_string(format::kControlComms) + " communicators can be named");
+  if (arguments.has("min-bytes")) {
+    auto bytes = parse_bytes(arguments.value("min-bytes"));
+    if (!bytes)
+      return usage("--min-bytes takes a size such as 1M; not '" + arguments.value("min-bytes") + "'");
+    wish.request.min_bytes = *bytes;
+    wish.said += ", operations from " + format_bytes(*bytes);
+  }
+  if (arguments.has("for")) {
+    if (auto read = read_window(arguments, &wish); !read) return read.error();
+  }
+  if (arguments.has("mark")) {
+    if (auto read = read_mark(arguments.value("mark"), &wish); !read) return read.error();
+  }
+  if (wish.request.what == 0) return usage("nothing to do: give --mode, --mark or --show");
+  return wish;
+}
+
+std::vector<ProcessFile> files_of(const std::vector<std::string>& paths) {
+  std::vector<ProcessFile> files;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) {
+      for (ProcessFile& file : run::process_files(path)) files.push_back(std::move(file));
+    } else {
+      files.push_back(run::process_file(path));
+    }
+  }
+  return files;
+}
+
+std::string rank_text(const ProcessFile& file) {
+  const std::string who = "process " + std::to_string(file.process.pid) + " on " + file.process.host;
+  return file.rank < 0 ? who : "rank " + std::to_string(file.rank) + " (" + who + ")";
+}
+
+// Ids of the named communicators as this process knows them. One that it is not in gets an id that nothing has.
+// More of them than a request holds is an error: part of what was asked for is not what was asked for.
+Result<void> resolve_comms(const std::string& path, const Wish& wish, format::ControlRequest* request,
+                           std::vector<bool>* found) {
+  constexpr uint64_t kNobody = ~uint64_t{0};
+  auto tail = readers::native::LiveTail::open(path);
+  std::vector<uint64_t> ids;
+  for (size_t i = 0; i < wish.comms.size(); ++i) {
+    const auto id = parse_id(wish.comms[i]);
+    for (const auto& comm : tail ? (*tail)->process().comms : std::vector<readers::native::LiveComm>{}) {
+      if (comm.ended || comm.comm_id == 0 || (id ? comm.comm_id != *id : comm.name != wish.comms[i]))
+        continue;
+      (*found)[i] = true;
+      if (!id) ids.push_back(comm.comm_id);
+    }
+    if (id) ids.push_back(*id);
+  }
+  std::sort(ids.begin(), ids.end());  // a process with several devices is in a communicator several times
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  if (ids.size() > format::kControlComms)
+    return usage(path + " has " + plural(ids.size(), "communicator") + " of these names; at most " +
+                 std::to_string(format::kControlComms) +
+                 " can be chosen: name them by id, as lockstep info does");
+  if (ids.empty()) ids.push_back(kNobody);
+  request->comms = static_cast<uint32_t>(ids.size());
+  std::copy(ids.begin(), ids.end(), request->comm_ids);
+  return {};
+}
+
+struct Target {
+  ProcessFile file;
+  std::unique_ptr<LiveHeader> header;
+  Liveness liveness;
+  uint32_t number = 0, refused_before = 0;
+  bool answered = false, unasked = false;
+};
+
+struct Reached {
+  std::vector<Target> targets;
+  size_t elsewhere = 0, failed = 0, ended = 0;
+};
+
+Reached reach(const std::vector<ProcessFile>& files) {
+  Reached reached;
+  for (const ProcessFile& file : files) {
+    if (!file.valid) {
+      note(file.path + ": is no process file; left out");
+      ++reached.failed;
+      continue;
+    }
+    const Liveness liveness = run::look_at(file.process);
+    if (!file.open || liveness == Liveness::kGone) {
+      ++reached.ended;
+      continue;
+    }
+    if (liveness == Liveness::kUnknown) {
+      note(rank_text(file) + ": is on another host, or cannot be seen from here; run lockstep control there");
+      ++reached.elsewhere;
+      continue;
+    }
+    auto header = LiveHeader::open(file.path, LiveHeader::Access::kSteer);
+    if (!header) {
+      note(header.error().message());
+      ++reached.failed;
+      continue;
+    }
+    reached.targets.push_back({file, std::move(*header), liveness});
+  }
+  return reached;
+}
+
+// A process with a file of each of several libraries records a mark once.
+std::map<std::string, const Target*> first_of_each_process(const std::vector<Target>& targets) {
+  std::map<std::string, const Target*> first;
+  for (const Target& target : targets) {
+    const std::string key =
+        std::to_string(target.file.process.pid) + "." + std::to_string(target.file.process.start_ticks);
+    const Target*& known = first[key];
+    if (known == nullptr || target.header->source() < known->header->source()) known = &target;
+  }
+  return first;
+}
+
+Result<void> ask_all(const Wish& wish, std::vector<Target>& targets) {
+  std::vector<format::ControlRequest> requests;
+  std::vector<bool> found(wish.comms.size(), false);
+  for (const Target& target : targets) {
+    format::ControlRequest& request = requests.emplace_back(wish.request);
+    if (wish.comms.empty()) continue;
+    if (auto resolved = resolve_comms(target.file.path, wish, &request, &found); !resolved) return resolved;
+  }
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!found[i])
+      return usage("no process on this host is in a communicator '" + wish.comms[i] +
+                   "'; lockstep info lists names and ids");
+  }
+  const auto first = first_of_each_process(targets);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    Target& target = targets[i];
+    const bool marks =
+        std::any_of(first.begin(), first.end(), [&](const auto& entry) { return entry.second == &target; });
+    if (!marks) {
+      requests[i].what &= ~format::kControlMark;
+      std::memset(requests[i].text, 0, sizeof requests[i].text);
+    }
+    target.refused_before = target.header->in_force().state.refused;
+    if (requests[i].what == 0) {
+      target.answered = true;
+      continue;
+    }
+    auto number = target.header->ask(requests[i]);
+    if (number) {
+      target.number = *number;
+    } else {  // the others are to be alike all the same
+      note(number.error().message());
+      target.answered = target.unasked = true;
+    }
+  }
+  return {};
+}
+
+void await_answers(std::vector<Target>& targets) {
+  const int64_t end = monotonic_ns() + kAnswerWithin;
+  for (;;) {
+    bool all = true;
+    for (Target& target : targets) {
+      if (!target.answered) target.answered = target.header->in_force().state.taken == target.number;
+      all &= target.answered || target.liveness == Liveness::kStopped;
+    }
+    if (all || monotonic_ns() > end) return;
+    usleep(5000);
+  }
+}
+
+// What came of it; false if a process did not do as asked.
+bool report(const Wish& wish, const std::vector<Target>& targets) {
+  size_t done = 0, waiting = 0;
+  for (const Target& target : targets) {
+    const auto state = target.header->in_force().state;
+    if (!target.answered) {
+      note(rank_text(target.file) + ": " +
+           (target.liveness == Liveness::kStopped ? "is stopped, and does it when it goes on"
+                                                  : "has not answered; it may be overloaded, or has ended"));
+    } else if (target.unasked) {
+      continue;
+    } else if (state.refused != target.refused_before) {
+      note(rank_text(target.file) + ": refused the request; its library may be of another version");
+    } else {
+      ++done;
+      waiting += state.waiting != 0;
+    }
+  }
+  std::string text = plural(first_of_each_process(targets).size(), "process") + ": ";
+  if ((wish.request.what & format::kControlSetMode) != 0) text += wish.said;
+  if ((wish.request.what & format::kControlMark) != 0)
+    text += std::string((wish.request.what & format::kControlSetMode) != 0 ? "; " : "") + "marked '" +
+            reinterpret_cast<const char*>(wish.request.text) + "'";
+  print(text + "\n");
+  if (waiting > 0) note(plural(waiting, "process") + ": NCCL is told at its next launch, where it is safe");
+  return done == targets.size();
+}
+
+std::string until_text(const format::ControlState& state, bool here) {
+  if (state.until_monotonic_ns == 0) return "-";
+  const run::ModeChoice after{static_cast<format::Mode>(state.mode_after), state.keep_after, state.of_after};
+  if (!here) return "a window, then " + run::mode_text(after);
+  const auto left = static_cast<double>(std::max<int64_t>(state.until_monotonic_ns - monotonic_ns(), 0));
+  return format_duration(left) + ", then " + run::mode_text(after);
+}
+
+int show(const std::vector<ProcessFile>& files) {
+  Table table(
+      {"rank", "<host", "pid", "<library", "<process", "<mode", "<for", "comms", "from bytes", "refused"});
+  for (const ProcessFile& file : files) {
+    auto header = LiveHeader::open(file.path, LiveHeader::Access::kLook);
+    if (!header) {
+      note(header.error().message());
+      continue;
+    }
+    const control::InForce now = (*header)->in_force();
+    const format::ControlState& state = now.state;
+    const Liveness liveness = run::look_at(file.process);
+    const run::ModeChoice mode{static_cast<format::Mode>(state.mode), state.keep, state.of};
+    std::string mode_now = run::mode_text(mode);
+    if (state.waiting != 0) mode_now += " (waits for a launch)";
+    if (now.asked != state.taken) mode_now += " (asked for another)";
+    table.add({file.rank < 0 ? "-" : std::to_string(file.rank), file.process.host,
+               std::to_string(file.process.pid), format::source_name((*header)->source(), "?"),
+               file.open ? std::string(run::liveness_text(liveness)) : "ended", mode_now,
+               until_text(state, liveness == Liveness::kRunning),
+               state.comms == 0 ? "all" : std::to_string(state.comms),
+               state.min_bytes == 0 ? "-" : format_bytes(state.min_bytes), std::to_string(state.refused)});
+  }
+  if (table.empty()) return fail("there is nothing that can be shown");
+  return print(table.text());
+}
+
+int run(const Arguments& arguments) {
+  const std::vector<ProcessFile> files = files_of(arguments.operands());
+  if (files.empty()) return fail("no process file is in it; is it the run directory of the job?");
+  if (arguments.has("show")) {
+    if (arguments.has("mode") || arguments.has("mark")) return fail(usage("--show goes alone"));
+    return show(files);
+  }
+  auto wish = read_wish(arguments);
+  if (!wish) return fail(wish.error());
+  Reached reached = reach(files);
+  if (reached.targets.empty()) {
+    return fail(reached.ended > 0 && reached.elsewhere + reached.failed == 0
+                    ? "all processes of " + arguments.operands()[0] + " have ended"
+                    : "no process of " + arguments.operands()[0] + " runs on this host");
+  }
+  if (auto asked = ask_all(*wish, reached.targets); !asked) return fail(asked.error());
+  await_answers(reached.targets);
+  const bool all = report(*wish, reached.targets);
+  return all && reached.elsewhere + reached.failed == 0 ? kExitOk : kExitFindings;
+}
+
+}  // namespace
+
+const Command control_command = {
+    .name = "control",
+    .summary = "change what a running job records",
+    .description =
+        "Tells the processes of a run that are on this host what to record from now on, without touching "
+        "the job otherwise: each looks at its own file every 50 ms. A window given by --for ends by itself, "
+        "also if "
+        "this program is gone. What was in force when is recorded, and lockstep info tells it.\n\n"
+        "Processes on other hosts are named; run the command there. The exit code is 0 if every process "
+        "does as asked, 1 if some could not be reached or did not answer, and 2 if none could, or on wrong "
+        "usage.",
+    .operands = {.name = "RUN|FILE",
+                 .help = "the run directory of a job, or process files",
+                 .least = 1,
+                 .most = SIZE_MAX},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "base/text/units.h"
+#include "cli/command.h"
+#include "cli/diagnose/report_text.h"
+#include "cli/kit/console.h"
+#include "cli/kit/interrupt.h"
+#include "cli/kit/memory_limit.h"
+#include "cli/kit/progress.h"
+#include "cli/kit/standard_input.h"
+#include "report/diagnosis_json.h"
+
+namespace lockstep::cli {
+namespace {
+
+using verdict::DiagnosedRun;
+
+constexpr Option kOptions[] = {
+    {0, "json", "", "print one JSON object"},
+    {.letter = 'w',
+     .name = "watch",
+     .value = "SECONDS",
+     .help = "look again and again, with a pause between",
+     .fallback = "2",
+     .value_optional = true},
+    {'v', "verbose", "", "tell every finding and every loss in full"},
+    kMemoryOption,
+};
+
+Result<DiagnosedRun> look(const std::vector<std::string>& paths) {
+  Progress progress("reading");
+  return verdict::diagnose(paths, progress.callback());
+}
+
+int64_t now_ns() {
+  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// From the top left, cut to the terminal: what stands first matters most.
+std::string screen(const std::string& text, const std::string& last_line) {
+  struct winsize size {};
+  size_t rows = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 2 ? size.ws_row : 24;
+  std::string out = "\033[H";
+  size_t lines = 0;
+  for (size_t at = 0; at < text.size() && lines + 2 < rows; ++lines) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    out += text.substr(at, end - at) + "\033[K\r\n";
+    at = end + 1;
+  }
+  return out + last_line + "\033[K\033[J";
+}
+
+class Watch {
+ public:
+  Watch(const Arguments& arguments, std::chrono::seconds pause)
+      : paths_(arguments.operands()),
+        json_(arguments.has("json")),
+        verbose_(arguments.has("verbose")),
+        on_terminal_(!json_ && isatty(STDOUT_FILENO) == 1),
+        pause_(pause) {}
+
+  int run() {
+    int code = kExitUsage;
+    bool seen = false;
+    do {
+      auto diagnosed = look(paths_);
+      if (interrupt_.wanted()) break;
+      if (!diagnosed) {
+        // A run directory fills while the job starts; anything else is a mistake.
+        if (!seen && !all_directories()) return fail(diagnosed.error());
+        said(diagnosed.error().message());
+      } else {
+        seen = true;
+        code = verdict::exit_code(diagnosed->diagnosis);
+        if (int failed = show(*diagnosed); failed != kExitOk) return failed;
+      }
+    } while (!interrupt_.wait(pause_));
+    if (on_terminal_) print("\n");
+    return code;
+  }
+
+ private:
+  bool all_directories() const {
+    std::error_code error;
+    return std::all_of(paths_.begin(), paths_.end(),
+                       [&](const std::string& path) { return std::filesystem::is_directory(path, error); });
+  }
+  void said(const std::string& message) {
+    if (message != last_message_) note(message + "; waiting");
+    last_message_ = message;
+  }
+
+  int show(const DiagnosedRun& run) {
+    Style style = Style::of_stdout();
+    std::string at = format_time(now_ns());
+    if (on_terminal_) {
+      return draw(screen(
+          tamed(diagnose::report_text(run, style, verbose_)),
+          style.faint("Seen at " + at + "; again " + plural(static_cast<uint64_t>(pause_.count()), "second") +
+                      " later; Ctrl-C ends")));
+    }
+    std::string essence = verdict::essence(run.diagnosis);
+    if (shown_ && essence == last_essence_) return kExitOk;
+    std::string gap = shown_ ? "\n" : "";
+    shown_ = true;
+    last_essence_ = std::move(essence);
+    return print(json_ ? json_line(report::diagnosis_json(run))
+                       : gap + "== " + at + "\n" + diagnose::report_text(run, style, verbose_));
+  }
+
+  Interrupt interrupt_{Interrupt::Second::kEnds};
+  const std::vector<std::string> paths_;
+  const bool json_, verbose_, on_terminal_;
+  const std::chrono::seconds pause_;
+  bool shown_ = false;
+  std::string last_essence_, last_message_;
+};
+
+int run(const Arguments& arguments) {
+  if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
+  if (arguments.has("watch")) {
+    auto seconds = arguments.number("watch");
+    if (!seconds) return fail(seconds.error());
+    if (*seconds < 1 || *seconds > 86'400) return fail("--watch takes 1 to 86400 seconds");
+    return Watch(arguments, std::chrono::seconds(*seconds)).run();
+  }
+  const std::vector<std::string>& operands = arguments.operands();
+  std::optional<StandardInput> piped;
+  if (std::find(operands.begin(), operands.end(), "-") != operands.end()) {
+    auto read = StandardInput::read();
+    if (!read) return fail(read.error());
+    piped = *std::move(read);
+  }
+  auto diagnosed = look(piped ? piped->in_place_of_dash(operands) : operands);
+  if (!diagnosed) {
+    Error error = diagnosed.error();
+    if (piped) error.where = piped->shown(std::move(error.where));
+    return fail(error);
+  }
+  std::string report = arguments.has("json")
+                           ? json_text(report::diagnosis_json(*diagnosed))
+                           : diagnose::report_text(*diagnosed, Style::of_stdout(), arguments.has("verbose"));
+  const int printed = print(piped ? piped->shown(std::move(report)) : report);
+  return printed != kExitOk ? printed : verdict::exit_code(diagnosed->diagnosis);
+}
+
+}  // namespace
+
+const Command diagnose_command = {
+    .name = "diagnose",
+    .summary = "say which rank, call or link holds the job back",
+    .description =
+        "Compares what the ranks of a job did and says first what is wrong: which rank, on which host and "
+        "GPU, in "
+        "which operation of which communicator; then why it thinks so, and what to do next. What it could "
+        "not see is "
+        "said as well.\n\n"
+        "It takes whatever there is of a job, in any mix, and joins it into one verdict: what Lockstep "
+        "captured, "
+        "Flight Recorder dumps, traces of PyTorch's profiler, logs of NCCL and PyTorch; directories and "
+        "archives of them. `-` is what is piped into it: `pbpaste | lockstep diagnose -`.\n\n"
+        "It works on a run that has ended, and on the run directory of a job that runs or hangs: it reads "
+        "the files "
+        "that the job writes, and looks in /proc whether its processes on this machine still run. The job is "
+        "not "
+        "touched.\n\n"
+        "Exit code: 0 no problem found, 1 a problem was found, 2 wrong usage or nothing that can be read, 3 "
+        "it cannot be told "
+        "from this input: too little of it, files of two jobs, a run that broke off.",
+    .operands = {.name = "RUN|TRACE.DB|FILE",
+                 .help =
+                     "run directories, trace.db, dumps, profiler traces, logs, archives: any mix of one job",
+                 .least = 1,
+                 .most = SIZE_MAX},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

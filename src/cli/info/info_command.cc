@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
+#include "base/text/json_text.h"
+#include "base/text/units.h"
+#include "cli/command.h"
+#include "cli/kit/console.h"
+#include "cli/kit/loss_report.h"
+#include "cli/kit/progress.h"
+#include "cli/kit/table.h"
+#include "input/input.h"
+#include "input/run_json.h"
+#include "model/event_counts.h"
+#include "run/process_files.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr Option kOptions[] = {{0, "json", "", "print one JSON object"}};
+
+std::string number_text(int64_t number) { return number < 0 ? "-" : std::to_string(number); }
+
+std::string shorten(const std::string& text, size_t most) {
+  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
+}
+
+// Events of NCCL's profiler, and beside them records of the GPU driver's tools and of NVTX. Of a run or a process.
+template <class Overview>
+Json records_json(const Overview& seen) {
+  Json document = input::events_json(seen.events);
+  document["Kernel"] = seen.kernels.kernels;
+  document["LaunchCall"] = seen.kernels.launches;
+  document["Copy"] = seen.kernels.copies;
+  document["Range"] = seen.ranges;
+  return document;
+}
+
+Json kernels_json(const model::KernelCounts& kernels) {
+  return {{"kernels", kernels.kernels},
+          {"copies", kernels.copies},
+          {"launches", kernels.launches},
+          {"communication", kernels.communication},
+          {"joined", kernels.joined}};
+}
+
+Json process_json(const input::ProcessOverview& process) {
+  Json document = {{"rank", known(process.rank)},
+                   {"local_rank", known(process.local_rank)},
+                   {"world", known(process.world)},
+                   {"node_rank", known(process.node_rank)},
+                   {"host", process.host},
+                   {"boot_id", process.boot_id},
+                   {"pid", process.pid},
+                   {"start_ns", process.start_ns},
+                   {"command", process.argv},
+                   {"launcher", process.launcher},
+                   {"job", process.job},
+                   {"device", known(process.device)},
+                   {"host_device", known(process.host_device)},
+                   {"gpu", known(process.gpu)},
+                   {"pci", process.pci},
+                   {"uuid", process.uuid},
+                   {"gpu_model", process.gpu_model},
+                   {"chained_plugin", process.chained_plugin},
+                   {"visible_devices", process.visible_devices},
+                   {"nccl_version", input::nccl_version_text(process.nccl_version)},
+                   {"mode", process.mode},
+                   {"retention", process.retention},
+                   {"state", process.closed ? "closed" : "not closed"},
+                   {"gpu_clock", process.gpu_clock},
+                   {"clock_reading_ns", known(process.anchor_width_ns)},
+                   {"first_ns", process.first_ns},
+                   {"last_ns", process.last_ns},
+                   {"heartbeat_ns", process.heartbeat_ns},
+                   {"ops", process.ops},
+                   {"comms", process.comms.size()}};
+  document["modes"] = Json::array();
+  for (const auto& [mode, since_ns] : process.modes)
+    document["modes"].push_back({{"mode", mode}, {"since_ns", since_ns}});
+  document["events"] = records_json(process);
+  document["kernels"] = kernels_json(process.kernels);
+  return document;
+}
+
+Json comm_json(const std::vector<input::CommMember>& members) {
+  const input::CommMember& first = members.front();
+  Json document = {{"id", id_json(first.comm_id)},
+                   {"name", first.name},
+                   {"ranks", known(first.ranks)},
+                   {"nodes", known(first.nodes)},
+                   {"api_version", first.api_version}};
+  document["members"] = Json::array();
+  for (const input::CommMember& member : members) {
+    document["members"].push_back(
+        {{"process", member.process}, {"rank", known(member.rank)}, {"ended", member.ended}});
+  }
+  return document;
+}
+
+Json info_json(const input::Input& input, const input::RunOverview& run) {
+  Json document = {{"input", input.source->name()},
+                   {"format", input.kind},
+                   {"files", input.files},
+                   {"bytes", input.bytes},
+                   {"first_ns", run.first_ns},
+                   {"last_ns", run.last_ns},
+                   {"losses", input::losses_json(run)},
+                   {"events", records_json(run)},
+                   {"kernels", kernels_json(run.kernels)},
+                   {"ops", run.ops},
+                   {"processes", run.processes.size()},
+                   {"hosts", run.hosts},
+                   {"comms", run.comms.size()}};
+  document["process_list"] = Json::array();
+  for (const input::ProcessOverview& process : run.processes)
+    document["process_list"].push_back(process_json(process));
+  document["comm_list"] = Json::array();
+  for (const auto& members : run.comms) document["comm_list"].push_back(comm_json(members));
+  return document;
+}
+
+std::string process_table(const input::RunOverview& run) {
+  Table table({"rank", "<host", "pid", "GPU", "<device", "<model", "<nccl", "<mode", "<retention", "<state",
+               "ops", "comms", "<command"});
+  for (const input::ProcessOverview& process : run.processes) {
+    table.add({number_text(process.rank), process.host, std::to_string(process.pid),
+               number_text(process.host_device), process.device_name.empty() ? "-" : process.device_name,
+               process.gpu_model.empty() ? "-" : process.gpu_model,
+               input::nccl_version_text(process.nccl_version), process.mode, process.retention,
+               process.closed ? "closed" : "not closed", format_count(process.ops),
+               std::to_string(process.comms.size()), shorten(process.argv, 60)});
+  }
+  return "\nProcesses\n" + table.text();
+}
+
+// Whose GPU ran less than half of what another process' ran.
+std::string asymmetry_text(const input::RunOverview& run) {
+  std::vector<uint64_t> kernels;
+  for (const input::ProcessOverview& process : run.processes) kernels.push_back(process.kernels.kernels);
+  Table table({"rank", "<host", "pid", "kernels", "most"});
+  for (const size_t i : model::uneven_places(kernels)) {
+    const input::ProcessOverview& process = run.processes[i];
+    table.add({number_text(process.rank), process.host, std::to_string(process.pid), format_count(kernels[i]),
+               format_count(*std::max_element(kernels.begin(), kernels.end()))});
+  }
+  return table.empty()
+             ? ""
+             : "\nAsymmetry: processes with less than half of the kernels of another\n" + table.text();
+}
+
+// Of processes whose mode was changed while they ran.
+std::string mode_table(const input::RunOverview& run) {
+  Table table({"rank", "<host", "pid", "<recorded", "<since", "for"});
+  for (const input::ProcessOverview& process : run.processes) {
+    for (size_t i = 0; process.modes.size() > 1 && i < process.modes.size(); ++i) {
+      const int64_t begin = process.modes[i].since_ns;
+      const int64_t end = i + 1 < process.modes.size() ? process.modes[i + 1].since_ns : process.last_ns;
+      table.add({number_text(process.rank), process.host, std::to_string(process.pid), process.modes[i].mode,
+                 format_time(begin), end > begin ? format_duration(static_cast<double>(end - begin)) : "-"});
+    }
+  }
+  return table.empty() ? "" : "\nModes, changed while it ran\n" + table.text();
+}
+
+// Their time is in the times of the processes.
+std::string chained_text(const input::RunOverview& run) {
+  std::map<std::string, size_t> plugins;
+  for (const input::ProcessOverview& process : run.processes)
+    if (!process.chained_plugin.empty()) ++plugins[process.chained_plugin];
+  std::string text;
+  for (const auto& [plugin, processes] : plugins)
+    text += "\nChained profiler plugin, in " + plural(processes, "process") + ": " + plugin + "\n";
+  return text;
+}
+
+std::string comm_table(const input::RunOverview& run) {
+  Table table({"<communicator", "<name", "ranks", "seen", "nodes", "ended"});
+  constexpr size_t kMost = 40;
+  for (size_t i = 0; i < run.comms.size() && i < kMost; ++i) {
+    const auto& members = run.comms[i];
+    const input::CommMember& first = members.front();
+    auto ended = std::count_if(members.begin(), members.end(),
+                               [](const input::CommMember& member) { return member.ended; });
+    Json id = id_json(first.comm_id);
+    table.add({id.is_null() ? "?" : id.get<std::string>(), first.name.empty() ? "-" : shorten(first.name, 40),
+               number_text(first.ranks), std::to_string(members.size()), number_text(first.nodes),
+               std::to_string(ended)});
+  }
+  if (table.empty()) return {};
+  std::string text = "\nCommunicators\n" + table.text();
+  if (run.comms.size() > kMost)
+    text += "  ... and " + format_count(run.comms.size() - kMost) + " more; --json has all\n";
+  return text;
+}
+
+std::string event_table(const input::RunOverview& run) {
+  Table table({"<event", "count"});
+  for (size_t i = 1; i < run.events.size(); ++i) {
+    const auto kind = static_cast<uint8_t>(i);
+    if (run.events[kind] > 0)
+      table.add({std::string(model::event_name(kind)), format_count(run.events[kind])});
+  }
+  return table.empty() ? "\nEvents: none.\n" : "\nEvents\n" + table.text();
+}
+
+std::string info_text(const input::Input& input, const input::RunOverview& run) {
+  std::string text = loss_report(run) + "\n" + input.source->name() + ": " + input.kind + ", " +
+                     plural(input.files, "file") + ", " + format_bytes(input.bytes) + "\n";
+  text += input::processes_text(run) + ", " + plural(run.comms.size(), "communicator") + ", " +
+          plural(run.ops, "operation") + "\n";
+  if (run.first_ns != 0) {
+    text += format_time(run.first_ns) + ", for " +
+            format_duration(static_cast<double>(run.last_ns - run.first_ns)) + "\n";
+  }
+  return text + process_table(run) + mode_table(run) + chained_text(run) + comm_table(run) +
+         event_table(run) + input::kernels_text(run) + asymmetry_text(run) +
+         (run.ranges != 0 ? "\nRanges of NVTX: " + format_count(run.ranges) + "\n" : "");
+}
+
+// Every process once, for what the source observes.
+void read_all(input::ObservedSource& source) {
+  Progress progress("reading");
+  for (size_t i = 0; i < source.processes(); ++i) {
+    model::Trace trace;
+    (void)source.load(i, trace);  // a failure is a loss of the overview
+    progress.update(static_cast<double>(i + 1) / static_cast<double>(source.processes()));
+  }
+}
+
+int run(const Arguments& arguments) {
+  auto input = input::open_input(arguments.operands());
+  if (!input) return fail(input.error());
+  read_all(*input->source);
+  input::RunOverview overview = input->source->overview();
+  if (overview.processes.empty())
+    return fail(overview.losses.empty() ? "no process in it" : overview.losses[0].detail);
+  return print(arguments.has("json") ? json_text(info_json(*input, overview)) : info_text(*input, overview));
+}
+
+}  // namespace
+
+const Command info_command = {
+    .name = "info",
+    .summary = "say what was captured, and what was lost",
+    .description =
+        "Says what a run holds: losses first, then processes, communicators and how many events of each "
+        "kind. "
+        "A process is `not closed` while it runs, or when it ended without closing its file (killed, or "
+        "_exit); all that it had recorded is there all the same.",
+    .operands = {.name = "RUN|TRACE.DB|FILE",
+                 .help = "run directories, trace.dbs and process files, or other tools' files of one format",
+                 .least = 1,
+                 .most = SIZE_MAX},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/kit/memory_limit.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "base/column_memory.h"
+#include "base/temporary_directory.h"
+#include "base/text/units.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
+
+// The number in a file of one word; `otherwise` where there is none, as in "max".
+uint64_t number_in(const std::string& path, uint64_t otherwise) {
+  uint64_t number = 0;
+  std::ifstream file(path);
+  return file >> number ? number : otherwise;
+}
+
+uint64_t free_in_machine() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    uint64_t kib = 0;
+    if (words >> name >> kib && name == "MemAvailable:") return kib * 1024;
+  }
+  return kUnlimited;
+}
+
+// Of version 2, and of version 1 where its memory controller has its usual place.
+uint64_t free_in_control_group() {
+  uint64_t free = kUnlimited;
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1),
+                      path = line.substr(second + 1);
+    const bool is_old = controllers == "memory";
+    if (!is_old && !controllers.empty()) continue;
+    const std::string folder = (is_old ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup") + path;
+    const uint64_t most = number_in(folder + (is_old ? "/memory.limit_in_bytes" : "/memory.max"), kUnlimited);
+    const uint64_t used = number_in(folder + (is_old ? "/memory.usage_in_bytes" : "/memory.current"), 0);
+    if (most != kUnlimited) free = std::min(free, most - std::min(most, used));
+  }
+  return free;
+}
+
+}  // namespace
+
+Result<void> limit_memory(const Arguments& arguments) {
+  uint64_t bytes = std::min(free_in_machine(), free_in_control_group()) / 2;
+  if (arguments.has(kMemoryOption.name)) {
+    const std::string text = arguments.value(kMemoryOption.name);
+    const std::optional<uint64_t> given = parse_bytes(text);
+    if (!given) {
+      return Error{
+          ErrorCode::kUsage,
+          "--memory takes a number of bytes, with K, M, G or T behind it for more, not '" + text + "'",
+          {}};
+    }
+    bytes = *given;
+  }
+  set_column_limit({.bytes = bytes, .directory = temporary_folder()});
+  return {};
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much memory the columns of a run may take before they lie in files: --memory, else half of what the machine and
+// the control group have left.
+#pragma once
+#include "base/result.h"
+#include "cli/kit/arguments.h"
+
+namespace lockstep::cli {
+
+inline constexpr Option kMemoryOption = {
+    .letter = 0,
+    .name = "memory",
+    .value = "SIZE",
+    .help = "keep what is larger than that in files of TMPDIR, else of /var/tmp",
+    .fallback = "half of what is free"};
+
+// Of a command that has kMemoryOption; to be called before anything is read.
+Result<void> limit_memory(const Arguments& arguments);
+
+}  // namespace lockstep::cli

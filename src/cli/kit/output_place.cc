@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/kit/output_place.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "readers/native/native.h"
+
+namespace lockstep::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A torn one is known by its name alone, a renamed one by its first bytes.
+bool is_process_file(const std::string& path) {
+  if (path.ends_with(".lks")) return true;
+  const auto format = readers::detect(path);
+  return format && *format == &readers::native::kFormat;
+}
+
+}  // namespace
+
+Result<void> check_output(const std::string& output, const std::vector<std::string>& inputs,
+                          std::span<const std::string_view> results) {
+  const auto refused = [&](const std::string& why) {
+    return Error{ErrorCode::kUsage, why + "; name another file with --output", output};
+  };
+  std::error_code error;
+  for (const std::string& input : inputs) {
+    if (fs::equivalent(input, output, error)) return refused("is an input");
+  }
+  // Whether a folder may be replaced is told by what it holds.
+  if (!fs::is_regular_file(output, error)) return {};
+  if (is_process_file(output)) return refused("is a process file, which is never replaced");
+  if (std::any_of(results.begin(), results.end(),
+                  [&](std::string_view ending) { return output.ends_with(ending); }))
+    return {};
+  const fs::path folder = fs::path(output).parent_path();
+  for (const std::string& input : inputs) {
+    if (fs::equivalent(input, folder.empty() ? fs::path(".") : folder, error))
+      return refused("may be one of the files of the run in " + input);
+  }
+  return {};
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/kit/progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr auto kQuiet = std::chrono::seconds(1);
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+constexpr size_t kBar = 30;
+
+}  // namespace
+
+std::string progress_line(const std::string& label, double fraction, double elapsed_seconds) {
+  fraction = fraction >= 0 ? std::min(fraction, 1.0) : 0;  // also for NaN
+  auto filled = static_cast<size_t>(fraction * kBar);
+  char tail[64];
+  if (fraction > 0.02) {
+    std::snprintf(tail, sizeof tail, "%3.0f %%  %.0f s left", fraction * 100,
+                  std::min(elapsed_seconds / fraction * (1 - fraction), 999999.0));
+  } else {
+    std::snprintf(tail, sizeof tail, "%3.0f %%", fraction * 100);
+  }
+  return label + " [" + std::string(filled, '#') + std::string(kBar - filled, '.') + "] " + tail;
+}
+
+Progress::Progress(std::string label) : label_(std::move(label)), terminal_(isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (drawn_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::update(double fraction) {
+  if (!terminal_) return;
+  auto now = Clock::now();
+  if (now - start_ < kQuiet || (drawn_ && now - last_ < kRedraw)) return;
+  last_ = now;
+  drawn_ = true;
+  double elapsed = std::chrono::duration<double>(now - start_).count();
+  std::fprintf(stderr, "\r\033[K%s", progress_line(label_, fraction, elapsed).c_str());
+  std::fflush(stderr);
+}
+
+}  // namespace lockstep::cli

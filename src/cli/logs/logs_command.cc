@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "analysis/log_rules/log_rules.h"
+#include "cli/command.h"
+#include "cli/kit/console.h"
+#include "cli/logs/log_report.h"
+#include "readers/nccl_log/nccl_log.h"
+#include "readers/reader.h"
+#include "verdict/log_input.h"
+#include "verdict/outcome.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr Option kOptions[] = {
+    {0, "json", "", "print one JSON object, with all rows"},
+    {'v', "verbose", "", "show all rows, and the first line of each kind that was not understood"},
+};
+
+Result<logs::LogReport> read(const std::vector<std::string>& paths) {
+  LOCKSTEP_ASSIGN(const readers::Inputs inputs, readers::sort(paths));
+  for (const readers::FormatFiles& files : inputs.formats) {
+    if (files.format != &readers::nccl_log::kFormat) continue;
+    LOCKSTEP_ASSIGN(auto model, verdict::read_logs(inputs, files));
+    logs::LogReport report{std::move(model), {}, inputs.troubles};
+    report.findings = analysis::log_rules::judge(report.model);
+    return report;
+  }
+  return Error{ErrorCode::kInvalidInput,
+               "no line of NCCL's log in " + std::string(paths.size() == 1 ? "it" : "them") +
+                   "; run the job with NCCL_DEBUG=INFO",
+               paths.size() == 1 ? paths[0] : std::string()};
+}
+
+int run(const Arguments& arguments) {
+  auto read_report = read(arguments.operands());
+  if (!read_report) return fail(read_report.error());
+  const logs::LogReport& report = *read_report;
+  const int printed = arguments.has("json")
+                          ? print(json_text(logs::report_json(report)))
+                          : print(logs::report_text(report, Style::of_stdout(), arguments.has("verbose")));
+  if (printed != kExitOk) return printed;
+  // As `diagnose` says it.
+  const int code = verdict::exit_code(analysis::in_order(report.findings));
+  return code == kExitOk && !report.troubles.empty() ? kExitCannotTell : code;
+}
+
+}  // namespace
+
+const Command logs_command = {
+    .name = "logs",
+    .summary = "what NCCL_DEBUG logs say: what is wrong, and how NCCL was set up",
+    .description =
+        "Reads what NCCL or RCCL printed under NCCL_DEBUG=INFO, also where a launcher, a framework or a log "
+        "collector "
+        "wrote before it. Archives and compressed files are unpacked; of a directory it takes the files that "
+        "hold such lines.\n\n"
+        "It names what the logs show to be wrong or slower than it need be, each with the lines that say so: "
+        "sockets "
+        "instead of InfiniBand, GPUs that may not access each other, releases and settings that differ "
+        "between ranks, "
+        "errors of the network. From what PyTorch's watchdogs and launchers wrote it names who never called "
+        "an "
+        "operation, who called another one, and whose process ended. Behind it: processes, communicators, "
+        "hardware, "
+        "rings, trees and connections, algorithms and settings.\n\n"
+        "Give the logs of all ranks together. NCCL_DEBUG_FILE=nccl.%h.%p.log gives each process a file of "
+        "its own; "
+        "NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,GRAPH,NET,TUNING prints what most of it needs.\n\n"
+        "Ends with 1 if a finding is a warning or critical.",
+    .operands = {.name = "FILE|DIR", .help = "logs, or directories of logs", .least = 1, .most = SIZE_MAX},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+#include "cli/kit/console.h"
+#include "cli/kit/output_place.h"
+#include "cli/kit/progress.h"
+#include "cli/merge/merge_report.h"
+#include "cli/trace/capture_environment.h"
+#include "input/input.h"
+#include "input/losses.h"
+#include "store/store.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr Option kOptions[] = {
+    {'o', "output", "OUT", "the file to write; an older trace.db there is replaced", "trace.db", "", true},
+    {0, "json", "", "print the report as one JSON object"},
+};
+
+constexpr std::string_view kResults[] = {".db"};
+
+int run(const Arguments& arguments) {
+  std::string output = arguments.value("output");
+  auto input = input::open_input(arguments.operands());
+  if (!input) return fail(input.error());
+  if (auto checked = check_output(output, arguments.operands(), kResults); !checked)
+    return fail(checked.error());
+  std::vector<std::string> attachments;
+  for (const std::string& path : arguments.operands()) {
+    const auto files = trace::other_tools_files(path);
+    attachments.insert(attachments.end(), files.begin(), files.end());
+  }
+  int exit = kExitOk;
+  readers::Unpacker unpacker;
+  for (const std::string& path : input->databases) {
+    const auto files = store::extract_attachments(path, [&] { return unpacker.make_folder(path); });
+    if (!files) {
+      note(files.error().message() + "; what is attached to it is left out");
+      exit = kExitCannotTell;
+      continue;
+    }
+    attachments.insert(attachments.end(), files->begin(), files->end());
+  }
+  Result<store::MergeResult> merged = [&] {
+    Progress progress("merging");
+    return store::write_trace_db(*input->source, output, attachments, progress.callback());
+  }();
+  if (!merged) return fail(merged.error());
+  input::RunOverview overview = input->source->overview();
+  if (exit == kExitOk) exit = exit_of_losses(overview);
+  if (arguments.has("json"))
+    return print(json_text(merge_json(overview, *merged, output, input->files)), exit);
+  std::string text;
+  for (const std::string& line : merge_sentences(overview, *merged, output, input->files))
+    text += line + "\n";
+  return print(text, exit);
+}
+
+}  // namespace
+
+const Command merge_command = {
+    .name = "merge",
+    .summary = "put the files of a run into one trace.db",
+    .description =
+        "Reads the process files of a run, or other tools' files of one format, and writes one trace.db, a "
+        "plain "
+        "SQLite file; several trace.dbs become one, with the process files named beside them. The inputs are "
+        "never "
+        "changed or removed, and merging again gives the same result. What cannot be read of a damaged file "
+        "is "
+        "counted; the rest of it is merged. The exit code is 3 where something that was named is left out.",
+    .operands = {.name = "RUN|TRACE.DB|FILE",
+                 .help = "run directories, trace.dbs and process files, or other tools' files of one format",
+                 .least = 1,
+                 .most = SIZE_MAX},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/merge/merge_report.h"
+#include "input/run_json.h"
+
+#include "base/text/units.h"
+#include "input/losses.h"
+#include "verdict/next_steps.h"
+
+namespace lockstep::cli {
+
+std::vector<std::string> merge_sentences(const input::RunOverview& run, const store::MergeResult& merged,
+                                         const std::string& output, uint64_t files) {
+  std::vector<std::string> lines = input::loss_sentences(run);
+  lines.push_back(plural(files, "file") + " of " + input::processes_text(run) + ": " +
+                  plural(run.ops, "operation") + " on " + plural(run.comms.size(), "communicator"));
+  lines.push_back("wrote " + output + " (" + plural(merged.rows, "row") + ", " + format_bytes(merged.bytes) +
+                  ")");
+  if (!merged.attached.empty())
+    lines.push_back("took along " + plural(merged.attached.size(), "file") +
+                    " of other tools; lockstep diagnose reads them");
+  if (const auto word = verdict::shell_word(output))
+    lines.push_back("next: lockstep diagnose " + *word + "; lockstep report " + *word);
+  return lines;
+}
+
+Json merge_json(const input::RunOverview& run, const store::MergeResult& merged, const std::string& output,
+                uint64_t files) {
+  return {{"output", output},
+          {"files", files},
+          {"processes", run.processes.size()},
+          {"hosts", run.hosts},
+          {"ops", run.ops},
+          {"comms", run.comms.size()},
+          {"rows", merged.rows},
+          {"bytes", merged.bytes},
+          {"attached", merged.attached.size()},
+          {"salvaged", run.salvaged()},
+          {"losses", input::losses_json(run)}};
+}
+
+}  // namespace lockstep::cli

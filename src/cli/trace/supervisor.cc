@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/trace/supervisor.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+
+namespace lockstep::cli::trace {
+namespace {
+
+constexpr int kPassedOn[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+// Blocks the watched signals before the sentinel, the first member made, is forked.
+sigset_t block(sigset_t& original) {
+  sigset_t watched;
+  sigemptyset(&watched);
+  for (int signal : kPassedOn) sigaddset(&watched, signal);
+  sigaddset(&watched, SIGCHLD);
+  pthread_sigmask(SIG_BLOCK, &watched, &original);
+  return watched;
+}
+
+}  // namespace
+
+Supervisor::Supervisor() : watched_(block(original_)) { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+Supervisor::~Supervisor() { pthread_sigmask(SIG_SETMASK, &original_, nullptr); }
+
+int Supervisor::start(const std::vector<std::string>& argv) {
+  std::vector<char*> words;
+  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  int report[2];  // closed by a successful exec, else carries errno
+  if (pipe2(report, O_CLOEXEC) != 0) return errno;
+  command_ = fork();
+  if (command_ == 0) {
+    pthread_sigmask(SIG_SETMASK, &original_, nullptr);
+    execvp(words[0], words.data());
+    int error = errno;
+    [[maybe_unused]] ssize_t put = write(report[1], &error, sizeof error);
+    _exit(kExitNotFound);
+  }
+  int error = command_ < 0 ? errno : 0;
+  close(report[1]);
+  if (command_ > 0) {
+    int failed = 0;
+    ssize_t got = 0;
+    while ((got = read(report[0], &failed, sizeof failed)) < 0 && errno == EINTR) {
+    }
+    if (got == sizeof failed) {
+      error = failed;
+      while (waitpid(command_, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
+  }
+  close(report[0]);
+  return error;
+}
+
+void Supervisor::pass_on(const siginfo_t& signal) {
+  // SI_KERNEL: the terminal, which signals its whole foreground group.
+  if (signal.si_code == SI_KERNEL || signal.si_pid == command_ || sentinel_.saw(signal.si_signo)) return;
+  kill(command_, signal.si_signo);
+}
+
+void Supervisor::reap() {
+  for (;;) {
+    int status = 0;
+    pid_t ended = waitpid(-1, &status, WNOHANG);
+    if (ended < 0 && errno == EINTR) continue;
+    if (ended <= 0) {
+      reaped_all_ = ended < 0 && errno == ECHILD;
+      return;
+    }
+    if (ended == command_) command_status_ = status;
+  }
+}
+
+int Supervisor::wait_for_command() {
+  for (reap(); command_status_ == -1; reap()) {
+    siginfo_t signal{};
+    if (sigwaitinfo(&watched_, &signal) > 0 && signal.si_signo != SIGCHLD) pass_on(signal);
+  }
+  sentinel_.end();
+  if (WIFSIGNALED(command_status_)) return kExitSignal + WTERMSIG(command_status_);
+  return WEXITSTATUS(command_status_);
+}
+
+bool Supervisor::wait_for_descendants(const std::function<void()>& waiting) {
+  constexpr timespec kQuiet{1, 0}, kLong{3600, 0};
+  bool told = false;
+  for (reap(); !reaped_all_; reap()) {
+    siginfo_t signal{};
+    int got = sigtimedwait(&watched_, &signal, told ? &kLong : &kQuiet);
+    if (got > 0 && got != SIGCHLD) return false;
+    if (got < 0 && errno == EAGAIN && !told) {
+      told = true;
+      waiting();
+    }
+  }
+  return true;
+}
+
+void Supervisor::end_on_signal(std::function<void(int)> stop) {
+  // What is pending now was meant for the command.
+  for (constexpr timespec kNow{0, 0}; sigtimedwait(&watched_, nullptr, &kNow) > 0;) {
+  }
+  std::thread([watched = watched_, stop = std::move(stop)]() mutable {
+    sigdelset(&watched, SIGCHLD);
+    int signal = 0;
+    while (sigwait(&watched, &signal) != 0) {
+    }
+    stop(signal);
+    _exit(kExitSignal + signal);
+  }).detach();
+}
+
+}  // namespace lockstep::cli::trace

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+
+#include "base/text/units.h"
+#include "cli/command.h"
+#include "cli/kit/console.h"
+#include "cli/trace/capture_environment.h"
+#include "cli/trace/supervisor.h"
+#include "cli/trace/tokens.h"
+#include "cli/trace/trace_end.h"
+#include "run/adopt_run.h"
+#include "run/census.h"
+#include "run/mode_text.h"
+#include "run/process_files.h"
+#include "run/small_file.h"
+#include "store/store.h"
+
+namespace lockstep::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Option kOptions[] = {
+    {'o', "output", "OUT", "the merged trace; an older trace.db there is replaced", "trace.db", "", true},
+    {'m', "mode", "MODE",
+     "lite and default record the host side, which costs least; deep adds GPU times of each "
+     "channel and network steps; sample=K/N is deep for K of every N operations; off records nothing",
+     "default", run::kModeChoices},
+    {0, "retain", "POLICY", "stream[:CAP] keeps all, up to CAP a process; ring:SIZE keeps the newest",
+     "stream"},
+    {0, "dir", "RUN", "the run directory, and keep it (default: beside OUT, removed after a faultless merge)",
+     "", "", true},
+    {0, "keep", "", "keep the run directory"},
+    {0, "no-merge", "", "leave the run directory as it is"},
+    {0, "timeline", "FILE", "also write a timeline for Perfetto; a name in .gz is compressed", "", "", true},
+    {0, "json", "", "make the report at the end one JSON object on a line of stderr"},
+};
+
+int64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+bool mentions(const std::string& text, std::string_view letters) {
+  for (size_t at = text.find('%'); at != std::string::npos && at + 1 < text.size();
+       at = text.find('%', at + 2)) {
+    if (letters.find(text[at + 1]) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// Which launchers of the job share one run directory follows from the names that the user gave.
+void share_by_tokens(const std::string& name, run::JobPlace& place) {
+  if (mentions(name, "pr")) place.launchers_key.clear();
+  if (mentions(name, "hn")) place.launchers = 1;  // how many there are on a node is not known
+}
+
+// An option, else the variable that says the same, else what the option is without being given.
+struct Setting {
+  std::string value, said_by;  // "--mode", "LOCKSTEP_MODE"
+  bool given = false;
+};
+Setting setting(const Arguments& arguments, std::string_view option, const char* variable) {
+  const char* set = std::getenv(variable);
+  if (!arguments.has(option) && set != nullptr && *set != 0) return {set, variable, true};
+  return {arguments.value(option), "--" + std::string(option), arguments.has(option)};
+}
+
+Result<void> read_recording(const Arguments& arguments, TraceRequest& request) {
+  const auto usage = [](const Setting& of, std::string_view takes) {
+    return Error{
+        ErrorCode::kUsage, of.said_by + " takes " + std::string(takes) + "; not '" + of.value + "'", {}};
+  };
+  const Setting mode = setting(arguments, "mode", "LOCKSTEP_MODE"),
+                retention = setting(arguments, "retain", "LOCKSTEP_RETAIN");
+  const std::optional<run::ModeChoice> chosen = run::parse_mode(mode.value);
+  if (!chosen && mode.value.starts_with("sample="))
+    return usage(mode, "two numbers in sample=K/N, K at most N, such as sample=1/100");
+  if (!chosen) return usage(mode, "lite, default (standard), deep (full), sample=K/N or off");
+  if (!trace::is_retention(retention.value))
+    return usage(retention, "stream, stream:CAP or ring:SIZE, such as ring:64M");
+  request.mode = run::mode_text(*chosen);
+  request.retention = retention.value;
+  return {};
+}
+
+Result<TraceRequest> read_request(const Arguments& arguments, const run::ProcessIdentity& self,
+                                  run::JobPlace& place) {
+  TraceRequest request;
+  LOCKSTEP_TRY(read_recording(arguments, request));
+  const Setting directory = trace::directory_is_of_a_launcher()
+                                ? Setting{arguments.value("dir"), "--dir", arguments.has("dir")}
+                                : setting(arguments, "dir", "LOCKSTEP_DIR");
+  auto expanded = [&](const std::string& text) { return trace::expand_tokens(text, self, place); };
+  auto path = [&](const std::string& named) {
+    std::string text = expanded(named);
+    return text.empty() ? text : fs::absolute(text).lexically_normal().string();
+  };
+  request.output = path(arguments.value("output"));
+  request.output_shown = expanded(arguments.value("output"));
+  request.timeline = path(arguments.value("timeline"));
+  request.run = path(directory.value);
+  request.run_is_named = directory.given && !request.run.empty();
+  if (request.run.empty()) request.run = fs::path(request.output).replace_extension(".run").string();
+  while (request.run.size() > 1 && request.run.ends_with('/')) request.run.pop_back();
+  share_by_tokens(request.run_is_named ? directory.value : arguments.value("output"), place);
+  request.merge = !arguments.has("no-merge");
+  request.keep = arguments.has("keep");
+  request.json = arguments.has("json");
+  request.argv = arguments.operands();
+  if (!request.merge && !request.timeline.empty())
+    return Error{ErrorCode::kUsage, "--timeline needs the merge; leave out --no-merge", {}};
+  return request;
+}
+
+// Better said before a long job than after it.
+Result<void> check_targets(const TraceRequest& request) {
+  if (!request.merge) return {};
+  std::error_code error;
+  for (const std::string& file : {request.output, request.timeline}) {
+    if (file.empty()) continue;
+    std::string folder = fs::path(file).parent_path().string();
+    fs::create_directories(folder, error);
+    if (access(folder.c_str(), W_OK | X_OK) != 0) {
+      return Error{ErrorCode::kPermission,
+                   std::string(std::strerror(errno)) + "; name another place with --output", folder};
+    }
+  }
+  if (fs::exists(request.output, error) && !store::is_trace_db(request.output)) {
+    return Error{ErrorCode::kUsage, "exists and is no trace.db; name another file with --output",
+                 request.output};
+  }
+  if (!request.timeline.empty() && fs::exists(request.timeline, error)) {
+    return Error{ErrorCode::kUsage, "exists; remove it, or name another file with --timeline",
+                 request.timeline};
+  }
+  return {};
+}
+
+int say_not_started(const std::string& program, int error) {
+  bool found = error != ENOENT;
+  note(program + ": " +
+       (found ? std::string("cannot be executed: ") + std::strerror(error) : "command not found") +
+       "; check the command behind the options of lockstep trace");
+  return found ? trace::kExitNotExecutable : trace::kExitNotFound;
+}
+
+void say_waiting() {
+  std::string who;
+  size_t count = 0;
+  for (int64_t child : run::children_of(getpid())) {
+    auto argv =
+        run::split_words(run::read_small("/proc/" + std::to_string(child) + "/cmdline", 4096).value_or(""));
+    if (++count <= 3)
+      who += (who.empty() ? "" : ", ") + std::to_string(child) + (argv.empty() ? "" : " " + argv[0]);
+  }
+  note("the command has ended; waiting for " + plural(count, "process") + " that it left behind (" + who +
+       (count > 3 ? ", ..." : "") + "); Ctrl-C stops waiting");
+}
+
+int run_without_capture(const std::vector<std::string>& argv) {
+  setenv("LOCKSTEP_MODE", "off", 1);
+  trace::Supervisor supervisor;
+  if (int error = supervisor.start(argv); error != 0) return say_not_started(argv[0], error);
+  return supervisor.wait_for_command();
+}
+
+run::Manifest make_manifest(const TraceRequest& request, const run::ProcessIdentity& self,
+                            const run::JobPlace& place) {
+  run::Manifest manifest;
+  manifest.version = LOCKSTEP_VERSION;
+  manifest.argv = request.argv;
+  manifest.launcher = self;
+  manifest.started_ns = now_ns();
+  manifest.mode = request.mode;
+  manifest.retention = request.retention;
+  manifest.output = request.merge ? request.output : "";
+  manifest.launchers_key = place.launchers_key;
+  manifest.launchers = place.launchers;
+  return manifest;
+}
+
+int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, run::RunDirectory& run) {
+  trace::Supervisor supervisor;
+  int code = 0;
+  if (int error = supervisor.start(request.argv); error != 0) {
+    code = say_not_started(request.argv[0], error);
+    bool last = run.leave() == run::RunDirectory::Leaving::kLast;
+    if (last && run::process_files(run.path()).empty()) run.remove({});
+    return code;
+  }
+  {
+    run::Census census(
+        self, [&] { return int64_t{supervisor.sentinel()}; }, [&] { run.touch(); });
+    code = supervisor.wait_for_command();
+    supervisor.wait_for_descendants(say_waiting);
+    run::adopt_run(run.path());
+    census.stop();
+    if (auto written = run::write_census(run.path(), census.report()); !written)
+      note(written.error().message());
+  }
+  supervisor.end_on_signal([&](int) { tell_stopped(request, run); });
+  end_trace(request, run, code);
+  return code;
+}
+
+int run(const Arguments& arguments) {
+  run::ProcessIdentity self = run::own_identity();
+  run::JobPlace place = run::own_job_place();
+  auto request = read_request(arguments, self, place);
+  if (!request) return fail(request.error());
+  if (request->mode == "off") return run_without_capture(request->argv);
+  auto libraries = trace::find_capture_libraries();
+  if (!libraries) return fail(libraries.error());
+  if (auto checked = check_targets(*request); !checked) return fail(checked.error());
+  auto directory = run::RunDirectory::create_or_join(request->run, make_manifest(*request, self, place));
+  if (!directory) return fail(directory.error());
+  if (request->run_is_named && directory->path() != request->run) {
+    note(request->run + " is in use or holds other files; the run directory is " + directory->path());
+  }
+  if (std::string other = trace::other_profiler_plugin(*libraries); !other.empty()) {
+    if (trace::plugin_to_chain(*libraries).empty())
+      note("NCCL loads one profiler plugin only: using ours (" + libraries->nccl + ") instead of " + other);
+    else
+      note("your profiler plugin " + other +
+           " is chained behind ours and gets every call (LOCKSTEP_CHAIN=none leaves it out)");
+  }
+  if (std::string why = trace::no_gpu_times(*libraries); !why.empty())
+    note("no GPU times of kernels: " + why);
+  if (std::string why = trace::no_ranges(*libraries); !why.empty()) note("no ranges of NVTX: " + why);
+  trace::set_capture_environment(*libraries, directory->path(), request->mode, request->retention);
+  return run_captured(*request, self, *directory);
+}
+
+}  // namespace
+
+const Command trace_command = {
+    .name = "trace",
+    .summary = "run a command and record the communication of all its processes",
+    .description =
+        "Runs a command with capture switched on for every process that it starts, waits for all of them, "
+        "and "
+        "merges what they recorded into OUT. The command's arguments, input, output, signals and exit code "
+        "pass "
+        "through unchanged; options of lockstep end at the first word that is none.\n\n"
+        "It works around torchrun, mpirun and srun, and inside them: launchers that one mpirun or srun "
+        "starts "
+        "share a run directory, which all nodes must see, and the last to end merges.\n\n"
+        "NCCL's log and dumps of PyTorch's Flight Recorder are put into the run directory as well, and into "
+        "OUT, "
+        "where `lockstep diagnose` finds them. Variables that are set already stay as they are: NCCL_DEBUG, "
+        "NCCL_DEBUG_FILE, NCCL_DEBUG_SUBSYS, TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_ON_TIMEOUT, "
+        "TORCH_FR_DUMP_TEMP_FILE and the "
+        "older "
+        "names of the latter.\n\n"
+        "A profiler plugin that NCCL_PROFILER_PLUGIN names already is kept: ours passes every call on to it. "
+        "LOCKSTEP_CHAIN=none leaves it out; LOCKSTEP_CHAIN=PATH names another.\n\n"
+        "LOCKSTEP_MODE, LOCKSTEP_RETAIN and LOCKSTEP_DIR, where they are set, stand for --mode, --retain and "
+        "--dir.\n\n"
+        "In OUT, RUN and FILE, %p stands for the process id of the launcher, as all processes share one run "
+        "directory and one OUT (LOCKSTEP_DIR without `lockstep trace` takes that of each process), %h for "
+        "the host, "
+        "%r for the rank, %n for the rank of the node, %j for the job.",
+    .operands = {.name = "COMMAND [ARGUMENT...]",
+                 .help = "the command to run, with its arguments",
+                 .least = 1,
+                 .most = SIZE_MAX,
+                 .runs_command = true},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

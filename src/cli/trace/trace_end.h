@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of `lockstep trace`: what becomes of the run directory once the command has ended.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "run/run_directory.h"
+
+namespace lockstep::cli {
+
+struct TraceRequest {
+  std::string output, timeline;  // absolute; timeline may be empty
+  std::string output_shown;      // as the user wrote it, for messages
+  std::string run;               // absolute, the directory asked for
+  bool run_is_named = false;     // by --dir: keep it
+  bool merge = true, keep = false, json = false;
+  std::string mode, retention;
+  std::vector<std::string> argv;
+};
+
+// Merges unless another launcher will or the user does not want it; reports on stderr. `code` is the command's exit
+// code, for the report. Raw files are removed only when all of them were read whole, merged and verified.
+void end_trace(const TraceRequest& request, run::RunDirectory& run, int code);
+// For a signal during the merge: removes what it has half written, and says how to merge later.
+void tell_stopped(const TraceRequest& request, const run::RunDirectory& run);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/exporter/exporter.h"
+#include "cli/kit/console.h"
+#include "exporters/exporter.h"
+#include "format/file_layout.h"
+#include "readers/reader.h"
+#include "report/page.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr Option kOptions[] = {{0, "json", "", "print one JSON object"}};
+
+int run(const Arguments& arguments) {
+  if (!arguments.has("json")) return print("lockstep " LOCKSTEP_VERSION "\n");
+  nlohmann::ordered_json document;
+  document["version"] = LOCKSTEP_VERSION;
+  document["file_format"] = {{"major", format::kMajor}, {"minor", format::kMinor}};
+  document["readers"] = nlohmann::ordered_json::array();
+  for (const readers::Format* reader : readers::all()) document["readers"].push_back(reader->name);
+  document["exporters"] = nlohmann::ordered_json::array();
+  // Why a part that needs more than this program is off; null: it is there.
+  const auto part = [&](std::string_view name, std::string_view absent_because) {
+    document["parts"][name] =
+        absent_because.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(absent_because);
+  };
+  for (const exporters::Exporter* exporter : exporters::all()) {
+    if (exporter->off.empty())
+      document["exporters"].push_back(exporter->name);
+    else
+      part(exporter->name, exporter->off);
+  }
+  part("report page", report::page_absent_because());
+  part("exporter", exporter::missing().value_or(""));
+  return print(document.dump(2) + "\n");
+}
+
+}  // namespace
+
+const Command version_command = {
+    .name = "version",
+    .summary = "print the version",
+    .description =
+        "Prints the version of the program; with --json also the file format it writes, the formats it "
+        "reads and exports, and why a part is missing from this build.",
+    .operands = {},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "input/joined_source.h"
+
+#include <utility>
+
+namespace lockstep::input {
+namespace {
+
+// As its own machine knows it. Times of records are no part of it: they are placed by the clocks of all files that were read
+// together. Only where a file tells no start, as those of other tools, the first record stands for it.
+std::string identity(const model::Trace& trace) {
+  const model::ProcessTable& process = trace.processes;
+  const int64_t start = process.start_ns[0] != 0 ? process.start_ns[0] : process.first_ns[0];
+  std::string text(trace.strings[process.boot_id[0]]);
+  for (const int64_t part : {process.pid[0], start, int64_t{process.rank[0]}})
+    text += '/' + std::to_string(part);
+  return text;
+}
+
+}  // namespace
+
+JoinedSource::JoinedSource(std::vector<std::unique_ptr<model::TraceSource>> sources)
+    : sources_(std::move(sources)) {
+  for (size_t source = 0; source < sources_.size(); ++source) {
+    for (size_t process = 0; process < sources_[source]->processes(); ++process)
+      places_.push_back({source, process});
+  }
+}
+
+Result<void> JoinedSource::load(size_t i, model::Trace& trace) {
+  const Place& place = places_[i];
+  LOCKSTEP_TRY(sources_[place.source]->load(place.process, trace));
+  if (trace.processes.size() == 0) return {};
+  const std::lock_guard lock(mutex_);
+  const auto [at, is_new] = first_.try_emplace(identity(trace), i);
+  const size_t other = places_[at->second].source;
+  if (is_new || at->second == i || other == place.source) return {};
+  Error twice{ErrorCode::kInvalidInput,
+              "a process (pid " + std::to_string(trace.processes.pid[0]) + ") that is in " +
+                  sources_[other]->name() + " too was left out",
+              sources_[place.source]->name()};
+  trace = {};
+  return twice;
+}
+
+void JoinedSource::run_losses(model::Trace& trace) {
+  for (const auto& source : sources_) source->run_losses(trace);
+}
+
+std::string JoinedSource::name() const {
+  if (sources_.size() == 1) return sources_.front()->name();
+  return sources_.front()->name() + " and " + std::to_string(sources_.size() - 1) + " more";
+}
+
+}  // namespace lockstep::input

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "input/run_overview.h"
+
+#include <gtest/gtest.h>
+
+#include "format/file_layout.h"
+
+namespace lockstep::input {
+namespace {
+
+// One process of that mode, with the text that says what was recorded when.
+class OneProcess : public model::TraceSource {
+ public:
+  OneProcess(format::Mode mode, std::string modes) : mode_(mode), modes_(std::move(modes)) {}
+  size_t processes() const override { return 1; }
+  std::string name() const override { return "one"; }
+  void run_losses(model::Trace&) override {}
+  Result<void> load(size_t, model::Trace& trace) override {
+    model::Process row{};
+    row.mode = static_cast<uint8_t>(mode_);
+    row.modes = trace.strings.intern(modes_);
+    trace.processes.append(row);
+    return {};
+  }
+
+ private:
+  format::Mode mode_;
+  std::string modes_;
+};
+
+std::string mode_of(format::Mode mode, std::string modes) {
+  ObservedSource source(std::make_unique<OneProcess>(mode, std::move(modes)), {});
+  model::Trace trace;
+  EXPECT_TRUE(source.load(0, trace));
+  return source.overview().processes.at(0).mode;
+}
+
+TEST(RunOverview, SaysOfASampleWhatShareItKept) {
+  using format::Mode;
+  EXPECT_EQ(mode_of(Mode::kDeep, "sample=1/4 5, deep 9"), "deep");
+  EXPECT_EQ(mode_of(Mode::kSample, "default 1, sample=1/100 5, default 9"), "sample=1/100");
+  EXPECT_EQ(mode_of(Mode::kSample, "sample=1/100 1, sample=3/8 5, sample=1/4 9"), "sample=3/8");
+  EXPECT_EQ(mode_of(Mode::kSample, ""), "sample") << "a file that does not tell";
+}
+
+}  // namespace
+}  // namespace lockstep::input

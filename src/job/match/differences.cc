@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "job/match/match.h"
+
+namespace lockstep::job::match {
+namespace {
+
+using model::kNoRow;
+using model::Member;
+
+bool comparable(const Member& member) {
+  return member.ops > 0 && member.alignment != Member::Alignment::kNone;
+}
+
+// NCCL moves these as bytes, and says so. What the program asked for is in the record of its call; where that is gone, any
+// type of as many bytes may have been meant.
+struct Essences {
+  explicit Essences(const model::Job& job) : exact(essences(job)) {
+    std::map<std::tuple<model::StringId, int32_t, uint64_t>, uint32_t> numbers;
+    for (const model::Signature& s : job.signatures) {
+      const auto key = std::tuple(s.func, s.root, s.bytes);
+      untyped.push_back(numbers.try_emplace(key, static_cast<uint32_t>(numbers.size())).first->second);
+      const std::string_view func = job.text(s.func);
+      is_bytes.push_back((func == "AllGather" || func == "Broadcast") && job.text(s.datatype) == "ncclInt8");
+    }
+  }
+  std::vector<uint32_t> exact, untyped;  // by row of Job::signatures
+  std::vector<bool> is_bytes;
+};
+
+class CommComparer {
+ public:
+  CommComparer(const model::Job& job, const Essences& essences, uint32_t comm)
+      : job_(job), essences_(essences), comm_(comm) {}
+
+  void run(std::vector<Difference>& out) {
+    std::vector<uint32_t> members;
+    for (uint32_t row : job_.comms[comm_].members) {
+      if (row != kNoRow && comparable(job_.members[row])) members.push_back(row);
+    }
+    if (members.size() < 2) return;
+    uint32_t first = model::kNoIndex;
+    for (uint32_t row : members) first = std::min(first, compare(job_.members[row], first));
+    if (first != model::kNoIndex) out.push_back(describe(members, first));
+  }
+
+ private:
+  struct Known {
+    uint32_t index, signature;
+    bool is_guess;  // of its type
+  };
+
+  Known known_of(const model::JobOps& ops, uint32_t i) const {
+    const uint32_t signature = ops.signature[i];
+    return {ops.index[i], signature, essences_.is_bytes[signature] && ops.called_ns[i] == 0};
+  }
+  bool same(const Known& a, const Known& b) const {
+    return a.is_guess || b.is_guess ? essences_.untyped[a.signature] == essences_.untyped[b.signature]
+                                    : essences_.exact[a.signature] == essences_.exact[b.signature];
+  }
+
+  // Adds what nobody before had; returns the first index below `limit` at which the member does something else.
+  uint32_t compare(const Member& member, uint32_t limit) {
+    const model::JobOps& ops = job_.ops(member);
+    std::vector<Known> fresh;
+    auto known = known_.begin();
+    for (uint32_t i = member.first; i < member.first + member.ops && ops.index[i] < limit; ++i) {
+      const Known here = known_of(ops, i);
+      while (known != known_.end() && known->index < here.index) ++known;
+      if (known == known_.end() || known->index != here.index) {
+        fresh.push_back(here);
+      } else if (!same(*known, here)) {
+        return here.index;
+      } else if (known->is_guess) {
+        *known = here;
+      }
+    }
+    if (!fresh.empty()) {
+      auto middle = known_.insert(known_.end(), fresh.begin(), fresh.end());
+      std::inplace_merge(known_.begin(), middle, known_.end(),
+                         [](const Known& a, const Known& b) { return a.index < b.index; });
+    }
+    return limit;
+  }
+
+  Difference describe(const std::vector<uint32_t>& members, uint32_t index) const {
+    struct Side {
+      Known known;
+      std::vector<uint32_t> rows;
+    };
+    std::vector<Side> sides;
+    // Those whose type is known come first: the others take the side of one that they may be.
+    for (const bool guesses : {false, true}) {
+      for (uint32_t row : members) {
+        auto at = job_.op_at(job_.members[row], index);
+        if (!at) continue;
+        const Known known = known_of(job_.ops(job_.members[row]), *at);
+        if (known.is_guess != guesses) continue;
+        auto side =
+            std::find_if(sides.begin(), sides.end(), [&](const Side& s) { return same(s.known, known); });
+        if (side == sides.end()) side = sides.insert(side, {known, {}});
+        side->rows.push_back(row);
+      }
+    }
+    auto largest = std::max_element(sides.begin(), sides.end(), [](const Side& a, const Side& b) {
+      return a.rows.size() < b.rows.size();
+    });
+    Difference difference{.comm = comm_, .index = index, .members = {}, .like = largest->rows.front()};
+    for (const Side& side : sides) {
+      if (&side == &*largest) continue;
+      difference.tie = difference.tie || side.rows.size() == largest->rows.size();
+      difference.members.insert(difference.members.end(), side.rows.begin(), side.rows.end());
+    }
+    std::sort(difference.members.begin(), difference.members.end());
+    return difference;
+  }
+
+  const model::Job& job_;
+  const Essences& essences_;
+  uint32_t comm_;
+  std::vector<Known> known_;  // of the members so far, by index
+};
+
+}  // namespace
+
+std::vector<uint32_t> essences(const model::Job& job) {
+  std::map<std::tuple<model::StringId, model::StringId, int32_t, uint64_t>, uint32_t> numbers;
+  std::vector<uint32_t> essence;
+  essence.reserve(job.signatures.size());
+  for (const model::Signature& s : job.signatures) {
+    // Declared operations, and gathers of unequal parts, carry a size of each rank's own.
+    bool own_size = s.kind == model::number(model::EventKind::kApiOp) || job.text(s.func) == "AllGatherV";
+    auto key = std::tuple(s.func, s.datatype, s.root, own_size ? 0 : s.bytes);
+    essence.push_back(numbers.try_emplace(key, static_cast<uint32_t>(numbers.size())).first->second);
+  }
+  return essence;
+}
+
+std::vector<Difference> differences(const model::Job& job) {
+  const Essences essences(job);
+  std::vector<Difference> out;
+  for (uint32_t comm = 0; comm < job.comms.size(); ++comm) CommComparer(job, essences, comm).run(out);
+  return out;
+}
+
+}  // namespace lockstep::job::match

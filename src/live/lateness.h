@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// How late each rank begins the operations of its communicators, and how long it waits for the last to begin: compares
+// the beginnings of one operation (communicator, function, NCCL's number) over all members as they are read. Only
+// members whose clocks are one, or known against each other, are compared; of the latter what the clocks' uncertainty
+// could explain is not counted. Bounded: an operation that not all members have begun within the window is
+// dropped, and no number is compared twice, unless a later process counts anew. Times on the host, ns. One thread.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/host_clock.h"
+
+namespace lockstep::live {
+
+struct Beginning {
+  int32_t member = -1;  // rank in the communicator
+  uint16_t label = 0;   // of the rank
+  int64_t at_ns = 0;    // on the clock of its host
+  uint32_t boot = 0;    // what add_member() gave
+};
+
+// Times and offsets beyond are nobody's, and sums of some within fit 64 bits.
+inline constexpr int64_t kMostNs = int64_t{1} << 61;
+
+// Hosts' clocks against that of one of them, by boot id.
+using Clocks = std::map<std::string, model::HostClock>;
+
+class Lateness {
+ public:
+  static constexpr size_t kMostComms = 1024, kWindow = 16384, kMostMembers = 16384, kMostHeld = 1 << 21,
+                          kMostFunctions = 64, kMostBoots = 16384;
+  // All members have begun: each with how late it was and how long it waited.
+  using Matched = std::function<void(uint16_t label, double late_s, double wait_s)>;
+
+  // A member of `comm`, whose clock is that of `boot_id`; returns the number of that.
+  uint32_t add_member(const std::string& comm, int32_t ranks, const std::string& boot_id);
+  void set_clocks(Clocks clocks);
+  // True if it completes an operation, whose members `matched` then has been called with.
+  bool add(const std::string& comm, const std::string& func, uint64_t number, const Beginning& beginning,
+           const Matched& matched);
+  size_t unaligned_comms() const;
+
+ private:
+  struct Function {
+    std::map<uint64_t, std::vector<Beginning>> open;  // by number
+    uint64_t done = 0;                                // numbers below it are over
+    int64_t done_ns = 0;                              // when the last one of those that were whole began
+  };
+  struct Comm {
+    int32_t ranks = -1;
+    std::set<uint32_t> boots;
+    bool aligned = true;  // one clock, or all known
+    std::map<std::string, Function> functions;
+  };
+  void drop_oldest(Function& function);
+  const model::HostClock* clock_of(const std::string& boot_id) const;
+  bool is_aligned(const Comm& comm) const;
+  bool compare(const Comm& comm, const std::vector<Beginning>& all, const Matched& matched) const;
+
+  Clocks clocks_;
+  std::map<std::string, uint32_t> boots_;          // numbers
+  std::vector<const model::HostClock*> clock_of_;  // by number, in clocks_; nullptr unknown
+  std::map<std::string, Comm> comms_;
+  size_t held_ = 0;
+};
+
+}  // namespace lockstep::live

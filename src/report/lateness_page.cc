@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "analysis/straggler/steps.h"
+#include "base/text/units.h"
+#include "report/pages.h"
+
+namespace lockstep::report {
+namespace {
+
+using analysis::straggler::Waits;
+
+constexpr size_t kDrillCells = 4000, kDrillOps = 3;
+constexpr size_t kMarksMost = 300;
+
+constexpr const char* kNotCompared =
+    "No operation could be compared between ranks, so nobody can be said to be late: that takes the records "
+    "of two ranks "
+    "or more of one communicator, with the order of their operations known. `lockstep trace` records every "
+    "rank.";
+
+// Lists over the columns for one row.
+class RowCells {
+ public:
+  RowCells(const WaitTable& waits, const Row& row) : waits_(waits), row_(row) {
+    for (const char* name : {"waiting_ns", "late_ns", "blamed_ns", "ops"}) out_[name] = Json::array();
+    if (row.is_group) {
+      for (const char* name : {"late_min_ns", "late_max_ns", "waiting_min_ns", "waiting_max_ns", "worst"})
+        out_[name] = Json::array();
+    }
+    for (uint32_t column = 0; column < waits.columns(); ++column)
+      row.is_group ? add_group(column) : add_single(column);
+  }
+  void put(Json& into) { into.update(out_); }
+
+ private:
+  void add_single(uint32_t column) {
+    const WaitCell& cell = waits_.cell(row_.processes[0], column);
+    const bool any = cell.ops > 0;
+    out_["waiting_ns"].push_back(any ? whole_ns(cell.waiting_ns) : Json(nullptr));
+    out_["late_ns"].push_back(any ? whole_ns(static_cast<double>(cell.late_ns)) : Json(nullptr));
+    out_["blamed_ns"].push_back(any ? whole_ns(cell.blamed_ns) : Json(nullptr));
+    out_["ops"].push_back(any ? Json(cell.ops) : Json(nullptr));
+  }
+
+  void add_group(uint32_t column) {
+    std::vector<double> waiting, late, blamed;
+    uint64_t ops = 0;
+    uint32_t worst = model::kNoRow;
+    for (uint32_t process : row_.processes) {
+      const WaitCell& cell = waits_.cell(process, column);
+      if (cell.ops == 0) continue;
+      if (worst == model::kNoRow || cell.late_ns > waits_.cell(worst, column).late_ns) worst = process;
+      waiting.push_back(cell.waiting_ns);
+      late.push_back(static_cast<double>(cell.late_ns));
+      blamed.push_back(cell.blamed_ns);
+      ops += cell.ops;
+    }
+    const auto spread = [&](std::vector<double>& values, const char* middle, const char* least,
+                            const char* most) {
+      std::sort(values.begin(), values.end());
+      const auto put = [&](const char* name, size_t at) {
+        if (name != nullptr) out_[name].push_back(values.empty() ? Json(nullptr) : whole_ns(values[at]));
+      };
+      put(middle, values.empty() ? 0 : (values.size() - 1) / 2);
+      put(least, 0);
+      put(most, values.empty() ? 0 : values.size() - 1);
+    };
+    spread(waiting, "waiting_ns", "waiting_min_ns", "waiting_max_ns");
+    spread(late, "late_ns", "late_min_ns", "late_max_ns");
+    spread(blamed, "blamed_ns", nullptr, nullptr);
+    out_["ops"].push_back(ops > 0 ? Json(ops) : Json(nullptr));
+    out_["worst"].push_back(worst == model::kNoRow ? Json(nullptr) : Json(worst));
+  }
+
+  const WaitTable& waits_;
+  const Row& row_;
+  Json out_ = Json::object();
+};
+
+Json total_json(const WaitTable& waits, const Row& row) {
+  Waits sum;
+  double p50 = 0, p99 = 0;
+  for (uint32_t process : row.processes) {
+    const Waits& of = waits.lateness().processes[process];
+    sum.add(of);
+    p50 = std::max(p50, of.lateness.quantile(0.5));
+    p99 = std::max(p99, of.lateness.quantile(0.99));
+  }
+  return {{"ops", sum.ops},
+          {"timed", sum.timed},
+          {"waiting_ns", whole_ns(sum.waiting_ns)},
+          {"moving_ns", sum.timed == 0 ? Json(nullptr) : whole_ns(sum.moving_ns)},
+          {"blamed_ns", whole_ns(sum.blamed_ns)},
+          {"late_p50_ns", whole_ns(p50)},
+          {"late_p99_ns", whole_ns(p99)}};
+}
+
+struct CellOps {
+  uint32_t row = 0, column = 0;
+  std::vector<std::pair<uint32_t, WorstOp>> worst;  // process, operation
+};
+
+// The cells of the page whose worst operation is worst; in order of place.
+std::vector<CellOps> worst_cells(const WaitTable& waits, const std::vector<Row>& rows) {
+  std::vector<CellOps> cells;
+  for (uint32_t r = 0; r < rows.size(); ++r) {
+    for (uint32_t column = 0; column < waits.columns(); ++column) {
+      CellOps cell{r, column, {}};
+      for (uint32_t process : rows[r].processes) {
+        for (const WorstOp& op : waits.worst_of(process, column)) {
+          if (op.waiting_ns >= 0) cell.worst.emplace_back(process, op);
+        }
+      }
+      if (cell.worst.empty()) continue;
+      std::stable_sort(cell.worst.begin(), cell.worst.end(),
+                       [](const auto& a, const auto& b) { return a.second.score() > b.second.score(); });
+      if (cell.worst.size() > kDrillOps) cell.worst.resize(kDrillOps);
+      cells.push_back(std::move(cell));
+    }
+  }
+  if (cells.size() > kDrillCells) {
+    std::nth_element(
+        cells.begin(), cells.begin() + kDrillCells, cells.end(),
+        [](const auto& a, const auto& b) { return a.worst[0].second.score() > b.worst[0].second.score(); });
+    cells.resize(kDrillCells);
+  }
+  std::sort(cells.begin(), cells.end(), [](const CellOps& a, const CellOps& b) {
+    return std::pair(a.row, a.column) < std::pair(b.row, b.column);
+  });
+  return cells;
+}
+
+Json drill_json(const Scene& scene, const WaitTable& waits, const std::vector<Row>& rows,
+                const OperationPlaces& places) {
+  Json out = Json::object();
+  for (const char* name :
+       {"row", "column", "comm", "op_index", "who", "late_ns", "waiting_ns", "at_ns", "operation"})
+    out[name] = Json::array();
+  for (const CellOps& cell : worst_cells(waits, rows)) {
+    for (const auto& [process, op] : cell.worst) {
+      out["row"].push_back(cell.row);
+      out["column"].push_back(cell.column);
+      out["comm"].push_back(op.comm);
+      out["op_index"].push_back(op.index);
+      out["who"].push_back(process);
+      out["late_ns"].push_back(whole_ns(static_cast<double>(op.late_ns)));
+      out["waiting_ns"].push_back(whole_ns(static_cast<double>(op.waiting_ns)));
+      out["at_ns"].push_back(scene.since_begin(op.at_ns));
+      out["operation"].push_back(place_of(places, {op.comm, op.index}));
+    }
+  }
+  return out;
+}
+
+Json marks_json(const Scene& scene) {
+  constexpr uint32_t kProcess = 0;
+  const analysis::straggler::Steps steps = analysis::straggler::find_steps(scene.job(), kProcess);
+  Json list = Json::array();
+  if (steps.source == analysis::straggler::Steps::Source::kSlices) return list;
+  const size_t each = (steps.size() + kMarksMost - 1) / kMarksMost;
+  for (size_t i = 0; i < steps.size(); i += each)
+    list.push_back({{"number", steps.number[i]},
+                    {"at_ns", scene.since_begin(scene.placed_common_ns(kProcess, steps.begin_ns[i]))}});
+  return list;
+}
+
+Json notes_json(const Scene& scene, const WaitTable& waits, const std::vector<Row>& rows) {
+  Json notes = Json::array();
+  const auto& lateness = waits.lateness();
+  if (lateness.timed == 0)
+    notes.push_back(
+        "No GPU times: ranks arrive when their hosts launch. Hosts run ahead of their GPUs, so some of this "
+        "lateness "
+        "costs nobody anything.");
+  if (lateness.not_comparable > 0)
+    notes.push_back(
+        plural(lateness.not_comparable, "process") +
+        " with several ranks of one communicator each are left out: their calls do not tell them apart.");
+  if (!scene.has_one_clock())
+    notes.push_back(
+        "Clocks of some hosts could not be aligned: their ranks are compared with each other alone, and each "
+        "such host is placed as if its first record were the begin of the run.");
+  if (rows.back().is_group)
+    notes.push_back(
+        "Ranks that findings name and the worst have rows of their own; all ranks of a host share one: "
+        "medians, and the rank that was latest.");
+  return notes;
+}
+
+}  // namespace
+
+std::vector<Row> lateness_rows(const Scene& scene, const WaitTable& waits) {
+  std::vector<uint32_t> processes;
+  std::vector<double> cost(scene.job().processes.size());
+  for (uint32_t i = 0; i < cost.size(); ++i) {
+    cost[i] = waits.lateness().processes[i].blamed_ns;
+    processes.push_back(i);
+  }
+  return choose_rows(scene, std::move(processes), cost);
+}
+
+Json lateness_page(const Scene& scene, const WaitTable& waits, const std::vector<Row>& rows,
+                   const OperationPlaces& places) {
+  const auto& lateness = waits.lateness();
+  if (lateness.compared == 0) return missing(kNotCompared);
+  Json list = Json::array();
+  for (const Row& row : rows) {
+    Json one = row_json(scene, row);
+    one["total"] = total_json(waits, row);
+    RowCells(waits, row).put(one);
+    list.push_back(std::move(one));
+  }
+  return {{"columns",
+           {{"count", waits.columns()},
+            {"begin_ns", scene.since_begin(waits.begin_ns())},
+            {"width_ns", waits.width_ns()}}},
+          {"times", lateness.timed == 0                   ? "host"
+                    : lateness.timed == lateness.compared ? "gpu"
+                                                          : "mixed"},
+          {"compared", lateness.compared},
+          {"rows", std::move(list)},
+          {"drill", drill_json(scene, waits, rows, places)},
+          {"marks", marks_json(scene)},
+          {"notes", notes_json(scene, waits, rows)}};
+}
+
+}  // namespace lockstep::report

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include "analysis/bandwidth/rates.h"
+#include "analysis/operation_name.h"
+#include "base/text/wording.h"
+#include "model/event_kind.h"
+#include "model/operation_size.h"
+#include "report/pages.h"
+
+namespace lockstep::report {
+namespace {
+
+using model::Job;
+using model::JobOps;
+using model::kNoRow;
+using model::Member;
+
+constexpr size_t kOfFindings = 24, kSamples = 16;
+constexpr size_t kSampledComms = 8;
+constexpr size_t kRanksMost = 256;  // of an operation
+
+// Of a communicator: by rank, then those whose rank is not known.
+std::vector<uint32_t> seats_of(const model::JobComm& comm) {
+  std::vector<uint32_t> seats = comm.members;
+  seats.insert(seats.end(), comm.unranked.begin(), comm.unranked.end());
+  return seats;
+}
+
+std::pair<uint32_t, uint32_t> indexes_of(const Job& job, const model::JobComm& comm) {
+  uint32_t from = model::kNoIndex, until = 0;
+  for (uint32_t row : comm.members) {
+    if (row == kNoRow || job.members[row].ops == 0) continue;
+    from = std::min(from, job.oldest_index(job.members[row]));
+    until = std::max(until, job.next_index(job.members[row]));
+  }
+  return {std::min(from, until), until};
+}
+
+bool has(const Job& job, OperationKey key) {
+  const std::vector<uint32_t> seats = seats_of(job.comms[key.first]);
+  return std::any_of(seats.begin(), seats.end(), [&](uint32_t row) {
+    return row != kNoRow && job.op_at(job.members[row], key.second).has_value();
+  });
+}
+
+// The largest communicators first; from the oldest operation of each to its newest.
+void add_samples(const Job& job, std::set<OperationKey>& wanted) {
+  std::vector<uint32_t> comms(job.comms.size());
+  std::iota(comms.begin(), comms.end(), 0u);
+  std::erase_if(comms, [&](uint32_t comm) {
+    const auto [from, until] = indexes_of(job, job.comms[comm]);
+    return from == until;
+  });
+  std::stable_sort(comms.begin(), comms.end(), [&](uint32_t a, uint32_t b) {
+    return job.comms[a].members.size() > job.comms[b].members.size();
+  });
+  if (comms.size() > kSampledComms) comms.resize(kSampledComms);
+  if (comms.empty()) return;
+  const size_t each = kSamples / comms.size();
+  for (uint32_t comm : comms) {
+    const auto [from, until] = indexes_of(job, job.comms[comm]);
+    for (size_t i = 0; i < each; ++i) {
+      const uint64_t step = uint64_t{until - 1 - from} * i / std::max<size_t>(each - 1, 1);
+      const OperationKey key(comm, from + static_cast<uint32_t>(step));
+      if (has(job, key)) wanted.insert(key);
+    }
+  }
+}
+
+std::vector<OperationKey> of_findings(const Scene& scene) {
+  std::vector<OperationKey> keys;
+  for (size_t i = 0; i < scene.run().diagnosis.findings.size() && keys.size() < kOfFindings; ++i) {
+    const auto key = scene.operation_of(i);
+    if (key && has(scene.job(), *key) && std::find(keys.begin(), keys.end(), *key) == keys.end())
+      keys.push_back(*key);
+  }
+  return keys;
+}
+
+// One operation on all its ranks.
+class Waterfall {
+ public:
+  Waterfall(const Scene& scene, OperationKey key, const OperationWaits* waits)
+      : scene_(scene), job_(scene.job()), key_(key), waits_(waits), comm_(job_.comms[key.first]) {
+    const std::vector<uint32_t> seats = seats_of(comm_);
+    if (waits != nullptr) {
+      for (const MemberWait& wait : waits->members) wait_of_[wait.member] = &wait;
+    }
+    for (size_t i = 0; i < seats.size(); ++i)
+      add(seats[i], i < comm_.members.size() ? static_cast<int32_t>(i) : -1);
+    // A communicator has members that left no file, and its list ends before them.
+    for (auto rank = static_cast<int32_t>(comm_.members.size());
+         rank < std::min(comm_.ranks, static_cast<int32_t>(kRanksMost)); ++rank)
+      add(kNoRow, rank);
+    for (Seat& seat : seats_) measure(seat);
+    // What a member has not called nobody has finished: there is no last arrival, and waiting goes on.
+    is_open_ = std::any_of(seats_.begin(), seats_.end(),
+                           [](const Seat& seat) { return seat.state == "not called"; });
+    if (is_open_) {
+      waits_ = nullptr;
+      for (Seat& seat : seats_) seat.wait = nullptr;
+    }
+    // The reference host's clock, where any rank has it.
+    if (!zeros_.empty()) begin_ns_ = zeros_.begin()->first == 0 ? zeros_.begin()->second : earliest_zero();
+  }
+
+  int64_t begin_ns() const { return begin_ns_; }
+
+  Json json(const std::vector<std::string>& why) const {
+    Json out = {{"comm", key_.first}, {"op_index", key_.second}};
+    describe(out);
+    out["why"] = why;
+    out["findings"] = Json::array();
+    for (size_t i = 0; i < scene_.run().diagnosis.findings.size(); ++i) {
+      if (scene_.operation_of(i) == key_) out["findings"].push_back(i);
+    }
+    out["begin_ns"] = scene_.since_begin(begin_ns_);
+    out["length_ns"] =
+        zeros_.size() == 1 ? whole_ns(static_cast<double>(difference(end_ns_, begin_ns_))) : Json(nullptr);
+    out["open"] = is_open_;
+    out["last_arrival_ns"] = last_arrival();
+    out["lost_ns"] = waits_ == nullptr ? Json(nullptr) : whole_ns(waits_->lost_ns);
+    out["busbw_gbps"] = or_null(analysis::bandwidth::operation_busbw(job_, key_.first, key_.second));
+    out["called"] =
+        std::count_if(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.op.has_value(); });
+    const std::vector<size_t> chosen = choose();
+    out["ranks"] = columns(chosen);
+    out["omitted"] = seats_.size() - chosen.size();
+    out["rest"] = rest();
+    return out;
+  }
+
+ private:
+  struct Seat {
+    uint32_t member = kNoRow;
+    int32_t rank = -1;  // in the communicator
+    std::optional<uint32_t> op;
+    const MemberWait* wait = nullptr;
+    std::string_view state;
+    bool named = false;
+    int64_t half_width_ns = -1;
+  };
+
+  void add(uint32_t member, int32_t rank) {
+    Seat& seat = seats_.emplace_back();
+    seat.member = member;
+    seat.rank = rank;
+    if (member == kNoRow) return;
+    seat.op = job_.op_at(job_.members[member], key_.second);
+    seat.named = scene_.is_named(job_.members[member].process);
+    const auto wait = wait_of_.find(member);
+    if (wait != wait_of_.end()) seat.wait = wait->second;
+  }
+
+  void measure(Seat& seat) {
+    if (seat.member == kNoRow) {
+      seat.state = "no file";
+      return;
+    }
+    const Member& member = job_.members[seat.member];
+    if (!seat.op) {
+      seat.state = member.alignment == Member::Alignment::kNone ? "not comparable"
+                   : key_.second >= job_.next_index(member)     ? "not called"
+                                                                : "forgotten";
+      return;
+    }
+    const JobOps& ops = job_.ops(member);
+    seat.state = ops.gpu_end_ns[*seat.op] != 0     ? "done"
+                 : ops.gpu_start_ns[*seat.op] != 0 ? "running"
+                                                   : "called";
+    bool first = true;
+    for (int64_t ns : {ops.entered_ns(*seat.op), ops.called_ns[*seat.op], ops.enqueued_ns[*seat.op],
+                       ops.launched_ns[*seat.op], ops.gpu_start_ns[*seat.op], ops.gpu_end_ns[*seat.op]}) {
+      if (ns == 0 || (ops.is_replay(*seat.op) && ns == ops.called_ns[*seat.op])) continue;
+      const auto common = job_.common_ns(member.process, ns);
+      if (first && common) seat.half_width_ns = common->half_width_ns;
+      first = false;
+      const int64_t at = scene_.placed_ns(member.process, ns);
+      int64_t& zero = zeros_.try_emplace(scene_.clock_of(member.process), at).first->second;
+      zero = std::min(zero, at);
+      end_ns_ = std::max(end_ns_, at);
+    }
+  }
+
+  int64_t earliest_zero() const {
+    return std::min_element(zeros_.begin(), zeros_.end(),
+                            [](const auto& a, const auto& b) { return a.second < b.second; })
+        ->second;
+  }
+
+  // From the first call that the process' clock tells of.
+  Json since_zero(uint32_t process, int64_t placed_ns) const {
+    const auto zero = zeros_.find(scene_.clock_of(process));
+    if (zero == zeros_.end()) return nullptr;
+    return whole_ns(static_cast<double>(difference(placed_ns, zero->second)));
+  }
+
+  Json since_call(const Seat& seat, int64_t ns) const {
+    if (ns == 0) return nullptr;
+    const uint32_t process = job_.members[seat.member].process;
+    return since_zero(process, scene_.placed_ns(process, ns));
+  }
+
+  Json last_arrival() const {
+    if (waits_ == nullptr || waits_->members.empty() || zeros_.size() != 1) return nullptr;
+    const MemberWait& any = waits_->members.front();
+    return whole_ns(static_cast<double>(difference(any.arrival_ns, begin_ns_)) +
+                    static_cast<double>(any.waiting_ns));
+  }
+
+  void describe(Json& out) const {
+    const Seat* any = nullptr;
+    for (const Seat& seat : seats_) {
+      if (seat.op && any == nullptr) any = &seat;
+    }
+    const model::Signature& s = job_.signatures[job_.ops(job_.members[any->member]).signature[*any->op]];
+    const std::string func = shown(job_.text(s.func));
+    const uint64_t size =
+        model::operation_size(job_.text(s.func), s.bytes, comm_.ranks > 0 ? comm_.ranks : -1,
+                              s.kind == model::number(model::EventKind::kApiOp));
+    out["func"] = func;
+    out["kind"] = "collective";
+    const uint32_t process = job_.members[any->member].process;
+    std::string name = analysis::operation_name(job_, process, *any->op).text();
+    name[0] = 'O';
+    out["title"] = shown(name) + ", " + wording::bytes(size);
+    out["datatype"] = shown_or_null(job_.text(s.datatype));
+    out["count"] = s.count;
+    out["size_bytes"] = size;
+    out["algo"] = shown_or_null(job_.text(s.algo));
+    out["proto"] = shown_or_null(job_.text(s.proto));
+    out["channels"] = s.channels == 0 ? Json(nullptr) : Json(s.channels);
+    out["root"] = model::has_root(job_.text(s.func)) ? Json(s.root) : Json(nullptr);
+  }
+
+  // Those that findings name, that are not where the others are, that came latest; then evenly spaced ones.
+  std::vector<size_t> choose() const {
+    std::vector<size_t> order(seats_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    if (order.size() <= kRanksMost) return order;
+    size_t done = 0;
+    for (const Seat& seat : seats_) done += seat.state == "done";
+    const bool mostly_done = done * 2 > seats_.size();
+    const size_t stride = seats_.size() / (kRanksMost / 2);
+    const auto importance = [&](size_t i) {
+      const Seat& seat = seats_[i];
+      const bool odd = mostly_done ? seat.state != "done" : !seat.op.has_value();
+      return std::tuple(seat.named, odd, i % stride == 0, seat.wait == nullptr ? 0.0f : seat.wait->late_ns);
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return importance(a) > importance(b); });
+    order.resize(kRanksMost);
+    std::sort(order.begin(), order.end());
+    return order;
+  }
+
+  Json columns(const std::vector<size_t>& chosen) const {
+    Json out = Json::object();
+    const auto column = [&](const char* name, auto value) {
+      Json& list = out[name] = Json::array();
+      for (size_t i : chosen) list.push_back(value(seats_[i]));
+    };
+    const auto time = [&](const char* name, const Column<int64_t> JobOps::*times) {
+      column(name, [&](const Seat& seat) {
+        return seat.op ? since_call(seat, (job_.ops(job_.members[seat.member]).*times)[*seat.op])
+                       : Json(nullptr);
+      });
+    };
+    const auto wait = [&](const char* name, auto value) {
+      column(name,
+             [&](const Seat& seat) { return seat.wait == nullptr ? Json(nullptr) : value(*seat.wait); });
+    };
+    column("who", [&](const Seat& seat) {
+      return seat.member == kNoRow ? Json(nullptr) : Json(job_.members[seat.member].process);
+    });
+    column("comm_rank", [](const Seat& seat) { return known(seat.rank); });
+    column("state", [](const Seat& seat) { return Json(seat.state); });
+    column("called_ns", [&](const Seat& seat) {
+      if (!seat.op) return Json(nullptr);
+      const JobOps& ops = job_.ops(job_.members[seat.member]);
+      // A replay was called when its graph was captured: that is no part of it.
+      return ops.is_replay(*seat.op) ? Json(nullptr) : since_call(seat, ops.called_ns[*seat.op]);
+    });
+    time("enqueued_ns", &JobOps::enqueued_ns);
+    time("launched_ns", &JobOps::launched_ns);
+    time("gpu_start_ns", &JobOps::gpu_start_ns);
+    time("gpu_end_ns", &JobOps::gpu_end_ns);
+    wait("arrival_ns",
+         [&](const MemberWait& of) { return since_zero(job_.members[of.member].process, of.arrival_ns); });
+    wait("late_ns", [](const MemberWait& of) { return whole_ns(static_cast<double>(of.late_ns)); });
+    wait("waiting_ns", [](const MemberWait& of) { return whole_ns(static_cast<double>(of.waiting_ns)); });
+    wait("moving_ns", [](const MemberWait& of) {
+      return of.moving_ns < 0 ? Json(nullptr) : whole_ns(static_cast<double>(of.moving_ns));
+    });
+    column("clock_error_ns", [](const Seat& seat) { return known(seat.half_width_ns); });
+    column("gpu_error_ns", [&](const Seat& seat) {
+      return seat.op ? known(job_.ops(job_.members[seat.member]).gpu_error_ns[*seat.op]) : Json(nullptr);
+    });
+    column("gpu_source", [&](const Seat& seat) {
+      const uint8_t source = seat.op ? job_.ops(job_.members[seat.member]).gpu_source[*seat.op] : uint8_t{0};
+      return source == 0 ? Json(nullptr) : Json(model::gpu_source_name(source));
+    });
+    column("aligned", [&](const Seat& seat) {
+      const bool is_apart = seat.member != kNoRow && scene_.clock_of(job_.members[seat.member].process) != 0;
+      return Json(zeros_.size() > 1 && is_apart ? 0 : 1);
+    });
+    column("named", [](const Seat& seat) { return Json(seat.named ? 1 : 0); });
+    return out;
+  }
+
+  Json rest() const {
+    if (waits_ == nullptr || waits_->members.empty()) return nullptr;
+    const auto spread = [&](float MemberWait::*value) -> Json {
+      std::vector<float> values;
+      for (const MemberWait& of : waits_->members) {
+        if (value != &MemberWait::moving_ns || of.moving_ns >= 0) values.push_back(of.*value);
+      }
+      if (values.empty()) return nullptr;
+      std::sort(values.begin(), values.end());
+      Json list = Json::array();
+      for (float ns : {values.front(), values[(values.size() - 1) / 2], values.back()})
+        list.push_back(whole_ns(static_cast<double>(ns)));
+      return list;
+    };
+    return {{"waiting_ns", spread(&MemberWait::waiting_ns)},
+            {"late_ns", spread(&MemberWait::late_ns)},
+            {"moving_ns", spread(&MemberWait::moving_ns)}};
+  }
+
+  const Scene& scene_;
+  const Job& job_;
+  const OperationKey key_;
+  bool is_open_ = false;
+  const OperationWaits* waits_;
+  const model::JobComm& comm_;
+  std::map<uint32_t, const MemberWait*> wait_of_;  // by member
+  std::vector<Seat> seats_;
+  std::map<uint32_t, int64_t> zeros_;  // by clock: the first time that it tells
+  int64_t begin_ns_ = INT64_MAX, end_ns_ = INT64_MIN;
+};
+
+uint64_t operations_in(const Job& job) {
+  uint64_t total = 0;
+  for (const model::JobComm& comm : job.comms) {
+    const auto [from, until] = indexes_of(job, comm);
+    total += until - from;
+    for (uint32_t row : comm.unranked) total += job.members[row].ops;
+    for (uint32_t row : comm.members) {
+      if (row == kNoRow) continue;
+      for (const model::Lane& lane : job.members[row].lanes) total += lane.is_send ? lane.ops : 0;
+    }
+  }
+  return total;
+}
+
+}  // namespace
+
+std::set<OperationKey> wanted_operations(const Scene& scene) {
+  const std::vector<OperationKey> named = of_findings(scene);
+  std::set<OperationKey> wanted(named.begin(), named.end());
+  add_samples(scene.job(), wanted);
+  return wanted;
+}
+
+size_t worst_operations_wanted(const std::set<OperationKey>& wanted) {
+  return kOperationsMost - wanted.size();
+}
+
+Json operations_page(const Scene& scene, const WaitTable& waits, OperationPlaces& places) {
+  std::map<OperationKey, std::vector<std::string>> chosen;
+  for (const OperationKey& key : of_findings(scene)) chosen[key].push_back("finding");
+  for (const OperationKey& key : waits.worst_operations()) chosen[key].push_back("lost");
+  std::set<OperationKey> samples;
+  add_samples(scene.job(), samples);
+  for (const OperationKey& key : samples) chosen[key].push_back("sample");
+  if (chosen.empty())
+    return missing("No collective operation was recorded, so there is none to show rank by rank.");
+  struct Entry {
+    Waterfall waterfall;
+    OperationKey key;
+  };
+  std::vector<Entry> entries;
+  for (const auto& [key, why] : chosen) {
+    const auto at = waits.operations().find(key);
+    entries.push_back({Waterfall(scene, key, at == waits.operations().end() ? nullptr : &at->second), key});
+  }
+  std::vector<size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return entries[a].waterfall.begin_ns() < entries[b].waterfall.begin_ns();
+  });
+  Json list = Json::array();
+  for (size_t i : order) {
+    places[entries[i].key] = list.size();
+    list.push_back(entries[i].waterfall.json(chosen[entries[i].key]));
+  }
+  Json notes = Json::array();
+  if (!scene.has_one_clock())
+    notes.push_back(
+        "Clocks of some hosts could not be aligned: the times of such a host count from its own first call, "
+        "and do not compare with those of other hosts. An operation across such hosts has no length.");
+  return {{"total", operations_in(scene.job())}, {"list", std::move(list)}, {"notes", std::move(notes)}};
+}
+
+}  // namespace lockstep::report

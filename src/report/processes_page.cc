@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/text/units.h"
+#include "input/losses.h"
+#include "input/run_json.h"
+#include "input/run_overview.h"
+#include "model/event_kind.h"
+#include "report/pages.h"
+#include "run/liveness.h"
+
+namespace lockstep::report {
+namespace {
+
+using model::Job;
+using model::JobProcess;
+
+constexpr size_t kLossesMost = 1000;
+
+// What a process was in the middle of for the longest time when its record ends.
+Json open_text(const Scene& scene, const JobProcess& process) {
+  const Job& job = scene.job();
+  const model::OpenCall* oldest = nullptr;
+  for (const model::OpenCall& call : process.open_calls) {
+    if (oldest == nullptr || call.start_ns < oldest->start_ns) oldest = &call;
+  }
+  if (oldest == nullptr) return nullptr;
+  std::string text(oldest->func != 0 ? job.text(oldest->func) : model::event_name(oldest->kind));
+  if (oldest->member < job.members.size()) text += " on " + job.comm_name(job.members[oldest->member].comm);
+  const int64_t newest = std::max(process.row.last_ns, process.row.heartbeat_ns);
+  if (oldest->start_ns > 0 && newest > oldest->start_ns)
+    text += ", for " + format_duration(static_cast<double>(newest - oldest->start_ns));
+  return shown(text);
+}
+
+Json process_json(const Scene& scene, uint32_t i) {
+  const Job& job = scene.job();
+  const JobProcess& process = job.processes[i];
+  const model::Process& row = process.row;
+  const model::Who who = job.who(i);
+  const auto number = [](int64_t value) { return known(value); };
+  return {{"who", i},
+          {"rank", number(row.rank)},
+          {"host", process.host},
+          {"pid", row.pid},
+          {"gpu_model", shown_or_null(job.text(row.gpu_model))},
+          {"pci", shown_or_null(who.pci)},
+          {"device", number(who.device)},
+          {"nccl", row.nccl_version == 0 ? Json(nullptr) : Json(input::nccl_version_text(row.nccl_version))},
+          {"mode", input::recorded_mode(row.mode, std::string(job.text(row.modes)))},
+          {"state", row.closed != 0 ? "closed" : "not closed"},
+          {"liveness", run::liveness_text(process.liveness)},
+          {"first_ns", scene.since_begin(i, row.first_ns)},
+          {"last_ns", scene.since_begin(i, row.last_ns)},
+          {"heartbeat_ns", scene.since_begin(i, row.heartbeat_ns)},
+          {"ops", process.ops.size()},
+          {"lost", process.lost},
+          {"comms", process.members.size()},
+          {"open", open_text(scene, process)},
+          {"named", scene.is_named(i)},
+          {"argv", shown_or_null(job.text(row.argv))}};
+}
+
+Json losses_json(const Scene& scene) {
+  Json list = Json::array();
+  const auto add = [&](const input::LossLine& loss, Json who, Json source) {
+    if (list.size() == kLossesMost) return;
+    list.push_back({{"who", std::move(who)},
+                    {"stage", shown(loss.stage)},
+                    {"kind", shown(loss.kind)},
+                    {"count", loss.count},
+                    {"detail", shown(loss.detail)},
+                    {"source", std::move(source)}});
+  };
+  for (const input::LossLine& loss : scene.run().troubles) add(loss, nullptr, nullptr);
+  for (const verdict::Evidence& evidence : scene.run().evidence) {
+    for (const input::LossLine& loss : verdict::losses_of(evidence).losses)
+      add(loss, &evidence == scene.main() ? known(loss.process) : Json(nullptr), shown(evidence.source));
+  }
+  return list;
+}
+
+}  // namespace
+
+Json processes_page(const Scene& scene) {
+  if (scene.main() == nullptr)
+    return {{"rows", Json::array()},
+            {"omitted", 0},
+            {"losses", losses_json(scene)},
+            {"notes", {"No process: nothing that was given holds operations."}}};
+  const Job& job = scene.job();
+  std::vector<uint32_t> order(job.processes.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  sort_by_rank(job, order);
+  const size_t omitted = order.size() > kRowsMost ? order.size() - kRowsMost : 0;
+  bool some_matter = false;  // of those left out
+  if (omitted > 0) {
+    const auto importance = [&](uint32_t i) {
+      const JobProcess& process = job.processes[i];
+      return std::tuple(scene.is_named(i),
+                        process.liveness == model::Liveness::kGone && process.row.closed == 0, process.lost);
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return importance(a) > importance(b); });
+    some_matter = importance(order[kRowsMost]) > std::tuple(false, false, uint64_t{0});
+    order.resize(kRowsMost);
+    sort_by_rank(job, order);
+  }
+  Json rows = Json::array(), notes = Json::array();
+  for (uint32_t i : order) rows.push_back(process_json(scene, i));
+  if (omitted > 0)
+    notes.push_back(plural(omitted, "process") +
+                    (some_matter ? ", the least important, left out."
+                                 : " that no finding names and that lost nothing left out."));
+  return {{"rows", std::move(rows)},
+          {"omitted", omitted},
+          {"losses", losses_json(scene)},
+          {"notes", std::move(notes)}};
+}
+
+}  // namespace lockstep::report

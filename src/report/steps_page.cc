@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "analysis/overlap/overlap.h"
+#include "analysis/straggler/losses.h"
+#include "report/pages.h"
+
+namespace lockstep::report {
+namespace {
+
+namespace straggler = analysis::straggler;
+using model::GpuStep;
+
+constexpr size_t kEntriesMost = 300;
+constexpr size_t kEntriesOfAllRows = 20'000;
+
+std::string_view source_text(straggler::Steps::Source source) {
+  switch (source) {
+    case straggler::Steps::Source::kMarks:
+      return "marks";
+    case straggler::Steps::Source::kPeriod:
+      return "period";
+    case straggler::Steps::Source::kSlices:
+      break;
+  }
+  return "parts";
+}
+
+// Step i of `steps` belongs to entry i * entries / steps.
+size_t first_of(size_t entry, size_t steps, size_t entries) {
+  return (entry * steps + entries - 1) / entries;
+}
+
+// `process`: whose steps they are.
+Json list_json(const Scene& scene, const straggler::Steps& steps, uint32_t process,
+               const straggler::Losses* losses) {
+  Json out = Json::object();
+  for (const char* name : {"number", "steps", "begin_ns", "length_ns", "lost_ns", "worst"})
+    out[name] = Json::array();
+  const size_t entries = std::min(steps.size(), kEntriesMost);
+  for (size_t entry = 0; entry < entries; ++entry) {
+    const size_t from = first_of(entry, steps.size(), entries),
+                 until = first_of(entry + 1, steps.size(), entries);
+    double lost_ns = 0;
+    std::pair<float, uint32_t> worst{0.0f, model::kNoRow};
+    for (size_t step = from; step < until && losses != nullptr; ++step) {
+      float most = 0;
+      for (const straggler::RankLoss& rank : losses->ranks) {
+        most = std::max(most, rank.by_step[step]);
+        if (rank.by_step[step] > worst.first) worst = {rank.by_step[step], rank.process};
+      }
+      lost_ns += static_cast<double>(most);
+    }
+    const auto count = static_cast<double>(until - from);
+    // Where the last one ends is not known.
+    const size_t end = std::min(until, steps.size() - 1);
+    out["number"].push_back(steps.number[from]);
+    out["steps"].push_back(until - from);
+    out["begin_ns"].push_back(scene.since_begin(scene.placed_common_ns(process, steps.begin_ns[from])));
+    out["length_ns"].push_back(
+        end == from ? Json(nullptr)
+                    : whole_ns(static_cast<double>(difference(steps.begin_ns[end], steps.begin_ns[from])) /
+                               static_cast<double>(end - from)));
+    out["lost_ns"].push_back(whole_ns(lost_ns / count));
+    out["worst"].push_back(worst.second == model::kNoRow ? Json(nullptr) : Json(worst.second));
+  }
+  return out;
+}
+
+// An average step, per device.
+struct Split {
+  int64_t number = -1;
+  size_t steps = 0;
+  int64_t begin_ns = 0;  // as Scene places it
+  std::array<double, 6> parts{};
+};
+constexpr std::array<const char*, 6> kParts = {"length_ns",  "computing_ns", "hidden_ns",
+                                               "exposed_ns", "copying_ns",   "idle_ns"};
+
+std::array<double, 6> parts_of(const GpuStep& step) {
+  const double devices = step.devices;
+  const auto part = [devices](int64_t ns) { return static_cast<double>(ns) / devices; };
+  return {static_cast<double>(step.length_ns()),
+          part(step.computing_ns),
+          part(step.communicating_ns - step.exposed_ns),
+          part(step.exposed_ns),
+          part(step.copying_ns),
+          part(step.idle_ns())};
+}
+
+std::vector<Split> splits_of(const Scene& scene, uint32_t process, size_t most) {
+  const std::vector<GpuStep>& steps = scene.job().processes[process].gpu_steps;
+  const size_t entries = std::min(steps.size(), most);
+  std::vector<Split> out(entries);
+  for (size_t entry = 0; entry < entries; ++entry) {
+    Split& split = out[entry];
+    const size_t from = first_of(entry, steps.size(), entries),
+                 until = first_of(entry + 1, steps.size(), entries);
+    split.number = steps[from].number;
+    split.steps = until - from;
+    split.begin_ns = scene.placed_ns(process, steps[from].begin_ns);
+    for (size_t step = from; step < until; ++step) {
+      const std::array<double, 6> parts = parts_of(steps[step]);
+      for (size_t i = 0; i < parts.size(); ++i)
+        split.parts[i] += parts[i] / static_cast<double>(until - from);
+    }
+  }
+  return out;
+}
+
+// Of each entry and part the lower median; as many entries as all have.
+std::vector<Split> median_of(std::vector<std::vector<Split>> all) {
+  size_t entries = SIZE_MAX;
+  for (const auto& one : all) entries = std::min(entries, one.size());
+  std::vector<Split> out(all.front().begin(), all.front().begin() + static_cast<ptrdiff_t>(entries));
+  std::vector<double> values(all.size());
+  for (size_t entry = 0; entry < entries; ++entry) {
+    for (size_t part = 0; part < kParts.size(); ++part) {
+      for (size_t i = 0; i < all.size(); ++i) values[i] = all[i][entry].parts[part];
+      const auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
+      std::nth_element(values.begin(), middle, values.end());
+      out[entry].parts[part] = *middle;
+    }
+  }
+  return out;
+}
+
+Json entries_json(const Scene& scene, const std::vector<Split>& splits) {
+  Json out = Json::object();
+  for (const char* name : {"number", "steps", "begin_ns"}) out[name] = Json::array();
+  for (const char* name : kParts) out[name] = Json::array();
+  for (const Split& split : splits) {
+    out["number"].push_back(split.number);
+    out["steps"].push_back(split.steps);
+    out["begin_ns"].push_back(scene.since_begin(split.begin_ns));
+    for (size_t i = 0; i < kParts.size(); ++i) out[kParts[i]].push_back(whole_ns(split.parts[i]));
+  }
+  return out;
+}
+
+Json split_json(const Scene& scene) {
+  const std::vector<analysis::overlap::RankOverlap> ranks = analysis::overlap::measure(scene.job());
+  if (ranks.empty())
+    return missing(
+        "How much of a step computes and how much communicates is not known, as no kernels were recorded: "
+        "run in default "
+        "mode with the CUDA library, or give traces of PyTorch's profiler.");
+  std::vector<uint32_t> processes;
+  std::vector<double> exposed(scene.job().processes.size());
+  for (const analysis::overlap::RankOverlap& rank : ranks) {
+    if (scene.job().processes[rank.process].gpu_steps.empty()) continue;
+    processes.push_back(rank.process);
+    exposed[rank.process] = rank.exposed_ns;
+  }
+  const std::vector<Row> rows = choose_rows(scene, std::move(processes), exposed);
+  const size_t most =
+      std::clamp<size_t>(kEntriesOfAllRows / std::max<size_t>(rows.size(), 1), 16, kEntriesMost);
+  Json list = Json::array(), average = Json::array();
+  for (const Row& row : rows) {
+    std::vector<std::vector<Split>> all;
+    for (uint32_t process : row.processes) all.push_back(splits_of(scene, process, most));
+    Json one = row_json(scene, row);
+    one["entries"] = entries_json(scene, median_of(std::move(all)));
+    list.push_back(std::move(one));
+  }
+  for (const analysis::overlap::RankOverlap& rank : ranks) {
+    if (average.size() == kRowsMost) break;
+    average.push_back({{"who", rank.process},
+                       {"steps", rank.are_steps ? Json(rank.steps) : Json(nullptr)},
+                       {"whole", rank.are_whole},
+                       {"length_ns", whole_ns(rank.length_ns)},
+                       {"computing_ns", whole_ns(rank.computing_ns)},
+                       {"hidden_ns", whole_ns(rank.hidden_ns())},
+                       {"exposed_ns", whole_ns(rank.exposed_ns)},
+                       {"copying_ns", whole_ns(rank.copying_ns)},
+                       {"idle_ns", whole_ns(rank.idle_ns)}});
+  }
+  return {{"rows", std::move(list)}, {"average", std::move(average)}};
+}
+
+}  // namespace
+
+Json steps_page(const Scene& scene, const WaitTable& waits) {
+  const auto losses = straggler::sum_losses(scene.job(), waits.lateness());
+  const bool are_of_blamed = losses && losses->steps.size() > 0;
+  const uint32_t process = are_of_blamed ? losses->ranks.front().process : 0;
+  const straggler::Steps steps = are_of_blamed ? losses->steps : straggler::find_steps(scene.job(), process);
+  Json split = split_json(scene);
+  if (steps.size() == 0 && split.contains("missing"))
+    return missing("No steps: no operation has a host time, and no kernels were recorded.");
+  Json notes = Json::array();
+  if (steps.source == straggler::Steps::Source::kPeriod)
+    notes.push_back(
+        "Steps are counted by the operations, which repeat; `lockstep_step()` of lockstep.h marks real "
+        "ones.");
+  if (steps.source == straggler::Steps::Source::kSlices)
+    notes.push_back(
+        "Operations do not repeat and the program marks no steps: these are equal parts of the run.");
+  return {{"source", source_text(steps.source)},
+          {"period_ops", steps.period == 0 ? Json(nullptr) : Json(steps.period)},
+          {"list", list_json(scene, steps, process, losses ? &*losses : nullptr)},
+          {"split", std::move(split)},
+          {"notes", std::move(notes)}};
+}
+
+}  // namespace lockstep::report

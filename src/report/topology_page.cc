@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "analysis/log_figures/log_figures.h"
+#include "analysis/log_figures/topology.h"
+#include "analysis/network/links.h"
+#include "base/text/units.h"
+#include "report/named_links.h"
+#include "report/pages.h"
+
+namespace lockstep::report {
+namespace {
+
+using model::Job;
+using model::kNoRow;
+using readers::nccl_log::kNobody;
+using readers::nccl_log::LogModel;
+
+constexpr size_t kGpusMost = 1024, kCommsMost = 64, kEdgesMost = 4096, kWiringsMost = 32;
+
+constexpr const char* kNoRings =
+    "How rings and trees run is in NCCL's logs alone, and none were given that tell of all ranks: "
+    "NCCL_DEBUG=INFO "
+    "NCCL_DEBUG_SUBSYS=INIT,GRAPH NCCL_DEBUG_FILE=/shared/job/nccl.%h.%p.log, then name the logs beside the "
+    "run.";
+
+const LogModel* logs_of(const Scene& scene) {
+  for (const verdict::Evidence& evidence : scene.run().evidence) {
+    if (evidence.logs) return evidence.logs.get();
+  }
+  return nullptr;
+}
+
+// Rows of the job's comms by how logs name them: the id, in hex.
+std::map<std::string, uint32_t> comms_by_id(const Job& job) {
+  std::map<std::string, uint32_t> comms;
+  for (uint32_t comm = 0; comm < job.comms.size(); ++comm) {
+    if (const Json id = id_json(job.comms[comm].comm_id); !id.is_null()) comms.emplace(id, comm);
+  }
+  return comms;
+}
+
+Json hosts_json(const Scene& scene) {
+  const Job& job = scene.job();
+  std::map<std::string, std::vector<uint32_t>> hosts;
+  std::vector<uint32_t> processes(job.processes.size());
+  std::iota(processes.begin(), processes.end(), 0u);
+  sort_by_rank(job, processes);
+  for (uint32_t i : processes) hosts[shown(job.text(job.hosts[job.processes[i].host].name))].push_back(i);
+  Json list = Json::array();
+  size_t told = 0;
+  for (const auto& [name, of] : hosts) {
+    Json gpus = Json::array();
+    for (uint32_t i : of) {
+      if (told++ >= kGpusMost) break;
+      const model::Process& row = job.processes[i].row;
+      gpus.push_back({{"who", i},
+                      {"rank", known(row.rank)},
+                      {"device", known(job.who(i).device)},
+                      {"pci", shown_or_null(job.text(row.pci))},
+                      {"model", shown_or_null(job.text(row.gpu_model))},
+                      {"named", scene.is_named(i)}});
+    }
+    const size_t omitted = of.size() - gpus.size();
+    list.push_back({{"name", name}, {"gpus", std::move(gpus)}, {"omitted", omitted}});
+  }
+  return list;
+}
+
+Json wirings_json(const std::vector<analysis::log_figures::Wiring>& wirings, const char* key) {
+  Json list = Json::array();
+  for (const analysis::log_figures::Wiring& wiring : wirings) {
+    if (list.size() == kWiringsMost) break;
+    Json ranks = Json::array();
+    for (int32_t rank : wiring.ranks) ranks.push_back(known(rank));
+    list.push_back({{"channels", wiring.channels}, {key, std::move(ranks)}});
+  }
+  return list;
+}
+
+// The largest communicators, with what logs say of their rings and trees.
+Json comms_json(const Scene& scene, const LogModel* model, bool& any_rings) {
+  const Job& job = scene.job();
+  std::map<uint32_t, analysis::log_figures::CommWiring> wired;
+  if (model != nullptr) {
+    const auto by_id = comms_by_id(job);
+    for (analysis::log_figures::CommWiring& wiring :
+         analysis::log_figures::comm_wirings(*model, kCommsMost)) {
+      if (const auto at = by_id.find(wiring.name); at != by_id.end())
+        wired.emplace(at->second, std::move(wiring));
+    }
+  }
+  std::vector<uint32_t> order(job.comms.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return job.comms[a].members.size() > job.comms[b].members.size();
+  });
+  if (order.size() > kCommsMost) order.resize(kCommsMost);
+  Json list = Json::array();
+  for (uint32_t comm : order) {
+    Json members = Json::array();
+    for (uint32_t row : job.comms[comm].members) {
+      if (members.size() == kGpusMost) break;
+      members.push_back(row == kNoRow ? Json(nullptr) : Json(job.members[row].process));
+    }
+    const auto at = wired.find(comm);
+    const bool told = at != wired.end();
+    any_rings = any_rings || (told && !(at->second.rings.empty() && at->second.trees.empty()));
+    list.push_back({{"comm", comm},
+                    {"name", shown(job.comm_name(comm))},
+                    {"nodes", known(job.comms[comm].nodes)},
+                    {"members", std::move(members)},
+                    {"rings", told ? wirings_json(at->second.rings, "order") : Json::array()},
+                    {"trees", told ? wirings_json(at->second.trees, "up") : Json::array()}});
+  }
+  return list;
+}
+
+struct Edge {
+  std::string transport, via;
+  bool gdr = false, from_logs = false, from_transfers = false;
+  uint64_t channels = 0, bytes = 0;
+  int64_t busy_ns = 0, wait_ns = 0;
+};
+using EdgeKey = std::tuple<uint32_t, uint32_t, uint32_t>;  // processes, row of Job::comms or kNoRow
+
+class Edges {
+ public:
+  explicit Edges(const Scene& scene)
+      : scene_(scene), job_(scene.job()), links_(analysis::network::links(job_)), named_(scene, links_) {}
+
+  void add_logs(const LogModel& model) {
+    const auto by_id = comms_by_id(job_);
+    std::map<std::pair<std::string, int32_t>, uint32_t> process_of;  // by communicator and rank in it
+    for (const auto& part : model.comms) {
+      if (part.process >= model.processes.size()) continue;
+      const uint32_t process = scene_.process_of_rank(model.processes[part.process].rank);
+      if (process != kNoRow) process_of[{part.group, part.rank}] = process;
+    }
+    for (const auto& row : model.connections) {
+      if (row.comm == kNobody || row.is_receive) continue;
+      const std::string& group = model.comms[row.comm].group;
+      const auto from = process_of.find({group, row.from}), to = process_of.find({group, row.to});
+      if (from == process_of.end() || to == process_of.end()) continue;
+      const auto comm = by_id.find(group);
+      Edge& edge = edges_[{from->second, to->second, comm == by_id.end() ? kNoRow : comm->second}];
+      edge.from_logs = true;
+      edge.transport = transport_text(row.transport);
+      edge.via = analysis::log_figures::without_card(row);
+      edge.gdr = edge.gdr || row.gdr;
+      edge.channels += row.channels;
+    }
+  }
+
+  void add_transfers() {
+    for (const auto& link : analysis::network::pairs(links_)) {
+      if (link.source_process == kNoRow || link.target_process == kNoRow) continue;
+      Edge& edge = edges_[{link.source_process, link.target_process, link.comm}];
+      edge.from_transfers = true;
+      edge.transport = "NET";
+      if (edge.via.empty() && link.transport != model::NetTransport::kUnknown)
+        edge.via = link.transport == model::NetTransport::kIb ? "NET/IB" : "NET/Socket";
+      edge.channels = std::max<uint64_t>(edge.channels, link.lanes);
+      edge.bytes += link.bytes;
+      edge.busy_ns += link.busy_ns;
+      edge.wait_ns += link.send_wait_ns;
+    }
+  }
+
+  void add_sends() {
+    for (const model::Member& member : job_.members) {
+      const auto& peers = job_.comms[member.comm].members;
+      for (const model::Lane& lane : member.lanes) {
+        if (!lane.is_send || lane.peer < 0 || static_cast<size_t>(lane.peer) >= peers.size()) continue;
+        const uint32_t row = peers[static_cast<size_t>(lane.peer)];
+        if (row == kNoRow) continue;
+        Edge& edge = edges_[{member.process, job_.members[row].process, member.comm}];
+        if (edge.from_transfers) continue;
+        const model::JobOps& ops = job_.ops(member);
+        for (uint32_t op = lane.first; op < lane.first + lane.ops; ++op)
+          edge.bytes += job_.signatures[ops.signature[op]].bytes;
+      }
+    }
+  }
+
+  size_t size() const { return edges_.size(); }
+
+  Json json() const {
+    std::vector<std::pair<EdgeKey, const Edge*>> order;
+    for (const auto& [key, edge] : edges_) order.emplace_back(key, &edge);
+    if (order.size() > kEdgesMost) {
+      std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+        return std::pair(a.second->bytes, a.second->channels) >
+               std::pair(b.second->bytes, b.second->channels);
+      });
+      order.resize(kEdgesMost);
+      std::sort(order.begin(), order.end());
+    }
+    Json list = Json::array();
+    for (const auto& [key, edge] : order) {
+      const auto& [from, to, comm] = key;
+      list.push_back(
+          {{"from", from},
+           {"to", to},
+           {"comm", comm == kNoRow ? Json(nullptr) : Json(comm)},
+           {"transport", shown_or_null(edge->transport)},
+           {"via", shown_or_null(edge->via)},
+           {"gdr", edge->from_logs ? Json(edge->gdr) : Json(nullptr)},
+           {"channels", edge->channels == 0 ? Json(nullptr) : Json(edge->channels)},
+           {"bytes", edge->bytes == 0 ? Json(nullptr) : Json(edge->bytes)},
+           {"rate_gbps", edge->busy_ns <= 0
+                             ? Json(nullptr)
+                             : Json(static_cast<double>(edge->bytes) / static_cast<double>(edge->busy_ns))},
+           {"wait_ns", edge->from_transfers ? whole_ns(static_cast<double>(edge->wait_ns)) : Json(nullptr)},
+           {"slow", or_null(named_.finding(comm, from, to))},
+           {"source", edge->from_logs        ? edge->from_transfers ? "logs and transfers" : "logs"
+                      : edge->from_transfers ? "transfers"
+                                             : "sends"}});
+    }
+    return list;
+  }
+
+ private:
+  const Scene& scene_;
+  const Job& job_;
+  const std::vector<analysis::network::Link> links_;
+  const NamedLinks named_;
+  std::map<EdgeKey, Edge> edges_;
+};
+
+}  // namespace
+
+Json topology_page(const Scene& scene) {
+  const LogModel* model = logs_of(scene);
+  Edges edges(scene);
+  if (model != nullptr) edges.add_logs(*model);
+  edges.add_transfers();
+  edges.add_sends();
+  bool any_rings = false;
+  Json hosts = hosts_json(scene), comms = comms_json(scene, model, any_rings), list = edges.json();
+  Json notes = Json::array();
+  if (scene.job().comms.size() > kCommsMost)
+    notes.push_back("The " + std::to_string(kCommsMost) + " largest of " +
+                    format_count(scene.job().comms.size()) + " communicators.");
+  if (edges.size() == 0)
+    notes.push_back("No connection is known: logs tell of them, network transfers (deep mode), and sends.");
+  const size_t omitted = edges.size() - list.size();
+  return {{"hosts", std::move(hosts)}, {"comms", std::move(comms)},
+          {"edges", std::move(list)},  {"rings_missing", any_rings ? Json(nullptr) : Json(kNoRings)},
+          {"omitted", omitted},        {"notes", std::move(notes)}};
+}
+
+}  // namespace lockstep::report

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "input/losses.h"
+#include "input/run_json.h"
+#include "report/pages.h"
+#include "verdict/coverage.h"
+#include "verdict/findings_page.h"
+#include "verdict/outcome.h"
+
+namespace lockstep::report {
+namespace {
+
+using analysis::Finding;
+
+constexpr size_t kLossesMost = 1000, kLossProcesses = 64;
+
+// "never-joined" -> "Never joined"; what follows a point is a kind of it.
+std::string title_of(const Finding& finding) {
+  std::string title(class_text(finding.finding_class));
+  std::replace(title.begin(), title.end(), '-', ' ');
+  title[0] = static_cast<char>(title[0] - 'a' + 'A');
+  return title;
+}
+
+// The first paragraph of what `lockstep explain` says.
+Json explained(const Finding& finding) {
+  for (const verdict::Entry& entry : verdict::entries()) {
+    if (entry.id != finding.id) continue;
+    std::string text = verdict::text(entry, Style(false));
+    const size_t body = text.find("\n\n");
+    if (body == std::string::npos) return nullptr;
+    text = text.substr(body + 2, text.find("\n\n", body + 2) - body - 2);
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return shown(text);
+  }
+  return nullptr;
+}
+
+Json card_json(const Scene& scene, size_t i, const std::vector<Row>& rows, const OperationPlaces& places) {
+  const Finding& finding = scene.run().diagnosis.findings[i];
+  const auto comm = scene.comm_of(i);
+  const auto operation = scene.operation_of(i);
+  Json row_list = Json::array();
+  const std::vector<uint32_t>& named = scene.processes_of(i);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    if (!rows[row].is_group && std::binary_search(named.begin(), named.end(), rows[row].processes[0]))
+      row_list.push_back(row);
+  }
+  return {{"title", title_of(finding)},
+          {"what", explained(finding)},
+          {"class", class_text(finding.finding_class)},
+          {"effect", finding.effect ? Json(verdict::effect_text(*finding.effect)) : Json(nullptr)},
+          {"comm", or_null(comm)},
+          {"operation", operation ? place_of(places, *operation) : Json(nullptr)},
+          {"who", named},
+          {"rows", std::move(row_list)},
+          {"at_ns", scene.since_begin_of(i)}};
+}
+
+// Of each kind of evidence, what was lost and by whom.
+Json losses_json(const Scene& scene, uint64_t& events) {
+  Json list = Json::array();
+  const auto add = [&](const input::RunOverview& run, const Json& source, bool is_main) {
+    for (const input::FoldedLoss& loss : input::fold_losses(run)) {
+      events += loss.count;
+      if (list.size() == kLossesMost) continue;
+      Json who = Json::array();
+      for (int64_t process : loss.processes) {
+        if (is_main && who.size() < kLossProcesses) who.push_back(process);
+      }
+      list.push_back({{"text", shown(input::loss_words(loss))},
+                      {"count", loss.count},
+                      {"stage", shown(loss.stage)},
+                      {"kind", shown(loss.kind)},
+                      {"source", source},
+                      {"who", std::move(who)}});
+    }
+  };
+  input::RunOverview whole;
+  whole.losses = scene.run().troubles;
+  add(whole, nullptr, false);
+  for (const verdict::Evidence& evidence : scene.run().evidence)
+    add(verdict::losses_of(evidence), shown(evidence.source), &evidence == scene.main());
+  return list;
+}
+
+std::string headline(const verdict::DiagnosedRun& run) {
+  if (const Finding* verdict = run.verdict()) return verdict->statement;
+  std::string seen;
+  bool still_runs = false;
+  for (const verdict::Evidence& evidence : run.evidence) {
+    seen += seen.empty() ? "" : "; ";
+    const auto coverage = evidence.job ? std::optional(verdict::cover(evidence)) : std::nullopt;
+    still_runs = still_runs || (coverage && coverage->still_runs());
+    seen += coverage ? seen_sentence(*coverage) : evidence.source + ": " + evidence.content;
+  }
+  return std::string(verdict::healthy_words(still_runs)) + ": " + seen + ".";
+}
+
+}  // namespace
+
+Json verdict_page(const Scene& scene, const std::vector<Row>& rows, const OperationPlaces& places) {
+  const verdict::DiagnosedRun& run = scene.run();
+  Json cards = Json::array();
+  for (size_t i = 0; i < run.diagnosis.findings.size(); ++i)
+    cards.push_back(card_json(scene, i, rows, places));
+  const Finding* verdict = run.verdict();
+  uint64_t events = 0;
+  Json losses = losses_json(scene, events);
+  return {{"state", verdict == nullptr               ? "healthy"
+                    : verdict::cannot_tell(*verdict) ? "cannot tell"
+                                                     : "problem"},
+          {"headline", shown(headline(run))},
+          {"finding", or_null(run.diagnosis.verdict)},
+          {"cards", std::move(cards)},
+          {"losses", std::move(losses)},
+          {"lost_events", events}};
+}
+
+}  // namespace lockstep::report

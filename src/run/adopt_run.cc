@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/adopt_run.h"
+
+#include <filesystem>
+
+#include "run/process_files.h"
+#include "segment/adopt.h"
+
+namespace lockstep::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+void adopt(const ProcessFile& file) {
+  if (!file.segment.empty()) segment::adopt(file.segment.c_str(), file.path.c_str());
+}
+
+}  // namespace
+
+void adopt_run(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return adopt(process_file(path));
+  for (const ProcessFile& file : process_files(path)) adopt(file);
+  for (fs::directory_iterator at(path, fs::directory_options::skip_permission_denied, error), end;
+       !error && at != end; at.increment(error)) {
+    if (!at->is_directory(error)) continue;
+    for (const ProcessFile& file : process_files(at->path().string())) adopt(file);
+  }
+}
+
+}  // namespace lockstep::run

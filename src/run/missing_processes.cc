@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/missing_processes.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace lockstep::run {
+namespace {
+
+constexpr const char* kAdvice =
+    "check that NCCL_PROFILER_PLUGIN reaches them (ssh, sudo and containers may drop it), and that their "
+    "NCCL is "
+    "2.23 or newer";
+constexpr const char* kGone =
+    "copy it from where the job wrote it; where it was never made, NCCL's log or the job's stderr says why";
+constexpr int64_t kMostRanks = 1 << 20;  // a world size beyond this is not believed
+constexpr size_t kMostListed = 16;
+
+std::string command_of(const SeenProcess& seen) {
+  std::string text;
+  for (const std::string& word : seen.argv) {
+    if (!text.empty()) text += ' ';
+    text += word;
+    if (text.size() > 120) return text.substr(0, 117) + "...";
+  }
+  return text.empty() ? "?" : text;
+}
+
+// Which processes of one census are not missed: those with a file, their ancestors and descendants, and processes
+// without a rank above ones with a rank, which start the job and take no part in it.
+std::vector<bool> excused(const CensusReport& census, const std::vector<ProcessFile>& files) {
+  std::set<std::pair<int64_t, uint64_t>> with_file;
+  for (const ProcessFile& file : files) {
+    if (file.process.host == census.launcher.host)
+      with_file.emplace(file.process.pid, file.process.start_ticks);
+  }
+  const std::vector<SeenProcess>& seen = census.processes;
+  std::map<int64_t, size_t> row_of;  // parents come first, so a reused pid means its latest owner
+  std::vector<size_t> parent(seen.size());
+  std::vector<bool> excused(seen.size()), below(seen.size());
+  for (size_t i = 0; i < seen.size(); ++i) {
+    auto up = row_of.find(seen[i].parent);
+    parent[i] = up == row_of.end() ? i : up->second;
+    row_of[seen[i].pid] = i;
+    bool has_file = with_file.contains({seen[i].pid, seen[i].start_ticks});
+    below[i] = has_file || (parent[i] != i && below[parent[i]]);
+    if (below[i]) excused[i] = true;
+    if (!has_file && seen[i].rank < 0) continue;
+    for (size_t at = i; parent[at] != at; at = parent[at]) {
+      if (has_file || seen[parent[at]].rank < 0) excused[parent[at]] = true;
+    }
+  }
+  return excused;
+}
+
+// "0-3, 6"
+std::string ranges(const std::set<int64_t>& ranks) {
+  std::string text;
+  size_t listed = 0;
+  for (auto first = ranks.begin(); first != ranks.end();) {
+    auto last = first, next = std::next(first);
+    while (next != ranks.end() && *next == *last + 1) last = next++;
+    if (++listed > kMostListed) return text + ", ...";
+    text += (listed > 1 ? ", " : "") + std::to_string(*first);
+    if (last != first) text += "-" + std::to_string(*last);
+    first = next;
+  }
+  return text;
+}
+
+std::string list(const std::set<std::string>& words) {
+  std::string text;
+  size_t listed = 0;
+  for (const std::string& word : words) {
+    if (++listed > kMostListed) return text + ", ...";
+    text += (listed > 1 ? ", " : "") + word;
+  }
+  return text;
+}
+
+// Processes that a report names in one line.
+struct Missed {
+  std::set<int64_t> ranks;
+  std::set<std::string> hosts;
+  uint64_t processes = 0;
+  int64_t first_pid = 0;
+  std::string first_command;
+
+  void add(const SeenProcess& seen, const std::string& host) {
+    if (seen.rank >= 0) ranks.insert(seen.rank);
+    hosts.insert(host);
+    if (processes++ > 0) return;
+    first_pid = seen.pid;
+    first_command = command_of(seen);
+  }
+  RunLoss loss(bool captured) const {
+    std::string who = ranks.empty() ? std::to_string(processes) + (processes == 1 ? " process" : " processes")
+                                    : (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks);
+    std::string pid = (processes > 1 ? "first pid " : "pid ") + std::to_string(first_pid);
+    const std::string shown = " (" + pid + ": " + first_command + "); ";
+    who += " on host" + std::string(hosts.size() > 1 ? "s " : " ") + list(hosts);
+    if (captured)
+      return {"file_gone", processes,
+              who + " loaded the capture library, and " +
+                  (processes > 1 ? "their files are" : "its file is") + " gone" + shown + kGone};
+    return {"never_loaded", processes, who + " never loaded the capture library" + shown + kAdvice};
+  }
+};
+
+// Of the processes of a rank, the topmost may be a shell around the one that captures.
+bool any_captures(const CensusReport& census, int64_t rank) {
+  return std::any_of(census.processes.begin(), census.processes.end(),
+                     [&](const SeenProcess& seen) { return seen.rank == rank && seen.captures; });
+}
+
+}  // namespace
+
+std::vector<RunLoss> missing_processes(const std::vector<ProcessFile>& files,
+                                       const std::vector<CensusReport>& censuses) {
+  std::vector<RunLoss> losses;
+  std::set<int64_t> ranks_seen;
+  int64_t world = -1;
+  for (const ProcessFile& file : files) {
+    if (file.rank >= 0) ranks_seen.insert(file.rank);
+    world = std::max(world, file.world);
+  }
+  Missed ranked[2];                                         // by whether they have loaded the capture library
+  std::map<std::pair<bool, std::string>, Missed> rankless;  // likewise, and by command
+  for (const CensusReport& census : censuses) {
+    std::vector<bool> present = excused(census, files);
+    for (size_t i = 0; i < census.processes.size(); ++i) {
+      const SeenProcess& seen = census.processes[i];
+      if (present[i] || (seen.rank < 0 && !seen.maps_nccl) || ranks_seen.contains(seen.rank)) continue;
+      // The topmost process of a rank stands for its helpers.
+      if (ranked[0].ranks.contains(seen.rank) || ranked[1].ranks.contains(seen.rank)) continue;
+      const bool captured = seen.captures || (seen.rank >= 0 && any_captures(census, seen.rank));
+      (seen.rank >= 0 ? ranked[captured] : rankless[{captured, command_of(seen)}])
+          .add(seen, census.launcher.host);
+    }
+    if (census.unseen > 0) {
+      losses.push_back({"census_cut", census.unseen,
+                        "more processes on " + census.launcher.host +
+                            " than the census holds: some may be missing unnoticed"});
+    }
+  }
+  for (const bool captured : {false, true}) {
+    if (ranked[captured].processes > 0) losses.push_back(ranked[captured].loss(captured));
+  }
+  for (const auto& [key, missed] : rankless) losses.push_back(missed.loss(key.first));
+  std::set<int64_t> missing;
+  for (int64_t rank = 0; rank < std::min(world, kMostRanks); ++rank) {
+    if (!ranks_seen.contains(rank) && !ranked[0].ranks.contains(rank) && !ranked[1].ranks.contains(rank))
+      missing.insert(rank);
+  }
+  if (!missing.empty()) {
+    losses.push_back(
+        {"missing_rank", missing.size(),
+         "no file of " + std::string(missing.size() == 1 ? "rank " : "ranks ") + ranges(missing) + " of " +
+             std::to_string(world) +
+             "; on several nodes all ranks need the same run directory, on a file system they share"});
+  }
+  return losses;
+}
+
+std::vector<RunLoss> missing_processes(const std::string& run) {
+  return missing_processes(process_files(run), read_censuses(run));
+}
+
+}  // namespace lockstep::run

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/process_files.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+
+#include "format/file_layout.h"
+#include "run/small_file.h"
+
+namespace lockstep::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string hex(const unsigned char (&bytes)[16]) {
+  std::string text;
+  for (unsigned char byte : bytes) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+// <host>.<pid>.<start>.<source>[.<n>].lks; a host name may hold dots, a source holds letters only.
+void read_name(const std::string& name, ProcessIdentity& process) {
+  size_t source = name.find_last_not_of(".0123456789", name.size() - 5);
+  source = source == std::string::npos ? source : name.rfind('.', source);
+  size_t start = source == std::string::npos || source == 0 ? std::string::npos : name.rfind('.', source - 1);
+  size_t pid = start == std::string::npos || start == 0 ? std::string::npos : name.rfind('.', start - 1);
+  if (pid == std::string::npos) return;
+  process.host = name.substr(0, pid);
+  std::from_chars(name.data() + pid + 1, name.data() + start, process.pid);
+  std::from_chars(name.data() + start + 1, name.data() + source, process.start_ticks);
+}
+
+void read_header(const std::string& path, ProcessFile& file) {
+  auto text = read_small(path, format::kHeaderBytes);
+  format::FileHeader header;
+  if (!text || text->size() < sizeof header) return;
+  std::memcpy(&header, text->data(), sizeof header);
+  if (std::memcmp(header.magic, format::kMagic, sizeof header.magic) != 0 || header.major > format::kMajor)
+    return;
+  file.valid = true;
+  file.process.host.assign(header.host, strnlen(header.host, sizeof header.host));
+  file.process.boot_id = hex(header.boot_id);
+  file.process.pid_namespace = header.pid_namespace;
+  file.process.pid = header.pid;
+  file.process.start_ticks = header.start_ticks;
+  auto state = static_cast<format::FileState>(header.state);
+  file.open = state == format::FileState::kBuilding || state == format::FileState::kOpen;
+  file.segment.assign(header.segment, strnlen(header.segment, sizeof header.segment));
+  file.rank = header.rank;
+  file.world = header.world;
+  file.start_ns = header.start_realtime_ns;
+}
+
+}  // namespace
+
+ProcessFile process_file(const std::string& path) {
+  ProcessFile file;
+  file.path = path;
+  std::error_code unknown;
+  if (auto size = fs::file_size(path, unknown); !unknown) file.bytes = size;
+  if (std::string name = fs::path(path).filename().string(); name.ends_with(".lks"))
+    read_name(name, file.process);
+  read_header(path, file);
+  return file;
+}
+
+std::vector<ProcessFile> process_files(const std::string& run) {
+  std::vector<ProcessFile> files;
+  std::error_code error;
+  for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".lks") files.push_back(process_file(it->path().string()));
+  }
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  return files;
+}
+
+}  // namespace lockstep::run

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process files of a run directory by their headers alone: who left one.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "run/process_info.h"
+
+namespace lockstep::run {
+
+struct ProcessFile {
+  std::string path;
+  ProcessIdentity process;
+  int64_t rank = -1, world = -1;
+  int64_t start_ns =
+      0;  // of the process, as its capture library worked it out; ns since the Unix epoch, 0 unknown
+  uint64_t bytes = 0;   // size of the file
+  std::string segment;  // of a process whose file is not whole yet (format/segment_layout.h); empty: none
+  bool open = false;    // not closed by its process, which may still write to it
+  bool valid = false;   // the header is one of ours; else only host, pid and start are known, from the name
+};
+// One file by its header and name.
+ProcessFile process_file(const std::string& path);
+// Every *.lks in the directory, by name.
+std::vector<ProcessFile> process_files(const std::string& run);
+
+}  // namespace lockstep::run

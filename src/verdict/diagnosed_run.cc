@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/diagnosed_run.h"
+
+#include <algorithm>
+
+#include "input/input.h"
+#include "job/gather/gather.h"
+#include "readers/native/native.h"
+#include "run/liveness.h"
+#include "run/process_info.h"
+#include "verdict/doubts.h"
+#include "verdict/next_steps.h"
+
+namespace lockstep::verdict {
+
+using analysis::Finding;
+
+namespace {
+
+std::map<int32_t, std::string> hosts_of(const model::Job& job) {
+  std::map<int32_t, std::string> hosts;
+  for (const model::JobProcess& process : job.processes) {
+    if (process.row.rank >= 0) hosts.emplace(process.row.rank, job.text(process.row.host));
+  }
+  return hosts;
+}
+
+// Of its records; 0 where they are not on a clock that counts from 1970.
+void set_span(Evidence& evidence) {
+  constexpr int64_t kYear2000Ns = 946'684'800'000'000'000;
+  for (const model::JobProcess& process : evidence.job->processes) {
+    if (process.row.first_ns < kYear2000Ns) continue;
+    evidence.first_ns =
+        evidence.first_ns == 0 ? process.row.first_ns : std::min(evidence.first_ns, process.row.first_ns);
+    evidence.last_ns = std::max({evidence.last_ns, process.row.last_ns, process.row.heartbeat_ns});
+  }
+}
+
+// What cannot be read is a loss of the whole, as long as something can.
+class Reading {
+ public:
+  Reading(const std::vector<std::string>& paths, input::MixedInput& input) : paths_(paths), input_(input) {
+    run_.troubles = std::move(input.troubles);
+  }
+
+  void add_runs(const std::function<void(double)>& progress) {
+    for (size_t i = 0; i < input_.runs.size(); ++i) {
+      const auto part = [&](double done) {
+        progress((static_cast<double>(i) + done) / static_cast<double>(input_.runs.size()));
+      };
+      auto job = job::gather::gather(*input_.runs[i].source, {.threads = 0, .progress = part});
+      if (!job) {
+        lose(job.error());
+        continue;
+      }
+      Evidence evidence;
+      evidence.source = input_.runs[i].evidence;
+      evidence.paths = std::move(input_.runs[i].paths);
+      evidence.job = *std::move(job);
+      if (const readers::Format* format = input_.runs[i].format;
+          format != nullptr && format != &readers::native::kFormat) {
+        evidence.job->files = format->summary;
+        evidence.job->setting = format->setting;
+      }
+      run::set_liveness(paths_, *evidence.job);
+      findings_.push_back(analysis::diagnose(*evidence.job).findings);
+      evidence.matches = job::match::count_matches(*evidence.job);
+      evidence.hosts = hosts_of(*evidence.job);
+      set_span(evidence);
+      run_.evidence.push_back(std::move(evidence));
+    }
+  }
+
+  void add_statements() {
+    for (const readers::FormatFiles& files : input_.files.formats) {
+      auto statement = judge_statements(input_.files, files);
+      if (!statement) {
+        lose(statement.error());
+      } else if (*statement) {
+        run_.evidence.push_back(std::move((*statement)->evidence));
+        findings_.push_back(std::move((*statement)->findings));
+        std::erase_if(findings_.back(),
+                      [this](const Finding& finding) { return is_in_progress(finding, run_); });
+      }
+    }
+  }
+
+  Result<DiagnosedRun> take() {
+    if (run_.evidence.empty()) return *first_error_;
+    std::vector<verdict::join::Testimony> testimonies;
+    for (size_t i = 0; i < run_.evidence.size(); ++i) {
+      const Evidence& evidence = run_.evidence[i];
+      testimonies.push_back({evidence.source, evidence.job ? &*evidence.job : nullptr, evidence.hosts,
+                             evidence.first_ns, evidence.last_ns, std::move(findings_[i])});
+    }
+    auto joined = verdict::join::join(std::move(testimonies));
+    run_.diagnosis = std::move(joined.diagnosis);
+    run_.links = std::move(joined.links);
+    add_doubts();
+    return std::move(run_);
+  }
+
+ private:
+  void add_doubts() {
+    std::vector<Finding> findings = std::move(run_.diagnosis.findings);
+    if (auto several = several_jobs(run_, sightings(paths_))) findings.push_back(*std::move(several));
+    if (auto unread = unread_inputs(run_)) findings.push_back(*std::move(unread));
+    run_.diagnosis = analysis::in_order(std::move(findings));
+    if (run_.diagnosis.verdict) return;
+    if (auto little = too_little(run_)) {
+      run_.diagnosis.findings.push_back(*std::move(little));
+      run_.diagnosis = analysis::in_order(std::move(run_.diagnosis.findings));
+    }
+  }
+
+  void lose(Error error) {
+    if (input_.files.unpacker) error.where = input_.files.unpacker->shown(std::move(error.where));
+    run_.troubles.push_back({-1, "read", "unreadable_file", error.message(), 1});
+    if (!first_error_) first_error_ = std::move(error);
+  }
+
+  const std::vector<std::string>& paths_;
+  input::MixedInput& input_;
+  DiagnosedRun run_;
+  std::vector<std::vector<Finding>> findings_;
+  std::optional<Error> first_error_;
+};
+
+}  // namespace
+
+Result<DiagnosedRun> diagnose(const std::vector<std::string>& paths,
+                              const std::function<void(double)>& progress) {
+  LOCKSTEP_ASSIGN(input::MixedInput input, input::open_mixed_input(paths));
+  Reading reading(paths, input);
+  reading.add_runs(progress);
+  reading.add_statements();
+  LOCKSTEP_ASSIGN(DiagnosedRun run, reading.take());
+  add_next_steps(paths, run::own_identity().boot_id, run);
+  return run;
+}
+
+input::RunOverview losses_of(const Evidence& evidence) {
+  input::RunOverview run;
+  if (!evidence.job) return run;
+  const model::Job& job = *evidence.job;
+  for (const model::JobProcess& process : job.processes) {
+    input::ProcessOverview& seen = run.processes.emplace_back();
+    seen.host = job.text(process.row.host);
+    seen.pid = process.row.pid;
+    seen.rank = process.row.rank;
+  }
+  for (size_t i = 0; i < job.losses.size(); ++i) {
+    model::Loss loss = job.losses.row(i);
+    run.losses.push_back({.process = loss.process < job.processes.size() ? int64_t{loss.process} : -1,
+                          .stage = std::string(job.text(loss.stage)),
+                          .kind = std::string(job.text(loss.kind)),
+                          .detail = std::string(job.text(loss.detail)),
+                          .count = loss.count});
+  }
+  return run;
+}
+
+}  // namespace lockstep::verdict

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run with everything that a report about it says.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/analysis.h"
+#include "base/result.h"
+#include "input/run_overview.h"
+#include "job/match/match.h"
+#include "model/job.h"
+#include "readers/nccl_log/log_model.h"
+#include "readers/reader.h"
+#include "verdict/join/join.h"
+#include "verdict/outcome.h"
+
+namespace lockstep::verdict {
+
+// One kind of evidence of the run.
+struct Evidence {
+  std::string source;                          // as people call it: "capture files"
+  std::vector<std::string> paths;              // what names it alone on a command line; empty: nothing does
+  std::optional<model::Job> job;               // none: it holds no operations
+  std::vector<job::match::CommMatch> matches;  // by row of the job's comms
+  int64_t first_ns = 0, last_ns = 0;           // what it spans; 0 unknown
+  std::map<int32_t, std::string> hosts;        // of the ranks that it tells of; a name may be empty
+  std::string content;                         // what it holds, where that is no job: "8 files, 1,234 lines"
+  std::shared_ptr<const readers::nccl_log::LogModel> logs;  // what logs say; else null
+};
+
+struct DiagnosedRun {
+  std::vector<Evidence> evidence;              // the most trusted first; at least one
+  std::vector<input::LossLine> troubles;       // of the input as a whole
+  analysis::Diagnosis diagnosis;               // of all evidence together
+  std::vector<verdict::join::CommLink> links;  // between kinds of evidence
+
+  const analysis::Finding* verdict() const {
+    return diagnosis.verdict ? &diagnosis.findings[*diagnosis.verdict] : nullptr;
+  }
+};
+
+// Reads what users name as input, looks whether its processes still run, asks every analysis of each kind of evidence,
+// and joins what they say.
+Result<DiagnosedRun> diagnose(const std::vector<std::string>& paths,
+                              const std::function<void(double)>& progress);
+
+// statements.cc: evidence that tells of a job without operations, judged; nothing for formats that hold operations.
+struct Statement {
+  Evidence evidence;
+  std::vector<analysis::Finding> findings;
+};
+Result<std::optional<Statement>> judge_statements(const readers::Inputs& inputs,
+                                                  const readers::FormatFiles& files);
+
+// The losses of one kind of evidence as reports show them.
+input::RunOverview losses_of(const Evidence& evidence);
+
+}  // namespace lockstep::verdict

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/doubts.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "base/text/units.h"
+#include "base/text/wording.h"
+#include "model/restarts.h"
+#include "run/process_files.h"
+
+namespace lockstep::verdict {
+namespace {
+
+namespace fs = std::filesystem;
+using analysis::Finding;
+using analysis::Severity;
+
+Finding doubt(std::string id, Severity severity, const DiagnosedRun& run) {
+  Finding finding;
+  finding.id = std::move(id);
+  finding.finding_class = analysis::FindingClass::kEvidenceMissing;
+  finding.severity = severity;
+  if (!run.evidence.empty()) finding.sources = {run.evidence.front().source};
+  return finding;
+}
+
+std::string digits(std::string_view boot_id) {
+  std::string digits(boot_id);
+  std::erase(digits, '-');
+  return digits;
+}
+
+bool is_captured(const Evidence& evidence, const model::JobProcess& process) {
+  return evidence.job->files.empty() && process.row.retention != 0;
+}
+
+// torchrun calls every job that was given no id by one name.
+bool is_job_id(std::string_view job) { return !job.empty() && job != "none"; }
+
+std::set<std::string> job_ids(const DiagnosedRun& run) {
+  std::set<std::string> ids;
+  for (const Evidence& evidence : run.evidence) {
+    if (!evidence.job) continue;
+    for (const model::JobProcess& process : evidence.job->processes) {
+      const std::string_view id = evidence.job->text(process.row.job);
+      if (is_captured(evidence, process) && is_job_id(id)) ids.emplace(id);
+    }
+  }
+  return ids;
+}
+
+std::string place(const model::Job& job, const model::JobProcess& process) {
+  return "pid " + std::to_string(process.row.pid) + " on " + std::string(job.text(process.row.host));
+}
+
+// "pid 1 on a, pid 2 on b": two processes that are one rank at one time, or one process that is there twice.
+std::optional<std::string> rank_twice(const Evidence& evidence, int32_t& rank) {
+  const model::Job& job = *evidence.job;
+  const std::vector<bool> replaced = model::replaced_processes(job);
+  std::map<int32_t, const model::JobProcess*> seen;
+  for (size_t i = 0; i < job.processes.size(); ++i) {
+    const model::JobProcess& process = job.processes[i];
+    if (process.row.rank < 0 || process.members.empty() || replaced[i] || !is_captured(evidence, process))
+      continue;
+    const auto [at, is_new] = seen.try_emplace(process.row.rank, &process);
+    if (is_new) continue;
+    const bool is_copy =
+        at->second->row.pid == process.row.pid && at->second->row.boot_id == process.row.boot_id;
+    // A program may start others under its own rank.
+    if (!is_copy && at->second->row.job == process.row.job && is_job_id(job.text(process.row.job))) continue;
+    rank = process.row.rank;
+    return is_copy ? place(job, process) + ", and a copy of its file"
+                   : place(job, *at->second) + ", " + place(job, process);
+  }
+  return std::nullopt;
+}
+
+// Ranks that two inputs hold, each as a process of its own; and the first two such inputs.
+std::vector<int32_t> shared_ranks(const std::vector<Sighting>& sightings, std::string& inputs) {
+  std::map<int32_t, const Sighting*> first;
+  std::set<int32_t> shared;
+  for (const Sighting& one : sightings) {
+    if (one.rank < 0) continue;
+    const auto [at, is_new] = first.try_emplace(one.rank, &one);
+    const Sighting& other = *at->second;
+    if (is_new || other.input == one.input || (other.pid == one.pid && other.boot_id == one.boot_id))
+      continue;
+    if (shared.empty()) inputs = other.input + " and " + one.input;
+    shared.insert(one.rank);
+  }
+  return {shared.begin(), shared.end()};
+}
+
+// The name of a file that two of the inputs hold.
+std::string copied_file(const std::vector<Sighting>& sightings, std::string& inputs) {
+  std::map<std::string, const Sighting*> first;
+  for (const Sighting& one : sightings) {
+    if (one.file.empty()) continue;
+    const auto [at, is_new] = first.try_emplace(one.file, &one);
+    const Sighting& other = *at->second;
+    if (is_new || other.pid != one.pid || other.boot_id != one.boot_id) continue;
+    inputs = other.input + " and " + one.input;
+    return one.file;
+  }
+  return {};
+}
+
+std::vector<std::string> unread(const DiagnosedRun& run) {
+  std::vector<std::string> files;
+  for (const input::LossLine& trouble : run.troubles) files.push_back(trouble.detail);
+  for (const Evidence& evidence : run.evidence) {
+    if (!evidence.job) continue;
+    const model::Job& job = *evidence.job;
+    for (size_t i = 0; i < job.losses.size(); ++i) {
+      if (job.text(job.losses.kind[i]) == "unreadable_file")
+        files.emplace_back(job.text(job.losses.detail[i]));
+    }
+  }
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  return files;
+}
+
+}  // namespace
+
+std::vector<Sighting> sightings(const std::vector<std::string>& paths) {
+  std::vector<Sighting> all;
+  std::set<fs::path> known;
+  const auto add = [&](const run::ProcessFile& file, const std::string& input) {
+    std::error_code error;
+    if (!file.valid || !known.insert(fs::weakly_canonical(file.path, error)).second) return;
+    all.push_back({input, static_cast<int32_t>(file.rank), digits(file.process.boot_id), file.process.pid,
+                   fs::path(file.path).filename()});
+  };
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (fs::is_directory(path, error)) {
+      for (const run::ProcessFile& file : run::process_files(path)) add(file, path);
+    } else if (path.ends_with(".lks")) {
+      add(run::process_file(path), fs::path(path).parent_path().string());
+    }
+  }
+  return all;
+}
+
+std::optional<Finding> several_jobs(const DiagnosedRun& run, std::vector<Sighting> sightings) {
+  Finding finding = doubt("evidence-missing.several-jobs", Severity::kCritical, run);
+  finding.weight = std::numeric_limits<double>::max();
+  finding.advice = "name the files of one run, each once; `lockstep compare A B` compares two runs";
+  for (const Evidence& evidence : run.evidence) {
+    if (!evidence.job) continue;
+    for (const model::JobProcess& process : evidence.job->processes) {
+      if (is_captured(evidence, process) && evidence.source.ends_with(".db"))
+        sightings.push_back({evidence.source, process.row.rank,
+                             digits(evidence.job->text(process.row.boot_id)), process.row.pid});
+    }
+  }
+  std::string inputs;
+  if (const std::set<std::string> ids = job_ids(run); ids.size() > 1) {
+    finding.statement = "these are files of " + format_count(ids.size()) + " jobs: " + *ids.begin() +
+                        " and " + (ids.size() == 2 ? *ids.rbegin() : "others");
+    return finding;
+  }
+  if (const std::vector<int32_t> ranks = shared_ranks(sightings, inputs); !ranks.empty()) {
+    finding.statement = "these are files of two runs: " + inputs + " both hold " + wording::ranks(ranks);
+    finding.ranks = ranks;
+    return finding;
+  }
+  if (const std::string file = copied_file(sightings, inputs); !file.empty()) {
+    finding.statement = "files are there twice: " + inputs + " both hold " + file;
+    return finding;
+  }
+  for (const Evidence& evidence : run.evidence) {
+    int32_t rank = -1;
+    const auto places = evidence.job ? rank_twice(evidence, rank) : std::nullopt;
+    if (!places) continue;
+    finding.statement = "rank " + std::to_string(rank) + " is there twice at the same time (" + *places +
+                        "): these are not the files of one run";
+    finding.ranks = {rank};
+    return finding;
+  }
+  return std::nullopt;
+}
+
+bool is_in_progress(const Finding& finding, const DiagnosedRun& run) {
+  constexpr int64_t kCreationNs = 30'000'000'000;
+  if (finding.id != "init-stuck.log" && finding.id != "evidence-missing.init") return false;
+  for (const Evidence& evidence : run.evidence) {
+    if (!evidence.job || !cover(evidence).still_runs()) continue;
+    const auto& processes = evidence.job->processes;
+    return std::any_of(processes.begin(), processes.end(), [&](const model::JobProcess& process) {
+      const model::Process& row = process.row;
+      return std::max(row.heartbeat_ns, row.last_ns) - std::max(row.last_ns, row.start_ns) < kCreationNs;
+    });
+  }
+  return false;
+}
+
+std::optional<Finding> unread_inputs(const DiagnosedRun& run) {
+  const std::vector<std::string> files = unread(run);
+  if (files.empty()) return std::nullopt;
+  Finding finding = doubt("evidence-missing.unread", Severity::kWarning, run);
+  finding.statement = files.size() == 1
+                          ? "an input could not be read, and is not judged: " + files.front()
+                          : plural(files.size(), "input") + " could not be read, and are not judged";
+  if (files.size() > 1) finding.evidence = files;
+  finding.advice = "copy these files again from where they were written, or leave them out";
+  return finding;
+}
+
+bool is_enough(const Coverage& coverage) {
+  return coverage.ops > 0 && coverage.matched * 2 >= coverage.ops &&
+         coverage.missing_ranks.size() <= coverage.ranks.size();
+}
+
+namespace {
+uint64_t warnings(const DiagnosedRun& run) {
+  uint64_t count = 0;
+  for (const Evidence& evidence : run.evidence) {
+    if (evidence.logs == nullptr) continue;
+    for (const auto& process : evidence.logs->processes) count += process.warnings;
+  }
+  return count;
+}
+}  // namespace
+
+std::optional<Finding> too_little(const DiagnosedRun& run) {
+  uint64_t ops = 0, matched = 0;
+  bool logs_alone = !run.evidence.empty();
+  for (const Evidence& evidence : run.evidence) {
+    logs_alone = logs_alone && evidence.logs != nullptr;
+    // Snapshots count the operations of all ranks themselves.
+    if (!evidence.job && evidence.logs == nullptr) return std::nullopt;
+    if (!evidence.job) continue;
+    const Coverage coverage = cover(evidence);
+    if (is_enough(coverage) || coverage.still_runs()) return std::nullopt;
+    ops += coverage.ops;
+    matched += coverage.matched;
+  }
+  const uint64_t warned = warnings(run);
+  Finding finding = doubt("evidence-missing.little", Severity::kWarning, run);
+  finding.statement =
+      logs_alone && warned > 0
+          ? "NCCL warned " + plural(warned, "time") + "; whether the job is well the logs do not say"
+      : logs_alone ? "the logs show no problem; whether the job is well they do not say"
+      : ops == 0
+          ? "nothing wrong is to be seen, and no operation was recorded: too little to call the job healthy"
+          : "nothing wrong is to be seen, and of " + plural(ops, "operation") + " only " +
+                format_count(matched) + (matched == 1 ? " was" : " were") +
+                " seen on all their ranks: too little to call the job healthy";
+  finding.advice =
+      logs_alone ? "name what was recorded of the job beside them" : "name the files of all ranks together";
+  finding.settle =
+      "capture files of all ranks (lockstep trace), Flight Recorder dumps, or snapshots of NCCL's RAS";
+  return finding;
+}
+
+}  // namespace lockstep::verdict

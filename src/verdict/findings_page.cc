@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/findings_page.h"
+
+#include <algorithm>
+
+#include "base/text/wrap.h"
+
+namespace lockstep::verdict {
+namespace {
+
+constexpr size_t kWidth = 100;
+
+bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\n')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.remove_suffix(1);
+  return text;
+}
+
+// Calls visit(line, its place in the page).
+template <class Visit>
+void for_lines(std::string_view page, const Visit& visit) {
+  for (size_t at = 0; at < page.size();) {
+    const size_t end = std::min(page.find('\n', at), page.size());
+    visit(page.substr(at, end - at), at);
+    at = end + 1;
+  }
+}
+
+std::vector<std::string_view> cells(std::string_view row) {
+  std::vector<std::string_view> list;
+  row = trimmed(row);
+  if (begins(row, "|")) row.remove_prefix(1);
+  while (!row.empty()) {
+    const size_t end = std::min(row.find('|'), row.size());
+    list.push_back(trimmed(row.substr(0, end)));
+    row.remove_prefix(std::min(end + 1, row.size()));
+  }
+  return list;
+}
+
+std::vector<Entry> parse(std::string_view page) {
+  std::vector<Entry> list;
+  std::string_view chapter, columns, previous;
+  size_t section = 0;  // begin of its body; 0 none
+  const auto close = [&](size_t end) {
+    if (section != 0) list.back().body = trimmed(page.substr(section, end - section));
+    section = 0;
+  };
+  for_lines(page, [&](std::string_view line, size_t at) {
+    if (begins(line, "## ") || begins(line, "### ")) close(at);
+    const bool is_id = begins(line, "### ") && line.size() > 4 && line[4] >= 'a' && line[4] <= 'z';
+    if (begins(line, "## ") || (begins(line, "### ") && !is_id)) {
+      chapter = trimmed(line.substr(3));
+    } else if (is_id) {
+      list.push_back({line.substr(4), chapter, {}, {}});
+      section = at + line.size() + 1;
+    } else if (begins(line, "|--")) {
+      columns = previous;
+    } else if (section == 0 && begins(line, "| `")) {
+      const auto row = cells(line);
+      list.push_back({row[0].substr(1, row[0].size() - 2), chapter, line, columns});
+    }
+    previous = line;
+  });
+  close(page.size());
+  return list;
+}
+
+// Links lose where they lead to.
+std::string plain(std::string_view markdown) {
+  std::string out;
+  for (size_t at = 0; at < markdown.size(); ++at) {
+    const size_t close = markdown[at] == '[' ? markdown.find("](", at) : std::string_view::npos;
+    const size_t end = close == std::string_view::npos ? close : markdown.find(')', close);
+    if (end == std::string_view::npos) {
+      out += markdown[at];
+      continue;
+    }
+    out += markdown.substr(at + 1, close - at - 1);
+    at = end;
+  }
+  return out;
+}
+
+std::string section_text(std::string_view body) {
+  std::string out, paragraph;
+  bool is_code = false;
+  const auto flush = [&] {
+    if (!paragraph.empty()) out += wrap(plain(paragraph), 0, kWidth) + '\n';
+    paragraph.clear();
+  };
+  for_lines(body, [&](std::string_view line, size_t) {
+    if (begins(line, "```")) {
+      flush();
+      is_code = !is_code;
+    } else if (is_code) {
+      out += "    " + wrap(line, 4, kWidth) + '\n';
+    } else if (line.empty()) {
+      flush();
+      out += '\n';
+    } else if (begins(line, "|") || begins(line, "* ")) {
+      flush();
+      if (!begins(line, "|--")) out += plain(line) + '\n';
+    } else {
+      paragraph += (paragraph.empty() ? "" : " ") + std::string(line);
+    }
+  });
+  flush();
+  return out;
+}
+
+std::string row_text(const Entry& entry, const Style& style) {
+  const auto names = cells(entry.columns), values = cells(entry.body);
+  std::string out;
+  for (size_t i = 1; i < std::min(names.size(), values.size()); ++i) {
+    const std::string name(names[i]);
+    out += style.heading(name) + std::string(name.size() < 12 ? 12 - name.size() : 1, ' ') +
+           wrap(plain(values[i]), 12, kWidth) + '\n';
+  }
+  return out;
+}
+
+}  // namespace
+
+const std::vector<Entry>& entries() {
+  static const std::vector<Entry> all = parse(kFindingsPage);
+  return all;
+}
+
+std::string text(const Entry& entry, const Style& style) {
+  return style.heading(entry.id) + "  " + style.faint("(" + std::string(entry.chapter) + ")") + "\n\n" +
+         (entry.columns.empty() ? section_text(entry.body) : row_text(entry, style));
+}
+
+}  // namespace lockstep::verdict

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// One verdict out of several kinds of evidence of one job: capture files, Flight Recorder dumps, logs. Each kind is
+// judged for itself; here findings about the same trouble become one that cites them all, what one kind cannot tell is
+// settled by another that can, and kinds that contradict each other are named.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/analysis.h"
+#include "model/job.h"
+
+namespace lockstep::verdict::join {
+
+// What one kind of evidence says.
+struct Testimony {
+  std::string source;                    // as people call it: "Flight Recorder dumps"
+  const model::Job* job = nullptr;       // matched; nullptr: it holds no operations
+  std::map<int32_t, std::string> hosts;  // of the ranks that it tells of; a name may be empty
+  int64_t first_ns = 0,
+          last_ns = 0;  // what it spans, ns since the Unix epoch on its hosts' clocks; 0 unknown
+  std::vector<analysis::Finding> findings;
+};
+
+// A communicator as two kinds of evidence know it.
+struct CommLink {
+  enum class By : uint8_t {
+    kId,          // both say NCCL's id
+    kName,        // both say PyTorch's name of the group, and its members where that name is of several
+    kMembers,     // no other communicator of either has these ranks
+    kOperations,  // several have these ranks; the operations of these two agree best
+  } by = By::kId;
+  size_t a = 0, b = 0;                  // testimonies, a < b
+  uint32_t a_comm = 0, b_comm = 0;      // rows of their jobs' comms
+  uint64_t agreeing = 0, compared = 0;  // operations at the same place, function against function
+};
+std::string_view text(CommLink::By by);  // "id", "name", "members", "operations"
+
+// Whether both may be of one run: they overlap in time, as far as that is known and clocks go.
+bool same_time(const Testimony& a, const Testimony& b);
+
+// links.cc: the communicators that jobs have in common, where that can be told. One for each pair of jobs and communicator.
+std::vector<CommLink> link_comms(const std::vector<Testimony>& testimonies);
+
+// Whether two communicators of two jobs may be one: as many ranks, and nobody in another place, as far as that is known.
+bool may_be_one(const model::Job& a, uint32_t a_comm, const model::Job& b, uint32_t b_comm);
+
+struct Joined {
+  analysis::Diagnosis diagnosis;
+  std::vector<CommLink> links;
+};
+// `testimonies`: the most trusted first. Finding::sources says which of them a finding rests on.
+Joined join(std::vector<Testimony> testimonies);
+
+}  // namespace lockstep::verdict::join

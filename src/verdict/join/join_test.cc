@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/join/join.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "analysis/testing/job_builder.h"
+
+namespace lockstep::verdict::join {
+namespace {
+
+analysis::Finding finding(analysis::FindingClass c, std::string id, std::vector<int32_t> ranks,
+                          std::string comm = "world") {
+  analysis::Finding made;
+  made.id = std::move(id);
+  made.finding_class = c;
+  made.severity = analysis::Severity::kCritical;
+  made.weight = 1;
+  made.statement = made.id + " says " + std::to_string(ranks.empty() ? -1 : ranks[0]);
+  made.ranks = std::move(ranks);
+  made.comm = std::move(comm);
+  made.func = "AllReduce";
+  made.op_index = 8;
+  made.evidence = {"one", "two"};
+  return made;
+}
+
+Testimony testimony(std::string source, std::vector<int32_t> ranks, std::vector<analysis::Finding> findings) {
+  Testimony made;
+  made.source = std::move(source);
+  for (const int32_t rank : ranks) made.hosts.emplace(rank, "");
+  made.findings = std::move(findings);
+  return made;
+}
+
+const std::vector<int32_t> kAll = {0, 1, 2, 3, 4, 5, 6, 7};
+
+bool has_line(const analysis::Finding& finding, const std::string& part) {
+  return std::any_of(finding.evidence.begin(), finding.evidence.end(),
+                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
+}
+
+TEST(Join, OneKindStaysAsItIs) {
+  const Joined joined =
+      join({testimony("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})})});
+  ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
+  EXPECT_EQ(joined.diagnosis.findings[0].evidence, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(joined.diagnosis.findings[0].sources, std::vector<std::string>{"dumps"});
+}
+
+TEST(Join, FindingsOfOneTroubleBecomeOneThatCitesAll) {
+  Testimony logs =
+      testimony("logs", kAll, {finding(analysis::FindingClass::kRankDead, "rank-dead", {5}, "")});
+  logs.hosts[5] = "node1";
+  const Joined joined = join(
+      {testimony("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})}),
+       testimony("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})}), logs});
+  ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
+  const analysis::Finding& verdict = joined.diagnosis.findings[0];
+  EXPECT_EQ(verdict.id, "rank-dead") << "it explains that the rank never joined";
+  EXPECT_EQ(verdict.sources, (std::vector<std::string>{"logs", "capture files", "dumps"}));
+  EXPECT_EQ(verdict.hosts, std::vector<std::string>{"node1"});
+  EXPECT_TRUE(has_line(verdict, "logs: one"));
+  EXPECT_TRUE(has_line(verdict, "capture files: never-joined says 5"));
+  EXPECT_TRUE(has_line(verdict, "dumps: two"));
+}
+
+TEST(Join, OtherRanksAreOtherTrouble) {
+  const Joined joined =
+      join({testimony("capture files", {0, 1, 2, 3},
+                      {finding(analysis::FindingClass::kNeverJoined, "never-joined", {1}, "tp")}),
+            testimony("dumps", {4, 5, 6, 7},
+                      {finding(analysis::FindingClass::kNeverJoined, "never-joined", {6}, "dp")})});
+  EXPECT_EQ(joined.diagnosis.findings.size(), 2u);
+}
+
+TEST(Join, ContradictionsAreNamed) {
+  const Joined joined = join(
+      {testimony("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})}),
+       testimony("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {3})})});
+  ASSERT_EQ(joined.diagnosis.findings.size(), 3u);
+  const analysis::Finding& disagreement = joined.diagnosis.findings[2];
+  EXPECT_EQ(disagreement.id, "evidence-missing.disagreement");
+  EXPECT_EQ(disagreement.sources, (std::vector<std::string>{"capture files", "dumps"}));
+  EXPECT_TRUE(has_line(disagreement, "dumps: never-joined says 3"));
+  EXPECT_EQ(joined.diagnosis.findings[*joined.diagnosis.verdict].ranks, std::vector<int32_t>{5});
+
+  const Joined stuck = join(
+      {testimony("capture files", kAll, {finding(analysis::FindingClass::kStuckInGpu, "stuck-in-gpu", kAll)}),
+       testimony("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})})});
+  EXPECT_EQ(stuck.diagnosis.findings.back().id, "evidence-missing.disagreement")
+      << "all have called it, or one has not: not both";
+}
+
+TEST(Join, WhatOneKindCannotTellAnotherSettles) {
+  analysis::Finding doubt =
+      finding(analysis::FindingClass::kEvidenceMissing, "evidence-missing.files", {5, 6, 7});
+  doubt.severity = analysis::Severity::kWarning;
+  const Joined joined =
+      join({testimony("capture files", {0, 1, 2, 3, 4}, {doubt}),
+            testimony("dumps", {3, 4, 5, 6, 7},
+                      {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})})});
+  ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
+  EXPECT_EQ(joined.diagnosis.findings[0].id, "never-joined");
+  EXPECT_TRUE(has_line(joined.diagnosis.findings[0], "capture files: evidence-missing.files says 5"));
+}
+
+// Who left neither kind is only to blame for one wait where both tell of that one.
+TEST(Join, SuspectsOfDifferentWaitsStayApart) {
+  for (const bool same : {true, false}) {
+    analysis::Finding a = finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {4, 5});
+    analysis::Finding b = finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {5, 6});
+    if (!same) b.op_index = 9;
+    const Joined joined = join(
+        {testimony("capture files", {0, 1, 2, 3, 6, 7}, {a}), testimony("dumps", {0, 1, 2, 3, 4, 7}, {b})});
+    EXPECT_EQ(joined.diagnosis.findings.size(), same ? 1u : 2u);
+    const bool accused = joined.diagnosis.findings[0].statement.find("left neither") != std::string::npos;
+    EXPECT_EQ(accused, same) << joined.diagnosis.findings[0].statement;
+  }
+}
+
+TEST(Join, ASuspectIsWhoIsAbsentEverywhere) {
+  analysis::Finding a = finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {4, 5});
+  analysis::Finding b =
+      finding(analysis::FindingClass::kEvidenceMissing, "evidence-missing.files", {0, 1, 5, 6, 7});
+  b.severity = analysis::Severity::kWarning;
+  const Joined joined =
+      join({testimony("capture files", {0, 1, 2, 3, 6, 7}, {a}), testimony("dumps", {2, 3, 4}, {b})});
+  ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
+  const analysis::Finding& verdict = joined.diagnosis.findings[0];
+  EXPECT_EQ(verdict.id, "rank-unreachable");
+  EXPECT_EQ(verdict.ranks, std::vector<int32_t>{5});
+  EXPECT_EQ(verdict.statement,
+            "rank 5 left neither capture files nor dumps; others wait in operation 8 of world (AllReduce)");
+  EXPECT_EQ(verdict.sources.size(), 2u);
+}
+
+TEST(Join, RanksKnownFromElsewhereAreNotMissed) {
+  analysis::Finding absent =
+      finding(analysis::FindingClass::kEvidenceMissing, "evidence-missing.files", {6, 7}, "");
+  absent.severity = analysis::Severity::kWarning;
+  absent.op_index.reset();
+  const model::Job operations;
+  const auto with = [&](std::vector<int32_t> dumps, const model::Job* job) {
+    Testimony others = testimony("dumps", std::move(dumps), {});
+    others.job = job;
+    return join({testimony("capture files", {0, 1, 2, 3, 4, 5}, {absent}), others}).diagnosis;
+  };
+  EXPECT_FALSE(with(kAll, &operations).verdict);
+  EXPECT_TRUE(with({0, 6}, &operations).verdict) << "rank 7 is known of nowhere";
+  EXPECT_TRUE(with(kAll, nullptr).verdict) << "a log that mentions a rank does not tell what it called";
+}
+
+TEST(Join, WhoReportsADeathIsNotDead) {
+  std::vector<int32_t> others = {1, 2, 3, 4, 5, 6, 7};
+  const Joined agreed = join(
+      {testimony("capture files", kAll, {finding(analysis::FindingClass::kRankDead, "rank-dead", {0})}),
+       testimony("logs", kAll, {finding(analysis::FindingClass::kRankDead, "rank-dead.ras", others, "")})});
+  for (const analysis::Finding& finding : agreed.diagnosis.findings)
+    EXPECT_NE(finding.id, "evidence-missing.disagreement");
+  EXPECT_EQ(agreed.diagnosis.findings[0].ranks, std::vector<int32_t>{0});
+
+  const Joined cited = join(
+      {testimony("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {0})}),
+       testimony(
+           "logs", kAll,
+           {finding(analysis::FindingClass::kTransportError, "transport-error.completion", kAll, "")})});
+  ASSERT_EQ(cited.diagnosis.findings.size(), 1u);
+  EXPECT_EQ(cited.diagnosis.findings[0].id, "never-joined");
+  EXPECT_EQ(cited.diagnosis.findings[0].ranks, std::vector<int32_t>{0});
+}
+
+TEST(Join, MoreEvidenceMakesNothingWeaker) {
+  analysis::Finding unsure = finding(analysis::FindingClass::kNeverJoined, "never-joined", {5});
+  unsure.severity = analysis::Severity::kWarning;
+  unsure.weight = 3;
+  analysis::Finding sure = finding(analysis::FindingClass::kNeverJoined, "never-joined.watchdog", {5}, "");
+  const Joined joined = join({testimony("capture files", kAll, {unsure}), testimony("logs", kAll, {sure})});
+  ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
+  EXPECT_EQ(joined.diagnosis.findings[0].severity, analysis::Severity::kCritical);
+  EXPECT_EQ(joined.diagnosis.findings[0].weight, 3);
+}
+
+TEST(Join, FilesOfAnotherRunAreNotJoined) {
+  Testimony today =
+      testimony("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})});
+  Testimony before =
+      testimony("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})});
+  today.first_ns = 2'000'000'000'000'000'000;
+  today.last_ns = today.first_ns + 60'000'000'000;
+  before.first_ns = today.first_ns - 86'400'000'000'000;
+  before.last_ns = before.first_ns + 60'000'000'000;
+  const Joined joined = join({today, before});
+  ASSERT_EQ(joined.diagnosis.findings.size(), 3u);
+  EXPECT_EQ(joined.diagnosis.findings[2].id, "evidence-missing.other-time");
+}
+
+TEST(Join, ADoubtIsNotSettledByWhatNamesNobody) {
+  analysis::Finding doubt =
+      finding(analysis::FindingClass::kEvidenceMissing, "evidence-missing.gpu-times", {}, "");
+  doubt.severity = analysis::Severity::kWarning;
+  analysis::Finding gave_up = finding(analysis::FindingClass::kAborted, "aborted.watchdog", {}, "");
+  const Joined joined = join({testimony("capture files", kAll, {doubt}), testimony("logs", kAll, {gave_up})});
+  EXPECT_EQ(joined.diagnosis.findings.size(), 2u);
+}
+
+TEST(Join, SettingsThatTwoKindsTellOfAreSaidOnce) {
+  const Joined joined =
+      join({testimony("capture files", kAll,
+                      {finding(analysis::FindingClass::kFallback, "fallback.net-socket", {0}, "")}),
+            testimony("logs", kAll,
+                      {finding(analysis::FindingClass::kFallback, "fallback.net-socket", {0, 4}, ""),
+                       finding(analysis::FindingClass::kFallback, "fallback.p2p-disabled", {0}, "")})});
+  EXPECT_EQ(joined.diagnosis.findings.size(), 2u);
+}
+
+// Two jobs that are one: the same ranks and operations, other names.
+model::Job job_of(const std::vector<std::pair<std::string, std::vector<uint32_t>>>& comms,
+                  const std::vector<int>& operations) {
+  static uint64_t made = 0;
+  analysis::testing::JobBuilder builder(4, 4);
+  for (size_t i = 0; i < comms.size(); ++i) {
+    const uint32_t comm = builder.comm(comms[i].first, comms[i].second);
+    for (int n = 0; n < operations[i]; ++n) {
+      for (const uint32_t rank : comms[i].second)
+        builder.call(
+            rank, comm,
+            {.func = i % 2 == 0 ? "AllReduce" : "AllGather", .called_ms = 10.0 * n + static_cast<double>(i)});
+    }
+  }
+  model::Job job = builder.build();
+  for (model::JobComm& comm : job.comms) comm.comm_id = ++made;  // each tool has numbers of its own
+  return job;
+}
+
+TEST(Links, CommunicatorsAreFoundByNameMembersAndOperations) {
+  std::vector<Testimony> both = {testimony("a", {}, {}), testimony("b", {}, {})};
+  const model::Job a =
+      job_of({{"tp:3", {0, 1}}, {"", {0, 1, 2, 3}}, {"", {2, 3}}, {"", {2, 3}}}, {4, 9, 6, 6});
+  const model::Job b = job_of(
+      {{"tp (group 3)", {0, 1}}, {"default_pg", {0, 1, 2, 3}}, {"dp", {2, 3}}, {"ep", {2, 3}}}, {4, 9, 6, 6});
+  both[0].job = &a;
+  both[1].job = &b;
+  const std::vector<CommLink> links = link_comms(both);
+  ASSERT_EQ(links.size(), 4u);
+  EXPECT_EQ(links[0].by, CommLink::By::kName);
+  for (const CommLink& link : links) {
+    EXPECT_EQ(link.a_comm, link.b_comm);
+    EXPECT_EQ(link.agreeing, link.compared);
+    EXPECT_GT(link.compared, 0u);
+  }
+  EXPECT_EQ(links[1].by, CommLink::By::kMembers);
+  EXPECT_EQ(links[2].by, CommLink::By::kOperations);
+  EXPECT_EQ(links[3].by, CommLink::By::kOperations);
+}
+
+// The capture lacks rank 3; the dumps have the ranks that are given, each with so many operations.
+Joined with_suspect(const std::vector<int>& capture_calls, const std::vector<int>& dump_calls,
+                    bool pair = false) {
+  const auto job = [](const std::vector<int>& calls) {
+    analysis::testing::JobBuilder builder(4, 4);
+    const uint32_t world = builder.world();
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      for (int n = 0; n < calls[rank]; ++n) builder.call(rank, world, {.called_ms = 10.0 * n});
+      if (calls[rank] == 0) builder.without(rank);
+    }
+    return builder.build();
+  };
+  const model::Job capture = job(capture_calls), dumps = job(dump_calls);
+  analysis::Finding doubt =
+      finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {3}, capture.comm_name(0));
+  doubt.comm_row = 0;
+  if (pair) doubt.func = "Send";
+  Testimony a = testimony("capture files", {0, 1, 2}, {doubt}), b = testimony("dumps", {}, {});
+  a.job = &capture;
+  b.job = &dumps;
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    if (dump_calls[static_cast<size_t>(rank)] > 0) b.hosts.emplace(rank, "");
+  }
+  return join({a, b});
+}
+
+TEST(Join, ASuspectIsJudgedByWhatItLeftElsewhere) {
+  // The doubt is about the 9th operation.
+  analysis::Finding guilty = with_suspect({9, 9, 9, 0}, {9, 0, 0, 8}).diagnosis.findings[0];
+  EXPECT_EQ(guilty.id, "never-joined");
+  EXPECT_EQ(guilty.ranks, std::vector<int32_t>{3});
+  EXPECT_EQ(guilty.sources, (std::vector<std::string>{"capture files", "dumps"}));
+  EXPECT_TRUE(has_line(guilty, "dumps: rank 3 has called 8 operations"));
+
+  const analysis::Finding cleared = with_suspect({9, 9, 9, 0}, {9, 0, 0, 9}).diagnosis.findings[0];
+  EXPECT_EQ(cleared.id, "evidence-missing.files");
+  EXPECT_TRUE(cleared.ranks.empty()) << cleared.statement;
+  EXPECT_LT(cleared.severity, analysis::Severity::kCritical);
+
+  const analysis::Finding earlier = with_suspect({9, 9, 9, 0}, {5, 0, 0, 5}).diagnosis.findings[0];
+  EXPECT_EQ(earlier.id, "evidence-missing.files") << "the dumps were taken before the wait began";
+  EXPECT_EQ(with_suspect({9, 9, 9, 0}, {9, 0, 0, 8}, true).diagnosis.findings[0].id, "evidence-missing.files")
+      << "sends are counted by pair";
+}
+
+TEST(Links, WhatCannotBeToldApartIsNotLinked) {
+  std::vector<Testimony> both = {testimony("a", {}, {}), testimony("b", {}, {})};
+  const model::Job a = job_of({{"", {2, 3}}}, {6});
+  const model::Job b = job_of({{"dp", {2, 3}}, {"", {0}}, {"ep", {2, 3}}}, {6, 1, 6});
+  both[0].job = &a;
+  both[1].job = &b;
+  EXPECT_TRUE(link_comms(both).empty());
+}
+
+TEST(Links, OfOneNameThoseWithTheSameMembersAreOne) {
+  std::vector<Testimony> both = {testimony("a", {}, {}), testimony("b", {}, {})};
+  const model::Job a = job_of({{"tp", {0, 1}}, {"tp", {2, 3}}, {"dp", {0, 2}}}, {5, 5, 5});
+  const model::Job b = job_of({{"tp", {2, 3}}, {"tp", {0, 1}}, {"dp", {1, 3}}}, {5, 5, 5});
+  both[0].job = &a;
+  both[1].job = &b;
+  std::set<std::pair<uint32_t, uint32_t>> pairs;
+  for (const CommLink& link : link_comms(both)) {
+    EXPECT_EQ(link.by, CommLink::By::kName);
+    pairs.emplace(link.a_comm, link.b_comm);
+  }
+  EXPECT_EQ(pairs, (std::set<std::pair<uint32_t, uint32_t>>{{0, 1}, {1, 0}})) << "dp has other members";
+}
+
+TEST(Links, OfManyWithTheSameMembersThoseThatDifferAreFound) {
+  std::vector<std::pair<std::string, std::vector<uint32_t>>> comms(1600, {"", {0, 1}});
+  std::vector<int> operations(1600, 3);
+  operations[700] = 40;
+  std::vector<Testimony> both = {testimony("a", {}, {}), testimony("b", {}, {})};
+  const model::Job a = job_of(comms, operations);
+  std::swap(operations[700], operations[702]);
+  const model::Job b = job_of(comms, operations);
+  both[0].job = &a;
+  both[1].job = &b;
+  const std::vector<CommLink> links = link_comms(both);
+  ASSERT_EQ(links.size(), 1u) << "the others are told apart by nothing";
+  EXPECT_EQ(links[0].by, CommLink::By::kOperations);
+  EXPECT_EQ(links[0].a_comm, 700u);
+  EXPECT_EQ(links[0].b_comm, 702u);
+}
+
+TEST(Join, EqualNamesAreNotOneCommunicator) {
+  const model::Job a = job_of({{"tp", {0, 1}}, {"tp", {1, 2}}}, {5, 5});
+  const model::Job b = job_of({{"tp", {0, 1}}, {"tp", {1, 2}}}, {5, 5});
+  const auto about = [&](uint32_t a_row, uint32_t b_row) {
+    analysis::Finding left = finding(analysis::FindingClass::kNeverJoined, "never-joined", {1}, "tp"),
+                      right = left;
+    left.comm_row = a_row;
+    right.comm_row = b_row;
+    Testimony x = testimony("capture files", kAll, {left}), y = testimony("dumps", kAll, {right});
+    x.job = &a;
+    y.job = &b;
+    return join({x, y}).diagnosis.findings.size();
+  };
+  EXPECT_EQ(about(1, 1), 1u);
+  EXPECT_EQ(about(0, 1), 2u) << "rank 1 is behind in both";
+}
+
+}  // namespace
+}  // namespace lockstep::verdict::join

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/join/people.h"
+
+#include <algorithm>
+
+#include "model/restarts.h"
+
+namespace lockstep::verdict::join {
+namespace {
+
+using model::Who;
+
+std::map<int32_t, uint32_t> newest_processes(const model::Job& job) {
+  std::map<int32_t, uint32_t> processes;
+  const std::vector<bool> replaced = model::replaced_processes(job);
+  for (uint32_t i = 0; i < replaced.size(); ++i) {
+    if (!replaced[i] && job.processes[i].row.rank >= 0) processes.emplace(job.processes[i].row.rank, i);
+  }
+  return processes;
+}
+
+template <class T>
+void take(const T& value, const T& unknown, T& into) {
+  if (into == unknown) into = value;
+}
+
+// Of one rank, unless another process of it is meant.
+void learn(const Who& from, Who& who) {
+  const bool other_host = !from.host.empty() && !who.host.empty() && from.host != who.host;
+  const bool other_pid = from.pid > 0 && who.pid > 0 && from.pid != who.pid;
+  if (from.rank != who.rank || other_host || other_pid) return;
+  take(from.local_rank, -1, who.local_rank);
+  take(from.device, -1, who.device);
+  take(from.pid, int64_t{0}, who.pid);
+  take(from.host, std::string(), who.host);
+  take(from.pci, std::string(), who.pci);
+  take(from.boot_id, std::string(), who.boot_id);
+  who.gone = who.gone || from.gone;
+}
+
+}  // namespace
+
+People::People(const std::vector<Testimony>& testimonies) : testimonies_(testimonies) {
+  for (const Testimony& testimony : testimonies_) {
+    processes_.emplace_back();
+    if (testimony.job != nullptr) processes_.back() = newest_processes(*testimony.job);
+  }
+}
+
+void People::name(size_t own, analysis::Finding& finding) const {
+  std::vector<Who> named;
+  for (const Who& who : finding.who) {
+    if (who.rank < 0) named.push_back(who);
+  }
+  for (const int32_t rank : finding.ranks) {
+    Who who{.rank = rank};
+    for (const Who& told : finding.who) learn(told, who);
+    for (size_t i = 0; i < testimonies_.size(); ++i) {
+      const Testimony& testimony = testimonies_[i];
+      if (i != own && !same_time(testimony, testimonies_[own])) continue;
+      if (const auto process = processes_[i].find(rank); process != processes_[i].end())
+        learn(testimony.job->who(process->second), who);
+      if (const auto host = testimony.hosts.find(rank); host != testimony.hosts.end())
+        learn({.rank = rank, .host = host->second}, who);
+    }
+    named.push_back(std::move(who));
+  }
+  finding.who = std::move(named);
+}
+
+void People::add_hosts(analysis::Finding& finding) const {
+  for (const int32_t rank : finding.ranks) {
+    for (const Testimony& testimony : testimonies_) {
+      const auto known = testimony.hosts.find(rank);
+      if (known == testimony.hosts.end() || known->second.empty()) continue;
+      if (std::find(finding.hosts.begin(), finding.hosts.end(), known->second) == finding.hosts.end())
+        finding.hosts.push_back(known->second);
+      break;
+    }
+  }
+}
+
+}  // namespace lockstep::verdict::join

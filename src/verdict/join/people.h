@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who the ranks of findings are, with what any kind of evidence knows of them: a dump knows no host and no pid, a log does.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "verdict/join/join.h"
+
+namespace lockstep::verdict::join {
+
+class People {
+ public:
+  // `testimonies` outlive it.
+  explicit People(const std::vector<Testimony>& testimonies);
+
+  // Fills Finding::who of a finding that the testimony `own` has made: a process for each rank, and those without one.
+  void name(size_t own, analysis::Finding& finding) const;
+  void add_hosts(analysis::Finding& finding) const;
+
+ private:
+  const std::vector<Testimony>& testimonies_;
+  std::vector<std::map<int32_t, uint32_t>> processes_;  // by testimony and rank: the newest
+};
+
+}  // namespace lockstep::verdict::join

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/next_steps.h"
+
+#include <algorithm>
+
+#include "base/text/json_text.h"
+#include "base/text/wording.h"
+
+namespace lockstep::verdict {
+namespace {
+
+using analysis::Finding;
+using analysis::FindingClass;
+using model::Who;
+
+constexpr size_t kMostProcesses = 2;  // looked at of those that a finding blames
+constexpr size_t kMostPaths = 8;      // on one command line
+
+bool is_plain(std::string_view text, std::string_view more) {
+  return !text.empty() && text.front() != '-' && std::all_of(text.begin(), text.end(), [more](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           more.find(c) != std::string_view::npos;
+  });
+}
+
+std::string hex_digits(std::string_view text) {
+  std::string digits(text);
+  std::erase(digits, '-');
+  return digits;
+}
+
+// What to run on the host of a process.
+enum class Look { kNothing, kStack, kHostTime, kContinue, kGpu, kKernelLog };
+
+Look look_of(const Finding& finding) {
+  switch (finding.finding_class) {
+    case FindingClass::kNeverJoined:
+      if (finding.id == "never-joined.stopped") return Look::kContinue;
+      return finding.id == "never-joined" ? Look::kStack : Look::kNothing;
+    case FindingClass::kInitStuck:
+    case FindingClass::kJoinedOtherOp:
+    case FindingClass::kCrossCommDeadlock:
+      return Look::kStack;
+    case FindingClass::kEvidenceMissing:
+      return finding.id == "evidence-missing.gpu-times" ? Look::kStack : Look::kNothing;
+    case FindingClass::kHostLate:
+      return Look::kHostTime;
+    case FindingClass::kGpuLate:
+    case FindingClass::kStuckInGpu:
+      return Look::kGpu;
+    case FindingClass::kStuckInNetwork:
+      return finding.id == "stuck-in-network.gpu" ? Look::kGpu : Look::kNothing;
+    case FindingClass::kRankDead:
+      return Look::kKernelLog;
+    default:
+      return Look::kNothing;
+  }
+}
+
+// Empty: it cannot be looked at.
+std::string command_of(Look look, const Who& who) {
+  const std::string pid = std::to_string(who.pid);
+  switch (look) {
+    case Look::kStack:
+      return "py-spy dump --pid " + pid;
+    case Look::kHostTime:
+      return "py-spy record --duration 10 --output rank-" + std::to_string(who.rank) + ".svg --pid " + pid;
+    case Look::kContinue:
+      return "kill -CONT " + pid;
+    case Look::kGpu:
+      if (is_plain(who.pci, ".:")) return "nvidia-smi -q -i " + who.pci;
+      return who.device >= 0 ? "nvidia-smi -q -i " + std::to_string(who.device) : "";
+    case Look::kKernelLog:
+      return "dmesg -T | grep -iE 'out of memory|killed process|xid'";
+    case Look::kNothing:
+      break;
+  }
+  return "";
+}
+
+bool needs_process(Look look) {
+  return look == Look::kStack || look == Look::kHostTime || look == Look::kContinue;
+}
+
+std::optional<std::string> words(const std::vector<std::string>& texts) {
+  std::string line;
+  for (const std::string& text : texts) {
+    const auto word = shell_word(text);
+    if (!word) return std::nullopt;
+    line += ' ' + *word;
+  }
+  return line;
+}
+
+// By its name, if no other has it, else by its id.
+std::optional<std::string> comm_word(const model::Job& job, uint32_t row) {
+  const model::JobComm& comm = job.comms[row];
+  const auto same = [&](const model::JobComm& other) { return other.name == comm.name; };
+  const std::string_view name = job.text(comm.name);
+  if (comm.name != 0 && name.front() != '-' && std::count_if(job.comms.begin(), job.comms.end(), same) == 1) {
+    if (auto word = shell_word(name)) return word;
+  }
+  if (comm.comm_id == 0) return std::nullopt;
+  return id_json(comm.comm_id).get<std::string>();
+}
+
+class Steps {
+ public:
+  Steps(const std::vector<std::string>& paths, std::string_view boot_id, const DiagnosedRun& run)
+      : paths_(paths), boot_id_(hex_digits(boot_id)), run_(run) {}
+
+  void add(Finding& finding, bool is_verdict) const {
+    const Look look = look_of(finding);
+    for (const Who& who : finding.who) {
+      if (finding.next.size() == kMostProcesses || look == Look::kNothing) break;
+      if (auto command = at_host(look, who)) finding.next.push_back(*std::move(command));
+    }
+    if (auto command = show(finding)) finding.next.push_back(*std::move(command));
+    if (!is_verdict || paths_.size() > kMostPaths) return;
+    if (const auto input = words(paths_)) finding.next.push_back("lockstep report" + *input);
+  }
+
+ private:
+  std::optional<std::string> at_host(Look look, const Who& who) const {
+    if (needs_process(look) && (who.pid <= 0 || who.gone)) return std::nullopt;
+    const std::string command = command_of(look, who);
+    if (command.empty()) return std::nullopt;
+    if (!boot_id_.empty() && hex_digits(who.boot_id) == boot_id_) return command;
+    if (!is_plain(who.host, "._-")) return std::nullopt;
+    return "ssh " + who.host + ' ' + command;
+  }
+
+  std::optional<std::string> show(const Finding& finding) const {
+    if (finding.op_address.empty() || !finding.comm_row || finding.sources.empty()) return std::nullopt;
+    const auto of = std::find_if(run_.evidence.begin(), run_.evidence.end(), [&](const Evidence& evidence) {
+      return evidence.job && evidence.source == finding.sources.front();
+    });
+    const auto command = of == run_.evidence.end() ? std::nullopt : show_command(*of, *finding.comm_row);
+    return command ? std::optional(*command + finding.op_address) : std::nullopt;
+  }
+
+  const std::vector<std::string>& paths_;
+  const std::string boot_id_;
+  const DiagnosedRun& run_;
+};
+
+}  // namespace
+
+std::optional<std::string> shell_word(std::string_view text) {
+  if (is_plain(text, "._-/:=@%+,")) return std::string(text);
+  if (text.empty() || wording::name(text, text.size()) != text) return std::nullopt;
+  std::string word = text.front() == '-' ? "'./" : "'";
+  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
+  return word + '\'';
+}
+
+std::optional<std::string> show_command(const Evidence& evidence, uint32_t comm) {
+  if (!evidence.job || comm >= evidence.job->comms.size() || evidence.paths.empty() ||
+      evidence.paths.size() > kMostPaths)
+    return std::nullopt;
+  const auto input = words(evidence.paths), word = comm_word(*evidence.job, comm);
+  if (!input || !word) return std::nullopt;
+  return "lockstep show" + *input + " --comm " + *word + " --op ";
+}
+
+void add_next_steps(const std::vector<std::string>& paths, std::string_view boot_id, DiagnosedRun& run) {
+  const Steps steps(paths, boot_id, run);
+  for (size_t i = 0; i < run.diagnosis.findings.size(); ++i)
+    steps.add(run.diagnosis.findings[i], run.diagnosis.verdict == i);
+}
+
+}  // namespace lockstep::verdict

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/outcome.h"
+
+#include "base/exit_codes.h"
+#include "base/text/units.h"
+#include "base/text/wording.h"
+
+namespace lockstep::verdict {
+namespace {
+
+std::string amount(double value, const std::string& unit) {
+  if (unit == "ns") return format_duration(value);
+  if (unit.starts_with("ns/")) return format_duration(value) + " a " + unit.substr(3);
+  return format_decimal(value,
+                        value < 10 && value != static_cast<double>(static_cast<int64_t>(value)) ? 2 : 0) +
+         (unit.empty() ? "" : " " + unit);
+}
+
+}  // namespace
+
+using analysis::Finding;
+using analysis::FindingClass;
+using analysis::Severity;
+
+bool cannot_tell(const Finding& finding) {
+  return finding.finding_class == FindingClass::kEvidenceMissing ||
+         finding.finding_class == FindingClass::kTooManyFailed;
+}
+
+Outcome outcome(const analysis::Diagnosis& diagnosis) {
+  if (!diagnosis.verdict) return Outcome::kHealthy;
+  return cannot_tell(diagnosis.findings[*diagnosis.verdict]) ? Outcome::kCannotTell : Outcome::kProblem;
+}
+
+int exit_code(const analysis::Diagnosis& diagnosis) {
+  switch (outcome(diagnosis)) {
+    case Outcome::kProblem:
+      return kExitFindings;
+    case Outcome::kCannotTell:
+      return kExitCannotTell;
+    case Outcome::kHealthy:
+      break;
+  }
+  return kExitOk;
+}
+
+std::string_view word(const Finding& finding) {
+  if (finding.severity == Severity::kNote) return "note";
+  if (cannot_tell(finding)) return "CANNOT TELL";
+  return finding.severity == Severity::kCritical ? "CRITICAL" : "WARNING";
+}
+
+std::string_view healthy_words(bool still_runs) {
+  return still_runs ? "No problem so far" : "No problem found";
+}
+
+std::string essence(const analysis::Diagnosis& diagnosis) {
+  std::string text;
+  for (const analysis::Finding& finding : diagnosis.findings) {
+    if (finding.severity == analysis::Severity::kNote) continue;
+    text += finding.id + ' ' + finding.comm + ' ' + finding.func;
+    if (finding.op_index) text += ' ' + std::to_string(*finding.op_index);
+    for (int32_t rank : finding.ranks) text += ' ' + std::to_string(rank);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string effect_text(const analysis::Effect& effect) {
+  std::string text = amount(effect.value, effect.unit);
+  if (effect.low == effect.high) return text;
+  return text + " (" + amount(effect.low, effect.unit) + " to " + amount(effect.high, effect.unit) + ")";
+}
+
+}  // namespace lockstep::verdict
