@@ -18,10 +18,11 @@ inline constexpr uint32_t kControlComms = 16;
 inline constexpr uint32_t kControlTextBytes = 40;  // of a mark, its NUL included
 inline constexpr uint32_t kMostSampled = 1000000;  // N of sample=K/N
 // ControlRequest.what
-inline constexpr uint32_t kControlSetMode = 1, kControlMark = 2;
+inline constexpr uint32_t kControlSetMode = 1, kControlMark = 2,
+                          kControlSave = 4;  // the last since minor 6
 
 struct ControlRequest {
-  uint32_t what;                     // kControlSetMode, kControlMark, or both
+  uint32_t what;                     // one or more of the three
   uint32_t mode;                     // Mode
   uint32_t keep, of;                 // kSample: the deep events of `keep` of every `of` operations; else 0
   uint64_t min_bytes;                // no deep events of smaller operations; 0: of all sizes

@@ -155,6 +155,7 @@ struct FileHeader {
       [64];              // name of the process's segment (format/segment_layout.h); empty: none, or no more
   uint64_t segment_key;  // that the segment repeats
   alignas(64) uint64_t more_losses[kAllLossKinds - kLossKinds];  // of the kinds from kLossKinds on
+  uint32_t chunks_kept;  // chunks that the file holds, once it is whole; 0 unknown
 };
 static_assert(sizeof(FileHeader) <= kHeaderBytes);
 static_assert(offsetof(FileHeader, state) % 64 == 0 && offsetof(FileHeader, request) % 64 == 0);

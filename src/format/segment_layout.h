@@ -23,7 +23,7 @@ inline constexpr char kSegmentFolder[] = "/dev/shm";
 inline constexpr char kSegmentPrefix[] =
     "lockstep-";  // of its name: lockstep-<uid>-<pid>-<start>-<source>-<random>
 inline constexpr uint32_t kSegmentHeaderBytes = 4096;
-inline constexpr uint32_t kMostPlaces = 1 << 14;
+inline constexpr uint32_t kMostPlaces = 1 << 20;
 inline constexpr uint32_t kPlaceClaimed = 0xffffffff;  // in the table: a chunk that has no number yet
 
 struct SegmentHeader {

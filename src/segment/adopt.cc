@@ -28,7 +28,7 @@ using format::FileHeader;
 using format::FileState;
 using format::SegmentHeader;
 
-constexpr int64_t kUnfinishedSeconds = 60, kHomelessSeconds = 3600;
+constexpr int64_t kUnfinishedSeconds = 60, kHomelessSeconds = 600;
 
 // A descriptor of its own. Locks are given back by word: a child that the process forked meanwhile has the descriptor, too.
 class Descriptor {
@@ -133,27 +133,44 @@ class Adopter {
     return there->segment_key == header_.key;
   }
 
+  bool is_ring() const { return file_header_.retention == format::Retention::kRing; }
+
+  // What the file has of a ring's place that was given back since is no part of it any more.
+  static bool clear(int file, uint32_t place) {
+    static constexpr format::ChunkHeader kNone{};
+    format::ChunkHeader there{};
+    return !read_at(file, &there, chunk_offset(place)) || there.magic == 0 ||
+           write_at(file, &kNone, sizeof kNone, chunk_offset(place));
+  }
+
   bool write_chunks(int file, const FileHeader& there) {
-    uint32_t end = file_header_.chunks_claimed > there.chunks_claimed ? file_header_.chunks_claimed
-                                                                      : there.chunks_claimed;
-    uint32_t unpublished = UINT32_MAX;
+    uint32_t end = is_ring()                                            ? 0
+                   : file_header_.chunks_claimed > there.chunks_claimed ? file_header_.chunks_claimed
+                                                                        : there.chunks_claimed;
+    uint32_t first_unpublished = UINT32_MAX, unpublished = 0, written = 0;
     const uint64_t base = format::segment_file_offset(header_.places) + format::kHeaderBytes;
     for (uint32_t place = 0; place < header_.places; ++place) {
       uint32_t entry = 0;
       if (!read_at(segment_, &entry, format::kSegmentHeaderBytes + uint64_t{place} * sizeof entry))
         return false;
-      if (entry == 0 || entry == format::kPlaceClaimed) continue;
-      const uint32_t number = entry - 1;
-      if (!read_at(segment_, chunk_, base + uint64_t{place} * format::kChunkBytes, sizeof chunk_))
+      if (entry == format::kPlaceClaimed || (entry == 0 && !is_ring())) continue;
+      const uint32_t number = is_ring() ? place : entry - 1;
+      if (entry != 0 &&
+          !read_at(segment_, chunk_, base + uint64_t{place} * format::kChunkBytes, sizeof chunk_))
         return false;
-      if (!make_image(chunk_, image_)) {
-        if (number < unpublished) unpublished = number;
+      if (entry == 0 || !make_image(chunk_, image_)) {
+        ++unpublished;
+        if (number < first_unpublished) first_unpublished = number;
+        if (is_ring() && !clear(file, place)) return false;
         continue;
       }
       if (!write_at(file, image_, sizeof image_, chunk_offset(number))) return false;
+      ++written;
       if (number >= end) end = number + 1;
     }
-    file_header_.chunks_claimed = file_header_.chunks_ready = unpublished < end ? unpublished : end;
+    file_header_.chunks_kept = is_ring() ? written : end - unpublished;
+    file_header_.chunks_claimed = file_header_.chunks_ready =
+        !is_ring() && first_unpublished < end ? first_unpublished : end;
     return true;
   }
 

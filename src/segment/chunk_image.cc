@@ -36,6 +36,10 @@ LOCKSTEP_READS_BESIDE_WRITERS bool copy_published(const char* chunk, unsigned ch
   if (__atomic_load_n(&header->magic, __ATOMIC_ACQUIRE) != format::kChunkMagic) return false;
   copy_units(copy, chunk, 0, format::kChunkHeaderUnits);
   const Purpose purpose = reinterpret_cast<const ChunkHeader*>(copy)->purpose;
+  if (purpose == Purpose::kHistogram) {
+    copy_units(copy, chunk, format::kChunkHeaderUnits, format::kUnitsPerChunk - format::kChunkHeaderUnits);
+    return true;
+  }
   if (!format::has_seal(purpose)) return false;
   uint32_t unit = format::kChunkHeaderUnits;
   while (unit < format::kLastUnit && is_published(chunk, unit)) {
@@ -51,6 +55,7 @@ LOCKSTEP_READS_BESIDE_WRITERS bool copy_published(const char* chunk, unsigned ch
 }
 
 void seal(unsigned char* copy) {
+  if (!format::has_seal(reinterpret_cast<const ChunkHeader*>(copy)->purpose)) return;
   const format::ChunkSeal seal = format::make_seal(copy);
   memcpy(copy + offsetof(ChunkHeader, seal), &seal, sizeof seal);
 }

@@ -9,7 +9,7 @@
 namespace lockstep::segment {
 
 // What is published of the chunk, without a new seal. `copy` has kChunkBytes and is zero behind it from the first unit on that is
-// not published. False if it is not one of a list that has entries (not published yet, statistics).
+// not published. Statistics are copied as they are. False if nothing is published yet.
 bool copy_published(const char* chunk, unsigned char* copy);
 // Gives a copy its seal.
 void seal(unsigned char* copy);

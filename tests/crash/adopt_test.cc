@@ -66,6 +66,30 @@ TEST_F(Adopt, AllGoesIntoTheFile) {
   EXPECT_EQ(file.count(Kind::kColl), seen);
 }
 
+// Nothing of a ring is in the file before it is asked for, and all of it afterwards, its statistics too.
+TEST_F(Adopt, ARingGoesIntoTheFileWithItsStatistics) {
+  constexpr uint64_t kEvents = 60'000;
+  Exit exit = run_child(settings("lite", "ring:1M"), [&] {
+    NcclPlugin<5> plugin;
+    plugin.init();
+    for (uint64_t i = 0; i < kEvents; ++i) plugin.stop(plugin.start_coll(i));
+    kill(getpid(), SIGKILL);
+  });
+  EXPECT_EQ(exit.signal, SIGKILL);
+  const std::string name = segment();
+  if (name.empty()) GTEST_SKIP() << "no room in /dev/shm";
+  EXPECT_EQ(std::filesystem::file_size(run_.files().at(0)), format::kHeaderBytes);
+  const LksFile before = run_.file();
+  EXPECT_EQ(before.count(Kind::kColl) + before.lost(capture::kLoss_overwritten), kEvents);
+  EXPECT_EQ(adopt(name), Adoption::kDone);
+  const LksFile after = run_.file();
+  EXPECT_EQ(after.count(Kind::kColl), before.count(Kind::kColl));
+  uint64_t ops = 0;
+  for (const auto& cell : after.histogram()) ops += cell.ops;
+  EXPECT_EQ(ops, kEvents);
+  EXPECT_GT(after.header().chunks_kept, 0u);
+}
+
 // An adopter that is killed before it has removed the segment is followed by another one.
 TEST_F(Adopt, TwiceIsOnce) {
   const std::string name = leave_segment();

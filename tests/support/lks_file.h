@@ -69,6 +69,15 @@ class LksFile {
     for (auto& [key, chunks] : chunks_) walk_chunks(key.first, key.second, chunks);
   }
 
+  static bool has_segment(const std::string& path) {
+    return as_at<format::FileHeader>(read_all(path, format::kHeaderBytes), 0).segment[0] != 0;
+  }
+  // What is in memory is no part of this copy.
+  static void forget_segment(const std::string& copy) {
+    std::fstream out(copy, std::ios::binary | std::ios::in | std::ios::out);
+    out.seekp(offsetof(format::FileHeader, segment));
+    out.put(0);
+  }
   // Of a process that was killed.
   static void remove_segment(const std::string& path) {
     const auto header = as_at<format::FileHeader>(read_all(path, format::kHeaderBytes), 0);
@@ -199,6 +208,7 @@ class LksFile {
     if (memcmp(own.magic, format::kSegmentMagic, sizeof own.magic) != 0 || own.key != header.segment_key)
       return {};
     const std::vector<uint32_t> before = table_of(segment), after = table_of(read_all(path, begin));
+    if (after.empty()) return {};  // adopted meanwhile
     for (size_t place = 0; place < before.size(); ++place) {
       if (place < used && place < after.size() && after[place] == before[place]) continue;
       memset(segment.data() + format::kSegmentHeaderBytes + place * sizeof(uint32_t), 0, sizeof(uint32_t));
@@ -209,7 +219,8 @@ class LksFile {
     const std::vector<uint32_t> table = table_of(segment);
     uint32_t end = 0;
     for (uint32_t entry : table) end = entry == format::kPlaceClaimed ? end : std::max(end, entry);
-    bytes_.resize(format::kHeaderBytes + uint64_t{end} * format::kChunkBytes);
+    bytes_.resize(
+        std::max<size_t>(bytes_.size(), format::kHeaderBytes + uint64_t{end} * format::kChunkBytes));
     const size_t base = format::segment_file_offset(static_cast<uint32_t>(table.size()));
     memcpy(bytes_.data(), segment.data() + base, format::kHeaderBytes);
     for (size_t place = 0; place < table.size(); ++place) {

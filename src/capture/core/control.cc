@@ -16,7 +16,8 @@ using format::Mode;
 bool is_sample(uint32_t keep, uint32_t of) { return keep >= 1 && keep <= of && of <= format::kMostSampled; }
 
 bool is_possible(const ControlRequest& r) {
-  if (r.what == 0 || (r.what & ~(format::kControlSetMode | format::kControlMark)) != 0) return false;
+  if (r.what == 0 || (r.what & ~(format::kControlSetMode | format::kControlMark | format::kControlSave)) != 0)
+    return false;
   const char* text = reinterpret_cast<const char*>(r.text);
   if ((r.what & format::kControlMark) != 0 && (*text == 0 || memchr(text, 0, sizeof r.text) == nullptr))
     return false;
@@ -101,6 +102,7 @@ Control::Seen Control::look(const format::FileHeader* header, int64_t now_monoto
 }
 
 void Control::take(const ControlRequest& request, int64_t now_monotonic_ns, Seen* seen) {
+  seen->save = (request.what & format::kControlSave) != 0;
   if ((request.what & format::kControlMark) != 0) {
     seen->mark = true;
     memcpy(seen->text, request.text, sizeof seen->text);

@@ -39,6 +39,7 @@ class Control {
     bool changed = false;  // now() is another one
     bool refused = false;  // a request that makes no sense; once for each
     bool mark = false;
+    bool save = false;                          // into the file what is in memory alone
     char text[format::kControlTextBytes] = {};  // of the mark
   };
 

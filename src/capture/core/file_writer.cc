@@ -41,6 +41,15 @@ LOCKSTEP_READS_BESIDE_WRITERS bool read_header(const char* chunk, ChunkHeader* h
   return header->log <= format::kMaxLogs;
 }
 
+// Whether what was copied was not overwritten meanwhile.
+LOCKSTEP_READS_BESIDE_WRITERS bool is_still(const char* chunk, const unsigned char* image) {
+  ChunkHeader copied, now;
+  memcpy(static_cast<void*>(&copied), image, sizeof copied);
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  return read_header(chunk, &now) && now.chunk_no == copied.chunk_no && now.log == copied.log &&
+         now.purpose == copied.purpose;
+}
+
 uint32_t entries_of(const unsigned char* image) {
   ChunkHeader header;
   memcpy(static_cast<void*>(&header), image, sizeof header);
@@ -111,32 +120,66 @@ FileWriter::State FileWriter::state_of(const ProcessFile& file, uint32_t place) 
   return header.chunk_no < ThreadLog::window_begin(header.log) ? State::kPast : State::kFull;
 }
 
-bool FileWriter::write_chunk(ProcessFile& file, const Chunk& chunk, bool is_past) {
-  if (!segment::copy_published(file.chunk(chunk.place), image_)) return true;
+// A log of a ring may begin anew in a chunk that is being copied.
+bool FileWriter::copy(const ProcessFile& file, uint32_t place) {
+  constexpr int kTries = 4;
+  for (int tries = 0; tries < kTries; ++tries) {
+    if (!segment::copy_published(file.chunk(place), image_)) return false;
+    if (!file.ring() || is_still(file.chunk(place), image_)) return true;
+  }
+  return false;
+}
+
+bool FileWriter::write_at(ProcessFile& file, const void* bytes, size_t size, uint64_t offset) {
+  const int fd = file.own_file().get();
+  since_ns_.store(clock_ns(CLOCK_MONOTONIC), std::memory_order_relaxed);
+  const bool is_written = fd >= 0 && segment::write_at(fd, bytes, size, offset);
+  since_ns_.store(0, std::memory_order_relaxed);
+  if (is_written) {
+    if (offset + size > end_) end_ = offset + size;
+    note_success(file);
+    return true;
+  }
+  const int error = errno;
+  // Half a chunk at the end would read as a damaged one.
+  if (fd >= 0 && offset >= end_ &&
+      ftruncate(fd, static_cast<off_t>(end_ == 0 ? format::kHeaderBytes : end_)) != 0)
+    errno = error;
+  note_error(file, error);
+  return false;
+}
+
+FileWriter::Put FileWriter::put(ProcessFile& file, const Chunk& chunk, bool is_past) {
+  if (!copy(file, chunk.place)) return Put::kNothing;
   Place& place = places_[chunk.place];
   const bool is_known = place.entry == chunk.entry;
   const uint64_t sum = is_past && !is_known ? 0 : segment::image_sum(image_);
   if (!is_known || place.sum != sum) {
     segment::seal(image_);
-    const int fd = file.own_file().get();
-    const uint64_t at = segment::chunk_offset(chunk.entry - 1);
-    since_ns_.store(clock_ns(CLOCK_MONOTONIC), std::memory_order_relaxed);
-    const bool is_written = fd >= 0 && segment::write_at(fd, image_, sizeof image_, at);
-    since_ns_.store(0, std::memory_order_relaxed);
-    if (!is_written) {
-      const int error = errno;
-      // Half a chunk at the end would read as a damaged one.
-      if (fd >= 0 && at >= end_ &&
-          ftruncate(fd, static_cast<off_t>(end_ == 0 ? format::kHeaderBytes : end_)) != 0)
-        errno = error;
-      note_error(file, error);
-      return false;
-    }
-    if (at + sizeof image_ > end_) end_ = at + sizeof image_;
+    if (!write_at(file, image_, sizeof image_, segment::chunk_offset(chunk.entry - 1))) return Put::kFailed;
     place = {sum, chunk.entry, is_past ? 0 : entries_of(image_)};
-    note_success(file);
   }
   if (is_past) file.give_back(chunk.place);
+  return Put::kDone;
+}
+
+// What the file has of a place that was given back since is no part of the ring any more.
+bool FileWriter::clear(ProcessFile& file, uint32_t place) {
+  static constexpr ChunkHeader kNone{};
+  if (places_[place].entry == 0) return true;
+  if (!write_at(file, &kNone, sizeof kNone, segment::chunk_offset(place))) return false;
+  places_[place] = {};
+  return true;
+}
+
+bool FileWriter::write_ring(ProcessFile& file) {
+  kept_ = 0;
+  for (uint32_t place = 0; place < file.used_places(); ++place) {
+    const uint32_t entry = file.entry(place);
+    const Put put = entry == 0 ? Put::kNothing : this->put(file, {entry, place}, false);
+    if (put == Put::kFailed || (put == Put::kNothing && !clear(file, place))) return false;
+    kept_ += put == Put::kDone;
+  }
   return true;
 }
 
@@ -167,9 +210,10 @@ bool FileWriter::write_header(ProcessFile& file, Depth depth, uint64_t began) {
   FileHeader& header = header_;
   copy_words(&header, file.header(), sizeof header);
   if (header.state == static_cast<uint32_t>(FileState::kBuilding)) return true;
-  header.chunks_claimed = header.chunks_ready = whole_;
+  header.chunks_claimed = header.chunks_ready = file.ring() ? chunks_in_file() : whole_;
   if (depth >= Depth::kAll) sealed_ticks_ = began;
   header.sealed_ticks = sealed_ticks_;
+  header.chunks_kept = depth == Depth::kLast ? kept_ : 0;
   header.control = 0;
   memset(&header.request, 0, sizeof header.request);
   const bool is_last = depth == Depth::kLast;
@@ -203,33 +247,33 @@ bool FileWriter::write(ProcessFile& file, Depth depth) {
     return false;
   }
   const uint64_t began = read_ticks();
+  if (depth == Depth::kHeader) return write_header(file, depth, began);
+  const bool is_done = file.ring() ? write_ring(file) : write_stream(file, depth);
+  if (depth == Depth::kPast && is_done) return true;
+  const bool has_header = write_header(file, is_done || depth == Depth::kPast ? depth : Depth::kNew, began);
+  return is_done && has_header;
+}
+
+bool FileWriter::write_stream(ProcessFile& file, Depth depth) {
   const uint32_t claimed = file.claimed();
   const uint32_t count = collect(file);
   uint32_t whole = has_claims_ ? whole_ : claimed;  // a number that no place tells yet may be any of them
-  for (uint32_t i = 0; i < count; ++i) {
+  kept_ = claimed;
+  bool is_done = true;
+  for (uint32_t i = 0; i < count && is_done; ++i) {
     const Chunk& chunk = chunks_[i];
     const State state = state_of(file, chunk.place);
-    if (state == State::kUnpublished) {
-      if (chunk.entry - 1 < whole) whole = chunk.entry - 1;
-      continue;
-    }
     const bool is_known = places_[chunk.place].entry == chunk.entry;
     const bool is_due = state == State::kPast || depth >= Depth::kAll ||
                         (depth == Depth::kNew && (state == State::kGrows || !is_known));
-    if (is_due && !write_chunk(file, chunk, state == State::kPast)) {
-      if (!is_known && chunk.entry - 1 < whole) whole = chunk.entry - 1;
-      if (whole > whole_ && depth != Depth::kPast) whole_ = whole;
-      write_header(file,
-                   depth == Depth::kLast   ? Depth::kNew
-                   : depth == Depth::kPast ? depth
-                                           : Depth::kNew,
-                   began);
-      return false;
-    }
+    Put put = state == State::kUnpublished ? Put::kNothing : Put::kDone;
+    if (put == Put::kDone && is_due) put = this->put(file, chunk, state == State::kPast);
+    is_done = put != Put::kFailed;
+    kept_ -= put == Put::kNothing;
+    if (put != Put::kDone && !is_known && chunk.entry - 1 < whole) whole = chunk.entry - 1;
   }
-  if (depth == Depth::kPast) return true;
-  whole_ = whole > whole_ ? whole : whole_;
-  return write_header(file, depth, began);
+  if (depth != Depth::kPast && whole > whole_) whole_ = whole;
+  return is_done;
 }
 
 void FileWriter::give_up(ProcessFile& file) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts what a segment holds into the process file, behind the threads that write it (docs/decisions/0015). Stream retention.
+// Puts what a segment holds into the process file, behind the threads that write it (docs/decisions/0015).
 //
 // The writer thread calls `write`, which may wait as long as storage likes; at exit, whoever closes may call it where there is no such thread. One
 // caller at a time. `trouble` and `stuck_since_ns` are for threads that find no place.
@@ -15,6 +15,7 @@ namespace lockstep::capture {
 class FileWriter {
  public:
   enum class Depth : uint8_t {
+    kHeader,
     kPast,  // what no thread changes any more; its places are given back
     kNew,   // and what was not in the file yet or still grows
     kAll,   // and what can still be filled in
@@ -45,7 +46,16 @@ class FileWriter {
   bool prepare(const ProcessFile& file);
   uint32_t collect(const ProcessFile& file);
   State state_of(const ProcessFile& file, uint32_t place) const;
-  bool write_chunk(ProcessFile& file, const Chunk& chunk, bool is_past);
+  enum class Put : uint8_t { kDone, kNothing, kFailed };  // kNothing: nothing is published there
+  Put put(ProcessFile& file, const Chunk& chunk, bool is_past);
+  bool copy(const ProcessFile& file, uint32_t place);
+  bool clear(ProcessFile& file, uint32_t place);
+  bool write_stream(ProcessFile& file, Depth depth);
+  bool write_ring(ProcessFile& file);
+  bool write_at(ProcessFile& file, const void* bytes, size_t size, uint64_t offset);
+  uint32_t chunks_in_file() const {
+    return end_ == 0 ? 0 : static_cast<uint32_t>((end_ - format::kHeaderBytes) / format::kChunkBytes);
+  }
   bool write_header(ProcessFile& file, Depth depth, uint64_t began);
   void note_error(ProcessFile& file, int error);
   void note_success(ProcessFile& file);
@@ -54,6 +64,7 @@ class FileWriter {
   Place* places_ = nullptr;
   Chunk* chunks_ = nullptr;  // in use, by ascending number
   uint32_t whole_ = 0;       // the file has every chunk below
+  uint32_t kept_ = 0;        // chunks that it holds
   uint64_t sealed_ticks_ = 0;
   uint64_t end_ = 0;  // of the file, as written
   bool has_claims_ = false;

@@ -13,6 +13,7 @@
 #include "capture/core/size_signal.h"
 #include "capture/core/small_file.h"
 #include "format/source_name.h"
+#include "segment/header_writer.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -24,11 +25,10 @@ namespace {
 constexpr uint32_t kFirstChunks = 128,
                    kFirstPopulated = 16;  // enough for a burst before the keeper first runs
 constexpr uint32_t kStreamPlaces = 1024;  // 32 MiB: half a million records while storage does not answer
-constexpr uint32_t kMinChunks = 16, kMinRingChunks = 32;
-constexpr uint64_t kMinMappingBytes = uint64_t{16} << 20;
-// What every thread can have when the rest is used up. Ring: definitions, statistics and two chunks of records. Stream:
-// definitions and one of records.
-constexpr uint32_t kChunksBeside = 4 * format::kMaxLogs, kPlacesBeside = 2 * format::kMaxLogs;
+// What every thread can have when the rest is used up: definitions and a chunk of records; in a ring also statistics and another of records.
+constexpr uint32_t kPlacesBeside = 2 * format::kMaxLogs;
+constexpr uint32_t kMinChunks = 16, kMinRingChunks = 32,
+                   kMostRingChunks = format::kMostPlaces - 2 * kPlacesBeside;
 
 bool make_directories(char* path) {
   for (char* c = path + 1; *c != 0; ++c) {
@@ -40,8 +40,6 @@ bool make_directories(char* path) {
   }
   return mkdir(path, 0777) == 0 || errno == EEXIST;
 }
-
-bool out_of_space(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
 }  // namespace
 
@@ -87,35 +85,17 @@ bool ProcessFile::open_unique(const Config& config, const Identity& identity, fo
   return true;
 }
 
-// Address space may be limited (ulimit -v); a smaller file then has to do, and its cap is counted when it is met.
-bool ProcessFile::map_file(uint64_t bytes) {
-  uint32_t beside = kChunksBeside;
-  uint64_t chunks = bytes / format::kChunkBytes;
-  if (chunks > 0x7fffffff - kChunksBeside) chunks = 0x7fffffff - kChunksBeside;
-  for (;;) {
-    cap_chunks_ = chunks < kMinRingChunks ? kMinRingChunks : static_cast<uint32_t>(chunks);
-    max_chunks_ = cap_chunks_ + beside;
-    const uint64_t mapping = format::kHeaderBytes + uint64_t{max_chunks_} * format::kChunkBytes;
-    void* base = mmap(nullptr, mapping, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_.get(), 0);
-    if (base != MAP_FAILED) {
-      base_ = static_cast<char*>(base);
-      fixed_chunks_ = cap_chunks_;
-      return true;
-    }
-    if (mapping <= kMinMappingBytes) return false;
-    chunks /= 2;
-    beside /= 2;
-  }
-}
-
 bool ProcessFile::make_segment(const Config& config, const Identity& identity, format::Source source) {
   uint64_t cap = config.cap_bytes / format::kChunkBytes;
-  if (cap > 0x7fffffff) cap = 0x7fffffff;
-  cap_chunks_ = cap < kMinChunks ? kMinChunks : static_cast<uint32_t>(cap);
-  if (!segment_.create(identity, source, kStreamPlaces + kPlacesBeside)) return false;
+  const uint32_t least = ring_ ? kMinRingChunks : kMinChunks, most = ring_ ? kMostRingChunks : 0x7fffffff;
+  cap_chunks_ = cap < least ? least : cap > most ? most : static_cast<uint32_t>(cap);
+  const uint32_t fixed = ring_ ? cap_chunks_ : kStreamPlaces,
+                 wanted = fixed + kPlacesBeside * (ring_ ? 2 : 1);
+  if (!segment_.create(identity, source, wanted, fixed)) return false;
   base_ = segment_.file_begin();
   max_chunks_ = segment_.places();
-  fixed_chunks_ = max_chunks_ / 3;
+  fixed_chunks_ = static_cast<uint32_t>(uint64_t{fixed} * max_chunks_ / wanted);
+  if (ring_) cap_chunks_ = fixed_chunks_;
   if (fixed_chunks_ > cap_chunks_) fixed_chunks_ = cap_chunks_;
   return true;
 }
@@ -124,15 +104,13 @@ bool ProcessFile::create(const Config& config, const Identity& identity, format:
                          size_t why_size) {
   if (!open_unique(config, identity, source, why, why_size)) return false;
   ring_ = config.retention == format::Retention::kRing;
-  // The header first: a child of a fork between the two counts what it loses there, and a page behind the file's end kills it.
-  const bool allocated = allocate_file(0, format::kHeaderBytes);
-  bool mapped = allocated && (ring_ ? map_file(config.cap_bytes) : make_segment(config, identity, source));
+  const bool allocated = allocate_header();
+  bool mapped = allocated && make_segment(config, identity, source);
   if (mapped) {
     void* below = mmap(nullptr, uint64_t{max_chunks_} * sizeof *below_, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    // Without it a ring gives nothing back, and first come stays first served.
     below_ = below == MAP_FAILED ? nullptr : static_cast<uint32_t*>(below);
-    mapped = ring_ || below_ != nullptr;
+    mapped = below_ != nullptr;
   }
   if (!mapped) {
     snprintf(why, why_size, "cannot %s %s: %s", allocated ? "map" : "allocate", path(), strerror(errno));
@@ -164,44 +142,34 @@ bool ProcessFile::create(const Config& config, const Identity& identity, format:
   return true;
 }
 
-bool ProcessFile::allocate(uint32_t first, uint32_t places) {
-  return ring_ ? allocate_file(format::kHeaderBytes + uint64_t{first} * format::kChunkBytes,
-                               uint64_t{places} * format::kChunkBytes)
-               : segment_.allocate(first, places);
-}
-
-bool ProcessFile::allocate_file(uint64_t offset, uint64_t bytes) {
-  const int fd = file_.get();
-  if (fd < 0) return false;
+bool ProcessFile::allocate_header() {
+  static const char zeros[format::kHeaderBytes] = {};
   WithoutSizeSignal without;
-  if (fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return true;
-  if (errno != EOPNOTSUPP && errno != ENOSYS) return false;
-  static const char zeros[4096] = {};
-  for (uint64_t done = 0; done < bytes; done += sizeof zeros) {
-    if (pwrite(fd, zeros, sizeof zeros, static_cast<off_t>(offset + done)) != sizeof zeros) return false;
-  }
-  return true;
+  return segment::write_at(file_.get(), zeros, sizeof zeros, 0);
 }
 
 uint32_t ProcessFile::make_chunk() {
   uint32_t next = claim_chunk();
-  if (next != kNoChunk || at_cap() || (ring_ && state() != format::FileState::kOpen)) return next;
+  if (next != kNoChunk || at_cap()) return next;
   next = claimed_.load(std::memory_order_relaxed);
   do {
     if (next >= max_chunks_) return kNoChunk;
   } while (!claimed_.compare_exchange_weak(next, next + 1, std::memory_order_relaxed));
-  if (!allocate(next, 1)) {
-    if (ring_) change_state(format::FileState::kOpen, format::FileState::kDiskFull);
+  if (!segment_.allocate(next, 1)) {
     uint32_t after = next + 1;
     claimed_.compare_exchange_strong(after, next, std::memory_order_relaxed);
     return kNoChunk;
   }
   madvise(chunk(next), format::kChunkBytes, MADV_POPULATE_WRITE);
-  return ring_ ? next : give_number(next);
+  return give_number(next);
 }
 
 uint32_t ProcessFile::give_number(uint32_t place) {
   uint32_t* const entry = &segment_.table()[place];
+  if (ring_) {
+    __atomic_store_n(entry, place + 1, __ATOMIC_RELEASE);
+    return place;
+  }
   __atomic_store_n(entry, format::kPlaceClaimed, __ATOMIC_RELAXED);
   uint32_t number = numbers_.load(std::memory_order_relaxed);
   do {
@@ -217,8 +185,7 @@ uint32_t ProcessFile::give_number(uint32_t place) {
 }
 
 void ProcessFile::give_back(uint32_t place) {
-  if (below_ == nullptr) return;
-  if (!ring_) __atomic_store_n(&segment_.table()[place], 0u, __ATOMIC_RELEASE);
+  __atomic_store_n(&segment_.table()[place], 0u, __ATOMIC_RELEASE);
   __atomic_thread_fence(__ATOMIC_RELEASE);
   auto* header = reinterpret_cast<format::ChunkHeader*>(chunk(place));
   __atomic_store_n(&header->magic, 0u, __ATOMIC_RELAXED);
@@ -272,49 +239,13 @@ void ProcessFile::allocate_ahead(uint32_t ahead) {
   while (ready - claimed + returned < ahead && ready < fixed_chunks_) {
     uint32_t step = ahead - (ready - claimed + returned);
     if (step > fixed_chunks_ - ready) step = fixed_chunks_ - ready;
-    while (!allocate(ready, step)) {
-      if (step == 1 || (ring_ && !out_of_space(errno))) {
-        if (ring_) set_state(format::FileState::kDiskFull);
-        return;
-      }
+    while (!segment_.allocate(ready, step)) {
+      if (step == 1) return;
       step /= 2;
       ahead = ready - claimed + returned + step;
     }
     ready += step;
-    if (ring_) __atomic_store_n(&header()->chunks_ready, ready, __ATOMIC_RELAXED);
     ready_.store(ready, std::memory_order_release);
-  }
-}
-
-uint32_t ProcessFile::claimed_in_file() {
-  const int fd = file_.get();
-  struct stat file {};
-  if (fd < 0 || file_status(fd, &file) != 0 || static_cast<uint64_t>(file.st_size) < format::kHeaderBytes)
-    return 0;
-  const uint64_t there = (static_cast<uint64_t>(file.st_size) - format::kHeaderBytes) / format::kChunkBytes;
-  const uint32_t used = claimed();
-  return used < there ? used : static_cast<uint32_t>(there);
-}
-
-void ProcessFile::close() {
-  if (!ring_) return stop_claims();
-  uint32_t claimed = claimed_.exchange(kNoChunk, std::memory_order_relaxed);
-  stop_claims();
-  const int fd = file_.get();
-  struct stat file {};
-  if (fd >= 0 && file_status(fd, &file) == 0) {
-    // Chunks for which there was no space may have been claimed behind the end: the file is cut, never made longer.
-    const auto there = static_cast<uint32_t>((static_cast<uint64_t>(file.st_size) - format::kHeaderBytes) /
-                                             format::kChunkBytes);
-    if (claimed > there) claimed = there;
-  }
-  __atomic_store_n(&header()->chunks_claimed, claimed, __ATOMIC_RELAXED);
-  __atomic_store_n(&header()->chunks_ready, claimed, __ATOMIC_RELAXED);
-  if (fd >= 0 &&
-      ftruncate(fd, static_cast<off_t>(format::kHeaderBytes + uint64_t{claimed} * format::kChunkBytes)) ==
-          0 &&
-      state() == format::FileState::kOpen) {
-    set_state(format::FileState::kClosed);
   }
 }
 

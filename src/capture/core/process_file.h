@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file of a capture library and the memory that its chunks are written in, handed out in places of a chunk each.
 //
-// Stream retention: the places are those of a segment (docs/decisions/0015), which outlives the process. A chunk gets its number,
-// its index in the file, when its place is claimed; the writer thread (file_writer.h) puts it into the file and gives the place back.
-//
-// Ring retention: the places are those of a shared mapping of the file itself, and a place is its own number.
+// The places are those of a segment (docs/decisions/0015), which outlives the process. A chunk gets its number, its index in the file, when
+// its place is claimed. Stream retention: the writer thread (file_writer.h) puts it into the file and gives the place back. Ring retention: a
+// place is its own number, and its chunk is in the file once the ring was written there.
 //
 // Memory is real before it is used: the keeper thread allocates ahead of need (`allocate_ahead`), so that no store can fail for want of
 // space, and populates pages (`populate_ahead`), so that stores meet no page fault; a thread that outruns the second pays the faults, one
@@ -47,9 +46,9 @@ class ProcessFile {
   }
   // Index in the file of the chunk in a place that is claimed: what `next` of a chunk header holds.
   uint32_t number(uint32_t place) const {
-    return ring_ ? place : __atomic_load_n(&segment_.table()[place], __ATOMIC_RELAXED) - 1;
+    return __atomic_load_n(&segment_.table()[place], __ATOMIC_RELAXED) - 1;
   }
-  // As the segment's table says: 1 + the number, 0 for a place that is free, format::kPlaceClaimed. Not in ring retention.
+  // As the segment's table says: 1 + the number, 0 for a place that is free, format::kPlaceClaimed.
   uint32_t entry(uint32_t place) const { return __atomic_load_n(&segment_.table()[place], __ATOMIC_ACQUIRE); }
   const char* path() const { return file_.path(); }
   OwnFile& own_file() { return file_; }
@@ -63,14 +62,14 @@ class ProcessFile {
     if (!ring_ && numbers_.load(std::memory_order_relaxed) >= cap_chunks_) return kNoChunk;
     uint32_t place = take_back();
     if (place == kNoChunk) place = take_new();
-    return ring_ || place == kNoChunk ? place : give_number(place);
+    return place == kNoChunk ? place : give_number(place);
   }
-  // As claim_chunk; when none is ready, allocates one for the caller alone, which may take the file system a while.
+  // As claim_chunk; when none is ready, allocates one for the caller alone.
   uint32_t make_chunk();
   // Ring: a chunk for a log that holds `owned` ones, unless that would be more than its share.
   uint32_t claim_share(uint32_t owned) { return owned < kShare * unclaimed() ? claim_chunk() : kNoChunk; }
   bool exceeds_share(uint32_t owned) const { return owned > kShare * unclaimed(); }
-  // A place that nobody writes to any more, for others to claim; in stream retention the file has what it held.
+  // A place that nobody writes to any more, for others to claim.
   void give_back(uint32_t place);
 
   // Places in the mapping.
@@ -80,13 +79,10 @@ class ProcessFile {
     const uint32_t used = claimed_.load(std::memory_order_relaxed);
     return used < max_chunks_ ? used : max_chunks_;
   }
-  // Ring: claimed chunks that the file holds: what lies behind its end must not be touched. 0 if that is not known.
-  uint32_t claimed_in_file();
 
   // Chunks of the file that were handed out.
   uint32_t claimed() const {
-    if (ring_) return claimed_.load(std::memory_order_relaxed);
-    const uint32_t numbers = numbers_.load(std::memory_order_acquire);
+    const uint32_t numbers = (ring_ ? claimed_ : numbers_).load(std::memory_order_acquire);
     return numbers == kNoChunk ? ended_at_.load(std::memory_order_relaxed) : numbers;
   }
   bool at_cap() const { return !ring_ && numbers_.load(std::memory_order_relaxed) >= cap_chunks_; }
@@ -97,13 +93,12 @@ class ProcessFile {
     return (ready > claimed ? ready - claimed : 0) + returned_count_.load(std::memory_order_relaxed);
   }
 
-  // Brings the number of allocated, unclaimed places up to `ahead`, as far as there are any. Sets the header's state at the size cap, and
-  // in ring retention when space ends.
+  // Brings the number of allocated, unclaimed places up to `ahead`, as far as there are any. Sets the header's state at the size cap.
   void allocate_ahead(uint32_t ahead);
   // Populates the next `ahead` chunks that are not yet claimed.
   void populate_ahead(uint32_t ahead);
-  // No more chunks. Ring: gives unused ones back to the file system and marks the file closed.
-  void close();
+  // No more chunks.
+  void close() { stop_claims(); }
   // Fork child: forget the file without touching it.
   void abandon() {
     stop_claims();
@@ -126,13 +121,11 @@ class ProcessFile {
 
   bool open_unique(const Config& config, const Identity& identity, format::Source source, char* why,
                    size_t why_size);
-  bool map_file(uint64_t bytes);
   bool make_segment(const Config& config, const Identity& identity, format::Source source);
-  bool allocate_file(uint64_t offset, uint64_t bytes);
-  bool allocate(uint32_t first, uint32_t places);
+  bool allocate_header();
   void stop_claims() {
     ready_.store(0, std::memory_order_relaxed);
-    const uint32_t numbers = numbers_.exchange(kNoChunk, std::memory_order_relaxed);
+    const uint32_t numbers = (ring_ ? claimed_ : numbers_).exchange(kNoChunk, std::memory_order_relaxed);
     if (numbers != kNoChunk) ended_at_.store(numbers, std::memory_order_relaxed);
     returned_.store(0, std::memory_order_relaxed);
   }
@@ -157,7 +150,7 @@ class ProcessFile {
   bool ring_ = false;
   std::atomic<uint32_t> claimed_{0};   // places
   std::atomic<uint32_t> numbers_{0};   // stream: handed out; kNoChunk: no more of them
-  std::atomic<uint32_t> ended_at_{0};  // what it was before
+  std::atomic<uint32_t> ended_at_{0};  // what numbers_ was before, in a ring claimed_
   std::atomic<uint32_t> ready_{0};     // places that are allocated
   uint32_t populated_ = 0;
   // Places given back, as a stack. The head holds 1 + the top's index, and in its upper half a count of changes, so

@@ -21,10 +21,11 @@ constexpr uint32_t kLeastPlaces = 64;
 // The host needs /dev/shm, too: NCCL's transports, data loaders. Eight processes of two libraries take their segments from it.
 constexpr uint64_t kRoomForOthers = uint64_t{512} << 20;
 
-bool has_room(const char* folder) {
+bool has_room(const char* folder, uint64_t bytes) {
   struct statfs there {};
   if (statfs(folder, &there) != 0) return false;
-  return there.f_blocks == 0 || there.f_bavail * static_cast<uint64_t>(there.f_bsize) >= kRoomForOthers;
+  return there.f_blocks == 0 ||
+         there.f_bavail * static_cast<uint64_t>(there.f_bsize) >= kRoomForOthers + bytes;
 }
 
 // Of a limited address space the host gets most.
@@ -38,11 +39,11 @@ uint32_t fit(uint32_t places) {
 }  // namespace
 
 // The folder's own file system is asked first: what is on a disk there would be what the segment is to avoid.
-bool Segment::make_named(const Identity& identity, format::Source source) {
+bool Segment::make_named(const Identity& identity, format::Source source, uint64_t bytes) {
   struct statfs there {};
   constexpr long kTmpfs = 0x01021994;
   if (statfs(format::kSegmentFolder, &there) != 0 || there.f_type != kTmpfs ||
-      !has_room(format::kSegmentFolder))
+      !has_room(format::kSegmentFolder, bytes))
     return false;
   char path[128];
   for (int attempt = 0; attempt < 16; ++attempt) {
@@ -75,12 +76,12 @@ bool Segment::map(uint32_t places, int fd) {
   return true;
 }
 
-bool Segment::create(const Identity& identity, format::Source source, uint32_t places) {
+bool Segment::create(const Identity& identity, format::Source source, uint32_t places, uint32_t needed) {
   places = fit(places);
   rlimit size{};
   const bool may_grow = getrlimit(RLIMIT_FSIZE, &size) == 0 &&
                         (size.rlim_cur == RLIM_INFINITY || size.rlim_cur >= format::segment_bytes(places));
-  if (may_grow && make_named(identity, source)) {
+  if (may_grow && make_named(identity, source, uint64_t{needed} * format::kChunkBytes)) {
     if (map(places, file_.get()) && allocate_header()) return true;
     if (base_ != nullptr) munmap(base_, format::segment_bytes(places_));
     base_ = nullptr;

@@ -12,8 +12,9 @@ namespace lockstep::capture {
 
 class Segment {
  public:
-  // A mapping of so many places, none of which has memory yet; smaller where address space is limited. False, with errno.
-  bool create(const Identity& identity, format::Source source, uint32_t places);
+  // A mapping of so many places, none of which has memory yet; smaller where address space is limited. It has a name where there is room
+  // for `needed` of them and for others. False, with errno.
+  bool create(const Identity& identity, format::Source source, uint32_t places, uint32_t needed);
   bool usable() const { return base_ != nullptr; }
   // Memory for these places, so that no store to them can fail. Any thread.
   bool allocate(uint32_t first, uint32_t places);
@@ -34,7 +35,7 @@ class Segment {
 
  private:
   format::SegmentHeader* header() const { return reinterpret_cast<format::SegmentHeader*>(base_); }
-  bool make_named(const Identity& identity, format::Source source);
+  bool make_named(const Identity& identity, format::Source source, uint64_t bytes);
   bool map(uint32_t places, int fd);
 
   char* base_ = nullptr;

@@ -12,18 +12,16 @@
 #include "capture/core/definition_writer.h"
 #include "capture/core/gpu_model.h"
 #include "capture/core/locked.h"
-#include "capture/core/sealer.h"
 #include "capture/core/thread_log.h"
 #include "capture/core/version.h"
 #include "capture/core/write_behind.h"
+#include "format/seal.h"
 
 namespace lockstep::capture {
 namespace {
 
-// g_lock guards definitions, g_growth the preparation of chunks, which in ring retention may wait for the file system as long as that
-// likes, g_sealing the making of seals there. Whoever needs several takes them in this order; the keeper holds one at a time.
-pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER, g_growth = PTHREAD_MUTEX_INITIALIZER,
-                g_sealing = PTHREAD_MUTEX_INITIALIZER;
+// g_lock guards definitions, g_growth the preparation of chunks. Whoever needs both takes them in this order; the keeper holds one at a time.
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER, g_growth = PTHREAD_MUTEX_INITIALIZER;
 std::atomic<bool> g_opening{false};
 
 constexpr int64_t kMillisecond = 1000000;
@@ -45,7 +43,6 @@ void make_printable(char* text) {
 }  // namespace
 
 static constinit Session g_session;
-static constinit Sealer g_sealer;  // all zero, so that it costs no memory until it runs
 static constinit WriteBehind g_writer;
 Session& Session::get() { return g_session; }
 
@@ -112,17 +109,14 @@ bool Session::start_locked(format::Source source) {
   if (steering_.record != nullptr) steering_.record(control_.now());
   file_.set_state(format::FileState::kOpen);
   phase_.store(Phase::kRunning, std::memory_order_release);
-  bool has_writer = true;
-  if (!file_.ring()) {
-    file_.segment().publish(file_.own_file(), header->segment_key);
-    has_writer = g_writer.start(&file_, [] { g_session.keeper_bell_.ring(); });
-  }
+  file_.segment().publish(file_.own_file(), header->segment_key);
+  const bool has_writer = g_writer.start(&file_, [] { g_session.keeper_bell_.ring(); });
   const int no_keeper = start_thread(keeper, this);
   char without[200] = "";
-  if (!file_.ring() && file_.segment().name()[0] == 0)
+  if (file_.segment().name()[0] == 0)
     snprintf(without, sizeof without,
              "; memory here does not outlive the process: a kill costs what it recorded in its last %d ms",
-             static_cast<int>(kWriteEveryNs / kMillisecond));
+             static_cast<int>(write_every_ns(file_) / kMillisecond));
   if (no_keeper != 0)
     snprintf(without, sizeof without,
              "; no thread can be started (%s): what its file has no room for by now is not recorded",
@@ -285,7 +279,7 @@ void Session::look_at_control() {
                                                           : format::ModeReason::kControl);
   }
   if (steering_.settle != nullptr) steering_.settle();
-  if (control_.answer(file_.header()) && !file_.ring()) g_writer.answer();
+  if (control_.answer(file_.header())) g_writer.answer(seen.save);
 }
 
 void Session::lose(Loss kind) {
@@ -299,7 +293,7 @@ void Session::lose(Loss kind) {
 Loss Session::loss_of_no_place() const {
   Loss why = kLoss_no_chunk;
   if (file_.at_cap() || file_.state() == format::FileState::kSizeCap) return kLoss_size_cap;
-  if (file_.ring()) return file_.state() == format::FileState::kDiskFull ? kLoss_disk_full : why;
+  if (file_.ring()) return why;
   g_writer.trouble(&why);
   return why;
 }
@@ -326,16 +320,9 @@ void Session::prepare_chunks(uint32_t ahead) {
   if (!running()) return;
   if (!file_.ring() && file_.state() != format::FileState::kSizeCap) file_.allocate_ahead(ahead);
   file_.populate_ahead(ahead < kMostPopulated || file_.ring() ? ahead : kMostPopulated);
-  if (file_.ring()) return;
   const uint32_t free = file_.unclaimed();
   __atomic_store_n(&file_.header()->chunks_ready, file_.claimed() + free, __ATOMIC_RELAXED);
-  if (free < ahead / 2) g_writer.wake();
-}
-
-void Session::seal_chunks() {
-  if (!file_.ring()) return;
-  Locked locked(&g_sealing);
-  if (running()) g_sealer.seal_all(file_);
+  if (!file_.ring() && free < ahead / 2) g_writer.wake();
 }
 
 void Session::keep() {
@@ -358,17 +345,14 @@ void Session::keep() {
     interval = used > 0 ? kShortestNap : interval * 2 < kLongestNap ? interval * 2 : kLongestNap;
     prepare_chunks(ahead);
     look_at_control();
-    bool has_beaten = false;
     {
       Locked locked(&g_lock);
       if (!running()) return;
       int64_t now = clock_ns(CLOCK_MONOTONIC);
       if (now - last_beat >= kHeartbeat) {
         beat();
-        if (!file_.ring() || file_.state() == format::FileState::kOpen)
-          __atomic_store_n(&file_.header()->chunks_claimed, file_.claimed(), __ATOMIC_RELAXED);
+        __atomic_store_n(&file_.header()->chunks_claimed, file_.claimed(), __ATOMIC_RELAXED);
         last_beat = now;
-        has_beaten = true;
       }
       if (now - last_anchor >= anchor_every) {
         if (auto* anchor = define_locked<format::AnchorDef>()) {
@@ -379,7 +363,6 @@ void Session::keep() {
         anchor_every = anchor_every * 10 < kAnchorEvery ? anchor_every * 10 : kAnchorEvery;
       }
     }
-    if (has_beaten) seal_chunks();
     keeper_bell_.nap(calls, interval);
   }
 }
@@ -397,22 +380,18 @@ void Session::close() {
     }
     beat();
     phase_.store(Phase::kClosed, std::memory_order_release);
-    if (file_.ring() && lock_until(&g_sealing, deadline)) {
-      g_sealer.seal_all(file_);
-      pthread_mutex_unlock(&g_sealing);
-    }
     file_.close();
     keeper_bell_.ring();
     pthread_mutex_unlock(&g_growth);
   }
   pthread_mutex_unlock(&g_lock);
-  if (!file_.ring() && phase() == Phase::kClosed) g_writer.finish(deadline);
+  if (phase() == Phase::kClosed) g_writer.finish(deadline);
 }
 
 // The child has one thread and a copy of our state, but the parent's file: it keeps its hands off that, except that
 // events it loses are counted in the shared header.
 void Session::after_fork_in_child() {
-  g_lock = g_growth = g_sealing = PTHREAD_MUTEX_INITIALIZER;
+  g_lock = g_growth = PTHREAD_MUTEX_INITIALIZER;
   bool was_opening = g_opening.exchange(false, std::memory_order_relaxed);
   if (g_session.phase() != Phase::kRunning && !was_opening) return;
   ThreadLog::forget_current();

@@ -9,7 +9,7 @@
 // Threads: everything here may be called by any thread. One lock guards definitions of the process, another the growth of
 // the file, so that neither holds up the other; the event path takes neither. A
 // keeper thread prepares chunks, refreshes the heartbeat, takes clock anchors and looks for control requests; it touches memory alone, so it
-// goes on while storage does not. In stream retention a writer thread puts what is recorded into the file, and fetches requests from it. Both sleep up
+// goes on while storage does not. A writer thread puts what is recorded into the file, and fetches requests from it. Both sleep up
 // to 50 ms when nothing happens, and block all signals.
 #pragma once
 #include <atomic>
@@ -82,7 +82,7 @@ class Session {
   void lose(Loss kind);
   // Why there is no place for a chunk, while the session is open.
   Loss loss_of_no_place() const;
-  // Process exit: what is recorded goes into the file, and it is marked closed; in stream retention, if storage lets that be done in a second.
+  // Process exit: what is recorded goes into the file, and it is marked closed, if storage lets that be done in a second.
   // Later events are counted as such.
   void close();
   static void watch_forks();
@@ -100,7 +100,6 @@ class Session {
   static void* keeper(void* self);
   void keep();
   void prepare_chunks(uint32_t ahead);
-  void seal_chunks();
   void beat();
   static void after_fork_in_child();
 

@@ -22,13 +22,14 @@ constexpr uint32_t kMostAdopted = 256;
 bool WriteBehind::start(ProcessFile* file, void (*asked)()) {
   file_ = file;
   asked_ = asked;
-  writer_.write(*file_, Depth::kNew);
+  writer_.write(*file_, file_->ring() ? Depth::kHeader : Depth::kNew);
   has_thread_ = start_thread(run, this) == 0;
   start_thread(adopt, nullptr);
   return has_thread_;
 }
 
-void WriteBehind::answer() {
+void WriteBehind::answer(bool save) {
+  if (save) is_saving_.store(true, std::memory_order_relaxed);
   has_answer_.store(true, std::memory_order_release);
   wake();
 }
@@ -58,14 +59,18 @@ void* WriteBehind::adopt(void*) {
 }
 
 void WriteBehind::write() {
+  const bool is_kept = file_->ring() && file_->segment().name()[0] != 0;
+  const int64_t write_every = write_every_ns(*file_);
   int64_t last_new = 0, last_all = 0, last_past = 0, last_look = 0;
   while (!is_ending_.load(std::memory_order_acquire)) {
     const uint32_t calls = bell_.calls();
     const int64_t now = clock_ns(CLOCK_MONOTONIC);
-    if (now - last_all >= kWriteAllEvery) {
+    if (is_kept) {
+      // no file system has to do with what nobody may ever ask for
+    } else if (now - last_all >= kWriteAllEvery) {
       writer_.write(*file_, Depth::kAll);
       last_all = last_new = last_past = now;
-    } else if (now - last_new >= kWriteEveryNs) {
+    } else if (now - last_new >= write_every) {
       writer_.write(*file_, Depth::kNew);
       last_new = last_past = now;
     } else if (now - last_past >= kRecycleEvery) {
@@ -76,7 +81,10 @@ void WriteBehind::write() {
       if (writer_.fetch_request(*file_)) asked_();
       last_look = now;
     }
-    if (has_answer_.exchange(false, std::memory_order_acq_rel)) writer_.write(*file_, Depth::kNew);
+    if (has_answer_.exchange(false, std::memory_order_acq_rel)) {
+      const bool save = is_saving_.exchange(false, std::memory_order_relaxed);
+      writer_.write(*file_, save ? Depth::kAll : is_kept ? Depth::kHeader : Depth::kNew);
+    }
     bell_.nap(calls, kLookEvery);
   }
   if (writer_.write(*file_, Depth::kLast))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writer thread of stream retention: puts what is recorded into the process file, fetches from it what a tool asks for,
-// and finishes it at exit. It waits for storage as long as that likes; nobody waits for it, but for a second at exit.
+// The writer thread: puts what is recorded into the process file, fetches from it what a tool asks for, and finishes it at exit. A ring that
+// outlives the process is written when it is asked for and at exit. It waits for storage as long as that likes; nobody waits for it, but for a second at exit.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace lockstep::capture {
 
-// How old the file may be while storage keeps up.
-inline constexpr int64_t kWriteEveryNs = 200'000'000;
+// How old the file may be while storage keeps up, where memory does not outlive the process.
+inline int64_t write_every_ns(const ProcessFile& file) { return file.ring() ? 1'000'000'000 : 200'000'000; }
 
 class WriteBehind {
  public:
@@ -21,8 +21,8 @@ class WriteBehind {
   bool start(ProcessFile* file, void (*asked)());
   // Places are short. Any thread.
   void wake() { bell_.ring(); }
-  // There is an answer in the header, for which somebody waits. Any thread.
-  void answer();
+  // There is an answer in the header, for which somebody waits, behind all that is in memory if that is to be saved. Any thread.
+  void answer(bool save);
   // Why nothing is written at present; false if nothing stands in the way. Any thread.
   bool trouble(Loss* why) const { return writer_.trouble(why); }
   // After the last claim, when the session is closed: all goes into the file and the segment is removed. If that takes until the deadline
@@ -39,7 +39,7 @@ class WriteBehind {
   FileWriter writer_;
   Bell bell_, end_;
   bool has_thread_ = false;
-  std::atomic<bool> is_ending_{false}, has_answer_{false}, is_written_{false};
+  std::atomic<bool> is_ending_{false}, has_answer_{false}, is_saving_{false}, is_written_{false};
 };
 
 }  // namespace lockstep::capture

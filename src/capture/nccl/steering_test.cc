@@ -52,6 +52,11 @@ class Tool {
     put_number(number);
   }
   void ask(Mode mode, uint32_t keep = 0, uint32_t of = 0) { ask(this->mode(mode, keep, of)); }
+  void save() {
+    ControlRequest request{};
+    request.what = format::kControlSave;
+    ask(request);
+  }
   void put(const ControlRequest& request) {
     const auto* from = reinterpret_cast<const uint32_t*>(&request);
     auto* to = reinterpret_cast<uint32_t*>(&header_->request);
@@ -310,6 +315,26 @@ TEST_F(Steering, DeepEventsOfOneCommunicatorAndOfLargeOperations) {
   });
   EXPECT_EQ(deep_collectives(file), (std::set<std::pair<uint32_t, uint64_t>>{{1, 0}, {2, 0}}));
   EXPECT_EQ(file.lost(), 0u);
+}
+
+// What is read is the file, without what is in memory.
+TEST_F(Steering, ARingIsWrittenWhenThatIsAskedFor) {
+  const Exit exit = run_child(settings("lite", "ring:1M"), [&] {
+    NcclPlugin<5> plugin;
+    plugin.init();
+    for (uint64_t i = 0; i < 100; ++i) plugin.stop(plugin.start_coll(i));
+    const std::string path = run_.files().at(0), copy = run_.path() + "/copy";
+    EXPECT_EQ(std::filesystem::file_size(path) == format::kHeaderBytes, LksFile::has_segment(path));
+    for (uint64_t asked = 1; asked <= 2; ++asked) {
+      Tool(run_).save();
+      std::filesystem::copy_file(path, copy, std::filesystem::copy_options::overwrite_existing);
+      LksFile::forget_segment(copy);
+      EXPECT_EQ(LksFile(copy).count(Kind::kColl), 100 * asked);
+      for (uint64_t i = 0; i < 100; ++i) plugin.stop(plugin.start_coll(i));
+    }
+  });
+  EXPECT_TRUE(exit.ok()) << exit;
+  EXPECT_EQ(run_.file().count(Kind::kColl), 300u);
 }
 
 TEST_F(Steering, OffCountsOnAndRecordsNothing) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/scorep/file_counters.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include <algorithm>
 
 #include "format/element_size.h"
+#include "format/segment_layout.h"
 
 namespace lockstep::capture::scorep {
 namespace {
@@ -46,7 +49,60 @@ bool make_room(T*& array, uint32_t size, uint32_t& room) {
 }  // namespace
 
 bool FileCounters::read(uint64_t offset, void* out, size_t size) const {
-  return pread(file_, out, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
+  return read_some(offset, out, size) == size;
+}
+
+// What is in the segment is newer; a chunk that leaves it while it is read is in the file by then.
+size_t FileCounters::read_some(uint64_t offset, void* out, size_t size) const {
+  const auto read_file = [&](int file, uint64_t at) {
+    const ssize_t got = pread(file, out, size, static_cast<off_t>(at));
+    return got < 0 ? 0 : static_cast<size_t>(got);
+  };
+  const uint64_t base = format::segment_file_offset(segment_places_);
+  if (segment_ >= 0 && offset < format::kHeaderBytes) return read_file(segment_, base + offset);
+  const auto number = static_cast<uint32_t>((offset - format::kHeaderBytes) / format::kChunkBytes);
+  const Place *const begin = places_, *const end = begin + places_size_;
+  const Place* const at = std::lower_bound(
+      begin, end, number, [](const Place& place, uint32_t wanted) { return place.number < wanted; });
+  if (segment_ < 0 || at == end || at->number != number) return read_file(file_, offset);
+  const uint64_t moved = uint64_t{at->place} * format::kChunkBytes + (offset - chunk_offset(number));
+  const size_t got = read_file(segment_, base + format::kHeaderBytes + moved);
+  uint32_t entry = 0;
+  const auto entry_at = static_cast<off_t>(format::kSegmentHeaderBytes + uint64_t{at->place} * sizeof entry);
+  const bool is_still =
+      pread(segment_, &entry, sizeof entry, entry_at) == ssize_t{sizeof entry} && entry == number + 1;
+  return is_still ? got : read_file(file_, offset);
+}
+
+void FileCounters::open_segment() {
+  char path[sizeof(format::kSegmentFolder) + sizeof(header_.segment) + 1];
+  const size_t length = strnlen(header_.segment, sizeof(header_.segment) - 1);
+  if (length == 0 || memchr(header_.segment, '/', length) != nullptr) return;
+  snprintf(path, sizeof(path), "%s/%.*s", format::kSegmentFolder, static_cast<int>(length), header_.segment);
+  segment_ = ::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  format::SegmentHeader own;
+  if (segment_ >= 0 && pread(segment_, &own, sizeof(own), 0) == ssize_t{sizeof(own)} &&
+      own.key == header_.segment_key && own.places <= format::kMostPlaces) {
+    table_ = static_cast<uint32_t*>(malloc(own.places * sizeof(*table_)));
+    places_ = static_cast<Place*>(malloc(own.places * sizeof(*places_)));
+    segment_places_ = own.places;
+    if (table_ != nullptr && places_ != nullptr) return;
+  }
+  if (segment_ >= 0) ::close(segment_);
+  segment_ = -1;
+}
+
+void FileCounters::read_table() {
+  const size_t size = segment_places_ * sizeof(*table_);
+  places_size_ = 0;
+  if (segment_ < 0 ||
+      pread(segment_, table_, size, format::kSegmentHeaderBytes) != static_cast<ssize_t>(size))
+    return;
+  for (uint32_t place = 0; place < segment_places_; ++place) {
+    if (table_[place] != 0 && table_[place] != format::kPlaceClaimed)
+      places_[places_size_++] = {table_[place] - 1, place};
+  }
+  std::sort(places_, places_ + places_size_, [](Place a, Place b) { return a.number < b.number; });
 }
 
 bool FileCounters::open(int file) {
@@ -56,7 +112,10 @@ bool FileCounters::open(int file) {
                        header_.major == format::kMajor && header_.chunk_bytes == format::kChunkBytes &&
                        header_.header_bytes == format::kHeaderBytes && header_.pid == getpid() &&
                        header_.state == static_cast<uint32_t>(format::FileState::kOpen);
-  if (!is_ours) close();
+  if (is_ours)
+    open_segment();
+  else
+    close();
   return is_ours;
 }
 
@@ -65,17 +124,26 @@ void FileCounters::close() {
   for (Log& log : logs_) free(log.shapes);
   free(chunks_);
   free(unpublished_);
-  file_ = -1;
+  if (segment_ >= 0) ::close(segment_);
+  free(table_);
+  free(places_);
+  file_ = segment_ = -1;
+  table_ = nullptr;
+  places_ = nullptr;
   chunks_ = nullptr;
   unpublished_ = nullptr;
   memset(logs_, 0, sizeof(logs_));
 }
 
 void FileCounters::add(Totals& totals, int64_t now_monotonic_ns) {
+  // The table first: what has left the segment is in the file.
+  read_table();
   format::FileHeader header;
   if (!read(0, &header, sizeof(header))) return;
   header_ = header;
-  const uint32_t claimed = std::min(header_.chunks_claimed, kMaxChunks);
+  // The header's number is as old as the heartbeat.
+  const uint32_t newest = places_size_ == 0 ? 0 : places_[places_size_ - 1].number + 1;
+  const uint32_t claimed = std::min(std::max(header_.chunks_claimed, newest), kMaxChunks);
   find_chunks(claimed);
   follow_chunks(Purpose::kDefs, ~uint32_t{0});
   // Definitions first, of which a log has few: records name them.
@@ -103,7 +171,7 @@ void FileCounters::add(Totals& totals, int64_t now_monotonic_ns) {
     uint64_t losses[format::kLossKinds];
     if (log.losses_offset != 0 && read(log.losses_offset, losses, sizeof(losses))) add_losses(losses, totals);
   }
-  totals.recorded += chunk_offset(header_.chunks_claimed);
+  totals.recorded += chunk_offset(claimed);
 }
 
 void FileCounters::find_chunks(uint32_t claimed) {
@@ -156,11 +224,10 @@ bool FileCounters::read_chunk(Chunk& chunk) {
   format::ChunkHeader header;
   if (!read(chunk_offset(chunk.index), &header, sizeof(header))) return false;
   const size_t from = size_t{chunk.unit} * format::kUnitBytes;
-  const ssize_t got =
-      pread(file_, buffer_, format::kChunkBytes - from, static_cast<off_t>(chunk_offset(chunk.index) + from));
+  const size_t got = read_some(chunk_offset(chunk.index) + from, buffer_, format::kChunkBytes - from);
   size_t at = 0;
-  while (got > 0 && at + sizeof(format::RecordHead) <= static_cast<size_t>(got)) {
-    const size_t left = static_cast<size_t>(got) - at;
+  while (at + sizeof(format::RecordHead) <= got) {
+    const size_t left = got - at;
     const uint32_t units = chunk.purpose == Purpose::kDefs ? visit_definition(chunk, buffer_ + at, left)
                                                            : visit_record(chunk, buffer_ + at, left);
     if (units == 0) break;

@@ -42,6 +42,9 @@ class FileCounters {
     uint64_t handle, offset, start;
   };
   bool read(uint64_t offset, void* out, size_t size) const;
+  size_t read_some(uint64_t offset, void* out, size_t size) const;
+  void open_segment();
+  void read_table();
   void find_chunks(uint32_t claimed);
   bool add_chunk(uint32_t index);
   void follow_chunks(format::Purpose purpose, uint32_t most);
@@ -60,7 +63,15 @@ class FileCounters {
   int64_t monotonic_of(uint64_t ticks) const;
 
   static constexpr uint32_t kMostOpen = 512, kMostStops = 512;
+  struct Place {
+    uint32_t number, place;
+  };
   int file_ = -1;
+  int segment_ = -1;  // what is not in the file yet
+  uint32_t segment_places_ = 0;
+  uint32_t* table_ = nullptr;
+  Place* places_ = nullptr;  // in use, by number
+  uint32_t places_size_ = 0;
   format::FileHeader header_{};
   uint32_t seen_ = 0;  // chunks below were looked at
   Chunk* chunks_ = nullptr;

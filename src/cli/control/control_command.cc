@@ -38,12 +38,15 @@ constexpr Option kOptions[] = {
     {0, "min-bytes", "SIZE",
      "with deep or sample: deep events of operations of at least this size, such as 1M"},
     {0, "mark", "TEXT", "have every process record a mark of this name now"},
+    {0, "save", "",
+     "have every process write now what it has in memory into its file: with --retain ring it does so at its "
+     "end only"},
     {0, "show", "", "say what each process records now"},
 };
 
 constexpr int64_t kSecond = 1'000'000'000;
 // A process looks every 50 ms; one that does not answer is stopped, or its machine is overloaded.
-constexpr int64_t kAnswerWithin = 2 * kSecond;
+constexpr int64_t kAnswerWithin = 2 * kSecond, kSavedWithin = 60 * kSecond;
 
 int64_t monotonic_ns() {
   timespec now{};
@@ -123,7 +126,8 @@ Result<Wish> read_wish(const Arguments& arguments) {
   if (arguments.has("mark")) {
     if (auto read = read_mark(arguments.value("mark"), &wish); !read) return read.error();
   }
-  if (wish.request.what == 0) return usage("nothing to do: give --mode, --mark or --show");
+  if (arguments.has("save")) wish.request.what |= format::kControlSave;
+  if (wish.request.what == 0) return usage("nothing to do: give --mode, --mark, --save or --show");
   return wish;
 }
 
@@ -266,8 +270,8 @@ Result<void> ask_all(const Wish& wish, std::vector<Target>& targets) {
   return {};
 }
 
-void await_answers(std::vector<Target>& targets) {
-  const int64_t end = monotonic_ns() + kAnswerWithin;
+void await_answers(std::vector<Target>& targets, int64_t patience_ns) {
+  const int64_t end = monotonic_ns() + patience_ns;
   for (;;) {
     bool all = true;
     for (Target& target : targets) {
@@ -297,11 +301,13 @@ bool report(const Wish& wish, const std::vector<Target>& targets) {
       waiting += state.waiting != 0;
     }
   }
-  std::string text = plural(first_of_each_process(targets).size(), "process") + ": ";
-  if ((wish.request.what & format::kControlSetMode) != 0) text += wish.said;
+  std::vector<std::string> said;
+  if ((wish.request.what & format::kControlSetMode) != 0) said.push_back(wish.said);
   if ((wish.request.what & format::kControlMark) != 0)
-    text += std::string((wish.request.what & format::kControlSetMode) != 0 ? "; " : "") + "marked '" +
-            reinterpret_cast<const char*>(wish.request.text) + "'";
+    said.push_back("marked '" + std::string(reinterpret_cast<const char*>(wish.request.text)) + "'");
+  if ((wish.request.what & format::kControlSave) != 0) said.emplace_back("saved");
+  std::string text = plural(first_of_each_process(targets).size(), "process") + ": ";
+  for (size_t i = 0; i < said.size(); ++i) text += (i == 0 ? "" : "; ") + said[i];
   print(text + "\n");
   if (waiting > 0) note(plural(waiting, "process") + ": NCCL is told at its next launch, where it is safe");
   return done == targets.size();
@@ -346,7 +352,8 @@ int run(const Arguments& arguments) {
   const std::vector<ProcessFile> files = files_of(arguments.operands());
   if (files.empty()) return fail("no process file is in it; is it the run directory of the job?");
   if (arguments.has("show")) {
-    if (arguments.has("mode") || arguments.has("mark")) return fail(usage("--show goes alone"));
+    if (arguments.has("mode") || arguments.has("mark") || arguments.has("save"))
+      return fail(usage("--show goes alone"));
     return show(files);
   }
   auto wish = read_wish(arguments);
@@ -358,7 +365,8 @@ int run(const Arguments& arguments) {
                     : "no process of " + arguments.operands()[0] + " runs on this host");
   }
   if (auto asked = ask_all(*wish, reached.targets); !asked) return fail(asked.error());
-  await_answers(reached.targets);
+  const bool saves = (wish->request.what & format::kControlSave) != 0;
+  await_answers(reached.targets, saves ? kSavedWithin : kAnswerWithin);
   const bool all = report(*wish, reached.targets);
   return all && reached.elsewhere + reached.failed == 0 ? kExitOk : kExitFindings;
 }

@@ -225,6 +225,30 @@ TEST(Damage, RingRetention) {
   EXPECT_LT(orphans, trace.channels.size());
 }
 
+// Nothing in a ring's file says by itself that a place was used: statistics that are gone, a newest chunk that nobody points at.
+TEST(Damage, AWholeRingSaysHowManyChunksItHolds) {
+  FileBuilder file;
+  file.ring(3);
+  fill(file, 3000);
+  std::vector<std::byte> bytes = file.bytes();
+  const size_t chunks = (bytes.size() - format::kHeaderBytes) / format::kChunkBytes;
+  size_t used = 0;
+  for (size_t chunk = 0; chunk < chunks; ++chunk)
+    used += chunk_header(bytes, chunk).magic == format::kChunkMagic;
+  file_header(bytes).chunks_kept = static_cast<uint32_t>(used);
+  EXPECT_EQ(loss(load_bytes(bytes), "empty_chunk"), 0u);
+  for (size_t chunk = 0; chunk < chunks; ++chunk) {
+    if (chunk_header(bytes, chunk).magic != format::kChunkMagic) continue;
+    std::vector<std::byte> zeroed = bytes;
+    std::fill_n(zeroed.begin() + static_cast<ptrdiff_t>(format::kHeaderBytes + chunk * format::kChunkBytes),
+                format::kChunkBytes, std::byte{0});
+    EXPECT_EQ(loss(load_bytes(zeroed), "empty_chunk"), 1u) << chunk;
+  }
+  file_header(bytes).segment[0] = 'l';
+  file_header(bytes).chunks_kept = static_cast<uint32_t>(used) + 1;
+  EXPECT_EQ(loss(load_bytes(bytes), "empty_chunk"), 0u) << "it is not whole yet";
+}
+
 TEST(Damage, RandomBytesNeverCrash) {
   FileBuilder file;
   fill(file, 600);

@@ -82,7 +82,7 @@ void FileView::scan(ReadLosses& losses) {
     });
   }
   uint32_t end = static_cast<uint32_t>(std::min<uint64_t>(in_file, UINT32_MAX));
-  uint32_t seen = 0;  // of those that were used
+  uint32_t seen = 0, seen_all = 0;  // of those that were used, and of all
   for (uint32_t index = 0; index < end; ++index) {
     ChunkHeader header{};
     size_t got = file_.read_at(chunk_offset(index), std::as_writable_bytes(std::span(&header, 1)));
@@ -95,6 +95,7 @@ void FileView::scan(ReadLosses& losses) {
       }
     } else {
       seen += is_used(index);
+      ++seen_all;
       if (got == sizeof header) add_chunk(index, header, losses);
     }
   }
@@ -103,6 +104,15 @@ void FileView::scan(ReadLosses& losses) {
     bad_ += there - seen;
     losses.add("empty_chunk", there - seen,
                [&] { return "chunks that capture had used and that hold nothing: " + path(); });
+  }
+  // Of a ring no place says by itself that it was used.
+  const uint64_t found = uint64_t{seen_all} + cut_;
+  if (header_.segment[0] == 0 && header_.retention == format::Retention::kRing &&
+      found < header_.chunks_kept) {
+    const uint64_t missing = header_.chunks_kept - found;
+    bad_ += static_cast<uint32_t>(missing);
+    losses.add("empty_chunk", missing,
+               [&] { return "chunks of the ring that hold nothing any more: " + path(); });
   }
   used_ = std::max(used_, header_.chunks_claimed);
   std::sort(chunks_.begin(), chunks_.end(),

@@ -85,6 +85,9 @@ size_t ProcessBytes::read_header(uint64_t offset, std::span<std::byte> out) cons
   header.control = there.control;
   header.request = there.request;
   header.sealed_ticks = 0;  // seals are in the file
+  // What was handed out since this was opened is not seen.
+  const uint64_t seen = (size_ - format::kHeaderBytes) / format::kChunkBytes;
+  if (header.chunks_claimed > seen) header.chunks_claimed = static_cast<uint32_t>(seen);
   if (closed != 0 && header.state == static_cast<uint32_t>(format::FileState::kOpen))
     header.state = static_cast<uint32_t>(format::FileState::kClosed);
   const size_t size = offset < sizeof header ? std::min<size_t>(out.size(), sizeof header - offset) : 0;
