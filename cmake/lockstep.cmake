@@ -18,9 +18,14 @@ function(lockstep_room name)
   endforeach()
 endfunction()
 
+# Test programs take far longer to optimise than to run, above all with sanitizers.
+function(lockstep_test_options target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0> $<$<CONFIG:RelWithDebInfo>:-O0>)
+endfunction()
+
 # lockstep_test(file.cc [DEPS ...] [LABELS ...] [ALONE]): a source of the folder's GoogleTest program <folder>_test, run as one ctest per TEST().
 # ALONE makes it a program of its own, <folder>_<file>: for tests of the process itself, or with dependencies of their own.
-# tests/support/places.h says where the tree and the built programs are.
+# tests/support/places.h says where the tree and the built programs are. LOCKSTEP_SKIP_TESTS matches the folders that a preset has no use for.
 function(lockstep_test file)
   if(NOT LOCKSTEP_BUILD_TESTS)
     return()
@@ -29,6 +34,9 @@ function(lockstep_test file)
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   string(REPLACE "/" "_" folder "${folder}")
   string(REGEX REPLACE "^src_" "" folder "${folder}")
+  if(LOCKSTEP_SKIP_TESTS AND folder MATCHES "${LOCKSTEP_SKIP_TESTS}")
+    return()
+  endif()
   if(ARG_ALONE)
     get_filename_component(stem ${file} NAME_WE)
     set(target ${folder}_${stem})
@@ -39,8 +47,8 @@ function(lockstep_test file)
     add_executable(${target})
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
-    # Test programs take far longer to optimise than to run, above all with sanitizers.
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0> $<$<CONFIG:RelWithDebInfo>:-O0>)
+    lockstep_test_options(${target})
+    target_precompile_headers(${target} REUSE_FROM lockstep_test_headers)
     set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     gtest_discover_tests(${target} TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 120 PROPERTIES LABELS "${ARG_LABELS}")
   endif()
