@@ -47,6 +47,7 @@ struct JobOps {
   Column<uint8_t> flags;
   Column<uint8_t> gpu_source;       // GpuTimeSource
   Column<uint64_t> torch_comms_id;  // 0 not known; empty where no operation of the process has one
+  Column<StringId> place;           // where the program called it; likewise
   // What was entered since then tells that its GPU work begins, when it does. The rest has GPU times once it is over, and some
   // time later, or never: without them it may run, or have ended.
   static constexpr int64_t kNeverTold = INT64_MAX;
@@ -63,6 +64,7 @@ struct JobOps {
     return enqueued_ns[i] != 0 ? enqueued_ns[i] : launched_ns[i];
   }
   uint64_t comms_id(size_t i) const { return torch_comms_id.empty() ? 0 : torch_comms_id[i]; }
+  StringId place_of(size_t i) const { return place.empty() ? 0 : place[i]; }
   bool is_start_told(size_t i) const { return entered_ns(i) >= gpu_told_from_ns; }
   // When it began on the GPU is known, not only how long it took.
   bool is_placed(size_t i) const {

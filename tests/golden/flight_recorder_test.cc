@@ -48,6 +48,25 @@ TEST(FlightRecorderDumps, RankFiveNeverCalledTheNinthAllReduce) {
     EXPECT_EQ(finding.comm.find("even"), std::string::npos);
 }
 
+bool says(const analysis::Finding& finding, const std::string& line) {
+  return std::find(finding.evidence.begin(), finding.evidence.end(), line) != finding.evidence.end();
+}
+
+TEST(FlightRecorderDumps, SayWhereInTheProgramTheRanksAre) {
+  const analysis::Diagnosis hang = diagnose_hang(0xff);
+  EXPECT_TRUE(says(hang.findings[0],
+                   "ranks 0-4, 6 and 7 are in AllReduce at workloads.py:95 (main), from workloads.py:106"));
+  EXPECT_TRUE(says(hang.findings[0],
+                   "the last call of rank 5 was AllReduce at workloads.py:91 (main), from workloads.py:106"));
+  const analysis::Diagnosis other =
+      diagnose({LOCKSTEP_SOURCE_DIR "/tests/data/flight_recorder/cases/other_op"});
+  const std::string place =
+      " at flight_recorder_cases.py:62 (<lambda>), from flight_recorder_cases.py:31 (run), from "
+      "flight_recorder_cases.py:93 (rank_of_case)";
+  EXPECT_TRUE(says(other.findings[0], "rank 0 is in AllReduce" + place));
+  EXPECT_TRUE(says(other.findings[0], "the last call of rank 1 was Broadcast" + place));
+}
+
 // Two ranks on H200s whose last operation goes wrong in a known way: bench/gpu/flight_recorder_cases.py made them.
 struct Case {
   const char* name;

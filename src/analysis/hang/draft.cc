@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analysis/hang/call_places.h"
 #include "analysis/operation_name.h"
 #include "base/text/wording.h"
 #include "model/event_kind.h"
@@ -26,6 +27,7 @@ Finding Draft::make(FindingClass finding_class, std::string id, const Block& blo
     if (auto since = job_.common_ns(block.process, block.since_ns)) finding.since_ns = since->ns;
     add_wait(block, finding);
   }
+  add_places(scene_, block, finding.evidence);
   auto waited = static_cast<double>(block.waited_ns);
   finding.effect = Effect{.value = waited, .unit = "ns", .low = waited, .high = waited};
   return finding;

@@ -239,6 +239,8 @@ constexpr TableColumn kOps[] = {
      }},
     {"in_count", "elements of its whole input on this rank", op_number<&OpTable::in_count>},
     {"out_count", "elements of its whole output on this rank", op_number<&OpTable::out_count>},
+    {"place", "where the program called it",
+     [](Context c, uint32_t row, Cell cell) { cell.text(c.trace.strings[c.trace.ops.place[row]]); }},
 };
 
 constexpr TableColumn kKernels[] = {

@@ -165,6 +165,7 @@ class Join {
     for (model::StringId* text : {&row.host, &row.host_id, &row.boot_id, &row.launcher, &row.job, &row.argv,
                                   &row.visible_devices, &row.pci, &row.uuid, &row.gpu_model})
       *text = texts_[*text];
+    for (model::StringId& place : process.ops.place) place = texts_[place];
     // Hosts that one machine pretends to be share its clock.
     model::StringId host = model::host_of(row);
     auto [at, is_new] =

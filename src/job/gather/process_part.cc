@@ -188,6 +188,10 @@ class PartMaker {
     const auto ids = ops.all(&model::OpTable::torch_comms_id);
     const bool has_ids = std::any_of(ids.begin(), ids.end(), [](uint64_t id) { return id != 0; });
     if (has_ids) out.torch_comms_id.resize(kept);
+    const auto places = ops.all(&model::OpTable::place);
+    const bool has_places =
+        std::any_of(places.begin(), places.end(), [](model::StringId id) { return id != 0; });
+    if (has_places) out.place.resize(kept);
     std::vector<uint32_t> next = first;
     for (uint32_t i = 0; i < ops.size(); ++i) {
       if (bucket[i] == kNoRow) continue;
@@ -205,6 +209,7 @@ class PartMaker {
       out.flags[at] = ops.flags[i];
       out.gpu_source[at] = ops.gpu_source[i];
       if (has_ids) out.torch_comms_id[at] = ids[i];
+      if (has_places) out.place[at] = places[i];
       part_.process.graphs = part_.process.graphs || (ops.flags[i] & model::kFlagGraphCaptured) != 0;
     }
   }

@@ -20,8 +20,10 @@ Result<void> SyntheticRun::load(size_t i, Trace& trace) {
     add_op(rank, n, trace);
     if (n % 8 == 7) add_send_or_recv(rank, n, trace);
   }
-  for (size_t op = 0; op < trace.ops.size(); ++op)
+  for (size_t op = 0; op < trace.ops.size(); ++op) {
     trace.ops.in_count[op] = trace.ops.out_count[op] = trace.ops.count[op];
+    trace.ops.place[op] = trace.strings.intern("train.py:" + std::to_string(op % 4 + 1) + " (step)");
+  }
   for (size_t task = 0; task < trace.tasks.size(); ++task) trace.tasks.handle[task] = 64 + task;
   for (uint64_t& context : trace.proxy_ops.all(&ProxyOpTable::context)) context = (i + 1) << 32 | 1;
   trace.comms.context[0] = (i + 1) << 32 | 1;

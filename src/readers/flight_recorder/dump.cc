@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <unordered_map>
 
 #include "base/input_file.h"
 #include "base/utf8.h"
+#include "model/call_place.h"
 #include "model/op_names.h"
 #include "model/process_group.h"
 #include "readers/flight_recorder/plausible.h"
@@ -25,6 +27,8 @@ int64_t time_or_none(int64_t ns) { return std::max<int64_t>(ns, 0); }
 // what a dump without such references can hold.
 constexpr size_t kMostEntries = size_t{1} << 20;
 constexpr size_t kLongestName = 1024;
+constexpr size_t kMostFrames = 256;                  // of an entry that are looked at
+constexpr size_t kMostFrameItems = 32;               // keys and values of a frame
 constexpr size_t kMostRankTexts = size_t{64} << 20;  // bytes of the lists of ranks of all groups
 
 class Reader {
@@ -152,6 +156,27 @@ class Reader {
     return peer;
   }
 
+  // Innermost first.
+  uint32_t place_of(ValueId list) {
+    const std::vector<ValueId>& items = values_.items(list);
+    model::CallPlace place;
+    for (size_t i = 0; i < std::min(items.size(), kMostFrames) && !place.is_complete(); ++i) {
+      if (values_.items(items[i]).size() > kMostFrameItems) continue;
+      const std::string_view file = values_.text(values_.find(items[i], "filename"));
+      const auto [library, is_new] = libraries_.try_emplace(file);
+      if (is_new) library->second = model::is_library(file);
+      place.add({.function = values_.text(values_.find(items[i], "name")),
+                 .file = file,
+                 .line = integer(items[i], "line", 0)},
+                library->second);
+    }
+    const std::string text = place.text();
+    if (text.empty()) return 0;
+    const auto [at, is_new] = place_ids_.try_emplace(text, static_cast<uint32_t>(dump_.places.size()));
+    if (is_new) dump_.places.push_back(text);
+    return at->second;
+  }
+
   int64_t integer(ValueId entry, std::string_view key, int64_t otherwise) const {
     return values_.integer(values_.find(entry, key), otherwise);
   }
@@ -178,6 +203,7 @@ class Reader {
     entry.in = elements(values_.find(from, "input_sizes"));
     entry.out = elements(values_.find(from, "output_sizes"));
     entry.count = model::common_count(entry.func, entry.in, entry.out);
+    entry.place = place_of(values_.find(from, "frames"));
     entry.retired = integer(from, "retired", 0) != 0;
     entry.started_ns = time_or_none(integer(from, "time_discovered_started_ns", 0));
     entry.completed_ns = time_or_none(integer(from, "time_discovered_completed_ns", 0));
@@ -198,6 +224,8 @@ class Reader {
   const ValueId root_;
   Dump& dump_;
   std::map<std::string, uint32_t> group_ids_;
+  std::unordered_map<std::string, uint32_t> place_ids_;
+  std::unordered_map<std::string_view, bool> libraries_;
   Plausibility plausibility_;
   size_t rank_texts_left_ = kMostRankTexts, sizes_left_ = Values::kMost;
 };

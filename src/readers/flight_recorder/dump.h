@@ -39,6 +39,7 @@ struct Entry {
   int64_t started_ns = 0;    // when the watchdog noticed, at most a poll after the fact; 0 never
   int64_t completed_ns = 0;  // likewise
   int64_t timeout_ns = 0;    // 0 unknown
+  uint32_t place = 0;        // of Dump::places
 };
 
 struct Dump {
@@ -48,13 +49,14 @@ struct Dump {
   std::string library_version;  // "2.28.9"; empty unknown
   std::vector<Group> groups;
   std::vector<Entry> entries;
-  uint64_t overwritten = 0;  // older entries that the ring has lost
-  uint64_t bad_entries = 0;  // that are no entries, or are there already
-  uint64_t impossible = 0;   // entries and groups that no recorder writes so: the dump is damaged
-  uint64_t any_source = 0;   // receives that name no sender; not among the entries
-  std::string cut;           // why it ends early; empty: it is whole
-  int64_t modified_ns = 0;   // the file's own time
-  int64_t last_ns = 0;       // the latest of everything that it tells
+  std::vector<std::string> places = {""};  // where the program called them; the first: not told
+  uint64_t overwritten = 0;                // older entries that the ring has lost
+  uint64_t bad_entries = 0;                // that are no entries, or are there already
+  uint64_t impossible = 0;  // entries and groups that no recorder writes so: the dump is damaged
+  uint64_t any_source = 0;  // receives that name no sender; not among the entries
+  std::string cut;          // why it ends early; empty: it is whole
+  int64_t modified_ns = 0;  // the file's own time
+  int64_t last_ns = 0;      // the latest of everything that it tells
 };
 
 // The error says what the file is not.

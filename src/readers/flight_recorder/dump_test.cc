@@ -77,6 +77,31 @@ TEST_F(FlightRecorderDump, TellsWhatARankIssued) {
   EXPECT_EQ(first.completed_ns, 2'000'000);
   EXPECT_EQ(first.timeout_ns, 600'000'000'000);
   EXPECT_EQ(dump.last_ns, 2'000'000);
+  EXPECT_EQ(dump.places[first.place], "") << "a dump without frames";
+}
+
+TEST_F(FlightRecorderDump, KeepsEachPlaceOfTheProgramOnce) {
+  const Json library = {{"name", "all_reduce"},
+                        {"filename", "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py"},
+                        {"line", 3068}};
+  const Json step = {{"name", "step"}, {"filename", "/srv/job/train.py"}, {"line", 95}},
+             main = {{"name", "<module>"}, {"filename", "/srv/job/main.py"}, {"line", 7}};
+  document_["entries"] = {entry(0, "nccl:all_reduce", 1), entry(1, "nccl:all_reduce", 2),
+                          entry(2, "nccl:broadcast", 3), entry(3, "nccl:broadcast", 4),
+                          entry(4, "nccl:broadcast", 5)};
+  document_["entries"][0]["frames"] = document_["entries"][2]["frames"] = {library, step, main};
+  document_["entries"][1]["frames"] = {library};
+  document_["entries"][3]["frames"] = {5, "x", {{"name", 1}}, Json::array()};
+  document_["entries"][4]["frames"] = {{"name", "step"}};
+  const Dump dump = read();
+  ASSERT_EQ(dump.entries.size(), 5u);
+  EXPECT_EQ(dump.places, (std::vector<std::string>{"", "train.py:95 (step), from main.py:7",
+                                                   "distributed_c10d.py:3068 (all_reduce)"}));
+  EXPECT_EQ(dump.entries[0].place, 1u);
+  EXPECT_EQ(dump.entries[1].place, 2u);
+  EXPECT_EQ(dump.entries[2].place, 1u);
+  EXPECT_EQ(dump.entries[3].place, 0u) << "frames that are none";
+  EXPECT_EQ(dump.entries[4].place, 0u) << "no list";
 }
 
 TEST_F(FlightRecorderDump, SizesThatRanksNeedNotShareAreNone) {

@@ -71,6 +71,7 @@ class TraceMaker {
     index_.resize(trace_.comms.size());
     p2ps_.resize(trace_.comms.size());
     trace_.ops.reserve(dump_.entries.size());
+    for (const std::string& place : dump_.places) places_.push_back(trace_.strings.intern(place));
     for (size_t i = 0; i < dump_.entries.size(); ++i) {
       if (place_is_known(dump_.entries[i])) add_op(i);
     }
@@ -157,6 +158,7 @@ class TraceMaker {
     model::set_torch_number(trace_, op, entry.is_p2p ? entry.p2p_seq : entry.seq, entry.is_p2p);
     if (__builtin_mul_overflow(entry.count, uint64_t{model::element_size(entry.datatype)}, &op.bytes))
       op.bytes = 0;
+    op.place = places_[entry.place];
     op.peer = entry.peer;
     op.thread = op.task = op.call = op.group = kNoRow;
     op.called_ns = entry.created_ns;
@@ -200,6 +202,7 @@ class TraceMaker {
   uint64_t unplaced_ = 0;
   std::vector<model::GroupIndex> index_;  // by comm
   std::vector<uint32_t> p2ps_;            // by comm: sends and receives
+  std::vector<model::StringId> places_;   // of the dump's
 };
 
 class Source : public model::TraceSource {

@@ -71,11 +71,12 @@ SELECT o.id, o.process, p.rank, n.text AS comm, printf('%016x', c.comm_id) AS co
        CASE WHEN o.gpu_error_ns >= 0 THEN o.gpu_error_ns END AS gpu_error_ns,
        printf('%016x:%s:%s', c.comm_id, CASE WHEN o.peer >= 0 THEN 'p2p' ELSE 'coll' END, coalesce(o."index", 'replay')) AS comms_id,
        CASE WHEN o.torch_comms_id != 0 THEN printf('%u', o.torch_comms_id) END AS torch_comms_id,
-       CASE WHEN o.torch_comms_id != 0 OR o.torch_seq > 0 THEN o.torch_seq END AS torch_seq, o.in_count, o.out_count
+       CASE WHEN o.torch_comms_id != 0 OR o.torch_seq > 0 THEN o.torch_seq END AS torch_seq, o.in_count, o.out_count,
+       nullif(pl.text, '') AS place
 FROM op o JOIN process p ON p.id = o.process LEFT JOIN comm c ON c.id = o.comm LEFT JOIN string n ON n.id = c.name
 LEFT JOIN kind k ON k.id = o.kind LEFT JOIN thread t ON t.id = o.thread LEFT JOIN shape s ON s.id = o.shape
 LEFT JOIN string f ON f.id = s.func LEFT JOIN string d ON d.id = s.datatype LEFT JOIN string al ON al.id = s.algo
-LEFT JOIN string pr ON pr.id = s.proto;
+LEFT JOIN string pr ON pr.id = s.proto LEFT JOIN string pl ON pl.id = o.place;
 
 CREATE VIEW kernels AS
 SELECT k.id, k.process, p.rank, k.run_gpu AS gpu, k.stream, n.text AS name,

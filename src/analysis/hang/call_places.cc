@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/hang/call_places.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/text/wording.h"
+
+namespace lockstep::analysis::hang {
+namespace {
+
+constexpr size_t kMostLines = 6;
+
+// Those who wait, then those who are waited for.
+using Key = std::tuple<bool, model::StringId, model::StringId>;  // waits, function, place
+
+class Places {
+ public:
+  explicit Places(const Scene& scene) : scene_(scene), job_(scene.job()) {}
+
+  void add(uint32_t actor, bool waits, const Block& block) {
+    const model::JobProcess& process = job_.processes[scene_.actor(actor).process];
+    if (process.ops.place.empty() || scene_.actor(actor).rank < 0) return;
+    std::optional<uint32_t> op;
+    if (waits) op = in_block(actor, process, block);
+    if (!op) op = newest(actor, process);
+    if (!op || process.ops.place_of(*op) == 0) return;
+    const model::Signature& signature = job_.signatures[process.ops.signature[*op]];
+    ranks_[{!waits, signature.func, process.ops.place_of(*op)}].push_back(scene_.actor(actor).rank);
+  }
+
+  void tell(std::vector<std::string>& lines) {
+    size_t told = 0;
+    for (auto& [key, ranks] : ranks_) {
+      if (told++ == kMostLines) {
+        lines.push_back("other ranks are at " + wording::count(ranks_.size() - kMostLines, "further place"));
+        return;
+      }
+      std::sort(ranks.begin(), ranks.end());
+      const auto& [is_missing, func, place] = key;
+      const std::string who = wording::ranks(ranks);
+      lines.push_back((is_missing ? "the last call of " + who + " was "
+                                  : who + (ranks.size() == 1 ? " is in " : " are in ")) +
+                      std::string(job_.text(func)) + " at " + std::string(job_.text(place)));
+    }
+  }
+
+ private:
+  std::optional<uint32_t> in_block(uint32_t actor, const model::JobProcess& process,
+                                   const Block& block) const {
+    if (block.kind == Block::Kind::kPair) return std::nullopt;
+    for (const uint32_t row : process.members) {
+      const model::Member& member = job_.members[row];
+      if (member.comm == block.comm && scene_.actor_of(row) == actor) return job_.op_at(member, block.index);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<uint32_t> newest(uint32_t actor, const model::JobProcess& process) const {
+    std::optional<uint32_t> newest;
+    const auto look = [&](uint32_t first, uint32_t ops) {
+      if (ops == 0) return;
+      const uint32_t op = first + ops - 1;
+      if (!newest || process.ops.entered_ns(op) > process.ops.entered_ns(*newest)) newest = op;
+    };
+    for (const uint32_t row : process.members) {
+      const model::Member& member = job_.members[row];
+      if (scene_.actor_of(row) != actor) continue;
+      look(member.first, member.ops);
+      for (const model::Lane& lane : member.lanes) look(lane.first, lane.ops);
+    }
+    return newest;
+  }
+
+  const Scene& scene_;
+  const model::Job& job_;
+  std::map<Key, std::vector<int32_t>> ranks_;
+};
+
+}  // namespace
+
+void add_places(const Scene& scene, const Block& block, std::vector<std::string>& lines) {
+  Places places(scene);
+  for (const uint32_t actor : block.waiting) places.add(actor, true, block);
+  for (const uint32_t actor : block.missing) places.add(actor, false, block);
+  places.tell(lines);
+}
+
+}  // namespace lockstep::analysis::hang
