@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string>
 
+#include "readers/ras/text_snapshot.h"
 #include "tests/support/places.h"
 
 namespace lockstep::analysis::ras_rules {
@@ -275,6 +276,68 @@ TEST(RasRules, ARankThatSaysNoCountsIsNotBehind) {
   Comm comm = world(9);
   comm.ranks[5].launched.clear();
   EXPECT_TRUE(judge_all({snapshot({comm})}).empty());
+}
+
+std::vector<Finding> judge_text(const std::string& text) {
+  std::vector<Snapshot> snapshots;
+  for (std::string_view rest = text; auto report = next_report(rest);)
+    snapshots.push_back(*std::move(report));
+  return judge_all(std::move(snapshots));
+}
+std::string text_report(const std::string& details, const std::string& gpus = "8") {
+  return "NCCL version 2.26.2+cuda12.4 compiled with CUDA 12.4\nJob summary\n===========\n\n" +
+         ("      1          8            1          8        " + gpus) +
+         "\n    0         1         1         8         8         8  RUNNING  MISMATCH\n#0-0 (ab) "
+         "MISMATCH\n" +
+         details;
+}
+
+TEST(RasRules, TheTextNamesWhoIsBehind) {
+  const std::string text = text_report(
+      "  Communicator ranks have different AllReduce operation counts\n  7 ranks have launched up to "
+      "operation 9\n"
+      "  Rank 5 has launched up to operation 8 -- GPU 5 managed by process 105 on node 192.0.2.1\n");
+  const Finding once = only(judge_text(text));
+  EXPECT_EQ(once.id, "never-joined.snapshot");
+  EXPECT_EQ(
+      once.statement,
+      "rank 5 has launched 8 AllReduce operations of communicator 0xab of 8 ranks, 7 other ranks up to 9");
+  EXPECT_EQ(once.severity, Severity::kWarning);
+  EXPECT_EQ(once.ranks, std::vector<int32_t>{5});
+  EXPECT_FALSE(once.op_index) << "operations of other functions are not counted";
+  const Finding local = only(judge_text(text_report(text.substr(text.find("  Communicator")), "16")));
+  EXPECT_TRUE(local.ranks.empty()) << "a communicator of a part of the job";
+}
+
+TEST(RasRules, WhoIsBehindInOneFunctionAndAheadInAnotherDidOtherThings) {
+  const Finding finding = only(judge_text(
+      text_report("  Communicator ranks have different AllReduce operation counts\n  7 ranks have launched "
+                  "up to operation 9\n"
+                  "  Rank 5 has launched up to operation 8 -- GPU 5 managed by process 105 on node h\n"
+                  "  Communicator ranks have different Broadcast operation counts\n  7 ranks have launched "
+                  "up to operation 2\n"
+                  "  Rank 5 has launched up to operation 3 -- GPU 5 managed by process 105 on node h\n")));
+  EXPECT_EQ(finding.id, "joined-other-op.snapshot");
+  EXPECT_EQ(finding.ranks, std::vector<int32_t>{5});
+}
+
+TEST(RasRules, WhereTheTextOnlyCountsNobodyIsBlamed) {
+  const Finding finding =
+      only(judge_text(text_report("  Communicator ranks have different AllReduce operation counts\n  4 ranks "
+                                  "have launched up to operation 9\n"
+                                  "  4 ranks have launched up to operation 8\n")));
+  EXPECT_EQ(finding.id, "evidence-missing.ras-ranks");
+  EXPECT_TRUE(finding.ranks.empty());
+  EXPECT_EQ(finding.evidence[1], "4 ranks launched 8 AllReduce operations");
+}
+
+TEST(RasRules, TheTextNamesWhoLeaves) {
+  const Finding finding = only(judge_text(
+      text_report("  Communicator ranks have different status\n  7 ranks have status RUNNING\n"
+                  "  Rank 6 has status FINALIZE -- GPU 6 managed by process 106 on node 192.0.2.1\n")));
+  EXPECT_EQ(finding.id, "never-joined.closing");
+  EXPECT_NE(finding.statement.find("7 other ranks are still at work"), std::string::npos)
+      << finding.statement;
 }
 
 }  // namespace

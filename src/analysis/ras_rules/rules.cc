@@ -14,7 +14,7 @@ using readers::ras::kRemoteError;
 using readers::ras::kSuccess;
 
 constexpr std::string_view kAskAgain =
-    "a second snapshot, some seconds later, given together with this one: ncclras -f json";
+    "a second snapshot, some seconds later, given together with this one: ncclras -v";
 
 std::string_view error_text(int32_t result) {
   constexpr std::string_view kTexts[] = {"success",
@@ -35,10 +35,21 @@ bool is_ending(const Rank& rank) { return rank.finalize_called || rank.destroyed
 std::vector<const Rank*> running(const Comm& comm) {
   std::vector<const Rank*> ranks;
   for (const Rank& rank : comm.ranks) {
-    if (rank.init_state == kSuccess && !rank.aborted && !is_ending(rank) && !rank.launched.empty())
-      ranks.push_back(&rank);
+    const bool tells = comm.is_summary || !rank.launched.empty();
+    if (rank.init_state == kSuccess && !rank.aborted && !is_ending(rank) && tells) ranks.push_back(&rank);
   }
   return ranks;
+}
+
+// How many these are. A summary leaves out ranks that are in order.
+size_t staying(const Comm& comm) {
+  if (!comm.is_summary) return running(comm).size();
+  const auto ends =
+      static_cast<size_t>(std::count_if(comm.ranks.begin(), comm.ranks.end(), [](const Rank& rank) {
+        return rank.init_state != kSuccess || rank.aborted || is_ending(rank);
+      }));
+  const size_t gone = ends + comm.missing.size(), size = static_cast<size_t>(std::max(comm.size, 0));
+  return size - std::min(size, gone);
 }
 
 template <class Row, class Has>
@@ -78,9 +89,11 @@ std::optional<Case> missing(const Comm& comm, bool (*has)(const MissingRank&), s
   Case found;
   found.blamed = those(comm.missing, has);
   if (found.blamed.empty()) return std::nullopt;
+  const size_t others =
+      comm.is_summary ? static_cast<size_t>(comm.size) - comm.missing.size() : comm.ranks.size();
   found.what = are(found.blamed) ? many : one;
-  found.what += "; " + wording::count(comm.ranks.size(), "other rank") + " of " + View::name(comm) +
-                (comm.ranks.size() == 1 ? " answers" : " answer");
+  found.what += "; " + wording::count(others, "other rank") + " of " + View::name(comm) +
+                (others == 1 ? " answers" : " answer");
   return found;
 }
 
@@ -224,12 +237,15 @@ std::optional<Case> behind(const View& view, const Comm& comm) {
   }
   const std::vector<std::string> uneven = uneven_functions(ranks);
   if (uneven.size() == 1) found.func = uneven.front();
-  found.op_index = least;
+  // A summary does not count operations of other functions.
+  if (!comm.is_summary) found.op_index = least;
   const uint64_t ahead = ranks.size() - found.blamed.size();
-  found.what = has_of(found.blamed) + " launched " + wording::count(least, "operation") + " of " +
+  const std::string operation =
+      comm.is_summary && uneven.size() == 1 ? uneven.front() + " operation" : "operation";
+  found.what = has_of(found.blamed) + " launched " + wording::count(least, operation) + " of " +
                View::name(comm) + ", " + wording::count(ahead, "other rank") + " up to " +
                std::to_string(most) +
-               (found.func.empty() ? "" : " (the difference is in " + found.func + ")");
+               (found.func.empty() || comm.is_summary ? "" : " (the difference is in " + found.func + ")");
   tell_operations(view, ranks, found);
   weigh(view, comm,
         stands(view, comm, found.blamed,
@@ -241,11 +257,25 @@ std::optional<Case> behind(const View& view, const Comm& comm) {
   return found;
 }
 
+std::optional<Case> behind_by_number(const View&, const Comm& comm) {
+  if (comm.counted.size() < 2) return std::nullopt;
+  Case found;
+  found.severity = Severity::kWarning;
+  found.what =
+      "the ranks of " + View::name(comm) +
+      " have launched different numbers of operations, and which rank how many, the text does not tell";
+  for (const readers::ras::CountedRanks& camp : comm.counted)
+    found.evidence.push_back(wording::count(camp.ranks, "rank") + " launched " +
+                             wording::count(camp.launched, camp.func + " operation"));
+  found.settle = "the text of ncclras -v, or of a newer release ncclras -f json, which name all";
+  return found;
+}
+
 std::optional<Case> left(const View& view, const Comm& comm) {
   Case found;
   found.blamed = those(comm.missing,
                        [](const MissingRank& rank) { return !rank.considered_dead && !rank.unresponsive; });
-  const size_t stay = running(comm).size();
+  const size_t stay = staying(comm);
   if (found.blamed.empty() || stay == 0) return std::nullopt;
   found.what =
       std::string(are(found.blamed) ? "answer RAS and do not have " : "answers RAS and does not have ") +
@@ -263,7 +293,7 @@ std::optional<Case> left(const View& view, const Comm& comm) {
 std::optional<Case> closing(const View& view, const Comm& comm) {
   Case found;
   found.blamed = those(comm.ranks, [](const Rank& rank) { return is_ending(rank) && !rank.aborted; });
-  const size_t stay = running(comm).size();
+  const size_t stay = staying(comm);
   if (found.blamed.empty() || stay == 0) return std::nullopt;
   found.what = has_of(found.blamed) + " begun to close " + View::name(comm) + ", in which " +
                wording::count(stay, "other rank") + (stay == 1 ? " is" : " are") + " still at work";

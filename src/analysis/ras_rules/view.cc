@@ -29,7 +29,8 @@ const Comm* find_world(const Snapshot& snapshot) {
            std::tuple(b.size, b.ranks.size() + b.missing.size());
   };
   const auto largest = std::max_element(snapshot.comms.begin(), snapshot.comms.end(), less);
-  if (largest == snapshot.comms.end()) return nullptr;
+  // A summary does not name all who are in it; where it numbers ranks of the job, they say so themselves.
+  if (largest == snapshot.comms.end() || largest->is_summary) return nullptr;
   const auto all = devices_of(*largest);
   for (const Comm& comm : snapshot.comms) {
     const auto devices = devices_of(comm);
@@ -54,7 +55,9 @@ View::View(const Job& job) : now_(job.back()) {
     for (const MissingRank& rank : world->missing) add(rank);
   }
   for (const Snapshot* snapshot : job) {
-    if (snapshot == now_ || snapshot->time == now().time) continue;
+    // Texts have no time: those that differ are of two moments.
+    const bool same_time = snapshot->time == now().time && !(snapshot->is_text && now().is_text);
+    if (snapshot == now_ || same_time) continue;
     for (const Comm& comm : snapshot->comms) {
       if (!comm.hash.empty()) earlier_[comm.hash] = {&comm, snapshot};
     }
@@ -74,6 +77,7 @@ const std::string& View::time_before(const Comm& comm) const {
 }
 
 int32_t View::global_rank(const RankPlace& place) const {
+  if (place.global >= 0) return place.global;
   const auto at = global_.find({place.host, place.pid, place.cuda_device});
   return at == global_.end() ? -1 : at->second;
 }

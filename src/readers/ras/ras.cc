@@ -3,15 +3,15 @@
 
 #include <string_view>
 
+#include "readers/ras/text_snapshot.h"
+
 namespace lockstep::readers::ras {
 namespace {
 
 bool sniff(std::span<const std::byte> first_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
   const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
-  if (has("\"nccl_version\"") && has("\"communicators_count\"")) return true;
-  // The client's own words: read_ras says what to ask for instead.
-  return has("NCCL version ") && has("\nJob summary\n===========\n");
+  return (has("\"nccl_version\"") && has("\"communicators_count\"")) || has_report(text);
 }
 
 }  // namespace

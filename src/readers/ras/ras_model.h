@@ -17,6 +17,7 @@ struct RankPlace {
   std::string host;   // its address, as RAS gives it; empty unknown
   int64_t pid = -1;
   int32_t cuda_device = -1, nvml_device = -1;
+  int32_t global = -1;  // rank of the job, where the snapshot itself tells
 };
 
 struct Rank : RankPlace {
@@ -31,11 +32,21 @@ struct MissingRank : RankPlace {
   bool considered_dead = false;  // RAS has given its process up
 };
 
+// Ranks of which only their number is known.
+struct CountedRanks {
+  std::string func;
+  uint64_t launched = 0, ranks = 0;
+};
+
 struct Comm {
-  std::string hash;  // as printed, "0x3548175347e056"
+  std::string hash;  // "0x3548175347e056"
   int32_t size = -1;
-  std::vector<Rank> ranks;           // by rank
-  std::vector<MissingRank> missing;  // by rank
+  // From the client's text: of launched operations only those of functions that are uneven, of ranks only those that differ, or
+  // that are all the others.
+  bool is_summary = false;
+  std::vector<CountedRanks> counted{};  // is_summary
+  std::vector<Rank> ranks;              // by rank
+  std::vector<MissingRank> missing;     // by rank
 };
 
 struct Snapshot {
@@ -48,6 +59,7 @@ struct Snapshot {
   uint64_t bad_ranks = 0;   // ranks that cannot be, or are there twice
   uint64_t left_out = 0;    // beyond what is kept of a snapshot
   bool cut = false;         // it ends early
+  bool is_text = false;     // the client's words for people, not its JSON
 };
 
 struct RasModel {

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/input_file.h"
 #include "readers/ras/documents.h"
 #include "readers/ras/snapshot.h"
+#include "readers/ras/text_snapshot.h"
 
 namespace lockstep::readers::ras {
 namespace {
@@ -30,9 +32,18 @@ Result<void> read_file(const std::string& path, RasModel& model) {
     snapshot->file = path;
     model.snapshots.push_back(std::move(*snapshot));
   }
+  std::set<std::string_view> seen;  // one that was pasted twice is no second moment
+  for (rest = bytes; !rest.empty() && model.snapshots.size() < kMostSnapshots;) {
+    const std::string_view before = rest;
+    std::optional<Snapshot> snapshot = next_report(rest);
+    if (!snapshot || !seen.insert(before.substr(0, before.size() - rest.size())).second) continue;
+    any = true;
+    snapshot->file = path;
+    model.snapshots.push_back(std::move(*snapshot));
+  }
   if (any) return {};
-  return Error{ErrorCode::kInvalidInput,
-               "holds no snapshot of NCCL's RAS as JSON; ask for one with: ncclras -f json", path};
+  return Error{ErrorCode::kInvalidInput, "holds no snapshot of NCCL's RAS; ask for one with: ncclras -v",
+               path};
 }
 
 }  // namespace

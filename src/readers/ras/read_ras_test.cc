@@ -155,12 +155,11 @@ TEST_F(ReadRas, PassesOverWhatNewerReleasesAdd) {
   EXPECT_EQ(model->snapshots[0].comms[0].ranks.size(), 2u);
 }
 
-TEST_F(ReadRas, SaysWhatToAskForInsteadOfTheText) {
-  const std::string path =
-      write("a", "NCCL version 2.28.9 compiled with CUDA 13.0\n\nJob summary\n===========\n");
+TEST_F(ReadRas, SaysWhatToAskFor) {
+  const std::string path = write("a", "NCCL version 2.28.9 compiled with CUDA 13.0\n");
   auto model = read_ras({path});
   ASSERT_FALSE(model);
-  EXPECT_NE(model.error().text.find("ncclras -f json"), std::string::npos);
+  EXPECT_NE(model.error().text.find("ncclras -v"), std::string::npos);
   auto both = read_ras({path, write("b", snapshot_text("2026-11-20 10:00:00", 8))});
   ASSERT_TRUE(both);
   EXPECT_EQ(both->unreadable_files.size(), 1u);
