@@ -414,6 +414,18 @@ std::vector<Case> cases() {
        {"aW Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_2:1, curr state INIT, next "
         "state RTR"},
        {"a Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_2:1, x"}},
+      {"misconfigured.roce-route",
+       {"aW Call to ibv_modify_qp failed with error No route to host"},
+       {"aW Call to ibv_modify_qp failed with error Invalid argument"}},
+      {"misconfigured.queue-pair",
+       {"aW Call to ibv_modify_qp failed with error Invalid argument"},
+       {"aW Call to ibv_modify_qp failed with error Connection timed out"}},
+      {"misconfigured.queue-pair",
+       {"aW Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_2:1, curr state RTR, next "
+        "state RTS"},
+       {"aW Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_2:1, curr state INIT, "
+        "next state "
+        "RTR"}},
       {"misconfigured.foreign-connection",
        {"aW socketFinalizeAccept: wrong type 3 != 4"},
        {"a socketFinalizeAccept: wrong type 3 != 4"}},

@@ -30,6 +30,8 @@ bool cuda_start(const View& view, const Fact& fact);
 bool cuda_device(const View& view, const Fact& fact);
 bool cuda_hardware(const View& view, const Fact& fact);
 bool cuda_error(const View& view, const Fact& fact);
+bool queue_pair_route(const View& view, const Fact& fact);
+bool queue_pair_refused(const View& view, const Fact& fact);
 bool one_core(const View& view, const Fact& fact);
 bool is_on(const View& view, const Fact& fact);
 bool not_built_in(const View& view, const Fact& fact);

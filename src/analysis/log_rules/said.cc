@@ -101,6 +101,15 @@ bool cuda_start(const View&, const Fact& fact) { return is_cuda(fact, CudaCause:
 bool cuda_device(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kDevice); }
 bool cuda_hardware(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kHardware); }
 bool cuda_error(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kOther); }
+// The step to RTR is the one that needs the peer's address; other errors than an argument's are of routes as well.
+bool is_route(const Fact& fact) {
+  const std::string& text = fact.first.text;
+  const auto says = [&](std::string_view words) { return text.find(words) != std::string::npos; };
+  if (says("next state ")) return says("next state RTR");
+  return says("unreachable") || says("No route to host") || says("timed out");
+}
+bool queue_pair_route(const View& view, const Fact& fact) { return warned(view, fact) && is_route(fact); }
+bool queue_pair_refused(const View& view, const Fact& fact) { return warned(view, fact) && !is_route(fact); }
 bool request_refused(const View& view, const Fact& fact) { return warned(view, fact) && is_refusal(fact); }
 bool card_fatal(const View& view, const Fact& fact) { return warned(view, fact) && !is_refusal(fact); }
 bool event_refused(const View& view, const Fact& fact) { return warned(view, fact) && is_refusal(fact); }
