@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +49,8 @@ Result<const Format*> detect(const std::string& path);
 struct FormatFiles {
   const Format* format = nullptr;
   std::vector<std::string> files;
+  std::set<std::string> beside =
+      {};              // those that another format was found in first: this one may be in them as well
   bool named = false;  // some of them by the user; else all were found in directories
 };
 struct Inputs {

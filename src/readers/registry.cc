@@ -144,8 +144,17 @@ const Format* format_meant(std::span<const std::byte> first) {
 
 struct Sniffed {
   const Format* format = nullptr;
+  std::vector<const Format*> also = {};  // formats of statements: what a program printed may hold several
   bool packed = false;
 };
+
+std::vector<const Format*> other_statements(const Format* format, std::span<const std::byte> bytes) {
+  std::vector<const Format*> others;
+  for (const Format* other : kFormats) {
+    if (other != format && other->open == nullptr && other->sniff(bytes)) others.push_back(other);
+  }
+  return others;
+}
 
 Result<Sniffed> sniff(const std::string& path, bool named) {
   LOCKSTEP_ASSIGN(InputFile file, InputFile::open(path));
@@ -156,10 +165,13 @@ Result<Sniffed> sniff(const std::string& path, bool named) {
   if (found.format == nullptr && named) found.format = format_of_named(first);
   found.packed = found.format == nullptr && Unpacker::is_packed(first);
   if (found.format == nullptr) found.format = format_of_opened(path, first);
-  if (found.format != nullptr || found.packed || !may_be_text(first)) return found;
+  const bool is_statement = found.format != nullptr && found.format->open == nullptr;
+  if ((found.format != nullptr && !is_statement) || found.packed || !may_be_text(first)) return found;
   buffer.resize(kDeepSniffBytes);
   first = {buffer.data(), file.read_at(0, buffer)};
-  found.format = format_of(first, true);
+  if (found.format == nullptr) found.format = format_of(first, true);
+  if (found.format != nullptr && found.format->open == nullptr)
+    found.also = other_statements(found.format, first);
   if (found.format == nullptr && named)
     found.format = format_meant(first.first(std::min(first.size(), kSniffBytes)));
   return found;
@@ -277,12 +289,20 @@ class Sorter {
     ++found_;
   }
 
+  void keep(const Sniffed& found, const std::string& file, bool named) {
+    keep(found.format, file, named);
+    for (const Format* other : found.also) {
+      keep(other, file, named);
+      files_[other].beside.insert(file);
+    }
+  }
+
   void add_named(const std::string& path) {
     auto found = sniff(path, true);
     if (!found) {
       troubles_.push_back(found.error());
     } else if (found->format != nullptr) {
-      keep(found->format, path, true);
+      keep(*found, path, true);
     } else if (found->packed) {
       named_packed_.push_back(path);
     } else if (is_process_file(path)) {
@@ -310,7 +330,7 @@ class Sorter {
         keep(&native::kFormat, entry, false);
       } else if (fs::is_regular_file(entry, ignored)) {
         auto found = sniff(entry, false);
-        if (found && found->format != nullptr) keep(found->format, entry, false);
+        if (found && found->format != nullptr) keep(*found, entry, false);
         if (found && found->packed) packed.push_back(entry);
         const bool is_empty = has_no_bytes(entry);
         if (found && is_empty) empty_.push_back({entry, false});
@@ -347,7 +367,7 @@ class Sorter {
       for (std::string& file : outcome.files) {
         auto found = sniff(file, named);
         if (found && found->format != nullptr) {
-          keep(found->format, std::move(file), named);
+          keep(*found, std::move(file), named);
         } else if (is_process_file(file)) {
           keep(&native::kFormat, std::move(file), named);
         } else if (named) {

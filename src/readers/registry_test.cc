@@ -170,5 +170,20 @@ TEST_F(SortTest, UnpackedFilesKeepTheirNamesInWhatIsSaid) {
   EXPECT_EQ(said.find("lockstep-files"), std::string::npos) << said;
 }
 
+TEST_F(SortTest, ATextOfSeveralKindsIsReadAsAll) {
+  const std::string report = "Job summary\n===========\n";
+  const std::string both = write("both", report + std::string(8000, '.') + "\n" + std::string(kLogLine)),
+                    one = write("one", report);
+  auto inputs = sort({both, one});
+  ASSERT_TRUE(inputs);
+  ASSERT_EQ(inputs->formats.size(), 2u);
+  EXPECT_EQ(inputs->formats[0].format->name, "ras");
+  EXPECT_EQ(inputs->formats[0].files, (std::vector<std::string>{both, one}));
+  EXPECT_TRUE(inputs->formats[0].beside.empty());
+  EXPECT_EQ(inputs->formats[1].format->name, "nccl_log");
+  EXPECT_EQ(inputs->formats[1].files, std::vector<std::string>{both});
+  EXPECT_TRUE(inputs->formats[1].beside.contains(both));
+}
+
 }  // namespace
 }  // namespace lockstep::readers

@@ -1,18 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "analysis/log_rules/log_rules.h"
 #include "analysis/ras_rules/ras_rules.h"
+#include "analysis/stack_rules/stack_rules.h"
 #include "base/text/units.h"
 #include "readers/nccl_log/nccl_log.h"
 #include "readers/ras/ras.h"
 #include "readers/ras/read_ras.h"
+#include "readers/stacks/read_stacks.h"
+#include "readers/stacks/stacks.h"
 #include "verdict/diagnosed_run.h"
 #include "verdict/log_input.h"
 
 namespace lockstep::verdict {
 namespace {
 
-Result<Statement> judge_logs(const readers::Inputs& inputs, const readers::FormatFiles& files) {
+// A text of another kind need not be a log as well. True: none of the files is one.
+bool forget_other_kinds(const readers::FormatFiles& files, readers::nccl_log::LogModel& model) {
+  size_t forgotten = 0;
+  for (size_t i = 0; i < std::min(files.files.size(), model.states.size()); ++i) {
+    if (model.states[i].is_understood || !files.beside.contains(files.files[i])) continue;
+    model.states[i].is_understood = true;
+    ++forgotten;
+  }
+  return forgotten > 0 && forgotten == files.files.size();
+}
+
+Result<std::optional<Statement>> judge_logs(const readers::Inputs& inputs,
+                                            const readers::FormatFiles& files) {
   LOCKSTEP_ASSIGN(auto read, read_logs(inputs, files));
+  if (forget_other_kinds(files, read)) return std::optional<Statement>();
   Statement statement;
   statement.evidence.logs = std::make_shared<const readers::nccl_log::LogModel>(std::move(read));
   const auto& model = *statement.evidence.logs;
@@ -22,10 +40,10 @@ Result<Statement> judge_logs(const readers::Inputs& inputs, const readers::Forma
   statement.evidence.content =
       plural(model.files.size(), "file") + ", " + plural(model.coverage.headed, "line") + " of NCCL";
   statement.findings = analysis::log_rules::judge(model);
-  return statement;
+  return std::optional(std::move(statement));
 }
 
-Result<Statement> judge_ras(const readers::Inputs& inputs, const readers::FormatFiles& files) {
+Result<std::optional<Statement>> judge_ras(const readers::Inputs& inputs, const readers::FormatFiles& files) {
   LOCKSTEP_ASSIGN(auto model, readers::ras::read_ras(files.files));
   for (auto& snapshot : model.snapshots) snapshot.file = inputs.unpacker->shown(std::move(snapshot.file));
   Statement statement;
@@ -33,17 +51,30 @@ Result<Statement> judge_ras(const readers::Inputs& inputs, const readers::Format
   statement.evidence.content = plural(model.snapshots.size(), "snapshot") + ", " +
                                plural(model.snapshots.back().comms.size(), "communicator");
   statement.findings = analysis::ras_rules::judge(model);
-  return statement;
+  return std::optional(std::move(statement));
+}
+
+Result<std::optional<Statement>> judge_stacks(const readers::Inputs& inputs,
+                                              const readers::FormatFiles& files) {
+  LOCKSTEP_ASSIGN(auto model, readers::stacks::read_stacks(files.files));
+  for (auto& stack : model.stacks) stack.file = inputs.unpacker->shown(std::move(stack.file));
+  Statement statement;
+  statement.evidence.hosts = analysis::stack_rules::hosts(model);
+  statement.evidence.content =
+      plural(files.files.size(), "file") + ", " + plural(model.stacks.size(), "stack");
+  statement.findings = analysis::stack_rules::judge(model);
+  return std::optional(std::move(statement));
 }
 
 // A format that holds no operations is a line here.
 struct Judge {
   const readers::Format* format;
-  Result<Statement> (*judge)(const readers::Inputs& inputs, const readers::FormatFiles& files);
+  Result<std::optional<Statement>> (*judge)(const readers::Inputs& inputs, const readers::FormatFiles& files);
 };
 constexpr Judge kJudges[] = {
     {&readers::nccl_log::kFormat, judge_logs},
     {&readers::ras::kFormat, judge_ras},
+    {&readers::stacks::kFormat, judge_stacks},
 };
 
 }  // namespace
@@ -52,9 +83,9 @@ Result<std::optional<Statement>> judge_statements(const readers::Inputs& inputs,
                                                   const readers::FormatFiles& files) {
   for (const Judge& judge : kJudges) {
     if (judge.format != files.format) continue;
-    LOCKSTEP_ASSIGN(Statement statement, judge.judge(inputs, files));
-    statement.evidence.source = files.format->summary;
-    return std::optional(std::move(statement));
+    LOCKSTEP_ASSIGN(auto statement, judge.judge(inputs, files));
+    if (statement) statement->evidence.source = files.format->summary;
+    return statement;
   }
   return std::optional<Statement>();
 }

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/stacks/read_stacks.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "base/ascii.h"
+#include "base/input_file.h"
+#include "base/utf8.h"
+#include "model/call_place.h"
+#include "model/process_group.h"
+
+namespace lockstep::readers::stacks {
+namespace {
+
+constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+constexpr size_t kMostStacks = size_t{1} << 17;
+constexpr size_t kMostFrames = 256;  // of a thread that are looked at
+constexpr size_t kLongestText = 256;
+constexpr std::string_view kFaultEnd = "(most recent call first):";
+
+template <class Number>
+bool take_number(std::string_view& text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return true;
+}
+
+bool take(std::string_view& text, std::string_view words) {
+  if (!text.starts_with(words)) return false;
+  text.remove_prefix(words.size());
+  return true;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
+}
+
+// "Thread 0x7f12 (most recent call first):", "Current thread 0x7f12 [name] (most recent call first):"
+bool is_fault_head(std::string_view line) {
+  return line.ends_with(kFaultEnd) &&
+         (line.starts_with("Thread 0x") || line.starts_with("Current thread 0x"));
+}
+// "Thread 1234 (idle): "MainThread"", "Thread 0x7F12 (active+gil)"
+bool is_spy_head(std::string_view line) {
+  if (!line.starts_with("Thread ")) return false;
+  const size_t at = line.find(" (");
+  if (at == std::string_view::npos || line.size() < 8 || !is_digit(line[7])) return false;
+  const std::string_view state = line.substr(at + 2);
+  return state.starts_with("idle)") || state.starts_with("active)") || state.starts_with("idle+gil)") ||
+         state.starts_with("active+gil)");
+}
+
+// "step (train.py:95)"
+std::optional<model::Frame> spy_frame(std::string_view line) {
+  const size_t open = line.rfind(" (");
+  if (open == std::string_view::npos || !line.ends_with(')')) return std::nullopt;
+  const std::string_view inside = line.substr(open + 2, line.size() - open - 3);
+  const size_t colon = inside.rfind(':');
+  model::Frame frame{.function = line.substr(0, open), .file = inside.substr(0, colon)};
+  std::string_view number = colon == std::string_view::npos ? std::string_view() : inside.substr(colon + 1);
+  if (!number.empty() && (!take_number(number, frame.line) || !number.empty())) return std::nullopt;
+  return frame;
+}
+// "File "/srv/train.py", line 95 in step"
+std::optional<model::Frame> fault_frame(std::string_view line) {
+  if (!take(line, "File \"")) return std::nullopt;
+  const size_t quote = line.find("\", line ");
+  if (quote == std::string_view::npos) return std::nullopt;
+  model::Frame frame{.function = {}, .file = line.substr(0, quote)};
+  line.remove_prefix(quote + 8);
+  if (!take_number(line, frame.line) || !take(line, " in ")) return std::nullopt;
+  frame.function = line;
+  return frame;
+}
+
+// Of Python's decorators: what it wraps tells more.
+bool is_wrapper(std::string_view function) {
+  constexpr std::string_view kNames[] = {
+      "wrapper",         "wrapped", "inner", "_fn", "__call__", "_call_impl", "_wrapped_call_impl",
+      "decorate_context"};
+  return std::find(std::begin(kNames), std::end(kNames), function) != std::end(kNames);
+}
+
+class Parser {
+ public:
+  Parser(const std::string& file, StacksModel& model) : file_(file), model_(model) {}
+
+  void read(std::string_view text) {
+    const size_t first = model_.stacks.size();
+    while (!text.empty()) {
+      const size_t end = std::min(text.find('\n'), text.size());
+      ++line_;
+      read_line(text.substr(0, end));
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    end_process();
+    // A file of one process may be named after its rank.
+    if (model_.stacks.size() == first + 1 && model_.stacks[first].rank < 0)
+      model_.stacks[first].rank = model::rank_of_file_name(file_);
+  }
+
+ private:
+  enum class In : uint8_t { kNothing, kSpy, kFault };
+
+  void read_line(std::string_view line) {
+    const int32_t prefix = take_prefix(line);
+    const std::string_view text = trimmed(line);
+    if (in_ != In::kNothing && prefix != prefix_) end_process();  // lines of several ranks in one stream
+    prefix_ = prefix;
+    if (take_rank_head(text) || take_process_head(text)) return;
+    if (is_spy_head(text))
+      return begin_thread(In::kSpy, text.find("\"MainThread\"") != std::string_view::npos);
+    // faulthandler tells the oldest thread last: the main one.
+    if (is_fault_head(text)) return begin_thread(In::kFault, true);
+    if (!in_thread_) return;
+    const auto frame = in_ == In::kSpy ? spy_frame(text) : fault_frame(text);
+    const bool is_local = in_ == In::kSpy && line.starts_with("        ");  // of py-spy's --locals
+    if (frame && !is_local) add(*frame);
+    if (text.empty() || (!frame && in_ == In::kFault && text != "...")) in_thread_ = false;
+  }
+
+  // "[rank3]: " of PyTorch and torchrun; -1 none.
+  static int32_t take_prefix(std::string_view& line) {
+    std::string_view rest = line;
+    int32_t rank = -1;
+    if (!take(rest, "[rank") || !take_number(rest, rank) || !take(rest, "]:")) return -1;
+    line = rest;
+    return rank;
+  }
+  // "=== Rank 3: http://host:1234 ==="
+  bool take_rank_head(std::string_view text) {
+    std::string_view rest = text;
+    int32_t rank = -1;
+    if (!take(rest, "=== Rank ") || !take_number(rest, rank) || !take(rest, ":")) return false;
+    end_process();
+    rank_ = rank;
+    rest = trimmed(rest);
+    if (const size_t scheme = rest.find("://"); scheme != std::string_view::npos)
+      rest.remove_prefix(scheme + 3);
+    host_ = shown_name(rest.substr(0, rest.find_first_of(":/ =")), kLongestText);
+    return true;
+  }
+  // "Process 1234: python train.py --local-rank 3"
+  bool take_process_head(std::string_view text) {
+    std::string_view rest = text;
+    int64_t pid = -1;
+    if (!take(rest, "Process ") || !take_number(rest, pid) || !take(rest, ": ")) return false;
+    end_process();
+    pid_ = pid;
+    return true;
+  }
+
+  void begin_thread(In in, bool is_main) {
+    if (begin_line_ == 0) begin_line_ = line_;
+    in_ = in;
+    in_thread_ = true;
+    takes_ = is_main || frames_ == 0;
+    if (takes_) begin_stack();
+  }
+  void begin_stack() {
+    place_ = {};
+    called_ = {};
+    frames_ = 0;
+    has_user_ = false;
+  }
+
+  void add(const model::Frame& frame) {
+    if (!takes_ || frames_ == kMostFrames) return;
+    ++frames_;
+    const bool is_library = model::is_library(frame.file);
+    if (is_library && !has_user_ && !is_wrapper(frame.function)) called_ = frame.function;
+    has_user_ = has_user_ || !is_library;
+    place_.add(frame, is_library);
+  }
+
+  void end_process() {
+    if (in_ != In::kNothing) {
+      if (model_.stacks.size() == kMostStacks) {
+        ++model_.left_out;
+      } else {
+        model_.stacks.push_back({.file = file_,
+                                 .line = begin_line_,
+                                 .rank = rank_ >= 0 ? rank_ : prefix_,
+                                 .host = host_,
+                                 .pid = pid_,
+                                 .place = place_.text(),
+                                 .called = has_user_ ? shown_name(called_, kLongestText) : std::string()});
+      }
+    }
+    in_ = In::kNothing;
+    in_thread_ = takes_ = false;
+    begin_stack();
+    begin_line_ = 0;
+    rank_ = -1;
+    pid_ = -1;
+    host_.clear();
+  }
+
+  const std::string& file_;
+  StacksModel& model_;
+  uint64_t line_ = 0, begin_line_ = 0;
+  In in_ = In::kNothing;
+  bool in_thread_ = false, takes_ = false, has_user_ = false;
+  int32_t rank_ = -1, prefix_ = -1;  // by a head; by what stands before each line
+  int64_t pid_ = -1;
+  std::string host_;
+  model::CallPlace place_;
+  std::string_view called_;
+  size_t frames_ = 0;
+};
+
+}  // namespace
+
+bool has_stack(std::string_view text) {
+  for (size_t at = text.find("hread "); at != std::string_view::npos; at = text.find("hread ", at + 1)) {
+    const size_t begin = text.rfind('\n', at), end = text.find('\n', at);
+    std::string_view line = text.substr(begin == std::string_view::npos ? 0 : begin + 1);
+    line = line.substr(0, end == std::string_view::npos ? line.size() : line.size() - (text.size() - end));
+    if (line.starts_with("[rank")) line.remove_prefix(std::min(line.find("]:"), line.size() - 2) + 2);
+    line = trimmed(line);
+    if (is_fault_head(line) || is_spy_head(line)) return true;
+  }
+  return false;
+}
+
+void parse_stacks(std::string_view text, const std::string& file, StacksModel& model) {
+  Parser(file, model).read(text);
+}
+
+Result<StacksModel> read_stacks(const std::vector<std::string>& paths) {
+  StacksModel model;
+  std::optional<Error> first_error;
+  for (const std::string& path : paths) {
+    auto file = InputFile::open(path);
+    if (file && file->size() > kMostBytes)
+      file = Error{ErrorCode::kUnsupported, "is larger than 1 GiB", path};
+    if (!file) {
+      if (!first_error) first_error = file.error();
+      continue;
+    }
+    std::string bytes(file->size(), '\0');
+    bytes.resize(file->read_at(0, std::as_writable_bytes(std::span(bytes))));
+    parse_stacks(bytes, path, model);
+  }
+  if (!model.stacks.empty()) return model;
+  return first_error ? *first_error
+                     : Error{ErrorCode::kInvalidInput, "holds no stack of a thread", paths.front()};
+}
+
+}  // namespace lockstep::readers::stacks

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/stacks/read_stacks.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::readers::stacks {
+namespace {
+
+StacksModel parse(const std::string& text, const std::string& file = "stacks.txt") {
+  StacksModel model;
+  parse_stacks(text, file, model);
+  EXPECT_EQ(has_stack(text), !model.stacks.empty()) << text;
+  return model;
+}
+
+const std::string kSpy =
+    "Process 1234: python train.py\nPython v3.10.12 (/usr/bin/python3.10)\n\n"
+    "Thread 1300 (active+gil): \"Thread-1\"\n    run (threading.py:953)\n"
+    "Thread 1234 (idle): \"MainThread\"\n    all_reduce (torch/distributed/distributed_c10d.py:2219)\n"
+    "        Arguments:\n            tensor: <Tensor (x.py:3)>\n    wrapper "
+    "(torch/distributed/c10d_logger.py:72)\n"
+    "    step (train.py:95)\n    <module> (train.py:130)\n"
+    "Thread 0x7F12 (idle): \"QueueFeeder\"\n    wait (threading.py:320)\n    feed (feed.py:7)\n";
+std::string fault(const std::string& id, const std::string& frames) {
+  return "Thread " + id + " (most recent call first):\n" + frames;
+}
+const std::string kWorker =
+    fault("0x00007f01", "  File \"/usr/lib/python3.10/threading.py\", line 10 in wait\n");
+const std::string kMain =
+    fault("0x00007f02",
+          "  File \"/usr/lib/python3.10/site-packages/torch/distributed/distributed_c10d.py\", line 2219 in "
+          "barrier\n"
+          "  File \"/srv/job/train.py\", line 95 in step\n");
+
+TEST(Stacks, OfPySpyTheMainThreadCounts) {
+  const StacksModel model =
+      parse(kSpy + "Process 1235: python x\nThread 1235 (active): \"MainThread\"\n    f (x.py:1)\n");
+  ASSERT_EQ(model.stacks.size(), 2u);
+  EXPECT_EQ(model.stacks[0].pid, 1234);
+  EXPECT_EQ(model.stacks[0].rank, -1);
+  EXPECT_EQ(model.stacks[0].place, "train.py:95 (step), from train.py:130");
+  EXPECT_EQ(model.stacks[0].called, "all_reduce") << "decorators tell nothing";
+  EXPECT_EQ(model.stacks[1].pid, 1235);
+  EXPECT_EQ(model.stacks[1].place, "x.py:1 (f)");
+  EXPECT_EQ(model.stacks[1].called, "");
+}
+
+TEST(Stacks, AFileOfOneProcessMayBeNamedAfterItsRank) {
+  EXPECT_EQ(parse(kSpy, "/x/stack_rank_3.txt").stacks.at(0).rank, 3);
+  EXPECT_EQ(parse(kSpy + kSpy, "/x/stack_rank_3.txt").stacks.at(0).rank, -1);
+}
+
+TEST(Stacks, OfFaulthandlerTheLastThreadIsTheMainOne) {
+  const StacksModel model =
+      parse("Current thread 0x00007f (most recent call first):\n  <no Python frame>\n\n" + kWorker + "\n" +
+            kMain + "\nExtension modules: a\n");
+  ASSERT_EQ(model.stacks.size(), 1u);
+  EXPECT_EQ(model.stacks[0].place, "train.py:95 (step)");
+  EXPECT_EQ(model.stacks[0].called, "barrier");
+}
+
+TEST(Stacks, TheDebugServerTellsRanksAndHosts) {
+  const StacksModel model =
+      parse("=== Rank 0: http://node0:29600 ===\n" + kWorker + "\n" + kMain +
+            "=== Rank 1: http://node1:29600 ===\nError: 500\n=== Rank 2: node2 ===\n" + kSpy);
+  ASSERT_EQ(model.stacks.size(), 2u);
+  EXPECT_EQ(model.stacks[0].rank, 0);
+  EXPECT_EQ(model.stacks[0].host, "node0");
+  EXPECT_EQ(model.stacks[0].line, 2u);
+  EXPECT_EQ(model.stacks[1].pid, 1234) << "a process' own head stands below the rank's";
+}
+
+TEST(Stacks, LinesOfSeveralRanksInOneStreamAreKeptApart) {
+  std::string text = "x\n";
+  for (const std::string rank : {"[rank1]: ", "[rank4]:"}) {
+    for (std::string_view rest = kMain; !rest.empty(); rest.remove_prefix(rest.find('\n') + 1))
+      text += rank + std::string(rest.substr(0, rest.find('\n') + 1));
+  }
+  text += "  File \"/srv/job/other.py\", line 1 in nobody\n";
+  const StacksModel model = parse(text);
+  ASSERT_EQ(model.stacks.size(), 2u);
+  EXPECT_EQ(model.stacks[0].rank, 1);
+  EXPECT_EQ(model.stacks[1].rank, 4);
+  EXPECT_EQ(model.stacks[1].place, "train.py:95 (step)");
+}
+
+TEST(Stacks, OtherTextHoldsNone) {
+  for (const char* text :
+       {"", "Thread 1 started\n", "Thread (idle)\n", "a Thread 1234 (idle): x\n",
+        "Process 1: x\n  f (x.py:1)\n", "Traceback (most recent call last):\n  File \"x.py\", line 3, in f\n",
+        "Thread 0x1 (most recent call first): x\n"})
+    EXPECT_TRUE(parse(text).stacks.empty()) << text;
+}
+
+TEST(Stacks, OfACutTextWhatIsThereCounts) {
+  for (size_t length = 0; length < kSpy.size(); length += 5) parse(kSpy.substr(0, length));
+}
+
+}  // namespace
+}  // namespace lockstep::readers::stacks

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the main threads of processes were in their program, at about one moment. Plain data.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep::readers::stacks {
+
+// One process, by its main thread.
+struct Stack {
+  std::string file;   // that it is from
+  uint64_t line = 0;  // of the file, where it begins; from 1
+  int32_t rank = -1;  // of the job; -1 not told
+  std::string host;   // empty not told
+  int64_t pid = -1;   // -1 not told
+  std::string place;  // as model/call_place.h words it; empty: it had no Python frame
+  std::string
+      called;  // the function of a library that the innermost frame of the program called; empty: none
+};
+
+struct StacksModel {
+  std::vector<Stack> stacks;  // in the order of the files
+  uint64_t left_out = 0;      // beyond what is kept
+};
+
+}  // namespace lockstep::readers::stacks
