@@ -37,6 +37,13 @@ Result<std::optional<Statement>> judge_logs(const readers::Inputs& inputs,
   for (const auto& process : model.processes) {
     if (process.rank >= 0) statement.evidence.hosts.emplace(process.rank, process.host);
   }
+  // What a rank's own watchdog printed; launchers speak of ranks that left nothing.
+  for (const auto& line : model.torch) {
+    using readers::nccl_log::TorchRemark;
+    const bool is_own = line.remark == TorchRemark::kTimeout || line.remark == TorchRemark::kProgress ||
+                        line.remark == TorchRemark::kSignal;
+    if (is_own && line.rank >= 0) statement.evidence.hosts.emplace(line.rank, "");
+  }
   statement.evidence.content =
       plural(model.files.size(), "file") + ", " + plural(model.coverage.headed, "line") + " of NCCL";
   statement.findings = analysis::log_rules::judge(model);

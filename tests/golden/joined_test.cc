@@ -190,5 +190,68 @@ TEST_F(JoinedHang, WithFilesMissingNobodyElseIsBlamed) {
   EXPECT_GT(named, known);
 }
 
+TEST_F(JoinedHang, WhoIsInNeitherOfTwoKindsThatCannotTellIsNamed) {
+  for (const auto& [dumps, said] :
+       {std::pair(kEverybody & ~kRankFive, kEverybody & ~kRankFive), {0x0fu, 0xd0u}, {0x4fu, 0x9fu}}) {
+    const auto joined = join(0, dumps, {logs_of(said)});
+    const analysis::Finding* verdict = verdict_of(joined);
+    ASSERT_NE(verdict, nullptr);
+    EXPECT_EQ(verdict->ranks, std::vector<int32_t>{5}) << verdict->statement;
+    EXPECT_EQ(verdict->severity, analysis::Severity::kCritical);
+    EXPECT_EQ(verdict->sources, (std::vector<std::string>{"Flight Recorder dumps", "logs"}));
+  }
+}
+
+// How much a verdict tells: 3 names rank 5 and nobody else, 2 blames ranks of which it is one, 1 says what it lacks.
+int strength(const verdict::join::Joined& joined) {
+  const analysis::Finding* verdict = verdict_of(joined);
+  if (verdict == nullptr) return 0;
+  const bool has_five = std::count(verdict->ranks.begin(), verdict->ranks.end(), 5) > 0;
+  if (verdict->severity < analysis::Severity::kCritical || !has_five) return 1;
+  return verdict->ranks.size() == 1 ? 3 : 2;
+}
+bool names_a_contradiction(const verdict::join::Joined& joined) {
+  return std::any_of(
+      joined.diagnosis.findings.begin(), joined.diagnosis.findings.end(), [](const auto& finding) {
+        return finding.id == "evidence-missing.disagreement" || finding.id == "evidence-missing.other-time";
+      });
+}
+
+TEST_F(JoinedHang, OneFileMoreNeverMakesTheAnswerWeaker) {
+  std::vector<verdict::join::Testimony> logs;
+  for (uint32_t present = 0; present <= kEverybody; ++present) {
+    logs.emplace_back();
+    if (present != 0) logs.back() = logs_of(present);
+  }
+  const auto joined = [&](uint32_t captures, uint32_t dumps, uint32_t said) {
+    std::vector<verdict::join::Testimony> others;
+    if (said != 0) others.push_back(logs[said]);
+    return join(captures, dumps, others);
+  };
+  // Every set of logs and of dumps, captures beside them in some, and each file more.
+  size_t weaker = 0, looked = 0;
+  for (uint32_t dumps = 0; dumps <= kEverybody; ++dumps) {
+    for (uint32_t said = dumps % 3; said <= kEverybody; said += 7) {
+      const uint32_t captures = (dumps + said) % 5 == 0 ? (dumps * 37 + said) & kEverybody : 0;
+      if ((dumps | said | captures) == 0) continue;
+      const int before = strength(joined(captures, dumps, said));
+      const uint32_t rank = 1u << (dumps + said) % 8;
+      for (const auto& [c, d, l] : {std::array{captures | rank, dumps, said},
+                                    {captures, dumps | rank, said},
+                                    {captures, dumps, said | rank}}) {
+        const auto after = joined(c, d, l);
+        ++looked;
+        if (strength(after) >= before || names_a_contradiction(after)) continue;
+        const analysis::Finding* verdict = verdict_of(after);
+        if (weaker++ < 5)
+          ADD_FAILURE() << "captures " << captures << "+" << (c & ~captures) << ", dumps " << dumps << "+"
+                        << (d & ~dumps) << ", logs " << said << "+" << (l & ~said) << ": from " << before
+                        << " to " << (verdict == nullptr ? "none" : verdict->id + ": " + verdict->statement);
+      }
+    }
+  }
+  EXPECT_EQ(weaker, 0u) << "of " << looked;
+}
+
 }  // namespace
 }  // namespace lockstep::golden

@@ -135,6 +135,13 @@ std::string elsewhere_text(const Stall& stall) {
   return told > kShown ? text + " and others elsewhere" : text;
 }
 
+// What is missing is lines of some ranks, and nothing else.
+bool is_silence(const Stall& stall) {
+  const TorchGroup& group = *stall.group;
+  return stall.elsewhere.empty() && (group.transfers.empty() || !stall.behind.empty()) &&
+         !group.mixes_counts && !group.is_clashing && !group.is_of_attempts && !group.name.empty();
+}
+
 std::string why_not_told(const View& view, const Stall& stall) {
   if (!stall.elsewhere.empty())
     return "ranks wait in different operations: " + elsewhere_text(stall) +
@@ -313,7 +320,9 @@ std::vector<Hit> watchdog_cannot_tell(const View& view) {
   for (const Stall& stall : job.stalls()) {
     if (stall.kind != StallKind::kCannotTell || hits.size() >= kHitsMost) continue;
     Hit hit = hit_of(view, stall);
-    hit.ranks = stall.group->is_world ? stall.silent : Ranks();
+    // Else it is not the n-th collective of those who wait, or not of all of them.
+    if (!is_silence(stall)) hit.op_index.reset();
+    hit.ranks = stall.group->is_world && is_silence(stall) ? stall.silent : Ranks();
     hit.what = "an operation did not end, and who held it up cannot be told: " + waited(stall) + ": " +
                operation_text(stall) + "; " + why_not_told(view, stall);
     hit.settle = stall.silent.empty() ? "the logs of the other ranks, or dumps of PyTorch's Flight Recorder"

@@ -87,6 +87,10 @@ class Joiner {
 
   Joined join() {
     std::vector<Piece> doubts;
+    for (const Testimony& testimony : testimonies_)
+      watchdog_doubts_.push_back(
+          std::any_of(testimony.findings.begin(), testimony.findings.end(),
+                      [](const analysis::Finding& f) { return f.id == "evidence-missing.watchdog"; }));
     for (size_t i = 0; i < testimonies_.size(); ++i) {
       for (analysis::Finding& finding : testimonies_[i].findings) {
         Piece piece{i, std::move(finding), {}};
@@ -99,6 +103,7 @@ class Joiner {
     }
     std::vector<Cluster> open;
     for (Piece& doubt : doubts) {
+      confirm(doubt);
       if (settle(doubt)) continue;
       if (convict(doubt)) {
         place(std::move(doubt));
@@ -134,7 +139,7 @@ class Joiner {
         piece.finding.ranks.empty())
       return false;
     for (size_t i = 0; i < testimonies_.size(); ++i) {
-      if (i != piece.testimony && tells_of_any(i, piece.finding.ranks)) return true;
+      if (i != piece.testimony && (tells_of_any(i, piece.finding.ranks) || watchdog_doubts_[i])) return true;
     }
     return false;
   }
@@ -368,6 +373,30 @@ class Joiner {
     return std::nullopt;
   }
 
+  // Watchdogs that do not know how many ranks there are name those alone whom they miss: others that they do not tell of may be
+  // it as well. Of a part of the ranks, whose lines may be of other groups, they clear nobody.
+  bool may_be_suspect(const Piece& piece, int32_t rank, bool is_world) const {
+    const std::vector<int32_t>& ranks = piece.finding.ranks;
+    return std::binary_search(ranks.begin(), ranks.end(), rank) ||
+           (is_of_watchdogs(piece) && !(is_world && tells_of_any(piece.testimony, {rank})));
+  }
+  std::vector<int32_t> common_suspects(const Piece& a, const Piece& b) const {
+    std::vector<int32_t> all, both;
+    const bool is_world = is_of_world(a) || is_of_world(b);
+    std::set_union(a.finding.ranks.begin(), a.finding.ranks.end(), b.finding.ranks.begin(),
+                   b.finding.ranks.end(), std::back_inserter(all));
+    std::copy_if(all.begin(), all.end(), std::back_inserter(both), [&](int32_t rank) {
+      return may_be_suspect(a, rank, is_world) && may_be_suspect(b, rank, is_world);
+    });
+    return both;
+  }
+  bool is_of_world(const Piece& piece) const {
+    const auto row = comm_row(piece);
+    const model::Job* job = testimonies_[piece.testimony].job;
+    return row && job->expected_ranks > 0 && job->comms[*row].ranks == job->expected_ranks;
+  }
+  static bool is_of_watchdogs(const Piece& piece) { return piece.finding.id == "evidence-missing.watchdog"; }
+
   // Who may be to blame according to each is to blame according to all: a rank that left neither a file of one kind nor
   // one of another.
   void narrow(std::vector<Cluster>& open) const {
@@ -375,9 +404,7 @@ class Joiner {
       for (size_t j = i + 1; j < open.size();) {
         analysis::Finding& finding = open[i].front().finding;
         const Piece& other = open[j].front();
-        std::vector<int32_t> both;
-        std::set_intersection(finding.ranks.begin(), finding.ranks.end(), other.finding.ranks.begin(),
-                              other.finding.ranks.end(), std::back_inserter(both));
+        const std::vector<int32_t> both = common_suspects(open[i].front(), other);
         if (both.empty() || !same_wait(open[i].front(), other)) {
           ++j;
           continue;
@@ -388,13 +415,15 @@ class Joiner {
         finding.finding_class = analysis::FindingClass::kRankUnreachable;
         finding.id = "rank-unreachable";
         finding.severity = analysis::Severity::kCritical;
-        finding.statement = wording::ranks(both) + " left neither " +
-                            testimonies_[open[i].front().testimony].source + " nor " +
-                            testimonies_[other.testimony].source + "; others wait in " + operation(finding);
+        finding.statement = wording::ranks(both) + " left neither " + left_by(open[i].front()) + " nor " +
+                            left_by(other) + "; others wait in " + operation(finding);
         open[i].push_back(std::move(open[j].front()));
         open.erase(open.begin() + static_cast<std::ptrdiff_t>(j));
       }
     }
+  }
+  std::string left_by(const Piece& piece) const {
+    return is_of_watchdogs(piece) ? "lines of a watchdog" : testimonies_[piece.testimony].source;
   }
   // Who left something of another kind can be reached, and may have called it or not.
   void doubt_the_reachable(Piece& piece) const {
@@ -411,7 +440,6 @@ class Joiner {
     if (known.empty()) return;
     finding.id = "evidence-missing.files";
     finding.finding_class = analysis::FindingClass::kEvidenceMissing;
-    finding.severity = analysis::Severity::kWarning;
     finding.evidence.push_back("what else there is of " + wording::ranks(known) +
                                " does not tell whether it was called there");
     finding.settle = testimonies_[piece.testimony].source + " of these ranks";
@@ -423,8 +451,29 @@ class Joiner {
   }
   static bool blames_absent(const Piece& piece) {
     return piece.finding.op_index &&
-           (piece.finding.id == "evidence-missing.files" ||
+           (piece.finding.id == "evidence-missing.files" || is_of_watchdogs(piece) ||
             piece.finding.finding_class == analysis::FindingClass::kRankUnreachable);
+  }
+
+  // What one moment shows of a rank is made certain by another kind in which others wait, and which does not tell of that rank,
+  // or tells that it may be the one.
+  void confirm(const Piece& doubt) {
+    if (!is_of_watchdogs(doubt) && doubt.finding.finding_class != analysis::FindingClass::kRankUnreachable)
+      return;
+    for (Cluster& cluster : clusters_) {
+      const Piece& suspect = cluster.front();
+      const std::vector<int32_t>& ranks = suspect.finding.ranks;
+      const bool is_moment =
+          suspect.finding.id == "never-joined.snapshot" || suspect.finding.id == "never-joined.stacks";
+      if (!is_moment || ranks.empty() || suspect.testimony == doubt.testimony ||
+          same_comm(suspect, doubt) == false)
+        continue;
+      const std::vector<int32_t>& open = doubt.finding.ranks;
+      const bool may_be = std::includes(open.begin(), open.end(), ranks.begin(), ranks.end());
+      if (!may_be && (!open.empty() || tells_of_any(doubt.testimony, ranks))) continue;
+      cluster.front().finding.severity = analysis::Severity::kCritical;
+      cluster.front().finding.settle.clear();
+    }
   }
 
   // Two kinds that both tell of the ranks that the other one blames, and blame different ones for one wait.
@@ -555,6 +604,7 @@ class Joiner {
   std::vector<CommLink> links_;
   People people_;
   std::vector<Cluster> clusters_;
+  std::vector<bool> watchdog_doubts_;  // by testimony: watchdogs that cannot tell
 };
 
 }  // namespace

@@ -358,5 +358,61 @@ TEST(Join, EqualNamesAreNotOneCommunicator) {
   EXPECT_EQ(about(0, 1), 2u) << "rank 1 is behind in both";
 }
 
+analysis::Finding doubt(std::string id, std::vector<int32_t> ranks, std::string comm = "world") {
+  analysis::Finding made =
+      finding(analysis::FindingClass::kEvidenceMissing, std::move(id), std::move(ranks), std::move(comm));
+  made.severity = analysis::Severity::kWarning;
+  return made;
+}
+analysis::Finding moment(std::string id, std::vector<int32_t> ranks, std::string comm) {
+  analysis::Finding made =
+      finding(analysis::FindingClass::kNeverJoined, std::move(id), std::move(ranks), std::move(comm));
+  made.severity = analysis::Severity::kWarning;
+  made.settle = "a second look";
+  made.op_index.reset();
+  return made;
+}
+
+TEST(Join, OfAPartOfTheRanksLinesOfWatchdogsClearNobody) {
+  const Joined joined =
+      join({testimony("dumps", {0, 2, 3, 4},
+                      {finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {1, 5, 6, 7})}),
+            testimony("logs", {0, 5, 6, 7}, {doubt("evidence-missing.watchdog", {1, 2, 3, 4})})});
+  EXPECT_EQ(joined.diagnosis.findings.front().ranks, (std::vector<int32_t>{1, 5, 6, 7}));
+}
+
+TEST(Join, DoubtsAboutTwoOperationsLeaveNobody) {
+  analysis::Finding other = doubt("evidence-missing.watchdog", {1, 2});
+  other.op_index = 9;
+  const Joined joined =
+      join({testimony("dumps", {0},
+                      {finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {1, 5})}),
+            testimony("logs", {0}, {other})});
+  for (const analysis::Finding& finding : joined.diagnosis.findings)
+    EXPECT_NE(finding.ranks, std::vector<int32_t>{1});
+}
+
+TEST(Join, AWatchdogMakesCertainWhatOneMomentShows) {
+  for (const char* id : {"never-joined.snapshot", "never-joined.stacks"}) {
+    const Joined joined = join({testimony("snapshots", kAll, {moment(id, {5}, "0xab")}),
+                                testimony("logs", {1}, {doubt("evidence-missing.watchdog", {}, "")})});
+    ASSERT_EQ(joined.diagnosis.findings.size(), 1u) << id;
+    EXPECT_EQ(joined.diagnosis.findings[0].id, id);
+    EXPECT_EQ(joined.diagnosis.findings[0].severity, analysis::Severity::kCritical);
+    EXPECT_EQ(joined.diagnosis.findings[0].settle, "");
+    EXPECT_EQ(joined.diagnosis.findings[0].sources, (std::vector<std::string>{"snapshots", "logs"}));
+  }
+}
+
+TEST(Join, AWatchdogOfTheRankItselfOrOfOtherSuspectsDoesNot) {
+  for (const auto& [told, suspects] :
+       {std::pair(std::vector<int32_t>{5}, std::vector<int32_t>{}), {{1}, {3, 4}}, {{5}, {3}}}) {
+    const Joined joined = join({testimony("snapshots", kAll, {moment("never-joined.stacks", {5}, "")}),
+                                testimony("logs", told, {doubt("evidence-missing.watchdog", suspects, "")})});
+    for (const analysis::Finding& finding : joined.diagnosis.findings)
+      EXPECT_LT(finding.severity, analysis::Severity::kCritical) << finding.statement;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::verdict::join
