@@ -165,7 +165,7 @@ void Census::look(int64_t pid, int64_t parent) {
   if (!std::has_single_bit(looks)) return;
   SeenProcess& seen = report_.processes[found->second.row];
   if (auto argv = split_words(read_small(proc(pid, "cmdline"), 65536).value_or("")); !argv.empty())
-    seen.argv = argv;
+    seen.argv = kept_words(argv);
   JobPlace place = place_of(pid);
   seen.rank = place.rank;
   seen.world = place.world;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "format/redact_words.h"
 #include "run/small_file.h"
 
 namespace lockstep::run {
@@ -143,6 +144,16 @@ std::vector<std::string> split_words(const std::string& text) {
     at = end + 1;
   }
   return words;
+}
+
+std::vector<std::string> kept_words(const std::vector<std::string>& words) {
+  const char* keep = std::getenv(format::kArgvSetting);
+  if (keep != nullptr && keep == std::string_view(format::kArgvAll)) return words;
+  if (keep != nullptr && keep == std::string_view(format::kArgvNone)) return {};
+  std::string bytes;
+  for (const std::string& word : words) bytes += word + '\0';
+  bytes.resize(format::redact_words(bytes.data(), bytes.size()));
+  return split_words(bytes);
 }
 
 JobPlace job_place(const Lookup& environment) {

@@ -33,6 +33,8 @@ std::optional<bool> is_alive(const ProcessIdentity& process);
 std::vector<int64_t> children_of(int64_t pid);
 // NUL-separated text of /proc as words.
 std::vector<std::string> split_words(const std::string& text);
+// What may be kept of a command line (format/redact_words.h), as LOCKSTEP_ARGV of this program wants it.
+std::vector<std::string> kept_words(const std::vector<std::string>& words);
 
 // A process' place in its job, from the variables of torchrun, Open MPI, Slurm and PMI. -1 unknown.
 struct JobPlace {

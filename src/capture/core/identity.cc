@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/core/identity.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "capture/core/clock.h"
 #include "capture/core/small_file.h"
+#include "format/redact_words.h"
 
 namespace lockstep::capture {
 namespace {
@@ -120,6 +122,33 @@ Identity read_identity() {
   return identity;
 }
 
+// Without a copy: the first call may come from a thread with a small stack.
+static void store_argv(format::FileHeader* header) {
+  const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  size_t length = 0, rest = 0;
+  char piece[256];
+  for (ssize_t got; (got = read(fd, piece, sizeof piece)) > 0;) {
+    size_t kept = static_cast<size_t>(got);
+    if (kept > sizeof header->argv - length) kept = sizeof header->argv - length;
+    memcpy(header->argv + length, piece, kept);
+    length += kept;
+    rest += static_cast<size_t>(got) - kept;
+  }
+  close(fd);
+  const char* keep = getenv(format::kArgvSetting);
+  if (keep != nullptr && strcmp(keep, format::kArgvNone) == 0) {
+    memset(header->argv, 0, length);
+    length = rest = 0;
+  } else if (keep == nullptr || strcmp(keep, format::kArgvAll) != 0) {
+    const size_t left = format::redact_words(header->argv, length);
+    memset(header->argv + left, 0, length - left);
+    length = left;
+  }
+  header->argv_bytes = static_cast<uint32_t>(length);
+  header->argv_total_bytes = static_cast<uint32_t>(length + rest);
+}
+
 void store_identity(const Identity& identity, format::FileHeader* header) {
   header->pid = identity.pid;
   header->pid_namespace = identity.pid_namespace;
@@ -137,12 +166,7 @@ void store_identity(const Identity& identity, format::FileHeader* header) {
   copy_text(header->host, identity.host);
   copy_text(header->host_id, identity.host_id);
   copy_text(header->visible_devices, identity.visible_devices);
-  char argv[16384];
-  size_t length = read_small_file("/proc/self/cmdline", argv, sizeof argv);
-  header->argv_total_bytes = static_cast<uint32_t>(length);
-  if (length > sizeof header->argv) length = sizeof header->argv;
-  memcpy(header->argv, argv, length);
-  header->argv_bytes = static_cast<uint32_t>(length);
+  store_argv(header);
 }
 
 }  // namespace lockstep::capture
