@@ -246,7 +246,9 @@ TEST(Damage, AWholeRingSaysHowManyChunksItHolds) {
   }
   file_header(bytes).segment[0] = 'l';
   file_header(bytes).chunks_kept = static_cast<uint32_t>(used) + 1;
-  EXPECT_EQ(loss(load_bytes(bytes), "empty_chunk"), 0u) << "it is not whole yet";
+  const model::Trace elsewhere = load_bytes(bytes);
+  EXPECT_EQ(loss(elsewhere, "empty_chunk"), 0u) << "it is not whole yet";
+  EXPECT_EQ(loss(elsewhere, "incomplete_end"), 1u) << "what it holds now is on another host";
 }
 
 TEST(Damage, RandomBytesNeverCrash) {

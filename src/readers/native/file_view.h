@@ -65,6 +65,10 @@ class FileView {
   // Chunks that were used for something and of which nothing can be read: cut off, or their header is damaged.
   uint32_t unreadable_chunks() const { return cut_ + bad_; }
   bool is_cut() const { return cut_ != 0; }
+  // A ring of which the file has what was saved last, and the rest is in memory that is not to be seen from here.
+  bool is_unsaved() const {
+    return header_.segment[0] != 0 && header_.retention == format::Retention::kRing && !file_.has_segment();
+  }
   // Chunks that were used, as far as that can be told.
   uint32_t used_chunks() const { return used_; }
 

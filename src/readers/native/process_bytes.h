@@ -25,6 +25,7 @@ class ProcessBytes {
   // lies behind the published entries of the chunk means nothing.
   size_t read_at(uint64_t offset, std::span<std::byte> out, bool* is_live = nullptr) const;
   uint64_t next_data(uint64_t offset) const;
+  bool has_segment() const { return segment_.has_value(); }
   uint64_t size() const { return size_; }  // when it was opened
   uint64_t device() const { return file_.device(); }
   uint64_t inode() const { return file_.inode(); }

@@ -242,6 +242,14 @@ void count_gaps(const FileView& view, const RecordCensus& census, bool all_named
       all_named ? count({"unknown_comm", "unknown_shape", "bad_comm_number", "bad_definition_number"}) : 0;
   const uint64_t chunks =
       std::max<uint64_t>(view.unreadable_chunks() + view.duplicates().size(), losses.count("missing_chunk"));
+  if (view.is_unsaved()) {
+    losses.add(model::kLossIncompleteEnd, 1, [&] {
+      return "ring that is in memory of its host, newer than its file (`lockstep control --save` there "
+             "writes it): " +
+             view.path();
+    });
+    return;
+  }
   const bool at_end =
       view.is_cut() || nameless != 0 || lacks_definitions(view, losses) || lacks_newest(view, census);
   const uint64_t records = damaged + losses.count("cut_record") + nameless;
