@@ -8,6 +8,7 @@
 #include "base/column_memory.h"
 #include "cli/command.h"
 #include "cli/kit/console.h"
+#include "cli/kit/size_signal.h"
 #include "cli/manual/help_text.h"
 
 using namespace lockstep;
@@ -43,6 +44,7 @@ int run(std::span<const char* const> words) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  cli::ignore_size_signal();
 #if defined(__GLIBC__)
   // One process' trace is freed before the next is read into the same memory: giving it back in between costs page faults.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);

@@ -60,7 +60,11 @@ Result<RunDirectory> RunDirectory::create_or_join(const std::string& path, const
 
 std::optional<RunDirectory> RunDirectory::try_create(const std::string& path, const Manifest& manifest,
                                                      Error& error) {
-  if (mkdir(path.c_str(), 0777) != 0) {
+  const bool is_ours = mkdir(path.c_str(), 0777) == 0;
+  const auto leave_nothing = [&] {
+    if (is_ours) rmdir(path.c_str());
+  };
+  if (!is_ours) {
     if (errno != EEXIST) {
       error = system_error("cannot create the run directory", path, errno);
       error.text += "; name another one with --dir";
@@ -73,6 +77,7 @@ std::optional<RunDirectory> RunDirectory::try_create(const std::string& path, co
   if (!created) {
     error = created.error();
     error.text += "; name another run directory with --dir";
+    leave_nothing();
     return std::nullopt;
   }
   if (!*created) return std::nullopt;
@@ -82,6 +87,8 @@ std::optional<RunDirectory> RunDirectory::try_create(const std::string& path, co
   run.self_ = manifest.launcher;
   if (auto registered = run.register_launcher("running"); !registered) {
     error = registered.error();
+    unlink(manifest_path(path).c_str());
+    leave_nothing();
     return std::nullopt;
   }
   return run;

@@ -200,8 +200,9 @@ TEST_F(Trace, AnOlderTraceIsReplaced) {
 
 TEST_F(Trace, AnUnusablePlaceIsRefusedBeforeTheCommandRuns) {
   write_file(path("file"), "");
-  for (const Argv& options : {Argv{"-o", "file/t.db"}, Argv{"--dir", "file/run"}, Argv{"--retain", "loop"},
-                              Argv{"-m", "deeper"}, Argv{"--no-merge", "--timeline", "x.json"}}) {
+  for (const Argv& options :
+       {Argv{"--require", "-o", "file/t.db"}, Argv{"--require", "--dir", "file/run"},
+        Argv{"--retain", "loop"}, Argv{"-m", "deeper"}, Argv{"--no-merge", "--timeline", "x.json"}}) {
     Finished finished = do_here(trace(options, {"touch", "ran"}));
     EXPECT_EQ(finished.code, 2) << finished;
     EXPECT_EQ(finished.err.rfind("lockstep: ", 0), 0u) << finished;
@@ -304,6 +305,54 @@ TEST_F(Trace, InfoNamesTheChainedPlugin) {
   const auto losses = info("other.db")["losses"];
   EXPECT_TRUE(has(losses.dump(), "chain_absent")) << losses;
   EXPECT_TRUE(has(losses.dump(), "missing.so")) << losses;
+}
+
+// /proc takes no directories, from root neither.
+TEST_F(Trace, WhereNothingCanBeWrittenTheCommandRunsUntraced) {
+  for (const Argv& place : {Argv{"--dir", "/proc/none/run"}, {"-o", "/proc/none/t.db"}}) {
+    Argv words = {"trace"};
+    words.insert(words.end(), place.begin(), place.end());
+    Argv required = words;
+    required.push_back("--require");
+    for (Argv* of : {&words, &required})
+      of->insert(of->end(), {"--", "sh", "-c", "echo ran with $LOCKSTEP_MODE; exit 7"});
+    Finished finished = do_here(lockstep(words));
+    EXPECT_EQ(finished.code, 7) << finished;
+    EXPECT_EQ(finished.out, "ran with off\n");
+    EXPECT_TRUE(has(finished.err, "NOT TRACED: /proc/none")) << finished;
+    finished = do_here(lockstep(required));
+    EXPECT_EQ(finished.code, 2) << finished;
+    EXPECT_EQ(finished.out, "");
+  }
+  EXPECT_FALSE(exists("trace.run"));
+}
+
+// What is written at the end is larger than the limit allows: that is the trace's trouble, not the command's.
+TEST_F(Trace, AFileSizeLimitLeavesTheCommandItsExitCode) {
+  const std::string host = LOCKSTEP_BIN_DIR "/lockstep-nccl-host --plugin " LOCKSTEP_LIB_DIR
+                                            "/liblockstep-nccl.so --script allreduce >&2; exit 7";
+  Finished finished =
+      do_here({"sh", "-c",
+               "ulimit -f 200; exec " LOCKSTEP_BIN_DIR "/lockstep trace -o t.db -- sh -c '" + host + "'"});
+  EXPECT_EQ(finished.code, 7) << finished;
+  EXPECT_TRUE(has(finished.err, "not merged")) << finished;
+  EXPECT_FALSE(exists("t.db"));
+  finished = do_here({"sh", "-c",
+                      "ulimit -f 1; exec " LOCKSTEP_BIN_DIR
+                      "/lockstep trace --no-merge -- sh -c 'head -c 9999 /dev/zero > large; echo $?'"});
+  EXPECT_EQ(finished.out, std::to_string(128 + SIGXFSZ) + "\n") << "the command has it as before";
+}
+
+TEST_F(Trace, SecretsOfTheCommandLineAreNotKept) {
+  const Argv with_secret =
+      trace({"-o", "t.db", "--dir", "run"}, {"ops", "3", "argv", "--hf-token", "hf_SECRET"});
+  const auto keeps = [&](const std::string& name) { return has(read_file(path(name)), "hf_SECRET"); };
+  Finished finished = do_here(with_secret);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path("run")))
+    EXPECT_FALSE(entry.is_regular_file() && has(read_file(entry.path()), "hf_SECRET")) << entry.path();
+  EXPECT_FALSE(keeps("t.db")) << finished;
+  finished = do_here(with_secret, {{"LOCKSTEP_ARGV", "all"}});
+  EXPECT_TRUE(keeps("t.db")) << finished;
 }
 
 TEST_F(Trace, TheReportIsAlsoForPrograms) {

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <thread>
 
+#include "cli/kit/size_signal.h"
+
 namespace lockstep::cli::trace {
 namespace {
 
@@ -40,6 +42,7 @@ int Supervisor::start(const std::vector<std::string>& argv) {
   command_ = fork();
   if (command_ == 0) {
     pthread_sigmask(SIG_SETMASK, &original_, nullptr);
+    restore_size_signal();
     execvp(words[0], words.data());
     int error = errno;
     [[maybe_unused]] ssize_t put = write(report[1], &error, sizeof error);

@@ -39,6 +39,7 @@ constexpr Option kOptions[] = {
      "", "", true},
     {0, "keep", "", "keep the run directory"},
     {0, "no-merge", "", "leave the run directory as it is"},
+    {0, "require", "", "do not run the command where it cannot be traced"},
     {0, "timeline", "FILE", "also write a timeline for Perfetto; a name in .gz is compressed", "", "", true},
     {0, "json", "", "make the report at the end one JSON object on a line of stderr"},
 };
@@ -115,6 +116,7 @@ Result<TraceRequest> read_request(const Arguments& arguments, const run::Process
   request.merge = !arguments.has("no-merge");
   request.keep = arguments.has("keep");
   request.json = arguments.has("json");
+  request.require = arguments.has("require");
   request.argv = arguments.operands();
   if (!request.merge && !request.timeline.empty())
     return Error{ErrorCode::kUsage, "--timeline needs the merge; leave out --no-merge", {}};
@@ -173,11 +175,20 @@ int run_without_capture(const std::vector<std::string>& argv) {
   return supervisor.wait_for_command();
 }
 
+// The job does not depend on the profiler's disk, unless its user says so.
+int run_untraced(const TraceRequest& request, const Error& why) {
+  if (request.require) return fail(why);
+  note("NOT TRACED: " + why.message() + "; the command runs all the same (with --require it would not)");
+  const int code = run_without_capture(request.argv);
+  if (request.json) report_untraced(why, code);
+  return code;
+}
+
 run::Manifest make_manifest(const TraceRequest& request, const run::ProcessIdentity& self,
                             const run::JobPlace& place) {
   run::Manifest manifest;
   manifest.version = LOCKSTEP_VERSION;
-  manifest.argv = request.argv;
+  manifest.argv = run::kept_words(request.argv);
   manifest.launcher = self;
   manifest.started_ns = now_ns();
   manifest.mode = request.mode;
@@ -220,9 +231,12 @@ int run(const Arguments& arguments) {
   if (request->mode == "off") return run_without_capture(request->argv);
   auto libraries = trace::find_capture_libraries();
   if (!libraries) return fail(libraries.error());
-  if (auto checked = check_targets(*request); !checked) return fail(checked.error());
+  if (auto checked = check_targets(*request); !checked) {
+    return checked.error().code == ErrorCode::kUsage ? fail(checked.error())
+                                                     : run_untraced(*request, checked.error());
+  }
   auto directory = run::RunDirectory::create_or_join(request->run, make_manifest(*request, self, place));
-  if (!directory) return fail(directory.error());
+  if (!directory) return run_untraced(*request, directory.error());
   if (request->run_is_named && directory->path() != request->run) {
     note(request->run + " is in use or holds other files; the run directory is " + directory->path());
   }
@@ -254,6 +268,11 @@ const Command trace_command = {
         "It works around torchrun, mpirun and srun, and inside them: launchers that one mpirun or srun "
         "starts "
         "share a run directory, which all nodes must see, and the last to end merges.\n\n"
+        "Where the run directory or OUT cannot be written, the command runs untraced, and a line that begins "
+        "with NOT TRACED says why; "
+        "--require makes that an error. Values behind names that hold token, key, secret or password are not "
+        "kept of command lines "
+        "(LOCKSTEP_ARGV=all keeps them, LOCKSTEP_ARGV=none keeps no command lines).\n\n"
         "NCCL's log and dumps of PyTorch's Flight Recorder are put into the run directory as well, and into "
         "OUT, "
         "where `lockstep diagnose` finds them. Variables that are set already stay as they are: NCCL_DEBUG, "

@@ -29,13 +29,17 @@ void say(const TraceRequest& request, const std::string& sentence) {
   if (!request.json) note(sentence);
 }
 
+void print_json(const Json& document) {
+  const std::string line = json_line(document);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 void report_json(const TraceRequest& request, const run::RunDirectory& run, int code, Json document) {
   if (!request.json) return;
   document["run"] = run.path();
   document["run_kept"] = std::filesystem::exists(run.path());
   document["exit_code"] = code;
-  std::string line = json_line(document);
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  print_json(document);
 }
 
 void explain_no_files(const TraceRequest& request, run::RunDirectory& run, int code) {
@@ -157,6 +161,10 @@ void end_trace(const TraceRequest& request, run::RunDirectory& run, int code) {
   if (auto marked = run.mark_complete(); !marked) note(marked.error().message());
   say(request, plural(files, "file") + " in " + run.path() + "; next: " + merge_hint(request, run));
   report_json(request, run, code, {{"output", nullptr}, {"files", files}});
+}
+
+void report_untraced(const Error& why, int code) {
+  print_json({{"output", nullptr}, {"error", why.message()}, {"exit_code", code}});
 }
 
 void tell_stopped(const TraceRequest& request, const run::RunDirectory& run) {

@@ -14,6 +14,7 @@ struct TraceRequest {
   std::string run;               // absolute, the directory asked for
   bool run_is_named = false;     // by --dir: keep it
   bool merge = true, keep = false, json = false;
+  bool require = false;  // no run without a trace
   std::string mode, retention;
   std::vector<std::string> argv;
 };
@@ -21,6 +22,8 @@ struct TraceRequest {
 // Merges unless another launcher will or the user does not want it; reports on stderr. `code` is the command's exit
 // code, for the report. Raw files are removed only when all of them were read whole, merged and verified.
 void end_trace(const TraceRequest& request, run::RunDirectory& run, int code);
+// The report for programs where nothing was traced.
+void report_untraced(const Error& why, int code);
 // For a signal during the merge: removes what it has half written, and says how to merge later.
 void tell_stopped(const TraceRequest& request, const run::RunDirectory& run);
 
