@@ -426,6 +426,9 @@ std::vector<Case> cases() {
        {"aW Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_2:1, curr state INIT, "
         "next state "
         "RTR"}},
+      {"misconfigured.rank-twice",
+       {"aW Bootstrap Root : rank 3 of 8 ranks has already checked in"},
+       {"a Bootstrap Root : rank 3 of 8 ranks has already checked in"}},
       {"misconfigured.foreign-connection",
        {"aW socketFinalizeAccept: wrong type 3 != 4"},
        {"a socketFinalizeAccept: wrong type 3 != 4"}},

@@ -304,7 +304,7 @@ constexpr Line kLines[] = {
      "socketFinalizeAccept from 198.51.100.9<1>: didn't receive a valid header"},
     {LineKind::kForeignConnection, "Bootstrap Root : mismatch in rank count from procs 8 : 16"},
     {LineKind::kForeignConnection, "Bootstrap Root : mismatch in info from procs"},
-    {LineKind::kForeignConnection, "Bootstrap Root : rank 3 of 8 ranks has already checked in"},
+    {LineKind::kRankTwice, "Bootstrap Root : rank 3 of 8 ranks has already checked in"},
     {LineKind::kMessageTruncated,
      "NET/Socket : peer 198.51.100.9<1> message truncated : receiving 16 bytes instead of 8"},
     {LineKind::kMessageTruncated, "NET/Socket : message truncated : receiving 16 bytes instead of 8"},

@@ -20,6 +20,16 @@ struct Line {
   bool ends_in_word = false;
 };
 
+// As Python's logging and glog begin a line: "WARNING:name:", "E1223 05:18:02".
+bool has_level(std::string_view line) {
+  constexpr std::string_view kLevels[] = {"DEBUG", "INFO", "WARNING", "WARN", "ERROR", "CRITICAL", "FATAL"};
+  const size_t end = line.find_first_of(": ");
+  if (std::find(std::begin(kLevels), std::end(kLevels), line.substr(0, end)) != std::end(kLevels))
+    return true;
+  const bool is_glog = end == 5 && std::string_view("IWEF").find(line.front()) != std::string_view::npos;
+  return is_glog && std::all_of(line.begin() + 1, line.begin() + 5, is_digit);
+}
+
 bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 }  // namespace
@@ -27,7 +37,8 @@ bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A'
 bool may_continue(std::string_view line) {
   if (line.empty()) return false;
   Head head;
-  if (line.front() == '[' || line.front() == '(' || find_head(line, head) || find_weak_head(line, head))
+  if (line.front() == '[' || line.front() == '(' || has_level(line) || find_head(line, head) ||
+      find_weak_head(line, head))
     return false;
   // A time of day or a date.
   const std::string_view begin = line.substr(0, 10);

@@ -94,6 +94,22 @@ TEST(WrapWidth, Utf16OfEitherOrder) {
   EXPECT_EQ(text, "\xF0\x9F\x98\x80?");
 }
 
+TEST(WrapWidth, LinesOfOneLengthThatBeginWithALevelAreLines) {
+  std::string text, glog;
+  for (const char* pid : {"4711", "4712", "4713"}) {
+    text += "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process " + std::string(pid) +
+            " closing signal SIGTERM\n";
+    glog +=
+        "W1223 05:17:58.996000 3304089 torch/distributed/elastic/multiprocessing/api.py:908] Sending "
+        "process " +
+        std::string(pid) + " SIGTERM\n";
+  }
+  EXPECT_EQ(wrap_width(text), 0u);
+  EXPECT_EQ(wrap_width(glog), 0u);
+  EXPECT_TRUE(may_continue("Warnings are words"));
+  EXPECT_TRUE(may_continue("E12x3 is no head"));
+}
+
 TEST(WrapWidth, APasteOfOneLineIsManyLines) {
   std::string one = kText;
   for (char& c : one) c = c == '\n' ? ' ' : c;
