@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the slowest callbacks take: KernelCh start, then state and stop, at a steady rate. A shared file mapping can
-// make a store wait for the file system (a page that was just written back is made writable again), so run it with
-// LOCKSTEP_DIR on the file system in question, quiet and under write load. Prints percentiles in ns, clock calls included.
+// How long the slowest callbacks take: KernelCh start, then state and stop, at a steady rate. Whether callbacks wait for
+// storage is seen with LOCKSTEP_DIR on the file system in question, quiet and under write load. Prints percentiles in ns, clock calls included.
 //   tail_latency SECONDS EVENTS_PER_SECOND
 #include <dlfcn.h>
 
