@@ -426,6 +426,9 @@ std::vector<Case> cases() {
        {"aW Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_2:1, curr state INIT, "
         "next state "
         "RTR"}},
+      {"misconfigured.known-issue",
+       {"a NCCL version 2.23.4+cuda12.4", "aW creating a socket: Too many open files"},
+       {"a NCCL version 2.24.3+cuda12.4", "aW creating a socket: Too many open files"}},
       {"misconfigured.rank-twice",
        {"aW Bootstrap Root : rank 3 of 8 ranks has already checked in"},
        {"a Bootstrap Root : rank 3 of 8 ranks has already checked in"}},
