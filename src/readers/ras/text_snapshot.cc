@@ -431,10 +431,12 @@ std::optional<Snapshot> next_report(std::string_view& text) {
     text = {};
     return std::nullopt;
   }
-  const size_t next = find_begin(text, begin + 1);
-  // The releases of the next one stand before it.
-  const size_t end =
-      next == std::string_view::npos ? text.size() : std::max(begin, text.rfind("NCCL version ", next));
+  // The releases of the next one stand before it, where it has them.
+  size_t end = text.size();
+  if (const size_t next = find_begin(text, begin + 1); next != std::string_view::npos) {
+    const size_t of_next = text.rfind("NCCL version ", next);
+    end = of_next != std::string_view::npos && of_next > begin ? of_next : next;
+  }
   Report report;
   const size_t version = text.substr(0, begin).rfind("NCCL version ");
   if (version != std::string_view::npos)

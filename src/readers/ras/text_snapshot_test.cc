@@ -153,6 +153,17 @@ TEST(RasText, SeveralReportsAndOtherTextBetweenThem) {
   EXPECT_FALSE(has_report("a Job summary\n===========\n"));
 }
 
+TEST(RasText, ReportsWithoutTheirReleaseEndWhereTheNextBegins) {
+  const std::string one = "Job summary\n===========\n",
+                    all = one + one + "NCCL version 2.27.7 compiled\n" + one;
+  std::string_view text = all;
+  EXPECT_EQ(next_report(text)->nccl_version, "");
+  EXPECT_EQ(text.size(), all.size() - one.size());
+  EXPECT_EQ(next_report(text)->nccl_version, "");
+  EXPECT_EQ(next_report(text)->nccl_version, "2.27.7");
+  EXPECT_FALSE(next_report(text));
+}
+
 TEST(RasText, OfACutOneNoRankIsGuessed) {
   const std::string text =
       report(" RUNNING  MISMATCH",
