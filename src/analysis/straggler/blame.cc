@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/straggler/together.h"
+
 namespace lockstep::analysis::straggler {
 namespace {
 
@@ -26,6 +28,8 @@ class Settler {
         carry_(job, past),
         brought_(past.size()) {}
 
+  const Carry& carry() const { return carry_; }
+
   // What remains of blame_ns may be jitter.
   LateOp settle(const Suspicion& suspicion) {
     LateOp late = suspicion.late;
@@ -33,7 +37,6 @@ class Settler {
     const Member& member = job_.members[late.member];
     const uint32_t at = late.op - member.first;
     const uint32_t index = job_.ops(member).index[late.op];
-    if (late.together) return settle_together(late, m, at, index);
     if (!late.timed) {
       late.host_part_ns = host_part(late, m, at, index);
       late.blame_ns = late.host_part_ns;
@@ -51,18 +54,6 @@ class Settler {
   }
 
  private:
-  // Not what it was late already at the operation before.
-  LateOp settle_together(LateOp late, size_t m, uint32_t at, uint32_t index) const {
-    const float before = at > 0 && past_[m].lateness[at - 1] > 0 ? past_[m].lateness[at - 1] : 0;
-    float sure = past_[m].lateness[at] - before * carry_.share(index);
-    if (late.behind && std::isfinite(past_[m].interval[at]))
-      sure = std::min(sure, past_[m].interval[at] - carry_.interval(index));
-    if (sure >= late.blame_ns) return late;
-    late.host_part_ns *= std::max(sure, 0.0f) / late.blame_ns;
-    late.blame_ns = std::max(sure, 0.0f);
-    return late;
-  }
-
   // Hosts that come to an operation as if all had waited for each other, with nothing since that may have held one of them
   // unseen, are late by their own doing. Else, where there are sends and receives, everybody may have waited.
   float host_part(LateOp& late, size_t m, uint32_t at, uint32_t index) {
@@ -148,17 +139,26 @@ class Settler {
   std::map<size_t, bool> fresh_;  // by place, see fresh_by_calls
 };
 
+// At some operation.
+bool is_far_behind(const MemberPast& past) {
+  return std::any_of(past.lateness.begin(), past.lateness.end(),
+                     [](float late) { return late > kTogetherNs; });
+}
+
 }  // namespace
 
 std::vector<LateOp> settle(const Job& job, const std::vector<OwnTimes>& times, const Seats& seats,
                            const std::vector<MemberPast>& past, const std::vector<Suspicion>& suspicions) {
   std::vector<LateOp> remaining;
-  if (suspicions.empty()) return remaining;
+  const bool together = std::any_of(past.begin(), past.end(), is_far_behind);
+  if (suspicions.empty() && !together) return remaining;
   Settler settler(job, times, seats, past);
   for (const Suspicion& suspicion : suspicions) {
     const LateOp late = settler.settle(suspicion);
     if (late.blame_ns > kJitterNs) remaining.push_back(late);
   }
+  if (!together) return remaining;
+  for (const LateOp& late : late_together(job, times, past, settler.carry())) remaining.push_back(late);
   return remaining;
 }
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kLeastSamples = 12;
 constexpr size_t kPlaces = 16;       // that are looked at together: a cache line of every column
+constexpr float kAtOnceNs = 20'000;  // after the operation before was through
 constexpr float kWaitedNs = 20'000;  // longer than the arrivals of a healthy operation lie apart
 
 }  // namespace
@@ -36,7 +37,7 @@ Carry::Carry(const model::Job& job, const std::vector<MemberPast>& past) {
     Samples samples(count);
     for (size_t m = 0; m < past.size(); ++m) collect(place, finders[m], job, past[m], samples);
     for (size_t i = 0; i < count; ++i) {
-      share_.push_back(share_of(samples[i].changes));
+      share_.push_back(share_of(samples[i]));
       interval_.push_back(samples[i].intervals.empty() ? 0 : upper_median(std::span(samples[i].intervals)));
     }
   }
@@ -59,19 +60,28 @@ void Carry::collect(size_t place, const OpFinder& finder, const model::Job& job,
       if (round < first_ + place + period_) continue;
       const auto then = finder.at(static_cast<uint32_t>(round + i - period_));
       if (!then || *then == member.first) continue;
-      const float* late_now = &past.lateness[at];
-      const float* late_then = &past.lateness[*then - member.first];
-      const Change change{late_now[-1] - late_then[-1], late_now[0] - late_then[0]};
-      if (std::isfinite(change.before) && std::isfinite(change.here)) samples[i].changes.push_back(change);
+      add_changes(past, at, *then - member.first, samples[i]);
     }
   }
 }
 
-float Carry::share_of(const std::vector<Change>& changes) const {
-  const std::optional<float> share = carried_share(changes);
-  if (!share) return 1;
+void Carry::add_changes(const MemberPast& past, size_t now, size_t then, Sample& sample) {
+  const auto add = [](const Change& change, std::vector<Change>& changes) {
+    if (std::isfinite(change.before) && std::isfinite(change.here)) changes.push_back(change);
+  };
+  add({past.lateness[now - 1] - past.lateness[then - 1], past.lateness[now] - past.lateness[then]},
+      sample.lateness);
+  // Who came as soon as the operation before was through does not show how long it worked.
+  if (past.since[now] > kAtOnceNs && past.since[then] > kAtOnceNs)
+    add({past.waiting[now - 1] - past.waiting[then - 1], past.since[then] - past.since[now]}, sample.waits);
+}
+
+float Carry::share_of(const Sample& sample) const {
   // With one operation a round, `before` is the change of the round before: a steady share s shows as (s - 1) / 2.
-  return std::clamp(period_ == 1 ? 1 + 2 * *share : *share, 0.0f, 1.0f);
+  if (period_ == 1) return std::clamp(1 + 2 * carried_share(sample.lateness).value_or(0), 0.0f, 1.0f);
+  std::optional<float> share = carried_share(sample.waits);
+  if (!share) share = carried_share(sample.lateness);
+  return std::clamp(share.value_or(1), 0.0f, 1.0f);
 }
 
 std::optional<float> carried_share(const std::vector<Change>& changes) {

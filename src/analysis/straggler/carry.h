@@ -3,9 +3,12 @@
 //
 // How much of a member's lateness it brings along from the operation before. Work that an operation holds up starts
 // over with it: all members leave it together, and who is late at the next is late anew. Work that overlaps with it
-// does not: who is late stays late, and must be blamed for that once. Which of the two it is shows in the fluctuations,
-// whoever is late on average: the change of a member's lateness from one round to the next, against the same change at
-// the place before. A rank whose host launches when nothing is outstanding has waited for all: it brings nothing.
+// does not: who is late stays late, and must be blamed for that once. Which of the two it is shows in the fluctuations from one
+// round to the next, whoever is late on average. Those who waited longer come the sooner at the next operation, by as much as
+// their work went on meanwhile; where all come as soon as the one before is through, that does not show, and a change
+// of a member's lateness is held against the same change at the place before. But a rank that works more slowly for a while is
+// late at both without bringing anything. A rank whose host launches when nothing is outstanding has waited for
+// all: it brings nothing.
 //
 // How long a member usually takes from its arrival at the operation before, when it had not to wait there or elsewhere. Members that
 // are far ahead enter an operation as soon as the one before is through; they no longer show how long that takes.
@@ -23,8 +26,8 @@ namespace lockstep::analysis::straggler {
 struct MemberPast {
   uint32_t member = 0;  // of Job::members
   Column<float> lateness, waiting;
-  // From the last arrival of all at the operation before to its own here, or its own time where that is shorter.
-  Column<float> interval;
+  // From the last arrival of all at the operation before to its own here, and its own time where that is shorter.
+  Column<float> since, interval;
 };
 
 // The change of a member's lateness from one round to the next: at an operation, and before it.
@@ -55,14 +58,16 @@ class Carry {
  private:
   // Of one place.
   struct Sample {
-    std::vector<Change> changes;
+    std::vector<Change> lateness, waits;
     std::vector<float> intervals;
   };
   using Samples = std::vector<Sample>;
   // Adds those of a member at the places from `place` on.
   void collect(size_t place, const OpFinder& finder, const model::Job& job, const MemberPast& past,
                Samples& samples) const;
-  float share_of(const std::vector<Change>& changes) const;
+  // From one round to the next, of the member's operations at these positions.
+  static void add_changes(const MemberPast& past, size_t now, size_t then, Sample& sample);
+  float share_of(const Sample& sample) const;
 
   size_t first_ = 0, period_ = 1;
   std::vector<float> share_, interval_;  // by place in the period

@@ -8,10 +8,10 @@
 // By arrivals of hosts alone a rank that waited for a late one, in an operation whose end nobody has seen, may look late
 // itself, later in the step. Who is late only in steps in which a costlier rank was late before is not a suspect.
 //
-// Who stands out has cost the run a share that matters; lies with its whole interval above that of the costliest rank that
-// is not named, and well above it; and is late too often to be so by chance: had each late arrival befallen any of the ranks
-// alike, as hiccups do, so many would hardly have been one rank's. The latter counts events, not their cost:
-// three delays of a second are a fact, and no habit.
+// Who stands out has cost the run a share that matters; costs more than the costliest rank that is not named whichever steps
+// are drawn, or in nearly every step, and well more in all; and is late too often to be so by chance: had each late
+// arrival befallen any of the ranks alike, as hiccups do, so many would hardly have been one rank's. The latter
+// counts events, not their cost: three delays of a second are a fact, and no habit.
 #include "analysis/straggler/culprits.h"
 
 #include <algorithm>
@@ -28,6 +28,7 @@ constexpr size_t kMostNamed = 32;
 constexpr double kWithOthers = 0.5;  // of what is worth a name, by who is late together with somebody who is
 constexpr double kTogether = 0.75;   // of its late steps, with that rank
 constexpr double kFollowing = 0.9;   // of what a rank cost, in steps in which a costlier one was late before
+constexpr double kTie = 0.5;         // how often one of two that cost alike costs more
 constexpr double kRegularGap = 0.2;  // how often a distance is near that before it by chance
 
 using Series = std::vector<float>;
@@ -189,11 +190,21 @@ class Trial {
     culprit.cost = resampler.total(window(own));
     const Series next = costliest_of_the_rest(pattern);
     culprit.next = resampler.total(window(next));
+    for (size_t step = 0; step < steps(); ++step) own[step] -= next[step];
+    culprit.is_apart = resampler.total(window(own)).low > 0 || is_mostly_above(window(own));
     std::vector<float> late;
     for (size_t step : pattern.late) late.push_back(cost_of(loss)[step]);
     culprit.per_step_ns = static_cast<double>(upper_median(std::span(late)));
     for (float cost : window(cost_of(loss))) culprit.total_ns += static_cast<double>(cost);
     return culprit;
+  }
+
+  // Of the steps that differ, nearly all: few large ones of another do not hide what a rank costs in each step.
+  static bool is_mostly_above(std::span<const float> apart) {
+    const auto above = std::count_if(apart.begin(), apart.end(), [](float ns) { return ns > 0; });
+    const auto below = std::count_if(apart.begin(), apart.end(), [](float ns) { return ns < 0; });
+    return likely_as_often(static_cast<size_t>(above), static_cast<size_t>(above + below), kTie) <=
+           kMostLikely;
   }
 
   // By step, what it cost beyond the others who are no suspects.
@@ -219,8 +230,7 @@ class Trial {
   bool stands_apart(const Culprit& culprit) const {
     const Pattern& pattern = culprit.pattern;
     if (pattern.late.size() < kLeastSteps) return false;
-    return culprit.cost.low > culprit.next.high && culprit.cost.middle >= kStandOut * culprit.next.middle &&
-           is_a_habit(culprit);
+    return culprit.is_apart && culprit.cost.middle >= kStandOut * culprit.next.middle && is_a_habit(culprit);
   }
 
   // Against those who are no suspects: of ranks that are late together, as all of a host, none is the others' chance.

@@ -16,6 +16,7 @@ struct Culprit {
   // In the pattern's steps, ns: what it cost beyond whoever was the next latest and is not named; and what the
   // costliest of those did beyond the others of them.
   Interval cost, next;
+  bool is_apart = false;   // the one is more than the other, of the same steps, beyond doubt
   double per_step_ns = 0;  // median of the late steps
   double total_ns = 0;     // of the pattern's steps, whoever else was late
 };

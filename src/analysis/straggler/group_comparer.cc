@@ -21,7 +21,6 @@ constexpr uint32_t kBlock = 64;  // operations that are compared together: whole
 constexpr size_t kPadding = 8;   // rows of a power of two would share the same few lines of the cache
 constexpr uint32_t kLeastPiece = 16 * kBlock;
 constexpr size_t kPiecesPerThread = 4;
-constexpr float kTogetherNs = 200'000;  // less is what the jitter of many operations adds up to
 
 // By signature: the least time from the last arrival of the members to the end.
 using LeastMoving = std::map<uint32_t, int64_t>;
@@ -35,7 +34,6 @@ struct Group {
   const std::vector<OwnTimes>& times;
   std::vector<OpFinder> members;
   bool all;                        // of the communicator: the last of them is the last of all
-  bool alike = true;               // no two are of different stages
   std::vector<uint32_t> by_stage;  // of the members that have legs; those of one stage lie together
   uint32_t from = 0, until = 0;    // indexes that each member has reached and, but for gaps, still has
 };
@@ -69,15 +67,12 @@ class Piece {
       load(from - 1, 1);
       before_ = rows_[0].complete ? last_of_all(rows_[0], least) : 0;
     }
-    uint32_t done = 0;
     each_block(from, until, [&](uint32_t count) {
       for (uint32_t i = 0; i < count; ++i) judge(i, least);
       for (size_t m = 0; m < size_; ++m) compare_member(m, count, past[m]);
       for (uint32_t i = 0; i < count; ++i) {
         if (rows_[i].own_of_late > 0 && !rows_[i].first_use) suspect(i);
-        if (group_.alike && rows_[i].timed && !rows_[i].first_use) suspect_together(i, from + done + i);
       }
-      done += count;
     });
   }
 
@@ -205,8 +200,10 @@ class Piece {
       waits.lateness.add(late);
       past.lateness[op - begin] = late;
       past.waiting[op - begin] = static_cast<float>(waiting);
-      if (row.before != 0)
-        past.interval[op - begin] = std::min(static_cast<float>(arrival - row.before), own_ns);
+      if (row.before != 0) {
+        past.since[op - begin] = static_cast<float>(arrival - row.before);
+        past.interval[op - begin] = std::min(past.since[op - begin], own_ns);
+      }
       if (!row.uneven) continue;
       owns_[i * stride_ + m] = own_ns;
       row.first_use = row.first_use || host_own < 0;
@@ -218,65 +215,6 @@ class Piece {
     values_.resize(size_);
     for (size_t m = 0; m < size_; ++m) values_[m] = (own_of(m).*column)[op_of(m, i)];
     return lower_median(std::span(values_));
-  }
-
-  // Ranks that come late together, as all of a host do, wait for each other where they meet, and bring it along to
-  // where they meet others: there, all own time since this communicator's operation before counts.
-  void suspect_together(uint32_t i, uint32_t index) {
-    const Row& row = rows_[i];
-    if (row.before == 0 || static_cast<float>(row.last - row.usual) <= kTogetherNs) return;
-    values_.resize(size_);
-    for (size_t m = 0; m < size_; ++m) {
-      const auto before = group_.members[m].at(index - 1);
-      if (!before || own_of(m).busy.empty()) return;
-      values_[m] = static_cast<float>(own_of(m).busy[op_of(m, i)] - own_of(m).busy[*before]);
-    }
-    const std::vector<float> busy = values_;
-    const float usual = lower_median(std::span(values_));
-    const bool behind = came_right_after(i, index);
-    for (size_t m = 0; m < size_; ++m) {
-      const OwnTimes& its = own_of(m);
-      const uint32_t op = op_of(m, i);
-      const float late = std::min(static_cast<float>(its.arrival[op] - row.usual), busy[m] - usual);
-      if (late <= kTogetherNs) continue;
-      const uint32_t before = *group_.members[m].at(index - 1);
-      const uint32_t longest = longest_own(its, before, op);
-      const float host = std::max(its.host_own[longest], 0.0f), all = host + its.gpu_own[longest];
-      const auto row_of_member = static_cast<uint32_t>(&group_.members[m].member() - job_.members.data());
-      suspicions_.push_back({.by = m,
-                             .late = {.host_ns = its.host[op],
-                                      .member = row_of_member,
-                                      .op = op,
-                                      .blame_ns = late,
-                                      .host_part_ns = all > 0 ? late * host / all : 0,
-                                      .behind = behind,
-                                      .idle = its.idle[op] != 0,
-                                      .timed = true,
-                                      .error_ns = error_of(i, m, median_of(i, &OwnTimes::error)),
-                                      .together = true,
-                                      .since_ns = its.host[before]}});
-    }
-  }
-
-  // Whether members usually came as soon as this communicator's operation before was through: whatever they worked while it
-  // waited for the last is not in their own time, and those for whom it did not wait seem to have worked longer.
-  bool came_right_after(uint32_t i, uint32_t index) {
-    for (size_t m = 0; m < size_; ++m) {
-      const OwnTimes& its = own_of(m);
-      const int64_t end = end_of(ops_of(m), its, *group_.members[m].at(index - 1));
-      values_[m] = static_cast<float>(its.arrival[op_of(m, i)] - end);
-    }
-    return lower_median(std::span(values_)) <= kJitterNs;
-  }
-
-  // Of the operations after `before`, up to `op`, in the order of their calls.
-  static uint32_t longest_own(const OwnTimes& own, uint32_t before, uint32_t op) {
-    uint32_t longest = op;
-    const auto time = [&](uint32_t of) { return std::max(own.host_own[of], 0.0f) + own.gpu_own[of]; };
-    for (uint32_t place = own.place[before] + 1; place < own.place[op]; ++place) {
-      if (time(own.order[place]) > time(longest)) longest = own.order[place];
-    }
-    return longest;
   }
 
   // By how much the legs of each member are longer for certain than those of its stage usually are.
@@ -378,8 +316,7 @@ class Piece {
 };
 
 Group group_of(const Job& job, const std::vector<OwnTimes>& times, const std::vector<uint32_t>& members) {
-  Group group{job,  times, {}, members.size() == job.comms[job.members[members[0]].comm].members.size(),
-              true, {}};
+  Group group{job, times, {}, members.size() == job.comms[job.members[members[0]].comm].members.size(), {}};
   group.until = model::kNoIndex;
   uint32_t fewest = model::kNoIndex;
   for (uint32_t row : members) {
@@ -395,7 +332,6 @@ Group group_of(const Job& job, const std::vector<OwnTimes>& times, const std::ve
   }
   std::stable_sort(group.by_stage.begin(), group.by_stage.end(),
                    [&](uint32_t a, uint32_t b) { return stage_of(a) < stage_of(b); });
-  for (uint32_t m = 1; m < members.size(); ++m) group.alike = group.alike && stage_of(m) == stage_of(0);
   group.until = std::max(group.from, group.until);
   if (group.until - group.from > most_indexes(fewest)) group.until = group.from;
   return group;
@@ -419,7 +355,7 @@ void GroupComparer::compare(size_t threads) {
   const Group group = group_of(job_, times_, members_);
   for (uint32_t row : members_) {
     const Column<float> unknown(job_.members[row].ops, std::numeric_limits<float>::quiet_NaN());
-    past_.push_back({row, unknown, unknown, unknown});
+    past_.push_back({row, unknown, unknown, unknown, unknown});
   }
   const uint32_t rows = group.until - group.from;
   const auto pieces = static_cast<uint32_t>(

@@ -112,7 +112,7 @@ bool has_waited(const Job& job, const Lateness& lateness, uint32_t process, cons
       if (other == kNoRow || job.members[other].process == process) continue;
       const uint32_t met = job.members[other].process;
       if (lateness.domains[met] == lateness.domains[process] &&
-          blamed_alone(lateness.late[met], late.since_ns, until) >= kOfAnother * late.blame_ns)
+          blamed_alone(lateness.late[met], late.since_ns, until) >= kOfAnother * late.in_all_ns)
         return true;
     }
   }
@@ -128,7 +128,7 @@ bool is_whole_host(const Job& job, const Lateness& lateness, uint32_t process, c
     if (lateness.processes[i].ops == 0) continue;
     float sum = 0;
     for (const LateOp& of : window_of(lateness.late[i], late.since_ns, until)) sum += of.blame_ns;
-    if (sum < kOfAnother * late.blame_ns) return false;
+    if (sum < kOfAnother * late.in_all_ns) return false;
     ++others;
   }
   return others > 0;
@@ -140,7 +140,8 @@ void blame_once(std::vector<LateOp>* late) {
   for (LateOp& of : *late) {
     if (of.together) {
       float blamed = 0;
-      for (size_t i = kept; i-- > 0 && (*late)[i].host_ns > of.since_ns;) blamed += (*late)[i].blame_ns;
+      for (size_t i = kept; i-- > 0 && (*late)[i].host_ns > of.blamed_ns;)
+        blamed += (*late)[i].together ? 0 : (*late)[i].blame_ns;
       if (of.has_waited || of.blame_ns - blamed <= kJitterNs) continue;
       of.host_part_ns *= (of.blame_ns - blamed) / of.blame_ns;
       of.blame_ns -= blamed;

@@ -33,9 +33,11 @@ struct LateOp {
   bool timed = false;   // arrived by GPU times
   bool fresh = false;   // by hosts alone: all had waited for each other just before
   float error_ns = 0;   // of blame_ns, half-width
-  // Late together with those it met since: by all its own time since its launch at `since_ns`, see group_comparer.h.
+  // Late together with those it met since: by its own time since its launch at `since_ns`, beyond what it was blamed for so
+  // until the launch at `blamed_ns`, see together.h.
   bool together = false, has_waited = false;  // has_waited: for one of them, while it was compared
-  int64_t since_ns = 0;
+  float in_all_ns = 0;                        // what it was blamed for since `since_ns`, with this
+  int64_t since_ns = 0, blamed_ns = 0;
 };
 
 // Sums over the matched operations of one communicator, or of one process.

@@ -43,7 +43,7 @@ struct RankLoss {
 
 // Nobody looks for less, however short the run: where somebody stands out, and where nobody does.
 inline constexpr double kLeastNamedNs = 1e6;
-inline constexpr double kLeastTotalNs = 10e6;
+inline constexpr double kLeastTotalNs = 5e6;
 
 struct Losses {
   Steps steps;  // of the rank with the most blame

@@ -105,6 +105,16 @@ TEST(Turns, OfShortDelaysCostAHundredthByOneRank) {
   EXPECT_FALSE(each(0.0299, false)) << "hosts run ahead of their GPUs";
 }
 
+// Of a run of 300 ms, in a delay that is shorter than a step.
+TEST(Turns, OfAShortRunCostFiveMilliseconds) {
+  const auto late_by = [](double ms) {
+    return turns(losses_of(4, 30, [=](size_t rank, size_t step) { return rank == 1 && step == 20 ? ms : 0; }))
+        .has_value();
+  };
+  EXPECT_TRUE(late_by(5.1));
+  EXPECT_FALSE(late_by(4.9));
+}
+
 // Rank 1 alone is late three times; rank 2 is in other steps.
 TEST(Turns, AreNoneWhereNearlyAllIsOneRanks) {
   const auto is_one = [](double other_ms) {

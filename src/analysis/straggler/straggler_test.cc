@@ -322,6 +322,69 @@ TEST(Straggler, BlamesAHostOnceForWhatOthersAreAheadByWhileTheyWait) {
   EXPECT_NEAR(findings[0].effect->value, 2e6, 0.4e6) << "not again for each layer";
 }
 
+// The same hosts, of which host 1 works about 15 us longer at each of ten parts of a layer: too little to tell at any, and after
+// ten layers 1.5 ms. What it is late by at one layer it brings along to the next.
+TEST(Straggler, AddsUpWhatAHostFallsBehindBy) {
+  constexpr uint32_t kLayers = 10, kParts = 10;
+  JobBuilder builder(6, 2);
+  const std::vector<uint32_t> pairs = {builder.comm("tp0", {0, 1}), builder.comm("tp1", {2, 3}),
+                                       builder.comm("tp2", {4, 5})};
+  const std::vector<uint32_t> across = {builder.comm("dp0", {0, 2, 4}), builder.comm("dp1", {1, 3, 5})};
+  for (uint32_t step = 0; step < 20; ++step) {
+    const double behind = step >= 5 ? 0.015 + 0.003 * (step * 7 % 5 - 2.0) : 0;
+    for (uint32_t part = 1; part <= kLayers * kParts; ++part) {
+      const double usual = step * 50 + 5 + 0.1 * part, late = behind * part;
+      for (uint32_t rank = 0; rank < 6; ++rank) {
+        const double start = usual + (rank / 2 == 1 ? late : 0.001 * ((rank + step + part) % 3));
+        const auto call = [&](uint32_t comm, double from, double until) {
+          builder.call(rank, comm,
+                       {.called_ms = step * 50 + 0.02 * part + from / 1e6,
+                        .bytes = 1024 + part,
+                        .gpu_start_ms = from,
+                        .gpu_end_ms = until});
+        };
+        call(pairs[rank / 2], start, usual + std::max(late * (rank / 2 == 1), 0.002) + 0.01);
+        if (part % kParts == 0) call(across[rank % 2], start + 0.02, usual + late + 0.05);
+      }
+    }
+  }
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(), findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{2, 3}));
+  EXPECT_GT(findings[0].effect->value, 0.75e6);
+  EXPECT_LT(findings[0].effect->value, 1.6e6) << "no more than it fell behind by in a step";
+}
+
+// Every operation holds up the work towards the next. Where rank 1 works half a millisecond longer towards each of a step's
+// eight, it is late at each anew, though it was as late at the one before.
+TEST(Straggler, BlamesARankAnewWhereOthersHadWaitedForIt) {
+  JobBuilder builder(4);
+  const uint32_t world = builder.world();
+  constexpr uint32_t kLate[] = {4, 5, 9, 11, 14, 17, 18};
+  double free = 0;
+  for (uint32_t step = 0; step < 20; ++step) {
+    const bool is_late = std::find(std::begin(kLate), std::end(kLate), step) != std::end(kLate);
+    for (uint32_t op = 0; op < 8; ++op) {
+      const double usual = free + 1 + 0.001 * ((step * 7 + op * 3) % 5);
+      const double late = free + 1 + (is_late ? 0.5 : 0) + 0.001 * ((step * 3 + op * 7) % 11);
+      const double end = std::max(usual, late) + 0.1;
+      for (uint32_t rank = 0; rank < 4; ++rank)
+        builder.call(rank, world,
+                     {.called_ms = step * 8 + op * 0.1,
+                      .bytes = 1u << op,
+                      .gpu_start_ms = rank == 1 ? late : usual,
+                      .gpu_end_ms = end});
+      free = end;
+    }
+  }
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(), findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{1});
+  EXPECT_NEAR(findings[0].effect->value, 8 * 0.5e6, 0.5e6) << "a late step";
+}
+
 // Buckets of a backward pass that go on while others wait: who is late at the first is late at all.
 TEST(Straggler, BlamesLatenessThatLastsOverOverlappingOperationsOnce) {
   JobBuilder builder(4);
