@@ -7,6 +7,7 @@
 
 #include "capture/core/clock.h"
 #include "capture/cuda/cuda_test.h"
+#include "tests/support/nccl_test.h"
 
 namespace lockstep::test {
 namespace {
@@ -398,8 +399,11 @@ TEST_F(Sharing, TheModeCanChangeWhileItRuns) {
 
 TEST_F(Sharing, BuffersAreUsedAgain) {
   constexpr int kKernels = kSanitized ? 20'000 : 200'000;
-  LksFile file = record([](const Gpu& gpu) {
+  LksFile file = record([&](const Gpu& gpu) {
+    const LiveHeader live(run_);
+    constexpr uint64_t kBytes = sizeof(format::KernelRecord) + sizeof(format::LaunchCallRecord);
     for (int i = 0; i < kKernels; ++i) {
+      if (i % 1000 == 0) live.wait_for_room(static_cast<uint64_t>(i + 2000) * kBytes);
       gpu.run({.name = "one of many", .driver_call = cupti::kLaunchKernelEx});
       EXPECT_LE(gpu.state().buffers_out, 2u);
     }
