@@ -184,8 +184,8 @@ def main():
     options.at = kind.first if options.at is None else options.at
 
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    torch.cuda.set_device(rank)
-    device = torch.device("cuda", rank)
+    device = torch.device("cuda", rank % torch.cuda.device_count())
+    torch.cuda.set_device(device)
     torch.zeros(1, device=device)
     if options.wait:
         print("ready", flush=True)

@@ -81,17 +81,19 @@ def free_port():
 def start_ranks(command, ranks, variables, errors=None, pinned=False, **popen):
     """One process a rank. What the caller's own environment says of other observers does not reach them. `errors`: a folder for what
     they say on stderr, as rank<R>.err. `pinned`: each rank keeps to CPUs of its own, the same for every job, so that where the kernel
-    happens to put a process does not differ between jobs.
+    happens to put a process does not differ between jobs. With more ranks than GPUs several share one: NCCL refuses that to ranks of one
+    host, so each rank says that it is a host of its own, and all traffic goes through sockets.
     """
     cpus = sorted(os.sched_getaffinity(0))
     each = max(1, min(8, len(cpus) // ranks))
     inherited = {name: value for name, value in os.environ.items()
                  if not name.startswith("LOCKSTEP_") and name not in ("NCCL_PROFILER_PLUGIN", "CUDA_INJECTION64_PATH")}
     port = str(free_port())
+    shared = ranks > gpus()
     started = []
     for rank in range(ranks):
         environment = {**inherited, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks),
-                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "PYTHONUNBUFFERED": "1", **variables}
+                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "PYTHONUNBUFFERED": "1", **({"NCCL_HOSTID": f"shares-{rank}"} if shared else {}), **variables}
         own = [cpus[(rank * each + i) % len(cpus)] for i in range(each)]
         with open(os.path.join(errors, f"rank{rank}.err") if errors else os.devnull, "ab") as stderr:
             process = subprocess.Popen(command, env=environment, stderr=stderr, **popen)

@@ -114,7 +114,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   const int rank = number_of("RANK"), ranks = number_of("WORLD_SIZE");
-  CHECK(cudaSetDevice(rank));
+  int gpus = 0;
+  CHECK(cudaGetDeviceCount(&gpus));
+  CHECK(cudaSetDevice(rank % gpus));
   Soak soak(rank, ranks, agree_on_id(rank, argv[1]), map_counts(argv[2], rank, ranks));
   while (true) soak.run_batch();
 }

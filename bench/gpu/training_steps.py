@@ -74,7 +74,7 @@ def say(**values):
 
 def main():
     rank = int(os.environ["RANK"])
-    device = torch.device("cuda", rank)
+    device = torch.device("cuda", rank % torch.cuda.device_count())
     torch.cuda.set_device(device)
     dist.init_process_group("nccl", device_id=device)
     trainings = {}
