@@ -216,4 +216,7 @@ constexpr uint64_t make_context(uint32_t process_tag, uint32_t comm) {
 }
 inline constexpr uint32_t kNoComm = 0xffffffff;
 
+// Where a chunk begins in the file.
+constexpr uint64_t chunk_offset(uint32_t chunk) { return kHeaderBytes + uint64_t{chunk} * kChunkBytes; }
+
 }  // namespace lockstep::format

@@ -139,8 +139,8 @@ class Adopter {
   static bool clear(int file, uint32_t place) {
     static constexpr format::ChunkHeader kNone{};
     format::ChunkHeader there{};
-    return !read_at(file, &there, chunk_offset(place)) || there.magic == 0 ||
-           write_at(file, &kNone, sizeof kNone, chunk_offset(place));
+    return !read_at(file, &there, format::chunk_offset(place)) || there.magic == 0 ||
+           write_at(file, &kNone, sizeof kNone, format::chunk_offset(place));
   }
 
   bool write_chunks(int file, const FileHeader& there) {
@@ -164,7 +164,7 @@ class Adopter {
         if (is_ring() && !clear(file, place)) return false;
         continue;
       }
-      if (!write_at(file, image_, sizeof image_, chunk_offset(number))) return false;
+      if (!write_at(file, image_, sizeof image_, format::chunk_offset(number))) return false;
       ++written;
       if (number >= end) end = number + 1;
     }

@@ -15,8 +15,4 @@ bool write_header(int file, const format::FileHeader& header);
 // The same when nothing follows: it then names no segment any more.
 bool write_last_header(int file, const format::FileHeader& header);
 
-constexpr uint64_t chunk_offset(uint32_t number) {
-  return format::kHeaderBytes + uint64_t{number} * format::kChunkBytes;
-}
-
 }  // namespace lockstep::segment

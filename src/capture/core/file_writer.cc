@@ -156,7 +156,7 @@ FileWriter::Put FileWriter::put(ProcessFile& file, const Chunk& chunk, bool is_p
   const uint64_t sum = is_past && !is_known ? 0 : segment::image_sum(image_);
   if (!is_known || place.sum != sum) {
     segment::seal(image_);
-    if (!write_at(file, image_, sizeof image_, segment::chunk_offset(chunk.entry - 1))) return Put::kFailed;
+    if (!write_at(file, image_, sizeof image_, format::chunk_offset(chunk.entry - 1))) return Put::kFailed;
     place = {sum, chunk.entry, is_past ? 0 : entries_of(image_)};
   }
   if (is_past) file.give_back(chunk.place);
@@ -167,7 +167,7 @@ FileWriter::Put FileWriter::put(ProcessFile& file, const Chunk& chunk, bool is_p
 bool FileWriter::clear(ProcessFile& file, uint32_t place) {
   static constexpr ChunkHeader kNone{};
   if (places_[place].entry == 0) return true;
-  if (!write_at(file, &kNone, sizeof kNone, segment::chunk_offset(place))) return false;
+  if (!write_at(file, &kNone, sizeof kNone, format::chunk_offset(place))) return false;
   places_[place] = {};
   return true;
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "format/element_size.h"
+#include "format/losses.h"
 #include "format/segment_layout.h"
 
 namespace lockstep::capture::scorep {
@@ -19,13 +20,9 @@ using format::Def;
 using format::Kind;
 using format::Purpose;
 
-constexpr int kDropped[] = {0, 1, 2, 4};       // no_chunk, disk_full, size_cap, no_log of losses.def
-constexpr int kDroppedOfProcess[] = {24, 25};  // storage_slow, file_lost
 constexpr uint32_t kMaxChunks = 1 << 24;
 // Of one look, which the job waits for.
 constexpr uint32_t kMostHeaders = 1024, kMostRecordChunks = 64;
-
-uint64_t chunk_offset(uint32_t index) { return format::kHeaderBytes + uint64_t{index} * format::kChunkBytes; }
 
 template <class T>
 T copy_of(const char* entry, size_t left) {
@@ -65,7 +62,7 @@ size_t FileCounters::read_some(uint64_t offset, void* out, size_t size) const {
   const Place* const at = std::lower_bound(
       begin, end, number, [](const Place& place, uint32_t wanted) { return place.number < wanted; });
   if (segment_ < 0 || at == end || at->number != number) return read_file(file_, offset);
-  const uint64_t moved = uint64_t{at->place} * format::kChunkBytes + (offset - chunk_offset(number));
+  const uint64_t moved = uint64_t{at->place} * format::kChunkBytes + (offset - format::chunk_offset(number));
   const size_t got = read_file(segment_, base + format::kHeaderBytes + moved);
   uint32_t entry = 0;
   const auto entry_at = static_cast<off_t>(format::kSegmentHeaderBytes + uint64_t{at->place} * sizeof entry);
@@ -165,13 +162,13 @@ void FileCounters::add(Totals& totals, int64_t now_monotonic_ns) {
   }
   add_losses(header_.losses, totals);
   for (const uint64_t count : header_.more_losses) totals.losses += count;
-  for (const int kind : kDroppedOfProcess)
-    totals.dropped += header_.more_losses[kind - int{format::kLossKinds}];
+  for (const format::Loss kind : format::kDropped)
+    if (kind >= format::kLossKinds) totals.dropped += header_.more_losses[kind - format::kLossKinds];
   for (const Log& log : logs_) {
     uint64_t losses[format::kLossKinds];
     if (log.losses_offset != 0 && read(log.losses_offset, losses, sizeof(losses))) add_losses(losses, totals);
   }
-  totals.recorded += chunk_offset(claimed);
+  totals.recorded += format::chunk_offset(claimed);
 }
 
 void FileCounters::find_chunks(uint32_t claimed) {
@@ -192,7 +189,7 @@ void FileCounters::find_chunks(uint32_t claimed) {
 // False if it has no header yet.
 bool FileCounters::add_chunk(uint32_t index) {
   format::ChunkHeader header;
-  if (!read(chunk_offset(index), &header, sizeof(header)) || header.magic != format::kChunkMagic)
+  if (!read(format::chunk_offset(index), &header, sizeof(header)) || header.magic != format::kChunkMagic)
     return false;
   const bool is_ring = header_.retention == format::Retention::kRing;
   const bool is_wanted = header.purpose == Purpose::kDefs || header.purpose == Purpose::kHistogram ||
@@ -222,9 +219,9 @@ void FileCounters::follow_chunks(Purpose purpose, uint32_t most) {
 // True once nothing more comes.
 bool FileCounters::read_chunk(Chunk& chunk) {
   format::ChunkHeader header;
-  if (!read(chunk_offset(chunk.index), &header, sizeof(header))) return false;
+  if (!read(format::chunk_offset(chunk.index), &header, sizeof(header))) return false;
   const size_t from = size_t{chunk.unit} * format::kUnitBytes;
-  const size_t got = read_some(chunk_offset(chunk.index) + from, buffer_, format::kChunkBytes - from);
+  const size_t got = read_some(format::chunk_offset(chunk.index) + from, buffer_, format::kChunkBytes - from);
   size_t at = 0;
   while (at + sizeof(format::RecordHead) <= got) {
     const size_t left = got - at;
@@ -245,7 +242,8 @@ uint32_t FileCounters::visit_definition(const Chunk& chunk, const char* entry, s
   if (head.kind == static_cast<uint16_t>(Def::kShape)) {
     add_shape(logs_[chunk.log], copy_of<format::ShapeDef>(entry, left));
   } else if (head.kind == static_cast<uint16_t>(Def::kLog)) {
-    logs_[chunk.log].losses_offset = chunk_offset(chunk.index) + uint64_t{chunk.unit} * format::kUnitBytes +
+    logs_[chunk.log].losses_offset = format::chunk_offset(chunk.index) +
+                                     uint64_t{chunk.unit} * format::kUnitBytes +
                                      offsetof(format::LogDef, losses);
   }
   return head.kind == 0 ? 0 : head.units;
@@ -350,8 +348,8 @@ void FileCounters::hold_open(const Chunk& chunk, const format::RecordHead& head)
   for (const uint64_t stopped : stops_) {
     if (stopped == handle) return;
   }
-  open_[open_size_++] = {handle, chunk_offset(chunk.index) + uint64_t{chunk.unit} * format::kUnitBytes,
-                         head.start};
+  open_[open_size_++] = {
+      handle, format::chunk_offset(chunk.index) + uint64_t{chunk.unit} * format::kUnitBytes, head.start};
 }
 
 void FileCounters::stop(uint64_t handle) {
@@ -374,7 +372,8 @@ void FileCounters::add_histograms(Totals& totals) {
     if (chunks_[i].purpose != Purpose::kHistogram) continue;
     constexpr size_t kCells = format::kHistogramCells * sizeof(format::HistogramCell);
     static_assert(sizeof(format::ChunkHeader) + kCells <= format::kChunkBytes);
-    if (!read(chunk_offset(chunks_[i].index) + sizeof(format::ChunkHeader), buffer_, kCells)) continue;
+    if (!read(format::chunk_offset(chunks_[i].index) + sizeof(format::ChunkHeader), buffer_, kCells))
+      continue;
     for (uint32_t cell = 0; cell < format::kHistogramCells; ++cell) {
       uint64_t key_ops_bytes[3];
       static_assert(offsetof(format::HistogramCell, key) == 0 &&
@@ -388,7 +387,8 @@ void FileCounters::add_histograms(Totals& totals) {
 }
 
 void FileCounters::add_losses(const uint64_t (&losses)[format::kLossKinds], Totals& totals) const {
-  for (const int kind : kDropped) totals.dropped += losses[kind];
+  for (const format::Loss kind : format::kDropped)
+    if (kind < format::kLossKinds) totals.dropped += losses[kind];
   for (const uint64_t count : losses) totals.losses += count;
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <fstream>
 
+#include "format/losses.h"
 #include "format/seal.h"
 
 namespace lockstep::readers::native {
@@ -236,7 +237,7 @@ void FileBuilder::Log::next_chunk() {
   const uint32_t full = chunks_.back();
   if (chunks_.size() >= file_.ring_chunks_) {
     std::rotate(chunks_.begin(), chunks_.begin() + 1, chunks_.end());
-    uint64_t& overwritten = losses()[3];  // losses.def: overwritten
+    uint64_t& overwritten = losses()[format::kLoss_overwritten];
     overwritten += file_.chunk_header(chunks_.back())->records;
     file_.open_chunk(chunks_.back(), Purpose::kRecords, number_, chunk_no_, tid_);
   } else {

@@ -16,8 +16,6 @@ namespace {
 using format::ChunkHeader;
 using format::FileHeader;
 
-uint64_t chunk_offset(uint32_t index) { return format::kHeaderBytes + uint64_t{index} * format::kChunkBytes; }
-
 Error bad(const std::string& path, std::string text) {
   return {ErrorCode::kInvalidInput, std::move(text), path};
 }
@@ -85,11 +83,11 @@ void FileView::scan(ReadLosses& losses) {
   uint32_t seen = 0, seen_all = 0;  // of those that were used, and of all
   for (uint32_t index = 0; index < end; ++index) {
     ChunkHeader header{};
-    size_t got = file_.read_at(chunk_offset(index), std::as_writable_bytes(std::span(&header, 1)));
+    size_t got = file_.read_at(format::chunk_offset(index), std::as_writable_bytes(std::span(&header, 1)));
     if (all_zero(header)) {
       // Unused chunks of a prepared file are often a hole, and a hostile one may span exabytes.
-      uint64_t next = file_.next_data(chunk_offset(index) + sizeof header);
-      if (next > chunk_offset(index) + format::kChunkBytes) {
+      uint64_t next = file_.next_data(format::chunk_offset(index) + sizeof header);
+      if (next > format::chunk_offset(index) + format::kChunkBytes) {
         uint64_t skip_to = (next - format::kHeaderBytes) / format::kChunkBytes;
         index = static_cast<uint32_t>(std::min<uint64_t>(skip_to, end) - 1);
       }
@@ -189,21 +187,23 @@ std::vector<uint16_t> FileView::logs() const {
 
 bool FileView::read(const Chunk& chunk, ChunkBuffer& buffer) const {
   bool is_live = false;
-  buffer.valid = static_cast<uint32_t>(file_.read_at(chunk_offset(chunk.index), buffer.bytes, &is_live));
+  buffer.valid =
+      static_cast<uint32_t>(file_.read_at(format::chunk_offset(chunk.index), buffer.bytes, &is_live));
   if (is_live) drop_unpublished(buffer);
   std::memset(buffer.bytes.data() + buffer.valid, 0, format::kChunkBytes - buffer.valid);
   ChunkHeader header{};
   std::memcpy(&header, buffer.bytes.data(), sizeof header);
   if (capturing() &&
       header_.retention == format::Retention::kRing) {  // the owner may have recycled it meanwhile
-    file_.read_at(chunk_offset(chunk.index), std::as_writable_bytes(std::span(&header, 1)));
+    file_.read_at(format::chunk_offset(chunk.index), std::as_writable_bytes(std::span(&header, 1)));
   }
   return header.magic == format::kChunkMagic && header.chunk_no == chunk.chunk_no &&
          header.log == chunk.log && header.purpose == chunk.purpose;
 }
 
 std::string FileView::where(const Chunk& chunk, uint32_t unit) const {
-  return path() + ":" + std::to_string(chunk_offset(chunk.index) + uint64_t{unit} * format::kUnitBytes);
+  return path() + ":" +
+         std::to_string(format::chunk_offset(chunk.index) + uint64_t{unit} * format::kUnitBytes);
 }
 
 std::string field_text(std::span<const char> field) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "format/losses.h"
 #include "model/element_size.h"
 #include "model/kernel_name.h"
 #include "readers/common/demangle.h"
@@ -21,12 +22,6 @@ constexpr uint32_t kMostComms = 1 << 20;
 constexpr size_t kMostKernelNames = 4096, kMostThreadsOfLog = 1024;
 constexpr uint32_t kChunksALook = 256;  // 8 MiB
 constexpr uint32_t kMostSecondLooks = 64;
-
-// What capture dropped for want of room; the other losses concern single fields, or are the way of ring retention.
-constexpr size_t kDropped[] = {
-    0, 1, 2, 4, 24, 25};  // no_chunk, disk_full, size_cap, no_log, storage_slow, file_lost of losses.def
-
-uint64_t chunk_offset(uint32_t index) { return format::kHeaderBytes + uint64_t{index} * format::kChunkBytes; }
 
 template <class T>
 T copy_of(const ChunkBuffer& buffer, uint32_t unit, size_t most) {
@@ -134,7 +129,7 @@ void LiveTail::find_chunks(const ProcessBytes& file) {
   chunks_seen_ = std::max(chunks_seen_, end);
   for (uint32_t index : candidates) {
     format::ChunkHeader header{};
-    file.read_at(chunk_offset(index), std::as_writable_bytes(std::span(&header, 1)));
+    file.read_at(format::chunk_offset(index), std::as_writable_bytes(std::span(&header, 1)));
     if (header.magic == format::kChunkMagic)
       add_chunk(index, header);
     else
@@ -255,7 +250,7 @@ void LiveTail::read_definitions(const ProcessBytes& file, Log& log) {
       auto def = copy_of<format::ShapeDef>(buffer, unit, size_t{head.units} * format::kUnitBytes);
       log.shapes[head.id] = {field_text(def.func), model::element_size(field_text(def.datatype))};
     } else if (head.kind == static_cast<uint16_t>(Def::kLog)) {
-      log.losses_offset = chunk_offset(log.definitions->index()) + size_t{unit} * format::kUnitBytes +
+      log.losses_offset = format::chunk_offset(log.definitions->index()) + size_t{unit} * format::kUnitBytes +
                           offsetof(format::LogDef, losses);
     } else if (head.kind == static_cast<uint16_t>(Def::kThread) && join_) {
       if (log.threads.size() < kMostThreadsOfLog)
@@ -301,7 +296,7 @@ LiveComm* LiveTail::comm(uint32_t number) {
 uint32_t LiveTail::visit_at(const ChunkBuffer& buffer, uint32_t unit, Log& log) {
   const ChunkFollower& records = *log.records;
   uint64_t position = uint64_t{records.chunk_no()} * format::kUnitsPerChunk + unit;
-  Entry entry{buffer, unit, chunk_offset(records.index()) + uint64_t{unit} * format::kUnitBytes, 0};
+  Entry entry{buffer, unit, format::chunk_offset(records.index()) + uint64_t{unit} * format::kUnitBytes, 0};
   auto head = entry.as<format::RecordHead>();
   entry.handle = format::make_handle(static_cast<uint32_t>(head.kind), records.log(), position);
   log.newest_start = std::max(log.newest_start, head.start);
@@ -662,7 +657,7 @@ void LiveTail::count_dropped(const ProcessBytes& file) {
     add(losses);
   }
   process_.dropped = 0;
-  for (size_t kind : kDropped) process_.dropped += process_.losses[kind];
+  for (const format::Loss kind : format::kDropped) process_.dropped += process_.losses[kind];
 }
 
 }  // namespace lockstep::readers::native

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of the loss counters (losses.def). Those below kLossKinds are counted in each log and in the file's header, the others in the header alone.
+#pragma once
+#include "format/file_layout.h"
+
+namespace lockstep::format {
+
+enum Loss : uint32_t {
+#define LOSS(index, name, text) kLoss_##name = index,
+#include "format/losses.def"
+#undef LOSS
+};
+
+// Events that are not in the file because there was no room for them. The others concern single fields, or are the way of ring retention.
+inline constexpr Loss kDropped[] = {kLoss_no_chunk, kLoss_disk_full,    kLoss_size_cap,
+                                    kLoss_no_log,   kLoss_storage_slow, kLoss_file_lost};
+
+}  // namespace lockstep::format
