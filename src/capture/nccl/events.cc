@@ -502,97 +502,132 @@ void stop(uint64_t handle) {
 
 namespace {
 
+// A state of an event that this process recorded, and when it came.
+struct StateChange {
+  ThreadLog* log;
+  format::RecordHead* head;
+  uint64_t handle;
+  int state;
+  const StateValue& value;
+  uint64_t now;
+
+  void mark_at(uint32_t* after) const { mark(log, after, head, handle, static_cast<uint16_t>(state), now); }
+  template <class Record>
+  Record* record() const {
+    return reinterpret_cast<Record*>(head);
+  }
+};
+
+bool store_proxy_step(const StateChange& change) {
+  auto* step = change.record<format::ProxyStepRecord>();
+  switch (change.state) {
+    case nccl_abi::kProxyStepSendGpuWait:
+      change.head->flags |= format::kFlagSend;
+      change.mark_at(&step->wait1_after);
+      return true;
+    case nccl_abi::kProxyStepSendPeerWait:
+      if (step->peer_waits != 0xffff) ++step->peer_waits;
+      if (step->wait2_after == 0) change.mark_at(&step->wait2_after);
+      return true;
+    case nccl_abi::kProxyStepRecvWait:
+      change.mark_at(&step->wait1_after);
+      return true;
+    case nccl_abi::kProxyStepSendWait:
+      change.head->flags |= format::kFlagSend;
+      change.mark_at(&step->wait3_after);
+      break;
+    case nccl_abi::kProxyStepRecvFlushWait:
+      change.mark_at(&step->wait2_after);
+      break;
+    case nccl_abi::kProxyStepRecvGpuWait:
+      change.mark_at(&step->wait3_after);
+      return true;
+    default:
+      return false;
+  }
+  // Only states 9 and 11 carry the size of this step; elsewhere it is a leftover.
+  if (change.value.number > 0xffffffff) change.log->lose(kLoss_clamped);
+  step->bytes = change.value.number > 0xffffffff ? 0xffffffff : static_cast<uint32_t>(change.value.number);
+  return true;
+}
+
+bool store_kernel_ch(const StateChange& change) {
+  auto* kernel = change.record<format::KernelChRecord>();
+  if (change.state != nccl_abi::kKernelChStop) return false;
+  if (kernel->gpu_stop_seen_after == 0) kernel->gpu_stop = change.value.number;
+  change.mark_at(&kernel->gpu_stop_seen_after);
+  return true;
+}
+
+bool store_kernel_phase(const StateChange& change) {
+  auto* phase = change.record<format::KernelPhaseRecord>();
+  if (change.state != nccl_abi::kKernelPhaseStop) return false;
+  if (phase->gpu_stop == 0)
+    phase->gpu_stop = change.value.number;
+  else
+    change.log->lose(kLoss_repeated_state);
+  return true;
+}
+
+bool store_proxy_ctrl(const StateChange& change) {
+  const int state = change.state;
+  auto* ctrl = change.record<format::ProxyCtrlRecord>();
+  if (state < nccl_abi::kProxyCtrlIdle || state > nccl_abi::kProxyCtrlAppendEnd) return false;
+  const bool second = state == nccl_abi::kProxyCtrlWakeup || state == nccl_abi::kProxyCtrlAppendEnd;
+  (second ? ctrl->second_state : ctrl->first_state) = static_cast<uint8_t>(state);
+  if (state == nccl_abi::kProxyCtrlAppendEnd) {
+    if (change.value.number > 0xffff) change.log->lose(kLoss_clamped);
+    ctrl->appended = change.value.number > 0xffff ? 0xffff : static_cast<uint16_t>(change.value.number);
+  }
+  change.mark_at(second ? &ctrl->second_after : &ctrl->first_after);
+  return true;
+}
+
+bool store_proxy_op(const StateChange& change) {
+  if (change.state == nccl_abi::kProxyOpInProgress) {
+    change.mark_at(&change.record<format::ProxyOpRecord>()->in_progress_after);
+    return true;
+  }
+  if (change.state > nccl_abi::kProxyOpRecvDone) return false;
+  // NCCL before 2.27 reports every step of the op as states of the op itself.
+  change.log->append_state(change.handle, static_cast<uint16_t>(change.state), change.now,
+                           change.value.number, change.value.steps);
+  return true;
+}
+
+bool store_group_api(const StateChange& change) {
+  auto* group = change.record<format::GroupApiRecord>();
+  const bool start = change.state == nccl_abi::kGroupStartApiStop;
+  if (!start && change.state != nccl_abi::kGroupEndApiStart) return false;
+  change.mark_at(start ? &group->group_start_after : &group->group_end_after);
+  return true;
+}
+
+bool store_net_plugin(const StateChange& change) {
+  auto* net = change.record<format::NetPluginRecord>();
+  if (change.state != nccl_abi::kNetPluginUpdate) return false;
+  ++net->updates;
+  net->last_update_after = ticks_after(change.head->start, change.now);
+  return true;
+}
+
 // States that a kind can have are stored in its record; true if this one can.
-bool store_state(ThreadLog* log, format::RecordHead* head, uint64_t handle, int state,
-                 const StateValue& value) {
-  const auto number = static_cast<uint16_t>(state);
-  const uint64_t now = read_ticks();
-  switch (head->kind) {
-    case Kind::kProxyStep: {
-      auto* step = reinterpret_cast<format::ProxyStepRecord*>(head);
-      switch (state) {
-        case nccl_abi::kProxyStepSendGpuWait:
-          head->flags |= format::kFlagSend;
-          mark(log, &step->wait1_after, head, handle, number, now);
-          return true;
-        case nccl_abi::kProxyStepSendPeerWait:
-          if (step->peer_waits != 0xffff) ++step->peer_waits;
-          if (step->wait2_after == 0) mark(log, &step->wait2_after, head, handle, number, now);
-          return true;
-        case nccl_abi::kProxyStepRecvWait:
-          mark(log, &step->wait1_after, head, handle, number, now);
-          return true;
-        case nccl_abi::kProxyStepSendWait:
-          head->flags |= format::kFlagSend;
-          mark(log, &step->wait3_after, head, handle, number, now);
-          break;
-        case nccl_abi::kProxyStepRecvFlushWait:
-          mark(log, &step->wait2_after, head, handle, number, now);
-          break;
-        case nccl_abi::kProxyStepRecvGpuWait:
-          mark(log, &step->wait3_after, head, handle, number, now);
-          return true;
-        default:
-          return false;
-      }
-      // Only states 9 and 11 carry the size of this step; elsewhere it is a leftover.
-      if (value.number > 0xffffffff) log->lose(kLoss_clamped);
-      step->bytes = value.number > 0xffffffff ? 0xffffffff : static_cast<uint32_t>(value.number);
-      return true;
-    }
-    case Kind::kKernelCh: {
-      auto* kernel = reinterpret_cast<format::KernelChRecord*>(head);
-      if (state != nccl_abi::kKernelChStop) return false;
-      if (kernel->gpu_stop_seen_after == 0) kernel->gpu_stop = value.number;
-      mark(log, &kernel->gpu_stop_seen_after, head, handle, number, now);
-      return true;
-    }
-    case Kind::kKernelPhase: {
-      auto* phase = reinterpret_cast<format::KernelPhaseRecord*>(head);
-      if (state != nccl_abi::kKernelPhaseStop) return false;
-      if (phase->gpu_stop == 0)
-        phase->gpu_stop = value.number;
-      else
-        log->lose(kLoss_repeated_state);
-      return true;
-    }
-    case Kind::kProxyCtrl: {
-      auto* ctrl = reinterpret_cast<format::ProxyCtrlRecord*>(head);
-      if (state < nccl_abi::kProxyCtrlIdle || state > nccl_abi::kProxyCtrlAppendEnd) return false;
-      bool second = state == nccl_abi::kProxyCtrlWakeup || state == nccl_abi::kProxyCtrlAppendEnd;
-      (second ? ctrl->second_state : ctrl->first_state) = static_cast<uint8_t>(state);
-      if (state == nccl_abi::kProxyCtrlAppendEnd) {
-        if (value.number > 0xffff) log->lose(kLoss_clamped);
-        ctrl->appended = value.number > 0xffff ? 0xffff : static_cast<uint16_t>(value.number);
-      }
-      mark(log, second ? &ctrl->second_after : &ctrl->first_after, head, handle, number, now);
-      return true;
-    }
-    case Kind::kProxyOp: {
-      auto* op = reinterpret_cast<format::ProxyOpRecord*>(head);
-      if (state == nccl_abi::kProxyOpInProgress) {
-        mark(log, &op->in_progress_after, head, handle, number, now);
-        return true;
-      }
-      if (state > nccl_abi::kProxyOpRecvDone) return false;
-      // NCCL before 2.27 reports every step of the op as states of the op itself.
-      log->append_state(handle, number, now, value.number, value.steps);
-      return true;
-    }
-    case Kind::kGroupApi: {
-      auto* group = reinterpret_cast<format::GroupApiRecord*>(head);
-      if (state != nccl_abi::kGroupStartApiStop && state != nccl_abi::kGroupEndApiStart) return false;
-      bool start = state == nccl_abi::kGroupStartApiStop;
-      mark(log, start ? &group->group_start_after : &group->group_end_after, head, handle, number, now);
-      return true;
-    }
-    case Kind::kNetPlugin: {
-      auto* net = reinterpret_cast<format::NetPluginRecord*>(head);
-      if (state != nccl_abi::kNetPluginUpdate) return false;
-      ++net->updates;
-      net->last_update_after = ticks_after(head->start, now);
-      return true;
-    }
+bool store_state(const StateChange& change) {
+  switch (change.head->kind) {
+    case Kind::kProxyStep:
+      return store_proxy_step(change);
+    case Kind::kKernelCh:
+      return store_kernel_ch(change);
+    case Kind::kKernelPhase:
+      return store_kernel_phase(change);
+    case Kind::kProxyCtrl:
+      return store_proxy_ctrl(change);
+    case Kind::kProxyOp:
+      return store_proxy_op(change);
+    case Kind::kGroupApi:
+      return store_group_api(change);
+    case Kind::kNetPlugin:
+      return store_net_plugin(change);
     default:
       return false;
   }
@@ -613,7 +648,7 @@ void record_state(uint64_t handle, nccl_abi::State state, const StateValue& valu
     if (const uint64_t now = moved_within_reach(log, handle)) return record_state(now, state, value);
     if ((log = ThreadLog::log_for_late(handle)) != nullptr)
       log->append_state(handle, static_cast<uint16_t>(state), read_ticks(), value.number, value.steps);
-  } else if (__builtin_expect(!store_state(log, head, handle, state, value), 0)) {
+  } else if (__builtin_expect(!store_state({log, head, handle, state, value, read_ticks()}), 0)) {
     log->lose(kLoss_state_mismatch);
   }
 }

@@ -156,6 +156,86 @@ std::string overlap_table(const analysis::summary::AcrossFigures& figures, size_
   return text;
 }
 
+Json above_zero(double value) { return value > 0 ? Json(value) : Json(nullptr); }
+
+Json known_time(const analysis::summary::Durations& of, double ns) {
+  return of.count > 0 ? Json(ns) : Json(nullptr);
+}
+
+Json wait_json(const analysis::summary::WaitFigures& row) {
+  return {{"ops", row.ops},
+          {"timed_ops", row.timed},
+          {"waiting_ns", row.waiting_ns},
+          {"moving_ns", row.timed == 0 ? Json(nullptr) : Json(row.moving_ns)},
+          {"blamed_ns", row.blamed_ns}};
+}
+
+Json rate_json(const analysis::summary::RateFigures& row) {
+  return {{"func", row.func},
+          {"comm", row.comm},
+          {"comm_id", id_json(row.comm_id)},
+          {"ranks", row.ranks},
+          {"hosts", row.hosts},
+          {"size_from", row.size_from},
+          {"size_to", row.size_to},
+          {"algo", row.algo},
+          {"proto", row.proto},
+          {"ops", row.ops},
+          {"uncertain_ops", row.uncertain},
+          {"algbw_gbps", above_zero(row.algbw)},
+          {"busbw_gbps", above_zero(row.busbw)},
+          {"busbw_low_gbps", above_zero(row.busbw_low)},
+          {"busbw_high_gbps", above_zero(row.busbw_high)},
+          {"of_best", above_zero(row.of_best)},
+          {"ceiling_gbps", above_zero(row.ceiling)},
+          {"ceiling_link", row.link.empty() ? Json(nullptr) : Json(row.link)},
+          {"of_ceiling", row.ceiling > 0 && row.busbw > 0 ? Json(row.busbw / row.ceiling) : Json(nullptr)},
+          {"relative_error", row.error}};
+}
+
+Json fit_json(const analysis::summary::FitFigures& row) {
+  return {{"func", row.func},
+          {"comm", row.comm},
+          {"comm_id", id_json(row.comm_id)},
+          {"sizes", row.sizes},
+          {"alpha_ns", row.alpha_ns},
+          {"alpha_error_ns", row.alpha_error_ns},
+          {"beta_gbps", row.beta},
+          {"beta_low_gbps", row.beta_low},
+          {"beta_high_gbps", above_zero(row.beta_high)}};
+}
+
+Json comm_json(const analysis::summary::WaitFigures& row) {
+  Json comm = {{"comm", row.comm}, {"comm_id", id_json(row.comm_id)}};
+  comm.update(wait_json(row));
+  return comm;
+}
+
+Json rank_json(const analysis::summary::WaitFigures& row) {
+  Json rank = {{"rank", known(row.rank)}, {"host", row.host}, {"pid", row.pid}};
+  rank.update(wait_json(row));
+  rank["late_p50_ns"] = row.late_p50_ns;
+  rank["late_p99_ns"] = row.late_p99_ns;
+  return rank;
+}
+
+Json link_json(const analysis::summary::LinkFigures& row) {
+  return {{"source", known(row.source)},
+          {"target", known(row.target)},
+          {"comm", row.comm},
+          {"comm_id", id_json(row.comm_id)},
+          {"transfers", row.steps},
+          {"bytes", row.bytes},
+          {"bytes_per_second", above_zero(row.rate)},
+          {"gpu_wait_ns", row.gpu_wait_ns},
+          {"peer_wait_ns", row.peer_wait_ns},
+          {"send_wait_ns", row.send_wait_ns},
+          {"sending_p50_ns", above_zero(row.sending_p50_ns)},
+          {"sending_p99_ns", above_zero(row.sending_p99_ns)},
+          {"receive_wait_ns", row.receive_wait_ns},
+          {"flush_wait_ns", row.flush_wait_ns}};
+}
+
 Json overlap_json(const analysis::summary::OverlapFigures& row) {
   return {{"rank", known(row.rank)},
           {"host", row.host},
@@ -170,18 +250,24 @@ Json overlap_json(const analysis::summary::OverlapFigures& row) {
           {"idle_ns", row.idle_ns}};
 }
 
-Json above_zero(double value) { return value > 0 ? Json(value) : Json(nullptr); }
-
-Json known_time(const analysis::summary::Durations& of, double ns) {
-  return of.count > 0 ? Json(ns) : Json(nullptr);
+Json steps_json(const analysis::summary::StepFigures& steps) {
+  if (steps.source.empty()) return nullptr;
+  return {{"source", steps.source},
+          {"operations", steps.period_ops == 0 ? Json(nullptr) : Json(steps.period_ops)},
+          {"count", steps.length.count + 1},
+          {"p50_ns", steps.length.p50_ns},
+          {"p99_ns", steps.length.p99_ns},
+          {"exposed_p50_ns", known_time(steps.exposed, steps.exposed.p50_ns)},
+          {"exposed_p99_ns", known_time(steps.exposed, steps.exposed.p99_ns)},
+          {"exposed_at_most_p50_ns", known_time(steps.exposed_at_most, steps.exposed_at_most.p50_ns)},
+          {"exposed_at_most_p99_ns", known_time(steps.exposed_at_most, steps.exposed_at_most.p99_ns)}};
 }
 
-Json wait_json(const analysis::summary::WaitFigures& row) {
-  return {{"ops", row.ops},
-          {"timed_ops", row.timed},
-          {"waiting_ns", row.waiting_ns},
-          {"moving_ns", row.timed == 0 ? Json(nullptr) : Json(row.moving_ns)},
-          {"blamed_ns", row.blamed_ns}};
+template <class Row>
+Json list_of(const std::vector<Row>& rows, Json (*json_of)(const Row&)) {
+  Json list = Json::array();
+  for (const Row& row : rows) list.push_back(json_of(row));
+  return list;
 }
 
 }  // namespace
@@ -199,86 +285,13 @@ std::string across_text(const analysis::summary::AcrossFigures& figures, size_t 
 void add_across_json(const analysis::summary::AcrossFigures& figures, Json& document) {
   document["matched_ops"] = figures.matched;
   document["matched_ops_without_gpu_times"] = figures.untimed;
-  for (const char* list :
-       {"bandwidth_list", "fit_list", "comm_wait_list", "rank_wait_list", "link_list", "overlap_list"})
-    document[list] = Json::array();
-  for (const analysis::summary::RateFigures& row : figures.rates) {
-    document["bandwidth_list"].push_back(
-        {{"func", row.func},
-         {"comm", row.comm},
-         {"comm_id", id_json(row.comm_id)},
-         {"ranks", row.ranks},
-         {"hosts", row.hosts},
-         {"size_from", row.size_from},
-         {"size_to", row.size_to},
-         {"algo", row.algo},
-         {"proto", row.proto},
-         {"ops", row.ops},
-         {"uncertain_ops", row.uncertain},
-         {"algbw_gbps", above_zero(row.algbw)},
-         {"busbw_gbps", above_zero(row.busbw)},
-         {"busbw_low_gbps", above_zero(row.busbw_low)},
-         {"busbw_high_gbps", above_zero(row.busbw_high)},
-         {"of_best", above_zero(row.of_best)},
-         {"ceiling_gbps", above_zero(row.ceiling)},
-         {"ceiling_link", row.link.empty() ? Json(nullptr) : Json(row.link)},
-         {"of_ceiling", row.ceiling > 0 && row.busbw > 0 ? Json(row.busbw / row.ceiling) : Json(nullptr)},
-         {"relative_error", row.error}});
-  }
-  for (const analysis::summary::FitFigures& row : figures.fits) {
-    document["fit_list"].push_back({{"func", row.func},
-                                    {"comm", row.comm},
-                                    {"comm_id", id_json(row.comm_id)},
-                                    {"sizes", row.sizes},
-                                    {"alpha_ns", row.alpha_ns},
-                                    {"alpha_error_ns", row.alpha_error_ns},
-                                    {"beta_gbps", row.beta},
-                                    {"beta_low_gbps", row.beta_low},
-                                    {"beta_high_gbps", above_zero(row.beta_high)}});
-  }
-  for (const analysis::summary::WaitFigures& row : figures.comms) {
-    Json comm = {{"comm", row.comm}, {"comm_id", id_json(row.comm_id)}};
-    comm.update(wait_json(row));
-    document["comm_wait_list"].push_back(std::move(comm));
-  }
-  for (const analysis::summary::WaitFigures& row : figures.ranks) {
-    Json rank = {{"rank", known(row.rank)}, {"host", row.host}, {"pid", row.pid}};
-    rank.update(wait_json(row));
-    rank["late_p50_ns"] = row.late_p50_ns;
-    rank["late_p99_ns"] = row.late_p99_ns;
-    document["rank_wait_list"].push_back(std::move(rank));
-  }
-  for (const analysis::summary::LinkFigures& row : figures.links) {
-    document["link_list"].push_back({{"source", known(row.source)},
-                                     {"target", known(row.target)},
-                                     {"comm", row.comm},
-                                     {"comm_id", id_json(row.comm_id)},
-                                     {"transfers", row.steps},
-                                     {"bytes", row.bytes},
-                                     {"bytes_per_second", above_zero(row.rate)},
-                                     {"gpu_wait_ns", row.gpu_wait_ns},
-                                     {"peer_wait_ns", row.peer_wait_ns},
-                                     {"send_wait_ns", row.send_wait_ns},
-                                     {"sending_p50_ns", above_zero(row.sending_p50_ns)},
-                                     {"sending_p99_ns", above_zero(row.sending_p99_ns)},
-                                     {"receive_wait_ns", row.receive_wait_ns},
-                                     {"flush_wait_ns", row.flush_wait_ns}});
-  }
-  for (const analysis::summary::OverlapFigures& row : figures.overlap)
-    document["overlap_list"].push_back(overlap_json(row));
-  const analysis::summary::StepFigures& steps = figures.steps;
-  document["steps"] =
-      steps.source.empty()
-          ? Json(nullptr)
-          : Json{{"source", steps.source},
-                 {"operations", steps.period_ops == 0 ? Json(nullptr) : Json(steps.period_ops)},
-                 {"count", steps.length.count + 1},
-                 {"p50_ns", steps.length.p50_ns},
-                 {"p99_ns", steps.length.p99_ns},
-                 {"exposed_p50_ns", known_time(steps.exposed, steps.exposed.p50_ns)},
-                 {"exposed_p99_ns", known_time(steps.exposed, steps.exposed.p99_ns)},
-                 {"exposed_at_most_p50_ns", known_time(steps.exposed_at_most, steps.exposed_at_most.p50_ns)},
-                 {"exposed_at_most_p99_ns", known_time(steps.exposed_at_most, steps.exposed_at_most.p99_ns)}};
+  document["bandwidth_list"] = list_of(figures.rates, rate_json);
+  document["fit_list"] = list_of(figures.fits, fit_json);
+  document["comm_wait_list"] = list_of(figures.comms, comm_json);
+  document["rank_wait_list"] = list_of(figures.ranks, rank_json);
+  document["link_list"] = list_of(figures.links, link_json);
+  document["overlap_list"] = list_of(figures.overlap, overlap_json);
+  document["steps"] = steps_json(figures.steps);
 }
 
 }  // namespace lockstep::cli
