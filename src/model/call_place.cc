@@ -74,7 +74,7 @@ std::string CallPlace::text() const {
 
 std::string frame_text(const Frame& frame) {
   const std::string_view file = frame.file.substr(frame.file.find_last_of('/') + 1);
-  const std::string function = shown_name(frame.function, kLongestName);
+  std::string function = shown_name(frame.function, kLongestName);
   if (file.empty() || file == "??") return function;
   std::string text = shown_name(file, kLongestName);
   if (frame.line > 0) text += ":" + std::to_string(frame.line);

@@ -367,7 +367,7 @@ class Sorter {
       for (std::string& file : outcome.files) {
         auto found = sniff(file, named);
         if (found && found->format != nullptr) {
-          keep(*found, std::move(file), named);
+          keep(*found, file, named);
         } else if (is_process_file(file)) {
           keep(&native::kFormat, std::move(file), named);
         } else if (named) {

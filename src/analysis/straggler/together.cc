@@ -11,8 +11,6 @@ namespace lockstep::analysis::straggler {
 namespace {
 
 using model::Job;
-using model::kNoRow;
-using model::Member;
 
 class Group {
  public:

@@ -93,7 +93,7 @@ bool Session::start_locked(format::Source source) {
   header->process_tag = process_tag_ = static_cast<uint32_t>(mix >> 32) | 0x80000000u;
   copy_text(header->tool_version, kVersion);
   copy_text(header->segment, file_.segment().name());
-  header->segment_key = mix ^ header->first_anchor.realtime_ns * 0x9e3779b97f4a7c15;
+  header->segment_key = mix ^ static_cast<uint64_t>(header->first_anchor.realtime_ns) * 0x9e3779b97f4a7c15;
   header->seal = format::seal_of_header(*header);
   beat();
   uint32_t meta = file_.claim_chunk();
