@@ -9,8 +9,6 @@
 namespace lockstep::cli {
 namespace {
 
-using verdict::Entry;
-
 // Entries whose class the word is a part of; of an empty one, all.
 std::string list_of(std::string_view id, bool& any) {
   const std::string_view word = id.substr(0, id.find('.'));
