@@ -287,9 +287,20 @@ std::vector<Finding> judge_text(const std::string& text) {
 std::string text_report(const std::string& details, const std::string& gpus = "8") {
   return "NCCL version 2.26.2+cuda12.4 compiled with CUDA 12.4\nJob summary\n===========\n\n" +
          ("      1          8            1          8        " + gpus) +
-         "\n    0         1         1         8         8         8  RUNNING  MISMATCH\n#0-0 (ab) "
+         "\n    0         1         1         8         8         8  RUNNING  "
+         "MISMATCH\n\nWarnings\n========\n\n#0-0 (ab) "
          "MISMATCH\n" +
          details;
+}
+
+// The table says that something is wrong, and what it is, is not there.
+TEST(RasRules, ATextThatEndsEarlyIsNoHealthyJob) {
+  const std::string text = text_report("  Communicator ranks have different AllReduce operation counts\n");
+  for (size_t length = text.find("Job summary") + 11; length <= text.size(); ++length) {
+    const Finding finding = only(judge_text(text.substr(0, length)));
+    EXPECT_EQ(finding.id, "evidence-missing.ras-damaged");
+    EXPECT_EQ(finding.severity, Severity::kWarning);
+  }
 }
 
 TEST(RasRules, TheTextNamesWhoIsBehind) {

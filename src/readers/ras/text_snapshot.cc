@@ -2,7 +2,6 @@
 #include "readers/ras/text_snapshot.h"
 
 #include <algorithm>
-#include <charconv>
 #include <deque>
 #include <map>
 #include <set>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "model/process_group.h"
 
 namespace lockstep::readers::ras {
@@ -21,27 +21,20 @@ constexpr size_t kMostComms = size_t{1} << 14;
 constexpr size_t kLongestText = 256;
 constexpr std::string_view kBegin = "Job summary";
 
-std::string_view trimmed(std::string_view line) {
-  const size_t begin = line.find_first_not_of(" \t\r>");
-  if (begin == std::string_view::npos) return {};
-  return line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);
+// Of a line that may be quoted.
+std::string_view words_in(std::string_view line) {
+  const size_t begin = std::min(line.find_first_not_of(" \t\r>"), line.size());
+  return trimmed(line.substr(begin), " \t\r");
 }
 
 // Reads a line from left to right.
 class Line {
  public:
   explicit Line(std::string_view text) : rest_(text) {}
-  bool take(std::string_view words) {
-    if (!rest_.starts_with(words)) return false;
-    rest_.remove_prefix(words.size());
-    return true;
-  }
+  bool take(std::string_view words) { return lockstep::take(rest_, words); }
   template <class Number>
   bool take_number(Number& number) {
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), number);
-    if (error != std::errc{}) return false;
-    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
-    return true;
+    return lockstep::take_number(rest_, number);
   }
   std::string_view take_until(std::string_view words) {
     const std::string_view taken = rest_.substr(0, rest_.find(words));
@@ -66,8 +59,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
 
 int64_t number_of(std::string_view text, int64_t otherwise = -1) {
   int64_t number = otherwise;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && end == text.data() + text.size() ? number : otherwise;
+  return take_number(text, number) && text.empty() ? number : otherwise;
 }
 
 enum class Status : uint8_t { kNone, kNoComm, kInit, kRunning, kFinalize, kAbort };
@@ -109,6 +101,7 @@ struct Camp {
 
 struct CommText {
   Comm comm;
+  int32_t group = -1;  // of the table
   std::vector<Camp> camps;
   Status status = Status::kNone;  // of all, from the table
 };
@@ -118,13 +111,21 @@ class Report {
   void read(std::string_view text) {
     while (!text.empty()) {
       const size_t end = std::min(text.find('\n'), text.size());
-      read_line(trimmed(text.substr(0, end)));
+      read_line(words_in(text.substr(0, end)));
       text.remove_prefix(std::min(end + 1, text.size()));
     }
   }
 
   Snapshot take() {
-    for (CommText& of : comms_) finish(of);
+    for (CommText& of : comms_) {
+      if (!tells_all(of)) snapshot_.cut = true;
+      if (!of.camps.empty()) groups_[of.group].is_told = true;
+      finish(of);
+    }
+    for (const auto& [number, group] : groups_) {
+      if (group.has_errors && !group.is_told) snapshot_.cut = true;
+    }
+    if (!has_last_part_) snapshot_.cut = true;
     snapshot_.is_text = true;
     return std::move(snapshot_);
   }
@@ -133,6 +134,7 @@ class Report {
   struct Group {
     int32_t size = -1;
     Status status = Status::kNone;
+    bool has_errors = false, is_told = false;  // has_errors: of which the parts behind the table tell
   };
 
   void read_line(std::string_view text) {
@@ -140,6 +142,8 @@ class Report {
     if (line.take("NCCL version ")) {
       snapshot_.nccl_version = line.take_until("+").substr(0, kLongestText);
       snapshot_.nccl_version = snapshot_.nccl_version.substr(0, snapshot_.nccl_version.find(' '));
+    } else if (text == "Warnings") {
+      has_last_part_ = true;
     } else if (text == "DEAD") {
       in_dead_ = true;
       at_ = nullptr;
@@ -183,6 +187,7 @@ class Report {
     } else {
       CommText& of = comms_.emplace_back();
       of.comm.hash = hash;
+      of.group = group;
       of.comm.size = groups_[group].size;
       of.status = groups_[group].status;
       at_ = &of;
@@ -208,11 +213,11 @@ class Report {
         return said.kind == Said::Kind::kCount && line.take_number(said.launched);
       if (line.take("not launched any operations")) return said.kind == Said::Kind::kCount;
       if (!line.take("status ")) return false;
-      said.status = status_of(trimmed(line.take_until(" -- ")));
+      said.status = status_of(words_in(line.take_until(" -- ")));
       return said.kind == Said::Kind::kStatus && said.status != Status::kNone;
     }
     if (!line.take("reported ")) return false;
-    said.error = error_of(trimmed(line.take_until(" -- ")));
+    said.error = error_of(words_in(line.take_until(" -- ")));
     return said.kind == Said::Kind::kError;
   }
 
@@ -230,7 +235,8 @@ class Report {
       const int64_t group = number_of(words[0]), size = number_of(words[4]);
       if (group < 0 || group > INT32_MAX || size < 0 || size > INT32_MAX || groups_.size() == kMostComms)
         return;
-      groups_[static_cast<int32_t>(group)] = {static_cast<int32_t>(size), status_of(words[6])};
+      groups_[static_cast<int32_t>(group)] = {static_cast<int32_t>(size), status_of(words[6]),
+                                              words[7] != "OK"};
     } else if (groups_.empty() && (words.size() == 3 || words.size() == 5) &&
                std::all_of(words.begin(), words.end(),
                            [](std::string_view word) { return number_of(word) > 0; })) {
@@ -293,6 +299,21 @@ class Report {
     int64_t pid = -1;
     if (!line.take_number(pid) || !line.take(" on node ")) return;
     if (dead_.size() < kMostRows) dead_.emplace(line.take_until(" managing "), pid);
+  }
+
+  // Whether all ranks that are there are in a camp, by each difference: else the text ends before the last of them.
+  static bool tells_all(const CommText& of) {
+    uint64_t gone = 0;
+    std::map<std::pair<Said::Kind, std::string>, uint64_t> ranks;
+    for (const Camp& camp : of.camps) {
+      if (camp.said.kind == Said::Kind::kMissing || camp.said.status == Status::kNoComm)
+        gone += std::max<uint64_t>(camp.ranks, camp.named.size());
+      if (camp.said.kind == Said::Kind::kCount || camp.said.kind == Said::Kind::kStatus)
+        ranks[{camp.said.kind, camp.said.func}] += camp.ranks;
+    }
+    return !of.camps.empty() && std::all_of(ranks.begin(), ranks.end(), [&](const auto& difference) {
+      return of.comm.size < 0 || difference.second + gone >= static_cast<uint64_t>(of.comm.size);
+    });
   }
 
   // Ranks that none of the camps of this kind and function names are those of the only one that is merely counted. False:
@@ -398,7 +419,7 @@ class Report {
   std::deque<CommText> comms_;
   CommText* at_ = nullptr;
   Said said_;
-  bool in_dead_ = false;
+  bool in_dead_ = false, has_last_part_ = false;    // has_last_part_: every report has the heading
   std::set<std::pair<std::string, int64_t>> dead_;  // host and pid
   int64_t gpus_ = -1;                               // of the job
   size_t rows_ = 0;
@@ -412,7 +433,7 @@ size_t line_of(std::string_view text, size_t at) {
 
 size_t find_begin(std::string_view text, size_t from) {
   for (size_t at = text.find(kBegin, from); at != std::string_view::npos; at = text.find(kBegin, at + 1)) {
-    if (trimmed(text.substr(line_of(text, at), at - line_of(text, at) + kBegin.size())) == kBegin) return at;
+    if (words_in(text.substr(line_of(text, at), at - line_of(text, at) + kBegin.size())) == kBegin) return at;
   }
   return std::string_view::npos;
 }
@@ -422,7 +443,7 @@ size_t find_begin(std::string_view text, size_t from) {
 bool has_report(std::string_view text) {
   const size_t at = find_begin(text, 0);
   return at != std::string_view::npos &&
-         trimmed(text.substr(at + kBegin.size()).substr(0, 16)).find("====") != std::string_view::npos;
+         words_in(text.substr(at + kBegin.size()).substr(0, 16)).find("====") != std::string_view::npos;
 }
 
 std::optional<Snapshot> next_report(std::string_view& text) {

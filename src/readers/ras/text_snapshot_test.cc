@@ -180,6 +180,28 @@ TEST(RasText, OfACutOneNoRankIsGuessed) {
   }
 }
 
+TEST(RasText, OneThatEndsEarlyIsCut) {
+  const std::string text =
+      report(" RUNNING  MISMATCH",
+             "Warnings\n========\n\n#0-0 (cf264af53edbe986) MISMATCH\n"
+             "  Communicator ranks have different AllReduce operation counts\n"
+             "  7 ranks have launched up to operation 9\n"
+             "  Rank 5 has launched up to operation 8 -- GPU 5 managed by process 105 on node 192.0.2.1");
+  EXPECT_FALSE(read(text).cut);
+  for (size_t length = text.find("Job summary") + 11; length < text.find("GPU 5"); ++length)
+    EXPECT_TRUE(read(std::string_view(text).substr(0, length)).cut) << text.substr(0, length);
+  EXPECT_FALSE(read(report(" RUNNING      OK", "Warnings\n========\n\n")).cut);
+  EXPECT_TRUE(read(report(" RUNNING      OK", "")).cut);
+  EXPECT_FALSE(
+      read(report(" RUNNING  INCOMPLETE",
+                  "#0-0 (ab) INCOMPLETE\n  Missing communicator data from 2 ranks\n"
+                  "  The missing ranks: 1,6\n\nWarnings\n========\n\n#0-0 (ab) MISMATCH\n"
+                  "  Communicator ranks have different collective operation counts\n"
+                  "  5 ranks have launched up to operation 9\n"
+                  "  Rank 2 has launched up to operation 8 -- GPU 2 managed by process 9 on node h\n"))
+          .cut);
+}
+
 TEST(RasText, NumbersThatCannotBeTakeNoMemory) {
   const Snapshot snapshot =
       read(report("RUNNING  MISMATCH",
