@@ -2,7 +2,6 @@
 #include "readers/stacks/read_stacks.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "base/ascii.h"
@@ -18,27 +17,8 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 constexpr size_t kMostStacks = size_t{1} << 17;
 constexpr size_t kMostFrames = 256;  // of a thread that are looked at
 constexpr size_t kLongestText = 256;
+constexpr std::string_view kBlanks = " \t\r";
 constexpr std::string_view kFaultEnd = "(most recent call first):";
-
-template <class Number>
-bool take_number(std::string_view& text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{}) return false;
-  text.remove_prefix(static_cast<size_t>(end - text.data()));
-  return true;
-}
-
-bool take(std::string_view& text, std::string_view words) {
-  if (!text.starts_with(words)) return false;
-  text.remove_prefix(words.size());
-  return true;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
-}
 
 // "Thread 0x7f12 (most recent call first):", "Current thread 0x7f12 [name] (most recent call first):"
 bool is_fault_head(std::string_view line) {
@@ -109,7 +89,7 @@ class Parser {
 
   void read_line(std::string_view line) {
     const int32_t prefix = take_prefix(line);
-    const std::string_view text = trimmed(line);
+    const std::string_view text = trimmed(line, kBlanks);
     if (in_ != In::kNothing && prefix != prefix_) end_process();  // lines of several ranks in one stream
     prefix_ = prefix;
     if (take_rank_head(text) || take_process_head(text)) return;
@@ -139,18 +119,18 @@ class Parser {
     if (!take(rest, "=== Rank ") || !take_number(rest, rank) || !take(rest, ":")) return false;
     end_process();
     rank_ = rank;
-    rest = trimmed(rest);
+    rest = trimmed(rest, kBlanks);
     if (const size_t scheme = rest.find("://"); scheme != std::string_view::npos)
       rest.remove_prefix(scheme + 3);
     host_ = shown_name(rest.substr(0, rest.find_first_of(":/ =")), kLongestText);
     return true;
   }
-  // "Process 1234: python train.py --local-rank 3"
+  // "Process 1234: python train.py --local-rank 3", alone or as the first line behind a rank's head
   bool take_process_head(std::string_view text) {
     std::string_view rest = text;
     int64_t pid = -1;
     if (!take(rest, "Process ") || !take_number(rest, pid) || !take(rest, ": ")) return false;
-    end_process();
+    if (in_ != In::kNothing || pid_ >= 0) end_process();
     pid_ = pid;
     return true;
   }
@@ -222,7 +202,7 @@ bool has_stack(std::string_view text) {
     std::string_view line = text.substr(begin == std::string_view::npos ? 0 : begin + 1);
     line = line.substr(0, end == std::string_view::npos ? line.size() : line.size() - (text.size() - end));
     if (line.starts_with("[rank")) line.remove_prefix(std::min(line.find("]:"), line.size() - 2) + 2);
-    line = trimmed(line);
+    line = trimmed(line, kBlanks);
     if (is_fault_head(line) || is_spy_head(line)) return true;
   }
   return false;

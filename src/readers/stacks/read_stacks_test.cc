@@ -67,7 +67,17 @@ TEST(Stacks, TheDebugServerTellsRanksAndHosts) {
   EXPECT_EQ(model.stacks[0].rank, 0);
   EXPECT_EQ(model.stacks[0].host, "node0");
   EXPECT_EQ(model.stacks[0].line, 2u);
-  EXPECT_EQ(model.stacks[1].pid, 1234) << "a process' own head stands below the rank's";
+  EXPECT_EQ(model.stacks[1].pid, 1234);
+  EXPECT_EQ(model.stacks[1].rank, 2) << "a process' own head stands below the rank's";
+  EXPECT_EQ(model.stacks[1].host, "node2");
+}
+
+TEST(Stacks, ARanksHeadIsOfTheFirstProcessBelowIt) {
+  const StacksModel model = parse("=== Rank 2: node2 ===\n" + kSpy + "Process 9: python worker.py\n" + kMain);
+  ASSERT_EQ(model.stacks.size(), 2u);
+  EXPECT_EQ(model.stacks[0].rank, 2);
+  EXPECT_EQ(model.stacks[1].rank, -1);
+  EXPECT_EQ(model.stacks[1].pid, 9);
 }
 
 TEST(Stacks, LinesOfSeveralRanksInOneStreamAreKeptApart) {
