@@ -12,6 +12,7 @@
 
 #include "format/redact_words.h"
 #include "run/small_file.h"
+#include "segment/process_stat.h"
 
 namespace lockstep::run {
 namespace {
@@ -82,28 +83,14 @@ ProcessIdentity own_identity() {
 }
 
 std::optional<ProcessStat> read_stat(int64_t pid) {
-  auto text = read_small(proc(pid, "stat"), 4096);
-  if (!text) return std::nullopt;
-  // The name in parentheses may hold anything; fields count from behind the last one.
-  size_t at = text->rfind(')');
-  if (at == std::string::npos) return std::nullopt;
+  segment::ProcessStat read;
+  if (!segment::read_process_stat(proc(pid, "stat").c_str(), &read)) return std::nullopt;
   ProcessStat stat;
-  size_t field = 2;
-  const char* end = text->data() + text->size();
-  for (const char* c = text->data() + at + 1; c < end; ++c) {
-    if (*c != ' ') continue;
-    ++field;
-    if (field == 3 && c + 1 < end) {
-      stat.zombie = c[1] == 'Z' || c[1] == 'X';
-      stat.stopped = c[1] == 'T' || c[1] == 't';
-    }
-    if (field == 4) std::from_chars(c + 1, end, stat.parent);
-    if (field == 22) {
-      std::from_chars(c + 1, end, stat.start_ticks);
-      return stat;
-    }
-  }
-  return std::nullopt;
+  stat.parent = read.parent;
+  stat.start_ticks = read.start_ticks;
+  stat.zombie = read.has_ended();
+  stat.stopped = read.state == 'T' || read.state == 't';
+  return stat;
 }
 
 std::optional<bool> is_alive(const ProcessIdentity& process) {

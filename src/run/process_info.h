@@ -23,7 +23,7 @@ ProcessIdentity own_identity();
 struct ProcessStat {
   int64_t parent = 0;
   uint64_t start_ticks = 0;
-  bool zombie = false;
+  bool zombie = false;   // ended, all its threads
   bool stopped = false;  // by a signal or a debugger
 };
 // Nothing if there is no such process.

@@ -16,6 +16,7 @@
 #include "segment/chunk_image.h"
 #include "segment/dead_owner.h"
 #include "segment/header_writer.h"
+#include "segment/small_file.h"
 
 #ifndef F_OFD_SETLK
 #define F_OFD_SETLK 37
@@ -49,9 +50,6 @@ class Descriptor {
  private:
   int fd_;
 };
-
-// As fstat(), which glibc before 2.33 has under another name.
-int file_status(int fd, struct stat* status) { return static_cast<int>(syscall(SYS_fstat, fd, status)); }
 
 template <class T>
 bool read_at(int file, T* out, uint64_t offset, size_t size = sizeof(T)) {
@@ -148,15 +146,14 @@ class Adopter {
                    : file_header_.chunks_claimed > there.chunks_claimed ? file_header_.chunks_claimed
                                                                         : there.chunks_claimed;
     uint32_t first_unpublished = UINT32_MAX, unpublished = 0, written = 0;
-    const uint64_t base = format::segment_file_offset(header_.places) + format::kHeaderBytes;
+    const uint64_t base = format::segment_file_offset(header_.places);
     for (uint32_t place = 0; place < header_.places; ++place) {
       uint32_t entry = 0;
       if (!read_at(segment_, &entry, format::kSegmentHeaderBytes + uint64_t{place} * sizeof entry))
         return false;
       if (entry == format::kPlaceClaimed || (entry == 0 && !is_ring())) continue;
       const uint32_t number = is_ring() ? place : entry - 1;
-      if (entry != 0 &&
-          !read_at(segment_, chunk_, base + uint64_t{place} * format::kChunkBytes, sizeof chunk_))
+      if (entry != 0 && !read_at(segment_, chunk_, base + format::chunk_offset(place), sizeof chunk_))
         return false;
       if (entry == 0 || !make_image(chunk_, image_)) {
         ++unpublished;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/core/small_file.h"
+#include "segment/small_file.h"
 
 namespace lockstep::capture {
 namespace {
@@ -16,7 +16,7 @@ struct Text {
 
 Text read_text(const char* path) {
   Text file;
-  file.text[read_small_file(path, file.text, sizeof file.text - 1)] = 0;
+  file.text[segment::read_small_file(path, file.text, sizeof file.text - 1)] = 0;
   return file;
 }
 

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "capture/core/clock.h"
-#include "capture/core/small_file.h"
 #include "format/redact_words.h"
+#include "segment/process_stat.h"
 
 namespace lockstep::capture {
 namespace {
@@ -64,34 +64,6 @@ void read_launcher(Identity* identity) {
     copy_text(identity->job_id, getenv("SLURM_JOB_ID"));
 }
 
-void read_boot_id(unsigned char (&boot_id)[16]) {
-  char text[64];
-  size_t length = read_small_file("/proc/sys/kernel/random/boot_id", text, sizeof text);
-  int digits = 0;
-  for (size_t i = 0; i < length && digits < 32; ++i) {
-    char c = text[i];
-    int value = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    if (value < 0) continue;
-    boot_id[digits / 2] =
-        static_cast<unsigned char>(digits % 2 == 0 ? value << 4 : boot_id[digits / 2] | value);
-    ++digits;
-  }
-}
-
-// Field 22 of /proc/self/stat; the command name before it may hold blanks and parentheses.
-uint64_t read_start_ticks() {
-  char text[1024];
-  size_t length = read_small_file("/proc/self/stat", text, sizeof text - 1);
-  text[length] = 0;
-  const char* at = strrchr(text, ')');
-  if (at == nullptr) return 0;
-  for (int field = 2; field < 22; ++field) {
-    at = strchr(at + 1, ' ');
-    if (at == nullptr) return 0;
-  }
-  return strtoull(at + 1, nullptr, 10);
-}
-
 }  // namespace
 
 Identity read_identity() {
@@ -99,18 +71,16 @@ Identity read_identity() {
   identity.pid = getpid();
   identity.rank = identity.local_rank = identity.world = identity.local_world = identity.node_rank =
       identity.nodes = -1;
-  // "pid:[4026531836]"
-  char pid_namespace[64] = {};
-  if (readlink("/proc/self/ns/pid", pid_namespace, sizeof pid_namespace - 1) > 5)
-    identity.pid_namespace = static_cast<uint32_t>(strtoul(pid_namespace + 5, nullptr, 10));
-  identity.start_ticks = read_start_ticks();
+  identity.pid_namespace = segment::own_pid_namespace();
+  segment::ProcessStat stat;
+  if (segment::read_process_stat("/proc/self/stat", &stat)) identity.start_ticks = stat.start_ticks;
   long per_second = sysconf(_SC_CLK_TCK);
   if (identity.start_ticks != 0 && per_second > 0) {
     auto since_boot =
         static_cast<int64_t>(identity.start_ticks * (1000000000 / static_cast<uint64_t>(per_second)));
     identity.start_realtime_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + since_boot;
   }
-  read_boot_id(identity.boot_id);
+  segment::read_boot_id(identity.boot_id);
   read_launcher(&identity);
   if (gethostname(identity.host, sizeof identity.host - 1) != 0 || identity.host[0] == 0)
     copy_text(identity.host, "unknown");

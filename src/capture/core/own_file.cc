@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/core/small_file.h"
+#include "segment/small_file.h"
 
 namespace lockstep::capture {
 
 void OwnFile::take(int fd, const char* path) {
   struct stat file {};
-  file_status(fd, &file);
+  segment::file_status(fd, &file);
   device_ = file.st_dev;
   inode_ = file.st_ino;
   strncpy(path_, path, sizeof path_ - 1);
@@ -21,7 +21,7 @@ void OwnFile::take(int fd, const char* path) {
 
 bool OwnFile::is_ours(int fd) const {
   struct stat file {};
-  return file_status(fd, &file) == 0 && file.st_dev == device_ && file.st_ino == inode_;
+  return segment::file_status(fd, &file) == 0 && file.st_dev == device_ && file.st_ino == inode_;
 }
 
 int OwnFile::get() {

@@ -103,8 +103,7 @@ bool Segment::allocate_header() {
 bool Segment::allocate(uint32_t first, uint32_t places) {
   if (name_[0] == 0) return true;
   const int fd = file_.get();
-  const uint64_t at =
-      format::segment_file_offset(places_) + format::kHeaderBytes + uint64_t{first} * format::kChunkBytes;
+  const uint64_t at = format::segment_file_offset(places_) + format::chunk_offset(first);
   return fd >= 0 && fallocate(fd, 0, static_cast<off_t>(at),
                               static_cast<off_t>(uint64_t{places} * format::kChunkBytes)) == 0;
 }

@@ -2,9 +2,16 @@
 #include "run/process_info.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
 #include <map>
+#include <string>
+#include <thread>
 
 #include "cli/trace/capture_environment.h"
 #include "cli/trace/tokens.h"
@@ -33,6 +40,30 @@ TEST(ProcessInfo, KnowsItself) {
   run::ProcessIdentity elsewhere = self;
   elsewhere.boot_id = "0";
   EXPECT_EQ(run::is_alive(elsewhere), std::nullopt);
+}
+
+// The kernel shows it as a zombie, though its process goes on: a rank whose interpreter's first thread has returned is not dead.
+TEST(ProcessInfo, AMainThreadThatHasEndedIsNotItsProcess) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    std::thread([] { pause(); }).detach();
+    syscall(SYS_exit, 0);  // of this thread alone
+  }
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  const auto state = [&] {
+    std::ifstream file(path);
+    std::string text((std::istreambuf_iterator<char>(file)), {});
+    return text.substr(text.rfind(')') + 2, 1);
+  };
+  for (int tries = 0; tries < 1000 && state() != "Z"; ++tries) usleep(10'000);
+  ASSERT_EQ(state(), "Z");
+  EXPECT_FALSE(run::read_stat(pid)->zombie);
+  kill(pid, SIGKILL);
+  siginfo_t info{};
+  waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
+  EXPECT_TRUE(run::read_stat(pid)->zombie);
+  waitpid(pid, nullptr, 0);
+  EXPECT_FALSE(run::read_stat(pid));
 }
 
 TEST(JobPlace, Torchrun) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/core/small_file.h"
+#include "segment/small_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace lockstep::capture {
+namespace lockstep::segment {
 
 size_t read_small_file(const char* path, char* out, size_t size) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -19,4 +19,4 @@ size_t read_small_file(const char* path, char* out, size_t size) {
   return used;
 }
 
-}  // namespace lockstep::capture
+}  // namespace lockstep::segment

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-namespace lockstep::capture {
+namespace lockstep::segment {
 
 // Bytes read, at most `size`; 0 if there is no such file.
 size_t read_small_file(const char* path, char* out, size_t size);
@@ -17,4 +17,4 @@ inline int file_status(int fd, struct stat* status) {
   return static_cast<int>(syscall(SYS_fstat, fd, status));
 }
 
-}  // namespace lockstep::capture
+}  // namespace lockstep::segment
