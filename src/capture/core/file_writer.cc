@@ -34,10 +34,15 @@ LOCKSTEP_READS_BESIDE_WRITERS void copy_words(void* to, const void* from, size_t
   }
 }
 
+// A newer chunk of a log that is seen here is why an older one may be given back: ThreadSanitizer must see it, too.
+bool is_published(const char* chunk) {
+  return __atomic_load_n(&reinterpret_cast<const ChunkHeader*>(chunk)->magic, __ATOMIC_ACQUIRE) ==
+         format::kChunkMagic;
+}
+
 LOCKSTEP_READS_BESIDE_WRITERS bool read_header(const char* chunk, ChunkHeader* header) {
-  const auto* there = reinterpret_cast<const ChunkHeader*>(chunk);
-  if (__atomic_load_n(&there->magic, __ATOMIC_ACQUIRE) != format::kChunkMagic) return false;
-  copy_words(header, there, sizeof *header);
+  if (!is_published(chunk)) return false;
+  copy_words(header, chunk, sizeof *header);
   return header->log <= format::kMaxLogs;
 }
 
@@ -287,10 +292,7 @@ void FileWriter::give_up(ProcessFile& file) {
     if (reinterpret_cast<const ChunkHeader*>(image_)->purpose != Purpose::kRecords) continue;
     lost += entries_of(image_) - (places_[place].entry == entry ? places_[place].entries : 0);
   }
-  FileHeader* header = file.header();
-  __atomic_fetch_add(
-      why < format::kLossKinds ? &header->losses[why] : &header->more_losses[why - format::kLossKinds], lost,
-      __ATOMIC_RELAXED);
+  __atomic_fetch_add(format::loss_counter(file.header(), why), lost, __ATOMIC_RELAXED);
   write_header(file, Depth::kNew, 0);
 }
 

@@ -86,5 +86,27 @@ TEST_F(StartingThreads, DoNotWaitForTheKeeper) {
   EXPECT_EQ(file.count(format::Def::kCommEnd), static_cast<size_t>(kThreads));
 }
 
+// Chunks of definitions that were written are used again, by another thread as well.
+TEST_F(StartingThreads, TakeOverChunksOfEachOther) {
+  constexpr int kThreads = 3, kShapes = 20'000;
+  LksFile file = record([] {
+    NcclPlugin<5> plugin;
+    plugin.init(1);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < kShapes; ++i) {
+          auto d = plugin.coll(static_cast<uint64_t>(i));
+          d.coll.root = i;
+          plugin.stop(plugin.start(d));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+  EXPECT_EQ(file.count(Kind::kColl), size_t{kThreads} * kShapes);
+  EXPECT_EQ(file.lost(), 0u);
+}
+
 }  // namespace
 }  // namespace lockstep::test
