@@ -11,6 +11,11 @@ enum Loss : uint32_t {
 #undef LOSS
 };
 
+// Where a file's header counts it.
+inline uint64_t* loss_counter(FileHeader* header, Loss kind) {
+  return kind < kLossKinds ? &header->losses[kind] : &header->more_losses[kind - kLossKinds];
+}
+
 // Events that are not in the file because there was no room for them. The others concern single fields, or are the way of ring retention.
 inline constexpr Loss kDropped[] = {kLoss_no_chunk, kLoss_disk_full,    kLoss_size_cap,
                                     kLoss_no_log,   kLoss_storage_slow, kLoss_file_lost};

@@ -46,7 +46,7 @@ constexpr uint64_t segment_file_offset(uint32_t places) {
   return kSegmentHeaderBytes + segment_table_bytes(places);
 }
 constexpr uint64_t segment_bytes(uint32_t places) {
-  return segment_file_offset(places) + kHeaderBytes + uint64_t{places} * kChunkBytes;
+  return segment_file_offset(places) + chunk_offset(places);
 }
 
 }  // namespace lockstep::format

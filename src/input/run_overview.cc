@@ -242,11 +242,4 @@ std::string kernels_text(const RunOverview& run) {
          plural(kernels.communication, "communication kernel") + " joined to operations\n";
 }
 
-std::string nccl_version_text(int32_t version) {
-  if (version <= 0) return "-";
-  int32_t base = version >= 10000 ? 10000 : 1000;  // NCCL wrote 2.8 as 2800, and from 2.9 on 20900
-  return std::to_string(version / base) + "." + std::to_string(version % base / 100) + "." +
-         std::to_string(version % 100);
-}
-
 }  // namespace lockstep::input

@@ -93,7 +93,5 @@ std::string recorded_mode(uint8_t mode, const std::string& modes);
 std::string processes_text(const RunOverview& run);
 // What GPUs did, and how much of communication is known by operation; empty where no kernels are known.
 std::string kernels_text(const RunOverview& run);
-// "2.28.9" for 22809; "-" for 0.
-std::string nccl_version_text(int32_t version);
 
 }  // namespace lockstep::input

@@ -3,16 +3,12 @@
 
 #include <optional>
 
+#include "base/ascii.h"
+
 namespace lockstep::model {
 namespace {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-bool take(std::string_view& text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return false;
-  text.remove_prefix(prefix.size());
-  return true;
-}
 
 // Behind "ncclDevKernel_" and its older and newer forms: "AllReduce_Sum_f32_RING_LL(...)".
 KernelWork function_of(std::string_view rest) {

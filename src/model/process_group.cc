@@ -77,6 +77,13 @@ int32_t parse_nccl_version(std::string_view text) {
   return parts[0] * 10'000 + parts[1] * 100 + parts[2];
 }
 
+std::string nccl_version_text(int32_t version) {
+  if (version <= 0) return "-";
+  int32_t base = version >= 10000 ? 10000 : 1000;  // NCCL wrote 2.8 as 2800, and from 2.9 on 20900
+  return std::to_string(version / base) + "." + std::to_string(version % base / 100) + "." +
+         std::to_string(version % 100);
+}
+
 int32_t rank_said_in(std::string_view name) {
   const size_t word = name.rfind("rank");
   if (word == std::string_view::npos) return -1;

@@ -6,6 +6,7 @@
 #include "input/run_json.h"
 #include "input/run_overview.h"
 #include "model/event_kind.h"
+#include "model/process_group.h"
 #include "report/pages.h"
 #include "run/liveness.h"
 
@@ -46,7 +47,7 @@ Json process_json(const Scene& scene, uint32_t i) {
           {"gpu_model", shown_or_null(job.text(row.gpu_model))},
           {"pci", shown_or_null(who.pci)},
           {"device", number(who.device)},
-          {"nccl", row.nccl_version == 0 ? Json(nullptr) : Json(input::nccl_version_text(row.nccl_version))},
+          {"nccl", row.nccl_version == 0 ? Json(nullptr) : Json(model::nccl_version_text(row.nccl_version))},
           {"mode", input::recorded_mode(row.mode, std::string(job.text(row.modes)))},
           {"state", row.closed != 0 ? "closed" : "not closed"},
           {"liveness", run::liveness_text(process.liveness)},

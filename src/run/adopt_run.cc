@@ -18,9 +18,8 @@ void adopt(const ProcessFile& file) {
 }  // namespace
 
 void adopt_run(const std::string& path) {
+  for (const ProcessFile& file : process_files_at(path)) adopt(file);
   std::error_code error;
-  if (!fs::is_directory(path, error)) return adopt(process_file(path));
-  for (const ProcessFile& file : process_files(path)) adopt(file);
   for (fs::directory_iterator at(path, fs::directory_options::skip_permission_denied, error), end;
        !error && at != end; at.increment(error)) {
     if (!at->is_directory(error)) continue;

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 
 namespace lockstep::run {
@@ -29,15 +28,9 @@ std::string digits(std::string_view boot_id) {
 
 std::multimap<BootAndPid, ProcessFile> files_of(const std::vector<std::string>& paths) {
   std::multimap<BootAndPid, ProcessFile> files;
-  auto add = [&](const ProcessFile& file) {
-    if (file.valid) files.emplace(BootAndPid(file.process.boot_id, file.process.pid), file);
-  };
   for (const std::string& path : paths) {
-    std::error_code error;
-    if (std::filesystem::is_directory(path, error)) {
-      for (const ProcessFile& file : process_files(path)) add(file);
-    } else {
-      add(process_file(path));
+    for (const ProcessFile& file : process_files_at(path)) {
+      if (file.valid) files.emplace(BootAndPid(file.process.boot_id, file.process.pid), file);
     }
   }
   return files;

@@ -80,4 +80,10 @@ std::vector<ProcessFile> process_files(const std::string& run) {
   return files;
 }
 
+std::vector<ProcessFile> process_files_at(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return process_files(path);
+  return {process_file(path)};
+}
+
 }  // namespace lockstep::run

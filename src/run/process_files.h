@@ -24,5 +24,7 @@ struct ProcessFile {
 ProcessFile process_file(const std::string& path);
 // Every *.lks in the directory, by name.
 std::vector<ProcessFile> process_files(const std::string& run);
+// Those of a directory, or the file itself.
+std::vector<ProcessFile> process_files_at(const std::string& path);
 
 }  // namespace lockstep::run

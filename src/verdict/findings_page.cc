@@ -3,20 +3,16 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/text/wrap.h"
 
 namespace lockstep::verdict {
 namespace {
 
 constexpr size_t kWidth = 100;
+constexpr std::string_view kBlanks = " \n";
 
 bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\n')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.remove_suffix(1);
-  return text;
-}
 
 // Calls visit(line, its place in the page).
 template <class Visit>
@@ -30,11 +26,11 @@ void for_lines(std::string_view page, const Visit& visit) {
 
 std::vector<std::string_view> cells(std::string_view row) {
   std::vector<std::string_view> list;
-  row = trimmed(row);
+  row = trimmed(row, kBlanks);
   if (begins(row, "|")) row.remove_prefix(1);
   while (!row.empty()) {
     const size_t end = std::min(row.find('|'), row.size());
-    list.push_back(trimmed(row.substr(0, end)));
+    list.push_back(trimmed(row.substr(0, end), kBlanks));
     row.remove_prefix(std::min(end + 1, row.size()));
   }
   return list;
@@ -45,14 +41,14 @@ std::vector<Entry> parse(std::string_view page) {
   std::string_view chapter, columns, previous;
   size_t section = 0;  // begin of its body; 0 none
   const auto close = [&](size_t end) {
-    if (section != 0) list.back().body = trimmed(page.substr(section, end - section));
+    if (section != 0) list.back().body = trimmed(page.substr(section, end - section), kBlanks);
     section = 0;
   };
   for_lines(page, [&](std::string_view line, size_t at) {
     if (begins(line, "## ") || begins(line, "### ")) close(at);
     const bool is_id = begins(line, "### ") && line.size() > 4 && line[4] >= 'a' && line[4] <= 'z';
     if (begins(line, "## ") || (begins(line, "### ") && !is_id)) {
-      chapter = trimmed(line.substr(3));
+      chapter = trimmed(line.substr(3), kBlanks);
     } else if (is_id) {
       list.push_back({line.substr(4), chapter, {}, {}});
       section = at + line.size() + 1;

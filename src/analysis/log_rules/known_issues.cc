@@ -18,11 +18,11 @@ constexpr KnownIssue kIssues[] = {
 };
 
 // 0: no line says it.
-int64_t release_of(const View& view) {
-  int64_t least = 0;
+int32_t release_of(const View& view) {
+  int32_t least = 0;
   for (const Fact* fact : view.facts(LineKind::kVersion)) {
     const std::string version = fact->value(0);
-    const int64_t release = model::parse_nccl_version(version.substr(0, version.find('+')));
+    const int32_t release = model::parse_nccl_version(version.substr(0, version.find('+')));
     if (release > 0) least = least == 0 ? release : std::min(least, release);
   }
   return least;
@@ -48,17 +48,12 @@ Hit waited_in(const View& view, const KnownIssue& issue) {
   return hit;
 }
 
-std::string release_text(int64_t release) {
-  return std::to_string(release / 10000) + "." + std::to_string(release / 100 % 100) + "." +
-         std::to_string(release % 100);
-}
-
 }  // namespace
 
 std::span<const KnownIssue> known_issue_list() { return kIssues; }
 
 std::vector<Hit> known_issues(const View& view) {
-  const int64_t release = release_of(view);
+  const int32_t release = release_of(view);
   std::vector<Hit> hits;
   for (const KnownIssue& issue : kIssues) {
     if (release == 0 || release < issue.first || release >= issue.fixed) continue;
@@ -67,8 +62,9 @@ std::vector<Hit> known_issues(const View& view) {
     // They tell what else it may be, and of whom the others do.
     hit.processes.clear();
     hit.lines.clear();
-    hit.what = "NCCL " + release_text(release) + " has a known issue that fits: " + std::string(issue.what) +
-               "; fixed in " + release_text(issue.fixed);
+    hit.what = "NCCL " + model::nccl_version_text(release) +
+               " has a known issue that fits: " + std::string(issue.what) + "; fixed in " +
+               model::nccl_version_text(issue.fixed);
     hit.evidence.push_back("until then: " + std::string(issue.workaround));
     hit.evidence.emplace_back(issue.source);
     hits.push_back(std::move(hit));

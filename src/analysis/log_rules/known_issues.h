@@ -9,7 +9,7 @@ namespace lockstep::analysis::log_rules {
 
 struct KnownIssue {
   bool is_wait;                  // else a warning
-  int64_t first, fixed;          // releases, as ncclGetVersion gives them; first 0: not known
+  int32_t first, fixed;          // releases, as ncclGetVersion gives them; first 0: not known
   std::string_view words, also;  // of the warning, which may need others as well; or the function
   std::string_view what, workaround, source;
 };

@@ -8,19 +8,15 @@
 #include <string>
 
 #include "analysis/log_rules/log_rules.h"
+#include "model/process_group.h"
 #include "readers/nccl_log/log_parser.h"
 
 namespace lockstep::analysis::log_rules {
 namespace {
 
-std::string release(int64_t number) {
-  return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
-         std::to_string(number % 100);
-}
-
 // What a log of this release shows where the issue struck. `signs`: whether it does.
-std::string log_of(const KnownIssue& issue, int64_t version, bool signs) {
-  std::string text = "h1:1:1 [0] NCCL INFO NCCL version " + release(version) + "+cuda12.4\n";
+std::string log_of(const KnownIssue& issue, int32_t version, bool signs) {
+  std::string text = "h1:1:1 [0] NCCL INFO NCCL version " + model::nccl_version_text(version) + "+cuda12.4\n";
   if (!issue.is_wait) {
     return text + "h1:1:1 [0] misc/x.cc:1 NCCL WARN " + (signs ? std::string(issue.words) : "something") +
            " x " + std::string(issue.also) + "\n";
@@ -33,7 +29,7 @@ std::string log_of(const KnownIssue& issue, int64_t version, bool signs) {
          op + ", NumelIn=2, NumelOut=2, Timeout(ms)=600000) ran for 600042 milliseconds\n";
 }
 
-bool speaks(const KnownIssue& issue, int64_t version, bool signs) {
+bool speaks(const KnownIssue& issue, int32_t version, bool signs) {
   readers::nccl_log::LogParser parser;
   parser.begin_file("job.log");
   parser.feed(log_of(issue, version, signs));
@@ -48,7 +44,7 @@ bool speaks(const KnownIssue& issue, int64_t version, bool signs) {
 TEST(KnownIssues, SpeakBelowTheirFixAlone) {
   for (const KnownIssue& issue : known_issue_list()) {
     SCOPED_TRACE(std::string(issue.what));
-    const int64_t within = std::max<int64_t>(issue.first, 21000);
+    const int32_t within = std::max<int32_t>(issue.first, 21000);
     EXPECT_TRUE(speaks(issue, within, true));
     EXPECT_FALSE(speaks(issue, issue.fixed, true)) << "the release with the fix";
     EXPECT_FALSE(speaks(issue, within, false)) << "without what it does";

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/straggler/lateness.h"
 #include "analysis/straggler/median.h"
 #include "analysis/straggler/own_times.h"
 #include "analysis/straggler/steps.h"
@@ -13,7 +14,6 @@ namespace {
 
 constexpr size_t kLeastSamples = 12;
 constexpr size_t kPlaces = 16;       // that are looked at together: a cache line of every column
-constexpr float kAtOnceNs = 20'000;  // after the operation before was through
 constexpr float kWaitedNs = 20'000;  // longer than the arrivals of a healthy operation lie apart
 
 }  // namespace
@@ -72,7 +72,7 @@ void Carry::add_changes(const MemberPast& past, size_t now, size_t then, Sample&
   add({past.lateness[now - 1] - past.lateness[then - 1], past.lateness[now] - past.lateness[then]},
       sample.lateness);
   // Who came as soon as the operation before was through does not show how long it worked.
-  if (past.since[now] > kAtOnceNs && past.since[then] > kAtOnceNs)
+  if (past.since[now] > kJitterNs && past.since[then] > kJitterNs)
     add({past.waiting[now - 1] - past.waiting[then - 1], past.since[then] - past.since[now]}, sample.waits);
 }
 

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "capture/core/size_signal.h"
-#include "capture/core/small_file.h"
 #include "format/source_name.h"
 #include "segment/header_writer.h"
 
@@ -104,6 +104,13 @@ bool ProcessFile::create(const Config& config, const Identity& identity, format:
                          size_t why_size) {
   if (!open_unique(config, identity, source, why, why_size)) return false;
   ring_ = config.retention == format::Retention::kRing;
+  const auto fail = [this] {
+    unlink(path());
+    segment_.remove();
+    file_.close();
+    base_ = nullptr;
+    return false;
+  };
   const bool allocated = allocate_header();
   bool mapped = allocated && make_segment(config, identity, source);
   if (mapped) {
@@ -114,11 +121,7 @@ bool ProcessFile::create(const Config& config, const Identity& identity, format:
   }
   if (!mapped) {
     snprintf(why, why_size, "cannot %s %s: %s", allocated ? "map" : "allocate", path(), strerror(errno));
-    unlink(path());
-    segment_.remove();
-    file_.close();
-    base_ = nullptr;
-    return false;
+    return fail();
   }
   format::FileHeader* h = header();
   memcpy(h->magic, format::kMagic, sizeof h->magic);
@@ -135,9 +138,7 @@ bool ProcessFile::create(const Config& config, const Identity& identity, format:
   populate_ahead(kFirstPopulated);
   if (ready_.load(std::memory_order_relaxed) == 0) {
     snprintf(why, why_size, "no space left for %s", path());
-    unlink(path());
-    segment_.remove();
-    return false;
+    return fail();
   }
   return true;
 }

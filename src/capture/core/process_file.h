@@ -41,9 +41,7 @@ class ProcessFile {
   bool usable() const { return base_ != nullptr; }
 
   format::FileHeader* header() const { return reinterpret_cast<format::FileHeader*>(base_); }
-  char* chunk(uint32_t place) const {
-    return base_ + format::kHeaderBytes + uint64_t{place} * format::kChunkBytes;
-  }
+  char* chunk(uint32_t place) const { return base_ + format::chunk_offset(place); }
   // Index in the file of the chunk in a place that is claimed: what `next` of a chunk header holds.
   uint32_t number(uint32_t place) const {
     return __atomic_load_n(&segment_.table()[place], __ATOMIC_RELAXED) - 1;

@@ -284,10 +284,7 @@ void Session::look_at_control() {
 
 void Session::lose(Loss kind) {
   if (!file_.usable()) return;
-  format::FileHeader* header = file_.header();
-  __atomic_fetch_add(
-      kind < format::kLossKinds ? &header->losses[kind] : &header->more_losses[kind - format::kLossKinds], 1,
-      __ATOMIC_RELAXED);
+  __atomic_fetch_add(format::loss_counter(file_.header(), kind), 1, __ATOMIC_RELAXED);
 }
 
 Loss Session::loss_of_no_place() const {

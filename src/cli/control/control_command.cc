@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
 #include <map>
 
 #include "base/text/units.h"
@@ -134,12 +133,7 @@ Result<Wish> read_wish(const Arguments& arguments) {
 std::vector<ProcessFile> files_of(const std::vector<std::string>& paths) {
   std::vector<ProcessFile> files;
   for (const std::string& path : paths) {
-    std::error_code error;
-    if (std::filesystem::is_directory(path, error)) {
-      for (ProcessFile& file : run::process_files(path)) files.push_back(std::move(file));
-    } else {
-      files.push_back(run::process_file(path));
-    }
+    for (ProcessFile& file : run::process_files_at(path)) files.push_back(std::move(file));
   }
   return files;
 }

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "cli/http/machine_names.h"
 
 namespace lockstep::cli::http {
@@ -80,11 +81,6 @@ bool is_trusted_host(std::string_view host, const Served& served) {
   if (is_address(name) || name == "localhost") return true;
   const std::vector<std::string>& own = served.names();
   return std::find(own.begin(), own.end(), name) != own.end();
-}
-
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
-  return first == std::string_view::npos ? std::string_view() : text.substr(first, last - first + 1);
 }
 
 // The one Host of a request's head; nothing if there is none, or several.

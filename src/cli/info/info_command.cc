@@ -12,6 +12,7 @@
 #include "input/input.h"
 #include "input/run_json.h"
 #include "model/event_counts.h"
+#include "model/process_group.h"
 #include "run/process_files.h"
 
 namespace lockstep::cli {
@@ -64,7 +65,7 @@ Json process_json(const input::ProcessOverview& process) {
                    {"gpu_model", process.gpu_model},
                    {"chained_plugin", process.chained_plugin},
                    {"visible_devices", process.visible_devices},
-                   {"nccl_version", input::nccl_version_text(process.nccl_version)},
+                   {"nccl_version", model::nccl_version_text(process.nccl_version)},
                    {"mode", process.mode},
                    {"retention", process.retention},
                    {"state", process.closed ? "closed" : "not closed"},
@@ -127,7 +128,7 @@ std::string process_table(const input::RunOverview& run) {
     table.add({number_text(process.rank), process.host, std::to_string(process.pid),
                number_text(process.host_device), process.device_name.empty() ? "-" : process.device_name,
                process.gpu_model.empty() ? "-" : process.gpu_model,
-               input::nccl_version_text(process.nccl_version), process.mode, process.retention,
+               model::nccl_version_text(process.nccl_version), process.mode, process.retention,
                process.closed ? "closed" : "not closed", format_count(process.ops),
                std::to_string(process.comms.size()), shorten(process.argv, 60)});
   }

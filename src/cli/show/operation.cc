@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/parallel.h"
 
 namespace lockstep::cli::show {
@@ -183,13 +184,9 @@ std::vector<std::pair<uint32_t, RankOperation>> seats_of(const model::Job& job,
   return seats;
 }
 
-// Digits up to `end`; false if there are none, or too many.
 template <class T>
-bool take_number(std::string_view& text, T& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || text.empty() || text.front() == '-') return false;
-  text.remove_prefix(static_cast<size_t>(end - text.data()));
-  return true;
+bool take_digits(std::string_view& text, T& number) {
+  return !text.starts_with('-') && take_number(text, number);
 }
 bool take_sign(std::string_view& text, char sign) {
   if (!text.starts_with(sign)) return false;
@@ -207,7 +204,7 @@ std::optional<OperationName> parse_operation(const std::string& text) {
     rest.remove_prefix(4);
     if (rest.find('-') != std::string_view::npos) {
       OperationName::Pair pair;
-      if (!take_number(rest, pair.source) || !take_sign(rest, '-') || !take_number(rest, pair.target) ||
+      if (!take_digits(rest, pair.source) || !take_sign(rest, '-') || !take_digits(rest, pair.target) ||
           !take_sign(rest, ':'))
         return std::nullopt;
       name.pair = pair;
@@ -215,7 +212,7 @@ std::optional<OperationName> parse_operation(const std::string& text) {
   } else if (rest.starts_with("coll:")) {
     rest.remove_prefix(5);
   }
-  if (!take_number(rest, name.index) || !rest.empty()) return std::nullopt;
+  if (!take_digits(rest, name.index) || !rest.empty()) return std::nullopt;
   return name;
 }
 

@@ -14,7 +14,7 @@ constexpr size_t kTag = offsetof(format::RecordHead, stop_after);
 static_assert(offsetof(format::DefHead, id) == kTag);
 
 uint64_t offset_of(uint32_t index, uint32_t unit = 0) {
-  return format::kHeaderBytes + uint64_t{index} * format::kChunkBytes + uint64_t{unit} * format::kUnitBytes;
+  return format::chunk_offset(index) + uint64_t{unit} * format::kUnitBytes;
 }
 
 // What of the tag word is the kind.

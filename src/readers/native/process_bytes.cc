@@ -36,8 +36,8 @@ Result<ProcessBytes> ProcessBytes::open(const std::string& path) {
   LOCKSTEP_ASSIGN(bytes.file_, InputFile::open(path));
   bytes.size_ = bytes.file_.size();
   if (!bytes.places_.empty())
-    bytes.size_ = std::max(bytes.size_, format::kHeaderBytes + (uint64_t{bytes.places_.back().number} + 1) *
-                                                                   format::kChunkBytes);
+    bytes.size_ =
+        std::max(bytes.size_, format::chunk_offset(bytes.places_.back().number) + format::kChunkBytes);
   return bytes;
 }
 
@@ -104,8 +104,8 @@ size_t ProcessBytes::read_at(uint64_t offset, std::span<std::byte> out, bool* is
   out = out.first(std::min<uint64_t>(out.size(), format::kChunkBytes - within));
   const Place* place = number < UINT32_MAX ? find(static_cast<uint32_t>(number)) : nullptr;
   if (place == nullptr) return file_.read_at(offset, out);
-  const uint64_t base = format::segment_file_offset(own_.places) + format::kHeaderBytes;
-  const size_t got = segment_->read_at(base + uint64_t{place->place} * format::kChunkBytes + within, out);
+  const uint64_t base = format::segment_file_offset(own_.places);
+  const size_t got = segment_->read_at(base + format::chunk_offset(place->place) + within, out);
   uint32_t entry = 0;
   read_value(*segment_, format::kSegmentHeaderBytes + uint64_t{place->place} * sizeof entry, entry);
   if (entry != place->number + 1) return file_.read_at(offset, out);
@@ -120,7 +120,7 @@ uint64_t ProcessBytes::next_data(uint64_t offset) const {
   auto at = std::lower_bound(places_.begin(), places_.end(), number,
                              [](const Place& place, uint64_t wanted) { return place.number < wanted; });
   if (at == places_.end()) return next;
-  const uint64_t there = format::kHeaderBytes + uint64_t{at->number} * format::kChunkBytes;
+  const uint64_t there = format::chunk_offset(at->number);
   return offset >= file_.size() ? std::max(there, offset) : std::min(next, std::max(there, offset));
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "format/losses.h"
 #include "readers/native/definitions.h"
 #include "readers/native/event_builder.h"
 #include "readers/native/hex.h"
@@ -30,14 +31,6 @@ constexpr std::array<LossText, format::kAllLossKinds> kLossTexts = [] {
 #undef LOSS
   return texts;
 }();
-
-constexpr size_t loss_number(std::string_view name) {
-  for (size_t i = 0; i < kLossTexts.size(); ++i) {
-    if (kLossTexts[i].name == name) return i;
-  }
-  return kLossTexts.size();
-}
-constexpr size_t kShapeTableFull = loss_number("shape_table_full"), kMetaFull = loss_number("meta_full");
 
 void lose_captured(Trace& trace, uint32_t process, std::span<const uint64_t, format::kAllLossKinds> counts) {
   for (size_t i = 0; i < counts.size(); ++i) {
@@ -145,7 +138,8 @@ void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRo
   histograms.finish(losses);
   widen(process, builder.first_ns(), builder.last_ns(), trace);
   lose_captured(trace, process, captured);
-  count_gaps(view, census, captured[kShapeTableFull] + captured[kMetaFull] == 0, losses);
+  count_gaps(view, census, captured[format::kLoss_shape_table_full] + captured[format::kLoss_meta_full] == 0,
+             losses);
   losses.move_into(trace, process);
 }
 

@@ -102,12 +102,6 @@ bool process_and_device_before(std::string_view line, size_t end, Head& head) {
   return false;
 }
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 // A head whose "NCCL " is at `at`.
 bool head_at(std::string_view line, size_t at, Head& head) {
   const std::string_view behind = line.substr(at + 5);
@@ -115,12 +109,12 @@ bool head_at(std::string_view line, size_t at, Head& head) {
     if (at == 0 || !process_before(line, at - 1, head)) return false;
     head.device = -1;
     head.level = Level::kCall;
-    head.body = trim(behind.substr(5));
+    head.body = trimmed(behind.substr(5), " ");
     return true;
   }
   const size_t word = level_word(behind, head.level);
   if (word == 0 || !process_and_device_before(line, at, head)) return false;
-  head.body = trim(behind.substr(word));
+  head.body = trimmed(behind.substr(word), " ");
   return true;
 }
 
@@ -132,7 +126,7 @@ bool old_head(std::string_view line, Head& head) {
     if (word == 0 || word == behind.size() || head.level == Level::kAbort || head.level == Level::kTrace)
       continue;
     if (!process_and_device_before(line, at + 2, head) || head.host_pid.end() > line.data() + at) continue;
-    head.body = trim(behind.substr(word));
+    head.body = trimmed(behind.substr(word), " ");
     return true;
   }
   return false;
@@ -160,7 +154,7 @@ bool find_weak_head(std::string_view line, Head& head) {
     head.pid = head.tid = 0;
     head.device = -1;
     head.prefix = line.substr(0, at);
-    head.body = trim(line.substr(at + 5 + word));
+    head.body = trimmed(line.substr(at + 5 + word), " ");
     return !head.body.empty();
   }
   return false;

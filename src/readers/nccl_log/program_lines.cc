@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "base/ascii.h"
 #include "readers/nccl_log/pattern.h"
 
 namespace lockstep::readers::nccl_log {
@@ -28,11 +29,6 @@ const std::vector<Row>& rows() {
 
 bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-}
-
-std::string_view trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t");
-  return begin == kNo ? std::string_view() : text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
 // "ValueError: words", "torch.OutOfMemoryError: words": the name; empty: it is no exception.
@@ -72,7 +68,7 @@ ProgramLine ProgramParser::line(std::string_view text) {
     line.says = ProgramLine::Says::kKind;
     line.kind = row.kind;
     line.prefix = text.substr(0, at);
-    line.text = trim(text);
+    line.text = trimmed(text);
     return line;
   }
   return line;
@@ -82,7 +78,7 @@ bool ProgramParser::last_error(std::string_view text, ProgramLine& line) {
   if (expects_error_) {
     expects_error_ = false;
     if (text.starts_with(error_prefix_)) text.remove_prefix(error_prefix_.size());
-    line.text = trim(text);
+    line.text = trimmed(text);
     line.prefix = error_prefix_;
     line.says = line.text.empty() || !exception_of(line.text).empty() ? ProgramLine::Says::kNothing
                                                                       : ProgramLine::Says::kWarning;
@@ -91,7 +87,7 @@ bool ProgramParser::last_error(std::string_view text, ProgramLine& line) {
   const size_t at = text.find(kLastError);
   if (at == kNo) return false;
   error_prefix_ = text.substr(0, std::min<size_t>(at, 256));
-  const std::string_view rest = trim(text.substr(at + kLastError.size()));
+  const std::string_view rest = trimmed(text.substr(at + kLastError.size()));
   expects_error_ = rest.empty();
   line.prefix = error_prefix_;
   line.text = rest;
@@ -122,7 +118,7 @@ bool ProgramParser::traceback(std::string_view text, ProgramLine& line) {
       continue;
     }
     const bool follows = is_consequence(name, rest);
-    line.text = trim(rest);
+    line.text = trimmed(rest);
     line.says = follows ? ProgramLine::Says::kNothing : ProgramLine::Says::kRaised;
     line.prefix = text.substr(0, open->first.size());
     tracebacks_.erase(open);

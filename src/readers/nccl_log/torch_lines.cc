@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "base/ascii.h"
 #include "model/op_names.h"
 #include "readers/nccl_log/head.h"
 
@@ -35,12 +36,6 @@ int32_t small(std::string_view text) {
 }
 int64_t count_of(std::string_view text) { return text.empty() || text.size() > 18 ? -1 : to_int(text); }
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
 std::string name_of(std::string_view text) { return printable(text.substr(0, kNameMost)); }
 
 // "[PG ID 2 PG GUID 5(mesh_tp) Rank 1]" of 2.5 and later, "[PG 0 (default_pg) Rank 1]" of 2.4.
@@ -59,7 +54,7 @@ void read_group(std::string_view text, TorchLine& line) {
   const size_t bracket = name.find('(');
   if (bracket != kNo && name.ends_with(')'))
     line.description = name_of(name.substr(bracket + 1, name.size() - bracket - 2));
-  line.group = name_of(trim(name.substr(0, bracket)));
+  line.group = name_of(trimmed(name.substr(0, bracket)));
 }
 
 // The rank that wrote the line: its mark comes before what the text says of itself, which can be wrong in groups.
@@ -103,7 +98,7 @@ std::vector<int32_t> read_ranks(std::string_view text) {
   text = text.substr(0, text.find(']'));
   while (!text.empty() && ranks.size() < kRanksMost) {
     const size_t comma = std::min(text.find(','), text.size());
-    const int32_t rank = small(trim(text.substr(0, comma)));
+    const int32_t rank = small(trimmed(text.substr(0, comma)));
     if (rank >= 0) ranks.push_back(rank);
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
@@ -205,7 +200,7 @@ bool TorchParser::watchdog(std::string_view text, TorchLine& line) const {
 bool TorchParser::error(std::string_view text, TorchLine& line) const {
   static const Pattern kAsync("async error on rank {int}: {rest}");
   const auto rest_of = [&](std::string_view word) {
-    return printable(trim(text.substr(find(text, word) + word.size())).substr(0, LogModel::kValueMost));
+    return printable(trimmed(text.substr(find(text, word) + word.size())).substr(0, LogModel::kValueMost));
   };
   Captures captures;
   line.remark = TorchRemark::kError;
