@@ -22,23 +22,29 @@ inline constexpr uint32_t kMostRecordWords = 10;
 
 namespace seal_detail {
 
-struct Masks {  // by byte of a record: what is late and what is loose; the rest is fixed
-  uint64_t late[kMostRecordWords], loose[kMostRecordWords];
+struct Masks {  // by byte of a record: what is fixed and what is late; the rest is loose
+  uint64_t fixed[kMostRecordWords], late[kMostRecordWords];
 };
-constexpr void mark(uint64_t* mask, size_t offset, size_t size) {
-  for (size_t byte = offset; byte < offset + size; ++byte) mask[byte / 8] |= uint64_t{0xff} << byte % 8 * 8;
+constexpr void leave(Masks& masks, bool is_late, size_t offset, size_t size) {
+  for (size_t byte = offset; byte < offset + size; ++byte) {
+    const uint64_t mask = uint64_t{0xff} << byte % 8 * 8;
+    masks.fixed[byte / 8] &= ~mask;
+    if (is_late) masks.late[byte / 8] |= mask;
+  }
 }
 constexpr Masks masks_of(Kind wanted) {
   Masks masks{};
+  for (uint64_t& word : masks.fixed) word = UINT64_MAX;
   const auto kind = static_cast<uint8_t>(wanted);
   if (record_bytes(kind) == 0 || !is_event(kind)) return masks;
-  mark(masks.late, offsetof(RecordHead, stop_after), sizeof RecordHead::stop_after);
-  mark(wanted == Kind::kApiOp ? masks.loose : masks.late, offsetof(RecordHead, flags), 1);
-#define FIELD(mask, name, field) \
-  if (wanted == Kind::k##name) mark(masks.mask, offsetof(name##Record, field), sizeof name##Record::field);
-#define LATE_TIME(name, field) FIELD(late, name, field)
-#define LATE(name, field) FIELD(late, name, field)
-#define LOOSE(name, field) FIELD(loose, name, field)
+  leave(masks, true, offsetof(RecordHead, stop_after), sizeof RecordHead::stop_after);
+  leave(masks, wanted != Kind::kApiOp, offsetof(RecordHead, flags), 1);
+#define FIELD(is_late, name, field) \
+  if (wanted == Kind::k##name)      \
+    leave(masks, is_late, offsetof(name##Record, field), sizeof name##Record::field);
+#define LATE_TIME(name, field) FIELD(true, name, field)
+#define LATE(name, field) FIELD(true, name, field)
+#define LOOSE(name, field) FIELD(false, name, field)
 #include "format/late_fields.def"
 #undef LOOSE
 #undef LATE
@@ -58,17 +64,16 @@ inline constexpr AllMasks kMasks = all_masks();
 
 }  // namespace seal_detail
 
-// Size of the entry that begins at `unit` in units; 0 at the end of what was published, and for what cannot be an entry.
+// Size in units of the entry whose first unit this is; 0 for what cannot be an entry.
+inline uint32_t units_of_head(const unsigned char* at, Purpose purpose) {
+  if (purpose == Purpose::kRecords) return record_bytes(at[offsetof(RecordHead, kind)]) / kUnitBytes;
+  DefHead head;
+  std::memcpy(&head, at, sizeof head);
+  return head.kind == 0 ? 0 : head.units;
+}
+// Of the one that begins at `unit`; 0 also at the end of what was published.
 inline uint32_t entry_units(const unsigned char* chunk, Purpose purpose, uint32_t unit) {
-  const unsigned char* at = chunk + size_t{unit} * kUnitBytes;
-  uint32_t units = 0;
-  if (purpose == Purpose::kRecords) {
-    units = record_bytes(at[offsetof(RecordHead, kind)]) / kUnitBytes;
-  } else {
-    DefHead head;
-    std::memcpy(&head, at, sizeof head);
-    units = head.kind == 0 ? 0 : head.units;
-  }
+  const uint32_t units = units_of_head(chunk + size_t{unit} * kUnitBytes, purpose);
   return unit + units <= kLastUnit ? units : 0;
 }
 
@@ -102,32 +107,35 @@ class SealSums {
   void add(const unsigned char* chunk, uint32_t unit, uint32_t units) {
     const unsigned char* at = chunk + size_t{unit} * kUnitBytes;
     uint32_t& block = blocks_[unit / kSealBlockUnits];
-    uint64_t fixed[kMostRecordWords], late[kMostRecordWords];
-    for (uint32_t left = units * 2, done = 0; left > 0;) {
-      const uint32_t words = left < kMostRecordWords ? left : kMostRecordWords;
-      std::memcpy(fixed, at + size_t{done} * 8, size_t{words} * 8);
-      if (purpose_ == Purpose::kRecords) {
-        const seal_detail::Masks& masks = seal_detail::kMasks.of[at[offsetof(RecordHead, kind)] & 31];
-        for (uint32_t i = 0; i < words; ++i) {
-          late[i] = fixed[i] & masks.late[i];
-          fixed[i] &= ~(masks.late[i] | masks.loose[i]);
-        }
-        late_ = crc_.add(late_, late, words);
-      } else if (is_live(at)) {
-        if (done != 0) break;  // losses, which are counted on and on
-        std::memset(fixed + 2, 0, sizeof fixed - 16);
-      }
-      all_ = crc_.add(all_, fixed, words);
-      block = crc_.add(block, fixed, words);
-      done += words;
-      left -= words;
-    }
+    if (purpose_ == Purpose::kRecords)
+      add_record(at, units * 2, block);
+    else
+      add_definition(at, units * 2, block);
   }
   uint32_t all() const { return ~all_; }
   uint32_t late() const { return ~late_; }
   uint16_t block(uint32_t i) const { return static_cast<uint16_t>(~blocks_[i]); }
 
  private:
+  void add_record(const unsigned char* at, uint32_t words, uint32_t& block) {
+    const seal_detail::Masks& masks = seal_detail::kMasks.of[at[offsetof(RecordHead, kind)] & 31];
+    Crc32c::MaskedSums sums{all_, block, late_};
+    crc_.add_masked(sums, at, masks.fixed, masks.late, words);
+    all_ = sums.first;
+    block = sums.second;
+    late_ = sums.other;
+  }
+  void add_definition(const unsigned char* at, uint32_t words, uint32_t& block) {
+    const bool has_losses = is_live(at);  // which are counted on and on
+    uint64_t piece[kMostRecordWords];
+    for (uint32_t done = 0; done < words && (done == 0 || !has_losses); done += kMostRecordWords) {
+      const uint32_t size = words - done < kMostRecordWords ? words - done : kMostRecordWords;
+      std::memcpy(piece, at + size_t{done} * 8, size_t{size} * 8);
+      if (has_losses) std::memset(piece + 2, 0, sizeof piece - 16);
+      all_ = crc_.add(all_, piece, size);
+      block = crc_.add(block, piece, size);
+    }
+  }
   static bool is_live(const unsigned char* at) {
     DefHead head;
     std::memcpy(&head, at, sizeof head);

@@ -29,6 +29,26 @@ TEST(Crc32c, KnownSums) {
   }
 }
 
+TEST(Crc32c, SumsUnderMasksAreThoseOfMaskedWords) {
+  constexpr uint64_t kMask[3] = {~uint64_t{0}, 0xff00ff00ff, 0}, kOther[3] = {0, 0xff00, ~uint64_t{0}};
+  const std::string text = "three words of eight by.";
+  uint64_t words[3], under[3], other[3];
+  std::memcpy(words, text.data(), sizeof words);
+  for (int i = 0; i < 3; ++i) under[i] = words[i] & kMask[i], other[i] = words[i] & kOther[i];
+  const Crc32c crc;
+  for (const bool portable : {true, false}) {
+    Crc32c::MaskedSums sums{1, 2, 3};
+    const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+    if (portable)
+      crc32c_detail::portable_masked(sums, bytes, kMask, kOther, 3);
+    else
+      crc.add_masked(sums, bytes, kMask, kOther, 3);
+    EXPECT_EQ(sums.first, crc.add(1, under, 3));
+    EXPECT_EQ(sums.second, crc.add(2, under, 3));
+    EXPECT_EQ(sums.other, crc.add(3, other, 3));
+  }
+}
+
 struct Chunk {
   alignas(64) unsigned char bytes[kChunkBytes] = {};
   Chunk() {

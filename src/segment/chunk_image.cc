@@ -23,10 +23,14 @@ LOCKSTEP_READS_BESIDE_WRITERS void copy_units(unsigned char* to, const char* fro
   for (uint32_t i = 0; i < 2 * units; ++i) out[i] = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
 }
 
-// True if the entry's tag is there, and with it all that was stored before.
-LOCKSTEP_READS_BESIDE_WRITERS bool is_published(const char* chunk, uint32_t unit) {
+// The entry's size in units if its tag is there, and with it all that was stored before; else 0.
+LOCKSTEP_READS_BESIDE_WRITERS uint32_t published_units(const char* chunk, Purpose purpose, uint32_t unit) {
+  unsigned char head[format::kUnitBytes] = {};
   const char* tag = chunk + size_t{unit} * format::kUnitBytes + offsetof(format::RecordHead, stop_after);
-  return __atomic_load_n(reinterpret_cast<const uint64_t*>(tag), __ATOMIC_ACQUIRE) >> 32 != 0;
+  const uint64_t word = __atomic_load_n(reinterpret_cast<const uint64_t*>(tag), __ATOMIC_ACQUIRE);
+  memcpy(head + offsetof(format::RecordHead, stop_after), &word, sizeof word);
+  const uint32_t units = word >> 32 == 0 ? 0 : format::units_of_head(head, purpose);
+  return unit + units <= format::kLastUnit ? units : 0;
 }
 
 }  // namespace
@@ -42,13 +46,11 @@ LOCKSTEP_READS_BESIDE_WRITERS bool copy_published(const char* chunk, unsigned ch
   }
   if (!format::has_seal(purpose)) return false;
   uint32_t unit = format::kChunkHeaderUnits;
-  while (unit < format::kLastUnit && is_published(chunk, unit)) {
-    copy_units(copy, chunk, unit, 1);
-    const uint32_t units = format::entry_units(copy, purpose, unit);
+  for (uint32_t units; unit < format::kLastUnit; unit += units) {
+    units = published_units(chunk, purpose, unit);
     if (units == 0) break;
-    copy_units(copy, chunk, unit, units);
-    unit += units;
   }
+  copy_units(copy, chunk, format::kChunkHeaderUnits, unit - format::kChunkHeaderUnits);
   const size_t used = size_t{unit} * format::kUnitBytes;
   memset(copy + used, 0, format::kChunkBytes - used);
   return true;

@@ -126,11 +126,11 @@ FileWriter::State FileWriter::state_of(const ProcessFile& file, uint32_t place) 
 }
 
 // A log of a ring may begin anew in a chunk that is being copied.
-bool FileWriter::copy(const ProcessFile& file, uint32_t place) {
+bool FileWriter::copy(const ProcessFile& file, uint32_t place, unsigned char* to) {
   constexpr int kTries = 4;
   for (int tries = 0; tries < kTries; ++tries) {
-    if (!segment::copy_published(file.chunk(place), image_)) return false;
-    if (!file.ring() || is_still(file.chunk(place), image_)) return true;
+    if (!segment::copy_published(file.chunk(place), to)) return false;
+    if (!file.ring() || is_still(file.chunk(place), to)) return true;
   }
   return false;
 }
@@ -155,17 +155,42 @@ bool FileWriter::write_at(ProcessFile& file, const void* bytes, size_t size, uin
 }
 
 FileWriter::Put FileWriter::put(ProcessFile& file, const Chunk& chunk, bool is_past) {
-  if (!copy(file, chunk.place)) return Put::kNothing;
   Place& place = places_[chunk.place];
   const bool is_known = place.entry == chunk.entry;
-  const uint64_t sum = is_past && !is_known ? 0 : segment::image_sum(image_);
+  if (is_past && !is_known) return add_to_batch(file, chunk);
+  if (!write_batch(file)) return Put::kFailed;
+  unsigned char* const image = images_[0];
+  if (!copy(file, chunk.place, image)) return Put::kNothing;
+  const uint64_t sum = segment::image_sum(image);
   if (!is_known || place.sum != sum) {
-    segment::seal(image_);
-    if (!write_at(file, image_, sizeof image_, format::chunk_offset(chunk.entry - 1))) return Put::kFailed;
-    place = {sum, chunk.entry, is_past ? 0 : entries_of(image_)};
+    segment::seal(image);
+    if (!write_at(file, image, format::kChunkBytes, format::chunk_offset(chunk.entry - 1)))
+      return Put::kFailed;
+    place = {sum, chunk.entry, is_past ? 0 : entries_of(image)};
   }
   if (is_past) file.give_back(chunk.place);
   return Put::kDone;
+}
+
+FileWriter::Put FileWriter::add_to_batch(ProcessFile& file, const Chunk& chunk) {
+  const bool fits = batched_ == 0 || (batched_ < kBatch && chunk.entry == batch_[batched_ - 1].entry + 1);
+  if (!fits && !write_batch(file)) return Put::kFailed;
+  if (!copy(file, chunk.place, images_[batched_])) return Put::kNothing;
+  segment::seal(images_[batched_]);
+  batch_[batched_++] = chunk;
+  return Put::kDone;
+}
+
+bool FileWriter::write_batch(ProcessFile& file) {
+  const uint32_t size = batched_;
+  batched_ = 0;
+  if (size == 0) return true;
+  if (!write_at(file, images_, size * sizeof images_[0], format::chunk_offset(batch_[0].entry - 1))) {
+    unwritten_ = batch_[0].entry - 1;
+    return false;
+  }
+  for (uint32_t i = 0; i < size; ++i) file.give_back(batch_[i].place);
+  return true;
 }
 
 // What the file has of a place that was given back since is no part of the ring any more.
@@ -264,6 +289,7 @@ bool FileWriter::write_stream(ProcessFile& file, Depth depth) {
   const uint32_t count = collect(file);
   uint32_t whole = has_claims_ ? whole_ : claimed;  // a number that no place tells yet may be any of them
   kept_ = claimed;
+  unwritten_ = UINT32_MAX;
   bool is_done = true;
   for (uint32_t i = 0; i < count && is_done; ++i) {
     const Chunk& chunk = chunks_[i];
@@ -277,6 +303,8 @@ bool FileWriter::write_stream(ProcessFile& file, Depth depth) {
     kept_ -= put == Put::kNothing;
     if (put != Put::kDone && !is_known && chunk.entry - 1 < whole) whole = chunk.entry - 1;
   }
+  if (!write_batch(file)) is_done = false;
+  if (unwritten_ < whole) whole = unwritten_;
   if (depth != Depth::kPast && whole > whole_) whole_ = whole;
   return is_done;
 }
@@ -287,10 +315,10 @@ void FileWriter::give_up(ProcessFile& file) {
   uint64_t lost = 0;
   for (uint32_t place = 0; places_ != nullptr && place < file.used_places(); ++place) {
     const uint32_t entry = file.entry(place);
-    if (entry == 0 || entry == format::kPlaceClaimed || !segment::make_image(file.chunk(place), image_))
+    if (entry == 0 || entry == format::kPlaceClaimed || !segment::make_image(file.chunk(place), images_[0]))
       continue;
-    if (reinterpret_cast<const ChunkHeader*>(image_)->purpose != Purpose::kRecords) continue;
-    lost += entries_of(image_) - (places_[place].entry == entry ? places_[place].entries : 0);
+    if (reinterpret_cast<const ChunkHeader*>(images_[0])->purpose != Purpose::kRecords) continue;
+    lost += entries_of(images_[0]) - (places_[place].entry == entry ? places_[place].entries : 0);
   }
   __atomic_fetch_add(format::loss_counter(file.header(), why), lost, __ATOMIC_RELAXED);
   write_header(file, Depth::kNew, 0);

@@ -48,7 +48,9 @@ class FileWriter {
   State state_of(const ProcessFile& file, uint32_t place) const;
   enum class Put : uint8_t { kDone, kNothing, kFailed };  // kNothing: nothing is published there
   Put put(ProcessFile& file, const Chunk& chunk, bool is_past);
-  bool copy(const ProcessFile& file, uint32_t place);
+  Put add_to_batch(ProcessFile& file, const Chunk& chunk);
+  bool write_batch(ProcessFile& file);
+  bool copy(const ProcessFile& file, uint32_t place, unsigned char* to);
   bool clear(ProcessFile& file, uint32_t place);
   bool write_stream(ProcessFile& file, Depth depth);
   bool write_ring(ProcessFile& file);
@@ -72,7 +74,12 @@ class FileWriter {
   std::atomic<int64_t> since_ns_{0};  // of the write that goes on; 0 none
   std::atomic<uint32_t> trouble_{0};  // 1 + a Loss
   format::FileHeader header_ = {};    // as it goes into the file
-  alignas(64) unsigned char image_[format::kChunkBytes] = {};
+  // Chunks with numbers in a row that are finally as they are here go into the file together.
+  static constexpr uint32_t kBatch = 8;
+  Chunk batch_[kBatch] = {};
+  uint32_t batched_ = 0;
+  uint32_t unwritten_ = UINT32_MAX;  // number of the first chunk of a batch that could not be written; none
+  alignas(64) unsigned char images_[kBatch][format::kChunkBytes] = {};
 };
 
 }  // namespace lockstep::capture
