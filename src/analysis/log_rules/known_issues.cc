@@ -9,41 +9,207 @@
 namespace lockstep::analysis::log_rules {
 namespace {
 
+using Trouble = KnownIssue::Trouble;
+using Sign = KnownIssue::Sign;
+
+constexpr bool kOfNCCL = false, kOfRCCL = true;
 constexpr KnownIssue kIssues[] = {
-#define WARNED(...) {false, __VA_ARGS__},
-#define WAITED(first, fixed, func, ...) {true, first, fixed, func, "", __VA_ARGS__},
+#define WARNED(library, first, fixed, words, also, sign, ...) \
+  {Trouble::kWarned, kOf##library, first, fixed, words, also, Sign::k##sign, __VA_ARGS__},
+#define WAITED(first, fixed, func, sign, ...) \
+  {Trouble::kWaited, kOfNCCL, first, fixed, func, "", Sign::k##sign, __VA_ARGS__},
+#define ENDED(first, fixed, signal, sign, ...) \
+  {Trouble::kEnded, kOfNCCL, first, fixed, #signal, "", Sign::k##sign, __VA_ARGS__},
+#define WRONG(first, fixed, sign, ...) \
+  {Trouble::kWrong, kOfNCCL, first, fixed, "", "", Sign::k##sign, __VA_ARGS__},
+#define ABORT_STUCK(first, fixed, ...) \
+  {Trouble::kAbortStuck, kOfNCCL, first, fixed, "", "", Sign::kAborted, __VA_ARGS__},
 #include "analysis/log_rules/known_issues.def"
+#undef ABORT_STUCK
+#undef WRONG
+#undef ENDED
 #undef WAITED
 #undef WARNED
 };
 
-// 0: no line says it.
-int32_t release_of(const View& view) {
-  int32_t least = 0;
-  for (const Fact* fact : view.facts(LineKind::kVersion)) {
-    const std::string version = fact->value(0);
-    const int32_t release = model::parse_nccl_version(version.substr(0, version.find('+')));
-    if (release > 0) least = least == 0 ? release : std::min(least, release);
-  }
-  return least;
-}
-
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-Hit warned_of(const View& view, const KnownIssue& issue) {
-  Hit hit;
-  for (const Fact& fact : view.model().facts) {
-    if (fact.is_warning && has(fact.first.text, issue.words) && has(fact.first.text, issue.also))
-      add(view, fact, hit);
+// One of the alternatives between bars.
+bool has_one(std::string_view text, std::string_view words) {
+  for (size_t at = 0; at <= words.size();) {
+    const size_t end = std::min(words.find('|', at), words.size());
+    if (has(text, words.substr(at, end - at))) return true;
+    at = end + 1;
   }
-  return hit;
+  return false;
 }
 
-Hit waited_in(const View& view, const KnownIssue& issue) {
+// Releases of a library: what each process says, and all together.
+class Releases {
+ public:
+  Releases(const View& view, bool is_rccl) {
+    const auto rccl = view.facts(LineKind::kRcclVersion);
+    if (is_rccl) {
+      for (const Fact* fact : rccl) take(fact->value(0), fact->process);
+    } else if (rccl.empty()) {  // RCCL tells of the NCCL that it was made from as well
+      for (const Fact* fact : view.facts(LineKind::kVersion)) take(fact->value(0), fact->process);
+      for (const Fact* fact : view.facts(LineKind::kLibraryRaised)) {
+        constexpr std::string_view kMark = "NCCL version ";
+        const size_t at = fact->first.text.find(kMark);
+        if (at != std::string::npos) take(fact->first.text.substr(at + kMark.size()), kNobody);
+      }
+    }
+  }
+
+  // Of a process; of one that does not say it, or of nobody, what all say. 0: not told, or several.
+  int32_t of(uint32_t process) const {
+    const auto own = process == kNobody ? by_process_.end() : by_process_.find(process);
+    const std::set<int32_t>& said = own == by_process_.end() ? all_ : own->second;
+    return said.size() == 1 ? *said.begin() : 0;
+  }
+
+ private:
+  void take(const std::string& text, uint32_t process) {
+    const int32_t release = model::parse_nccl_version(text.substr(0, text.find_first_not_of("0123456789.")));
+    if (release <= 0) return;
+    all_.insert(release);
+    if (process != kNobody) by_process_[process].insert(release);
+  }
+
+  std::map<uint32_t, std::set<int32_t>> by_process_;
+  std::set<int32_t> all_;
+};
+
+bool is_within(int32_t release, const KnownIssue& issue) {
+  return release != 0 && release >= issue.first && (issue.fixed == 0 || release < issue.fixed);
+}
+
+// "architecture/maker" of the CPUs that topologies show.
+std::set<std::string> cpus(const View& view) {
+  std::set<std::string> found;
+  for (const Fact* fact : view.facts(LineKind::kTopologyCpu))
+    found.insert(fact->value(1) + '/' + fact->value(2));
+  return found;
+}
+
+bool on_arm(const View& view) {
+  const std::set<std::string> found = cpus(view);
+  return !found.empty() && std::all_of(found.begin(), found.end(),
+                                       [](const std::string& cpu) { return cpu.starts_with("3/"); });
+}
+
+bool gdr_is_off(const View& view) {
+  for (const Fact* fact : view.facts(LineKind::kEnvironment)) {
+    const std::string name = fact->value(0), value = fact->value(1);
+    if ((name == "NET_GDR_LEVEL" && (value == "0" || value == "LOC")) ||
+        (name == "NET_GDR_C2C" && value == "0"))
+      return true;
+  }
+  return false;
+}
+
+// Of one pattern.
+bool cross_nic_differs(const View& view) {
+  std::map<std::string, std::set<std::string>> chosen;
+  for (const Fact* fact : view.facts(LineKind::kSearchResult)) chosen[fact->value(0)].insert(fact->value(1));
+  return std::any_of(chosen.begin(), chosen.end(), [](const auto& row) { return row.second.size() > 1; });
+}
+
+bool ran_with(const View& view, std::string_view algorithm) {
+  const auto& all = view.model().algorithms;
+  return std::any_of(all.begin(), all.end(), [&](const auto& row) { return has(row.first, algorithm); });
+}
+
+bool any_of_kind(const View& view, LineKind kind, size_t value, std::string_view words) {
+  const auto facts = view.facts(kind);
+  return std::any_of(facts.begin(), facts.end(),
+                     [&](const Fact* fact) { return has(fact->value(value), words); });
+}
+
+bool shows(const View& view, Sign sign) {
+  const auto& comms = view.model().comms;
+  switch (sign) {
+    case Sign::kNone:
+      return true;
+    case Sign::kArm:
+      return on_arm(view);
+    case Sign::kMixedCpus:
+      return cpus(view).size() > 1;
+    case Sign::kRoce:
+      return any_of_kind(view, LineKind::kIbCards, 0, "/RoCE");
+    case Sign::kUnevenNvlink:
+      return uneven_nvlink(view).has_value();
+    case Sign::kTreeLl128:
+      return ran_with(view, " TREE LL128");
+    case Sign::kSymmetricKernel:
+      return ran_with(view, " Symmetric ");
+    case Sign::kCrossNicDiffers:
+      return cross_nic_differs(view);
+    case Sign::kArmGdrOff:
+      return on_arm(view) && gdr_is_off(view);
+    case Sign::kMnnvl:
+      return std::any_of(comms.begin(), comms.end(), [](const CommPart& part) { return part.has_mnnvl; });
+    case Sign::kCollNetFailed:
+      return !view.facts(LineKind::kCollNetFailed).empty();
+    case Sign::kPluginFailed:
+      return !view.facts(LineKind::kPluginFailed).empty();
+    case Sign::kAborted:
+      return aborted(view).has_value();
+    case Sign::kVirtualBridge:
+      return any_of_kind(view, LineKind::kBootstrap, 0, "virbr");
+  }
+  return false;
+}
+
+bool ended_by(std::string_view text, const std::string& signal) {
+  if (has(text, "exitcode: -" + signal + ')') || has(text, "return code = -" + signal) ||
+      has(text, "exit code: -" + signal) || has(text, "Signal " + signal + " ("))
+    return true;
+  return has(text, signal == "7" ? "Bus error (core dumped" : "Segmentation fault (core dumped");
+}
+
+// Lines that show the trouble, of processes whose release has the issue.
+Hit trouble(const View& view, const KnownIssue& issue, const Releases& releases, int32_t& release) {
   Hit hit;
-  for (const Stall& stall : view.torch().stalls()) {
-    if (stall.func != issue.words) continue;
-    for (const TorchLine* line : stall.evidence) prove(view, line->first, hit);
+  const auto counts = [&](uint32_t process) {
+    const int32_t of = releases.of(process);
+    if (!is_within(of, issue)) return false;
+    release = of;
+    return true;
+  };
+  switch (issue.trouble) {
+    case Trouble::kWarned:
+      for (const Fact& fact : view.model().facts) {
+        if (fact.is_warning && has_one(fact.first.text, issue.words) && has(fact.first.text, issue.also) &&
+            counts(fact.process))
+          prove(view, fact.first, hit);
+      }
+      break;
+    case Trouble::kWaited:
+      for (const Stall& stall : view.torch().stalls()) {
+        if (!has(stall.func, issue.words) || !counts(kNobody)) continue;
+        for (const TorchLine* line : stall.evidence) prove(view, line->first, hit);
+      }
+      break;
+    case Trouble::kEnded:
+      for (const Fact* fact : view.facts(LineKind::kProcessEnded)) {
+        if (ended_by(fact->first.text, std::string(issue.words)) && counts(kNobody))
+          prove(view, fact->first, hit);
+      }
+      for (const TorchLine* line : view.torch().lines(TorchRemark::kExit)) {
+        if (std::to_string(-line->exit_code) == issue.words && counts(kNobody)) prove(view, line->first, hit);
+      }
+      break;
+    case Trouble::kWrong:
+      for (const Fact* fact : view.facts(LineKind::kWrongResults)) {
+        if (counts(kNobody)) prove(view, fact->first, hit);
+      }
+      break;
+    case Trouble::kAbortStuck:
+      for (const TorchLine* line : view.torch().lines(TorchRemark::kWatchdogStuck)) {
+        if (counts(kNobody)) prove(view, line->first, hit);
+      }
+      break;
   }
   return hit;
 }
@@ -53,19 +219,17 @@ Hit waited_in(const View& view, const KnownIssue& issue) {
 std::span<const KnownIssue> known_issue_list() { return kIssues; }
 
 std::vector<Hit> known_issues(const View& view) {
-  const int32_t release = release_of(view);
+  const Releases nccl(view, kOfNCCL), rccl(view, kOfRCCL);
   std::vector<Hit> hits;
   for (const KnownIssue& issue : kIssues) {
-    if (release == 0 || release < issue.first || release >= issue.fixed) continue;
-    Hit hit = issue.is_wait ? waited_in(view, issue) : warned_of(view, issue);
-    if (hit.evidence.empty()) continue;
-    // They tell what else it may be, and of whom the others do.
-    hit.processes.clear();
-    hit.lines.clear();
-    hit.what = "NCCL " + model::nccl_version_text(release) +
-               " has a known issue that fits: " + std::string(issue.what) + "; fixed in " +
-               model::nccl_version_text(issue.fixed);
-    hit.evidence.push_back("until then: " + std::string(issue.workaround));
+    int32_t release = 0;
+    Hit hit = trouble(view, issue, issue.is_rccl ? rccl : nccl, release);
+    if (hit.evidence.empty() || !shows(view, issue.sign)) continue;
+    hit.what = (issue.is_rccl ? "RCCL " : "NCCL ") + model::nccl_version_text(release) +
+               " has a known issue that fits: " + std::string(issue.what) +
+               (issue.fixed == 0 ? std::string("; no release with a fix is known here")
+                                 : "; fixed in " + model::nccl_version_text(issue.fixed));
+    hit.evidence.push_back("what helps: " + std::string(issue.workaround));
     hit.evidence.emplace_back(issue.source);
     hits.push_back(std::move(hit));
   }

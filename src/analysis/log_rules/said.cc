@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conditions of SAID rows.
+#include <algorithm>
+
 #include "analysis/log_rules/rules.h"
 #include "readers/nccl_log/pattern.h"
 
@@ -31,7 +33,23 @@ int64_t completion_status(const Fact& fact) {
 }
 
 // What CUDA's error tells of, by its number, which stands first since 2.18, or by its words.
-enum class CudaCause : uint8_t { kOther, kMemory, kNvls, kFabric, kMisfit, kStart, kDevice, kHardware };
+enum class CudaCause : uint8_t {
+  kOther,
+  kMemory,
+  kNvls,
+  kFabric,
+  kMisfit,
+  kCompat,
+  kStart,
+  kDevice,
+  kPeer,
+  kProgram,
+  kUnsupported,
+  kMps,
+  kHostMemory,
+  kIpc,
+  kHardware
+};
 struct CudaError {
   CudaCause cause;
   int64_t number;
@@ -48,15 +66,38 @@ constexpr CudaError kCudaErrors[] = {
     {CudaCause::kMisfit, 500, "named symbol not found"},
     {CudaCause::kMisfit, 803, "unsupported display driver"},
     {CudaCause::kMisfit, 98, "invalid device function"},
+    {CudaCause::kMisfit, 200, "device kernel image is invalid"},
+    {CudaCause::kCompat, 804, "forward compatibility was attempted"},
     {CudaCause::kStart, 3, "initialization error"},
     {CudaCause::kStart, 4, "driver shutting down"},
     {CudaCause::kDevice, 46, "busy or unavailable"},
     {CudaCause::kDevice, 100, "no CUDA-capable device"},
     {CudaCause::kDevice, 101, "invalid device ordinal"},
+    {CudaCause::kPeer, 217, "peer access is not supported"},
+    {CudaCause::kPeer, 705, "peer access has not been enabled"},
+    {CudaCause::kProgram, 700, "illegal memory access"},
+    {CudaCause::kProgram, 710, "device-side assert"},
+    {CudaCause::kProgram, 715, "illegal instruction"},
+    {CudaCause::kProgram, 716, "misaligned address"},
+    {CudaCause::kProgram, 717, "not supported on global/shared"},
+    {CudaCause::kProgram, 718, "invalid program counter"},
+    {CudaCause::kProgram, 719, "unspecified launch failure"},
+    {CudaCause::kUnsupported, 801, "operation not supported"},
+    {CudaCause::kMps, 805, "MPS client failed"},
+    {CudaCause::kMps, 806, "MPS server"},
+    {CudaCause::kMps, 807, "MPS server"},
     {CudaCause::kHardware, 214, "uncorrectable ECC"},
     {CudaCause::kHardware, 714, "hardware stack error"},
-    {CudaCause::kHardware, 226, "uncorrectable NVLink"},
+    {CudaCause::kHardware, 220, "uncorrectable NVLink"},
+    {CudaCause::kHardware, 226, "over nvlink or a hardware error"},
 };
+struct CudaPlace {
+  CudaCause cause;
+  std::string_view file;
+};
+constexpr CudaPlace kCudaPlaces[] = {{CudaCause::kNvls, "nvls.cc"},
+                                     {CudaCause::kIpc, "transport/p2p.cc"},
+                                     {CudaCause::kHostMemory, "transport/shm.cc"}};
 CudaCause cuda_cause(const Fact& fact) {
   const std::string text = fact.value(0);
   const bool has_number = !text.empty() && text[0] >= '0' && text[0] <= '9';
@@ -64,7 +105,11 @@ CudaCause cuda_cause(const Fact& fact) {
   for (const CudaError& error : kCudaErrors) {
     if (has_number ? number == error.number : has(text, error.words)) return error.cause;
   }
-  return has(fact.first.text, "nvls.cc") ? CudaCause::kNvls : CudaCause::kOther;
+  // Else the source file says what the call was for.
+  for (const CudaPlace& place : kCudaPlaces) {
+    if (has(fact.first.text, place.file)) return place.cause;
+  }
+  return CudaCause::kOther;
 }
 bool is_cuda(const Fact& fact, CudaCause cause) { return fact.is_warning && cuda_cause(fact) == cause; }
 bool is_cuda_memory_error(const Fact& fact) { return cuda_cause(fact) == CudaCause::kMemory; }
@@ -99,6 +144,19 @@ bool cuda_fabric(const View&, const Fact& fact) { return is_cuda(fact, CudaCause
 bool cuda_misfit(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kMisfit); }
 bool cuda_start(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kStart); }
 bool cuda_device(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kDevice); }
+bool cuda_compat(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kCompat); }
+bool cuda_peer(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kPeer); }
+bool cuda_program(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kProgram); }
+bool cuda_unsupported(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kUnsupported); }
+bool cuda_mps(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kMps); }
+bool cuda_host_memory(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kHostMemory); }
+bool cuda_ipc(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kIpc); }
+bool handle_failed(const View& view, const Fact& fact) {
+  return warned(view, fact) && (has(fact.first.text, "IpcGet") || has(fact.first.text, "IpcOpen"));
+}
+bool gpu_failed(const View& view, const Fact& fact) {
+  return warned(view, fact) && !handle_failed(view, fact);
+}
 bool cuda_hardware(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kHardware); }
 bool cuda_error(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kOther); }
 // The step to RTR is the one that needs the peer's address; other errors than an argument's are of routes as well.
@@ -168,10 +226,21 @@ bool retries_exceeded(const View& view, const Fact& fact) {
 bool flushed(const View& view, const Fact& fact) {
   return warned(view, fact) && completion_status(fact) == 5;
 }
-// 5 follows from an earlier error of the same connection.
-bool other_error(const View& view, const Fact& fact) {
+bool sizes_differ(const View& view, const Fact& fact) {
   const int64_t status = completion_status(fact);
-  return warned(view, fact) && status != 4 && status != 5 && status != 12;
+  return warned(view, fact) && (status == 1 || status == 9);
+}
+bool peer_refused(const View& view, const Fact& fact) {
+  return warned(view, fact) && completion_status(fact) == 10;
+}
+bool receiver_late(const View& view, const Fact& fact) {
+  return warned(view, fact) && completion_status(fact) == 13;
+}
+bool other_error(const View& view, const Fact& fact) {
+  constexpr int64_t kWithRows[] = {1, 4, 5, 9, 10, 12, 13};
+  const int64_t status = completion_status(fact);
+  return warned(view, fact) &&
+         std::find(std::begin(kWithRows), std::end(kWithRows), status) == std::end(kWithRows);
 }
 
 }  // namespace lockstep::analysis::log_rules

@@ -120,6 +120,25 @@ std::optional<Hit> different_versions(const View& view) {
   return differs(view, {LineKind::kRcclVersion, LineKind::kVersion});
 }
 
+// A release and what CUDA it was built for; two of them speak where two libraries are in one process.
+std::optional<Hit> two_libraries(const View& view) {
+  Hit hit;
+  for (uint32_t process = 0; process < view.model().processes.size(); ++process) {
+    if (view.model().processes[process].host.empty()) continue;
+    std::map<std::string, const Fact*> said;
+    for (const LineKind kind : {LineKind::kVersion, LineKind::kRcclVersion}) {
+      for (const Fact* fact : view.facts(kind, process)) said.try_emplace(fact->value(0), fact);
+      if (said.size() > 1) break;
+      said.clear();  // RCCL tells of the NCCL that it was made from as well
+    }
+    if (said.size() < 2) continue;
+    if (hit.what.empty()) hit.what = said.begin()->first + " and " + said.rbegin()->first;
+    for (const auto& [version, fact] : said) add(view, *fact, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  return hit;
+}
+
 std::optional<Hit> different_networks(const View& view) { return differs(view, {LineKind::kNetworkUsed}); }
 
 std::optional<Hit> different_settings(const View& view) {

@@ -182,6 +182,7 @@ void LogParser::comm_remark(LineKind kind, const Head& head, uint32_t process, c
     part->ranks = small(captures[2]);
     part->nodes = small(captures[3]);
     part->local_ranks = small(captures[4]);
+    part->has_mnnvl = small(captures[6]) == 1;
     return;
   }
   if (kind == LineKind::kInitTime) {

@@ -59,10 +59,12 @@ bool LogParser::topology(LineKind kind, uint32_t process, const Captures& captur
   Context& context = contexts_[process];
   switch (kind) {
     case LineKind::kTopologyBegin:
-    case LineKind::kTopologyCpu:
     case LineKind::kOtherPaths:
       close_device(process);
       return true;
+    case LineKind::kTopologyCpu:
+      close_device(process);
+      return captures.count < 3;
     case LineKind::kPciLink:
     case LineKind::kNetLink: {
       close_device(process);
