@@ -15,4 +15,7 @@ inline bool is_foreign_proxy_op(const ProxyOpTable& ops, size_t i, int64_t pid) 
          ops.originator_pid[i] != pid;
 }
 
+// What handles of one event have in common: log and position; its records differ in kind.
+inline constexpr uint64_t kHandlePlace = (uint64_t{1} << 59) - 1;
+
 }  // namespace lockstep::model

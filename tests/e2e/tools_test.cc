@@ -298,6 +298,30 @@ TEST_F(Tools, TextsAreInStep) {
   EXPECT_EQ(do_here(lockstep({"completion", "tcsh"})).code, 2);
 }
 
+TEST_F(Tools, ShowListsTheNetworkThatAnotherProcessDroveForAnOperation) {
+  Finished traced =
+      do_here(lockstep({"trace", "-m", "deep", "-o", "t.db", "--dir", "run", "--", LOCKSTEP_E2E_PXN_JOB}));
+  ASSERT_EQ(traced.code, 0) << traced;
+  for (const char* input : {"run", "t.db"}) {
+    Finished shown = do_here(lockstep({"show", "--json", "--all", "--op", "0", input}));
+    auto document = nlohmann::json::parse(shown.out, nullptr, false);
+    ASSERT_TRUE(document.is_object()) << shown;
+    ASSERT_EQ(document["rank_list"].size(), 2u);
+    EXPECT_EQ(document["losses"].size(), 0u) << document["losses"];
+    const auto& coll = document["rank_list"][0]["event_list"][0];
+    EXPECT_EQ(coll["event"], "Coll") << coll;
+    ASSERT_EQ(coll["children"].size(), 2u) << coll;
+    for (const auto& op : coll["children"]) {
+      EXPECT_EQ(op["done_by"]["rank"], 1);
+      EXPECT_EQ(op["done_by"]["pid"], document["rank_list"][1]["pid"]);
+      EXPECT_EQ(op["children"].size(), 1u) << "its step";
+    }
+    EXPECT_EQ(document["rank_list"][1]["event_list"][0]["children"].size(), 0u) << "it is not its own";
+    Finished text = do_here(lockstep({"show", "--op", "0", input}));
+    EXPECT_TRUE(has(text.out, "by rank 1 (")) << text;
+  }
+}
+
 TEST_F(Tools, BashCompletes) {
   write_file(path("lockstep.bash"), do_here(lockstep({"completion", "bash"})).out);
   auto complete = [&](const std::string& words, int at) {

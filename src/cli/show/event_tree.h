@@ -3,6 +3,7 @@
 //   GroupApi > CollApi or P2pApi, KernelLaunch
 //   Group (a kernel plan) > Coll, P2p or CeColl > KernelCh, KernelPhase, CeSync, CeBatch, ProxyOp > ProxyStep > NetPlugin
 //   kernels and copies that the GPU ran for it
+// ProxyOps that another process did for it (PXN) are in that process' trace: load_operation() adds them.
 // Siblings alike beyond a limit are folded into one that counts and sums them; what never ended stays by itself, as
 // far as the limit goes, because it is what one looks for.
 #pragma once
@@ -24,6 +25,7 @@ struct EventState {
 struct EventNode {
   std::string event;                 // "GroupApi", ...; "GPU kernel"
   std::string detail;                // what is known of this one, or of all that are folded; may be empty
+  uint32_t process = model::kNoRow;  // of the job: another process that did it for this one (PXN)
   int64_t tid = -1;                  // kernel thread id; -1: none, or several
   std::string thread;                // its name
   uint64_t count = 1;                // events that it stands for

@@ -9,6 +9,7 @@
 
 #include "base/ascii.h"
 #include "base/parallel.h"
+#include "cli/show/foreign_network.h"
 
 namespace lockstep::cli::show {
 namespace {
@@ -93,6 +94,8 @@ void load_rank(const model::Job& job, const model::Trace& trace, uint32_t row, c
   }
   if (op == kNoRow) return;
   take(trace, op, rank);
+  rank.context = trace.comms.context[comm];
+  if (trace.ops.task[op] < trace.tasks.size()) rank.handle = trace.tasks.handle[trace.ops.task[op]];
   if (rank.has_tree) rank.events = event_tree(trace, op, siblings);
 }
 
@@ -295,6 +298,7 @@ Operation load_operation(const model::Job& job, model::TraceSource& source, uint
     for (size_t rank : ranks)
       load_rank(job, trace, seats[rank].first, name, limits.siblings, operation.ranks[rank]);
   });
+  add_foreign_network(job, source, limits.siblings, operation.ranks);
   return operation;
 }
 

@@ -56,6 +56,8 @@ struct RankOperation {
   int32_t peer = -1, root = 0;
   int64_t called_ns = 0, enqueued_ns = 0, launched_ns = 0, gpu_start_ns = 0, gpu_end_ns = 0,
           gpu_error_ns = -1;
+  // What processes that drive its network (PXN) call its communicator and its task; 0 none.
+  uint64_t context = 0, handle = 0;
   bool has_tree = false;
   std::vector<EventNode> events;
 };
@@ -70,7 +72,7 @@ struct TreeLimits {
   size_t ranks = 16;  // that many at most
   size_t siblings = 4;  // see event_tree()
 };
-// Loads each process of the communicator once more. The job is gathered from `source`, matched and aligned.
+// Loads each process of the communicator once more, and those that drove its network. The job is gathered from `source`, matched and aligned.
 Operation load_operation(const model::Job& job, model::TraceSource& source, uint32_t comm,
                          const OperationName& name, const TreeLimits& limits);
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <sstream>
 
 #include "base/text/wrap.h"
@@ -183,6 +184,68 @@ TEST_F(ShowReport, JsonHasWhatTheTextHas) {
   EXPECT_EQ(rank["clock_offset_ns"], 0);
   EXPECT_EQ(rank["event_list"][0]["event"], "GroupApi");
   EXPECT_EQ(rank["event_list"][1]["children"][0]["event"], "Coll");
+}
+
+// Each rank of a host drives the network of the next, the last that of the first.
+struct PxnRun : model::testing::SyntheticRun {
+  explicit PxnRun(bool other_boot)
+      : SyntheticRun({.ranks = 4, .ranks_per_host = 4, .ops = 20, .comm_name = "world"}),
+        other_boot_(other_boot) {}
+  Result<void> load(size_t i, model::Trace& trace) override {
+    LOCKSTEP_TRY(SyntheticRun::load(i, trace));
+    const uint64_t origin = (i + 1) % 4;
+    model::Trace theirs;
+    LOCKSTEP_TRY(SyntheticRun::load(origin, theirs));
+    for (uint32_t op = 0; op < trace.proxy_ops.size(); ++op) {
+      // A proxy operation names the record that NCCL was given, which is of another kind than what the task keeps.
+      trace.proxy_ops.parent[op] = uint64_t{22} << 59 | theirs.tasks.handle[trace.proxy_ops.task[op]];
+      trace.proxy_ops.context[op] = theirs.comms.context[trace.proxy_ops.comm[op]];
+      trace.proxy_ops.originator_pid[op] = theirs.processes.pid[0];
+      trace.proxy_ops.comm[op] = trace.proxy_ops.task[op] = model::kNoRow;
+    }
+    if (other_boot_ && i == 0) trace.processes.boot_id[0] = trace.strings.intern("another");
+    return {};
+  }
+  bool other_boot_;
+};
+
+// The ProxyOps below, each with what the process that did it is called; and all ProxySteps.
+void count_network(const Json& events, std::map<std::string, size_t>& ops, size_t& steps) {
+  for (const Json& event : events) {
+    if (event["event"] == "ProxyOp") ++ops[event.contains("done_by") ? event["done_by"].dump() : "itself"];
+    if (event["event"] == "ProxyStep") steps += event["count"].get<size_t>();
+    count_network(event["children"], ops, steps);
+  }
+}
+
+TEST(ShowOfPxn, ListsWhatOtherProcessesDidUnderTheOperation) {
+  for (const bool other_boot : {false, true}) {
+    PxnRun run(other_boot);
+    auto job = job::gather::gather(run, {});
+    ASSERT_TRUE(job);
+    job::match::align(*job);
+    const Operation operation = load_operation(*job, run, 0, *parse_operation("3"), {});
+    const Json document = operation_json(*job, operation);
+    ASSERT_EQ(document["rank_list"].size(), 4u);
+    for (int rank = 0; rank < 4; ++rank) {
+      std::map<std::string, size_t> ops;
+      size_t steps = 0;
+      count_network(document["rank_list"][rank]["event_list"], ops, steps);
+      const int driver = (rank + 3) % 4;
+      const bool is_known = !other_boot || (rank != 0 && driver != 0);
+      const std::string by = "{\"rank\":" + std::to_string(driver) +
+                             ",\"pid\":" + std::to_string(job->processes[driver].row.pid) + "}";
+      EXPECT_EQ(ops, is_known ? (std::map<std::string, size_t>{{by, 4}}) : (std::map<std::string, size_t>{}))
+          << rank;
+      EXPECT_EQ(steps, is_known ? 16u : 0u) << rank;
+    }
+    if (other_boot) continue;
+    const std::string text = operation_text(*job, operation, false);
+    EXPECT_NE(text.find("channel 0, 4 of 4 steps, by rank 0 (GPU 0 of node0,"), std::string::npos) << text;
+    EXPECT_NE(text.find("NCCL Progress of rank 0"), std::string::npos) << "its thread, by name: " << text;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(columns(line), 100u) << line;
+  }
 }
 
 TEST_F(ShowReportOfTwoHosts, TellsHowSureTheClocksAre) {

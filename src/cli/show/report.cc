@@ -215,7 +215,8 @@ std::string rank_table(const model::Job& job, const Operation& operation, const 
 
 class TreeText {
  public:
-  TreeText(const Timeline& times, uint32_t process, bool all) : times_(times), process_(process), all_(all) {}
+  TreeText(const model::Job& job, const Timeline& times, uint32_t process, bool all)
+      : job_(job), times_(times), process_(process), all_(all) {}
 
   std::string text(const std::vector<EventNode>& events) {
     out_ = "  " + left("event", kEventColumns) + right("thread", kThreadColumns) +
@@ -235,6 +236,7 @@ class TreeText {
   void add(const EventNode& event, size_t indent) {
     // Names of kernels may take a page.
     std::string what = event.event, detail = wording::name(event.detail, all_ ? 4096 : 240);
+    if (event.process != model::kNoRow) detail += ", by " + job_.who(event.process).text();
     if (event.count > 1) what += " x " + format_count(event.count);
     if (event.count > 1 && event.open > 0) detail += "; " + format_count(event.open) + " never ended";
     const bool fits = indent + columns(what) + 1 + columns(detail) < kEventColumns + 2;
@@ -247,30 +249,34 @@ class TreeText {
     for (const EventNode& child : event.children) add(child, indent + 2);
   }
 
+  const model::Job& job_;
   const Timeline& times_;
   const uint32_t process_;
   const bool all_;
   std::string out_;
 };
 
-void collect_threads(const std::vector<EventNode>& events, std::map<int64_t, std::string>& threads) {
+// `whose`: of another process, " of rank 3".
+void collect_threads(const model::Job& job, const std::vector<EventNode>& events, const std::string& whose,
+                     std::map<int64_t, std::string>& threads) {
   for (const EventNode& event : events) {
-    if (event.tid >= 0) threads.emplace(event.tid, event.thread);
-    collect_threads(event.children, threads);
+    const std::string of = event.process == model::kNoRow ? whose : " of " + job.who(event.process).name();
+    if (event.tid >= 0) threads.emplace(event.tid, wording::name(event.thread) + of);
+    collect_threads(job, event.children, of, threads);
   }
 }
 
 std::string tree_text(const model::Job& job, const RankOperation& rank, const Timeline& times, bool all) {
   std::string text = job.who(rank.process).text();
   text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-  text = "\n" + text;
-  if (!rank.is_there) return text + ": not called\n";
+  if (!rank.is_there) return "\n" + text + ": not called\n";
   std::map<int64_t, std::string> threads;
-  collect_threads(rank.events, threads);
+  collect_threads(job, rank.events, "", threads);
   std::string named;
   for (const auto& [tid, name] : threads)
-    named += (named.empty() ? "; threads " : ", ") + std::to_string(tid) + " " + wording::name(name);
-  return text + named + "\n" + TreeText(times, rank.process, all).text(rank.events);
+    named += (named.empty() ? "; threads " : ", ") + std::to_string(tid) + " " + name;
+  return "\n" + wrap(text + named, 4, kColumns) + "\n" +
+         TreeText(job, times, rank.process, all).text(rank.events);
 }
 
 bool has_channels(const std::vector<EventNode>& events) {
@@ -281,7 +287,7 @@ bool has_channels(const std::vector<EventNode>& events) {
 
 Json time_json(int64_t ns) { return ns == 0 ? Json(nullptr) : Json(ns); }
 
-Json event_json(const EventNode& event) {
+Json event_json(const model::Job& job, const EventNode& event) {
   Json document = {{"event", event.event},
                    {"detail", event.detail},
                    {"thread", known(event.tid)},
@@ -290,11 +296,15 @@ Json event_json(const EventNode& event) {
                    {"open", event.open},
                    {"begin_ns", time_json(event.begin_ns)},
                    {"end_ns", time_json(event.end_ns)}};
+  if (event.process != model::kNoRow) {
+    const model::Who who = job.who(event.process);
+    document["done_by"] = {{"rank", known(who.rank)}, {"pid", who.pid}};
+  }
   document["states"] = Json::array();
   for (const EventState& state : event.states)
     document["states"].push_back({{"state", state.name}, {"ns", state.ns}});
   document["children"] = Json::array();
-  for (const EventNode& child : event.children) document["children"].push_back(event_json(child));
+  for (const EventNode& child : event.children) document["children"].push_back(event_json(job, child));
   return document;
 }
 
@@ -406,7 +416,7 @@ Json operation_json(const model::Job& job, const Operation& operation) {
     row["clock_offset_ns"] = common ? Json(entered_ns - common->ns) : Json(nullptr);
     row["clock_error_ns"] = common ? Json(common->half_width_ns) : Json(nullptr);
     row["event_list"] = Json::array();
-    for (const EventNode& event : rank.events) row["event_list"].push_back(event_json(event));
+    for (const EventNode& event : rank.events) row["event_list"].push_back(event_json(job, event));
     document["rank_list"].push_back(std::move(row));
   }
   return document;

@@ -141,6 +141,7 @@ class Sums {
                                                     static_cast<uint32_t>(part_.foreign.size()));
       if (is_new) part_.foreign.push_back({ops.originator_pid[i], ops.context[i], 0});
       ++part_.foreign[at->second].proxy_ops;
+      process_.drives_others = true;
       members_[i] = static_cast<uint32_t>(part_.members.size()) + at->second;
     }
   }

@@ -10,7 +10,8 @@
 namespace lockstep::store::sqlite {
 namespace {
 
-// A handle without its kind, which differs between the records of one event: log and position.
+// 0x7ffffffffffffff is model::kHandlePlace.
+static_assert(model::kHandlePlace == 0x7ffffffffffffff);
 constexpr const char* kOrigins = R"SQL(
 CREATE TEMP TABLE origin AS
 SELECT p.boot_id AS boot, p.pid AS pid, c.context AS context, c.id AS comm, c.process AS process
