@@ -16,12 +16,13 @@ A child of fork() records nothing if its parent had made a call before: start pr
 from __future__ import annotations
 
 import enum
+import sys
 from types import TracebackType
-from typing import Optional, Sequence, Type
+from typing import ContextManager, Optional, Sequence, Type
 
 from lockstep import _native
 
-__all__ = ["Clock", "Group", "Operation", "loaded", "mark", "step"]
+__all__ = ["Clock", "Group", "Operation", "loaded", "mark", "show_in_torch_profiler", "step"]
 
 
 class Clock(enum.IntEnum):
@@ -65,18 +66,40 @@ def mark(name: str, value: int = 0) -> None:
         api.mark(name.encode(), value)
 
 
+_in_torch_profiler = False
+
+
+def show_in_torch_profiler(enabled: bool = True) -> None:
+    """Operations also open a `record_function` of PyTorch's while its profiler runs: ranges "lockstep::allreduce" in its own trace, whether
+    or not somebody records for Lockstep. Off unless asked for; torch is never imported."""
+    global _in_torch_profiler
+    _in_torch_profiler = enabled
+
+
+def _torch_range(collective: str, said: str) -> Optional[ContextManager[object]]:
+    profiler = sys.modules.get("torch.autograd.profiler") if _in_torch_profiler else None
+    if profiler is None or not getattr(profiler, "_is_profiler_enabled", False):
+        return None
+    return profiler.record_function("lockstep::" + collective, said)
+
+
 class Operation:
     """One operation, from `with` to the end of its block, or from start() to end()."""
 
-    __slots__ = ("_api", "_gpu_times", "_handle", "_info")
+    __slots__ = ("_api", "_gpu_times", "_handle", "_info", "_range", "_said")
 
-    def __init__(self, info: Optional[_native.OpInfo]) -> None:
+    def __init__(self, info: Optional[_native.OpInfo], said: tuple[str, str]) -> None:
         self._api = _native.api()
         self._info = info
+        self._said = said  # collective, and the rest in words
+        self._range: Optional[ContextManager[object]] = None
         self._handle = 0
         self._gpu_times: Optional[_native.GpuTimes] = None
 
     def start(self) -> Operation:
+        self._range = _torch_range(*self._said)
+        if self._range is not None:
+            self._range.__enter__()
         if self._api is not None and self._info is not None:
             self._handle = self._api.begin(self._info)
         return self
@@ -84,6 +107,9 @@ class Operation:
     def end(self) -> None:
         if self._api is not None and self._handle:
             self._api.end(self._handle, self._gpu_times)
+        if self._range is not None:
+            self._range.__exit__(None, None, None)
+            self._range = None
 
     def set_gpu_times(self, start: int, end: int, clock: Clock = Clock.MONOTONIC) -> None:
         """When the GPU worked on it; once, before or after the end."""
@@ -124,8 +150,12 @@ class Group:
         name); `root` and `peer` are indices in the group; `stream` is e.g. `torch.cuda.current_stream().cuda_stream`; `seq`
         is its number in the group, counted here if not given; `is_p2p` says that it has a number among sends and receives,
         if `peer` does not; splits are rows or elements for each member."""
+        said = (collective, "")
+        if _in_torch_profiler:
+            number = "" if seq is None else f", seq {seq}"
+            said = (collective, f"{self.name}, {in_count} to {out_count} of {_type_name(dtype)}{number}")
         if _native.api() is None:
-            return Operation(None)
+            return Operation(None, said)
         flags = _native.OpFlags(0)
         if seq is not None:
             flags |= _native.OpFlags.SEQ
@@ -139,4 +169,4 @@ class Group:
             out_count=out_count, stream=stream, seq=0 if seq is None else seq)
         if in_split or out_split:
             info.set_splits(in_split, out_split)
-        return Operation(info)
+        return Operation(info, said)

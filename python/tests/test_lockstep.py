@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 import unittest.mock
 
@@ -216,6 +217,64 @@ class Calls(unittest.TestCase):
             with unittest.mock.patch.object(self.native, "Api", unittest.mock.Mock(in_dll=lambda *_: table)), \
                     unittest.mock.patch.object(self.native.ctypes, "sizeof", lambda _: full):
                 self.assertIs(self.native._find(), table if taken else None)
+
+
+class TorchProfiler(unittest.TestCase):
+    """With what stands for torch.autograd.profiler: record_function(name, args), which opens a range where it is entered."""
+
+    def setUp(self):
+        sys.path.insert(0, PYTHON)
+        import lockstep
+
+        self.lockstep, self.seen = lockstep, []
+        seen = self.seen
+
+        class Range:
+            def __init__(self, name, args=None):
+                self.said = (name, args)
+
+            def __enter__(self):
+                seen.append(("begin", *self.said))
+
+            def __exit__(self, *_):
+                seen.append(("end", self.said[0]))
+
+        self.profiler = types.ModuleType("torch.autograd.profiler")
+        self.profiler.record_function, self.profiler._is_profiler_enabled = Range, True
+        loaded = unittest.mock.patch.dict(sys.modules, {"torch.autograd.profiler": self.profiler})
+        loaded.start()
+        self.addCleanup(loaded.stop)
+        self.addCleanup(lockstep.show_in_torch_profiler, False)
+
+    def operate(self):
+        with self.lockstep.Group("tensor:3", [0, 1]).operation("reduce_scatter", 8, 4, "torch.bfloat16", seq=5):
+            self.seen.append("inside")
+
+    def test_nothing_unless_asked(self):
+        self.operate()
+        self.assertEqual(self.seen, ["inside"])
+
+    def test_a_range_while_the_profiler_runs(self):
+        self.lockstep.show_in_torch_profiler()
+        self.operate()
+        self.assertEqual(self.seen, [("begin", "lockstep::reduce_scatter", "tensor:3, 8 to 4 of BFloat16, seq 5"), "inside",
+                                     ("end", "lockstep::reduce_scatter")])
+        with self.assertRaises(ValueError), self.lockstep.Group("g", [0]).operation("broadcast", 1, 1, "Int"):
+            raise ValueError
+        self.assertEqual(self.seen[-1], ("end", "lockstep::broadcast"))
+
+    def test_nothing_while_it_does_not_run(self):
+        self.lockstep.show_in_torch_profiler()
+        self.profiler._is_profiler_enabled = False
+        self.operate()
+        self.assertEqual(self.seen, ["inside"])
+
+    def test_torch_is_never_imported(self):
+        self.lockstep.show_in_torch_profiler()
+        del sys.modules["torch.autograd.profiler"]
+        self.operate()
+        self.assertEqual(self.seen, ["inside"])
+        self.assertNotIn("torch", sys.modules)
 
 
 class Layouts(unittest.TestCase):
