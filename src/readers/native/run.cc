@@ -2,17 +2,44 @@
 #include "readers/native/run.h"
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "base/input_file.h"
 #include "base/parallel.h"
 #include "readers/native/definitions.h"
 #include "readers/native/hex.h"
+#include "segment/process_stat.h"
 
 namespace lockstep::readers::native {
 
 using format::FileHeader;
+
+// Whether the process that a file's name names (<host>.<pid>.<start>.<source>.lks) lives here.
+static bool has_living_process(const std::string& path) {
+  std::string name = std::filesystem::path(path).stem();
+  const size_t source = name.rfind('.');
+  const size_t start = source == 0 || source == std::string::npos ? source : name.rfind('.', source - 1);
+  const size_t pid = start == 0 || start == std::string::npos ? start : name.rfind('.', start - 1);
+  if (pid == std::string::npos) return false;
+  segment::ProcessStat stat;
+  const std::string its_pid = name.substr(pid + 1, start - pid - 1);
+  return its_pid.find_first_not_of("0123456789") == std::string::npos &&
+         segment::read_process_stat(("/proc/" + its_pid + "/stat").c_str(), &stat) && !stat.has_ended() &&
+         std::to_string(stat.start_ticks) == name.substr(start + 1, source - start - 1);
+}
+
+// A process makes its file, and writes the header a moment later: until then nothing is missing.
+static bool is_beginning(const std::string& path) {
+  auto file = InputFile::open(path);
+  std::array<std::byte, format::kHeaderBytes> first{};
+  if (!file || file->size() > first.size() || file->read_at(0, first) != file->size()) return false;
+  return std::all_of(first.begin(), first.end(), [](std::byte b) { return b == std::byte{}; }) &&
+         has_living_process(path);
+}
 
 // Gathers what `Run::open` needs over all files.
 class Run::Opener {
@@ -22,7 +49,10 @@ class Run::Opener {
   void add(const std::string& path) {
     auto view = FileView::open(path);
     if (!view) {
-      errors_.push_back(view.error());
+      if (is_beginning(path))
+        is_starting_ = true;
+      else
+        errors_.push_back(view.error());
       return;
     }
     // A directory and a file in it, or two names of one file.
@@ -32,7 +62,11 @@ class Run::Opener {
 
   Result<void> finish() {
     if (run_.processes_.empty()) {
-      if (errors_.empty()) return Error{ErrorCode::kNotFound, "no process files", {}};
+      if (errors_.empty())
+        return Error{ErrorCode::kNotFound,
+                     is_starting_ ? "its processes are just starting to record: look again in a second"
+                                  : "no process files",
+                     {}};
       return errors_.size() == 1 ? errors_.front() : all_bad();
     }
     for (const Error& error : errors_) run_.bad_files_.push_back(error.message());
@@ -133,6 +167,7 @@ class Run::Opener {
 
   Run& run_;
   std::vector<Error> errors_;
+  bool is_starting_ = false;
   std::set<std::pair<uint64_t, uint64_t>> seen_;
   std::map<std::string, size_t> by_key_;
   std::map<std::string, std::vector<FileHeader>> headers_;

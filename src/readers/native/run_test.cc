@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many files as one run: what is accepted, grouping, order, clocks and device numbers.
+#include <unistd.h>
+
 #include <map>
 #include <thread>
 
 #include "model/testing/values.h"
 #include "readers/native/test_run.h"
+#include "segment/process_stat.h"
 
 namespace lockstep::readers::native {
 namespace {
@@ -44,6 +47,29 @@ TEST(Run, ADirectoryWithNodesInItOrderedByRank) {
   ASSERT_EQ((*source)->processes(), 3u);
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(load(**source, i).processes.rank[0], static_cast<int32_t>(i));
   EXPECT_EQ(run_losses(**source).losses.size(), 0u);
+}
+
+TEST(Run, AFileThatItsProcessIsJustMakingIsNoLoss) {
+  const std::string dir = test_dir();
+  segment::ProcessStat self;
+  ASSERT_TRUE(segment::read_process_stat("/proc/self/stat", &self));
+  const std::string living = "/a.host." + std::to_string(getpid()) + "." + std::to_string(self.start_ticks);
+  const std::vector<std::byte> zeros(format::kHeaderBytes);
+  write_bytes(dir + living + ".nccl.lks", {});
+  write_bytes(dir + living + ".api.lks", zeros);
+  auto nothing = open({dir});
+  ASSERT_FALSE(nothing);
+  EXPECT_NE(nothing.error().text.find("just starting"), std::string::npos) << nothing.error().text;
+  FileBuilder file;
+  file.write(dir + "/0.lks");
+  auto source = open({dir});
+  ASSERT_TRUE(source) << source.error().message();
+  EXPECT_EQ(run_losses(**source).losses.size(), 0u);
+  // Of one that has ended, or is not known, nothing comes any more.
+  for (const char* other : {"/h", "/h.1.0.nccl", "/h..5.nccl"}) write_bytes(dir + other + ".lks", zeros);
+  auto damaged = open({dir});
+  ASSERT_TRUE(damaged);
+  EXPECT_EQ(run_losses(**damaged).losses.size(), 3u);
 }
 
 TEST(Run, FilesOfOneProcessAreOneProcess) {
