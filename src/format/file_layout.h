@@ -144,7 +144,7 @@ struct FileHeader {
   int64_t heartbeat_monotonic_ns;  // the same instant, for a reader on this host (since minor 1)
   int64_t heartbeat_realtime_ns;   // and for one on another
   uint32_t seal;                   // checksum of what is written once (since minor 4); 0 none
-  uint32_t reserved3;
+  uint32_t segment_descriptor;     // of a segment without a name, in its process (since minor 6); 0 none
   uint64_t sealed_ticks;  // what was stored before is covered by the chunks' seals (since minor 4); 0 nothing
   uint64_t reserved1;
   alignas(64) uint64_t losses[kLossKinds];  // losses of no particular thread; names in losses.def

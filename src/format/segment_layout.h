@@ -22,6 +22,8 @@ inline constexpr uint32_t kSegmentVersion = 1;  // of another one nothing is rea
 inline constexpr char kSegmentFolder[] = "/dev/shm";
 inline constexpr char kSegmentPrefix[] =
     "lockstep-";  // of its name: lockstep-<uid>-<pid>-<start>-<source>-<random>
+// What the kernel calls one without a name, where kSegmentFolder has no room: FileHeader::segment_descriptor tells it.
+inline constexpr char kNamelessSegment[] = "lockstep";
 inline constexpr uint32_t kSegmentHeaderBytes = 4096;
 inline constexpr uint32_t kMostPlaces = 1 << 20;
 inline constexpr uint32_t kPlaceClaimed = 0xffffffff;  // in the table: a chunk that has no number yet

@@ -52,6 +52,9 @@ void read_header(const std::string& path, ProcessFile& file) {
   auto state = static_cast<format::FileState>(header.state);
   file.open = state == format::FileState::kBuilding || state == format::FileState::kOpen;
   file.segment.assign(header.segment, strnlen(header.segment, sizeof header.segment));
+  file.segment_descriptor = header.segment_descriptor;
+  file.segment_key = header.segment_key;
+  file.is_building = state == format::FileState::kBuilding;
   file.rank = header.rank;
   file.world = header.world;
   file.start_ns = header.start_realtime_ns;

@@ -15,7 +15,10 @@ struct ProcessFile {
   int64_t rank = -1, world = -1;
   int64_t start_ns =
       0;  // of the process, as its capture library worked it out; ns since the Unix epoch, 0 unknown
-  uint64_t bytes = 0;   // size of the file
+  uint64_t bytes = 0;               // size of the file
+  bool is_building = false;         // its process is just starting, or ended then
+  uint32_t segment_descriptor = 0;  // of one without a name, in its process
+  uint64_t segment_key = 0;
   std::string segment;  // of a process whose file is not whole yet (format/segment_layout.h); empty: none
   bool open = false;    // not closed by its process, which may still write to it
   bool valid = false;   // the header is one of ours; else only host, pid and start are known, from the name

@@ -66,16 +66,23 @@ class Adopter {
     snprintf(path_, sizeof path_, "%s/%s", format::kSegmentFolder, name);
   }
 
+  // Without a name.
+  explicit Adopter(const char* file) : moved_(file) {}
+
   Adoption run() {
     const Descriptor segment(open(path_, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    segment_ = segment.get();
+    return run(segment.get());
+  }
+  Adoption run(int segment) {
+    segment_ = segment;
     if (segment_ < 0 || file_status(segment_, &status_) != 0 || !S_ISREG(status_.st_mode) ||
         status_.st_uid != geteuid())
       return Adoption::kRefused;
     struct flock alone {};
     alone.l_type = F_WRLCK;
     if (fcntl(segment_, F_OFD_SETLK, &alone) != 0) return Adoption::kLives;
-    if (file_status(segment_, &status_) != 0 || status_.st_nlink == 0) return Adoption::kLives;
+    if (has_name() && (file_status(segment_, &status_) != 0 || status_.st_nlink == 0))
+      return Adoption::kLives;
     if (!read_at(segment_, &header_, 0) ||
         memcmp(header_.magic, format::kSegmentMagic, sizeof header_.magic) != 0) {
       return is_unlocked() && age() > kUnfinishedSeconds ? remove() : Adoption::kLives;
@@ -89,6 +96,7 @@ class Adopter {
   }
 
  private:
+  bool has_name() const { return path_[0] != 0; }
   bool is_unlocked() const { return flock(segment_, LOCK_EX | LOCK_NB) == 0; }
   int64_t age() const {
     timespec now{};
@@ -96,7 +104,7 @@ class Adopter {
     return now.tv_sec - status_.st_mtim.tv_sec;
   }
   Adoption remove() const {
-    return unlink(path_) == 0 || errno == ENOENT ? Adoption::kDone : Adoption::kFailed;
+    return !has_name() || unlink(path_) == 0 || errno == ENOENT ? Adoption::kDone : Adoption::kFailed;
   }
 
   Adoption finish() {
@@ -127,7 +135,8 @@ class Adopter {
     if (file_status(file, &status) != 0 || !S_ISREG(status.st_mode)) return false;
     if (!read_at(file, there, 0) || !has_magic(*there))
       return status.st_dev == header_.file_device && status.st_ino == header_.file_inode;
-    *is_whole = there->segment[0] == 0 || there->state == static_cast<uint32_t>(FileState::kClosed);
+    *is_whole = (has_name() ? there->segment[0] == 0 : header_.closed != 0) ||
+                there->state == static_cast<uint32_t>(FileState::kClosed);
     return there->segment_key == header_.key;
   }
 
@@ -172,7 +181,7 @@ class Adopter {
   }
 
   const char* const moved_;
-  char path_[320];
+  char path_[320] = {};  // empty: it has no name
   int segment_ = -1;
   struct stat status_ {};
   SegmentHeader header_{};
@@ -191,6 +200,8 @@ bool is_segment_name(const char* name) {
 Adoption adopt(const char* name, const char* file) {
   return is_segment_name(name) ? Adopter(name, file).run() : Adoption::kRefused;
 }
+
+Adoption adopt_open(int segment, const char* file) { return Adopter(file).run(segment); }
 
 // Without opendir(), which allocates: a host may look at what its heap holds.
 Adoptions adopt_all(uint32_t most) {

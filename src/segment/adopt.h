@@ -18,6 +18,9 @@ bool is_segment_name(const char* name);
 // The segment of this name in format::kSegmentFolder. Its file may have been moved to `file` since; nullptr: it has not.
 Adoption adopt(const char* name, const char* file = nullptr);
 
+// A segment without a name, open for reading and writing with an offset and locks that nobody shares; the file that it is of.
+Adoption adopt_open(int segment, const char* file);
+
 struct Adoptions {
   uint32_t done = 0, failed = 0;
 };

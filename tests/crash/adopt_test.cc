@@ -2,9 +2,14 @@
 // What a process had in memory when it ended: it is read, it goes into the file, and nothing of it stays.
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
+#include <atomic>
+
+#include "run/held_segments.h"
 #include "segment/adopt.h"
 #include "tests/support/nccl_test.h"
+#include "tests/support/private_mount.h"
 
 namespace lockstep::test {
 namespace {
@@ -101,6 +106,43 @@ TEST_F(Adopt, TwiceIsOnce) {
   EXPECT_EQ(adopt(name), Adoption::kDone);
   EXPECT_FALSE(is_there(name));
   EXPECT_EQ(run_.file().count(Kind::kColl), 5'000u);
+}
+
+// Where /dev/shm has no room, as in a container: memory has no name, and whoever began the job keeps it.
+TEST_F(Adopt, MemoryWithoutANameIsKeptByTheLauncher) {
+  constexpr uint64_t kEvents = 5'000;
+  constexpr int kNoMount = 40;
+  for (const char* retain : {"stream", "ring:1M"}) {
+    SCOPED_TRACE(retain);
+    const RunDirectory run;
+    auto* go = static_cast<std::atomic<bool>*>(
+        mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    Environment environment = settings("lite", retain);
+    for (auto& [name, value] : environment) {
+      if (name == "LOCKSTEP_DIR") value = run.path();
+    }
+    run::HeldSegments held(run.path());
+    Child child = Child::start(environment, [&] {
+      if (!mount_private_tmpfs(format::kSegmentFolder, "size=64m")) _exit(kNoMount);
+      NcclPlugin<5> plugin;
+      plugin.init();
+      while (!go->load()) sleep_ms(1);
+      for (uint64_t i = 0; i < kEvents; ++i) plugin.stop(plugin.start_coll(i));
+      kill(getpid(), SIGKILL);
+    });
+    int status = 0;
+    LiveHeader::wait([&] { return held.count() == 1 || waitpid(child.pid(), &status, WNOHANG) != 0; });
+    if (held.count() == 0 && WIFEXITED(status) && WEXITSTATUS(status) == kNoMount)
+      GTEST_SKIP() << "no file system can be mounted here";
+    ASSERT_EQ(held.count(), 1u) << "status " << status;
+    go->store(true);
+    EXPECT_EQ(child.wait().signal, SIGKILL);
+    held.stop();
+    const LksFile file = run.file();
+    EXPECT_EQ(file.header().segment[0], 0);
+    EXPECT_TRUE(file.problems().empty());
+    EXPECT_EQ(file.count(Kind::kColl) + file.lost(capture::kLoss_overwritten), kEvents);
+  }
 }
 
 TEST_F(Adopt, ALivingProcessKeepsItsSegment) {

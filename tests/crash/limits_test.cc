@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // No space, no permission, no memory, no descriptors: the host goes on, and what is missing is counted.
 #include <linux/capability.h>
-#include <sched.h>
+#include <pthread.h>
 #include <stdarg.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
 
 #include "tests/support/nccl_test.h"
+#include "tests/support/private_mount.h"
 
 namespace lockstep::test {
 namespace {
@@ -57,12 +59,6 @@ void keep_message(int, unsigned long, const char*, int, const char* format, ...)
 
 class Limits : public NcclCapture {
  protected:
-  // A file system of its own for this process and its children.
-  static bool mount_small(const std::string& at, const char* options) {
-    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-    mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
-    return mount("tmpfs", at.c_str(), "tmpfs", 0, options) == 0;
-  }
   static void limit(__rlimit_resource resource, rlim_t value) {
     rlimit to{value, value};
     EXPECT_EQ(setrlimit(resource, &to), 0);
@@ -94,7 +90,7 @@ TEST_F(Limits, AFullDiskStopsCaptureAndNothingElse) {
   constexpr int kNoMount = 40;
   uint64_t& started = shared_count();
   Exit exit = run_child({}, [&] {
-    if (!mount_small(run_.path(), "size=1m")) _exit(kNoMount);
+    if (!mount_private_tmpfs(run_.path(), "size=1m")) _exit(kNoMount);
     Exit inner = run_child(settings(), [&] {
       NcclPlugin<5> plugin;
       plugin.init(1, nullptr, 1, 0, keep_message);
@@ -122,7 +118,7 @@ TEST_F(Limits, ADiskWithRoomForAHeaderOnly) {
   constexpr int kNoMount = 40;
   for (const char* size : {"size=4k", "size=8k", "size=40k", "size=72k", "size=104k"}) {
     Exit exit = run_child({}, [&] {
-      if (!mount_small(run_.path(), size)) _exit(kNoMount);
+      if (!mount_private_tmpfs(run_.path(), size)) _exit(kNoMount);
       Exit inner = run_child(settings(), [] {
         NcclPlugin<5> plugin;
         EXPECT_NE(plugin.init(), nullptr);
@@ -263,6 +259,36 @@ TEST_F(Limits, ADescriptorTakenAwayIsNotWrittenTo) {
   });
   EXPECT_EQ(std::filesystem::file_size(precious), 5u << 20);
   EXPECT_EQ(file.count(Kind::kColl) + file.lost(), kMany);
+}
+
+// Fibres, and threads of runtimes that save memory. What a thread keeps for its runtime comes off the stack, too.
+TEST_F(Limits, AThreadWithAStackOf16KiBCanBeTheFirst) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs more stack than that itself";
+  const LksFile file = record([] {
+    static NcclPlugin<5>* plugin;
+    static std::atomic<bool> is_done;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    EXPECT_EQ(pthread_attr_setstacksize(
+                  &attributes, static_cast<size_t>(std::max<long>(16384, sysconf(_SC_THREAD_STACK_MIN)))),
+              0);
+    NcclPlugin<5> own;
+    plugin = &own;
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(
+                  &thread, &attributes,
+                  [](void*) -> void* {
+                    plugin->init();
+                    plugin->stop(plugin->start_coll(0));
+                    is_done = true;
+                    return nullptr;
+                  },
+                  nullptr),
+              0);
+    pthread_join(thread, nullptr);
+    EXPECT_TRUE(is_done);
+  });
+  EXPECT_EQ(file.count(Kind::kColl), 1u);
 }
 
 }  // namespace

@@ -9,9 +9,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "capture/core/clock.h"
+#include "capture/core/memory_limit.h"
 #include "format/source_name.h"
 
 namespace lockstep::capture {
@@ -28,11 +30,13 @@ bool has_room(const char* folder, uint64_t bytes) {
          there.f_bavail * static_cast<uint64_t>(there.f_bsize) >= kRoomForOthers + bytes;
 }
 
-// Of a limited address space the host gets most.
+// Of a limited address space, and of limited memory, the host gets most.
 uint32_t fit(uint32_t places) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return places;
-  while (places > kLeastPlaces && format::segment_bytes(places) > limit.rlim_cur / 16) places /= 2;
+  rlimit space{};
+  uint64_t limit = own_memory_limit();
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY && space.rlim_cur < limit)
+    limit = space.rlim_cur;
+  while (places > kLeastPlaces && format::segment_bytes(places) > limit / 16) places /= 2;
   return places;
 }
 
@@ -65,9 +69,26 @@ bool Segment::make_named(const Identity& identity, format::Source source, uint64
   return false;
 }
 
+// Nobody can cut it short, whoever opens it.
+bool Segment::make_nameless(uint64_t bytes) {
+  constexpr unsigned kCloexec = 1, kAllowSealing = 2;
+  constexpr int kAddSeals = 1033, kSealSeal = 1, kSealShrink = 2, kSealGrow = 4;
+  const int fd =
+      static_cast<int>(syscall(SYS_memfd_create, format::kNamelessSegment, kCloexec | kAllowSealing));
+  if (fd < 0) return false;
+  file_.take(fd, "");
+  return flock(fd, LOCK_SH | LOCK_NB) == 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
+         fcntl(fd, kAddSeals, kSealSeal | kSealShrink | kSealGrow) == 0;
+}
+
+void Segment::drop() {
+  if (base_ != nullptr) munmap(base_, format::segment_bytes(places_));
+  base_ = nullptr;
+  remove();
+}
+
 bool Segment::map(uint32_t places, int fd) {
   const uint64_t bytes = format::segment_bytes(places);
-  if (fd >= 0 && ftruncate(fd, static_cast<off_t>(bytes)) != 0) return false;
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                     fd >= 0 ? MAP_SHARED | MAP_NORESERVE : MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, fd, 0);
   if (base == MAP_FAILED) return false;
@@ -81,12 +102,15 @@ bool Segment::create(const Identity& identity, format::Source source, uint32_t p
   rlimit size{};
   const bool may_grow = getrlimit(RLIMIT_FSIZE, &size) == 0 &&
                         (size.rlim_cur == RLIM_INFINITY || size.rlim_cur >= format::segment_bytes(places));
+  const uint64_t bytes = format::segment_bytes(places);
   if (may_grow && make_named(identity, source, uint64_t{needed} * format::kChunkBytes)) {
-    if (map(places, file_.get()) && allocate_header()) return true;
-    if (base_ != nullptr) munmap(base_, format::segment_bytes(places_));
-    base_ = nullptr;
-    remove();
+    if (ftruncate(file_.get(), static_cast<off_t>(bytes)) == 0 && map(places, file_.get()) &&
+        allocate_header())
+      return true;
+    drop();
   }
+  if (may_grow && make_nameless(bytes) && map(places, file_.get())) return true;
+  drop();
   while (!map(places, -1)) {
     if (places <= kLeastPlaces) return false;
     places /= 2;
@@ -123,9 +147,8 @@ void Segment::publish(const OwnFile& file, uint64_t key) {
 }
 
 void Segment::remove() {
-  if (name_[0] == 0) return;
   // By the descriptor: a name that was taken by somebody else stays.
-  if (file_.get() >= 0) unlink(file_.path());
+  if (name_[0] != 0 && file_.get() >= 0) unlink(file_.path());
   file_.close();
   name_[0] = 0;
 }

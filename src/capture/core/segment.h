@@ -30,12 +30,16 @@ class Segment {
   // Of the file's header, which the places follow.
   char* file_begin() const { return base_ + format::segment_file_offset(places_); }
   uint32_t* table() const { return reinterpret_cast<uint32_t*>(base_ + format::kSegmentHeaderBytes); }
-  // Empty: it dies with the process.
+  // Empty: it dies with the process, and with whoever has opened descriptor().
   const char* name() const { return name_; }
+  // By which the launcher can open a segment without a name; 0 none.
+  uint32_t descriptor() { return name_[0] == 0 && file_.get() > 0 ? static_cast<uint32_t>(file_.get()) : 0; }
 
  private:
   format::SegmentHeader* header() const { return reinterpret_cast<format::SegmentHeader*>(base_); }
   bool make_named(const Identity& identity, format::Source source, uint64_t bytes);
+  bool make_nameless(uint64_t bytes);
+  void drop();
   bool map(uint32_t places, int fd);
 
   char* base_ = nullptr;

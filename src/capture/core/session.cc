@@ -93,6 +93,7 @@ bool Session::start_locked(format::Source source) {
   header->process_tag = process_tag_ = static_cast<uint32_t>(mix >> 32) | 0x80000000u;
   copy_text(header->tool_version, kVersion);
   copy_text(header->segment, file_.segment().name());
+  header->segment_descriptor = file_.segment().descriptor();
   header->segment_key = mix ^ static_cast<uint64_t>(header->first_anchor.realtime_ns) * 0x9e3779b97f4a7c15;
   header->seal = format::seal_of_header(*header);
   beat();
@@ -115,7 +116,8 @@ bool Session::start_locked(format::Source source) {
   char without[200] = "";
   if (file_.segment().name()[0] == 0)
     snprintf(without, sizeof without,
-             "; memory here does not outlive the process: a kill costs what it recorded in its last %d ms",
+             "; memory here does not outlive the process: a kill costs what it recorded in its last %d ms, "
+             "unless lockstep trace began it",
              static_cast<int>(write_every_ns(file_) / kMillisecond));
   if (no_keeper != 0)
     snprintf(without, sizeof without,

@@ -17,6 +17,7 @@
 #include "cli/trace/trace_end.h"
 #include "run/adopt_run.h"
 #include "run/census.h"
+#include "run/held_segments.h"
 #include "run/mode_text.h"
 #include "run/process_files.h"
 #include "run/small_file.h"
@@ -211,9 +212,11 @@ int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, 
   {
     run::Census census(
         self, [&] { return int64_t{supervisor.sentinel()}; }, [&] { run.touch(); });
+    run::HeldSegments held(run.path());
     code = supervisor.wait_for_command();
     supervisor.wait_for_descendants(say_waiting);
     run::adopt_run(run.path());
+    held.stop();
     census.stop();
     if (auto written = run::write_census(run.path(), census.report()); !written)
       note(written.error().message());
