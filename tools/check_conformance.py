@@ -18,7 +18,7 @@ By what users of other tools ask: what it is, how Lockstep does it, how to try i
 
 def known_tests():
     names = set()
-    for folder in ("src", "tests", "sim", "examples"):
+    for folder in ("src", "tests", "sim", "examples", "python"):
         for path in (source_tree.ROOT / folder).rglob("*_test.cc"):
             names.update(f"{suite}.{name}" for suite, name in
                          re.findall(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", path.read_text(), re.MULTILINE))
