@@ -231,6 +231,7 @@ std::vector<Hit> known_issues(const View& view) {
                                  : "; fixed in " + model::nccl_version_text(issue.fixed));
     hit.evidence.push_back("what helps: " + std::string(issue.workaround));
     hit.evidence.emplace_back(issue.source);
+    hit.lines.clear();  // it tells what else it may be, and is no word on the lines themselves
     hits.push_back(std::move(hit));
   }
   return hits;

@@ -18,6 +18,7 @@ namespace lockstep::analysis::log_rules {
 // Conditions of SAID rows.
 bool any(const View& view, const Fact& fact);
 bool warned(const View& view, const Fact& fact);  // at level WARN, not one that NCCL demoted
+bool port_back(const View& view, const Fact& fact);
 bool port_error(const View& view, const Fact& fact);
 bool fabric_unfinished(const View& view, const Fact& fact);
 bool out_of_memory(const View& view, const Fact& fact);

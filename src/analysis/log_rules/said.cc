@@ -129,6 +129,12 @@ bool is_of_an_end(const Fact& fact) {
 bool any(const View&, const Fact&) { return true; }
 bool warned(const View&, const Fact& fact) { return fact.is_warning; }
 bool port_error(const View&, const Fact& fact) { return any_value_has(fact, "port error"); }
+// 18: IBV_EVENT_GID_CHANGE, which older releases did not know.
+bool port_back(const View& view, const Fact& fact) {
+  const std::string& text = fact.first.text;
+  return warned(view, fact) &&
+         (has(text, "port active") || has(text, "GID table changed") || has(text, "unknown event type (18)"));
+}
 bool fabric_unfinished(const View&, const Fact& fact) { return fact.value(3) != "3"; }
 bool out_of_memory(const View& view, const Fact& fact) {
   return warned(view, fact) && any_value_has(fact, "Cannot allocate memory");

@@ -16,6 +16,7 @@ struct Line {
 constexpr Line kLines[] = {
     {LineKind::kVersion, "NCCL version 2.21.5+cuda12.4"},
     {LineKind::kVersion, "NCCL version 2.7.8"},
+    {LineKind::kVerbsAbsent, "Failed to open libibverbs.so[.1]"},
     {LineKind::kRcclVersion, "RCCL version : 2.22.3-HEAD:9f2c1d0"},
     {LineKind::kRcclVersion, "RCCL version 2.18.6+hip6.1"},
     {LineKind::kKnown, "HIP version  : 6.2.41133"},

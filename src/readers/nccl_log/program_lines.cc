@@ -75,23 +75,30 @@ ProgramLine ProgramParser::line(std::string_view text) {
 }
 
 bool ProgramParser::last_error(std::string_view text, ProgramLine& line) {
-  if (expects_error_) {
-    expects_error_ = false;
-    if (text.starts_with(error_prefix_)) text.remove_prefix(error_prefix_.size());
-    line.text = trimmed(text);
+  std::erase_if(last_errors_, [&](const LastError& open) { return lines_ - open.line > kLastErrorLines; });
+  if (const size_t at = text.find(kLastError); at != kNo) {
+    error_prefix_ = text.substr(0, std::min<size_t>(at, 256));
+    const std::string_view rest = trimmed(text.substr(at + kLastError.size()));
+    if (rest.empty() && last_errors_.size() < kLastErrorsMost)
+      last_errors_.push_back({error_prefix_, lines_});
     line.prefix = error_prefix_;
-    line.says = line.text.empty() || !exception_of(line.text).empty() ? ProgramLine::Says::kNothing
-                                                                      : ProgramLine::Says::kWarning;
+    line.text = rest;
+    line.says = rest.empty() ? ProgramLine::Says::kNothing : ProgramLine::Says::kWarning;
     return true;
   }
-  const size_t at = text.find(kLastError);
-  if (at == kNo) return false;
-  error_prefix_ = text.substr(0, std::min<size_t>(at, 256));
-  const std::string_view rest = trimmed(text.substr(at + kLastError.size()));
-  expects_error_ = rest.empty();
+  auto open = std::find_if(last_errors_.begin(), last_errors_.end(),
+                           [&](const LastError& error) { return text.starts_with(error.prefix); });
+  const bool has_mark = open != last_errors_.end();
+  if (!has_mark && last_errors_.size() == 1 && last_errors_[0].line + 1 == lines_)
+    open = last_errors_.begin();
+  if (open == last_errors_.end()) return false;
+  error_prefix_ = std::move(open->prefix);
+  last_errors_.erase(open);
+  if (has_mark) text.remove_prefix(error_prefix_.size());
+  line.text = trimmed(text);
   line.prefix = error_prefix_;
-  line.text = rest;
-  line.says = rest.empty() ? ProgramLine::Says::kNothing : ProgramLine::Says::kWarning;
+  line.says = line.text.empty() || !exception_of(line.text).empty() ? ProgramLine::Says::kNothing
+                                                                    : ProgramLine::Says::kWarning;
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "readers/nccl_log/catalogue.h"
 
@@ -29,19 +30,27 @@ class ProgramParser {
  public:
   void begin_file() { *this = ProgramParser(); }
   // Whether the next line counts whatever words it has.
-  bool follows() const { return expects_error_ || !tracebacks_.empty(); }
+  bool follows() const { return !last_errors_.empty() || !tracebacks_.empty(); }
   ProgramLine line(std::string_view text);
 
  private:
   static constexpr uint64_t kTracebackLines = 500;
   static constexpr size_t kTracebacksMost = 64;
+  static constexpr uint64_t kLastErrorLines = 16;  // of other processes between
+  static constexpr size_t kLastErrorsMost = 8;
+
+  // What a library's exception says of its cause stands on the next line of the same mark.
+  struct LastError {
+    std::string prefix;
+    uint64_t line = 0;
+  };
 
   bool last_error(std::string_view text, ProgramLine& line);
   bool traceback(std::string_view text, ProgramLine& line);
 
   uint64_t lines_ = 0;
-  bool expects_error_ = false;  // what a library's exception says of its cause stands on the next line
-  std::string error_prefix_;    // of that line
+  std::vector<LastError> last_errors_;
+  std::string error_prefix_;                    // of the line that was told last
   std::map<std::string, uint64_t> tracebacks_;  // by launcher's mark: the line that began it
 };
 

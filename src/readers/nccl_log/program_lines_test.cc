@@ -34,6 +34,9 @@ TEST(ProgramLines, WhatFollowsLastErrorIsAWarning) {
     EXPECT_EQ(model.processes[fact->process].rank, prefix == "[rank3]: " ? 3 : -1);
     EXPECT_EQ(fact->first.line, 4u);
   }
+  const LogModel mixed =
+      parse("(a) Last error:\n(b) Last error:\n(a) Cuda failure 2 'x'\n(b) Cuda failure 3 'y'\n");
+  EXPECT_EQ(mixed.of(LineKind::kCudaFailure).size(), 2u);
   const LogModel none = parse("ncclSystemError: System call failed.\nLast error:\n\nRuntimeError: x\n");
   EXPECT_EQ(none.processes[0].warnings, 0u);
 }
