@@ -157,7 +157,13 @@ def score_removed(truth, answer, score, gone):
     if fault and score.said == "slow-link" and set(classes) & {"slow-nic", "fallback"} and set(verdict["ranks"]) & set(known or verdict["ranks"]):
         score.named = True  # one pair of a slow card may be all that is left to be seen
         return
-    score.wrong_culprit = is_wrong_culprit(verdict, None if known is None else [*known, *gone])
+    score.wrong_culprit = is_wrong_culprit(verdict, None if known is None else [*known, *gone, *(undecided(fault, gone) if fault else ())])
+
+
+def undecided(fault, gone):
+    """Of ranks that disagree, the two that are left: nothing tells which of them is wrong."""
+    left = set(fault["comm"]["ranks"]) - set(gone) if "joined-other-op" in fault["classes"] else ()
+    return left if len(left) == 2 else ()
 
 
 def row_of(case, truth):

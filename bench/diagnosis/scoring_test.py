@@ -71,6 +71,14 @@ class Scored(unittest.TestCase):
         self.assert_mistakes(scored("evidence removed", truth(), answer(), gone=[4]), "named")
         self.assert_mistakes(scored("evidence removed", truth(), answer("host-late", [3]), gone=[4]), "named", "wrong_culprit")
 
+    def test_of_two_that_are_left_and_disagree_nothing_tells_which_is_wrong(self):
+        differing = truth(["joined-other-op"], [1], hangs=True)
+        differing["fault"]["comm"] = {"ranks": [0, 1, 2, 3]}
+        both = answer("joined-other-op", [1, 3])
+        self.assert_mistakes(scored("evidence removed", differing, both, gone=[0, 2]))
+        self.assert_mistakes(scored("evidence removed", differing, both, gone=[2]), "wrong_culprit")
+        self.assert_mistakes(scored("evidence removed", differing, answer("joined-other-op", [1, 5]), gone=[0, 2]), "wrong_culprit")
+
     def test_one_pair_may_be_all_that_is_left_of_a_slow_card(self):
         card = truth(["slow-nic"], [1])
         self.assert_mistakes(scored("evidence removed", card, answer("slow-link", [1, 9]), gone=[4]))

@@ -182,6 +182,7 @@ TEST(Mismatch, NeedsNoPatience) {
     EXPECT_EQ(finding.severity, Severity::kWarning);
     EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
     EXPECT_TRUE(finding.settle.empty()) << finding.settle;
+    EXPECT_GT(finding.weight, 10'000 * 86'400e9) << "whatever lateness there was before";
   }
 }
 

@@ -17,6 +17,8 @@ using wording::duration;
 
 constexpr int64_t kSoonAfter = 5'000'000'000;
 constexpr size_t kMostStates = 3;  // ranks whose state is told in the evidence
+constexpr double kMoreThanLateness =
+    1e18;  // ns, as a finding's weight: ten thousand ranks that wait for a day
 
 class Verdicts {
  public:
@@ -77,9 +79,9 @@ class Verdicts {
       draft_.add_state(actors[i], block, finding.evidence);
   }
 
-  // Operations that differ are a fault for certain, whatever else seems to wait beside them.
+  // Operations that differ are a fault for certain, whatever else seems to wait beside them or was late before.
   void rank_differences() {
-    double heaviest = 0;
+    double heaviest = kMoreThanLateness;
     for (const Finding& finding : out_) heaviest = std::max(heaviest, finding.weight);
     for (Finding& finding : out_) {
       if (finding.finding_class == FindingClass::kJoinedOtherOp) finding.weight += heaviest;

@@ -26,7 +26,9 @@ namespace {
 
 constexpr size_t kMostNamed = 32;
 constexpr double kWithOthers = 0.5;  // of what is worth a name, by who is late together with somebody who is
-constexpr double kTogether = 0.75;   // of its late steps, with that rank
+constexpr double kTogether = 0.75;   // of either's late steps, with the other
+constexpr double kEcho =
+    0.25;  // of what the rank cost with which it is late: less may be left of waiting for it
 constexpr double kFollowing = 0.9;   // of what a rank cost, in steps in which a costlier one was late before
 constexpr double kTie = 0.5;         // how often one of two that cost alike costs more
 constexpr double kRegularGap = 0.2;  // how often a distance is near that before it by chance
@@ -42,13 +44,18 @@ double chance(size_t of_one, size_t occasions, double probability, size_t ranks)
 class Trial {
  public:
   explicit Trial(const Losses& losses)
-      : losses_(losses), suspected_(losses.ranks.size()), follows_(losses.ranks.size()) {}
+      : losses_(losses),
+        suspected_(losses.ranks.size()),
+        follows_(losses.ranks.size()),
+        company_(losses.ranks.size()) {}
 
   std::vector<Culprit> run() {
     std::vector<size_t> suspects = first_suspects();
     while (!suspects.empty()) {
       std::vector<Culprit> named = judge(suspects);
-      if (named.size() == suspects.size() && named.size() * 2 <= losses_.compared_ranks) return named;
+      const auto company = static_cast<size_t>(std::count(company_.begin(), company_.end(), true));
+      if (named.size() == suspects.size() && (named.size() + company) * 2 <= losses_.compared_ranks)
+        return named;
       let_go(named, &suspects);
     }
     return {};
@@ -131,7 +138,7 @@ class Trial {
     latest_ = losses_.others;
     second_.assign(steps(), 0);
     for (size_t i = 0; i < losses_.ranks.size(); ++i) {
-      if (suspected_[i] || follows_[i]) continue;
+      if (!is_rest(i)) continue;
       for (size_t step = 0; step < steps(); ++step) {
         const float cost = cost_of(i)[step];
         second_[step] = std::max(second_[step], std::min(cost, latest_[step]));
@@ -140,21 +147,32 @@ class Trial {
     }
   }
 
-  // The culprits among them, in their order.
+  bool is_rest(size_t loss) const { return !suspected_[loss] && !follows_[loss] && !company_[loss]; }
+
+  // The culprits among them, in their order. Of ranks that are late together all are at fault, though one of them costs less, or
+  // once more besides: were it let go, it would hide the others.
   std::vector<Culprit> judge(const std::vector<size_t>& suspects) {
     rank_the_rest(suspects);
-    std::vector<Culprit> apart;
-    for (size_t loss : suspects) {
-      Culprit culprit = measure(loss);
-      if (stands_apart(culprit)) apart.push_back(std::move(culprit));
-    }
+    std::vector<Culprit> measured;
+    for (size_t loss : suspects) measured.push_back(measure(loss));
+    std::vector<bool> apart;
+    for (const Culprit& culprit : measured) apart.push_back(stands_apart(culprit));
     std::vector<Culprit> named;
-    for (const Culprit& culprit : apart) {
-      const bool is_with = std::any_of(apart.begin(), apart.end(), [&](const Culprit& other) {
-        return costs(other, 1) && is_late_with(culprit, other);
-      });
-      if (costs(culprit, is_with ? kWithOthers : 1)) named.push_back(culprit);
+    for (size_t i = 0; i < measured.size(); ++i) {
+      bool is_with = false, is_echo = false;
+      for (size_t other = 0; other < measured.size(); ++other) {
+        if (other == i || !apart[other] || !costs(measured[other], 1) ||
+            !are_late_together(measured[i], measured[other]))
+          continue;
+        is_with = true;
+        is_echo = is_echo || measured[i].cost.middle < kEcho * measured[other].cost.middle;
+      }
+      if (!is_echo && (is_with ? costs(measured[i], kWithOthers) : apart[i] && costs(measured[i], 1)))
+        named.push_back(measured[i]);
+      else
+        company_[measured[i].loss] = is_with;
     }
+    if (named.empty()) std::fill(company_.begin(), company_.end(), false);
     return named;
   }
 
@@ -162,16 +180,6 @@ class Trial {
   bool costs(const Culprit& culprit, double share) const {
     return culprit.cost.middle >= share * least_total_ns() &&
            culprit.per_step_ns >= share * kShare * losses_.usual_step_ns;
-  }
-
-  // Of ranks that are late together all are at fault, though one costs a little less than is worth a name: it would hide the
-  // others.
-  static bool is_late_with(const Culprit& culprit, const Culprit& other) {
-    const std::vector<size_t>&steps = culprit.pattern.late, &others = other.pattern.late;
-    const auto both = std::count_if(steps.begin(), steps.end(), [&](size_t step) {
-      return std::binary_search(others.begin(), others.end(), step);
-    });
-    return static_cast<double>(both) >= kTogether * static_cast<double>(steps.size());
   }
 
   Culprit measure(size_t loss) const {
@@ -212,7 +220,7 @@ class Trial {
     Series best(steps()), own(steps());
     double most = 0;
     for (size_t i = 0; i < losses_.ranks.size(); ++i) {
-      if (suspected_[i] || follows_[i]) continue;
+      if (!is_rest(i)) continue;
       double sum = 0;
       for (size_t step = pattern.first; step <= pattern.last; ++step) {
         const float cost = cost_of(i)[step];
@@ -280,11 +288,21 @@ class Trial {
   }
 
   const Losses& losses_;
-  std::vector<bool> suspected_, follows_;  // follows: another's lateness explains its own
-  Series latest_, second_;                 // by step
+  // follows: another's lateness explains its own; company: late together with who is named, and not worth a name.
+  std::vector<bool> suspected_, follows_, company_;
+  Series latest_, second_;  // by step
 };
 
 }  // namespace
+
+bool are_late_together(const Culprit& a, const Culprit& b) {
+  const std::vector<size_t>&steps = a.pattern.late, &others = b.pattern.late;
+  const auto both = std::count_if(steps.begin(), steps.end(), [&](size_t step) {
+    return std::binary_search(others.begin(), others.end(), step);
+  });
+  return steps.size() >= kLeastSteps &&
+         static_cast<double>(both) >= kTogether * static_cast<double>(std::max(steps.size(), others.size()));
+}
 
 std::vector<Culprit> culprits(const Losses& losses) {
   if (losses.steps.size() < losses.first + kLeastSteps) return {};

@@ -24,6 +24,9 @@ struct Culprit {
 // The costliest first. Not more than half of the ranks: of two that are late by turns neither stands out.
 std::vector<Culprit> culprits(const Losses& losses);
 
+// Whether nearly all steps in which either is late are late steps of both.
+bool are_late_together(const Culprit& a, const Culprit& b);
+
 // What each of Losses::ranks alone cost the others in the steps that count, beyond whoever was the next latest, without
 // what ranks differ by in a pause that all of them make.
 std::vector<Interval> own_costs(const Losses& losses);

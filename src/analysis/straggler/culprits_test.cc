@@ -97,13 +97,35 @@ TEST(Culprits, AreNamedTogetherIfTheyAreLateTogether) {
 TEST(Culprits, MayCostHalfAsMuchWithSomebodyWhoIsNamed) {
   const auto with = [](double share, size_t apart) {
     return named(losses_of(8, kSteps, [=](size_t rank, size_t step) {
-      if (rank == 3) return step % 20 < 16 ? 4.0 : 0;
+      if (rank == 3) return step % 20 < 16 ? share_ms(0.015) * 20 / 16 : 0;
       return rank == 4 && step % 20 >= apart && step % 20 < apart + 16 ? share_ms(share) * 20 / 16 : 0;
     }));
   };
   EXPECT_EQ(with(0.0051, 0), (Ranks{3, 4}));
   EXPECT_EQ(with(0.0049, 0), Ranks{3});
   EXPECT_EQ(with(0.0060, 4), (Ranks{3, 4})) << "12 of its 16 late steps";
+}
+
+// Rank 4 costs less than twice what rank 7 does by one delay, and was late once before: alone it would not stand out. Were it let
+// go, it would hide rank 3.
+TEST(Culprits, NeedNotStandOutBesideSomebodyWhoDoes) {
+  const Losses losses = losses_of(8, kSteps, [](size_t rank, size_t step) {
+    if (rank == 3) return step >= 60 ? 2.0 : 0;
+    if (rank == 4) return step == 20 ? 9.0 : step >= 60 ? 1.6 : 0;
+    return rank == 7 && step == 80 ? 34.0 : 0;
+  });
+  EXPECT_EQ(named(losses), (Ranks{3, 4})) << "rank 7 is late in one of their steps";
+}
+
+TEST(Culprits, AreNotThoseWhoMayOnlyHaveWaitedForOneThatCostFourTimesAsMuch) {
+  const auto with = [](double ms) {
+    return named(losses_of(8, kSteps, [=](size_t rank, size_t step) {
+      if (rank == 3) return step >= 60 ? 2.0 : 0;
+      return rank == 4 && step >= 60 ? ms : 0;
+    }));
+  };
+  EXPECT_EQ(with(0.51), (Ranks{3, 4}));
+  EXPECT_EQ(with(0.49), Ranks{3});
 }
 
 // Others are late now and then in other steps; the eight ranks of a host are so in none of these.

@@ -2,12 +2,14 @@
 #include "analysis/straggler/group_comparer.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
 
 #include "analysis/straggler/median.h"
 #include "base/parallel.h"
+#include "job/match/match.h"
 
 namespace lockstep::analysis::straggler {
 namespace {
@@ -249,6 +251,7 @@ class Piece {
     const bool has_legs = row.timed && !group_.by_stage.empty();
     if (has_legs) compare_legs(i);
     std::optional<float> error;
+    std::optional<Stays> stays;
     for (size_t m = 0; m < size_; ++m) {
       const OwnTimes& its = own_of(m);
       const uint32_t op = op_of(m, i);
@@ -260,20 +263,58 @@ class Piece {
       const float on_gpu = std::min(late - on_host, std::max(its.gpu_own[op] - gpu_own, 0.0f) + legs);
       const float host_part = std::min(on_host, std::max(its.cadence[op] - cadence, 0.0f));
       if (host_part + on_gpu <= kJitterNs) continue;
-      if (!error) error = median_of(i, &OwnTimes::error);
+      if (!error) error = median_of(i, &OwnTimes::error), stays = stays_at(i);
       const auto row_of_member = static_cast<uint32_t>(&group_.members[m].member() - job_.members.data());
-      suspicions_.push_back({.by = m,
-                             .late = {.host_ns = its.host[op],
-                                      .member = row_of_member,
-                                      .op = op,
-                                      .blame_ns = host_part + on_gpu,
-                                      .host_part_ns = host_part,
-                                      .behind = own <= kJitterNs,
-                                      .idle = its.idle[op] != 0,
-                                      .timed = row.timed,
-                                      .error_ns = error_of(i, m, *error)},
-                             .legs_ns = legs});
+      suspicions_.push_back(
+          {.by = m,
+           .late = {.host_ns = its.host[op],
+                    .member = row_of_member,
+                    .op = op,
+                    .blame_ns = host_part + on_gpu,
+                    .host_part_ns = host_part,
+                    .behind = own <= kJitterNs,
+                    .idle = its.idle[op] != 0,
+                    .timed = row.timed,
+                    .error_ns =
+                        std::min(error_of(i, m, *error),
+                                 stays->error_of(stay_of(m, op), 2 * gpu_error(m, op), host_part + on_gpu))},
+           .legs_ns = legs});
     }
+  }
+
+  // How long members were in an operation that nobody leaves before the last has come, by each one's own clock: who came later was
+  // in it for so much less, but for the time in which they left it, which is no longer than the shortest stay. What that
+  // proves of a lateness needs no clock between hosts.
+  struct Stays {
+    float usual = 0, shortest = 0;
+
+    // stamp_error: of its arrival and its end, together.
+    float error_of(float stay, float stamp_error, float late) const {
+      const float sure = std::max(usual - stay - shortest - stamp_error, 0.0f);
+      return usual == 0 ? std::numeric_limits<float>::max() : std::max(late - sure, 0.0f);
+    }
+  };
+
+  float stay_of(size_t m, uint32_t op) const {
+    const int64_t end = end_of(ops_of(m), own_of(m), op);
+    return end == 0 ? 0 : static_cast<float>(end - own_of(m).arrival[op]);
+  }
+
+  Stays stays_at(uint32_t i) {
+    const model::Signature& signature = job_.signatures[rows_[i].signature];
+    if (!rows_[i].timed || !job::match::waits_for_all(job_, signature)) return {};
+    values_.clear();
+    for (size_t m = 0; m < size_; ++m) {
+      const uint32_t op = op_of(m, i);
+      const auto source = static_cast<model::GpuTimeSource>(ops_of(m).gpu_source[op]);
+      if (source == model::GpuTimeSource::kApi) return {};
+      if (source == model::GpuTimeSource::kKernelCh && !job::match::ends_with_data(job_, signature))
+        return {};
+      values_.push_back(stay_of(m, op));
+    }
+    const float shortest = *std::min_element(values_.begin(), values_.end());
+    if (shortest <= 0) return {};
+    return {lower_median(std::span(values_)), shortest};
   }
 
   // Members of its own host are compared without the clock between hosts.

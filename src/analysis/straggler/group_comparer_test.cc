@@ -108,6 +108,36 @@ TEST(GroupComparer, KnowsHowWrongALatenessMayBe) {
   }
 }
 
+// Each rank on a host of its own, whose clock is known within 0.4 ms. One is late by 0.6 ms at an operation that takes 0.1 ms
+// from then on, so the others were in it for 0.5 ms longer than two transfers explain.
+TEST(GroupComparer, KnowsLatenessByHowLongMembersWereInAnOperationThatWaitsForAll) {
+  for (const char* func : {"AllReduce", "Broadcast"}) {
+    testing::JobBuilder builder(4, 1);
+    const uint32_t world = builder.world();
+    for (uint32_t op = 0; op < 8; ++op) {
+      for (uint32_t rank = 0; rank < 4; ++rank) {
+        const double begin = op * 10.0, start = begin + 1 + (rank == 2 && op == 5 ? 0.6 : 0);
+        builder.call(
+            rank, world,
+            {.func = func, .called_ms = begin + 0.5, .gpu_start_ms = start, .gpu_end_ms = begin + 1.7});
+      }
+    }
+    model::Job job = builder.build();
+    for (model::JobHost& host : job.hosts)
+      host.clock = model::HostClock(
+          {{testing::at_ms(0), -400'000, 400'000, true}, {testing::at_ms(100), -400'000, 400'000, false}});
+    const GroupLateness result = compare(job, job.comms[0].members, 1);
+    const auto late =
+        std::find_if(result.late.begin(), result.late.end(), [](const LateOp& of) { return !of.together; });
+    ASSERT_NE(late, result.late.end());
+    EXPECT_NEAR(late->blame_ns, 600e3, 10e3);
+    if (func == std::string_view("AllReduce"))
+      EXPECT_NEAR(late->error_ns, 100e3, 10e3);
+    else
+      EXPECT_GE(late->error_ns, 800e3);
+  }
+}
+
 // By hosts alone. Rank 1 is late by 4 ms at an operation of one communicator, by `between_ms` at one of another, and by 4 ms again.
 size_t times_blamed(double between_ms) {
   testing::JobBuilder builder(4);

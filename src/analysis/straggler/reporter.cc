@@ -112,14 +112,27 @@ void Reporter::report(const std::vector<Culprit>& culprits) {
     for (const Culprit& culprit : culprits) {
       const Accused accused{&culprit, account(culprit.loss, culprit.pattern.first, culprit.pattern.last)};
       const bool on_host = accused.sum.host_ns * 2 >= accused.sum.total_ns;
-      if (on_host != (kind == FindingClass::kHostLate)) continue;
-      if (accused.sum.sure_ns < kShare * losses_.span_ns)
-        cannot_tell(accused);
-      else
-        of_kind.push_back(accused);
+      if (on_host == (kind == FindingClass::kHostLate)) of_kind.push_back(accused);
     }
-    if (!of_kind.empty()) late(kind, of_kind);
+    std::vector<Accused> proven;
+    for (const Accused& accused : of_kind) {
+      if (is_proven(accused, of_kind))
+        proven.push_back(accused);
+      else
+        cannot_tell(accused);
+    }
+    if (!proven.empty()) late(kind, proven);
   }
+}
+
+// What the clocks leave open of a rank, another one of its host may tell: they have one clock.
+bool Reporter::is_proven(const Accused& accused, const std::vector<Accused>& of_kind) const {
+  const auto is_sure = [&](const Accused& of) { return of.sum.sure_ns >= kShare * losses_.span_ns; };
+  const auto host_of = [&](const Accused& of) { return job_.processes[process_of(of.culprit->loss)].host; };
+  return is_sure(accused) || std::any_of(of_kind.begin(), of_kind.end(), [&](const Accused& other) {
+           return is_sure(other) && host_of(other) == host_of(accused) &&
+                  are_late_together(*accused.culprit, *other.culprit);
+         });
 }
 
 void Reporter::late(FindingClass kind, const std::vector<Accused>& accused) {

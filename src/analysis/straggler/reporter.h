@@ -49,6 +49,7 @@ class Reporter {
   std::string statement(FindingClass kind, const Finding& finding, const Accused& worst) const;
   std::string cost_evidence(const Accused& accused) const;
   std::string when_text(const Culprit& culprit) const;
+  bool is_proven(const Accused& accused, const std::vector<Accused>& of_kind) const;
   void cannot_tell(const Accused& accused);
   double host_share() const;
 

@@ -21,11 +21,9 @@ constexpr size_t kBlock =
 enum class Need : uint8_t { kNothing, kEverybody, kRoot, kByRoot };
 
 Need need_of(const model::Job& job, const model::Signature& s) {
+  if (match::waits_for_all(job, s)) return Need::kEverybody;
   if (s.kind != model::number(model::EventKind::kColl)) return Need::kNothing;
-  std::string_view func = job.text(s.func);
-  for (std::string_view name : {"AllReduce", "AllGather", "ReduceScatter", "AlltoAll"}) {
-    if (func == name) return Need::kEverybody;
-  }
+  const std::string_view func = job.text(s.func);
   if (func == "Broadcast" || func == "Scatter") return Need::kRoot;
   return func == "Reduce" || func == "Gather" ? Need::kByRoot : Need::kNothing;
 }
@@ -51,10 +49,6 @@ int64_t left(const JobOps& ops, size_t i, const std::vector<bool>& ends_with_dat
   return sane(std::min(ops.gpu_end_ns[i], kMaxTime) + ops.gpu_error_ns[i]);
 }
 
-// KernelCh is stamped by the first thread of a channel's block. In a ring that thread waits for the last data; in a tree,
-// in NVLS and CollNet, and in batches of sends and receives it may only have sent its own.
-bool ends_with_data(const model::Job& job, const model::Signature& s) { return job.text(s.algo) == "RING"; }
-
 // The proven times of one operation on one clock; 0 unknown.
 struct Times {
   int64_t entered = 0, left = 0;  // of the last rank to enter, of the first to leave
@@ -73,7 +67,7 @@ class Prover {
         slot_of_(units, kNoClock) {
     for (const model::Signature& s : job.signatures) {
       need_.push_back(need_of(job, s));
-      ends_with_data_.push_back(ends_with_data(job, s));
+      ends_with_data_.push_back(match::ends_with_data(job, s));
     }
     for (const model::JobProcess& process : job.processes) {
       bool timed = false;

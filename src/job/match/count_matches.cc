@@ -114,6 +114,18 @@ std::vector<CommMatch> count_matches(const model::Job& job) {
   return counts;
 }
 
+bool waits_for_all(const model::Job& job, const model::Signature& signature) {
+  if (signature.kind != model::number(model::EventKind::kColl)) return false;
+  const std::string_view func = job.text(signature.func);
+  return func == "AllReduce" || func == "AllGather" || func == "ReduceScatter" || func == "AlltoAll";
+}
+
+// KernelCh is stamped by the first thread of a channel's block. In a ring that thread waits for the last data; in a tree,
+// in NVLS and CollNet, and in batches of sends and receives it may only have sent its own.
+bool ends_with_data(const model::Job& job, const model::Signature& signature) {
+  return job.text(signature.algo) == "RING";
+}
+
 bool has_all(const model::Job& job, const model::JobProcess& process) {
   return process.lost == 0 && !model::was_off(job.text(process.row.modes));
 }

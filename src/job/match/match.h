@@ -54,6 +54,11 @@ std::vector<Difference> differences(const model::Job& job);
 // each rank's own choice.
 std::vector<uint32_t> essences(const model::Job& job);
 
+// Whether nobody leaves an operation like it before all have entered it.
+bool waits_for_all(const model::Job& job, const model::Signature& signature);
+// Whether the end that KernelCh tells of an operation like it is that of its last data.
+bool ends_with_data(const model::Job& job, const model::Signature& signature);
+
 // Nothing was lost of what the process called, and its recording was never switched off.
 bool has_all(const model::Job& job, const model::JobProcess& process);
 // A lane's counterpart at the other end; nullptr if that end is not in the run or has none.
