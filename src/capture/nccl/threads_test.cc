@@ -89,13 +89,20 @@ TEST_F(StartingThreads, DoNotWaitForTheKeeper) {
 // Chunks of definitions that were written are used again, by another thread as well.
 TEST_F(StartingThreads, TakeOverChunksOfEachOther) {
   constexpr int kThreads = 3, kShapes = 20'000;
-  LksFile file = record([] {
+  LksFile file = record([&] {
     NcclPlugin<5> plugin;
     plugin.init(1);
+    const LiveHeader live(run_);
+    constexpr uint64_t kBytes = sizeof(format::CollRecord) + sizeof(format::ShapeDef);
+    constexpr int kBurst = 500;
+    std::atomic<uint64_t> shapes = 0;  // relaxed: it orders nothing between the threads
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&] {
         for (int i = 0; i < kShapes; ++i) {
+          if (i % kBurst == 0)
+            live.wait_for_room((shapes.fetch_add(kBurst, std::memory_order_relaxed) + kThreads * kBurst) *
+                               kBytes);
           auto d = plugin.coll(static_cast<uint64_t>(i));
           d.coll.root = i;
           plugin.stop(plugin.start(d));
