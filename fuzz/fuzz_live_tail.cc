@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "readers/native/live_tail.h"
+#include "readers/native/tail/live_tail.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using Tail = lockstep::readers::native::LiveTail;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/who.h"
+#include "model/names/who.h"
 
 namespace lockstep::analysis {
 

@@ -11,8 +11,8 @@
 #include "base/text/units.h"
 #include "format/file_layout.h"
 #include "model/chained_plugin.h"
-#include "model/host_name.h"
-#include "model/who.h"
+#include "model/names/host_name.h"
+#include "model/names/who.h"
 #include "run/mode_text.h"
 
 namespace lockstep::input {

@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "base/text/units.h"
-#include "model/who.h"
+#include "model/names/who.h"
 #include "run/liveness.h"
 
 namespace lockstep::live {

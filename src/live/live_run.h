@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "model/job.h"
-#include "readers/native/live_tail.h"
+#include "readers/native/tail/live_tail.h"
 #include "run/process_files.h"
 
 namespace lockstep::live {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "live/live_run.h"
-#include "model/who.h"
+#include "model/names/who.h"
 
 namespace lockstep::live {
 

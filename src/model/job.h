@@ -20,9 +20,9 @@
 #include "base/column_memory.h"
 #include "model/event_kind.h"
 #include "model/host_clock.h"
+#include "model/names/who.h"
 #include "model/time_histogram.h"
 #include "model/trace.h"
-#include "model/who.h"
 
 namespace lockstep::model {
 

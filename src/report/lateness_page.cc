@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "analysis/straggler/steps.h"
+#include "analysis/straggler/lateness/steps.h"
 #include "base/text/units.h"
 #include "report/pages.h"
 

@@ -6,7 +6,7 @@
 #include "analysis/operation_name.h"
 #include "base/text/wording.h"
 #include "model/event_kind.h"
-#include "model/operation_size.h"
+#include "model/names/operation_size.h"
 #include "report/pages.h"
 
 namespace lockstep::report {

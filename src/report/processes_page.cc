@@ -6,7 +6,7 @@
 #include "input/run_json.h"
 #include "input/run_overview.h"
 #include "model/event_kind.h"
-#include "model/process_group.h"
+#include "model/torch/process_group.h"
 #include "report/pages.h"
 #include "run/liveness.h"
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "analysis/overlap/overlap.h"
-#include "analysis/straggler/losses.h"
+#include "analysis/straggler/cost/losses.h"
 #include "report/pages.h"
 
 namespace lockstep::report {

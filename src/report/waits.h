@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "analysis/straggler/lateness.h"
+#include "analysis/straggler/lateness/lateness.h"
 #include "report/scene.h"
 
 namespace lockstep::report {

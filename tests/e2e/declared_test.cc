@@ -9,9 +9,9 @@
 #include <set>
 
 #include "job/assemble/assembled_source.h"
-#include "model/comms_id.h"
 #include "model/event_kind.h"
-#include "model/op_names.h"
+#include "model/names/op_names.h"
+#include "model/torch/comms_id.h"
 #include "readers/reader.h"
 #include "store/store.h"
 #include "tests/e2e/workplace.h"

@@ -10,7 +10,7 @@
 
 #include "golden/tape_run.h"
 #include "model/testing/std_comms_id.h"
-#include "model/torch_groups.h"
+#include "model/torch/torch_groups.h"
 #include "readers/reader.h"
 #include "tests/support/places.h"
 

@@ -11,7 +11,7 @@
 
 #include "analysis/analysis.h"
 #include "job/gather/gather.h"
-#include "model/operation_size.h"
+#include "model/names/operation_size.h"
 #include "readers/reader.h"
 #include "tests/support/places.h"
 

@@ -9,7 +9,7 @@
 
 #include "analysis/bandwidth/rate_sums.h"
 #include "model/event_kind.h"
-#include "model/operation_size.h"
+#include "model/names/operation_size.h"
 
 namespace lockstep::analysis::bandwidth {
 namespace {

@@ -11,7 +11,7 @@
 #include "analysis/compare/segments.h"
 #include "base/parallel.h"
 #include "base/text/wording.h"
-#include "model/op_names.h"
+#include "model/names/op_names.h"
 
 namespace lockstep::analysis::compare {
 namespace {

@@ -7,12 +7,12 @@
 #include <unordered_map>
 
 #include "analysis/bandwidth/rates.h"
-#include "analysis/straggler/lateness.h"
-#include "analysis/straggler/own_times.h"
-#include "analysis/straggler/steps.h"
+#include "analysis/straggler/lateness/lateness.h"
+#include "analysis/straggler/lateness/own_times.h"
+#include "analysis/straggler/lateness/steps.h"
 #include "base/parallel.h"
 #include "base/text/wording.h"
-#include "model/operation_size.h"
+#include "model/names/operation_size.h"
 
 namespace lockstep::analysis::compare {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "analysis/log_rules/rules.h"
-#include "model/process_group.h"
+#include "model/torch/process_group.h"
 
 namespace lockstep::analysis::log_rules {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "analysis/log_rules/log_rules.h"
-#include "model/process_group.h"
+#include "model/torch/process_group.h"
 #include "readers/nccl_log/log_parser.h"
 
 namespace lockstep::analysis::log_rules {

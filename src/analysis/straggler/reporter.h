@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "analysis/finding.h"
-#include "analysis/straggler/culprits.h"
-#include "analysis/straggler/lateness.h"
-#include "analysis/straggler/losses.h"
-#include "analysis/straggler/scattered.h"
+#include "analysis/straggler/cost/culprits.h"
+#include "analysis/straggler/cost/losses.h"
+#include "analysis/straggler/cost/scattered.h"
+#include "analysis/straggler/lateness/lateness.h"
 
 namespace lockstep::analysis::straggler {
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "analysis/analysis.h"
-#include "analysis/straggler/culprits.h"
-#include "analysis/straggler/lateness.h"
-#include "analysis/straggler/losses.h"
+#include "analysis/straggler/cost/culprits.h"
+#include "analysis/straggler/cost/losses.h"
+#include "analysis/straggler/cost/scattered.h"
+#include "analysis/straggler/lateness/lateness.h"
 #include "analysis/straggler/reporter.h"
-#include "analysis/straggler/scattered.h"
 
 namespace lockstep::analysis::straggler {
 namespace {

@@ -7,8 +7,8 @@
 #include "analysis/bandwidth/rates.h"
 #include "analysis/network/links.h"
 #include "analysis/overlap/overlap.h"
-#include "analysis/straggler/lateness.h"
-#include "analysis/straggler/steps.h"
+#include "analysis/straggler/lateness/lateness.h"
+#include "analysis/straggler/lateness/steps.h"
 #include "base/text/units.h"
 #include "model/intervals.h"
 

@@ -7,8 +7,8 @@
 #include "base/text/json_text.h"
 #include "model/event_kind.h"
 #include "model/intervals.h"
-#include "model/operation_size.h"
-#include "model/who.h"
+#include "model/names/operation_size.h"
+#include "model/names/who.h"
 
 namespace lockstep::analysis::summary {
 namespace {

@@ -13,7 +13,7 @@
 #include "cli/kit/console.h"
 #include "cli/kit/table.h"
 #include "format/source_name.h"
-#include "readers/native/live_tail.h"
+#include "readers/native/tail/live_tail.h"
 #include "run/liveness.h"
 #include "run/mode_text.h"
 

@@ -12,7 +12,7 @@
 #include "input/input.h"
 #include "input/run_json.h"
 #include "model/event_counts.h"
-#include "model/process_group.h"
+#include "model/torch/process_group.h"
 #include "run/process_files.h"
 
 namespace lockstep::cli {

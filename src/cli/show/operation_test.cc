@@ -12,8 +12,8 @@
 #include "job/clock/clock.h"
 #include "job/gather/gather.h"
 #include "job/match/match.h"
-#include "model/comms_id.h"
 #include "model/testing/synthetic_run.h"
+#include "model/torch/comms_id.h"
 
 namespace lockstep::cli::show {
 namespace {

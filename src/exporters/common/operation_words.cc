@@ -5,11 +5,11 @@
 #include <charconv>
 #include <cstdio>
 
-#include "model/comms_id.h"
 #include "model/event_kind.h"
-#include "model/op_names.h"
-#include "model/operation_size.h"
-#include "model/process_group.h"
+#include "model/names/op_names.h"
+#include "model/names/operation_size.h"
+#include "model/torch/comms_id.h"
+#include "model/torch/process_group.h"
 
 namespace lockstep::exporters::common {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "exporters/common/process_slices.h"
 #include "model/event_kind.h"
-#include "model/operation_size.h"
+#include "model/names/operation_size.h"
 
 namespace lockstep::exporters::common {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "model/event_kind.h"
-#include "model/who.h"
+#include "model/names/who.h"
 
 namespace lockstep::exporters::common {
 namespace {

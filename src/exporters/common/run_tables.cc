@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "model/event_kind.h"
-#include "model/torch_groups.h"
+#include "model/torch/torch_groups.h"
 
 namespace lockstep::exporters::common {
 namespace {

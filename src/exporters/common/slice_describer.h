@@ -29,9 +29,9 @@
 #include "exporters/common/operation_words.h"
 #include "exporters/common/process_slices.h"
 #include "model/event_kind.h"
-#include "model/op_names.h"
-#include "model/operation_size.h"
-#include "model/torch_groups.h"
+#include "model/names/op_names.h"
+#include "model/names/operation_size.h"
+#include "model/torch/torch_groups.h"
 #include "model/trace.h"
 
 namespace lockstep::exporters::common {

@@ -8,7 +8,7 @@
 #include "exporters/common/process_slices.h"
 #include "exporters/otf2/operation_records.h"
 #include "model/event_kind.h"
-#include "model/op_names.h"
+#include "model/names/op_names.h"
 
 namespace lockstep::exporters::otf2 {
 namespace {

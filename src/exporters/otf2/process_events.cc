@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "model/event_kind.h"
-#include "model/op_names.h"
+#include "model/names/op_names.h"
 
 namespace lockstep::exporters::otf2 {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "readers/native/file_view.h"
+#include "readers/native/file/file_view.h"
 
 namespace lockstep::exporters::metrics {
 namespace {

@@ -14,7 +14,7 @@
 #include "live/lateness.h"
 #include "live/live_run.h"
 #include "live/rank_rows.h"
-#include "readers/native/live_tally.h"
+#include "readers/native/tail/live_tally.h"
 
 namespace lockstep::exporters::metrics {
 

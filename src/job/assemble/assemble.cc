@@ -13,9 +13,9 @@
 #include "job/assemble/kernel_works.h"
 #include "job/assemble/launches.h"
 #include "job/assemble/loss.h"
-#include "model/element_size.h"
 #include "model/event_kind.h"
-#include "model/operation_size.h"
+#include "model/names/element_size.h"
+#include "model/names/operation_size.h"
 
 namespace lockstep::job::assemble {
 namespace {

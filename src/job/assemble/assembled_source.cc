@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "job/assemble/assemble.h"
-#include "model/torch_groups.h"
+#include "model/torch/torch_groups.h"
 
 namespace lockstep::job::assemble {
 namespace {

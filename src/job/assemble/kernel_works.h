@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/kernel_name.h"
+#include "model/names/kernel_name.h"
 #include "model/trace.h"
 
 namespace lockstep::job::assemble {

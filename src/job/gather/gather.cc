@@ -10,8 +10,8 @@
 
 #include "base/parallel.h"
 #include "job/gather/process_part.h"
-#include "model/host_name.h"
 #include "model/limits.h"
+#include "model/names/host_name.h"
 #include "model/record_gaps.h"
 
 namespace lockstep::job::gather {

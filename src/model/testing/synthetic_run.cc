@@ -2,7 +2,7 @@
 #include "model/testing/synthetic_run.h"
 
 #include "model/event_kind.h"
-#include "model/torch_groups.h"
+#include "model/torch/torch_groups.h"
 
 namespace lockstep::model::testing {
 namespace {

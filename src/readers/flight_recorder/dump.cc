@@ -10,9 +10,9 @@
 
 #include "base/input_file.h"
 #include "base/utf8.h"
-#include "model/call_place.h"
-#include "model/op_names.h"
-#include "model/process_group.h"
+#include "model/names/call_place.h"
+#include "model/names/op_names.h"
+#include "model/torch/process_group.h"
 #include "readers/flight_recorder/plausible.h"
 #include "readers/flight_recorder/value.h"
 

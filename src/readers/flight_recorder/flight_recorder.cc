@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <map>
 
-#include "model/element_size.h"
 #include "model/event_kind.h"
-#include "model/process_group.h"
+#include "model/names/element_size.h"
 #include "model/record_gaps.h"
-#include "model/torch_groups.h"
+#include "model/torch/process_group.h"
+#include "model/torch/torch_groups.h"
 #include "readers/common/read_all.h"
 #include "readers/flight_recorder/dump.h"
 

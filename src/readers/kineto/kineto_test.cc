@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/kineto/kineto.h"
 
-#include "model/comms_id.h"
 #include "model/event_kind.h"
 #include "model/testing/spelled_types.h"
+#include "model/torch/comms_id.h"
 #include "readers/kineto/recording.h"
 #include "readers/kineto/trace_text.h"
 

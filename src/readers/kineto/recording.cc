@@ -7,11 +7,11 @@
 
 #include "base/input_file.h"
 #include "base/utf8.h"
-#include "model/comms_id.h"
 #include "model/event_kind.h"
 #include "model/limits.h"
-#include "model/op_names.h"
-#include "model/process_group.h"
+#include "model/names/op_names.h"
+#include "model/torch/comms_id.h"
+#include "model/torch/process_group.h"
 
 namespace lockstep::readers::kineto {
 namespace {

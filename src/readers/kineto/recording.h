@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/kernel_name.h"
+#include "model/names/kernel_name.h"
 #include "model/trace.h"
 #include "readers/kineto/event.h"
 #include "readers/kineto/event_stream.h"

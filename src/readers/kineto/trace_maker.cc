@@ -8,13 +8,13 @@
 #include <set>
 
 #include "base/utf8.h"
-#include "model/element_size.h"
 #include "model/event_kind.h"
 #include "model/limits.h"
-#include "model/operation_size.h"
-#include "model/process_group.h"
+#include "model/names/element_size.h"
+#include "model/names/operation_size.h"
 #include "model/record_gaps.h"
-#include "model/torch_groups.h"
+#include "model/torch/process_group.h"
+#include "model/torch/torch_groups.h"
 #include "readers/kineto/links.h"
 
 namespace lockstep::readers::kineto {

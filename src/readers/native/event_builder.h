@@ -12,14 +12,14 @@
 #include "model/trace.h"
 #include "readers/native/attach.h"
 #include "readers/native/copy_name.h"
-#include "readers/native/definitions.h"
+#include "readers/native/file/definitions.h"
+#include "readers/native/file/record_cursor.h"
+#include "readers/native/file/split_lists.h"
+#include "readers/native/file/tick_clock.h"
 #include "readers/native/late_records.h"
 #include "readers/native/record_census.h"
-#include "readers/native/record_cursor.h"
 #include "readers/native/row_index.h"
-#include "readers/native/split_lists.h"
 #include "readers/native/thread_rows.h"
-#include "readers/native/tick_clock.h"
 
 namespace lockstep::readers::native {
 

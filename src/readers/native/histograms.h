@@ -10,8 +10,8 @@
 
 #include "format/definitions.h"
 #include "model/trace.h"
-#include "readers/native/definitions.h"
-#include "readers/native/tick_clock.h"
+#include "readers/native/file/definitions.h"
+#include "readers/native/file/tick_clock.h"
 
 namespace lockstep::readers::native {
 

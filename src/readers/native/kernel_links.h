@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "model/trace.h"
-#include "readers/native/read_losses.h"
+#include "readers/native/file/read_losses.h"
 
 namespace lockstep::readers::native {
 

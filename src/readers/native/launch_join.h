@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "readers/native/live_tally.h"
+#include "readers/native/tail/live_tally.h"
 
 namespace lockstep::readers::native {
 

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "format/losses.h"
-#include "readers/native/definitions.h"
 #include "readers/native/event_builder.h"
-#include "readers/native/hex.h"
+#include "readers/native/file/definitions.h"
+#include "readers/native/file/hex.h"
+#include "readers/native/file/plausible.h"
 #include "readers/native/histograms.h"
 #include "readers/native/kernel_links.h"
-#include "readers/native/plausible.h"
 #include "readers/native/thread_rows.h"
 
 namespace lockstep::readers::native {

@@ -6,9 +6,9 @@
 
 #include "base/result.h"
 #include "model/trace.h"
-#include "readers/native/device_numbers.h"
-#include "readers/native/file_view.h"
-#include "readers/native/tick_clock.h"
+#include "readers/native/file/device_numbers.h"
+#include "readers/native/file/file_view.h"
+#include "readers/native/file/tick_clock.h"
 
 namespace lockstep::readers::native {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "model/record_gaps.h"
-#include "readers/native/plausible.h"
-#include "readers/native/seal_check.h"
+#include "readers/native/file/plausible.h"
+#include "readers/native/file/seal_check.h"
 
 namespace lockstep::readers::native {
 namespace {

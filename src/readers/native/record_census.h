@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "readers/native/file_view.h"
-#include "readers/native/record_cursor.h"
+#include "readers/native/file/file_view.h"
+#include "readers/native/file/record_cursor.h"
 
 namespace lockstep::readers::native {
 

@@ -10,8 +10,8 @@
 
 #include "base/input_file.h"
 #include "base/parallel.h"
-#include "readers/native/definitions.h"
-#include "readers/native/hex.h"
+#include "readers/native/file/definitions.h"
+#include "readers/native/file/hex.h"
 #include "segment/process_stat.h"
 
 namespace lockstep::readers::native {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model/torch_groups.h"
+#include "model/torch/torch_groups.h"
 #include "model/trace_source.h"
 #include "readers/native/process_loader.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/ascii.h"
-#include "model/op_names.h"
+#include "model/names/op_names.h"
 #include "readers/nccl_log/head.h"
 
 namespace lockstep::readers::nccl_log {

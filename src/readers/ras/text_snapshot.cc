@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/ascii.h"
-#include "model/process_group.h"
+#include "model/torch/process_group.h"
 
 namespace lockstep::readers::ras {
 namespace {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "model/event_kind.h"
-#include "model/kernel_name.h"
+#include "model/names/kernel_name.h"
 
 namespace lockstep::readers::rocpd {
 namespace {

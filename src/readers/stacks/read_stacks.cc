@@ -7,8 +7,8 @@
 #include "base/ascii.h"
 #include "base/input_file.h"
 #include "base/utf8.h"
-#include "model/call_place.h"
-#include "model/process_group.h"
+#include "model/names/call_place.h"
+#include "model/torch/process_group.h"
 
 namespace lockstep::readers::stacks {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "model/event_kind.h"
-#include "model/op_names.h"
+#include "model/names/op_names.h"
 #include "store/sqlite/schema.h"
 
 namespace lockstep::store::sqlite {

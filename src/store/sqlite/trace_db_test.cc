@@ -11,9 +11,9 @@
 #include <sstream>
 #include <thread>
 
-#include "model/comms_id.h"
 #include "model/record_gaps.h"
 #include "model/testing/synthetic_run.h"
+#include "model/torch/comms_id.h"
 #include "store/sqlite/attachments.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/table_columns.h"

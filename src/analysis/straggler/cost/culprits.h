@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is to blame for what the run lost to late arrivals: one rank, few, or nobody for certain.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "analysis/straggler/cost/losses.h"
+#include "analysis/straggler/cost/pattern.h"
+#include "analysis/straggler/cost/resampling.h"
+
+namespace lockstep::analysis::straggler {
+
+struct Culprit {
+  size_t loss = 0;  // position in Losses::ranks
+  Pattern pattern;
+  // In the pattern's steps, ns: what it cost beyond whoever was the next latest and is not named; and what the
+  // costliest of those did beyond the others of them.
+  Interval cost, next;
+  bool is_apart = false;   // the one is more than the other, of the same steps, beyond doubt
+  double per_step_ns = 0;  // median of the late steps
+  double total_ns = 0;     // of the pattern's steps, whoever else was late
+};
+
+// The costliest first. Not more than half of the ranks: of two that are late by turns neither stands out.
+std::vector<Culprit> culprits(const Losses& losses);
+
+// Whether nearly all steps in which either is late are late steps of both.
+bool are_late_together(const Culprit& a, const Culprit& b);
+
+// What each of Losses::ranks alone cost the others in the steps that count, beyond whoever was the next latest, without
+// what ranks differ by in a pause that all of them make.
+std::vector<Interval> own_costs(const Losses& losses);
+
+}  // namespace lockstep::analysis::straggler

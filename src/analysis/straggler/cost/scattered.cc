@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both look at what steps lost beyond what ranks differ by in a pause that all of them make: of a hundred ranks that write a
+// checkpoint, one is the last.
+#include "analysis/straggler/cost/scattered.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "analysis/straggler/cost/culprits.h"
+#include "analysis/straggler/median.h"
+
+namespace lockstep::analysis::straggler {
+namespace {
+
+constexpr double kOnceShare = 0.8;    // of all that was lost beyond the usual, by the few delays
+constexpr double kTurnsShare = 0.05;  // of the run, lost in delays of a tick or more
+constexpr size_t kShown = 3;
+
+// What the worst rank lost in a step.
+struct Worst {
+  size_t step = 0, loss = 0;
+  double ns = 0;
+};
+
+std::vector<Worst> worst_by_step(const Losses& losses, std::vector<float> RankLoss::*of) {
+  std::vector<Worst> out;
+  for (size_t step = losses.first; step < losses.steps.size(); ++step) {
+    Worst worst{step, 0, 0};
+    for (size_t i = 0; i < losses.ranks.size(); ++i) {
+      const float beyond = (losses.ranks[i].*of)[step] - losses.uneven_ns[step];
+      if (static_cast<double>(beyond) > worst.ns) worst = {step, i, static_cast<double>(beyond)};
+    }
+    out.push_back(worst);
+  }
+  return out;
+}
+
+double usual_of(const std::vector<Worst>& worst) {
+  std::vector<double> values;
+  for (const Worst& of : worst) values.push_back(of.ns);
+  return upper_median(std::span(values));
+}
+
+// Of each rank, in steps that count, what it lost beyond the usual unevenness of pauses.
+double lost_by(const Losses& losses, const RankLoss& rank) {
+  double sum = 0;
+  for (size_t step = losses.first; step < losses.steps.size(); ++step)
+    sum += static_cast<double>(std::max(rank.by_step[step] - losses.uneven_ns[step], 0.0f));
+  return sum;
+}
+
+// Whether somebody's own doing is worth a word, though nobody stands out.
+bool matters(const Losses& losses, const std::vector<Interval>& own) {
+  const double least = std::max((losses.timed ? kShare : kHostShare) * losses.span_ns, kLeastTotalNs);
+  for (size_t i = 0; i < losses.ranks.size(); ++i) {
+    const double lost = std::max(own[i].middle, lost_by(losses, losses.ranks[i]));
+    if (lost * losses.ranks[i].sure_share >= least) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<FewDelays> few_delays(const Losses& losses) {
+  if (losses.steps.size() < losses.first + kLeastSteps) return std::nullopt;
+  const std::vector<Worst> by_step = worst_by_step(losses, &RankLoss::by_step);
+  const double usual = usual_of(by_step);
+  const Worst worst = *std::max_element(by_step.begin(), by_step.end(),
+                                        [](const Worst& a, const Worst& b) { return a.ns < b.ns; });
+  const double least = std::max(kShare * losses.span_ns, losses.usual_step_ns);
+  if (worst.ns < least) return std::nullopt;
+  FewDelays few{.loss = worst.loss, .steps = {}, .worst_ns = worst.ns, .total_ns = 0};
+  double all = 0, of_few = 0;
+  for (const Worst& of : by_step) {
+    const double beyond = std::max(of.ns - usual, 0.0);
+    all += beyond;
+    if (of.loss != worst.loss || of.ns < std::max(worst.ns / 2, std::min(least, worst.ns))) continue;
+    of_few += beyond;
+    few.total_ns += of.ns;
+    few.steps.push_back(of.step);
+  }
+  if (of_few < kOnceShare * all) return std::nullopt;
+  return few;
+}
+
+std::optional<Turns> turns(const Losses& losses) {
+  if (losses.steps.size() < losses.first + kLeastSteps) return std::nullopt;
+  const auto sum = [&](std::vector<float> RankLoss::*of, double least_ns) {
+    Turns out;
+    std::set<size_t> ranks;
+    for (const Worst& worst : worst_by_step(losses, of)) {
+      if (worst.ns <= least_ns) continue;
+      out.total_ns += worst.ns;
+      ++out.steps;
+      ranks.insert(worst.loss);
+    }
+    out.ranks = ranks.size();
+    return out;
+  };
+  Turns out = sum(&RankLoss::peaks, losses.least_scattered_ns());
+  const std::vector<Interval> own = own_costs(losses);
+  if (out.ranks < 2 || out.steps < kLeastSteps || out.total_ns < kTurnsShare * losses.span_ns) {
+    if (!matters(losses, own)) return std::nullopt;
+    out = sum(&RankLoss::by_step, 0);
+  }
+  for (size_t i = 0; i < own.size(); ++i) out.costliest.emplace_back(i, own[i]);
+  std::stable_sort(out.costliest.begin(), out.costliest.end(),
+                   [](const auto& a, const auto& b) { return a.second.middle > b.second.middle; });
+  if (out.costliest.size() > kShown) out.costliest.resize(kShown);
+  out.one = out.ranks < 2 || out.costliest.front().second.middle >= kOnceShare * out.total_ns;
+  return out;
+}
+
+}  // namespace lockstep::analysis::straggler

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/straggler/cost/scattered.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/straggler/cost/losses_builder.h"
+
+namespace lockstep::analysis::straggler {
+namespace {
+
+constexpr size_t kSteps = 100;
+
+// Rank 1 loses `ms` in step 50; the others `other_ms` in step 70.
+Losses two_delays(double ms, double other_ms) {
+  return losses_of(4, kSteps, [=](size_t rank, size_t step) {
+    if (rank == 1 && step == 50) return ms;
+    return rank == 2 && step == 70 ? other_ms : 0;
+  });
+}
+
+TEST(FewDelays, OfOneRankAreFourFifthsOfAllThatWasLost) {
+  const auto few = few_delays(two_delays(81, 19));
+  ASSERT_TRUE(few);
+  EXPECT_EQ(few->loss, 1u);
+  EXPECT_EQ(few->steps, std::vector<size_t>{50});
+  EXPECT_DOUBLE_EQ(few->total_ns, 81e6);
+  EXPECT_FALSE(few_delays(two_delays(79, 21)));
+}
+
+TEST(FewDelays, AreLongerThanAStep) {
+  EXPECT_TRUE(few_delays(two_delays(10.1, 0)));
+  EXPECT_FALSE(few_delays(two_delays(9.9, 0)));
+}
+
+// As a GPU that computes longer comes a little later to each operation of the step.
+TEST(FewDelays, MayBeMadeOfManyInOneStep) {
+  Losses losses = two_delays(50, 0);
+  for (RankLoss& rank : losses.ranks) rank.peaks.assign(kSteps, 0);
+  EXPECT_TRUE(few_delays(losses));
+}
+
+TEST(FewDelays, CostAHundredthOfTheRun) {
+  Losses losses = two_delays(50, 0);
+  losses.span_ns = 4.99e9;
+  EXPECT_TRUE(few_delays(losses));
+  losses.span_ns = 5.01e9;
+  EXPECT_FALSE(few_delays(losses));
+}
+
+TEST(FewDelays, CanBeSeveral) {
+  const auto few = few_delays(losses_of(4, kSteps, [](size_t rank, size_t step) {
+    return rank == 1 && (step == 20 || step == 63) ? 60.0 : rank == 1 && step == 80 ? 29 : 0;
+  }));
+  ASSERT_TRUE(few);
+  EXPECT_EQ(few->steps, (std::vector<size_t>{20, 63})) << "less than half of the worst is no such delay";
+}
+
+TEST(FewDelays, WarmUpDoesNotCount) {
+  EXPECT_FALSE(few_delays(
+      losses_of(4, kSteps, [](size_t rank, size_t step) { return rank == 1 && step == 1 ? 60.0 : 0; })));
+}
+
+// All ranks pause for 200 ms in step 50.
+TEST(FewDelays, AreNotWhatRanksDifferByInAPauseOfAll) {
+  for (double ms : {99.0, 111.0}) {
+    Losses losses = two_delays(ms, 0);
+    losses.uneven_ns[50] = 100e6;
+    EXPECT_EQ(few_delays(losses).has_value(), ms > 110) << ms;
+    EXPECT_EQ(turns(losses).has_value(), ms > 110) << ms;
+  }
+}
+
+// Each rank in its turn, in every tenth step.
+Losses taking_turns(double ms, bool timed) {
+  return losses_of(
+      5, kSteps, [=](size_t rank, size_t step) { return step % 10 == 5 && step / 10 % 5 == rank ? ms : 0; },
+      timed);
+}
+
+TEST(Turns, CostATwentiethInLongDelaysOrOneRankAHundredth) {
+  EXPECT_FALSE(turns(taking_turns(4.9, true))) << "4.9 % together, 0.98 % each";
+  const auto lost = turns(taking_turns(5.1, true));
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->ranks, 5u);
+  EXPECT_EQ(lost->steps, 10u);
+  EXPECT_NEAR(lost->total_ns, 51e6, 1e3);
+  ASSERT_EQ(lost->costliest.size(), 3u);
+  EXPECT_NEAR(lost->costliest[0].second.middle, 10.2e6, 1e3);
+}
+
+// Too short to be delays: they count by what a rank's own doing costs.
+TEST(Turns, OfShortDelaysCostAHundredthByOneRank) {
+  const auto each = [](double share, bool timed) {
+    return turns(losses_of(
+                     2, kSteps,
+                     [=](size_t rank, size_t step) {
+                       return step % 2 == rank ? 2 * share * kStepMs * kSteps / (kSteps - 2) : 0;
+                     },
+                     timed))
+        .has_value();
+  };
+  EXPECT_TRUE(each(0.0101, true));
+  EXPECT_FALSE(each(0.0099, true));
+  EXPECT_TRUE(each(0.0301, false));
+  EXPECT_FALSE(each(0.0299, false)) << "hosts run ahead of their GPUs";
+}
+
+// Of a run of 300 ms, in a delay that is shorter than a step.
+TEST(Turns, OfAShortRunCostFiveMilliseconds) {
+  const auto late_by = [](double ms) {
+    return turns(losses_of(4, 30, [=](size_t rank, size_t step) { return rank == 1 && step == 20 ? ms : 0; }))
+        .has_value();
+  };
+  EXPECT_TRUE(late_by(5.1));
+  EXPECT_FALSE(late_by(4.9));
+}
+
+// Rank 1 alone is late three times; rank 2 is in other steps.
+TEST(Turns, AreNoneWhereNearlyAllIsOneRanks) {
+  const auto is_one = [](double other_ms) {
+    const auto lost = turns(losses_of(4, kSteps, [=](size_t rank, size_t step) {
+      if (rank == 1) return step == 20 || step == 47 || step == 81 ? 20.0 : 0;
+      return rank == 2 && step % 10 == 5 ? other_ms : 0;
+    }));
+    return lost && lost->one;
+  };
+  EXPECT_TRUE(is_one(1.4));
+  EXPECT_FALSE(is_one(1.6));
+}
+
+TEST(Turns, DoNotCountWhatTheClocksLeaveOpen) {
+  Losses losses = taking_turns(1.0, true);
+  for (RankLoss& rank : losses.ranks) rank.peaks.assign(kSteps, 0);
+  for (float& ns : losses.ranks[2].by_step) ns = 0.2e6f;
+  ASSERT_TRUE(turns(losses)) << "2 %";
+  losses.ranks[2].sure_share = 0.4;
+  EXPECT_FALSE(turns(losses));
+}
+
+}  // namespace
+}  // namespace lockstep::analysis::straggler

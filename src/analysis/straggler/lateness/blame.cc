@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/straggler/lateness/blame.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analysis/straggler/lateness/together.h"
+
+namespace lockstep::analysis::straggler {
+namespace {
+
+using model::Job;
+using model::Member;
+
+constexpr float kCaughtUp = 0.25f;
+constexpr size_t kEnoughChanges = 512;
+constexpr size_t kMostLooks = 4 * kEnoughChanges;  // at operations, to find them
+
+class Settler {
+ public:
+  Settler(const Job& job, const std::vector<OwnTimes>& times, const Seats& seats,
+          const std::vector<MemberPast>& past)
+      : job_(job),
+        times_(times),
+        past_(past),
+        company_(job, times, seats),
+        carry_(job, past),
+        brought_(past.size()) {}
+
+  const Carry& carry() const { return carry_; }
+
+  // What remains of blame_ns may be jitter.
+  LateOp settle(const Suspicion& suspicion) {
+    LateOp late = suspicion.late;
+    const size_t m = suspicion.by;
+    const Member& member = job_.members[late.member];
+    const uint32_t at = late.op - member.first;
+    const uint32_t index = job_.ops(member).index[late.op];
+    if (!late.timed) {
+      late.host_part_ns = host_part(late, m, at, index);
+      late.blame_ns = late.host_part_ns;
+    }
+    const float on_gpu = late.blame_ns - late.host_part_ns;
+    float sure = on_gpu;
+    if (late.behind && std::isfinite(past_[m].interval[at]))
+      sure = std::min(sure, past_[m].interval[at] - carry_.interval(index));
+    else if (at > 0 && !late.idle && past_[m].lateness[at - 1] > 0)
+      sure = std::min(sure, past_[m].lateness[at] - past_[m].lateness[at - 1] * carry_.share(index));
+    if (sure > kJitterNs) sure = std::min(sure, company_.longer_than_others(member, late.op));
+    // Legs are of this time alone, and were compared with ranks in other company.
+    late.blame_ns = late.host_part_ns + std::min(on_gpu, std::max(sure, 0.0f) + suspicion.legs_ns);
+    return late;
+  }
+
+ private:
+  // Hosts that come to an operation as if all had waited for each other, with nothing since that may have held one of them
+  // unseen, are late by their own doing. Else, where there are sends and receives, everybody may have waited.
+  float host_part(LateOp& late, size_t m, uint32_t at, uint32_t index) {
+    const Member& member = job_.members[late.member];
+    const OwnTimes& own = times_[member.process];
+    const bool seen = own.unseen.empty() || own.unseen[late.op] == 0;
+    late.fresh = seen && (carry_.starts_over(index) || fresh_by_calls(index));
+    if (own.peers_unseen && !late.fresh) return 0;
+    const float lateness = past_[m].lateness[at];
+    float part = late.host_part_ns;
+    float brings = late.fresh ? 0 : brought(m, at);
+    if (brings > 0 && lateness - brings < part) brings = std::min(brings, still_late(m, at, late.op));
+    part = std::min(part, lateness - brings);
+    if (part <= kJitterNs) return 0;
+    return std::min(part, company_.later_than_others(member, late.op));
+  }
+
+  // What of its greatest lateness so far a host still has when it comes to an operation: hosts that do not wait for
+  // anybody drift apart and together again, which costs nobody anything.
+  float brought(size_t m, uint32_t at) {
+    const Member& member = job_.members[past_[m].member];
+    const uint32_t* index = &job_.ops(member).index[member.first];
+    Brought& so_far = brought_[m];
+    for (; so_far.next < at; ++so_far.next) {
+      const float late = past_[m].lateness[so_far.next];
+      if (carry_.starts_over(index[so_far.next])) so_far.most = 0;
+      if (late > so_far.most) so_far.most = late;
+    }
+    return carry_.starts_over(index[at]) ? 0 : so_far.most;
+  }
+
+  // The same as Carry::starts_over, by the collective that each member called before, on whichever communicator.
+  bool fresh_by_calls(uint32_t index) {
+    const auto [at, added] = fresh_.try_emplace(carry_.place(index), false);
+    if (added) at->second = learn_fresh(carry_.place(index));
+    return at->second;
+  }
+
+  bool learn_fresh(size_t place) {
+    std::vector<Change> changes;
+    size_t looks = 0;
+    for (const MemberPast& past : past_) {
+      const Member& member = job_.members[past.member];
+      const OpFinder finder(job_, member);
+      float before = Company::kUnbounded, then = 0;
+      for (uint64_t index = carry_.next_at(place, job_.oldest_index(member)), next = job_.next_index(member);
+           index < next && changes.size() < kEnoughChanges && looks < kMostLooks; index += carry_.period()) {
+        const auto op = finder.at(static_cast<uint32_t>(index));
+        if (!op) continue;
+        const uint32_t at = *op - member.first;
+        float now = Company::kUnbounded;
+        if (std::isfinite(past.lateness[at])) {
+          now = company_.late_before(member, *op);
+          ++looks;
+        }
+        if (before != Company::kUnbounded && now != Company::kUnbounded)
+          changes.push_back({now - before, past.lateness[at] - then});
+        before = now;
+        then = past.lateness[at];
+      }
+    }
+    return carried_share(changes).value_or(1) < Carry::kLeastShare;
+  }
+
+  // A host that had caught up with the others at its last collective, whichever that was, brings nothing from before.
+  float still_late(size_t m, uint32_t at, uint32_t op) {
+    const float before = company_.late_before(job_.members[past_[m].member], op);
+    return before < past_[m].lateness[at] * kCaughtUp ? std::max(before, 0.0f) : Company::kUnbounded;
+  }
+
+  // Operations that were looked at, and the most of their lateness that is still there.
+  struct Brought {
+    uint32_t next = 0;
+    float most = 0;
+  };
+
+  const Job& job_;
+  const std::vector<OwnTimes>& times_;
+  const std::vector<MemberPast>& past_;
+  Company company_;
+  const Carry carry_;
+  std::vector<Brought> brought_;  // by member
+  std::map<size_t, bool> fresh_;  // by place, see fresh_by_calls
+};
+
+// At some operation.
+bool is_far_behind(const MemberPast& past) {
+  return std::any_of(past.lateness.begin(), past.lateness.end(),
+                     [](float late) { return late > kTogetherNs; });
+}
+
+}  // namespace
+
+std::vector<LateOp> settle(const Job& job, const std::vector<OwnTimes>& times, const Seats& seats,
+                           const std::vector<MemberPast>& past, const std::vector<Suspicion>& suspicions) {
+  std::vector<LateOp> remaining;
+  const bool together = std::any_of(past.begin(), past.end(), is_far_behind);
+  if (suspicions.empty() && !together) return remaining;
+  Settler settler(job, times, seats, past);
+  for (const Suspicion& suspicion : suspicions) {
+    const LateOp late = settler.settle(suspicion);
+    if (late.blame_ns > kJitterNs) remaining.push_back(late);
+  }
+  if (!together) return remaining;
+  for (const LateOp& late : late_together(job, times, past, settler.carry())) remaining.push_back(late);
+  return remaining;
+}
+
+}  // namespace lockstep::analysis::straggler

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/straggler/lateness/together.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/straggler/lateness/op_finder.h"
+#include "analysis/straggler/median.h"
+
+namespace lockstep::analysis::straggler {
+namespace {
+
+using model::Job;
+
+class Group {
+ public:
+  Group(const Job& job, const std::vector<OwnTimes>& times, const std::vector<MemberPast>& past,
+        const Carry& carry)
+      : job_(job),
+        times_(times),
+        past_(past),
+        carry_(carry),
+        runs_(past.size()),
+        ops_(past.size()),
+        before_(past.size()),
+        own_(past.size()) {
+    for (const MemberPast& of : past) finders_.emplace_back(job, job.members[of.member]);
+  }
+
+  std::vector<LateOp> look() {
+    uint32_t from = 0;
+    uint64_t until = UINT64_MAX, fewest = UINT64_MAX;
+    for (const OpFinder& finder : finders_) {
+      from = std::max(from, job_.oldest_index(finder.member()));
+      until = std::min<uint64_t>(until, job_.next_index(finder.member()));
+      fewest = std::min<uint64_t>(fewest, finder.member().ops);
+    }
+    if (until <= from || until - from > most_indexes(fewest)) return {};
+    for (uint64_t index = from; index < until; ++index) look_at(static_cast<uint32_t>(index));
+    return std::move(late_);
+  }
+
+ private:
+  // Of a member, since it last came as early as the others.
+  struct Run {
+    bool is_known = false;
+    uint32_t begin = 0,
+             blamed = 0;  // positions in JobOps: where it came as early, and where it was blamed last
+    float own = 0;        // its own time since then, beyond the others'
+    float blamed_ns = 0, carried_ns = 0;  // in all; and what of it is still in its lateness
+  };
+
+  const OwnTimes& own_of(size_t m) const { return times_[finders_[m].member().process]; }
+  float lateness(size_t m) const { return past_[m].lateness[ops_[m] - finders_[m].member().first]; }
+  float interval(size_t m) const { return past_[m].interval[ops_[m] - finders_[m].member().first]; }
+
+  void look_at(uint32_t index) {
+    if (!load(index)) {
+      has_before_ = false;
+      std::fill(runs_.begin(), runs_.end(), Run{});
+      return;
+    }
+    bool any = false;
+    for (size_t m = 0; m < ops_.size(); ++m) any = any || lateness(m) > kTogetherNs;
+    if (any && has_before_) {
+      add_own(index);
+      for (size_t m = 0; m < ops_.size(); ++m) judge(m);
+    }
+    for (size_t m = 0; m < ops_.size(); ++m) {
+      if (lateness(m) <= kTogetherNs) runs_[m] = {.is_known = true, .begin = ops_[m], .blamed = ops_[m]};
+    }
+    before_ = ops_;
+    has_before_ = true;
+  }
+
+  // Whether all members have it, with times that compare; not where it connects a communicator.
+  bool load(uint32_t index) {
+    for (size_t m = 0; m < finders_.size(); ++m) {
+      const auto op = finders_[m].at(index);
+      if (!op) return false;
+      ops_[m] = *op;
+      const OwnTimes& own = own_of(m);
+      if (own.busy.empty() || own.host_own[*op] < 0 || !job_.ops(finders_[m].member()).is_placed(*op) ||
+          !std::isfinite(lateness(m)))
+        return false;
+    }
+    return true;
+  }
+
+  // Whatever members worked while this communicator's operation before waited for the last of them is not in their own time,
+  // and those for whom it did not wait seem to have worked longer: where the others came as soon as it was through, counts by what
+  // a member came later than members usually do that had not to wait. There, all of its lateness is new.
+  void add_own(uint32_t index) {
+    std::vector<float>& values = values_;
+    values.clear();
+    for (size_t m = 0; m < ops_.size(); ++m) {
+      const int64_t end = end_of(job_.ops(finders_[m].member()), own_of(m), before_[m]);
+      values.push_back(static_cast<float>(own_of(m).arrival[ops_[m]] - end));
+    }
+    const bool at_once = lower_median(std::span(values)) <= kJitterNs;
+    values.clear();
+    for (size_t m = 0; m < ops_.size(); ++m) {
+      own_[m] = static_cast<float>(own_of(m).busy[ops_[m]] - own_of(m).busy[before_[m]]);
+      values.push_back(own_[m]);
+    }
+    const float usual = lower_median(std::span(values));
+    for (size_t m = 0; m < ops_.size(); ++m) {
+      float own = own_[m] - usual;
+      Run& run = runs_[m];
+      run.carried_ns *= carry_.share(index);
+      if (at_once) {
+        if (std::isfinite(interval(m))) own = std::min(own, interval(m) - carry_.interval(index));
+        if (!at_once_) run.own = 0;
+        run.carried_ns = 0;
+      }
+      run.own += own;
+    }
+    at_once_ = at_once;
+  }
+
+  void judge(size_t m) {
+    Run& run = runs_[m];
+    const float late = std::min(lateness(m) - run.carried_ns, run.own);
+    if (!run.is_known || late <= kTogetherNs) return;
+    const OwnTimes& its = own_of(m);
+    const uint32_t op = ops_[m], longest = longest_own(its, run.blamed, op);
+    const float host = std::max(its.host_own[longest], 0.0f), all = host + its.gpu_own[longest];
+    late_.push_back({.host_ns = its.host[op],
+                     .member = past_[m].member,
+                     .op = op,
+                     .blame_ns = late,
+                     .host_part_ns = all > 0 ? late * host / all : 0,
+                     .idle = its.idle[op] != 0,
+                     .timed = true,
+                     // What its lateness grows by is on its own clock.
+                     .error_ns = run.blamed_ns > 0 ? 0 : its.error[op] + usual_error(),
+                     .together = true,
+                     .in_all_ns = run.blamed_ns + late,
+                     .since_ns = its.host[run.begin],
+                     .blamed_ns = its.host[run.blamed]});
+    run.own -= late;
+    run.carried_ns += late;
+    run.blamed_ns += late;
+    run.blamed = op;
+  }
+
+  // Of the operations after `before`, up to `op`, in the order of their calls.
+  static uint32_t longest_own(const OwnTimes& own, uint32_t before, uint32_t op) {
+    uint32_t longest = op;
+    const auto time = [&](uint32_t of) { return std::max(own.host_own[of], 0.0f) + own.gpu_own[of]; };
+    for (uint32_t place = own.place[before] + 1; place < own.place[op]; ++place) {
+      if (time(own.order[place]) > time(longest)) longest = own.order[place];
+    }
+    return longest;
+  }
+
+  float usual_error() {
+    values_.clear();
+    for (size_t m = 0; m < ops_.size(); ++m) values_.push_back(own_of(m).error[ops_[m]]);
+    return lower_median(std::span(values_));
+  }
+
+  const Job& job_;
+  const std::vector<OwnTimes>& times_;
+  const std::vector<MemberPast>& past_;
+  const Carry& carry_;
+  std::vector<OpFinder> finders_;
+  std::vector<Run> runs_;
+  std::vector<uint32_t> ops_, before_;         // by member, of this operation and the one before
+  bool has_before_ = false, at_once_ = false;  // at_once_: at the operation before
+  std::vector<float> own_, values_;
+  std::vector<LateOp> late_;
+};
+
+}  // namespace
+
+std::vector<LateOp> late_together(const Job& job, const std::vector<OwnTimes>& times,
+                                  const std::vector<MemberPast>& past, const Carry& carry) {
+  const auto stage_of = [&](const MemberPast& of) { return times[job.members[of.member].process].stage; };
+  const auto differs = [&](const MemberPast& of) { return stage_of(of) != stage_of(past[0]); };
+  if (std::any_of(past.begin(), past.end(), differs)) return {};
+  return Group(job, times, past, carry).look();
+}
+
+}  // namespace lockstep::analysis::straggler

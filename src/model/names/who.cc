@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/names/who.h"
+
+#include <charconv>
+
+#include "base/utf8.h"
+
+namespace lockstep::model {
+
+std::string Who::name() const {
+  if (rank >= 0) return "rank " + std::to_string(rank);
+  const std::string process = "pid " + std::to_string(pid);
+  return host.empty() ? process : process + " on " + shown_name(host);
+}
+
+std::string Who::gpu() const {
+  if (device >= 0) return "GPU " + std::to_string(device);
+  if (!pci.empty()) return "GPU " + shown_name(pci);
+  return local_rank >= 0 ? "local rank " + std::to_string(local_rank) : "";
+}
+
+std::string Who::text() const {
+  std::string place = gpu();
+  if (rank >= 0 && !host.empty()) place += (place.empty() ? "" : " of ") + shown_name(host);
+  if (rank >= 0 && pid > 0) place += (place.empty() ? "" : ", ") + ("pid " + std::to_string(pid));
+  return place.empty() ? name() : name() + " (" + place + ")";
+}
+
+Who who(const Process& process, const StringPool& strings) {
+  return {.rank = process.rank,
+          .local_rank = process.local_rank,
+          .device = host_device(process.device, strings[process.visible_devices]),
+          .pid = process.pid,
+          .host = std::string(strings[process.host]),
+          .pci = std::string(strings[process.pci]),
+          .boot_id = std::string(strings[process.boot_id]),
+          .gone = process.closed != 0};
+}
+
+int32_t host_device(int32_t ordinal, std::string_view visible) {
+  if (ordinal < 0 || visible.empty()) return ordinal;
+  for (int32_t at = 0;; ++at) {
+    const size_t comma = visible.find(',');
+    const std::string_view word = visible.substr(0, comma);
+    if (at == ordinal) {
+      int32_t device = -1;
+      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), device);
+      return error == std::errc() && end == word.data() + word.size() && device >= 0 ? device : -1;
+    }
+    if (comma == std::string_view::npos) return -1;
+    visible.remove_prefix(comma + 1);
+  }
+}
+
+}  // namespace lockstep::model

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/native/file/chunk_follower.h"
+
+#include <cstring>
+
+#include "format/definitions.h"
+#include "format/records.h"
+
+namespace lockstep::readers::native {
+namespace {
+
+// Records and definitions begin alike: the tag word is the second of the first unit, and not zero once published.
+constexpr size_t kTag = offsetof(format::RecordHead, stop_after);
+static_assert(offsetof(format::DefHead, id) == kTag);
+
+uint64_t offset_of(uint32_t index, uint32_t unit = 0) {
+  return format::chunk_offset(index) + uint64_t{unit} * format::kUnitBytes;
+}
+
+// What of the tag word is the kind.
+bool published(const std::byte* unit) {
+  uint64_t tag = 0;
+  std::memcpy(&tag, unit + kTag, sizeof tag);
+  return tag >> 32 != 0;
+}
+
+}  // namespace
+
+bool ChunkFollower::read_header(const ProcessBytes& file, uint32_t index, format::ChunkHeader& header) const {
+  return file.read_at(offset_of(index), std::as_writable_bytes(std::span(&header, 1))) == sizeof header &&
+         header.magic == format::kChunkMagic && header.log == log_ && header.purpose == purpose_;
+}
+
+bool ChunkFollower::next_of(const ProcessBytes& file, uint32_t& index, format::ChunkHeader& header) const {
+  uint32_t chunk_no = header.chunk_no, next = header.next;
+  // A number that does not follow: a link that is damaged, or a chunk that is just being recycled.
+  if (next == 0 || !read_header(file, next, header) || header.chunk_no != chunk_no + 1) return false;
+  index = next;
+  return true;
+}
+
+void ChunkFollower::begin(uint32_t index, uint32_t chunk_no) {
+  index_ = index;
+  chunk_no_ = chunk_no;
+  unit_ = format::kChunkHeaderUnits;
+  ++chunks_read_;
+}
+
+bool ChunkFollower::rejoin(const ProcessBytes& file, format::ChunkHeader& header) {
+  if (!read_header(file, index_, header)) {
+    lost_ = true;
+    return false;
+  }
+  if (header.chunk_no != chunk_no_) {  // recycled meanwhile: the list goes on from its new contents
+    if (header.chunk_no > chunk_no_) chunks_missed_ += header.chunk_no - chunk_no_ - 1;
+    begin(index_, header.chunk_no);
+  }
+  return true;
+}
+
+void ChunkFollower::skip_to_newest(const ProcessBytes& file, uint32_t most_chunks) {
+  format::ChunkHeader header{};
+  if (!rejoin(file, header)) return;
+  std::vector<uint32_t> ahead;  // indexes of the chunks behind this one
+  for (uint32_t index = index_; next_of(file, index, header);) ahead.push_back(index);
+  if (ahead.size() < most_chunks) return;
+  size_t missed = ahead.size() - most_chunks;
+  chunks_missed_ += missed;
+  begin(ahead[missed], chunk_no_ + static_cast<uint32_t>(missed) + 1);
+}
+
+bool ChunkFollower::has_entry(const ProcessBytes& file) const {
+  std::array<std::byte, format::kUnitBytes> unit{};
+  return unit_ < format::kLastUnit && file.read_at(offset_of(index_, unit_), unit) == unit.size() &&
+         published(unit.data());
+}
+
+bool ChunkFollower::is_entry(const ChunkBuffer& buffer) const {
+  return unit_ < format::kLastUnit && (unit_ + 1) * format::kUnitBytes <= buffer.valid &&
+         published(buffer.bytes.data() + size_t{unit_} * format::kUnitBytes);
+}
+
+void ChunkFollower::read_chunk(const ProcessBytes& file, ChunkBuffer& buffer) const {
+  size_t from = size_t{unit_} * format::kUnitBytes;
+  std::memset(buffer.bytes.data(), 0, buffer.bytes.size());
+  buffer.valid = static_cast<uint32_t>(
+      from + file.read_at(offset_of(index_, unit_), std::span(buffer.bytes).subspan(from)));
+}
+
+bool ChunkFollower::go_on(const ProcessBytes& file) {
+  format::ChunkHeader header{};
+  if (!read_header(file, index_, header) || header.chunk_no != chunk_no_) return false;
+  uint32_t index = index_;
+  if (!next_of(file, index, header)) return false;
+  // What was published before the link is there now at the latest.
+  if (has_entry(file)) return true;
+  begin(index, header.chunk_no);
+  return true;
+}
+
+}  // namespace lockstep::readers::native

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/native/file/definitions.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/utf8.h"
+#include "format/records.h"
+#include "model/chained_plugin.h"
+#include "model/names/kernel_name.h"
+#include "model/torch/comms_id.h"
+#include "readers/common/demangle.h"
+#include "readers/native/file/hex.h"
+#include "readers/native/file/tick_clock.h"
+
+namespace lockstep::readers::native {
+
+using format::Def;
+using format::Purpose;
+
+std::vector<format::ClockAnchor> read_anchors(const FileView& view, ReadLosses& losses) {
+  std::vector<format::ClockAnchor> anchors{view.header().first_anchor};
+  for_each_definition(view, Purpose::kMeta, 0, losses, [&](const Definition& definition) {
+    if (definition.head.kind == static_cast<uint16_t>(Def::kAnchor)) {
+      anchors.push_back(definition.as<format::AnchorDef>().anchor);
+    }
+  });
+  return anchors;
+}
+
+void raise_mode(format::Mode mode, uint32_t process, model::Trace& trace) {
+  uint8_t& most = trace.processes.mode[process];
+  if (format::mode_rank(mode) > format::mode_rank(static_cast<format::Mode>(most)))
+    most = static_cast<uint8_t>(mode);
+}
+
+class CommReader {
+ public:
+  CommReader(const FileView& view, TickClock& clock, uint32_t process, model::Trace& trace,
+             ReadLosses& losses)
+      : view_(view),
+        clock_(clock),
+        process_(process),
+        trace_(trace),
+        losses_(losses),
+        max_comms_(view.chunks(Purpose::kMeta, 0).size() * (format::kChunkBytes / sizeof(format::CommDef))) {}
+
+  CommRows read() {
+    for_each_definition(view_, Purpose::kMeta, 0, losses_, [&](const Definition& d) { visit(d); });
+    flush_members();
+    if (chain_missed_ != 0)
+      losses_.add("chain_missed", chain_missed_, [] {
+        return "events that the chained profiler plugin was told of in part, or not of their end";
+      });
+    // Libraries of one process are steered together.
+    if (trace_.processes.modes[process_] == 0)
+      trace_.processes.modes[process_] = trace_.strings.intern(modes_);
+    return std::move(rows_);
+  }
+
+ private:
+  void visit(const Definition& definition) {
+    switch (static_cast<Def>(definition.head.kind)) {
+      case Def::kComm:
+        return add(definition.as<format::CommDef>());
+      case Def::kCommEnd:
+        if (uint32_t row = find(definition.head.id); row != model::kNoRow) {
+          trace_.comms.end_ns[row] = clock_.to_ns(definition.head.ticks);
+        }
+        return;
+      case Def::kCommIdentity:
+        return identify(definition.as<format::CommIdentityDef>());
+      case Def::kGroup:
+        return take_said(definition.as<format::GroupDef>());
+      case Def::kGroupRanks:
+        return add_members(definition.as<format::GroupRanksDef>());
+      case Def::kMode:
+        return add_mode(definition.as<format::ModeDef>());
+      case Def::kNote:
+        return add_note(definition.as<format::NoteDef>(), definition.head.ticks);
+      default:
+        return;
+    }
+  }
+
+  void add(const format::CommDef& def) {
+    uint32_t row =
+        trace_.comms.append({.process = process_,
+                             .index_in_process = static_cast<uint32_t>(trace_.comms.size()),
+                             .comm_id = def.comm_id,
+                             .name = trace_.strings.intern(field_text(def.name)),
+                             .rank = def.rank,
+                             .ranks = def.ranks,
+                             .nodes = def.nodes,
+                             .api_version = static_cast<int32_t>(def.api_version),
+                             .device = def.device,
+                             .gpu = -1,
+                             .pci = trace_.strings.intern(field_text(def.pci)),
+                             .uuid = trace_.strings.intern(uuid_text(def.uuid)),
+                             .init_ns = clock_.to_ns(def.head.ticks),
+                             .end_ns = 0,
+                             .context = format::make_context(view_.header().process_tag, def.head.id)});
+    // The writer numbers them from 0, so a number beyond what the meta chunks can hold is damage.
+    if (def.head.id >= max_comms_ || rows_.row(def.head.id) != model::kNoRow) {
+      losses_.add("bad_comm_number", 1,
+                  [&] { return "communicators with an impossible or repeated number: " + view_.path(); });
+      return;
+    }
+    if (def.head.id >= rows_.rows_.size()) rows_.rows_.resize(size_t{def.head.id} + 1, model::kNoRow);
+    rows_.rows_[def.head.id] = row;
+  }
+
+  void identify(const format::CommIdentityDef& def) {
+    uint32_t row = find(def.head.id);
+    if (row == model::kNoRow) return;
+    if (def.comm_id != 0) trace_.comms.comm_id[row] = def.comm_id;
+    if (std::string name = field_text(def.name); !name.empty())
+      trace_.comms.name[row] = trace_.strings.intern(name);
+  }
+
+  void take_said(const format::GroupDef& def) {
+    uint32_t row = find(def.head.id);
+    if (row == model::kNoRow) return;
+    model::CommTable& comms = trace_.comms;
+    const std::string description = field_text(def.description), name = field_text(def.name);
+    const model::SaidGroup said =
+        def.is_apart == 0 ? model::said_group(name) : model::SaidGroup{name, description};
+    comms.group_name[row] = trace_.strings.intern(said.name);
+    comms.group_description[row] = trace_.strings.intern(said.description);
+    comms.rank_start[row] = def.start;
+    comms.rank_stride[row] = def.stride;
+    if (comms.rank[row] < 0) comms.rank[row] = def.rank;
+  }
+
+  void add_members(const format::GroupRanksDef& def) {
+    uint32_t row = find(def.head.id);
+    if (row == model::kNoRow) return;
+    constexpr auto kMost = static_cast<uint32_t>(std::extent_v<decltype(def.ranks)>);
+    if (row != members_of_) {
+      flush_members();
+      members_of_ = row;
+      members_ = trace_.strings[trace_.comms.members[row]];
+    }
+    for (uint32_t i = 0; i < std::min(def.n, kMost); ++i) {
+      if (!members_.empty()) members_ += ',';
+      members_ += std::to_string(def.ranks[i]);
+    }
+  }
+  // The pieces of one group follow each other; interning each prefix would be quadratic.
+  void flush_members() {
+    if (members_of_ != model::kNoRow) trace_.comms.members[members_of_] = trace_.strings.intern(members_);
+  }
+
+  void add_note(const format::NoteDef& def, uint64_t ticks) {
+    const std::string key = field_text(def.key), value = field_text(def.value);
+    model::StringId& model = trace_.processes.gpu_model[process_];
+    if (model == 0 && key == format::kNoteGpuModel) model = trace_.strings.intern(value);
+    // What is asked for begins with "kernels"; anything else says why nothing is.
+    if (key == format::kNoteGpuRecords && !value.starts_with("kernels"))
+      losses_.add("gpu_absent", 1, [&] { return "GPU times of kernels were not to be had: " + value; });
+    if (key == format::kNoteChained) add_chained(value, ticks);
+    if (key == format::kNoteChainMissed)
+      chain_missed_ = std::max<uint64_t>(chain_missed_, std::strtoull(value.c_str(), nullptr, 10));
+  }
+
+  // Its callbacks are in the times of the process from then on.
+  void add_chained(const std::string& value, uint64_t ticks) {
+    constexpr std::string_view kNone = "none: ";
+    if (value.starts_with(kNone)) {
+      losses_.add("chain_absent", 1, [&] {
+        return "the profiler plugin that was to be chained is not there: " + value.substr(kNone.size());
+      });
+      return;
+    }
+    const std::string mark = std::string(model::kChainedPluginMark) + value;
+    trace_.marks.append({.process = process_,
+                         .thread = model::kNoRow,
+                         .name = trace_.strings.intern(mark),
+                         .value = 0,
+                         .is_step = 0,
+                         .time_ns = clock_.to_ns(ticks)});
+  }
+
+  void add_mode(const format::ModeDef& def) {
+    if (def.mode > static_cast<uint32_t>(format::Mode::kSample)) return;  // of a newer minor version
+    const auto mode = static_cast<format::Mode>(def.mode);
+    raise_mode(mode, process_, trace_);
+    if (modes_.size() > kMostModesText) return;
+    if (!modes_.empty()) modes_ += ", ";
+    modes_ += format::mode_name(mode);
+    if (mode == format::Mode::kSample)
+      modes_ += "=" + std::to_string(def.keep) + "/" + std::to_string(def.of);
+    modes_ += ' ' + std::to_string(clock_.to_ns(def.head.ticks));
+  }
+
+  uint32_t find(uint32_t index) {
+    uint32_t row = rows_.row(index);
+    if (row == model::kNoRow) {
+      losses_.add("unknown_comm_definition", 1,
+                  [&] { return "definitions of a communicator that is not in the file: " + view_.path(); });
+    }
+    return row;
+  }
+
+  const FileView& view_;
+  TickClock& clock_;
+  uint32_t process_;
+  model::Trace& trace_;
+  ReadLosses& losses_;
+  size_t max_comms_;
+  CommRows rows_;
+  uint32_t members_of_ = model::kNoRow;
+  std::string members_;
+  static constexpr size_t kMostModesText = 64 << 10;
+  std::string modes_;
+  uint64_t chain_missed_ = 0;
+};
+
+CommRows read_comms(const FileView& view, TickClock& clock, uint32_t process, model::Trace& trace,
+                    ReadLosses& losses) {
+  return CommReader(view, clock, process, trace, losses).read();
+}
+
+LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::Trace& trace,
+                                    ReadLosses& losses) {
+  LogDefinitions found;
+  model::StringPool& strings = trace.strings;
+  const size_t most_names =
+      view.chunks(Purpose::kDefs, log).size() * (format::kChunkBytes / sizeof(format::NameDef));
+  for_each_definition(view, Purpose::kDefs, log, losses, [&](const Definition& definition) {
+    uint32_t id = definition.head.id;
+    switch (static_cast<Def>(definition.head.kind)) {
+      case Def::kLog: {
+        auto def = definition.as<format::LogDef>();
+        std::copy_n(def.losses, format::kLossKinds, found.losses_.begin());
+        return;
+      }
+      case Def::kThread: {
+        auto def = definition.as<format::ThreadDef>();
+        found.owners_.push_back({def.from_position, id, strings.intern(field_text(def.name)), def.pthread,
+                                 definition.head.ticks});
+        return;
+      }
+      case Def::kShape: {
+        if (id == format::kNoShape || id >= format::kShapeUnknown) break;
+        auto def = definition.as<format::ShapeDef>();
+        if (id >= found.shapes_.size()) found.shapes_.resize(id + 1);
+        found.shapes_[id] = {{.func = strings.intern(field_text(def.func)),
+                              .datatype = strings.intern(field_text(def.datatype)),
+                              .algo = strings.intern(field_text(def.algo)),
+                              .proto = strings.intern(field_text(def.proto)),
+                              .root = def.root},
+                             model::kNoRow,
+                             true};
+        return;
+      }
+      case Def::kStream:
+        if (id == 0 || id > UINT16_MAX) break;
+        if (id >= found.streams_.size()) found.streams_.resize(id + 1);
+        found.streams_[id] = definition.as<format::StreamDef>().stream;
+        return;
+      case Def::kKernelName:
+        if (found.add_kernel_name(definition, most_names, trace)) return;
+        break;
+      case Def::kRangeName:
+        if (found.add_range_name(definition, most_names, trace)) return;
+        break;
+      default:
+        return;  // of a newer minor version
+    }
+    losses.add("bad_definition_number", 1,
+               [&] { return "shapes, streams or names with an impossible number: " + view.path(); });
+  });
+  losses.add("short_kernel_name", found.short_names_, [&] {
+    return "names of kernels without templates and arguments, for their number: " + view.path();
+  });
+  std::stable_sort(found.owners_.begin(), found.owners_.end(),
+                   [](const Owner& a, const Owner& b) { return a.from_position < b.from_position; });
+  return found;
+}
+
+// The text of a NameDef.
+static std::string_view name_of(const Definition& definition, size_t most_bytes) {
+  constexpr size_t kHead = offsetof(format::NameDef, name);
+  const size_t size = size_t{definition.head.units} * format::kUnitBytes;
+  const std::string_view name(reinterpret_cast<const char*>(definition.bytes) + kHead,
+                              std::min<size_t>(size > kHead ? size - kHead : 0, most_bytes - 1));
+  return name.substr(0, name.find('\0'));
+}
+
+// The writer numbers them from 1, so a number beyond what the chunks can hold is damage.
+bool LogDefinitions::add_kernel_name(const Definition& definition, size_t most_names, model::Trace& trace) {
+  const uint32_t id = definition.head.id;
+  if (id == 0 || id > most_names) return false;
+  constexpr size_t kMostDemangledBytes = size_t{16} << 20;  // of a log
+  const std::string_view symbol = name_of(definition, format::kMaxKernelNameBytes);
+  const bool is_short = demangled_bytes_ >= kMostDemangledBytes && symbol.starts_with("_Z");
+  const std::string name = is_short ? common::scoped_name(symbol) : common::demangled(symbol);
+  demangled_bytes_ += name.size();
+  short_names_ += is_short;
+  if (id >= kernel_names_.size()) kernel_names_.resize(size_t{id} + 1);
+  kernel_names_[id] = {trace.strings.intern(valid_utf8(name)),
+                       model::work_of_kernel(name) != model::KernelWork::kNone, true};
+  return true;
+}
+
+bool LogDefinitions::add_range_name(const Definition& definition, size_t most_names, model::Trace& trace) {
+  const uint32_t id = definition.head.id;
+  if (id == 0 || id > most_names) return false;
+  if (id >= range_names_.size()) range_names_.resize(size_t{id} + 1, kNoName);
+  range_names_[id] = trace.strings.intern(valid_utf8(name_of(definition, format::kMaxRangeNameBytes)));
+  return true;
+}
+
+uint32_t LogDefinitions::add_shape_row(uint16_t number, model::Trace& trace, bool known) {
+  if (!known) return trace.intern_shape({});
+  Shape& shape = shapes_[number];
+  shape.row = trace.intern_shape(shape.value);
+  return shape.row;
+}
+
+model::StringId LogDefinitions::name(uint16_t number) const {
+  return number < shapes_.size() ? shapes_[number].value.func : 0;
+}
+
+}  // namespace lockstep::readers::native

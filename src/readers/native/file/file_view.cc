@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/native/file/file_view.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <tuple>
+
+#include "base/utf8.h"
+#include "format/seal.h"
+#include "segment/chunk_image.h"
+
+namespace lockstep::readers::native {
+namespace {
+
+using format::ChunkHeader;
+using format::FileHeader;
+
+Error bad(const std::string& path, std::string text) {
+  return {ErrorCode::kInvalidInput, std::move(text), path};
+}
+
+// The seal apart: it may be made while a chunk is given back.
+bool all_zero(const ChunkHeader& header) {
+  static constexpr ChunkHeader kZero{};
+  return std::memcmp(&header, &kZero, offsetof(ChunkHeader, seal)) == 0;
+}
+
+// A place of a segment was used before: behind what is published lies what another chunk left.
+void drop_unpublished(ChunkBuffer& buffer) {
+  auto copy = std::make_unique<ChunkBuffer>();
+  if (segment::copy_published(reinterpret_cast<const char*>(buffer.bytes.data()),
+                              reinterpret_cast<unsigned char*>(copy->bytes.data())))
+    buffer.bytes = copy->bytes;
+}
+
+auto order(const Chunk& c) { return std::make_tuple(c.purpose, c.log, c.chunk_no, c.index); }
+
+}  // namespace
+
+Result<FileView> FileView::open(const std::string& path) {
+  LOCKSTEP_ASSIGN(ProcessBytes file, ProcessBytes::open(path));
+  FileHeader header{};
+  size_t got = file.read_at(0, std::as_writable_bytes(std::span(&header, 1)));
+  if (got == 0) return bad(path, "the file is empty");
+  if (got < sizeof header.magic || std::memcmp(header.magic, format::kMagic, sizeof header.magic) != 0) {
+    return bad(path, "not a Lockstep process file (it does not begin with the .lks magic)");
+  }
+  if (got < sizeof header)
+    return bad(path, "the file is cut inside its header, after " + std::to_string(got) + " bytes");
+  if (header.major > format::kMajor) {
+    return Error{ErrorCode::kUnsupported,
+                 "written in format " + std::to_string(header.major) +
+                     " by a newer Lockstep; this one reads up to " + std::to_string(format::kMajor) +
+                     ": update Lockstep",
+                 path};
+  }
+  if (header.state == static_cast<uint32_t>(format::FileState::kBuilding)) {
+    return bad(path, "its header was never finished: the process ended while capture was starting");
+  }
+  if (header.major == 0 || header.header_bytes != format::kHeaderBytes ||
+      header.chunk_bytes != format::kChunkBytes || header.unit_bytes != format::kUnitBytes) {
+    return bad(path, "the header is damaged (sizes that no version wrote)");
+  }
+  if (header.seal != 0 && header.seal != format::seal_of_header(header))
+    return bad(path, "the header is damaged (its checksum does not fit)");
+  return FileView(std::move(file), header);
+}
+
+void FileView::scan(ReadLosses& losses) {
+  uint64_t size = file_.size();
+  uint64_t in_file = size <= format::kHeaderBytes
+                         ? 0
+                         : (size - format::kHeaderBytes + format::kChunkBytes - 1) / format::kChunkBytes;
+  if (header_.chunks_claimed > in_file) {
+    cut_ = header_.chunks_claimed - static_cast<uint32_t>(in_file);
+    losses.add("cut_file", header_.chunks_claimed - in_file, [&] {
+      return "chunks missing: the file ends at byte " + std::to_string(size) + ", capture had used " +
+             std::to_string(header_.chunks_claimed) + " chunks: " + path();
+    });
+  }
+  uint32_t end = static_cast<uint32_t>(std::min<uint64_t>(in_file, UINT32_MAX));
+  uint32_t seen = 0, seen_all = 0;  // of those that were used, and of all
+  for (uint32_t index = 0; index < end; ++index) {
+    ChunkHeader header{};
+    size_t got = file_.read_at(format::chunk_offset(index), std::as_writable_bytes(std::span(&header, 1)));
+    if (all_zero(header)) {
+      // Unused chunks of a prepared file are often a hole, and a hostile one may span exabytes.
+      uint64_t next = file_.next_data(format::chunk_offset(index) + sizeof header);
+      if (next > format::chunk_offset(index) + format::kChunkBytes) {
+        uint64_t skip_to = (next - format::kHeaderBytes) / format::kChunkBytes;
+        index = static_cast<uint32_t>(std::min<uint64_t>(skip_to, end) - 1);
+      }
+    } else {
+      seen += is_used(index);
+      ++seen_all;
+      if (got == sizeof header) add_chunk(index, header, losses);
+    }
+  }
+  const uint32_t there = std::min(header_.chunks_claimed, end);
+  if (is_used(there - 1) && seen < there) {
+    bad_ += there - seen;
+    losses.add("empty_chunk", there - seen,
+               [&] { return "chunks that capture had used and that hold nothing: " + path(); });
+  }
+  // Of a ring no place says by itself that it was used.
+  const uint64_t found = uint64_t{seen_all} + cut_;
+  if (header_.segment[0] == 0 && header_.retention == format::Retention::kRing &&
+      found < header_.chunks_kept) {
+    const uint64_t missing = header_.chunks_kept - found;
+    bad_ += static_cast<uint32_t>(missing);
+    losses.add("empty_chunk", missing,
+               [&] { return "chunks of the ring that hold nothing any more: " + path(); });
+  }
+  used_ = std::max(used_, header_.chunks_claimed);
+  std::sort(chunks_.begin(), chunks_.end(),
+            [](const Chunk& a, const Chunk& b) { return order(a) < order(b); });
+  auto same = [](const Chunk& a, const Chunk& b) {
+    return a.purpose == b.purpose && a.log == b.log && a.chunk_no == b.chunk_no;
+  };
+  std::vector<Chunk> unique;
+  unique.reserve(chunks_.size());
+  for (const Chunk& chunk : chunks_) {
+    (!unique.empty() && same(unique.back(), chunk) ? duplicates_ : unique).push_back(chunk);
+  }
+  chunks_ = std::move(unique);
+}
+
+// In a ring a seal may be of what the chunk held before.
+bool FileView::has_seal(const ChunkHeader& header) const {
+  if (!has_seals() || header.seal.units == 0) return false;
+  return header_.retention != format::Retention::kRing ||
+         (header.seal.chunk_no == header.chunk_no && header.seal.header == format::seal_of_header(header));
+}
+
+bool FileView::contradicts_seal(const ChunkHeader& header) const {
+  return format::has_seal(header.purpose) && has_seal(header) &&
+         (header.seal.chunk_no != header.chunk_no || header.seal.header != format::seal_of_header(header));
+}
+
+// Capture had handed it out by the last heartbeat, so that its header was there. A ring keeps spare chunks and takes some
+// back; where space ends, some stay unused.
+bool FileView::is_used(uint32_t index) const {
+  return index < header_.chunks_claimed && header_.retention == format::Retention::kStream &&
+         (header_.state == static_cast<uint32_t>(format::FileState::kOpen) ||
+          header_.state == static_cast<uint32_t>(format::FileState::kClosed));
+}
+
+void FileView::add_chunk(uint32_t index, const ChunkHeader& header, ReadLosses& losses) {
+  Chunk chunk{index, header.chunk_no, header.tid, header.records, header.next, header.log, header.purpose};
+  used_ = std::max(used_, index + 1);
+  if (header.magic == 0) {  // claimed, or being recycled, when the process ended: nothing in it was published
+    bad_ += is_used(index);
+    losses.add("unpublished_chunk", 1,
+               [&] { return "chunks that were being set up, first " + where(chunk, 0); });
+    return;
+  }
+  bool meta = header.purpose == format::Purpose::kMeta;
+  bool known = header.purpose >= format::Purpose::kMeta && header.purpose <= format::Purpose::kHistogram;
+  if (header.magic != format::kChunkMagic || !known || contradicts_seal(header) ||
+      meta != (header.log == 0) || header.log > format::kMaxLogs) {
+    ++bad_;
+    losses.add("bad_chunk", 1, [&] { return "chunks with a damaged header, first " + where(chunk, 0); });
+    return;
+  }
+  chunks_.push_back(chunk);
+}
+
+std::span<const Chunk> FileView::chunks(format::Purpose purpose, uint16_t log) const {
+  auto key = [](const Chunk& c) { return std::make_pair(c.purpose, c.log); };
+  auto low = std::lower_bound(chunks_.begin(), chunks_.end(), std::make_pair(purpose, log),
+                              [&](const Chunk& c, const auto& wanted) { return key(c) < wanted; });
+  auto high = std::upper_bound(low, chunks_.end(), std::make_pair(purpose, log),
+                               [&](const auto& wanted, const Chunk& c) { return wanted < key(c); });
+  return {low, high};
+}
+
+std::vector<uint16_t> FileView::logs() const {
+  std::vector<uint16_t> logs;
+  for (const Chunk& chunk : chunks_) {
+    if (chunk.log != 0 && (logs.empty() || logs.back() != chunk.log)) logs.push_back(chunk.log);
+  }
+  std::sort(logs.begin(), logs.end());
+  logs.erase(std::unique(logs.begin(), logs.end()), logs.end());
+  return logs;
+}
+
+bool FileView::read(const Chunk& chunk, ChunkBuffer& buffer) const {
+  bool is_live = false;
+  buffer.valid =
+      static_cast<uint32_t>(file_.read_at(format::chunk_offset(chunk.index), buffer.bytes, &is_live));
+  if (is_live) drop_unpublished(buffer);
+  std::memset(buffer.bytes.data() + buffer.valid, 0, format::kChunkBytes - buffer.valid);
+  ChunkHeader header{};
+  std::memcpy(&header, buffer.bytes.data(), sizeof header);
+  if (capturing() &&
+      header_.retention == format::Retention::kRing) {  // the owner may have recycled it meanwhile
+    file_.read_at(format::chunk_offset(chunk.index), std::as_writable_bytes(std::span(&header, 1)));
+  }
+  return header.magic == format::kChunkMagic && header.chunk_no == chunk.chunk_no &&
+         header.log == chunk.log && header.purpose == chunk.purpose;
+}
+
+std::string FileView::where(const Chunk& chunk, uint32_t unit) const {
+  return path() + ":" +
+         std::to_string(format::chunk_offset(chunk.index) + uint64_t{unit} * format::kUnitBytes);
+}
+
+std::string field_text(std::span<const char> field) {
+  auto end = std::find(field.begin(), field.end(), '\0');
+  return valid_utf8({field.data(), static_cast<size_t>(end - field.begin())});
+}
+
+}  // namespace lockstep::readers::native

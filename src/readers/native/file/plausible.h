@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells records that capture can have written from damage, where no checksum does: by their kind and their times, which lie
+// between the begin of the file and its last heartbeat.
+#pragma once
+#include <cstdint>
+
+#include "format/records.h"
+#include "readers/native/file/file_view.h"
+
+namespace lockstep::readers::native {
+
+class Plausible {
+ public:
+  explicit Plausible(const FileView& view);
+
+  bool operator()(const format::RecordHead& head) const;
+  // Records that only name others have none.
+  static bool has_time(format::Kind kind) {
+    return kind != format::Kind::kLink && kind != format::Kind::kUserTag;
+  }
+  // Ticks of the host clock that an event can have.
+  uint64_t earliest() const { return earliest_; }
+  uint64_t latest() const { return latest_; }
+
+ private:
+  bool is_time(uint64_t ticks) const { return ticks >= earliest_ && ticks <= latest_; }
+
+  uint64_t earliest_ = 0, latest_ = UINT64_MAX;
+};
+
+// The last sign of life of a file in ticks of its host clock; 0 unknown. The header tells it on three clocks: where the
+// cycle counter's contradicts the others, as after damage, it is worked out from them.
+uint64_t heartbeat_ticks(const format::FileHeader& header);
+
+}  // namespace lockstep::readers::native
