@@ -142,8 +142,11 @@ std::vector<Case> cases() {
        {"libfabric:7:8:core:core:fi_getinfo_():1392<warn> fi_getinfo: provider efa output empty list"}},
       {"fallback.verbs-library", {"aW Failed to open libibverbs.so[.1]"}, {"a Using network Socket"}},
       {"fallback.nvlink",
-       {"aW P2P is disabled between NVLINK connected GPUs 1 and 0."},
-       {"a P2P is disabled between connected GPUs 1 and 0."}},
+       {"aW P2P is disabled between NVLINK connected GPUs 1 and 0. This should not be the case given their "
+        "connectivity, and is probably due to a hardware issue. If you still want to proceed, you can set "
+        "NCCL_IGNORE_DISABLED_P2P=1."},
+       {"a P2P is disabled between connected GPUs 1 and 0. You can repress this message with "
+        "NCCL_IGNORE_DISABLED_P2P=1."}},
       {"fallback.nvls-bind",
        {"aW Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 1 'invalid "
         "argument'."},

@@ -199,8 +199,13 @@ constexpr Line kLines[] = {
     {LineKind::kProxyFailed, "[Proxy Service 3] Failed to execute operation Connect from rank 3, retcode 3"},
     {LineKind::kKnown, "Socket recv failed while polling for opId=0x7"},
     {LineKind::kPeerRefused, "Could not enable P2P between dev 1(=43000) and dev 0(=1b000)"},
-    {LineKind::kPeerRefused, "P2P is disabled between connected GPUs 1 and 0."},
-    {LineKind::kNvLinkUnusable, "P2P is disabled between NVLINK connected GPUs 1 and 0."},
+    {LineKind::kPeerRefused,
+     "P2P is disabled between connected GPUs 1 and 0. You can repress this message with "
+     "NCCL_IGNORE_DISABLED_P2P=1."},
+    {LineKind::kNvLinkUnusable,
+     "P2P is disabled between NVLINK connected GPUs 1 and 0. This should not be the case given their "
+     "connectivity, and is probably due to a hardware issue. If you still want to proceed, you can set "
+     "NCCL_IGNORE_DISABLED_P2P=1."},
     {LineKind::kPeerRefused, "P2P not supported between GPU0 and GPU1"},
     {LineKind::kPeerRefused, "Legacy IPC not supported"},
     {LineKind::kPeerRefused, "peer query failed"},
