@@ -163,6 +163,25 @@ std::vector<RunLoss> missing_processes(const std::vector<ProcessFile>& files,
   return losses;
 }
 
+void note_captured(CensusReport& census, const std::vector<ProcessFile>& files) {
+  for (const ProcessFile& file : files) {
+    if (file.process.host != census.launcher.host) continue;
+    std::vector<SeenProcess>& all = census.processes;
+    auto seen = std::find_if(all.begin(), all.end(), [&](const SeenProcess& other) {
+      return other.pid == file.process.pid && other.start_ticks == file.process.start_ticks;
+    });
+    if (seen == all.end()) {
+      if (file.rank < 0) continue;  // other launchers on this host share the run
+      seen = all.emplace(all.end());
+      seen->pid = file.process.pid;
+      seen->parent = census.launcher.pid;
+      seen->start_ticks = file.process.start_ticks;
+    }
+    seen->captures = true;
+    if (seen->rank < 0) seen->rank = file.rank, seen->world = file.world;
+  }
+}
+
 std::vector<RunLoss> missing_processes(const std::string& run) {
   return missing_processes(process_files(run), read_censuses(run));
 }

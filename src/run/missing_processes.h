@@ -12,7 +12,7 @@
 namespace lockstep::run {
 
 struct RunLoss {
-  std::string kind;  // never_loaded, missing_rank, census_cut
+  std::string kind;  // never_loaded, file_gone, missing_rank, census_cut
   uint64_t count = 0;
   std::string detail;  // who, and what to do
 };
@@ -24,5 +24,8 @@ std::vector<RunLoss> missing_processes(const std::vector<ProcessFile>& files,
                                        const std::vector<CensusReport>& censuses);
 // The same for a run directory.
 std::vector<RunLoss> missing_processes(const std::string& run);
+
+// A process that has a file has captured, also one that was gone before it was seen to, or at all.
+void note_captured(CensusReport& census, const std::vector<ProcessFile>& files);
 
 }  // namespace lockstep::run

@@ -78,6 +78,17 @@ TEST(MissingProcesses, WhoCapturedHasLostItsFile) {
       << losses[1].detail;
 }
 
+TEST(MissingProcesses, WhoHadAFileWhenTheRunEndedHasCaptured) {
+  CensusReport report = census({seen(10, 1, -1), seen(11, 10, 0), seen(12, 10, 1), seen(13, 10, 2)});
+  note_captured(report, {file(11, 0, 3), file(12, 1, 3)});
+  const auto losses = missing_processes({file(11, 0, 3)}, {report});
+  ASSERT_EQ(losses.size(), 2u);
+  EXPECT_TRUE(losses[0].detail.starts_with("rank 2 on host h never loaded")) << losses[0].detail;
+  EXPECT_TRUE(
+      losses[1].detail.starts_with("rank 1 on host h loaded the capture library, and their files are gone"))
+      << losses[1].detail;
+}
+
 TEST(MissingProcesses, EqualCommandsWithoutRankShareALine) {
   auto losses = missing_processes({}, {census({seen(10, 1, -1, true), seen(11, 1, -1, true)})});
   ASSERT_EQ(losses.size(), 1u);

@@ -322,6 +322,17 @@ TEST_F(Tools, ShowListsTheNetworkThatAnotherProcessDroveForAnOperation) {
   }
 }
 
+// However short the job: what was seen of it while it ran may show no library.
+TEST_F(Tools, InfoTellsARemovedFileFromOneThatNeverWas) {
+  const std::string ranks =
+      "for rank in 0 1; do RANK=$rank WORLD_SIZE=2 " LOCKSTEP_E2E_JOB " ops 5 & done; wait";
+  ASSERT_EQ(do_here(lockstep({"trace", "--dir", "run", "-o", "t.db", "--", "sh", "-c", ranks})).code, 0);
+  std::filesystem::remove(files("run").back());
+  Finished told = do_here(lockstep({"info", "run"}));
+  EXPECT_TRUE(has(told.out, "loaded the capture library, and its file is gone")) << told;
+  EXPECT_FALSE(has(told.out, "never loaded")) << told;
+}
+
 TEST_F(Tools, BashCompletes) {
   write_file(path("lockstep.bash"), do_here(lockstep({"completion", "bash"})).out);
   auto complete = [&](const std::string& words, int at) {

@@ -18,6 +18,7 @@
 #include "run/adopt_run.h"
 #include "run/census.h"
 #include "run/held_segments.h"
+#include "run/missing_processes.h"
 #include "run/mode_text.h"
 #include "run/process_files.h"
 #include "run/small_file.h"
@@ -218,8 +219,9 @@ int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, 
     run::adopt_run(run.path());
     held.stop();
     census.stop();
-    if (auto written = run::write_census(run.path(), census.report()); !written)
-      note(written.error().message());
+    run::CensusReport seen = census.report();
+    run::note_captured(seen, run::process_files(run.path()));
+    if (auto written = run::write_census(run.path(), seen); !written) note(written.error().message());
   }
   supervisor.end_on_signal([&](int) { tell_stopped(request, run); });
   end_trace(request, run, code);
