@@ -390,12 +390,12 @@ class Sorter {
   size_t found_ = 0;
 };
 
-Error several_formats(const FormatFiles& a, const FormatFiles& b) {
+Error several_formats(const Inputs& inputs, const FormatFiles& a, const FormatFiles& b) {
   return {ErrorCode::kUnsupported,
           "is of another format (" + std::string(b.format->name) + ") than others (" +
               std::string(a.format->name) +
               "), and not read together with them; `lockstep diagnose` takes all",
-          b.files.front()};
+          inputs.unpacker->shown(b.files.front())};
 }
 
 }  // namespace
@@ -432,7 +432,7 @@ Result<const FormatFiles*> one_format(const Inputs& inputs) {
   for (const FormatFiles& files : inputs.formats) {
     const bool beside = chosen != nullptr && chosen->format == &native::kFormat && !files.named;
     if (beside || (files.format->open == nullptr && !files.named)) continue;
-    if (chosen != nullptr) return several_formats(*chosen, files);
+    if (chosen != nullptr) return several_formats(inputs, *chosen, files);
     chosen = &files;
   }
   if (chosen == nullptr) chosen = &inputs.formats.front();
@@ -440,7 +440,7 @@ Result<const FormatFiles*> one_format(const Inputs& inputs) {
   return Error{ErrorCode::kUnsupported,
                "a file of the format " + std::string(chosen->format->name) +
                    " holds no operations; `lockstep diagnose` reads it",
-               chosen->files.front()};
+               inputs.unpacker->shown(chosen->files.front())};
 }
 
 Result<std::unique_ptr<model::TraceSource>> open(const std::vector<std::string>& paths) {

@@ -155,6 +155,16 @@ TEST_F(SortTest, OneRunHasOneFormat) {
   EXPECT_TRUE(open({root_.string()})) << "a log that lies beside dumps is left alone";
 }
 
+TEST_F(SortTest, UnpackedFilesKeepTheirNamesInRefusals) {
+  const std::string dumps = compress("fr_rank_7.gz", content(dump())),
+                    log = compress("log.gz", std::string(kLogLine));
+  const auto both = open({write("plain.log", std::string(kLogLine)), dumps}), only = open({log});
+  ASSERT_FALSE(both);
+  ASSERT_FALSE(only);
+  EXPECT_EQ(both.error().where.find("lockstep-files"), std::string::npos) << both.error().where;
+  EXPECT_EQ(only.error().where, log);
+}
+
 TEST_F(SortTest, UnpackedFilesKeepTheirNamesInWhatIsSaid) {
   const std::string whole = content(dump());
   const std::string path = compress("fr_rank_7.gz", whole.substr(0, whole.size() / 2));
