@@ -67,6 +67,33 @@ TEST_F(RealLaunchers, OpenMpi) {
   expect_whole_runs("openmpi", mpirun, as_root);
 }
 
+// examples/nccl/mpi_hybrid: two processes with three GPUs each, called by one thread in groups, or by a thread for each.
+TEST_F(RealLaunchers, ProcessesWithSeveralGpusEach) {
+#ifndef LOCKSTEP_E2E_MPI_HYBRID
+  GTEST_SKIP() << "no MPI to build it with";
+#else
+  const std::map<std::string, std::string> as_root = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                                                      {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+  const Argv mpirun = {"mpirun", "--oversubscribe", "-np", "2"};
+  if (do_here(join(mpirun, {"true"}), as_root).code != 0) GTEST_SKIP() << "no mpirun";
+  for (const std::string how : {"groups", "threads"}) {
+    Finished finished = do_here(
+        join(lockstep({"trace", "-o", how + ".db"}), join(mpirun, {LOCKSTEP_E2E_MPI_HYBRID, "3", how})),
+        as_root);
+    ASSERT_EQ(finished.code, 0) << finished;
+    const auto document = info(how + ".db");
+    EXPECT_TRUE(document["losses"].empty()) << document["losses"];
+    ASSERT_EQ(document["process_list"].size(), 2u);
+    EXPECT_EQ(document["ops"], 2 * 3 * 4);
+    ASSERT_EQ(document["comm_list"].size(), 1u);
+    EXPECT_EQ(document["comm_list"][0]["ranks"], 6);
+    EXPECT_EQ(document["comm_list"][0]["members"].size(), 6u) << document["comm_list"];
+    EXPECT_EQ(do_here(lockstep({"show", how + ".db", "--op", "3"})).out.find("not called"),
+              std::string::npos);
+  }
+#endif
+}
+
 TEST_F(RealLaunchers, Slurm) {
   Argv srun = {"srun", "--overcommit", "--immediate=5", "-n", std::to_string(kRanks)};
   if (do_here(join(srun, {"true"})).code != 0) GTEST_SKIP() << "no srun, or no node for it";
