@@ -79,13 +79,14 @@ TEST(MissingProcesses, WhoCapturedHasLostItsFile) {
 }
 
 TEST(MissingProcesses, WhoHadAFileWhenTheRunEndedHasCaptured) {
+  // Rank 3 was gone before it was seen at all.
   CensusReport report = census({seen(10, 1, -1), seen(11, 10, 0), seen(12, 10, 1), seen(13, 10, 2)});
-  note_captured(report, {file(11, 0, 3), file(12, 1, 3)});
-  const auto losses = missing_processes({file(11, 0, 3)}, {report});
+  note_captured(report, {file(11, 0, 4), file(12, 1, 4), file(14, 3, 4)});
+  const auto losses = missing_processes({file(11, 0, 4)}, {report});
   ASSERT_EQ(losses.size(), 2u);
   EXPECT_TRUE(losses[0].detail.starts_with("rank 2 on host h never loaded")) << losses[0].detail;
-  EXPECT_TRUE(
-      losses[1].detail.starts_with("rank 1 on host h loaded the capture library, and their files are gone"))
+  EXPECT_TRUE(losses[1].detail.starts_with(
+      "ranks 1, 3 on host h loaded the capture library, and their files are gone"))
       << losses[1].detail;
 }
 
