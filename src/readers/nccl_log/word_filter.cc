@@ -41,7 +41,7 @@ class WordFilter {
                                                   "d fr", "nc e", "t st", "nks:", "rror", "t CU", "t HI",
                                                   "AILE", "ceba", "of m", "ng f", "dBar", "out ", "d by",
                                                   "n co", "died", "lled", "cclI", "om_k", "om-k", "DUE ",
-                                                  " dum", "Xid ", "mbol", "n> e"};
+                                                  " dum", "Xid ", "symb", "arn>"};
   static size_t pair_at(std::string_view text, size_t end) {
     return static_cast<size_t>(static_cast<unsigned char>(text[end - 1])) << 8 |
            static_cast<unsigned char>(text[end]);
