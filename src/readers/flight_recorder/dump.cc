@@ -156,9 +156,18 @@ class Reader {
     return peer;
   }
 
-  // Innermost first.
+  // PyTorch writes each frame once, and names it again by its number: equal numbers are equal frames.
   uint32_t place_of(ValueId list) {
     const std::vector<ValueId>& items = values_.items(list);
+    frame_key_.assign(reinterpret_cast<const char*>(items.data()),
+                      std::min(items.size(), kMostFrames) * sizeof(ValueId));
+    const auto known = places_of_frames_.find(frame_key_);
+    if (known != places_of_frames_.end()) return known->second;
+    return places_of_frames_[frame_key_] = read_place(items);
+  }
+
+  // Innermost first.
+  uint32_t read_place(const std::vector<ValueId>& items) {
     model::CallPlace place;
     for (size_t i = 0; i < std::min(items.size(), kMostFrames) && !place.is_complete(); ++i) {
       if (values_.items(items[i]).size() > kMostFrameItems) continue;
@@ -224,7 +233,8 @@ class Reader {
   const ValueId root_;
   Dump& dump_;
   std::map<std::string, uint32_t> group_ids_;
-  std::unordered_map<std::string, uint32_t> place_ids_;
+  std::unordered_map<std::string, uint32_t> place_ids_, places_of_frames_;  // the latter by numbers of frames
+  std::string frame_key_;
   std::unordered_map<std::string_view, bool> libraries_;
   Plausibility plausibility_;
   size_t rank_texts_left_ = kMostRankTexts, sizes_left_ = Values::kMost;
