@@ -835,6 +835,37 @@ TEST(LogRules, SayWhoWhatAndFromWhichLines) {
 }
 TEST(LogRules, DISABLED_WriteWhatTheySay) { std::ofstream(kSaid) << all_said(); }
 
+// Every shape that a warning is known to have, with samples in its holes.
+std::vector<std::string> all_shapes() {
+  constexpr std::pair<std::string_view, std::string_view> kHoles[] = {
+      {"{int}", "7"},       {"{hex}", "0x1f"},    {"{num}", "1.5"},    {"{word}", "sample"},
+      {"{text}", "sample"}, {"{skip}", "sample"}, {"{rest}", "sample"}};
+  std::vector<std::string> shapes = {
+#define KIND(...)
+#define PATTERN(kind, text) text,
+#include "readers/nccl_log/lines.def"
+#undef PATTERN
+#undef KIND
+#define WORDS(kind, text) "x " text " y",
+#include "readers/nccl_log/words.def"
+#undef WORDS
+  };
+  for (std::string& shape : shapes) {
+    for (const auto& [hole, sample] : kHoles) {
+      for (size_t at = shape.find(hole); at != std::string::npos; at = shape.find(hole, at))
+        shape.replace(at, hole.size(), sample);
+    }
+    if (shape.ends_with('$')) shape.pop_back();
+  }
+  return shapes;
+}
+
+TEST(LogRules, NoWarningIsSilent) {
+  const std::vector<std::string> shapes = all_shapes();
+  EXPECT_GT(shapes.size(), 500u);
+  for (const std::string& shape : shapes) EXPECT_FALSE(findings_of({"aW " + shape}).empty()) << shape;
+}
+
 // How many of a host's processes have to share a core: at least three, and more than half.
 TEST(LogRules, ManyProcessesOnOneCoreAreMoreThanHalfOfTheHost) {
   auto speaks = [](int on_one, int elsewhere) {

@@ -27,6 +27,38 @@ std::string shape_of(std::string_view body) {
   return printable(shape);
 }
 
+// What only informs of how things are: at level WARN the same words tell of trouble with them.
+bool is_description(LineKind kind) {
+  switch (kind) {
+    case LineKind::kCollective:
+    case LineKind::kConnection:
+    case LineKind::kAlgorithm:
+    case LineKind::kAlgorithmNoFunc:
+    case LineKind::kKernelUse:
+    case LineKind::kCommLife:
+    case LineKind::kCommTopology:
+    case LineKind::kRingOrder:
+    case LineKind::kRingOrderOld:
+    case LineKind::kRingSeat:
+    case LineKind::kTreeSeat:
+    case LineKind::kTrees:
+    case LineKind::kChannelCount:
+    case LineKind::kInitTime:
+    case LineKind::kCostAlgorithms:
+    case LineKind::kCostRow:
+    case LineKind::kTopologyBegin:
+    case LineKind::kTopologyCpu:
+    case LineKind::kOtherPaths:
+    case LineKind::kPaths:
+    case LineKind::kPciLink:
+    case LineKind::kNvLink:
+    case LineKind::kNetLink:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -220,7 +252,7 @@ void LogParser::said(const Head& head, std::string_view body) {
   Captures captures;
   LineKind kind = classify(body, captures);
   // What is of no use where NCCL informs is trouble where it warns.
-  if (is_warning && (kind == LineKind::kUnknown || kind == LineKind::kKnown)) {
+  if (is_warning && (kind == LineKind::kUnknown || kind == LineKind::kKnown || is_description(kind))) {
     kind = classify_words(body);
     captures.text[0] = body;
     captures.count = 1;
