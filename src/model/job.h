@@ -208,6 +208,8 @@ struct JobProcess {
   uint64_t kernels = 0;              // that its GPUs ran, as far as recorded
   uint64_t lost =
       0;  // events, or pieces of files, that capture or reading lost; not what they merely guessed
+  uint64_t holes =
+      0;  // of them, those that need not be older than all that is left, as what a ring overwrites is
   bool graphs = false;         // some operations are replays of a CUDA graph
   bool drives_others = false;  // some of its network operations are those of other processes (PXN)
   JobOps ops;

@@ -67,7 +67,10 @@ class PartMaker {
     part_.losses = std::move(trace_.losses);
     if (trace_.processes.size() > 0) part_.process.row = trace_.processes.row(0);
     for (size_t i = 0; i < part_.losses.size(); ++i) {
-      if (events_gone(part_.strings[part_.losses.kind[i]])) part_.process.lost += part_.losses.count[i];
+      const std::string_view kind = part_.strings[part_.losses.kind[i]];
+      if (!events_gone(kind)) continue;
+      part_.process.lost += part_.losses.count[i];
+      if (kind != "overwritten") part_.process.holes += part_.losses.count[i];
     }
     make_members();
     place_ops();

@@ -42,6 +42,7 @@ class CommComparer {
     for (uint32_t row : job_.comms[comm_].members) {
       if (row != kNoRow && comparable(job_.members[row])) members.push_back(row);
     }
+    leave_out_holes(members);
     if (members.size() < 2) return;
     uint32_t first = model::kNoIndex;
     for (uint32_t row : members) first = std::min(first, compare(job_.members[row], first));
@@ -53,6 +54,16 @@ class CommComparer {
     uint32_t index, signature;
     bool is_guess;  // of its type
   };
+
+  // Behind a hole the order of operations is only known from a member that has them all.
+  void leave_out_holes(std::vector<uint32_t>& members) const {
+    const auto is_whole = [this](uint32_t row) {
+      return job_.members[row].alignment == Member::Alignment::kFromStart;
+    };
+    if (std::any_of(members.begin(), members.end(), is_whole)) return;
+    std::erase_if(members,
+                  [this](uint32_t row) { return job_.processes[job_.members[row].process].holes != 0; });
+  }
 
   Known known_of(const model::JobOps& ops, uint32_t i) const {
     const uint32_t signature = ops.signature[i];

@@ -38,6 +38,25 @@ void calls(JobBuilder& builder, uint32_t rank, uint32_t comm, uint32_t first, ui
     builder.call(rank, comm, {.func = func, .called_ms = 10.0 + seq, .seq = seq});
 }
 
+// Behind a hole in the middle a number tells the place in the order of its function alone.
+TEST(Match, BehindHolesADifferenceNeedsAMemberWithoutOne) {
+  for (const bool has_whole : {false, true}) {
+    JobBuilder builder(has_whole ? 4 : 3);
+    const uint32_t world = builder.world();
+    const uint32_t ranks = has_whole ? 4 : 3;
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      calls(builder, rank, world, 0, 5);
+      builder.call(
+          rank, world,
+          {.func = rank == 0 ? "AllGather" : "AllReduce", .called_ms = 15.0, .seq = rank == 0 ? 0u : 5u});
+      if (rank < 3) builder.process(rank).lost = builder.process(rank).holes = 1;
+    }
+    Job job = builder.build();
+    align(job);
+    EXPECT_EQ(differences(job).size(), has_whole ? 1u : 0u);
+  }
+}
+
 TEST(Match, WholeMembersCountFromTheStart) {
   JobBuilder builder(3);
   uint32_t world = builder.world();
