@@ -29,6 +29,17 @@ bool is_consequence(const View& view, const std::string& text) {
   return false;
 }
 
+// The numbers in "3, 7" or "{3, 7}".
+void add_ranks(const std::string& list, std::set<int32_t>& ranks) {
+  constexpr size_t kRanksMost = 1 << 16;
+  for (size_t at = 0; at < list.size() && ranks.size() < kRanksMost;) {
+    const size_t end = std::min(list.find_first_not_of("0123456789", at), list.size());
+    if (end > at && end - at < 9)
+      ranks.insert(static_cast<int32_t>(to_int(std::string_view(list).substr(at, end - at))));
+    at = end + 1;
+  }
+}
+
 }  // namespace
 
 std::optional<Hit> process_ended(const View& view) {
@@ -43,17 +54,10 @@ std::optional<Hit> process_ended(const View& view) {
 }
 
 std::optional<Hit> barrier_missed(const View& view) {
-  constexpr size_t kRanksMost = 1 << 16;
   Hit hit;
   std::set<int32_t> ranks;
   for (const Fact* fact : view.facts(LineKind::kBarrierMissed)) {
-    const std::string list = fact->value(0);
-    for (size_t at = 0; at < list.size() && ranks.size() < kRanksMost;) {
-      const size_t end = std::min(list.find_first_not_of("0123456789", at), list.size());
-      if (end > at && end - at < 9)
-        ranks.insert(static_cast<int32_t>(to_int(std::string_view(list).substr(at, end - at))));
-      at = end + 1;
-    }
+    add_ranks(fact->value(0), ranks);
     if (hit.what.empty())
       hit.what = " did not come to a barrier within " +
                  wording::duration(std::clamp<int64_t>(to_int(fact->value(1)), 0, 1'000'000'000) * 1'000'000);
@@ -62,6 +66,19 @@ std::optional<Hit> barrier_missed(const View& view) {
   if (hit.evidence.empty() || ranks.empty()) return std::nullopt;
   hit.ranks.assign(ranks.begin(), ranks.end());
   hit.what = wording::ranks(hit.ranks) + hit.what;
+  return hit;
+}
+
+std::optional<Hit> analyser_misses(const View& view) {
+  Hit hit;
+  std::set<int32_t> ranks;
+  for (const Fact* fact : view.facts(LineKind::kRanksMissing)) {
+    add_ranks(fact->value(0), ranks);
+    prove(view, fact->first, hit);
+  }
+  if (hit.evidence.empty() || ranks.empty()) return std::nullopt;
+  hit.ranks.assign(ranks.begin(), ranks.end());
+  hit.what = wording::ranks(hit.ranks);
   return hit;
 }
 

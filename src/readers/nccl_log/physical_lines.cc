@@ -158,7 +158,8 @@ bool LogParser::program_line(std::string_view text) {
     if (torch_.raised(rank, line.text, [this] { return here(); })) return true;
     line.kind = LineKind::kProgramRaised;
   }
-  const bool has_parts = line.kind == LineKind::kBarrierMissed || line.kind == LineKind::kGpuXid;
+  const bool has_parts = line.kind == LineKind::kBarrierMissed || line.kind == LineKind::kRanksMissing ||
+                         line.kind == LineKind::kGpuXid;
   if (!has_parts) {
     line.captures.text[0] = line.text;
     line.captures.count = 1;
