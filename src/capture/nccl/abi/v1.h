@@ -60,7 +60,8 @@ struct StateArgs {
 using Plugin = nccl_abi::Plugin<InitV1, Descriptor, StateArgs>;
 
 static_assert(sizeof(Plugin) == 48);
-static_assert(sizeof(Descriptor) == 120 && sizeof(Coll) == 96 && sizeof(P2p) == 56 && sizeof(StateArgs) == 16);
+static_assert(sizeof(Descriptor) == 120 && sizeof(Coll) == 96 && sizeof(P2p) == 56 &&
+              sizeof(StateArgs) == 16);
 static_assert(offsetof(Descriptor, parent) == 8 && offsetof(Descriptor, rank) == 16);
 LOCKSTEP_NCCL_AT(Descriptor, coll, name, 24);
 LOCKSTEP_NCCL_AT(Descriptor, coll, func, 48);

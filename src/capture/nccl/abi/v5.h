@@ -73,7 +73,8 @@ using StateArgs = StateArgsV4;
 using Plugin = nccl_abi::Plugin<InitV5, Descriptor, StateArgs>;
 
 static_assert(sizeof(Plugin) == 48 && offsetof(Plugin, init) == 8 && offsetof(Plugin, finalize) == 40);
-static_assert(sizeof(Descriptor) == 112 && sizeof(Coll) == 88 && sizeof(P2p) == 48 && sizeof(CollApi) == 48 && sizeof(P2pApi) == 40);
+static_assert(sizeof(Descriptor) == 112 && sizeof(Coll) == 88 && sizeof(P2p) == 48 && sizeof(CollApi) == 48 &&
+              sizeof(P2pApi) == 40);
 static_assert(offsetof(Descriptor, parent) == 8 && offsetof(Descriptor, rank) == 16);
 LOCKSTEP_NCCL_AT(Descriptor, group_api, depth, 28);
 LOCKSTEP_NCCL_AT(Descriptor, coll_api, stream, 56);

@@ -55,7 +55,8 @@ using StateArgs = StateArgsV4;
 using Plugin = nccl_abi::Plugin<InitV5, Descriptor, StateArgs>;
 
 static_assert(sizeof(Plugin) == 48);
-static_assert(sizeof(Descriptor) == 112 && sizeof(CeColl) == 88 && sizeof(CeSync) == 8 && sizeof(CeBatch) == 24);
+static_assert(sizeof(Descriptor) == 112 && sizeof(CeColl) == 88 && sizeof(CeSync) == 8 &&
+              sizeof(CeBatch) == 24);
 LOCKSTEP_NCCL_AT(Descriptor, ce_coll, sync_strategy, 80);
 LOCKSTEP_NCCL_AT(Descriptor, ce_coll, batch_size, 92);
 LOCKSTEP_NCCL_AT(Descriptor, ce_coll, stream, 104);
