@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "format/file_layout.h"
+#include "format/file_name.h"
 #include "run/small_file.h"
 
 namespace lockstep::run {
@@ -24,16 +25,11 @@ std::string hex(const unsigned char (&bytes)[16]) {
   return text;
 }
 
-// <host>.<pid>.<start>.<source>[.<n>].lks; a host name may hold dots, a source holds letters only.
 void read_name(const std::string& name, ProcessIdentity& process) {
-  size_t source = name.find_last_not_of(".0123456789", name.size() - 5);
-  source = source == std::string::npos ? source : name.rfind('.', source);
-  size_t start = source == std::string::npos || source == 0 ? std::string::npos : name.rfind('.', source - 1);
-  size_t pid = start == std::string::npos || start == 0 ? std::string::npos : name.rfind('.', start - 1);
-  if (pid == std::string::npos) return;
-  process.host = name.substr(0, pid);
-  std::from_chars(name.data() + pid + 1, name.data() + start, process.pid);
-  std::from_chars(name.data() + start + 1, name.data() + source, process.start_ticks);
+  const format::FileName parts = format::split_file_name(name);
+  process.host = parts.host;
+  std::from_chars(parts.pid.data(), parts.pid.data() + parts.pid.size(), process.pid);
+  std::from_chars(parts.start.data(), parts.start.data() + parts.start.size(), process.start_ticks);
 }
 
 void read_header(const std::string& path, ProcessFile& file) {
@@ -67,8 +63,7 @@ ProcessFile process_file(const std::string& path) {
   file.path = path;
   std::error_code unknown;
   if (auto size = fs::file_size(path, unknown); !unknown) file.bytes = size;
-  if (std::string name = fs::path(path).filename().string(); name.ends_with(".lks"))
-    read_name(name, file.process);
+  read_name(fs::path(path).filename().string(), file.process);
   read_header(path, file);
   return file;
 }

@@ -10,6 +10,7 @@
 
 #include "base/input_file.h"
 #include "base/parallel.h"
+#include "format/file_name.h"
 #include "readers/native/file/definitions.h"
 #include "readers/native/file/hex.h"
 #include "segment/process_stat.h"
@@ -18,18 +19,14 @@ namespace lockstep::readers::native {
 
 using format::FileHeader;
 
-// Whether the process that a file's name names (<host>.<pid>.<start>.<source>.lks) lives here.
+// Whether the process that a file's name names lives here.
 static bool has_living_process(const std::string& path) {
-  std::string name = std::filesystem::path(path).stem();
-  const size_t source = name.rfind('.');
-  const size_t start = source == 0 || source == std::string::npos ? source : name.rfind('.', source - 1);
-  const size_t pid = start == 0 || start == std::string::npos ? start : name.rfind('.', start - 1);
-  if (pid == std::string::npos) return false;
+  const std::string name = std::filesystem::path(path).filename();
+  const format::FileName parts = format::split_file_name(name);
   segment::ProcessStat stat;
-  const std::string its_pid = name.substr(pid + 1, start - pid - 1);
-  return its_pid.find_first_not_of("0123456789") == std::string::npos &&
-         segment::read_process_stat(("/proc/" + its_pid + "/stat").c_str(), &stat) && !stat.has_ended() &&
-         std::to_string(stat.start_ticks) == name.substr(start + 1, source - start - 1);
+  return !parts.pid.empty() && parts.pid.find_first_not_of("0123456789") == std::string_view::npos &&
+         segment::read_process_stat(("/proc/" + std::string(parts.pid) + "/stat").c_str(), &stat) &&
+         !stat.has_ended() && std::to_string(stat.start_ticks) == parts.start;
 }
 
 // A process makes its file, and writes the header a moment later: until then nothing is missing.

@@ -57,6 +57,7 @@ TEST(Run, AFileThatItsProcessIsJustMakingIsNoLoss) {
   const std::vector<std::byte> zeros(format::kHeaderBytes);
   write_bytes(dir + living + ".nccl.lks", {});
   write_bytes(dir + living + ".api.lks", zeros);
+  write_bytes(dir + living + ".nccl.1.lks", zeros);
   auto nothing = open({dir});
   ASSERT_FALSE(nothing);
   EXPECT_NE(nothing.error().text.find("just starting"), std::string::npos) << nothing.error().text;
