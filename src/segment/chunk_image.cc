@@ -36,8 +36,7 @@ LOCKSTEP_READS_BESIDE_WRITERS uint32_t published_units(const char* chunk, Purpos
 }  // namespace
 
 LOCKSTEP_READS_BESIDE_WRITERS bool copy_published(const char* chunk, unsigned char* copy) {
-  const auto* header = reinterpret_cast<const ChunkHeader*>(chunk);
-  if (__atomic_load_n(&header->magic, __ATOMIC_ACQUIRE) != format::kChunkMagic) return false;
+  if (!is_published(chunk)) return false;
   copy_units(copy, chunk, 0, format::kChunkHeaderUnits);
   const Purpose purpose = reinterpret_cast<const ChunkHeader*>(copy)->purpose;
   if (purpose == Purpose::kHistogram) {

@@ -8,6 +8,12 @@
 
 namespace lockstep::segment {
 
+// Whether the chunk has its header, and so all that was stored before. ThreadSanitizer sees it, though what is copied then is read
+// beside writers: that a newer chunk of a log is published is why an older one may be given back.
+inline bool is_published(const char* chunk) {
+  return __atomic_load_n(&reinterpret_cast<const format::ChunkHeader*>(chunk)->magic, __ATOMIC_ACQUIRE) ==
+         format::kChunkMagic;
+}
 // What is published of the chunk, without a new seal. `copy` has kChunkBytes and is zero behind it from the first unit on that is
 // not published. Statistics are copied as they are. False if nothing is published yet.
 bool copy_published(const char* chunk, unsigned char* copy);

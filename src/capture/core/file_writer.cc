@@ -34,14 +34,8 @@ LOCKSTEP_READS_BESIDE_WRITERS void copy_words(void* to, const void* from, size_t
   }
 }
 
-// A newer chunk of a log that is seen here is why an older one may be given back: ThreadSanitizer must see it, too.
-bool is_published(const char* chunk) {
-  return __atomic_load_n(&reinterpret_cast<const ChunkHeader*>(chunk)->magic, __ATOMIC_ACQUIRE) ==
-         format::kChunkMagic;
-}
-
 LOCKSTEP_READS_BESIDE_WRITERS bool read_header(const char* chunk, ChunkHeader* header) {
-  if (!is_published(chunk)) return false;
+  if (!segment::is_published(chunk)) return false;
   copy_words(header, chunk, sizeof *header);
   return header->log <= format::kMaxLogs;
 }
