@@ -958,5 +958,27 @@ TEST(LogRules, MissingRanksOfAStuckCreationAreNamed) {
             "of it");
 }
 
+// Behind the line that another was written into stands what was left of that one.
+TEST(LogRules, WhatStandsBehindATearIsNotCompared) {
+  const std::string one = "h1:1:1 [0] NCCL INFO ", other = "h2:2:2 [0] NCCL INFO ";
+  const auto findings_with = [&](const std::string& said) {
+    std::vector<std::string> lines;
+    for (const int rank : {0, 1})
+      lines.push_back((rank == 0 ? one : other) + "ncclCommInitRank comm 0xa0 rank " + std::to_string(rank) +
+                      " nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0xab - Init START");
+    lines.push_back(other + "Using network Socket");
+    lines.push_back(said);
+    return findings_of(lines);
+  };
+  const char* const kId = "misconfigured.networks";
+  EXPECT_EQ(find(findings_with(one + "NET/SockOOB " + one + "Using network SocketET/IB : Using [RO]"), kId),
+            nullptr);
+  EXPECT_NE(find(findings_with(one + "Using network IB"), kId), nullptr);
+  // Said once more by a whole line, it counts.
+  const std::string torn = one + "NET/So" + one + "Using network IB";
+  EXPECT_EQ(find(findings_with(torn), kId), nullptr);
+  EXPECT_NE(find(findings_with(torn + "\n" + one + "Using network IB"), kId), nullptr);
+}
+
 }  // namespace
 }  // namespace lockstep::analysis::log_rules

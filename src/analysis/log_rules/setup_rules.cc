@@ -23,7 +23,7 @@ std::optional<Camps> divided(const View& view, const std::vector<uint32_t>& proc
   for (const uint32_t process : processes) {
     const Fact* proof = nullptr;
     const std::optional<std::string> value = value_of(process, proof);
-    if (!value) continue;
+    if (!value || (proof != nullptr && proof->is_torn)) continue;
     Camp& camp = worlds[view.world(process)][*value];
     camp.processes.insert(process);
     if (camp.proof == nullptr) camp.proof = proof;

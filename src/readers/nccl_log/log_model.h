@@ -51,6 +51,7 @@ struct Fact {
   LineKind kind = LineKind::kUnknown;
   uint32_t process = kNobody;  // kNobody: a line without a head
   bool is_warning = false;     // one of them came at level WARN
+  bool is_torn = false;  // all came in lines that another was written into: words of that may stand behind
   std::vector<std::string> values;
   Evidence first;
   uint64_t count = 0;

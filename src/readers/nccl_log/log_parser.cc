@@ -146,7 +146,9 @@ void LogParser::headed(Head head) {
     std::string_view body = head.body.substr(0, torn);
     const bool is_whole = torn == kNo || (is_paste && body.ends_with(' '));
     while (body.ends_with(' ')) body.remove_suffix(1);
+    is_behind_tear_ = heads > 0 && !is_paste;
     if (is_whole || head.level != Level::kInfo || body.ends_with("COMPLETE")) said(head, body);
+    is_behind_tear_ = false;
     if (torn == kNo) return;
     if (is_whole) {
       head = next;
@@ -303,6 +305,7 @@ void LogParser::keep(LineKind kind, uint32_t process, bool is_warning, const Cap
     Fact& fact = model_.facts[found->second];
     ++fact.count;
     fact.is_warning = fact.is_warning || is_warning;
+    fact.is_torn = fact.is_torn && is_behind_tear_;
     return;
   }
   size_t& of_kind = facts_of_process_kind_[static_cast<uint64_t>(process) << 8 | static_cast<uint64_t>(kind)];
@@ -315,6 +318,7 @@ void LogParser::keep(LineKind kind, uint32_t process, bool is_warning, const Cap
   fact.kind = kind;
   fact.process = process;
   fact.is_warning = is_warning;
+  fact.is_torn = is_behind_tear_;
   for (size_t i = 0; i < captures.count; ++i)
     fact.values.push_back(printable(captures[i].substr(0, LogModel::kValueMost)));
   // The release prints a full stop behind numeric settings.

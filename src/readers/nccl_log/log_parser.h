@@ -73,6 +73,7 @@ class LogParser {
   TorchParser torch_;
   ProgramParser program_;
   std::string_view line_text_;
+  bool is_behind_tear_ = false;            // what is read now
   uint64_t line_ = 0, physical_line_ = 0;  // where a line begins, and the last one of the file
   bool is_first_piece_ = true;
   std::optional<Utf16> utf16_;
