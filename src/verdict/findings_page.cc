@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analysis/finding.h"
 #include "base/ascii.h"
 #include "base/text/wrap.h"
 
@@ -64,6 +65,67 @@ std::vector<Entry> parse(std::string_view page) {
   return list;
 }
 
+// What logs can show has one source, rules.def: the page lists the ids alone, and these rows say the rest.
+struct RuleText {
+  std::string_view id;
+  analysis::Severity severity;
+  std::string_view says, advice;
+};
+
+constexpr RuleText kLogRules[] = {
+#define RULE(function, id, word, severity, says, advice) {id, analysis::Severity::severity, says, advice},
+#define RULES(...) RULE(__VA_ARGS__)
+#define SAID(kind, when, ...) RULE(kind, __VA_ARGS__)
+#define UNTOLD(...) RULE(none, __VA_ARGS__)
+#include "analysis/log_rules/rules.def"
+#undef UNTOLD
+#undef SAID
+#undef RULES
+#undef RULE
+};
+
+constexpr std::string_view kRuleChapter = "What logs show";
+constexpr std::string_view kRuleColumns = "| Id | Severity | Says | Remedy |";
+
+// "{who}: card {1} failed" -> "RANKS: card ... failed"
+std::string with_dots(std::string_view says) {
+  std::string out;
+  for (size_t at = 0; at < says.size(); ++at) {
+    const size_t close = says[at] == '{' ? says.find('}', at) : std::string_view::npos;
+    if (close == std::string_view::npos) {
+      out += says[at];
+      continue;
+    }
+    out += says.substr(at, close + 1 - at) == "{who}" ? "RANKS" : "...";
+    at = close;
+  }
+  return out;
+}
+
+const std::vector<std::string>& rule_rows() {
+  static const std::vector<std::string> rows = [] {
+    std::vector<std::string> list;
+    for (const RuleText& rule : kLogRules) {
+      list.push_back("| `" + std::string(rule.id) + "` | " + std::string(severity_text(rule.severity)) +
+                     " | " + with_dots(rule.says) + " | " + std::string(rule.advice) + " |");
+    }
+    return list;
+  }();
+  return rows;
+}
+
+std::vector<Entry> all_entries() {
+  std::vector<Entry> list = parse(kFindingsPage);
+  const size_t written = list.size();
+  for (size_t i = 0; i < std::size(kLogRules); ++i) {
+    const std::string_view id = kLogRules[i].id;
+    const auto page_end = list.begin() + static_cast<std::ptrdiff_t>(written);
+    if (std::none_of(list.begin(), page_end, [&](const Entry& entry) { return entry.id == id; }))
+      list.push_back({id, kRuleChapter, rule_rows()[i], kRuleColumns});
+  }
+  return list;
+}
+
 // Links lose where they lead to.
 std::string plain(std::string_view markdown) {
   std::string out;
@@ -121,7 +183,7 @@ std::string row_text(const Entry& entry, const Style& style) {
 }  // namespace
 
 const std::vector<Entry>& entries() {
-  static const std::vector<Entry> all = parse(kFindingsPage);
+  static const std::vector<Entry> all = all_entries();
   return all;
 }
 

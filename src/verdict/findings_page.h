@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/findings.md, which the program carries with it: what it says of each finding.
+// What each finding means: docs/findings.md, which the program carries with it, and the rules of logs (rules.def).
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,15 +11,15 @@ namespace lockstep::verdict {
 
 extern const std::string_view kFindingsPage;
 
-// Views into the page.
+// Views of texts that live as long as the program.
 struct Entry {
   std::string_view id;
   std::string_view chapter;  // heading under which it stands
-  std::string_view body;     // Markdown: a section, or a row of a table
+  std::string_view body;  // Markdown: a section, or a row of a table (of a rule of logs: made of rules.def)
   std::string_view columns;  // of a row: the table's head; else empty
 };
 
-// In the order of the page.
+// In the order of the page; behind them the rules of logs that the page only lists.
 const std::vector<Entry>& entries();
 
 // For a terminal.
