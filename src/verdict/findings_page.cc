@@ -99,7 +99,7 @@ std::string with_dots(std::string_view says) {
     out += says.substr(at, close + 1 - at) == "{who}" ? "RANKS" : "...";
     at = close;
   }
-  return out;
+  return out == "..." ? "what the lines show" : out;
 }
 
 const std::vector<std::string>& rule_rows() {
