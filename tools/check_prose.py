@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""README.md and docs/: one line width, links into pages that resolve, the glossary's words, and a bound on the words in all.
+"""README.md and docs/: one line width, headings that links name, the glossary's words, and a bound on the words in all.
 
 Usage: check_prose.py [--fix]    (--fix wraps paragraphs and lists anew)
 Code blocks, tables, headings and HTML stay as they are. docs/writing.md may show what not to write.
@@ -15,7 +15,7 @@ WIDTH = 120
 MOST_WORDS = 30_000
 GENERATED = {"docs/cli.md": "the program's help", "docs/conformance.md": "tests/docs/conformance.toml"}
 # What the glossary has another word for.
-PRIVATE = ("testimony", "convict", "acquit", "rhythm", "untold", "a tell", "the tells", "nobody is told of")
+PRIVATE = ("testimony", "convict", "acquit", "rhythm", "untold", "scene", "seats", "company", "tells of", "told from", "stands still")
 BULLET = re.compile(r"(\s*)([*-]|\d+\.) ")
 
 
@@ -80,10 +80,20 @@ def dead_links(path, text):
             yield f"{path}: {link or path.name} has no heading #{anchor}"
 
 
+def unused_words(pages):
+    """Words of the glossary that no other page says: the page has another word for the thing, or none is needed."""
+    rest = " ".join(source_tree.read(path) for path in pages if path.name != "glossary.md").lower()
+    for entry in re.findall(r"^\| ([^|`]+) \|", source_tree.read("docs/glossary.md"), re.MULTILINE)[1:]:
+        for word in entry.split(", "):
+            if not re.search(rf"\b{re.escape(word.lower())}", rest):
+                yield f"docs/glossary.md: '{word}' is on no other page"
+
+
 def main():
     pages = [path for path in source_tree.tracked("README.md", "docs") if path.suffix == ".md"]
     problems, total, generated = [], 0, 0
     front = source_tree.read("docs/README.md")
+    problems += unused_words(pages)
     for path in pages:
         text = source_tree.read(path)
         count = words(text)
