@@ -197,7 +197,7 @@ void judge(RankRows& seen) {
   if (running == 0) {
     seen.verdict = "All " + plural(count(Health::kEnded), "process") + " ended in order.";
   } else if (idle_ns == INT64_MAX || idle_ns < kIdleNs) {
-    seen.verdict = running == 1 ? "The process runs." : "All " + plural(running, "process") + " keep step.";
+    seen.verdict = running == 1 ? "The process runs." : "All " + plural(running, "process") + " are in step.";
   } else {
     seen.verdict = "Nobody is behind, and nobody has begun an operation for " +
                    format_duration(static_cast<double>(idle_ns)) + ".";

@@ -36,7 +36,7 @@ std::vector<SeenProcess> ranks_in_step() {
 TEST(RankRows, NobodyIsBehind) {
   RankRows seen = RankWatch().look(ranks_in_step());
   EXPECT_FALSE(seen.alarming);
-  EXPECT_EQ(seen.verdict, "All 8 processes keep step.");
+  EXPECT_EQ(seen.verdict, "All 8 processes are in step.");
   for (const RankRow& row : seen.rows) {
     EXPECT_EQ(row.health, Health::kGood);
     EXPECT_EQ(row.behind, 0u);
@@ -147,7 +147,7 @@ TEST(RankRows, WhoWasStartedAgainIsReplaced) {
   }
   RankRows seen = RankWatch().look(all);
   EXPECT_FALSE(seen.alarming);
-  EXPECT_EQ(seen.verdict, "All 8 processes keep step.");
+  EXPECT_EQ(seen.verdict, "All 8 processes are in step.");
   EXPECT_EQ(seen.rows[3].health, Health::kReplaced);
   EXPECT_EQ(seen.rows[3].behind, 0u);
   EXPECT_EQ(seen.rows[7].health, Health::kReplaced);
@@ -180,7 +180,7 @@ TEST(RankRows, HelpersOfRanksAreNoRanks) {
   RankRows seen = RankWatch().look(all);
   EXPECT_FALSE(seen.alarming) << seen.verdict;
   EXPECT_EQ(seen.rows.back().health, Health::kHelper);
-  EXPECT_EQ(seen.verdict, "All 8 processes keep step.");
+  EXPECT_EQ(seen.verdict, "All 8 processes are in step.");
   // One that was to be a rank of its own is missed.
   all.back().rank = 8;
   EXPECT_TRUE(RankWatch().look(all).alarming);

@@ -231,7 +231,7 @@ class Verdicts {
     });
     finding.advice =
         "find out what the host code of " + draft_.list(root.actors) + (runs ? " is" : " was") +
-        " doing: it never reached the operation. While it hangs its stack tells, afterwards its own log";
+        " doing: it never reached the operation. Look at its stack while it hangs, at its log afterwards";
     out_.push_back(std::move(finding));
   }
 

@@ -105,7 +105,7 @@ std::optional<Hit> edges_one_sided(const View& view) {
     if (is_lost && !telling.contains({std::get<0>(key), silent})) continue;
     if (!is_lost && network_of(*edge.send) == network_of(*edge.receive)) continue;
     if (hit.what.empty())
-      hit.what = edge_text(key) + (is_lost ? ": only one end tells of it"
+      hit.what = edge_text(key) + (is_lost ? ": only one end reports it"
                                            : ": " + network_of(*edge.send) + " at one end, " +
                                                  network_of(*edge.receive) + " at the other");
     hit.processes.insert(one->process);

@@ -91,7 +91,7 @@ Finding outlier(const Group& few, const Group& many) {
                       wording::count(many.size(), "other rank") +
                       (many.size() == 1 ? " waits at " : " wait at ") + place_of(*many.front());
   finding.advice = "Find out what " + who_of(few) +
-                   " does there; a second stack of it, some seconds later, tells whether it moves.";
+                   " does there; a second stack of it, some seconds later, shows whether it moves.";
   finding.settle = "stacks of all ranks a second time, some seconds later";
   blame(few, finding);
   return finding;
@@ -110,7 +110,7 @@ Finding undecided(const std::vector<Group>& groups, size_t all) {
                                 ", and none is where the others wait for it";
   finding.advice =
       "Give the stacks of all ranks, and what else the job left: dumps of PyTorch's Flight Recorder, logs.";
-  finding.settle = "dumps of PyTorch's Flight Recorder, which tell who called what";
+  finding.settle = "dumps of PyTorch's Flight Recorder, which show who called what";
   return finding;
 }
 

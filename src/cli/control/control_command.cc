@@ -28,7 +28,7 @@ constexpr Option kOptions[] = {
     {'m', "mode", "MODE",
      "record this from now on: lite, default, deep, sample=K/N (deep for K of every N), off", "",
      run::kModeChoices},
-    {0, "for", "TIME", "only for so long, then what was recorded before: 30s, 5m, 1h"},
+    {0, "for", "TIME", "for this long, then back to the mode before: 30s, 5m, 1h"},
     {.letter = 0,
      .name = "comm",
      .value = "NAME|ID",
@@ -374,7 +374,7 @@ const Command control_command = {
         "Tells the processes of a run that are on this host what to record from now on, without touching "
         "the job otherwise: each looks at its own file every 50 ms. A window given by --for ends by itself, "
         "also if "
-        "this program is gone. What was in force when is recorded, and lockstep info tells it.\n\n"
+        "this program is gone. Every change is recorded; lockstep info lists them.\n\n"
         "Processes on other hosts are named; run the command there. The exit code is 0 if every process "
         "does as asked, 1 if some could not be reached or did not answer, and 2 if none could, or on wrong "
         "usage.",

@@ -29,7 +29,7 @@ constexpr Option kOptions[] = {
      .help = "look again and again, with a pause between",
      .fallback = "2",
      .value_optional = true},
-    {'v', "verbose", "", "tell every finding and every loss in full"},
+    {'v', "verbose", "", "print every finding and every loss in full"},
     kMemoryOption,
 };
 
@@ -158,13 +158,12 @@ const Command diagnose_command = {
     .description =
         "Compares what the ranks of a job did and says first what is wrong: which rank, on which host and "
         "GPU, in "
-        "which operation of which communicator; then why it thinks so, and what to do next. What it could "
-        "not see is "
-        "said as well.\n\n"
-        "It takes whatever there is of a job, in any mix, and joins it into one verdict: what Lockstep "
+        "which operation of which communicator; then why it thinks so, and what to do next. It also lists "
+        "what it could not see.\n\n"
+        "Point it at whatever you have of a job, in any mix, for one verdict: what Lockstep "
         "captured, "
         "Flight Recorder dumps, traces of PyTorch's profiler, logs of NCCL and PyTorch; directories and "
-        "archives of them. `-` is what is piped into it: `pbpaste | lockstep diagnose -`.\n\n"
+        "archives of them. `-` reads standard input: `pbpaste | lockstep diagnose -`.\n\n"
         "It works on a run that has ended, and on the run directory of a job that runs or hangs: it reads "
         "the files "
         "that the job writes, and looks in /proc whether its processes on this machine still run. The job is "

@@ -43,7 +43,7 @@ const Command explain_command = {
     .name = "explain",
     .summary = "say what a finding means, and what to do about it",
     .description =
-        "Prints what the documentation says of a finding: when it is said, an example, and a remedy. The id "
+        "Prints what a finding means, when it is reported, and what to do. The id "
         "is what "
         "`lockstep diagnose` prints in brackets under a finding, and `id` in its JSON. Without an id it "
         "lists "

@@ -56,7 +56,7 @@ const Command logs_command = {
         "collector "
         "wrote before it. Archives and compressed files are unpacked; of a directory it takes the files that "
         "hold such lines.\n\n"
-        "It names what the logs show to be wrong or slower than it need be, each with the lines that say so: "
+        "It lists what is wrong or slower than it need be, each with its lines: "
         "sockets "
         "instead of InfiniBand, GPUs that may not access each other, releases and settings that differ "
         "between ranks, "

@@ -66,9 +66,8 @@ const Command merge_command = {
         "plain "
         "SQLite file; several trace.dbs become one, with the process files named beside them. The inputs are "
         "never "
-        "changed or removed, and merging again gives the same result. What cannot be read of a damaged file "
-        "is "
-        "counted; the rest of it is merged. The exit code is 3 where something that was named is left out.",
+        "changed or removed, and merging again gives the same result. Unreadable parts of a damaged file are "
+        "counted; the rest is merged. The exit code is 3 if an input was left out.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,

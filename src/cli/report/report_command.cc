@@ -44,7 +44,7 @@ constexpr Option kOptions[] = {
     {.letter = 0,
      .name = "against",
      .value = "RUN",
-     .help = "also a page on what differs from this run, as `lockstep compare` tells it"},
+     .help = "add a page with the differences from this run, as `lockstep compare` prints them"},
     {0, "json", "", "print the page's data as one JSON object, and write no file"},
     kMemoryOption,
 };
@@ -224,7 +224,7 @@ const Command report_command = {
         "MB.\n\n"
         "With --serve it writes nothing and shows the page at an address of this machine, which others "
         "cannot reach, until "
-        "Ctrl-C; while the job runs the page is made anew every few seconds.",
+        "Ctrl-C; while the job runs the page is refreshed every few seconds.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help =
                      "run directories, trace.db, dumps, profiler traces, logs, archives: any mix of one job",

@@ -188,9 +188,8 @@ const Command show_command = {
         "give "
         "--op p2p:A-B:17, where A and B are ranks of the communicator; --op p2p:N takes of each rank the "
         "send or "
-        "receive with this `op_index` of trace.db. Events of "
-        "a kind are folded where there are many: --all shows each by itself. Up to 4 that never "
-        "ended stand by themselves; of those that are folded the number that never ended is said.",
+        "receive with this `op_index` of trace.db. Many events of a kind are folded: --all shows each. Up to "
+        "four unfinished events are listed; the rest are counted.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,

@@ -251,7 +251,7 @@ const Command summary_command = {
         "members of each communicator are in the trace. A GPU time there is that of one rank, from the start "
         "of its "
         "kernel to its end, so it includes waiting for the others.\n\n"
-        "Then what only all ranks together tell: steps, and how much communication is exposed, where the "
+        "Then what needs all ranks: steps, and how much communication is exposed, where the "
         "trace "
         "has all kernels, or can be at most; "
         "bandwidth once all had arrived, against what the GPUs' links carry, and start-up time and bandwidth "

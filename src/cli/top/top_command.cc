@@ -76,10 +76,8 @@ const Command top_command = {
         "Shows what each rank of a job does now: its last operation, what is in flight and for how long, how "
         "far it is "
         "behind the others of its communicators, its operations and bytes per second, what was dropped, and "
-        "whether it "
-        "lives. It looks once a second, reads only what is new, and does not touch the job. Ranks that are "
-        "good are "
-        "folded where all do not fit.\n\n"
+        "whether it is alive. It looks once a second, reads only what is new, and does not touch the job. "
+        "Good ranks are folded if not all fit.\n\n"
         "With --once the exit code is 0 if all ranks are good, 1 if one is gone, stopped, silent or late, "
         "and 2 if "
         "nothing can be read.",
