@@ -129,8 +129,8 @@ Finding doubt_verdict(const Scene& scene, const std::vector<Block>& blocks, cons
   if (!scene.absent().empty())
     finding.evidence.push_back(wording::ranks(scene.absent()) + " of " + std::to_string(scene.ranks()) +
                                " left no file");
-  finding.advice =
-      "find out where the host code of " + draft.list(root.actors) + " is: while it hangs, their stacks tell";
+  finding.advice = "find out where the host code of " + draft.list(root.actors) +
+                   " is: look at their stacks while it hangs";
   finding.settle = "GPU times: " + std::string(wording::kGpuTimesSetting);
   return finding;
 }

@@ -108,7 +108,7 @@ void add_missing_evidence(const Scene& scene, const std::vector<Block>& blocks,
   finding.statement = "nothing has moved for " + wording::duration(longest->waited_ns) + " since " +
                       draft.operation(*longest) +
                       ", and whether the job stands still in it or outside NCCL cannot be told: " + of.what;
-  finding.advice = "find out where the host code of some ranks is while it hangs: their stacks tell";
+  finding.advice = "find out where the host code of some ranks is while it hangs: look at their stacks";
   finding.settle = of.settle;
   findings.push_back(std::move(finding));
 }

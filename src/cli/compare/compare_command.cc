@@ -19,7 +19,7 @@ constexpr Option kOptions[] = {
      .value = "GATES",
      .help = "what must hold, as in 'busbw:allreduce>=0.97,step<=1.03'; the exit code says whether it does"},
     {'n', "limit", "N", "rows of the table", "20"},
-    {0, "all", "", "also show what did not change and what cannot be told"},
+    {0, "all", "", "also show what did not change and what is uncertain"},
     {0, "json", "", "print one JSON object, with all rows"},
     kMemoryOption,
 };
@@ -85,7 +85,7 @@ const Command compare_command = {
         "duration, lateness or exposed. It passes if the whole interval is on the good side of RATIO.\n\n"
         "Exit code: 0 nothing got worse, or all gates passed; 1 something got worse, or a gate has "
         "regressed; 2 wrong "
-        "usage or unreadable input; 3 it cannot be told, mostly for too few steps.",
+        "usage or unreadable input; 3 no answer, mostly for too few steps.",
     .operands = {.name = "A B",
                  .help =
                      "two runs: each a run directory, a trace.db, a file or an archive that `diagnose` reads",

@@ -303,7 +303,7 @@ bool report(const Wish& wish, const std::vector<Target>& targets) {
   std::string text = plural(first_of_each_process(targets).size(), "process") + ": ";
   for (size_t i = 0; i < said.size(); ++i) text += (i == 0 ? "" : "; ") + said[i];
   print(text + "\n");
-  if (waiting > 0) note(plural(waiting, "process") + ": NCCL is told at its next launch, where it is safe");
+  if (waiting > 0) note(plural(waiting, "process") + ": changes at its next launch, where it is safe");
   return done == targets.size();
 }
 

@@ -115,8 +115,8 @@ Result<Inserted> write_into(const std::string& profile_path, model::TraceSource&
   Inserted inserted;
   LOCKSTEP_ASSIGN(const readers::kineto::Heading heading, readers::kineto::read_heading(profile_path));
   if (heading.rank < 0)
-    return Error{ErrorCode::kInvalidInput,
-                 "tells no rank, nor does its name: call it rank0.json, or the like", profile_path};
+    return Error{ErrorCode::kInvalidInput, "names no rank, nor does its file name: call it rank0.json",
+                 profile_path};
   inserted.rank = heading.rank;
   LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(profile_path));
   LOCKSTEP_ASSIGN(const Profile profile, read_profile(file));
