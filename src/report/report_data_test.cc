@@ -88,7 +88,7 @@ TEST(ReportData, AFindingLeadsToItsRankRowAndOperation) {
   const Json& card = data["verdict"]["cards"][data["verdict"]["finding"].get<size_t>()];
   EXPECT_EQ(card["class"], "host-late");
   EXPECT_EQ(card["title"], "Host late");
-  EXPECT_EQ(card["what"], "A rank calls its operations late, step after step.");
+  EXPECT_EQ(card["what"], "A rank launches its operations late, step after step.");
   EXPECT_EQ(card["who"], Json::array({2}));
   EXPECT_EQ(card["rows"], Json::array({2}));
   const Json& operation = data["operations"]["list"][card["operation"].get<size_t>()];

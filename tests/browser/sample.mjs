@@ -134,7 +134,7 @@ export function sample(options = {}) {
     comms: range(3).map((i) => ({ name: named('comm', i), text: named('comm', i), show: `lockstep show run --comm 0x${i} --op `, id: `0x618c3abe7b658b${i}`, ranks, nodes: hosts, present: ranks, matched: 4000, unmatched: {}, ops: ranks * 4000, declared: false, waiting_ns: 9.9e8, moving_ns: 2.5e8, blamed_ns: 5.2e7 })),
     verdict: {
       state: 'problem', headline: statement, finding: 0, losses, lost_events: 1216,
-      cards: findings.map((f, i) => ({ title: ['Late on the host', 'Slow link'][i], what: ['A rank calls its operations late, step after step.', 'What one rank sends to another moves slowly.'][i], class: f.class, effect: null, comm: i === 0 ? 1 : 0, operation: i === 0 ? 3 : null, who: f.ranks.filter((r) => r < ranks), rows: [lateRow], at_ns: 169e6 })),
+      cards: findings.map((f, i) => ({ title: ['Late on the host', 'Slow link'][i], what: ['A rank launches its operations late, step after step.', 'What one rank sends to another moves slowly.'][i], class: f.class, effect: null, comm: i === 0 ? 1 : 0, operation: i === 0 ? 3 : null, who: f.ranks.filter((r) => r < ranks), rows: [lateRow], at_ns: 169e6 })),
     },
     lateness: { columns: { count: columns, begin_ns: 0, width_ns: length / columns }, times: 'gpu', compared: ranks * 3900, rows, drill, marks: range(steps).map((i) => ({ number: i, at_ns: i * 3e8 })), notes: [] },
     operations: { total: 4000, list, notes: [] },

@@ -49,6 +49,11 @@ Finding unseen_verdict(const Scene& scene, const Block& block, const Root& root)
 void add_broken_off(const Scene& scene, const std::vector<job::match::Difference>& differences,
                     std::vector<Finding>& findings);
 
+// contradiction.cc: ranks whose operations differ at one index, where a record that lost nothing skips a number of NCCL's: the
+// calls may differ, or their places.
+void add_contradictions(const Scene& scene, const std::vector<job::match::Difference>& differences,
+                        std::vector<Finding>& findings);
+
 // evidence.cc: what could not be told, where nothing else was found.
 void add_missing_evidence(const Scene& scene, const std::vector<Block>& blocks,
                           std::vector<Finding>& findings);
