@@ -6,6 +6,7 @@
 
 #include "base/exit_codes.h"
 #include "base/text/units.h"
+#include "model/names/who.h"
 
 namespace lockstep::input {
 
@@ -13,7 +14,7 @@ std::string loss_place(const FoldedLoss& loss, const RunOverview& run) {
   if (loss.processes.empty()) return "run";
   if (loss.processes.size() > 1) return plural(loss.processes.size(), "process");
   const ProcessOverview& process = run.processes[static_cast<size_t>(*loss.processes.begin())];
-  return process.rank >= 0 ? "rank " + std::to_string(process.rank) : "pid " + std::to_string(process.pid);
+  return model::process_label(process.rank, process.pid, process.device);
 }
 
 std::vector<FoldedLoss> fold_losses(const RunOverview& run) {

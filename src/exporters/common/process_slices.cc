@@ -45,7 +45,7 @@ Interval host_interval(const model::Trace& trace, uint32_t op) {
 ProcessSlices::ProcessSlices(const model::Trace& trace, int64_t number, Detail detail)
     : trace_(trace), number_(number), detail_(detail) {
   const model::Process process = trace.processes.row(0);
-  who_ = process.rank >= 0 ? "rank " + std::to_string(process.rank) : "pid " + std::to_string(process.pid);
+  who_ = model::process_label(process.rank, process.pid, process.device);
   last_ns_ = std::max(process.last_ns, process.heartbeat_ns);
   const std::string host(trace.strings[process.host]);
   if (!host.empty()) on_host_ = " (" + host + ")";

@@ -7,10 +7,15 @@
 
 namespace lockstep::model {
 
-std::string Who::name() const {
+std::string process_label(int32_t rank, int64_t pid, int32_t device) {
   if (rank >= 0) return "rank " + std::to_string(rank);
-  const std::string process = "pid " + std::to_string(pid);
-  return host.empty() ? process : process + " on " + shown_name(host);
+  if (pid > 0) return "pid " + std::to_string(pid);
+  return device >= 0 ? "GPU " + std::to_string(device) : "a process";
+}
+
+std::string Who::name() const {
+  const std::string process = process_label(rank, pid, device);
+  return rank >= 0 || host.empty() ? process : process + " on " + shown_name(host);
 }
 
 std::string Who::gpu() const {

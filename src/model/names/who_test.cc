@@ -44,5 +44,12 @@ TEST(Who, CountsGpusAsTheHostDoes) {
   EXPECT_EQ(host_device(-1, "4,5"), -1);
 }
 
+TEST(Who, IsCalledByWhatIsKnown) {
+  EXPECT_EQ(process_label(-1, 4711, 3), "pid 4711");
+  EXPECT_EQ(process_label(-1, -1, 3), "GPU 3");
+  EXPECT_EQ((Who{.device = 3, .pid = -1, .host = "node-006"}.name()), "GPU 3 on node-006");
+  EXPECT_EQ(process_label(-1, 0, -1), "a process");
+}
+
 }  // namespace
 }  // namespace lockstep::model
