@@ -27,6 +27,9 @@ def known_tests():
     return names
 
 
+KEYS = {"asks", "how", "open", "command", "tests"}
+
+
 def row(ask):
     def cell(text):
         return text.replace("|", "\\|")
@@ -44,6 +47,7 @@ def main():
     for user in users:
         page += f"\n## {user['title']}\n\n| Asked | How | Command | Tests |\n|---|---|---|---|\n"
         for ask in user["asks"]:
+            problems += [f"{LIST.name}: \"{ask['asks']}\" has a key that no page shows: {key}" for key in sorted(ask.keys() - KEYS)]
             problems += [f"{LIST.name}: no test is called {name}" for name in ask["tests"] if name not in tests]
             if not ask["tests"] and "open" not in ask:
                 problems.append(f"{LIST.name}: \"{ask['asks']}\" has neither a test nor a reason")
