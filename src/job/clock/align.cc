@@ -80,13 +80,17 @@ class Aligner {
     auto largest = std::max_element(contradictions.begin(), contradictions.end(),
                                     [](const auto& a, const auto& b) { return size(a) < size(b); });
     const JobHost& host = job_.hosts[row];
-    std::string name(job_.text(host.name)), reference_name(job_.text(reference.name));
+    // Files of other tools may name no host.
+    const auto called = [&](const JobHost& row) {
+      return row.name == 0 ? std::string("a host without a name")
+                           : "host " + std::string(job_.text(row.name));
+    };
     analysis::Finding finding;
     finding.id = "clock-stepped";
     finding.finding_class = analysis::FindingClass::kEvidenceMissing;
     finding.severity = analysis::Severity::kNote;
     finding.weight = static_cast<double>(size(*largest));
-    finding.hosts = {name};
+    if (host.name != 0) finding.hosts.emplace_back(job_.text(host.name));
     // By how much a clock moved; between hosts that share one, that they seem to differ at all is what is wrong.
     if (std::abs(largest->moved_ns) > largest->half_width_ns)
       finding.effect = analysis::Effect{static_cast<double>(largest->moved_ns), "ns",
@@ -96,11 +100,11 @@ class Aligner {
     finding.since_ns = contradictions.front().from_ns - (offset ? offset->ns : 0);
     if (host.clock.is_same()) {
       finding.statement =
-          "Operations of host " + name + " and host " + reference_name +
+          "Operations of " + called(host) + " and " + called(reference) +
           ", which share a clock, prove that their clocks differ: they were matched wrongly, or GPU "
           "times are wrong.";
     } else {
-      finding.statement = "The clock of host " + name + " against host " + reference_name +
+      finding.statement = "The clock of " + called(host) + " against " + called(reference) +
                           " contradicts itself: it stepped, or operations were matched wrongly.";
     }
     for (const OffsetFit::Contradiction& c : contradictions) {

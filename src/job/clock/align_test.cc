@@ -129,7 +129,7 @@ TEST(ClockAlign, HostsOfOneBootShareTheirClock) {
   }
 }
 
-TEST(ClockAlign, SaysSoWhereASharedClockIsContradicted) {
+model::Job with_a_shared_clock_that_is_contradicted() {
   JobBuilder builder(2, 1);
   uint32_t world = builder.world();
   for (int i = 0; i < 20; ++i) {  // rank 1 leaves before rank 0 has come
@@ -138,13 +138,28 @@ TEST(ClockAlign, SaysSoWhereASharedClockIsContradicted) {
     builder.call(1, world,
                  {.called_ms = 10.0 * i + 1, .gpu_start_ms = 10.0 * i + 1.1, .gpu_end_ms = 10.0 * i + 1.2});
   }
-  model::Job job = builder.build(true);
+  return builder.build(true);
+}
+
+TEST(ClockAlign, SaysSoWhereASharedClockIsContradicted) {
+  model::Job job = with_a_shared_clock_that_is_contradicted();
   std::vector<analysis::Finding> findings;
   align(job, findings);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].id, "clock-stepped");
   EXPECT_TRUE(job.hosts[1].clock.is_same());
   EXPECT_GT(job.hosts[1].contradictions, 0u);
+}
+
+TEST(ClockAlign, HostsThatAreNotNamedAreCalledSo) {
+  model::Job job = with_a_shared_clock_that_is_contradicted();
+  for (model::JobHost& host : job.hosts) host.name = 0;
+  std::vector<analysis::Finding> findings;
+  align(job, findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].statement.substr(0, 71),
+            "Operations of a host without a name and a host without a name, which sh");
+  EXPECT_TRUE(findings[0].hosts.empty());
 }
 
 TEST(ClockAlign, NothingIsKnownWithoutGpuTimes) {
