@@ -14,7 +14,7 @@ std::string loss_place(const FoldedLoss& loss, const RunOverview& run) {
   if (loss.processes.empty()) return "run";
   if (loss.processes.size() > 1) return plural(loss.processes.size(), "process");
   const ProcessOverview& process = run.processes[static_cast<size_t>(*loss.processes.begin())];
-  return model::process_label(process.rank, process.pid, process.device);
+  return model::Who{.rank = process.rank, .device = process.host_device, .pid = process.pid}.label();
 }
 
 std::vector<FoldedLoss> fold_losses(const RunOverview& run) {

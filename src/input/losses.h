@@ -19,7 +19,7 @@ std::vector<FoldedLoss> fold_losses(const RunOverview& run);
 // "1,234 x events dropped"
 std::string loss_words(const FoldedLoss& loss);
 
-// As model::process_label() words it, "4 processes", "run": whose it is.
+// As model::Who::label() words it, "4 processes", "run": whose it is.
 std::string loss_place(const FoldedLoss& loss, const RunOverview& run);
 // One line for each folded loss, without heading; none if nothing was lost.
 std::vector<std::string> loss_sentences(const RunOverview& run);

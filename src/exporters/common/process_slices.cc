@@ -45,7 +45,7 @@ Interval host_interval(const model::Trace& trace, uint32_t op) {
 ProcessSlices::ProcessSlices(const model::Trace& trace, int64_t number, Detail detail)
     : trace_(trace), number_(number), detail_(detail) {
   const model::Process process = trace.processes.row(0);
-  who_ = model::process_label(process.rank, process.pid, process.device);
+  who_ = model::who(process, trace.strings).label();
   last_ns_ = std::max(process.last_ns, process.heartbeat_ns);
   const std::string host(trace.strings[process.host]);
   if (!host.empty()) on_host_ = " (" + host + ")";

@@ -36,7 +36,7 @@ ProcessEvents::ProcessEvents(const model::Trace& trace, int64_t number, Archive&
 void ProcessEvents::define_process() {
   const model::Process process = trace_.processes.row(0);
   auto text = [&](model::StringId id) { return trace_.strings[id]; };
-  who_ = model::process_label(process.rank, process.pid, process.device);
+  who_ = model::who(process, trace_.strings).label();
   process_ = definitions_.process(who_, definitions_.host(text(process.host), text(process.boot_id)));
   definitions_.property(process_, "pid", std::to_string(process.pid));
   definitions_.property(process_, "command line", text(process.argv));

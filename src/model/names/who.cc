@@ -7,15 +7,14 @@
 
 namespace lockstep::model {
 
-std::string process_label(int32_t rank, int64_t pid, int32_t device) {
+std::string Who::label() const {
   if (rank >= 0) return "rank " + std::to_string(rank);
   if (pid > 0) return "pid " + std::to_string(pid);
   return device >= 0 ? "GPU " + std::to_string(device) : "a process";
 }
 
 std::string Who::name() const {
-  const std::string process = process_label(rank, pid, device);
-  return rank >= 0 || host.empty() ? process : process + " on " + shown_name(host);
+  return rank >= 0 || host.empty() ? label() : label() + " on " + shown_name(host);
 }
 
 std::string Who::gpu() const {

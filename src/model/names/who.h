@@ -22,16 +22,15 @@ struct Who {
   std::string boot_id{};      // in hex; what names this boot of the host
   bool gone = false;          // it has ended, as far as anything tells
 
-  // "rank 5", else "pid 1234 on node-006", else as process_label(): where a sentence has said the rest, or has many of them.
+  // "rank 5", else "pid 1234", else "GPU 3", else "a process": where the host is said already.
+  std::string label() const;
+  // The label; "pid 1234 on node-006" without a rank: where a sentence has said the rest, or has many of them.
   std::string name() const;
   // "rank 51 (GPU 3 of node-006, pid 4259)"; what is unknown is left out.
   std::string text() const;
   // "GPU 3", else "GPU 0000:1b:00.0", else "local rank 3", else empty
   std::string gpu() const;
 };
-
-// "rank 5", else "pid 1234", else "GPU 3", else "a process": what is left where less than 0, or no process number, is known.
-std::string process_label(int32_t rank, int64_t pid, int32_t device);
 
 Who who(const Process& process, const StringPool& strings);
 

@@ -45,10 +45,10 @@ TEST(Who, CountsGpusAsTheHostDoes) {
 }
 
 TEST(Who, IsCalledByWhatIsKnown) {
-  EXPECT_EQ(process_label(-1, 4711, 3), "pid 4711");
-  EXPECT_EQ(process_label(-1, -1, 3), "GPU 3");
+  EXPECT_EQ((Who{.device = 3, .pid = 4711}.label()), "pid 4711");
+  EXPECT_EQ((Who{.device = 3, .pid = -1}.label()), "GPU 3");
   EXPECT_EQ((Who{.device = 3, .pid = -1, .host = "node-006"}.name()), "GPU 3 on node-006");
-  EXPECT_EQ(process_label(-1, 0, -1), "a process");
+  EXPECT_EQ(Who{}.label(), "a process");
 }
 
 }  // namespace
