@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unordered_map>
+#include <optional>
 
 #include "analysis/hang/draft.h"
 #include "analysis/hang/verdicts.h"
 #include "analysis/operation_name.h"
-#include "base/text/wording.h"
 #include "job/match/match.h"
 
 namespace lockstep::analysis::hang {
 namespace {
 
 using job::match::Difference;
-using model::kNoIndex;
 using model::Member;
 
 class Contradictions {
@@ -28,24 +26,17 @@ class Contradictions {
   }
 
  private:
-  // Where a function's numbers skip one that the process neither called nor lost.
+  // Where NCCL's numbers skip a call that the process neither recorded nor lost.
   std::optional<std::string> jump_of(const Member& member) const {
-    const model::JobProcess& process = job_.processes[member.process];
-    if (!scene_.is_captured(member.process) || !job::match::has_all(job_, process)) return std::nullopt;
-    const model::JobOps& ops = process.ops;
-    std::unordered_map<model::StringId, uint32_t> next;
-    for (uint32_t op = member.first; op < member.first + member.ops; ++op) {
-      const uint32_t seq = ops.seq[op];
-      if (seq == kNoIndex) continue;
-      const model::StringId func = job_.signatures[ops.signature[op]].func;
-      uint32_t& expected = next[func];
-      if (seq > expected)
-        return "NCCL numbered its " + std::string(job_.text(func)) + " of operation " +
-               std::to_string(ops.index[op]) + " with " + std::to_string(seq) + ", where " +
-               std::to_string(expected) + " would follow, and no record was lost";
-      expected = std::max(expected, seq + 1);
-    }
-    return std::nullopt;
+    if (!scene_.is_captured(member.process) || !job::match::has_all(job_, job_.processes[member.process]))
+      return std::nullopt;
+    const std::optional<job::match::SkippedNumber> skipped = job::match::skipped_number(job_, member);
+    if (!skipped) return std::nullopt;
+    const model::JobOps& ops = job_.ops(member);
+    return "NCCL numbered its " + std::string(job_.text(signature(member, skipped->op).func)) +
+           " of operation " + std::to_string(ops.index[skipped->op]) + " with " +
+           std::to_string(ops.seq[skipped->op]) + ", where " + std::to_string(skipped->expected) +
+           " would follow, and no record was lost";
   }
 
   void add(const Difference& difference, uint32_t contradicting, const std::string& jump) {
@@ -69,8 +60,8 @@ class Contradictions {
                         draft_.signature(other, usual) + ", " + job_.process_name(like.process) + " " +
                         draft_.signature(usual, other);
     finding.evidence = {jump};
-    finding.advice = "compare what the code does on " + job_.process_name(odd.process) +
-                     " before this call; record the run again";
+    finding.advice = "compare what the code does on " + job_.process_name(odd.process) + " and on " +
+                     job_.process_name(like.process) + " before this call; record the run again";
     finding.settle = "Flight Recorder dumps, which number the operations by themselves";
     findings_.push_back(std::move(finding));
   }

@@ -11,7 +11,7 @@ namespace {
 using testing::JobBuilder;
 
 // Rank 2 gathers where the others reduce, and the job goes on. Its AllReduces are numbered as if it had reduced there.
-std::vector<Finding> mismatch(bool skips_a_number) {
+std::vector<Finding> mismatch(bool skips_a_number, bool breaks_off = false) {
   constexpr uint32_t kRanks = 4;
   JobBuilder job(kRanks);
   const uint32_t world = job.world();
@@ -29,6 +29,7 @@ std::vector<Finding> mismatch(bool skips_a_number) {
       job.call(rank, world, {.called_ms = at, .gpu_start_ms = at + 1, .gpu_end_ms = at + 2, .seq = seq});
     }
   }
+  if (breaks_off) job.all_killed_at(180);
   std::vector<Finding> findings;
   kAnalysis.run(job.build(), findings);
   return findings;
@@ -44,9 +45,18 @@ TEST(Contradiction, ANumberThatNobodyTookLeavesItOpen) {
       findings[0].statement,
       "the record of rank 2 contradicts itself, so it cannot be told whether operation 6 of world is one on "
       "all ranks: rank 2 called AllGather of 1 MiB ncclFloat32, rank 0 AllReduce of 1 MiB ncclFloat32");
+  EXPECT_EQ(findings[0].advice,
+            "compare what the code does on rank 2 and on rank 0 before this call; record the run again");
   EXPECT_EQ(
       findings[0].evidence.front(),
       "NCCL numbered its AllReduce of operation 7 with 7, where 6 would follow, and no record was lost");
+}
+
+TEST(Contradiction, IsToldBesideTheEndOfARunThatBrokeOff) {
+  const auto findings = mismatch(true, true);
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].id, "evidence-missing.broke-off");
+  EXPECT_EQ(findings[1].id, "evidence-missing.contradiction");
 }
 
 TEST(Contradiction, NumbersThatFollowNameTheRank) {

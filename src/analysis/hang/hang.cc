@@ -16,8 +16,10 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   size_t before = findings.size();
   add_verdicts(scene, blocks, culprits, findings);
   if (findings.size() == before) add_missing_evidence(scene, blocks, findings);
-  if (findings.size() == before && !scene.has_gaps()) add_broken_off(scene, differences, findings);
-  if (findings.size() == before) add_contradictions(scene, differences, findings);
+  if (findings.size() == before) {
+    if (!scene.has_gaps()) add_broken_off(scene, differences, findings);
+    add_contradictions(scene, differences, findings);  // however the run ended
+  }
   if (findings.size() == before) add_unreceived(scene, findings);
 }
 

@@ -49,16 +49,7 @@ class CommAligner {
   // Nothing is missing since the communicator began. A function whose numbers jump forward says otherwise, whatever was
   // counted; a replayed graph repeats numbers.
   bool whole(const Member& member) const {
-    if (!has_all(job_, job_.processes[member.process])) return false;
-    const model::JobOps& ops = job_.ops(member);
-    std::unordered_map<model::StringId, uint32_t> next;
-    for (uint32_t i = member.first; i < member.first + member.ops; ++i) {
-      if (ops.seq[i] == kNoIndex) continue;
-      uint32_t& expected = next[func(ops, i)];
-      if (ops.seq[i] > expected) return false;
-      expected = std::max(expected, ops.seq[i] + 1);
-    }
-    return true;
+    return has_all(job_, job_.processes[member.process]) && !skipped_number(job_, member);
   }
 
   static bool better(const Member& a, const Member& b) {
@@ -164,6 +155,18 @@ class CommAligner {
 };
 
 }  // namespace
+
+std::optional<SkippedNumber> skipped_number(const model::Job& job, const Member& member) {
+  const model::JobOps& ops = job.ops(member);
+  std::unordered_map<model::StringId, uint32_t> next;
+  for (uint32_t op = member.first; op < member.first + member.ops; ++op) {
+    if (ops.seq[op] == kNoIndex) continue;
+    uint32_t& expected = next[job.signatures[ops.signature[op]].func];
+    if (ops.seq[op] > expected) return SkippedNumber{op, expected};
+    expected = std::max(expected, ops.seq[op] + 1);
+  }
+  return std::nullopt;
+}
 
 void align(model::Job& job) {
   const bool has_windows =

@@ -7,6 +7,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -40,6 +41,13 @@ struct Difference {
   uint32_t like = 0;  // a member of the majority
   bool tie = false;   // no majority: `members` is one side, by chance
 };
+
+// NCCL numbers the calls of a function from 0 on. The first operation of the member whose number is not the next.
+struct SkippedNumber {
+  uint32_t op = 0;        // row of its process' operations
+  uint32_t expected = 0;  // the number that would follow
+};
+std::optional<SkippedNumber> skipped_number(const model::Job& job, const model::Member& member);
 
 // Fills `index` and Member::alignment. Once, before anything else looks at the job.
 void align(model::Job& job);
