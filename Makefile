@@ -5,14 +5,14 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test build bench check mutants install setup setup-test clean
+.PHONY: help demo test build bench check mutants install setup setup-demo setup-test clean
 
 help:  ## list these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
-# Tests take longer to build than everything else; the demo does without.
-demo: setup  ## build the programs, then trace a live one and eight recorded H200 ranks (under two minutes)
-	@tools/build release $(JOBS) lockstep lockstep-nccl lockstep-api lockstep-nccl-host lockstep-custom-allreduce
+# Tests take longer to build than everything else; the demo does without. What it builds `make test` does not build again.
+demo: setup-demo  ## build the programs, then diagnose a hang, a straggler and eight recorded H200 ranks; leaves demo-out/
+	@tools/build release $(JOBS) lockstep lockstep-nccl lockstep-nccl-host lockstep-sim-job
 	@tools/demo
 
 test: setup-test build  ## build, then run every test
@@ -25,6 +25,7 @@ bench:  ## build with Google Benchmark, measure, and update docs/performance.md
 	@tools/setup --dev
 	@tools/build bench $(JOBS)
 	@bench/run
+	@bench/storage
 
 check: build  ## format, layers, exports, docs, words, tidy: the fast checks that a change must pass
 	@tools/setup --dev
@@ -33,11 +34,15 @@ check: build  ## format, layers, exports, docs, words, tidy: the fast checks tha
 mutants: setup-test  ## what a room's tests notice: ROOM=src/analysis/bandwidth [SECONDS=900] [COUNT=25] [SEED=1]
 	@tools/mutants "$(ROOM)" --seconds $(or $(SECONDS),900) --count $(or $(COUNT),25) --seed $(or $(SEED),1)
 
-install: build  ## install into PREFIX (default /usr/local)
-	@cmake --install build/release --prefix "$(PREFIX)"
+install: setup  ## build and install into PREFIX (default /usr/local), without tests
+	@tools/build install $(JOBS)
+	@cmake --install build/install --prefix "$(PREFIX)"
 
 setup:  ## install the Debian packages that are missing
 	@tools/setup
+
+setup-demo:
+	@tools/setup --demo
 
 setup-test:
 	@tools/setup --test

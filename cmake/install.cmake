@@ -10,18 +10,24 @@ endif()
 get_property(capture_libraries GLOBAL PROPERTY LOCKSTEP_CAPTURE_LIBRARIES)
 if(capture_libraries)
   install(TARGETS ${capture_libraries} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  # NCCL_PROFILER_PLUGIN=lockstep: NCCL makes this name of it.
-  set(by_name libnccl-profiler-lockstep.so)
-  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
-  file(CREATE_LINK liblockstep-nccl.so ${CMAKE_BINARY_DIR}/lib/${by_name} SYMBOLIC)
-  install(FILES ${CMAKE_BINARY_DIR}/lib/${by_name} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  # What NCCL, and some RCCL, make of NCCL_PROFILER_PLUGIN=lockstep; and what they open where the variable is not set, in a
+  # folder that the loader does not look into unasked.
+  set(unasked lockstep/unasked)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/lib/${unasked})
+  foreach(kind IN ITEMS nccl rccl)
+    file(CREATE_LINK liblockstep-nccl.so ${CMAKE_BINARY_DIR}/lib/lib${kind}-profiler-lockstep.so SYMBOLIC)
+    file(CREATE_LINK ../../liblockstep-nccl.so ${CMAKE_BINARY_DIR}/lib/${unasked}/lib${kind}-profiler.so SYMBOLIC)
+    install(FILES ${CMAKE_BINARY_DIR}/lib/lib${kind}-profiler-lockstep.so DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(FILES ${CMAKE_BINARY_DIR}/lib/${unasked}/lib${kind}-profiler.so DESTINATION ${CMAKE_INSTALL_LIBDIR}/${unasked})
+  endforeach()
 endif()
 
 install(DIRECTORY include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 if(EXISTS ${PROJECT_SOURCE_DIR}/python/lockstep)
-  install(DIRECTORY python/lockstep DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep/python FILES_MATCHING PATTERN "*.py")
+  install(DIRECTORY python/lockstep DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep/python FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
 endif()
 
+install(FILES LICENSE NOTICE README.md CHANGELOG.md SECURITY.md THIRD-PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES examples/prometheus/lockstep-alerts.yml examples/prometheus/lockstep-dashboard.json
   DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep/prometheus)
 

@@ -1,9 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 # One function per kind of target. Sources are explicit and relative to the calling folder.
 
+# The sanitizers' presets compile several sources of a target as one, which takes less than half the time. Sources that have a file-local
+# name of another source of their target stay apart: cmake/apart.txt, a regular expression of paths a line.
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/apart.txt apart REGEX "^[^#]")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/apart.txt)
+list(JOIN apart "|" LOCKSTEP_APART)
+function(lockstep_keep_apart)
+  foreach(source IN LISTS ARGN)
+    get_filename_component(source ${source} ABSOLUTE)
+    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${source})
+    if(path MATCHES "^(${LOCKSTEP_APART})$")
+      set_property(SOURCE ${source} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+endfunction()
+
 # lockstep_room(name SOURCES ... [DEPS ...] [TESTS ...]): a static library lockstep_<name> and, of the TESTS files, what lockstep_test makes.
 function(lockstep_room name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;TESTS" ${ARGN})
+  lockstep_keep_apart(${ARG_SOURCES})
   if(ARG_SOURCES)
     add_library(lockstep_${name} STATIC ${ARG_SOURCES})
     target_include_directories(lockstep_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
@@ -18,14 +34,24 @@ function(lockstep_room name)
   endforeach()
 endfunction()
 
-# Test programs take far longer to optimise than to run, above all with sanitizers.
+# Test programs take far longer to optimise than to run, above all with sanitizers. They bring no undefined behaviour to look for.
 function(lockstep_test_options target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0> $<$<CONFIG:RelWithDebInfo>:-O0>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0> $<$<CONFIG:RelWithDebInfo>:-O0>
+    $<$<BOOL:${LOCKSTEP_SANITIZE}>:-fno-sanitize=undefined>)
+endfunction()
+
+# Whether LOCKSTEP_SKIP_TESTS matches a folder: the preset has no use for its tests.
+function(lockstep_is_skipped folder result)
+  if(LOCKSTEP_SKIP_TESTS AND folder MATCHES "${LOCKSTEP_SKIP_TESTS}")
+    set(${result} TRUE PARENT_SCOPE)
+  else()
+    set(${result} FALSE PARENT_SCOPE)
+  endif()
 endfunction()
 
 # lockstep_test(file.cc [DEPS ...] [LABELS ...] [ALONE]): a source of the folder's GoogleTest program <folder>_test, run as one ctest per TEST().
 # ALONE makes it a program of its own, <folder>_<file>: for tests of the process itself, or with dependencies of their own.
-# tests/support/places.h says where the tree and the built programs are. LOCKSTEP_SKIP_TESTS matches the folders that a preset has no use for.
+# tests/support/places.h says where the tree and the built programs are.
 function(lockstep_test file)
   if(NOT LOCKSTEP_BUILD_TESTS)
     return()
@@ -34,7 +60,8 @@ function(lockstep_test file)
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   string(REPLACE "/" "_" folder "${folder}")
   string(REGEX REPLACE "^src_" "" folder "${folder}")
-  if(LOCKSTEP_SKIP_TESTS AND folder MATCHES "${LOCKSTEP_SKIP_TESTS}")
+  lockstep_is_skipped(${folder} skipped)
+  if(skipped)
     return()
   endif()
   if(ARG_ALONE)
@@ -52,6 +79,7 @@ function(lockstep_test file)
     set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     gtest_discover_tests(${target} TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 120 PROPERTIES LABELS "${ARG_LABELS}")
   endif()
+  lockstep_keep_apart(${file})
   target_sources(${target} PRIVATE ${file})
   target_link_libraries(${target} PRIVATE ${ARG_DEPS})
 endfunction()
@@ -60,6 +88,7 @@ endfunction()
 # exactly the symbols of the version script, never unloaded (late events and thread exits stay safe).
 function(lockstep_capture_library name)
   cmake_parse_arguments(ARG "" "SYMBOLS" "SOURCES;DEPS" ${ARGN})
+  lockstep_keep_apart(${ARG_SOURCES})
   add_library(${name} SHARED ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/src/capture/core/old_symbols.cc)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   if(LOCKSTEP_CAPTURE_IPO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -4,7 +4,7 @@
 
 A rule belongs to the longest matching room. `X` in a room's name stands for one folder; `X` in what it may include
 stands for the same folder. A room may always include itself. Tests keep to their room's rule and what its row in the
-second column of "Tests also" adds; a header that includes gtest is a test, too.
+second column of "Tests also" adds; a header that includes gtest is a test, too. A permission that nobody uses fails, too.
 """
 import re
 
@@ -32,31 +32,26 @@ def match(table, folder):
         if found and (best is None or len(room) > len(best[0])):
             x = found.groupdict().get("x", "")
             fill = lambda names: [name.replace("/X", "/" + x) for name in names]
-            best = (room, found.group(0)[: len(found.group(0)) - len(found.groups()[-1] or "")], fill(allowed), fill(tests))
+            best = (room, found.group(0)[: len(found.group(0)) - len(found.groups()[-1] or "")], fill(allowed), fill(tests), x)
     return best
 
 
 def allowed_by(prefixes, include):
-    """A prefix is a file (`readers/reader.h`), a folder and all below (`base`), or all but one (`!capture`)."""
-    for prefix in prefixes:
-        if prefix.startswith("!"):
-            if not (include + "/").startswith(prefix[1:] + "/"):
-                return True
-        elif include == prefix or include.startswith(prefix + "/"):
-            return True
-    return False
+    """The prefix that allows an include, or None: a file (`readers/reader.h`), or a folder and all below (`base`)."""
+    return next((prefix for prefix in prefixes if include == prefix or include.startswith(prefix + "/")), None)
 
 
 def main():
     table = rules()
     problems, checked = [], 0
+    unused = {(room, column, name) for room, *columns in table for column in (0, 1) for name in columns[column]}
     for path in source_tree.tracked("src/*.h", "src/*.cc", "src/*.c", "src/*.inc", "src/*.def"):
         inside = path.relative_to("src")
         rule = match(table, str(inside.parent))
         if rule is None:
             problems.append(f"{path}: its folder has no row in {TABLE}")
             continue
-        _, room, allowed, tests = rule
+        row, room, allowed, tests, x = rule
         text = source_tree.read(path)
         is_test = inside.stem.endswith("_test") or "#include <gtest/gtest.h>" in text
         for include in INCLUDE.findall(text):
@@ -65,8 +60,15 @@ def main():
             if not any((source_tree.ROOT / place).exists() for place in places):
                 problems.append(f'{path}: "{include}" is not a path from src/')
                 continue
-            if not allowed_by([room] + allowed + (tests if is_test else []), include):
+            if allowed_by([room], include):
+                continue
+            columns = [allowed_by(allowed, include), allowed_by(tests, include) if is_test else None]
+            if columns == [None, None]:
                 problems.append(f'{path}: {room} may not include "{include}"')
+            column = 0 if columns[0] else 1
+            if columns[column]:
+                unused -= {(row, column, columns[column]), (row, column, re.sub("/" + (x or "$^") + r"\b", "/X", columns[column], count=1))}
+    problems += [f"{TABLE}: {room} includes nothing of `{name}`{' in tests' if column else ''}" for room, column, name in sorted(unused)]
     source_tree.finish(problems, f"{checked} includes keep to the table")
 
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """clang-tidy (.clang-tidy) over the sources of a build, tests left out. Usage: check_tidy.py [BUILD_FOLDER]
 
-A source that passed is not looked at again until it, a header of ours that it includes, or .clang-tidy changes:
-stamps are in build/tidy/. What it includes is known from ninja's record of the build.
+Sources of one folder are looked at together: reading the standard library's headers takes most of the time. What fails
+together is looked at in halves. A source that passed is not looked at again until it, a header of ours that it includes, or
+.clang-tidy changes: stamps are in build/tidy/. What it includes is known from ninja's record of the build.
 """
 import concurrent.futures
 import hashlib
@@ -19,6 +20,7 @@ import source_tree
 # What GCC knows and clang 14 does not, its precompiled header too; none of it changes what clang-tidy sees.
 GCC_FLAGS = re.compile(r" (-mtls-dialect=\w+|-f(no-)?fat-lto-objects|-flto(=\w+)?|-Wno-(restrict|format-truncation)|-Winvalid-pch|-include \S+/cmake_pch\.hxx)(?= )")
 LOOKED_AT = ("src", "sim", "examples", "include")
+TOGETHER = 6
 
 
 def dependencies(build):
@@ -32,11 +34,30 @@ def dependencies(build):
     return found
 
 
-def look_at(entry, stamp, folder):
-    done = subprocess.run(["clang-tidy", "--quiet", "-p", str(folder), entry["file"]], capture_output=True, text=True)
+def tidy(folder, batch):
+    """clang-tidy of one source, or of one that includes a batch. Its own database: of the whole one it would run every target's command."""
+    stamp, entry = batch[0]
+    own = folder / "of" / stamp.name
+    own.mkdir(parents=True, exist_ok=True)
+    if len(batch) > 1:
+        joined = own / "joined.cc"
+        joined.write_text("".join(f'#include "{other["file"]}"  // NOLINT\n' for _, other in batch))
+        entry = {**entry, "file": str(joined), "command": entry["command"].replace(entry["file"], str(joined))}
+    (own / "compile_commands.json").write_text(json.dumps([entry]))
+    return subprocess.run(["clang-tidy", "--quiet", "-p", str(own), entry["file"]], capture_output=True, text=True)
+
+
+def look_at(folder, batch):
+    """What clang-tidy says of a batch. Names of two sources can meet in one unit: what fails together is looked at in halves."""
+    done = tidy(folder, batch)
     if done.returncode == 0:
-        stamp.touch()
-    return done.returncode, done.stdout
+        for stamp, _ in batch:
+            stamp.touch()
+        return []
+    if len(batch) == 1:
+        return [done.stdout]
+    half = len(batch) // 2
+    return look_at(folder, batch[:half]) + look_at(folder, batch[half:])
 
 
 def main():
@@ -47,10 +68,8 @@ def main():
     folder = source_tree.ROOT / "build/tidy"
     folder.mkdir(parents=True, exist_ok=True)
     entries = json.loads(GCC_FLAGS.sub("", database.read_text()))
-    (folder / "compile_commands.json").write_text(json.dumps(entries))
 
-    rules, headers = (source_tree.ROOT / ".clang-tidy").read_bytes(), dependencies(build)
-    todo = []
+    rules, headers, todo = (source_tree.ROOT / ".clang-tidy").read_bytes(), dependencies(build), {}
     for entry in entries:
         path = pathlib.Path(entry["file"])
         if not path.is_relative_to(source_tree.ROOT) or path.stem.endswith("_test"):
@@ -58,16 +77,18 @@ def main():
         inside = path.relative_to(source_tree.ROOT).parts
         if inside[0] not in LOOKED_AT or "tests" in inside:
             continue
-        state = hashlib.sha256(rules)
+        flags = re.sub(r" -o \S+ -c \S+$| -D\w+_EXPORTS\b", "", entry["command"])
+        state = hashlib.sha256(rules + flags.encode())
         output = re.search(r" -o (\S+)", entry["command"])
         for part in [path, *headers.get(output.group(1) if output else "", [])]:
             state.update(part.read_bytes() if part.exists() else b"")
         stamp = folder / state.hexdigest()
         if not stamp.exists():
-            todo.append((entry, stamp, folder))
+            todo.setdefault((path.parent, flags), {})[stamp] = entry
+    batches = [list(alike.items())[at:at + TOGETHER] for alike in todo.values() for at in range(0, len(alike), TOGETHER)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda job: look_at(*job), todo))
-    source_tree.finish([text for status, text in results if status != 0], f"{len(todo)} files looked at, all pass")
+        said = list(pool.map(lambda batch: look_at(folder, batch), batches))
+    source_tree.finish(sum(said, []), f"{sum(map(len, batches))} files looked at, all pass")
 
 
 main()

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job of mixed collectives for many minutes under Lockstep, then one rank killed with signal 9: nothing may be missing.
 
-    soak.py LIBDIR OUT.json [--minutes 8] [--ranks N] [--mode default]
+    soak.py LIBDIR OUT.json [--minutes 8] [--ranks N] [--mode default] [--folder DIR] [--load]
 
 Prints the memory of every rank each minute. Then checks: memory is flat; diagnose finds the running job healthy; after the kill it
 names the dead rank; no event is counted as lost; and the files hold every operation whose call had returned. Exit 1 if one of these does
-not hold, 2 if the job did not run. LIBDIR as for run_overhead.
+not hold, 2 if the job did not run. LIBDIR as for run_overhead. The run's files go below DIR; --load writes 128 MB with fsync, then syncs,
+again and again on the same file system.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -22,6 +24,10 @@ import time
 import observers
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+import loop_disk
+
+LOAD_MB = 128
 GROWTH_MIB = 24  # of memory that is the process' own, from the second minute to the last
 
 
@@ -134,13 +140,19 @@ def main():
     parser.add_argument("--minutes", type=int, default=8)
     parser.add_argument("--ranks", type=int, default=0)
     parser.add_argument("--mode", default="default")
+    parser.add_argument("--folder", help="default: that of temporary files")
+    parser.add_argument("--load", action="store_true")
     options = parser.parse_args()
     options.ranks = options.ranks or observers.gpus()
     checks = Checks()
-    with tempfile.TemporaryDirectory() as work:
-        samples, code = soak(options, pathlib.Path(work), checks)
+    with tempfile.TemporaryDirectory(dir=options.folder) as work:
+        file_system = subprocess.run(["stat", "-f", "-c", "%T", work], capture_output=True, text=True).stdout.strip()
+        with loop_disk.writing(work, LOAD_MB) if options.load else contextlib.nullcontext([]) as written:
+            samples, code = soak(options, pathlib.Path(work), checks)
+        print(f"on {file_system}; {sum(written):,} MB were written and synced beside it", flush=True)
     with open(options.out, "w", encoding="utf-8") as out:
-        json.dump({"ranks": options.ranks, "mode": options.mode, "minutes": options.minutes, "memory_mib": samples, "checks": checks.results}, out)
+        json.dump({"ranks": options.ranks, "mode": options.mode, "minutes": options.minutes, "file_system": file_system, "mb_written_beside": sum(written),
+                   "memory_mib": samples, "checks": checks.results}, out)
     return code
 
 

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tell Lockstep what your communication does: groups, operations, steps and marks.
+"""Ask a recorded run what is wrong with it, and tell Lockstep what your own communication does.
+
+    run = lockstep.open("trace.db")             # or a run directory, dumps, logs, archives, in any mix
+    print(run.diagnose())                       # CRITICAL: rank 7 ... never called operation 1329 of ...
+    frame = run.operations().to_pandas()        # or polars.DataFrame(run.operations()), pyarrow.table(...)
+    run.report()                                # in a notebook: the page
+
+In the job: groups, operations, steps and marks.
 
     import lockstep
 
@@ -18,11 +25,32 @@ from __future__ import annotations
 import enum
 import sys
 from types import TracebackType
-from typing import ContextManager, Optional, Sequence, Type
+from typing import TYPE_CHECKING, Any, ContextManager, Optional, Sequence, Type
 
 from lockstep import _native
 
-__all__ = ["Clock", "Group", "Operation", "loaded", "mark", "show_in_torch_profiler", "step"]
+if TYPE_CHECKING:
+    from lockstep._library import LockstepError
+    from lockstep._run import Diagnosis, Effect, Finding, Outcome, Report, Run, Table, Who
+    from lockstep._run import open_run as open
+
+__all__ = ["Clock", "Diagnosis", "Effect", "Finding", "Group", "LockstepError", "Operation", "Outcome", "Report", "Run",
+           "Table", "Who", "loaded", "mark", "open", "show_in_torch_profiler", "step"]
+
+
+def __getattr__(name: str) -> Any:
+    """What reads runs is imported when it is asked for: a training process that only records does without."""
+    if name in __all__:
+        from lockstep import _library, _run
+
+        found = _run.open_run if name == "open" else getattr(_library if name == "LockstepError" else _run, name)
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module 'lockstep' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 class Clock(enum.IntEnum):
@@ -76,9 +104,17 @@ def show_in_torch_profiler(enabled: bool = True) -> None:
     _in_torch_profiler = enabled
 
 
+def _does_torch_profile() -> bool:
+    running = getattr(sys.modules["torch.autograd.profiler"], "_is_profiler_enabled", None)
+    if running is None:  # before PyTorch 2.1
+        ask = getattr(sys.modules.get("torch.autograd"), "_profiler_enabled", None)
+        running = ask is not None and ask()
+    return bool(running)
+
+
 def _torch_range(collective: str, said: str) -> Optional[ContextManager[object]]:
     profiler = sys.modules.get("torch.autograd.profiler") if _in_torch_profiler else None
-    if profiler is None or not getattr(profiler, "_is_profiler_enabled", False):
+    if profiler is None or not _does_torch_profile():
         return None
     return profiler.record_function("lockstep::" + collective, said)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The module with and without a recorder. LOCKSTEP_TEST_LIBRARY names liblockstep.so; each case runs in its own interpreter."""
 import glob
+import importlib.util
 import os
 import struct
 import subprocess
@@ -269,12 +270,45 @@ class TorchProfiler(unittest.TestCase):
         self.operate()
         self.assertEqual(self.seen, ["inside"])
 
+    def test_before_2_1_it_is_asked(self):
+        del self.profiler._is_profiler_enabled
+        autograd = types.ModuleType("torch.autograd")
+        self.lockstep.show_in_torch_profiler()
+        with unittest.mock.patch.dict(sys.modules, {"torch.autograd": autograd}):
+            self.operate()
+            for autograd._profiler_enabled in (lambda: False, lambda: True):
+                self.operate()
+        self.assertEqual([said[0] for said in self.seen if said != "inside"], ["begin", "end"])
+
     def test_torch_is_never_imported(self):
         self.lockstep.show_in_torch_profiler()
         del sys.modules["torch.autograd.profiler"]
         self.operate()
         self.assertEqual(self.seen, ["inside"])
         self.assertNotIn("torch", sys.modules)
+
+
+class PyTorchItself(unittest.TestCase):
+    PROGRAM = """
+import sys, torch, lockstep
+from torch.profiler import profile, ProfilerActivity
+lockstep.show_in_torch_profiler()
+group = lockstep.Group("tp", [0, 1], rank=0)
+def operate():
+    with group.operation("allreduce", 4, 4, torch.bfloat16, seq=5):
+        torch.ones(4)
+operate()
+with profile(activities=[ProfilerActivity.CPU]) as profiled:
+    operate()
+operate()
+print(sum(event.name == "lockstep::allreduce" for event in profiled.events()))
+"""
+
+    @unittest.skipIf(importlib.util.find_spec("torch") is None, "PyTorch is not installed")
+    def test_its_profiler_shows_operations_while_it_runs(self):
+        ran = subprocess.run([sys.executable, "-c", self.PROGRAM], env={**os.environ, "PYTHONPATH": os.pathsep.join(
+            [PYTHON, *filter(None, [os.environ.get("PYTHONPATH")])])}, capture_output=True, text=True)
+        self.assertEqual(ran.stdout.strip(), "1", ran.stderr)
 
 
 class Layouts(unittest.TestCase):

@@ -28,7 +28,7 @@ export interface Finding {
   evidence: string[];
   advice: string;
   next: string[];
-  settle: string;
+  needed_evidence: string;
   sources: string[];
 }
 
@@ -459,13 +459,13 @@ export function known<Page extends object>(page: Page | Missing): Page | null {
 const PAGES = ['verdict', 'lateness', 'operations', 'bandwidth', 'topology', 'network', 'steps', 'processes'];
 
 function check(value: unknown): Report {
-  if (typeof value !== 'object' || value === null) throw new Error('The data of this report are not an object. Write the report again.');
+  if (typeof value !== 'object' || value === null) throw new Error('The data of this report is not an object. Write the report again.');
   const report = value as Report;
   if (report.version !== VERSION) {
-    throw new Error(`The data are of version ${String(report.version)}; this page knows version ${VERSION}. Page and data have to come from one lockstep.`);
+    throw new Error(`The data has version ${String(report.version)}; this page reads version ${VERSION}. Use a page and data of the same lockstep.`);
   }
   const absent = [...PAGES, 'run', 'diagnosis', 'who', 'hosts', 'comms'].filter((key) => typeof (value as Record<string, unknown>)[key] !== 'object');
-  if (absent.length > 0) throw new Error(`The data of this report lack ${absent.join(', ')}. Write the report again.`);
+  if (absent.length > 0) throw new Error(`The data of this report lacks ${absent.join(', ')}. Write the report again.`);
   report.diagnosis ??= { verdict: null, findings: [] };
   return report;
 }
@@ -489,7 +489,7 @@ export async function load(): Promise<Report> {
 }
 
 export async function fetchReport(): Promise<Report> {
-  if (location.protocol === 'file:') throw new Error('There are no data in this file. `lockstep report RUN -o report.html` writes a page with data in it.');
+  if (location.protocol === 'file:') throw new Error('This file holds no data. `lockstep report RUN -o report.html` writes a page with data in it.');
   const answer = await fetch('data.json', { cache: 'no-store' });
   if (!answer.ok) throw new Error(`data.json: the server answered ${answer.status}.`);
   return check(parse(await answer.text()));

@@ -65,9 +65,9 @@ function heading(): HTMLElement {
     h('div', { class: 'brand' }, h('strong', {}, 'Lockstep'), h('span', { class: 'run', title: name(run.paths[0], 300) }, name(run.title, 60))),
     h('div', { class: 'run-facts' },
       h('span', {}, plural(ranks(), 'rank')), h('span', {}, plural(report.hosts.length, 'host')),
-      h('span', { title: run.length_ns === null && run.least_length_ns !== null ? 'The clocks of the hosts are not aligned: this is what one of them recorded' : null }, runLength(report)), h('span', { class: 'quiet' }, run.begin_ns === null ? 'no record' : clockTime(Number(run.begin_ns)))),
+      h('span', { title: run.length_ns === null && run.least_length_ns !== null ? 'The hosts’ clocks are not aligned: this is the recording of one of them' : null }, runLength(report)), h('span', { class: 'quiet' }, run.begin_ns === null ? 'no record' : clockTime(Number(run.begin_ns)))),
     h('div', { class: 'top-tools' },
-      report.live ? h('span', { class: `live ${stale ? 'stale' : ''}`, title: stale || 'This page looks again by itself' }, stale ? '○ not answered' : '● live') : null,
+      report.live ? h('span', { class: `live ${stale ? 'stale' : ''}`, title: stale || 'This page refreshes itself' }, stale ? '○ not answered' : '● live') : null,
       h('button', { type: 'button', onclick: () => window.print(), 'data-focus': 'print' }, 'Print'),
       h('button', { type: 'button', onclick: help, 'data-focus': 'help', 'aria-haspopup': 'dialog' }, 'Keys'),
       theme));

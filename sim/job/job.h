@@ -8,7 +8,7 @@
 
 #include "format/file_layout.h"
 #include "job/clocks.h"
-#include "job/fault.h"
+#include "job/faults/fault.h"
 #include "job/layout.h"
 #include "job/random.h"
 #include "job/step_program.h"

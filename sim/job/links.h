@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "job/disturbance.h"
+#include "job/faults/disturbance.h"
 #include "job/layout.h"
 
 namespace lockstep::sim::job {

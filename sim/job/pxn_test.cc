@@ -11,6 +11,7 @@
 #include "job/gather/gather.h"
 #include "job/job.h"
 #include "readers/reader.h"
+#include "tests/support/sanitizers.h"
 
 namespace lockstep::sim::job {
 namespace {
@@ -59,7 +60,7 @@ analysis::Diagnosis judged(model::TraceSource& source) {
 }
 
 TEST(PxnJobs, SlowCardsAreNamedAsWithoutIt) {
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
+  for (uint64_t seed = 1; seed <= (test::kSanitized ? 2 : 20); ++seed) {
     const TemporaryDirectory own = std::move(TemporaryDirectory::make().value());
     JobOptions options;
     options.seed = seed;

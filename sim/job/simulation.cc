@@ -81,7 +81,7 @@ Timeline Simulation::run() {
     while (advance_streams(rank) || advance_compute(rank) || advance_host(rank)) {
     }
   }
-  if (network_) tell_unfinished();
+  if (network_) notify_unfinished();
   timeline_.finished = true;
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     const RankState& s = state(rank);
@@ -291,7 +291,7 @@ void Simulation::meet(int group, const Member& member, const Task& task, uint64_
   const bool all = meeting.arrived == g.size();
   if (!disturbance_.halted.empty() && disturbance_.halted.contains({group, index})) return;
   const bool eager = task.func == Func::kBroadcast && task.bytes() <= kEagerBytes;
-  if (all || (eager && meeting.root_entered != kNever)) settle(group, index, task, meeting);
+  if (all || (eager && meeting.root_entered != kNever)) complete(group, index, task, meeting);
   while (!meetings.open.empty() && meetings.open.front().arrived == g.size()) {
     meetings.open.pop_front();
     ++meetings.first;
@@ -307,12 +307,12 @@ double Simulation::slowness(Func func, int step) const {
 }
 
 // Lets everyone who waits go.
-void Simulation::settle(int group, uint64_t index, const Task& task, Meeting& meeting) {
+void Simulation::complete(int group, uint64_t index, const Task& task, Meeting& meeting) {
   const bool eager = task.func == Func::kBroadcast && task.bytes() <= kEagerBytes;
   const double took = links_.collective_ns(group, task) *
                       slowness(task.func, state(meeting.waiting.front().rank).step) *
                       random_.lognormal(kTransferSigma, Draw::kTransfer, key(group), index);
-  tell_neighbours(group, meeting);
+  notify_neighbours(group, meeting);
   for (const Member& member : meeting.waiting) {
     if (!meeting.announced.empty())
       meeting.announced[static_cast<size_t>(layout_.rank_in(member.rank, layout_.group(group).dim))].rank =
@@ -325,7 +325,7 @@ void Simulation::settle(int group, uint64_t index, const Task& task, Meeting& me
 }
 
 // How far those next to each member in the ring over the network were.
-void Simulation::tell_neighbours(int group, const Meeting& meeting) {
+void Simulation::notify_neighbours(int group, const Meeting& meeting) {
   const Group& g = layout_.group(group);
   for (size_t me = 0; me < meeting.announced.size(); ++me) {
     const Announced& own = meeting.announced[me];
@@ -339,7 +339,7 @@ void Simulation::tell_neighbours(int group, const Meeting& meeting) {
   }
 }
 
-void Simulation::tell_senders(const Pair& pair) {
+void Simulation::notify_senders(const Pair& pair) {
   for (const Side& send : pair.sends) {
     if (send.number >= pair.receiving.size()) continue;
     const Announced& receive = pair.receiving[send.number];
@@ -349,10 +349,10 @@ void Simulation::tell_senders(const Pair& pair) {
   }
 }
 
-void Simulation::tell_unfinished() {
+void Simulation::notify_unfinished() {
   for (size_t g = 0; g < meetings_.size(); ++g) {
-    for (const Meeting& meeting : meetings_[g].open) tell_neighbours(static_cast<int>(g), meeting);
-    for (const Pair& pair : pairs_[g]) tell_senders(pair);
+    for (const Meeting& meeting : meetings_[g].open) notify_neighbours(static_cast<int>(g), meeting);
+    for (const Pair& pair : pairs_[g]) notify_senders(pair);
   }
 }
 

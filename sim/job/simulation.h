@@ -13,7 +13,7 @@
 #include <deque>
 #include <vector>
 
-#include "job/disturbance.h"
+#include "job/faults/disturbance.h"
 #include "job/layout.h"
 #include "job/links.h"
 #include "job/random.h"
@@ -113,14 +113,14 @@ class Simulation {
   bool advance_streams(int rank);
   void enter(int rank, uint32_t unit, int64_t when);
   void meet(int group, const Member& member, const Task& task, uint64_t index);
-  void settle(int group, uint64_t index, const Task& task, Meeting& meeting);
+  void complete(int group, uint64_t index, const Task& task, Meeting& meeting);
   double slowness(Func func, int step) const;
   void announce(int rank, const Unit& unit, int64_t launched);
   Meeting& meeting(int group, uint64_t index);
   Pair& pair(int group, int from, int to);
-  void tell_neighbours(int group, const Meeting& meeting);
-  void tell_senders(const Pair& pair);
-  void tell_unfinished();
+  void notify_neighbours(int group, const Meeting& meeting);
+  void notify_senders(const Pair& pair);
+  void notify_unfinished();
   void exchange(int group, const Member& member, const std::vector<Task>& tasks);
   void transfer(int group, int from, int to, uint64_t bytes, size_t together, const Side& send,
                 const Side& receive);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "nccl_host/plugin_library.h"
 #include "nccl_host/program.h"
 #include "nccl_host/stats.h"
 
@@ -14,10 +15,11 @@ namespace lockstep::sim {
 // The core being modelled. Versions 1 to 4 are the newer core with its adapter unless old_core is set.
 struct Behaviour {
   int api = 6;
-  int recorded_api = 5;       // the core that made the recording
-  bool old_core = false;      // v1-v3 natively: NCCL 2.23 to 2.26
-  bool garbage_args = false;  // uninitialised arguments where an adapter may leave them so
-  bool poison = false;        // *eHandle holds a poison value before every start
+  int recorded_api = 5;             // the core that made the recording
+  bool old_core = false;            // v1-v3 natively: NCCL 2.23 to 2.26
+  bool garbage_args = false;        // uninitialised arguments where an adapter may leave them so
+  bool poison = false;              // *eHandle holds a poison value before every start
+  Search search = Search::k2_28_3;  // how the plugin is looked for
 
   bool adapted() const { return old_core ? false : api <= 4 || (api == 5 && recorded_api >= 6); }
   // Versions 1 to 4 stand for cores that start no child of a NULL parent.

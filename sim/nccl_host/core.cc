@@ -58,11 +58,8 @@ void log_line(int level, unsigned long, const char* file, int line, const char* 
 
 }  // namespace
 
-Core::Core(const Program& program, const Behaviour& behaviour, std::string plugin_path, PluginLibrary library)
-    : program_(program),
-      behaviour_(behaviour),
-      plugin_path_(std::move(plugin_path)),
-      library_(std::move(library)) {
+Core::Core(const Program& program, const Behaviour& behaviour, std::string plugin, PluginLibrary library)
+    : program_(program), behaviour_(behaviour), plugin_(std::move(plugin)), library_(std::move(library)) {
   binding_ = make_binding(behaviour_, library_->symbol());
   plugin_name_ = binding_->plugin_name();
   handles_.assign(program.handle_count, nullptr);
@@ -80,7 +77,7 @@ Core::Core(const Program& program, const Behaviour& behaviour, std::string plugi
 bool Core::acquire() {
   const std::lock_guard lock(load_mutex_);
   if (references_ == 0 && !library_) {
-    auto library = PluginLibrary::open(plugin_path_, behaviour_.api);
+    auto library = PluginLibrary::open(plugin_, behaviour_.api, behaviour_.search);
     if (!library) return false;
     library_.emplace(std::move(*library));
     binding_ = make_binding(behaviour_, library_->symbol());

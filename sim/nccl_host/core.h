@@ -23,7 +23,7 @@ namespace lockstep::sim {
 class Core {
  public:
   // The library is opened by the caller so that its errors come first; `behaviour.api` is the library's.
-  Core(const Program& program, const Behaviour& behaviour, std::string plugin_path, PluginLibrary library);
+  Core(const Program& program, const Behaviour& behaviour, std::string plugin, PluginLibrary library);
 
   // `round` makes comm ids fresh when the same call is played again.
   void execute(const Call& call, uint64_t round, Stats* stats);
@@ -60,7 +60,7 @@ class Core {
 
   const Program& program_;
   const Behaviour behaviour_;
-  const std::string plugin_path_;
+  const std::string plugin_;  // as NCCL_PROFILER_PLUGIN has it
   std::mutex load_mutex_;
   std::optional<PluginLibrary> library_;
   std::unique_ptr<Binding> binding_;

@@ -28,7 +28,7 @@ int fail(const Error& error) {
 }
 
 int bench(const Options& options) {
-  auto library = PluginLibrary::open(options.plugin, options.api);
+  auto library = PluginLibrary::open(*options.plugin, options.api, options.search);
   if (!library) return fail(library.error());
   auto result = run_bench(*library, options.bench);
   if (!result) return fail(result.error());
@@ -53,10 +53,11 @@ Result<std::atomic<uint64_t>*> map_late(const std::string& path) {
 }
 
 int play_program(const Options& options, Program program) {
-  auto library = PluginLibrary::open(options.plugin, options.api);
+  auto library = PluginLibrary::open(*options.plugin, options.api, options.search);
   if (!library) return fail(library.error());
   Behaviour behaviour;
   behaviour.api = library->api();
+  behaviour.search = options.search;
   behaviour.recorded_api = program.recorded_api;
   PlayOptions play_options;
   play_options.recorded_pace = options.recorded_pace;
@@ -75,7 +76,7 @@ int play_program(const Options& options, Program program) {
   }
   for (const std::string& fault : options.faults) apply_fault(fault, &program, &behaviour, &play_options);
 
-  Core core(program, behaviour, options.plugin, std::move(*library));
+  Core core(program, behaviour, *options.plugin, std::move(*library));
   PlayReport report;
   report.result = play(program, play_options, &core);
   report.plugin_name = core.plugin_name();

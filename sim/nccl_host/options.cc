@@ -21,9 +21,30 @@ Result<uint64_t> number(std::string_view option, std::string_view text, uint64_t
   return value;
 }
 
+struct NamedSearch {
+  std::string_view name;
+  Search search;
+};
+constexpr NamedSearch kSearches[] = {{"2.23", Search::k2_23},
+                                     {"2.26", Search::k2_26},
+                                     {"2.27.3", Search::k2_27_3},
+                                     {"2.27.5", Search::k2_27_5},
+                                     {"2.28.3", Search::k2_28_3}};
+
+Result<Search> search_of(std::string_view text) {
+  std::string names;
+  for (const NamedSearch& known : kSearches) {
+    if (known.name == text) return known.search;
+    names += (names.empty() ? "" : ", ") + std::string(known.name);
+  }
+  return usage("--search is one of " + names);
+}
+
 Result<void> take_value(std::string_view option, const std::string& value, Options* out) {
   if (option == "--plugin") {
     out->plugin = value;
+  } else if (option == "--search") {
+    LOCKSTEP_ASSIGN(out->search, search_of(value));
   } else if (option == "--script") {
     if (find_script(value) == nullptr) return usage("no script '" + value + "'; --list shows them");
     out->script = value;
@@ -62,7 +83,7 @@ Result<void> take_value(std::string_view option, const std::string& value, Optio
 
 Result<void> check(const Options& options) {
   if (options.help || options.list) return {};
-  if (options.plugin.empty()) return usage("--plugin LIB is missing");
+  if (!options.plugin) return usage("--plugin LIB is missing");
   const int inputs = !options.tape.empty() + !options.script.empty() + !options.bench.stream.empty();
   if (options.shift_ns != 0 && (options.tape.empty() || !options.recorded_pace || options.repeat != 1))
     return usage("--shift is for one tape at --pace recorded");
@@ -105,7 +126,9 @@ std::string help_text() {
          "  lockstep-nccl-host --plugin LIB [options] --script NAME  play a built-in script\n"
          "  lockstep-nccl-host --plugin LIB --bench A|B|init         ns per callback beside an empty plugin\n"
          "\n"
-         "  --plugin LIB      the plugin library, as in NCCL_PROFILER_PLUGIN\n"
+         "  --plugin LIB      the plugin library, as in NCCL_PROFILER_PLUGIN; an empty text is that unset\n"
+         "  --search RELEASE  look for it as NCCL 2.23, 2.26, 2.27.3, 2.27.5 or 2.28.3 (default) and later "
+         "do\n"
          "  --api N           use ncclProfiler_v<N>, as the NCCL of that version does (default: the newest "
          "exported)\n"
          "  --pace max|recorded   as fast as possible (default), or at the times of the recording\n"

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of lockstep-nccl-host.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "nccl_host/bench.h"
+#include "nccl_host/plugin_library.h"
 
 namespace lockstep::sim {
 
 struct Options {
-  std::string plugin, tape, script;
+  std::optional<std::string> plugin;  // empty: as where the variable is unset
+  Search search = Search::k2_28_3;
+  std::string tape, script;
   std::vector<std::string> faults;
   int api = 0;  // 0 = the newest that the plugin exports
   bool recorded_pace = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <malloc.h>
 
+#include <exception>
 #include <new>
 #include <string>
 #include <string_view>
@@ -38,6 +39,8 @@ int run(std::span<const char* const> words) {
     return cli::fail(error.what());
   } catch (const std::bad_alloc&) {
     return cli::fail("no memory left; where a command has --memory SIZE, the most of it can lie in files");
+  } catch (const std::exception& error) {  // of the standard library: no thread, a folder that goes away
+    return cli::fail(error.what());
   }
 }
 

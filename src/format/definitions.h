@@ -23,6 +23,12 @@ enum class Def : uint16_t {
   kNote = 6,          // key=value about the process (text)
   kMode = 7,          // what is recorded from here on (since minor 2)
   kGroup = 8,         // what was said of a declared group beside its members (since minor 5)
+  // of AMD's runtime, since minor 7
+  kGpuAgent = 9,       // a GPU as HSA lists it
+  kGpuQueue = 10,      // a queue, and whether its packets are seen
+  kKernelSymbol = 11,  // name of a kernel that was dispatched: a NameDef
+  kGpuClock = 12,      // an agent's clock beside the host's
+  kHsaCounters = 13,   // what was seen, injected and dropped so far; the newest counts
   // defs
   kLog = 32,         // first entry of a log's first defs chunk: its loss counters
   kThread = 33,      // the thread that owns the log from a position on
@@ -85,6 +91,9 @@ struct NoteDef {
 };
 inline constexpr char kNoteGpuRecords[] = "gpu_records";  // what CUPTI is asked for, or why nothing
 inline constexpr char kNoteGpuModel[] = "gpu_model";  // of the first GPU used: "NVIDIA H200", "PCI 1002:74a1"
+inline constexpr char kNoteHsa[] = "hsa";             // why AMD kernels are not, or not all, timed
+// The NCCL or RCCL that calls, as it is mapped: "BUILDID VERSION PATH"; and others of that name, one a note, version 0.
+inline constexpr char kNoteNcclLibrary[] = "nccl_library", kNoteOtherNccl[] = "other_nccl_library";
 inline constexpr char kNoteChained[] =
     "chained_plugin";  // LOCKSTEP_CHAIN: "Inspector v5, /path", "none: why"
 inline constexpr char kNoteChainMissed[] = "chained_plugin_missed";  // the newest counts
@@ -124,9 +133,49 @@ struct StreamDef {
   uint64_t stream;  // pointer value
   uint64_t reserved0;
 };
+struct GpuAgentDef {
+  DefHead head;              // id = number in this process, from 0: the n-th GPU that HSA lists
+  uint64_t tick_hz;          // of its clock; 0 unknown
+  uint32_t node;             // number of the kernel driver
+  int32_t place;             // among the host's GPUs by PCI address; -1 unknown
+  char pci[16];              // "0000:c1:00.0"
+  char uuid[32];             // "GPU-7f8e..." as HSA gives it
+  char name[48], model[48];  // "gfx942", "AMD Instinct MI300X"
+};
+enum class QueuePath : uint16_t { kCreate = 0, kCounted = 1 };
+enum class QueueState : uint16_t {
+  kTraced = 0,    // its packets are seen and timed
+  kObserved = 1,  // another tool's signals are in them: seen, not timed
+  kPlain = 2,     // an intercept queue could not be made: not seen
+};
+struct GpuQueueDef {
+  DefHead head;  // id = number in this process, from 1
+  uint64_t queue_id;
+  uint32_t packets;
+  uint16_t agent;
+  QueuePath path;
+  QueueState state;
+  uint16_t reserved0;
+  uint32_t status;  // of the runtime, for kPlain
+  uint64_t reserved1;
+};
+// `head.ticks`, `system_now`: one instant. `system`: what the runtime makes of the agent's `ticks`.
+struct GpuClockDef {
+  DefHead head;  // id = GpuAgentDef
+  uint64_t ticks, system, system_now;
+  uint64_t system_hz;
+  uint32_t width_ns;  // host time that reading `system_now` took
+  uint32_t reserved0;
+  uint64_t reserved1;
+};
+inline constexpr uint32_t kMostHsaCounters = 32;
+struct HsaCountersDef {
+  DefHead head;
+  uint64_t counts[kMostHsaCounters];  // format/hsa_counters.def
+};
 // As long as its name needs: `units` of the head counts it.
 struct NameDef {
-  DefHead head;   // id = number of this log and kind, from 1
+  DefHead head;   // id = number of this log and kind (kKernelSymbol: of the process), from 1
   char name[16];  // and on: a kernel's mangled, as the driver gives it; at most so many bytes with its NUL:
 };
 inline constexpr uint32_t kMaxKernelNameBytes = 1024, kMaxRangeNameBytes = 256;
@@ -145,6 +194,10 @@ LOCKSTEP_DEF_SIZE(ThreadDef, 48);
 LOCKSTEP_DEF_SIZE(ShapeDef, 128);
 LOCKSTEP_DEF_SIZE(StreamDef, 32);
 LOCKSTEP_DEF_SIZE(NameDef, 32);
+LOCKSTEP_DEF_SIZE(GpuAgentDef, 176);
+LOCKSTEP_DEF_SIZE(GpuQueueDef, 48);
+LOCKSTEP_DEF_SIZE(GpuClockDef, 64);
+LOCKSTEP_DEF_SIZE(HsaCountersDef, 272);
 #undef LOCKSTEP_DEF_SIZE
 
 // Ring retention: what was overwritten still counts here. A histogram chunk is a ChunkHeader, then cells.

@@ -27,7 +27,7 @@ namespace lockstep::format {
 
 inline constexpr unsigned char kMagic[8] = {0x89, 'L', 'K', 'S', '\r', '\n', 0x1a, '\n'};
 inline constexpr uint16_t kMajor = 1;  // a reader refuses a newer major
-inline constexpr uint16_t kMinor = 6;  // a reader accepts any minor
+inline constexpr uint16_t kMinor = 7;  // a reader accepts any minor
 inline constexpr uint32_t kHeaderBytes = 4096;
 inline constexpr uint32_t kChunkBytes = 32768;
 inline constexpr uint32_t kUnitBytes = 16;

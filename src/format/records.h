@@ -15,7 +15,7 @@
 // GPU times are raw: nanoseconds of the GPU's own clock (NVIDIA) or wall_clock64 ticks (AMD); FileHeader.gpu_clock.
 // Kernels and copies (files of source kCuda) are the exception: the driver's tools interface gives their times on a
 // clock of the host, and `start` and `stop_after` hold them. They are written when they are delivered, so a log is not
-// in the order of `start`.
+// in the order of `start`. Those of AMD (source kHsa) are two records: what was submitted, and its times.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -45,14 +45,17 @@ inline constexpr uint8_t kFlagIntraSync = 0x10;  // CeBatch.useIntraSync, CeColl
 inline constexpr uint8_t kFlagSymmetric = 0x20;  // Coll.isSymColl (v7)
 inline constexpr uint8_t kFlagGpuTimes = 0x40;   // ApiOp: gpu_start and gpu_end were given
 // ApiOp, since minor 5
-inline constexpr uint8_t kFlagSeqSaid = 0x02;  // seq is one less than the program's number, not counted here
-inline constexpr uint8_t kFlagP2p = 0x04;      // PyTorch's isP2P
-inline constexpr uint8_t kFlagAsyncSaid = 0x08;  // whether the caller waits for it is known
-inline constexpr uint8_t kFlagAsync = 0x10;      // it does not
-inline constexpr uint8_t kFlagMoved = 0x01;      // LinkRecord
+inline constexpr uint8_t kFlagSeqKnown = 0x02;  // seq is one less than the program's number, not counted here
+inline constexpr uint8_t kFlagP2p = 0x04;       // PyTorch's isP2P
+inline constexpr uint8_t kFlagAsyncKnown = 0x08;  // whether the caller waits for it is known
+inline constexpr uint8_t kFlagAsync = 0x10;       // it does not
+inline constexpr uint8_t kFlagMoved = 0x01;       // LinkRecord
 inline constexpr uint8_t kFlagSystemThread =
-    0x01;                                      // LaunchCall: `thread` is the kernel's number of the thread
-inline constexpr uint8_t kFlagStopped = 0x80;  // stop arrived (stop_after may be kSaturated)
+    0x01;  // LaunchCall: `thread` is the kernel's number of the thread
+// Dispatch, since minor 7
+inline constexpr uint8_t kFlagSignalled = 0x01;  // the packet had a signal of the program's
+inline constexpr uint8_t kFlagUntimed = 0x02;    // no GpuTimes will follow: DispatchRecord.untimed says why
+inline constexpr uint8_t kFlagStopped = 0x80;    // stop arrived (stop_after may be kSaturated)
 
 struct RecordHead {
   uint64_t start;       // ticks
@@ -330,6 +333,43 @@ struct SplitsRecord {
 };
 inline constexpr uint32_t kSplitsKept = 30;
 
+// Why a dispatch has no times.
+enum class Untimed : uint8_t { kNone = 0, kObserved = 1, kNoSignal = 2 };
+// A kernel that was put on a queue of AMD's runtime (HSA), since minor 7; `start`: when. It is on its way until a
+// GpuTimes names it, or kFlagUntimed says that none will.
+struct DispatchRecord {
+  RecordHead head;
+  uint64_t arguments;  // first word of an RCCL kernel's arguments: its communicator on the device; 0 not read
+  uint32_t symbol;     // Def::kKernelSymbol of the process; 0 unknown
+  uint32_t sequence;   // n-th dispatch of its queue, from 1
+  uint16_t queue;      // Def::kGpuQueue
+  uint16_t agent;      // Def::kGpuAgent
+  uint32_t grid[3];    // work items
+  uint16_t group[3];   // work items of a work group
+  Untimed untimed;
+  uint8_t reserved0;
+  uint32_t private_bytes, group_bytes;  // of a work item, of a work group
+};
+// A copy that was given to AMD's runtime, since minor 7; `start`: when. Its times are a GpuTimes.
+struct QueuedCopyRecord {
+  RecordHead head;
+  uint64_t bytes;
+  uint16_t from, to;  // Def::kGpuAgent; kHostAgent
+  uint32_t reserved0;
+};
+inline constexpr uint16_t kHostAgent = 0xffff;
+enum class TimesClock : uint16_t { kAgent = 0, kSystem = 1 };
+enum class TimesProblem : uint16_t { kNone = 0, kNotStamped = 1, kDisordered = 2 };
+// When the GPU did what the record `target` submitted, since minor 7; `start`: when that was seen.
+struct GpuTimesRecord {
+  RecordHead head;
+  uint64_t target;               // handle
+  uint64_t gpu_start, gpu_stop;  // by `clock`: ticks of the agent, or of HSA's system clock; as stamped
+  TimesClock clock;
+  TimesProblem problem;
+  uint32_t reserved0;
+};
+
 #define LOCKSTEP_RECORD_SIZE(type, bytes) \
   static_assert(sizeof(type) == (bytes) && sizeof(type) % kUnitBytes == 0)
 LOCKSTEP_RECORD_SIZE(GroupApiRecord, 32);
@@ -359,6 +399,9 @@ LOCKSTEP_RECORD_SIZE(StateRecord, 32);
 LOCKSTEP_RECORD_SIZE(LinkRecord, 32);
 LOCKSTEP_RECORD_SIZE(UserTagRecord, 32);
 LOCKSTEP_RECORD_SIZE(SplitsRecord, 64);
+LOCKSTEP_RECORD_SIZE(DispatchRecord, 64);
+LOCKSTEP_RECORD_SIZE(QueuedCopyRecord, 32);
+LOCKSTEP_RECORD_SIZE(GpuTimesRecord, 48);
 #undef LOCKSTEP_RECORD_SIZE
 
 constexpr bool fits_short_coll(uint64_t send_buffer, uint64_t recv_buffer, uint64_t seq, uint32_t comm,

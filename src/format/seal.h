@@ -12,8 +12,7 @@
 #include <cstring>
 
 #include "format/crc32c.h"
-#include "format/definitions.h"
-#include "format/records.h"
+#include "format/walk.h"
 
 namespace lockstep::format {
 
@@ -63,19 +62,6 @@ constexpr AllMasks all_masks() {
 inline constexpr AllMasks kMasks = all_masks();
 
 }  // namespace seal_detail
-
-// Size in units of the entry whose first unit this is; 0 for what cannot be an entry.
-inline uint32_t units_of_head(const unsigned char* at, Purpose purpose) {
-  if (purpose == Purpose::kRecords) return record_bytes(at[offsetof(RecordHead, kind)]) / kUnitBytes;
-  DefHead head;
-  std::memcpy(&head, at, sizeof head);
-  return head.kind == 0 ? 0 : head.units;
-}
-// Of the one that begins at `unit`; 0 also at the end of what was published.
-inline uint32_t entry_units(const unsigned char* chunk, Purpose purpose, uint32_t unit) {
-  const uint32_t units = units_of_head(chunk + size_t{unit} * kUnitBytes, purpose);
-  return unit + units <= kLastUnit ? units : 0;
-}
 
 // The latest time in late fields of a record; kSaturated in one of them: UINT64_MAX. 0 none.
 inline uint64_t latest_late_ticks(const unsigned char* record) {

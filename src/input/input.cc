@@ -235,7 +235,8 @@ class Mixer {
 
   // What cannot be read may be the file of a rank that seems to have left none: the analyses of the first run are told.
   void leave_troubles_to_a_run() {
-    std::erase_if(mixed_.files.troubles, [this](const Error& error) { return is_told_by_database(error); });
+    std::erase_if(mixed_.files.troubles,
+                  [this](const Error& error) { return is_covered_by_database(error); });
     for (Error& error : mixed_.files.troubles) {
       error.where = unpacker_->shown(std::move(error.where));
       if (!first_error_) first_error_ = error;
@@ -243,7 +244,7 @@ class Mixer {
   }
 
   // A directory may hold a database and nothing else.
-  bool is_told_by_database(const Error& error) const {
+  bool is_covered_by_database(const Error& error) const {
     return error.code == ErrorCode::kNotFound &&
            std::find(with_database_.begin(), with_database_.end(), error.where) != with_database_.end();
   }
@@ -258,7 +259,7 @@ class Mixer {
   }
 
   void lose(Error error) {
-    if (is_told_by_database(error)) return;
+    if (is_covered_by_database(error)) return;
     error.where = unpacker_->shown(std::move(error.where));
     mixed_.troubles.push_back({-1, "read", "unreadable_file", error.message(), 1});
     if (!first_error_) first_error_ = std::move(error);

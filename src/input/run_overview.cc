@@ -11,6 +11,7 @@
 #include "base/text/units.h"
 #include "format/file_layout.h"
 #include "model/chained_plugin.h"
+#include "model/hsa_counters.h"
 #include "model/names/host_name.h"
 #include "model/names/who.h"
 #include "run/mode_text.h"
@@ -123,6 +124,9 @@ ProcessOverview look_at(const model::Trace& trace) {
   seen.pci = text(row.pci);
   seen.uuid = text(row.uuid);
   seen.gpu_model = text(row.gpu_model);
+  seen.nccl_library = text(row.nccl_library);
+  seen.nccl_build_id = text(row.nccl_build_id);
+  seen.other_nccl = text(row.other_nccl);
   seen.chained_plugin = chained_plugin_of(trace);
   seen.pid = row.pid;
   seen.start_ns = row.start_ns;
@@ -150,6 +154,9 @@ ProcessOverview look_at(const model::Trace& trace) {
   seen.ranges = trace.ranges.size();
   seen.events = model::count_events(trace);
   seen.kernels = model::count_kernels(trace);
+  for (const model::StringId mark : trace.marks.all(&model::MarkTable::name)) {
+    if (seen.counters.empty()) seen.counters = model::hsa_counters_of(trace.strings[mark]);
+  }
   seen.comms = members(trace);
   seen.losses = loss_lines(trace, false);
   return seen;

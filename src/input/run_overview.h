@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/event_counts.h"
@@ -28,7 +29,8 @@ struct CommMember {      // one process' view of a communicator
 
 struct ProcessOverview {
   std::string host, boot_id, launcher, job, argv, visible_devices, pci, uuid, gpu_model;
-  std::string host_name;    // what counts as its host: see model/host_name.h
+  std::string nccl_library, nccl_build_id, other_nccl;  // as the model has them
+  std::string host_name;                                // what counts as its host: see model/host_name.h
   std::string device_name;  // its PCI address, else "cuda:0" or "hip:0", as the process counts; empty unknown
   std::string chained_plugin;  // called with each event, beside ours; empty: none
   int64_t pid = 0, start_ns = 0, first_ns = 0, last_ns = 0, heartbeat_ns = 0;
@@ -45,6 +47,8 @@ struct ProcessOverview {
   uint64_t ops = 0, ranges = 0;
   model::EventCounts events{};
   model::KernelCounts kernels;
+  std::vector<std::pair<std::string, uint64_t>>
+      counters;  // of the library that AMD's runtime loads, by label
   std::vector<CommMember> comms;
   std::vector<LossLine> losses;
 };

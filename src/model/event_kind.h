@@ -27,14 +27,14 @@ inline constexpr uint8_t kFlagIntraSync = 0x10;
 inline constexpr uint8_t kFlagSymmetric = 0x20;
 inline constexpr uint8_t kFlagGpuTimes = 0x40;
 // Of operations that a program declared, or that PyTorch's own files tell.
-inline constexpr uint8_t kFlagSeqSaid = 0x02;
+inline constexpr uint8_t kFlagSeqKnown = 0x02;
 inline constexpr uint8_t kFlagP2p = 0x04;
-inline constexpr uint8_t kFlagAsyncSaid = 0x08;
+inline constexpr uint8_t kFlagAsyncKnown = 0x08;
 inline constexpr uint8_t kFlagAsync = 0x10;
 
 // Whether the caller waits for an operation, where that is known.
-constexpr bool is_async_said(uint8_t kind, uint8_t flags) {
-  return kind != number(EventKind::kCeColl) && (flags & kFlagAsyncSaid) != 0;
+constexpr bool is_async_known(uint8_t kind, uint8_t flags) {
+  return kind != number(EventKind::kCeColl) && (flags & kFlagAsyncKnown) != 0;
 }
 
 // Values of processes.gpu_clock.

@@ -50,8 +50,8 @@ struct JobOps {
   Column<StringId> place;           // where the program called it; likewise
   // What was entered since then tells that its GPU work begins, when it does. The rest has GPU times once it is over, and some
   // time later, or never: without them it may run, or have ended.
-  static constexpr int64_t kNeverTold = INT64_MAX;
-  int64_t gpu_told_from_ns = 0;
+  static constexpr int64_t kNeverReported = INT64_MAX;
+  int64_t gpu_reported_from_ns = 0;
 
   size_t size() const { return signature.size(); }
   // A replay of a captured graph. It was called once, when the graph was captured; each time it runs, it is enqueued by
@@ -65,7 +65,7 @@ struct JobOps {
   }
   uint64_t comms_id(size_t i) const { return torch_comms_id.empty() ? 0 : torch_comms_id[i]; }
   StringId place_of(size_t i) const { return place.empty() ? 0 : place[i]; }
-  bool is_start_told(size_t i) const { return entered_ns(i) >= gpu_told_from_ns; }
+  bool is_start_reported(size_t i) const { return entered_ns(i) >= gpu_reported_from_ns; }
   // When it began on the GPU is known, not only how long it took.
   bool is_placed(size_t i) const {
     return gpu_start_ns[i] != 0 && gpu_source[i] < static_cast<uint8_t>(GpuTimeSource::kInspector);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the processes of a source while the next one is loaded by a second thread, so that two at most are in memory.
+// Walks the processes of a source while the next one is loaded by a second thread, where the system starts one, so that two at most are in
+// memory.
 // Used by one thread; nobody else may touch the source meanwhile.
 #pragma once
 #include <future>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "model/trace_source.h"
 
@@ -31,11 +33,16 @@ class LoadAhead {
  private:
   void start() {
     if (started_ == source_.processes()) return;
-    pending_ = std::async(std::launch::async, [this, i = started_++] {
+    const auto load = [this, i = started_++] {
       Loaded loaded;
       loaded.result = source_.load(i, *loaded.trace);
       return loaded;
-    });
+    };
+    try {
+      pending_ = std::async(std::launch::async, load);
+    } catch (const std::system_error&) {
+      pending_ = std::async(std::launch::deferred, load);
+    }
   }
   TraceSource& source_;
   size_t started_ = 0;

@@ -29,7 +29,7 @@ struct Format {
   // What tells the format may stand far from the beginning: `sniff` is asked again with up to kDeepSniffBytes.
   bool sniff_deep = false;
   std::string_view setting = {};  // what a user sets so that each rank of a job leaves such a file
-  bool tells_of_hangs = false;    // reports that cannot tell ask for it
+  bool reports_hangs = false;     // reports that cannot tell ask for it
   // What tells the format may stand anywhere: whether a file that begins so, and that no `sniff` accepts, has to be opened to
   // know; and whether it then is of the format. Both or neither.
   bool (*may_be)(std::span<const std::byte> first_bytes) = nullptr;

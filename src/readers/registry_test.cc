@@ -89,6 +89,14 @@ TEST_F(SortTest, DatabasesAreOpenedWhereTheirFirstBytesDoNotTell) {
       << named.error().message();
 }
 
+TEST_F(SortTest, ANamedLogMayBeginWithWhatPythonPrints) {
+  const std::string words = "\nHW Exception by GPU node-9 reason :GPU Hang\n";
+  auto inputs = sort({write("job.out", "{'loss': 2.5}" + words)});
+  ASSERT_TRUE(inputs) << inputs.error().message();
+  EXPECT_EQ(formats(*inputs), std::vector<std::string>{"nccl_log 1"});
+  EXPECT_FALSE(sort({write("job.json", "{\"loss\": 2.5}" + words)}));
+}
+
 TEST_F(SortTest, EmptyFilesAreThoseOfTheFormatWhoseNameTheyHave) {
   write("vm-pid1470.log", content(kData + "inspector/vm-pid1470.log"));
   const std::string empty = write("another-pid7.log", "");
@@ -101,12 +109,12 @@ TEST_F(SortTest, EmptyFilesAreThoseOfTheFormatWhoseNameTheyHave) {
   ASSERT_TRUE(source) << source.error().message();
   model::Trace run;
   (*source)->run_losses(run);
-  std::string said;
+  std::string details;
   for (size_t i = 0; i < run.losses.size(); ++i)
-    said += std::string(run.strings[run.losses.detail[i]]) + '\n';
-  EXPECT_NE(said.find("another-pid7.log: holds no whole record"), std::string::npos) << said;
-  EXPECT_NE(said.find("vm-pid1471.log: holds no whole record"), std::string::npos) << said;
-  EXPECT_EQ(said.find("notes.log"), std::string::npos) << said;
+    details += std::string(run.strings[run.losses.detail[i]]) + '\n';
+  EXPECT_NE(details.find("another-pid7.log: holds no whole record"), std::string::npos) << details;
+  EXPECT_NE(details.find("vm-pid1471.log: holds no whole record"), std::string::npos) << details;
+  EXPECT_EQ(details.find("notes.log"), std::string::npos) << details;
   auto alone = sort({empty});
   ASSERT_FALSE(alone);
   EXPECT_EQ(alone.error().text, "is empty");
@@ -173,11 +181,11 @@ TEST_F(SortTest, UnpackedFilesKeepTheirNamesInWhatIsSaid) {
   model::Trace trace;
   ASSERT_TRUE((*source)->load(0, trace));
   EXPECT_EQ(trace.processes.rank[0], 7);
-  std::string said;
+  std::string details;
   for (size_t i = 0; i < trace.losses.size(); ++i)
-    said += std::string(trace.strings[trace.losses.detail[i]]) + '\n';
-  EXPECT_NE(said.find(path), std::string::npos) << said;
-  EXPECT_EQ(said.find("lockstep-files"), std::string::npos) << said;
+    details += std::string(trace.strings[trace.losses.detail[i]]) + '\n';
+  EXPECT_NE(details.find(path), std::string::npos) << details;
+  EXPECT_EQ(details.find("lockstep-files"), std::string::npos) << details;
 }
 
 TEST_F(SortTest, ATextOfSeveralKindsIsReadAsAll) {

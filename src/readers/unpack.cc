@@ -274,9 +274,8 @@ class Unpacker::Expansion {
   }
   bool refuse() {
     trouble(
-        "expands to far more than its size, which no trace does: not unpacked further; unpack it yourself if "
-        "it is "
-        "meant to");
+        "expands to far more than its size, which no trace does: not unpacked further; unpack it yourself "
+        "if it is meant to");
     return false;
   }
 

@@ -17,35 +17,35 @@ constexpr size_t kRatesMost = 2000;
 Json above_zero(double value) { return value > 0 ? Json(value) : Json(nullptr); }
 
 // When the first rank called it.
-Json called_at(const Scene& scene, uint32_t comm, uint32_t index) {
-  const Job& job = scene.job();
+Json called_at(const ReportContext& context, uint32_t comm, uint32_t index) {
+  const Job& job = context.job();
   std::optional<int64_t> first;
   for (uint32_t row : job.comms[comm].members) {
     if (row == model::kNoRow) continue;
     const auto op = job.op_at(job.members[row], index);
     const int64_t ns = op ? job.ops(job.members[row]).entered_ns(*op) : 0;
     if (ns == 0) continue;
-    const int64_t at = scene.placed_ns(job.members[row].process, ns);
+    const int64_t at = context.placed_ns(job.members[row].process, ns);
     first = first ? std::min(*first, at) : at;
   }
-  return first ? scene.since_begin(*first) : Json(nullptr);
+  return first ? context.since_begin(*first) : Json(nullptr);
 }
 
-Json slowest_json(const Scene& scene, const bandwidth::Rate& rate, const OperationPlaces& places) {
+Json slowest_json(const ReportContext& context, const bandwidth::Rate& rate, const OperationPlaces& places) {
   if (!rate.slowest) return nullptr;
   return {{"op_index", rate.slowest->index},
           {"busbw_gbps", rate.slowest->busbw},
-          {"at_ns", called_at(scene, rate.comm, rate.slowest->index)},
+          {"at_ns", called_at(context, rate.comm, rate.slowest->index)},
           {"operation", place_of(places, {rate.comm, rate.slowest->index})}};
 }
 
 // A finding that calls this communicator slow.
-Json finding_of(const Scene& scene, const bandwidth::Rate& rate) {
-  const auto& findings = scene.run().diagnosis.findings;
+Json finding_of(const ReportContext& context, const bandwidth::Rate& rate) {
+  const auto& findings = context.run().diagnosis.findings;
   for (size_t i = 0; i < findings.size(); ++i) {
     const bool slow = findings[i].finding_class == analysis::FindingClass::kSlowLink ||
                       findings[i].finding_class == analysis::FindingClass::kSlowNic;
-    if (slow && scene.comm_of(i) == rate.comm) return i;
+    if (slow && context.comm_of(i) == rate.comm) return i;
   }
   return nullptr;
 }
@@ -63,8 +63,8 @@ Json fit_json(const bandwidth::Fit& fit, const Job& job) {
 
 }  // namespace
 
-Json bandwidth_page(const Scene& scene, const OperationPlaces& places) {
-  const Job& job = scene.job();
+Json bandwidth_page(const ReportContext& context, const OperationPlaces& places) {
+  const Job& job = context.job();
   bandwidth::Rates rates = bandwidth::measure(job);
   const size_t collectives = rates.rates.size();
   std::vector<std::pair<const bandwidth::Rate*, bool>> order;  // whether of pairs
@@ -75,7 +75,7 @@ Json bandwidth_page(const Scene& scene, const OperationPlaces& places) {
       best[rate.func] = std::max(best[rate.func], rate.busbw.middle);
     }
   }
-  const auto& matches = scene.main()->matches;
+  const auto& matches = context.main()->matches;
   const bool has_matched =
       std::any_of(matches.begin(), matches.end(), [](const auto& match) { return match.matched > 0; });
   if (order.empty())
@@ -108,8 +108,8 @@ Json bandwidth_page(const Scene& scene, const OperationPlaces& places) {
                     {"ceiling_gbps", rate->ceiling ? Json(rate->ceiling->gbps) : Json(nullptr)},
                     {"link", rate->ceiling ? Json(rate->ceiling->link) : Json(nullptr)},
                     {"error", rate->error},
-                    {"finding", finding_of(scene, *rate)},
-                    {"slowest", slowest_json(scene, *rate, places)}});
+                    {"finding", finding_of(context, *rate)},
+                    {"slowest", slowest_json(context, *rate, places)}});
   }
   Json fits = Json::array(), notes = Json::array();
   for (const bandwidth::Fit& fit : rates.fits) {

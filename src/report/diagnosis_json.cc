@@ -183,7 +183,7 @@ Json finding_json(const analysis::Finding& finding) {
           {"evidence", finding.evidence},
           {"advice", finding.advice},
           {"next", finding.next},
-          {"settle", finding.settle},
+          {"needed_evidence", finding.needed_evidence},
           {"sources", finding.sources}};
 }
 
@@ -198,7 +198,8 @@ Json diagnosis_json(const verdict::DiagnosedRun& run) {
     add_clocks(evidence, clocks);
     add_matches(evidence, matches);
   }
-  return {{"verdict", verdict == nullptr ? Json(nullptr) : finding_json(*verdict)},
+  return {{"schema", "lockstep.diagnose.v1"},
+          {"verdict", verdict == nullptr ? Json(nullptr) : finding_json(*verdict)},
           {"findings", std::move(findings)},
           {"losses", losses_of_all(run)},
           {"inputs", std::move(inputs)},

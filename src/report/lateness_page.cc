@@ -16,10 +16,9 @@ constexpr size_t kDrillCells = 4000, kDrillOps = 3;
 constexpr size_t kMarksMost = 300;
 
 constexpr const char* kNotCompared =
-    "No operation could be compared between ranks, so nobody can be said to be late: that takes the records "
-    "of two ranks "
-    "or more of one communicator, with the order of their operations known. `lockstep trace` records every "
-    "rank.";
+    "No operation could be compared between ranks, so nobody can be said to be late: that takes the "
+    "records of two ranks or more of one communicator, with the order of their operations known. `lockstep "
+    "trace` records every rank.";
 
 // Lists over the columns for one row.
 class RowCells {
@@ -133,7 +132,7 @@ std::vector<CellOps> worst_cells(const WaitTable& waits, const std::vector<Row>&
   return cells;
 }
 
-Json drill_json(const Scene& scene, const WaitTable& waits, const std::vector<Row>& rows,
+Json drill_json(const ReportContext& context, const WaitTable& waits, const std::vector<Row>& rows,
                 const OperationPlaces& places) {
   Json out = Json::object();
   for (const char* name :
@@ -148,38 +147,37 @@ Json drill_json(const Scene& scene, const WaitTable& waits, const std::vector<Ro
       out["who"].push_back(process);
       out["late_ns"].push_back(whole_ns(static_cast<double>(op.late_ns)));
       out["waiting_ns"].push_back(whole_ns(static_cast<double>(op.waiting_ns)));
-      out["at_ns"].push_back(scene.since_begin(op.at_ns));
+      out["at_ns"].push_back(context.since_begin(op.at_ns));
       out["operation"].push_back(place_of(places, {op.comm, op.index}));
     }
   }
   return out;
 }
 
-Json marks_json(const Scene& scene) {
+Json marks_json(const ReportContext& context) {
   constexpr uint32_t kProcess = 0;
-  const analysis::straggler::Steps steps = analysis::straggler::find_steps(scene.job(), kProcess);
+  const analysis::straggler::Steps steps = analysis::straggler::find_steps(context.job(), kProcess);
   Json list = Json::array();
   if (steps.source == analysis::straggler::Steps::Source::kSlices) return list;
   const size_t each = (steps.size() + kMarksMost - 1) / kMarksMost;
   for (size_t i = 0; i < steps.size(); i += each)
     list.push_back({{"number", steps.number[i]},
-                    {"at_ns", scene.since_begin(scene.placed_common_ns(kProcess, steps.begin_ns[i]))}});
+                    {"at_ns", context.since_begin(context.placed_common_ns(kProcess, steps.begin_ns[i]))}});
   return list;
 }
 
-Json notes_json(const Scene& scene, const WaitTable& waits, const std::vector<Row>& rows) {
+Json notes_json(const ReportContext& context, const WaitTable& waits, const std::vector<Row>& rows) {
   Json notes = Json::array();
   const auto& lateness = waits.lateness();
   if (lateness.timed == 0)
     notes.push_back(
-        "No GPU times: ranks arrive when their hosts launch. Hosts run ahead of their GPUs, so some of this "
-        "lateness "
-        "costs nobody anything.");
+        "No GPU times: ranks arrive when their hosts launch. Hosts run ahead of their GPUs, so some of "
+        "this lateness costs nobody anything.");
   if (lateness.not_comparable > 0)
     notes.push_back(
         plural(lateness.not_comparable, "process") +
         " with several ranks of one communicator each are left out: their calls do not tell them apart.");
-  if (!scene.has_one_clock())
+  if (!context.has_one_clock())
     notes.push_back(
         "Clocks of some hosts could not be aligned: their ranks are compared with each other alone, and each "
         "such host is placed as if its first record were the begin of the run.");
@@ -192,39 +190,39 @@ Json notes_json(const Scene& scene, const WaitTable& waits, const std::vector<Ro
 
 }  // namespace
 
-std::vector<Row> lateness_rows(const Scene& scene, const WaitTable& waits) {
+std::vector<Row> lateness_rows(const ReportContext& context, const WaitTable& waits) {
   std::vector<uint32_t> processes;
-  std::vector<double> cost(scene.job().processes.size());
+  std::vector<double> cost(context.job().processes.size());
   for (uint32_t i = 0; i < cost.size(); ++i) {
     cost[i] = waits.lateness().processes[i].blamed_ns;
     processes.push_back(i);
   }
-  return choose_rows(scene, std::move(processes), cost);
+  return choose_rows(context, std::move(processes), cost);
 }
 
-Json lateness_page(const Scene& scene, const WaitTable& waits, const std::vector<Row>& rows,
+Json lateness_page(const ReportContext& context, const WaitTable& waits, const std::vector<Row>& rows,
                    const OperationPlaces& places) {
   const auto& lateness = waits.lateness();
   if (lateness.compared == 0) return missing(kNotCompared);
   Json list = Json::array();
   for (const Row& row : rows) {
-    Json one = row_json(scene, row);
+    Json one = row_json(context, row);
     one["total"] = total_json(waits, row);
     RowCells(waits, row).put(one);
     list.push_back(std::move(one));
   }
   return {{"columns",
            {{"count", waits.columns()},
-            {"begin_ns", scene.since_begin(waits.begin_ns())},
+            {"begin_ns", context.since_begin(waits.begin_ns())},
             {"width_ns", waits.width_ns()}}},
           {"times", lateness.timed == 0                   ? "host"
                     : lateness.timed == lateness.compared ? "gpu"
                                                           : "mixed"},
           {"compared", lateness.compared},
           {"rows", std::move(list)},
-          {"drill", drill_json(scene, waits, rows, places)},
-          {"marks", marks_json(scene)},
-          {"notes", notes_json(scene, waits, rows)}};
+          {"drill", drill_json(context, waits, rows, places)},
+          {"marks", marks_json(context)},
+          {"notes", notes_json(context, waits, rows)}};
 }
 
 }  // namespace lockstep::report

@@ -9,9 +9,9 @@ namespace lockstep::report {
 
 using analysis::FindingClass;
 
-NamedLinks::NamedLinks(const Scene& scene, const std::vector<analysis::network::Link>& links)
-    : scene_(scene) {
-  const auto& findings = scene.run().diagnosis.findings;
+NamedLinks::NamedLinks(const ReportContext& context, const std::vector<analysis::network::Link>& links)
+    : context_(context) {
+  const auto& findings = context.run().diagnosis.findings;
   bool by_rate = false;
   for (size_t i = 0; i < findings.size(); ++i) {
     const auto how = about(findings[i]);
@@ -21,7 +21,7 @@ NamedLinks::NamedLinks(const Scene& scene, const std::vector<analysis::network::
   }
   if (!by_rate) return;
   // A finding names ranks; which of their links it means is what it was drawn from.
-  for (const auto& of : analysis::network::compare(scene.job(), links)) {
+  for (const auto& of : analysis::network::compare(context.job(), links)) {
     if (of.slow) slow_.emplace(of.pair.comm, of.pair.source_process, of.pair.target_process);
   }
 }
@@ -50,7 +50,7 @@ std::optional<size_t> NamedLinks::finding(uint32_t comm, uint32_t source, uint32
 }
 
 bool NamedLinks::means(const Candidate& candidate, uint32_t comm, uint32_t source, uint32_t target) const {
-  const std::vector<uint32_t>& named = scene_.processes_of(candidate.finding);
+  const std::vector<uint32_t>& named = context_.processes_of(candidate.finding);
   const bool is_source = std::binary_search(named.begin(), named.end(), source);
   const bool is_target = std::binary_search(named.begin(), named.end(), target);
   const bool both = is_source && is_target;
@@ -63,8 +63,8 @@ bool NamedLinks::means(const Candidate& candidate, uint32_t comm, uint32_t sourc
     case About::kBetweenHosts:
       break;
   }
-  if (!both || source == target || scene_.comm_of(candidate.finding).value_or(comm) != comm) return false;
-  const auto& processes = scene_.job().processes;
+  if (!both || source == target || context_.comm_of(candidate.finding).value_or(comm) != comm) return false;
+  const auto& processes = context_.job().processes;
   return (processes[source].host == processes[target].host) == (candidate.about == About::kWithinHost);
 }
 

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "analysis/network/links.h"
-#include "report/scene.h"
+#include "report/report_context.h"
 
 namespace lockstep::report {
 
 class NamedLinks {
  public:
-  // `links`: of the scene's job.
-  NamedLinks(const Scene& scene, const std::vector<analysis::network::Link>& links);
+  // `links`: of the context's job.
+  NamedLinks(const ReportContext& context, const std::vector<analysis::network::Link>& links);
   // The first finding about what one process sends to another on a communicator; each may be kNoRow.
   std::optional<size_t> finding(uint32_t comm, uint32_t source, uint32_t target) const;
 
@@ -30,7 +30,7 @@ class NamedLinks {
   static std::optional<About> about(const analysis::Finding& finding);
   bool means(const Candidate& candidate, uint32_t comm, uint32_t source, uint32_t target) const;
 
-  const Scene& scene_;
+  const ReportContext& context_;
   std::vector<Candidate> candidates_;
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> slow_;  // comm, source, target
 };

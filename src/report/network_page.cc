@@ -110,8 +110,8 @@ Json positive_ns(double value) { return value > 0 ? whole_ns(value) : Json(nullp
 
 }  // namespace
 
-Json network_page(const Scene& scene) {
-  const Job& job = scene.job();
+Json network_page(const ReportContext& context) {
+  const Job& job = context.job();
   const std::vector<network::Link> lanes = network::links(job), links = network::pairs(lanes);
   if (links.empty()) {
     const bool expected =
@@ -123,7 +123,7 @@ Json network_page(const Scene& scene) {
             : "No transfers over the network were recorded: no communicator is known to span hosts.");
   }
   const Axis axis(job, links);
-  const NamedLinks named(scene, lanes);
+  const NamedLinks named(context, lanes);
   std::map<std::tuple<size_t, size_t, uint32_t>, Cell> cells;
   for (const network::Link& link : links) {
     const auto [at, first] = cells.try_emplace({axis.at(link.source_process, link.source),

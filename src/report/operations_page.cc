@@ -22,10 +22,10 @@ constexpr size_t kSampledComms = 8;
 constexpr size_t kRanksMost = 256;  // of an operation
 
 // Of a communicator: by rank, then those whose rank is not known.
-std::vector<uint32_t> seats_of(const model::JobComm& comm) {
-  std::vector<uint32_t> seats = comm.members;
-  seats.insert(seats.end(), comm.unranked.begin(), comm.unranked.end());
-  return seats;
+std::vector<uint32_t> slots_of(const model::JobComm& comm) {
+  std::vector<uint32_t> slots = comm.members;
+  slots.insert(slots.end(), comm.unranked.begin(), comm.unranked.end());
+  return slots;
 }
 
 std::pair<uint32_t, uint32_t> indexes_of(const Job& job, const model::JobComm& comm) {
@@ -39,8 +39,8 @@ std::pair<uint32_t, uint32_t> indexes_of(const Job& job, const model::JobComm& c
 }
 
 bool has(const Job& job, OperationKey key) {
-  const std::vector<uint32_t> seats = seats_of(job.comms[key.first]);
-  return std::any_of(seats.begin(), seats.end(), [&](uint32_t row) {
+  const std::vector<uint32_t> slots = slots_of(job.comms[key.first]);
+  return std::any_of(slots.begin(), slots.end(), [&](uint32_t row) {
     return row != kNoRow && job.op_at(job.members[row], key.second).has_value();
   });
 }
@@ -69,11 +69,11 @@ void add_samples(const Job& job, std::set<OperationKey>& wanted) {
   }
 }
 
-std::vector<OperationKey> of_findings(const Scene& scene) {
+std::vector<OperationKey> of_findings(const ReportContext& context) {
   std::vector<OperationKey> keys;
-  for (size_t i = 0; i < scene.run().diagnosis.findings.size() && keys.size() < kOfFindings; ++i) {
-    const auto key = scene.operation_of(i);
-    if (key && has(scene.job(), *key) && std::find(keys.begin(), keys.end(), *key) == keys.end())
+  for (size_t i = 0; i < context.run().diagnosis.findings.size() && keys.size() < kOfFindings; ++i) {
+    const auto key = context.operation_of(i);
+    if (key && has(context.job(), *key) && std::find(keys.begin(), keys.end(), *key) == keys.end())
       keys.push_back(*key);
   }
   return keys;
@@ -82,25 +82,25 @@ std::vector<OperationKey> of_findings(const Scene& scene) {
 // One operation on all its ranks.
 class Waterfall {
  public:
-  Waterfall(const Scene& scene, OperationKey key, const OperationWaits* waits)
-      : scene_(scene), job_(scene.job()), key_(key), waits_(waits), comm_(job_.comms[key.first]) {
-    const std::vector<uint32_t> seats = seats_of(comm_);
+  Waterfall(const ReportContext& context, OperationKey key, const OperationWaits* waits)
+      : context_(context), job_(context.job()), key_(key), waits_(waits), comm_(job_.comms[key.first]) {
+    const std::vector<uint32_t> slots = slots_of(comm_);
     if (waits != nullptr) {
       for (const MemberWait& wait : waits->members) wait_of_[wait.member] = &wait;
     }
-    for (size_t i = 0; i < seats.size(); ++i)
-      add(seats[i], i < comm_.members.size() ? static_cast<int32_t>(i) : -1);
+    for (size_t i = 0; i < slots.size(); ++i)
+      add(slots[i], i < comm_.members.size() ? static_cast<int32_t>(i) : -1);
     // A communicator has members that left no file, and its list ends before them.
     for (auto rank = static_cast<int32_t>(comm_.members.size());
          rank < std::min(comm_.ranks, static_cast<int32_t>(kRanksMost)); ++rank)
       add(kNoRow, rank);
-    for (Seat& seat : seats_) measure(seat);
+    for (Slot& slot : slots_) measure(slot);
     // What a member has not called nobody has finished: there is no last arrival, and waiting goes on.
-    is_open_ = std::any_of(seats_.begin(), seats_.end(),
-                           [](const Seat& seat) { return seat.state == "not called"; });
+    is_open_ = std::any_of(slots_.begin(), slots_.end(),
+                           [](const Slot& slot) { return slot.state == "not called"; });
     if (is_open_) {
       waits_ = nullptr;
-      for (Seat& seat : seats_) seat.wait = nullptr;
+      for (Slot& slot : slots_) slot.wait = nullptr;
     }
     // The reference host's clock, where any rank has it.
     if (!zeros_.empty()) begin_ns_ = zeros_.begin()->first == 0 ? zeros_.begin()->second : earliest_zero();
@@ -113,10 +113,10 @@ class Waterfall {
     describe(out);
     out["why"] = why;
     out["findings"] = Json::array();
-    for (size_t i = 0; i < scene_.run().diagnosis.findings.size(); ++i) {
-      if (scene_.operation_of(i) == key_) out["findings"].push_back(i);
+    for (size_t i = 0; i < context_.run().diagnosis.findings.size(); ++i) {
+      if (context_.operation_of(i) == key_) out["findings"].push_back(i);
     }
-    out["begin_ns"] = scene_.since_begin(begin_ns_);
+    out["begin_ns"] = context_.since_begin(begin_ns_);
     out["length_ns"] =
         zeros_.size() == 1 ? whole_ns(static_cast<double>(difference(end_ns_, begin_ns_))) : Json(nullptr);
     out["open"] = is_open_;
@@ -124,16 +124,16 @@ class Waterfall {
     out["lost_ns"] = waits_ == nullptr ? Json(nullptr) : whole_ns(waits_->lost_ns);
     out["busbw_gbps"] = or_null(analysis::bandwidth::operation_busbw(job_, key_.first, key_.second));
     out["called"] =
-        std::count_if(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.op.has_value(); });
+        std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.op.has_value(); });
     const std::vector<size_t> chosen = choose();
     out["ranks"] = columns(chosen);
-    out["omitted"] = seats_.size() - chosen.size();
+    out["omitted"] = slots_.size() - chosen.size();
     out["rest"] = rest();
     return out;
   }
 
  private:
-  struct Seat {
+  struct Slot {
     uint32_t member = kNoRow;
     int32_t rank = -1;  // in the communicator
     std::optional<uint32_t> op;
@@ -144,41 +144,41 @@ class Waterfall {
   };
 
   void add(uint32_t member, int32_t rank) {
-    Seat& seat = seats_.emplace_back();
-    seat.member = member;
-    seat.rank = rank;
+    Slot& slot = slots_.emplace_back();
+    slot.member = member;
+    slot.rank = rank;
     if (member == kNoRow) return;
-    seat.op = job_.op_at(job_.members[member], key_.second);
-    seat.named = scene_.is_named(job_.members[member].process);
+    slot.op = job_.op_at(job_.members[member], key_.second);
+    slot.named = context_.is_named(job_.members[member].process);
     const auto wait = wait_of_.find(member);
-    if (wait != wait_of_.end()) seat.wait = wait->second;
+    if (wait != wait_of_.end()) slot.wait = wait->second;
   }
 
-  void measure(Seat& seat) {
-    if (seat.member == kNoRow) {
-      seat.state = "no file";
+  void measure(Slot& slot) {
+    if (slot.member == kNoRow) {
+      slot.state = "no file";
       return;
     }
-    const Member& member = job_.members[seat.member];
-    if (!seat.op) {
-      seat.state = member.alignment == Member::Alignment::kNone ? "not comparable"
+    const Member& member = job_.members[slot.member];
+    if (!slot.op) {
+      slot.state = member.alignment == Member::Alignment::kNone ? "not comparable"
                    : key_.second >= job_.next_index(member)     ? "not called"
                                                                 : "forgotten";
       return;
     }
     const JobOps& ops = job_.ops(member);
-    seat.state = ops.gpu_end_ns[*seat.op] != 0     ? "done"
-                 : ops.gpu_start_ns[*seat.op] != 0 ? "running"
+    slot.state = ops.gpu_end_ns[*slot.op] != 0     ? "done"
+                 : ops.gpu_start_ns[*slot.op] != 0 ? "running"
                                                    : "called";
     bool first = true;
-    for (int64_t ns : {ops.entered_ns(*seat.op), ops.called_ns[*seat.op], ops.enqueued_ns[*seat.op],
-                       ops.launched_ns[*seat.op], ops.gpu_start_ns[*seat.op], ops.gpu_end_ns[*seat.op]}) {
-      if (ns == 0 || (ops.is_replay(*seat.op) && ns == ops.called_ns[*seat.op])) continue;
+    for (int64_t ns : {ops.entered_ns(*slot.op), ops.called_ns[*slot.op], ops.enqueued_ns[*slot.op],
+                       ops.launched_ns[*slot.op], ops.gpu_start_ns[*slot.op], ops.gpu_end_ns[*slot.op]}) {
+      if (ns == 0 || (ops.is_replay(*slot.op) && ns == ops.called_ns[*slot.op])) continue;
       const auto common = job_.common_ns(member.process, ns);
-      if (first && common) seat.half_width_ns = common->half_width_ns;
+      if (first && common) slot.half_width_ns = common->half_width_ns;
       first = false;
-      const int64_t at = scene_.placed_ns(member.process, ns);
-      int64_t& zero = zeros_.try_emplace(scene_.clock_of(member.process), at).first->second;
+      const int64_t at = context_.placed_ns(member.process, ns);
+      int64_t& zero = zeros_.try_emplace(context_.clock_of(member.process), at).first->second;
       zero = std::min(zero, at);
       end_ns_ = std::max(end_ns_, at);
     }
@@ -192,15 +192,15 @@ class Waterfall {
 
   // From the first call that the process' clock tells of.
   Json since_zero(uint32_t process, int64_t placed_ns) const {
-    const auto zero = zeros_.find(scene_.clock_of(process));
+    const auto zero = zeros_.find(context_.clock_of(process));
     if (zero == zeros_.end()) return nullptr;
     return whole_ns(static_cast<double>(difference(placed_ns, zero->second)));
   }
 
-  Json since_call(const Seat& seat, int64_t ns) const {
+  Json since_call(const Slot& slot, int64_t ns) const {
     if (ns == 0) return nullptr;
-    const uint32_t process = job_.members[seat.member].process;
-    return since_zero(process, scene_.placed_ns(process, ns));
+    const uint32_t process = job_.members[slot.member].process;
+    return since_zero(process, context_.placed_ns(process, ns));
   }
 
   Json last_arrival() const {
@@ -211,9 +211,9 @@ class Waterfall {
   }
 
   void describe(Json& out) const {
-    const Seat* any = nullptr;
-    for (const Seat& seat : seats_) {
-      if (seat.op && any == nullptr) any = &seat;
+    const Slot* any = nullptr;
+    for (const Slot& slot : slots_) {
+      if (slot.op && any == nullptr) any = &slot;
     }
     const model::Signature& s = job_.signatures[job_.ops(job_.members[any->member]).signature[*any->op]];
     const std::string func = shown(job_.text(s.func));
@@ -237,17 +237,17 @@ class Waterfall {
 
   // Those that findings name, that are not where the others are, that came latest; then evenly spaced ones.
   std::vector<size_t> choose() const {
-    std::vector<size_t> order(seats_.size());
+    std::vector<size_t> order(slots_.size());
     std::iota(order.begin(), order.end(), size_t{0});
     if (order.size() <= kRanksMost) return order;
     size_t done = 0;
-    for (const Seat& seat : seats_) done += seat.state == "done";
-    const bool mostly_done = done * 2 > seats_.size();
-    const size_t stride = seats_.size() / (kRanksMost / 2);
+    for (const Slot& slot : slots_) done += slot.state == "done";
+    const bool mostly_done = done * 2 > slots_.size();
+    const size_t stride = slots_.size() / (kRanksMost / 2);
     const auto importance = [&](size_t i) {
-      const Seat& seat = seats_[i];
-      const bool odd = mostly_done ? seat.state != "done" : !seat.op.has_value();
-      return std::tuple(seat.named, odd, i % stride == 0, seat.wait == nullptr ? 0.0f : seat.wait->late_ns);
+      const Slot& slot = slots_[i];
+      const bool odd = mostly_done ? slot.state != "done" : !slot.op.has_value();
+      return std::tuple(slot.named, odd, i % stride == 0, slot.wait == nullptr ? 0.0f : slot.wait->late_ns);
     };
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return importance(a) > importance(b); });
@@ -260,28 +260,28 @@ class Waterfall {
     Json out = Json::object();
     const auto column = [&](const char* name, auto value) {
       Json& list = out[name] = Json::array();
-      for (size_t i : chosen) list.push_back(value(seats_[i]));
+      for (size_t i : chosen) list.push_back(value(slots_[i]));
     };
     const auto time = [&](const char* name, const Column<int64_t> JobOps::*times) {
-      column(name, [&](const Seat& seat) {
-        return seat.op ? since_call(seat, (job_.ops(job_.members[seat.member]).*times)[*seat.op])
+      column(name, [&](const Slot& slot) {
+        return slot.op ? since_call(slot, (job_.ops(job_.members[slot.member]).*times)[*slot.op])
                        : Json(nullptr);
       });
     };
     const auto wait = [&](const char* name, auto value) {
       column(name,
-             [&](const Seat& seat) { return seat.wait == nullptr ? Json(nullptr) : value(*seat.wait); });
+             [&](const Slot& slot) { return slot.wait == nullptr ? Json(nullptr) : value(*slot.wait); });
     };
-    column("who", [&](const Seat& seat) {
-      return seat.member == kNoRow ? Json(nullptr) : Json(job_.members[seat.member].process);
+    column("who", [&](const Slot& slot) {
+      return slot.member == kNoRow ? Json(nullptr) : Json(job_.members[slot.member].process);
     });
-    column("comm_rank", [](const Seat& seat) { return known(seat.rank); });
-    column("state", [](const Seat& seat) { return Json(seat.state); });
-    column("called_ns", [&](const Seat& seat) {
-      if (!seat.op) return Json(nullptr);
-      const JobOps& ops = job_.ops(job_.members[seat.member]);
+    column("comm_rank", [](const Slot& slot) { return known(slot.rank); });
+    column("state", [](const Slot& slot) { return Json(slot.state); });
+    column("called_ns", [&](const Slot& slot) {
+      if (!slot.op) return Json(nullptr);
+      const JobOps& ops = job_.ops(job_.members[slot.member]);
       // A replay was called when its graph was captured: that is no part of it.
-      return ops.is_replay(*seat.op) ? Json(nullptr) : since_call(seat, ops.called_ns[*seat.op]);
+      return ops.is_replay(*slot.op) ? Json(nullptr) : since_call(slot, ops.called_ns[*slot.op]);
     });
     time("enqueued_ns", &JobOps::enqueued_ns);
     time("launched_ns", &JobOps::launched_ns);
@@ -294,19 +294,20 @@ class Waterfall {
     wait("moving_ns", [](const MemberWait& of) {
       return of.moving_ns < 0 ? Json(nullptr) : whole_ns(static_cast<double>(of.moving_ns));
     });
-    column("clock_error_ns", [](const Seat& seat) { return known(seat.half_width_ns); });
-    column("gpu_error_ns", [&](const Seat& seat) {
-      return seat.op ? known(job_.ops(job_.members[seat.member]).gpu_error_ns[*seat.op]) : Json(nullptr);
+    column("clock_error_ns", [](const Slot& slot) { return known(slot.half_width_ns); });
+    column("gpu_error_ns", [&](const Slot& slot) {
+      return slot.op ? known(job_.ops(job_.members[slot.member]).gpu_error_ns[*slot.op]) : Json(nullptr);
     });
-    column("gpu_source", [&](const Seat& seat) {
-      const uint8_t source = seat.op ? job_.ops(job_.members[seat.member]).gpu_source[*seat.op] : uint8_t{0};
+    column("gpu_source", [&](const Slot& slot) {
+      const uint8_t source = slot.op ? job_.ops(job_.members[slot.member]).gpu_source[*slot.op] : uint8_t{0};
       return source == 0 ? Json(nullptr) : Json(model::gpu_source_name(source));
     });
-    column("aligned", [&](const Seat& seat) {
-      const bool is_apart = seat.member != kNoRow && scene_.clock_of(job_.members[seat.member].process) != 0;
+    column("aligned", [&](const Slot& slot) {
+      const bool is_apart =
+          slot.member != kNoRow && context_.clock_of(job_.members[slot.member].process) != 0;
       return Json(zeros_.size() > 1 && is_apart ? 0 : 1);
     });
-    column("named", [](const Seat& seat) { return Json(seat.named ? 1 : 0); });
+    column("named", [](const Slot& slot) { return Json(slot.named ? 1 : 0); });
     return out;
   }
 
@@ -329,14 +330,14 @@ class Waterfall {
             {"moving_ns", spread(&MemberWait::moving_ns)}};
   }
 
-  const Scene& scene_;
+  const ReportContext& context_;
   const Job& job_;
   const OperationKey key_;
   bool is_open_ = false;
   const OperationWaits* waits_;
   const model::JobComm& comm_;
   std::map<uint32_t, const MemberWait*> wait_of_;  // by member
-  std::vector<Seat> seats_;
+  std::vector<Slot> slots_;
   std::map<uint32_t, int64_t> zeros_;  // by clock: the first time that it tells
   int64_t begin_ns_ = INT64_MAX, end_ns_ = INT64_MIN;
 };
@@ -357,10 +358,10 @@ uint64_t operations_in(const Job& job) {
 
 }  // namespace
 
-std::set<OperationKey> wanted_operations(const Scene& scene) {
-  const std::vector<OperationKey> named = of_findings(scene);
+std::set<OperationKey> wanted_operations(const ReportContext& context) {
+  const std::vector<OperationKey> named = of_findings(context);
   std::set<OperationKey> wanted(named.begin(), named.end());
-  add_samples(scene.job(), wanted);
+  add_samples(context.job(), wanted);
   return wanted;
 }
 
@@ -368,12 +369,12 @@ size_t worst_operations_wanted(const std::set<OperationKey>& wanted) {
   return kOperationsMost - wanted.size();
 }
 
-Json operations_page(const Scene& scene, const WaitTable& waits, OperationPlaces& places) {
+Json operations_page(const ReportContext& context, const WaitTable& waits, OperationPlaces& places) {
   std::map<OperationKey, std::vector<std::string>> chosen;
-  for (const OperationKey& key : of_findings(scene)) chosen[key].push_back("finding");
+  for (const OperationKey& key : of_findings(context)) chosen[key].push_back("finding");
   for (const OperationKey& key : waits.worst_operations()) chosen[key].push_back("lost");
   std::set<OperationKey> samples;
-  add_samples(scene.job(), samples);
+  add_samples(context.job(), samples);
   for (const OperationKey& key : samples) chosen[key].push_back("sample");
   if (chosen.empty())
     return missing("No collective operation was recorded, so there is none to show rank by rank.");
@@ -384,7 +385,7 @@ Json operations_page(const Scene& scene, const WaitTable& waits, OperationPlaces
   std::vector<Entry> entries;
   for (const auto& [key, why] : chosen) {
     const auto at = waits.operations().find(key);
-    entries.push_back({Waterfall(scene, key, at == waits.operations().end() ? nullptr : &at->second), key});
+    entries.push_back({Waterfall(context, key, at == waits.operations().end() ? nullptr : &at->second), key});
   }
   std::vector<size_t> order(entries.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -397,11 +398,11 @@ Json operations_page(const Scene& scene, const WaitTable& waits, OperationPlaces
     list.push_back(entries[i].waterfall.json(chosen[entries[i].key]));
   }
   Json notes = Json::array();
-  if (!scene.has_one_clock())
+  if (!context.has_one_clock())
     notes.push_back(
         "Clocks of some hosts could not be aligned: the times of such a host count from its own first call, "
         "and do not compare with those of other hosts. An operation across such hosts has no length.");
-  return {{"total", operations_in(scene.job())}, {"list", std::move(list)}, {"notes", std::move(notes)}};
+  return {{"total", operations_in(context.job())}, {"list", std::move(list)}, {"notes", std::move(notes)}};
 }
 
 }  // namespace lockstep::report

@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
+#include "report/report_context.h"
 #include "report/rows.h"
-#include "report/scene.h"
 #include "report/waits.h"
 
 namespace lockstep::report {
@@ -21,24 +21,24 @@ inline Json place_of(const OperationPlaces& places, OperationKey key) {
 // operations_page.cc
 inline constexpr size_t kOperationsMost = 64;
 // What must be kept of the run before it is gone through: those that findings name, and some of all.
-std::set<OperationKey> wanted_operations(const Scene& scene);
+std::set<OperationKey> wanted_operations(const ReportContext& context);
 // How many of the worst to keep.
 size_t worst_operations_wanted(const std::set<OperationKey>& wanted);
 // Fills `places`.
-Json operations_page(const Scene& scene, const WaitTable& waits, OperationPlaces& places);
+Json operations_page(const ReportContext& context, const WaitTable& waits, OperationPlaces& places);
 
 // lateness_page.cc
-std::vector<Row> lateness_rows(const Scene& scene, const WaitTable& waits);
-Json lateness_page(const Scene& scene, const WaitTable& waits, const std::vector<Row>& rows,
+std::vector<Row> lateness_rows(const ReportContext& context, const WaitTable& waits);
+Json lateness_page(const ReportContext& context, const WaitTable& waits, const std::vector<Row>& rows,
                    const OperationPlaces& places);
 
 // verdict_page.cc
-Json verdict_page(const Scene& scene, const std::vector<Row>& rows, const OperationPlaces& places);
+Json verdict_page(const ReportContext& context, const std::vector<Row>& rows, const OperationPlaces& places);
 
-Json bandwidth_page(const Scene& scene, const OperationPlaces& places);  // bandwidth_page.cc
-Json topology_page(const Scene& scene);                                  // topology_page.cc
-Json network_page(const Scene& scene);                                   // network_page.cc
-Json steps_page(const Scene& scene, const WaitTable& waits);             // steps_page.cc
-Json processes_page(const Scene& scene);                                 // processes_page.cc
+Json bandwidth_page(const ReportContext& context, const OperationPlaces& places);  // bandwidth_page.cc
+Json topology_page(const ReportContext& context);                                  // topology_page.cc
+Json network_page(const ReportContext& context);                                   // network_page.cc
+Json steps_page(const ReportContext& context, const WaitTable& waits);             // steps_page.cc
+Json processes_page(const ReportContext& context);                                 // processes_page.cc
 
 }  // namespace lockstep::report

@@ -19,8 +19,8 @@ using model::JobProcess;
 constexpr size_t kLossesMost = 1000;
 
 // What a process was in the middle of for the longest time when its record ends.
-Json open_text(const Scene& scene, const JobProcess& process) {
-  const Job& job = scene.job();
+Json open_text(const ReportContext& context, const JobProcess& process) {
+  const Job& job = context.job();
   const model::OpenCall* oldest = nullptr;
   for (const model::OpenCall& call : process.open_calls) {
     if (oldest == nullptr || call.start_ns < oldest->start_ns) oldest = &call;
@@ -34,8 +34,8 @@ Json open_text(const Scene& scene, const JobProcess& process) {
   return shown(text);
 }
 
-Json process_json(const Scene& scene, uint32_t i) {
-  const Job& job = scene.job();
+Json process_json(const ReportContext& context, uint32_t i) {
+  const Job& job = context.job();
   const JobProcess& process = job.processes[i];
   const model::Process& row = process.row;
   const model::Who who = job.who(i);
@@ -51,18 +51,18 @@ Json process_json(const Scene& scene, uint32_t i) {
           {"mode", input::recorded_mode(row.mode, std::string(job.text(row.modes)))},
           {"state", row.closed != 0 ? "closed" : "not closed"},
           {"liveness", run::liveness_text(process.liveness)},
-          {"first_ns", scene.since_begin(i, row.first_ns)},
-          {"last_ns", scene.since_begin(i, row.last_ns)},
-          {"heartbeat_ns", scene.since_begin(i, row.heartbeat_ns)},
+          {"first_ns", context.since_begin(i, row.first_ns)},
+          {"last_ns", context.since_begin(i, row.last_ns)},
+          {"heartbeat_ns", context.since_begin(i, row.heartbeat_ns)},
           {"ops", process.ops.size()},
           {"lost", process.lost},
           {"comms", process.members.size()},
-          {"open", open_text(scene, process)},
-          {"named", scene.is_named(i)},
+          {"open", open_text(context, process)},
+          {"named", context.is_named(i)},
           {"argv", shown_or_null(job.text(row.argv))}};
 }
 
-Json losses_json(const Scene& scene) {
+Json losses_json(const ReportContext& context) {
   Json list = Json::array();
   const auto add = [&](const input::LossLine& loss, Json who, Json source) {
     if (list.size() == kLossesMost) return;
@@ -73,23 +73,23 @@ Json losses_json(const Scene& scene) {
                     {"detail", shown(loss.detail)},
                     {"source", std::move(source)}});
   };
-  for (const input::LossLine& loss : scene.run().troubles) add(loss, nullptr, nullptr);
-  for (const verdict::Evidence& evidence : scene.run().evidence) {
+  for (const input::LossLine& loss : context.run().troubles) add(loss, nullptr, nullptr);
+  for (const verdict::Evidence& evidence : context.run().evidence) {
     for (const input::LossLine& loss : verdict::losses_of(evidence).losses)
-      add(loss, &evidence == scene.main() ? known(loss.process) : Json(nullptr), shown(evidence.source));
+      add(loss, &evidence == context.main() ? known(loss.process) : Json(nullptr), shown(evidence.source));
   }
   return list;
 }
 
 }  // namespace
 
-Json processes_page(const Scene& scene) {
-  if (scene.main() == nullptr)
+Json processes_page(const ReportContext& context) {
+  if (context.main() == nullptr)
     return {{"rows", Json::array()},
             {"omitted", 0},
-            {"losses", losses_json(scene)},
+            {"losses", losses_json(context)},
             {"notes", {"No process: nothing that was given holds operations."}}};
-  const Job& job = scene.job();
+  const Job& job = context.job();
   std::vector<uint32_t> order(job.processes.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   sort_by_rank(job, order);
@@ -98,7 +98,7 @@ Json processes_page(const Scene& scene) {
   if (omitted > 0) {
     const auto importance = [&](uint32_t i) {
       const JobProcess& process = job.processes[i];
-      return std::tuple(scene.is_named(i),
+      return std::tuple(context.is_named(i),
                         process.liveness == model::Liveness::kGone && process.row.closed == 0, process.lost);
     };
     std::stable_sort(order.begin(), order.end(),
@@ -108,14 +108,14 @@ Json processes_page(const Scene& scene) {
     sort_by_rank(job, order);
   }
   Json rows = Json::array(), notes = Json::array();
-  for (uint32_t i : order) rows.push_back(process_json(scene, i));
+  for (uint32_t i : order) rows.push_back(process_json(context, i));
   if (omitted > 0)
     notes.push_back(plural(omitted, "process") +
                     (some_matter ? ", the least important, left out."
                                  : " that no finding names and that lost nothing left out."));
   return {{"rows", std::move(rows)},
           {"omitted", omitted},
-          {"losses", losses_json(scene)},
+          {"losses", losses_json(context)},
           {"notes", std::move(notes)}};
 }
 

@@ -17,9 +17,8 @@ using model::Job;
 
 constexpr const char* kPages[] = {"lateness", "operations", "bandwidth", "topology", "network", "steps"};
 constexpr const char* kNoJob =
-    "Nothing that was given holds operations: capture with `lockstep trace`, or give Flight Recorder dumps, "
-    "traces of "
-    "PyTorch's profiler or Inspector's logs.";
+    "Nothing that was given holds operations: capture with `lockstep trace`, or give Flight Recorder "
+    "dumps, traces of PyTorch's profiler or Inspector's logs.";
 
 // The last part of the path, as people call the run.
 std::string title_of(const std::vector<std::string>& paths) {
@@ -34,13 +33,13 @@ std::string title_of(const std::vector<std::string>& paths) {
   return shown(title.empty() ? paths[0] : title);
 }
 
-Json evidence_json(const Scene& scene) {
+Json evidence_json(const ReportContext& context) {
   Json list = Json::array();
-  for (const verdict::Evidence& evidence : scene.run().evidence) {
+  for (const verdict::Evidence& evidence : context.run().evidence) {
     const bool has_job = evidence.job.has_value();
     const auto coverage = has_job ? std::optional(verdict::cover(evidence)) : std::nullopt;
     const auto time = [&](int64_t ns) {
-      return ns == 0 || !scene.has_one_clock() ? Json(nullptr) : scene.since_begin(ns);
+      return ns == 0 || !context.has_one_clock() ? Json(nullptr) : context.since_begin(ns);
     };
     list.push_back({{"source", shown(evidence.source)},
                     {"sentence", shown(coverage ? seen_sentence(*coverage) : evidence.content)},
@@ -52,15 +51,15 @@ Json evidence_json(const Scene& scene) {
   return list;
 }
 
-Json run_json(const Scene& scene, const DataRequest& request) {
+Json run_json(const ReportContext& context, const DataRequest& request) {
   Json paths = Json::array(), seen = Json::array(), not_seen = Json::array();
   for (const std::string& path : request.paths) paths.push_back(shown(path));
   std::string alive;
   Json main = nullptr;
-  const bool several = scene.run().evidence.size() > 1;
-  for (size_t i = 0; i < scene.run().evidence.size(); ++i) {
-    const verdict::Evidence& evidence = scene.run().evidence[i];
-    if (&evidence == scene.main()) main = i;
+  const bool several = context.run().evidence.size() > 1;
+  for (size_t i = 0; i < context.run().evidence.size(); ++i) {
+    const verdict::Evidence& evidence = context.run().evidence[i];
+    if (&evidence == context.main()) main = i;
     const std::string of = several ? evidence.source + ": " : "";
     if (!evidence.job) {
       seen.push_back(shown(of + evidence.content + "."));
@@ -71,32 +70,32 @@ Json run_json(const Scene& scene, const DataRequest& request) {
     for (const std::string& line : verdict::not_seen(coverage)) not_seen.push_back(shown(of + line));
     if (alive.empty()) alive = alive_sentence(coverage);
   }
-  for (const std::string& line : verdict::absent_from(scene.run())) not_seen.push_back(shown(line));
-  const auto begin = scene.begin_ns();
+  for (const std::string& line : verdict::absent_from(context.run())) not_seen.push_back(shown(line));
+  const auto begin = context.begin_ns();
   return {{"title", title_of(request.paths)},
           {"paths", std::move(paths)},
           {"begin", begin ? Json(iso_time(*begin)) : Json(nullptr)},
           {"begin_ns", begin ? Json(std::to_string(*begin)) : Json(nullptr)},
-          {"length_ns", begin && scene.has_one_clock() ? Json(scene.length_ns()) : Json(nullptr)},
-          {"least_length_ns", begin ? Json(scene.length_ns()) : Json(nullptr)},
+          {"length_ns", begin && context.has_one_clock() ? Json(context.length_ns()) : Json(nullptr)},
+          {"least_length_ns", begin ? Json(context.length_ns()) : Json(nullptr)},
           {"made", iso_time(request.made_ns)},
-          {"evidence", evidence_json(scene)},
+          {"evidence", evidence_json(context)},
           {"main", std::move(main)},
           {"seen", std::move(seen)},
           {"not_seen", std::move(not_seen)},
           {"alive", shown(alive)}};
 }
 
-Json who_json(const Scene& scene) {
+Json who_json(const ReportContext& context) {
   Json out = Json::object();
   for (const char* name : {"rank", "host", "pid", "device", "name", "text"}) out[name] = Json::array();
-  if (scene.main() == nullptr) return out;
-  for (uint32_t i = 0; i < scene.job().processes.size(); ++i) {
-    const model::JobProcess& process = scene.job().processes[i];
+  if (context.main() == nullptr) return out;
+  for (uint32_t i = 0; i < context.job().processes.size(); ++i) {
+    const model::JobProcess& process = context.job().processes[i];
     out["rank"].push_back(known(process.row.rank));
     out["host"].push_back(process.host);
     out["pid"].push_back(process.row.pid);
-    const model::Who who = scene.job().who(i);
+    const model::Who who = context.job().who(i);
     out["device"].push_back(known(who.device));
     out["name"].push_back(shown(who.name()));
     out["text"].push_back(shown(who.text()));
@@ -104,10 +103,10 @@ Json who_json(const Scene& scene) {
   return out;
 }
 
-Json hosts_json(const Scene& scene) {
+Json hosts_json(const ReportContext& context) {
   Json list = Json::array();
-  if (scene.main() == nullptr) return list;
-  const Job& job = scene.job();
+  if (context.main() == nullptr) return list;
+  const Job& job = context.job();
   std::vector<std::vector<uint32_t>> processes(job.hosts.size());
   std::vector<int64_t> newest(job.hosts.size());
   for (uint32_t i = 0; i < job.processes.size(); ++i) {
@@ -142,14 +141,14 @@ uint64_t ops_of(const Job& job, const model::JobComm& comm) {
   return ops;
 }
 
-Json comms_json(const Scene& scene, const WaitTable& waits) {
-  const Job& job = scene.job();
+Json comms_json(const ReportContext& context, const WaitTable& waits) {
+  const Job& job = context.job();
   Json list = Json::array();
   for (uint32_t i = 0; i < job.comms.size(); ++i) {
     const model::JobComm& comm = job.comms[i];
     const auto present = std::count_if(comm.members.begin(), comm.members.end(),
                                        [](uint32_t row) { return row != model::kNoRow; });
-    const auto& matched = scene.main()->matches[i];
+    const auto& matched = context.main()->matches[i];
     Json unmatched = Json::object();
     for (size_t reason = 0; reason < job::match::kReasons; ++reason) {
       if (matched.unmatched[reason] > 0)
@@ -160,7 +159,7 @@ Json comms_json(const Scene& scene, const WaitTable& waits) {
     const auto compared = [&](bool is_known, double ns) { return is_known ? whole_ns(ns) : Json(nullptr); };
     list.push_back({{"name", shown(job.comm_name(i))},
                     {"text", shown(analysis::comm_text(job, i))},
-                    {"show", shown_or_null(verdict::show_command(*scene.main(), i).value_or(""))},
+                    {"show", shown_or_null(verdict::show_command(*context.main(), i).value_or(""))},
                     {"id", id_json(comm.comm_id)},
                     {"ranks", known(comm.ranks)},
                     {"nodes", known(comm.nodes)},
@@ -176,29 +175,29 @@ Json comms_json(const Scene& scene, const WaitTable& waits) {
   return list;
 }
 
-void add_pages(const Scene& scene, Json& document) {
+void add_pages(const ReportContext& context, Json& document) {
   std::vector<Row> rows;
   OperationPlaces places;
-  if (scene.main() == nullptr) {
+  if (context.main() == nullptr) {
     document["comms"] = Json::array();
-    document["verdict"] = verdict_page(scene, rows, places);
+    document["verdict"] = verdict_page(context, rows, places);
     for (const char* page : kPages) document[page] = missing(kNoJob);
-    document["processes"] = processes_page(scene);
+    document["processes"] = processes_page(context);
     return;
   }
-  const std::set<OperationKey> wanted = wanted_operations(scene);
-  const WaitTable waits(scene, wanted, worst_operations_wanted(wanted));
-  if (waits.lateness().compared > 0) rows = lateness_rows(scene, waits);
-  Json operations = operations_page(scene, waits, places);
-  document["comms"] = comms_json(scene, waits);
-  document["verdict"] = verdict_page(scene, rows, places);
-  document["lateness"] = lateness_page(scene, waits, rows, places);
+  const std::set<OperationKey> wanted = wanted_operations(context);
+  const WaitTable waits(context, wanted, worst_operations_wanted(wanted));
+  if (waits.lateness().compared > 0) rows = lateness_rows(context, waits);
+  Json operations = operations_page(context, waits, places);
+  document["comms"] = comms_json(context, waits);
+  document["verdict"] = verdict_page(context, rows, places);
+  document["lateness"] = lateness_page(context, waits, rows, places);
   document["operations"] = std::move(operations);
-  document["bandwidth"] = bandwidth_page(scene, places);
-  document["topology"] = topology_page(scene);
-  document["network"] = network_page(scene);
-  document["steps"] = steps_page(scene, waits);
-  document["processes"] = processes_page(scene);
+  document["bandwidth"] = bandwidth_page(context, places);
+  document["topology"] = topology_page(context);
+  document["network"] = network_page(context);
+  document["steps"] = steps_page(context, waits);
+  document["processes"] = processes_page(context);
 }
 
 Json begin_document(bool live, const DataRequest& request) {
@@ -225,25 +224,25 @@ bool may_go_on(const verdict::DiagnosedRun& run, int64_t now_ns) {
 }
 
 Json report_data(const verdict::DiagnosedRun& run, const DataRequest& request) {
-  const Scene scene(run);
+  const ReportContext context(run);
   Json document = begin_document(request.refresh_ns && may_go_on(run, request.made_ns), request);
-  document["run"] = run_json(scene, request);
+  document["run"] = run_json(context, request);
   document["diagnosis"] = diagnosis_json(run);
-  document["who"] = who_json(scene);
-  document["hosts"] = hosts_json(scene);
-  add_pages(scene, document);
+  document["who"] = who_json(context);
+  document["hosts"] = hosts_json(context);
+  add_pages(context, document);
   return document;
 }
 
 Json waiting_data(const std::string& why, const DataRequest& request) {
   const verdict::DiagnosedRun nothing;
   Json document = begin_document(request.refresh_ns.has_value(), request);
-  const Scene scene(nothing);
-  document["run"] = run_json(scene, request);
+  const ReportContext context(nothing);
+  document["run"] = run_json(context, request);
   document["diagnosis"] = nullptr;
-  document["who"] = who_json(scene);
-  document["hosts"] = hosts_json(scene);
-  add_pages(scene, document);
+  document["who"] = who_json(context);
+  document["hosts"] = hosts_json(context);
+  add_pages(context, document);
   for (const char* page : kPages) document[page] = missing(shown(why));
   document["verdict"]["state"] = "cannot tell";
   document["verdict"]["headline"] = shown(why);

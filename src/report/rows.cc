@@ -17,15 +17,15 @@ constexpr size_t kGroupsMost = kRowsMost - kSingleRows;
 Row single(const Job& job, uint32_t process) { return {job.process_name(process), {process}, false}; }
 
 // The named first, then those that cost most.
-std::vector<uint32_t> notable(const Scene& scene, const std::vector<uint32_t>& processes,
+std::vector<uint32_t> notable(const ReportContext& context, const std::vector<uint32_t>& processes,
                               const std::vector<double>& cost) {
   std::vector<uint32_t> chosen = processes;
-  std::erase_if(chosen, [&](uint32_t process) { return !scene.is_named(process) && cost[process] <= 0; });
+  std::erase_if(chosen, [&](uint32_t process) { return !context.is_named(process) && cost[process] <= 0; });
   std::stable_sort(chosen.begin(), chosen.end(), [&](uint32_t a, uint32_t b) {
-    return std::pair(scene.is_named(a), cost[a]) > std::pair(scene.is_named(b), cost[b]);
+    return std::pair(context.is_named(a), cost[a]) > std::pair(context.is_named(b), cost[b]);
   });
   if (chosen.size() > kSingleRows) chosen.resize(kSingleRows);
-  sort_by_rank(scene.job(), chosen);
+  sort_by_rank(context.job(), chosen);
   return chosen;
 }
 
@@ -53,15 +53,15 @@ void sort_by_rank(const Job& job, std::vector<uint32_t>& processes) {
   });
 }
 
-std::vector<Row> choose_rows(const Scene& scene, std::vector<uint32_t> processes,
+std::vector<Row> choose_rows(const ReportContext& context, std::vector<uint32_t> processes,
                              const std::vector<double>& cost) {
-  sort_by_rank(scene.job(), processes);
+  sort_by_rank(context.job(), processes);
   std::vector<Row> rows;
   const bool all = processes.size() <= kRowsMost;
-  for (uint32_t process : all ? processes : notable(scene, processes, cost))
-    rows.push_back(single(scene.job(), process));
+  for (uint32_t process : all ? processes : notable(context, processes, cost))
+    rows.push_back(single(context.job(), process));
   if (all) return rows;
-  for (Row& row : groups(scene.job(), processes)) rows.push_back(std::move(row));
+  for (Row& row : groups(context.job(), processes)) rows.push_back(std::move(row));
   return rows;
 }
 
@@ -77,10 +77,10 @@ std::string ranks_text(const Job& job, const std::vector<uint32_t>& processes) {
   return words.substr(words.find(' ') + 1);
 }
 
-Json row_json(const Scene& scene, const Row& row) {
-  const Job& job = scene.job();
+Json row_json(const ReportContext& context, const Row& row) {
+  const Job& job = context.job();
   const bool named = std::any_of(row.processes.begin(), row.processes.end(),
-                                 [&](uint32_t process) { return scene.is_named(process); });
+                                 [&](uint32_t process) { return context.is_named(process); });
   const bool aligned = std::all_of(row.processes.begin(), row.processes.end(), [&](uint32_t process) {
     return job.hosts[job.processes[process].host].clock.known();
   });

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report/scene.h"
+#include "report/report_context.h"
 
 namespace lockstep::report {
 
@@ -20,10 +20,10 @@ struct Row {
 };
 
 // Of these processes. `cost`: by process; the worse the larger.
-std::vector<Row> choose_rows(const Scene& scene, std::vector<uint32_t> processes,
+std::vector<Row> choose_rows(const ReportContext& context, std::vector<uint32_t> processes,
                              const std::vector<double>& cost);
 // label, who, ranks, of, named, aligned
-Json row_json(const Scene& scene, const Row& row);
+Json row_json(const ReportContext& context, const Row& row);
 // Sorts by rank, host and pid.
 void sort_by_rank(const model::Job& job, std::vector<uint32_t>& processes);
 // "0-7"; of processes without a rank, their pids.

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "analysis/overlap/overlap.h"
-#include "analysis/straggler/cost/losses.h"
+#include "analysis/straggler/cost/delay_cost.h"
 #include "report/pages.h"
 
 namespace lockstep::report {
@@ -34,8 +34,8 @@ size_t first_of(size_t entry, size_t steps, size_t entries) {
 }
 
 // `process`: whose steps they are.
-Json list_json(const Scene& scene, const straggler::Steps& steps, uint32_t process,
-               const straggler::Losses* losses) {
+Json list_json(const ReportContext& context, const straggler::Steps& steps, uint32_t process,
+               const straggler::DelayCost* losses) {
   Json out = Json::object();
   for (const char* name : {"number", "steps", "begin_ns", "length_ns", "lost_ns", "worst"})
     out[name] = Json::array();
@@ -47,7 +47,7 @@ Json list_json(const Scene& scene, const straggler::Steps& steps, uint32_t proce
     std::pair<float, uint32_t> worst{0.0f, model::kNoRow};
     for (size_t step = from; step < until && losses != nullptr; ++step) {
       float most = 0;
-      for (const straggler::RankLoss& rank : losses->ranks) {
+      for (const straggler::RankCost& rank : losses->ranks) {
         most = std::max(most, rank.by_step[step]);
         if (rank.by_step[step] > worst.first) worst = {rank.by_step[step], rank.process};
       }
@@ -58,7 +58,7 @@ Json list_json(const Scene& scene, const straggler::Steps& steps, uint32_t proce
     const size_t end = std::min(until, steps.size() - 1);
     out["number"].push_back(steps.number[from]);
     out["steps"].push_back(until - from);
-    out["begin_ns"].push_back(scene.since_begin(scene.placed_common_ns(process, steps.begin_ns[from])));
+    out["begin_ns"].push_back(context.since_begin(context.placed_common_ns(process, steps.begin_ns[from])));
     out["length_ns"].push_back(
         end == from ? Json(nullptr)
                     : whole_ns(static_cast<double>(difference(steps.begin_ns[end], steps.begin_ns[from])) /
@@ -73,7 +73,7 @@ Json list_json(const Scene& scene, const straggler::Steps& steps, uint32_t proce
 struct Split {
   int64_t number = -1;
   size_t steps = 0;
-  int64_t begin_ns = 0;  // as Scene places it
+  int64_t begin_ns = 0;  // as ReportContext places it
   std::array<double, 6> parts{};
 };
 constexpr std::array<const char*, 6> kParts = {"length_ns",  "computing_ns", "hidden_ns",
@@ -90,8 +90,8 @@ std::array<double, 6> parts_of(const GpuStep& step) {
           part(step.idle_ns())};
 }
 
-std::vector<Split> splits_of(const Scene& scene, uint32_t process, size_t most) {
-  const std::vector<GpuStep>& steps = scene.job().processes[process].gpu_steps;
+std::vector<Split> splits_of(const ReportContext& context, uint32_t process, size_t most) {
+  const std::vector<GpuStep>& steps = context.job().processes[process].gpu_steps;
   const size_t entries = std::min(steps.size(), most);
   std::vector<Split> out(entries);
   for (size_t entry = 0; entry < entries; ++entry) {
@@ -100,7 +100,7 @@ std::vector<Split> splits_of(const Scene& scene, uint32_t process, size_t most) 
                  until = first_of(entry + 1, steps.size(), entries);
     split.number = steps[from].number;
     split.steps = until - from;
-    split.begin_ns = scene.placed_ns(process, steps[from].begin_ns);
+    split.begin_ns = context.placed_ns(process, steps[from].begin_ns);
     for (size_t step = from; step < until; ++step) {
       const std::array<double, 6> parts = parts_of(steps[step]);
       for (size_t i = 0; i < parts.size(); ++i)
@@ -127,42 +127,41 @@ std::vector<Split> median_of(std::vector<std::vector<Split>> all) {
   return out;
 }
 
-Json entries_json(const Scene& scene, const std::vector<Split>& splits) {
+Json entries_json(const ReportContext& context, const std::vector<Split>& splits) {
   Json out = Json::object();
   for (const char* name : {"number", "steps", "begin_ns"}) out[name] = Json::array();
   for (const char* name : kParts) out[name] = Json::array();
   for (const Split& split : splits) {
     out["number"].push_back(split.number);
     out["steps"].push_back(split.steps);
-    out["begin_ns"].push_back(scene.since_begin(split.begin_ns));
+    out["begin_ns"].push_back(context.since_begin(split.begin_ns));
     for (size_t i = 0; i < kParts.size(); ++i) out[kParts[i]].push_back(whole_ns(split.parts[i]));
   }
   return out;
 }
 
-Json split_json(const Scene& scene) {
-  const std::vector<analysis::overlap::RankOverlap> ranks = analysis::overlap::measure(scene.job());
+Json split_json(const ReportContext& context) {
+  const std::vector<analysis::overlap::RankOverlap> ranks = analysis::overlap::measure(context.job());
   if (ranks.empty())
     return missing(
         "How much of a step computes and how much communicates is not known, as no kernels were recorded: "
-        "run in default "
-        "mode with the CUDA library, or give traces of PyTorch's profiler.");
+        "run in default mode with the CUDA library, or give traces of PyTorch's profiler.");
   std::vector<uint32_t> processes;
-  std::vector<double> exposed(scene.job().processes.size());
+  std::vector<double> exposed(context.job().processes.size());
   for (const analysis::overlap::RankOverlap& rank : ranks) {
-    if (scene.job().processes[rank.process].gpu_steps.empty()) continue;
+    if (context.job().processes[rank.process].gpu_steps.empty()) continue;
     processes.push_back(rank.process);
     exposed[rank.process] = rank.exposed_ns;
   }
-  const std::vector<Row> rows = choose_rows(scene, std::move(processes), exposed);
+  const std::vector<Row> rows = choose_rows(context, std::move(processes), exposed);
   const size_t most =
       std::clamp<size_t>(kEntriesOfAllRows / std::max<size_t>(rows.size(), 1), 16, kEntriesMost);
   Json list = Json::array(), average = Json::array();
   for (const Row& row : rows) {
     std::vector<std::vector<Split>> all;
-    for (uint32_t process : row.processes) all.push_back(splits_of(scene, process, most));
-    Json one = row_json(scene, row);
-    one["entries"] = entries_json(scene, median_of(std::move(all)));
+    for (uint32_t process : row.processes) all.push_back(splits_of(context, process, most));
+    Json one = row_json(context, row);
+    one["entries"] = entries_json(context, median_of(std::move(all)));
     list.push_back(std::move(one));
   }
   for (const analysis::overlap::RankOverlap& rank : ranks) {
@@ -182,12 +181,13 @@ Json split_json(const Scene& scene) {
 
 }  // namespace
 
-Json steps_page(const Scene& scene, const WaitTable& waits) {
-  const auto losses = straggler::sum_losses(scene.job(), waits.lateness());
+Json steps_page(const ReportContext& context, const WaitTable& waits) {
+  const auto losses = straggler::sum_delay_cost(context.job(), waits.lateness());
   const bool are_of_blamed = losses && losses->steps.size() > 0;
   const uint32_t process = are_of_blamed ? losses->ranks.front().process : 0;
-  const straggler::Steps steps = are_of_blamed ? losses->steps : straggler::find_steps(scene.job(), process);
-  Json split = split_json(scene);
+  const straggler::Steps steps =
+      are_of_blamed ? losses->steps : straggler::find_steps(context.job(), process);
+  Json split = split_json(context);
   if (steps.size() == 0 && split.contains("missing"))
     return missing("No steps: no operation has a host time, and no kernels were recorded.");
   Json notes = Json::array();
@@ -200,7 +200,7 @@ Json steps_page(const Scene& scene, const WaitTable& waits) {
         "Operations do not repeat and the program marks no steps: these are equal parts of the run.");
   return {{"source", source_text(steps.source)},
           {"period_ops", steps.period == 0 ? Json(nullptr) : Json(steps.period)},
-          {"list", list_json(scene, steps, process, losses ? &*losses : nullptr)},
+          {"list", list_json(context, steps, process, losses ? &*losses : nullptr)},
           {"split", std::move(split)},
           {"notes", std::move(notes)}};
 }

@@ -21,13 +21,12 @@ using readers::nccl_log::LogModel;
 constexpr size_t kGpusMost = 1024, kCommsMost = 64, kEdgesMost = 4096, kWiringsMost = 32;
 
 constexpr const char* kNoRings =
-    "How rings and trees run is in NCCL's logs alone, and none were given that tell of all ranks: "
-    "NCCL_DEBUG=INFO "
-    "NCCL_DEBUG_SUBSYS=INIT,GRAPH NCCL_DEBUG_FILE=/shared/job/nccl.%h.%p.log, then name the logs beside the "
-    "run.";
+    "How rings and trees run is in NCCL's logs alone, and none given here cover all ranks: NCCL_DEBUG=INFO "
+    "NCCL_DEBUG_SUBSYS=INIT,GRAPH NCCL_DEBUG_FILE=/shared/job/nccl.%h.%p.log, then name the logs beside "
+    "the run.";
 
-const LogModel* logs_of(const Scene& scene) {
-  for (const verdict::Evidence& evidence : scene.run().evidence) {
+const LogModel* logs_of(const ReportContext& context) {
+  for (const verdict::Evidence& evidence : context.run().evidence) {
     if (evidence.logs) return evidence.logs.get();
   }
   return nullptr;
@@ -42,26 +41,26 @@ std::map<std::string, uint32_t> comms_by_id(const Job& job) {
   return comms;
 }
 
-Json hosts_json(const Scene& scene) {
-  const Job& job = scene.job();
+Json hosts_json(const ReportContext& context) {
+  const Job& job = context.job();
   std::map<std::string, std::vector<uint32_t>> hosts;
   std::vector<uint32_t> processes(job.processes.size());
   std::iota(processes.begin(), processes.end(), 0u);
   sort_by_rank(job, processes);
   for (uint32_t i : processes) hosts[shown(job.text(job.hosts[job.processes[i].host].name))].push_back(i);
   Json list = Json::array();
-  size_t told = 0;
+  size_t listed = 0;
   for (const auto& [name, of] : hosts) {
     Json gpus = Json::array();
     for (uint32_t i : of) {
-      if (told++ >= kGpusMost) break;
+      if (listed++ >= kGpusMost) break;
       const model::Process& row = job.processes[i].row;
       gpus.push_back({{"who", i},
                       {"rank", known(row.rank)},
                       {"device", known(job.who(i).device)},
                       {"pci", shown_or_null(job.text(row.pci))},
                       {"model", shown_or_null(job.text(row.gpu_model))},
-                      {"named", scene.is_named(i)}});
+                      {"named", context.is_named(i)}});
     }
     const size_t omitted = of.size() - gpus.size();
     list.push_back({{"name", name}, {"gpus", std::move(gpus)}, {"omitted", omitted}});
@@ -81,8 +80,8 @@ Json wirings_json(const std::vector<analysis::log_figures::Wiring>& wirings, con
 }
 
 // The largest communicators, with what logs say of their rings and trees.
-Json comms_json(const Scene& scene, const LogModel* model, bool& any_rings) {
-  const Job& job = scene.job();
+Json comms_json(const ReportContext& context, const LogModel* model, bool& any_rings) {
+  const Job& job = context.job();
   std::map<uint32_t, analysis::log_figures::CommWiring> wired;
   if (model != nullptr) {
     const auto by_id = comms_by_id(job);
@@ -106,14 +105,14 @@ Json comms_json(const Scene& scene, const LogModel* model, bool& any_rings) {
       members.push_back(row == kNoRow ? Json(nullptr) : Json(job.members[row].process));
     }
     const auto at = wired.find(comm);
-    const bool told = at != wired.end();
-    any_rings = any_rings || (told && !(at->second.rings.empty() && at->second.trees.empty()));
+    const bool listed = at != wired.end();
+    any_rings = any_rings || (listed && !(at->second.rings.empty() && at->second.trees.empty()));
     list.push_back({{"comm", comm},
                     {"name", shown(job.comm_name(comm))},
                     {"nodes", known(job.comms[comm].nodes)},
                     {"members", std::move(members)},
-                    {"rings", told ? wirings_json(at->second.rings, "order") : Json::array()},
-                    {"trees", told ? wirings_json(at->second.trees, "up") : Json::array()}});
+                    {"rings", listed ? wirings_json(at->second.rings, "order") : Json::array()},
+                    {"trees", listed ? wirings_json(at->second.trees, "up") : Json::array()}});
   }
   return list;
 }
@@ -128,15 +127,18 @@ using EdgeKey = std::tuple<uint32_t, uint32_t, uint32_t>;  // processes, row of 
 
 class Edges {
  public:
-  explicit Edges(const Scene& scene)
-      : scene_(scene), job_(scene.job()), links_(analysis::network::links(job_)), named_(scene, links_) {}
+  explicit Edges(const ReportContext& context)
+      : context_(context),
+        job_(context.job()),
+        links_(analysis::network::links(job_)),
+        named_(context, links_) {}
 
   void add_logs(const LogModel& model) {
     const auto by_id = comms_by_id(job_);
     std::map<std::pair<std::string, int32_t>, uint32_t> process_of;  // by communicator and rank in it
     for (const auto& part : model.comms) {
       if (part.process >= model.processes.size()) continue;
-      const uint32_t process = scene_.process_of_rank(model.processes[part.process].rank);
+      const uint32_t process = context_.process_of_rank(model.processes[part.process].rank);
       if (process != kNoRow) process_of[{part.group, part.rank}] = process;
     }
     for (const auto& row : model.connections) {
@@ -223,7 +225,7 @@ class Edges {
   }
 
  private:
-  const Scene& scene_;
+  const ReportContext& context_;
   const Job& job_;
   const std::vector<analysis::network::Link> links_;
   const NamedLinks named_;
@@ -232,20 +234,20 @@ class Edges {
 
 }  // namespace
 
-Json topology_page(const Scene& scene) {
-  const LogModel* model = logs_of(scene);
-  Edges edges(scene);
+Json topology_page(const ReportContext& context) {
+  const LogModel* model = logs_of(context);
+  Edges edges(context);
   if (model != nullptr) edges.add_logs(*model);
   edges.add_transfers();
   edges.add_sends();
   bool any_rings = false;
-  Json hosts = hosts_json(scene), comms = comms_json(scene, model, any_rings), list = edges.json();
+  Json hosts = hosts_json(context), comms = comms_json(context, model, any_rings), list = edges.json();
   Json notes = Json::array();
-  if (scene.job().comms.size() > kCommsMost)
+  if (context.job().comms.size() > kCommsMost)
     notes.push_back("The " + std::to_string(kCommsMost) + " largest of " +
-                    format_count(scene.job().comms.size()) + " communicators.");
+                    format_count(context.job().comms.size()) + " communicators.");
   if (edges.size() == 0)
-    notes.push_back("No connection is known: logs tell of them, network transfers (deep mode), and sends.");
+    notes.push_back("No connections recorded. They come from logs, network transfers (deep mode) and sends.");
   const size_t omitted = edges.size() - list.size();
   return {{"hosts", std::move(hosts)}, {"comms", std::move(comms)},
           {"edges", std::move(list)},  {"rings_missing", any_rings ? Json(nullptr) : Json(kNoRings)},

@@ -37,12 +37,13 @@ Json explained(const Finding& finding) {
   return nullptr;
 }
 
-Json card_json(const Scene& scene, size_t i, const std::vector<Row>& rows, const OperationPlaces& places) {
-  const Finding& finding = scene.run().diagnosis.findings[i];
-  const auto comm = scene.comm_of(i);
-  const auto operation = scene.operation_of(i);
+Json card_json(const ReportContext& context, size_t i, const std::vector<Row>& rows,
+               const OperationPlaces& places) {
+  const Finding& finding = context.run().diagnosis.findings[i];
+  const auto comm = context.comm_of(i);
+  const auto operation = context.operation_of(i);
   Json row_list = Json::array();
-  const std::vector<uint32_t>& named = scene.processes_of(i);
+  const std::vector<uint32_t>& named = context.processes_of(i);
   for (size_t row = 0; row < rows.size(); ++row) {
     if (!rows[row].is_group && std::binary_search(named.begin(), named.end(), rows[row].processes[0]))
       row_list.push_back(row);
@@ -55,11 +56,11 @@ Json card_json(const Scene& scene, size_t i, const std::vector<Row>& rows, const
           {"operation", operation ? place_of(places, *operation) : Json(nullptr)},
           {"who", named},
           {"rows", std::move(row_list)},
-          {"at_ns", scene.since_begin_of(i)}};
+          {"at_ns", context.since_begin_of(i)}};
 }
 
 // Of each kind of evidence, what was lost and by whom.
-Json losses_json(const Scene& scene, uint64_t& events) {
+Json losses_json(const ReportContext& context, uint64_t& events) {
   Json list = Json::array();
   const auto add = [&](const input::RunOverview& run, const Json& source, bool is_main) {
     for (const input::FoldedLoss& loss : input::fold_losses(run)) {
@@ -78,10 +79,10 @@ Json losses_json(const Scene& scene, uint64_t& events) {
     }
   };
   input::RunOverview whole;
-  whole.losses = scene.run().troubles;
+  whole.losses = context.run().troubles;
   add(whole, nullptr, false);
-  for (const verdict::Evidence& evidence : scene.run().evidence)
-    add(verdict::losses_of(evidence), shown(evidence.source), &evidence == scene.main());
+  for (const verdict::Evidence& evidence : context.run().evidence)
+    add(verdict::losses_of(evidence), shown(evidence.source), &evidence == context.main());
   return list;
 }
 
@@ -100,14 +101,14 @@ std::string headline(const verdict::DiagnosedRun& run) {
 
 }  // namespace
 
-Json verdict_page(const Scene& scene, const std::vector<Row>& rows, const OperationPlaces& places) {
-  const verdict::DiagnosedRun& run = scene.run();
+Json verdict_page(const ReportContext& context, const std::vector<Row>& rows, const OperationPlaces& places) {
+  const verdict::DiagnosedRun& run = context.run();
   Json cards = Json::array();
   for (size_t i = 0; i < run.diagnosis.findings.size(); ++i)
-    cards.push_back(card_json(scene, i, rows, places));
+    cards.push_back(card_json(context, i, rows, places));
   const Finding* verdict = run.verdict();
   uint64_t events = 0;
-  Json losses = losses_json(scene, events);
+  Json losses = losses_json(context, events);
   return {{"state", verdict == nullptr               ? "healthy"
                     : verdict::cannot_tell(*verdict) ? "cannot tell"
                                                      : "problem"},

@@ -27,16 +27,16 @@ struct Span {
   }
 };
 
-// As own_times.h has it, in its place.
-int64_t arrival_of(const Scene& scene, uint32_t process, const JobOps& ops, size_t op) {
+// As exclusive_times.h has it, in its place.
+int64_t arrival_of(const ReportContext& context, uint32_t process, const JobOps& ops, size_t op) {
   const int64_t host = straggler::host_ns(ops, op);
-  const int64_t at = host == 0 ? 0 : scene.placed_ns(process, host);
-  return ops.is_placed(op) ? std::max(scene.placed_ns(process, ops.gpu_start_ns[op]), at) : at;
+  const int64_t at = host == 0 ? 0 : context.placed_ns(process, host);
+  return ops.is_placed(op) ? std::max(context.placed_ns(process, ops.gpu_start_ns[op]), at) : at;
 }
 
 // From the first arrival of a process' operations to the last.
-Span span_of(const Scene& scene, uint32_t process) {
-  const JobOps& ops = scene.job().processes[process].ops;
+Span span_of(const ReportContext& context, uint32_t process) {
+  const JobOps& ops = context.job().processes[process].ops;
   Span own, placed;
   for (size_t op = 0; op < ops.size(); ++op) {
     const int64_t host = straggler::host_ns(ops, op);
@@ -44,14 +44,14 @@ Span span_of(const Scene& scene, uint32_t process) {
     if (arrival > 0) own.add(arrival);
   }
   if (own.first > own.last) return placed;
-  for (const int64_t ns : {own.first, own.last}) placed.add(scene.placed_ns(process, ns));
+  for (const int64_t ns : {own.first, own.last}) placed.add(context.placed_ns(process, ns));
   return placed;
 }
 
 }  // namespace
 
-WaitTable::WaitTable(const Scene& scene, const std::set<OperationKey>& wanted, size_t worst)
-    : scene_(scene), job_(scene.job()), wanted_(wanted), worst_most_(worst) {
+WaitTable::WaitTable(const ReportContext& context, const std::set<OperationKey>& wanted, size_t worst)
+    : context_(context), job_(context.job()), wanted_(wanted), worst_most_(worst) {
   set_columns();
   const size_t cells = job_.processes.size() * columns_;
   kept_ = job_.processes.size() <= kProcessesInFull ? kWorstOfCell : 1;
@@ -72,7 +72,7 @@ WaitTable::WaitTable(const Scene& scene, const std::set<OperationKey>& wanted, s
 void WaitTable::set_columns() {
   std::vector<Span> spans(job_.processes.size());
   for_each_parallel(spans.size(), parallel_threads(),
-                    [&](size_t i) { spans[i] = span_of(scene_, static_cast<uint32_t>(i)); });
+                    [&](size_t i) { spans[i] = span_of(context_, static_cast<uint32_t>(i)); });
   Span all;
   for (const Span& span : spans) {
     if (span.first > span.last) continue;
@@ -98,13 +98,13 @@ void WaitTable::add(const Group& group) {
   keep_operations(group);
 }
 
-void WaitTable::add_cells(const straggler::MemberPast& past, const straggler::OwnTimes& own) {
+void WaitTable::add_cells(const straggler::MemberPast& past, const straggler::ExclusiveTimes& own) {
   const Member& member = job_.members[past.member];
   const JobOps& ops = job_.ops(member);
   for (uint32_t i = 0; i < member.ops; ++i) {
     if (std::isnan(past.waiting[i])) continue;
     const uint32_t op = member.first + i;
-    const int64_t arrival = scene_.placed_common_ns(member.process, own.arrival[op]);
+    const int64_t arrival = context_.placed_common_ns(member.process, own.arrival[op]);
     const size_t at = size_t{member.process} * columns_ + column_at(arrival);
     WaitCell& cell = cells_[at];
     const float late = past.lateness[i], waiting = past.waiting[i];
@@ -125,7 +125,7 @@ void WaitTable::keep(const Group& group, OperationKey key) {
     const Member& member = job_.members[past.member];
     const auto op = job_.op_at(member, key.second);
     if (!op || std::isnan(past.waiting[*op - member.first])) continue;
-    const straggler::OwnTimes& own = group.times[member.process];
+    const straggler::ExclusiveTimes& own = group.times[member.process];
     const float waiting = past.waiting[*op - member.first];
     const int64_t end = straggler::end_of(job_.ops(member), own, *op), arrival = own.arrival[*op];
     const double inside = static_cast<double>(difference(end, arrival));
@@ -137,7 +137,7 @@ void WaitTable::keep(const Group& group, OperationKey key) {
          .waiting_ns = waiting,
          .moving_ns =
              end == 0 ? -1 : static_cast<float>(std::max(inside - static_cast<double>(waiting), 0.0)),
-         .arrival_ns = scene_.placed_common_ns(member.process, arrival)});
+         .arrival_ns = context_.placed_common_ns(member.process, arrival)});
   }
 }
 
@@ -177,7 +177,7 @@ void WaitTable::add_blame() {
   for (uint32_t process = 0; process < lateness_.late.size(); ++process) {
     const JobOps& ops = job_.processes[process].ops;
     for (const straggler::LateOp& late : lateness_.late[process]) {
-      const uint32_t column = column_at(arrival_of(scene_, process, ops, late.op));
+      const uint32_t column = column_at(arrival_of(context_, process, ops, late.op));
       cells_[size_t{process} * columns_ + column].blamed_ns += static_cast<double>(late.blame_ns);
     }
   }

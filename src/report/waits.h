@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analysis/straggler/lateness/lateness.h"
-#include "report/scene.h"
+#include "report/report_context.h"
 
 namespace lockstep::report {
 
@@ -26,7 +26,7 @@ struct WaitCell {
 struct WorstOp {
   uint32_t comm = 0, index = 0;
   float late_ns = 0, waiting_ns = -1;  // waiting < 0: none
-  int64_t at_ns = 0;                   // arrival, as Scene places it
+  int64_t at_ns = 0;                   // arrival, as ReportContext places it
   float score() const { return std::max(late_ns, waiting_ns); }
 };
 
@@ -35,7 +35,7 @@ struct MemberWait {
   uint32_t member = 0;  // of Job::members
   float late_ns = 0, waiting_ns = 0;
   float moving_ns = -1;    // -1: it has no GPU times
-  int64_t arrival_ns = 0;  // as Scene places it
+  int64_t arrival_ns = 0;  // as ReportContext places it
 };
 struct OperationWaits {
   double lost_ns = 0;  // what its members waited
@@ -45,11 +45,11 @@ struct OperationWaits {
 class WaitTable {
  public:
   // `wanted`: operations that are to be kept whole, besides the `worst` that cost most.
-  WaitTable(const Scene& scene, const std::set<OperationKey>& wanted, size_t worst);
+  WaitTable(const ReportContext& context, const std::set<OperationKey>& wanted, size_t worst);
 
   const analysis::straggler::Lateness& lateness() const { return lateness_; }
   uint32_t columns() const { return columns_; }
-  int64_t begin_ns() const { return begin_ns_; }  // of the first column, as Scene places times
+  int64_t begin_ns() const { return begin_ns_; }  // of the first column, as ReportContext places times
   int64_t width_ns() const { return width_ns_; }
   const WaitCell& cell(uint32_t process, uint32_t column) const {
     return cells_[size_t{process} * columns_ + column];
@@ -67,13 +67,13 @@ class WaitTable {
   using Group = analysis::straggler::ComparedGroup;
   void set_columns();
   void add(const Group& group);
-  void add_cells(const analysis::straggler::MemberPast& past, const analysis::straggler::OwnTimes& own);
+  void add_cells(const analysis::straggler::MemberPast& past, const analysis::straggler::ExclusiveTimes& own);
   void keep_operations(const Group& group);
   void keep(const Group& group, OperationKey key);
   void add_blame();
   uint32_t column_at(int64_t ns) const;
 
-  const Scene& scene_;
+  const ReportContext& context_;
   const model::Job& job_;
   const std::set<OperationKey>& wanted_;
   const size_t worst_most_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "base/start_thread.h"
 #include "run/json_fields.h"
 #include "run/small_file.h"
 
@@ -41,6 +42,7 @@ void look_at_maps(int64_t pid, SeenProcess& seen) {
   const auto holds = [&](const char* library) { return maps.find(library) != std::string::npos; };
   seen.maps_nccl = seen.maps_nccl || holds("/libnccl.so") || holds("/librccl.so");
   seen.captures = seen.captures || holds("/liblockstep-nccl.so") || holds("/liblockstep.so");
+  seen.maps_hsa = seen.maps_hsa || holds("/libhsa-runtime64.so");
 }
 
 std::string census_path(const std::string& run, const ProcessIdentity& launcher) {
@@ -55,6 +57,7 @@ std::optional<CensusReport> read_census(const std::string& path) {
   report.launcher.boot_id = text_field(*document, "boot_id");
   report.launcher.pid = number_field(*document, "launcher_pid", 0);
   report.unseen = static_cast<uint64_t>(number_field(*document, "unseen", 0));
+  report.expects_hsa = number_field(*document, "expects_hsa", 0) != 0;
   auto list = document->find("processes");
   if (list == document->end() || !list->is_array()) return report;
   for (const auto& row : *list) {
@@ -68,6 +71,7 @@ std::optional<CensusReport> read_census(const std::string& path) {
     seen.world = number_field(row, "world", -1);
     seen.maps_nccl = number_field(row, "maps_nccl", 0) != 0;
     seen.captures = number_field(row, "captures", 0) != 0;
+    seen.maps_hsa = number_field(row, "maps_hsa", 0) != 0;
     report.processes.push_back(std::move(seen));
   }
   return report;
@@ -80,6 +84,7 @@ Result<void> write_census(const std::string& run, const CensusReport& report) {
                                      {"boot_id", report.launcher.boot_id},
                                      {"launcher_pid", report.launcher.pid},
                                      {"unseen", report.unseen},
+                                     {"expects_hsa", report.expects_hsa ? 1 : 0},
                                      {"processes", nlohmann::ordered_json::array()}};
   for (const SeenProcess& seen : report.processes) {
     document["processes"].push_back({{"pid", seen.pid},
@@ -89,7 +94,8 @@ Result<void> write_census(const std::string& run, const CensusReport& report) {
                                      {"rank", seen.rank},
                                      {"world", seen.world},
                                      {"maps_nccl", seen.maps_nccl ? 1 : 0},
-                                     {"captures", seen.captures ? 1 : 0}});
+                                     {"captures", seen.captures ? 1 : 0},
+                                     {"maps_hsa", seen.maps_hsa ? 1 : 0}});
   }
   return write_whole(census_path(run, report.launcher), to_text(document));
 }
@@ -108,7 +114,7 @@ std::vector<CensusReport> read_censuses(const std::string& run) {
 Census::Census(ProcessIdentity launcher, std::function<int64_t()> ignored, std::function<void()> on_tick)
     : ignored_(std::move(ignored)), on_tick_(std::move(on_tick)) {
   report_.launcher = std::move(launcher);
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread([this] { run(); });
 }
 
 void Census::stop() {
@@ -125,10 +131,10 @@ void Census::run() {
   std::unique_lock lock(mutex_);
   for (uint32_t samples = 0; !stopping_; ++samples) {
     lock.unlock();
-    sample();
+    if (!attempt([this] { sample(); })) report_.unseen = 1;  // who was there meanwhile is not known
     if (auto now = std::chrono::steady_clock::now(); now - last_tick >= kTick) {
       last_tick = now;
-      on_tick_();
+      attempt(on_tick_);
     }
     lock.lock();
     wake_.wait_for(lock, samples < kDenseSamples ? kDense : kSparse, [this] { return stopping_; });
@@ -151,14 +157,15 @@ void Census::sample() {
 void Census::look(int64_t pid, int64_t parent) {
   auto stat = read_stat(pid);
   if (!stat || stat->zombie) return;
-  auto [found, added] = entries_.try_emplace({pid, stat->start_ticks}, Entry{report_.processes.size(), 0});
-  if (added) {
+  const auto found = entries_.try_emplace({pid, stat->start_ticks}).first;
+  if (found->second.looks == 0) {
     if (report_.processes.size() >= kMostProcesses) {
       entries_.erase(found);
       report_.unseen = 1;  // how many more there were is not known
       return;
     }
-    report_.processes.push_back(SeenProcess{pid, parent, stat->start_ticks, {}, -1, -1, false, false});
+    report_.processes.push_back(SeenProcess{pid, parent, stat->start_ticks, {}, -1, -1, false, false, false});
+    found->second.row = report_.processes.size() - 1;
   }
   // Programs are exec'ed and libraries mapped some time after the start: looks 1, 2, 4, 8, ... are thorough.
   uint32_t looks = ++found->second.looks;

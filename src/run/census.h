@@ -23,12 +23,14 @@ struct SeenProcess {
   int64_t rank = -1, world = -1;
   bool maps_nccl = false;  // libnccl or librccl was mapped
   bool captures = false;   // a capture library that makes a file was mapped
+  bool maps_hsa = false;   // AMD's runtime was mapped
 };
 
 struct CensusReport {
   ProcessIdentity launcher;
   std::vector<SeenProcess> processes;  // parents before their children
-  uint64_t unseen = 0;                 // processes left out because there were too many
+  uint64_t unseen = 0;       // processes left out: there were too many, or memory was out; not 0 if so
+  bool expects_hsa = false;  // AMD's runtime was told to load our tools library
 };
 // RUN/census.<host>.<pid>.json
 Result<void> write_census(const std::string& run, const CensusReport& report);
@@ -48,8 +50,8 @@ class Census {
 
  private:
   struct Entry {
-    size_t row;      // in report_.processes
-    uint32_t looks;  // samples that have seen it
+    size_t row = 0;      // in report_.processes
+    uint32_t looks = 0;  // samples that have seen it; 0: it has no row yet
   };
   void run();
   void sample();

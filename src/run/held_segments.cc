@@ -2,13 +2,17 @@
 #include "run/held_segments.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
+#include "base/start_thread.h"
 #include "format/segment_layout.h"
 #include "run/process_info.h"
 #include "segment/adopt.h"
@@ -18,10 +22,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Dense while processes come, then sparse.
-constexpr auto kDense = std::chrono::milliseconds(50), kSparse = std::chrono::milliseconds(1000);
-constexpr uint32_t kDenseLooks = 600, kAdoptEvery = 20;  // looks
+constexpr int kStartingMs = 50, kHoldingMs = 1000, kNeverMs = -1;
+constexpr int kMostLooks = 600;  // at a file whose process does not start
 constexpr size_t kMost = 4096;
+
+// The processes are of this host, so the kernel knows what they make, on any file system.
+int watch(const std::string& run) {
+  const int news = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  if (news >= 0 && inotify_add_watch(news, run.c_str(), IN_CREATE | IN_MOVED_TO) < 0) {
+    close(news);
+    return -1;
+  }
+  return news;
+}
 
 bool is_nameless(const std::string& descriptor) {
   std::error_code error;
@@ -37,9 +50,18 @@ bool has_key(int segment, uint64_t key) {
 
 }  // namespace
 
-HeldSegments::HeldSegments(std::string run) : run_(std::move(run)), thread_([this] { this->run(); }) {}
+HeldSegments::HeldSegments(std::string run)
+    : run_(std::move(run)),
+      news_(watch(run_)),
+      stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_(start_thread([this] { this->run(); })) {}
 
-HeldSegments::~HeldSegments() { stop(); }
+HeldSegments::~HeldSegments() {
+  stop();
+  for (const int descriptor : {news_, stop_}) {
+    if (descriptor >= 0) close(descriptor);
+  }
+}
 
 size_t HeldSegments::count() {
   const std::lock_guard lock(mutex_);
@@ -47,11 +69,8 @@ size_t HeldSegments::count() {
 }
 
 void HeldSegments::stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
+  is_stopping_ = true;
+  eventfd_write(stop_, 1);
   if (thread_.joinable()) thread_.join();
   adopt();
   for (const auto& [file, descriptor] : held_) close(descriptor);
@@ -59,25 +78,45 @@ void HeldSegments::stop() {
 }
 
 void HeldSegments::run() {
-  std::unique_lock lock(mutex_);
-  for (uint32_t looks = 0; !stopping_; ++looks) {
-    if (look()) looks = 0;
-    const bool is_dense = looks < kDenseLooks;
-    if (!is_dense || looks % kAdoptEvery == 0) adopt();
-    wake_.wait_for(lock, is_dense ? kDense : kSparse, [this] { return stopping_; });
+  pthread_setname_np(pthread_self(), "lockstep-hold");
+  for (int sleep_ms = 0; sleep(sleep_ms);) {
+    const std::lock_guard lock(mutex_);
+    bool is_starting = true;  // for all we know, where memory is out
+    attempt([&] { is_starting = look(); });
+    adopt();
+    const bool wakes_up = !held_.empty() || news_ < 0;
+    sleep_ms = is_starting || stop_ < 0 ? kStartingMs : wakes_up ? kHoldingMs : kNeverMs;
   }
 }
 
-// True if files have come.
+// Until there is news or the time is over. False when it is to stop.
+bool HeldSegments::sleep(int milliseconds) const {
+  pollfd of[] = {{stop_, POLLIN, 0}, {news_, POLLIN, 0}};
+  // Looks once a second whether it is to stop: the word that it is may have failed.
+  const bool is_long = milliseconds == kNeverMs;
+  while (poll(of, 2, is_long ? kHoldingMs : milliseconds) == 0 && is_long && !is_stopping_) {
+  }
+  alignas(inotify_event) char events[4096];
+  while (read(news_, events, sizeof events) > 0) {
+  }
+  return !is_stopping_;
+}
+
+// True while a process is starting.
 bool HeldSegments::look() {
-  const size_t before = known_.size();
   std::error_code error;
+  bool is_starting = false;
   for (fs::directory_iterator at(run_, error), end; !error && at != end; at.increment(error)) {
     std::string path = at->path().string();
     if (!path.ends_with(".lks") || known_.contains(path) || held_.size() >= kMost) continue;
-    if (take(process_file(path))) known_.insert(std::move(path));
+    if (!take(process_file(path)) && ++starting_[path] < kMostLooks) {
+      is_starting = true;
+      continue;
+    }
+    starting_.erase(path);
+    known_.insert(std::move(path));
   }
-  return known_.size() != before;
+  return is_starting;
 }
 
 // False if it is to be looked at again.
@@ -87,12 +126,11 @@ bool HeldSegments::take(const ProcessFile& file) {
   const std::string path =
       "/proc/" + std::to_string(file.process.pid) + "/fd/" + std::to_string(file.segment_descriptor);
   if (!is_nameless(path)) return true;
-  const int segment = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
-  if (segment < 0) return true;
-  if (has_key(segment, file.segment_key))
-    held_.emplace(file.path, segment);
-  else
-    close(segment);
+  const auto held = held_.try_emplace(file.path, -1).first;  // first: it may want memory
+  held->second = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  if (held->second >= 0 && has_key(held->second, file.segment_key)) return true;
+  if (held->second >= 0) close(held->second);
+  held_.erase(held);
   return true;
 }
 

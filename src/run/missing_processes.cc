@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace lockstep::run {
@@ -10,8 +11,7 @@ namespace {
 
 constexpr const char* kAdvice =
     "check that NCCL_PROFILER_PLUGIN reaches them (ssh, sudo and containers may drop it), and that their "
-    "NCCL is "
-    "2.23 or newer";
+    "NCCL is 2.23 or newer";
 constexpr const char* kGone =
     "copy it from where the job wrote it; where it was never made, NCCL's log or the job's stderr says why";
 constexpr int64_t kMostRanks = 1 << 20;  // a world size beyond this is not believed
@@ -94,9 +94,12 @@ struct Missed {
     first_pid = seen.pid;
     first_command = command_of(seen);
   }
+  std::string who() const {
+    return ranks.empty() ? std::to_string(processes) + (processes == 1 ? " process" : " processes")
+                         : (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks);
+  }
   RunLoss loss(bool captured) const {
-    std::string who = ranks.empty() ? std::to_string(processes) + (processes == 1 ? " process" : " processes")
-                                    : (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks);
+    std::string who = this->who();
     std::string pid = (processes > 1 ? "first pid " : "pid ") + std::to_string(first_pid);
     const std::string shown = " (" + pid + ": " + first_command + "); ";
     who += " on host" + std::string(hosts.size() > 1 ? "s " : " ") + list(hosts);
@@ -112,6 +115,33 @@ struct Missed {
 bool any_captures(const CensusReport& census, int64_t rank) {
   return std::any_of(census.processes.begin(), census.processes.end(),
                      [&](const SeenProcess& seen) { return seen.rank == rank && seen.captures; });
+}
+
+// Processes with AMD's runtime in which it never called our library: those that have a file of another one of ours, or use
+// RCCL. A starter or a helper that maps it has neither.
+std::optional<RunLoss> without_hsa(const std::vector<ProcessFile>& files,
+                                   const std::vector<CensusReport>& censuses) {
+  Missed missed;
+  for (const CensusReport& census : censuses) {
+    if (!census.expects_hsa) continue;
+    for (const SeenProcess& seen : census.processes) {
+      const auto is_its = [&](const ProcessFile& file) {
+        return file.process.host == census.launcher.host && file.process.pid == seen.pid &&
+               file.process.start_ticks == seen.start_ticks;
+      };
+      const bool has_any = std::any_of(files.begin(), files.end(), is_its);
+      const bool has_hsa = std::any_of(files.begin(), files.end(),
+                                       [&](const ProcessFile& file) { return is_its(file) && file.is_hsa; });
+      if (seen.maps_hsa && !has_hsa && (has_any || seen.captures)) missed.add(seen, census.launcher.host);
+    }
+  }
+  if (missed.processes == 0) return std::nullopt;
+  return RunLoss{"hsa_never_called", missed.processes,
+                 "AMD kernels of " + missed.who() +
+                     " were not recorded: its runtime never called our library (pid " +
+                     std::to_string(missed.first_pid) + ": " + missed.first_command +
+                     "); check that HSA_TOOLS_LIB reaches them, and that "
+                     "HSA_TOOLS_ROCPROFILER_V1_TOOLS is 1 where rocprofiler's SDK is loaded"};
 }
 
 }  // namespace
@@ -140,14 +170,15 @@ std::vector<RunLoss> missing_processes(const std::vector<ProcessFile>& files,
     }
     if (census.unseen > 0) {
       losses.push_back({"census_cut", census.unseen,
-                        "more processes on " + census.launcher.host +
-                            " than the census holds: some may be missing unnoticed"});
+                        "the census does not hold all processes on " + census.launcher.host +
+                            ": some may be missing unnoticed"});
     }
   }
   for (const bool captured : {false, true}) {
     if (ranked[captured].processes > 0) losses.push_back(ranked[captured].loss(captured));
   }
   for (const auto& [key, missed] : rankless) losses.push_back(missed.loss(key.first));
+  if (const auto loss = without_hsa(files, censuses)) losses.push_back(*loss);
   std::set<int64_t> missing;
   for (int64_t rank = 0; rank < std::min(world, kMostRanks); ++rank) {
     if (!ranks_seen.contains(rank) && !ranked[0].ranks.contains(rank) && !ranked[1].ranks.contains(rank))

@@ -12,7 +12,7 @@
 namespace lockstep::run {
 
 struct RunLoss {
-  std::string kind;  // never_loaded, file_gone, missing_rank, census_cut
+  std::string kind;  // never_loaded, file_gone, missing_rank, census_cut, hsa_never_called
   uint64_t count = 0;
   std::string detail;  // who, and what to do
 };

@@ -17,7 +17,8 @@ ProcessFile file(int64_t pid, int64_t rank, int64_t world) {
   return file;
 }
 SeenProcess seen(int64_t pid, int64_t parent, int64_t rank, bool maps_nccl = false) {
-  return {pid, parent, static_cast<uint64_t>(pid) * 10, {"python", "train.py"}, rank, 2, maps_nccl, false};
+  return {pid,   parent, static_cast<uint64_t>(pid) * 10, {"python", "train.py"}, rank, 2, maps_nccl,
+          false, false};
 }
 CensusReport census(std::vector<SeenProcess> processes) {
   CensusReport report;
@@ -121,6 +122,24 @@ TEST(MissingProcesses, HostileWorldSizeIsBounded) {
   auto losses = missing_processes({file(11, 0, INT64_MAX)}, {});
   ASSERT_EQ(losses.size(), 1u);
   EXPECT_LT(losses[0].detail.size(), 400u);
+}
+
+// Only where our library was asked for, and not of a starter that maps the runtime alone.
+TEST(MissingProcesses, AmdsRuntimeThatNeverCalledOurLibraryIsReported) {
+  std::vector<SeenProcess> processes = {seen(10, 1, -1), seen(11, 10, 0), seen(12, 10, 1)};
+  for (SeenProcess& process : processes) process.maps_hsa = true;
+  CensusReport report = census(processes);
+  std::vector<ProcessFile> files = {file(11, 0, 2), file(12, 1, 2), file(12, 1, 2)};
+  files[2].is_hsa = true;
+  EXPECT_TRUE(missing_processes(files, {report}).empty());
+  report.expects_hsa = true;
+  const auto losses = missing_processes(files, {report});
+  ASSERT_EQ(losses.size(), 1u);
+  EXPECT_EQ(losses[0].kind, "hsa_never_called");
+  EXPECT_NE(losses[0].detail.find("AMD kernels of rank 0 were not recorded"), std::string::npos)
+      << losses[0].detail;
+  files[1].is_hsa = files[0].is_hsa = true;
+  EXPECT_TRUE(missing_processes(files, {report}).empty());
 }
 
 }  // namespace

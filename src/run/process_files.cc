@@ -51,6 +51,7 @@ void read_header(const std::string& path, ProcessFile& file) {
   file.segment_descriptor = header.segment_descriptor;
   file.segment_key = header.segment_key;
   file.is_building = state == format::FileState::kBuilding;
+  file.is_hsa = header.source == format::Source::kHsa;
   file.rank = header.rank;
   file.world = header.world;
   file.start_ns = header.start_realtime_ns;

@@ -20,6 +20,7 @@ struct ProcessFile {
   uint32_t segment_descriptor = 0;  // of one without a name, in its process
   uint64_t segment_key = 0;
   std::string segment;  // of a process whose file is not whole yet (format/segment_layout.h); empty: none
+  bool is_hsa = false;  // of the library that AMD's runtime loads
   bool open = false;    // not closed by its process, which may still write to it
   bool valid = false;   // the header is one of ours; else only host, pid and start are known, from the name
 };

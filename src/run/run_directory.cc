@@ -141,10 +141,11 @@ RunDirectory::Others RunDirectory::others() const {
   int64_t now = modified_seconds(registration_path());
   for (const std::string& name : names_in(folder)) {
     std::string path = folder + "/" + name;
+    if (path == registration_path()) continue;
     auto registration = name.ends_with(".json") ? read_registration(path) : std::nullopt;
     if (!registration) continue;
     ++others.registered;
-    if (path == registration_path() || registration->state != "running") continue;
+    if (registration->state != "running") continue;
     auto alive = is_alive(registration->process);
     if (alive.value_or(now - modified_seconds(path) < kSilentSeconds)) ++others.running;
   }

@@ -47,7 +47,8 @@ class RunDirectory {
 
  private:
   struct Others {
-    size_t running = 0, registered = 0;  // registered counts all, this one too
+    size_t running = 0;
+    size_t registered = 1;  // all, and this one whether or not its file can be read
   };
   RunDirectory() = default;
   static std::optional<RunDirectory> try_create(const std::string& path, const Manifest& manifest,

@@ -2,6 +2,7 @@
 #include "run/run_directory.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -102,6 +103,22 @@ TEST_F(RunDirectoryTest, ADeadLauncherIsNotWaitedFor) {
   dead.launcher.pid = 0x3fffffff;  // beyond the largest pid
   ASSERT_TRUE(RunDirectory::create_or_join(path("a.run"), dead));
   EXPECT_EQ(first->leave(), Leaving::kLast);
+}
+
+// Others are waited for by 200 looks at the files of launchers.
+TEST_F(RunDirectoryTest, TheOnlyLauncherDoesNotWaitForItself) {
+  auto only = RunDirectory::create_or_join(path("a.run"), manifest(""));
+  ASSERT_TRUE(only);
+  fs::remove_all(path("a.run/launchers"));
+  std::ofstream(path("a.run/launchers")) << "no folder: nothing can be put there";
+  const auto sleeps = [] {
+    rusage usage{};
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+  };
+  const long before = sleeps();
+  EXPECT_EQ(only->leave(), Leaving::kLast);
+  EXPECT_LT(sleeps() - before, 100);
 }
 
 TEST_F(RunDirectoryTest, ASilentLauncherElsewhereIsNotWaitedFor) {

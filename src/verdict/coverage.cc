@@ -167,9 +167,9 @@ std::vector<std::string> not_seen(const Coverage& coverage) {
   }
   if (std::string unmatched = unmatched_sentence(coverage); !unmatched.empty()) lines.push_back(unmatched);
   if (size_t unknown = coverage.alive[static_cast<size_t>(Liveness::kUnknown)]; unknown > 0) {
-    lines.push_back("Whether " + plural(unknown, "process") + " on " + listed(coverage.unseen_hosts) +
-                    " still run" + (unknown == 1 ? "s" : "") +
-                    " cannot be seen from here; `lockstep diagnose` there can.");
+    lines.push_back("Lockstep cannot see from here whether " + plural(unknown, "process") + " on " +
+                    listed(coverage.unseen_hosts) + " still run" + (unknown == 1 ? "s" : "") +
+                    "; run `lockstep diagnose` there.");
   }
   return lines;
 }
@@ -188,16 +188,16 @@ std::vector<std::string> absent_from(const DiagnosedRun& run) {
     if (absent.empty() || evidence.hosts.empty()) continue;
     std::string line = evidence.source + ": none of " + wording::ranks(absent) + '.';
     if (const readers::Format* format = format_of(evidence); !format->setting.empty())
-      line += " To have them: " + std::string(format->setting);
+      line += " To get them: " + std::string(format->setting);
     lines.push_back(std::move(line));
   }
   if (run.verdict() == nullptr || !cannot_tell(*run.verdict())) return lines;
   for (const readers::Format* format : readers::all()) {
     const bool given = std::any_of(run.evidence.begin(), run.evidence.end(),
                                    [&](const Evidence& evidence) { return format_of(evidence) == format; });
-    if (!given && format->tells_of_hangs)
+    if (!given && format->reports_hangs)
       lines.push_back("No " + std::string(format->summary) +
-                      ", which may tell. To have them: " + std::string(format->setting));
+                      "; they might show it. To get them: " + std::string(format->setting));
   }
   return lines;
 }

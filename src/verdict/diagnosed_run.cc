@@ -87,13 +87,13 @@ class Reading {
 
   Result<DiagnosedRun> take() {
     if (run_.evidence.empty()) return *first_error_;
-    std::vector<verdict::join::Testimony> testimonies;
+    std::vector<verdict::join::EvidenceSource> sources;
     for (size_t i = 0; i < run_.evidence.size(); ++i) {
       const Evidence& evidence = run_.evidence[i];
-      testimonies.push_back({evidence.source, evidence.job ? &*evidence.job : nullptr, evidence.hosts,
-                             evidence.first_ns, evidence.last_ns, std::move(findings_[i])});
+      sources.push_back({evidence.source, evidence.job ? &*evidence.job : nullptr, evidence.hosts,
+                         evidence.first_ns, evidence.last_ns, std::move(findings_[i])});
     }
-    auto joined = verdict::join::join(std::move(testimonies));
+    auto joined = verdict::join::join(std::move(sources));
     run_.diagnosis = std::move(joined.diagnosis);
     run_.links = std::move(joined.links);
     add_doubts();

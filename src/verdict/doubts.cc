@@ -54,7 +54,7 @@ std::set<std::string> job_ids(const DiagnosedRun& run) {
 }
 
 std::string place(const model::Job& job, const model::JobProcess& process) {
-  return "pid " + std::to_string(process.row.pid) + " on " + std::string(job.text(process.row.host));
+  return model::Who{.pid = process.row.pid, .host = std::string(job.text(process.row.host))}.name();
 }
 
 // "pid 1 on a, pid 2 on b": two processes that are one rank at one time, or one process that is there twice.
@@ -245,16 +245,15 @@ std::optional<Finding> too_little(const DiagnosedRun& run) {
   Finding finding = doubt("evidence-missing.little", Severity::kWarning, run);
   finding.statement =
       logs_alone && warned > 0
-          ? "NCCL warned " + plural(warned, "time") + "; whether the job is well the logs do not say"
-      : logs_alone ? "the logs show no problem; whether the job is well they do not say"
-      : ops == 0
-          ? "nothing wrong is to be seen, and no operation was recorded: too little to call the job healthy"
-          : "nothing wrong is to be seen, and of " + plural(ops, "operation") + " only " +
-                format_count(matched) + (matched == 1 ? " was" : " were") +
-                " seen on all their ranks: too little to call the job healthy";
+          ? "NCCL warned " + plural(warned, "time") + "; the logs do not show whether the job is healthy"
+      : logs_alone ? "the logs show no problem, but not whether the job is healthy"
+      : ops == 0   ? "no problem was seen, but no operation was recorded: too little to call the job healthy"
+                   : "no problem was seen, but of " + plural(ops, "operation") + " only " +
+                       format_count(matched) + (matched == 1 ? " was" : " were") +
+                       " seen on all their ranks: too little to call the job healthy";
   finding.advice =
       logs_alone ? "name what was recorded of the job beside them" : "name the files of all ranks together";
-  finding.settle =
+  finding.needed_evidence =
       "capture files of all ranks (lockstep trace), Flight Recorder dumps, or snapshots of NCCL's RAS";
   return finding;
 }

@@ -74,8 +74,7 @@ TEST(SeveralJobs, ARankTwiceAtOneTime) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->statement,
             "rank 3 is there twice at the same time (pid 1003 on node0, pid 1103 on node0): these are not "
-            "the files of "
-            "one run");
+            "the files of one run");
   EXPECT_EQ(finding->ranks, std::vector<int32_t>{3});
 }
 
@@ -136,7 +135,7 @@ TEST(SeveralJobs, AFileThatTwoInputsHold) {
 TEST(InProgress, ALogsUnfinishedCommunicatorOfALiveRunThatWasBusyAMomentAgo) {
   Finding stuck;
   stuck.id = "init-stuck.log";
-  const auto is_said = [&](model::Liveness liveness, double quiet_s, const Finding& finding) {
+  const auto is_reported = [&](model::Liveness liveness, double quiet_s, const Finding& finding) {
     const DiagnosedRun run = run_of(2, [&](model::Job& job) {
       for (model::JobProcess& process : job.processes) {
         process.row.closed = 0;
@@ -146,12 +145,12 @@ TEST(InProgress, ALogsUnfinishedCommunicatorOfALiveRunThatWasBusyAMomentAgo) {
     });
     return !is_in_progress(finding, run);
   };
-  EXPECT_FALSE(is_said(model::Liveness::kRunning, 29.9, stuck));
-  EXPECT_TRUE(is_said(model::Liveness::kRunning, 30, stuck));
-  EXPECT_TRUE(is_said(model::Liveness::kGone, 1, stuck));
+  EXPECT_FALSE(is_reported(model::Liveness::kRunning, 29.9, stuck));
+  EXPECT_TRUE(is_reported(model::Liveness::kRunning, 30, stuck));
+  EXPECT_TRUE(is_reported(model::Liveness::kGone, 1, stuck));
   Finding other;
   other.id = "rank-dead.launcher";
-  EXPECT_TRUE(is_said(model::Liveness::kRunning, 1, other));
+  EXPECT_TRUE(is_reported(model::Liveness::kRunning, 1, other));
   EXPECT_FALSE(is_in_progress(stuck, DiagnosedRun())) << "a pasted log stays as it is";
 }
 
@@ -208,10 +207,9 @@ TEST(Enough, IsSaidOfTheRunAsAWhole) {
   one.evidence.push_back(evidence_of(alone.build()));
   const auto finding = too_little(one);
   ASSERT_TRUE(finding);
-  EXPECT_EQ(
-      finding->statement,
-      "nothing wrong is to be seen, and of 10 operations only 0 were seen on all their ranks: too little to "
-      "call the job healthy");
+  EXPECT_EQ(finding->statement,
+            "no problem was seen, but of 10 operations only 0 were seen on all their ranks: too little to "
+            "call the job healthy");
   EXPECT_EQ(code_of(*finding), kExitCannotTell);
   // A job that has only begun.
   one.evidence[0].job->processes[0].row.closed = 0;
@@ -230,7 +228,7 @@ TEST(Enough, LogsAloneAreNot) {
   evidence.source = "logs";
   evidence.logs = std::make_shared<const readers::nccl_log::LogModel>();
   ASSERT_TRUE(too_little(logs));
-  EXPECT_EQ(too_little(logs)->statement, "the logs show no problem; whether the job is well they do not say");
+  EXPECT_EQ(too_little(logs)->statement, "the logs show no problem, but not whether the job is healthy");
   // RAS counts the operations of all ranks itself.
   DiagnosedRun ras;
   ras.evidence.emplace_back().source = "snapshots of NCCL's RAS";

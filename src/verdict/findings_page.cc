@@ -75,11 +75,11 @@ struct RuleText {
 constexpr RuleText kLogRules[] = {
 #define RULE(function, id, word, severity, says, advice) {id, analysis::Severity::severity, says, advice},
 #define RULES(...) RULE(__VA_ARGS__)
-#define SAID(kind, when, ...) RULE(kind, __VA_ARGS__)
-#define UNTOLD(...) RULE(none, __VA_ARGS__)
+#define MESSAGE(kind, when, ...) RULE(kind, __VA_ARGS__)
+#define UNMATCHED(...) RULE(none, __VA_ARGS__)
 #include "analysis/log_rules/rules.def"
-#undef UNTOLD
-#undef SAID
+#undef UNMATCHED
+#undef MESSAGE
 #undef RULES
 #undef RULE
 };

@@ -12,7 +12,7 @@ HOT = re.compile(
 )
 COLD = re.compile(
     r"capture::read_ticks\(|ThreadLog::(register_thread|log_for_late|next_chunk|find_shape|find_stream|append_\w+|histogram_cell|moved)\b"
-    r"|nccl::(identify_comm|unknown_event|steered_\w+|note_new_p2p_thread|settle_at_launch|\(anonymous namespace\)::steered_\w+|count_operation|count_duration|\(anonymous namespace\)::log_elsewhere)\b|<(clock_gettime|memset|memcpy)@plt>"
+    r"|nccl::(identify_comm|unknown_event|steered_\w+|record_new_p2p_thread|apply_pending_at_launch|\(anonymous namespace\)::steered_\w+|count_operation|count_duration|\(anonymous namespace\)::log_elsewhere)\b|<(clock_gettime|memset|memcpy)@plt>"
 )
 FORBIDDEN = re.compile(r"^(lock\b|mfence|syscall|sysenter|xchg\s.*\(|int\s)")
 TLS_DESCRIPTOR = re.compile(r"^call\s+\*\(%rax\)$")

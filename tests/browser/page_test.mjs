@@ -70,12 +70,12 @@ test('a healthy run, and one that cannot be judged, are told apart by words', as
   data.diagnosis = { ...data.diagnosis, verdict: null, findings: [] };
   data.verdict = { state: 'healthy', headline: 'No problem found: 16 ranks on 2 hosts.', finding: null, cards: [], losses: [], lost_events: 0 };
   let report = await openData(data);
-  assert.match(await report.text('.verdict'), /Nothing is wrong\n+No problem found: 16 ranks on 2 hosts\./);
+  assert.match(await report.text('.verdict'), /No problem\n+No problem found: 16 ranks on 2 hosts\./);
   assert.equal(await report.page.locator('.losses').count(), 0);
   assert.equal(await report.page.locator('nav .alert').count(), 0);
   await report.close();
   report = await openData({ ...data, verdict: { ...data.verdict, losses: [{ text: '90,000 x records were lost', count: 90000, stage: 'capture', kind: 'x', source: 'capture files', who: [] }], lost_events: 90000 } });
-  assert.match(await report.text('.verdict'), /Nothing wrong in what was recorded/);
+  assert.match(await report.text('.verdict'), /No problem in what was recorded/);
   await report.close();
   data.verdict = { ...data.verdict, state: 'cannot tell', headline: 'Rank 2 left no file.' };
   report = await openData(data);
@@ -398,7 +398,7 @@ test('a served page asks again while the run lives, and keeps the reader’s pla
 });
 
 test('data of another version, or none, are refused with a sentence', async () => {
-  const versions = [[{ ...sample({ ranks: 2, perHost: 2, columns: 4 }), version: 3 }, /version 3; this page knows version 2/], [{ version: 2 }, /lack verdict, /], [[1], /version undefined/], [null, /lockstep report RUN -o report\.html/]];
+  const versions = [[{ ...sample({ ranks: 2, perHost: 2, columns: 4 }), version: 3 }, /version 3; this page reads version 2/], [{ version: 2 }, /lacks verdict, /], [[1], /version undefined/], [null, /lockstep report RUN -o report\.html/]];
   for (const [data, sentence] of versions) {
     const report = await openData(data);
     assert.match(await report.text('main'), sentence);

@@ -209,7 +209,7 @@ async function look(context, title, made, options = {}) {
   await dark.close();
 }
 
-test('a rank that calls late, simulated: 16 ranks', async (context) => {
+test('a rank that is slow to launch, simulated: 16 ranks', async (context) => {
   const made = report(simulate('late', '--ranks', '16', '--mode', 'deep', '--marks', '--steps', '20', '--fault', 'host-late', '--seed', '4'));
   assert.equal(made.diagnosis.verdict.class, 'host-late');
   await look(context, 'late', made, { click: true });

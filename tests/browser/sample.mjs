@@ -28,16 +28,16 @@ export function sample(options = {}) {
   const lateIn = `operation 41 of ${named('comm', 1)} (its 40th AllReduce)`;
   const whoText = (r) => `${named('rank', r)} (GPU ${r % perHost} of ${named('host', Math.floor(r / perHost))}, pid ${4000 + r})`;
   const blamed = (ranks) => ranks.map((r) => ({ rank: r, host: named('host', Math.floor(r / perHost)), pid: 4000 + r, device: r % perHost, pci: null, text: whoText(r) }));
-  const statement = `${whoText(late)} calls late on the host from step 2 on: about 20.5 ms a step that the others wait; first in ${lateIn}`;
+  const statement = `${whoText(late)} has been slow to launch since step 2, costing the other ranks about 20.5 ms per step; first in ${lateIn}`;
   const finding = {
     id: 'host-late', class: 'host-late', severity: 'warning', statement, ranks: [late], hosts: [named('host', Math.floor(late / perHost))], who: blamed([late]), comm: named('comm', 1), func: 'AllReduce', op_index: 41, operation: lateIn, since: 1760000002169837041,
     effect: { value: 20512340, unit: 'ns/step', low: 20104500, high: 20911800 },
     evidence: [`rank ${late}: 20.5 ms a step (median), 164 ms in all, in 100 % of the steps from step 2 to step 9; 100 % of it before the call reached the GPU's queue`, 'arrivals by GPU times; the next latest rank costs 676 us in the same steps', 'steps as the program marks them'],
-    advice: 'See what this rank’s host does between its operations: data loading, logging, garbage collection, a busy or throttled CPU, another process on its cores.', next: [`ssh node-000 py-spy record --duration 10 --output rank-${late}.svg --pid ${4000 + late}`, 'lockstep show run --comm mesh_dp:1 --op 41'], settle: '', sources: ['capture files'],
+    advice: 'See what this rank’s host does between its operations: data loading, logging, garbage collection, a busy or throttled CPU, another process on its cores.', next: [`ssh node-000 py-spy record --duration 10 --output rank-${late}.svg --pid ${4000 + late}`, 'lockstep show run --comm mesh_dp:1 --op 41'], needed_evidence: '', sources: ['capture files'],
   };
   const slow = {
-    id: 'slow-link', class: 'slow-link', severity: 'warning', statement: 'what rank 5 sends to rank 13 moves at 5.88 GB/s a channel, where 7 other pairs like it move at 69.2 GB/s', ranks: [5, 13 % ranks], hosts: [named('host', 0)], who: blamed([5, 13 % ranks]), comm: named('comm', 0), func: null, op_index: null, operation: null, since: null,
-    effect: { value: 5.88, unit: 'GB/s', low: 5.71, high: 6.06 }, evidence: ['rank 5 to rank 13: 5.88 GB/s while sending, over 1,490 transfers and 740 MiB'], advice: 'Look at the cable, port and counters of this link.', next: [], settle: 'A run with other ranks on these hosts', sources: ['capture files'],
+    id: 'slow-link', class: 'slow-link', severity: 'warning', statement: 'the path from rank 5 to rank 13 carries 5.88 GB/s per channel, while 7 similar pairs carry 69.2 GB/s', ranks: [5, 13 % ranks], hosts: [named('host', 0)], who: blamed([5, 13 % ranks]), comm: named('comm', 0), func: null, op_index: null, operation: null, since: null,
+    effect: { value: 5.88, unit: 'GB/s', low: 5.71, high: 6.06 }, evidence: ['rank 5 to rank 13: 5.88 GB/s while sending, over 1,490 transfers and 740 MiB'], advice: 'Look at the cable, port and counters of this link.', next: [], needed_evidence: 'A run with other ranks on these hosts', sources: ['capture files'],
   };
   const findings = ranks >= 16 ? [finding, slow] : [finding];
   const hostOf = (rank) => Math.floor(rank / perHost);

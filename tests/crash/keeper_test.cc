@@ -87,14 +87,14 @@ TEST_F(Keeper, BeatsWhileNothingHappens) {
   });
 }
 
-std::string g_said;
+std::string g_messages;
 void hear(int level, unsigned long, const char*, int, const char* format, ...) {
   char text[2048];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  g_said += (level == abi::kLogWarn ? "WARN " : "INFO ") + std::string(text) + "\n";
+  g_messages += (level == abi::kLogWarn ? "WARN " : "INFO ") + std::string(text) + "\n";
 }
 
 // From here on the process has no more threads than it has.
@@ -116,8 +116,8 @@ TEST_F(Keeper, ItsAbsenceIsSaid) {
     if (!forbid_threads()) _exit(0);
     NcclPlugin<5> plugin;
     plugin.init(0x1234, nullptr, 8, 3, hear);
-    EXPECT_NE(g_said.find("WARN lockstep: writing "), std::string::npos) << g_said;
-    EXPECT_NE(g_said.find("no thread can be started"), std::string::npos) << g_said;
+    EXPECT_NE(g_messages.find("WARN lockstep: writing "), std::string::npos) << g_messages;
+    EXPECT_NE(g_messages.find("no thread can be started"), std::string::npos) << g_messages;
     plugin.stop(plugin.start_coll(0));
   });
   EXPECT_EQ(file.count(format::Kind::kColl), 1u) << "what there is room for is recorded";

@@ -46,15 +46,15 @@ uint64_t lost_for_want_of_room(const LksFile& file) {
   return file.lost(capture::kLoss_disk_full) + file.lost_without_a_place();
 }
 
-std::string g_said;
+std::string g_messages;
 void keep_message(int, unsigned long, const char*, int, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   char text[2048];
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  g_said += text;
-  g_said += '\n';
+  g_messages += text;
+  g_messages += '\n';
 }
 
 class Limits : public NcclCapture {
@@ -79,8 +79,8 @@ class Limits : public NcclCapture {
       EXPECT_EQ(plugin.mask, 0);
       plugin.stop(plugin.start_coll(0));
       plugin.finalize(plugin.context);
-      EXPECT_NE(g_said.find("capture is off"), std::string::npos) << g_said;
-      EXPECT_NE(g_said.find(message), std::string::npos) << g_said;
+      EXPECT_NE(g_messages.find("capture is off"), std::string::npos) << g_messages;
+      EXPECT_NE(g_messages.find(message), std::string::npos) << g_messages;
     });
     EXPECT_TRUE(exit.ok()) << exit;
   }
@@ -98,8 +98,8 @@ TEST_F(Limits, AFullDiskStopsCaptureAndNothingElse) {
       plugin.finalize(plugin.context);
       plugin.init(2, nullptr, 1, 0, keep_message);
       plugin.finalize(plugin.context);
-      EXPECT_EQ(g_said.find("no space left"), g_said.rfind("no space left")) << "said once";
-      EXPECT_NE(g_said.find("no space left"), std::string::npos);
+      EXPECT_EQ(g_messages.find("no space left"), g_messages.rfind("no space left")) << "said once";
+      EXPECT_NE(g_messages.find("no space left"), std::string::npos);
     });
     EXPECT_TRUE(inner.ok()) << inner;
     LksFile file = run_.file();
@@ -216,7 +216,7 @@ TEST_F(Limits, NoDescriptors) {
     EXPECT_EQ(plugin.mask, 0);
     plugin.stop(plugin.start_coll(0));
     setrlimit(RLIMIT_NOFILE, &before);
-    EXPECT_NE(g_said.find("capture is off"), std::string::npos) << g_said;
+    EXPECT_NE(g_messages.find("capture is off"), std::string::npos) << g_messages;
   });
   EXPECT_TRUE(exit.ok()) << exit;
 }
@@ -241,6 +241,22 @@ TEST_F(Limits, LittleAddressSpace) {
       EXPECT_EQ(file.count(Kind::kColl) + file.lost(), kMany);
     }
   }
+}
+
+// As a daemon does it.
+TEST_F(Limits, AHostThatClosesAllDescriptorsAndChangesItsDirectoryLosesNothing) {
+  if (kThreadSanitizer) GTEST_SKIP() << "to close others' descriptors is what the sanitizer calls a race";
+  const Environment here = {{"LOCKSTEP_DIR", "."}, {"LOCKSTEP_MODE", "deep"}, {"LOCKSTEP_RETAIN", "stream"}};
+  LksFile file = record(here, [&] {
+    EXPECT_EQ(chdir(run_.path().c_str()), 0);
+    NcclPlugin<5> plugin;
+    plugin.init();
+    LiveHeader(run_).wait_for_room(0);
+    for (int fd = 3; fd < 1024; ++fd) close(fd);
+    EXPECT_EQ(chdir("/"), 0);
+    write_many(plugin);
+  });
+  EXPECT_EQ(file.count(Kind::kColl) + file.lost_without_a_place(), kMany);
 }
 
 // A host that closes descriptors it does not know and opens its own finds its file as it left it.

@@ -41,9 +41,9 @@ TEST_F(ControlJob, ADeepWindowInALiveJobAndWhatInfoSaysOfIt) {
   if (!std::filesystem::exists(LOCKSTEP_BIN_DIR "/lockstep-sim-job")) GTEST_SKIP() << "no simulator";
   auto job = live_job();
   EXPECT_EQ(events("KernelCh"), 0u);
-  Finished asked = control({"--mode", "deep", "--for", "1s"});
+  Finished asked = control({"--mode", "deep", "--for", "4s"});
   EXPECT_EQ(asked.code, 0) << asked;
-  EXPECT_EQ(asked.out, "2 processes: deep for 1s\n") << asked;
+  EXPECT_EQ(asked.out, "2 processes: deep for 4s\n") << asked;
   Finished shown = control({"--show"});
   EXPECT_EQ(shown.code, 0) << shown;
   EXPECT_TRUE(has(shown.out, "deep")) << shown;
@@ -61,7 +61,7 @@ TEST_F(ControlJob, ADeepWindowInALiveJobAndWhatInfoSaysOfIt) {
     EXPECT_EQ(process["modes"][2]["mode"], "default");
     const int64_t window =
         process["modes"][2]["since_ns"].get<int64_t>() - process["modes"][1]["since_ns"].get<int64_t>();
-    EXPECT_GT(window, 500'000'000) << process;
+    EXPECT_GT(window, 2'000'000'000) << process;
     EXPECT_EQ(process["mode"], "deep") << "the most that was recorded";
   }
   EXPECT_TRUE(has(do_here(lockstep({"info", "run"})).out, "Modes, changed while it ran"));

@@ -154,9 +154,9 @@ TEST_F(NvtxRanges, AnotherToolKeepsItsPlace) {
   const Finished finished =
       do_here(traced({"-o", "t.db"}, {"sh", "-c", "echo $NVTX_INJECTION64_PATH"}), environment);
   EXPECT_EQ(finished.out, "/opt/nsight/libnvtx.so\n") << finished;
-  const std::string said = "NVTX_INJECTION64_PATH names /opt/nsight/libnvtx.so";
-  EXPECT_TRUE(has(finished.err, said)) << finished;
-  EXPECT_EQ(finished.err.find(said), finished.err.rfind(said)) << "once";
+  const std::string message = "NVTX_INJECTION64_PATH names /opt/nsight/libnvtx.so";
+  EXPECT_TRUE(has(finished.err, message)) << finished;
+  EXPECT_EQ(finished.err.find(message), finished.err.rfind(message)) << "once";
 }
 
 // A program without CUDA, by each of the two ways without the launcher.

@@ -62,11 +62,12 @@ class DeclaredTest : public Workplace {
     ASSERT_TRUE(loaded) << loaded.error().message();
     ASSERT_EQ(trace.ops.size(), kDeclared.size());
     for (uint32_t op = 0; op < trace.ops.size(); ++op) {
-      const Declared& said = kDeclared[op];
-      EXPECT_EQ(read(trace, op), said);
+      const Declared& expected = kDeclared[op];
+      EXPECT_EQ(read(trace, op), expected);
       EXPECT_EQ(trace.ops.torch_comms_id[op],
-                model::comms_id({said.group, said.seq, said.is_p2p, said.start, said.stride, said.world}))
-          << said;
+                model::comms_id({expected.group, expected.seq, expected.is_p2p, expected.start,
+                                 expected.stride, expected.world}))
+          << expected;
     }
   }
 
@@ -89,7 +90,7 @@ class DeclaredTest : public Workplace {
         .peer = row.peer,
         .seq = row.torch_seq,
         .is_p2p = row.peer >= 0,
-        .is_async = model::is_async_said(row.kind, row.flags) ? (row.flags & model::kFlagAsync) != 0 : -1,
+        .is_async = model::is_async_known(row.kind, row.flags) ? (row.flags & model::kFlagAsync) != 0 : -1,
         .in_split = "",
         .out_split = ""};
     for (uint32_t i = 0; i < trace.splits.size(); ++i) {

@@ -148,7 +148,7 @@ std::map<std::vector<std::string>, double> query(int port, const std::string& ex
 
 TEST_F(Exporter, PrometheusScrapesALiveJobAndAgreesWithSummary) {
   NEED_PROMETHEUS();
-  auto tells = start("exporter", exporter("--diagnose 1s run"));
+  auto running = start("exporter", exporter("--diagnose 1s run"));
   const int metrics = port_in("exporter.out", "http://");
   write_file(path("prometheus.yml"),
              "global: {scrape_interval: 1s, scrape_timeout: 1s}\nrule_files: [" LOCKSTEP_SOURCE_DIR
@@ -188,7 +188,7 @@ TEST_F(Exporter, PrometheusScrapesALiveJobAndAgreesWithSummary) {
   EXPECT_TRUE(has(rules, "LockstepStraggler")) << rules;
   EXPECT_FALSE(has(rules, "\"health\":\"err\"")) << rules;
   end(*prometheus);
-  EXPECT_EQ(end(*tells).code, 0) << read_file(path("exporter.err"));
+  EXPECT_EQ(end(*running).code, 0) << read_file(path("exporter.err"));
 }
 
 TEST_F(Exporter, RulesAndOutputPassPromtool) {
@@ -267,7 +267,7 @@ TEST_F(Exporter, TellsWhoIsLateAcrossHostsWhoseClocksADiagnosisAligned) {
 }
 
 TEST_F(Exporter, WaitsForTheRunAndSaysSo) {
-  auto tells = start("exporter", exporter("--diagnose off run"));
+  auto running = start("exporter", exporter("--diagnose off run"));
   const int port = port_in("exporter.out", "http://");
   EXPECT_TRUE(await_sample(port, "lockstep_run_present", 0));
   EXPECT_TRUE(wait_until([&] { return has(read_file(path("exporter.err")), "waiting: "); }));
@@ -287,13 +287,13 @@ TEST_F(Exporter, WaitsForTheRunAndSaysSo) {
     EXPECT_TRUE(after.contains(name) && after.at(name) >= value) << name;
   }
   EXPECT_GT(counters, 10u);
-  EXPECT_EQ(end(*tells, SIGINT).code, 0);
-  std::string said = read_file(path("exporter.err"));
-  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << said;
+  EXPECT_EQ(end(*running, SIGINT).code, 0);
+  std::string message = read_file(path("exporter.err"));
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 2) << message;
 }
 
 TEST_F(Exporter, TellsOfARankThatDies) {
-  auto tells = start("exporter", exporter("--diagnose 1s run"));
+  auto running = start("exporter", exporter("--diagnose 1s run"));
   const int port = port_in("exporter.out", "http://");
   auto job = start("job", simulator("--steps 1000 --fault rank-dead"));
   EXPECT_TRUE(await_sample(port, "lockstep_processes{state=\"gone\"}", 1));
@@ -307,12 +307,12 @@ TEST_F(Exporter, TellsOfARankThatDies) {
     return down == 1 && dead == 1;
   }));
   end(*job);
-  EXPECT_EQ(end(*tells).code, 0);
+  EXPECT_EQ(end(*running).code, 0);
 }
 
 TEST_F(Exporter, AnswersScrapesAloneAndBoundsRequests) {
   std::filesystem::create_directories(path("run"));
-  auto tells = start("exporter", exporter("--diagnose off run"));
+  auto running = start("exporter", exporter("--diagnose off run"));
   const int port = port_in("exporter.out", "http://");
   EXPECT_TRUE(await_sample(port, "lockstep_run_present", 0));
   EXPECT_TRUE(has(get(port, "/metrics"), "200 OK"));
@@ -333,12 +333,12 @@ TEST_F(Exporter, AnswersScrapesAloneAndBoundsRequests) {
   EXPECT_EQ(second.code, 2) << second;
   EXPECT_TRUE(has(second.err, "cannot listen")) << second;
   EXPECT_EQ(std::count(second.err.begin(), second.err.end(), '\n'), 1) << second;
-  EXPECT_EQ(end(*tells).code, 0);
+  EXPECT_EQ(end(*running).code, 0);
 }
 
 TEST_F(Exporter, ConnectionsThatSayNothingKeepNoScrapeOut) {
   std::filesystem::create_directories(path("run"));
-  auto tells = start("exporter", exporter("--diagnose off run"));
+  auto running = start("exporter", exporter("--diagnose off run"));
   const int port = port_in("exporter.out", "http://");
   EXPECT_TRUE(await_sample(port, "lockstep_run_present", 0));
   std::vector<int> silent;
@@ -349,7 +349,7 @@ TEST_F(Exporter, ConnectionsThatSayNothingKeepNoScrapeOut) {
   char byte;
   EXPECT_EQ(recv(silent.back(), &byte, 1, MSG_DONTWAIT), -1);
   for (int one : silent) close(one);
-  EXPECT_EQ(end(*tells).code, 0);
+  EXPECT_EQ(end(*running).code, 0);
 }
 
 TEST_F(Exporter, WritesWholeFilesForNodeExporter) {
@@ -364,8 +364,8 @@ TEST_F(Exporter, WritesWholeFilesForNodeExporter) {
   }
   for (const auto& [key, sums] : expected) wanted += sums.first;
   EXPECT_EQ(ops, wanted);
-  auto tells = start("exporter", LOCKSTEP_BIN_DIR
-                     "/lockstep exporter --textfile run.prom --interval 100ms --diagnose off run");
+  auto running = start("exporter", LOCKSTEP_BIN_DIR
+                       "/lockstep exporter --textfile run.prom --interval 100ms --diagnose off run");
   // Whoever reads finds a whole file, again and again a new one.
   std::set<double> looks;
   EXPECT_TRUE(wait_until([&] {
@@ -375,7 +375,7 @@ TEST_F(Exporter, WritesWholeFilesForNodeExporter) {
     looks.insert(samples(text)["lockstep_exporter_looks_total"]);
     return looks.size() >= 3;
   }));
-  EXPECT_EQ(end(*tells).code, 0);
+  EXPECT_EQ(end(*running).code, 0);
   for (const std::string& name : names()) EXPECT_FALSE(has(name, ".partial-")) << name;
 }
 

@@ -3,6 +3,7 @@
 // Slurm of one node. The job is the example, whose ranks are then those of the launcher.
 #include "tests/e2e/workplace.h"
 #include "tests/support/places.h"
+#include "tests/support/sanitizers.h"
 
 namespace lockstep::test {
 namespace {
@@ -28,6 +29,9 @@ class RealLaunchers : public Workplace {
     char name[256] = {};
     gethostname(name, sizeof(name) - 1);
     return name;
+  }
+  void SetUp() override {
+    if (kSanitized) GTEST_SKIP() << "launchers load our libraries, and have no sanitizer's run time";
   }
   // Around the launcher, then inside it: one database with all ranks either way.
   void expect_whole_runs(const std::string& name, const Argv& launcher,

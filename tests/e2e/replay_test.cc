@@ -137,6 +137,16 @@ TEST_F(Replay, ShowPutsEveryEventOfTheOperationsInItsPlace) {
   for (const char* line : {"sequenceDiagram\n", "C->>G: KernelLaunch", "G-->>P: KernelCh", "N->>P: ProxyStep",
                            "P->>N: ProxyStep"})
     EXPECT_TRUE(has(drawn.out, line)) << line << drawn;
+  Finished states =
+      do_here({"bash", "-c",
+               LOCKSTEP_BIN_DIR
+               "/lockstep show t.db --json --all --comm 0x81835c1f57f8f067 --op 5 | " LOCKSTEP_SOURCE_DIR
+               "/tools/swim_lanes --states 0"});
+  EXPECT_EQ(states.code, 0) << states;
+  for (const char* line : {"C->>C: GroupApi: group start done\n", "C->>C: Coll stops\n",
+                           "P->>P: ProxyStep send: waits for the GPU\n", "P->>P: ProxyStep receive: posted\n",
+                           "P->>P: ProxyOp send stops\n", "P->>P: KernelCh stops\n"})
+    EXPECT_TRUE(has(states.out, line)) << line << states;
 }
 
 TEST_F(Replay, ShowSaysWhatThereIs) {

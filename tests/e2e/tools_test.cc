@@ -328,9 +328,9 @@ TEST_F(Tools, InfoTellsARemovedFileFromOneThatNeverWas) {
       "for rank in 0 1; do RANK=$rank WORLD_SIZE=2 " LOCKSTEP_E2E_JOB " ops 5 & done; wait";
   ASSERT_EQ(do_here(lockstep({"trace", "--dir", "run", "-o", "t.db", "--", "sh", "-c", ranks})).code, 0);
   std::filesystem::remove(files("run").back());
-  Finished told = do_here(lockstep({"info", "run"}));
-  EXPECT_TRUE(has(told.out, "loaded the capture library, and its file is gone")) << told;
-  EXPECT_FALSE(has(told.out, "never loaded")) << told;
+  Finished output = do_here(lockstep({"info", "run"}));
+  EXPECT_TRUE(has(output.out, "loaded the capture library, and its file is gone")) << output;
+  EXPECT_FALSE(has(output.out, "never loaded")) << output;
 }
 
 TEST_F(Tools, BashCompletes) {

@@ -40,7 +40,7 @@ std::vector<Trace> named(const std::string& folder,
       members.add(comms.comm_id[comm], comms.ranks[comm], comms.rank[comm], rank);
     }
   }
-  members.settle();
+  members.finish();
   for (Trace& trace : traces) {
     model::name_torch_groups(trace, members);
     model::number_torch_operations(trace);
@@ -93,7 +93,7 @@ TEST(RecordedCommsIds, WithoutOneRanksFileItsGroupsHaveNoneButTheWholeJobs) {
   for (uint32_t comm = 0; comm < trace.comms.size(); ++comm) trace.comms.group_name[comm] = 0;
   for (uint32_t op = 0; op < trace.ops.size(); ++op)
     trace.ops.torch_comms_id[op] = trace.ops.torch_seq[op] = 0;
-  members.settle();
+  members.finish();
   model::name_torch_groups(trace, members);
   model::number_torch_operations(trace);
   for (uint32_t op = 0; op < trace.ops.size(); ++op)

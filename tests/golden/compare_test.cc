@@ -95,15 +95,15 @@ TEST(ComparedRecordings, OneRunAgainstItselfHasNotChanged) {
   const Comparison found = analysis::compare::compare(run, run);
   EXPECT_EQ(run.steps_by, Samples::Steps::kOperations) << "a loop over two sizes";
   EXPECT_EQ(changes(found), 0U);
-  size_t told = 0;
+  size_t known = 0;
   for (const Row& row : found.rows) {
     if (!row.ratio) continue;
-    ++told;
+    ++known;
     EXPECT_NEAR(row.ratio->ratio, 1, 1e-6);
     EXPECT_LT(row.ratio->low, 1);
     EXPECT_GT(row.ratio->high, 1);
   }
-  EXPECT_GE(told, 4U) << "AllReduce of 8 B and of 1 MiB, and their sums";
+  EXPECT_GE(known, 4U) << "AllReduce of 8 B and of 1 MiB, and their sums";
 }
 
 TEST(ComparedRecordings, EightStepsTellNothing) {

@@ -112,7 +112,7 @@ TEST(FlightRecorderDumps, ASendWithoutReceiveThatEndedIsWorthANote) {
   EXPECT_EQ(diagnosis.findings[0].id, "never-joined.unreceived");
   EXPECT_EQ(
       diagnosis.findings[0].statement,
-      "transfer 1 from rank 0 to rank 1 on default_pg (Send) has no receive; it has ended all the same");
+      "transfer 1 from rank 0 to rank 1 on default_pg (Send) has no matching receive, but it has ended");
 }
 
 TEST(FlightRecorderDumps, WithoutSomeOfThemNobodyElseIsBlamed) {

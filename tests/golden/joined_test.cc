@@ -37,10 +37,10 @@ class JoinedHang : public ::testing::Test {
   }
 
   static verdict::join::Joined join(uint32_t captures, uint32_t dumps,
-                                    const std::vector<verdict::join::Testimony>& others = {}) {
-    std::vector<verdict::join::Testimony> all;
-    if (captures != 0) all.push_back(captures_[captures].testimony("capture files", captures));
-    if (dumps != 0) all.push_back(dumps_[dumps].testimony("Flight Recorder dumps", dumps));
+                                    const std::vector<verdict::join::EvidenceSource>& others = {}) {
+    std::vector<verdict::join::EvidenceSource> all;
+    if (captures != 0) all.push_back(captures_[captures].evidence("capture files", captures));
+    if (dumps != 0) all.push_back(dumps_[dumps].evidence("Flight Recorder dumps", dumps));
     all.insert(all.end(), others.begin(), others.end());
     return verdict::join::join(std::move(all));
   }
@@ -55,8 +55,8 @@ class JoinedHang : public ::testing::Test {
       job = *std::move(gathered);
       findings = analysis::diagnose(job).findings;
     }
-    verdict::join::Testimony testimony(const char* source, uint32_t present) const {
-      verdict::join::Testimony made;
+    verdict::join::EvidenceSource evidence(const char* source, uint32_t present) const {
+      verdict::join::EvidenceSource made;
       made.source = source;
       made.job = &job;
       made.findings = findings;
@@ -114,9 +114,9 @@ TEST_F(JoinedHang, BothKindsAreOneFinding) {
 }
 
 // What the logs of these ranks say.
-verdict::join::Testimony logs_of(uint32_t present) {
+verdict::join::EvidenceSource logs_of(uint32_t present) {
   std::vector<std::string> paths;
-  verdict::join::Testimony made;
+  verdict::join::EvidenceSource made;
   made.source = "logs";
   for (int32_t rank = 0; rank < 8; ++rank) {
     if ((present >> rank & 1) == 0) continue;
@@ -144,10 +144,10 @@ TEST_F(JoinedHang, AllThreeKindsAreOneFinding) {
 
 TEST_F(JoinedHang, LogsOfAPartOfTheRanksBlameNobodyElse) {
   for (uint32_t logs = 1; logs <= kEverybody; ++logs) {
-    const verdict::join::Testimony said = logs_of(logs);
+    const verdict::join::EvidenceSource from_logs = logs_of(logs);
     for (uint32_t others : {0u, kRankFive, kEverybody & ~kRankFive, 0x0fu, ~logs & kEverybody}) {
       SCOPED_TRACE("logs " + std::to_string(logs) + ", dumps " + std::to_string(others));
-      for (const analysis::Finding& finding : join(0, others, {said}).diagnosis.findings) {
+      for (const analysis::Finding& finding : join(0, others, {from_logs}).diagnosis.findings) {
         if (finding.severity < analysis::Severity::kCritical ||
             finding.finding_class == analysis::FindingClass::kEvidenceMissing)
           continue;
@@ -191,9 +191,9 @@ TEST_F(JoinedHang, WithFilesMissingNobodyElseIsBlamed) {
 }
 
 TEST_F(JoinedHang, WhoIsInNeitherOfTwoKindsThatCannotTellIsNamed) {
-  for (const auto& [dumps, said] :
+  for (const auto& [dumps, from_logs] :
        {std::pair(kEverybody & ~kRankFive, kEverybody & ~kRankFive), {0x0fu, 0xd0u}, {0x4fu, 0x9fu}}) {
-    const auto joined = join(0, dumps, {logs_of(said)});
+    const auto joined = join(0, dumps, {logs_of(from_logs)});
     const analysis::Finding* verdict = verdict_of(joined);
     ASSERT_NE(verdict, nullptr);
     EXPECT_EQ(verdict->ranks, std::vector<int32_t>{5}) << verdict->statement;
@@ -218,35 +218,36 @@ bool names_a_contradiction(const verdict::join::Joined& joined) {
 }
 
 TEST_F(JoinedHang, OneFileMoreNeverMakesTheAnswerWeaker) {
-  std::vector<verdict::join::Testimony> logs;
+  std::vector<verdict::join::EvidenceSource> logs;
   for (uint32_t present = 0; present <= kEverybody; ++present) {
     logs.emplace_back();
     if (present != 0) logs.back() = logs_of(present);
   }
-  const auto joined = [&](uint32_t captures, uint32_t dumps, uint32_t said) {
-    std::vector<verdict::join::Testimony> others;
-    if (said != 0) others.push_back(logs[said]);
+  const auto joined = [&](uint32_t captures, uint32_t dumps, uint32_t from_logs) {
+    std::vector<verdict::join::EvidenceSource> others;
+    if (from_logs != 0) others.push_back(logs[from_logs]);
     return join(captures, dumps, others);
   };
   // Every set of logs and of dumps, captures beside them in some, and each file more.
   size_t weaker = 0, looked = 0;
   for (uint32_t dumps = 0; dumps <= kEverybody; ++dumps) {
-    for (uint32_t said = dumps % 3; said <= kEverybody; said += 7) {
-      const uint32_t captures = (dumps + said) % 5 == 0 ? (dumps * 37 + said) & kEverybody : 0;
-      if ((dumps | said | captures) == 0) continue;
-      const int before = strength(joined(captures, dumps, said));
-      const uint32_t rank = 1u << (dumps + said) % 8;
-      for (const auto& [c, d, l] : {std::array{captures | rank, dumps, said},
-                                    {captures, dumps | rank, said},
-                                    {captures, dumps, said | rank}}) {
+    for (uint32_t from_logs = dumps % 3; from_logs <= kEverybody; from_logs += 7) {
+      const uint32_t captures = (dumps + from_logs) % 5 == 0 ? (dumps * 37 + from_logs) & kEverybody : 0;
+      if ((dumps | from_logs | captures) == 0) continue;
+      const int before = strength(joined(captures, dumps, from_logs));
+      const uint32_t rank = 1u << (dumps + from_logs) % 8;
+      for (const auto& [c, d, l] : {std::array{captures | rank, dumps, from_logs},
+                                    {captures, dumps | rank, from_logs},
+                                    {captures, dumps, from_logs | rank}}) {
         const auto after = joined(c, d, l);
         ++looked;
         if (strength(after) >= before || names_a_contradiction(after)) continue;
         const analysis::Finding* verdict = verdict_of(after);
         if (weaker++ < 5)
           ADD_FAILURE() << "captures " << captures << "+" << (c & ~captures) << ", dumps " << dumps << "+"
-                        << (d & ~dumps) << ", logs " << said << "+" << (l & ~said) << ": from " << before
-                        << " to " << (verdict == nullptr ? "none" : verdict->id + ": " + verdict->statement);
+                        << (d & ~dumps) << ", logs " << from_logs << "+" << (l & ~from_logs) << ": from "
+                        << before << " to "
+                        << (verdict == nullptr ? "none" : verdict->id + ": " + verdict->statement);
       }
     }
   }

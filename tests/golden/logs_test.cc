@@ -90,13 +90,13 @@ TEST(RecordedLogs, WithoutSomeOfThemNobodyElseIsBlamed) {
   for (uint32_t present = 1; present < 0xff; ++present) {
     const auto findings = watchdogs(present);
     ASSERT_EQ(findings.size(), 1u) << present;
-    const bool can_tell = (present >> 5 & 1) != 0 && present != 1U << 5;
-    EXPECT_EQ(findings[0].id, can_tell ? "never-joined.watchdog" : "evidence-missing.watchdog") << present;
-    if (can_tell) {
+    const bool is_decided = (present >> 5 & 1) != 0 && present != 1U << 5;
+    EXPECT_EQ(findings[0].id, is_decided ? "never-joined.watchdog" : "evidence-missing.watchdog") << present;
+    if (is_decided) {
       EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5}) << present;
       continue;
     }
-    EXPECT_FALSE(findings[0].settle.empty()) << present;
+    EXPECT_FALSE(findings[0].needed_evidence.empty()) << present;
     for (const int32_t rank : findings[0].ranks)
       EXPECT_EQ(present >> rank & 1, 0u) << present << " names a rank that speaks: " << findings[0].statement;
   }

@@ -178,7 +178,7 @@ class Report(unittest.TestCase):
 
     def has_page(self):
         parts = json.loads(lockstep("version", "--json").stdout)["parts"]
-        return parts["report page"] is None
+        return parts["report page"]["present"]
 
     def test_the_file(self):
         run, out = DATA / "flight_recorder/hang", SCRATCH / "report.html"

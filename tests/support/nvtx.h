@@ -57,7 +57,7 @@ class NvtxCopy {
   static uint64_t start_ex(const NvtxAttributes& a) { return call<uint64_t>(core_[4], 0, &a); }
   static uint64_t start(const char* text) { return call<uint64_t>(core_[5], 0, text); }
   static uint64_t start(const wchar_t* text) { return call<uint64_t>(core_[6], 0, text); }
-  static void end(uint64_t id) { tell(core_[7], id); }
+  static void end(uint64_t id) { notify(core_[7], id); }
   static int push_ex(const NvtxAttributes* a) { return call<int>(core_[8], -2, a); }
   static int push(const char* text) { return call<int>(core_[9], -2, text); }
   static int push(const wchar_t* text) { return call<int>(core_[10], -2, text); }
@@ -65,7 +65,7 @@ class NvtxCopy {
   static uint64_t start(Domain domain, const NvtxAttributes& a) {
     return call<uint64_t>(core2_[2], 0, domain, &a);
   }
-  static void end(Domain domain, uint64_t id) { tell(core2_[3], domain, id); }
+  static void end(Domain domain, uint64_t id) { notify(core2_[3], domain, id); }
   static int push(Domain domain, const NvtxAttributes& a) { return call<int>(core2_[4], -2, domain, &a); }
   static int pop(Domain domain) { return call<int>(core2_[5], -2, domain); }
   static Text register_text(Domain domain, const char* text) {
@@ -90,7 +90,7 @@ class NvtxCopy {
     return function != nullptr ? reinterpret_cast<Return (*)(Arguments...)>(function)(arguments...) : absent;
   }
   template <class... Arguments>
-  static void tell(Function function, Arguments... arguments) {
+  static void notify(Function function, Arguments... arguments) {
     if (function != nullptr) reinterpret_cast<void (*)(Arguments...)>(function)(arguments...);
   }
 

@@ -11,11 +11,11 @@ import { change, choices, command, facts, figure, link, missing, notes, operatio
 
 type Measure = 'late' | 'waiting' | 'blamed';
 
-const MEASURES: readonly (readonly [Measure, string])[] = [['late', 'Late'], ['waiting', 'Waiting'], ['blamed', 'Costs others']];
+const MEASURES: readonly (readonly [Measure, string])[] = [['late', 'Late'], ['waiting', 'Waiting'], ['blamed', 'Own lateness']];
 const SAYS: Record<Measure, string> = {
   late: 'how far a rank’s latest arrival was behind the median one',
   waiting: 'how long a rank waited for the last to arrive',
-  blamed: 'what others lost by a rank’s own doing',
+  blamed: 'own lateness: the part that a rank’s own time explains',
 };
 const HEAD = 26;
 // Room for a label that is higher than its row.
@@ -82,7 +82,7 @@ function hint(page: LatenessPage, row: LatenessRow, column: number): [string, (r
     pairs.push([group ? 'late (median rank)' : 'late', duration(at(row.late_ns))]);
     if (group && row.late_max_ns) pairs.push(['late (worst rank)', duration(at(row.late_max_ns))]);
     pairs.push([group ? 'waiting (median rank)' : 'waiting', duration(at(row.waiting_ns))]);
-    pairs.push(['costs others', duration(at(row.blamed_ns))]);
+    pairs.push(['own lateness', duration(at(row.blamed_ns))]);
     pairs.push(['operations', count(at(row.ops))]);
   }
   if (!row.aligned) pairs.push(['clock', 'not aligned']);
@@ -198,7 +198,7 @@ function operationRows(view: View, drill: Drill, entries: readonly number[]): HT
         const operation = read(drill.operation, at);
         const shown = showCommand(report, read(drill.comm, at), read(drill.op_index, at));
         return operation === null
-          ? h('span', { class: 'quiet', title: 'The report holds a choice of operations with all their ranks' }, 'not in this report', shown === null ? null : [': ', command(shown)])
+          ? h('span', { class: 'quiet', title: 'The report holds a selection of operations with all their ranks' }, 'not in this report', shown === null ? null : [': ', command(shown)])
           : link('Open its waterfall', 'operations', { op: operation, rank: read(drill.who, at) }, 'button small');
       } },
     ],
@@ -235,7 +235,7 @@ function totals(view: View, page: LatenessPage): HTMLElement {
       { title: 'Rank', value: (row) => row.label, show: (row) => [isNamed(row, named) ? h('span', { class: 'severity critical', title: 'a finding names it' }, '▸ ') : null, name(row.label)] },
       { title: 'Ranks', value: (row) => row.ranks, show: (row) => name(row.ranks, 24) },
       { title: 'Operations', numeric: true, value: (row) => row.total.ops, show: (row) => count(row.total.ops) },
-      { title: 'Costs others', hint: 'What others lost by its own doing', numeric: true, value: (row) => row.total.blamed_ns, show: (row) => duration(row.total.blamed_ns) },
+      { title: 'Own lateness', hint: 'The part of its lateness that its own time explains', numeric: true, value: (row) => row.total.blamed_ns, show: (row) => duration(row.total.blamed_ns) },
       { title: 'of run', numeric: true, value: (row) => row.total.blamed_ns, show: (row) => shareOfRun(report, row.total.blamed_ns) },
       { title: 'Late p50', numeric: true, value: (row) => row.total.late_p50_ns, show: (row) => duration(row.total.late_p50_ns) },
       { title: 'Late p99', numeric: true, value: (row) => row.total.late_p99_ns, show: (row) => duration(row.total.late_p99_ns) },
@@ -343,8 +343,8 @@ function draw(view: View): Child[] {
       () => totals(view, page),
       [
         `${count(page.compared)} operations compared. ${times}. A column is ${duration(page.columns.width_ns)}.`,
-        page.marks.length > 1 ? ` Ticks on the upper edge are the begins of ${count(page.marks.length)} steps.` : null,
-        groups ? ' A row of many ranks shows its worst rank, where costs others: its median one.' : null,
+        page.marks.length > 1 ? ` Ticks on the upper edge mark the start of ${count(page.marks.length)} steps.` : null,
+        groups ? ' A row of many ranks shows its worst rank; for own lateness, its median one.' : null,
         page.rows.some((row) => isNamed(row, named)) ? ' ▸ marks ranks that a finding names.' : null,
         page.rows.some((row) => !row.aligned) ? ' * the clock is not aligned: its first record stands where the run begins.' : null,
       ]),

@@ -17,7 +17,7 @@ const ROW = 20;
 
 const WHY: Record<string, string> = { finding: 'named by a finding', lost: 'much time lost', sample: 'sample' };
 const STATE_TEXT: Record<string, string> = {
-  'not called': 'has not called it', forgotten: 'no longer in its file', 'no file': 'left no file', 'not comparable': 'nothing tells which of its operations this is', called: 'called; nothing more is known', running: 'on the GPU when the record ends',
+  'not called': 'has not called it', forgotten: 'no longer in its file', 'no file': 'left no file', 'not comparable': 'not known which of its operations this is', called: 'called; nothing more is known', running: 'on the GPU when the record ends',
 };
 
 interface Window { from: number; to: number }
@@ -286,7 +286,7 @@ function listTable(view: View, list: readonly Operation[], current: number): HTM
     columns: [
       { title: 'Operation', value: (row) => row.title, show: (row) => name(row.title, 70) },
       { title: 'Why it is here', value: (row) => row.why.map((why) => WHY[why] ?? why).join(', ') },
-      { title: 'Lost by waiting', numeric: true, value: (row) => row.lost_ns, show: (row) => duration(row.lost_ns) },
+      { title: 'Waiting, all ranks', numeric: true, value: (row) => row.lost_ns, show: (row) => duration(row.lost_ns) },
       { title: 'Length', numeric: true, value: (row) => row.length_ns, show: (row) => duration(row.length_ns) },
       { title: 'Size', numeric: true, value: (row) => row.size_bytes, show: (row) => bytes(row.size_bytes) },
       { title: 'Called by', numeric: true, value: (row) => row.called, show: (row) => count(row.called) },
@@ -401,7 +401,7 @@ function draw(view: View): Child[] {
         ...(operation.root === null ? [] : [['Root', count(operation.root)] as const]),
         ['Called by', `${count(operation.called)} of ${count(operation.ranks.comm_rank.length + operation.omitted)} ranks`],
         ['Length', operation.length_ns === null && !operation.ranks.aligned.every((aligned) => aligned === 1) ? 'clocks not aligned' : duration(operation.length_ns)],
-        ['Lost by waiting', operation.open ? 'waiting goes on' : duration(operation.lost_ns)],
+        ['Waiting, all ranks', operation.open ? 'waiting goes on' : duration(operation.lost_ns)],
         ['Bus bandwidth', rate(operation.busbw_gbps)],
         ['Last to arrive', operation.open ? 'not all have come' : arrived === null ? '–' : whoChip(report, arrived)],
       ]),

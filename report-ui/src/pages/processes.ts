@@ -26,7 +26,7 @@ function processRows(view: View, rows: readonly ProcessRow[]): HTMLElement {
       { title: 'Process', value: (row) => row.liveness, show: (row) => (BAD.has(row.liveness) ? h('strong', { class: 'severity critical' }, `■ ${name(row.liveness, 24)}`) : name(row.liveness, 24)) },
       { title: 'Operations', numeric: true, value: (row) => row.ops, show: (row) => count(row.ops) },
       { title: 'Lost', numeric: true, value: (row) => row.lost, show: (row) => (row.lost > 0 ? h('strong', {}, count(row.lost)) : '0') },
-      { title: 'In, at the end', value: (row) => row.open, show: (row) => name(row.open, 80) },
+      { title: 'Current operation', value: (row) => row.open, show: (row) => name(row.open, 80) },
       { title: 'Last record', hint: 'since the run’s begin', numeric: true, value: (row) => row.last_ns, show: (row) => duration(row.last_ns) },
       { title: 'Heartbeat', hint: 'since the run’s begin', numeric: true, value: (row) => row.heartbeat_ns, show: (row) => duration(row.heartbeat_ns) },
       { title: 'Model', value: (row) => row.gpu_model, show: (row) => name(row.gpu_model, 32) },
@@ -81,7 +81,7 @@ function commRows(view: View, report: Report): HTMLElement {
       { title: 'Matched', numeric: true, value: (row) => row.matched, show: (row) => count(row.matched) },
       { title: 'Waiting', hint: 'sum over ranks', numeric: true, value: (row) => row.waiting_ns, show: (row) => duration(row.waiting_ns) },
       { title: 'Moving', hint: 'sum over ranks', numeric: true, value: (row) => row.moving_ns, show: (row) => duration(row.moving_ns) },
-      { title: 'Late by own doing', numeric: true, value: (row) => row.blamed_ns, show: (row) => duration(row.blamed_ns) },
+      { title: 'Own lateness', numeric: true, value: (row) => row.blamed_ns, show: (row) => duration(row.blamed_ns) },
     ],
   });
 }
@@ -97,7 +97,7 @@ function draw(view: View): Child[] {
   const verdict = known(report.verdict);
   return [
     panel(page.losses.length === 0 ? 'Lost: nothing' : `Lost: ${plural(lost, 'event')}`,
-      page.losses.length === 0 ? h('p', { class: 'quiet' }, 'Nothing that was to be recorded is known to be missing.')
+      page.losses.length === 0 ? h('p', { class: 'quiet' }, 'No data loss detected.')
         : [verdict && verdict.losses.length > 0 ? h('ul', { class: 'notes' }, verdict.losses.slice(0, 6).map((loss) => h('li', {}, name(loss.text, 300)))) : null, lossRows(view, page.losses)]),
     panel(host === null ? plural(report.who.rank.length, 'process').replace('processs', 'processes') : ['Processes of ', hostChip(report, host), ' ', h('button', { type: 'button', onclick: () => change(view, { host: null }) }, 'Show all')],
       processRows(view, rows),

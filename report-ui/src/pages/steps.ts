@@ -79,7 +79,7 @@ function stepsTable(view: View, page: StepsPage): HTMLElement {
       { title: 'Step', numeric: true, value: (at) => list.number[at] ?? null, show: (at) => stepText(list.number[at] ?? 0, list.steps[at] ?? 1) },
       { title: 'Begins at', numeric: true, value: (at) => list.begin_ns[at] ?? null, show: (at) => duration(list.begin_ns[at]) },
       { title: 'Length', numeric: true, value: (at) => list.length_ns[at] ?? null, show: (at) => duration(list.length_ns[at]) },
-      { title: 'Lost to the worst rank', numeric: true, value: (at) => list.lost_ns[at] ?? null, show: (at) => duration(list.lost_ns[at]) },
+      { title: 'Waiting for the slowest rank', numeric: true, value: (at) => list.lost_ns[at] ?? null, show: (at) => duration(list.lost_ns[at]) },
       { title: 'Worst rank', value: (at) => list.worst[at] ?? null, show: (at) => worst(report, list.worst[at] ?? null) },
     ],
   });

@@ -47,7 +47,7 @@ function plan(page: TopologyPage): Plan {
   return { width: WIDTH, height: y - gapY + 8, spots, boxes, size: few ? 46 : cell, roomy: few };
 }
 
-/** Whether an edge is one of a communicator, as far as can be told. */
+/** Whether an edge is one of a communicator, as far as the data shows. */
 function isOf(edge: Edge, comm: TopologyComm | undefined): boolean {
   return comm === undefined || edge.comm === comm.comm || (edge.comm === null && comm.members.includes(edge.from) && comm.members.includes(edge.to));
 }
@@ -229,7 +229,7 @@ function draw(view: View): Child[] {
       ],
       () => edgesTable(view, edges),
       [comm ? `${name(comm.name, 40)}: ${plural(comm.members.length, 'rank')}${comm.nodes === null ? '' : ` on ${plural(comm.nodes, 'host')}`}. ` : null, page.rings_missing === null ? null : name(page.rings_missing, 500)]),
-    panel(`Connections${comm ? ` of ${name(comm.name, 40)}` : ''}`, edges.length > 0 ? edgesTable(view, edges) : h('p', { class: 'quiet' }, 'Nothing tells of any.')),
+    panel(`Connections${comm ? ` of ${name(comm.name, 40)}` : ''}`, edges.length > 0 ? edgesTable(view, edges) : h('p', { class: 'quiet' }, 'No connections recorded.')),
     notes([...page.notes, ...(page.omitted > 0 ? [`${plural(page.omitted, 'connection')} left out: those that moved least.`] : [])]),
   ];
 }

@@ -98,14 +98,14 @@ function card(view: View, finding: Finding, position: number, page: VerdictPage)
       row('Evidence', finding.evidence.length === 0 ? null : h('ul', {}, finding.evidence.map((text) => h('li', {}, name(text, 2000)))), 'evidence'),
       row('Do next', finding.advice === '' && finding.next.length === 0 ? null : [
         name(finding.advice, 2000), finding.next.map((text) => h('div', {}, command(text)))], finding.advice === '' ? '' : 'advice'),
-      row('Would settle it', finding.settle === '' ? null : name(finding.settle, 2000)),
+      row('What would decide it', finding.needed_evidence === '' ? null : name(finding.needed_evidence, 2000)),
       row('Rests on', finding.sources.length === 0 ? null : finding.sources.map((source) => name(source)).join(', ')),
       shown?.what ? row('Means', h('span', { class: 'quiet' }, name(shown.what, 1000))) : null),
     view.printing ? null : h('div', { class: 'ways' }, ways(view, finding, shown, position)));
 }
 
 const STATES: Record<VerdictPage['state'], readonly [string, string]> = {
-  healthy: ['✓', 'Nothing is wrong'],
+  healthy: ['✓', 'No problem'],
   problem: ['', ''],
   'cannot tell': ['?', 'Cannot tell'],
 };
@@ -127,7 +127,7 @@ function draw(view: View): Child[] {
   return [
     losses(report, page),
     h('section', { class: `verdict ${level}`, 'aria-label': 'Verdict' },
-      h('p', { class: 'verdict-state' }, main && page.state === 'problem' ? severity(main.severity) : [h('span', { 'aria-hidden': 'true' }, `${sign} `), page.state === 'healthy' && isHeavy(report, page) ? 'Nothing wrong in what was recorded' : state]),
+      h('p', { class: 'verdict-state' }, main && page.state === 'problem' ? severity(main.severity) : [h('span', { 'aria-hidden': 'true' }, `${sign} `), page.state === 'healthy' && isHeavy(report, page) ? 'No problem in what was recorded' : state]),
       h('h1', { class: page.headline.length > 220 ? 'long' : '', id: 'headline' }, name(page.headline, 2000))),
     order.length === 0 ? null : [
       page.finding === null ? null : card(view, findings[page.finding] as Finding, page.finding, page),

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compares communicators that should be equally fast: same function, size, number of ranks, algorithm and
+// protocol. One is slow if its bandwidth is below 0.8 of the others' median, by more than the spread of both
+// and the clocks explain. It takes three equals, since of two nobody can say which is the odd one. Operations
+// outside the middle half are left out: first calls and stalls lie there.
 #include <algorithm>
 #include <map>
 #include <tuple>
 
 #include "analysis/analysis.h"
 #include "analysis/bandwidth/rates.h"
+#include "analysis/finding_hosts.h"
 #include "base/text/wording.h"
 
 namespace lockstep::analysis::bandwidth {
@@ -90,15 +95,14 @@ Finding report(const Job& job, const std::map<uint32_t, Slow>& slow) {
   finding.ranks = common_ranks(job, slow, slowest->first);
   for (uint32_t row : job.comms[slowest->first].members) {
     const model::JobProcess& process = job.processes[job.members[row].process];
-    std::string host(job.text(job.hosts[process.host].name));
-    if (std::find(finding.hosts.begin(), finding.hosts.end(), host) == finding.hosts.end())
-      finding.hosts.push_back(std::move(host));
+    add_host(finding, job.text(job.hosts[process.host].name));
   }
   finding.comm = job.comm_name(slowest->first);
   finding.comm_row = slowest->first;
   finding.func = job.text(rate.func);
-  finding.statement = "A link of " + wording::ranks(finding.ranks) + " (" + finding.hosts[0] +
-                      ") is slow: " + finding.func + " of communicator " + finding.comm + " moves " +
+  finding.statement = "A link of " + wording::ranks(finding.ranks) +
+                      (finding.hosts.empty() ? "" : " (" + finding.hosts.front() + ')') +
+                      " is slow: " + finding.func + " of communicator " + finding.comm + " moves " +
                       rate_text(rate.busbw.middle) + " where " +
                       wording::count(slowest->second.equals, "equal communicator") + " reach" +
                       (slowest->second.equals == 1 ? "es " : " ") + rate_text(slowest->second.usual_gbps);

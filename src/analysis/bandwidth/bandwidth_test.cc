@@ -141,6 +141,16 @@ TEST(Bandwidth, NamesThePairThatIsSlowerThanItsEquals) {
   EXPECT_EQ(findings[0].comm, "tp2");
 }
 
+TEST(Bandwidth, AHostWithoutANameIsNone) {
+  model::Job job = pairs(4, {1, 1.02, 2, 0.99}).build();
+  for (model::JobHost& host : job.hosts) host.name = 0;
+  std::vector<Finding> findings;
+  kAnalysis.run(job, findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_TRUE(findings[0].hosts.empty());
+  EXPECT_EQ(findings[0].statement.substr(0, 44), "A link of ranks 4 and 5 is slow: AllReduce o");
+}
+
 TEST(Bandwidth, SaysNothingOfEqualsOfTwoOrOfTheNetwork) {
   std::vector<Finding> findings;
   kAnalysis.run(pairs(4, {1, 1.02, 1.1, 0.99}).build(), findings);

@@ -147,8 +147,7 @@ TEST(BandwidthBounds, WhatIsSaidIsWhatWasMeasured) {
   ASSERT_EQ(finding.evidence.size(), 3u);
   EXPECT_EQ(finding.evidence[0],
             "tp3 (ranks 6 and 7): 33.6 GB/s to 33.6 GB/s in the middle half of 20 operations of 64 MiB and "
-            "more, 67.1 "
-            "GB/s elsewhere; 20.0 ms lost");
+            "more, 67.1 GB/s elsewhere; 20.0 ms lost");
   EXPECT_NE(finding.evidence[1].find("16.0 GB/s to 17.7 GB/s in the middle half of 8 operations"),
             std::string::npos)
       << finding.evidence[1];

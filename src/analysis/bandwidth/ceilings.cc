@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Knows the nominal rate of the links of each GPU model, by its name or its PCI id. A model that is not
+// listed has no ceiling: a guess would make a healthy link look slow.
 #include "analysis/bandwidth/ceilings.h"
 
 namespace lockstep::analysis::bandwidth {

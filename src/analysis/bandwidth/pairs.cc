@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Measures sends and receives pair by pair. The n-th send is the n-th receive only if neither record lacks
+// its beginning, so other pairs are left out. The shorter of the two durations is the time in which both ends
+// were there.
 #include <algorithm>
 #include <bit>
 #include <map>

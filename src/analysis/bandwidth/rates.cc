@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Measures how long the data of an operation moved: from the moment the last member had arrived. Waiting for
+// a late rank is thereby not in the bandwidth. For operations with a root the time runs to the last end, so
+// the clocks of two hosts matter; for all others the shortest duration of any member is the same time, free
+// of clocks.
 #include "analysis/bandwidth/rates.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Pairs the communicators of two runs, from the most certain to the least: by name and members, by members
+// alone, by name and size, by name alone. The last two apply only where the key is unique in both runs.
+// NCCL's ids cannot be used, as they differ from run to run.
 #include "analysis/compare/comm_pairs.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Turns the samples of two runs into rows with a ratio each, and decides which of them are changes. Among
+// hundreds of ratios some look changed by chance, so the smallest p-values are accepted only as far as the
+// false discovery rate allows (Benjamini and Hochberg). A row without enough steps says why it has no ratio
+// instead of giving a poor one.
 #include "analysis/compare/comparison.h"
 
 #include <algorithm>
@@ -77,7 +81,7 @@ Values index_of(const std::vector<const ClassPair*>& classes, const ClassSamples
 double total(const Column<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 // One row to be made, of times: how they become the row's figures follows from its metric.
-struct Draft {
+struct PendingRow {
   Row row;
   std::function<Values()> a, b;
   double plus = 0;          // what values have on top
@@ -123,9 +127,9 @@ std::optional<Since> since_of(const Values& of_b, const Estimate& typical_a, boo
   return since;
 }
 
-void settle(Draft& draft, const Samples& b) {
-  Row& row = draft.row;
-  const Values of_a = draft.a(), of_b = draft.b();
+void fill(PendingRow& pending, const Samples& b) {
+  Row& row = pending.row;
+  const Values of_a = pending.a(), of_b = pending.b();
   row.steps_a = of_a.values.size();
   row.steps_b = of_b.values.size();
   const auto typical_a = estimate(of_a.values, kSeedA), typical_b = estimate(of_b.values, kSeedB);
@@ -139,12 +143,13 @@ void settle(Draft& draft, const Samples& b) {
   }
   const Ratio times = ratio(*typical_a, *typical_b);
   const double excess_ns = typical_b->value - typical_a->value;
-  row.cost_ns = excess_ns * draft.units_a_step;
+  row.cost_ns = excess_ns * pending.units_a_step;
   row.ratio = as_figure(times, row.more_is_better());
   row.change = Change::kNone;
   if (row.classes == 1) {
     const auto figure = [&](double value) {
-      return row.more_is_better() ? draft.scale / value : std::max(value - draft.plus, 0.0) * draft.scale;
+      return row.more_is_better() ? pending.scale / value
+                                  : std::max(value - pending.plus, 0.0) * pending.scale;
     };
     row.a = figure(typical_a->value);
     row.b = figure(typical_b->value);
@@ -178,8 +183,8 @@ class Comparer {
     add_communicating();
     add_ranks(Metric::kLateness, a_.late, b_.late);
     add_ranks(Metric::kExposed, a_.exposed, b_.exposed);
-    for_each_parallel(drafts_.size(), parallel_threads(), [&](size_t i) { settle(drafts_[i], b_); });
-    for (Draft& draft : drafts_) out_.rows.push_back(std::move(draft.row));
+    for_each_parallel(pending_.size(), parallel_threads(), [&](size_t i) { fill(pending_[i], b_); });
+    for (PendingRow& pending : pending_) out_.rows.push_back(std::move(pending.row));
     judge();
     return std::move(out_);
   }
@@ -194,14 +199,13 @@ class Comparer {
     if (a_.unranked + b_.unranked > 0)
       note("some processes do not know their ranks: they are not compared by rank");
     if (a_.steps_by != b_.steps_by)
-      note("the steps of the two runs are told by different means: how long they take is not compared");
+      note("the steps of the two runs were found by different means: how long they take is not compared");
     if (a_.steps_by == Samples::Steps::kNone || b_.steps_by == Samples::Steps::kNone)
-      note("too few operations to tell steps: nothing can be compared");
+      note("too few operations to find steps: nothing can be compared");
     else if (a_.steps_by == Samples::Steps::kOperations || b_.steps_by == Samples::Steps::kOperations)
       note(
-          "nothing marks steps and the operations do not repeat: each operation of a class counts as a step "
-          "of it, and "
-          "only classes are compared");
+          "nothing marks steps and the operations do not repeat: each operation of a class counts as a "
+          "step of it, and only classes are compared");
     if (a_.left_out + b_.left_out > 0)
       note(std::to_string(a_.left_out + b_.left_out) +
            " operations are of too many different kinds: left out");
@@ -235,10 +239,10 @@ class Comparer {
   }
 
   void add_series(Row row, const Series& a, const Series& b, double plus) {
-    drafts_.push_back({.row = std::move(row),
-                       .a = [&a, plus] { return values_of(a, plus); },
-                       .b = [&b, plus] { return values_of(b, plus); },
-                       .plus = plus});
+    pending_.push_back({.row = std::move(row),
+                        .a = [&a, plus] { return values_of(a, plus); },
+                        .b = [&b, plus] { return values_of(b, plus); },
+                        .plus = plus});
   }
 
   // The ranks that both runs have as one: of lateness the latest of each step, as the others wait for that one.
@@ -372,11 +376,11 @@ class Comparer {
       row.reason += (row.reason.empty() ? "" : "; ") + std::string("their mean size is ") +
                     wording::bytes(static_cast<uint64_t>(size_a)) + " in A and " +
                     wording::bytes(static_cast<uint64_t>(size_b)) + " in B";
-    drafts_.push_back({.row = std::move(row),
-                       .a = [&pair] { return values_of(pair.a->series, 0); },
-                       .b = [&pair] { return values_of(pair.b->series, 0); },
-                       .scale = metric == Metric::kBusbw ? pair.b->factor : 1,
-                       .units_a_step = units_a_step(metric, pair)});
+    pending_.push_back({.row = std::move(row),
+                        .a = [&pair] { return values_of(pair.a->series, 0); },
+                        .b = [&pair] { return values_of(pair.b->series, 0); },
+                        .scale = metric == Metric::kBusbw ? pair.b->factor : 1,
+                        .units_a_step = units_a_step(metric, pair)});
   }
 
   void add_sums(Metric metric, Level level, const std::vector<ClassPair>& pairs) {
@@ -407,12 +411,12 @@ class Comparer {
         const std::set<uint32_t>& members = b_.comms[pair->comm_b].processes;
         if (comms.insert(pair->comm_b).second) ranks.insert(members.begin(), members.end());
       }
-      drafts_.push_back({.row = std::move(row),
-                         .a = [of] { return index_of(of, &ClassPair::a); },
-                         .b = [of] { return index_of(of, &ClassPair::b); },
-                         .scale = metric == Metric::kBusbw ? of.front()->b->factor / of.front()->reference
-                                                           : of.front()->reference,
-                         .units_a_step = expected / std::max(static_cast<double>(ranks.size()), 1.0)});
+      pending_.push_back({.row = std::move(row),
+                          .a = [of] { return index_of(of, &ClassPair::a); },
+                          .b = [of] { return index_of(of, &ClassPair::b); },
+                          .scale = metric == Metric::kBusbw ? of.front()->b->factor / of.front()->reference
+                                                            : of.front()->reference,
+                          .units_a_step = expected / std::max(static_cast<double>(ranks.size()), 1.0)});
     }
   }
 
@@ -445,7 +449,7 @@ class Comparer {
   const Samples &a_, &b_;
   const std::vector<CommPair> pairs_;
   double plus_ = 0;
-  std::vector<Draft> drafts_;
+  std::vector<PendingRow> pending_;
   // What drafts refer to stays where it is.
   std::vector<std::unique_ptr<std::vector<ClassPair>>> class_pairs_;
   std::vector<std::unique_ptr<std::pair<Series, Series>>> sums_;

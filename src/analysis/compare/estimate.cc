@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Estimates a ratio of two means, with its interval. Steps of a run resemble their neighbours, so an ordinary
+// standard error would be several times too small and would call noise a change. The resemblance is measured,
+// blocks of that length are drawn again, and the draws are widened where few blocks exist. Trimmed means keep
+// single outliers from deciding.
 #include "analysis/compare/estimate.h"
 
 #include <algorithm>

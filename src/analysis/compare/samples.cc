@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reduces a run to what a comparison needs: sums by class of operation and by block of steps. Only sums are
+// kept, so that two runs of any length fit into memory together. Classes are limited in number, since a
+// damaged file may name millions of them; what is left out is counted.
 #include "analysis/compare/samples.h"
 
 #include <algorithm>
@@ -7,8 +10,8 @@
 #include <unordered_map>
 
 #include "analysis/bandwidth/rates.h"
+#include "analysis/straggler/lateness/exclusive_times.h"
 #include "analysis/straggler/lateness/lateness.h"
-#include "analysis/straggler/lateness/own_times.h"
 #include "analysis/straggler/lateness/steps.h"
 #include "base/parallel.h"
 #include "base/text/wording.h"
@@ -26,7 +29,7 @@ class StepCursor {
   StepCursor(const Job& job, uint32_t process, const Steps& steps, size_t in_block)
       : job_(job), process_(process), steps_(steps), in_block_(in_block) {}
 
-  // Of a time as in own_times.h.
+  // Of a time as in exclusive_times.h.
   std::optional<size_t> block_at(int64_t ns) {
     const std::vector<int64_t>& begin = steps_.begin_ns;
     if (begin.empty() || ns < begin.front()) return std::nullopt;
@@ -81,9 +84,9 @@ class Ordinals {
   std::unordered_map<const ClassSamples*, size_t> met_;
 };
 
-class Taker {
+class Sampler {
  public:
-  explicit Taker(const Job& job) : job_(job), steps_(job.processes.size()) {}
+  explicit Sampler(const Job& job) : job_(job), steps_(job.processes.size()) {}
 
   Samples take() && {
     out_.processes = static_cast<uint32_t>(job_.processes.size());
@@ -318,6 +321,6 @@ std::string_view time_text(uint8_t source) {
   return source == kCallToEnd ? "call to end" : model::gpu_source_name(source);
 }
 
-Samples take(const Job& job) { return Taker(job).take(); }
+Samples take(const Job& job) { return Sampler(job).take(); }
 
 }  // namespace lockstep::analysis::compare

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Cuts a series into parts with different levels, to say since when a run is slower. A cut is kept if chance
+// would produce one as good in less than a small share of cases, judged with the distribution of Kolmogorov
+// for one change and of Kuiper for a level that comes and goes. Outliers are pulled in first: one long step
+// is not a level.
 #include "analysis/compare/segments.h"
 
 #include <algorithm>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run of which a part is missing is not healthy for all that is known: where the other analyses found nothing wrong, the
-// verdict is that it cannot be told. What rests on damaged records is dropped. The last one to run.
+// verdict is CANNOT TELL. What rests on damaged records is dropped. The last one to run.
 #include <algorithm>
 #include <set>
 
 #include "analysis/analysis.h"
+#include "analysis/finding_hosts.h"
 #include "base/text/wording.h"
 #include "model/event_counts.h"
 #include "model/record_gaps.h"
@@ -45,16 +46,16 @@ void note_uneven_kernels(const model::Job& job, std::vector<Finding>& findings) 
   Finding finding;
   const size_t fullest =
       static_cast<size_t>(std::max_element(kernels.begin(), kernels.end()) - kernels.begin());
-  const auto say = [&](size_t i) {
+  const auto line_of = [&](size_t i) {
     return job.process_name(processes[i]) + ": " + wording::count(kernels[i], "kernel");
   };
   for (const size_t i : uneven) {
-    if (finding.evidence.size() < kMostListed) finding.evidence.push_back(say(i));
+    if (finding.evidence.size() < kMostListed) finding.evidence.push_back(line_of(i));
     const int32_t rank = job.processes[processes[i]].row.rank;
     if (rank >= 0) finding.ranks.push_back(rank);
   }
   std::sort(finding.ranks.begin(), finding.ranks.end());
-  finding.evidence.push_back(say(fullest));
+  finding.evidence.push_back(line_of(fullest));
   finding.id = "evidence-missing.uneven-kernels";
   finding.finding_class = FindingClass::kEvidenceMissing;
   finding.severity = Severity::kNote;
@@ -65,7 +66,7 @@ void note_uneven_kernels(const model::Job& job, std::vector<Finding>& findings) 
            ? ", and " + wording::count(uneven.size() - 1, "process") + " less than half of that too"
            : "") +
       ": less work, or a recording that lacks a part";
-  finding.advice = "look whether the recordings cover the same time; lockstep info lists them";
+  finding.advice = "check whether the recordings cover the same time; lockstep info lists them";
   findings.push_back(std::move(finding));
 }
 
@@ -87,19 +88,16 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
     names.push_back(job.process_name(i));
     finding.evidence.push_back(names.back() + "'s file: " + gaps[i].text);
     if (job.processes[i].row.rank >= 0) finding.ranks.push_back(job.processes[i].row.rank);
-    const std::string host(job.text(job.processes[i].row.host));
-    if (!host.empty() && std::find(finding.hosts.begin(), finding.hosts.end(), host) == finding.hosts.end())
-      finding.hosts.push_back(host);
+    add_host(finding, job.text(job.processes[i].row.host));
   }
   if (names.empty()) return;
   std::sort(finding.ranks.begin(), finding.ranks.end());
   finding.id = "evidence-missing.incomplete";
   finding.finding_class = FindingClass::kEvidenceMissing;
   finding.severity = Severity::kWarning;
-  finding.statement =
-      wording::incomplete(names, missing) + "; in what can be read there is nothing wrong to be seen";
+  finding.statement = wording::incomplete(names, missing) + "; what can be read shows no problem";
   finding.advice = wording::kCopyAgain;
-  finding.settle = wording::kWholeFiles;
+  finding.needed_evidence = wording::kWholeFiles;
   findings.push_back(std::move(finding));
 }
 

@@ -38,10 +38,8 @@ TEST(Completeness, WhatIsIncompleteIsNotCalledHealthy) {
   const Finding& finding = diagnosis.findings[*diagnosis.verdict];
   EXPECT_EQ(finding.id, "evidence-missing.incomplete");
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
-  EXPECT_EQ(
-      finding.statement,
-      "rank 2's file is incomplete: 3 of 11 chunks cannot be read; in what can be read there is nothing "
-      "wrong to be seen");
+  EXPECT_EQ(finding.statement,
+            "rank 2's file is incomplete: 3 of 11 chunks cannot be read; what can be read shows no problem");
 }
 
 TEST(Completeness, ASmallHoleDoesNotHideThatARunIsHealthy) {

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides what to say of a run that nobody is in any more, and in which no wait lasted long enough to blame
+// anybody. The files were either closed in order or they stop. Where they stop inside an operation that some
+// ranks never called, that operation is named, but no rank is blamed: whoever ended the job also ended the
+// wait, and a second more might have brought the missing call. A process that is gone while others still run
+// is the one case with a culprit.
 #include <algorithm>
 
-#include "analysis/hang/draft.h"
+#include "analysis/hang/finding_builder.h"
 #include "analysis/hang/verdicts.h"
 #include "base/text/wording.h"
 #include "model/restarts.h"
@@ -13,22 +18,23 @@ using wording::duration;
 
 class BrokenOff {
  public:
-  explicit BrokenOff(const Scene& scene) : scene_(scene), job_(scene.job()), draft_(scene) {
+  explicit BrokenOff(const JobState& job_state)
+      : job_state_(job_state), job_(job_state.job()), builder_(job_state) {
     const std::vector<bool> replaced = model::replaced_processes(job_);
-    for (uint32_t i = 0; i < scene.actors().size(); ++i) {
-      const uint32_t process = scene.actor(i).process;
-      if (replaced[process] || !scene.is_captured(process)) continue;
+    for (uint32_t i = 0; i < job_state.actors().size(); ++i) {
+      const uint32_t process = job_state.actor(i).process;
+      if (replaced[process] || !job_state.is_captured(process)) continue;
       (job_.processes[process].row.closed != 0 ? closed_ : open_).push_back(i);
     }
   }
 
   void add(const std::vector<job::match::Difference>& differences, std::vector<Finding>& findings) const {
-    if (scene_.is_live()) {
+    if (job_state_.is_live()) {
       if (const std::vector<uint32_t> dead = gone(); !dead.empty()) findings.push_back(died(dead));
       return;
     }
-    Rhythm waived(job_, true);
-    const std::vector<Block> blocks = find_blocks(scene_, waived, differences);
+    Cadence waived(job_, true);
+    const std::vector<Block> blocks = find_blocks(job_state_, waived, differences);
     const Block* inside = nullptr;
     for (const Block& block : blocks) {
       if (ends_in(block) && (inside == nullptr || block.waiting.size() > inside->waiting.size()))
@@ -45,7 +51,7 @@ class BrokenOff {
   std::vector<uint32_t> whole(const std::vector<uint32_t>& actors) const {
     std::vector<uint32_t> whole;
     std::copy_if(actors.begin(), actors.end(), std::back_inserter(whole),
-                 [this](uint32_t actor) { return !scene_.gap(scene_.actor(actor).process).any(); });
+                 [this](uint32_t actor) { return !job_state_.gap(job_state_.actor(actor).process).any(); });
     return whole;
   }
 
@@ -53,7 +59,7 @@ class BrokenOff {
   std::vector<uint32_t> gone() const {
     std::vector<uint32_t> gone;
     std::copy_if(open_.begin(), open_.end(), std::back_inserter(gone), [this](uint32_t actor) {
-      const uint32_t process = scene_.actor(actor).process;
+      const uint32_t process = job_state_.actor(actor).process;
       return job_.processes[process].liveness == model::Liveness::kGone &&
              !job_.processes[process].members.empty();
     });
@@ -64,8 +70,8 @@ class BrokenOff {
   bool ends_in(const Block& block) const {
     const bool some_captured =
         std::any_of(block.waiting.begin(), block.waiting.end(), [this](uint32_t actor) {
-          const uint32_t process = scene_.actor(actor).process;
-          return scene_.is_captured(process) && !scene_.is_off(process);
+          const uint32_t process = job_state_.actor(actor).process;
+          return job_state_.is_captured(process) && !job_state_.is_off(process);
         });
     if (!some_captured || block.waiting.empty()) return false;
     const bool missing_some = !whole(block.missing).empty();
@@ -83,7 +89,7 @@ class BrokenOff {
 
   Finding make(const Block* block) const {
     Finding finding;
-    if (block != nullptr) finding = draft_.make({}, "", *block, {}, 0);
+    if (block != nullptr) finding = builder_.make({}, "", *block, {}, 0);
     finding.id = "evidence-missing.broke-off";
     finding.finding_class = FindingClass::kEvidenceMissing;
     finding.severity = Severity::kWarning;
@@ -93,22 +99,24 @@ class BrokenOff {
     finding.advice =
         "look for what ended the job: the exit codes and logs of its launcher and scheduler, the ends of the "
         "ranks' own output, and dmesg for the out-of-memory killer";
-    finding.settle = "logs of the ranks and of the launcher, or Flight Recorder dumps, named beside this run";
+    finding.needed_evidence =
+        "logs of the ranks and of the launcher, or Flight Recorder dumps, named beside this run";
     return finding;
   }
 
   Finding inside_of(const Block& block) const {
     Finding finding = make(&block);
-    finding.statement = "the run broke off inside " + draft_.operation(block);
+    finding.statement = "the run broke off inside " + builder_.operation(block);
     if (block.kind == Block::Kind::kStuck) {
       finding.statement +=
-          ", which all had called: nothing shows that it ended on " + draft_.list(block.waiting);
+          ", which all had called: nothing shows that it ended on " + builder_.list(block.waiting);
       return finding;
     }
     const std::vector<uint32_t> missing = whole(block.missing);
     const bool one = missing.size() == 1;
-    finding.statement += ": " + draft_.list(block.waiting) + (block.waiting.size() == 1 ? " was" : " were") +
-                         " in it, " + draft_.list(missing) + " had not called " +
+    finding.statement += ": " + builder_.list(block.waiting) +
+                         (block.waiting.size() == 1 ? " was" : " were") + " in it, " +
+                         builder_.list(missing) + " had not called " +
                          (block.kind != Block::Kind::kPair ? "it"
                           : one                            ? "its end of it"
                                                            : "their ends of it");
@@ -130,11 +138,11 @@ class BrokenOff {
     finding.statement =
         (closed_.empty() && !one ? "the recordings of all " + wording::count(open_.size(), "rank") + " end"
                                  : "the recording" + std::string(one ? "" : "s") + " of " +
-                                       draft_.list(open_) + (one ? " ends" : " end")) +
+                                       builder_.list(open_) + (one ? " ends" : " end")) +
         " without being closed; what ended the run is not in the files";
     if (silent != nullptr) {
-      finding.evidence.push_back("all had called " + draft_.operation(*silent) +
-                                 "; nothing tells whether it had ended");
+      finding.evidence.push_back("all had called " + builder_.operation(*silent) +
+                                 "; no record shows whether it had ended");
     }
     return finding;
   }
@@ -144,20 +152,20 @@ class BrokenOff {
       finding.evidence.push_back("all processes closed their files in order");
       return;
     }
-    std::string line = "not closed: the files of " + draft_.list(open_);
-    if (!closed_.empty()) line += "; closed in order: those of " + draft_.list(closed_);
+    std::string line = "not closed: the files of " + builder_.list(open_);
+    if (!closed_.empty()) line += "; closed in order: those of " + builder_.list(closed_);
     finding.evidence.push_back(std::move(line));
     const bool all_gone = std::all_of(open_.begin(), open_.end(), [this](uint32_t actor) {
-      return job_.processes[scene_.actor(actor).process].liveness == model::Liveness::kGone;
+      return job_.processes[job_state_.actor(actor).process].liveness == model::Liveness::kGone;
     });
     finding.evidence.push_back(all_gone
                                    ? "their processes are gone: they were killed, or crashed"
-                                   : "killed, crashed, or recorded no longer: the files do not tell which");
+                                   : "killed, crashed, or no longer recorded: the files do not show which");
     std::vector<uint32_t> early;
     std::copy_if(open_.begin(), open_.end(), std::back_inserter(early),
-                 [this](uint32_t actor) { return scene_.actor(actor).early; });
+                 [this](uint32_t actor) { return job_state_.actor(actor).early; });
     if (!early.empty())
-      finding.evidence.push_back("the recordings of " + draft_.list(early) +
+      finding.evidence.push_back("the recordings of " + builder_.list(early) +
                                  " end clearly before the others'");
   }
 
@@ -166,8 +174,8 @@ class BrokenOff {
     finding.id = "rank-dead";
     finding.finding_class = FindingClass::kRankDead;
     finding.severity = Severity::kWarning;
-    draft_.blame(dead, finding);
-    finding.statement = draft_.who(dead) + (dead.size() == 1 ? " is" : " are") +
+    builder_.blame(dead, finding);
+    finding.statement = builder_.who(dead) + (dead.size() == 1 ? " is" : " are") +
                         " dead: gone without closing files, while others run; nobody has waited for long yet";
     finding.advice =
         "look at the end of that process' own output, at dmesg for the OOM killer and for Xid errors, "
@@ -175,17 +183,17 @@ class BrokenOff {
     return finding;
   }
 
-  const Scene& scene_;
+  const JobState& job_state_;
   const model::Job& job_;
-  Draft draft_;
+  FindingBuilder builder_;
   std::vector<uint32_t> open_, closed_;  // actors, by what became of their files; ascending
 };
 
 }  // namespace
 
-void add_broken_off(const Scene& scene, const std::vector<job::match::Difference>& differences,
+void add_broken_off(const JobState& job_state, const std::vector<job::match::Difference>& differences,
                     std::vector<Finding>& findings) {
-  BrokenOff(scene).add(differences, findings);
+  BrokenOff(job_state).add(differences, findings);
 }
 
 }  // namespace lockstep::analysis::hang

@@ -48,13 +48,12 @@ TEST(BrokeOff, InsideAnOperationWithAndWithoutGpuTimes) {
     EXPECT_EQ(class_text(finding.finding_class), "evidence-missing");
     EXPECT_EQ(finding.severity, Severity::kWarning);
     EXPECT_EQ(finding.statement,
-              "the run broke off inside operation 10 of world (its 11th AllReduce): ranks 0-4, 6 and 7 were "
-              "in it, rank 5 had "
-              "not called it");
+              "the run broke off inside operation 10 of world (its 11th AllReduce): ranks 0-4, 6 and 7 "
+              "were in it, rank 5 had not called it");
     EXPECT_TRUE(finding.ranks.empty());  // a moment later it might have called it
     EXPECT_EQ(finding.op_index, 10u);
     EXPECT_EQ(finding.comm, "world");
-    EXPECT_FALSE(finding.settle.empty());
+    EXPECT_FALSE(finding.needed_evidence.empty());
   }
 }
 
@@ -89,8 +88,7 @@ TEST(BrokeOff, ASendWithoutReceiveOfAJobThatWasKilledIsOne) {
   job.all_killed_at(1050);
   EXPECT_EQ(only(job.build()).statement,
             "the run broke off inside transfer 0 from rank 0 to rank 1 on world (Send): rank 0 was in it, "
-            "rank 1 had not "
-            "called its end of it");
+            "rank 1 had not called its end of it");
 }
 
 TEST(BrokeOff, InsideWhatAllHaveCalled) {
@@ -99,8 +97,7 @@ TEST(BrokeOff, InsideWhatAllHaveCalled) {
   job.all_killed_at(1050);
   EXPECT_EQ(only(job.build()).statement,
             "the run broke off inside operation 10 of world (its 11th AllReduce), which all had called: "
-            "nothing shows that it "
-            "ended on ranks 0 and 1");
+            "nothing shows that it ended on ranks 0 and 1");
 }
 
 TEST(BrokeOff, BetweenOperationsNobodyIsNamed) {
@@ -181,9 +178,39 @@ TEST(Mismatch, NeedsNoPatience) {
     EXPECT_EQ(finding.id, "joined-other-op");
     EXPECT_EQ(finding.severity, Severity::kWarning);
     EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
-    EXPECT_TRUE(finding.settle.empty()) << finding.settle;
+    EXPECT_TRUE(finding.needed_evidence.empty()) << finding.needed_evidence;
     EXPECT_GT(finding.weight, 10'000 * 86'400e9) << "whatever lateness there was before";
   }
+}
+
+// Two ranks that differ, of four: those that left no file may be with either.
+TEST(Mismatch, WithoutAMajorityOfAllRanksNamesBothAndBlamesNobody) {
+  JobBuilder job = ten_steps(4);
+  for (uint32_t rank = 0; rank < 4; ++rank)
+    job.call(rank, 0, {.func = rank == 2 ? "AllGather" : "AllReduce", .called_ms = 1000});
+  job.without(0);
+  job.without(3);
+  const Finding finding = only(job.build());
+  EXPECT_EQ(finding.id, "evidence-missing.majority");
+  EXPECT_EQ(finding.finding_class, FindingClass::kEvidenceMissing);
+  EXPECT_EQ(finding.ranks, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(
+      finding.statement,
+      "ranks 1 and 2 called different operations as operation 10 of world: rank 2 AllGather of 1 MiB "
+      "ncclFloat32, rank 1 AllReduce of 1 MiB ncclFloat32; which of them is wrong cannot be told without "
+      "what 2 other ranks called");
+}
+
+TEST(Mismatch, OfTwoNamesBoth) {
+  JobBuilder job = ten_steps(2);
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    job.call(rank, 0, {.func = rank == 1 ? "AllGather" : "AllReduce", .called_ms = 1000});
+  const Finding finding = only(job.build());
+  EXPECT_EQ(finding.id, "joined-other-op");
+  EXPECT_EQ(finding.ranks, (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(finding.statement,
+            "ranks 0 and 1 called different operations as operation 10 of world: rank 1 AllGather of 1 MiB "
+            "ncclFloat32, rank 0 AllReduce of 1 MiB ncclFloat32");
 }
 
 TEST(Mismatch, OfAnyPartIsToldThoughAllEndedOnTheGpu) {

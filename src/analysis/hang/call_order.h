@@ -5,13 +5,13 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/hang/scene.h"
+#include "analysis/hang/job_state.h"
 
 namespace lockstep::analysis::hang {
 
 class CallOrder {
  public:
-  CallOrder(const Scene& scene, uint32_t actor);
+  CallOrder(const JobState& job_state, uint32_t actor);
 
   // How many calls after its newest one the rank would come to a collective of this communicator, or to a send or
   // receive (`pair`), if it went on as it did when it last called the same operations; nothing if it never did.

@@ -75,9 +75,9 @@ TEST(CallOrder, AReplayHasItsPlaceWhereItsGraphRan) {
   }
   call(3, 2'000);
   const model::Job job = pairs.job.build();
-  Rhythm rhythm(job);
-  const Scene scene(job, rhythm);
-  const CallOrder order(scene, 3);
+  Cadence cadence(job);
+  const JobState job_state(job, cadence);
+  const CallOrder order(job_state, 3);
   EXPECT_EQ(order.until(pairs.world, false), 0u);
   EXPECT_EQ(order.until(pairs.right, false), 1u);
 }
@@ -95,10 +95,11 @@ CallOrder::Habit habit_of_last(bool is_free, int extra) {
   for (int i = 0; i < 6 + extra; ++i) job.call(0, i % 2 == 0 || i >= 6 ? other : a, {.called_ms = ++ms});
   for (const uint32_t comm : {b, a}) job.call(0, comm, {.called_ms = ++ms});
   const model::Job built = job.build();
-  Rhythm rhythm(built);
-  const Scene scene(built, rhythm);
-  return CallOrder(scene, 0).habit({.comm = b, .entered_ns = testing::at_ms(ms - 1)},
-                                   {.comm = a, .entered_ns = testing::at_ms(ms)});
+  Cadence cadence(built);
+  const JobState job_state(built, cadence);
+  return CallOrder(job_state, 0)
+      .habit({.comm = b, .entered_ns = testing::at_ms(ms - 1)},
+             {.comm = a, .entered_ns = testing::at_ms(ms)});
 }
 
 TEST(CallOrder, ARankIsHeldToTheOrderThatItKept) {
@@ -121,9 +122,9 @@ TEST(CallOrder, WhatIsNotCalledYetHasAnOrderToo) {
   }
   job.call(0, a, {.called_ms = 200});
   const model::Job built = job.build();
-  Rhythm rhythm(built);
-  const Scene scene(built, rhythm);
-  const CallOrder order(scene, 0);
+  Cadence cadence(built);
+  const JobState job_state(built, cadence);
+  const CallOrder order(job_state, 0);
   EXPECT_EQ(order.habit({.comm = a, .entered_ns = testing::at_ms(200)}, {.comm = b}),
             CallOrder::Habit::kKept);
   EXPECT_EQ(order.habit({.comm = b, .entered_ns = testing::at_ms(191)}, {.comm = a}),

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Lists where in the program the ranks of a block are: one line for each function and place, waiting ranks
+// first. Only inputs with stack frames, such as Flight Recorder dumps, know places. Sends and receives are
+// placed by the newest call, because the index of a pair's block counts transfers of another pair.
 #include "analysis/hang/call_places.h"
 
 #include <algorithm>
@@ -17,23 +20,23 @@ using Key = std::tuple<bool, model::StringId, model::StringId>;  // waits, funct
 
 class Places {
  public:
-  explicit Places(const Scene& scene) : scene_(scene), job_(scene.job()) {}
+  explicit Places(const JobState& job_state) : job_state_(job_state), job_(job_state.job()) {}
 
   void add(uint32_t actor, bool waits, const Block& block) {
-    const model::JobProcess& process = job_.processes[scene_.actor(actor).process];
-    if (process.ops.place.empty() || scene_.actor(actor).rank < 0) return;
+    const model::JobProcess& process = job_.processes[job_state_.actor(actor).process];
+    if (process.ops.place.empty() || job_state_.actor(actor).rank < 0) return;
     std::optional<uint32_t> op;
     if (waits) op = in_block(actor, process, block);
     if (!op) op = newest(actor, process);
     if (!op || process.ops.place_of(*op) == 0) return;
     const model::Signature& signature = job_.signatures[process.ops.signature[*op]];
-    ranks_[{!waits, signature.func, process.ops.place_of(*op)}].push_back(scene_.actor(actor).rank);
+    ranks_[{!waits, signature.func, process.ops.place_of(*op)}].push_back(job_state_.actor(actor).rank);
   }
 
-  void tell(std::vector<std::string>& lines) {
-    size_t told = 0;
+  void list(std::vector<std::string>& lines) {
+    size_t listed = 0;
     for (auto& [key, ranks] : ranks_) {
-      if (told++ == kMostLines) {
+      if (listed++ == kMostLines) {
         lines.push_back("other ranks are at " + wording::count(ranks_.size() - kMostLines, "further place"));
         return;
       }
@@ -52,7 +55,8 @@ class Places {
     if (block.kind == Block::Kind::kPair) return std::nullopt;
     for (const uint32_t row : process.members) {
       const model::Member& member = job_.members[row];
-      if (member.comm == block.comm && scene_.actor_of(row) == actor) return job_.op_at(member, block.index);
+      if (member.comm == block.comm && job_state_.actor_of(row) == actor)
+        return job_.op_at(member, block.index);
     }
     return std::nullopt;
   }
@@ -66,25 +70,25 @@ class Places {
     };
     for (const uint32_t row : process.members) {
       const model::Member& member = job_.members[row];
-      if (scene_.actor_of(row) != actor) continue;
+      if (job_state_.actor_of(row) != actor) continue;
       look(member.first, member.ops);
       for (const model::Lane& lane : member.lanes) look(lane.first, lane.ops);
     }
     return newest;
   }
 
-  const Scene& scene_;
+  const JobState& job_state_;
   const model::Job& job_;
   std::map<Key, std::vector<int32_t>> ranks_;
 };
 
 }  // namespace
 
-void add_places(const Scene& scene, const Block& block, std::vector<std::string>& lines) {
-  Places places(scene);
+void add_places(const JobState& job_state, const Block& block, std::vector<std::string>& lines) {
+  Places places(job_state);
   for (const uint32_t actor : block.waiting) places.add(actor, true, block);
   for (const uint32_t actor : block.missing) places.add(actor, false, block);
-  places.tell(lines);
+  places.list(lines);
 }
 
 }  // namespace lockstep::analysis::hang

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reports a difference between ranks that may come from the record, not from the job. NCCL numbers its
+// operations by function. If a number is skipped although no record was lost, then the rank called something
+// that nobody wrote down, and every later operation stands one place too low. Blaming a rank for the
+// difference would then blame the recorder's error on the job, so this says which record contradicts itself
+// instead.
 #include <optional>
 
-#include "analysis/hang/draft.h"
+#include "analysis/hang/finding_builder.h"
 #include "analysis/hang/verdicts.h"
 #include "analysis/operation_name.h"
 #include "job/match/match.h"
@@ -14,8 +19,12 @@ using model::Member;
 
 class Contradictions {
  public:
-  Contradictions(const Scene& scene, std::vector<Finding>& findings)
-      : scene_(scene), job_(scene.job()), draft_(scene), findings_(findings) {}
+  Contradictions(const JobState& job_state, double weight, std::vector<Finding>& findings)
+      : job_state_(job_state),
+        job_(job_state.job()),
+        builder_(job_state),
+        weight_(weight),
+        findings_(findings) {}
 
   void add(const Difference& difference) {
     const std::vector<uint32_t>& rows = job_.comms[difference.comm].members;
@@ -28,7 +37,7 @@ class Contradictions {
  private:
   // Where NCCL's numbers skip a call that the process neither recorded nor lost.
   std::optional<std::string> jump_of(const Member& member) const {
-    if (!scene_.is_captured(member.process) || !job::match::has_all(job_, job_.processes[member.process]))
+    if (!job_state_.is_captured(member.process) || !job::match::has_all(job_, job_.processes[member.process]))
       return std::nullopt;
     const std::optional<job::match::SkippedNumber> skipped = job::match::skipped_number(job_, member);
     if (!skipped) return std::nullopt;
@@ -54,15 +63,16 @@ class Contradictions {
     finding.comm_row = difference.comm;
     analysis::name_operation(job_, like.process, like_op, finding);
     finding.statement = "the record of " + job_.process_name(process) +
-                        " contradicts itself, so it cannot be told whether operation " +
-                        std::to_string(difference.index) + " of " + draft_.comm(difference.comm) +
-                        " is one on all ranks: " + job_.process_name(odd.process) + " called " +
-                        draft_.signature(other, usual) + ", " + job_.process_name(like.process) + " " +
-                        draft_.signature(usual, other);
+                        " contradicts itself, so Lockstep cannot tell whether operation " +
+                        std::to_string(difference.index) + " of " + builder_.comm(difference.comm) +
+                        " is the same on all ranks: " + job_.process_name(odd.process) + " called " +
+                        builder_.signature(other, usual) + ", " + job_.process_name(like.process) + " " +
+                        builder_.signature(usual, other);
     finding.evidence = {jump};
     finding.advice = "compare what the code does on " + job_.process_name(odd.process) + " and on " +
                      job_.process_name(like.process) + " before this call; record the run again";
-    finding.settle = "Flight Recorder dumps, which number the operations by themselves";
+    finding.needed_evidence = "Flight Recorder dumps, which number the operations by themselves";
+    finding.weight = weight_;
     findings_.push_back(std::move(finding));
   }
 
@@ -70,17 +80,18 @@ class Contradictions {
     return job_.signatures[job_.ops(member).signature[op]];
   }
 
-  const Scene& scene_;
+  const JobState& job_state_;
   const model::Job& job_;
-  Draft draft_;
+  FindingBuilder builder_;
+  const double weight_;
   std::vector<Finding>& findings_;
 };
 
 }  // namespace
 
-void add_contradictions(const Scene& scene, const std::vector<Difference>& differences,
+void add_contradictions(const JobState& job_state, const std::vector<Difference>& differences, double weight,
                         std::vector<Finding>& findings) {
-  Contradictions contradictions(scene, findings);
+  Contradictions contradictions(job_state, weight, findings);
   for (const Difference& difference : differences) contradictions.add(difference);
 }
 

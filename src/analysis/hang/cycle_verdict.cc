@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names who broke the order when ranks wait for each other in a circle. Each rank of the circle is asked
+// whether it had called these two operations in this order before. If one has changed its order, it is blamed
+// and those who kept theirs are not. If nobody's habit is known, all are named: from the circle alone every
+// link looks equally guilty.
 #include <algorithm>
 #include <set>
 
 #include "analysis/hang/call_order.h"
-#include "analysis/hang/draft.h"
+#include "analysis/hang/finding_builder.h"
 #include "analysis/hang/verdicts.h"
 
 namespace lockstep::analysis::hang {
@@ -13,8 +17,8 @@ constexpr size_t kMostLinks = 4;  // told in the statement
 
 class CycleVerdict {
  public:
-  CycleVerdict(const Scene& scene, const std::vector<Block>& blocks, const Cycle& cycle)
-      : scene_(scene), blocks_(blocks), cycle_(cycle), draft_(scene) {
+  CycleVerdict(const JobState& job_state, const std::vector<Block>& blocks, const Cycle& cycle)
+      : job_state_(job_state), blocks_(blocks), cycle_(cycle), builder_(job_state) {
     for (size_t i = 0; i < cycle.actors.size(); ++i) habits_.push_back(habit(i));
   }
 
@@ -29,22 +33,22 @@ class CycleVerdict {
     }
     const std::vector<uint32_t> all = with([](CallOrder::Habit) { return true; });
     const std::vector<uint32_t> named = blamed();
-    Finding finding = draft_.make(FindingClass::kCrossCommDeadlock,
-                                  comms.size() > 1 ? "cross-comm-deadlock"
-                                  : pairs          ? "cross-comm-deadlock.send-receive"
-                                                   : "cross-comm-deadlock.one-comm",
-                                  *longest, named, cycle_.waiting + all.size());
-    finding.statement = broken_order() + draft_.list(all) + " wait for each other: ";
+    Finding finding = builder_.make(FindingClass::kCrossCommDeadlock,
+                                    comms.size() > 1 ? "cross-comm-deadlock"
+                                    : pairs          ? "cross-comm-deadlock.send-receive"
+                                                     : "cross-comm-deadlock.one-comm",
+                                    *longest, named, cycle_.waiting + all.size());
+    finding.statement = broken_order() + builder_.list(all) + " wait for each other: ";
     for (size_t i = 0; i < all.size(); ++i) {
-      const std::string link = draft_.list({cycle_.actors[i]}) + " in " + draft_.operation(waits(i)) +
-                               " for " + draft_.list({cycle_.actors[(i + 1) % all.size()]});
+      const std::string link = builder_.list({cycle_.actors[i]}) + " in " + builder_.operation(waits(i)) +
+                               " for " + builder_.list({cycle_.actors[(i + 1) % all.size()]});
       finding.evidence.push_back(link);
       if (i < kMostLinks) finding.statement += (i == 0 ? "" : ", ") + link;
     }
     if (all.size() > kMostLinks) finding.statement += ", and so on";
     const std::vector<uint32_t> kept =
         with([](CallOrder::Habit of) { return of == CallOrder::Habit::kKept; });
-    if (!kept.empty()) finding.evidence.push_back("in the order of earlier calls: " + draft_.list(kept));
+    if (!kept.empty()) finding.evidence.push_back("in the order of earlier calls: " + builder_.list(kept));
     finding.advice =
         comms.size() > 1 ? kOneOrder : "put sends and receives that belong together into one group";
     return finding;
@@ -62,7 +66,7 @@ class CycleVerdict {
                                        actors.begin())];
     };
     const Block &in = waits(i), &of = holds(i);
-    return CallOrder(scene_, actor)
+    return CallOrder(job_state_, actor)
         .habit({in.comm, at(in.waiting, in.waiting_ns), in.pair},
                {of.comm, at(of.missing, of.missing_ns), of.pair});
   }
@@ -88,23 +92,23 @@ class CycleVerdict {
     std::string text;
     for (size_t i = 0; i < habits_.size(); ++i) {
       if (habits_[i] != CallOrder::Habit::kBroken) continue;
-      text += draft_.who(cycle_.actors[i]) + " came to " + draft_.operation(waits(i)) + " before " +
-              draft_.operation(holds(i)) + ", the other way round than before; ";
+      text += builder_.who(cycle_.actors[i]) + " came to " + builder_.operation(waits(i)) + " before " +
+              builder_.operation(holds(i)) + ", in the opposite order from before; ";
     }
     return text;
   }
 
-  const Scene& scene_;
+  const JobState& job_state_;
   const std::vector<Block>& blocks_;
   const Cycle& cycle_;
-  Draft draft_;
+  FindingBuilder builder_;
   std::vector<CallOrder::Habit> habits_;  // of Cycle::actors
 };
 
 }  // namespace
 
-Finding cycle_verdict(const Scene& scene, const std::vector<Block>& blocks, const Cycle& cycle) {
-  return CycleVerdict(scene, blocks, cycle).finding();
+Finding cycle_verdict(const JobState& job_state, const std::vector<Block>& blocks, const Cycle& cycle) {
+  return CycleVerdict(job_state, blocks, cycle).finding();
 }
 
 }  // namespace lockstep::analysis::hang

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides when the absence of a call must not be taken for guilt. A host runs ahead of its GPU, so without
+// GPU times a rank that calls nothing more may be stuck behind an operation that all have called. One such
+// rank is believed only if it explains why everybody else waits. A rank that has died, or left the
+// communicator as the wait began, explains more than ranks that fell silent after it, and those followers are
+// dropped.
 #include <algorithm>
 #include <set>
 
-#include "analysis/hang/draft.h"
+#include "analysis/hang/finding_builder.h"
 #include "analysis/hang/verdicts.h"
 #include "base/text/wording.h"
 
@@ -14,56 +19,57 @@ bool all_in(const std::vector<uint32_t>& actors, const Block& block) {
 }
 
 // Ranks that stand still and did not end.
-size_t standing(const Scene& scene, const Patience& patience) {
+size_t standing(const JobState& job_state, const Patience& patience) {
   return static_cast<size_t>(
-      std::count_if(scene.actors().begin(), scene.actors().end(), [&](const Actor& actor) {
+      std::count_if(job_state.actors().begin(), job_state.actors().end(), [&](const Actor& actor) {
         return actor.fate == Fate::kPresent && actor.quiet_ns > patience.certain_ns();
       }));
 }
 
 // Nothing tells which of its operations have ended.
-bool no_gpu_times(const Scene& scene, uint32_t actor) {
-  const model::JobOps& ops = scene.job().processes[scene.actor(actor).process].ops;
+bool no_gpu_times(const JobState& job_state, uint32_t actor) {
+  const model::JobOps& ops = job_state.job().processes[job_state.actor(actor).process].ops;
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (ops.gpu_end_ns[i] != 0 && ops.is_start_told(i)) return false;
+    if (ops.gpu_end_ns[i] != 0 && ops.is_start_reported(i)) return false;
   }
   return true;
 }
 
 // When the rank left the communicator, or closed its files in order.
-std::optional<int64_t> left_ns(const Scene& scene, uint32_t actor, const Block& block) {
-  const Actor& of = scene.actor(actor);
+std::optional<int64_t> left_ns(const JobState& job_state, uint32_t actor, const Block& block) {
+  const Actor& of = job_state.actor(actor);
   std::optional<int64_t> left;
   if (of.fate == Fate::kClosed) left = of.end_ns;
-  for (uint32_t row : scene.job().processes[of.process].members) {
-    const model::Member& member = scene.job().members[row];
+  for (uint32_t row : job_state.job().processes[of.process].members) {
+    const model::Member& member = job_state.job().members[row];
     if (member.comm == block.comm && member.end_ns != 0) left = member.end_ns;
   }
   return left;
 }
 
 // When the rank was no longer there: it was gone, or left.
-std::optional<int64_t> end_of(const Scene& scene, uint32_t actor, const Root& root, const Block& block) {
-  if (root.kind == Root::Kind::kGone) return scene.actor(actor).end_ns;
-  if (root.kind != Root::Kind::kNotHere || !has_left(scene, actor, block)) return std::nullopt;
-  return left_ns(scene, actor, block);
+std::optional<int64_t> end_of(const JobState& job_state, uint32_t actor, const Root& root,
+                              const Block& block) {
+  if (root.kind == Root::Kind::kGone) return job_state.actor(actor).end_ns;
+  if (root.kind != Root::Kind::kNotHere || !has_left(job_state, actor, block)) return std::nullopt;
+  return left_ns(job_state, actor, block);
 }
 
 }  // namespace
 
-bool has_left(const Scene& scene, uint32_t actor, const Block& block) {
-  const std::optional<int64_t> left = left_ns(scene, actor, block);
+bool has_left(const JobState& job_state, uint32_t actor, const Block& block) {
+  const std::optional<int64_t> left = left_ns(job_state, actor, block);
   if (!left) return false;
-  const auto after = scene.between(block.process, block.since_ns, scene.actor(actor).process, *left);
+  const auto after = job_state.between(block.process, block.since_ns, job_state.actor(actor).process, *left);
   return !after || *after <= block.patience.suspicious_ns();
 }
 
-void drop_followers(const Scene& scene, const std::vector<Block>& blocks, Culprits& culprits) {
+void drop_followers(const JobState& job_state, const std::vector<Block>& blocks, Culprits& culprits) {
   std::vector<std::pair<uint32_t, int64_t>> ends;  // processes that are no longer there, since when
   for (const Root& root : culprits.roots) {
     for (uint32_t actor : root.actors) {
-      if (const auto end = end_of(scene, actor, root, blocks[root.block]))
-        ends.emplace_back(scene.actor(actor).process, *end);
+      if (const auto end = end_of(job_state, actor, root, blocks[root.block]))
+        ends.emplace_back(job_state.actor(actor).process, *end);
     }
   }
   if (ends.empty()) return;
@@ -71,24 +77,25 @@ void drop_followers(const Scene& scene, const std::vector<Block>& blocks, Culpri
     const Block& block = blocks[root.block];
     if (root.kind != Root::Kind::kNotHere || block.kind == Block::Kind::kInit) continue;
     const bool is_after = std::any_of(ends.begin(), ends.end(), [&](const auto& end) {
-      const auto later = scene.between(block.process, block.since_ns, end.first, end.second);
+      const auto later = job_state.between(block.process, block.since_ns, end.first, end.second);
       return later && *later <= block.patience.suspicious_ns();
     });
     std::erase_if(root.actors, [&](uint32_t actor) {
-      return is_after && no_gpu_times(scene, actor) && !end_of(scene, actor, root, block);
+      return is_after && no_gpu_times(job_state, actor) && !end_of(job_state, actor, root, block);
     });
   }
   std::erase_if(culprits.roots,
                 [](const Root& root) { return root.kind == Root::Kind::kNotHere && root.actors.empty(); });
 }
 
-std::optional<Root> doubtful(const Scene& scene, const std::vector<Block>& blocks, const Culprits& culprits) {
+std::optional<Root> doubtful(const JobState& job_state, const std::vector<Block>& blocks,
+                             const Culprits& culprits) {
   if (culprits.roots.empty() || !culprits.cycles.empty()) return std::nullopt;
   Root joined;
   std::set<uint32_t> actors;
   for (const Root& root : culprits.roots) {
     const Block& block = blocks[root.block];
-    const auto left = [&](uint32_t actor) { return has_left(scene, actor, block); };
+    const auto left = [&](uint32_t actor) { return has_left(job_state, actor, block); };
     if (root.kind != Root::Kind::kNotHere || block.kind == Block::Kind::kInit ||
         std::any_of(root.actors.begin(), root.actors.end(), left))
       return std::nullopt;
@@ -99,9 +106,10 @@ std::optional<Root> doubtful(const Scene& scene, const std::vector<Block>& block
     actors.insert(root.actors.begin(), root.actors.end());
   }
   joined.actors.assign(actors.begin(), actors.end());
-  if (!std::all_of(actors.begin(), actors.end(), [&](uint32_t actor) { return no_gpu_times(scene, actor); }))
+  if (!std::all_of(actors.begin(), actors.end(),
+                   [&](uint32_t actor) { return no_gpu_times(job_state, actor); }))
     return std::nullopt;
-  bool unexplained = joined.waiting + actors.size() < standing(scene, blocks[joined.block].patience);
+  bool unexplained = joined.waiting + actors.size() < standing(job_state, blocks[joined.block].patience);
   bool together = actors.size() > 1 && std::any_of(blocks.begin(), blocks.end(), [&](const Block& b) {
                     return b.kind == Block::Kind::kSilent && all_in(joined.actors, b);
                   });
@@ -109,29 +117,29 @@ std::optional<Root> doubtful(const Scene& scene, const std::vector<Block>& block
   return joined;
 }
 
-Finding doubt_verdict(const Scene& scene, const std::vector<Block>& blocks, const Root& root) {
-  Draft draft(scene);
+Finding doubt_verdict(const JobState& job_state, const std::vector<Block>& blocks, const Root& root) {
+  FindingBuilder builder(job_state);
   const Block& block = blocks[root.block];
-  Finding finding = draft.make(FindingClass::kEvidenceMissing, "evidence-missing.gpu-times", block,
-                               root.actors, root.waiting);
+  Finding finding = builder.make(FindingClass::kEvidenceMissing, "evidence-missing.gpu-times", block,
+                                 root.actors, root.waiting);
   finding.severity = Severity::kWarning;
   finding.statement =
-      draft.list(root.actors) + (root.actors.size() == 1 ? " is" : " are") +
-      " the first to call nothing more; whether outside NCCL, or since the GPUs do not finish "
-      "what all have called, cannot be told without GPU times";
-  finding.evidence.push_back(draft.list(root.actors) + " did not call " + draft.operation(block) + "; " +
-                             draft.wait(block, root.waiting, root.actors.size() > 1));
+      builder.list(root.actors) +
+      " stopped calling operations first; without GPU times Lockstep cannot tell whether the host is stuck "
+      "outside NCCL or the GPUs do not finish an earlier operation";
+  finding.evidence.push_back(builder.list(root.actors) + " did not call " + builder.operation(block) + "; " +
+                             builder.wait(block, root.waiting, root.actors.size() > 1));
   for (const Block& other : blocks) {
     if (other.kind != Block::Kind::kSilent || !all_in(root.actors, other)) continue;
-    finding.evidence.push_back("nothing tells whether " + draft.operation(other) +
-                               ", which all have joined, has ended");
+    finding.evidence.push_back("no record shows whether " + builder.operation(other) +
+                               ", which all ranks have joined, has ended");
   }
-  if (!scene.absent().empty())
-    finding.evidence.push_back(wording::ranks(scene.absent()) + " of " + std::to_string(scene.ranks()) +
-                               " left no file");
-  finding.advice = "find out where the host code of " + draft.list(root.actors) +
-                   " is: look at their stacks while it hangs";
-  finding.settle = "GPU times: " + std::string(wording::kGpuTimesSetting);
+  if (!job_state.absent().empty())
+    finding.evidence.push_back(wording::ranks(job_state.absent()) + " of " +
+                               std::to_string(job_state.ranks()) + " left no file");
+  finding.advice = "find out what the host code of " + builder.list(root.actors) +
+                   " is doing: take their stacks while the job hangs";
+  finding.needed_evidence = "GPU times: " + std::string(wording::kGpuTimesSetting);
   return finding;
 }
 

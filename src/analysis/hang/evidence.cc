@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Says which missing input would decide, when a job has stopped and no rank can be blamed. It speaks only if
+// nothing has moved anywhere for longer than the run's cadence allows; before that, silence is not evidence
+// of anything. What is missing is chosen in the order of how much it hides: absent files, then overwritten
+// records, then a capture that ended early, then GPU times.
 #include <algorithm>
 
-#include "analysis/hang/draft.h"
 #include "analysis/hang/file_words.h"
+#include "analysis/hang/finding_builder.h"
 #include "analysis/hang/verdicts.h"
 #include "base/text/wording.h"
 
@@ -10,29 +14,31 @@ namespace lockstep::analysis::hang {
 namespace {
 
 // Nothing has moved anywhere for longer than is normal, and not everybody ended in order.
-bool all_quiet(const Scene& scene, const std::vector<Block>& blocks) {
+bool all_quiet(const JobState& job_state, const std::vector<Block>& blocks) {
   bool open = false;
-  for (const Actor& actor : scene.actors()) open = open || actor.fate != Fate::kClosed;
+  for (const Actor& actor : job_state.actors()) open = open || actor.fate != Fate::kClosed;
   if (!open || blocks.empty()) return false;
-  return std::all_of(scene.actors().begin(), scene.actors().end(), [&](const Actor& actor) {
+  return std::all_of(job_state.actors().begin(), job_state.actors().end(), [&](const Actor& actor) {
     return actor.quiet_ns > blocks.front().patience.certain_ns();
   });
 }
 
 struct Missing {
-  std::string id, what, settle;
+  std::string id, what, needed_evidence;
 };
 
-// CUPTI tells its kernels, each once it has ended.
-bool tells_kernels(const model::JobProcess& process) {
+// The GPU vendor's interface tells its kernels, each once it has ended.
+bool has_kernel_times(const model::JobProcess& process) {
   const auto& sources = process.ops.gpu_source;
-  return std::find(sources.begin(), sources.end(), static_cast<uint8_t>(model::GpuTimeSource::kCupti)) !=
-         sources.end();
+  return std::any_of(sources.begin(), sources.end(), [](uint8_t source) {
+    return source == static_cast<uint8_t>(model::GpuTimeSource::kCupti) ||
+           source == static_cast<uint8_t>(model::GpuTimeSource::kHsa);
+  });
 }
 
-Missing missing(const Scene& scene, const Block& block) {
-  const model::Job& job = scene.job();
-  const FileWords files = file_words(job, scene.ranks());
+Missing missing(const JobState& job_state, const Block& block) {
+  const model::Job& job = job_state.job();
+  const FileWords files = file_words(job, job_state.ranks());
   bool any_kernels = false;
   for (uint32_t row : job.comms[block.comm].members) {
     if (row == model::kNoRow) continue;
@@ -40,8 +46,8 @@ Missing missing(const Scene& scene, const Block& block) {
     if (member.alignment == model::Member::Alignment::kNone && member.ops > 0)
       return {"evidence-missing.ring",
               files.overwritten + ", so that the ranks' operations cannot be compared", files.keep_older};
-    if (scene.cut_short(member.process)) return {"evidence-missing.cut", files.cut, files.keep_all};
-    const bool has_kernels = tells_kernels(job.processes[member.process]);
+    if (job_state.cut_short(member.process)) return {"evidence-missing.cut", files.cut, files.keep_all};
+    const bool has_kernels = has_kernel_times(job.processes[member.process]);
     if (job.processes[member.process].graphs && !has_kernels)
       return {"evidence-missing.graphs", "replays of CUDA graphs are not reported without GPU times",
               "GPU times: " + std::string(wording::kGpuTimesSetting)};
@@ -50,43 +56,43 @@ Missing missing(const Scene& scene, const Block& block) {
   if (any_kernels)
     return {
         "evidence-missing.gpu-times",
-        "no GPU times tell whether it ended: kernels are recorded once they have ended, and none of it is",
+        "no GPU times show whether it ended: kernels are recorded once they have ended, and none of it is",
         "GPU times of what runs: lockstep trace -m deep"};
-  return {"evidence-missing.gpu-times", "no GPU times tell whether it ended",
+  return {"evidence-missing.gpu-times", "no GPU times show whether it ended",
           "GPU times: " + std::string(wording::kGpuTimesSetting)};
 }
 
 // A rank whose process starts later than others' leaves its file later: a live run that has only begun lacks nobody yet.
-bool has_only_begun(const Scene& scene) {
+bool has_only_begun(const JobState& job_state) {
   constexpr int64_t kStartUp = 30'000'000'000;
-  if (!scene.is_live()) return false;
-  return std::all_of(scene.actors().begin(), scene.actors().end(), [&](const Actor& actor) {
-    const int64_t first = scene.job().processes[actor.process].row.first_ns;
+  if (!job_state.is_live()) return false;
+  return std::all_of(job_state.actors().begin(), job_state.actors().end(), [&](const Actor& actor) {
+    const int64_t first = job_state.job().processes[actor.process].row.first_ns;
     return first == 0 || actor.end_ns - first < kStartUp;
   });
 }
 
-Finding absent_files(const Scene& scene) {
+Finding absent_files(const JobState& job_state) {
   Finding finding;
   finding.id = "evidence-missing.files";
   finding.finding_class = FindingClass::kEvidenceMissing;
   finding.severity = Severity::kWarning;
-  finding.ranks = scene.absent();
-  finding.statement = wording::ranks(scene.absent()) + " of " + std::to_string(scene.ranks()) +
-                      " left no file; of the others there is nothing wrong to be seen";
-  const FileWords files = file_words(scene.job(), scene.ranks());
+  finding.ranks = job_state.absent();
+  finding.statement = wording::ranks(job_state.absent()) + " of " + std::to_string(job_state.ranks()) +
+                      " left no file; the other ranks show no problem";
+  const FileWords files = file_words(job_state.job(), job_state.ranks());
   finding.evidence.push_back(files.named);
   finding.advice = files.have;
-  finding.settle = "the files of these ranks";
+  finding.needed_evidence = "the files of these ranks";
   return finding;
 }
 
 }  // namespace
 
-void add_missing_evidence(const Scene& scene, const std::vector<Block>& blocks,
+void add_missing_evidence(const JobState& job_state, const std::vector<Block>& blocks,
                           std::vector<Finding>& findings) {
-  if (!scene.absent().empty() && !has_only_begun(scene)) {
-    findings.push_back(absent_files(scene));
+  if (!job_state.absent().empty() && !has_only_begun(job_state)) {
+    findings.push_back(absent_files(job_state));
     return;
   }
   const Block* longest = nullptr;
@@ -96,20 +102,20 @@ void add_missing_evidence(const Scene& scene, const std::vector<Block>& blocks,
          (block.waiting.size() == longest->waiting.size() && block.waited_ns < longest->waited_ns)))
       longest = &block;
   }
-  if (longest == nullptr || !all_quiet(scene, blocks)) return;
-  if (auto swapped = swapped_verdict(scene, blocks)) {
+  if (longest == nullptr || !all_quiet(job_state, blocks)) return;
+  if (auto swapped = swapped_verdict(job_state, blocks)) {
     findings.push_back(*std::move(swapped));
     return;
   }
-  Draft draft(scene);
-  Missing of = missing(scene, *longest);
-  Finding finding = draft.make(FindingClass::kEvidenceMissing, of.id, *longest, {}, 0);
+  FindingBuilder builder(job_state);
+  Missing of = missing(job_state, *longest);
+  Finding finding = builder.make(FindingClass::kEvidenceMissing, of.id, *longest, {}, 0);
   finding.severity = Severity::kWarning;
-  finding.statement = "nothing has moved for " + wording::duration(longest->waited_ns) + " since " +
-                      draft.operation(*longest) +
-                      ", and whether the job stands still in it or outside NCCL cannot be told: " + of.what;
-  finding.advice = "find out where the host code of some ranks is while it hangs: look at their stacks";
-  finding.settle = of.settle;
+  finding.statement = "no rank has made progress for " + wording::duration(longest->waited_ns) + " since " +
+                      builder.operation(*longest) +
+                      "; Lockstep cannot tell whether the job is stuck in it or outside NCCL: " + of.what;
+  finding.advice = "find out what the host code of the ranks is doing: take their stacks while the job hangs";
+  finding.needed_evidence = of.needed_evidence;
   findings.push_back(std::move(finding));
 }
 

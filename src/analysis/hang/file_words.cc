@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Words the advice about missing files for the input at hand. "Load the capture library" is of no use to
+// somebody who gave Flight Recorder dumps, so each kind of input names its own setting.
 #include "analysis/hang/file_words.h"
 
 #include "base/text/wording.h"
@@ -10,11 +12,11 @@ FileWords own_words(const std::string& ranks) {
   return {
       .named = "the launcher named " + ranks,
       .look =
-          "look whether the hosts of these ranks are up, whether the capture library was loaded there, and "
+          "check whether the hosts of these ranks are up, whether the capture library was loaded there, and "
           "whether the run directory is shared",
       .have =
-          "copy the files of these ranks into the run directory; if there are none, see whether the capture "
-          "library was loaded there",
+          "copy the files of these ranks into the run directory; if there are none, check whether the "
+          "capture library was loaded there",
       .bring = "the files of these ranks: copy them into the run directory and ask again",
       .overwritten = "older records were overwritten",
       .keep_older = "a larger ring or all records: LOCKSTEP_RETAIN=stream, or lockstep trace --retain stream",
@@ -26,10 +28,10 @@ FileWords words_of(const std::string& files, const std::string& setting, const s
   const std::string asked = setting.empty() ? "" : ": " + setting;
   const std::string have =
       "give the " + files + " of these ranks together with the others; if there are none, ";
-  return {.named = files + " tell of " + ranks,
-          .look = "look whether the hosts of these ranks are up, and whether they were told to leave " +
+  return {.named = files + " name " + ranks,
+          .look = "check whether the hosts of these ranks are up, and whether they were set to write " +
                   files + asked,
-          .have = have + "have each rank leave its own" + asked,
+          .have = have + "have each rank write its own" + asked,
           .bring = "the " + files + " of these ranks, given together with the others",
           .overwritten = "older operations are not in the " + files,
           .keep_older = files + " that go further back" + asked,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows who waits for whom: scene (who is there), blocks (what does not go on), wait_graph (where it ends), verdicts.
+// Follows who waits for whom: job_state (who is there), blocks (what does not go on), wait_graph (where it ends), verdicts.
+#include <iterator>
+
 #include "analysis/analysis.h"
 #include "analysis/hang/verdicts.h"
 #include "job/match/match.h"
@@ -8,19 +10,22 @@ namespace lockstep::analysis::hang {
 namespace {
 
 void run(const model::Job& job, std::vector<Finding>& findings) {
-  Rhythm rhythm(job);
-  Scene scene(job, rhythm);
+  Cadence cadence(job);
+  JobState job_state(job, cadence);
   std::vector<job::match::Difference> differences = job::match::differences(job);
-  std::vector<Block> blocks = find_blocks(scene, rhythm, differences);
-  Culprits culprits = find_culprits(scene, blocks);
+  std::vector<Block> blocks = find_blocks(job_state, cadence, differences);
+  Culprits culprits = find_culprits(job_state, blocks);
   size_t before = findings.size();
-  add_verdicts(scene, blocks, culprits, findings);
-  if (findings.size() == before) add_missing_evidence(scene, blocks, findings);
+  add_verdicts(job_state, blocks, culprits, findings);
+  if (findings.size() == before) add_missing_evidence(job_state, blocks, findings);
   if (findings.size() == before) {
-    if (!scene.has_gaps()) add_broken_off(scene, differences, findings);
-    add_contradictions(scene, differences, findings);  // however the run ended
+    std::vector<Finding> ends;
+    if (!job_state.has_gaps()) add_broken_off(job_state, differences, ends);
+    // However the run ended, and before that: calls that differ may be why.
+    add_contradictions(job_state, differences, ends.empty() ? 0 : ends.front().weight, findings);
+    std::move(ends.begin(), ends.end(), std::back_inserter(findings));
   }
-  if (findings.size() == before) add_unreceived(scene, findings);
+  if (findings.size() == before) add_unreceived(job_state, findings);
 }
 
 }  // namespace

@@ -86,14 +86,13 @@ TEST(Hang, NamesTheRankThatNeverJoined) {
   EXPECT_EQ(findings[0].id, "never-joined");
   EXPECT_EQ(findings[0].statement,
             "rank 5 (GPU 5 of node0, pid 1005) never called operation 10 of world (its 11th AllReduce); 7 "
-            "ranks wait "
-            "for it, for 59.0 s");
+            "ranks wait for it, for 59.0 s");
   EXPECT_EQ(findings[0].op_index, 10u);
   EXPECT_EQ(findings[0].comm, "world");
   EXPECT_EQ(findings[0].func, "AllReduce");
   EXPECT_EQ(findings[0].since_ns, at_ms(1000));
   EXPECT_EQ(findings[0].hosts, std::vector<std::string>{"node0"});
-  EXPECT_TRUE(findings[0].settle.empty());
+  EXPECT_TRUE(findings[0].needed_evidence.empty());
 }
 
 // A graph that was captured at 0 ms runs every 100 ms for a minute; at 60 s, on all but `missing`.
@@ -130,7 +129,7 @@ TEST(Hang, NamesTheRankWhoseGraphDidNotRun) {
 TEST(Hang, SaysWhenTheRecordingEndsTooSoonToTell) {
   auto findings = findings_of(eleventh_without(8, 5, 2'700).build());
   expect(findings, FindingClass::kNeverJoined, {5}, Severity::kWarning);
-  EXPECT_NE(findings[0].settle.find("too soon"), std::string::npos) << findings[0].settle;
+  EXPECT_NE(findings[0].needed_evidence.find("too soon"), std::string::npos) << findings[0].needed_evidence;
 }
 
 TEST(Hang, ALongGapBeforeMakesAWaitNormal) {
@@ -248,7 +247,7 @@ TEST(Hang, MostFilesAbsentIsMissingEvidence) {
   for (uint32_t rank : {1u, 2u, 3u}) job.without(rank);
   auto findings = findings_of(job.build());
   expect(findings, FindingClass::kEvidenceMissing, {1, 2, 3});
-  EXPECT_FALSE(findings[0].settle.empty());
+  EXPECT_FALSE(findings[0].needed_evidence.empty());
 }
 
 TEST(Hang, AFileThatIsAbsentFromAHealthyRunIsMissingEvidence) {
@@ -321,10 +320,10 @@ TEST(Hang, PrintsTheCycleOfADeadlock) {
   expect(findings, FindingClass::kCrossCommDeadlock, {1});
   EXPECT_EQ(
       findings[0].statement,
-      "rank 1 (GPU 1 of node0, pid 1001) came to operation 10 of b (its 11th AllReduce) before operation 10 "
-      "of a (its 11th AllReduce), the other way round than before; ranks 0 and 1 wait for each other: rank 0 "
-      "in operation 10 of a (its 11th AllReduce) for rank 1, "
-      "rank 1 in operation 10 of b (its 11th AllReduce) for rank 0");
+      "rank 1 (GPU 1 of node0, pid 1001) came to operation 10 of b (its 11th AllReduce) before operation "
+      "10 of a (its 11th AllReduce), in the opposite order from before; ranks 0 and 1 wait for each other: "
+      "rank 0 in operation 10 of a (its 11th AllReduce) for rank 1, rank 1 in operation 10 of b (its 11th "
+      "AllReduce) for rank 0");
 }
 
 TEST(Hang, ASendWithoutItsReceiveWaitsForThePeer) {
@@ -367,7 +366,8 @@ TEST(Hang, KernelsThatAreToldOnceTheyAreOverAreNotTakenToWait) {
   };
   model::Job built = job.build();
   EXPECT_EQ(state(built), Progress::State::kQueued);
-  for (model::JobProcess& process : built.processes) process.ops.gpu_told_from_ns = model::JobOps::kNeverTold;
+  for (model::JobProcess& process : built.processes)
+    process.ops.gpu_reported_from_ns = model::JobOps::kNeverReported;
   EXPECT_EQ(state(built), Progress::State::kUnknown);
   auto findings = findings_of(built);
   expect(findings, FindingClass::kEvidenceMissing, {}, Severity::kWarning);
@@ -376,13 +376,14 @@ TEST(Hang, KernelsThatAreToldOnceTheyAreOverAreNotTakenToWait) {
 // One in two hundred is told. What was called after it may well run: those who wait are taken at their call.
 TEST(Hang, ARankThatSleepsIsFoundThoughOnlySomeOperationsHaveGpuTimes) {
   JobBuilder job(8);
-  const auto step = [&](int number, bool is_told, uint32_t missing) {
+  const auto step = [&](int number, bool is_timed, uint32_t missing) {
     const double at = number * 100.0;
     for (uint32_t rank = 0; rank < 8; ++rank) {
       if (rank == missing) continue;
-      job.call(
-          rank, 0,
-          {.called_ms = at, .gpu_start_ms = is_told ? at + 0.1 : -1, .gpu_end_ms = is_told ? at + 0.6 : -1});
+      job.call(rank, 0,
+               {.called_ms = at,
+                .gpu_start_ms = is_timed ? at + 0.1 : -1,
+                .gpu_end_ms = is_timed ? at + 0.6 : -1});
     }
   };
   job.world();
@@ -390,7 +391,8 @@ TEST(Hang, ARankThatSleepsIsFoundThoughOnlySomeOperationsHaveGpuTimes) {
   step(251, false, 3);
   job.all_killed_at(60'000);
   model::Job built = job.build();
-  for (model::JobProcess& process : built.processes) process.ops.gpu_told_from_ns = model::JobOps::kNeverTold;
+  for (model::JobProcess& process : built.processes)
+    process.ops.gpu_reported_from_ns = model::JobOps::kNeverReported;
   expect(findings_of(built), FindingClass::kNeverJoined, {3});
 }
 
@@ -458,8 +460,8 @@ TEST(Hang, AStepWhoseEndWasLostIsNotStuck) {
 TEST(Hang, WithoutGpuTimesItSaysWhatIsMissing) {
   auto findings = findings_of(ten_steps(4, 30'000, 0).build());
   expect(findings, FindingClass::kEvidenceMissing, {}, Severity::kWarning);
-  EXPECT_NE(findings[0].settle.find("-m deep"), std::string::npos);
-  EXPECT_NE(findings[0].settle.find("liblockstep-cuda.so"), std::string::npos);
+  EXPECT_NE(findings[0].needed_evidence.find("-m deep"), std::string::npos);
+  EXPECT_NE(findings[0].needed_evidence.find("liblockstep-cuda.so"), std::string::npos);
 }
 
 TEST(Hang, WhereKernelsAreToldItSaysThatTheyAreOnceTheyEnd) {
@@ -472,12 +474,12 @@ TEST(Hang, WhereKernelsAreToldItSaysThatTheyAreOnceTheyEnd) {
   auto findings = findings_of(job);
   expect(findings, FindingClass::kEvidenceMissing, {}, Severity::kWarning);
   EXPECT_NE(findings[0].statement.find("once they have ended"), std::string::npos) << findings[0].statement;
-  EXPECT_NE(findings[0].settle.find("-m deep"), std::string::npos);
-  EXPECT_EQ(findings[0].settle.find("liblockstep-cuda.so"), std::string::npos) << "it is there";
+  EXPECT_NE(findings[0].needed_evidence.find("-m deep"), std::string::npos);
+  EXPECT_EQ(findings[0].needed_evidence.find("liblockstep-cuda.so"), std::string::npos) << "it is there";
 }
 
 TEST(Hang, OfOtherToolsFilesItSpeaksInTheirWords) {
-  const auto told = [](JobBuilder builder) {
+  const auto listed = [](JobBuilder builder) {
     builder.without(3);
     model::Job job = builder.build();
     job.files = "Flight Recorder dumps";
@@ -486,7 +488,7 @@ TEST(Hang, OfOtherToolsFilesItSpeaksInTheirWords) {
     EXPECT_EQ(findings.size(), 1u) << texts(findings);
     std::string text;
     for (const Finding& finding : findings) {
-      text += finding.advice + ' ' + finding.settle;
+      text += finding.advice + ' ' + finding.needed_evidence;
       for (const std::string& line : finding.evidence) text += ' ' + line;
     }
     EXPECT_EQ(text.find("run directory"), std::string::npos) << text;
@@ -497,8 +499,8 @@ TEST(Hang, OfOtherToolsFilesItSpeaksInTheirWords) {
   };
   JobBuilder well(4);
   well.steps(well.world(), 10, 10, 10);
-  EXPECT_NE(told(std::move(well)).find("Flight Recorder dumps tell of 4 ranks"), std::string::npos);
-  told(eleventh_without(4, 3, 30'000));
+  EXPECT_NE(listed(std::move(well)).find("Flight Recorder dumps name 4 ranks"), std::string::npos);
+  listed(eleventh_without(4, 3, 30'000));
 }
 
 TEST(Hang, ACommunicatorThatOneRankNeverEnters) {
@@ -546,7 +548,7 @@ TEST(Hang, ARankWhoseFileEndsTooEarlyIsUnknownNotTheCulprit) {
   expect(findings, FindingClass::kEvidenceMissing, {1}, Severity::kWarning);
   EXPECT_EQ(findings[0].id, "evidence-missing.incomplete");
   EXPECT_EQ(findings[0].statement,
-            "rank 1's file is incomplete: 3 of 11 chunks cannot be read; so it cannot be told who holds up "
+            "rank 1's file is incomplete: 3 of 11 chunks cannot be read; Lockstep cannot tell who holds up "
             "operation 10 of world (its 11th AllReduce), in which 3 ranks have waited for 29.0 s");
 }
 
@@ -561,6 +563,21 @@ TEST(Hang, DamageInsideARecordDoesNotHideWhereItEnds) {
   auto findings =
       findings_of(with_gap(eleventh_without(4, 1, 30'000).build(), 1, model::kLossIncompleteMiddle));
   expect(findings, FindingClass::kNeverJoined, {1});
+}
+
+// Rank 1 went on with another communicator: what its damage hides may have been the eleventh operation.
+TEST(Hang, DamageBehindTheNewestOperationOfACommunicatorLeavesTheNextOpen) {
+  JobBuilder job = ten_steps(4, 30'000);
+  const uint32_t other = job.comm("other", {0, 1, 2, 3});
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    if (rank != 1) job.call(rank, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
+    job.call(rank, other, {.called_ms = 1001});
+  }
+  expect(findings_of(job.build()), FindingClass::kNeverJoined, {1});
+  for (const auto kind : {model::kLossIncompleteMiddle, model::kLossIncompleteSlightly}) {
+    auto findings = findings_of(with_gap(job.build(), 1, kind));
+    expect(findings, FindingClass::kEvidenceMissing, {1}, Severity::kWarning);
+  }
 }
 
 // Rank 2 has lost operations of a group that all left long ago: nobody waits there for it.

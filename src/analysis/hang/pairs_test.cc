@@ -45,8 +45,38 @@ TEST(Pairs, AReceiveWaitsForItsOwnSend) {
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
   EXPECT_EQ(finding.statement,
             "the kernel of transfer 10 from rank 2 to rank 1 on pipe (Recv) has not begun on rank 2 (GPU 2 "
-            "of node0, pid "
-            "1002); 2 ranks wait for it, for 59.0 s");
+            "of node0, pid 1002); 2 ranks wait for it, for 59.0 s");
+}
+
+// Each step, rank 3 sends to 2, that to 1, and that to 0. Rank 3 is gone without a file: the kernel of rank 2's receive runs, and
+// that of its send stands behind.
+TEST(Pairs, WhoWaitsForARankWithoutAFileIsNotTheCause) {
+  JobBuilder job(4);
+  const uint32_t pipe = job.world("pipe");
+  for (int step = 0; step < 11; ++step) {
+    const double ms = 100.0 * step;
+    const bool stops = step == 10;
+    for (int rank = 2; rank >= 0; --rank) {
+      const auto call = [&](const char* func, int peer, double start_ms) {
+        job.call(static_cast<uint32_t>(rank), pipe,
+                 {.func = func,
+                  .called_ms = ms + 5,
+                  .peer = peer,
+                  .gpu_start_ms = start_ms,
+                  .gpu_end_ms = stops ? -1 : start_ms + 1});
+      };
+      call("Recv", rank + 1, ms + 6);
+      if (rank > 0) call("Send", rank - 1, stops ? -1 : ms + 8);
+    }
+  }
+  job.without(3);
+  job.all_killed_at(60'000);
+  std::vector<Finding> findings;
+  const model::Job built = job.build();
+  kAnalysis.run(built, findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "rank-unreachable") << findings[0].statement;
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{3});
 }
 
 // Each step, rank 2 sends to 0 and rank 3 to 1; ranks 2 and 3 meet in a pair; all in the world. In the eleventh rank 2 comes

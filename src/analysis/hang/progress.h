@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "analysis/hang/scene.h"
+#include "analysis/hang/job_state.h"
 
 namespace lockstep::analysis::hang {
 
@@ -17,11 +17,14 @@ struct Progress {
   } state = State::kUnknown;
   uint32_t op = 0;  // the oldest that is not done
 };
-Progress progress(const model::JobOps& ops, uint32_t first, uint32_t count);
+// `begun`: see JobState::begun; 0 for sends and receives.
+Progress progress(const model::JobOps& ops, uint32_t first, uint32_t count, uint32_t begun = 0);
+// Of a member's collectives.
+Progress progress(const JobState& job_state, const model::Member& member);
 
 // GPU times show that operation `op` of a bucket that begins at `first` has not begun, while one before it has.
-bool queued(const model::JobOps& ops, uint32_t first, uint32_t op);
+bool queued(const model::JobOps& ops, uint32_t first, uint32_t op, uint32_t begun = 0);
 // Nothing that the rank called before `op`, on any communicator, is known to be unfinished.
-bool is_oldest_unfinished(const Scene& scene, uint32_t actor, uint32_t op);
+bool is_oldest_unfinished(const JobState& job_state, uint32_t actor, uint32_t op);
 
 }  // namespace lockstep::analysis::hang

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides who is to blame for an operation that all ranks have joined and that does not end. Open network
+// transfers are asked first: each names the step that it waits for, and the wait that no other transfer
+// explains is the cause. A rank whose kernel has not begun comes before that, since its peers' transfers wait
+// for its buffers. With neither, only the operation can be named.
 #include <algorithm>
 #include <tuple>
 
-#include "analysis/hang/draft.h"
+#include "analysis/hang/finding_builder.h"
 #include "analysis/hang/verdicts.h"
 #include "base/text/wording.h"
 
@@ -43,8 +47,8 @@ struct Transfer {
 
 class NetworkVerdict {
  public:
-  NetworkVerdict(const Scene& scene, const Block& block, const std::vector<StuckStep>& steps)
-      : scene_(scene), job_(scene.job()), block_(block) {
+  NetworkVerdict(const JobState& job_state, const Block& block, const std::vector<StuckStep>& steps)
+      : job_state_(job_state), job_(job_state.job()), block_(block) {
     for (const StuckStep& step : steps) {
       int32_t own = job_.members[step.member].rank;
       transfers_.push_back({step.step->is_send ? own : step.step->peer,
@@ -74,7 +78,7 @@ class NetworkVerdict {
            wording::duration(transfer.end->waited_ns);
   }
   std::string rank(int32_t in_comm) const {
-    int32_t global = scene_.global_rank(block_.comm, in_comm);
+    int32_t global = job_state_.global_rank(block_.comm, in_comm);
     return global >= 0 ? std::to_string(global)
                        : std::to_string(in_comm) + " of " + job_.comm_name(block_.comm);
   }
@@ -121,29 +125,29 @@ class NetworkVerdict {
     });
   }
 
-  const Scene& scene_;
+  const JobState& job_state_;
   const model::Job& job_;
   const Block& block_;
   std::vector<Transfer> transfers_;
 };
 
-Finding network_finding(const Scene& scene, const Block& block, size_t waiting, const NetworkVerdict& network,
-                        const Transfer& cause) {
-  Draft draft(scene);
-  const model::JobComm& comm = scene.job().comms[block.comm];
+Finding network_finding(const JobState& job_state, const Block& block, size_t waiting,
+                        const NetworkVerdict& network, const Transfer& cause) {
+  FindingBuilder builder(job_state);
+  const model::JobComm& comm = job_state.job().comms[block.comm];
   std::vector<uint32_t> actors;
   auto add = [&](int32_t rank) {
     if (rank < 0 || static_cast<size_t>(rank) >= comm.members.size()) return;
     uint32_t member = comm.members[static_cast<size_t>(rank)];
-    if (member != model::kNoRow) actors.push_back(scene.actor_of(member));
+    if (member != model::kNoRow) actors.push_back(job_state.actor_of(member));
   };
   bool gpu = network.is_gpu(cause);
   bool sending = cause.end->step->is_send;
   if (!gpu || sending) add(cause.source);
   if (!gpu || !sending) add(cause.target);
-  Finding finding = draft.make(FindingClass::kStuckInNetwork,
-                               gpu ? "stuck-in-network.gpu" : "stuck-in-network", block, actors, waiting);
-  finding.statement = draft.operation(block) + " does not move: " + network.text(cause);
+  Finding finding = builder.make(FindingClass::kStuckInNetwork,
+                                 gpu ? "stuck-in-network.gpu" : "stuck-in-network", block, actors, waiting);
+  finding.statement = builder.operation(block) + " is stuck: " + network.text(cause);
   for (size_t i = 0; i < std::min(network.transfers().size(), kMostSteps); ++i)
     finding.evidence.push_back(network.text(network.transfers()[i]));
   if (network.transfers().size() > kMostSteps)
@@ -155,35 +159,63 @@ Finding network_finding(const Scene& scene, const Block& block, size_t waiting, 
   return finding;
 }
 
+// A step whose end was lost is much older than what its lane has done since; steps that overlap are not.
+bool overtaken(const model::JobProcess& process, const model::OpenStep& step, int64_t patience_ns) {
+  return std::any_of(process.net_pairs.begin(), process.net_pairs.end(), [&](const model::NetPair& pair) {
+    return pair.member == step.member && pair.peer == step.peer && pair.channel == step.channel &&
+           pair.is_send == step.is_send && pair.last_ns - step.since_ns > patience_ns;
+  });
+}
+
 }  // namespace
 
-Finding stuck_verdict(const Scene& scene, const Block& block, const Root& root) {
-  std::vector<StuckStep> steps = stuck_steps(scene, block.patience, block.comm);
-  NetworkVerdict network(scene, block, steps);
+std::vector<StuckStep> stuck_steps(const JobState& job_state, const Patience& patience, uint32_t comm) {
+  std::vector<StuckStep> stuck;
+  const model::Job& job = job_state.job();
+  for (uint32_t row : job.comms[comm].members) {
+    if (row == model::kNoRow || is_gone(job_state.actor_at(row).fate) ||
+        job_state.is_off(job.members[row].process))
+      continue;
+    const model::JobProcess& process = job.processes[job.members[row].process];
+    for (const model::OpenStep& step : process.open_steps) {
+      int64_t waited = job_state.actor_at(row).end_ns - step.since_ns;
+      if (step.member == row && waited > patience.suspicious_ns() &&
+          !overtaken(process, step, patience.suspicious_ns()))
+        stuck.push_back({row, &step, waited});
+    }
+  }
+  return stuck;
+}
+
+Finding stuck_verdict(const JobState& job_state, const Block& block, const Root& root) {
+  std::vector<StuckStep> steps = stuck_steps(job_state, block.patience, block.comm);
+  NetworkVerdict network(job_state, block, steps);
   size_t waiting = root.waiting;
   const Transfer* cause = network.first_cause();
   // A rank whose kernel has not begun makes the transfers of the others wait.
-  if (cause != nullptr && root.actors.empty()) return network_finding(scene, block, waiting, network, *cause);
-  Draft draft(scene);
+  if (cause != nullptr && root.actors.empty())
+    return network_finding(job_state, block, waiting, network, *cause);
+  FindingBuilder builder(job_state);
   // Those whose kernel has not begun hold the others; else those whose kernel runs, if some have finished.
   std::vector<uint32_t> blamed = root.actors;
-  size_t members = scene.job().comms[block.comm].members.size();
+  size_t members = job_state.job().comms[block.comm].members.size();
   bool all_run = blamed.empty() && block.waiting.size() == members;
   if (blamed.empty() && !all_run) blamed = block.waiting;
-  Finding finding = draft.make(FindingClass::kStuckInGpu, "stuck-in-gpu", block, blamed, waiting);
+  Finding finding = builder.make(FindingClass::kStuckInGpu, "stuck-in-gpu", block, blamed, waiting);
   if (!root.actors.empty()) {
-    finding.statement = "the kernel of " + draft.operation(block) + " has not begun on " +
-                        draft.who(root.actors) + "; " + draft.wait(block, waiting, root.actors.size() > 1);
+    finding.statement = "the kernel of " + builder.operation(block) + " has not begun on " +
+                        builder.who(root.actors) + "; " +
+                        builder.wait(block, waiting, root.actors.size() > 1);
   } else {
-    finding.statement = "all ranks have joined " + draft.operation(block) + ", and its kernel has run for " +
-                        wording::duration(block.waited_ns) + " on " +
-                        (all_run ? "all of them" : draft.who(blamed) + " alone");
+    finding.statement = "all ranks have joined " + builder.operation(block) +
+                        ", and its kernel has run for " + wording::duration(block.waited_ns) + " on " +
+                        (all_run ? "all of them" : builder.who(blamed) + " alone");
   }
   finding.advice =
       "look at dmesg for Xid errors and at nvidia-smi of these GPUs; a kernel of the job itself may hold the "
       "GPU";
   if (all_run)
-    finding.settle =
+    finding.needed_evidence =
         "deep mode (lockstep trace -m deep) shows which transfer waits, where the network is part of it";
   return finding;
 }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Looks for two communicators whose operations some ranks call in the other order. It compares how far each
+// rank was on one communicator when it called each operation of the other. In a deadlock the ranks agree
+// nearly everywhere and differ at the end. Ranks that differ at more than two places call in no fixed order,
+// and then a difference proves nothing.
 #include "analysis/hang/swapped_calls.h"
 
 #include <algorithm>
@@ -88,20 +92,21 @@ std::optional<SwappedCalls> compare(const model::Job& job, const std::vector<Cal
 
 }  // namespace
 
-std::optional<SwappedCalls> find_swapped_calls(const Scene& scene, const std::vector<Block>& blocks) {
-  const model::Job& job = scene.job();
+std::optional<SwappedCalls> find_swapped_calls(const JobState& job_state, const std::vector<Block>& blocks) {
+  const model::Job& job = job_state.job();
   std::map<uint32_t, uint32_t> still;  // communicator -> block
   for (uint32_t b = 0; b < blocks.size(); ++b) {
     bool is = blocks[b].kind == Block::Kind::kSilent || blocks[b].kind == Block::Kind::kCollective;
     if (is && blocks[b].certain()) still[blocks[b].comm] = b;
   }
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Caller>> pairs;  // by communicators
-  for (uint32_t actor = 0; actor < scene.actors().size(); ++actor) {
+  for (uint32_t actor = 0; actor < job_state.actors().size(); ++actor) {
     std::vector<const Member*> own;
-    for (uint32_t row : job.processes[scene.actor(actor).process].members) {
+    for (uint32_t row : job.processes[job_state.actor(actor).process].members) {
       const Member& member = job.members[row];
       bool comparable = member.ops > 0 && member.alignment != Member::Alignment::kNone;
-      if (comparable && still.contains(member.comm) && scene.actor_of(row) == actor) own.push_back(&member);
+      if (comparable && still.contains(member.comm) && job_state.actor_of(row) == actor)
+        own.push_back(&member);
     }
     auto newest_ns = [&](const Member* member) {
       return job.ops(*member).entered_ns(member->first + member->ops - 1);

@@ -20,6 +20,6 @@ struct SwappedCalls {
 
 // Looks at the newest operations of communicators that stand still. Ranks that differ at more than a place or two tell
 // nothing: then the order is free.
-std::optional<SwappedCalls> find_swapped_calls(const Scene& scene, const std::vector<Block>& blocks);
+std::optional<SwappedCalls> find_swapped_calls(const JobState& job_state, const std::vector<Block>& blocks);
 
 }  // namespace lockstep::analysis::hang

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reports sends that ended although their receive was never called. A small message fits into NCCL's buffers,
+// so the send returns and the job is well; a larger one would hang. It is a note, and only where both ends
+// are idle: a process that still works may call the receive yet.
 #include <algorithm>
 
 #include "analysis/hang/verdicts.h"
@@ -18,8 +21,8 @@ bool is_idle(const model::JobProcess& process) {
                       [](int64_t end) { return end == 0; });
 }
 
-Finding note(const model::Job& job, const model::Member& sender, const model::Lane& lane,
-             const model::Member& receiver, uint32_t received) {
+Finding make_note(const model::Job& job, const model::Member& sender, const model::Lane& lane,
+                  const model::Member& receiver, uint32_t received) {
   Finding finding;
   finding.id = "never-joined.unreceived";
   finding.finding_class = FindingClass::kNeverJoined;
@@ -27,19 +30,19 @@ Finding note(const model::Job& job, const model::Member& sender, const model::La
   if (job.processes[receiver.process].row.rank >= 0)
     finding.ranks = {job.processes[receiver.process].row.rank};
   analysis::name_operation(job, sender.process, lane.first + received, finding);
-  finding.statement = finding.operation + " has no receive; it has ended all the same";
+  finding.statement = finding.operation + " has no matching receive, but it has ended";
   finding.evidence.push_back(to + " has called " + wording::count(received, "receive") + " for " +
                              wording::count(lane.ops, "send"));
   finding.advice =
-      "look whether the receive was left out: a larger message, or another transport, would have waited for "
-      "it";
+      "check whether the receive was left out: with a larger message or another transport the send would "
+      "hang";
   return finding;
 }
 
 }  // namespace
 
-void add_unreceived(const Scene& scene, std::vector<Finding>& findings) {
-  const model::Job& job = scene.job();
+void add_unreceived(const JobState& job_state, std::vector<Finding>& findings) {
+  const model::Job& job = job_state.job();
   size_t added = 0;
   for (const model::Member& member : job.members) {
     for (const model::Lane& lane : member.lanes) {
@@ -50,7 +53,7 @@ void add_unreceived(const Scene& scene, std::vector<Finding>& findings) {
       if (received >= lane.ops || !is_idle(job.processes[member.process]) ||
           !is_idle(job.processes[other->process]))
         continue;
-      findings.push_back(note(job, member, lane, *other, received));
+      findings.push_back(make_note(job, member, lane, *other, received));
       if (++added == kNotesMost) return;
     }
   }

@@ -39,7 +39,7 @@ TEST(Unreceived, ASendThatEndedWithoutItsReceiveIsANote) {
   EXPECT_EQ(findings[0].id, "never-joined.unreceived");
   EXPECT_EQ(findings[0].severity, Severity::kNote);
   EXPECT_EQ(findings[0].statement,
-            "transfer 1 from rank 0 to rank 1 on pp (Send) has no receive; it has ended all the same");
+            "transfer 1 from rank 0 to rank 1 on pp (Send) has no matching receive, but it has ended");
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{1});
   EXPECT_EQ(findings[0].op_index, 1u);
   EXPECT_EQ(findings[0].evidence, std::vector<std::string>{"rank 1 has called 1 receive for 2 sends"});

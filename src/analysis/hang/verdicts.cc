@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes one finding of each end that the wait-for graph leads to. The order matters: records with gaps are
+// asked for first, since they may hide everything else; then a loss of more than half of the ranks ends the
+// search for one cause; then doubt about GPU times; then the single causes. Ranks that are missing in the
+// same way share a finding, so that a dead host of eight ranks is one line.
 #include "analysis/hang/verdicts.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "analysis/hang/draft.h"
 #include "analysis/hang/file_words.h"
+#include "analysis/hang/finding_builder.h"
 #include "analysis/operation_name.h"
 #include "base/text/wording.h"
 
@@ -16,21 +20,22 @@ namespace {
 using wording::duration;
 
 constexpr int64_t kSoonAfter = 5'000'000'000;
+constexpr std::string_view kNoMajority = "evidence-missing.majority";
 constexpr size_t kMostStates = 3;  // ranks whose state is told in the evidence
 constexpr double kMoreThanLateness =
     1e18;  // ns, as a finding's weight: ten thousand ranks that wait for a day
 
 class Verdicts {
  public:
-  Verdicts(const Scene& scene, const std::vector<Block>& blocks, std::vector<Finding>& out)
-      : scene_(scene), job_(scene.job()), blocks_(blocks), draft_(scene), out_(out) {}
+  Verdicts(const JobState& job_state, const std::vector<Block>& blocks, std::vector<Finding>& out)
+      : job_state_(job_state), job_(job_state.job()), blocks_(blocks), builder_(job_state), out_(out) {}
 
   void add(Culprits culprits) {
-    drop_followers(scene_, blocks_, culprits);
+    drop_followers(job_state_, blocks_, culprits);
     if (!culprits.roots.empty() && culprits.roots.front().kind == Root::Kind::kUnknown)
-      return out_.push_back(incomplete_verdict(scene_, blocks_, culprits.roots));
+      return out_.push_back(incomplete_verdict(job_state_, blocks_, culprits.roots));
     if (too_many(culprits)) return;
-    if (auto root = doubtful(scene_, blocks_, culprits)) return add_doubtful(*std::move(root));
+    if (auto root = doubtful(job_state_, blocks_, culprits)) return add_doubtful(*std::move(root));
     std::map<Fate, Root> gone;
     const Root* absent = nullptr;  // of several, which nothing tells apart
     std::vector<const Root*> ends;
@@ -46,7 +51,7 @@ class Verdicts {
             add_not_here(root);
           break;
         case Root::Kind::kUnseen:
-          out_.push_back(unseen_verdict(scene_, block(root), root));
+          out_.push_back(unseen_verdict(job_state_, block(root), root));
           break;
         case Root::Kind::kDifferent:
           add_different(root);
@@ -54,10 +59,10 @@ class Verdicts {
         case Root::Kind::kUnknown:  // alone, or not at all
           break;
         case Root::Kind::kStuck:
-          out_.push_back(stuck_verdict(scene_, blocks_[root.block], root));
+          out_.push_back(stuck_verdict(job_state_, blocks_[root.block], root));
           break;
         case Root::Kind::kAbsent:
-          if (blocks_[root.block].kind == Block::Kind::kInit && scene_.absent().empty())
+          if (blocks_[root.block].kind == Block::Kind::kInit && job_state_.absent().empty())
             add_absent(root);
           else if (absent == nullptr || root.waiting > absent->waiting)
             absent = &root;
@@ -67,7 +72,7 @@ class Verdicts {
     if (absent != nullptr) add_absent(*absent);
     add_missing_ends(std::move(ends));
     for (const auto& [fate, root] : gone) add_gone(fate, root);
-    for (const Cycle& cycle : culprits.cycles) out_.push_back(cycle_verdict(scene_, blocks_, cycle));
+    for (const Cycle& cycle : culprits.cycles) out_.push_back(cycle_verdict(job_state_, blocks_, cycle));
     rank_differences();
   }
 
@@ -76,7 +81,7 @@ class Verdicts {
 
   void add_states(const std::vector<uint32_t>& actors, const Block& block, Finding& finding) const {
     for (size_t i = 0; i < std::min(actors.size(), kMostStates); ++i)
-      draft_.add_state(actors[i], block, finding.evidence);
+      builder_.add_state(actors[i], block, finding.evidence);
   }
 
   // Operations that differ are a fault for certain, whatever else seems to wait beside them or was late before.
@@ -84,32 +89,33 @@ class Verdicts {
     double heaviest = kMoreThanLateness;
     for (const Finding& finding : out_) heaviest = std::max(heaviest, finding.weight);
     for (Finding& finding : out_) {
-      if (finding.finding_class == FindingClass::kJoinedOtherOp) finding.weight += heaviest;
+      if (finding.finding_class != FindingClass::kJoinedOtherOp && finding.id != kNoMajority) continue;
+      finding.weight += heaviest;
     }
   }
 
   // Whether one of them is in a group with a rank that left no file. A group of all ranks tells nothing.
   bool beside_absent(const std::vector<uint32_t>& actors) const {
     return std::any_of(actors.begin(), actors.end(), [&](uint32_t actor) {
-      const auto& members = job_.processes[scene_.actor(actor).process].members;
+      const auto& members = job_.processes[job_state_.actor(actor).process].members;
       return std::any_of(members.begin(), members.end(), [&](uint32_t row) {
         const model::JobComm& comm = job_.comms[job_.members[row].comm];
         auto there = std::count_if(comm.members.begin(), comm.members.end(),
                                    [](uint32_t member) { return member != model::kNoRow; });
-        return comm.ranks < static_cast<int64_t>(scene_.ranks()) && there < comm.ranks;
+        return comm.ranks < static_cast<int64_t>(job_state_.ranks()) && there < comm.ranks;
       });
     });
   }
 
   // Ranks beside them that left no file explain it better, then calls the other way round.
   void add_doubtful(Root root) {
-    if (!scene_.absent().empty() && beside_absent(root.actors)) {
+    if (!job_state_.absent().empty() && beside_absent(root.actors)) {
       root.kind = Root::Kind::kAbsent;
       add_absent(root);
-    } else if (auto swapped = swapped_verdict(scene_, blocks_)) {
+    } else if (auto swapped = swapped_verdict(job_state_, blocks_)) {
       out_.push_back(*std::move(swapped));
     } else {
-      out_.push_back(doubt_verdict(scene_, blocks_, root));
+      out_.push_back(doubt_verdict(job_state_, blocks_, root));
     }
   }
 
@@ -118,39 +124,39 @@ class Verdicts {
     const Root* worst = nullptr;
     for (const Root& root : culprits.roots) {
       bool is_gone =
-          root.kind == Root::Kind::kGone && scene_.actor(root.actors.front()).fate != Fate::kStopped;
+          root.kind == Root::Kind::kGone && job_state_.actor(root.actors.front()).fate != Fate::kStopped;
       if (is_gone && (worst == nullptr || root.waiting > worst->waiting)) worst = &root;
     }
     if (worst == nullptr) return false;
     // Those that followed soon died of the same, even if they were waiting already.
-    const Actor& first = scene_.actor(worst->actors.front());
+    const Actor& first = job_state_.actor(worst->actors.front());
     std::vector<uint32_t> dead;
-    for (uint32_t i = 0; i < scene_.actors().size(); ++i) {
-      const Actor& actor = scene_.actor(i);
+    for (uint32_t i = 0; i < job_state_.actors().size(); ++i) {
+      const Actor& actor = job_state_.actor(i);
       bool gone = actor.fate == Fate::kDead || actor.fate == Fate::kUnreachable;
-      auto after = scene_.between(first.process, first.end_ns, actor.process, actor.end_ns);
+      auto after = job_state_.between(first.process, first.end_ns, actor.process, actor.end_ns);
       if (gone || (actor.early && after && *after <= kSoonAfter)) dead.push_back(i);
     }
-    size_t lost = dead.size() + scene_.absent().size();
-    if (lost * 2 <= scene_.ranks()) return false;
+    size_t lost = dead.size() + job_state_.absent().size();
+    if (lost * 2 <= job_state_.ranks()) return false;
     Finding finding =
-        draft_.make(FindingClass::kTooManyFailed, "too-many-failed", block(*worst), dead, worst->waiting);
-    finding.ranks.insert(finding.ranks.end(), scene_.absent().begin(), scene_.absent().end());
+        builder_.make(FindingClass::kTooManyFailed, "too-many-failed", block(*worst), dead, worst->waiting);
+    finding.ranks.insert(finding.ranks.end(), job_state_.absent().begin(), job_state_.absent().end());
     std::sort(finding.ranks.begin(), finding.ranks.end());
-    finding.statement = std::to_string(lost) + " of " + wording::count(scene_.ranks(), "rank") +
+    finding.statement = std::to_string(lost) + " of " + wording::count(job_state_.ranks(), "rank") +
                         " are gone: too many to name one cause";
     finding.evidence.push_back(wording::count(dead.size(), "process") + " ended without closing its files; " +
-                               wording::count(scene_.absent().size(), "rank") + " left no file");
+                               wording::count(job_state_.absent().size(), "rank") + " left no file");
     finding.advice =
         "look at what the lost ranks share: a switch, a power feed, a file system, the scheduler's own log";
-    finding.settle = "the launcher's and the scheduler's log of which process ended first";
+    finding.needed_evidence = "the launcher's and the scheduler's log of which process ended first";
     out_.push_back(std::move(finding));
     return true;
   }
 
   void join(const Root& root, std::map<Fate, Root>& gone) const {
     for (uint32_t actor : root.actors) {
-      auto [at, is_new] = gone.try_emplace(scene_.actor(actor).fate, root);
+      auto [at, is_new] = gone.try_emplace(job_state_.actor(actor).fate, root);
       Root& joined = at->second;
       if (is_new) joined.actors.clear();
       if (root.waiting > joined.waiting) {
@@ -164,13 +170,13 @@ class Verdicts {
   void add_gone(Fate fate, Root root) {
     std::sort(root.actors.begin(), root.actors.end());
     const Block& at = block(root);
-    std::string who = draft_.who(root.actors);
+    std::string who = builder_.who(root.actors);
     bool plural = root.actors.size() > 1;
     if (fate == Fate::kStopped) {
       Finding finding =
-          draft_.make(FindingClass::kNeverJoined, "never-joined.stopped", at, root.actors, root.waiting);
+          builder_.make(FindingClass::kNeverJoined, "never-joined.stopped", at, root.actors, root.waiting);
       finding.statement = who + (plural ? " are" : " is") + " stopped by a signal or a debugger; in " +
-                          draft_.operation(at) + " " + draft_.wait(at, root.waiting, plural);
+                          builder_.operation(at) + " " + builder_.wait(at, root.waiting, plural);
       finding.advice = "continue the process, or detach the debugger";
       add_states(root.actors, at, finding);
       out_.push_back(std::move(finding));
@@ -178,29 +184,30 @@ class Verdicts {
     }
     bool dead = fate == Fate::kDead;
     Finding finding =
-        draft_.make(dead ? FindingClass::kRankDead : FindingClass::kRankUnreachable,
-                    dead ? "rank-dead" : "rank-unreachable.host", at, root.actors, root.waiting);
+        builder_.make(dead ? FindingClass::kRankDead : FindingClass::kRankUnreachable,
+                      dead ? "rank-dead" : "rank-unreachable.host", at, root.actors, root.waiting);
     finding.statement = who + (plural ? " are" : " is") +
-                        (dead ? " dead; in " : " out of reach with the whole host; in ") +
-                        draft_.operation(at) + " " + draft_.wait(at, root.waiting, plural);
+                        (dead ? " dead; in " : " unreachable, with the whole host; in ") +
+                        builder_.operation(at) + " " + builder_.wait(at, root.waiting, plural);
     for (size_t i = 0; i < std::min(root.actors.size(), kMostStates); ++i) add_end(root.actors[i], finding);
     add_states(root.actors, at, finding);
     finding.advice = dead ? "look at the end of that process' own output, at dmesg for the OOM killer and "
                             "for Xid errors, and at the "
                             "launcher's exit codes"
-                          : "look whether the host is up and its file system mounted";
+                          : "check whether the host is up and its file system mounted";
     out_.push_back(std::move(finding));
   }
 
   void add_end(uint32_t actor, Finding& finding) const {
-    const Actor& of = scene_.actor(actor);
+    const Actor& of = job_state_.actor(actor);
     int64_t later = 0;
-    for (const Actor& other : scene_.actors())
-      later = std::max(later, scene_.between(of.process, of.end_ns, other.process, other.end_ns).value_or(0));
+    for (const Actor& other : job_state_.actors())
+      later =
+          std::max(later, job_state_.between(of.process, of.end_ns, other.process, other.end_ns).value_or(0));
     bool gone = job_.processes[of.process].liveness == model::Liveness::kGone;
     finding.evidence.push_back(job_.process_name(of.process) +
                                (gone ? ": the process is gone" : ": its file was not closed") +
-                               "; others were recorded " + duration(later) + " longer");
+                               "; the other records go on for " + duration(later) + " longer");
   }
 
   void add_not_here(const Root& root) {
@@ -208,30 +215,31 @@ class Verdicts {
     bool init = at.kind == Block::Kind::kInit;
     bool plural = root.actors.size() > 1;
     bool left = std::any_of(root.actors.begin(), root.actors.end(),
-                            [&](uint32_t a) { return has_left(scene_, a, at); });
-    Finding finding = draft_.make(init ? FindingClass::kInitStuck : FindingClass::kNeverJoined,
-                                  init   ? "init-stuck"
-                                  : left ? "never-joined.finished"
-                                         : "never-joined",
-                                  at, root.actors, root.waiting);
-    finding.statement = draft_.who(root.actors);
+                            [&](uint32_t a) { return has_left(job_state_, a, at); });
+    Finding finding = builder_.make(init ? FindingClass::kInitStuck : FindingClass::kNeverJoined,
+                                    init   ? "init-stuck"
+                                    : left ? "never-joined.finished"
+                                           : "never-joined",
+                                    at, root.actors, root.waiting);
+    finding.statement = builder_.who(root.actors);
     if (init)
-      finding.statement += " never came to ";
+      finding.statement += " never joined ";
     else
-      finding.statement += left                                ? " ended without calling "
-                           : at.certain() && !scene_.is_live() ? " never called "
-                           : plural                            ? " have not called "
-                                                               : " has not called ";
+      finding.statement += left                                    ? " ended without calling "
+                           : at.certain() && !job_state_.is_live() ? " never called "
+                           : plural                                ? " have not called "
+                                                                   : " has not called ";
     if (at.kind == Block::Kind::kPair) finding.statement += "its end of ";
-    finding.statement += draft_.operation(at) + "; " + draft_.wait(at, root.waiting, plural);
+    finding.statement += builder_.operation(at) + "; " + builder_.wait(at, root.waiting, plural);
     add_states(root.actors, at, finding);
     note_unknown_completion(root.actors, finding);
     bool runs = std::any_of(root.actors.begin(), root.actors.end(), [this](uint32_t a) {
-      return job_.processes[scene_.actor(a).process].liveness == model::Liveness::kRunning;
+      return job_.processes[job_state_.actor(a).process].liveness == model::Liveness::kRunning;
     });
-    finding.advice =
-        "find out what the host code of " + draft_.list(root.actors) + (runs ? " is" : " was") +
-        " doing: it never reached the operation. Look at its stack while it hangs, at its log afterwards";
+    finding.advice = "find out what the host code of " + builder_.list(root.actors) +
+                     (runs ? " is" : " was") +
+                     " doing: it never reached the operation. Take its stack while the job hangs, or read "
+                     "its log afterwards";
     out_.push_back(std::move(finding));
   }
 
@@ -248,7 +256,7 @@ class Verdicts {
       others.insert(others.end(), roots[i]->actors.begin(), roots[i]->actors.end());
     std::sort(others.begin(), others.end());
     others.erase(std::unique(others.begin(), others.end()), others.end());
-    out_.back().evidence.push_back(draft_.list(others) +
+    out_.back().evidence.push_back(builder_.list(others) +
                                    " did not call the other end of a send or receive either");
   }
 
@@ -258,8 +266,8 @@ class Verdicts {
       if (other.kind != Block::Kind::kSilent) continue;
       for (uint32_t actor : actors) {
         if (!std::binary_search(other.waiting.begin(), other.waiting.end(), actor)) continue;
-        finding.evidence.push_back("nothing tells whether " + draft_.operation(other) +
-                                   ", which all have joined, has ended there");
+        finding.evidence.push_back("no record shows whether " + builder_.operation(other) +
+                                   ", which all ranks have joined, has ended there");
         return;
       }
     }
@@ -268,25 +276,36 @@ class Verdicts {
   void add_different(const Root& root) {
     const Block& at = block(root);
     const job::match::Difference& difference = *at.difference;
-    std::vector<uint32_t> blamed = root.actors;
     // Without a majority either side may be the wrong one.
-    if (difference.tie) {
-      blamed.insert(blamed.end(), at.waiting.begin(), at.waiting.end());
-      std::sort(blamed.begin(), blamed.end());
-    }
+    const bool is_open = difference.tie || difference.open;
+    std::vector<uint32_t> both = at.missing;
+    both.insert(both.end(), at.waiting.begin(), at.waiting.end());
+    std::sort(both.begin(), both.end());
     const model::Signature& wanted = signature_at(difference.like, difference.index);
     const model::Signature& called = signature_at(difference.members.front(), difference.index);
-    Finding finding = draft_.make(FindingClass::kJoinedOtherOp, "joined-other-op", at, blamed, root.waiting);
+    Finding finding =
+        builder_.make(difference.open ? FindingClass::kEvidenceMissing : FindingClass::kJoinedOtherOp,
+                      std::string(difference.open ? kNoMajority : "joined-other-op"), at,
+                      is_open ? both : root.actors, root.waiting);
     const model::Member& like = job_.members[difference.like];
     analysis::name_operation(job_, like.process, *job_.op_at(like, difference.index), finding);
-    finding.statement = draft_.who(root.actors) + " called " + draft_.signature(called, wanted) +
-                        " as operation " + std::to_string(difference.index) + " of " + draft_.comm(at.comm) +
-                        ", where " + draft_.list(at.waiting) + " called " + draft_.signature(wanted, called);
+    const std::string where =
+        " as operation " + std::to_string(difference.index) + " of " + builder_.comm(at.comm);
+    const std::string usual = builder_.signature(wanted, called), other = builder_.signature(called, wanted);
+    finding.statement = is_open ? builder_.list(both) + " called different operations" + where + ": " +
+                                      builder_.list(at.missing) + " " + other + ", " +
+                                      builder_.list(at.waiting) + " " + usual
+                                : builder_.who(root.actors) + " called " + other + where + ", where " +
+                                      builder_.list(at.waiting) + " called " + usual;
     finding.evidence.push_back("differs in " + differing_parts(difference, called, wanted));
-    if (difference.tie)
+    if (difference.open)
+      finding.statement += "; which of them is wrong cannot be told without what " +
+                           wording::count(difference.unknown, "other rank") + " called";
+    else if (difference.tie)
       finding.evidence.push_back("as many ranks called the one as the other: either side may be wrong");
     add_states(root.actors, at, finding);
-    finding.settle.clear();  // however long they waited
+    finding.needed_evidence.clear();  // however long they waited
+    if (difference.open) finding.needed_evidence = "whole files of the other ranks";
     finding.advice = "compare what the code does on " + wording::ranks(finding.ranks) +
                      " before this call: a branch that depends on the rank, or data of different sizes";
     out_.push_back(std::move(finding));
@@ -328,50 +347,50 @@ class Verdicts {
   void add_absent(const Root& root) {
     const Block& at = block(root);
     std::set<int32_t> known(at.absent.begin(), at.absent.end());
-    known.insert(scene_.absent().begin(), scene_.absent().end());
+    known.insert(job_state_.absent().begin(), job_state_.absent().end());
     known.erase(-1);
     std::vector<int32_t> ranks(known.begin(), known.end());
-    const bool unreadable = scene_.unreadable_files() != 0;
-    bool most = unreadable || scene_.absent().size() * 2 > scene_.ranks();
-    bool init = at.kind == Block::Kind::kInit && scene_.absent().empty();
-    Finding finding = draft_.make(most   ? FindingClass::kEvidenceMissing
-                                  : init ? FindingClass::kInitStuck
-                                         : FindingClass::kRankUnreachable,
-                                  most   ? "evidence-missing.files"
-                                  : init ? "init-stuck"
-                                         : "rank-unreachable",
-                                  at, {}, root.waiting);
-    finding.ranks = most ? scene_.absent() : ranks;
+    const bool unreadable = job_state_.unreadable_files() != 0;
+    bool most = unreadable || job_state_.absent().size() * 2 > job_state_.ranks();
+    bool init = at.kind == Block::Kind::kInit && job_state_.absent().empty();
+    Finding finding = builder_.make(most   ? FindingClass::kEvidenceMissing
+                                    : init ? FindingClass::kInitStuck
+                                           : FindingClass::kRankUnreachable,
+                                    most   ? "evidence-missing.files"
+                                    : init ? "init-stuck"
+                                           : "rank-unreachable",
+                                    at, {}, root.waiting);
+    finding.ranks = most ? job_state_.absent() : ranks;
     std::string who = ranks.empty() ? wording::count(at.absent.size(), "rank") : wording::ranks(ranks);
     finding.statement = who +
-                        (init         ? " never came to "
+                        (init         ? " never joined "
                          : unreadable ? " left no file that can be read; in "
                                       : " left no file; in ") +
-                        draft_.operation(at) + (init ? "; " : " ") +
-                        draft_.wait(at, root.waiting, std::max(ranks.size(), at.absent.size()) > 1);
-    finding.evidence.push_back(wording::count(scene_.absent().size(), "rank") + " of " +
-                               std::to_string(scene_.ranks()) + " left no file");
+                        builder_.operation(at) + (init ? "; " : " ") +
+                        builder_.wait(at, root.waiting, std::max(ranks.size(), at.absent.size()) > 1);
+    finding.evidence.push_back(wording::count(job_state_.absent().size(), "rank") + " of " +
+                               std::to_string(job_state_.ranks()) + " left no file");
     if (unreadable)
       finding.evidence.push_back("nothing can be read of " +
-                                 wording::count(scene_.unreadable_files(), "file"));
-    const FileWords files = file_words(job_, scene_.ranks());
+                                 wording::count(job_state_.unreadable_files(), "file"));
+    const FileWords files = file_words(job_, job_state_.ranks());
     finding.advice = unreadable ? std::string(wording::kCopyAgain) : files.look;
-    finding.settle = init ? "" : files.bring;
+    finding.needed_evidence = init ? "" : files.bring;
     out_.push_back(std::move(finding));
   }
 
-  const Scene& scene_;
+  const JobState& job_state_;
   const model::Job& job_;
   const std::vector<Block>& blocks_;
-  Draft draft_;
+  FindingBuilder builder_;
   std::vector<Finding>& out_;
 };
 
 }  // namespace
 
-void add_verdicts(const Scene& scene, const std::vector<Block>& blocks, const Culprits& culprits,
+void add_verdicts(const JobState& job_state, const std::vector<Block>& blocks, const Culprits& culprits,
                   std::vector<Finding>& findings) {
-  Verdicts(scene, blocks, findings).add(culprits);
+  Verdicts(job_state, blocks, findings).add(culprits);
 }
 
 }  // namespace lockstep::analysis::hang

@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Walks from the waiting ranks to those that wait for nobody. A rank that holds up several operations is
+// blamed at the first one that it would have reached, found from the order of its earlier calls: the other
+// blocks follow from that one. Where the rank's own order is unknown, the ranks that wait decide by majority.
+// Cycles are looked for along the oldest wait of each rank first, because the cycle that those waits close is
+// the deadlock, and later ones follow from it.
+//
+// The walk is iterative and visits every rank and block once. A job of 10,000 ranks must neither overflow the
+// stack nor take time that grows with its square.
 #include "analysis/hang/wait_graph.h"
 
 #include <algorithm>
@@ -17,8 +25,12 @@ constexpr size_t kMostVoters = 4096;  // ranks that tell which of two operations
 
 class Graph {
  public:
-  Graph(const Scene& scene, const std::vector<Block>& blocks)
-      : scene_(scene), blocks_(blocks), actors_(scene.actors().size()), out_(actors_), held_(actors_) {
+  Graph(const JobState& job_state, const std::vector<Block>& blocks)
+      : job_state_(job_state),
+        blocks_(blocks),
+        actors_(job_state.actors().size()),
+        out_(actors_),
+        held_(actors_) {
     different_.resize(actors_);
     for (uint32_t b = 0; b < blocks.size(); ++b) {
       for (uint32_t actor : blocks[b].waiting) out_[actor].push_back(b);
@@ -38,6 +50,10 @@ class Graph {
     };
     if (!culprits_.cycles.empty() || !std::all_of(culprits_.roots.begin(), culprits_.roots.end(), silent))
       std::erase_if(culprits_.roots, silent);
+    // So is a kernel that has ended on other members and seems to run on: its end may be lost, and nobody waits for it.
+    auto alone = [this](const Root& root) { return runs_alone(root); };
+    if (!culprits_.cycles.empty() || !std::all_of(culprits_.roots.begin(), culprits_.roots.end(), alone))
+      std::erase_if(culprits_.roots, alone);
     // Whom records with gaps leave possible is the answer only where whole records prove nobody.
     auto unknown = [](const Root& root) { return root.kind == Root::Kind::kUnknown; };
     if (!culprits_.cycles.empty() || !std::all_of(culprits_.roots.begin(), culprits_.roots.end(), unknown))
@@ -47,19 +63,19 @@ class Graph {
 
  private:
   bool gone(uint32_t actor) const {
-    Fate fate = scene_.actor(actor).fate;
+    Fate fate = job_state_.actor(actor).fate;
     return fate == Fate::kDead || fate == Fate::kUnreachable || fate == Fate::kStopped;
   }
   // Its record does not prove that it holds anybody up.
   bool is_unknown(uint32_t actor) const {
-    const uint32_t process = scene_.actor(actor).process;
-    if (scene_.torn(process) || scene_.gap(process).unproven) return true;
-    const auto& members = scene_.job().processes[process].members;
+    const uint32_t process = job_state_.actor(actor).process;
+    if (job_state_.torn(process) || job_state_.gap(process).unproven) return true;
+    const auto& members = job_state_.job().processes[process].members;
     const bool unordered = std::any_of(members.begin(), members.end(), [&](uint32_t row) {
-      const model::Member& member = scene_.job().members[row];
+      const model::Member& member = job_state_.job().members[row];
       return member.ops > 0 && member.alignment == model::Member::Alignment::kNone;
     });
-    if (scene_.gap(process).any() && unordered) return true;
+    if (job_state_.gap(process).any() && unordered) return true;
     return std::all_of(held_[actor].begin(), held_[actor].end(),
                        [this](uint32_t b) { return blocks_[b].uncertain; });
   }
@@ -114,12 +130,18 @@ class Graph {
       std::erase_if(culprits_.roots, follows);
   }
 
+  bool runs_alone(const Root& root) const {
+    const Block& block = blocks_[root.block];
+    return root.kind == Root::Kind::kStuck && root.actors.empty() && !block.pair &&
+           block.index < job_state_.begun(block.comm) && root.waiting == block.waiting.size();
+  }
+
   // Its GPU runs a send or receive whose other end cannot be found.
   bool stands_in_unordered(uint32_t actor) const {
-    const model::JobProcess& process = scene_.job().processes[scene_.actor(actor).process];
+    const model::JobProcess& process = job_state_.job().processes[job_state_.actor(actor).process];
     return std::any_of(process.members.begin(), process.members.end(), [&](uint32_t row) {
-      const model::Member& member = scene_.job().members[row];
-      return scene_.actor_of(row) == actor && member.alignment != model::Member::Alignment::kFromStart &&
+      const model::Member& member = job_state_.job().members[row];
+      return job_state_.actor_of(row) == actor && member.alignment != model::Member::Alignment::kFromStart &&
              std::any_of(member.lanes.begin(), member.lanes.end(), [&](const model::Lane& lane) {
                return progress(process.ops, lane.first, lane.ops).state == Progress::State::kRunning;
              });
@@ -128,9 +150,9 @@ class Graph {
 
   // It was not watched for so long that it would have come.
   bool is_unseen(uint32_t actor, const Block& block) const {
-    const Actor& of = scene_.actor(actor);
+    const Actor& of = job_state_.actor(actor);
     if (!of.stale || block.process == model::kNoRow) return false;
-    const auto watched = scene_.between(block.process, block.since_ns, of.process, of.end_ns);
+    const auto watched = job_state_.between(block.process, block.since_ns, of.process, of.end_ns);
     return !watched || *watched <= block.patience.suspicious_ns();
   }
 
@@ -143,7 +165,7 @@ class Graph {
     held.resize(std::min(held.size(), kMostCompared));
     std::optional<CallOrder> order;
     auto not_called = [this](uint32_t b) { return !blocks_[b].all_called(); };
-    if (std::count_if(held.begin(), held.end(), not_called) > 1) order.emplace(scene_, actor);
+    if (std::count_if(held.begin(), held.end(), not_called) > 1) order.emplace(job_state_, actor);
     std::vector<Place> places;
     for (uint32_t b : held) places.push_back(place(actor, b, order));
     auto follows = [&](size_t i) {
@@ -190,7 +212,7 @@ class Graph {
     return votes(blocks_[a], blocks_[b]) > votes(blocks_[b], blocks_[a]);
   }
 
-  // Ranks that wait in `first` and called `second` later, or have not come to it: they do what the one does that they
+  // Ranks that wait in `first` and called `second` later, or have not joined it: they do what the one does that they
   // wait for.
   static size_t votes(const Block& first, const Block& second) {
     size_t votes = 0;
@@ -327,7 +349,7 @@ class Graph {
 
   // That a record with gaps lacks an operation does not prove that its rank waits elsewhere for want of it.
   void doubt_cycles() {
-    auto has_gap = [this](uint32_t actor) { return scene_.gap(scene_.actor(actor).process).any(); };
+    auto has_gap = [this](uint32_t actor) { return job_state_.gap(job_state_.actor(actor).process).any(); };
     std::erase_if(culprits_.cycles, [&](const Cycle& cycle) {
       Root root{.kind = Root::Kind::kUnknown,
                 .block = cycle.blocks.front(),
@@ -365,7 +387,7 @@ class Graph {
     return {};
   }
 
-  const Scene& scene_;
+  const JobState& job_state_;
   const std::vector<Block>& blocks_;
   size_t actors_;
   std::vector<std::vector<uint32_t>> out_, held_;  // by actor: where it waits, where it is waited for
@@ -376,8 +398,8 @@ class Graph {
 
 }  // namespace
 
-Culprits find_culprits(const Scene& scene, const std::vector<Block>& blocks) {
-  return Graph(scene, blocks).find();
+Culprits find_culprits(const JobState& job_state, const std::vector<Block>& blocks) {
+  return Graph(job_state, blocks).find();
 }
 
 }  // namespace lockstep::analysis::hang

@@ -35,6 +35,6 @@ struct Culprits {
   std::vector<Root> roots;
   std::vector<Cycle> cycles;
 };
-Culprits find_culprits(const Scene& scene, const std::vector<Block>& blocks);
+Culprits find_culprits(const JobState& job_state, const std::vector<Block>& blocks);
 
 }  // namespace lockstep::analysis::hang

@@ -10,7 +10,7 @@
 
 namespace lockstep::analysis::log_figures {
 
-using readers::nccl_log::ChannelSeat;
+using readers::nccl_log::ChannelPosition;
 using readers::nccl_log::CommPart;
 using readers::nccl_log::Connection;
 using readers::nccl_log::Fact;
@@ -76,9 +76,9 @@ Parts by_rank(const Parts& parts, int32_t ranks) {
   return ordered;
 }
 
-const ChannelSeat* seat_of(const Parts& members, size_t rank, size_t channel) {
+const ChannelPosition* position_of(const Parts& members, size_t rank, size_t channel) {
   const CommPart* part = members[rank];
-  return part == nullptr || channel >= part->seats.size() ? nullptr : &part->seats[channel];
+  return part == nullptr || channel >= part->positions.size() ? nullptr : &part->positions[channel];
 }
 
 // As rank 0 tells, else from the neighbours that each rank tells. Empty: not told.
@@ -90,10 +90,11 @@ std::vector<int32_t> ring_of(const Parts& members, size_t channel) {
   std::vector<int32_t> order;
   for (size_t at = 0; order.size() < members.size();) {
     order.push_back(static_cast<int32_t>(at));
-    const ChannelSeat* seat = seat_of(members, at, channel);
-    if (seat == nullptr || seat->ring_behind < 0 || static_cast<size_t>(seat->ring_behind) >= members.size())
+    const ChannelPosition* position = position_of(members, at, channel);
+    if (position == nullptr || position->ring_behind < 0 ||
+        static_cast<size_t>(position->ring_behind) >= members.size())
       return {};
-    at = static_cast<size_t>(seat->ring_behind);
+    at = static_cast<size_t>(position->ring_behind);
     if (at == 0) break;
   }
   return order.size() == members.size() ? order : std::vector<int32_t>();
@@ -120,11 +121,12 @@ bool add_branch(const Parts& members, size_t channel, int32_t rank, size_t depth
                 std::string& text) {
   constexpr size_t kDepthMost = 128;
   if (rank < 0 || static_cast<size_t>(rank) >= members.size() || depth > kDepthMost) return false;
-  const ChannelSeat* seat = seat_of(members, static_cast<size_t>(rank), channel);
-  if (seat == nullptr || seat->tree_up == ChannelSeat::kNotSaid || ++shown > members.size()) return false;
+  const ChannelPosition* position = position_of(members, static_cast<size_t>(rank), channel);
+  if (position == nullptr || position->tree_up == ChannelPosition::kUnknown || ++shown > members.size())
+    return false;
   text += std::to_string(rank);
   size_t below = 0;
-  for (const int32_t down : seat->tree_down) {
+  for (const int32_t down : position->tree_down) {
     if (down < 0) continue;
     text += below++ == 0 ? " (" : " ";
     if (!add_branch(members, channel, down, depth + 1, shown, text)) return false;
@@ -135,9 +137,9 @@ bool add_branch(const Parts& members, size_t channel, int32_t rank, size_t depth
 
 std::string tree_text(const Parts& members, size_t channel) {
   for (size_t rank = 0; rank < members.size(); ++rank) {
-    const ChannelSeat* seat = seat_of(members, rank, channel);
-    if (seat == nullptr || seat->tree_up == ChannelSeat::kNotSaid) return {};
-    if (seat->tree_up != -1) continue;
+    const ChannelPosition* position = position_of(members, rank, channel);
+    if (position == nullptr || position->tree_up == ChannelPosition::kUnknown) return {};
+    if (position->tree_up != -1) continue;
     std::string text;
     size_t shown = 0;
     if (!add_branch(members, channel, static_cast<int32_t>(rank), 0, shown, text)) return {};
@@ -153,8 +155,8 @@ std::string tree_text(const Parts& members, size_t channel) {
 std::vector<int32_t> tops_of(const Parts& members, size_t channel) {
   std::vector<int32_t> tops;
   for (size_t rank = 0; rank < members.size(); ++rank) {
-    const ChannelSeat* seat = seat_of(members, rank, channel);
-    tops.push_back(seat == nullptr ? -1 : seat->tree_up);
+    const ChannelPosition* position = position_of(members, rank, channel);
+    tops.push_back(position == nullptr ? -1 : position->tree_up);
   }
   return tops;
 }
@@ -162,7 +164,7 @@ std::vector<int32_t> tops_of(const Parts& members, size_t channel) {
 std::vector<Wiring> wirings(const Parts& members, const std::vector<std::string>& nodes, bool trees) {
   size_t channels = 0;
   for (const CommPart* part : members) {
-    if (part != nullptr) channels = std::max({channels, part->seats.size(), part->orders.size()});
+    if (part != nullptr) channels = std::max({channels, part->positions.size(), part->orders.size()});
   }
   std::vector<Wiring> list;
   for (size_t channel = 0; channel < channels; ++channel) {
@@ -185,7 +187,7 @@ std::string nvls_text(const LogModel& model, const Parts& parts) {
     channels = std::max(channels, part->nvls_channels);
     processes.insert(part->process);
   }
-  const auto said = [&](LineKind kind) {
+  const auto stated = [&](LineKind kind) {
     return std::any_of(model.of(kind).begin(), model.of(kind).end(),
                        [&](uint32_t row) { return processes.contains(model.facts[row].process); });
   };
@@ -196,8 +198,8 @@ std::string nvls_text(const LogModel& model, const Parts& parts) {
       });
   if (is_off) return "off: NCCL_NVLS_ENABLE=0";
   if (channels > 0) return plural(static_cast<uint64_t>(channels), "channel");
-  if (said(LineKind::kNvlsAbsent)) return "not available";
-  if (said(LineKind::kNvlsReady)) return "available, not used";
+  if (stated(LineKind::kNvlsAbsent)) return "not available";
+  if (stated(LineKind::kNvlsReady)) return "available, not used";
   return channels == 0 ? "not used" : "";
 }
 

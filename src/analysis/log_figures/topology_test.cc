@@ -74,8 +74,7 @@ TEST(Topology, HardwareOfAHost) {
   EXPECT_EQ(hosts[0].host, "vm");
   EXPECT_EQ(hosts[0].text,
             "8 GPUs, NVLink 370.8 GB/s each, PCIe 48.0 GB/s; from GPU to GPU NVL (NVLink or NVSwitch); 1 "
-            "network card of 1.2 "
-            "GB/s, from the GPUs PHB (the CPU)");
+            "network card of 1.2 GB/s, from the GPUs PHB (the CPU)");
 }
 
 }  // namespace

@@ -78,7 +78,8 @@ std::optional<Hit> creations(const View& view, bool proven) {
   }
   if (hit.what.empty()) return std::nullopt;
   if (!proven)
-    hit.settle = "logs up to the job's end, of all ranks: if it stood there, it hangs in that creation";
+    hit.needed_evidence =
+        "logs up to the job's end, of all ranks: if it stood there, it hangs in that creation";
   return hit;
 }
 

@@ -42,15 +42,15 @@ std::vector<Finding> findings_of(const Files& files) {
 
 // What is said against somebody or something: class and ranks.
 std::set<std::string> blame(const std::vector<Finding>& findings) {
-  std::set<std::string> said;
+  std::set<std::string> stated;
   for (const Finding& finding : findings) {
     if (finding.severity == Severity::kNote || finding.finding_class == FindingClass::kEvidenceMissing)
       continue;
     const std::string what = "class " + std::to_string(static_cast<int>(finding.finding_class));
-    said.insert(what);
-    for (const int32_t rank : finding.ranks) said.insert(what + " rank " + std::to_string(rank));
+    stated.insert(what);
+    for (const int32_t rank : finding.ranks) stated.insert(what + " rank " + std::to_string(rank));
   }
-  return said;
+  return stated;
 }
 
 std::vector<size_t> line_begins(const std::string& bytes) {
@@ -118,9 +118,9 @@ TEST_P(DamagedLogs, BlameNobodyElse) {
       damaged[victim].second = std::move(bytes);
       const auto findings = findings_of(damaged);
       ++tried;
-      for (const std::string& said : blame(findings))
-        EXPECT_TRUE(whole.contains(said)) << files[victim].first << ", damage " << tried << ": " << said
-                                          << "; " << findings.front().statement;
+      for (const std::string& stated : blame(findings))
+        EXPECT_TRUE(whole.contains(stated)) << files[victim].first << ", damage " << tried << ": " << stated
+                                            << "; " << findings.front().statement;
     });
   }
   EXPECT_GT(tried, 40u);

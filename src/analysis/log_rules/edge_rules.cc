@@ -11,7 +11,7 @@
 namespace lockstep::analysis::log_rules {
 namespace {
 
-using readers::nccl_log::ChannelSeat;
+using readers::nccl_log::ChannelPosition;
 
 using Parts = std::vector<const CommPart*>;
 
@@ -96,13 +96,13 @@ const Fact* cross_nic_off(const View& view, uint32_t process) {
 }  // namespace
 
 std::optional<Hit> edges_one_sided(const View& view) {
-  const auto telling = speakers(view);
+  const auto reporting = speakers(view);
   Hit hit;
   for (const auto& [key, edge] : edges(view)) {
     const Connection* one = edge.send != nullptr ? edge.send : edge.receive;
     const bool is_lost = edge.send == nullptr || edge.receive == nullptr;
     const int32_t silent = edge.send == nullptr ? one->from : one->to;
-    if (is_lost && !telling.contains({std::get<0>(key), silent})) continue;
+    if (is_lost && !reporting.contains({std::get<0>(key), silent})) continue;
     if (!is_lost && network_of(*edge.send) == network_of(*edge.receive)) continue;
     if (hit.what.empty())
       hit.what = edge_text(key) + (is_lost ? ": only one end reports it"
@@ -164,15 +164,15 @@ std::optional<Hit> rings_do_not_close(const View& view) {
   for (const auto& [group, parts] : view.groups()) {
     const Parts members = by_rank(parts);
     if (members.empty()) continue;
-    for (size_t channel = 0; channel < members[0]->seats.size(); ++channel) {
+    for (size_t channel = 0; channel < members[0]->positions.size(); ++channel) {
       const auto behind = [&](size_t rank) {
-        const auto& seats = members[rank]->seats;
-        return channel < seats.size() ? seats[channel].ring_behind : ChannelSeat::kNotSaid;
+        const auto& positions = members[rank]->positions;
+        return channel < positions.size() ? positions[channel].ring_behind : ChannelPosition::kUnknown;
       };
-      bool is_told = true;
-      for (size_t rank = 0; rank < members.size() && is_told; ++rank)
-        is_told = behind(rank) != ChannelSeat::kNotSaid;
-      if (!is_told) continue;
+      bool is_reported = true;
+      for (size_t rank = 0; rank < members.size() && is_reported; ++rank)
+        is_reported = behind(rank) != ChannelPosition::kUnknown;
+      if (!is_reported) continue;
       size_t seen = 0, at = 0;
       do {
         const int32_t next = behind(at);
@@ -235,9 +235,9 @@ std::optional<Hit> rings_cross_hosts(const View& view) {
   Hit often, unlike;
   for (const auto& [group, parts] : view.groups()) {
     const Parts members = by_rank(parts);
-    for (const CommPart* teller : members) {
-      for (size_t channel = 0; channel < teller->orders.size(); ++channel) {
-        const auto course = course_of(view, members, teller->orders[channel]);
+    for (const CommPart* reporter : members) {
+      for (size_t channel = 0; channel < reporter->orders.size(); ++channel) {
+        const auto course = course_of(view, members, reporter->orders[channel]);
         if (!course || course->nodes.size() < 2) continue;
         const auto differs = [&](const auto& stay) { return stay.second != course->stays.front().second; };
         const bool is_often = course->stays.size() > course->nodes.size();
@@ -249,8 +249,8 @@ std::optional<Hit> rings_cross_hosts(const View& view) {
                                      " from one host to another, and " +
                                      std::to_string(course->nodes.size()) + " would do"
                                : " takes the GPUs of hosts in different orders");
-        hit.processes.insert(teller->process);
-        prove(view, teller->first, hit);
+        hit.processes.insert(reporter->process);
+        prove(view, reporter->first, hit);
       }
     }
   }
@@ -426,7 +426,7 @@ std::optional<Hit> calls_behind(const View& view, bool known) {
       hit.comm = group;
       hit.evidence = {call_line(view, **least, at - 1), call_line(view, **most, (*most)->calls.size() - 1)};
       hit.what = "lines of calls on communicator " + group +
-                 " are missing: whether its ranks called the same things cannot be told";
+                 " are missing: Lockstep cannot tell whether its ranks called the same operations";
       return hit;
     }
     Hit hit = hit_of_call(**least, at);
@@ -446,7 +446,7 @@ std::optional<Hit> calls_behind(const View& view, bool known) {
                (known ? " never called " : " did not call ") + call_number(**least, at) + " (" + hit.func +
                "), which " + wording::count(others, "other") + " did, as far as these logs go" +
                (known ? "" : ": it stopped there, or its log ends earlier");
-    if (!known) hit.settle = "logs that were taken when nothing moved any more";
+    if (!known) hit.needed_evidence = "logs that were taken when nothing moved any more";
     return hit;
   }
   return std::nullopt;

@@ -29,6 +29,36 @@ bool is_consequence(const View& view, const std::string& text) {
   return false;
 }
 
+// Ray tells of every worker that ended, also of those whose watchdog ended them.
+bool may_be_consequence(const View& view, const std::string& text) {
+  const TorchJob& job = view.torch();
+  return text.find("worker died or was killed") != std::string::npos && !job.is_silent() &&
+         !job.lines(TorchRemark::kTakenDown).empty();
+}
+
+// torchrun's report says of what rank each end is, some lines above how it came about.
+bool is_of_report(const View& view, const Fact& fact) {
+  constexpr uint64_t kEntryLines = 5;
+  if (fact.value(0).find("received by PID") == std::string::npos) return false;
+  const auto exits = view.torch().lines(TorchRemark::kExit);
+  return std::any_of(exits.begin(), exits.end(), [&](const TorchLine* line) {
+    return line->first.file == fact.first.file && line->first.line < fact.first.line &&
+           fact.first.line - line->first.line <= kEntryLines;
+  });
+}
+
+// "local rank 5 (pid 2630), by signal 9"; else the launcher's own words.
+std::string ended_text(const std::string& text) {
+  static const Pattern kTorchrun("(exitcode: {int}) local_rank: {int} (pid: {int}) of binary");
+  Captures captures;
+  const size_t at = text.find(kTorchrun.head());
+  if (at == std::string::npos || !kTorchrun.match(std::string_view(text).substr(at), captures)) return text;
+  std::string code(captures[0]);
+  const bool by_signal = code.starts_with('-');
+  return "local rank " + std::string(captures[1]) + " (pid " + std::string(captures[2]) + "), " +
+         (by_signal ? "by signal " + code.substr(1) : "with exit code " + code);
+}
+
 // The numbers in "3, 7" or "{3, 7}".
 void add_ranks(const std::string& list, std::set<int32_t>& ranks) {
   constexpr size_t kRanksMost = 1 << 16;
@@ -44,12 +74,71 @@ void add_ranks(const std::string& list, std::set<int32_t>& ranks) {
 
 std::optional<Hit> process_ended(const View& view) {
   Hit hit;
+  bool is_certain = false;
   for (const Fact* fact : view.facts(LineKind::kProcessEnded)) {
-    if (is_consequence(view, fact->value(0))) continue;
-    if (hit.what.empty()) hit.what = fact->value(0);
+    if (is_consequence(view, fact->value(0)) || is_of_report(view, *fact)) continue;
+    is_certain = is_certain || !may_be_consequence(view, fact->value(0));
+    if (hit.what.empty()) hit.what = ended_text(fact->value(0));
     prove(view, fact->first, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;
+  if (!is_certain) hit.severity = Severity::kWarning;
+  return hit;
+}
+
+// Whoever wrote a record only waits: nobody is blamed by it.
+std::optional<Hit> proxy_trace(const View& view) {
+  constexpr size_t kShown = 4;
+  Hit hit;
+  std::set<std::string> waits;
+  for (const Fact* fact : view.facts(LineKind::kProxyTraced)) {
+    if (fact->value(7) == "DONE") continue;
+    const bool is_receive = fact->value(5) == "R";
+    waits.insert("rank " + fact->value(3) + (is_receive ? " receives from" : " sends to") + " rank " +
+                 fact->value(4) + " (" + fact->value(7) + ')');
+    prove(view, fact->first, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  hit.processes.clear();
+  size_t reported = 0;
+  for (const std::string& wait : waits) {
+    if (reported++ < kShown) hit.what += (hit.what.empty() ? "" : ", ") + wait;
+  }
+  if (waits.size() > kShown) hit.what += " and " + wording::count(waits.size() - kShown, "other");
+  return hit;
+}
+
+// Ranks by the GPU that they share; of several hosts there may be several of one number.
+std::optional<Hit> shared_gpu(const View& view) {
+  constexpr size_t kShown = 4;
+  struct Sharers {
+    std::string device;
+    std::set<int32_t> ranks;
+  };
+  Hit hit;
+  std::vector<Sharers> groups;
+  for (const Fact* fact : view.facts(LineKind::kSharedGpu)) {
+    add(view, *fact, hit);
+    if (fact->values.size() < 3) continue;
+    std::set<int32_t> ranks;
+    add_ranks(fact->value(0) + ' ' + fact->value(1), ranks);
+    const auto known = std::find_if(groups.begin(), groups.end(), [&](const Sharers& group) {
+      return group.device == fact->value(2) && std::any_of(ranks.begin(), ranks.end(), [&](int32_t rank) {
+               return group.ranks.contains(rank);
+             });
+    });
+    Sharers& group = known == groups.end() ? groups.emplace_back(Sharers{fact->value(2), {}}) : *known;
+    group.ranks.insert(ranks.begin(), ranks.end());
+    hit.ranks.insert(hit.ranks.end(), ranks.begin(), ranks.end());
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  if (groups.empty()) hit.what = view.who(hit.processes) + ": two ranks use one GPU";
+  for (size_t i = 0; i < std::min(groups.size(), kShown); ++i) {
+    const std::vector<int32_t> ranks(groups[i].ranks.begin(), groups[i].ranks.end());
+    hit.what +=
+        (i == 0 ? "" : "; ") + wording::ranks(ranks) + " use one GPU (CUDA device " + groups[i].device + ')';
+  }
+  if (groups.size() > kShown) hit.what += "; and " + wording::count(groups.size() - kShown, "other GPU");
   return hit;
 }
 

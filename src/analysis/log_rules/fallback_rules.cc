@@ -47,9 +47,9 @@ std::map<uint32_t, Gdr> gdr_by_process(const View& view) {
   std::map<uint32_t, Gdr> of_connections;
   for (const Connection& row : view.model().connections) {
     // Libfabric's cards have a way of their own, which old releases do not print.
-    const bool is_told = !row.via.starts_with("NET/Socket") && !row.via.starts_with("NET/AWS") &&
-                         !row.via.starts_with("NET/OFI") && !row.via.starts_with("NET/Libfabric");
-    if (row.transport != Transport::kNet || view.uses_sockets(row.process) || (!row.gdr && !is_told))
+    const bool is_reported = !row.via.starts_with("NET/Socket") && !row.via.starts_with("NET/AWS") &&
+                             !row.via.starts_with("NET/OFI") && !row.via.starts_with("NET/Libfabric");
+    if (row.transport != Transport::kNet || view.uses_sockets(row.process) || (!row.gdr && !is_reported))
       continue;
     Gdr& gdr = of_connections.try_emplace(row.process, Gdr::kOff).first->second;
     if (row.gdr) gdr = Gdr::kOn;
@@ -57,9 +57,9 @@ std::map<uint32_t, Gdr> gdr_by_process(const View& view) {
   for (const auto& [process, gdr] : of_connections) found[process] = gdr;
   // 1 is how it starts; 0 says that a ring goes over a card without it.
   for (const Fact* fact : view.facts(LineKind::kRingsConnected)) {
-    const bool says_off =
+    const bool is_off =
         fact->value(1) == "0" && view.spans_nodes(fact->process) && !view.uses_sockets(fact->process);
-    if (says_off) found.try_emplace(fact->process, Gdr::kOff);
+    if (is_off) found.try_emplace(fact->process, Gdr::kOff);
   }
   return found;
 }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Matches releases and symptoms in a log with the list of known issues. A release alone is not enough:
+// without a line that shows the symptom, a note would warn every user of that release of a problem that they
+// do not have.
 #include "analysis/log_rules/known_issues.h"
 
 #include <algorithm>
@@ -64,8 +67,8 @@ class Releases {
   // Of a process; of one that does not say it, or of nobody, what all say. 0: not told, or several.
   int32_t of(uint32_t process) const {
     const auto own = process == kNobody ? by_process_.end() : by_process_.find(process);
-    const std::set<int32_t>& said = own == by_process_.end() ? all_ : own->second;
-    return said.size() == 1 ? *said.begin() : 0;
+    const std::set<int32_t>& stated = own == by_process_.end() ? all_ : own->second;
+    return stated.size() == 1 ? *stated.begin() : 0;
   }
 
  private:
@@ -197,7 +200,9 @@ Hit trouble(const View& view, const KnownIssue& issue, const Releases& releases,
           prove(view, fact->first, hit);
       }
       for (const TorchLine* line : view.torch().lines(TorchRemark::kExit)) {
-        if (std::to_string(-line->exit_code) == issue.words && counts(kNobody)) prove(view, line->first, hit);
+        const bool is_known = line->exit_code != TorchLine::kNoCode;
+        if (is_known && std::to_string(-line->exit_code) == issue.words && counts(kNobody))
+          prove(view, line->first, hit);
       }
       break;
     case Trouble::kWrong:

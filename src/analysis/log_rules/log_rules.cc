@@ -14,13 +14,13 @@ namespace {
 struct Row {
   std::optional<Hit> (*rule)(const View&);  // of a RULE row
   std::vector<Hit> (*rules)(const View&);   // of a RULES row
-  LineKind kind;                            // of a SAID row
+  LineKind kind;                            // of a MESSAGE row
   bool (*when)(const View& view, const Fact& fact);
   std::string_view id;
   FindingClass finding_class;
   Severity severity;
   std::string_view text, advice;
-  bool is_untold = false;  // of an UNTOLD row
+  bool is_unmatched = false;  // of an UNMATCHED row
 };
 
 constexpr Row kRows[] = {
@@ -30,20 +30,20 @@ constexpr Row kRows[] = {
 #define RULES(function, id, word, severity, text, advice)                                            \
   {nullptr, &(function), LineKind::kUnknown, nullptr, id, FindingClass::k##word, Severity::severity, \
    text,    advice},
-#define SAID(kind, when, id, word, severity, text, advice) \
+#define MESSAGE(kind, when, id, word, severity, text, advice) \
   {nullptr, nullptr, LineKind::k##kind, &(when), id, FindingClass::k##word, Severity::severity, text, advice},
-#define UNTOLD(id, word, severity, text, advice)                                                       \
+#define UNMATCHED(id, word, severity, text, advice)                                                    \
   {nullptr, nullptr, LineKind::kUnknown, nullptr, id, FindingClass::k##word, Severity::severity, text, \
    advice,  true},
 #include "analysis/log_rules/rules.def"
-#undef UNTOLD
-#undef SAID
+#undef UNMATCHED
+#undef MESSAGE
 #undef RULES
 #undef RULE
 };
 
 std::vector<Hit> ask(const Row& row, const View& view) {
-  if (row.is_untold) return {};
+  if (row.is_unmatched) return {};
   if (row.rules != nullptr) return row.rules(view);
   if (row.rule != nullptr) {
     std::optional<Hit> hit = row.rule(view);
@@ -92,7 +92,7 @@ Finding finding_of(const Row& row, const View& view, Hit hit) {
   finding.comm = std::move(hit.comm);
   finding.func = std::move(hit.func);
   finding.op_index = hit.op_index;
-  finding.settle = std::move(hit.settle);
+  finding.needed_evidence = std::move(hit.needed_evidence);
   std::set<int32_t> ranks(hit.ranks.begin(), hit.ranks.end());
   std::set<std::string> hosts;
   for (const uint32_t process : hit.processes) {
@@ -108,12 +108,12 @@ Finding finding_of(const Row& row, const View& view, Hit hit) {
 }
 
 // Warnings of which no hit tells: a log with one of them is no log without trouble.
-Hit untold_warnings(const View& view, const std::set<std::pair<uint32_t, uint64_t>>& told) {
+Hit unmatched_warnings(const View& view, const std::set<std::pair<uint32_t, uint64_t>>& reported) {
   Hit hit;
   uint64_t times = 0;
   std::string first;
   for (const Fact& fact : view.model().facts) {
-    if (!fact.is_warning || told.contains({fact.first.file, fact.first.line})) continue;
+    if (!fact.is_warning || reported.contains({fact.first.file, fact.first.line})) continue;
     if (times == 0) first = warning_text(fact);
     times += fact.count;
     add(view, fact, hit);
@@ -125,16 +125,16 @@ Hit untold_warnings(const View& view, const std::set<std::pair<uint32_t, uint64_
 std::vector<Finding> judge_sound(const LogModel& model) {
   const View view(model);
   std::vector<Finding> findings;
-  std::set<std::pair<uint32_t, uint64_t>> told;
+  std::set<std::pair<uint32_t, uint64_t>> reported;
   for (const Row& row : kRows) {
     for (Hit& hit : ask(row, view)) {
-      told.merge(hit.lines);
+      reported.merge(hit.lines);
       findings.push_back(finding_of(row, view, std::move(hit)));
     }
   }
   for (const Row& row : kRows) {
-    if (!row.is_untold) continue;
-    Hit hit = untold_warnings(view, told);
+    if (!row.is_unmatched) continue;
+    Hit hit = unmatched_warnings(view, reported);
     if (!hit.evidence.empty()) findings.push_back(finding_of(row, view, std::move(hit)));
   }
   std::stable_sort(findings.begin(), findings.end(),

@@ -10,7 +10,7 @@
 
 namespace lockstep::analysis::log_rules {
 
-// The findings, the most severe first, causes before consequences. At most one for each SAID and RULE row.
+// The findings, the most severe first, causes before consequences. At most one for each MESSAGE and RULE row.
 std::vector<Finding> judge(const readers::nccl_log::LogModel& model);
 
 }  // namespace lockstep::analysis::log_rules

@@ -119,7 +119,7 @@ std::optional<Hit> roce_without_class(const View& view) {
     add(view, *fact, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;
-  hit.settle = "counters of congestion and pause on the cards and switches";
+  hit.needed_evidence = "counters of congestion and pause on the cards and switches";
   return hit;
 }
 
@@ -253,16 +253,16 @@ std::optional<Hit> profiler_absent(const View& view) {
 }
 
 std::optional<Hit> collnet_unused(const View& view) {
-  std::set<uint32_t> telling;
+  std::set<uint32_t> reporting;
   for (const Connection& row : view.model().connections) {
-    if (row.transport == Transport::kNet) telling.insert(row.process);
+    if (row.transport == Transport::kNet) reporting.insert(row.process);
   }
   Hit hit;
   for (const Fact* fact : view.facts(LineKind::kCollNetFailed)) add(view, *fact, hit);
   for (uint32_t process = 0; process < process_count(view); ++process) {
     const Fact* setting = view.setting(process, "COLLNET_ENABLE");
     const bool is_on = setting != nullptr && setting->value(1) == "1";
-    if (is_on && telling.contains(process) && view.first(LineKind::kCollNetConnection, process) == nullptr)
+    if (is_on && reporting.contains(process) && view.first(LineKind::kCollNetConnection, process) == nullptr)
       add(view, *setting, hit);
   }
   return unless_empty(std::move(hit));

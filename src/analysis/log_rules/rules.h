@@ -7,15 +7,15 @@ namespace lockstep::analysis::log_rules {
 
 #define RULE(function, ...) std::optional<Hit> function(const View& view);
 #define RULES(function, ...) std::vector<Hit> function(const View& view);
-#define SAID(...)
-#define UNTOLD(...)
+#define MESSAGE(...)
+#define UNMATCHED(...)
 #include "analysis/log_rules/rules.def"
-#undef UNTOLD
-#undef SAID
+#undef UNMATCHED
+#undef MESSAGE
 #undef RULES
 #undef RULE
 
-// Conditions of SAID rows.
+// Conditions of MESSAGE rows.
 bool any(const View& view, const Fact& fact);
 bool warned(const View& view, const Fact& fact);  // at level WARN, not one that NCCL demoted
 bool port_back(const View& view, const Fact& fact);
@@ -28,6 +28,7 @@ bool cuda_nvls(const View& view, const Fact& fact);
 bool cuda_fabric(const View& view, const Fact& fact);
 bool cuda_misfit(const View& view, const Fact& fact);
 bool cuda_start(const View& view, const Fact& fact);
+bool cuda_ending(const View& view, const Fact& fact);
 bool cuda_device(const View& view, const Fact& fact);
 bool cuda_hardware(const View& view, const Fact& fact);
 bool cuda_compat(const View& view, const Fact& fact);
@@ -45,6 +46,8 @@ bool receiver_late(const View& view, const Fact& fact);
 bool cuda_error(const View& view, const Fact& fact);
 bool queue_pair_route(const View& view, const Fact& fact);
 bool queue_pair_refused(const View& view, const Fact& fact);
+bool port_of_ras(const View& view, const Fact& fact);
+bool port_of_job(const View& view, const Fact& fact);
 bool one_core(const View& view, const Fact& fact);
 bool is_on(const View& view, const Fact& fact);
 bool not_built_in(const View& view, const Fact& fact);
@@ -53,6 +56,8 @@ bool has_nvswitch(const View& view, const Fact& fact);
 bool slower_than_any_slot(const View& view, const Fact& fact);
 bool small_roce_mtu(const View& view, const Fact& fact);
 bool access_error(const View& view, const Fact& fact);
+bool asks_for_no_size(const View& view, const Fact& fact);
+bool has_no_memory(const View& view, const Fact& fact);
 bool own_failure(const View& view, const Fact& fact);
 bool remote_failure(const View& view, const Fact& fact);
 bool retries_spent(const View& view, const Fact& fact);  // of connecting
@@ -62,7 +67,6 @@ bool card_fatal(const View& view, const Fact& fact);
 bool event_refused(const View& view, const Fact& fact);
 bool event_fatal(const View& view, const Fact& fact);
 bool ends_differ(const View& view, const Fact& fact);
-bool calls_mixed(const View& view, const Fact& fact);
 bool retries_exceeded(const View& view, const Fact& fact);
 bool other_error(const View& view, const Fact& fact);
 

@@ -114,9 +114,9 @@ int64_t built_for(std::string_view version) {
 }  // namespace
 
 std::optional<Hit> different_versions(const View& view) {
-  Hit said;
-  for (const Fact* fact : view.facts(LineKind::kVersionMismatch)) add(view, *fact, said);
-  if (!said.evidence.empty()) return said;
+  Hit stated;
+  for (const Fact* fact : view.facts(LineKind::kVersionMismatch)) add(view, *fact, stated);
+  if (!stated.evidence.empty()) return stated;
   return differs(view, {LineKind::kRcclVersion, LineKind::kVersion});
 }
 
@@ -125,15 +125,15 @@ std::optional<Hit> two_libraries(const View& view) {
   Hit hit;
   for (uint32_t process = 0; process < view.model().processes.size(); ++process) {
     if (view.model().processes[process].host.empty()) continue;
-    std::map<std::string, const Fact*> said;
+    std::map<std::string, const Fact*> stated;
     for (const LineKind kind : {LineKind::kVersion, LineKind::kRcclVersion}) {
-      for (const Fact* fact : view.facts(kind, process)) said.try_emplace(fact->value(0), fact);
-      if (said.size() > 1) break;
-      said.clear();  // RCCL tells of the NCCL that it was made from as well
+      for (const Fact* fact : view.facts(kind, process)) stated.try_emplace(fact->value(0), fact);
+      if (stated.size() > 1) break;
+      stated.clear();  // RCCL tells of the NCCL that it was made from as well
     }
-    if (said.size() < 2) continue;
-    if (hit.what.empty()) hit.what = said.begin()->first + " and " + said.rbegin()->first;
-    for (const auto& [version, fact] : said) add(view, *fact, hit);
+    if (stated.size() < 2) continue;
+    if (hit.what.empty()) hit.what = stated.begin()->first + " and " + stated.rbegin()->first;
+    for (const auto& [version, fact] : stated) add(view, *fact, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;
   return hit;
@@ -172,12 +172,12 @@ std::optional<Hit> different_settings(const View& view) {
 }
 
 std::optional<Hit> different_card_counts(const View& view) {
-  Hit said;
-  for (const Fact* fact : view.facts(LineKind::kCardCountsDiffer)) add(view, *fact, said);
+  Hit stated;
+  for (const Fact* fact : view.facts(LineKind::kCardCountsDiffer)) add(view, *fact, stated);
   for (const Fact* fact : view.facts(LineKind::kCardCountRange)) {
-    if (fact->value(0) != fact->value(1)) add(view, *fact, said);
+    if (fact->value(0) != fact->value(1)) add(view, *fact, stated);
   }
-  if (!said.evidence.empty()) return said;
+  if (!stated.evidence.empty()) return stated;
   return hit_of(view, divided(view, all_processes(view),
                               [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
                                 proof = view.first(LineKind::kIbCards, process);
@@ -187,9 +187,9 @@ std::optional<Hit> different_card_counts(const View& view) {
 }
 
 std::optional<Hit> different_link_layers(const View& view) {
-  Hit said;
-  for (const Fact* fact : view.facts(LineKind::kLinksDiffer)) add(view, *fact, said);
-  if (!said.evidence.empty()) return said;
+  Hit stated;
+  for (const Fact* fact : view.facts(LineKind::kLinksDiffer)) add(view, *fact, stated);
+  if (!stated.evidence.empty()) return stated;
   return hit_of(view, divided(view, all_processes(view),
                               [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
                                 proof = view.first(LineKind::kIbCards, process);
@@ -241,22 +241,22 @@ std::optional<Hit> forced_tuning(const View& view) {
                                                 "MIN_CTAS",   "MAX_CTAS",  "NTHREADS",      "BUFFSIZE",
                                                 "MIN_NRINGS", "MAX_NRINGS"};
   Hit hit;
-  std::set<std::string> said;
+  std::set<std::string> stated;
   for (const Fact* fact : view.facts(LineKind::kEnvironment)) {
     if (fact->process == kNobody ||
         std::find(std::begin(kNames), std::end(kNames), fact->value(0)) == std::end(kNames))
       continue;
-    said.insert("NCCL_" + fact->value(0) + '=' + fact->value(1));
+    stated.insert("NCCL_" + fact->value(0) + '=' + fact->value(1));
     add(view, *fact, hit);
   }
   static constexpr std::string_view kFields[] = {"minCTAs", "maxCTAs", "cgaClusterSize", "CTAPolicy"};
   for (const Fact* fact : view.facts(LineKind::kCommConfig)) {
     if (std::find(std::begin(kFields), std::end(kFields), fact->value(0)) == std::end(kFields)) continue;
-    said.insert(fact->value(0) + '=' + fact->value(1));
+    stated.insert(fact->value(0) + '=' + fact->value(1));
     add(view, *fact, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;
-  for (const std::string& setting : said) hit.what += (hit.what.empty() ? "" : ", ") + setting;
+  for (const std::string& setting : stated) hit.what += (hit.what.empty() ? "" : ", ") + setting;
   return hit;
 }
 

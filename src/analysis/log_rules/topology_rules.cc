@@ -208,7 +208,7 @@ std::optional<Hit> far_for_gdr(const View& view) {
 
 std::optional<Hit> cards_look_alike(const View& view) {
   const Hosts hosts(view);
-  std::set<std::string> told;
+  std::set<std::string> reported;
   Hit hit;
   for (const TopologyDevice& device : view.model().topology) {
     std::set<std::string> kinds;
@@ -222,7 +222,7 @@ std::optional<Hit> cards_look_alike(const View& view) {
       continue;
     if (hit.what.empty())
       hit.what = ": all " + std::to_string(cards) + " are " + *kinds.begin() + " from " + device.name;
-    if (told.insert(device.host).second) hosts.add(device.host, hit);
+    if (reported.insert(device.host).second) hosts.add(device.host, hit);
     prove(view, device.paths_at, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;

@@ -38,7 +38,7 @@ struct Hit {
   std::optional<Effect> effect;
   std::string comm, func;  // as in a finding
   std::optional<uint64_t> op_index;
-  std::string settle;
+  std::string needed_evidence;
 };
 
 class View {

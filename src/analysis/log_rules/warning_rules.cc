@@ -31,6 +31,12 @@ bool is_of_a_failure(const Fact& trace) {
   return !result_text(result_of(trace)).empty() && trace.value(0).find("socket") == std::string::npos;
 }
 
+// What tells that something failed, or of what does no harm, and not why.
+bool is_reason(const Fact& fact) {
+  return fact.is_warning && fact.kind != LineKind::kProxyFailed && fact.kind != LineKind::kHelperFailed &&
+         fact.kind != LineKind::kVerbsAbsent;
+}
+
 }  // namespace
 
 // The call that warned returned an error.
@@ -52,10 +58,14 @@ std::optional<Hit> failed_warnings(const View& view) {
 
 std::optional<Hit> bare_traces(const View& view) {
   Hit hit;
+  std::set<uint32_t> explained;
+  for (const Fact& fact : view.model().facts) {
+    if (is_reason(fact)) explained.insert(fact.process);
+  }
   for (const Fact* fact : view.facts(LineKind::kErrorTrace)) {
     if (fact->process == kNobody || !is_of_a_failure(*fact)) continue;
-    if (view.model().processes[fact->process].warnings > 0) continue;
-    if (hit.what.empty()) hit.what = result_text(result_of(*fact));
+    if (explained.contains(fact->process)) continue;
+    if (hit.what.empty()) hit.what = result_text(result_of(*fact)) + " in " + fact->value(0);
     add(view, *fact, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 
 #include "analysis/operation_name.h"
@@ -77,7 +78,7 @@ void TorchJob::read() {
     rows_of_rank_[line.rank].push_back(row);
     if (line.group.empty()) continue;
     TorchGroup& group = group_of(line.group, line.description);
-    TorchSeat& seat = group.seats[line.rank];
+    GroupRank& position = group.positions[line.rank];
     if (line.group_rank >= 0) {
       const auto [at, is_new] = group.rank_at.emplace(line.group_rank, line.rank);
       group.is_clashing = group.is_clashing || (!is_new && at->second != line.rank);
@@ -85,9 +86,9 @@ void TorchJob::read() {
     group.size = std::max(group.size, line.size);
     if (line.remark == TorchRemark::kPointToPoint) group.mixes_counts = true;
     if (line.remark != TorchRemark::kProgress) continue;
-    if (seat.progress == nullptr || line.enqueued > seat.enqueued) seat.progress = &line;
-    seat.enqueued = std::max(seat.enqueued, line.enqueued);
-    seat.completed = std::max(seat.completed, line.completed);
+    if (position.progress == nullptr || line.enqueued > position.enqueued) position.progress = &line;
+    position.enqueued = std::max(position.enqueued, line.enqueued);
+    position.completed = std::max(position.completed, line.completed);
   }
   const auto is_timeout = [&](size_t row) {
     return model_.torch[row].remark == TorchRemark::kTimeout && model_.torch[row].rank >= 0;
@@ -105,13 +106,14 @@ void TorchJob::read() {
   }
   for (const auto& part : model_.comms) size_ = std::max(size_, part.ranks);
   for (auto& [name, group] : groups_) {
-    for (const auto& [rank, seat] : group.seats) {
-      const bool completed_later = !seat.timeouts.empty() && seat.completed >= seat.timeouts.begin()->first;
+    for (const auto& [rank, position] : group.positions) {
+      const bool completed_later =
+          !position.timeouts.empty() && position.completed >= position.timeouts.begin()->first;
       group.is_of_attempts = group.is_of_attempts || completed_later;
     }
     if (!group.is_world) continue;
     group.size = size_;
-    for (const int32_t rank : spoken_) group.seats.try_emplace(rank);
+    for (const int32_t rank : spoken_) group.positions.try_emplace(rank);
   }
 }
 
@@ -152,7 +154,7 @@ void TorchJob::add_timeout(size_t row) {
     group.mixes_counts = true;
     group.transfers.emplace(line.rank, &line);
   } else if (line.seq > 0) {
-    group.seats[line.rank].timeouts.emplace(line.seq, &line);
+    group.positions[line.rank].timeouts.emplace(line.seq, &line);
     report_of_.try_emplace(line.rank, &group);
   }
 }
@@ -165,7 +167,7 @@ void TorchJob::add_failed_work() {
     const auto group = groups_.find(line.group);
     if (group == groups_.end() || !group->second.transfers.empty() || line.completed >= line.seq) continue;
     has_timeouts_ = true;
-    group->second.seats[line.rank].timeouts.emplace(line.seq, &line);
+    group->second.positions[line.rank].timeouts.emplace(line.seq, &line);
     report_of_.try_emplace(line.rank, &group->second);
   }
 }
@@ -188,11 +190,12 @@ void TorchJob::add_report(const TorchLine& line, TorchGroup& group) {
   for (const int32_t in_group : line.ranks) {
     const auto at = group.rank_at.find(in_group);
     if (at == group.rank_at.end() && !group.is_world) continue;
-    TorchSeat& seat = group.seats[at == group.rank_at.end() ? in_group : at->second];
-    if (seat.progress == nullptr || had > seat.enqueued) seat.progress = &line;
-    seat.enqueued = std::max(seat.enqueued, had);
-    if (is_behind || line.remark == TorchRemark::kFinished) seat.completed = std::max(seat.completed, had);
-    if (line.remark == TorchRemark::kStarted) seat.started.emplace(line.seq, line.func);
+    GroupRank& position = group.positions[at == group.rank_at.end() ? in_group : at->second];
+    if (position.progress == nullptr || had > position.enqueued) position.progress = &line;
+    position.enqueued = std::max(position.enqueued, had);
+    if (is_behind || line.remark == TorchRemark::kFinished)
+      position.completed = std::max(position.completed, had);
+    if (line.remark == TorchRemark::kStarted) position.started.emplace(line.seq, line.func);
   }
 }
 
@@ -207,21 +210,50 @@ void TorchJob::find_dead() {
     if (line.remark == TorchRemark::kRaised && !gave_up.contains(line.rank))
       dead_.try_emplace(line.rank, &line);
   }
+  // By file: when the first of the processes in a launcher's report ended. It ends the others, some of them by force.
+  constexpr int64_t kTogetherS = 2;
+  std::map<uint32_t, int64_t> first_end;
   for (const TorchLine& line : model_.torch) {
-    if (line.remark == TorchRemark::kExit && !is_stopped(line.exit_code) && !gave_up.contains(line.rank))
-      dead_.try_emplace(line.rank, &line);
+    if (line.remark != TorchRemark::kExit || line.ended_s == TorchLine::kUnknown) continue;
+    const auto [at, is_new] = first_end.try_emplace(line.first.file, line.ended_s);
+    if (!is_new) at->second = std::min(at->second, line.ended_s);
   }
+  for (const TorchLine& line : model_.torch) {
+    if (line.remark != TorchRemark::kExit || is_stopped(line.exit_code) || gave_up.contains(line.rank))
+      continue;
+    const bool is_later =
+        line.ended_s != TorchLine::kUnknown && line.ended_s > first_end[line.first.file] + kTogetherS;
+    if (!is_later) dead_.try_emplace(line.rank, &line);
+  }
+  forgive_followers();
+}
+
+// Of processes that exited by themselves beside the one that the launcher saw first, as when a peer is lost: they follow it.
+void TorchJob::forgive_followers() {
+  std::map<uint32_t, int32_t> first_of_file;
+  for (const auto& [rank, line] : dead_) {
+    if (line->remark == TorchRemark::kExit && line->is_first_end)
+      first_of_file.emplace(line->first.file, rank);
+  }
+  std::erase_if(dead_, [&](const auto& entry) {
+    const auto& [rank, line] = entry;
+    const auto first = first_of_file.find(line->first.file);
+    return first != first_of_file.end() && first->second != rank && line->remark == TorchRemark::kExit &&
+           line->exit_code > 0;
+  });
 }
 
 // Number of the first operation of a group that did not end; -1: nothing stands still.
 int64_t TorchJob::first_open(const TorchGroup& group) const {
   int64_t first = -1;
   const auto lower = [&](int64_t seq) { first = first < 0 ? seq : std::min(first, seq); };
-  for (const auto& [rank, seat] : group.seats) {
-    if (!seat.timeouts.empty()) lower(seat.timeouts.begin()->first);
+  for (const auto& [rank, position] : group.positions) {
+    if (!position.timeouts.empty()) lower(position.timeouts.begin()->first);
     // Where no line says what timed out: what is enqueued and not complete when others tell that time was up.
-    const bool is_told = !has_timeouts_ && seat.progress != nullptr && seat.progress->other_rank >= 0;
-    if (is_told && seat.completed >= 0 && seat.enqueued > seat.completed) lower(seat.completed + 1);
+    const bool is_reported =
+        !has_timeouts_ && position.progress != nullptr && position.progress->other_rank >= 0;
+    if (is_reported && position.completed >= 0 && position.enqueued > position.completed)
+      lower(position.completed + 1);
   }
   return first;
 }
@@ -232,7 +264,7 @@ void TorchJob::add_absent(Stall& stall) const {
   constexpr int32_t kRanksMost = 1 << 20;
   const int32_t least = std::min(std::max({size_, most(spoken_) + 1, most(named_) + 1}), kRanksMost);
   for (int32_t rank = 0; rank < least; ++rank) {
-    if (!stall.group->seats.contains(rank) && !gave_up_.contains(rank)) stall.silent.push_back(rank);
+    if (!stall.group->positions.contains(rank) && !gave_up_.contains(rank)) stall.silent.push_back(rank);
   }
   std::sort(stall.silent.begin(), stall.silent.end());
 }
@@ -251,41 +283,41 @@ Stall TorchJob::stall_of(const TorchGroup& group) const {
     stall.by_func[func].push_back(rank);
     stall.proofs.try_emplace(func, line);
   };
-  for (const auto& [rank, seat] : group.seats) {
-    const auto timeout = seat.timeouts.find(stall.seq);
-    const auto started = seat.started.find(stall.seq);
-    if (timeout != seat.timeouts.end()) {
+  for (const auto& [rank, position] : group.positions) {
+    const auto timeout = position.timeouts.find(stall.seq);
+    const auto started = position.started.find(stall.seq);
+    if (timeout != position.timeouts.end()) {
       wait(rank, timeout->second, timeout->second->func);
       if (const std::string size = size_text(*timeout->second); !size.empty()) {
         stall.by_size[size].push_back(rank);
         stall.proofs.try_emplace(size, timeout->second);
       }
       stall.milliseconds = std::max(stall.milliseconds, timeout->second->milliseconds);
-    } else if (seat.progress == nullptr && !seat.timeouts.empty()) {
-      stall.elsewhere.emplace(rank, seat.timeouts.begin()->second);
-    } else if (seat.progress == nullptr) {
+    } else if (position.progress == nullptr && !position.timeouts.empty()) {
+      stall.elsewhere.emplace(rank, position.timeouts.begin()->second);
+    } else if (position.progress == nullptr) {
       stall.silent.push_back(rank);
-    } else if (seat.enqueued < stall.seq) {
-      if (behind == nullptr) behind = seat.progress;
-      const bool is_reported = seat.progress->remark == TorchRemark::kNotJoined ||
-                               seat.progress->remark == TorchRemark::kNeverJoined;
+    } else if (position.enqueued < stall.seq) {
+      if (behind == nullptr) behind = position.progress;
+      const bool is_reported = position.progress->remark == TorchRemark::kNotJoined ||
+                               position.progress->remark == TorchRemark::kNeverJoined;
       stall.is_reported = is_reported && (stall.is_reported || stall.behind.empty());
       stall.behind.push_back(rank);
-    } else if (seat.completed < stall.seq) {
-      wait(rank, seat.progress, started == seat.started.end() ? std::string() : started->second);
+    } else if (position.completed < stall.seq) {
+      wait(rank, position.progress, started == position.started.end() ? std::string() : started->second);
     }
   }
   if (stall.by_func.size() == 1) stall.func = stall.by_func.begin()->first;
   if (behind != nullptr) stall.evidence.insert(stall.evidence.begin(), behind);
   if (group.is_world) add_absent(stall);
-  stall.is_whole = group.size > 0 && group.seats.size() >= static_cast<size_t>(group.size);
+  stall.is_whole = group.size > 0 && group.positions.size() >= static_cast<size_t>(group.size);
   const auto add_dead = [&](int32_t rank) {
     if (!std::binary_search(stall.waiting.begin(), stall.waiting.end(), rank)) stall.dead.push_back(rank);
   };
   if (group.is_world) {
     for (const auto& [rank, line] : dead_) add_dead(rank);
   } else {
-    for (const auto& [rank, seat] : group.seats) {
+    for (const auto& [rank, position] : group.positions) {
       if (dead_.contains(rank)) add_dead(rank);
     }
   }

@@ -18,8 +18,8 @@ using readers::nccl_log::TorchLine;
 using readers::nccl_log::TorchRemark;
 
 // One rank in one group.
-struct TorchSeat {
-  int64_t enqueued = TorchLine::kNotSaid, completed = TorchLine::kNotSaid;
+struct GroupRank {
+  int64_t enqueued = TorchLine::kUnknown, completed = TorchLine::kUnknown;
   const TorchLine* progress = nullptr;           // that says so; null: not said
   std::map<int64_t, const TorchLine*> timeouts;  // collectives that did not end, by number
   std::map<int64_t, std::string> started;        // what the desync report says that it began
@@ -32,7 +32,7 @@ struct TorchGroup {
   bool mixes_counts = false;    // sends and receives are counted with collectives
   bool is_clashing = false;     // two groups have this name
   bool is_of_attempts = false;  // what timed out completed later: the job was started again
-  std::map<int32_t, TorchSeat> seats;
+  std::map<int32_t, GroupRank> positions;
   std::map<int32_t, int32_t> rank_at;             // rank of the job by rank in the group
   std::map<int32_t, const TorchLine*> transfers;  // sends and receives that did not end
 };
@@ -88,6 +88,7 @@ class TorchJob {
   void add_desync();
   void add_report(const TorchLine& line, TorchGroup& group);
   void find_dead();
+  void forgive_followers();
   void find_stalls();
   Stall stall_of(const TorchGroup& group) const;
   int64_t first_open(const TorchGroup& group) const;

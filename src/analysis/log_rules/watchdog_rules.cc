@@ -60,6 +60,34 @@ std::string no_log(const Ranks& ranks) {
   return "no line of " + wording::ranks(ranks) + " tells how far it came";
 }
 
+// "rank 3 waited for operation 8 of default_pg (AllReduce of 26 elements) for 10.0 min, until PyTorch's watchdog gave up"
+std::string who_waited(const Stall& stall) {
+  std::string text = wording::ranks(stall.waiting) + " waited for " + operation_text(stall);
+  const bool is_sized = stall.by_size.size() == 1 && text.ends_with('(' + stall.func + ')');
+  if (is_sized)
+    text.replace(text.size() - stall.func.size() - 1, stall.func.size(), stall.by_size.begin()->first);
+  if (stall.milliseconds > 0)
+    text += " for " + wording::duration(std::min<int64_t>(stall.milliseconds, 1e12) * 1'000'000);
+  return text + ", until PyTorch's watchdog gave up";
+}
+
+// How far those who wait have come, as far as their own lines say.
+void add_progress(const Stall& stall, Hit& hit) {
+  constexpr size_t kShown = 3;
+  size_t reported = 0;
+  for (const int32_t rank : stall.waiting) {
+    const auto position = stall.group->positions.find(rank);
+    if (position == stall.group->positions.end() || position->second.enqueued < 0 ||
+        position->second.completed < 0)
+      continue;
+    if (++reported > kShown) return;
+    hit.evidence.push_back("rank " + std::to_string(rank) + " had called " +
+                           wording::count(static_cast<uint64_t>(position->second.enqueued), "operation") +
+                           " of " + stall.group->name + ", of which " +
+                           std::to_string(position->second.completed) + " had ended");
+  }
+}
+
 // Lines of one remark, a rank each.
 std::optional<Hit> of_remark(const View& view, TorchRemark remark, std::string_view what) {
   Hit hit;
@@ -87,6 +115,10 @@ bool is_cuda(const TorchLine& line) {
          line.text.find("unhandled cuda error") != std::string::npos;
 }
 
+bool is_gpu_fault(const TorchLine& line) {
+  return is_cuda(line) && line.text.find("uncorrectable") != std::string::npos;
+}
+
 template <class Accept>
 std::optional<Hit> of_errors(const View& view, Accept accept, std::string_view what) {
   Hit hit;
@@ -108,6 +140,7 @@ std::optional<Hit> of_errors(const View& view, Accept accept, std::string_view w
 std::string exit_text(const TorchLine& line) {
   if (line.remark == TorchRemark::kRaised) return "ended with " + line.text;
   const int32_t code = line.exit_code;
+  if (code == TorchLine::kNoCode) return "ended first";
   return code < 0 ? "was ended by signal " + std::to_string(-code)
                   : "ended with exit code " + std::to_string(code);
 }
@@ -126,13 +159,13 @@ bool is_explained(const View& view) {
 std::string elsewhere_text(const Stall& stall) {
   constexpr size_t kShown = 4;
   std::string text;
-  size_t told = 0;
+  size_t reported = 0;
   for (const auto& [rank, line] : stall.elsewhere) {
-    if (++told > kShown) break;
-    text += (told == 1 ? "rank " : ", rank ") + std::to_string(rank) + " waits in operation " +
+    if (++reported > kShown) break;
+    text += (reported == 1 ? "rank " : ", rank ") + std::to_string(rank) + " waits in operation " +
             std::to_string(line->seq - 1) + (line->func.empty() ? "" : " (" + line->func + ')');
   }
-  return told > kShown ? text + " and others elsewhere" : text;
+  return reported > kShown ? text + " and others elsewhere" : text;
 }
 
 // What is missing is lines of some ranks, and nothing else.
@@ -142,7 +175,25 @@ bool is_silence(const Stall& stall) {
          !group.mixes_counts && !group.is_clashing && !group.is_of_attempts && !group.name.empty();
 }
 
-std::string why_not_told(const View& view, const Stall& stall) {
+// Lines of PyTorch before 1.13: "ranks 3 and 5 waited for Broadcast".
+std::optional<Hit> without_number(const View& view) {
+  Hit hit;
+  std::map<std::string, std::set<int32_t>> ranks_of_func;
+  for (const TorchLine* line : view.torch().lines(TorchRemark::kTimeout)) {
+    if (line->rank < 0 || line->seq > 0 || line->func.empty()) continue;
+    ranks_of_func[line->func].insert(line->rank);
+    prove(view, line->first, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  for (const auto& [func, ranks] : ranks_of_func)
+    hit.what +=
+        (hit.what.empty() ? "" : ", ") + wording::ranks({ranks.begin(), ranks.end()}) + " waited for " + func;
+  hit.what = "an operation did not end, and these lines do not number it: " + hit.what;
+  hit.needed_evidence = "the logs of the other ranks, or dumps of PyTorch's Flight Recorder";
+  return hit;
+}
+
+std::string why_unknown(const View& view, const Stall& stall) {
   if (!stall.elsewhere.empty())
     return "ranks wait in different operations: " + elsewhere_text(stall) +
            (stall.group->name.empty() ? "; these lines do not name the group" : "");
@@ -153,7 +204,7 @@ std::string why_not_told(const View& view, const Stall& stall) {
            "compared";
   if (stall.group->is_clashing) return "two groups have this name";
   if (stall.group->is_of_attempts) return "these lines are of several attempts of the job";
-  if (stall.group->name.empty()) return "these lines do not name the group";
+  if (stall.group->name.empty()) return "these lines do not name the group, nor who is in it";
   if (!stall.silent.empty()) return no_log(stall.silent);
   std::string text = "every rank that these logs are of has called it";
   return text + (view.torch().size() < 0 || !stall.group->is_world
@@ -249,8 +300,14 @@ std::optional<Hit> launcher_saw_end(const View& view) {
   return hit;
 }
 
+std::optional<Hit> watchdog_gpu_fault(const View& view) {
+  return of_errors(view, is_gpu_fault, "the GPU reported a fault of its own, and the process ended of it");
+}
+
 std::optional<Hit> watchdog_cuda_error(const View& view) {
-  return of_errors(view, is_cuda, "CUDA failed, and the process ended of it");
+  return of_errors(
+      view, [](const TorchLine& line) { return is_cuda(line) && !is_gpu_fault(line); },
+      "CUDA failed, and the process ended of it");
 }
 
 std::optional<Hit> watchdog_remote_error(const View& view) {
@@ -278,7 +335,7 @@ std::vector<Hit> watchdog_stuck(const View& view) {
   for (const Stall& stall : view.torch().stalls()) {
     if (stall.kind != StallKind::kStuck || hits.size() >= kHitsMost) continue;
     Hit hit = hit_of(view, stall);
-    const size_t all = stall.group->seats.size();
+    const size_t all = stall.group->positions.size();
     const bool is_all = stall.waiting.size() == all;
     if (!is_all) hit.ranks = stall.waiting;
     hit.what = "all " + wording::count(all, "rank") + " called " + operation_text(stall) +
@@ -290,7 +347,7 @@ std::vector<Hit> watchdog_stuck(const View& view) {
                                   [](const Connection& row) { return row.transport == Transport::kP2p; });
     if (stall.seq == 1 && is_all && p2p != rows.end()) {
       prove(view, p2p->first, hit);
-      hit.settle =
+      hit.needed_evidence =
           "a run with NCCL_P2P_DISABLE=1: if that one goes on, PCIe's access control (ACS) is in the way of "
           "P2P";
     }
@@ -323,15 +380,18 @@ std::vector<Hit> watchdog_cannot_tell(const View& view) {
     // Else it is not the n-th collective of those who wait, or not of all of them.
     if (!is_silence(stall)) hit.op_index.reset();
     hit.ranks = stall.group->is_world && is_silence(stall) ? stall.silent : Ranks();
-    hit.what = "an operation did not end, and who held it up cannot be told: " + waited(stall) + ": " +
-               operation_text(stall) + "; " + why_not_told(view, stall);
-    hit.settle = stall.silent.empty() ? "the logs of the other ranks, or dumps of PyTorch's Flight Recorder"
-                                      : "the logs of " + wording::ranks(stall.silent) +
-                                            ", or dumps of PyTorch's Flight Recorder";
+    hit.what = "an operation did not end, and Lockstep cannot tell who held it up: " + who_waited(stall) +
+               "; " + why_unknown(view, stall);
+    add_progress(stall, hit);
+    hit.needed_evidence =
+        stall.silent.empty()
+            ? "the logs of the other ranks, or dumps of PyTorch's Flight Recorder"
+            : "the logs of " + wording::ranks(stall.silent) + ", or dumps of PyTorch's Flight Recorder";
     add_place(view, stall.waiting, hit);
     hits.push_back(std::move(hit));
   }
   if (!hits.empty()) return hits;
+  if (auto hit = without_number(view)) return {std::move(*hit)};
   // Only those who were told of it speak.
   Hit hit;
   const bool has_error = !job.lines(TorchRemark::kError).empty();  // then what ended the job is told
@@ -347,7 +407,7 @@ std::vector<Hit> watchdog_cannot_tell(const View& view) {
   hit.what = "an operation did not end, and these logs do not say which: " +
              (hit.ranks.empty() ? std::string("only ranks that were told of it speak")
                                 : "no line of " + wording::ranks(hit.ranks));
-  hit.settle = "the logs of the ranks whose time was up, or dumps of PyTorch's Flight Recorder";
+  hit.needed_evidence = "the logs of the ranks whose time was up, or dumps of PyTorch's Flight Recorder";
   hits.push_back(std::move(hit));
   return hits;
 }

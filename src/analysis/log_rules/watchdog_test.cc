@@ -59,7 +59,7 @@ std::string gave_up(int rank, const Group& group, int in_group, int seq, int enq
          " PG status: " + status(enqueued, seq - 1);
 }
 // Another's time was up.
-std::string told(int rank, int enqueued, int completed) {
+std::string reported(int rank, int enqueued, int completed) {
   return of_group(rank, kWorld, rank) +
          "Received a dump signal due to a collective timeout from  rank 0 and we will try our best. Last "
          "enqueued NCCL work: " +
@@ -68,14 +68,13 @@ std::string told(int rank, int enqueued, int completed) {
 
 TEST(Watchdog, NamesWhoIsBehindAndTheOperation) {
   const auto findings =
-      findings_of(gave_up(0, kWorld, 0, 9, 9) + told(1, 8, 8) + gave_up(2, kWorld, 2, 9, 11));
+      findings_of(gave_up(0, kWorld, 0, 9, 9) + reported(1, 8, 8) + gave_up(2, kWorld, 2, 9, 11));
   ASSERT_EQ(ids(findings), std::vector<std::string>{"never-joined.watchdog"});
   const Finding& finding = findings[0];
   EXPECT_EQ(finding.severity, Severity::kCritical);
   EXPECT_EQ(finding.statement,
             "rank 1 never called operation 8 of default_pg (AllReduce); 2 ranks waited for it for 10.0 "
-            "min, until "
-            "PyTorch's watchdog gave up");
+            "min, until PyTorch's watchdog gave up");
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{1});
   EXPECT_EQ(finding.comm, "default_pg");
   EXPECT_EQ(finding.func, "AllReduce");
@@ -139,14 +138,14 @@ TEST(Watchdog, AllThatCalledItAreStuckOnlyWhenAllAreKnown) {
   const auto findings = findings_of(options(0, kWorld, 0, 3) + both);
   ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
-  EXPECT_EQ(findings[0].settle, "the logs of rank 2, or dumps of PyTorch's Flight Recorder");
+  EXPECT_EQ(findings[0].needed_evidence, "the logs of rank 2, or dumps of PyTorch's Flight Recorder");
 }
 
 TEST(Watchdog, SendsAndReceivesHideWhoIsBehind) {
   const std::string transfer =
       head(1) +
       "Warning: [PG ID 0 PG GUID 0(default_pg) Rank 1] An unbatched P2P op (send/recv) was called\n";
-  auto findings = findings_of(transfer + gave_up(0, kWorld, 0, 9, 9) + told(1, 8, 8));
+  auto findings = findings_of(transfer + gave_up(0, kWorld, 0, 9, 9) + reported(1, 8, 8));
   ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
   findings = findings_of(gave_up(0, kWorld, 0, 2, 2, "RECV"));
   ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
@@ -166,8 +165,8 @@ TEST(Watchdog, ADesyncReportIsNotMixed) {
 }
 
 TEST(Watchdog, AttemptsOfAJobAreNotMixed) {
-  const auto findings = findings_of(options(0, kWorld, 0, 2) + gave_up(0, kWorld, 0, 9, 9) + told(1, 8, 8) +
-                                    gave_up(0, kWorld, 0, 20, 20) + told(1, 19, 19));
+  const auto findings = findings_of(options(0, kWorld, 0, 2) + gave_up(0, kWorld, 0, 9, 9) +
+                                    reported(1, 8, 8) + gave_up(0, kWorld, 0, 20, 20) + reported(1, 19, 19));
   ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
   EXPECT_NE(findings[0].statement.find("several attempts"), std::string::npos) << findings[0].statement;
 }
@@ -210,24 +209,64 @@ TEST(Watchdog, WhoDiedIsTheCause) {
   EXPECT_TRUE(findings.empty());
 }
 
+// A launcher ends the others, some of them by force, after the first.
+TEST(Watchdog, WhoEndedLaterIsNotTheCause) {
+  const auto entry = [](int second, int rank) {
+    return "[0]:\n  time      : 2031-02-03_04:05:0" + std::to_string(second) +
+           "\n  rank      : " + std::to_string(rank) + " (local_rank: 1)\n  exitcode  : 1 (pid: 4856)\n";
+  };
+  const std::string failed = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n";
+  const auto findings = findings_of(failed + entry(9, 4) + entry(8, 0) +
+                                    "Root Cause (first observed failure):\n" + entry(1, 3));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"rank-dead.launcher"});
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{3});
+}
+
+// Who exits by itself in the same moment lost that one; who was killed then may be the cause as well.
+TEST(Watchdog, WhoExitsBesideTheFirstFollowsIt) {
+  const auto report = [](int code) {
+    return "ChildFailedError:\n[1]:\n  time      : 2031-02-03_04:05:01\n  rank      : 3 (local_rank: 3)\n"
+           "  exitcode  : " +
+           std::to_string(code) +
+           " (pid: 92)\n[2]:\n  time      : 2031-02-03_04:05:32\n  rank      : 0 (local_rank: 0)\n"
+           "  exitcode  : -9 (pid: 89)\n  error_file: <N/A>\n"
+           "  traceback : Signal 9 (SIGKILL) received by PID 89\n"
+           "Root Cause (first observed failure):\n[0]:\n  time      : 2031-02-03_04:05:01\n"
+           "  rank      : 1 (local_rank: 1)\n";
+  };
+  auto findings = findings_of(report(1));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"rank-dead.launcher"});
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{1});
+  findings = findings_of(report(-11));
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{1, 3}));
+}
+
+TEST(Watchdog, WhoWaitedIsSaidWithoutANumber) {
+  const auto findings = findings_of(
+      "  what():  [Rank 5] Watchdog caught collective operation timeout: WorkNCCL(OpType=BROADCAST, "
+      "Timeout(ms)=1800000) ran for 1801256 milliseconds before timing out.\n");
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_NE(findings[0].statement.find("rank 5 waited for Broadcast"), std::string::npos);
+}
+
 TEST(Watchdog, OnlyThoseWhoWereToldKnowNothing) {
-  const auto findings = findings_of(told(5, 8, 8));
+  const auto findings = findings_of(reported(5, 8, 8));
   ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{0});
 }
 
 // -1: it had completed nothing yet, and which operation stands still is not known from that.
 TEST(Watchdog, WhatIsCompletedMayBeUnknown) {
-  const auto known = findings_of(options(0, kWorld, 0, 2) + told(0, 9, 8) + told(1, 8, 8));
+  const auto known = findings_of(options(0, kWorld, 0, 2) + reported(0, 9, 8) + reported(1, 8, 8));
   ASSERT_EQ(ids(known), std::vector<std::string>{"never-joined.watchdog"});
   EXPECT_EQ(known[0].ranks, std::vector<int32_t>{1});
   EXPECT_EQ(known[0].op_index, 8u);
-  const auto unknown = findings_of(options(0, kWorld, 0, 2) + told(0, 9, -1) + told(1, 8, -1));
+  const auto unknown = findings_of(options(0, kWorld, 0, 2) + reported(0, 9, -1) + reported(1, 8, -1));
   EXPECT_EQ(ids(unknown), std::vector<std::string>{"evidence-missing.watchdog"});
 }
 
 TEST(Watchdog, ConsequencesAreNotes) {
-  const auto findings = findings_of(gave_up(0, kWorld, 0, 9, 9) + told(1, 8, 8) + of_group(0, kWorld, 0) +
+  const auto findings = findings_of(gave_up(0, kWorld, 0, 9, 9) + reported(1, 8, 8) + of_group(0, kWorld, 0) +
                                     "To avoid data inconsistency, we are taking the entire process down.\n");
   ASSERT_EQ(ids(findings), (std::vector<std::string>{"never-joined.watchdog", "aborted.watchdog"}));
   EXPECT_EQ(findings[1].severity, Severity::kNote);
@@ -240,12 +279,36 @@ std::string timed_out(int rank, int seq, const std::string& op = "ALLREDUCE") {
   return text.substr(0, text.find('\n') + 1);
 }
 
+// One line of one rank proves what it waited for and for how long, and that others are to be asked: nobody is named.
+TEST(Watchdog, OneLineOfOneRankIsExplained) {
+  const auto findings = findings_of(timed_out(3, 9));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_EQ(
+      findings[0].statement,
+      "an operation did not end, and Lockstep cannot tell who held it up: rank 3 waited for operation 8 of a "
+      "group that is not named (AllReduce of 26 elements) for 10.0 min, until PyTorch's watchdog gave "
+      "up; these lines do not name the group, nor who is in it");
+  EXPECT_TRUE(findings[0].ranks.empty());
+  EXPECT_EQ(findings[0].func, "AllReduce");
+  EXPECT_EQ(findings[0].advice.substr(0, 28), "Who gave up had called it: a");
+  EXPECT_FALSE(findings[0].needed_evidence.empty());
+}
+
+TEST(Watchdog, HowFarTheOneThatWaitsHasComeIsEvidence) {
+  const auto findings = findings_of(gave_up(3, kTensor, 1, 9, 11));
+  ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
+  EXPECT_TRUE(findings[0].ranks.empty());
+  EXPECT_NE(std::find(findings[0].evidence.begin(), findings[0].evidence.end(),
+                      "rank 3 had called 11 operations of tp (group 3), of which 8 had ended"),
+            findings[0].evidence.end());
+}
+
 TEST(Watchdog, AGroupsOwnLineOfAFailureOpensAStall) {
   const auto findings = findings_of(
       of_group(1, kWorld, 1) +
       "Exception (either an error or timeout) detected by watchdog at work: 32, last enqueued NCCL "
       "work: 32, last completed NCCL work: 31.\n" +
-      told(2, 31, 31));
+      reported(2, 31, 31));
   ASSERT_FALSE(findings.empty());
   EXPECT_EQ(findings[0].id, "never-joined.watchdog");
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
@@ -256,7 +319,8 @@ TEST(Watchdog, ALineWithoutAGroupIsOfTheOnlyOneWithThatNumber) {
   const auto findings =
       findings_of(timed_out(2, 9) + gave_up(0, kWorld, 0, 9, 9) + gave_up(1, kWorld, 1, 9, 9));
   ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
-  EXPECT_NE(findings[0].statement.find("3 ranks waited"), std::string::npos) << findings[0].statement;
+  EXPECT_NE(findings[0].statement.find("ranks 0-2 waited for operation 8 of default_pg"), std::string::npos)
+      << findings[0].statement;
 }
 
 TEST(Watchdog, AnotherOperationOfThatNumberIsOfAnotherGroup) {
@@ -275,13 +339,13 @@ TEST(Watchdog, RanksFarApartAreSaidSoAndNotAskedFor) {
                 "ranks wait in different operations: rank 0 waits in operation 96116 (AllReduce)"),
             std::string::npos)
       << findings[0].statement;
-  EXPECT_EQ(findings[0].settle.find("rank 0"), std::string::npos) << findings[0].settle;
+  EXPECT_EQ(findings[0].needed_evidence.find("rank 0"), std::string::npos) << findings[0].needed_evidence;
 }
 
 TEST(Watchdog, WhoseTimeWasUpAccordingToOthersIsNotSilent) {
-  const auto findings = findings_of(gave_up(3, kWorld, 3, 9, 9) + told(1, 9, 8) + told(2, 9, 8));
+  const auto findings = findings_of(gave_up(3, kWorld, 3, 9, 9) + reported(1, 9, 8) + reported(2, 9, 8));
   ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});
-  EXPECT_EQ(findings[0].settle.find("rank 0"), std::string::npos) << findings[0].settle;
+  EXPECT_EQ(findings[0].needed_evidence.find("rank 0"), std::string::npos) << findings[0].needed_evidence;
 }
 
 }  // namespace

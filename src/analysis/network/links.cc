@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds one row for each pair of ranks, channel, device and kind of traffic. The sender's record has the
+// volume and the waits of sending; the receiver's waits are added to the same row. A receiver does not know
+// its sender's device, so it joins the first row of its sender that fits.
 #include "analysis/network/links.h"
 
 #include <algorithm>

@@ -266,9 +266,8 @@ TEST(NetworkBounds, WhatItLostIsItsOwnTimeBeyondTheUsual) {
   EXPECT_NEAR(found[0].effect->low, rate / 1.1, 1e-3);
   EXPECT_NEAR(found[0].effect->high, rate * 1.1, 1e-3);
   EXPECT_EQ(found[0].evidence.at(0),
-            "rank 0 to rank 1: 100 MiB in 100 transfers, 26.2 GB/s +- 10 % while sending (usual: 105 GB/s); "
-            "waits: GPU 11 ns, "
-            "peer 12 ns, send 4.00 ms, flush 0 ns");
+            "rank 0 to rank 1: 100 MiB in 100 transfers, 26.2 GB/s +- 10 % while sending (usual: 105 "
+            "GB/s); waits: GPU 11 ns, peer 12 ns, send 4.00 ms, flush 0 ns");
 }
 
 TEST(NetworkBounds, SocketsAreSummedOverTheHostsThatFellBack) {
@@ -278,13 +277,16 @@ TEST(NetworkBounds, SocketsAreSummedOverTheHostsThatFellBack) {
   const std::vector<Finding> found = findings_of(job);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].statement,
-            "ranks 0 and 3 (node0 and others) move their data through sockets, where other hosts use "
+            "ranks 0 and 3 (node0 and others) send through sockets, while other hosts use "
             "InfiniBand or RoCE");
   EXPECT_EQ(found[0].weight, 2e6);
   ASSERT_TRUE(found[0].effect);
   EXPECT_EQ(found[0].effect->value, 200 << 20);
   EXPECT_EQ(found[0].evidence,
             std::vector<std::string>{"200 MiB through sockets, as the network plugin itself says"});
+  for (model::JobHost& host : job.hosts) host.name = 0;
+  EXPECT_EQ(findings_of(job).at(0).statement,
+            "ranks 0 and 3 send through sockets, while other hosts use InfiniBand or RoCE");
 }
 
 }  // namespace

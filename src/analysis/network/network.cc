@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides what a slow transfer is to be blamed on: the largest place through which everything is slow. Rails
+// and hosts come before single cards, and these before paths between two hosts or ranks. What a larger cause
+// explains is not reported again. Hosts on sockets beside hosts on InfiniBand are reported as that, and their
+// slow links are not.
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "analysis/analysis.h"
+#include "analysis/finding_hosts.h"
 #include "analysis/network/slowness.h"
 #include "base/text/wording.h"
 
@@ -41,7 +46,11 @@ class NetworkFindings {
 
  private:
   const model::Process& row(uint32_t process) const { return job_.processes[process].row; }
-  std::string host_name(uint32_t process) const { return std::string(job_.text(row(process).host)); }
+  // " (node1)"; nothing of hosts without a name.
+  static std::string first_host(const Finding& finding, std::string_view more = {}) {
+    if (finding.hosts.empty()) return {};
+    return " (" + finding.hosts.front() + std::string(more) + ')';
+  }
 
   // Some processes' network plugin names sockets, where others' names InfiniBand or RoCE.
   void add_fallback() {
@@ -60,7 +69,7 @@ class NetworkFindings {
     uint64_t bytes = 0;
     for (const auto& [host, sockets] : by_host) {
       socket_hosts_.insert(host);
-      finding.hosts.emplace_back(job_.text(job_.hosts[host].name));
+      add_host(finding, job_.text(job_.hosts[host].name));
     }
     for (const model::JobProcess& process : job_.processes) {
       if (socket_hosts_.contains(process.host) && process.row.rank >= 0)
@@ -74,9 +83,9 @@ class NetworkFindings {
       busy += link.busy_ns;
     }
     finding.weight = static_cast<double>(busy);
-    finding.statement = wording::ranks(finding.ranks) + " (" + finding.hosts.front() +
-                        (finding.hosts.size() > 1 ? " and others" : "") +
-                        ") move their data through sockets, where other hosts use InfiniBand or RoCE";
+    finding.statement = wording::ranks(finding.ranks) +
+                        first_host(finding, finding.hosts.size() > 1 ? " and others" : "") +
+                        " send through sockets, while other hosts use InfiniBand or RoCE";
     finding.effect = Effect{.value = static_cast<double>(bytes),
                             .unit = "bytes",
                             .low = static_cast<double>(bytes),
@@ -84,8 +93,7 @@ class NetworkFindings {
     finding.evidence.push_back(wording::bytes(bytes) + " through sockets, as the network plugin itself says");
     finding.advice =
         "look at NCCL_DEBUG=INFO of these hosts for why no InfiniBand device was taken: NCCL_IB_DISABLE, "
-        "NCCL_NET, "
-        "NCCL_SOCKET_IFNAME, a port that is down, or a missing plugin";
+        "NCCL_NET, NCCL_SOCKET_IFNAME, a port that is down, or a missing plugin";
     out_.push_back(std::move(finding));
   }
 
@@ -163,23 +171,25 @@ class NetworkFindings {
     Finding finding = warning(id, FindingClass::kSlowNic);
     std::set<int32_t> ranks = ranks_at(place, pairs);
     finding.ranks.assign(ranks.begin(), ranks.end());
-    std::set<std::string> hosts;
+    std::set<std::string_view> hosts;
     for (const model::JobProcess& process : job_.processes) {
       if (ranks.contains(process.row.rank)) hosts.emplace(job_.text(process.row.host));
     }
-    finding.hosts.assign(hosts.begin(), hosts.end());
+    for (const std::string_view host : hosts) add_host(finding, host);
     for (size_t i : pairs) {
       finding.weight += comparisons_[i].lost_ns();
       finding.evidence.push_back(text(comparisons_[i]));
     }
     const Comparison& slowest = slowest_of(pairs);
     std::string what =
-        place.kind == Place::Kind::kHost ? "the network of " + finding.hosts.front()
+        place.kind == Place::Kind::kHost
+            ? "the network of " + (finding.hosts.empty() ? "the host of " + wording::ranks(finding.ranks)
+                                                         : finding.hosts.front())
         : place.kind == Place::Kind::kRail
             ? "rail " + std::to_string(place.number) + " (" + wording::ranks(finding.ranks) + ")"
-            : "the network card of " + wording::ranks(finding.ranks) + " (" + finding.hosts.front() + ")";
-    finding.statement = what + " moves " + wording::rate(slowest.pair.rate()) +
-                        " a channel, where other pairs move " + wording::rate(slowest.usual_rate) +
+            : "the network card of " + wording::ranks(finding.ranks) + first_host(finding);
+    finding.statement = what + " carries " + wording::rate(slowest.pair.rate()) +
+                        " per channel, while other pairs carry " + wording::rate(slowest.usual_rate) +
                         ": all of its " + std::to_string(pairs.size()) + " pairs are slow";
     set_rate(slowest.pair, finding);
     finding.advice =
@@ -191,15 +201,12 @@ class NetworkFindings {
 
   void add_slow_link(const std::vector<size_t>& pairs) {
     std::set<int32_t> ranks;
-    std::vector<std::string> hosts;
     Finding finding = warning("slow-link", FindingClass::kSlowLink);
     for (size_t i : pairs) {
       const Link& pair = comparisons_[i].pair;
       ranks.insert({pair.source, pair.target});
       for (uint32_t process : {pair.source_process, pair.target_process}) {
-        if (process == kNoRow) continue;
-        std::string host = host_name(process);
-        if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(std::move(host));
+        if (process != kNoRow) add_host(finding, job_.text(row(process).host));
       }
       finding.weight += comparisons_[i].lost_ns();
       finding.evidence.push_back(text(comparisons_[i]));
@@ -207,12 +214,11 @@ class NetworkFindings {
     const Comparison& slowest = slowest_of(pairs);
     if (ranks.size() > 2) finding.id = "slow-link.hosts";
     finding.ranks.assign(ranks.begin(), ranks.end());
-    finding.hosts = std::move(hosts);
     finding.comm = job_.comm_name(slowest.pair.comm);
     finding.comm_row = slowest.pair.comm;
-    finding.statement = what_is_sent(pairs, finding) + " moves at " + wording::rate(slowest.pair.rate()) +
-                        " a channel, where " + wording::count(slowest.others, "other pair") +
-                        " like it move at " + wording::rate(slowest.usual_rate);
+    finding.statement = path_between(pairs, finding) + " carries " + wording::rate(slowest.pair.rate()) +
+                        " per channel, while " + wording::count(slowest.others, "similar pair") +
+                        (slowest.others == 1 ? " carries " : " carry ") + wording::rate(slowest.usual_rate);
     set_rate(slowest.pair, finding);
     finding.advice =
         "look at the way between the two: cables and switch ports, error counters of both cards, and whether "
@@ -220,13 +226,15 @@ class NetworkFindings {
     out_.push_back(std::move(finding));
   }
 
-  std::string what_is_sent(const std::vector<size_t>& pairs, const Finding& finding) const {
+  std::string path_between(const std::vector<size_t>& pairs, const Finding& finding) const {
     const Link& pair = comparisons_[pairs.front()].pair;
     if (pairs.size() == 1)
-      return "what rank " + std::to_string(pair.source) + " sends to rank " + std::to_string(pair.target);
-    if (finding.ranks.size() == 2) return "what " + wording::ranks(finding.ranks) + " send to each other";
-    return "all that " + finding.hosts.front() + " and " + finding.hosts.back() + " send to each other (" +
-           wording::count(pairs.size(), "pair") + " of ranks)";
+      return "the path from rank " + std::to_string(pair.source) + " to rank " + std::to_string(pair.target);
+    if (finding.ranks.size() == 2) return "the path between " + wording::ranks(finding.ranks);
+    return "the path between " +
+           (finding.hosts.size() == 2 ? finding.hosts.front() + " and " + finding.hosts.back()
+                                      : "the hosts of " + wording::ranks(finding.ranks)) +
+           " (" + wording::count(pairs.size(), "pair") + " of ranks)";
   }
 
   const Comparison& slowest_of(const std::vector<size_t>& pairs) const {

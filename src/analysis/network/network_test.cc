@@ -109,9 +109,9 @@ TEST(Network, NamesTheSlowLink) {
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].id, "slow-link");
   EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{3, 4}));
-  EXPECT_EQ(findings[0].statement,
-            "what rank 3 sends to rank 4 moves at 13.1 GB/s a channel, where 7 other pairs like it move at "
-            "52.4 GB/s");
+  EXPECT_EQ(
+      findings[0].statement,
+      "the path from rank 3 to rank 4 carries 13.1 GB/s per channel, while 7 similar pairs carry 52.4 GB/s");
 }
 
 TEST(Network, ALittleSlowerIsNotSlow) {
@@ -173,10 +173,9 @@ TEST(Network, BlamesTheWayWhereAHostIsSeenWithOneOtherOnly) {
   EXPECT_EQ(findings[0].id, "slow-link.hosts");
   EXPECT_EQ(findings[0].finding_class, FindingClass::kSlowLink);
   EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{0, 1, 2, 3}));
-  EXPECT_EQ(
-      findings[0].statement,
-      "all that node0 and node1 send to each other (4 pairs of ranks) moves at 13.1 GB/s a channel, where "
-      "4 other pairs like it move at 52.4 GB/s");
+  EXPECT_EQ(findings[0].statement,
+            "the path between node0 and node1 (4 pairs of ranks) carries 13.1 GB/s per channel, while 4 "
+            "similar pairs carry 52.4 GB/s");
 }
 
 TEST(Network, BlamesTheWayWhereARankIsSeenWithOneOtherOnly) {
@@ -187,6 +186,31 @@ TEST(Network, BlamesTheWayWhereARankIsSeenWithOneOtherOnly) {
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].id, "slow-link");
   EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{1, 3}));
+}
+
+// Of a job in which hosts have no names; each finding names none.
+std::string statement_without_hosts(model::Job job) {
+  for (model::JobHost& host : job.hosts) host.name = 0;
+  for (model::JobProcess& process : job.processes) process.row.host = 0;
+  const std::vector<Finding> findings = findings_of(job);
+  EXPECT_EQ(findings.size(), 1u);
+  for (const Finding& finding : findings) EXPECT_TRUE(finding.hosts.empty()) << finding.statement;
+  return findings.empty() ? "" : findings[0].statement.substr(0, findings[0].statement.find(" carries"));
+}
+
+TEST(Network, HostsWithoutNamesAreToldByTheirRanks) {
+  Ring card(8), host(12, 4), way(8, 2), link(8);
+  card.slow(3, 4);
+  card.slow(2, 4);
+  EXPECT_EQ(statement_without_hosts(card.build()), "the network card of rank 3");
+  for (uint32_t rank = 0; rank < 8; ++rank) host.slow(rank, 4);
+  EXPECT_EQ(statement_without_hosts(host.build()), "the network of the host of ranks 4-7");
+  way.in_twos(2);
+  for (uint32_t rank : {0, 1, 2, 3}) way.slow(rank, 4);
+  EXPECT_EQ(statement_without_hosts(way.build()),
+            "the path between the hosts of ranks 0-3 (4 pairs of ranks)");
+  link.slow(0, 4);
+  EXPECT_EQ(statement_without_hosts(link.build()), "the path from rank 0 to rank 1");
 }
 
 TEST(Network, FasterPairsDoNotExcuseASlowOne) {

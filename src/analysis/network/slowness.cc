@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides which pairs are slow. A flow is compared only with flows of the same kind of traffic, size of
+// communicator, lanes and sharing of the card: anything else differs in speed for good reasons. It must be
+// slower than 0.7 of the median, further off than three times the usual scatter, and longer in its long
+// transfers too. A busy CPU of a proxy thread makes few transfers much longer; a bad link makes all of them
+// longer.
 #include "analysis/network/slowness.h"
 
 #include <algorithm>

@@ -66,11 +66,11 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   finding.severity = Severity::kNote;
   finding.weight = least->exposed_ns * static_cast<double>(least->steps);
   const std::string time = least->are_steps ? "a step" : "the trace";
-  finding.statement =
-      "every rank spends " + wording::percent(least->exposed_share()) + " or more of " + time +
-      " communicating with nothing computed beside it: " + wording::duration(whole(least->exposed_ns)) +
-      " of " + wording::duration(whole(least->length_ns)) + " on " + job.process_name(least->process) +
-      ", which does so least";
+  finding.statement = "every rank spends " + wording::percent(least->exposed_share()) + " or more of " +
+                      time +
+                      " communicating without computing: " + wording::duration(whole(least->exposed_ns)) +
+                      " of " + wording::duration(whole(least->length_ns)) + " on " +
+                      job.process_name(least->process) + ", the best rank";
   finding.effect = Effect{.value = least->exposed_ns,
                           .unit = "ns",
                           .low = least->exposed_ns,
@@ -86,9 +86,8 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   for (std::string& part : parts(job, ranks)) finding.evidence.push_back(std::move(part));
   finding.advice =
       "Where the program allows it, start communication earlier or in smaller pieces, so that computation "
-      "that does "
-      "not need it runs beside it. A rank's share that lies above the least is waiting for others: `lockstep "
-      "summary`.";
+      "that does not need it runs beside it. A rank's share that lies above the least is waiting for "
+      "others: `lockstep summary`.";
   findings.push_back(std::move(finding));
 }
 

@@ -41,7 +41,7 @@ Finding finding_of(const Row& row, const View& view, const Comm& comm, Case&& fo
   finding.op_index = found.op_index;
   finding.evidence = std::move(found.evidence);
   finding.advice = row.advice;
-  finding.settle = std::move(found.settle);
+  finding.needed_evidence = std::move(found.needed_evidence);
   std::set<int32_t> ranks;
   std::set<std::string> hosts;
   for (const RankPlace* rank : found.blamed) {
@@ -71,7 +71,7 @@ struct Asked {
 
 // The same ranks in several communicators are one finding, told of the largest of these. `first`: of this rule.
 void ask(const Row& row, const Asked& job, size_t first, std::vector<Finding>& findings) {
-  std::map<std::pair<Severity, std::vector<int32_t>>, size_t> told;
+  std::map<std::pair<Severity, std::vector<int32_t>>, size_t> reported;
   std::map<size_t, uint64_t> more;
   const View& view = job.view;
   for (const Comm* comm : job.comms) {
@@ -79,7 +79,7 @@ void ask(const Row& row, const Asked& job, size_t first, std::vector<Finding>& f
     if (!found) continue;
     Finding finding = finding_of(row, view, *comm, std::move(*found));
     if (!finding.ranks.empty()) {
-      const auto [at, is_new] = told.try_emplace({finding.severity, finding.ranks}, findings.size());
+      const auto [at, is_new] = reported.try_emplace({finding.severity, finding.ranks}, findings.size());
       if (!is_new) {
         ++more[at->second];
         continue;
@@ -102,7 +102,7 @@ Finding missing(std::string_view id, std::string statement, std::string_view adv
   return finding;
 }
 
-void tell_what_is_missing(const readers::ras::RasModel& model, std::vector<Finding>& findings) {
+void report_missing(const readers::ras::RasModel& model, std::vector<Finding>& findings) {
   uint64_t cut = 0, bad = 0, timeouts = model.snapshots.back().timeouts;
   for (const Snapshot& snapshot : model.snapshots) {
     cut += snapshot.cut ? 1 : 0;
@@ -149,7 +149,7 @@ std::vector<Finding> judge(const readers::ras::RasModel& model) {
       }
     }
   }
-  tell_what_is_missing(model, findings);
+  report_missing(model, findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   return findings;

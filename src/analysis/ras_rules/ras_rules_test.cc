@@ -70,15 +70,14 @@ TEST(RasRules, ARankBehindMayOnlyBeAsked) {
   EXPECT_EQ(finding.id, "never-joined.snapshot");
   EXPECT_EQ(finding.finding_class, FindingClass::kNeverJoined);
   EXPECT_EQ(finding.severity, Severity::kWarning) << "ranks of a running job are not asked at one instant";
-  EXPECT_FALSE(finding.settle.empty());
+  EXPECT_FALSE(finding.needed_evidence.empty());
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{5});
   EXPECT_EQ(finding.hosts, std::vector<std::string>{"192.0.2.1"});
   EXPECT_EQ(finding.func, "AllReduce");
   EXPECT_EQ(finding.op_index, 8u);
   EXPECT_EQ(finding.statement,
             "rank 5 has launched 8 operations of communicator 0xabc of 8 ranks, 7 other ranks up to 9 (the "
-            "difference is in "
-            "AllReduce)");
+            "difference is in AllReduce)");
   EXPECT_EQ(finding.evidence[0], "ranks 0-4, 6 and 7 launched 9 operations (AllReduce 9)");
 }
 
@@ -87,7 +86,7 @@ TEST(RasRules, ARankThatStandsStillBehindTheOthersIsBlamed) {
   early.ranks[5].launched[1].second = late.ranks[5].launched[1].second = 8;
   const Finding finding = only(judge_all({snapshot({early}), snapshot({late}, "2026-11-20 10:00:07")}));
   EXPECT_EQ(finding.severity, Severity::kCritical);
-  EXPECT_TRUE(finding.settle.empty());
+  EXPECT_TRUE(finding.needed_evidence.empty());
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{5});
   // Of one second it proves nothing.
   EXPECT_EQ(only(judge_all({snapshot({early}), snapshot({late})})).severity, Severity::kWarning);
@@ -108,7 +107,7 @@ TEST(RasRules, AnotherJobsSnapshotHidesNothing) {
   const Finding finding = only(judge_all({snapshot({early}), snapshot({late}, "2026-11-20 10:00:07"),
                                           snapshot({other}, "2026-11-20 10:30:00")}));
   EXPECT_EQ(finding.id, "never-joined.snapshot");
-  EXPECT_TRUE(finding.settle.empty()) << "both snapshots of its job show it";
+  EXPECT_TRUE(finding.needed_evidence.empty()) << "both snapshots of its job show it";
   EXPECT_EQ(finding.severity, Severity::kNote) << "it is not what is wrong now";
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{5});
   EXPECT_EQ(finding.evidence.back(), "the newest snapshot, of 2026-11-20 10:30:00, is of another job");
@@ -210,7 +209,7 @@ TEST(RasRules, AnUnfinishedInitNamesWhoIsMissing) {
   EXPECT_EQ(finding.id, "init-stuck.snapshot");
   EXPECT_EQ(finding.severity, Severity::kCritical);
   EXPECT_EQ(finding.statement,
-            "rank 3 has not come to it: 3 ranks are inside the creation of communicator 0xabc of 4 ranks");
+            "rank 3 has not joined it: 3 ranks are inside the creation of communicator 0xabc of 4 ranks");
 }
 
 TEST(RasRules, WhoLeftWhileOthersWork) {

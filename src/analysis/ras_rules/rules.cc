@@ -35,8 +35,9 @@ bool is_ending(const Rank& rank) { return rank.finalize_called || rank.destroyed
 std::vector<const Rank*> running(const Comm& comm) {
   std::vector<const Rank*> ranks;
   for (const Rank& rank : comm.ranks) {
-    const bool tells = comm.is_summary || !rank.launched.empty();
-    if (rank.init_state == kSuccess && !rank.aborted && !is_ending(rank) && tells) ranks.push_back(&rank);
+    const bool has_counts = comm.is_summary || !rank.launched.empty();
+    if (rank.init_state == kSuccess && !rank.aborted && !is_ending(rank) && has_counts)
+      ranks.push_back(&rank);
   }
   return ranks;
 }
@@ -80,7 +81,7 @@ void weigh(const View& view, const Comm& comm, bool stands, Case& found) {
     found.evidence.push_back("the snapshot of " + view.time_before(comm) + " shows the same");
   } else {
     found.severity = Severity::kWarning;
-    found.settle = kAskAgain;
+    found.needed_evidence = kAskAgain;
   }
 }
 
@@ -116,7 +117,7 @@ std::vector<std::string> uneven_functions(const std::vector<const Rank*>& ranks)
   return uneven;
 }
 
-void tell_operations(const View& view, const std::vector<const Rank*>& ranks, Case& found) {
+void add_operations(const View& view, const std::vector<const Rank*>& ranks, Case& found) {
   constexpr size_t kMostCamps = 4;
   std::map<std::string, std::vector<const RankPlace*>> camps;
   for (const Rank* rank : ranks) camps[operations(*rank)].push_back(rank);
@@ -185,7 +186,7 @@ std::optional<Case> other_operations(const View& view, const Comm& comm) {
   found.what = has_of(found.blamed) + " launched other operations than the " +
                wording::count(ranks.size() - fewest->second.size(), "other rank") + " of " +
                View::name(comm) + ", as many as they";
-  tell_operations(view, ranks, found);
+  add_operations(view, ranks, found);
   weigh(view, comm,
         stands(view, comm, found.blamed,
                [&](const Comm& before, const RankPlace& place) {
@@ -206,7 +207,7 @@ std::optional<Case> init_unfinished(const View& view, const Comm& comm) {
                        [](const MissingRank& rank) { return !rank.considered_dead && !rank.unresponsive; });
   const std::string wait = wording::count(inside.size(), "rank") + (are(inside) ? " are" : " is") +
                            " inside the creation of " + View::name(comm);
-  found.what = found.blamed.empty() ? wait : has_of(found.blamed) + " not come to it: " + wait;
+  found.what = found.blamed.empty() ? wait : has_of(found.blamed) + " not joined it: " + wait;
   weigh(view, comm,
         stands(view, comm, inside,
                [](const Comm& before, const RankPlace& place) {
@@ -246,7 +247,7 @@ std::optional<Case> behind(const View& view, const Comm& comm) {
                View::name(comm) + ", " + wording::count(ahead, "other rank") + " up to " +
                std::to_string(most) +
                (found.func.empty() || comm.is_summary ? "" : " (the difference is in " + found.func + ")");
-  tell_operations(view, ranks, found);
+  add_operations(view, ranks, found);
   weigh(view, comm,
         stands(view, comm, found.blamed,
                [&](const Comm& was, const RankPlace& place) {
@@ -261,13 +262,13 @@ std::optional<Case> behind_by_number(const View&, const Comm& comm) {
   if (comm.counted.size() < 2) return std::nullopt;
   Case found;
   found.severity = Severity::kWarning;
-  found.what =
-      "the ranks of " + View::name(comm) +
-      " have launched different numbers of operations, and which rank how many, the text does not tell";
+  found.what = "the ranks of " + View::name(comm) +
+               " have launched different numbers of operations, but the text does not say which rank "
+               "launched how many";
   for (const readers::ras::CountedRanks& camp : comm.counted)
     found.evidence.push_back(wording::count(camp.ranks, "rank") + " launched " +
                              wording::count(camp.launched, camp.func + " operation"));
-  found.settle = "the text of ncclras -v, or of a newer release ncclras -f json, which name all";
+  found.needed_evidence = "the text of ncclras -v, or of a newer release ncclras -f json, which name all";
   return found;
 }
 

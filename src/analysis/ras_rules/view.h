@@ -28,7 +28,7 @@ struct Case {
   std::vector<std::string> evidence;  // beside what is known of those who are blamed
   std::string func;                   // empty: none
   std::optional<uint64_t> op_index;
-  std::string settle;
+  std::string needed_evidence;
 };
 
 class View {

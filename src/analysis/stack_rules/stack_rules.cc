@@ -92,7 +92,7 @@ Finding outlier(const Group& few, const Group& many) {
                       (many.size() == 1 ? " waits at " : " wait at ") + place_of(*many.front());
   finding.advice = "Find out what " + who_of(few) +
                    " does there; a second stack of it, some seconds later, shows whether it moves.";
-  finding.settle = "stacks of all ranks a second time, some seconds later";
+  finding.needed_evidence = "stacks of all ranks a second time, some seconds later";
   blame(few, finding);
   return finding;
 }
@@ -102,15 +102,14 @@ Finding undecided(const std::vector<Group>& groups, size_t all) {
   finding.id = "evidence-missing.stacks";
   finding.finding_class = FindingClass::kEvidenceMissing;
   finding.severity = Severity::kWarning;
-  finding.statement = groups.size() == 1
-                          ? "the stacks of all " + wording::count(all, "rank") +
-                                " that are here are at one place: " + place_of(*groups.front().front())
-                          : "the stacks of " + wording::count(all, "rank") + " are at " +
-                                wording::count(groups.size(), "place") +
-                                ", and none is where the others wait for it";
+  finding.statement = groups.size() == 1 ? "the stacks of all " + wording::count(all, "rank") +
+                                               " given are at one place: " + place_of(*groups.front().front())
+                                         : "the stacks of " + wording::count(all, "rank") + " are at " +
+                                               wording::count(groups.size(), "place") +
+                                               ", and no rank stands out as the one that the others wait for";
   finding.advice =
       "Give the stacks of all ranks, and what else the job left: dumps of PyTorch's Flight Recorder, logs.";
-  finding.settle = "dumps of PyTorch's Flight Recorder, which show who called what";
+  finding.needed_evidence = "dumps of PyTorch's Flight Recorder, which show who called what";
   return finding;
 }
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Words the findings about late ranks. Ranks whose hosts are late share one finding and ranks whose GPUs are
+// late another, because the advice differs. A cost that the uncertainty of the clocks may explain is reported
+// as "cannot tell": it is not a smaller accusation.
 #include "analysis/straggler/reporter.h"
 
 #include <algorithm>
 
+#include "analysis/finding_hosts.h"
 #include "analysis/operation_name.h"
 #include "base/text/wording.h"
 
@@ -47,23 +51,23 @@ std::string id_of(FindingClass kind, const Pattern& pattern) {
 }  // namespace
 
 std::string Reporter::step_text(size_t step) const {
-  const std::string number = std::to_string(losses_.steps.number[step]);
-  return losses_.steps.source == Steps::Source::kSlices ? "part " + number : "step " + number;
+  const std::string number = std::to_string(costs_.steps.number[step]);
+  return costs_.steps.source == Steps::Source::kSlices ? "part " + number : "step " + number;
 }
 
 // "step 7", "steps 7, 40 and 81"
 std::string Reporter::steps_text(const std::vector<size_t>& steps) const {
   if (steps.size() == 1) return step_text(steps[0]);
-  std::string out = losses_.steps.source == Steps::Source::kSlices ? "parts " : "steps ";
+  std::string out = costs_.steps.source == Steps::Source::kSlices ? "parts " : "steps ";
   for (size_t i = 0; i < steps.size(); ++i) {
     if (i > 0) out += i + 1 == steps.size() ? " and " : ", ";
-    out += std::to_string(losses_.steps.number[steps[i]]);
+    out += std::to_string(costs_.steps.number[steps[i]]);
   }
   return out;
 }
 
 std::string Reporter::steps_evidence() const {
-  const Steps& steps = losses_.steps;
+  const Steps& steps = costs_.steps;
   if (steps.source == Steps::Source::kMarks) return "steps as the program marks them";
   if (steps.source == Steps::Source::kPeriod)
     return "steps are counted by the operations, which repeat every " + std::to_string(steps.period) +
@@ -72,13 +76,13 @@ std::string Reporter::steps_evidence() const {
          " equal parts of " + std::to_string(steps.period) + " operations";
 }
 
-Reporter::Account Reporter::account(size_t loss, size_t first, size_t last) const {
+Reporter::Account Reporter::account(size_t row, size_t first, size_t last) const {
   Account sum;
-  const uint32_t process = process_of(loss);
+  const uint32_t process = process_of(row);
   size_t first_late = last + 1;
   for (const LateOp& late : lateness_.late[process]) {
-    const size_t step = losses_.step_at(losses_.ranks[loss], late.host_ns);
-    if (step < first || step > last || !is_a_loss(late)) continue;
+    const size_t step = costs_.step_at(costs_.ranks[row], late.host_ns);
+    if (step < first || step > last || !costs_others(late)) continue;
     const double blame = static_cast<double>(late.blame_ns);
     sum.total_ns += blame;
     sum.host_ns += static_cast<double>(late.host_part_ns);
@@ -94,9 +98,7 @@ void Reporter::name(Finding& finding, uint32_t process) const {
   const model::JobProcess& row = job_.processes[process];
   finding.who.push_back(job_.who(process));
   if (row.row.rank >= 0) finding.ranks.push_back(row.row.rank);
-  std::string host(job_.text(job_.hosts[row.host].name));
-  if (!host.empty() && std::find(finding.hosts.begin(), finding.hosts.end(), host) == finding.hosts.end())
-    finding.hosts.push_back(std::move(host));
+  add_host(finding, job_.text(job_.hosts[row.host].name));
 }
 
 std::string Reporter::who(uint32_t process) const { return job_.who(process).text(); }
@@ -110,7 +112,7 @@ void Reporter::report(const std::vector<Culprit>& culprits) {
   for (FindingClass kind : {FindingClass::kHostLate, FindingClass::kGpuLate}) {
     std::vector<Accused> of_kind;
     for (const Culprit& culprit : culprits) {
-      const Accused accused{&culprit, account(culprit.loss, culprit.pattern.first, culprit.pattern.last)};
+      const Accused accused{&culprit, account(culprit.row, culprit.pattern.first, culprit.pattern.last)};
       const bool on_host = accused.sum.host_ns * 2 >= accused.sum.total_ns;
       if (on_host == (kind == FindingClass::kHostLate)) of_kind.push_back(accused);
     }
@@ -127,8 +129,8 @@ void Reporter::report(const std::vector<Culprit>& culprits) {
 
 // What the clocks leave open of a rank, another one of its host may tell: they have one clock.
 bool Reporter::is_proven(const Accused& accused, const std::vector<Accused>& of_kind) const {
-  const auto is_sure = [&](const Accused& of) { return of.sum.sure_ns >= kShare * losses_.span_ns; };
-  const auto host_of = [&](const Accused& of) { return job_.processes[process_of(of.culprit->loss)].host; };
+  const auto is_sure = [&](const Accused& of) { return of.sum.sure_ns >= kShare * costs_.span_ns; };
+  const auto host_of = [&](const Accused& of) { return job_.processes[process_of(of.culprit->row)].host; };
   return is_sure(accused) || std::any_of(of_kind.begin(), of_kind.end(), [&](const Accused& other) {
            return is_sure(other) && host_of(other) == host_of(accused) &&
                   are_late_together(*accused.culprit, *other.culprit);
@@ -139,13 +141,13 @@ void Reporter::late(FindingClass kind, const std::vector<Accused>& accused) {
   const Culprit& worst = *accused.front().culprit;
   Finding finding = begin(id_of(kind, worst.pattern), kind, Severity::kWarning, 0);
   for (const Accused& of : accused) {
-    name(finding, process_of(of.culprit->loss));
+    name(finding, process_of(of.culprit->row));
     finding.weight += of.sum.total_ns;
     finding.evidence.push_back(cost_evidence(of));
   }
   std::sort(finding.ranks.begin(), finding.ranks.end());
   const Account& sum = accused.front().sum;
-  show(finding, process_of(worst.loss), *sum.first);
+  show(finding, process_of(worst.row), *sum.first);
   const double sure = worst.per_step_ns * sum.sure_ns / sum.total_ns;
   finding.effect = Effect{
       .value = worst.per_step_ns, .unit = "ns/step", .low = sure, .high = worst.per_step_ns * 2 - sure};
@@ -173,13 +175,13 @@ std::string Reporter::statement(FindingClass kind, const Finding& finding, const
   const bool one = finding.ranks.size() < 2;
   const std::string does = kind == FindingClass::kHostLate ? "slow to launch" : "slow on the GPU";
   const bool goes_on = pattern.kind == Kind::kSince || pattern.kind == Kind::kGrowing;
-  std::string out = one ? who(process_of(worst.culprit->loss)) : wording::ranks(finding.ranks);
+  std::string out = one ? who(process_of(worst.culprit->row)) : wording::ranks(finding.ranks);
   out += goes_on ? (one ? " has been " : " have been ") : (one ? " was " : " were ");
   out += (pattern.kind == Kind::kGrowing ? "slower and " + does.substr(0, 4) + "er" + does.substr(4) : does);
   out +=
       " " + when_text(*worst.culprit) + ", costing the other ranks about " + text(worst.culprit->per_step_ns);
   out += in_each_step(pattern) ? " per step" : " each time";
-  return out + " (" + wording::percent(worst.sum.total_ns / losses_.span_ns) + " of the run" +
+  return out + " (" + wording::percent(worst.sum.total_ns / costs_.span_ns) + " of the run" +
          (one ? "" : " the worst of them") + "); first in " + finding.operation;
 }
 
@@ -207,8 +209,8 @@ std::string Reporter::when_text(const Culprit& culprit) const {
 std::string Reporter::cost_evidence(const Accused& accused) const {
   const Culprit& culprit = *accused.culprit;
   const Pattern& pattern = culprit.pattern;
-  const uint32_t process = process_of(culprit.loss);
-  return job_.process_name(process) + ": late by own doing " + text(lateness_.processes[process].blamed_ns) +
+  const uint32_t process = process_of(culprit.row);
+  return job_.process_name(process) + ": own lateness " + text(lateness_.processes[process].blamed_ns) +
          " in all, " + text(accused.sum.total_ns) + " of it from " + step_text(pattern.first) + " to " +
          step_text(pattern.last) + ", where it cost the others " + text(culprit.cost.low) + " to " +
          text(culprit.cost.high) + " beyond whoever came next; " + text(culprit.per_step_ns) +
@@ -220,20 +222,20 @@ void Reporter::cannot_tell(const Accused& accused) {
   const Culprit& culprit = *accused.culprit;
   Finding finding = begin("evidence-missing.lateness", FindingClass::kEvidenceMissing, Severity::kNote,
                           accused.sum.total_ns);
-  finding.statement = who(process_of(culprit.loss)) + " may be late by " + text(culprit.per_step_ns) +
+  finding.statement = who(process_of(culprit.row)) + " may be late by " + text(culprit.per_step_ns) +
                       " a step " + when_text(culprit) + ", but the clocks leave it open";
   finding.evidence.push_back(text(accused.sum.total_ns) + " in all, of which " + text(accused.sum.sure_ns) +
                              " exceed the uncertainty of the clocks");
-  finding.settle =
+  finding.needed_evidence =
       "a longer record, so that more operations bound the hosts' clocks; another rank on the same host";
   findings_.push_back(std::move(finding));
 }
 
 void Reporter::report(const FewDelays& few) {
-  const uint32_t process = process_of(few.loss);
+  const uint32_t process = process_of(few.row);
   Account sum;
   for (size_t step : few.steps) {
-    const Account one = account(few.loss, step, step);
+    const Account one = account(few.row, step, step);
     sum.total_ns += one.total_ns;
     sum.host_ns += one.host_ns;
     sum.sure_ns += one.sure_ns;
@@ -250,8 +252,8 @@ void Reporter::report(const FewDelays& few) {
   finding.effect =
       Effect{.value = sum.total_ns, .unit = "ns", .low = sum.sure_ns, .high = sum.total_ns * 2 - sum.sure_ns};
   finding.evidence.push_back(text(sum.total_ns) + " of " + text(lateness_.processes[process].blamed_ns) +
-                             " that it was late by own doing in all; " +
-                             wording::percent(sum.host_ns / sum.total_ns) + " of it on the host");
+                             " of own lateness in all; " + wording::percent(sum.host_ns / sum.total_ns) +
+                             " of it on the host");
   if (!once) finding.evidence.push_back("too few times to tell a habit from chance");
   finding.evidence.push_back(steps_evidence());
   finding.advice = "Look for what happens once: a checkpoint, an evaluation, a reconnect, a page-in.";
@@ -263,15 +265,15 @@ void Reporter::report(const Turns& turns) {
   finding.statement = std::string(turns.one ? "Ranks are late now and then, too seldom to name one: "
                                             : "Ranks take turns in being late: ") +
                       text(turns.total_ns) + " of the run (" +
-                      wording::percent(turns.total_ns / losses_.span_ns) + ") wait for whoever is the last";
+                      wording::percent(turns.total_ns / costs_.span_ns) + ") wait for whoever is the last";
   finding.effect =
       Effect{.value = turns.total_ns, .unit = "ns", .low = turns.total_ns, .high = turns.total_ns};
   finding.evidence.push_back(wording::count(turns.ranks, "rank") + " were the latest of " +
                              wording::count(turns.steps, "step") + "; none stands out");
-  for (const auto& [loss, cost] : turns.costliest) {
-    finding.evidence.push_back(job_.process_name(process_of(loss)) + " alone cost the others " +
+  for (const auto& [row, cost] : turns.costliest) {
+    finding.evidence.push_back(job_.process_name(process_of(row)) + " alone cost the others " +
                                text(cost.middle) + " (" + text(cost.low) + " to " + text(cost.high) + "), " +
-                               wording::percent(cost.middle / losses_.span_ns) + " of the run");
+                               wording::percent(cost.middle / costs_.span_ns) + " of the run");
   }
   const double on_host = host_share();
   finding.evidence.push_back(wording::percent(on_host) + " of all lateness came about on the hosts");

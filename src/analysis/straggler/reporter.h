@@ -6,7 +6,7 @@
 
 #include "analysis/finding.h"
 #include "analysis/straggler/cost/culprits.h"
-#include "analysis/straggler/cost/losses.h"
+#include "analysis/straggler/cost/delay_cost.h"
 #include "analysis/straggler/cost/scattered.h"
 #include "analysis/straggler/lateness/lateness.h"
 
@@ -15,9 +15,9 @@ namespace lockstep::analysis::straggler {
 class Reporter {
  public:
   // All stay where they are.
-  Reporter(const model::Job& job, const Lateness& lateness, const Losses& losses,
+  Reporter(const model::Job& job, const Lateness& lateness, const DelayCost& costs,
            std::vector<Finding>& findings)
-      : job_(job), lateness_(lateness), losses_(losses), findings_(findings) {}
+      : job_(job), lateness_(lateness), costs_(costs), findings_(findings) {}
 
   // Those whose hosts are late in one finding, those whose GPUs are in another.
   void report(const std::vector<Culprit>& culprits);
@@ -36,8 +36,8 @@ class Reporter {
     Account sum;
   };
 
-  Account account(size_t loss, size_t first, size_t last) const;
-  uint32_t process_of(size_t loss) const { return losses_.ranks[loss].process; }
+  Account account(size_t row, size_t first, size_t last) const;
+  uint32_t process_of(size_t row) const { return costs_.ranks[row].process; }
   void name(Finding& finding, uint32_t process) const;
   std::string who(uint32_t process) const;
   void show(Finding& finding, uint32_t process, const LateOp& late) const;
@@ -55,7 +55,7 @@ class Reporter {
 
   const model::Job& job_;
   const Lateness& lateness_;
-  const Losses& losses_;
+  const DelayCost& costs_;
   std::vector<Finding>& findings_;
 };
 

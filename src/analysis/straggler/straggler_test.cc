@@ -411,5 +411,42 @@ TEST(Straggler, BlamesLatenessThatLastsOverOverlappingOperationsOnce) {
   EXPECT_LT(findings[0].effect->value, 6e6) << "3 ms a step, not 30";
 }
 
+// Gradients that are reduced one after the other beside the work: who is behind keeps all others waiting at each, so that they
+// begin as soon as the one before is through and show no more how long their work takes. They did before it fell behind.
+TEST(Straggler, ComparesWhoIsAlwaysTheLastWithTheOthersWhenTheyWere) {
+  constexpr uint32_t kAll = 8, kBuckets = 30;
+  JobBuilder builder(kAll);
+  const uint32_t gradients = builder.world("gradients"), loss = builder.world("loss");
+  double free = 0;
+  for (uint32_t step = 0; step < 10; ++step) {
+    std::vector<double> front(kAll, free);
+    double moved = 0;
+    const auto meet = [&](uint32_t comm, uint32_t bucket) {
+      const double last = std::max(*std::max_element(front.begin(), front.end()), moved + 0.002);
+      for (uint32_t rank = 0; rank < kAll; ++rank)
+        builder.call(rank, comm,
+                     {.called_ms = free + 0.01 * bucket,
+                      .gpu_start_ms = std::max(front[rank], moved + 0.002),
+                      .gpu_end_ms = last + 0.06});
+      moved = last + 0.06;
+    };
+    for (uint32_t bucket = 0; bucket < kBuckets; ++bucket) {
+      for (uint32_t rank = 0; rank < kAll; ++rank)
+        front[rank] +=
+            1 + 0.01 * ((step * 5 + bucket * 3 + rank * 7) % 11) + (rank == 5 && step >= 2 ? 0.15 : 0);
+      meet(gradients, bucket);
+    }
+    for (double& of : front) of = std::max(of, moved) + 0.1;
+    meet(loss, kBuckets);
+    free = moved;
+  }
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(), findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "gpu-late");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5});
+  EXPECT_NEAR(findings[0].effect->value, kBuckets * 0.15e6, 0.8e6);
+}
+
 }  // namespace
 }  // namespace lockstep::analysis::straggler

@@ -84,7 +84,7 @@ std::string name(std::string_view text, size_t most) { return shown_name(text, m
 
 std::string ranks(const std::vector<int32_t>& ranks, size_t most) {
   std::vector<std::string> pieces;
-  size_t told = 0;
+  size_t listed = 0;
   for (size_t i = 0; i < ranks.size() && pieces.size() < most;) {
     size_t end = i + 1;
     while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
@@ -92,9 +92,9 @@ std::string ranks(const std::vector<int32_t>& ranks, size_t most) {
     std::string piece = std::to_string(ranks[i]);
     if (end - i > 1) piece += "-" + std::to_string(ranks[end - 1]);
     pieces.push_back(std::move(piece));
-    told = i = end;
+    listed = i = end;
   }
-  if (told < ranks.size()) pieces.push_back(count(ranks.size() - told, "other"));
+  if (listed < ranks.size()) pieces.push_back(count(ranks.size() - listed, "other"));
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < pieces.size(); ++i)
     text += (i == 0 ? "" : i + 1 == pieces.size() ? " and " : ", ") + pieces[i];

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "capture/core/session.h"
+#include "capture/core/session/session.h"
 
 namespace lockstep::capture::api {
 namespace {
@@ -121,7 +121,7 @@ uint64_t key_of(uint64_t comm_id, int32_t rank) {
 struct Declared {
   CommInfo comm;
   const Members& members;
-  GroupSaid said;
+  GroupDeclaration declared_as;
 };
 
 // With the lock held: a free slot and a communicator of its own, or kGroups.
@@ -130,7 +130,7 @@ uint32_t add_member(uint32_t slot, uint64_t key, const Declared& declared) {
   uint32_t comm = session.add_comm(declared.comm);
   if (comm == format::kNoComm) return kGroups;
   add_ranks(session, comm, declared.members);
-  session.add_group(comm, declared.said);
+  session.add_group(comm, declared.declared_as);
   publish(slot, key, comm, slot, declared.comm.rank);
   return slot;
 }
@@ -152,7 +152,7 @@ uint32_t add_locked(uint32_t slot, uint64_t key, const Declared& declared) {
   Group& group = g_groups[unknown];
   if (group.rank >= 0) return add_member(slot, key, declared);
   group.rank = rank;
-  Session::get().add_group(group.comm, declared.said);
+  Session::get().add_group(group.comm, declared.declared_as);
   publish(slot, key, group.comm, unknown, rank);
   return unknown;
 }
@@ -216,14 +216,14 @@ lockstep_group declare_group(const lockstep_group_info* info) {
     slot = __atomic_load_n(&g_groups[slot].main, __ATOMIC_RELAXED);
   } else {
     const bool listed = info->ranks != nullptr;
-    slot =
-        add_group(key, {.comm = {.comm_id = comm_id, .name = full.all, .rank = rank, .ranks = members.count},
-                        .members = members,
-                        .said = {.name = name,
-                                 .description = description,
-                                 .start = listed ? members.start : info->start,
-                                 .stride = listed || members.stride >= 0 ? members.stride : info->stride,
-                                 .rank = rank}});
+    slot = add_group(key,
+                     {.comm = {.comm_id = comm_id, .name = full.all, .rank = rank, .ranks = members.count},
+                      .members = members,
+                      .declared_as = {.name = name,
+                                      .description = description,
+                                      .start = listed ? members.start : info->start,
+                                      .stride = listed || members.stride >= 0 ? members.stride : info->stride,
+                                      .rank = rank}});
   }
   return slot == kGroups ? 0 : format::make_context(session.process_tag(), slot);
 }

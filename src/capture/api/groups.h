@@ -9,7 +9,7 @@
 #pragma once
 #include <cstdint>
 
-#include "capture/core/session.h"
+#include "capture/core/session/session.h"
 #include "lockstep/lockstep.h"
 
 namespace lockstep::capture::api {

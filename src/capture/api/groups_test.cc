@@ -104,17 +104,17 @@ TEST_F(GroupsTest, WhatWasSaidIsRecordedAsItWasSaid) {
     EXPECT_EQ(declare_progression("3", 1, 2, 4), lockstep_declare_group_info(&info)) << "the name alone";
     declare_progression("irregular", 0, -1, 3);
   });
-  const auto said = file.all<GroupDef>(Def::kGroup);
-  ASSERT_EQ(said.size(), 3u);
-  EXPECT_STREQ(said[0].name, "3");
-  EXPECT_STREQ(said[0].description, "mesh_tp");
-  EXPECT_EQ(said[0].start, 1);
-  EXPECT_EQ(said[0].stride, 2);
-  EXPECT_EQ(said[0].rank, 2);
-  EXPECT_STREQ(said[1].name, "3");
-  EXPECT_STREQ(said[1].description, "");
-  EXPECT_EQ(said[2].start, 0);
-  EXPECT_EQ(said[2].stride, -1);
+  const auto declared_as = file.all<GroupDef>(Def::kGroup);
+  ASSERT_EQ(declared_as.size(), 3u);
+  EXPECT_STREQ(declared_as[0].name, "3");
+  EXPECT_STREQ(declared_as[0].description, "mesh_tp");
+  EXPECT_EQ(declared_as[0].start, 1);
+  EXPECT_EQ(declared_as[0].stride, 2);
+  EXPECT_EQ(declared_as[0].rank, 2);
+  EXPECT_STREQ(declared_as[1].name, "3");
+  EXPECT_STREQ(declared_as[1].description, "");
+  EXPECT_EQ(declared_as[2].start, 0);
+  EXPECT_EQ(declared_as[2].stride, -1);
   const auto comms = file.all<CommDef>(Def::kComm);
   EXPECT_STREQ(comms[0].name, "mesh_tp:3");
   EXPECT_STREQ(comms[1].name, "3");
@@ -138,10 +138,10 @@ TEST_F(GroupsTest, ARankThatIsToldLaterIsThatOfTheSameMember) {
   EXPECT_EQ(comms[0].rank, -1);
   EXPECT_EQ(comms[1].rank, 1);
   EXPECT_EQ(comms[2].rank, 1);
-  const auto said = file.all<GroupDef>(Def::kGroup);
-  ASSERT_EQ(said.size(), 4u);
-  EXPECT_EQ(said[1].head.id, 0u);
-  EXPECT_EQ(said[1].rank, 2);
+  const auto declared_as = file.all<GroupDef>(Def::kGroup);
+  ASSERT_EQ(declared_as.size(), 4u);
+  EXPECT_EQ(declared_as[1].head.id, 0u);
+  EXPECT_EQ(declared_as[1].rank, 2);
 }
 
 // Structs grow at their end: a program that was compiled before has shorter ones.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/api/histogram.h"
 
-#include "capture/core/histogram_cell.h"
-#include "capture/core/session.h"
+#include "capture/core/log/histogram_cell.h"
+#include "capture/core/session/session.h"
 
 namespace lockstep::capture::api {
 namespace {

@@ -4,7 +4,7 @@
 #pragma once
 #include <cstdint>
 
-#include "capture/core/thread_log.h"
+#include "capture/core/log/thread_log.h"
 
 namespace lockstep::capture::api {
 

@@ -6,8 +6,8 @@
 #include "capture/api/groups.h"
 #include "capture/api/histogram.h"
 #include "capture/api/names.h"
-#include "capture/core/session.h"
-#include "capture/core/thread_log.h"
+#include "capture/core/log/thread_log.h"
+#include "capture/core/session/session.h"
 
 namespace lockstep::capture::api {
 namespace {
@@ -34,7 +34,7 @@ ShapeRef shape_of(ThreadLog* log, const char* func, const char* datatype, const 
   return log->shape(key);
 }
 
-bool is_seq_said(const lockstep_op_info& info) {
+bool is_seq_known(const lockstep_op_info& info) {
   return info.seq > 0 || (info.seq == 0 && (info.flags & LOCKSTEP_OP_SEQ) != 0);
 }
 bool is_p2p(const lockstep_op_info& info) {
@@ -43,7 +43,7 @@ bool is_p2p(const lockstep_op_info& info) {
 }
 
 uint64_t next_seq(Group* group, const lockstep_op_info& info) {
-  if (is_seq_said(info)) return static_cast<uint64_t>(info.seq) - 1;
+  if (is_seq_known(info)) return static_cast<uint64_t>(info.seq) - 1;
   return group == nullptr
              ? 0
              : __atomic_fetch_add(is_p2p(info) ? &group->paired : &group->collectives, 1, __ATOMIC_RELAXED);
@@ -51,9 +51,9 @@ uint64_t next_seq(Group* group, const lockstep_op_info& info) {
 
 uint8_t flags_of(const lockstep_op_info& info) {
   uint32_t flags = 0;
-  if (is_seq_said(info)) flags |= format::kFlagSeqSaid;
+  if (is_seq_known(info)) flags |= format::kFlagSeqKnown;
   if (is_p2p(info)) flags |= format::kFlagP2p;
-  if (info.flags & (LOCKSTEP_OP_ASYNC | LOCKSTEP_OP_SYNC)) flags |= format::kFlagAsyncSaid;
+  if (info.flags & (LOCKSTEP_OP_ASYNC | LOCKSTEP_OP_SYNC)) flags |= format::kFlagAsyncKnown;
   if (info.flags & LOCKSTEP_OP_ASYNC) flags |= format::kFlagAsync;
   return static_cast<uint8_t>(flags);
 }

@@ -113,8 +113,8 @@ TEST_F(OperationsTest, WhatElseWasSaidIsInTheFlags) {
   }
   using namespace format;
   EXPECT_EQ(flags,
-            (std::vector<uint8_t>{0, kFlagSeqSaid | kFlagAsyncSaid,
-                                  kFlagSeqSaid | kFlagP2p | kFlagAsyncSaid | kFlagAsync, kFlagSeqSaid}));
+            (std::vector<uint8_t>{0, kFlagSeqKnown | kFlagAsyncKnown,
+                                  kFlagSeqKnown | kFlagP2p | kFlagAsyncKnown | kFlagAsync, kFlagSeqKnown}));
   EXPECT_EQ(numbers, (std::vector<uint64_t>{0, UINT64_MAX, 6, 6}));
 }
 

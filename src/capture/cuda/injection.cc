@@ -16,7 +16,7 @@
 #include <atomic>
 
 #include "capture/core/clock.h"
-#include "capture/core/session.h"
+#include "capture/core/session/session.h"
 #include "capture/cuda/injection.h"
 #include "capture/cuda/ranges.h"
 #include "capture/cuda/sharing.h"
@@ -46,7 +46,7 @@ timespec in(int64_t ns) {
 }
 
 // Once a process, and for all ranks of a host once: they would all say the same.
-void say(const char* what, const char* why) {
+void warn(const char* what, const char* why) {
   if (g_has_spoken.exchange(true)) return;
   Session::get().add_note(format::kNoteGpuRecords, why);
   if (Session::get().file().header()->local_rank <= 0) fprintf(stderr, "lockstep: %s: %s\n", what, why);
@@ -69,7 +69,7 @@ void try_to_begin() {
   if (library == nullptr) library = find_cupti(why, sizeof why);
   const Wanted wanted{.copies = format::asks_for(setting(), format::kCudaCopies)};
   if (library == nullptr || !begin(*library, wanted, why, sizeof why)) {
-    say("no GPU times for now", why);
+    warn("no GPU times for now", why);
     return;
   }
   uint32_t version = 0;
@@ -163,9 +163,9 @@ void record(const Recording& recording) {
 void start() {
   if (is_off() || !open_session()) return;
   if (!is_preloaded()) {
-    say("no GPU times",
-        "liblockstep-cuda.so must also be in LD_PRELOAD, so that profilers in this process keep their "
-        "records");
+    warn("no GPU times",
+         "liblockstep-cuda.so must also be in LD_PRELOAD, so that profilers in this process keep their "
+         "records");
     return;
   }
   // While a profiler is starting CUDA, CUPTI is in the middle of something: the thread begins a moment later.

@@ -3,8 +3,8 @@
 // come before CUDA, several times in a process, and from any thread.
 #include <stdlib.h>
 
-#include "capture/core/session.h"
-#include "capture/core/thread_log.h"
+#include "capture/core/log/thread_log.h"
+#include "capture/core/session/session.h"
 #include "capture/cuda/injection.h"
 #include "capture/cuda/nvtx_abi.h"
 #include "capture/cuda/ranges.h"

@@ -8,8 +8,8 @@
 
 #include "capture/core/clock.h"
 #include "capture/core/locked.h"
-#include "capture/core/session.h"
-#include "capture/core/thread_log.h"
+#include "capture/core/log/thread_log.h"
+#include "capture/core/session/session.h"
 #include "capture/cuda/nvtx_abi.h"
 #include "format/definitions.h"
 #include "format/records.h"

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <thread>
 
-#include "capture/core/thread_log.h"
+#include "capture/core/log/thread_log.h"
 #include "capture/cuda/cuda_test.h"
 #include "tests/support/nvtx.h"
 
@@ -289,15 +289,15 @@ TEST(RangeNames, EndBetweenCharacters) {
 // Programs number their ranges; what a log can name has an end.
 TEST_F(Ranges, NamesAreBounded) {
   LksFile file = mark([] {
-    for (uint32_t i = 0; i < capture::ThreadLog::kMostRangeNames + 100; ++i) {
+    for (uint32_t i = 0; i < capture::Interning::kMostRangeNames + 100; ++i) {
       Nvtx::push(("step " + std::to_string(i)).c_str());
       Nvtx::pop();
       if (i % 1000 == 0) sleep_ms(5);
     }
   });
-  EXPECT_EQ(file.count(format::Def::kRangeName), size_t{capture::ThreadLog::kMostRangeNames});
+  EXPECT_EQ(file.count(format::Def::kRangeName), size_t{capture::Interning::kMostRangeNames});
   EXPECT_EQ(file.count(Kind::kRange) + file.lost_without_a_place(),
-            size_t{capture::ThreadLog::kMostRangeNames} + 100);
+            size_t{capture::Interning::kMostRangeNames} + 100);
   EXPECT_GE(file.lost(capture::kLoss_shape_table_full), 100u);
 }
 
@@ -325,7 +325,7 @@ TEST_F(Ranges, NamesLeaveTheRingToRecords) {
   uint64_t bytes = 0;
   for (const Entry& entry : file.definitions(format::Def::kRangeName))
     bytes += entry.def().units * format::kUnitBytes;
-  constexpr uint64_t kMost = kRing / capture::ThreadLog::kRangeNamesOfRing;
+  constexpr uint64_t kMost = kRing / capture::Interning::kRangeNamesOfRing;
   EXPECT_LE(bytes, kMost);
   EXPECT_GT(bytes, kMost - 2 * format::kMaxRangeNameBytes);
   const uint64_t kept = file.count(Kind::kRange);

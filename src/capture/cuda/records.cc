@@ -3,7 +3,7 @@
 
 #include <initializer_list>
 
-#include "capture/core/thread_log.h"
+#include "capture/core/log/thread_log.h"
 #include "format/records.h"
 
 namespace lockstep::capture::cuda {

@@ -10,8 +10,8 @@
 
 #include "capture/core/clock.h"
 #include "capture/core/locked.h"
-#include "capture/core/session.h"
-#include "capture/core/thread_log.h"
+#include "capture/core/log/thread_log.h"
+#include "capture/core/session/session.h"
 #include "capture/cuda/buffers.h"
 #include "capture/cuda/cupti_clock.h"
 #include "capture/cuda/fences.h"

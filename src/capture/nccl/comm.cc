@@ -1,45 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comms: init and finalize, and what v1..v3 tell about a comm with its operations.
-#include "capture/nccl/chain.h"
+#include "capture/nccl/chain/chain.h"
 #include "capture/nccl/device.h"
 #include "capture/nccl/events.h"
+#include "capture/nccl/nccl_library.h"
 #include "capture/nccl/steering.h"
 
 namespace lockstep::capture::nccl {
 namespace {
 
-void say(nccl_abi::Logger logger, int level, const char* text) {
+void log_message(nccl_abi::Logger logger, int level, const char* text) {
   if (logger != nullptr) logger(level, nccl_abi::kLogSubsystemProfile, "lockstep", 0, "%s", text);
 }
 
 void report_once(nccl_abi::Logger logger) {
-  static bool said_full = false;
+  static bool has_warned_full = false;
   if (logger == nullptr) return;
   bool is_warning = false;
   if (const char* text = Session::get().take_message(&is_warning))
-    say(logger, is_warning ? nccl_abi::kLogWarn : nccl_abi::kLogInfo, text);
+    log_message(logger, is_warning ? nccl_abi::kLogWarn : nccl_abi::kLogInfo, text);
   if (!Session::get().running()) return;
   format::FileState state = Session::get().file().state();
   if ((state == format::FileState::kDiskFull || state == format::FileState::kSizeCap) &&
-      !__atomic_exchange_n(&said_full, true, __ATOMIC_RELAXED)) {
-    say(logger, nccl_abi::kLogWarn,
-        state == format::FileState::kDiskFull
-            ? "lockstep: no space left; events are counted but no longer kept"
-            : "lockstep: size cap reached; events are counted but no longer kept");
+      !__atomic_exchange_n(&has_warned_full, true, __ATOMIC_RELAXED)) {
+    log_message(logger, nccl_abi::kLogWarn,
+                state == format::FileState::kDiskFull
+                    ? "lockstep: no space left; events are counted but no longer kept"
+                    : "lockstep: size cap reached; events are counted but no longer kept");
   }
 }
 
 // NCCL's own price of KernelCh, which 2.26 brought and 2.31 moved to a thread of its own; measured on 2.28.9
 // (docs/performance.md).
 void warn_of_cost(nccl_abi::Logger logger, uint32_t nccl_version, format::Mode mode) {
-  static bool said = false;
+  static bool has_warned = false;
   if (logger == nullptr || mode != format::Mode::kDeep || nccl_version < 22600 || nccl_version >= 23100 ||
-      __atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+      __atomic_exchange_n(&has_warned, true, __ATOMIC_RELAXED))
     return;
-  say(logger, nccl_abi::kLogWarn,
+  log_message(
+      logger, nccl_abi::kLogWarn,
       "lockstep: in mode deep this NCCL becomes slower itself (2.28.9 on H200: +8 % for 8 bytes, twice the "
-      "time for a "
-      "pipelined 1 MB all-reduce); sample=1/100, or a window of `lockstep control`, costs a part of it");
+      "time for a pipelined 1 MB all-reduce); sample=1/100, or a window of `lockstep control`, costs a "
+      "part of it");
 }
 
 nccl_abi::Logger g_logger;
@@ -48,7 +50,8 @@ nccl_abi::Logger g_logger;
 
 nccl_abi::NcclResult init(int api, void** context, int* mask, CommInfo comm, nccl_abi::Logger logger) {
   Session& session = Session::get();
-  bool running = session.open(format::Source::kNccl, {record, is_chain_wanted() ? settle_chain : settle});
+  bool running =
+      session.open(format::Source::kNccl, {record, is_chain_wanted() ? apply_pending_chain : apply_pending});
   uint32_t index = format::kNoComm - 1;
   if (running) {
     // Facts of the whole process, known only now that NCCL runs; every init writes the same values.
@@ -56,8 +59,11 @@ nccl_abi::NcclResult init(int api, void** context, int* mask, CommInfo comm, ncc
     auto* clock = reinterpret_cast<uint8_t*>(&header->gpu_clock);
     if (__atomic_load_n(clock, __ATOMIC_RELAXED) == 0)
       __atomic_store_n(clock, static_cast<uint8_t>(gpu_clock()), __ATOMIC_RELAXED);
+    // Its logger is NCCL's own code: of several libraries it tells which one calls.
+    const void* code = reinterpret_cast<const void*>(logger);
     if (__atomic_load_n(&header->nccl_version, __ATOMIC_RELAXED) == 0)
-      __atomic_store_n(&header->nccl_version, read_nccl_version(), __ATOMIC_RELAXED);
+      __atomic_store_n(&header->nccl_version, read_nccl_version(code), __ATOMIC_RELAXED);
+    note_nccl_libraries(code);
     read_device(&comm);
     uint32_t added = session.add_comm(comm);
     if (added != format::kNoComm) index = added;

@@ -16,8 +16,8 @@ template <class Version>
 class Conformance : public NcclCaptureOfVersion<Version> {};
 TYPED_TEST_SUITE(Conformance, AllVersions);
 
-int g_said;
-void count_message(int, unsigned long, const char*, int, const char*, ...) { ++g_said; }
+int g_messages;
+void count_message(int, unsigned long, const char*, int, const char*, ...) { ++g_messages; }
 
 TYPED_TEST(Conformance, ExportsAWholePlugin) {
   this->record([] {
@@ -68,7 +68,7 @@ TYPED_TEST(Conformance, InitSucceedsWhereNoFileCanBeMade) {
     plugin.stop(handle);
     plugin.finalize(plugin.context);
     EXPECT_NE(plugin.init(2, nullptr, 8, 3, count_message), nullptr);
-    EXPECT_EQ(g_said, TestFixture::kApi >= 4 ? 1 : 0);
+    EXPECT_EQ(g_messages, TestFixture::kApi >= 4 ? 1 : 0);
   });
   EXPECT_TRUE(exit.ok()) << exit;
 }

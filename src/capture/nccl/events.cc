@@ -155,7 +155,7 @@ uint64_t start_coll_api(uint64_t context, uint64_t parent, const ApiCall& call) 
 }
 
 uint64_t start_p2p_api(uint64_t context, uint64_t parent, const ApiCall& call) {
-  note_p2p_thread(ThreadLog::current());
+  record_p2p_thread(ThreadLog::current());
   if (steered(kNothing | kSelects)) return steered_p2p_api(context, parent, call);
   return append_api<format::P2pApiRecord>(Kind::kP2pApi, context, parent, call);
 }
@@ -178,7 +178,7 @@ uint64_t start_kernel_launch(uint64_t context, uint64_t parent, uint64_t stream)
 uint64_t start_group(uint64_t context, int api) {
   if (steered(kNothing | kNoGroups)) return api <= 4 ? kDeclined : 0;
   ThreadLog* log = ThreadLog::get();
-  if (steered(kMaskWaits)) settle_at_launch(log);
+  if (steered(kMaskWaits)) apply_pending_at_launch(log);
   if (log == nullptr) return api <= 4 ? kDeclined : 0;
   auto* record = log->reserve<format::GroupRecord>();
   if (record == nullptr) return api <= 4 ? kDeclined : 0;
@@ -236,7 +236,7 @@ LOCKSTEP_COLD static uint64_t steered_coll(uint64_t context, uint64_t parent, co
             ? choose_collective(log, {count_of(context), number, bytes_of(log, coll.shape, coll.count), true})
             : (parent & kChosen) != 0;
   }
-  settle_at_launch(log);
+  apply_pending_at_launch(log);
   return with_choice(append_coll(context, parent, coll), chosen);
 }
 
@@ -280,14 +280,14 @@ LOCKSTEP_COLD static uint64_t steered_p2p(uint64_t context, uint64_t parent, con
     const OperationSeen operation = {count_of(context), number, bytes_of(log, p2p.shape, p2p.count), true};
     chosen = choose_pair(log, pair, operation, p2p.is_first_sight ? is_watched() : (parent & kChosen) != 0);
   }
-  settle_at_launch(log);
+  apply_pending_at_launch(log);
   return with_choice(append_p2p(context, parent, p2p), chosen);
 }
 
 uint64_t start_p2p(uint64_t context, uint64_t parent, const P2p& p2p) {
   PairCount* pair = pair_of(count_of(context), p2p.peer, p2p.is_send);
   const uint32_t number = count_pair(pair);
-  note_p2p_thread(ThreadLog::current());
+  record_p2p_thread(ThreadLog::current());
   if (steered(kNothing | kSelects | kMaskWaits)) return steered_p2p(context, parent, p2p, pair, number);
   return append_p2p(context, parent, p2p);
 }
@@ -321,8 +321,8 @@ uint64_t start_proxy_step(uint64_t parent, int32_t step) {
   if (log == nullptr) return 0;
   // While a receive cannot be posted, NCCL starts the same step again on every poll. Steps of no operation (it was lost)
   // cannot be told apart.
-  const uint64_t key = ThreadLog::step_key(parent, step);
-  const uint64_t recent = parent != 0 ? log->recent_step(key) : 0;
+  const uint64_t key = StepCache::key(parent, step);
+  const uint64_t recent = parent != 0 ? log->steps().recent(key) : 0;
   if (__builtin_expect(recent != 0, 0)) {
     auto* open = reinterpret_cast<format::ProxyStepRecord*>(log->locate(recent));
     if (open != nullptr && open->head.stop_after == 0 && open->parent == parent && open->step == step) {
@@ -340,7 +340,7 @@ uint64_t start_proxy_step(uint64_t parent, int32_t step) {
   record->step = step;
   record->peer_waits = record->restarts = 0;
   const uint64_t handle = log->publish(record, Kind::kProxyStep, 0, 0);
-  log->remember_step(key, handle);
+  log->steps().remember(key, handle);
   return handle;
 }
 

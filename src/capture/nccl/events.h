@@ -5,8 +5,8 @@
 #pragma once
 #include <cstdint>
 
-#include "capture/core/session.h"
-#include "capture/core/thread_log.h"
+#include "capture/core/log/thread_log.h"
+#include "capture/core/session/session.h"
 #include "capture/nccl/abi.h"
 
 namespace lockstep::capture::nccl {

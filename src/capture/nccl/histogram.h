@@ -6,7 +6,7 @@
 #pragma once
 #include <cstdint>
 
-#include "capture/core/thread_log.h"
+#include "capture/core/log/thread_log.h"
 
 namespace lockstep::capture::nccl {
 

@@ -266,24 +266,24 @@ void allow_comms() {
   g_allowed_comms.store(allowed, memory_order_relaxed);
 }
 
-void tell_file() {
+void report_modes() {
   Session& session = Session::get();
   if (!session.file().usable()) return;
-  static uint64_t told = ~uint64_t{0};  // the keeper's, and before there is one whoever opens
+  static uint64_t reported = ~uint64_t{0};  // the keeper's, and before there is one whoever opens
   // A sampled operation changes the mask all the time.
   const bool sampling = g_sampling.load(memory_order_relaxed);
   const uint32_t mask =
       sampling ? g_base_mask.load(memory_order_relaxed) | kChosenMask : g_stored.load(memory_order_relaxed);
   const bool waits = !sampling && (steering() & kMaskWaits) != 0;
   const uint64_t now = uint64_t{mask} << 1 | (waits ? 1 : 0);
-  if (now == told) return;
-  told = now;
+  if (now == reported) return;
+  reported = now;
   session.set_event_mask(mask, waits);
 }
 
 }  // namespace
 
-void note_new_p2p_thread(uintptr_t log) {
+void record_new_p2p_thread(uintptr_t log) {
   uintptr_t none = 0;
   if (!g_steering.p2p_owner.compare_exchange_strong(none, log, memory_order_relaxed))
     g_steering.p2p_owner.store(kSeveral, memory_order_relaxed);
@@ -317,7 +317,7 @@ bool may_switch_kernels(bool launching, bool turns_on) {
   return may_change_kernels(launching ? Place::kLaunch : Place::kElsewhere, ThreadLog::current(), turns_on);
 }
 
-void settle_at_launch(const ThreadLog* log) { store_masks_if_free(Place::kLaunch, log); }
+void apply_pending_at_launch(const ThreadLog* log) { store_masks_if_free(Place::kLaunch, log); }
 
 void record(const Recording& recording) {
   {
@@ -334,14 +334,14 @@ void record(const Recording& recording) {
   g_base_mask.store(base_mask(recording), memory_order_relaxed);
   new_epoch();
   g_steering.word.store(word_of(recording), memory_order_relaxed);
-  settle();
+  apply_pending();
 }
 
-void settle() {
+void apply_pending() {
   take_masks();
   store_masks(Place::kElsewhere, nullptr);
   give_masks();
-  tell_file();
+  report_modes();
 }
 
 void begin_counting(uint32_t comm, const CommInfo& info, int* mask) {

@@ -18,9 +18,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "capture/core/control.h"
-#include "capture/core/session.h"
-#include "capture/core/thread_log.h"
+#include "capture/core/log/thread_log.h"
+#include "capture/core/session/control.h"
+#include "capture/core/session/session.h"
 
 namespace lockstep::capture::nccl {
 
@@ -89,12 +89,12 @@ inline uint32_t count_pair(PairCount* pair) {
   return number;
 }
 
-[[gnu::cold, gnu::noinline]] void note_new_p2p_thread(uintptr_t log);
+[[gnu::cold, gnu::noinline]] void record_new_p2p_thread(uintptr_t log);
 // NCCL 2.27 to 2.30 must not see its mask change between a receive and a send that it fuses; see settle().
-inline void note_p2p_thread(const ThreadLog* log) {
+inline void record_p2p_thread(const ThreadLog* log) {
   const uintptr_t owner = g_steering.p2p_owner.load(std::memory_order_relaxed);
   if (__builtin_expect(owner != reinterpret_cast<uintptr_t>(log) && owner != kSeveral, 0))
-    note_new_p2p_thread(reinterpret_cast<uintptr_t>(log));
+    record_new_p2p_thread(reinterpret_cast<uintptr_t>(log));
 }
 
 // The choice for an operation; `launching`: called while NCCL launches, when all operations of its group are known.
@@ -112,11 +112,11 @@ bool is_watched();
 // thread that launches.
 bool may_switch_kernels(bool launching, bool turns_on);
 // From the event path, while NCCL launches.
-[[gnu::cold, gnu::noinline]] void settle_at_launch(const ThreadLog* log);
+[[gnu::cold, gnu::noinline]] void apply_pending_at_launch(const ThreadLog* log);
 
 // The keeper's: what is to be recorded from now on; and, on every nap, what could not be told to NCCL so far.
 void record(const Recording& recording);
-void settle();
+void apply_pending();
 
 // A communicator of ours begins or ends; `mask` is NCCL's word, which it reads as long as one of its communicators lives.
 void begin_counting(uint32_t comm, const CommInfo& info, int* mask);

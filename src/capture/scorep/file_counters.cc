@@ -24,13 +24,6 @@ constexpr uint32_t kMaxChunks = 1 << 24;
 // Of one look, which the job waits for.
 constexpr uint32_t kMostHeaders = 1024, kMostRecordChunks = 64;
 
-template <class T>
-T copy_of(const char* entry, size_t left) {
-  T value{};
-  memcpy(&value, entry, sizeof(T) < left ? sizeof(T) : left);
-  return value;
-}
-
 // Room for one more in an array that grows; false without memory.
 template <class T>
 bool make_room(T*& array, uint32_t size, uint32_t& room) {
@@ -118,7 +111,7 @@ bool FileCounters::open(int file) {
 
 void FileCounters::close() {
   if (file_ >= 0) ::close(file_);
-  for (Log& log : logs_) free(log.shapes);
+  for (Log& log : logs_) free(log.element_bytes);
   free(chunks_);
   free(unpublished_);
   if (segment_ >= 0) ::close(segment_);
@@ -148,10 +141,8 @@ void FileCounters::add(Totals& totals, int64_t now_monotonic_ns) {
   if (header_.retention == format::Retention::kRing) {
     add_histograms(totals);
   } else {
-    // A call and its task are one operation; some operations have only one of them.
-    totals.operations += calls_ > tasks_ ? calls_ : tasks_;
-    // Neither sum falls, so the greater does not; the one of the kind there is more of could.
-    totals.bytes += std::max(call_bytes_, task_bytes_);
+    totals.operations += counted_.operations();
+    totals.bytes += counted_.bytes();
     close_ended();
     totals.open += open_size_;
     for (uint32_t i = 0; i < open_size_; ++i) {
@@ -221,32 +212,35 @@ bool FileCounters::read_chunk(Chunk& chunk) {
   format::ChunkHeader header;
   if (!read(format::chunk_offset(chunk.index), &header, sizeof(header))) return false;
   const size_t from = size_t{chunk.unit} * format::kUnitBytes;
-  const size_t got = read_some(format::chunk_offset(chunk.index) + from, buffer_, format::kChunkBytes - from);
-  size_t at = 0;
-  while (at + sizeof(format::RecordHead) <= got) {
-    const size_t left = got - at;
-    const uint32_t units = chunk.purpose == Purpose::kDefs ? visit_definition(chunk, buffer_ + at, left)
-                                                           : visit_record(chunk, buffer_ + at, left);
-    if (units == 0) break;
-    if (chunk.unit + units > format::kLastUnit) return true;
-    chunk.unit += units;
-    at += size_t{units} * format::kUnitBytes;
-  }
+  const size_t got =
+      read_some(format::entry_offset(chunk.index, chunk.unit), buffer_ + from, format::kChunkBytes - from);
+  memset(buffer_ + from + got, 0, format::kChunkBytes - from - got);
+  const auto valid = static_cast<uint32_t>((from + got) / format::kUnitBytes);
+  const format::WalkStop stop = chunk.purpose == Purpose::kDefs ? walk<format::DefHead>(chunk, valid)
+                                                                : walk<format::RecordHead>(chunk, valid);
   // The next chunk was there before this look: this one was full then.
-  return header.next != 0;
+  return header.next != 0 || stop == format::WalkStop::kUnknown || stop == format::WalkStop::kTooLong;
 }
 
-// Units of the entry; 0: not published yet, or not to be read.
-uint32_t FileCounters::visit_definition(const Chunk& chunk, const char* entry, size_t left) {
-  const auto head = copy_of<format::DefHead>(entry, left);
-  if (head.kind == static_cast<uint16_t>(Def::kShape)) {
-    add_shape(logs_[chunk.log], copy_of<format::ShapeDef>(entry, left));
-  } else if (head.kind == static_cast<uint16_t>(Def::kLog)) {
-    logs_[chunk.log].losses_offset = format::chunk_offset(chunk.index) +
-                                     uint64_t{chunk.unit} * format::kUnitBytes +
-                                     offsetof(format::LogDef, losses);
+// From the chunk's unit on, which moves to where the walk stops.
+template <class Head>
+format::WalkStop FileCounters::walk(Chunk& chunk, uint32_t valid_units) {
+  format::Walk<Head> entry(buffer_, valid_units, chunk.unit);
+  while (entry.next()) {
+    chunk.unit = entry.unit();
+    visit(chunk, entry);
   }
-  return head.kind == 0 ? 0 : head.units;
+  chunk.unit = entry.unit();
+  return entry.stop();
+}
+
+void FileCounters::visit(const Chunk& chunk, const format::Walk<format::DefHead>& entry) {
+  if (entry.head().kind == static_cast<uint16_t>(Def::kShape)) {
+    add_shape(logs_[chunk.log], entry.as<format::ShapeDef>());
+  } else if (entry.head().kind == static_cast<uint16_t>(Def::kLog)) {
+    logs_[chunk.log].losses_offset =
+        format::entry_offset(chunk.index, chunk.unit) + offsetof(format::LogDef, losses);
+  }
 }
 
 void FileCounters::add_shape(Log& log, const format::ShapeDef& def) {
@@ -254,102 +248,66 @@ void FileCounters::add_shape(Log& log, const format::ShapeDef& def) {
   if (number == 0 || number >= format::kShapeUnknown) return;
   if (number >= log.shapes_size) {
     const uint32_t wanted = (number / 64 + 1) * 64;
-    void* const grown = realloc(log.shapes, wanted * sizeof(Shape));
+    void* const grown = realloc(log.element_bytes, wanted);
     if (grown == nullptr) return;
-    log.shapes = static_cast<Shape*>(grown);
-    memset(log.shapes + log.shapes_size, 0, (wanted - log.shapes_size) * sizeof(Shape));
+    log.element_bytes = static_cast<uint8_t*>(grown);
+    memset(log.element_bytes + log.shapes_size, 0, wanted - log.shapes_size);
     log.shapes_size = wanted;
   }
-  char datatype[sizeof(def.datatype) + 1] = {};
-  memcpy(datatype, def.datatype, sizeof(def.datatype));
-  const uint8_t bytes = format::element_bytes(datatype);
-  // NCCL reports bytes, not elements, of these.
-  const bool in_bytes = strncmp(def.func, "AllGather", sizeof(def.func)) == 0 ||
-                        strncmp(def.func, "Broadcast", sizeof(def.func)) == 0;
-  log.shapes[number] = {bytes, in_bytes ? uint8_t{1} : bytes};
+  log.element_bytes[number] =
+      format::element_bytes(def.datatype, strnlen(def.datatype, sizeof(def.datatype)));
 }
 
-FileCounters::Shape FileCounters::shape_of(uint16_t log, uint16_t shape) const {
-  return shape < logs_[log].shapes_size && logs_[log].shapes[shape].call_bytes != 0 ? logs_[log].shapes[shape]
-                                                                                    : Shape{1, 1};
+uint64_t FileCounters::bytes_of(uint16_t log, uint16_t shape, uint64_t count) const {
+  const uint8_t known = shape < logs_[log].shapes_size ? logs_[log].element_bytes[shape] : uint8_t{0};
+  return count * (known == 0 ? 1 : known);
 }
 
-void FileCounters::add_call(uint16_t log, uint16_t shape, uint64_t count) {
-  ++calls_;
-  call_bytes_ += count * shape_of(log, shape).call_bytes;
-}
-
-void FileCounters::add_task(uint16_t log, uint16_t shape, uint64_t count) {
-  ++tasks_;
-  task_bytes_ += count * shape_of(log, shape).task_bytes;
-}
-
-uint32_t FileCounters::visit_record(const Chunk& chunk, const char* entry, size_t left) {
-  const auto head = copy_of<format::RecordHead>(entry, left);
-  const uint32_t bytes = format::record_bytes(static_cast<uint8_t>(head.kind));
-  if (head.kind == Kind::kNone || bytes > left) return 0;
-  switch (head.kind) {
-    case Kind::kCollApi: {
-      const auto record = copy_of<format::CollApiRecord>(entry, left);
-      add_call(chunk.log, record.shape, record.count);
-      hold_open(chunk, head);
-      break;
-    }
-    case Kind::kP2pApi: {
-      const auto record = copy_of<format::P2pApiRecord>(entry, left);
-      add_call(chunk.log, record.shape, record.count);
-      hold_open(chunk, head);
-      break;
-    }
-    case Kind::kColl: {
-      const auto record = copy_of<format::CollRecord>(entry, left);
-      add_task(chunk.log, record.shape, record.count);
-      break;
-    }
-    case Kind::kShortColl: {
-      const auto record = copy_of<format::ShortCollRecord>(entry, left);
-      add_task(chunk.log, record.shape, record.count);
-      break;
-    }
-    case Kind::kP2p: {
-      const auto record = copy_of<format::P2pRecord>(entry, left);
-      add_task(chunk.log, record.shape, record.count);
-      break;
-    }
-    case Kind::kCeColl: {
-      const auto record = copy_of<format::CeCollRecord>(entry, left);
-      add_task(chunk.log, record.shape, record.count);
-      break;
-    }
+void FileCounters::visit(const Chunk& chunk, const format::Walk<format::RecordHead>& entry) {
+  const auto call = [&](const auto& record) {
+    counted_.add_call(bytes_of(chunk.log, record.shape, record.count));
+    hold_open(chunk, record.head);
+  };
+  const auto task = [&](const auto& record) {
+    counted_.add_task(bytes_of(chunk.log, record.shape, record.count));
+  };
+  switch (entry.head().kind) {
+    case Kind::kCollApi:
+      return call(entry.as<format::CollApiRecord>());
+    case Kind::kP2pApi:
+      return call(entry.as<format::P2pApiRecord>());
+    case Kind::kColl:
+      return task(entry.as<format::CollRecord>());
+    case Kind::kShortColl:
+      return task(entry.as<format::ShortCollRecord>());
+    case Kind::kP2p:
+      return task(entry.as<format::P2pRecord>());
+    case Kind::kCeColl:
+      return task(entry.as<format::CeCollRecord>());
     case Kind::kApiOp: {
-      const auto record = copy_of<format::ApiOpRecord>(entry, left);
-      ++tasks_;
-      task_bytes_ += record.in_count * record.element_bytes;
-      hold_open(chunk, head);
-      break;
+      const auto record = entry.as<format::ApiOpRecord>();
+      counted_.add_task(record.in_count * record.element_bytes);
+      return hold_open(chunk, record.head);
     }
     case Kind::kGroupApi:
     case Kind::kKernelCh:
-      hold_open(chunk, head);
-      break;
+      return hold_open(chunk, entry.head());
     case Kind::kState:
-      if (head.link == format::kStateStop) stop(copy_of<format::StateRecord>(entry, left).target);
-      break;
+      if (entry.head().link == format::kStateStop) stop(entry.as<format::StateRecord>().target);
+      return;
     default:
-      break;
+      return;
   }
-  return bytes / format::kUnitBytes;
 }
 
 void FileCounters::hold_open(const Chunk& chunk, const format::RecordHead& head) {
   if ((head.flags & format::kFlagStopped) != 0 || open_size_ == kMostOpen) return;
-  const uint64_t position = uint64_t{chunk.chunk_no} * format::kUnitsPerChunk + chunk.unit;
+  const uint64_t position = format::entry_position(chunk.chunk_no, chunk.unit);
   const uint64_t handle = format::make_handle(static_cast<uint32_t>(head.kind), chunk.log, position);
   for (const uint64_t stopped : stops_) {
     if (stopped == handle) return;
   }
-  open_[open_size_++] = {
-      handle, format::chunk_offset(chunk.index) + uint64_t{chunk.unit} * format::kUnitBytes, head.start};
+  open_[open_size_++] = {handle, format::entry_offset(chunk.index, chunk.unit), head.start};
 }
 
 void FileCounters::stop(uint64_t handle) {

@@ -7,8 +7,8 @@
 #pragma once
 #include <cstdint>
 
-#include "format/definitions.h"
-#include "format/records.h"
+#include "format/counted.h"
+#include "format/walk.h"
 
 namespace lockstep::capture::scorep {
 
@@ -30,12 +30,9 @@ class FileCounters {
     uint16_t log;
     format::Purpose purpose;
   };
-  struct Shape {
-    uint8_t call_bytes, task_bytes;  // of an element of the count
-  };
   struct Log {
     uint64_t losses_offset;  // in the file; 0 unknown
-    Shape* shapes;           // by number
+    uint8_t* element_bytes;  // by number of the shape; 0 unknown
     uint32_t shapes_size;
   };
   struct Open {
@@ -49,12 +46,12 @@ class FileCounters {
   bool add_chunk(uint32_t index);
   void follow_chunks(format::Purpose purpose, uint32_t most);
   bool read_chunk(Chunk& chunk);
-  uint32_t visit_definition(const Chunk& chunk, const char* entry, size_t left);
-  uint32_t visit_record(const Chunk& chunk, const char* entry, size_t left);
+  template <class Head>
+  format::WalkStop walk(Chunk& chunk, uint32_t valid_units);
+  void visit(const Chunk& chunk, const format::Walk<format::DefHead>& entry);
+  void visit(const Chunk& chunk, const format::Walk<format::RecordHead>& entry);
   void add_shape(Log& log, const format::ShapeDef& def);
-  void add_call(uint16_t log, uint16_t shape, uint64_t count);
-  void add_task(uint16_t log, uint16_t shape, uint64_t count);
-  Shape shape_of(uint16_t log, uint16_t shape) const;
+  uint64_t bytes_of(uint16_t log, uint16_t shape, uint64_t count) const;
   void hold_open(const Chunk& chunk, const format::RecordHead& head);
   void stop(uint64_t handle);
   void close_ended();
@@ -79,7 +76,7 @@ class FileCounters {
   uint32_t* unpublished_ = nullptr;
   uint32_t unpublished_size_ = 0, unpublished_room_ = 0;
   Log logs_[format::kMaxLogs + 1] = {};
-  uint64_t calls_ = 0, tasks_ = 0, call_bytes_ = 0, task_bytes_ = 0;
+  format::Counted<uint64_t> counted_;
   Open open_[kMostOpen] = {};
   uint32_t open_size_ = 0;
   uint64_t stops_[kMostStops] =

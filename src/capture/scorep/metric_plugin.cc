@@ -28,8 +28,8 @@ constexpr Metric kMetrics[] = {
 constexpr int32_t kMetricCount = sizeof(kMetrics) / sizeof(kMetrics[0]);
 
 ProcessCounters g_counters;
-uint64_t g_told[kMetricCount];  // the look that a metric was last told of
-char g_busy;                    // one thread looks; another has nothing new
+uint64_t g_reported[kMetricCount];  // the look that a metric was last told of
+char g_busy;                        // one thread looks; another has nothing new
 
 // By name, with or without the prefix; -1 none.
 int32_t find(const char* name) {
@@ -51,7 +51,7 @@ int32_t initialize() { return 0; }
 
 void finalize() {
   g_counters.close();
-  memset(g_told, 0, sizeof(g_told));
+  memset(g_reported, 0, sizeof(g_reported));
 }
 
 // `*` stands for all of them.
@@ -83,9 +83,9 @@ uint64_t value_of(int32_t id) {
 bool get_optional_value(int32_t id, uint64_t* value) {
   if (id < 0 || id >= kMetricCount || __atomic_test_and_set(&g_busy, __ATOMIC_ACQUIRE)) return false;
   const uint64_t look = g_counters.look();
-  const bool is_new = look != g_told[id];
+  const bool is_new = look != g_reported[id];
   if (is_new) {
-    g_told[id] = look;
+    g_reported[id] = look;
     *value = value_of(id);
   }
   __atomic_clear(&g_busy, __ATOMIC_RELEASE);

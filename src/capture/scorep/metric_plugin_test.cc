@@ -150,14 +150,16 @@ TEST_F(ScorepPlugin, ReadsAPartOfMuchWithEachLook) {
       plugin.stop(plugin.start_coll(n));
       if (n % 2000 == 0) sleep_ms(1);  // the keeper makes room
     }
-    const auto told = [&] { return host.values["lockstep::operations"] + host.values["lockstep::dropped"]; };
+    const auto reported = [&] {
+      return host.values["lockstep::operations"] + host.values["lockstep::dropped"];
+    };
     host.event();
-    EXPECT_LT(told(), kOperations);
+    EXPECT_LT(reported(), kOperations);
     uint64_t before = 0;
     EXPECT_TRUE(host.wait([&] {
       EXPECT_GE(host.values["lockstep::operations"], before);
       before = host.values["lockstep::operations"];
-      return told() == kOperations;
+      return reported() == kOperations;
     }));
     EXPECT_EQ(host.values["lockstep::bytes"], host.values["lockstep::operations"] * 1024 * 4);
   });

@@ -61,10 +61,8 @@ TEST(CompareReport, SaysHowMuchSlowerAndWhatCostsMost) {
   EXPECT_EQ(found.cause, 2U);
   EXPECT_EQ(found.headline,
             "B is 8.0 % slower: a step takes 108 ms instead of 100 ms (95 %: 7.0 % to 9.0 %). What costs "
-            "most: AllReduce "
-            "of 64 MiB+, worst in dp, lost 12.0 % of its bandwidth (95 %: 9.0 % to 15.0 %), as in 2 of 2 "
-            "communicators, "
-            "since step 210.");
+            "most: AllReduce of 64 MiB+, worst in dp, lost 12.0 % of its bandwidth (95 %: 9.0 % to 15.0 "
+            "%), as in 2 of 2 communicators, since step 210.");
   const Json json = comparison_json(runs, 100);
   EXPECT_EQ(json["verdict"]["cause"], 2);
   EXPECT_EQ(json["rows"][2]["since"]["at_ns"], 4'000) << "from the begin of B";
@@ -78,9 +76,9 @@ TEST(CompareReport, SaysWhatGotWorseThoughStepsDidNot) {
   EXPECT_EQ(verdict(runs_of({step(Change::kNone, 1.002, 0.99, 1.01),
                              bandwidth("mesh_dp:1", Change::kWorse, 0.914, 1e6)}))
                 .headline,
-            "B is as fast as A, as far as can be told: a step takes 1.002 times as long (95 %: 0.990 to "
-            "1.010). But "
-            "AllReduce of 64 MiB+ in mesh_dp:1 lost 8.6 % of its bandwidth (95 %: 5.6 % to 11.6 %).");
+            "B is as fast as A, as far as the data shows: a step takes 1.002 times as long (95 %: 0.990 to "
+            "1.010). But AllReduce of 64 MiB+ in mesh_dp:1 lost 8.6 % of its bandwidth (95 %: 5.6 % to "
+            "11.6 %).");
 }
 
 // "As in" takes more than half of the communicators that are alike.
@@ -118,14 +116,14 @@ TEST(CompareReport, NamesTheRankThatOthersWaitFor) {
 }
 
 TEST(CompareReport, DoesNotSayMoreThanItKnows) {
-  EXPECT_EQ(
-      verdict(runs_of({step(Change::kNone, 1.002, 0.99, 1.01)})).headline,
-      "B is as fast as A, as far as can be told: a step takes 1.002 times as long (95 %: 0.990 to 1.010).");
+  EXPECT_EQ(verdict(runs_of({step(Change::kNone, 1.002, 0.99, 1.01)})).headline,
+            "B is as fast as A, as far as the data shows: a step takes 1.002 times as long (95 %: 0.990 to "
+            "1.010).");
   Row unknown;
   unknown.reason = "in 6 steps of A: takes 16";
   const Verdict found = verdict(runs_of({unknown}));
   EXPECT_EQ(found.state, Verdict::State::kCannotTell);
-  EXPECT_EQ(found.headline, "Whether B is slower cannot be told: in 6 steps of A: takes 16.");
+  EXPECT_EQ(found.headline, "Cannot tell whether B is slower: in 6 steps of A: takes 16.");
   EXPECT_EQ(verdict(runs_of({})).state, Verdict::State::kCannotTell);
   EXPECT_EQ(verdict(runs_of({bandwidth("dp", Change::kNone, 1, 0)})).state, Verdict::State::kSame);
 }

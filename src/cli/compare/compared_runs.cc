@@ -60,11 +60,12 @@ std::string step_sentence(const Row& row, Verdict::State& state) {
   }
   if (row.change == Change::kNone) {
     state = Verdict::State::kSame;
-    return "B is as fast as A, as far as can be told: a step takes " + format_decimal(row.ratio->ratio, 3) +
+    return "B is as fast as A, as far as the data shows: a step takes " +
+           format_decimal(row.ratio->ratio, 3) +
            " times as long (95 %: " + format_decimal(row.ratio->low, 3) + " to " +
            format_decimal(row.ratio->high, 3) + ")";
   }
-  return "Whether B is slower cannot be told: " + row.reason;
+  return "Cannot tell whether B is slower: " + row.reason;
 }
 
 // What says where the time went, as against that it did.
@@ -119,15 +120,16 @@ Verdict verdict(const ComparedRuns& runs) {
   if (step != nullptr) {
     out.headline = step_sentence(*step, out.state);
   } else {
-    const bool told =
+    const bool comparable =
         std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.ratio.has_value(); });
     const bool worse =
         std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.change == Change::kWorse; });
-    if (told) out.state = worse ? Verdict::State::kSlower : Verdict::State::kSame;
+    if (comparable) out.state = worse ? Verdict::State::kSlower : Verdict::State::kSame;
     out.headline =
-        !told   ? "Nothing can be told of these two runs"
-        : worse ? "Some of B is slower; how long its steps take does not compare"
-                : "Nothing of B is slower, as far as can be told; how long its steps take does not compare";
+        !comparable ? "These two runs cannot be compared"
+        : worse
+            ? "Some of B is slower; how long its steps take does not compare"
+            : "Nothing of B is slower, as far as the data shows; how long its steps take does not compare";
   }
   double most = 0;
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -130,7 +130,9 @@ Json report_json(const ComparedRuns& runs, const GateReport& gates) {
     put_ratio(result.ratio, gate);
     list.push_back(std::move(gate));
   }
-  return {{"comparison", comparison_json(runs, SIZE_MAX)}, {"gates", std::move(list)}};
+  return {{"schema", "lockstep.compare.v1"},
+          {"comparison", comparison_json(runs, SIZE_MAX)},
+          {"gates", std::move(list)}};
 }
 
 }  // namespace lockstep::cli::compare

@@ -56,19 +56,19 @@ std::string cost_text(const Row& row) {
 
 std::string row_table(const ComparedRuns& runs, const Style& style, const TextOptions& options) {
   std::vector<const Row*> rows;
-  size_t changed = 0, told = 0, all = 0;
+  size_t changed = 0, comparable = 0, all = 0;
   for (const Row& row : runs.comparison.rows) {
     if (repeats(row)) continue;
     const bool is_changed = row.change == Change::kWorse || row.change == Change::kBetter;
     ++all;
-    told += row.ratio.has_value();
+    comparable += row.ratio.has_value();
     changed += is_changed;
     if (is_changed || options.all) rows.push_back(&row);
   }
   const size_t limit = options.all ? rows.size() : options.limit;
   std::string text =
-      "\n" + style.heading("Changed") + ": " + format_count(changed) + " of " + plural(told, "row");
-  if (all > told) text += "; " + format_count(all - told) + " more cannot be told";
+      "\n" + style.heading("Changed") + ": " + format_count(changed) + " of " + plural(comparable, "row");
+  if (all > comparable) text += "; " + format_count(all - comparable) + " more are unclear";
   text += options.all || all == changed ? "\n" : "; --all shows all rows\n";
   const bool remarks =
       std::any_of(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(std::min(limit, rows.size())),

@@ -64,7 +64,7 @@ std::optional<uint64_t> parse_id(std::string_view text) {
 struct Wish {
   format::ControlRequest request{};
   std::vector<std::string> comms;
-  std::string said;  // what it asks for, in words
+  std::string description;  // what it asks for, in words
 };
 
 Error usage(std::string text) { return Error{ErrorCode::kUsage, std::move(text), {}}; }
@@ -78,7 +78,7 @@ Result<void> read_mode(const Arguments& arguments, Wish* wish) {
   wish->request.mode = static_cast<uint32_t>(mode->mode);
   wish->request.keep = mode->keep;
   wish->request.of = mode->of;
-  wish->said = run::mode_text(*mode);
+  wish->description = run::mode_text(*mode);
   return {};
 }
 
@@ -86,7 +86,7 @@ Result<void> read_window(const Arguments& arguments, Wish* wish) {
   auto length = parse_duration(arguments.value("for"));
   if (!length) return usage("--for takes a time such as 30s, 5m or 1h; not '" + arguments.value("for") + "'");
   wish->request.until_monotonic_ns = monotonic_ns() + *length;
-  wish->said += " for " + arguments.value("for");
+  wish->description += " for " + arguments.value("for");
   return {};
 }
 
@@ -117,7 +117,7 @@ Result<Wish> read_wish(const Arguments& arguments) {
     if (!bytes)
       return usage("--min-bytes takes a size such as 1M; not '" + arguments.value("min-bytes") + "'");
     wish.request.min_bytes = *bytes;
-    wish.said += ", operations from " + format_bytes(*bytes);
+    wish.description += ", operations from " + format_bytes(*bytes);
   }
   if (arguments.has("for")) {
     if (auto read = read_window(arguments, &wish); !read) return read.error();
@@ -189,7 +189,7 @@ Reached reach(const std::vector<ProcessFile>& files) {
   Reached reached;
   for (const ProcessFile& file : files) {
     if (!file.valid) {
-      note(file.path + ": is no process file; left out");
+      warn(file.path + ": is not a process file; left out");
       ++reached.failed;
       continue;
     }
@@ -199,13 +199,13 @@ Reached reach(const std::vector<ProcessFile>& files) {
       continue;
     }
     if (liveness == Liveness::kUnknown) {
-      note(rank_text(file) + ": is on another host, or cannot be seen from here; run lockstep control there");
+      warn(rank_text(file) + ": is on another host, or cannot be seen from here; run lockstep control there");
       ++reached.elsewhere;
       continue;
     }
     auto header = LiveHeader::open(file.path, LiveHeader::Access::kSteer);
     if (!header) {
-      note(header.error().message());
+      warn(header.error().message());
       ++reached.failed;
       continue;
     }
@@ -257,7 +257,7 @@ Result<void> ask_all(const Wish& wish, std::vector<Target>& targets) {
     if (number) {
       target.number = *number;
     } else {  // the others are to be alike all the same
-      note(number.error().message());
+      warn(number.error().message());
       target.answered = target.unasked = true;
     }
   }
@@ -283,27 +283,27 @@ bool report(const Wish& wish, const std::vector<Target>& targets) {
   for (const Target& target : targets) {
     const auto state = target.header->in_force().state;
     if (!target.answered) {
-      note(rank_text(target.file) + ": " +
+      warn(rank_text(target.file) + ": " +
            (target.liveness == Liveness::kStopped ? "is stopped, and does it when it goes on"
                                                   : "has not answered; it may be overloaded, or has ended"));
     } else if (target.unasked) {
       continue;
     } else if (state.refused != target.refused_before) {
-      note(rank_text(target.file) + ": refused the request; its library may be of another version");
+      warn(rank_text(target.file) + ": refused the request; its library may be of another version");
     } else {
       ++done;
       waiting += state.waiting != 0;
     }
   }
-  std::vector<std::string> said;
-  if ((wish.request.what & format::kControlSetMode) != 0) said.push_back(wish.said);
+  std::vector<std::string> description;
+  if ((wish.request.what & format::kControlSetMode) != 0) description.push_back(wish.description);
   if ((wish.request.what & format::kControlMark) != 0)
-    said.push_back("marked '" + std::string(reinterpret_cast<const char*>(wish.request.text)) + "'");
-  if ((wish.request.what & format::kControlSave) != 0) said.emplace_back("saved");
+    description.push_back("marked '" + std::string(reinterpret_cast<const char*>(wish.request.text)) + "'");
+  if ((wish.request.what & format::kControlSave) != 0) description.emplace_back("saved");
   std::string text = plural(first_of_each_process(targets).size(), "process") + ": ";
-  for (size_t i = 0; i < said.size(); ++i) text += (i == 0 ? "" : "; ") + said[i];
+  for (size_t i = 0; i < description.size(); ++i) text += (i == 0 ? "" : "; ") + description[i];
   print(text + "\n");
-  if (waiting > 0) note(plural(waiting, "process") + ": changes at its next launch, where it is safe");
+  if (waiting > 0) warn(plural(waiting, "process") + ": changes at its next launch, where it is safe");
   return done == targets.size();
 }
 
@@ -321,7 +321,7 @@ int show(const std::vector<ProcessFile>& files) {
   for (const ProcessFile& file : files) {
     auto header = LiveHeader::open(file.path, LiveHeader::Access::kLook);
     if (!header) {
-      note(header.error().message());
+      warn(header.error().message());
       continue;
     }
     const control::InForce now = (*header)->in_force();

@@ -45,9 +45,10 @@ Result<std::unique_ptr<LiveHeader>> LiveHeader::open(const std::string& path, Ac
     close(fd);
     return Error{ErrorCode::kInvalidInput, why, path};
   };
-  if (memory == MAP_FAILED) return bad("is no process file");
+  if (memory == MAP_FAILED) return bad("is not a process file");
   auto* header = static_cast<format::FileHeader*>(memory);
-  if (std::memcmp(header->magic, format::kMagic, sizeof header->magic) != 0) return bad("is no process file");
+  if (std::memcmp(header->magic, format::kMagic, sizeof header->magic) != 0)
+    return bad("is not a process file");
   if (header->major != format::kMajor || header->minor < 2 || header->header_bytes != format::kHeaderBytes)
     return bad("is written by a capture library of another version, which cannot be steered");
   return std::unique_ptr<LiveHeader>(new LiveHeader(path, fd, header));

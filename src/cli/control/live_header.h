@@ -19,7 +19,7 @@ struct InForce {
 class LiveHeader {
  public:
   enum class Access { kLook, kSteer };
-  // An error if it is no process file that can be steered: damaged, or written by a library that is too old.
+  // An error if it is not a process file that can be steered: damaged, or written by a library that is too old.
   static Result<std::unique_ptr<LiveHeader>> open(const std::string& path, Access access);
   ~LiveHeader();
   LiveHeader(const LiveHeader&) = delete;

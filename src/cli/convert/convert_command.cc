@@ -66,7 +66,7 @@ Result<convert::Inserted> insert(const std::string& profile, model::TraceSource&
   const bool is_one = inputs.formats.size() == 1 && inputs.formats[0].format->name == "kineto" &&
                       inputs.formats[0].files.size() == 1;
   if (!is_one)
-    return Error{ErrorCode::kInvalidInput, "is no trace of PyTorch's profiler of one rank", profile};
+    return Error{ErrorCode::kInvalidInput, "is not a trace of PyTorch's profiler of one rank", profile};
   auto inserted = convert::write_into(inputs.formats[0].files[0], run, output);
   if (!inserted) {
     Error error = inserted.error();
@@ -134,17 +134,13 @@ const Command convert_command = {
     .summary = "write a run in another format, such as a timeline",
     .description =
         "Writes a run in another tool's format. `chrome` is the timeline that https://ui.perfetto.dev and "
-        "chrome://tracing open; `perfetto` is the same for the former and for trace_processor, in a tenth of "
-        "the "
-        "bytes. `csv` is a folder of tables for spreadsheets and data frames; `json` is those tables as "
-        "JSON, an "
-        "object a line. `otf2` is a folder too, the archive that Vampir, Scalasca and otf2-print open; a "
-        "build "
-        "without libotf2 says so. With --into, what a program declared through lockstep.h is put into the "
-        "trace that "
-        "torch.profiler wrote of the same rank, where tools show it beside the model. What the input has "
-        "lost, and what of it could not be read, is said first; the exit code is 3 where something that was "
-        "named is left out.",
+        "chrome://tracing open; `perfetto` is the same for the former and for trace_processor, in a tenth "
+        "of the bytes. `csv` is a folder of tables for spreadsheets and data frames; `json` is those "
+        "tables as JSON, an object a line. `otf2` is a folder too, the archive that Vampir, Scalasca and "
+        "otf2-print open; a build without libotf2 says so. With --into, what a program declared through "
+        "lockstep.h is put into the trace that torch.profiler wrote of the same rank, where tools show it "
+        "beside the model. What the input has lost, and what of it could not be read, is said first; the "
+        "exit code is 3 where something that was named is left out.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,

@@ -71,7 +71,7 @@ Result<Profile> read_profile(const InputFile& file) {
   }
   if (!stream.is_object() || !stream.is_whole() || stream.damages() > 0)
     return Error{ErrorCode::kInvalidInput,
-                 "is no whole trace of PyTorch's profiler; nothing can be put into it", file.path()};
+                 "is not a whole trace of PyTorch's profiler; nothing can be put into it", file.path()};
   if (!profile.has_events || profile.frame.pid < 0)
     return Error{ErrorCode::kInvalidInput, "has no CPU operation; record with ProfilerActivity.CPU",
                  file.path()};

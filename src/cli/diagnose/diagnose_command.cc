@@ -74,7 +74,7 @@ class Watch {
       if (!diagnosed) {
         // A run directory fills while the job starts; anything else is a mistake.
         if (!seen && !all_directories()) return fail(diagnosed.error());
-        said(diagnosed.error().message());
+        warn_once(diagnosed.error().message());
       } else {
         seen = true;
         code = verdict::exit_code(diagnosed->diagnosis);
@@ -91,8 +91,8 @@ class Watch {
     return std::all_of(paths_.begin(), paths_.end(),
                        [&](const std::string& path) { return std::filesystem::is_directory(path, error); });
   }
-  void said(const std::string& message) {
-    if (message != last_message_) note(message + "; waiting");
+  void warn_once(const std::string& message) {
+    if (message != last_message_) warn(message + "; waiting");
     last_message_ = message;
   }
 
@@ -169,9 +169,7 @@ const Command diagnose_command = {
         "that the job writes, and looks in /proc whether its processes on this machine still run. The job is "
         "not "
         "touched.\n\n"
-        "Exit code: 0 no problem found, 1 a problem was found, 2 wrong usage or nothing that can be read, 3 "
-        "it cannot be told "
-        "from this input: too little of it, files of two jobs, a run that broke off.",
+        "Exit code: 0 no problem found, 1 a problem was found, 2 wrong usage or nothing that can be read, 3 Lockstep cannot tell: too little input, files of two jobs, a run that broke off.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help =
                      "run directories, trace.db, dumps, profiler traces, logs, archives: any mix of one job",

@@ -29,9 +29,8 @@ Finding absent_rank() {
   finding.finding_class = FindingClass::kNeverJoined;
   finding.severity = Severity::kCritical;
   finding.statement =
-      "Rank 5 (node1, GPU 1) has not called the 9th AllReduce of communicator world; 7 ranks have waited for "
-      "it for "
-      "12.0 s.";
+      "Rank 5 (node1, GPU 1) has not called the 9th AllReduce of communicator world; 7 ranks have waited "
+      "for it for 12.0 s.";
   finding.ranks = {5};
   finding.hosts = {"node1"};
   finding.comm = "world";
@@ -64,8 +63,8 @@ Finding missing_evidence() {
   finding.id = "evidence-missing.ranks";
   finding.finding_class = FindingClass::kEvidenceMissing;
   finding.severity = Severity::kWarning;
-  finding.statement = "Rank 3 left no file, so who is late cannot be told.";
-  finding.settle = "The file of rank 3.";
+  finding.statement = "Rank 3 left no file, so Lockstep cannot tell who is late.";
+  finding.needed_evidence = "The file of rank 3.";
   return finding;
 }
 
@@ -160,27 +159,27 @@ Seen      7 ranks on 2 hosts, 0 operations matched across ranks, one clock.
 Now       processes: 1 running, 1 stopped.
 Not seen  Rank 7 of 8 left no file.
           70 operations without a counterpart on every rank: 70 rank absent.
-          Whether 5 processes on node0, node1 still run cannot be seen from here; `lockstep
-          diagnose` there can.
+          Lockstep cannot see from here whether 5 processes on node0, node1 still run; run `lockstep
+          diagnose` there.
 Lost      1,234 x events dropped because no prepared chunk was free [rank 0]
 )");
 }
 
 TEST(ReportText, ItCannotTell) {
   EXPECT_EQ(plain(run_with({missing_evidence()}, 0)),
-            R"(CANNOT TELL: Rank 3 left no file, so who is late cannot be told.
+            R"(CANNOT TELL: Rank 3 left no file, so Lockstep cannot tell who is late.
   [evidence-missing.ranks]
 
-What would settle it
+What would decide it
   The file of rank 3.
 
 Seen      8 ranks on 2 hosts, 80 operations matched across ranks, one clock.
-Not seen  No Flight Recorder dumps, which may tell. To have them: TORCH_FR_BUFFER_SIZE=2000
+Not seen  No Flight Recorder dumps; they might show it. To get them: TORCH_FR_BUFFER_SIZE=2000
           TORCH_FR_DUMP_ON_TIMEOUT=1 TORCH_FR_DUMP_TEMP_FILE=/shared/job/fr_ (names of older
           PyTorch: docs/inputs.md)
-          No snapshots of NCCL's RAS, which may tell. To have them: ncclras -f json > ras.json on a
-          host of the job, while it hangs
-          No logs, which may tell. To have them: NCCL_DEBUG=INFO
+          No snapshots of NCCL's RAS; they might show it. To get them: ncclras -f json > ras.json on
+          a host of the job, while it hangs
+          No logs; they might show it. To get them: NCCL_DEBUG=INFO
           NCCL_DEBUG_FILE=/shared/job/nccl.%h.%p.log
 Lost      nothing.
 )");
@@ -292,7 +291,7 @@ TEST(ReportText, SeveralKindsOfEvidenceAreNamed) {
                            "the logs\n  * the watchdog",
                            "  * a second line\n", "Seen      capture files: 8 ranks",
                            "          logs: 2 files, 100 lines of NCCL.",
-                           "Not seen  logs: none of rank 1. To have them: NCCL_DEBUG=INFO"}) {
+                           "Not seen  logs: none of rank 1. To get them: NCCL_DEBUG=INFO"}) {
     at = text.find(part, at);
     ASSERT_NE(at, std::string::npos) << part << " in\n" << text;
   }
@@ -314,7 +313,7 @@ TEST(ReportJson, HasEveryKeyOfAFinding) {
       finding.dump(),
       R"({"id":"never-joined","class":"never-joined","severity":"critical","ranks":[5],"hosts":["node1"],"who":[],)"
       R"("comm":"world","func":"AllReduce","op_index":8,"operation":null,"torch_comms_id":null,"since":1760000000100000000,)"
-      R"("effect":{"value":12000000000.0,"unit":"ns","low":11900000000.0,"high":12100000000.0},"next":[],"settle":"","sources":["capture files"]})");
+      R"("effect":{"value":12000000000.0,"unit":"ns","low":11900000000.0,"high":12100000000.0},"next":[],"needed_evidence":"","sources":["capture files"]})");
   analysis::Finding numbered = note("n");
   numbered.comms_id = 17483303525057187894u;
   EXPECT_EQ(report::finding_json(numbered)["torch_comms_id"], "17483303525057187894")
@@ -329,8 +328,8 @@ TEST(ReportJson, HasTheVerdictAndWhatItRestsOn) {
   Json document = report::diagnosis_json(run_with({absent_rank(), note("A note.")}, 0));
   std::vector<std::string> keys;
   for (const auto& [key, value] : document.items()) keys.push_back(key);
-  EXPECT_EQ(keys,
-            (std::vector<std::string>{"verdict", "findings", "losses", "inputs", "clock", "match", "links"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"schema", "verdict", "findings", "losses", "inputs", "clock",
+                                            "match", "links"}));
   EXPECT_EQ(document["verdict"], document["findings"][0]);
   EXPECT_EQ(document["findings"].size(), 2u);
   EXPECT_EQ(document["inputs"].size(), 8u);

@@ -117,8 +117,9 @@ class Report {
     if (!finding.advice.empty()) out_ += "  " + wrap(finding.advice, 2, style_.columns()) + '\n';
     for (const std::string& command : finding.next)
       out_ += "    " + command + '\n';  // unbroken, to be copied
-    if (!finding.settle.empty()) heading("What would settle it");
-    if (!finding.settle.empty()) out_ += "  " + wrap(finding.settle, 2, style_.columns()) + '\n';
+    if (!finding.needed_evidence.empty()) heading("What would decide it");
+    if (!finding.needed_evidence.empty())
+      out_ += "  " + wrap(finding.needed_evidence, 2, style_.columns()) + '\n';
   }
 
   // Where the statement has them as a list of ranks.

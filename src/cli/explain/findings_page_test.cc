@@ -33,11 +33,11 @@ TEST(Explain, EveryFindingIsThereOnce) {
   for (const char* id : {"never-joined", "evidence-missing.disagreement"}) EXPECT_NE(find(id), nullptr) << id;
 #define RULE(function, id, ...) EXPECT_NE(find(id), nullptr) << id;
 #define RULES(function, id, ...) EXPECT_NE(find(id), nullptr) << id;
-#define SAID(kind, condition, id, ...) EXPECT_NE(find(id), nullptr) << id;
-#define UNTOLD(id, ...) EXPECT_NE(find(id), nullptr) << id;
+#define MESSAGE(kind, condition, id, ...) EXPECT_NE(find(id), nullptr) << id;
+#define UNMATCHED(id, ...) EXPECT_NE(find(id), nullptr) << id;
 #include "analysis/log_rules/rules.def"
-#undef UNTOLD
-#undef SAID
+#undef UNMATCHED
+#undef MESSAGE
 #undef RULES
 #undef RULE
 }

@@ -65,7 +65,7 @@ class Exporter {
     auto seen = live_.look();
     if (seen) {
       metrics_.look(*seen, watch_.look(*seen));
-      said_ = false;
+      has_reported_ = false;
     } else {
       metrics_.look_in_vain();
       error_ = seen.error();
@@ -77,10 +77,10 @@ class Exporter {
     return seen && live_.behind();
   }
 
-  void say_if_waiting() {
-    if (metrics_.present() || said_) return;
-    note("waiting: " + error_.message());
-    said_ = true;
+  void report_if_waiting() {
+    if (metrics_.present() || has_reported_) return;
+    warn("waiting: " + error_.message());
+    has_reported_ = true;
   }
 
   std::vector<prometheus::MetricFamily> families() const {
@@ -109,10 +109,10 @@ class Exporter {
   double clocks_of_s_ = 0;           // the end of the diagnosis that the clocks are of
   std::chrono::nanoseconds cost_{};  // of the last look, on the CPU
   Error error_;
-  bool said_ = false;
+  bool has_reported_ = false;
 };
 
-int tell_once(Exporter& exporter, const std::string& textfile, const Interrupt& interrupt) {
+int print_once(Exporter& exporter, const std::string& textfile, const Interrupt& interrupt) {
   exporter.diagnoses().wait_for_one();  // first, for the clocks
   while (exporter.look()) {
     if (interrupt.wanted()) return kExitUsage;
@@ -127,18 +127,18 @@ int tell_once(Exporter& exporter, const std::string& textfile, const Interrupt& 
 
 int write_files(Exporter& exporter, const Settings& settings, const Interrupt& interrupt) {
   remove_stale_partials(settings.textfile);
-  bool was_written = false, said = false;
+  bool was_written = false, has_warned = false;
   do {
     while (exporter.look() && !interrupt.wanted()) {
     }
     if (interrupt.wanted()) break;
-    exporter.say_if_waiting();
+    exporter.report_if_waiting();
     exporter.diagnoses().go_on();
     auto written = write_whole(settings.textfile, exporter.text());
     // At first a wrong path; later a disk that is full, and may not stay so.
     if (!written && !was_written) return fail(written.error());
-    if (!written && !said) note(written.error().message() + "; it is tried again");
-    said = !written;
+    if (!written && !has_warned) warn(written.error().message() + "; it is tried again");
+    has_warned = !written;
     was_written = true;
   } while (!interrupt.wait(settings.interval));
   return kExitOk;
@@ -147,7 +147,7 @@ int write_files(Exporter& exporter, const Settings& settings, const Interrupt& i
 int serve(Exporter& exporter, const exporters::metrics::Address& address, const Interrupt& interrupt) {
   auto server = http::HttpServer::listen(address.host, address.port, "--listen");
   if (!server) return fail(server.error());
-  if (!address.loopback) note("anybody who reaches this address can read the metrics: there is no password");
+  if (!address.loopback) warn("anybody who reaches this address can read the metrics: there is no password");
   if (int printed = print(server->url() + "metrics\n"); printed != kExitOk) return printed;
   exporters::metrics::ServedMetrics metrics;
   const http::Served served{
@@ -156,7 +156,7 @@ int serve(Exporter& exporter, const exporters::metrics::Address& address, const 
   const std::jthread answers([&](const std::stop_token& stop) { server->run(served, interrupt, stop); });
   for (bool more = true; !interrupt.wait(more ? milliseconds(0) : exporter.pause());) {
     more = exporter.look();
-    exporter.say_if_waiting();
+    exporter.report_if_waiting();
     exporter.diagnoses().go_on();
     metrics.set(exporter.families());
   }
@@ -173,7 +173,7 @@ int run(const Settings& settings) {
   Exporter exporter(settings);
   if (auto checked = exporter.check(); !checked) return fail(checked.error());
   Interrupt interrupt(Interrupt::Second::kEnds);
-  if (settings.once) return tell_once(exporter, settings.textfile, interrupt);
+  if (settings.once) return print_once(exporter, settings.textfile, interrupt);
   if (!settings.textfile.empty()) return write_files(exporter, settings, interrupt);
   return serve(exporter, *address, interrupt);
 }

@@ -35,12 +35,10 @@ constexpr auto kAnswerTime = std::chrono::seconds(30);  // between two pieces th
 // What a page is made of stands in it; all it asks for is data of the same server.
 constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
-    "connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 constexpr const char* kNotItsName =
-    "This is not shown under that name, which this machine does not know as its own: ask for it by the "
-    "machine's address, or forward the port and ask for localhost.\n";
+    "This machine does not know that host name as its own. Use its address, or forward the port and use localhost.\n";
 
 std::string_view status_text(int status) {
   switch (status) {
@@ -220,7 +218,7 @@ Result<HttpServer> HttpServer::listen(const std::string& address, uint16_t port,
     six->sin6_port = htons(port);
     length = sizeof *six;
   } else {
-    return Error{ErrorCode::kUsage, "'" + address + "' is no IP address", {}};
+    return Error{ErrorCode::kUsage, "'" + address + "' is not an IP address", {}};
   }
   const int socket = ::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int on = 1;

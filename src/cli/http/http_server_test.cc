@@ -69,7 +69,7 @@ TEST(AnswerTo, KnowsTheMachineByAllOfItsNames) {
     EXPECT_EQ(status(std::string("GET / HTTP/1.1\r\nHost: ") + foreign + "\r\n"), 421) << foreign;
   const Answer refused = answer_to("GET / HTTP/1.1\r\nHost: evil.example\r\n", kServed);
   ASSERT_TRUE(refused.body);
-  EXPECT_NE(refused.body->find("by the machine's address"), std::string::npos) << *refused.body;
+  EXPECT_NE(refused.body->find("Use its address"), std::string::npos) << *refused.body;
 }
 
 TEST(MachineNames, AreOfItsOwnNameAlone) {

@@ -28,7 +28,7 @@ std::string tamed(std::string_view text) {
   return out;
 }
 
-void note(std::string_view message) {
+void warn(std::string_view message) {
   constexpr size_t kMost = 8 << 10;
   std::string line = "lockstep: " + tamed(message.substr(0, kMost));
   std::replace(line.begin(), line.end(), '\n', ' ');
@@ -37,7 +37,7 @@ void note(std::string_view message) {
 }
 
 int fail(std::string_view message) {
-  note(message);
+  warn(message);
   return kExitUsage;
 }
 

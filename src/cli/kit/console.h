@@ -13,7 +13,7 @@ namespace lockstep::cli {
 int fail(const Error& error);
 int fail(std::string_view message);
 // Says something that is not an error.
-void note(std::string_view message);
+void warn(std::string_view message);
 // Writes to stdout. A closed or full stdout is an error: kExitUsage, else `code`.
 int print(std::string_view text, int code = 0);
 // The same for what draws on a terminal and therefore is written as it is: all but its own commands must be tamed.

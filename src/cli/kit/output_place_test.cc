@@ -23,7 +23,7 @@ class OutputPlaceTest : public ::testing::Test {
   }
 
   // What is said about it; empty: it may be written.
-  std::string said(const std::string& output, const std::string& input = "run") const {
+  std::string error_of(const std::string& output, const std::string& input = "run") const {
     constexpr std::string_view kResults[] = {".html"};
     const auto checked =
         check_output(folder + "/" + output, {folder + "/absent", folder + "/" + input}, kResults);
@@ -35,21 +35,21 @@ class OutputPlaceTest : public ::testing::Test {
 
 TEST_F(OutputPlaceTest, EvidenceIsKept) {
   for (const char* file : {"run/a.lks", "run/deeper/b.lks", "run/../run/a.lks", "other.lks"})
-    EXPECT_NE(said(file).find("is a process file"), std::string::npos) << file << said(file);
+    EXPECT_NE(error_of(file).find("is a process file"), std::string::npos) << file << error_of(file);
   for (const char* file : {"run/manifest.json", "run/rank0.json.gz", "run/deeper/../manifest.json"})
-    EXPECT_NE(said(file).find("files of the run"), std::string::npos) << file << said(file);
-  EXPECT_NE(said("mine.json", "mine.json").find("is an input"), std::string::npos);
-  EXPECT_NE(said("run").find("is an input"), std::string::npos);
+    EXPECT_NE(error_of(file).find("files of the run"), std::string::npos) << file << error_of(file);
+  EXPECT_NE(error_of("mine.json", "mine.json").find("is an input"), std::string::npos);
+  EXPECT_NE(error_of("run").find("is an input"), std::string::npos);
   fs::create_symlink("run", folder + "/link");
-  EXPECT_NE(said("link/manifest.json"), "");
-  EXPECT_NE(said("run/manifest.json", "link"), "");
+  EXPECT_NE(error_of("link/manifest.json"), "");
+  EXPECT_NE(error_of("run/manifest.json", "link"), "");
 }
 
 TEST_F(OutputPlaceTest, ResultsAreReplaced) {
   for (const char* file : {"run/report.html", "mine.json", "new.json", "run/new.json", "run/new.lks",
                            "run/deeper", "run/deeper/notes"})
-    EXPECT_EQ(said(file), "") << file;
-  EXPECT_EQ(said("run/manifest.json", "mine.json"), "");
+    EXPECT_EQ(error_of(file), "") << file;
+  EXPECT_EQ(error_of("run/manifest.json", "mine.json"), "");
 }
 
 }  // namespace

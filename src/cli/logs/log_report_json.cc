@@ -45,9 +45,11 @@ Json wiring_json(const analysis::log_figures::CommWiring& comm) {
 }  // namespace
 
 Json report_json(const LogReport& report) {
-  Json document = {{"findings", Json::array()},   {"hosts", Json::array()},      {"comms", Json::array()},
-                   {"transports", Json::array()}, {"algorithms", Json::array()}, {"settings", Json::array()},
-                   {"unknown", Json::array()},    {"hardware", Json::array()},   {"wiring", Json::array()}};
+  Json document = {{"schema", "lockstep.logs.v1"}, {"findings", Json::array()},
+                   {"hosts", Json::array()},       {"comms", Json::array()},
+                   {"transports", Json::array()},  {"algorithms", Json::array()},
+                   {"settings", Json::array()},    {"unknown", Json::array()},
+                   {"hardware", Json::array()},    {"wiring", Json::array()}};
   for (const analysis::Finding& finding : report.findings)
     document["findings"].push_back(report::finding_json(finding));
   for (const analysis::log_figures::HostRow& row : analysis::log_figures::host_rows(report.model))

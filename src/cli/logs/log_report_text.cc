@@ -60,8 +60,8 @@ class Text {
               body + '\n' + style_.faint("  [" + finding.id + "]") + '\n';
       evidence(finding);
       if (!finding.advice.empty()) out_ += "  > " + wrap(finding.advice, 4, kWidth) + '\n';
-      if (!finding.settle.empty())
-        out_ += "  > " + wrap("To settle it: " + finding.settle + '.', 4, kWidth) + '\n';
+      if (!finding.needed_evidence.empty())
+        out_ += "  > " + wrap("To decide it: " + finding.needed_evidence + '.', 4, kWidth) + '\n';
       out_ += '\n';
     }
   }

@@ -86,8 +86,7 @@ std::string man_page() {
   out += ".SH DESCRIPTION\n";
   out += escape(
              "Lockstep records what NCCL, RCCL and custom communication kernels do in every process of a "
-             "job, puts it "
-             "together, and says which rank, call or link holds the job back.") +
+             "job, puts it together, and says which rank, call or link holds the job back.") +
          "\n";
   out += ".SH COMMANDS\n";
   for (const Command* command : all_commands()) out += section(*command);

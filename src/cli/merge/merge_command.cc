@@ -35,7 +35,7 @@ int run(const Arguments& arguments) {
   for (const std::string& path : input->databases) {
     const auto files = store::extract_attachments(path, [&] { return unpacker.make_folder(path); });
     if (!files) {
-      note(files.error().message() + "; what is attached to it is left out");
+      warn(files.error().message() + "; what is attached to it is left out");
       exit = kExitCannotTell;
       continue;
     }
@@ -63,11 +63,9 @@ const Command merge_command = {
     .summary = "put the files of a run into one trace.db",
     .description =
         "Reads the process files of a run, or other tools' files of one format, and writes one trace.db, a "
-        "plain "
-        "SQLite file; several trace.dbs become one, with the process files named beside them. The inputs are "
-        "never "
-        "changed or removed, and merging again gives the same result. Unreadable parts of a damaged file are "
-        "counted; the rest is merged. The exit code is 3 if an input was left out.",
+        "plain SQLite file; several trace.dbs become one, with the process files named beside them. The "
+        "inputs are never changed or removed, and merging again gives the same result. Unreadable parts of "
+        "a damaged file are counted; the rest is merged. The exit code is 3 if an input was left out.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,

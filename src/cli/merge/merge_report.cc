@@ -25,7 +25,8 @@ std::vector<std::string> merge_sentences(const input::RunOverview& run, const st
 
 Json merge_json(const input::RunOverview& run, const store::MergeResult& merged, const std::string& output,
                 uint64_t files) {
-  return {{"output", output},
+  return {{"schema", "lockstep.merge.v1"},
+          {"output", output},
           {"files", files},
           {"processes", run.processes.size()},
           {"hosts", run.hosts},

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/partial_path.h"
+#include "base/start_thread.h"
 #include "base/text/units.h"
 #include "cli/command.h"
 #include "cli/compare/compared_runs.h"
@@ -89,7 +90,9 @@ class FreshData {
   // An error where there is nothing to show and waiting would not help.
   Result<void> begin() {
     LOCKSTEP_TRY(make());
-    if (live_) thread_ = std::thread([this] { refresh(); });
+    if (!live_) return {};
+    thread_ = start_thread([this] { refresh(); });
+    if (!thread_.joinable()) return Error{ErrorCode::kIo, "the system starts no thread", {}};
     return {};
   }
   // Never waits for data to be made.
@@ -134,9 +137,9 @@ class FreshData {
       if (ended_) return;
       lock.unlock();
       try {
-        if (auto made = make(); !made) note(made.error().message());
+        if (auto made = make(); !made) warn(made.error().message());
       } catch (const std::bad_alloc& full) {  // a run that grows past memory: what was made last stays
-        note(full.what());
+        warn(full.what());
       }
       lock.lock();
     }
@@ -162,7 +165,7 @@ int serve(const Arguments& arguments) {
   const Interrupt interrupt{Interrupt::Second::kEnds};
   FreshData data(arguments.operands());
   if (auto begun = data.begin(); !begun) return fail(begun.error());
-  note("the report is at " + server->url() + "; Ctrl-C ends");
+  warn("the report is at " + server->url() + "; Ctrl-C ends");
   server->run({.pages = {{"/", "text/html; charset=utf-8", [&] { return page; }},
                          {"/data.json", "application/json", [&] { return data.latest(); }}},
                .names = http::machine_names},

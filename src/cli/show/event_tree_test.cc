@@ -145,9 +145,9 @@ TEST_F(EventTree, TellsReplaysOfOnePlanApart) {
     trace_.kernels.graph[row] = row + 1;
   }
   for (uint32_t op = 0; op < 4; ++op) {
-    const std::string told = text(op, SIZE_MAX);
-    EXPECT_EQ(told.find(", graph 1\n") != std::string::npos, op < 2) << op << '\n' << told;
-    EXPECT_EQ(told.find(", graph 2\n") != std::string::npos, op >= 2) << op << '\n' << told;
+    const std::string tree = text(op, SIZE_MAX);
+    EXPECT_EQ(tree.find(", graph 1\n") != std::string::npos, op < 2) << op << '\n' << tree;
+    EXPECT_EQ(tree.find(", graph 2\n") != std::string::npos, op >= 2) << op << '\n' << tree;
   }
 }
 

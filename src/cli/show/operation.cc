@@ -163,28 +163,28 @@ bool has_operation(const model::Job& job, const model::Member& member, const Ope
 }
 
 // Who takes part: all members, or the two ends of a pair as far as they are in the run.
-std::vector<std::pair<uint32_t, RankOperation>> seats_of(const model::Job& job,
+std::vector<std::pair<uint32_t, RankOperation>> slots_of(const model::Job& job,
                                                          const std::vector<uint32_t>& members,
                                                          const std::optional<OperationName::Pair>& pair) {
-  std::vector<std::pair<uint32_t, RankOperation>> seats;
+  std::vector<std::pair<uint32_t, RankOperation>> slots;
   const auto add = [&](uint32_t member, bool is_sender) {
     RankOperation rank;
     rank.process = job.members[member].process;
     rank.rank = job.members[member].rank;
     rank.job_rank = job.processes[rank.process].row.rank;
     rank.sends = is_sender;
-    seats.emplace_back(member, std::move(rank));
+    slots.emplace_back(member, std::move(rank));
   };
   if (!pair) {
     for (const uint32_t member : members) add(member, false);
-    return seats;
+    return slots;
   }
   for (const bool is_sender : {true, false}) {
     for (const uint32_t member : members) {
       if (job.members[member].rank == (is_sender ? pair->source : pair->target)) add(member, is_sender);
     }
   }
-  return seats;
+  return slots;
 }
 
 template <class T>
@@ -278,14 +278,14 @@ std::string address(const OperationName& name) {
 Operation load_operation(const model::Job& job, model::TraceSource& source, uint32_t comm,
                          const OperationName& name, const TreeLimits& limits) {
   Operation operation{.comm = comm, .name = name, .ranks = {}};
-  const auto seats = seats_of(job, members_of(job.comms[comm]), name.pair);
-  const bool is_of_job = limits.rank && std::any_of(seats.begin(), seats.end(), [&](const auto& seat) {
-                           return seat.second.job_rank == *limits.rank;
+  const auto slots = slots_of(job, members_of(job.comms[comm]), name.pair);
+  const bool is_of_job = limits.rank && std::any_of(slots.begin(), slots.end(), [&](const auto& slot) {
+                           return slot.second.job_rank == *limits.rank;
                          });
   size_t trees = 0;
   std::map<uint32_t, std::vector<size_t>> by_process;
-  for (const auto& [member, seat] : seats) {
-    RankOperation& rank = operation.ranks.emplace_back(seat);
+  for (const auto& [member, slot] : slots) {
+    RankOperation& rank = operation.ranks.emplace_back(slot);
     rank.has_tree =
         limits.rank ? (is_of_job ? rank.job_rank : rank.rank) == *limits.rank : trees++ < limits.ranks;
     by_process[rank.process].push_back(operation.ranks.size() - 1);
@@ -296,7 +296,7 @@ Operation load_operation(const model::Job& job, model::TraceSource& source, uint
     model::Trace trace;
     if (!source.load(process, trace)) return;  // gather has counted it
     for (size_t rank : ranks)
-      load_rank(job, trace, seats[rank].first, name, limits.siblings, operation.ranks[rank]);
+      load_rank(job, trace, slots[rank].first, name, limits.siblings, operation.ranks[rank]);
   });
   add_foreign_network(job, source, limits.siblings, operation.ranks);
   return operation;

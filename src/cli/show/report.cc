@@ -347,7 +347,7 @@ std::string list_text(const model::Job& job, const std::vector<ListedOperation>&
 }
 
 Json list_json(const model::Job& job, const std::vector<ListedOperation>& listed, uint64_t p2ps) {
-  Json document = {{"sends_and_receives", p2ps}};
+  Json document = {{"schema", "lockstep.show-list.v1"}, {"sends_and_receives", p2ps}};
   document["op_list"] = Json::array();
   for (const ListedOperation& row : listed) {
     const model::Signature& what = job.signatures[row.signature];
@@ -382,7 +382,8 @@ std::string operation_text(const model::Job& job, const Operation& operation, bo
 
 Json operation_json(const model::Job& job, const Operation& operation) {
   const Timeline times(job, operation);
-  Json document = {{"operation", title(job, operation)},
+  Json document = {{"schema", "lockstep.show-operation.v1"},
+                   {"operation", title(job, operation)},
                    {"op_index", operation.name.index},
                    {"p2p", operation.name.is_p2p},
                    {"comm", comm_json(job, operation.comm)}};

@@ -71,13 +71,13 @@ std::string moving(const analysis::summary::WaitFigures& row) {
 
 std::string wait_tables(const analysis::summary::AcrossFigures& figures, size_t limit) {
   if (figures.comms.empty()) return "";
-  Table comms({"<communicator", "ops", "waiting", "moving", "late by own doing"});
+  Table comms({"<communicator", "ops", "waiting", "moving", "own lateness"});
   for (size_t i = 0; i < figures.comms.size() && i < limit; ++i) {
     const analysis::summary::WaitFigures& row = figures.comms[i];
     comms.add({row.comm, format_count(row.ops), format_duration(row.waiting_ns), moving(row),
                format_duration(row.blamed_ns)});
   }
-  Table ranks({"rank", "<host", "ops", "waiting", "moving", "late p50", "p99", "by own doing"});
+  Table ranks({"rank", "<host", "ops", "waiting", "moving", "late p50", "p99", "own lateness"});
   for (size_t i = 0; i < figures.ranks.size() && i < limit; ++i) {
     const analysis::summary::WaitFigures& row = figures.ranks[i];
     ranks.add({row.rank < 0 ? "-" : std::to_string(row.rank), row.host, format_count(row.ops),

@@ -165,7 +165,8 @@ Json ring_json(const analysis::summary::RingFigures& ring) {
 }
 
 Json summary_json(const input::RunOverview& run, const analysis::summary::SummaryFigures& figures) {
-  Json document = {{"losses", input::losses_json(run)},
+  Json document = {{"schema", "lockstep.summary.v1"},
+                   {"losses", input::losses_json(run)},
                    {"ops", run.ops},
                    {"processes", run.processes.size()},
                    {"comms", run.comms.size()}};

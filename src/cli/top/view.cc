@@ -220,7 +220,10 @@ Json view_json(const live::RankRows& seen) {
                      {"dropped", row.dropped},
                      {"heartbeat_age_ns", known(row.heartbeat_age_ns)}});
   }
-  return {{"verdict", seen.verdict}, {"alarming", seen.alarming}, {"ranks", std::move(ranks)}};
+  return {{"schema", "lockstep.top.v1"},
+          {"verdict", seen.verdict},
+          {"alarming", seen.alarming},
+          {"ranks", std::move(ranks)}};
 }
 
 }  // namespace lockstep::cli::top

@@ -20,7 +20,7 @@ Result<CaptureLibraries> find_capture_libraries() {
         return fs::is_regular_file(path, error) ? path.lexically_normal().string() : std::string();
       };
       return CaptureLibraries{nccl.lexically_normal().string(), if_there("liblockstep.so"),
-                              if_there("liblockstep-cuda.so")};
+                              if_there("liblockstep-cuda.so"), if_there("liblockstep-hsa.so")};
     }
     if (looked.empty()) looked = nccl.lexically_normal().string();
   }

@@ -11,6 +11,7 @@ struct CaptureLibraries {
   std::string nccl;  // liblockstep-nccl.so
   std::string api;   // liblockstep.so; empty: not there
   std::string cuda;  // liblockstep-cuda.so; likewise
+  std::string hsa;   // liblockstep-hsa.so; likewise
 };
 Result<CaptureLibraries> find_capture_libraries();
 

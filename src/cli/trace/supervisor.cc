@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "base/start_thread.h"
 #include "cli/kit/size_signal.h"
 
 namespace lockstep::cli::trace {
@@ -37,8 +38,9 @@ int Supervisor::start(const std::vector<std::string>& argv) {
   std::vector<char*> words;
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
-  int report[2];  // closed by a successful exec, else carries errno
-  if (pipe2(report, O_CLOEXEC) != 0) return errno;
+  int report[2] = {-1, -1};  // closed by a successful exec, else carries errno
+  // Without it a command that cannot be executed is one that ended.
+  if (pipe2(report, O_CLOEXEC) != 0) report[0] = report[1] = -1;
   command_ = fork();
   if (command_ == 0) {
     pthread_sigmask(SIG_SETMASK, &original_, nullptr);
@@ -96,13 +98,13 @@ int Supervisor::wait_for_command() {
 
 bool Supervisor::wait_for_descendants(const std::function<void()>& waiting) {
   constexpr timespec kQuiet{1, 0}, kLong{3600, 0};
-  bool told = false;
+  bool has_reported = false;
   for (reap(); !reaped_all_; reap()) {
     siginfo_t signal{};
-    int got = sigtimedwait(&watched_, &signal, told ? &kLong : &kQuiet);
+    int got = sigtimedwait(&watched_, &signal, has_reported ? &kLong : &kQuiet);
     if (got > 0 && got != SIGCHLD) return false;
-    if (got < 0 && errno == EAGAIN && !told) {
-      told = true;
+    if (got < 0 && errno == EAGAIN && !has_reported) {
+      has_reported = true;
       waiting();
     }
   }
@@ -113,14 +115,15 @@ void Supervisor::end_on_signal(std::function<void(int)> stop) {
   // What is pending now was meant for the command.
   for (constexpr timespec kNow{0, 0}; sigtimedwait(&watched_, nullptr, &kNow) > 0;) {
   }
-  std::thread([watched = watched_, stop = std::move(stop)]() mutable {
+  std::thread waiter = start_thread([watched = watched_, stop = std::move(stop)]() mutable {
     sigdelset(&watched, SIGCHLD);
     int signal = 0;
     while (sigwait(&watched, &signal) != 0) {
     }
     stop(signal);
     _exit(kExitSignal + signal);
-  }).detach();
+  });
+  if (waiter.joinable()) waiter.detach();
 }
 
 }  // namespace lockstep::cli::trace

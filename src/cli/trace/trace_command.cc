@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <exception>
 #include <filesystem>
+#include <optional>
 
 #include "base/text/units.h"
 #include "cli/command.h"
@@ -68,7 +70,7 @@ void share_by_tokens(const std::string& name, run::JobPlace& place) {
 
 // An option, else the variable that says the same, else what the option is without being given.
 struct Setting {
-  std::string value, said_by;  // "--mode", "LOCKSTEP_MODE"
+  std::string value, set_by;  // "--mode", "LOCKSTEP_MODE"
   bool given = false;
 };
 Setting setting(const Arguments& arguments, std::string_view option, const char* variable) {
@@ -80,7 +82,7 @@ Setting setting(const Arguments& arguments, std::string_view option, const char*
 Result<void> read_recording(const Arguments& arguments, TraceRequest& request) {
   const auto usage = [](const Setting& of, std::string_view takes) {
     return Error{
-        ErrorCode::kUsage, of.said_by + " takes " + std::string(takes) + "; not '" + of.value + "'", {}};
+        ErrorCode::kUsage, of.set_by + " takes " + std::string(takes) + "; not '" + of.value + "'", {}};
   };
   const Setting mode = setting(arguments, "mode", "LOCKSTEP_MODE"),
                 retention = setting(arguments, "retain", "LOCKSTEP_RETAIN");
@@ -105,7 +107,9 @@ Result<TraceRequest> read_request(const Arguments& arguments, const run::Process
   auto expanded = [&](const std::string& text) { return trace::expand_tokens(text, self, place); };
   auto path = [&](const std::string& named) {
     std::string text = expanded(named);
-    return text.empty() ? text : fs::absolute(text).lexically_normal().string();
+    std::error_code stays;  // as it was named, where nobody can say in which folder we are
+    const fs::path whole = fs::absolute(text, stays);
+    return text.empty() ? text : (stays ? fs::path(text) : whole).lexically_normal().string();
   };
   request.output = path(arguments.value("output"));
   request.output_shown = expanded(arguments.value("output"));
@@ -139,7 +143,7 @@ Result<void> check_targets(const TraceRequest& request) {
     }
   }
   if (fs::exists(request.output, error) && !store::is_trace_db(request.output)) {
-    return Error{ErrorCode::kUsage, "exists and is no trace.db; name another file with --output",
+    return Error{ErrorCode::kUsage, "exists and is not a trace.db; name another file with --output",
                  request.output};
   }
   if (!request.timeline.empty() && fs::exists(request.timeline, error)) {
@@ -149,15 +153,15 @@ Result<void> check_targets(const TraceRequest& request) {
   return {};
 }
 
-int say_not_started(const std::string& program, int error) {
+int report_not_started(const std::string& program, int error) {
   bool found = error != ENOENT;
-  note(program + ": " +
+  warn(program + ": " +
        (found ? std::string("cannot be executed: ") + std::strerror(error) : "command not found") +
        "; check the command behind the options of lockstep trace");
   return found ? trace::kExitNotExecutable : trace::kExitNotFound;
 }
 
-void say_waiting() {
+void report_waiting() {
   std::string who;
   size_t count = 0;
   for (int64_t child : run::children_of(getpid())) {
@@ -166,21 +170,21 @@ void say_waiting() {
     if (++count <= 3)
       who += (who.empty() ? "" : ", ") + std::to_string(child) + (argv.empty() ? "" : " " + argv[0]);
   }
-  note("the command has ended; waiting for " + plural(count, "process") + " that it left behind (" + who +
+  warn("the command has ended; waiting for " + plural(count, "process") + " that it left behind (" + who +
        (count > 3 ? ", ..." : "") + "); Ctrl-C stops waiting");
 }
 
 int run_without_capture(const std::vector<std::string>& argv) {
   setenv("LOCKSTEP_MODE", "off", 1);
   trace::Supervisor supervisor;
-  if (int error = supervisor.start(argv); error != 0) return say_not_started(argv[0], error);
+  if (int error = supervisor.start(argv); error != 0) return report_not_started(argv[0], error);
   return supervisor.wait_for_command();
 }
 
 // The job does not depend on the profiler's disk, unless its user says so.
 int run_untraced(const TraceRequest& request, const Error& why) {
   if (request.require) return fail(why);
-  note("NOT TRACED: " + why.message() + "; the command runs all the same (with --require it would not)");
+  warn("NOT TRACED: " + why.message() + "; the command runs anyway (with --require it would not)");
   const int code = run_without_capture(request.argv);
   if (request.json) report_untraced(why, code);
   return code;
@@ -201,31 +205,61 @@ run::Manifest make_manifest(const TraceRequest& request, const run::ProcessIdent
   return manifest;
 }
 
-int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, run::RunDirectory& run) {
+// The job ends as it would have without us, whatever becomes of our own work, for want of memory or else.
+template <class Work>
+void guard(const std::string& what, const Work& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    warn(what + ": " + error.what());
+  }
+}
+
+int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, bool expects_hsa,
+                 run::RunDirectory& run) {
   trace::Supervisor supervisor;
   int code = 0;
   if (int error = supervisor.start(request.argv); error != 0) {
-    code = say_not_started(request.argv[0], error);
+    code = report_not_started(request.argv[0], error);
     bool last = run.leave() == run::RunDirectory::Leaving::kLast;
     if (last && run::process_files(run.path()).empty()) run.remove({});
     return code;
   }
-  {
-    run::Census census(
+  std::optional<run::Census> census;
+  std::optional<run::HeldSegments> held;
+  guard("the processes of the job are not watched", [&] {
+    census.emplace(
         self, [&] { return int64_t{supervisor.sentinel()}; }, [&] { run.touch(); });
-    run::HeldSegments held(run.path());
-    code = supervisor.wait_for_command();
-    supervisor.wait_for_descendants(say_waiting);
+    held.emplace(run.path());
+  });
+  code = supervisor.wait_for_command();
+  supervisor.wait_for_descendants([] { guard("the command has ended", report_waiting); });
+  guard("not all was brought from memory into the files of " + run.path(), [&] {
     run::adopt_run(run.path());
-    held.stop();
-    census.stop();
-    run::CensusReport seen = census.report();
+    held.reset();
+  });
+  guard("it is not said which processes there were", [&] {
+    if (!census) return;
+    census->stop();
+    run::CensusReport seen = census->report();
+    seen.expects_hsa = expects_hsa;
     run::note_captured(seen, run::process_files(run.path()));
-    if (auto written = run::write_census(run.path(), seen); !written) note(written.error().message());
-  }
-  supervisor.end_on_signal([&](int) { tell_stopped(request, run); });
-  end_trace(request, run, code);
+    if (auto written = run::write_census(run.path(), seen); !written) warn(written.error().message());
+  });
+  guard("not merged; what was captured is in " + run.path(), [&] {
+    supervisor.end_on_signal([&](int) { guard("stopped", [&] { report_stopped(request, run); }); });
+    end_trace(request, run, code);
+  });
   return code;
+}
+
+Result<run::RunDirectory> make_run_directory(const TraceRequest& request, const run::ProcessIdentity& self,
+                                             const run::JobPlace& place) {
+  try {
+    return run::RunDirectory::create_or_join(request.run, make_manifest(request, self, place));
+  } catch (const std::exception& error) {
+    return Error{ErrorCode::kIo, error.what(), request.run};
+  }
 }
 
 int run(const Arguments& arguments) {
@@ -240,23 +274,24 @@ int run(const Arguments& arguments) {
     return checked.error().code == ErrorCode::kUsage ? fail(checked.error())
                                                      : run_untraced(*request, checked.error());
   }
-  auto directory = run::RunDirectory::create_or_join(request->run, make_manifest(*request, self, place));
+  auto directory = make_run_directory(*request, self, place);
   if (!directory) return run_untraced(*request, directory.error());
   if (request->run_is_named && directory->path() != request->run) {
-    note(request->run + " is in use or holds other files; the run directory is " + directory->path());
+    warn(request->run + " is in use or holds other files; the run directory is " + directory->path());
   }
   if (std::string other = trace::other_profiler_plugin(*libraries); !other.empty()) {
     if (trace::plugin_to_chain(*libraries).empty())
-      note("NCCL loads one profiler plugin only: using ours (" + libraries->nccl + ") instead of " + other);
+      warn("NCCL loads one profiler plugin only: using ours (" + libraries->nccl + ") instead of " + other);
     else
-      note("your profiler plugin " + other +
+      warn("your profiler plugin " + other +
            " is chained behind ours and gets every call (LOCKSTEP_CHAIN=none leaves it out)");
   }
   if (std::string why = trace::no_gpu_times(*libraries); !why.empty())
-    note("no GPU times of kernels: " + why);
-  if (std::string why = trace::no_ranges(*libraries); !why.empty()) note("no ranges of NVTX: " + why);
+    warn("no GPU times of kernels: " + why);
+  if (std::string why = trace::no_amd_times(*libraries); !why.empty()) warn("AMD kernels: " + why);
+  if (std::string why = trace::no_ranges(*libraries); !why.empty()) warn("no ranges of NVTX: " + why);
   trace::set_capture_environment(*libraries, directory->path(), request->mode, request->retention);
-  return run_captured(*request, self, *directory);
+  return run_captured(*request, self, trace::expects_hsa(*libraries), *directory);
 }
 
 }  // namespace
@@ -287,6 +322,8 @@ const Command trace_command = {
         "names of the latter.\n\n"
         "If NCCL_PROFILER_PLUGIN already names a profiler plugin, ours passes every call on to it. "
         "LOCKSTEP_CHAIN=none leaves it out; LOCKSTEP_CHAIN=PATH names another.\n\n"
+        "AMD's runtime is told by HSA_TOOLS_LIB to load our library behind those that it names already; "
+        "LOCKSTEP_HSA=off leaves it out, LOCKSTEP_HSA=copies also records copies.\n\n"
         "LOCKSTEP_MODE, LOCKSTEP_RETAIN and LOCKSTEP_DIR are the defaults of --mode, --retain and --dir.\n\n"
         "In OUT, RUN and FILE, %p stands for the process id of the launcher, as all processes share one run "
         "directory and one OUT (LOCKSTEP_DIR without `lockstep trace` takes that of each process), %h for "

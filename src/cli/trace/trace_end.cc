@@ -25,8 +25,8 @@ std::string merge_hint(const TraceRequest& request, const run::RunDirectory& run
   return "lockstep merge -o " + request.output_shown + " " + run.path();
 }
 
-void say(const TraceRequest& request, const std::string& sentence) {
-  if (!request.json) note(sentence);
+void print_status(const TraceRequest& request, const std::string& sentence) {
+  if (!request.json) warn(sentence);
 }
 
 void print_json(const Json& document) {
@@ -44,15 +44,14 @@ void report_json(const TraceRequest& request, const run::RunDirectory& run, int 
 
 void explain_no_files(const TraceRequest& request, run::RunDirectory& run, int code) {
   std::vector<run::RunLoss> missing = run::missing_processes(run.path());
-  for (const run::RunLoss& loss : missing) say(request, "lost: " + loss.detail);
-  say(request,
+  for (const run::RunLoss& loss : missing) print_status(request, "lost: " + loss.detail);
+  print_status(
+      request,
       "nothing was captured: no process loaded the capture library. Likely causes: the processes do not "
-      "inherit "
-      "NCCL_PROFILER_PLUGIN (ssh, sudo, containers), or set it themselves; NCCL is older than 2.23, or not "
-      "used; "
-      "the command ended before it made its first communicator");
+      "inherit NCCL_PROFILER_PLUGIN (ssh, sudo, containers), or set it themselves; NCCL is older than "
+      "2.23, or not used; the command ended before it made its first communicator");
   if (access(request.output.c_str(), F_OK) == 0)
-    say(request, request.output_shown + " is of an earlier run and unchanged");
+    print_status(request, request.output_shown + " is of an earlier run and unchanged");
   Json document = {{"output", nullptr}, {"files", 0}, {"losses", Json::array()}};
   for (const run::RunLoss& loss : missing) {
     document["losses"].push_back({{"stage", "capture"},
@@ -63,7 +62,7 @@ void explain_no_files(const TraceRequest& request, run::RunDirectory& run, int c
   }
   const bool others = !trace::other_tools_files(run.path()).empty();
   if (others)
-    say(request, "what NCCL and PyTorch wrote is in " + run.path() + ": lockstep diagnose reads it");
+    print_status(request, "what NCCL and PyTorch wrote is in " + run.path() + ": lockstep diagnose reads it");
   if (request.run_is_named || request.keep || others) {
     (void)run.mark_complete();
   } else {
@@ -79,7 +78,7 @@ Result<void> write_timeline(const TraceRequest& request) {
   LOCKSTEP_ASSIGN(input::Input input, input::open_input({request.output}));
   Progress progress("timeline");
   LOCKSTEP_ASSIGN(auto written, exporter->write(*input.source, request.timeline, progress.callback()));
-  say(request, "wrote " + request.timeline + " (" + plural(written.events, "event") + ")");
+  print_status(request, "wrote " + request.timeline + " (" + plural(written.events, "event") + ")");
   return {};
 }
 
@@ -117,7 +116,7 @@ void merge_and_report(const TraceRequest& request, run::RunDirectory& run, int c
   auto merged = merge_run(request, run);
   if (!merged) {
     run.unlock();
-    note("not merged: " + merged.error().message() +
+    warn("not merged: " + merged.error().message() +
          "; the raw files are kept, try: " + merge_hint(request, run));
     report_json(request, run, code,
                 {{"output", nullptr}, {"files", files.size()}, {"error", merged.error().message()}});
@@ -125,11 +124,11 @@ void merge_and_report(const TraceRequest& request, run::RunDirectory& run, int c
   }
   for (const std::string& line :
        merge_sentences(merged->overview, merged->result, request.output_shown, files.size())) {
-    say(request, line);
+    print_status(request, line);
   }
   Result<void> timeline;
   if (!request.timeline.empty()) timeline = write_timeline(request);
-  if (!timeline) note("no timeline: " + timeline.error().message());
+  if (!timeline) warn("no timeline: " + timeline.error().message());
   std::string reason = reason_to_keep(request, merged->overview, files);
   if (reason.empty()) {
     std::vector<std::string> paths;
@@ -137,8 +136,8 @@ void merge_and_report(const TraceRequest& request, run::RunDirectory& run, int c
     for (const std::string& file : merged->result.attached) paths.push_back(file);
     run.remove(paths);
   } else {
-    if (auto marked = run.mark_complete(); !marked) note(marked.error().message());
-    say(request, "raw files kept in " + run.path() + " (" + reason + ")");
+    if (auto marked = run.mark_complete(); !marked) warn(marked.error().message());
+    print_status(request, "raw files kept in " + run.path() + " (" + reason + ")");
   }
   Json document = merge_json(merged->overview, merged->result, request.output, files.size());
   document["timeline"] = request.timeline.empty() || !timeline ? Json(nullptr) : Json(request.timeline);
@@ -149,17 +148,17 @@ void merge_and_report(const TraceRequest& request, run::RunDirectory& run, int c
 
 void end_trace(const TraceRequest& request, run::RunDirectory& run, int code) {
   if (run.leave() == run::RunDirectory::Leaving::kOthersRunning) {
-    say(request, request.merge
-                     ? "other launchers of this job still run; the last one writes " + request.output_shown
-                     : "the files are in " + run.path());
+    print_status(request, request.merge ? "other launchers of this job still run; the last one writes " +
+                                              request.output_shown
+                                        : "the files are in " + run.path());
     report_json(request, run, code, {{"output", nullptr}, {"merged_by", "the last launcher of the job"}});
     return;
   }
   size_t files = run::process_files(run.path()).size();
   if (files == 0) return explain_no_files(request, run, code);
   if (request.merge) return merge_and_report(request, run, code);
-  if (auto marked = run.mark_complete(); !marked) note(marked.error().message());
-  say(request, plural(files, "file") + " in " + run.path() + "; next: " + merge_hint(request, run));
+  if (auto marked = run.mark_complete(); !marked) warn(marked.error().message());
+  print_status(request, plural(files, "file") + " in " + run.path() + "; next: " + merge_hint(request, run));
   report_json(request, run, code, {{"output", nullptr}, {"files", files}});
 }
 
@@ -167,7 +166,7 @@ void report_untraced(const Error& why, int code) {
   print_json({{"output", nullptr}, {"error", why.message()}, {"exit_code", code}});
 }
 
-void tell_stopped(const TraceRequest& request, const run::RunDirectory& run) {
+void report_stopped(const TraceRequest& request, const run::RunDirectory& run) {
   // What a stopped store or exporter has left is of no use.
   auto remove_partials = [&] {
     remove_own_partials(request.output);
@@ -175,7 +174,7 @@ void tell_stopped(const TraceRequest& request, const run::RunDirectory& run) {
   };
   remove_partials();
   run.unlock();
-  note("stopped before the merge was done; the raw files are kept, merge them with: " +
+  warn("stopped before the merge was done; the raw files are kept, merge them with: " +
        merge_hint(request, run));
   // The merge goes on until the process ends, and may have begun a file since.
   remove_partials();

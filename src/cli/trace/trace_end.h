@@ -25,6 +25,6 @@ void end_trace(const TraceRequest& request, run::RunDirectory& run, int code);
 // The report for programs where nothing was traced.
 void report_untraced(const Error& why, int code);
 // For a signal during the merge: removes what it has half written, and says how to merge later.
-void tell_stopped(const TraceRequest& request, const run::RunDirectory& run);
+void report_stopped(const TraceRequest& request, const run::RunDirectory& run);
 
 }  // namespace lockstep::cli

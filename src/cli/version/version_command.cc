@@ -14,18 +14,23 @@ namespace {
 
 constexpr Option kOptions[] = {{0, "json", "", "print one JSON object"}};
 
+constexpr std::string_view kCommit = LOCKSTEP_COMMIT;
+
 int run(const Arguments& arguments) {
-  if (!arguments.has("json")) return print("lockstep " LOCKSTEP_VERSION "\n");
+  if (!arguments.has("json"))
+    return print("lockstep " LOCKSTEP_VERSION + (kCommit.empty() ? "" : " (" + std::string(kCommit) + ")") +
+                 "\n");
   nlohmann::ordered_json document;
+  document["schema"] = "lockstep.version.v1";
   document["version"] = LOCKSTEP_VERSION;
+  document["commit"] = kCommit.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(kCommit);
   document["file_format"] = {{"major", format::kMajor}, {"minor", format::kMinor}};
   document["readers"] = nlohmann::ordered_json::array();
   for (const readers::Format* reader : readers::all()) document["readers"].push_back(reader->name);
   document["exporters"] = nlohmann::ordered_json::array();
-  // Why a part that needs more than this program is off; null: it is there.
   const auto part = [&](std::string_view name, std::string_view absent_because) {
-    document["parts"][name] =
-        absent_because.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(absent_because);
+    document["parts"][name] = {{"present", absent_because.empty()}};
+    if (!absent_because.empty()) document["parts"][name]["because"] = absent_because;
   };
   for (const exporters::Exporter* exporter : exporters::all()) {
     if (exporter->off.empty())
@@ -44,8 +49,9 @@ const Command version_command = {
     .name = "version",
     .summary = "print the version",
     .description =
-        "Prints the version of the program; with --json also the file format it writes, the formats it "
-        "reads and exports, and why a part is missing from this build.",
+        "Prints the version of the program and the commit it was built from, with a + if files had changed; "
+        "with --json also the file format it writes, the formats it reads and exports, and why a part is "
+        "missing from this build.",
     .operands = {},
     .options = kOptions,
     .run = run,

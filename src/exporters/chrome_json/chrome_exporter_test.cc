@@ -79,11 +79,10 @@ TEST_F(ChromeExporterTest, ArgumentsAreThoseOfPyTorch) {
   SyntheticRun run(SyntheticOptions{});
   ASSERT_TRUE(write(run));
   EXPECT_EQ(
-      count(
-          "\"Collective name\":\"allreduce\",\"dtype\":\"Float\",\"In msg nelems\":1024,\"Out msg "
-          "nelems\":1024,"
-          "\"In split size\":\"[]\",\"Out split size\":\"[]\",\"Group size\":4,\"Process Group Name\":\"0\","
-          "\"Process Group Description\":\"default_pg\",\"Process Group Ranks\":\"[0, 1, 2, 3]\""),
+      count("\"Collective name\":\"allreduce\",\"dtype\":\"Float\",\"In msg nelems\":1024,\"Out msg "
+            "nelems\":1024,\"In split size\":\"[]\",\"Out split size\":\"[]\",\"Group size\":4,\"Process "
+            "Group Name\":\"0\",\"Process Group Description\":\"default_pg\",\"Process Group Ranks\":\"[0, "
+            "1, 2, 3]\""),
       16u);
   EXPECT_EQ(count("\"Collective name\":\"send\",\"dtype\":\"BFloat16\""), 4u);
   EXPECT_EQ(count("\"Dst Rank\":"), 4u);

@@ -100,9 +100,9 @@ OperationWords OperationWordsTable::make(uint32_t comm, uint32_t shape, bool cus
   if (!names.description.empty())
     words.group.items.push_back(text(Argument::kGroupDescription, names.description));
   words.group.items.push_back(text(Argument::kGroupRanks, model::torch_list(ranks, ranks.size())));
-  const model::RankProgression said = progression(trace_, comm, ranks);
-  if (said.start >= 0) words.global_ranks.items.push_back({Argument::kRankStart, false, 0, said.start});
-  if (said.stride > 0) words.global_ranks.items.push_back({Argument::kRankStride, false, 0, said.stride});
+  const model::RankProgression stated = progression(trace_, comm, ranks);
+  if (stated.start >= 0) words.global_ranks.items.push_back({Argument::kRankStart, false, 0, stated.start});
+  if (stated.stride > 0) words.global_ranks.items.push_back({Argument::kRankStride, false, 0, stated.stride});
   const bool is_rooted = has_shape && model::has_root(func) && trace_.shapes.root[shape] >= 0;
   words.rank_argument = is_rooted ? trace_.shapes.root[shape] : has_comm ? trace_.comms.rank[comm] : -1;
   words.comm_hash = has_comm ? comm_hash(trace_, comm) : "unknown";

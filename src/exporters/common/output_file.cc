@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/partial_path.h"
+#include "base/start_thread.h"
 
 namespace lockstep::exporters::common {
 namespace {
@@ -38,7 +39,8 @@ Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, 
       return Error{ErrorCode::kIo, "out of memory for compression", path};
     }
   }
-  file->thread_ = std::thread([raw = file.get()] { raw->run(); });
+  file->thread_ = start_thread([raw = file.get()] { raw->run(); });
+  if (!file->thread_.joinable()) return Error{ErrorCode::kIo, "the system starts no thread", path};
   return file;
 }
 
@@ -78,7 +80,11 @@ void OutputFile::run() {
     }
     if (!usable) continue;
     std::string_view bytes(mine.data.get(), mine.size);
-    if (packing_) bytes = packing_(bytes);
+    if (packing_ && !attempt([&] { bytes = packing_(bytes); })) {
+      errno = ENOMEM;
+      fail("cannot compress");
+      continue;
+    }
     compressed_ ? compress(bytes.data(), bytes.size(), Z_NO_FLUSH) : put(bytes.data(), bytes.size());
   }
 }

@@ -30,7 +30,7 @@ int64_t begin_of(const model::Trace& trace, uint32_t op) {
 }
 
 // What a communicator's operations tell of their ends.
-struct Told {
+struct CommTimes {
   int64_t last_ns = 0;  // begin of the last one whose end is known
   uint8_t source = 0;   // of that end
   bool has_hole = false;
@@ -38,7 +38,7 @@ struct Told {
 
 // KernelCh events are asked for in deep mode alone: where the mode changed, nothing is told of what was called after it.
 // Where the modes are unknown, holes alone can show that.
-bool tells_all(uint8_t source, std::string_view modes) {
+bool has_all(uint8_t source, std::string_view modes) {
   return source != static_cast<uint8_t>(GpuTimeSource::kKernelCh) || modes.empty() ||
          (modes.starts_with("deep ") && modes.find(',') == std::string_view::npos);
 }
@@ -60,16 +60,16 @@ void ProcessCounters::report_losses(model::Trace& run) const {
 
 void ProcessCounters::find_open(const model::Trace& trace) {
   const model::OpTable& ops = trace.ops;
-  std::vector<Told> told(trace.comms.size() + 1);
-  const auto of = [&](uint32_t op) -> Told& {
-    return told[std::min<size_t>(ops.comm[op], trace.comms.size())];
+  std::vector<CommTimes> by_comm(trace.comms.size() + 1);
+  const auto of = [&](uint32_t op) -> CommTimes& {
+    return by_comm[std::min<size_t>(ops.comm[op], trace.comms.size())];
   };
   bool is_any = false;
   for (uint32_t op = 0; op < ops.size(); ++op) {
     if (!is_placed(ops, op)) continue;
     is_any = true;
     const int64_t begin = begin_of(trace, op);
-    Told& comm = of(op);
+    CommTimes& comm = of(op);
     if (begin >= comm.last_ns) comm = {begin, ops.gpu_source[op], false};
   }
   open_.assign(ops.size(), false);
@@ -81,9 +81,8 @@ void ProcessCounters::find_open(const model::Trace& trace) {
   const std::string_view modes = trace.strings[trace.processes.modes[0]];
   for (uint32_t op = 0; op < ops.size(); ++op) {
     if (!lacks_end(op)) continue;
-    const Told& comm = of(op);
-    open_[op] =
-        comm.last_ns != 0 && !comm.has_hole && ops.gpu_end_ns[op] == 0 && tells_all(comm.source, modes);
+    const CommTimes& comm = of(op);
+    open_[op] = comm.last_ns != 0 && !comm.has_hole && ops.gpu_end_ns[op] == 0 && has_all(comm.source, modes);
     without_end_ += !open_[op];
   }
 }

@@ -92,132 +92,152 @@ using model::ProcessTable;
 using model::ShapeTable;
 
 constexpr TableColumn kProcesses[] = {
-    {"id", "number of the process in the run", process_id},
-    {"rank", "global rank; -1 unknown", process_number<&ProcessTable::rank>},
-    {"local_rank", "rank on its host; -1 unknown", process_number<&ProcessTable::local_rank>},
-    {"world", "ranks of the job; -1 unknown", process_number<&ProcessTable::world>},
-    {"host", "name of its host", process_text<&ProcessTable::host>},
-    {"node", "number of its host in the run",
+    {"id", CellType::kNumber, "number of the process in the run", process_id},
+    {"rank", CellType::kNumber, "global rank; -1 unknown", process_number<&ProcessTable::rank>},
+    {"local_rank", CellType::kNumber, "rank on its host; -1 unknown",
+     process_number<&ProcessTable::local_rank>},
+    {"world", CellType::kNumber, "ranks of the job; -1 unknown", process_number<&ProcessTable::world>},
+    {"host", CellType::kText, "name of its host", process_text<&ProcessTable::host>},
+    {"node", CellType::kNumber, "number of its host in the run",
      [](Context c, uint32_t row, Cell cell) { cell.number(c.numbers.process_node[row]); }},
-    {"pid", "process id", process_number<&ProcessTable::pid>},
-    {"device", "device ordinal inside the process; -1 unknown", process_number<&ProcessTable::device>},
-    {"gpu", "run-wide device number; -1 unknown", process_number<&ProcessTable::gpu>},
-    {"pci", "PCI address of the device", process_text<&ProcessTable::pci>},
-    {"uuid", "UUID of the device", process_text<&ProcessTable::uuid>},
-    {"gpu_model", "model of the device", process_text<&ProcessTable::gpu_model>},
-    {"boot_id", "names the clock of the host: times with equal boot ids compare exactly",
+    {"pid", CellType::kNumber, "process id", process_number<&ProcessTable::pid>},
+    {"device", CellType::kNumber, "device ordinal inside the process; -1 unknown",
+     process_number<&ProcessTable::device>},
+    {"gpu", CellType::kNumber, "run-wide device number; -1 unknown", process_number<&ProcessTable::gpu>},
+    {"pci", CellType::kText, "PCI address of the device", process_text<&ProcessTable::pci>},
+    {"uuid", CellType::kText, "UUID of the device", process_text<&ProcessTable::uuid>},
+    {"gpu_model", CellType::kText, "model of the device", process_text<&ProcessTable::gpu_model>},
+    {"boot_id", CellType::kText, "names the clock of the host: times with equal boot ids compare exactly",
      process_text<&ProcessTable::boot_id>},
-    {"launcher", "torchrun, slurm, openmpi, pmi or none", process_text<&ProcessTable::launcher>},
-    {"job", "job id", process_text<&ProcessTable::job>},
-    {"argv", "command line, blank-separated", process_text<&ProcessTable::argv>},
-    {"nccl_version", "as ncclGetVersion gives it; 0 unknown", process_number<&ProcessTable::nccl_version>},
-    {"closed", "1: every file of it was closed in order", process_number<&ProcessTable::closed>},
-    {"start_ns", "process start, ns since the Unix epoch; 0 unknown",
+    {"launcher", CellType::kText, "torchrun, slurm, openmpi, pmi or none",
+     process_text<&ProcessTable::launcher>},
+    {"job", CellType::kText, "job id", process_text<&ProcessTable::job>},
+    {"argv", CellType::kText, "command line, blank-separated", process_text<&ProcessTable::argv>},
+    {"nccl_version", CellType::kNumber, "as ncclGetVersion gives it; 0 unknown",
+     process_number<&ProcessTable::nccl_version>},
+    {"nccl_library", CellType::kText, "path of the NCCL or RCCL that it calls; empty unknown",
+     process_text<&ProcessTable::nccl_library>},
+    {"nccl_build_id", CellType::kText, "GNU build id of that library; empty unknown",
+     process_text<&ProcessTable::nccl_build_id>},
+    {"other_nccl", CellType::kText, "other libraries of that name that it has mapped; empty none known",
+     process_text<&ProcessTable::other_nccl>},
+    {"closed", CellType::kNumber, "1: every file of it was closed in order",
+     process_number<&ProcessTable::closed>},
+    {"start_ns", CellType::kNumber, "process start, ns since the Unix epoch; 0 unknown",
      process_number<&ProcessTable::start_ns>},
-    {"first_ns", "first record, ns since the Unix epoch; 0 none", process_number<&ProcessTable::first_ns>},
-    {"last_ns", "last record, ns since the Unix epoch; 0 none", process_number<&ProcessTable::last_ns>},
+    {"first_ns", CellType::kNumber, "first record, ns since the Unix epoch; 0 none",
+     process_number<&ProcessTable::first_ns>},
+    {"last_ns", CellType::kNumber, "last record, ns since the Unix epoch; 0 none",
+     process_number<&ProcessTable::last_ns>},
 };
 
 constexpr TableColumn kComms[] = {
-    {"id", "number of the member in the run",
+    {"id", CellType::kNumber, "number of the member in the run",
      [](Context c, uint32_t row, Cell cell) { cell.number(c.first_comm + row); }},
-    {"run_comm", "number of the communicator in the run: equal on all its members",
+    {"run_comm", CellType::kNumber, "number of the communicator in the run: equal on all its members",
      [](Context c, uint32_t row, Cell cell) { cell.number(c.numbers.comm_run[row]); }},
-    {"process", "id in processes", process_id},
-    {"global_rank", "rank of the process; -1 unknown", rank},
-    {"name", "name of the communicator, may be empty", comm_text<&CommTable::name>},
-    {"hash", "NCCL's id, 16 hex digits, equal on all members",
+    {"process", CellType::kNumber, "id in processes", process_id},
+    {"global_rank", CellType::kNumber, "rank of the process; -1 unknown", rank},
+    {"name", CellType::kText, "name of the communicator, may be empty", comm_text<&CommTable::name>},
+    {"hash", CellType::kText, "NCCL's id, 16 hex digits, equal on all members",
      [](Context c, uint32_t row, Cell cell) { hex(cell, "%016llx", c.trace.comms.comm_id[row]); }},
-    {"rank", "rank in the communicator; -1 unknown", comm_number<&CommTable::rank>},
-    {"ranks", "members; -1 unknown", comm_number<&CommTable::ranks>},
-    {"nodes", "hosts as NCCL counts them; -1 unknown", comm_number<&CommTable::nodes>},
-    {"gpu", "run-wide device number; -1 unknown", comm_number<&CommTable::gpu>},
-    {"collectives", "collective operations of this member",
+    {"rank", CellType::kNumber, "rank in the communicator; -1 unknown", comm_number<&CommTable::rank>},
+    {"ranks", CellType::kNumber, "members; -1 unknown", comm_number<&CommTable::ranks>},
+    {"nodes", CellType::kNumber, "hosts as NCCL counts them; -1 unknown", comm_number<&CommTable::nodes>},
+    {"gpu", CellType::kNumber, "run-wide device number; -1 unknown", comm_number<&CommTable::gpu>},
+    {"collectives", CellType::kUnsigned, "collective operations of this member",
      [](Context c, uint32_t row, Cell cell) { cell.unsigned_number(c.numbers.comm_collectives[row]); }},
-    {"p2ps", "point-to-point operations of this member",
+    {"p2ps", CellType::kUnsigned, "point-to-point operations of this member",
      [](Context c, uint32_t row, Cell cell) { cell.unsigned_number(c.numbers.comm_p2ps[row]); }},
-    {"api_version", "version of the profiler's interface; 0: declared through lockstep.h",
+    {"api_version", CellType::kNumber, "version of the profiler's interface; 0: declared through lockstep.h",
      comm_number<&CommTable::api_version>},
-    {"init_ns", "creation called, ns since the Unix epoch", comm_number<&CommTable::init_ns>},
-    {"end_ns", "destruction called; 0 never", comm_number<&CommTable::end_ns>},
-    {"members", "declared groups: global ranks, comma-separated", comm_text<&CommTable::members>},
-    {"group_name", "PyTorch's name of the group; empty unknown", comm_text<&CommTable::group_name>},
-    {"group_description", "PyTorch's description of it", comm_text<&CommTable::group_description>},
+    {"init_ns", CellType::kNumber, "creation called, ns since the Unix epoch",
+     comm_number<&CommTable::init_ns>},
+    {"end_ns", CellType::kNumber, "destruction called; 0 never", comm_number<&CommTable::end_ns>},
+    {"members", CellType::kText, "declared groups: global ranks, comma-separated",
+     comm_text<&CommTable::members>},
+    {"group_name", CellType::kText, "PyTorch's name of the group; empty unknown",
+     comm_text<&CommTable::group_name>},
+    {"group_description", CellType::kText, "PyTorch's description of it",
+     comm_text<&CommTable::group_description>},
 };
 
 constexpr TableColumn kOps[] = {
-    {"id", "number of the operation in the run",
+    {"id", CellType::kNumber, "number of the operation in the run",
      [](Context c, uint32_t row, Cell cell) { cell.number(c.first_op + row); }},
-    {"process", "id in processes", process_id},
-    {"rank", "rank of the process; -1 unknown", rank},
-    {"comm", "name of its communicator",
+    {"process", CellType::kNumber, "id in processes", process_id},
+    {"rank", CellType::kNumber, "rank of the process; -1 unknown", rank},
+    {"comm", CellType::kText, "name of its communicator",
      [](Context c, uint32_t row, Cell cell) {
        has_comm(c, row) ? cell.text(c.trace.strings[c.trace.comms.name[c.trace.ops.comm[row]]]) : cell.none();
      }},
-    {"comm_hash", "NCCL's id of its communicator",
+    {"comm_hash", CellType::kText, "NCCL's id of its communicator",
      [](Context c, uint32_t row, Cell cell) {
        has_comm(c, row) ? hex(cell, "%016llx", c.trace.comms.comm_id[c.trace.ops.comm[row]]) : cell.none();
      }},
-    {"run_comm", "run_comm in comms",
+    {"run_comm", CellType::kNumber, "run_comm in comms",
      [](Context c, uint32_t row, Cell cell) {
        has_comm(c, row) ? cell.number(c.numbers.comm_run[c.trace.ops.comm[row]]) : cell.none();
      }},
-    {"comm_rank", "rank of the process in the communicator", op_comm_number<&CommTable::rank>},
-    {"ranks", "members of the communicator", op_comm_number<&CommTable::ranks>},
-    {"op_index", "n-th operation of the process on the communicator; empty: a later replay of a graph",
+    {"comm_rank", CellType::kNumber, "rank of the process in the communicator",
+     op_comm_number<&CommTable::rank>},
+    {"ranks", CellType::kNumber, "members of the communicator", op_comm_number<&CommTable::ranks>},
+    {"op_index", CellType::kUnsigned,
+     "n-th operation of the process on the communicator; empty: a later replay of a graph",
      [](Context c, uint32_t row, Cell cell) {
        unless_unsigned(cell, c.trace.ops.index[row], model::kNoIndex);
      }},
-    {"kind", "Coll, P2p, CeColl, ApiOp, CollApi or P2pApi",
+    {"kind", CellType::kText, "Coll, P2p, CeColl, ApiOp, CollApi or P2pApi",
      [](Context c, uint32_t row, Cell cell) {
        const std::string_view name = model::event_name(c.trace.ops.kind[row]);
        name.empty() ? cell.none() : cell.text(name);
      }},
-    {"func", "AllReduce, Send, ...", op_shape_text<&ShapeTable::func>},
-    {"datatype", "NCCL's spelling", op_shape_text<&ShapeTable::datatype>},
-    {"algo", "RING, TREE, ...; empty unknown", op_shape_text<&ShapeTable::algo>},
-    {"proto", "LL, LL128, SIMPLE; empty unknown", op_shape_text<&ShapeTable::proto>},
-    {"root", "rank in the communicator; 0 for operations without a root",
+    {"func", CellType::kText, "AllReduce, Send, ...", op_shape_text<&ShapeTable::func>},
+    {"datatype", CellType::kText, "NCCL's spelling", op_shape_text<&ShapeTable::datatype>},
+    {"algo", CellType::kText, "RING, TREE, ...; empty unknown", op_shape_text<&ShapeTable::algo>},
+    {"proto", CellType::kText, "LL, LL128, SIMPLE; empty unknown", op_shape_text<&ShapeTable::proto>},
+    {"root", CellType::kNumber, "rank in the communicator; 0 for operations without a root",
      [](Context c, uint32_t row, Cell cell) {
        has_shape(c, row) ? cell.number(c.trace.shapes.root[c.trace.ops.shape[row]]) : cell.none();
      }},
-    {"peer", "sends and receives: rank in the communicator",
+    {"peer", CellType::kNumber, "sends and receives: rank in the communicator",
      [](Context c, uint32_t row, Cell cell) {
        c.trace.ops.peer[row] >= 0 ? cell.number(c.trace.ops.peer[row]) : cell.none();
      }},
-    {"seq", "NCCL's number per communicator and function",
+    {"seq", CellType::kUnsigned, "NCCL's number per communicator and function",
      [](Context c, uint32_t row, Cell cell) { unless_unsigned(cell, c.trace.ops.seq[row], model::kNoSeq); }},
-    {"count", "elements as passed", op_number<&OpTable::count>},
-    {"bytes", "size of the message", op_number<&OpTable::bytes>},
-    {"channels", "channels that carry it; 0 unknown", op_number<&OpTable::channels>},
-    {"gpu", "run-wide device number",
+    {"count", CellType::kUnsigned, "elements as passed", op_number<&OpTable::count>},
+    {"bytes", CellType::kUnsigned, "size of the message", op_number<&OpTable::bytes>},
+    {"channels", CellType::kUnsigned, "channels that carry it; 0 unknown", op_number<&OpTable::channels>},
+    {"gpu", CellType::kNumber, "run-wide device number",
      [](Context c, uint32_t row, Cell cell) { cell.number(c.numbers.op_gpu[row]); }},
-    {"stream", "its stream, in hex",
+    {"stream", CellType::kText, "its stream, in hex",
      [](Context c, uint32_t row, Cell cell) {
        c.trace.ops.stream[row] != 0 ? hex(cell, "0x%llx", c.trace.ops.stream[row]) : cell.none();
      }},
-    {"tid", "thread that called it",
+    {"tid", CellType::kNumber, "thread that called it",
      [](Context c, uint32_t row, Cell cell) { tid(c, c.trace.ops.thread[row], cell); }},
-    {"called_ns", "the call began, ns since the Unix epoch", op_time<&OpTable::called_ns>},
-    {"enqueued_ns", "NCCL enqueued it", op_time<&OpTable::enqueued_ns>},
-    {"launched_ns", "its kernel launch began", op_time<&OpTable::launched_ns>},
-    {"gpu_start_ns", "GPU work began, in host time", op_time<&OpTable::gpu_start_ns>},
-    {"gpu_end_ns", "GPU work ended, in host time", op_time<&OpTable::gpu_end_ns>},
-    {"gpu_ns", "length of its GPU work",
+    {"called_ns", CellType::kNumber, "the call began, ns since the Unix epoch", op_time<&OpTable::called_ns>},
+    {"enqueued_ns", CellType::kNumber, "NCCL enqueued it", op_time<&OpTable::enqueued_ns>},
+    {"launched_ns", CellType::kNumber, "its kernel launch began", op_time<&OpTable::launched_ns>},
+    {"gpu_start_ns", CellType::kNumber, "GPU work began, in host time", op_time<&OpTable::gpu_start_ns>},
+    {"gpu_end_ns", CellType::kNumber, "GPU work ended, in host time", op_time<&OpTable::gpu_end_ns>},
+    {"gpu_ns", CellType::kNumber, "length of its GPU work",
      [](Context c, uint32_t row, Cell cell) {
        const int64_t start = c.trace.ops.gpu_start_ns[row], end = c.trace.ops.gpu_end_ns[row];
        start != 0 && end != 0 ? cell.number(end - start) : cell.none();
      }},
-    {"gpu_source",
+    {"gpu_source", CellType::kText,
      "where the GPU times come from: none, KernelCh, Api, Cupti, Hsa, Watchdog, Inspector, Network",
      [](Context c, uint32_t row, Cell cell) {
        cell.text(model::gpu_source_name(c.trace.ops.gpu_source[row]));
      }},
-    {"gpu_error_ns", "half-width of the GPU-to-host conversion",
+    {"gpu_error_ns", CellType::kNumber, "half-width of the GPU-to-host conversion",
      [](Context c, uint32_t row, Cell cell) {
        c.trace.ops.gpu_error_ns[row] >= 0 ? cell.number(c.trace.ops.gpu_error_ns[row]) : cell.none();
      }},
-    {"comms_id", "hash:coll or p2p:number of the operation; equal on all ranks of a collective",
+    {"comms_id", CellType::kText,
+     "hash:coll or p2p:number of the operation; equal on all ranks of a collective",
      [](Context c, uint32_t row, Cell cell) {
        if (!has_comm(c, row)) return cell.none();
        const uint32_t index = c.trace.ops.index[row];
@@ -228,104 +248,109 @@ constexpr TableColumn kOps[] = {
                      index == model::kNoIndex ? "replay" : std::to_string(index).c_str());
        cell.text(text);
      }},
-    {"torch_comms_id", "PyTorch's Comms Id, as text: it may not fit a signed number",
+    {"torch_comms_id", CellType::kText, "PyTorch's Comms Id, as text: it may not fit a signed number",
      [](Context c, uint32_t row, Cell cell) {
        const uint64_t id = c.trace.ops.torch_comms_id[row];
        id != 0 ? cell.text(std::to_string(id)) : cell.none();
      }},
-    {"torch_seq", "PyTorch's number of it in its group, sends and receives counted apart",
+    {"torch_seq", CellType::kNumber, "PyTorch's number of it in its group, sends and receives counted apart",
      [](Context c, uint32_t row, Cell cell) {
        model::has_torch_seq(c.trace, row) ? cell.number(c.trace.ops.torch_seq[row]) : cell.none();
      }},
-    {"in_count", "elements of its whole input on this rank", op_number<&OpTable::in_count>},
-    {"out_count", "elements of its whole output on this rank", op_number<&OpTable::out_count>},
-    {"place", "where the program called it",
+    {"in_count", CellType::kUnsigned, "elements of its whole input on this rank",
+     op_number<&OpTable::in_count>},
+    {"out_count", CellType::kUnsigned, "elements of its whole output on this rank",
+     op_number<&OpTable::out_count>},
+    {"place", CellType::kText, "where the program called it",
      [](Context c, uint32_t row, Cell cell) { cell.text(c.trace.strings[c.trace.ops.place[row]]); }},
 };
 
 constexpr TableColumn kKernels[] = {
-    {"id", "number of the kernel or copy in the run",
+    {"id", CellType::kNumber, "number of the kernel or copy in the run",
      [](Context c, uint32_t row, Cell cell) { cell.number(c.first_kernel + row); }},
-    {"process", "id in processes: who launched it", process_id},
-    {"rank", "rank of the process; -1 unknown", rank},
-    {"gpu", "run-wide device number",
+    {"process", CellType::kNumber, "id in processes: who launched it", process_id},
+    {"rank", CellType::kNumber, "rank of the process; -1 unknown", rank},
+    {"gpu", CellType::kNumber, "run-wide device number",
      [](Context c, uint32_t row, Cell cell) { cell.number(c.numbers.kernel_gpu[row]); }},
-    {"stream", "number of the stream as the source gives it",
+    {"stream", CellType::kUnsigned, "number of the stream as the source gives it",
      [](Context c, uint32_t row, Cell cell) { cell.unsigned_number(c.trace.kernels.stream[row]); }},
-    {"name", "name as the source gives it, demangled",
+    {"name", CellType::kText, "name as the source gives it, demangled",
      [](Context c, uint32_t row, Cell cell) { cell.text(c.trace.strings[c.trace.kernels.name[row]]); }},
-    {"kind", "compute, communication or copy",
+    {"kind", CellType::kText, "compute, communication or copy",
      [](Context c, uint32_t row, Cell cell) {
        constexpr std::string_view kKinds[] = {"compute", "communication", "copy"};
        const uint8_t kind = c.trace.kernels.kind[row];
        kind < std::size(kKinds) ? cell.text(kKinds[kind]) : cell.none();
      }},
-    {"op", "id in ops: the communication it does, the first of several",
+    {"op", CellType::kNumber, "id in ops: the communication it does, the first of several",
      [](Context c, uint32_t row, Cell cell) {
        const uint32_t op = c.trace.kernels.op[row];
        op < c.trace.ops.size() ? cell.number(c.first_op + op) : cell.none();
      }},
-    {"graph", "graph that it was launched with", kernel_known<&KernelTable::graph>},
-    {"graph_node", "its node in the graph, equal in all replays", kernel_known<&KernelTable::graph_node>},
-    {"start_ns", "began, in host time, ns since the Unix epoch", kernel_number<&KernelTable::start_ns>},
-    {"end_ns", "ended, in host time", kernel_number<&KernelTable::end_ns>},
-    {"gpu_ns", "length",
+    {"graph", CellType::kUnsigned, "graph that it was launched with", kernel_known<&KernelTable::graph>},
+    {"graph_node", CellType::kUnsigned, "its node in the graph, equal in all replays",
+     kernel_known<&KernelTable::graph_node>},
+    {"start_ns", CellType::kNumber, "began, in host time, ns since the Unix epoch",
+     kernel_number<&KernelTable::start_ns>},
+    {"end_ns", CellType::kNumber, "ended, in host time", kernel_number<&KernelTable::end_ns>},
+    {"gpu_ns", CellType::kNumber, "length",
      [](Context c, uint32_t row, Cell cell) {
        cell.number(c.trace.kernels.end_ns[row] - c.trace.kernels.start_ns[row]);
      }},
-    {"launched_ns", "the call that launched it began",
+    {"launched_ns", CellType::kNumber, "the call that launched it began",
      [](Context c, uint32_t row, Cell cell) {
        const uint32_t launch = c.trace.kernels.launch[row];
        launch < c.trace.launches.size() ? cell.number(c.trace.launches.start_ns[launch]) : cell.none();
      }},
-    {"launched_by", "thread of that call",
+    {"launched_by", CellType::kNumber, "thread of that call",
      [](Context c, uint32_t row, Cell cell) {
        const uint32_t launch = c.trace.kernels.launch[row];
        launch < c.trace.launches.size() ? tid(c, c.trace.launches.thread[launch], cell) : cell.none();
      }},
-    {"blocks", "blocks of its grid", kernel_known<&KernelTable::blocks>},
-    {"bytes", "copies: moved", kernel_known<&KernelTable::bytes>},
+    {"blocks", CellType::kUnsigned, "blocks of its grid", kernel_known<&KernelTable::blocks>},
+    {"bytes", CellType::kUnsigned, "copies: moved", kernel_known<&KernelTable::bytes>},
 };
 
 constexpr TableColumn kMarks[] = {
-    {"id", "number of the mark in the run",
+    {"id", CellType::kNumber, "number of the mark in the run",
      [](Context c, uint32_t row, Cell cell) { cell.number(c.first_mark + row); }},
-    {"process", "id in processes", process_id},
-    {"rank", "rank of the process; -1 unknown", rank},
-    {"tid", "thread that set it",
+    {"process", CellType::kNumber, "id in processes", process_id},
+    {"rank", CellType::kNumber, "rank of the process; -1 unknown", rank},
+    {"tid", CellType::kNumber, "thread that set it",
      [](Context c, uint32_t row, Cell cell) { tid(c, c.trace.marks.thread[row], cell); }},
-    {"name", "text; 'step' for steps",
+    {"name", CellType::kText, "text; 'step' for steps",
      [](Context c, uint32_t row, Cell cell) { cell.text(c.trace.strings[c.trace.marks.name[row]]); }},
-    {"value", "number of the step",
+    {"value", CellType::kNumber, "number of the step",
      [](Context c, uint32_t row, Cell cell) { cell.number(c.trace.marks.value[row]); }},
-    {"is_step", "1: a step begins",
+    {"is_step", CellType::kNumber, "1: a step begins",
      [](Context c, uint32_t row, Cell cell) { cell.number(c.trace.marks.is_step[row]); }},
-    {"time_ns", "ns since the Unix epoch",
+    {"time_ns", CellType::kNumber, "ns since the Unix epoch",
      [](Context c, uint32_t row, Cell cell) { cell.number(c.trace.marks.time_ns[row]); }},
 };
 
 constexpr TableColumn kRanges[] = {
-    {"id", "number of the range in the run",
+    {"id", CellType::kNumber, "number of the range in the run",
      [](Context c, uint32_t row, Cell cell) { cell.number(c.first_range + row); }},
-    {"process", "id in processes", process_id},
-    {"rank", "rank of the process; -1 unknown", rank},
-    {"tid", "thread that began it",
+    {"process", CellType::kNumber, "id in processes", process_id},
+    {"rank", CellType::kNumber, "rank of the process; -1 unknown", rank},
+    {"tid", CellType::kNumber, "thread that began it",
      [](Context c, uint32_t row, Cell cell) { tid(c, c.trace.ranges.thread[row], cell); }},
-    {"name", "text as the program gave it",
+    {"name", CellType::kText, "text as the program gave it",
      [](Context c, uint32_t row, Cell cell) { cell.text(c.trace.strings[c.trace.ranges.name[row]]); }},
-    {"domain", "name of the library or program that it belongs to; empty: the default domain",
+    {"domain", CellType::kText,
+     "name of the library or program that it belongs to; empty: the default domain",
      [](Context c, uint32_t row, Cell cell) { cell.text(c.trace.strings[c.trace.ranges.domain[row]]); }},
-    {"kind", "nested: pushed and popped; free: started and ended, maybe on another thread",
+    {"kind", CellType::kText, "nested: pushed and popped; free: started and ended, maybe on another thread",
      [](Context c, uint32_t row, Cell cell) {
        constexpr std::string_view kKinds[] = {"", "nested", "free"};
        const uint8_t kind = c.trace.ranges.kind[row];
        kind > 0 && kind < std::size(kKinds) ? cell.text(kKinds[kind]) : cell.none();
      }},
-    {"start_ns", "began, ns since the Unix epoch",
+    {"start_ns", CellType::kNumber, "began, ns since the Unix epoch",
      [](Context c, uint32_t row, Cell cell) { cell.number(c.trace.ranges.start_ns[row]); }},
-    {"end_ns", "ended; empty: never",
+    {"end_ns", CellType::kNumber, "ended; empty: never",
      [](Context c, uint32_t row, Cell cell) { unless(cell, c.trace.ranges.end_ns[row], 0); }},
-    {"ns", "length",
+    {"ns", CellType::kNumber, "length",
      [](Context c, uint32_t row, Cell cell) {
        const int64_t end = c.trace.ranges.end_ns[row];
        end != 0 ? cell.number(end - c.trace.ranges.start_ns[row]) : cell.none();
@@ -333,15 +358,16 @@ constexpr TableColumn kRanges[] = {
 };
 
 constexpr TableColumn kLosses[] = {
-    {"process", "id in processes; empty: the whole run",
+    {"process", CellType::kNumber, "id in processes; empty: the whole run",
      [](Context c, uint32_t row, Cell cell) { of_whole_run(c, row) ? cell.none() : cell.number(c.process); }},
-    {"rank", "rank of the process",
+    {"rank", CellType::kNumber, "rank of the process",
      [](Context c, uint32_t row, Cell cell) { of_whole_run(c, row) ? cell.none() : rank(c, row, cell); }},
-    {"stage", "where it was lost: capture, read, assemble, export", loss_text<&LossTable::stage>},
-    {"kind", "what was lost, in a word", loss_text<&LossTable::kind>},
-    {"count", "how many",
+    {"stage", CellType::kText, "where it was lost: capture, read, assemble, export",
+     loss_text<&LossTable::stage>},
+    {"kind", CellType::kText, "what was lost, in a word", loss_text<&LossTable::kind>},
+    {"count", CellType::kUnsigned, "how many",
      [](Context c, uint32_t row, Cell cell) { cell.unsigned_number(c.trace.losses.count[row]); }},
-    {"detail", "what it means, or file and offset", loss_text<&LossTable::detail>},
+    {"detail", CellType::kText, "what it means, or file and offset", loss_text<&LossTable::detail>},
 };
 
 constexpr TableLayout kTables[] = {
@@ -361,5 +387,22 @@ constexpr TableLayout kTables[] = {
 }  // namespace
 
 std::span<const TableLayout> run_tables() { return kTables; }
+
+TableContext TableNumbers::of(const model::Trace& trace) {
+  numbers_.compute(trace);
+  const auto take = [](int64_t& next, size_t count) {
+    const int64_t first = next;
+    next += static_cast<int64_t>(count);
+    return first;
+  };
+  TableContext context{trace, numbers_, process_++, take(comms_, trace.comms.size())};
+  take(events_, trace.calls.size());
+  context.first_mark = take(events_, trace.marks.size());
+  context.first_op = take(events_, trace.ops.size());
+  take(events_, trace.launches.size());
+  context.first_kernel = take(events_, trace.kernels.size());
+  context.first_range = take(events_, trace.ranges.size());
+  return context;
+}
 
 }  // namespace lockstep::exporters::common

@@ -36,8 +36,25 @@ struct TableContext {
   int64_t first_mark = 0, first_op = 0, first_kernel = 0, first_range = 0;
 };
 
+enum class CellType : uint8_t { kNumber, kUnsigned, kText };
+
+// Gives the processes of a run, one after the other, the ids of their rows.
+class TableNumbers {
+ public:
+  // Good until the next call.
+  TableContext of(const model::Trace& trace);
+  // What belongs to no process.
+  TableContext of_run(const model::Trace& run) const { return {run, numbers_}; }
+
+ private:
+  model::RunNumbers numbers_;
+  int64_t process_ = 0, comms_ = 0, events_ = 1;  // as trace.db counts: events of all kinds together, from 1
+};
+
 struct TableColumn {
-  std::string_view name, meaning;
+  std::string_view name;
+  CellType type;  // of every cell that has a value
+  std::string_view meaning;
   void (*write)(const TableContext& context, uint32_t row, TableWriter& cell);
 };
 

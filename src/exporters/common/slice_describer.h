@@ -190,7 +190,7 @@ class SliceDescriber {
                             words.ranks[static_cast<size_t>(peer)]);
     }
     identity(op, words);
-    if (model::is_async_said(ops.kind[op], ops.flags[op]))
+    if (model::is_async_known(ops.kind[op], ops.flags[op]))
       writer_.number(Argument::kIsAsync, (ops.flags[op] & model::kFlagAsync) != 0);
     writer_.fixed(words.plan);
     writer_.number(Argument::kMessageBytes, ops.bytes[op]);

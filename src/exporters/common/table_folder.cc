@@ -15,8 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kColumnsFile = "columns";
-constexpr TableColumn kColumns[] = {
-    {"table", "", nullptr}, {"column", "", nullptr}, {"meaning", "", nullptr}};
+constexpr TableColumn kColumns[] = {{"table", CellType::kText, "", nullptr},
+                                    {"column", CellType::kText, "", nullptr},
+                                    {"meaning", CellType::kText, "", nullptr}};
 
 struct OpenTable {
   std::unique_ptr<OutputFile> file;
@@ -137,27 +138,13 @@ Result<ExportResult> write_tables(model::TraceSource& source, const std::string&
   TableFolder folder(without_slash(path), format);
   LOCKSTEP_TRY(folder.create());
   model::Trace run;
-  model::RunNumbers numbers;
-  int64_t process = 0, comms = 0, events = 1;  // as trace.db counts: events of all kinds together, from 1
+  TableNumbers numbers;
   uint64_t rows = 0;
   LOCKSTEP_TRY(walk_processes(source, progress, run, [&](const model::Trace& trace) {
-    numbers.compute(trace);
-    const auto take = [](int64_t& next, size_t count) {
-      const int64_t first = next;
-      next += static_cast<int64_t>(count);
-      return first;
-    };
-    TableContext context{trace, numbers, process++, take(comms, trace.comms.size())};
-    take(events, trace.calls.size());
-    context.first_mark = take(events, trace.marks.size());
-    context.first_op = take(events, trace.ops.size());
-    take(events, trace.launches.size());
-    context.first_kernel = take(events, trace.kernels.size());
-    context.first_range = take(events, trace.ranges.size());
-    rows += folder.add(context);
+    rows += folder.add(numbers.of(trace));
     return !folder.failed();
   }));
-  rows += folder.add({run, numbers});
+  rows += folder.add(numbers.of_run(run));
   LOCKSTEP_ASSIGN(const uint64_t bytes, folder.finish());
   return ExportResult{rows, bytes};
 }

@@ -37,9 +37,9 @@ TEST_F(TableExportersTest, CellsAreThoseOfTraceDb) {
   const auto written = write("csv", run, csv);
   ASSERT_TRUE(written) << written.error().message();
   ASSERT_TRUE(store::write_trace_db(run, folder + "/run.db", {}, nullptr));
-  const auto [good, told] = compare(csv, folder + "/run.db");
-  EXPECT_TRUE(good) << told;
-  EXPECT_EQ(told, "comms: 4, kernels: 180, losses: 5, marks: 16, ops: 88, processes: 4, ranges: 16\n");
+  const auto [good, output] = compare(csv, folder + "/run.db");
+  EXPECT_TRUE(good) << output;
+  EXPECT_EQ(output, "comms: 4, kernels: 180, losses: 5, marks: 16, ops: 88, processes: 4, ranges: 16\n");
 }
 
 TEST_F(TableExportersTest, JsonLinesSayTheSame) {
@@ -47,15 +47,15 @@ TEST_F(TableExportersTest, JsonLinesSayTheSame) {
   auto tables = write("csv", run, csv), lines = write("json", run, json);
   ASSERT_TRUE(tables && lines);
   EXPECT_EQ(tables->events, lines->events);
-  const auto [good, told] = compare(csv, json);
-  EXPECT_TRUE(good) << told;
+  const auto [good, output] = compare(csv, json);
+  EXPECT_TRUE(good) << output;
 }
 
 TEST_F(TableExportersTest, HostileTextIsNoFormulaAndNoMarkup) {
   Changed run({.comm_name = kHostileName}, hostile);
   ASSERT_TRUE(write("csv", run, csv) && write("json", run, json));
-  const auto [good, told] = compare(csv, json);
-  EXPECT_TRUE(good) << told;
+  const auto [good, output] = compare(csv, json);
+  EXPECT_TRUE(good) << output;
   const std::string kernels = content(csv + "/kernels.csv");
   EXPECT_NE(kernels.find("\"'=cmd|' /C calc'!A0, 1'); DROP TABLE op; --\""), std::string::npos);
   EXPECT_EQ(kernels.find(",=cmd"), std::string::npos);
@@ -76,7 +76,7 @@ TEST_F(TableExportersTest, TextHoldsNothingThatATerminalObeys) {
 TEST_F(TableExportersTest, EveryColumnIsExplained) {
   SyntheticRun run(SyntheticOptions{});
   ASSERT_TRUE(write("json", run, json));
-  const auto [good, told] = command(
+  const auto [good, output] = command(
       "python3 -c 'import json, pathlib, sys\n"
       "told = {}\n"
       "for line in open(sys.argv[1] + \"/columns.jsonl\"):\n"
@@ -86,7 +86,7 @@ TEST_F(TableExportersTest, EveryColumnIsExplained) {
       "if p.stem != \"columns\"}\n"
       "assert told == files, (told, files)' " +
       json);
-  EXPECT_TRUE(good) << told;
+  EXPECT_TRUE(good) << output;
   // A meaning that reads like a formula would get an apostrophe.
   ASSERT_TRUE(write("csv", run, csv));
   EXPECT_EQ(content(csv + "/columns.csv").find("\"'"), std::string::npos);

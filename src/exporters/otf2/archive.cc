@@ -72,7 +72,7 @@ Result<std::unique_ptr<Archive>> Archive::create(const std::string& path) {
   std::unique_ptr<Archive> archive(new Archive(name));
   archive->archive_ = OTF2_Archive_Open(archive->temporary_.c_str(), kName, OTF2_FILEMODE_WRITE, kEventChunk,
                                         kDefinitionChunk, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
-  if (archive->archive_ == nullptr) archive->fail("libotf2 opens no archive");
+  if (archive->archive_ == nullptr) archive->fail("libotf2 cannot open an archive");
   if (!archive->failed()) {
     OTF2_Archive_SetFlushCallbacks(archive->archive_, &kFlush, nullptr);
     OTF2_Archive_SetSerialCollectiveCallbacks(archive->archive_);

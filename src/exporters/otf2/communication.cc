@@ -59,7 +59,7 @@ void Communication::add_communicators() {
 }
 
 // GPU times where they are known, as every timeline has them.
-void Communication::add_intervals(Unsaid& unsaid) {
+void Communication::add_intervals(Omitted& omitted) {
   const model::OpTable& ops = trace_.ops;
   const int64_t last = std::max(trace_.processes.last_ns[0], trace_.processes.heartbeat_ns[0]);
   intervals_.reserve(ops.size());
@@ -71,7 +71,7 @@ void Communication::add_intervals(Unsaid& unsaid) {
       end = host.end;
     }
     if (start <= 0) {
-      ++unsaid.without_time;
+      ++omitted.without_time;
       continue;
     }
     if (end == 0) end = last;
@@ -115,7 +115,7 @@ void Communication::make_units() {
 }
 
 // Each unit goes to the first lane that is free. When there are kMaxLanes, to the one that is free soonest, and begins then.
-void Communication::assign_lanes(Unsaid& unsaid) {
+void Communication::assign_lanes(Omitted& omitted) {
   std::vector<int64_t> free_from;
   uint32_t current = model::kNoRow;
   for (Unit& unit : units_) {
@@ -129,7 +129,7 @@ void Communication::assign_lanes(Unsaid& unsaid) {
       lane = static_cast<size_t>(std::min_element(free_from.begin(), free_from.end()) - free_from.begin());
       unit.start = free_from[lane];
       unit.end = std::max(unit.start, unit.end);
-      unsaid.cut_short += unit.count;
+      omitted.cut_short += unit.count;
     }
     if (lane == free_from.size()) free_from.push_back(0);
     free_from[lane] = unit.end;
@@ -210,7 +210,7 @@ void Communication::describe(uint32_t op, const Words& words) {
   text(Attribute::kTimeSource, sources_[std::min<size_t>(source, sources_.size() - 1)]);
 }
 
-void Communication::write_messages(const Unit& unit, OTF2_EvtWriter* writer, Unsaid& unsaid) {
+void Communication::write_messages(const Unit& unit, OTF2_EvtWriter* writer, Omitted& omitted) {
   const model::OpTable& ops = trace_.ops;
   const OTF2_RegionRef region = words(intervals_[unit.first].op).region;
   OTF2_EvtWriter_Enter(writer, nullptr, stamp(unit.start), region);
@@ -222,11 +222,11 @@ void Communication::write_messages(const Unit& unit, OTF2_EvtWriter* writer, Uns
       const OTF2_CommRef comm = comm_refs_[ops.comm[op]];
       const auto peer = static_cast<uint32_t>(ops.peer[op]);
       if (peer >= definitions_.comm_size(comm)) {
-        ++unsaid.without_record;
+        ++omitted.without_record;
         continue;
       }
       if (is_unfinished(op)) {
-        ++unsaid.unfinished;
+        ++omitted.unfinished;
         continue;
       }
       describe(op, known);
@@ -239,7 +239,7 @@ void Communication::write_messages(const Unit& unit, OTF2_EvtWriter* writer, Uns
   OTF2_EvtWriter_Leave(writer, nullptr, stamp(unit.end), region);
 }
 
-void Communication::write_operations(const Unit& unit, OTF2_EvtWriter* writer, Unsaid& unsaid) {
+void Communication::write_operations(const Unit& unit, OTF2_EvtWriter* writer, Omitted& omitted) {
   const model::OpTable& ops = trace_.ops;
   for (uint32_t i = unit.first; i < unit.first + unit.count; ++i) {
     const uint32_t op = intervals_[i].op;
@@ -261,18 +261,18 @@ void Communication::write_operations(const Unit& unit, OTF2_EvtWriter* writer, U
       describe(op, known);
       if (unfinished)
         OTF2_AttributeList_AddUint8(attributes_, static_cast<OTF2_AttributeRef>(Attribute::kUnfinished), 1);
-      ++(unfinished ? unsaid.unfinished : unsaid.without_record);
+      ++(unfinished ? omitted.unfinished : omitted.without_record);
       OTF2_EvtWriter_Enter(writer, attributes_, start, known.region);
     }
     OTF2_EvtWriter_Leave(writer, nullptr, end, known.region);
   }
 }
 
-uint64_t Communication::write(Archive& archive, Unsaid& unsaid) {
-  add_intervals(unsaid);
+uint64_t Communication::write(Archive& archive, Omitted& omitted) {
+  add_intervals(omitted);
   number_messages();
   make_units();
-  assign_lanes(unsaid);
+  assign_lanes(omitted);
   const std::unique_ptr<OTF2_AttributeList, OTF2_ErrorCode (*)(OTF2_AttributeList*)> attributes(
       OTF2_AttributeList_New(), OTF2_AttributeList_Delete);
   attributes_ = attributes.get();
@@ -288,9 +288,9 @@ uint64_t Communication::write(Archive& archive, Unsaid& unsaid) {
         definitions_.seen(unit.start);
         definitions_.seen(unit.end);
         if (words(intervals_[unit.first].op).form == Form::kMessage)
-          write_messages(unit, writer, unsaid);
+          write_messages(unit, writer, omitted);
         else
-          write_operations(unit, writer, unsaid);
+          write_operations(unit, writer, omitted);
       }
       const uint64_t written = archive.end_location();
       definitions_.set_events(lanes[lane], written);

@@ -18,7 +18,7 @@
 namespace lockstep::exporters::otf2 {
 
 // What could not be said, summed over the run.
-struct Unsaid {
+struct Omitted {
   uint64_t without_time = 0;  // begin unknown: left out
   uint64_t cut_short = 0;     // drawn shorter, because too many overlapped
   uint64_t without_record =
@@ -32,7 +32,7 @@ class Communication {
   Communication(const model::Trace& trace, int64_t number, const std::string& who,
                 OTF2_LocationGroupRef process, Definitions& definitions);
   // Writes the locations; returns how many events they have.
-  uint64_t write(Archive& archive, Unsaid& unsaid);
+  uint64_t write(Archive& archive, Omitted& omitted);
 
  private:
   struct Interval {
@@ -64,15 +64,15 @@ class Communication {
 
   uint32_t participant_of(int32_t device, int32_t gpu);
   void add_communicators();
-  void add_intervals(Unsaid& unsaid);
+  void add_intervals(Omitted& omitted);
   void number_messages();
   void make_units();
-  void assign_lanes(Unsaid& unsaid);
+  void assign_lanes(Omitted& omitted);
   const Words& words(uint32_t op);
   Words make_words(uint32_t op);
   bool is_unfinished(uint32_t op) const;
-  void write_messages(const Unit& unit, OTF2_EvtWriter* writer, Unsaid& unsaid);
-  void write_operations(const Unit& unit, OTF2_EvtWriter* writer, Unsaid& unsaid);
+  void write_messages(const Unit& unit, OTF2_EvtWriter* writer, Omitted& omitted);
+  void write_operations(const Unit& unit, OTF2_EvtWriter* writer, Omitted& omitted);
   void describe(uint32_t op, const Words& words);
 
   const model::Trace& trace_;

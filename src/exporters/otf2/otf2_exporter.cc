@@ -23,7 +23,7 @@ class Otf2Export {
       return !archive_.failed();
     }));
     definitions_.complete(archive_);
-    lose_unsaid();
+    report_omitted();
     add_losses(run_, OTF2_UNDEFINED_LOCATION_GROUP);
     write_losses();
     definitions_.write(archive_, source_.name());
@@ -33,7 +33,7 @@ class Otf2Export {
  private:
   void add(const model::Trace& trace) {
     ProcessEvents process(trace, numbers_.of(trace), archive_, definitions_);
-    events_ += process.write(unsaid_, run_);
+    events_ += process.write(unreported_, run_);
     add_losses(trace, process.group());
   }
 
@@ -48,17 +48,17 @@ class Otf2Export {
     }
   }
 
-  void lose_unsaid() {
+  void report_omitted() {
     auto lose = [&](std::string_view kind, uint64_t count, std::string_view detail) {
       run_.lose(model::kNoRow, "export", kind, count, detail);
     };
-    lose("without_time", unsaid_.without_time, "events left out, because their begin is unknown");
-    lose("cut_short", unsaid_.cut_short, "events drawn shorter, because too many overlapped");
-    lose("without_record", unsaid_.without_record,
+    lose("without_time", unreported_.without_time, "events left out, because their begin is unknown");
+    lose("cut_short", unreported_.cut_short, "events drawn shorter, because too many overlapped");
+    lose("without_record", unreported_.without_record,
          "operations drawn as a region alone, because OTF2 has no such collective or their communicator, "
-         "root or "
-         "peer is unknown");
-    lose("unfinished", unsaid_.unfinished, "operations drawn as a region alone, because they had not ended");
+         "root or peer is unknown");
+    lose("unfinished", unreported_.unfinished,
+         "operations drawn as a region alone, because they had not ended");
     lose("cut_text", definitions_.cut_texts(), "names cut, because they are long");
     lose("misplaced_member", definitions_.misplaced_members(),
          "members of communicators left out, because their rank is unknown or another member's");
@@ -85,7 +85,7 @@ class Otf2Export {
   Archive& archive_;
   Definitions definitions_;
   common::ViewerNumbers numbers_;
-  Unsaid unsaid_;
+  Omitted unreported_;
   model::Trace run_;  // losses
   std::vector<LossText> losses_;
   uint64_t events_ = 0;

@@ -362,12 +362,12 @@ TEST_F(Otf2ExporterTest, FullDiskLeavesNothingBehind) {
   SyntheticRun run({.ops = 20'000});
   ::testing::internal::CaptureStderr();
   auto result = write(run);
-  const std::string said = ::testing::internal::GetCapturedStderr();
+  const std::string output = ::testing::internal::GetCapturedStderr();
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::kIo);
-  EXPECT_EQ(said, "") << "libotf2 says nothing itself";
+  EXPECT_EQ(output, "") << "libotf2 says nothing itself";
   EXPECT_EQ(files_in_folder(), 0u);
 }
 

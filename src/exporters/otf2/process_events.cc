@@ -170,7 +170,7 @@ void ProcessEvents::write_marks(const std::vector<OTF2_LocationRef>& locations) 
   }
 }
 
-uint64_t ProcessEvents::write(Unsaid& unsaid, model::Trace& run) {
+uint64_t ProcessEvents::write(Omitted& omitted, model::Trace& run) {
   std::vector<std::vector<const common::Slice*>> by_track(slices_.tracks().size());
   for (const common::Slice& slice : slices_.slices()) by_track[slice.track].push_back(&slice);
   std::vector<OTF2_LocationRef> locations;
@@ -181,7 +181,7 @@ uint64_t ProcessEvents::write(Unsaid& unsaid, model::Trace& run) {
   }
   slices_.report_losses(run);
   write_marks(locations);
-  return events + Communication(trace_, number_, who_, process_, definitions_).write(archive_, unsaid);
+  return events + Communication(trace_, number_, who_, process_, definitions_).write(archive_, omitted);
 }
 
 }  // namespace lockstep::exporters::otf2

@@ -19,7 +19,7 @@ class ProcessEvents {
   // `number`: the rank, or a free one.
   ProcessEvents(const model::Trace& trace, int64_t number, Archive& archive, Definitions& definitions);
   // Returns how many events it wrote. What could not be drawn of calls and kernels is a loss in `run`.
-  uint64_t write(Unsaid& unsaid, model::Trace& run);
+  uint64_t write(Omitted& omitted, model::Trace& run);
   OTF2_LocationGroupRef group() const { return process_; }
 
  private:

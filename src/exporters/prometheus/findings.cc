@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs `lockstep diagnose` as a process of its own, at low priority and for at most a twentieth of the time.
+// A diagnosis reads the whole run, so its memory and any crash must stay outside the exporter that a fleet
+// depends on.
 #include "exporters/prometheus/findings.h"
 
 #include <fcntl.h>

@@ -34,7 +34,7 @@ void LabelSlots::want(const std::string& name, double weight, bool alive) {
   wish.alive = wish.alive || alive;
 }
 
-std::vector<uint16_t> LabelSlots::settle() {
+std::vector<uint16_t> LabelSlots::finish() {
   ++looks_;
   std::vector<std::pair<double, const std::string*>> news;
   for (const auto& [name, wish] : wanted_) {

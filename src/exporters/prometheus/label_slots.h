@@ -21,11 +21,11 @@ class LabelSlots {
  public:
   explicit LabelSlots(size_t most) : names_(most) {}
 
-  // Of each look: begin(), then want() for every name, then settle().
+  // Of each look: begin(), then want() for every name, then finish().
   void begin() { wanted_.clear(); }
   void want(const std::string& name, double weight, bool alive);
   // Places that were taken from a name, for whose series there is no use any more.
-  std::vector<uint16_t> settle();
+  std::vector<uint16_t> finish();
 
   uint16_t other() const { return static_cast<uint16_t>(names_.size()); }
   uint16_t slot(const std::string& name) const;

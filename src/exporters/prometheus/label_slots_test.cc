@@ -22,7 +22,7 @@ TEST(LabelSlots, HeaviestFirstAndKept) {
   slots.want("small", 1, true);
   slots.want("large", 9, true);
   slots.want("medium", 5, true);
-  EXPECT_TRUE(slots.settle().empty());
+  EXPECT_TRUE(slots.finish().empty());
   EXPECT_EQ(slots.text(slots.slot("large")), "large");
   EXPECT_EQ(slots.text(slots.slot("medium")), "medium");
   EXPECT_EQ(slots.text(slots.slot("small")), "other");
@@ -33,7 +33,7 @@ TEST(LabelSlots, HeaviestFirstAndKept) {
   slots.want("small", 1000, true);
   slots.want("large", 9, true);
   slots.want("medium", 5, true);
-  EXPECT_TRUE(slots.settle().empty());
+  EXPECT_TRUE(slots.finish().empty());
   EXPECT_EQ(slots.slot("large"), large);
   EXPECT_EQ(slots.slot("small"), slots.other());
 }
@@ -44,7 +44,7 @@ TEST(LabelSlots, ANameThatIsCalledOtherIsCountedWithTheOthers) {
   slots.want("other", 100, true);
   slots.want("dp", 2, true);
   slots.want("tp", 1, true);
-  slots.settle();
+  slots.finish();
   EXPECT_EQ(slots.slot("other"), slots.other());
   EXPECT_EQ(slots.text(slots.slot("dp")), "dp");
   EXPECT_EQ(slots.text(slots.slot("tp")), "tp");
@@ -55,7 +55,7 @@ TEST(LabelSlots, WhatIsGoneGivesWayToWhatLives) {
   auto look = [&](std::initializer_list<std::pair<const char*, bool>> names) {
     slots.begin();
     for (auto [name, alive] : names) slots.want(name, 1, alive);
-    return slots.settle();
+    return slots.finish();
   };
   look({{"a", true}, {"b", true}});
   look({{"a", true}, {"b", false}});

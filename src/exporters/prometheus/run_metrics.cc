@@ -92,7 +92,7 @@ std::pair<std::string, std::string> RunMetrics::rank_labels(uint16_t slot) const
 }
 
 void RunMetrics::look(const std::vector<SeenProcess>& processes, const live::RankRows& rows) {
-  settle(processes, rows);
+  assign_slots(processes, rows);
   rank_states_.clear();
   in_flight_age_.clear();
   states_.fill(0);
@@ -116,7 +116,7 @@ void RunMetrics::look_in_vain() {
   present_ = false;
 }
 
-void RunMetrics::settle(const std::vector<SeenProcess>& processes, const live::RankRows& rows) {
+void RunMetrics::assign_slots(const std::vector<SeenProcess>& processes, const live::RankRows& rows) {
   for (LabelSlots* slots : {&ranks_, &comms_, &functions_}) slots->begin();
   for (size_t i = 0; i < processes.size(); ++i) {
     const bool alive = lives(rows.rows[i].health);
@@ -135,9 +135,9 @@ void RunMetrics::settle(const std::vector<SeenProcess>& processes, const live::R
     }
     ranks_.want(rank_name(processes[i]), seconds, alive);
   }
-  for (uint16_t slot : ranks_.settle()) forget_rank(slot);
-  for (uint16_t slot : comms_.settle()) forget_comm(slot);
-  functions_.settle();
+  for (uint16_t slot : ranks_.finish()) forget_rank(slot);
+  for (uint16_t slot : comms_.finish()) forget_comm(slot);
+  functions_.finish();
 }
 
 void RunMetrics::count(const SeenProcess& process, uint16_t rank) {
@@ -155,12 +155,12 @@ void RunMetrics::count(const SeenFile& file, uint16_t rank, Counted& before) {
                    func = functions_.slot(func_name(key.second));
     Sums& counted = before.functions[key];
     OpCounts& sums = operations_[{rank, comm, func}];
-    sums.ops += grown(static_cast<double>(now.ops()), counted.ops);
-    sums.bytes += grown(now.bytes(), counted.bytes);
+    sums.ops += grown(static_cast<double>(now.counted.operations()), counted.ops);
+    sums.bytes += grown(now.counted.bytes(), counted.bytes);
     count_times(comm, func, now, counted.counts);
     keep_most(now, counted.counts);
-    counted.ops = std::max(counted.ops, static_cast<double>(now.ops()));
-    counted.bytes = std::max(counted.bytes, now.bytes());
+    counted.ops = std::max(counted.ops, static_cast<double>(now.counted.operations()));
+    counted.bytes = std::max(counted.bytes, now.counted.bytes());
   }
   for (uint8_t kind = 0; kind < format::kAllLossKinds; ++kind) {
     const uint64_t now = process.losses[kind];

@@ -101,7 +101,7 @@ class RunMetrics {
     uint64_t passed_over = 0;
     bool seen = false, gone = false;  // in this look; among gone_
   };
-  void settle(const std::vector<live::SeenProcess>& processes, const live::RankRows& rows);
+  void assign_slots(const std::vector<live::SeenProcess>& processes, const live::RankRows& rows);
   void count(const live::SeenProcess& process, uint16_t rank);
   void count(const live::SeenFile& file, uint16_t rank, Counted& before);
   void count_times(uint16_t comm, uint16_t func, const readers::native::LiveCounts& now,

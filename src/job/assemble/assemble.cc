@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes operations of calls and tasks, and gives each its times. The order is that of the calls: NCCL's tasks
+// are created later and on other threads. GPU times come from kernels that are proven to be the operation's;
+// else from KernelCh events; else there are none. A time that only might be the operation's would turn into a
+// wrong culprit.
 #include "job/assemble/assemble.h"
 
 #include <algorithm>
@@ -141,8 +145,7 @@ class Assembler {
     }
     lose(trace_, "op_without_kernel", without_kernel_,
          "operations that were launched and whose kernel is not known, though others are: their GPU times "
-         "are not the "
-         "kernel's");
+         "are not the kernel's");
     lose(trace_, "clamped_bytes", shapes_.overflows(), "operations of more than 2^64 bytes");
   }
 
@@ -185,14 +188,17 @@ class Assembler {
     }
     lose(trace_, "kernel_before_launch", count,
          "kernels that begin before the call that launched them: GPU times of their device have an "
-         "uncertainty "
-         "of as much, up to two seconds around them");
+         "uncertainty of as much, up to two seconds around them");
   }
 
   using Window = std::pair<int32_t, int64_t>;  // a second of a device
   Window window_of(uint32_t kernel) const {
     constexpr int64_t kWindowNs = 1'000'000'000;
     return {trace_.kernels.gpu[kernel], trace_.kernels.start_ns[kernel] / kWindowNs};
+  }
+  bool is_amd(uint32_t process) const {
+    return process < trace_.processes.size() &&
+           trace_.processes.gpu_clock[process] == static_cast<uint8_t>(model::GpuClock::kAmdTicks);
   }
   int32_t error_of(uint32_t kernel) const {
     const auto [gpu, second] = window_of(kernel);
@@ -205,11 +211,13 @@ class Assembler {
 
   void take_kernel(model::Op& op, uint32_t kernel) {
     model::KernelTable& kernels = trace_.kernels;
-    const bool is_first = op.gpu_source != static_cast<uint8_t>(GpuTimeSource::kCupti);
+    const auto source =
+        static_cast<uint8_t>(is_amd(kernels.process[kernel]) ? GpuTimeSource::kHsa : GpuTimeSource::kCupti);
+    const bool is_first = op.gpu_source != source;
     op.gpu_start_ns =
         is_first ? kernels.start_ns[kernel] : std::min(op.gpu_start_ns, kernels.start_ns[kernel]);
     op.gpu_end_ns = is_first ? kernels.end_ns[kernel] : std::max(op.gpu_end_ns, kernels.end_ns[kernel]);
-    op.gpu_source = static_cast<uint8_t>(GpuTimeSource::kCupti);
+    op.gpu_source = source;
     op.gpu_error_ns = is_first ? error_of(kernel) : std::max(op.gpu_error_ns, error_of(kernel));
     op.stream = kernels.stream[kernel];
     if (kernels.op[kernel] == kNoRow) kernels.op[kernel] = static_cast<uint32_t>(trace_.ops.size());

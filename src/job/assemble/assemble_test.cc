@@ -21,9 +21,9 @@ using model::testing::values;
 constexpr int64_t kHost = 1'700'000'000'000'000'000;
 
 // A trace under construction; times are ns after kHost.
-struct Scene {
+struct Fixture {
   Trace trace;
-  explicit Scene(model::GpuClock clock = model::GpuClock::kNvidiaNs) {
+  explicit Fixture(model::GpuClock clock = model::GpuClock::kNvidiaNs) {
     model::Process process{};
     process.gpu_clock = static_cast<uint8_t>(clock);
     trace.processes.append(process);
@@ -107,7 +107,7 @@ struct Scene {
 };
 
 TEST(Assemble, JoinsCallTaskLaunchAndGpu) {
-  Scene s;
+  Fixture s;
   uint32_t comm = s.comm(1);
   s.collective(comm, 10'000, 640'000);
   s.run();
@@ -131,7 +131,7 @@ TEST(Assemble, JoinsCallTaskLaunchAndGpu) {
 }
 
 TEST(Assemble, CountsAreTheUsersWhereNcclReportsBytes) {
-  Scene s;
+  Fixture s;
   uint32_t comm = s.comm(1);
   uint32_t user = s.shape("AllGather", "ncclBfloat16"), nccl = s.shape("AllGather", "ncclInt8", "RING");
   uint32_t api = s.call(EventKind::kCollApi, comm, 0, 0, user, 128);
@@ -147,7 +147,7 @@ TEST(Assemble, CountsAreTheUsersWhereNcclReportsBytes) {
 }
 
 TEST(Assemble, IndexFollowsCallsPerCommAndKind) {
-  Scene s;
+  Fixture s;
   uint32_t a = s.comm(1), b = s.comm(2);
   uint32_t shape = s.shape("AllReduce", "ncclFloat32");
   uint32_t first = s.call(EventKind::kCollApi, a, 100, 0, shape, 1);
@@ -167,7 +167,7 @@ TEST(Assemble, IndexFollowsCallsPerCommAndKind) {
 }
 
 TEST(Assemble, CallsWithoutATaskAreOperations) {
-  Scene s;
+  Fixture s;
   uint32_t comm = s.comm(1);
   uint32_t shape = s.shape("Broadcast", "ncclInt32");
   s.call(EventKind::kCollApi, comm, 100, 3, shape, 16);
@@ -184,7 +184,7 @@ TEST(Assemble, CallsWithoutATaskAreOperations) {
 }
 
 TEST(Assemble, EachReplayOfAGraphIsAnOperation) {
-  Scene s;
+  Fixture s;
   uint32_t comm = s.comm(1);
   uint32_t shape = s.shape("AllReduce", "ncclFloat32");
   uint32_t captured = s.call(EventKind::kCollApi, comm, 100, 0, shape, 16, model::kFlagGraphCaptured);
@@ -211,7 +211,7 @@ TEST(Assemble, EachReplayOfAGraphIsAnOperation) {
 }
 
 TEST(Assemble, ALaunchBelongsToOnePlanOfItsThreadAndComm) {
-  Scene s;
+  Fixture s;
   uint32_t a = s.comm(1), b = s.comm(2);
   uint32_t shape = s.shape("AllReduce", "ncclFloat32");
   uint32_t thread0 = 0, thread1 = 1;
@@ -228,7 +228,7 @@ TEST(Assemble, ALaunchBelongsToOnePlanOfItsThreadAndComm) {
 }
 
 TEST(Assemble, OneProcessWithSeveralRanksHasSeveralClocks) {
-  Scene s;
+  Fixture s;
   uint32_t rank0 = s.comm(1, 0), rank1 = s.comm(1, 1);  // one process, two GPUs, devices unknown
   for (int i = 0; i < 50; ++i) {
     s.collective(rank0, 100'000 * i, 300'000, 0);
@@ -240,7 +240,7 @@ TEST(Assemble, OneProcessWithSeveralRanksHasSeveralClocks) {
 }
 
 TEST(Assemble, ContradictingBoundsAreCounted) {
-  Scene s;
+  Fixture s;
   uint32_t comm = s.comm(1, 0, 0);
   s.collective(comm, 0, 300'000);
   s.collective(comm, 100'000, 900'000);  // the clock cannot have moved by 600 us in between
@@ -249,14 +249,14 @@ TEST(Assemble, ContradictingBoundsAreCounted) {
 }
 
 TEST(Assemble, WhatCannotBeConvertedStaysUnknownAndIsCounted) {
-  Scene amd(model::GpuClock::kAmdTicks);
+  Fixture amd(model::GpuClock::kAmdTicks);
   amd.collective(amd.comm(1), 0, 5);
   amd.run();
   EXPECT_GT(amd.loss("gpu_rate_unknown"), 0u);
   EXPECT_EQ(amd.trace.ops.gpu_start_ns[0], 0);
   EXPECT_EQ(amd.trace.ops.gpu_source[0], 0);
 
-  Scene open;  // hung: a kernel that never ended, after one that did
+  Fixture open;  // hung: a kernel that never ended, after one that did
   uint32_t comm = open.comm(1);
   open.collective(comm, 0, 640'000);
   uint32_t shape = open.shape("AllReduce", "ncclFloat32");
@@ -266,7 +266,7 @@ TEST(Assemble, WhatCannotBeConvertedStaysUnknownAndIsCounted) {
   EXPECT_NE(open.trace.ops.gpu_start_ns[1], 0);
   EXPECT_EQ(open.trace.ops.gpu_end_ns[1], 0);
 
-  Scene unbounded;
+  Fixture unbounded;
   unbounded.kernel(unbounded.task(EventKind::kColl, unbounded.comm(1), 10, shape, 1), 20, 0, 0, 0);
   unbounded.shape("AllReduce", "ncclFloat32");
   unbounded.trace.intern_shape({});
@@ -275,7 +275,7 @@ TEST(Assemble, WhatCannotBeConvertedStaysUnknownAndIsCounted) {
 }
 
 TEST(Assemble, DeclaredOperationsKeepTheirOwnTimes) {
-  Scene s;
+  Fixture s;
   uint32_t comm = s.comm(1);
   uint32_t t = s.task(EventKind::kApiOp, comm, 100, s.shape("my_all_reduce", "Half"), 10);
   s.trace.tasks.flags[t] = model::kFlagGpuTimes;
@@ -293,7 +293,7 @@ TEST(Assemble, DeclaredOperationsKeepTheirOwnTimes) {
 }
 
 TEST(Assemble, HostileCountsAreClampedAndCounted) {
-  Scene s;
+  Fixture s;
   s.task(EventKind::kColl, kNoRow, 10, s.shape("AllReduce", "ncclFloat64"), UINT64_MAX / 2);
   s.run();
   EXPECT_EQ(s.trace.ops.bytes[0], UINT64_MAX);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Gives GPU copies to copy-engine collectives. Nothing names the operation in a copy's record, so a batch is
+// joined only if number, size and order of its copies allow no other one.
 #include "job/assemble/copy_join.h"
 
 #include <algorithm>
@@ -129,7 +131,7 @@ void CopyJoin::join() {
   lose(trace_, "copy_joined_by_order", guessed,
        "copies that were given to copy-engine collectives by number, size and order alone");
   lose(trace_, "ce_batch_without_copies", unjoined,
-       "batches of copy-engine collectives whose copies cannot be told from others: no GPU times");
+       "batches of copy-engine collectives whose copies cannot be distinguished from others: no GPU times");
 }
 
 }  // namespace lockstep::job::assemble

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the call during which a kernel was launched, by thread and time. Calls of one thread cannot overlap;
+// where records say that they do, one of them is wrong, and neither is used.
 #include "job/assemble/enclosing_calls.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Maps a GPU's clock to host time by bounds: a kernel cannot begin before its launch nor end after its end
+// was seen. The widest margin inside all bounds is searched over the drift, where it is a concave function,
+// so a ternary search finds it. Spans whose bounds contradict each other are halved until they fit, since the
+// clock may have been set meanwhile.
 #include "job/assemble/gpu_clock_fit.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes an operation's GPU times from its KernelCh events: from the first begin to the last end of its
+// channels. Events with stamps of an earlier kernel are recognised by the clock's bounds and left out.
 #include "job/assemble/gpu_times.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds which captured operations a kernel in a CUDA graph runs. Neither NCCL nor CUPTI says it. Graphs are
+// numbered in the order in which they were made, and each captured stretch must hold as many launches, of the
+// same kinds, as the graph has kernels. A graph is joined only if that leaves a single way; otherwise its
+// kernels are counted as not joined.
 #include "job/assemble/graph_replays.h"
 
 #include <algorithm>
@@ -28,7 +32,7 @@ GraphReplays::GraphReplays(model::Trace& trace, KernelWorks& works) : trace_(tra
   list_tasks();
   add_operations();
   lose(trace_, "graph_kernel", unjoined_,
-       "kernels of NCCL in replays of CUDA graphs whose captured operations cannot be told: not joined");
+       "kernels of NCCL in replays of CUDA graphs whose captured operations are ambiguous: not joined");
 }
 
 int64_t GraphReplays::launch_ns(uint32_t kernel) const {

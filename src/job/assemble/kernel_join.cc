@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Gives kernels to operations. NCCL's plan names the launch before it on the same thread, and the launch's
+// call encloses the kernel's own. Every link is checked against missing records, because a kernel that is
+// given to the wrong operation shifts all GPU times after it. Without records of launches, kernels are joined
+// by order alone if the counts agree, and that is counted as a loss of certainty.
 #include "job/assemble/kernel_join.h"
 
 #include <algorithm>
@@ -283,21 +287,18 @@ void KernelJoin::report() {
   if (is_by_order_) {
     lose(trace_, "kernel_joined_by_order", units_.empty() ? 0 : kernels_.size(),
          "kernels of NCCL that were given to operations by their order alone: there are no records of the "
-         "calls "
-         "that launched them");
+         "calls that launched them");
   }
   lose(trace_, "kernel_without_launch", without_launch_,
        "kernels of NCCL without a record of the call that launched them: their operations keep other GPU "
-       "times, or "
-       "none");
+       "times, or none");
   lose(trace_, "kernel_launched_outside", outside_,
        "kernels of NCCL that were launched outside of what its profiler reported: not joined to operations");
   lose(trace_, "kernel_without_op", unknown,
        "kernels of NCCL in whose launch the operations are not known, or not all: not joined to operations");
   lose(trace_, "kernel_name_mismatch", misnamed,
        "kernels of NCCL whose name fits no operation of their launch, or in a launch of which records are "
-       "missing: "
-       "not joined");
+       "missing: not joined");
 }
 
 }  // namespace lockstep::job::assemble

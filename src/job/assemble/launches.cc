@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Pairs each plan with its kernel launch on the same thread and communicator. API versions 1 to 4 report the
+// plan after the launch, so the end of the plan before it is the earliest time at which the task can have
+// been launched.
 #include "job/assemble/launches.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Aligns the hosts' clocks by what operations prove, and reports clocks that contradict themselves. Hosts
+// with one boot id share a clock; there the same proofs must allow an offset of zero, which checks the
+// matching and the GPU times.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -117,8 +120,7 @@ class Aligner {
       finding.evidence.push_back(std::to_string(contradictions.size() - kEvidence) + " more");
     finding.advice =
         "Times of this host compare with other hosts' only within the wider interval around these times. "
-        "Look for a "
-        "suspended or migrated machine, or a time service that steps the clock.";
+        "Look for a suspended or migrated machine, or a time service that steps the clock.";
     findings_.push_back(std::move(finding));
   }
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Keeps the set of lines that satisfy lower and upper bounds, as two convex hulls. Any offset that a clock
+// with constant rate can have is the value of such a line, so the highest and lowest of them at a time are
+// the proven interval. A least-squares line would give one number and no proof.
 #include "job/clock/line_set.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Collects the bounds on each clock's offset. No rank can leave an all-reduce before the last one has entered
+// it, so an entry on one host and an exit on another bound their offset. Clocks become known outwards from
+// the reference host, in rounds: a host without a common operation is reached through others. The scan of a
+// communicator ends at its first difference, since behind it operations may be matched wrongly.
 #include "job/clock/proofs.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Joins the parts of all processes into one job. Parts are made on several threads and joined in order, so
+// that the result does not depend on timing. Everything that a file names is bounded here: ranks, members and
+// sizes may be anything in a damaged file, and lists are made of them.
 #include "job/gather/gather.h"
 
 #include <algorithm>
@@ -162,8 +165,9 @@ class Join {
 
   void name(model::JobProcess& process) {
     model::Process& row = process.row;
-    for (model::StringId* text : {&row.host, &row.host_id, &row.boot_id, &row.launcher, &row.job, &row.argv,
-                                  &row.visible_devices, &row.pci, &row.uuid, &row.gpu_model})
+    for (model::StringId* text :
+         {&row.host, &row.host_id, &row.boot_id, &row.launcher, &row.job, &row.argv, &row.visible_devices,
+          &row.pci, &row.uuid, &row.gpu_model, &row.nccl_library, &row.nccl_build_id, &row.other_nccl})
       *text = texts_[*text];
     for (model::StringId& place : process.ops.place) place = texts_[place];
     // Hosts that one machine pretends to be share its clock.

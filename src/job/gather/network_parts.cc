@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sums the transfers of a process by lane, network device and kind of traffic, so that the job keeps sums and
+// not millions of steps. Transfers of one lane overlap, so busy time is the union of their intervals. Each
+// flow is cut into parts of equal length, whose scatter later shows how sure its rate is.
 #include "job/gather/network_parts.h"
 
 #include <algorithm>

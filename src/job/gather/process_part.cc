@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Turns the trace of one process into columns that are sorted by communicator and peer. The sort is a
+// counting sort over the buckets, and keeps the order of the calls within each: matching by number then needs
+// no search. Operations without a communicator cannot be matched and are counted as lost.
 #include "job/gather/process_part.h"
 
 #include <algorithm>
@@ -7,7 +10,7 @@
 
 #include "job/gather/gpu_steps.h"
 #include "job/gather/network_parts.h"
-#include "job/gather/told_starts.h"
+#include "job/gather/reported_starts.h"
 #include "model/event_counts.h"
 #include "model/record_gaps.h"
 
@@ -170,8 +173,8 @@ class PartMaker {
       next += of.ops;
     }
     fill_columns(bucket, first, kept);
-    part_.process.ops.gpu_told_from_ns =
-        starts_told_from(trace_, part_.strings[part_.process.row.modes], bucket, buckets_.size());
+    part_.process.ops.gpu_reported_from_ns =
+        starts_reported_from(trace_, part_.strings[part_.process.row.modes], bucket, buckets_.size());
   }
 
   void fill_columns(const std::vector<uint32_t>& bucket, const std::vector<uint32_t>& first, size_t kept) {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Gives the n-th operation of each member one number. A record that lost nothing is counted from its start.
+// Any other is placed by NCCL's own numbers, which count by communicator and function: those of the fullest
+// member are the reference, and operations between two known places keep their distance. Times are not used,
+// since ranks may be seconds apart and hosts' clocks are aligned only later, from this match.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counts how many operations were found on all ranks, and why the others were not. The reasons exclude each
+// other, so that the counts add up to the number of operations. Also holds the rules about what an operation
+// proves: which ones end for nobody before all have come, and for which a stamp of the GPU means that all
+// data has moved.
 #include <algorithm>
 #include <iterator>
 #include <utility>

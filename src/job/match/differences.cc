@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds, per communicator, the first index at which ranks called different operations. It merges the members
+// one after the other into a list of what is known at each index, and stops at the first that does not fit:
+// behind it every rank counts differently. NCCL reports some collectives as bytes, so a data type that only
+// NCCL reported is a guess and agrees with any type of the same size.
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <vector>
 
 #include "job/match/match.h"
+#include "model/recording_modes.h"
 
 namespace lockstep::job::match {
 namespace {
@@ -121,13 +126,33 @@ class CommComparer {
       return a.rows.size() < b.rows.size();
     });
     Difference difference{.comm = comm_, .index = index, .members = {}, .like = largest->rows.front()};
+    difference.unknown = unknown_at(index);
     for (const Side& side : sides) {
       if (&side == &*largest) continue;
       difference.tie = difference.tie || side.rows.size() == largest->rows.size();
+      const bool may_be_as_many = side.rows.size() + difference.unknown >= largest->rows.size();
+      difference.open = difference.open || (difference.unknown != 0 && may_be_as_many);
       difference.members.insert(difference.members.end(), side.rows.begin(), side.rows.end());
     }
     std::sort(difference.members.begin(), difference.members.end());
     return difference;
+  }
+
+  // Ranks that may have called it, as far as is known: they left no file, or that part of it is lost.
+  size_t unknown_at(uint32_t index) const {
+    const model::JobComm& comm = job_.comms[comm_];
+    const auto ranks = std::max(comm.members.size(), static_cast<size_t>(std::max(comm.ranks, 0)));
+    return ranks -
+           static_cast<size_t>(std::count_if(comm.members.begin(), comm.members.end(), [&](uint32_t row) {
+             return row != kNoRow && is_known_at(job_.members[row], index);
+           }));
+  }
+  bool is_known_at(const Member& member, uint32_t index) const {
+    const model::JobProcess& process = job_.processes[member.process];
+    const bool is_placed = member.ops == 0 || member.alignment != Member::Alignment::kNone;
+    if (is_placed && job_.op_at(member, index)) return true;
+    return is_placed && process.holes == 0 && !model::was_off(job_.text(process.row.modes)) &&
+           index >= job_.next_index(member);
   }
 
   const model::Job& job_;

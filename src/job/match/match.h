@@ -37,9 +37,11 @@ struct Difference {
   uint32_t comm = 0;
   uint32_t index = 0;
   std::vector<uint32_t>
-      members;        // who differ from the majority (of the ranks that have it), rows of Job::members
-  uint32_t like = 0;  // a member of the majority
-  bool tie = false;   // no majority: `members` is one side, by chance
+      members;         // who differ from the majority (of the ranks that have it), rows of Job::members
+  uint32_t like = 0;   // a member of the majority
+  bool tie = false;    // no majority: `members` is one side, by chance
+  size_t unknown = 0;  // ranks of the communicator of which nothing tells what they called there
+  bool open = false;   // with those on another side there would be no majority
 };
 
 // NCCL numbers the calls of a function from 0 on. The first operation of the member whose number is not the next.

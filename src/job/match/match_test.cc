@@ -363,6 +363,38 @@ TEST(Match, TwoAgainstTwoIsATie) {
   EXPECT_EQ(found[0].members.size(), 2u);
 }
 
+// Three of eight left a file: the other five may all be with the one.
+TEST(Match, AMajorityIsOneOfAllRanks) {
+  for (const uint32_t absent : {0u, 1u, 3u, 4u, 5u}) {
+    JobBuilder builder(8);
+    const uint32_t world = builder.world();
+    for (uint32_t rank = 0; rank < 8; ++rank)
+      builder.call(rank, world, {.func = rank == 7 ? "AllGather" : "AllReduce", .called_ms = 10});
+    for (uint32_t rank = 0; rank < absent; ++rank) builder.without(rank);
+    const std::vector<Difference> found = differences(builder.build());
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].unknown, absent);
+    EXPECT_EQ(found[0].open, absent > 2) << absent << " of 8 left no file: 7 less those to 1 and those";
+  }
+}
+
+TEST(Match, WhoHasNotComeSoFarOverturnsNoMajority) {
+  for (const bool has_hole : {false, true}) {
+    JobBuilder builder(5);
+    const uint32_t world = builder.world();
+    for (uint32_t rank = 0; rank < 5; ++rank) {
+      calls(builder, rank, world, 0, 5);
+      if (rank >= 2)
+        builder.call(rank, world, {.func = rank == 4 ? "AllGather" : "AllReduce", .called_ms = 15});
+    }
+    if (has_hole) builder.process(0).lost = builder.process(0).holes = 1;
+    const std::vector<Difference> found = differences(builder.build());
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].unknown, has_hole ? 1u : 0u);
+    EXPECT_EQ(found[0].open, has_hole);
+  }
+}
+
 TEST(Match, ADifferenceThatTheFirstMemberNoLongerHasIsFound) {
   JobBuilder builder(3);
   uint32_t world = builder.world();

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Aligns recordings that began in the middle of a run, such as profiler windows. The steps that the program
+// marked decide. Without marks, the recordings are shifted against each other by up to 64 operations until
+// all that they share agree, and at least half of the shorter one must be shared. Anything weaker would align
+// two windows of a repeating program by chance.
 #include "job/match/windows.h"
 
 #include <algorithm>

@@ -75,7 +75,8 @@ std::optional<std::string_view> behind_nccl(std::string_view name) {
 
 bool is_rccl(std::string_view name) {
   take(name, "void ");
-  return name.starts_with("rcclGenericKernel") || name.starts_with("mscclKernel");
+  return name.starts_with("rcclGenericKernel") || name.starts_with("rccl_main_kernel") ||
+         name.starts_with("mscclKernel");
 }
 
 }  // namespace

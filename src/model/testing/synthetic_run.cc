@@ -61,6 +61,9 @@ void SyntheticRun::add_process(int32_t rank, Trace& trace) const {
   p.device = 0;  // every rank sees its GPU as device 0
   p.gpu = gpu;
   p.nccl_version = 22809;
+  p.nccl_library = text("/usr/lib/libnccl.so.2");
+  p.nccl_build_id = text("0a1b2c3d");
+  p.other_nccl = text("22706 /opt/libnccl.so.2");
   p.mode = 3;
   p.modes = text("default 1700000000000000000, deep 1700000001000000000");
   p.retention = 1;

@@ -56,7 +56,7 @@ std::string_view torch_group_name(std::string_view comm_name) {
   return counter || sha1 ? name : std::string_view{};
 }
 
-SaidGroup said_group(std::string_view name) {
+ParsedGroup parse_group(std::string_view name) {
   const std::string_view torch = torch_group_name(name);
   if (torch.empty()) return {name, {}};
   return {torch, name.substr(0, name.size() - torch.size() - 1)};

@@ -34,10 +34,10 @@ std::string to_text(const CommsTuple& tuple);
 // is a decimal counter or a SHA-1 in hex; empty if it has another form.
 std::string_view torch_group_name(std::string_view comm_name);
 // The same of a group that a program named: every name is one, alone or in that form.
-struct SaidGroup {
+struct ParsedGroup {
   std::string_view name, description;
 };
-SaidGroup said_group(std::string_view name);
+ParsedGroup parse_group(std::string_view name);
 
 // "[4, 12]": a list as PyTorch prints it, of more than 30 numbers the first 29 and the last: "[0, 1, ..., 63]". `values`: all
 // of them, or those alone; `total`: how many there are.
@@ -58,7 +58,7 @@ struct RankProgression {
   bool operator==(const RankProgression&) const = default;
 };
 // What a stride is that PyTorch does not print, as it is not above 0.
-constexpr int32_t unsaid_stride(int64_t world) { return world == 1 ? 0 : -1; }
+constexpr int32_t default_stride(int64_t world) { return world == 1 ? 0 : -1; }
 // Ranks in group order, at least one: a progression has its step, a single member stride 0, anything else -1.
 RankProgression progression_of(std::span<const int32_t> ranks);
 

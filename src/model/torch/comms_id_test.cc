@@ -72,10 +72,10 @@ TEST(CommsId, GroupNameOnlyInTorchsForm) {
 }
 
 TEST(CommsId, ANameThatAProgramSaidIsOneInAnySpelling) {
-  const auto check = [](std::string_view said, std::string_view name, std::string_view description) {
-    const SaidGroup group = said_group(said);
-    EXPECT_EQ(group.name, name) << said;
-    EXPECT_EQ(group.description, description) << said;
+  const auto check = [](std::string_view declared, std::string_view name, std::string_view description) {
+    const ParsedGroup group = parse_group(declared);
+    EXPECT_EQ(group.name, name) << declared;
+    EXPECT_EQ(group.description, description) << declared;
   };
   check("tensor:3", "3", "tensor");
   check("aiter_custom_ar", "aiter_custom_ar", "");
@@ -86,7 +86,7 @@ TEST(CommsId, ANameThatAProgramSaidIsOneInAnySpelling) {
 TEST(CommsId, MembersAreToldAsPyTorchTellsThem) {
   struct {
     std::vector<int32_t> ranks;
-    RankProgression told;
+    RankProgression expected;
   } const cases[] = {{{0, 1, 2}, {0, 1}},
                      {{1, 3, 5, 7}, {1, 2}},
                      {{4}, {4, 0}},
@@ -95,7 +95,7 @@ TEST(CommsId, MembersAreToldAsPyTorchTellsThem) {
                      {{2, 2}, {2, -1}},
                      {{0, INT32_MAX}, {0, INT32_MAX}},
                      {{INT32_MIN, INT32_MAX}, {INT32_MIN, -1}}};
-  for (const auto& c : cases) EXPECT_EQ(progression_of(c.ranks), c.told) << c.ranks[0];
+  for (const auto& c : cases) EXPECT_EQ(progression_of(c.ranks), c.expected) << c.ranks[0];
 }
 
 TEST(CommsId, ListsAreCutAsPyTorchCutsThem) {

@@ -84,7 +84,7 @@ std::string nccl_version_text(int32_t version) {
          std::to_string(version % 100);
 }
 
-int32_t rank_said_in(std::string_view name) {
+int32_t rank_named_in(std::string_view name) {
   const size_t word = name.rfind("rank");
   if (word == std::string_view::npos) return -1;
   // Hosts are called frank, too.
@@ -99,7 +99,7 @@ int32_t rank_said_in(std::string_view name) {
 
 int32_t rank_of_file_name(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename();
-  int32_t rank = rank_said_in(name);
+  int32_t rank = rank_named_in(name);
   if (rank >= 0) return rank;
   size_t end = name.size();
   while (end > 0 && !is_digit(name[end - 1])) --end;

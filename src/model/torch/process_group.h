@@ -31,7 +31,7 @@ std::string nccl_version_text(int32_t version);
 // ("fr_3", "trace_5.json"). -1: it has none; a number that ends a word ("resnet50.json") is none.
 int32_t rank_of_file_name(const std::string& path);
 // The same of the word alone.
-int32_t rank_said_in(std::string_view name);
+int32_t rank_named_in(std::string_view name);
 // Elements of one rank that all ranks of an operation have in common, from what its tensors hold in all; 0 where one rank may
 // have more than another without being wrong. `func` in NCCL's spelling.
 uint64_t common_count(std::string_view func, uint64_t in, uint64_t out);

@@ -39,7 +39,7 @@ TEST(ProcessGroup, NamesOfFilesTellARank) {
   EXPECT_EQ(rank_of_file_name("dump"), -1);
   EXPECT_EQ(rank_of_file_name("resnet50.json"), -1);
   EXPECT_EQ(rank_of_file_name("llama_70b.json"), -1);
-  EXPECT_EQ(rank_said_in("frank_4711.1760"), -1);
+  EXPECT_EQ(rank_named_in("frank_4711.1760"), -1);
   EXPECT_EQ(rank_of_file_name("rank_99999999999"), -1);
 }
 

@@ -215,20 +215,20 @@ void set_torch_number(const Trace& trace, Op& op, int64_t seq, bool is_p2p) {
 void RunMembers::add(uint64_t comm_id, int32_t ranks, int32_t rank, int32_t global_rank) {
   if (comm_id == 0 || ranks <= 0 || ranks > kMostRanks || rank < 0 || rank >= ranks || global_rank < 0)
     return;
-  Told& told = told_[{comm_id, ranks}];
-  const auto [at, is_new] = told.global.try_emplace(rank, global_rank);
-  told.is_contradicted = told.is_contradicted || (!is_new && at->second != global_rank);
+  Reported& reported = reported_[{comm_id, ranks}];
+  const auto [at, is_new] = reported.global.try_emplace(rank, global_rank);
+  reported.is_contradicted = reported.is_contradicted || (!is_new && at->second != global_rank);
 }
 
-void RunMembers::settle() {
-  for (const auto& [key, told] : told_) {
-    if (told.is_contradicted || told.global.size() != static_cast<size_t>(key.second)) continue;
+void RunMembers::finish() {
+  for (const auto& [key, reported] : reported_) {
+    if (reported.is_contradicted || reported.global.size() != static_cast<size_t>(key.second)) continue;
     std::vector<int32_t> ranks;
-    ranks.reserve(told.global.size());
-    for (const auto& [rank, global] : told.global) ranks.push_back(global);
+    ranks.reserve(reported.global.size());
+    for (const auto& [rank, global] : reported.global) ranks.push_back(global);
     known_[key] = progression_of(ranks);
   }
-  told_.clear();
+  reported_.clear();
 }
 
 std::optional<RankProgression> RunMembers::of(uint64_t comm_id, int32_t ranks) const {
@@ -243,14 +243,15 @@ void name_torch_groups(Trace& trace, const RunMembers& members) {
     if (comms.group_name[comm] != 0 || comms.ranks[comm] <= 0) continue;
     const std::string_view name = trace.strings[comms.name[comm]];
     const bool is_declared = comms.api_version[comm] == 0;
-    const SaidGroup said = is_declared || !torch_group_name(name).empty() ? said_group(name) : SaidGroup{};
-    if (said.name.empty()) continue;
+    const ParsedGroup declared =
+        is_declared || !torch_group_name(name).empty() ? parse_group(name) : ParsedGroup{};
+    if (declared.name.empty()) continue;
     std::optional<RankProgression> ranks = listed(trace, comm);
     if (!ranks) ranks = whole_job(trace, comm);
     if (!ranks) ranks = members.of(comms.comm_id[comm], comms.ranks[comm]);
     if (!ranks) continue;
     // Copied: interning moves texts.
-    const std::string group(said.name), description(said.description);
+    const std::string group(declared.name), description(declared.description);
     comms.group_name[comm] = trace.strings.intern(group);
     comms.group_description[comm] = trace.strings.intern(description);
     comms.rank_start[comm] = ranks->start;

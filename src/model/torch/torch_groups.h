@@ -34,17 +34,17 @@ class RunMembers {
   // One member as its process tells it; -1 unknown.
   void add(uint64_t comm_id, int32_t ranks, int32_t rank, int32_t global_rank);
   // After the last `add`.
-  void settle();
+  void finish();
   // Nothing unless each rank of the communicator was told, by one process.
   std::optional<RankProgression> of(uint64_t comm_id, int32_t ranks) const;
 
  private:
   using Key = std::pair<uint64_t, int32_t>;
-  struct Told {
+  struct Reported {
     std::map<int32_t, int32_t> global;  // by rank
     bool is_contradicted = false;
   };
-  std::map<Key, Told> told_;
+  std::map<Key, Reported> reported_;
   std::map<Key, RankProgression> known_;
 };
 

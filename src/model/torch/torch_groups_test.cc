@@ -91,7 +91,7 @@ TEST_F(TorchGroupsTest, MembersAreThoseThatAllRanksTell) {
   members.add(81, 3, 0, 0);
   members.add(81, 3, 1, 1);
   members.add(81, 3, 2, 3);
-  members.settle();
+  members.finish();
   const uint32_t whole = coll(comm("mesh_tp:5", 4, 77)), lacks_one = coll(comm("mesh_tp:6", 4, 78)),
                  twice = coll(comm("mesh_tp:7", 2, 79)), contradicted = coll(comm("mesh_tp:8", 2, 80)),
                  irregular = coll(comm("experts:9", 3, 81));
@@ -147,7 +147,7 @@ TEST_F(TorchGroupsTest, AGroupOfNcclOverSeveralCommunicatorsEndsWhatIsKnown) {
 TEST_F(TorchGroupsTest, APairsCommunicatorIsNoGroup) {
   members.add(5, 2, 0, 3);
   members.add(5, 2, 1, 4);
-  members.settle();
+  members.finish();
   const uint32_t only_sends = pair(comm("undefined:4", 2, 5), 1);
   const uint32_t group = comm("default_pg:0", 8), own = comm("default_pg:0", 2, 5);
   const uint32_t send = pair(own, 1), reduce = coll(group);

@@ -14,8 +14,7 @@ TEST(Demangle, KernelsOfNcclAndPyTorch) {
           "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_"
           "T1_"),
       "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, "
-      "1ul> "
-      ">(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)");
+      "1ul> >(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)");
 }
 
 TEST(Demangle, ScopesAlone) {

@@ -72,7 +72,7 @@ std::vector<int32_t> DevicePlan::host_numbers(const std::map<std::string, Rows>&
   return all_named ? by_node : by_name;
 }
 
-void DevicePlan::settle() {
+void DevicePlan::finish() {
   std::map<std::string, Rows> hosts;
   for (size_t row = 0; row < planned_.size(); ++row) {
     if (planned_[row].device.communicates) hosts[planned_[row].device.host].push_back(row);

@@ -27,7 +27,7 @@ class DevicePlan {
  public:
   // Several of one key are one device; what they say of it is put together.
   void add(const PlannedDevice& device);
-  void settle();
+  void finish();
   // One that was not planned comes behind all others, in the order of asking.
   int32_t number(const std::string& key);
 

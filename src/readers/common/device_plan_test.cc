@@ -20,7 +20,7 @@ TEST(DevicePlan, CountsByHostAndGpu) {
   for (int32_t host : {1, 0}) {
     for (int32_t gpu : {3, 2, 1, 0}) plan.add(device(host, gpu));
   }
-  plan.settle();
+  plan.finish();
   EXPECT_EQ(number(plan, 0, 0), 0);
   EXPECT_EQ(number(plan, 0, 3), 3);
   EXPECT_EQ(number(plan, 1, 0), 8);
@@ -33,7 +33,7 @@ TEST(DevicePlan, StaysWhateverFileIsMissing) {
     for (int32_t gpu = 0; gpu < 8; ++gpu) {
       if (gpu != missing) plan.add(device(0, gpu));
     }
-    plan.settle();
+    plan.finish();
     for (int32_t gpu = 0; gpu < 8; ++gpu) {
       if (gpu != missing) {
         EXPECT_EQ(number(plan, 0, gpu), gpu) << missing;
@@ -44,7 +44,7 @@ TEST(DevicePlan, StaysWhateverFileIsMissing) {
   PlannedDevice of_node = device(6, 3);
   of_node.node_rank = 6;
   alone.add(of_node);
-  alone.settle();
+  alone.finish();
   EXPECT_EQ(alone.number(of_node.key), 51) << "GPU 3 of node 6";
 }
 
@@ -53,7 +53,7 @@ TEST(DevicePlan, TakesLocalRanksWhereEachRankSeesItsGpuAsZero) {
   for (int32_t rank : {2, 0, 1}) {
     plan.add({.key = "gpu " + std::to_string(rank), .host = "a", .local_rank = rank, .ordinal = 0});
   }
-  plan.settle();
+  plan.finish();
   for (int32_t rank : {0, 1, 2}) EXPECT_EQ(plan.number("gpu " + std::to_string(rank)), rank);
 }
 
@@ -62,7 +62,7 @@ TEST(DevicePlan, ElseCountsByPciAddress) {
   for (const char* pci : {"0000:3b:00.0", "0000:1b:00.0", "0000:2b:00.0"})
     plan.add({.key = pci, .host = "a", .ordinal = 0, .pci = pci});
   plan.add({.key = "unknown", .host = "a"});
-  plan.settle();
+  plan.finish();
   EXPECT_EQ(plan.number("0000:1b:00.0"), 0);
   EXPECT_EQ(plan.number("0000:2b:00.0"), 1);
   EXPECT_EQ(plan.number("0000:3b:00.0"), 2);
@@ -73,7 +73,7 @@ TEST(DevicePlan, GivesRoomToHostsOfManyGpus) {
   DevicePlan plan;
   for (int32_t gpu = 0; gpu < 16; ++gpu) plan.add(device(0, gpu));
   plan.add(device(1, 0));
-  plan.settle();
+  plan.finish();
   EXPECT_EQ(number(plan, 0, 15), 15);
   EXPECT_EQ(number(plan, 1, 0), 16);
 }
@@ -82,7 +82,7 @@ TEST(DevicePlan, PutsLaunchersAndUnplannedOnesBehindAll) {
   DevicePlan plan;
   plan.add({.key = "launcher", .host = "a", .communicates = false});
   plan.add(device(0, 0));
-  plan.settle();
+  plan.finish();
   EXPECT_EQ(number(plan, 0, 0), 0);
   EXPECT_EQ(plan.number("launcher"), 8);
   EXPECT_EQ(plan.number("met later"), 9);
@@ -95,7 +95,7 @@ TEST(DevicePlan, BelievesNoNumberThatNoHostHas) {
   wild.node_rank = INT32_MAX;
   plan.add(wild);
   plan.add(device(0, 1));
-  plan.settle();
+  plan.finish();
   EXPECT_NE(plan.number(wild.key), number(plan, 0, 1));
   EXPECT_LT(plan.number(wild.key), 8);
 }

@@ -299,6 +299,6 @@ const Format kFormat = {
     .setting =
         "TORCH_FR_BUFFER_SIZE=2000 TORCH_FR_DUMP_ON_TIMEOUT=1 "
         "TORCH_FR_DUMP_TEMP_FILE=/shared/job/fr_ (names of older PyTorch: docs/inputs.md)",
-    .tells_of_hangs = true};
+    .reports_hangs = true};
 
 }  // namespace lockstep::readers::flight_recorder

@@ -23,7 +23,10 @@ constexpr int32_t kApiVersion = 5;  // the only one that Inspector speaks
 
 bool sniff(std::span<const std::byte> first_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
-  return text.starts_with('{') && text.find("\"inspector_output_format_version\"") != std::string_view::npos;
+  if (!text.starts_with('{')) return false;
+  // A file whose beginning is lost: lines of v4.3 do not say what they are but by their keys.
+  return text.find("\"inspector_output_format_version\"") != std::string_view::npos ||
+         text.starts_with("{\"coll_perf\":") || text.starts_with("{\"p2p_perf\":");
 }
 
 using CallOrders = std::map<uint64_t, common::CallOrder>;  // by communicator
@@ -37,8 +40,10 @@ class TraceMaker {
   void make() {
     add_process();
     for (const CommHeader& comm : process_.comms) add_comm(comm);
-    for (const std::string& func : process_.funcs)
-      shapes_.push_back(trace_.intern_shape({trace_.strings.intern(func), 0, 0, 0, 0}));
+    for (const WorkShape& shape : process_.shapes)
+      shapes_.push_back(
+          trace_.intern_shape({trace_.strings.intern(shape.func), 0, trace_.strings.intern(shape.algo),
+                               trace_.strings.intern(shape.proto), 0}));
     const std::vector<Placed> placed = place();
     trace_.ops.reserve(placed.size());
     for (const Placed& op : placed) add_op(op);
@@ -100,10 +105,9 @@ class TraceMaker {
     std::vector<Placed> placed;
     placed.reserve(process_.records.size());
     for (const Record& record : process_.records) {
-      const uint32_t index =
-          record.is_p2p
-              ? std::max(record.seq, 1u) - 1
-              : orders_.at(process_.comms[record.comm].id).index(process_.funcs[record.func], record.seq);
+      const uint32_t index = record.is_p2p ? std::max(record.seq, 1u) - 1
+                                           : orders_.at(process_.comms[record.comm].id)
+                                                 .index(process_.shapes[record.shape].func, record.seq);
       placed.push_back({&record, index});
     }
     repeated_ = common::sort_by_place(placed);
@@ -115,7 +119,7 @@ class TraceMaker {
     model::Op op{};
     op.comm = record.comm;
     op.kind = number(record.is_p2p ? EventKind::kP2p : EventKind::kColl);
-    op.shape = shapes_[record.func];
+    op.shape = shapes_[record.shape];
     op.index = placed.index;
     op.seq = record.is_p2p ? model::kNoSeq : record.seq;
     op.bytes = record.bytes;
@@ -135,10 +139,12 @@ class TraceMaker {
 
   // Numbers begin with the communicator, so those before a process' first one are missing too.
   uint64_t missing(const std::vector<Placed>& placed) const {
-    std::map<std::tuple<uint32_t, bool, uint16_t>, std::pair<uint64_t, uint64_t>> counts;  // numbers, records
+    std::map<std::tuple<uint32_t, bool, std::string_view>, std::pair<uint64_t, uint64_t>>
+        counts;  // numbers, records
     for (const Placed& op : placed) {
       const Record& r = *op.record;
-      auto& [numbers, records] = counts[{r.comm, r.is_p2p, r.is_p2p ? uint16_t{0} : r.func}];
+      auto& [numbers, records] =
+          counts[{r.comm, r.is_p2p, r.is_p2p ? std::string_view() : process_.shapes[r.shape].func}];
       numbers = std::max<uint64_t>(numbers, r.is_p2p ? op.index + 1 : r.seq + uint64_t{1});
       ++records;
     }
@@ -163,7 +169,7 @@ class TraceMaker {
   const common::World& world_;
   const CallOrders& orders_;
   Trace& trace_;
-  std::vector<uint32_t> shapes_;  // by function
+  std::vector<uint32_t> shapes_;  // by ProcessRecords::shapes
   uint64_t repeated_ = 0, untimed_ = 0;
 };
 
@@ -198,9 +204,17 @@ class Source : public model::TraceSource {
       lose("unknown_size", file.without_size,
            "operations of a type whose size Inspector did not know: " + file.path);
       lose("cut_file", file.cut, "the last line is not whole: " + file.path);
+      lose("no_owner", file.without_owner,
+           "operations whose marker is missing, so whose they are is not known: " + file.path);
+      lose("overwritten", file.overwritten,
+           "operations that Inspector itself counts as overwritten before it wrote them (its ring was too "
+           "small): " +
+               file.path);
+      lose("unread_transfers", file.proxy_records, "transfers, which are not read: " + file.path);
       if (!file.newer_version.empty())
         lose("newer_version", 1,
-             "format version " + file.newer_version + " is not known; read as v4.0: " + file.path);
+             "format version " + file.newer_version +
+                 " is newer than this reader; read by the keys it knows: " + file.path);
     }
     lose("implausible_numbers", implausible_,
          "communicators whose operations have numbers that are far apart");
@@ -251,15 +265,15 @@ class Source : public model::TraceSource {
       if (is_new) process.comms.push_back(std::move(comm));
       comm_rows.push_back(at->second);
     }
-    std::vector<uint16_t> func_rows;
-    for (const std::string& func : more.funcs) {
-      const auto at = std::find(process.funcs.begin(), process.funcs.end(), func);
-      func_rows.push_back(static_cast<uint16_t>(at - process.funcs.begin()));
-      if (at == process.funcs.end()) process.funcs.push_back(func);
+    std::vector<uint32_t> shape_rows;
+    for (const WorkShape& shape : more.shapes) {
+      const auto at = std::find(process.shapes.begin(), process.shapes.end(), shape);
+      shape_rows.push_back(static_cast<uint32_t>(at - process.shapes.begin()));
+      if (at == process.shapes.end()) process.shapes.push_back(shape);
     }
     for (Record record : more.records) {
       record.comm = comm_rows[record.comm];
-      record.func = func_rows[record.func];
+      record.shape = shape_rows[record.shape];
       process.records.push_back(record);
     }
   }
@@ -278,7 +292,7 @@ class Source : public model::TraceSource {
       for (const Record& record : process.records) {
         if (!record.is_p2p)
           orders_[process.comms[record.comm].id].add(
-              process.funcs[record.func], record.seq,
+              process.shapes[record.shape].func, record.seq,
               record.enqueued_ns != 0 ? record.enqueued_ns : record.ended_ns);
       }
     }

@@ -179,6 +179,121 @@ TEST_F(Inspector, ReadsANewerVersionByItsKeys) {
   EXPECT_EQ(lost(run(*source), "newer_version"), 1u);
 }
 
+// As v4.3 writes lines that say whose they are: a marker, then as many lines as it counts.
+class InspectorBatches : public Inspector {
+ protected:
+  static Json marker(const Json& line, int colls, int p2ps, const std::string& version = "v4.3") {
+    Json marker = {{"header", line["header"]}, {"metadata", line["metadata"]}};
+    marker["metadata"]["inspector_output_format_version"] = version;
+    marker["dump_stats"] = {
+        {"coll_records", colls}, {"coll_dropped_total", 0}, {"p2p_records", p2ps}, {"p2p_dropped_total", 0}};
+    return marker;
+  }
+  static Json payload(const Json& line) {
+    const char* key = line.contains("coll_perf") ? "coll_perf" : "p2p_perf";
+    return {{key, line[key]}};
+  }
+};
+
+TEST_F(InspectorBatches, HoldWhatTheSameLinesHoldThatSayWhoseTheyAre) {
+  const std::vector<Json> alone = {line(0, 10, coll(0)), line(0, 10, coll(1, 4096, 7)),
+                                   line(0, 10, p2p(1, 1, "Send")), line(1, 10, coll(0)),
+                                   line(0, 20, coll(2))};
+  write("v40", alone);
+  std::vector<model::Trace> loaded;
+  {
+    auto source = open();
+    for (size_t i = 0; i < 2; ++i) loaded.push_back(load(*source, i));
+  }
+  paths_.clear();
+  write("v43", {marker(alone[0], 2, 1), payload(alone[0]), payload(alone[1]), payload(alone[2]),
+                marker(alone[3], 1, 0), payload(alone[3]), marker(alone[4], 1, 0), payload(alone[4])});
+  auto source = open();
+  ASSERT_EQ(source->processes(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    const model::Trace trace = load(*source, i);
+    EXPECT_EQ(trace.processes.pid[0], loaded[i].processes.pid[0]);
+    ASSERT_EQ(trace.ops.size(), loaded[i].ops.size());
+    for (size_t op = 0; op < trace.ops.size(); ++op) {
+      EXPECT_EQ(trace.ops.index[op], loaded[i].ops.index[op]);
+      EXPECT_EQ(trace.ops.bytes[op], loaded[i].ops.bytes[op]);
+      EXPECT_EQ(trace.ops.peer[op], loaded[i].ops.peer[op]);
+      EXPECT_EQ(trace.ops.gpu_end_ns[op], loaded[i].ops.gpu_end_ns[op]);
+    }
+  }
+  const model::Trace losses = run(*source);
+  for (const char* kind : {"bad_record", "no_owner", "newer_version", "overwritten"})
+    EXPECT_EQ(lost(losses, kind), 0u) << kind;
+}
+
+TEST_F(InspectorBatches, TellWhatTheWriterItselfLost) {
+  Json first = marker(line(0, 10, coll(0)), 1, 0, "v4.2"), second = first,
+       other = marker(line(1, 10, coll(0)), 0, 0, "v4.2");
+  first["dump_stats"]["coll_dropped_total"] = 5;
+  second["dump_stats"]["coll_dropped_total"] = 9;
+  other["dump_stats"]["p2p_dropped_total"] = 2;
+  Json last = line(0, 20, coll(10));
+  last["coll_perf"]["coll_algo"] = "RING";
+  last["coll_perf"]["coll_proto"] = "LL";
+  write("a", {first, line(0, 10, coll(0)), second, last, other});
+  auto source = open();
+  EXPECT_EQ(lost(run(*source), "overwritten"), 9u + 2u) << "counts of the whole life of a communicator";
+  const model::Trace trace = load(*source, 0);
+  ASSERT_EQ(trace.ops.size(), 2u);
+  EXPECT_EQ(trace.strings[trace.shapes.algo[trace.ops.shape[1]]], "RING");
+  EXPECT_EQ(trace.strings[trace.shapes.proto[trace.ops.shape[1]]], "LL");
+  EXPECT_EQ(trace.strings[trace.shapes.algo[trace.ops.shape[0]]], "");
+}
+
+TEST_F(InspectorBatches, GiveNoLineToACommunicatorThatMayNotBeIts) {
+  const Json mine = line(0, 10, coll(0)), others = line(1, 10, coll(3));
+  const std::string torn = marker(others, 1, 0).dump().substr(0, 150);
+  write_text("a", payload(mine).dump() + "\n" + marker(mine, 2, 0).dump() + "\n" + payload(mine).dump() +
+                      "\n" + torn + "\n" + payload(others).dump() + "\n");
+  auto source = open();
+  ASSERT_EQ(source->processes(), 1u);
+  EXPECT_EQ(load(*source, 0).ops.size(), 1u)
+      << "the line behind the torn marker may be of another communicator";
+  const model::Trace losses = run(*source);
+  EXPECT_EQ(lost(losses, "no_owner"), 2u);
+  EXPECT_EQ(lost(losses, "bad_record"), 1u);
+}
+
+TEST_F(InspectorBatches, LoseTheLineThatIsTornAlone) {
+  const Json first = line(0, 10, coll(0)), last = line(0, 10, coll(2));
+  write_text("a", marker(first, 3, 0).dump() + "\n" + payload(first).dump() + "\n" +
+                      payload(first).dump().substr(0, 40) + "\n" + payload(last).dump() + "\n");
+  EXPECT_EQ(load(*open(), 0).ops.size(), 2u);
+}
+
+TEST_F(InspectorBatches, CountTransfersThatAreNotRead) {
+  Json begin = marker(line(0, 10, coll(0)), 1, 0, "v4.4");
+  begin["dump_stats"]["proxy_records"] = 1;
+  write("a", {begin, payload(line(0, 10, coll(0))), {{"proxy_trace", {{"record_type", "proxy_op"}}}}});
+  auto source = open();
+  EXPECT_EQ(load(*source, 0).ops.size(), 1u);
+  EXPECT_EQ(lost(run(*source), "unread_transfers"), 1u);
+  EXPECT_EQ(lost(run(*source), "newer_version"), 0u);
+}
+
+// What the user could have done is not the reason where the format is.
+TEST_F(InspectorBatches, AreSaidToBeNewerWhereNothingOfThemIsKnown) {
+  Json newer = marker(line(0, 10, coll(0)), 1, 0, "v6.0");
+  newer.erase("dump_stats");
+  newer["work"] = Json::array();
+  write("a", {newer});
+  auto opened = kFormat.open(paths_);
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().message().find("v6.0, newer than this reader"), std::string::npos)
+      << opened.error().message();
+  paths_.clear();
+  write("b", {payload(line(0, 10, coll(0)))});
+  opened = kFormat.open(paths_);
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().message().find("beginning is missing"), std::string::npos)
+      << opened.error().message();
+}
+
 TEST_F(Inspector, AFileWithoutAWholeRecordIsAnErrorOrALoss) {
   write_text("a", line(0, 1, coll(0)).dump().substr(0, 300));
   EXPECT_FALSE(kFormat.open(paths_));

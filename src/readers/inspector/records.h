@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a file of NVIDIA Inspector holds: one JSON object a line, each an operation that had ended. Inspector writes what its
-// dump thread finds, so operations are missing, and those that never ended are not there at all.
+// dump thread finds, so operations are missing, and those that never ended are not there at all. Up to v4.2 each line says
+// whose it is; from v4.3 a marker says so for as many lines behind it as it counts.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,9 +18,15 @@ struct CommHeader {
   int32_t rank = -1, ranks = -1, nodes = -1;
 };
 
+// What kind of operation. Algorithm and protocol: from v4.2; empty unknown.
+struct WorkShape {
+  std::string func, algo, proto;
+  bool operator==(const WorkShape&) const = default;
+};
+
 struct Record {
-  uint32_t comm = 0;  // of ProcessRecords::comms
-  uint16_t func = 0;  // of ProcessRecords::funcs
+  uint32_t comm = 0;   // of ProcessRecords::comms
+  uint32_t shape = 0;  // of ProcessRecords::shapes
   bool is_p2p = false;
   bool gpu_timed = false;   // the duration is the GPU's: of the channel that took longest, in whole us
   int32_t peer = -1;        // P2P: rank in the communicator
@@ -35,7 +42,7 @@ struct ProcessRecords {
   int64_t pid = -1;
   size_t alike = 0;  // processes before it that have its host name and pid, and are others
   std::vector<CommHeader> comms;
-  std::vector<std::string> funcs;
+  std::vector<WorkShape> shapes;
   std::vector<Record> records;  // in the order of the file
 };
 
@@ -46,11 +53,15 @@ struct FileRecords {
   uint64_t too_long = 0;                  // lines longer than any record is
   uint64_t left_out = 0;                  // records beyond what is kept of a file
   uint64_t without_size = 0;              // of a type whose size Inspector did not know
+  uint64_t without_owner = 0;             // v4.3: lines whose marker is not there
+  uint64_t overwritten = 0;               // by Inspector's own count: gone before they were written
+  uint64_t proxy_records = 0;             // transfers, which are not read
   bool cut = false;                       // the last line is not whole
   std::string newer_version;              // a format version that is not known; empty: none
 };
 
-// The error says that the file cannot be read, or holds no record at all.
+// The error says that the file cannot be read, or holds no record at all, and then why: it is of a newer format than this
+// reader knows, or nothing was written in time.
 Result<FileRecords> read_file(const std::string& path);
 
 }  // namespace lockstep::readers::inspector

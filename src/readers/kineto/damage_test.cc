@@ -107,8 +107,7 @@ TEST_F(KinetoDamage, HostileGroupsAndRanksAreBounded) {
   TraceText text;
   text.info =
       "\"distributedInfo\": {\"rank\": 99999999999, \"world_size\": 2000000000, \"pg_config\": "
-      "[{\"pg_name\": \"0\", "
-      "\"pg_size\": 2000000000, \"ranks\": [0]}]}, ";
+      "[{\"pg_name\": \"0\", \"pg_size\": 2000000000, \"ranks\": [0]}]}, ";
   text.call(100, 4, 1, {.group_size = 2'000'000'000, .ranks = "\"[]\"", .start = 0, .stride = 1});
   text.call(
       110, 4, 2,

@@ -138,10 +138,10 @@ TEST_F(KinetoTest, AnUnevenAllToAllHasNoCount) {
   TraceText text;
   text.event(
       "cpu_op", "record_param_comms", 100, 4,
-      "\"External id\": 1, \"Collective name\": \"all_to_allv\", \"dtype\": \"Half\", \"In msg nelems\": 32, "
-      "\"Out msg nelems\": 32, \"In split size\": \"[30, 2]\", \"Out split size\": \"[30, 2]\", \"Group "
-      "size\": 2, "
-      "\"Process Group Name\": \"3\", \"Global rank start\": 0, \"Global rank stride\": 1");
+      "\"External id\": 1, \"Collective name\": \"all_to_allv\", \"dtype\": \"Half\", \"In msg nelems\": "
+      "32, \"Out msg nelems\": 32, \"In split size\": \"[30, 2]\", \"Out split size\": \"[30, 2]\", "
+      "\"Group size\": 2, \"Process Group Name\": \"3\", \"Global rank start\": 0, \"Global rank stride\": "
+      "1");
   const Trace trace = read(text.text());
   EXPECT_EQ(trace.ops.count[0], 0u);
   EXPECT_EQ(trace.strings[trace.comms.name[0]], "group 3");
@@ -153,8 +153,7 @@ TEST_F(KinetoTest, AnAllToAllIsEvenIfBothItsListsAndSizesAre) {
     TraceText text;
     text.event("cpu_op", "record_param_comms", 100, 4,
                "\"External id\": 1, \"Collective name\": \"all_to_allv\", \"dtype\": \"Half\", \"In msg "
-               "nelems\": 32, "
-               "\"Out msg nelems\": " +
+               "nelems\": 32, \"Out msg nelems\": " +
                    std::to_string(out) + ", \"In split size\": \"" + in_split + "\", \"Out split size\": \"" +
                    out_split +
                    "\", \"Group size\": 2, \"Process Group Name\": \"3\", \"Global rank start\": 0, \"Global "

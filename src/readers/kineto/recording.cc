@@ -253,7 +253,7 @@ class Collector {
     call.in_split = split(event.in_split);
     call.out_split = split(event.out_split);
     if (event.is_async)
-      call.flags = static_cast<uint8_t>(model::kFlagAsyncSaid | (*event.is_async ? model::kFlagAsync : 0));
+      call.flags = static_cast<uint8_t>(model::kFlagAsyncKnown | (*event.is_async ? model::kFlagAsync : 0));
     call.seq = event.seq;
     call.comms_id = event.comms_id.value_or(0);
     if (event.comms_id && event.seq >= 0) check_comms_id(event, call.is_p2p);
@@ -274,7 +274,7 @@ class Collector {
                             .start = static_cast<int32_t>(event.rank_start),
                             .stride = static_cast<int32_t>(event.rank_stride),
                             .world = static_cast<int32_t>(event.group_size)};
-    if (event.rank_stride < 0) tuple.stride = model::unsaid_stride(tuple.world);
+    if (event.rank_stride < 0) tuple.stride = model::default_stride(tuple.world);
     if (model::comms_id(tuple) == *event.comms_id) return;
     tuple.is_p2p = false;
     out_.wrong_comms_ids += model::comms_id(tuple) != *event.comms_id;
@@ -341,7 +341,7 @@ int32_t rank_of_trace_name(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename();
   // Other numbers of names that the profiler makes up are a process and a time; and dates are no ranks.
   const bool is_made_up = name.find(".pt.trace") != std::string::npos;
-  const int32_t rank = is_made_up ? model::rank_said_in(name) : model::rank_of_file_name(name);
+  const int32_t rank = is_made_up ? model::rank_named_in(name) : model::rank_of_file_name(name);
   return rank < kMostRanksInNames ? rank : -1;
 }
 

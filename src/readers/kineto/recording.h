@@ -12,20 +12,18 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/names/kernel_name.h"
 #include "model/trace.h"
+#include "readers/common/kernel_links.h"
 #include "readers/kineto/event.h"
 #include "readers/kineto/event_stream.h"
 
 namespace lockstep::readers::kineto {
 
-// A call of a communication operation, as PyTorch records it on the host.
-struct CommCall {
-  int64_t start_ns = 0, end_ns = 0;
-  int64_t external = Event::kNone;  // what its kernels carry too
-  int64_t tid = 0;
-  uint32_t group = 0;  // of Recording::groups
-  model::StringId func = 0, datatype = 0;
+static_assert(Event::kNone == common::kNoLink);
+
+// A call of a communication operation, as PyTorch records it on the host. `group` is of Recording::groups.
+struct CommCall : common::LinkedCall {
+  model::StringId datatype = 0;
   uint64_t count = 0;
   uint64_t in = 0, out = 0;                     // elements of its tensors
   model::StringId in_split = 0, out_split = 0;  // as printed; 0 even
@@ -35,20 +33,6 @@ struct CommCall {
   int64_t peer = -1;        // global rank
   int64_t group_rank = -1;  // own, except: the root's of rooted functions, the peer's of sends and receives
   bool is_p2p = false;
-};
-
-// A kernel of communication; its row is in the trace.
-struct CommKernel {
-  uint32_t row = 0;
-  int64_t external = Event::kNone, correlation = Event::kNone;
-  bool is_named = false;  // it carries the arguments of its operation
-  model::KernelWork work = model::KernelWork::kNone;
-};
-
-struct Launch {
-  int64_t correlation = 0;
-  bool is_flow = false;  // told by an arrow alone
-  int64_t start_ns = 0, end_ns = 0, tid = 0;
 };
 
 struct Step {
@@ -72,8 +56,8 @@ struct Recording {
   DistributedInfo info;
   std::vector<Group> groups;
   std::vector<CommCall> calls;
-  std::vector<CommKernel> kernels;
-  std::vector<Launch> launches;
+  std::vector<common::LinkedKernel> kernels;
+  std::vector<common::KernelLaunch> launches;
   std::vector<Step> steps;
   int64_t first_ns = INT64_MAX, last_ns = 0;  // of what was read
   int64_t end_ns = 0;                         // the profiler stopped; 0 unknown

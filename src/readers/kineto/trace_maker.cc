@@ -15,11 +15,12 @@
 #include "model/record_gaps.h"
 #include "model/torch/process_group.h"
 #include "model/torch/torch_groups.h"
-#include "readers/kineto/links.h"
+#include "readers/common/kernel_links.h"
 
 namespace lockstep::readers::kineto {
 namespace {
 
+using common::kNoTime;
 using model::EventKind;
 using model::kNoRow;
 using model::Trace;
@@ -54,7 +55,8 @@ class TraceMaker {
   void make() {
     std::stable_sort(in_.calls.begin(), in_.calls.end(),
                      [](const CommCall& a, const CommCall& b) { return a.start_ns < b.start_ns; });
-    links_ = link(in_, trace_);
+    const std::vector<common::LinkedCall> calls(in_.calls.begin(), in_.calls.end());
+    links_ = common::link(calls, in_.kernels, in_.launches, trace_);
     rank_ = own_rank();
     add_process();
     for (const GroupConfig& group : in_.info.groups) add_configured(group);
@@ -83,8 +85,8 @@ class TraceMaker {
   int32_t own_rank() const {
     auto sane = [](int64_t rank) { return rank >= 0 && rank < model::kMostRanks; };
     // Captures on demand take the rank from an operation's `Rank`, which is the root's or a peer's in some.
-    const bool is_told = in_.has_info && in_.info.nccl_version != "unknown" && sane(in_.info.rank);
-    if (is_told) return static_cast<int32_t>(in_.info.rank);
+    const bool has_rank = in_.has_info && in_.info.nccl_version != "unknown" && sane(in_.info.rank);
+    if (has_rank) return static_cast<int32_t>(in_.info.rank);
     for (const CommCall& call : in_.calls) {
       if (call.is_p2p || is_rooted(trace_.strings[call.func])) continue;
       const int64_t rank = global_rank(in_.groups[call.group], call.group_rank);
@@ -240,7 +242,7 @@ class TraceMaker {
     comms.rank_start[comm] = static_cast<int32_t>(std::max<int64_t>(group.start, -1));
     comms.rank_stride[comm] = group.stride > 0
                                   ? static_cast<int32_t>(group.stride)
-                                  : model::unsaid_stride(group.start < 0 ? 0 : comms.ranks[comm]);
+                                  : model::default_stride(group.start < 0 ? 0 : comms.ranks[comm]);
   }
 
   // As rank of the communicator.
@@ -261,7 +263,7 @@ class TraceMaker {
 
   void add_call(uint32_t i, int32_t error_ns) {
     const CommCall& call = in_.calls[i];
-    const CallWork& work = links_.work[i];
+    const common::CallWork& work = links_.work[i];
     const uint32_t comm = comm_of_group_[call.group];
     const std::string_view func = trace_.strings[call.func];
     model::Op op{};
@@ -326,7 +328,7 @@ class TraceMaker {
   }
 
   // One launch may do several operations.
-  void add_launch(const Launch& launch, const model::Op& op) {
+  void add_launch(const common::KernelLaunch& launch, const model::Op& op) {
     if (!launches_.insert(&launch).second) return;
     trace_.calls.append({.process = 0,
                          .thread = thread(launch.tid),
@@ -413,7 +415,7 @@ class TraceMaker {
 
   Recording& in_;
   Trace& trace_;
-  Links links_;
+  common::Links links_;
   int32_t rank_ = -1;
   std::map<int64_t, uint32_t> threads_;
   std::map<std::pair<std::string, int64_t>, uint32_t> configured_;  // comms, by group name and size
@@ -424,7 +426,7 @@ class TraceMaker {
   std::vector<model::GroupIndex> index_;  // by comm
   std::vector<uint32_t> p2ps_;            // by comm
   std::vector<uint32_t> op_of_call_;
-  std::set<const Launch*> launches_;  // that have a row
+  std::set<const common::KernelLaunch*> launches_;  // that have a row
 };
 
 }  // namespace

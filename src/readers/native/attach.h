@@ -64,6 +64,7 @@ inline bool attach(model::Trace& trace, RowRef child, RowRef parent) {
     case Target::kKernel:
     case Target::kLaunch:
     case Target::kRange:
+    case Target::kGpuWork:
     case Target::kNone:
       return false;
   }

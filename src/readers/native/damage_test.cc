@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files cut, torn, overwritten and hostile: what is whole is read, the rest is counted, nothing crashes.
+#include <filesystem>
 #include <random>
 
+#include "model/record_gaps.h"
+#include "readers/native/file/file_view.h"
+#include "readers/native/record_census.h"
 #include "readers/native/test_run.h"
+#include "tests/support/sanitizers.h"
 
 namespace lockstep::readers::native {
 namespace {
@@ -74,6 +79,42 @@ TEST(Damage, ARecordThatTheFileEndsInIsNotRead) {
   model::Trace cut = load_bytes(std::span(bytes).first(record + 63));
   EXPECT_EQ(events(cut), 0u);
   EXPECT_EQ(loss(cut, "cut_record"), 1u);
+}
+
+TEST(Damage, AFileThatEndsInsideAChunksHeaderLacksWhatWasInIt) {
+  FileBuilder file;
+  file.log(100).add(Kind::kColl, format::CollRecord{head(1000, 5), 1, 0, 0, 0, 0, 0, 1, 1, 0, 0});
+  const std::vector<std::byte> bytes = file.bytes();
+  for (const size_t kept : {1u, 8u, 40u, 63u}) {
+    const model::Trace cut =
+        load_bytes(std::span(bytes).first(format::kHeaderBytes + format::kChunkBytes + kept));
+    EXPECT_EQ(events(cut), 0u);
+    EXPECT_GT(loss(cut, "incomplete_end"), 0u) << kept << ": " << losses_text(cut);
+  }
+}
+
+// Storage gives nothing back behind the first chunks, before or after the chunks were found.
+TEST(Damage, ChunksThatStorageDoesNotGiveBackAreCounted) {
+  constexpr uint32_t kKept = 4;
+  FileBuilder builder;
+  fill(builder, 1500);
+  const std::string path = test_dir() + "/p.lks";
+  for (const bool is_late : {false, true}) {
+    builder.write(path);
+    auto view = FileView::open(path);
+    ASSERT_TRUE(view) << view.error().message();
+    const auto lose = [&] { std::filesystem::resize_file(path, format::chunk_offset(kKept)); };
+    ReadLosses losses;
+    if (!is_late) lose();
+    view->scan(losses);
+    const uint32_t chunks = view->header().chunks_claimed;
+    ASSERT_GT(chunks, kKept);
+    if (is_late) lose();
+    const RecordCensus census = take_census(*view, losses);
+    EXPECT_EQ(losses.count(kLossUnread), chunks - kKept);
+    count_gaps(*view, census, true, losses);
+    EXPECT_EQ(losses.count(model::kLossIncompleteEnd), chunks - kKept) << is_late;
+  }
 }
 
 TEST(Damage, AFileWithoutChunksIsAnEmptyProcess) {
@@ -287,6 +328,7 @@ TEST(Damage, ASparseFileOfManyTerabytesIsReadAtOnce) {
 }
 
 TEST(Damage, AMillionCommunicators) {
+  if (test::kThreadSanitizer) GTEST_SKIP() << "of one thread, and long";
   FileBuilder file;
   for (uint32_t i = 0; i < 1'000'000; ++i) file.comm(i + 1, 0, 2);
   FileBuilder::Log& log = file.log(100);

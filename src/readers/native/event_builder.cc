@@ -8,8 +8,9 @@ namespace lockstep::readers::native {
 
 using format::Kind;
 
-EventBuilder::EventBuilder(const FileView& view, TickClock& clock, const CommRows& comms, ThreadRows& threads,
-                           uint32_t process, model::Trace& trace, ReadLosses& losses)
+EventBuilder::EventBuilder(const FileView& view, TickClock& clock, const CommRows& comms,
+                           const GpuAgents& agents, ThreadRows& threads, uint32_t process,
+                           model::Trace& trace, ReadLosses& losses)
     : view_(view),
       clock_(clock),
       comms_(comms),
@@ -18,7 +19,8 @@ EventBuilder::EventBuilder(const FileView& view, TickClock& clock, const CommRow
       trace_(trace),
       losses_(losses),
       keeps_handles_(format::mode_rank(static_cast<format::Mode>(trace.processes.mode[process])) >=
-                     format::mode_rank(format::Mode::kSample)) {}
+                     format::mode_rank(format::Mode::kSample)),
+      gpu_work_(agents, threads, process, trace, losses, view.path()) {}
 
 void EventBuilder::reserve(const RecordCensus& census) {
   auto sum = [&](std::initializer_list<Kind> kinds) {
@@ -39,6 +41,7 @@ void EventBuilder::reserve(const RecordCensus& census) {
   more(trace_.kernels, sum({Kind::kKernel, Kind::kCopy}));
   more(trace_.launches, sum({Kind::kLaunchCall}));
   more(trace_.ranges, sum({Kind::kRange}));
+  gpu_work_.reserve(sum({Kind::kDispatch, Kind::kQueuedCopy}));
   for (const LogCensus& log : census.logs) index_.log(log.log).reserve(log.chunks.size());
 }
 
@@ -148,7 +151,26 @@ void EventBuilder::add(const format::UserTagRecord& record) {
   if (!apply(record)) pending_tags_.push_back(record);
 }
 
+bool EventBuilder::apply(const format::GpuTimesRecord& record) {
+  const RowRef target = index_.find(record.target);
+  if (target.table != Target::kGpuWork) return false;
+  gpu_work_.set_times(target.row, record);
+  return true;
+}
+
+void EventBuilder::add(const format::GpuTimesRecord& record) {
+  if (!apply(record)) pending_times_.push_back(record);
+}
+
 void EventBuilder::finish() {
+  for (const auto& record : pending_times_) {
+    if (!apply(record)) {
+      losses_.add("unresolved_times", 1,
+                  [&] { return "GPU times of kernels that are not in the file: " + view_.path(); });
+    }
+  }
+  const GpuWork::Span seen = gpu_work_.finish();
+  if (seen.first_ns != 0) note(seen.first_ns), note(seen.last_ns);
   for (const PendingParent& pending : pending_parents_) {
     RowRef parent = index_.find(pending.parent);
     if (!parent || !attach(trace_, pending.child, parent)) lose_parent();

@@ -13,12 +13,14 @@
 #include "readers/native/attach.h"
 #include "readers/native/copy_name.h"
 #include "readers/native/file/definitions.h"
+#include "readers/native/file/gpu_agents.h"
 #include "readers/native/file/record_cursor.h"
-#include "readers/native/file/split_lists.h"
 #include "readers/native/file/tick_clock.h"
+#include "readers/native/gpu_work.h"
 #include "readers/native/late_records.h"
 #include "readers/native/record_census.h"
 #include "readers/native/row_index.h"
+#include "readers/native/split_lists.h"
 #include "readers/native/thread_rows.h"
 
 namespace lockstep::readers::native {
@@ -26,8 +28,8 @@ namespace lockstep::readers::native {
 class EventBuilder {
  public:
   // All references outlive the builder. `process`: row of the file's process.
-  EventBuilder(const FileView& view, TickClock& clock, const CommRows& comms, ThreadRows& threads,
-               uint32_t process, model::Trace& trace, ReadLosses& losses);
+  EventBuilder(const FileView& view, TickClock& clock, const CommRows& comms, const GpuAgents& agents,
+               ThreadRows& threads, uint32_t process, model::Trace& trace, ReadLosses& losses);
 
   void reserve(const RecordCensus& census);
   void add_log(const LogCensus& log, LogDefinitions& definitions);
@@ -85,6 +87,9 @@ class EventBuilder {
   void add(const format::LinkRecord& record);
   void add(const format::UserTagRecord& record);
   void add(const format::SplitsRecord& record) { splits_.add(record); }
+  void add(const format::DispatchRecord& record);
+  void add(const format::QueuedCopyRecord& record);
+  void add(const format::GpuTimesRecord& record);
 
   // Parents: `units` back in this log, or by handle.
   void link_back(RowRef child, uint32_t units) {
@@ -110,6 +115,7 @@ class EventBuilder {
   bool apply(const format::StateRecord& record);
   bool apply(const format::LinkRecord& record);
   bool apply(const format::UserTagRecord& record);
+  bool apply(const format::GpuTimesRecord& record);
 
   uint32_t comm_row(uint32_t index) {
     uint32_t row = comms_.row(index);
@@ -189,7 +195,9 @@ class EventBuilder {
   std::vector<format::StateRecord> pending_states_;
   std::vector<format::LinkRecord> pending_links_;
   std::vector<format::UserTagRecord> pending_tags_;
+  std::vector<format::GpuTimesRecord> pending_times_;
   SplitLists splits_;
+  GpuWork gpu_work_;
   uint64_t far_links_ = 0, links_ = 0, saturated_ = 0, states_ = 0;
   // Of copies, by CopyKind and kinds of memory; 0 not made yet.
   std::array<model::StringId, 4 * kMemoryKinds * kMemoryKinds> copy_names_{};

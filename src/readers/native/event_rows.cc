@@ -20,9 +20,9 @@ static_assert(model::kFlagGraphCaptured == format::kFlagGraphCaptured &&
               model::kFlagForeign == format::kFlagForeign && model::kFlagComplete == format::kFlagComplete &&
               model::kFlagIntraSync == format::kFlagIntraSync &&
               model::kFlagSymmetric == format::kFlagSymmetric &&
-              model::kFlagGpuTimes == format::kFlagGpuTimes && model::kFlagSeqSaid == format::kFlagSeqSaid &&
-              model::kFlagP2p == format::kFlagP2p && model::kFlagAsyncSaid == format::kFlagAsyncSaid &&
-              model::kFlagAsync == format::kFlagAsync);
+              model::kFlagGpuTimes == format::kFlagGpuTimes &&
+              model::kFlagSeqKnown == format::kFlagSeqKnown && model::kFlagP2p == format::kFlagP2p &&
+              model::kFlagAsyncKnown == format::kFlagAsyncKnown && model::kFlagAsync == format::kFlagAsync);
 
 uint8_t flags_of(const RecordHead& head) { return static_cast<uint8_t>(head.flags & ~format::kFlagStopped); }
 
@@ -30,7 +30,7 @@ static_assert(static_cast<int>(model::RangeKind::kNested) == static_cast<int>(fo
               static_cast<int>(model::RangeKind::kFree) == static_cast<int>(format::RangeKind::kFree));
 
 // Before, that an operation is a send or receive shows in its peer alone.
-constexpr uint16_t kMinorOfSaidFlags = 5;
+constexpr uint16_t kMinorOfDeclaredFlags = 5;
 
 // The payloads of NCCL's own network transports.
 constexpr int64_t kNetIb = 0x10001, kNetSocket = 0x20001;
@@ -147,7 +147,7 @@ inline void EventBuilder::add(const format::ApiOpRecord& r) {
   task.out_count = r.out_count;
   task.stream = r.stream;
   task.peer = r.peer;
-  if (view_.header().minor < kMinorOfSaidFlags && r.peer >= 0) task.flags |= format::kFlagP2p;
+  if (view_.header().minor < kMinorOfDeclaredFlags && r.peer >= 0) task.flags |= format::kFlagP2p;
   if (r.head.flags & format::kFlagGpuTimes) {
     task.gpu_start_ns = gpu_ns(r.gpu_clock, r.gpu_start);
     task.gpu_end_ns = gpu_ns(r.gpu_clock, r.gpu_end);
@@ -325,6 +325,14 @@ inline void EventBuilder::add(const format::RangeRecord& r) {
                             .end_ns = has_end ? clock_.to_ns(r.head.start + r.head.stop_after) : 0});
   place(Target::kRange, row);
 }
+// Of AMD: rows once their times are known, or known to be missing.
+inline void EventBuilder::add(const format::DispatchRecord& r) {
+  place(Target::kGpuWork,
+        gpu_work_.add(r, thread_, static_cast<uint32_t>(trace_.threads.tid[thread_]), start_ns(r.head)));
+}
+inline void EventBuilder::add(const format::QueuedCopyRecord& r) {
+  place(Target::kGpuWork, gpu_work_.add(r, start_ns(r.head)));
+}
 inline void EventBuilder::add(const format::MarkRecord& r) {
   model::StringId name = definitions_->name(r.shape);
   if (name == 0 && r.is_step != 0) name = trace_.strings.intern("step");
@@ -342,7 +350,7 @@ void EventBuilder::add_chunk(const RecordChunk& chunk, const ChunkBuffer& buffer
       chunk.chunk.chunk_no,
       {0, size(trace_.calls), size(trace_.tasks), size(trace_.channels), size(trace_.proxy_ops),
        size(trace_.proxy_steps), size(trace_.proxy_ctrls), size(trace_.net_events), size(trace_.kernels),
-       size(trace_.launches), size(trace_.ranges)});
+       size(trace_.launches), size(trace_.ranges), size(gpu_work_)});
   uint64_t base = uint64_t{chunk.chunk.chunk_no} * format::kUnitsPerChunk;
   const auto& owners = definitions_->owners();
   // The last owner at or before the chunk's first record, and the position at which the next one takes over.

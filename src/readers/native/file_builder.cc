@@ -197,16 +197,19 @@ uint16_t FileBuilder::Log::stream(uint64_t pointer) {
 }
 
 uint32_t FileBuilder::Log::kernel_name(std::string_view symbol) {
-  add_name(Def::kKernelName, ++kernel_names_, symbol.substr(0, format::kMaxKernelNameBytes - 1));
+  file_.add_name(definitions_, Purpose::kDefs, number_, Def::kKernelName, ++kernel_names_,
+                 symbol.substr(0, format::kMaxKernelNameBytes - 1));
   return kernel_names_;
 }
 
 uint32_t FileBuilder::Log::range_name(std::string_view name) {
-  add_name(Def::kRangeName, ++range_names_, name.substr(0, format::kMaxRangeNameBytes - 1));
+  file_.add_name(definitions_, Purpose::kDefs, number_, Def::kRangeName, ++range_names_,
+                 name.substr(0, format::kMaxRangeNameBytes - 1));
   return range_names_;
 }
 
-void FileBuilder::Log::add_name(Def kind, uint32_t number, std::string_view name) {
+void FileBuilder::add_name(List& list, Purpose purpose, uint16_t log, Def kind, uint32_t number,
+                           std::string_view name) {
   constexpr size_t kHead = offsetof(format::NameDef, name);
   const size_t size = (kHead + name.size() + format::kUnitBytes) / format::kUnitBytes * format::kUnitBytes;
   std::vector<std::byte> bytes(std::max(size, sizeof(format::NameDef)));
@@ -214,7 +217,7 @@ void FileBuilder::Log::add_name(Def kind, uint32_t number, std::string_view name
   head.units = static_cast<uint16_t>(bytes.size() / format::kUnitBytes);
   std::memcpy(bytes.data(), &head, sizeof head);
   std::memcpy(bytes.data() + kHead, name.data(), name.size());
-  file_.add_definition(definitions_, Purpose::kDefs, number_, bytes.data(), bytes.size());
+  add_definition(list, purpose, log, bytes.data(), bytes.size());
 }
 
 void FileBuilder::Log::histogram(format::HistogramCell cell) {

@@ -36,6 +36,10 @@ class FileBuilder {
   // A communicator; its index is the number of those before.
   uint32_t comm(uint64_t comm_id, int32_t rank, int32_t ranks, std::string_view name = "");
   uint32_t comm(format::CommDef definition);
+  // Name of a kernel of AMD's runtime.
+  void kernel_symbol(uint32_t number, std::string_view symbol) {
+    add_name(meta_, format::Purpose::kMeta, 0, format::Def::kKernelSymbol, number, symbol);
+  }
   // As written by a version before 1.4, without checksums.
   void unsealed() {
     header_.minor = 3;
@@ -64,6 +68,8 @@ class FileBuilder {
   void open_chunk(uint32_t index, format::Purpose purpose, uint16_t log, uint32_t chunk_no, uint32_t tid);
   std::byte* add_definition(List& list, format::Purpose purpose, uint16_t log, const void* bytes,
                             size_t size);
+  void add_name(List& list, format::Purpose purpose, uint16_t log, format::Def kind, uint32_t number,
+                std::string_view name);
   std::byte* unit(uint32_t chunk, uint32_t unit) {
     return chunks_[chunk]->data() + size_t{unit} * format::kUnitBytes;
   }
@@ -119,7 +125,6 @@ class FileBuilder::Log {
   uint64_t records() const { return records_; }
 
  private:
-  void add_name(format::Def kind, uint32_t number, std::string_view name);
   std::byte* append(const void* record, size_t size);
   void next_chunk();
   bool fits(size_t size) const { return unit_ + size / format::kUnitBytes <= format::kLastUnit; }

@@ -157,6 +157,7 @@ StateResult stop(Trace& trace, RowRef target, int64_t when) {
     case Target::kRange:
       trace.ranges.end_ns[target.row] = when;
       break;
+    case Target::kGpuWork:
     case Target::kNone:
       return StateResult::kMismatch;
   }
@@ -187,6 +188,7 @@ StateResult apply_state(Trace& trace, RowRef target, uint16_t number, int64_t wh
     case Target::kKernel:
     case Target::kLaunch:
     case Target::kRange:
+    case Target::kGpuWork:
     case Target::kNone:
       return StateResult::kMismatch;
   }

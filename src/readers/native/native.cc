@@ -18,6 +18,6 @@ const Format kFormat = {.name = "native",
                         .sniff = sniff,
                         .open = Run::open,
                         .setting = "lockstep trace -o /shared/job/trace.db COMMAND",
-                        .tells_of_hangs = true};
+                        .reports_hangs = true};
 
 }  // namespace lockstep::readers::native

@@ -70,6 +70,9 @@ uint32_t append_process(const FileHeader& header, Trace& trace) {
                                  .device = -1,
                                  .gpu = -1,
                                  .nccl_version = 0,
+                                 .nccl_library = 0,
+                                 .nccl_build_id = 0,
+                                 .other_nccl = 0,
                                  .mode = 0,
                                  .modes = 0,
                                  .retention = 0,
@@ -109,7 +112,8 @@ void append_anchors(std::span<const format::ClockAnchor> anchors, uint32_t proce
   }
 }
 
-void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRows& threads, Trace& trace) {
+void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRows& threads, Trace& trace,
+               std::vector<GpuAgents::Agent>& gpus) {
   ReadLosses losses;
   view.scan(losses);
   RecordCensus census = take_census(view, losses);
@@ -119,7 +123,9 @@ void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRo
   const uint64_t heartbeat = heartbeat_ticks(view.header());
   merge_header(view.header(), heartbeat == 0 ? 0 : clock.to_ns(heartbeat), process, trace);
   CommRows comms = read_comms(view, clock, process, trace, losses);
-  EventBuilder builder(view, clock, comms, threads, process, trace, losses);
+  const GpuAgents agents = GpuAgents::read(view, clock, process, trace, losses);
+  if (gpus.empty()) gpus = agents.agents();
+  EventBuilder builder(view, clock, comms, agents, threads, process, trace, losses);
   builder.reserve(census);
   const size_t first_kernel = trace.kernels.size(), first_launch = trace.launches.size();
   HistogramReader histograms(view, clock, comms, process, trace);
@@ -149,7 +155,9 @@ DeviceIdentity device_of(const Trace& trace, size_t comm) {
           .uuid = trace.strings[trace.comms.uuid[comm]]};
 }
 
-void number_devices(const FileHeader& header, uint32_t process, DeviceNumbers& devices, Trace& trace) {
+// What the communicators, else the only GPU of AMD's runtime, tell of the process's device.
+void number_devices(const FileHeader& header, uint32_t process, std::span<const GpuAgents::Agent> gpus,
+                    DeviceNumbers& devices, Trace& trace) {
   DeviceNumbers::Process names = device_process(header);
   model::CommTable& comms = trace.comms;
   for (size_t comm = 0; comm < comms.size() && !names.main.known(); ++comm) {
@@ -159,13 +167,18 @@ void number_devices(const FileHeader& header, uint32_t process, DeviceNumbers& d
     trace.processes.pci[process] = comms.pci[comm];
     trace.processes.uuid[process] = comms.uuid[comm];
   }
+  if (!names.main.known() && gpus.size() == 1) {
+    names.main = identity_of(gpus, 0);
+    trace.processes.pci[process] = trace.strings.intern(gpus[0].pci);
+  }
   trace.processes.gpu[process] = devices.of_process(names);
   for (size_t comm = 0; comm < comms.size(); ++comm)
     comms.gpu[comm] = devices.of_comm(names, device_of(trace, comm));
 }
 
 // From ordinals in the process to numbers in the run. Where no communicator names its device, the process has one.
-void number_kernels(const FileHeader& header, DeviceNumbers& devices, Trace& trace) {
+void number_kernels(const FileHeader& header, std::span<const GpuAgents::Agent> gpus, DeviceNumbers& devices,
+                    Trace& trace) {
   model::KernelTable& kernels = trace.kernels;
   const model::CommTable& comms = trace.comms;
   DeviceNumbers::Process names = device_process(header);
@@ -175,6 +188,9 @@ void number_kernels(const FileHeader& header, DeviceNumbers& devices, Trace& tra
     if (!names.main.known()) names.main = device;
     if (device.ordinal >= 0) known.try_emplace(device.ordinal, device);
   }
+  for (size_t gpu = 0; gpu < gpus.size(); ++gpu)
+    known.try_emplace(kFirstAgent + static_cast<int32_t>(gpu), identity_of(gpus, gpu));
+  if (!names.main.known() && gpus.size() == 1) names.main = identity_of(gpus, 0);
   std::map<int32_t, int32_t> numbers;  // by ordinal
   for (const int32_t ordinal : kernels.all(&model::KernelTable::gpu)) numbers.try_emplace(ordinal, -1);
   const bool is_only = numbers.size() == 1 && known.empty();
@@ -195,8 +211,11 @@ void name_callers(const ThreadRows& threads, Trace& trace) {
     const uint32_t thread = threads.of_tid(launches.caller[row], launches.start_ns[row]);
     launches.caller[row] = thread == model::kNoRow ? 0 : static_cast<uint32_t>(trace.threads.pthread[thread]);
   }
-  for (size_t i = 0; i < launches.size(); ++i)
-    launches.thread[i] = threads.of_caller(launches.caller[i], launches.start_ns[i]);
+  // AMD's launches are recorded on their own thread, which may have said no pthread.
+  for (size_t i = 0; i < launches.size(); ++i) {
+    const uint32_t thread = threads.of_caller(launches.caller[i], launches.start_ns[i]);
+    if (thread != model::kNoRow || launches.caller[i] != 0) launches.thread[i] = thread;
+  }
 }
 
 }  // namespace
@@ -243,10 +262,11 @@ Result<void> load_process(std::span<const std::string> paths, const BootClock& b
   uint32_t process = append_process(header, trace);
   for (const Error& error : errors) trace.lose(process, "read", "unreadable_file", 1, error.message());
   ThreadRows threads(process, trace);
-  for (FileView& view : views) load_file(view, boot, process, threads, trace);
+  std::vector<GpuAgents::Agent> gpus;
+  for (FileView& view : views) load_file(view, boot, process, threads, trace, gpus);
   name_callers(threads, trace);
-  number_devices(header, process, devices, trace);
-  number_kernels(header, devices, trace);
+  number_devices(header, process, gpus, devices, trace);
+  number_kernels(header, gpus, devices, trace);
   return {};
 }
 

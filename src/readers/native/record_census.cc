@@ -180,7 +180,7 @@ RecordCensus take_census(const FileView& view, ReadLosses& losses) {
     entry.chunks.reserve(chunks.size());
     for (const Chunk& chunk : chunks) {
       SealCheck seal;
-      if (!read_checked(view, chunk, *buffer, seal))
+      if (!read_checked(view, chunk, *buffer, seal, losses))
         continue;  // recycled just now: its number is missing, the new one comes later
       entry.chunks.push_back(Walk(view, plausible, chunk, *buffer, census).run(seal, losses));
     }
@@ -240,8 +240,9 @@ void count_gaps(const FileView& view, const RecordCensus& census, bool all_named
   const uint64_t damaged = count({"bad_record", "unknown_record", "missing_record", "damaged_record"});
   const uint64_t nameless =
       all_named ? count({"unknown_comm", "unknown_shape", "bad_comm_number", "bad_definition_number"}) : 0;
-  const uint64_t chunks =
-      std::max<uint64_t>(view.unreadable_chunks() + view.duplicates().size(), losses.count("missing_chunk"));
+  const uint64_t unread = losses.count(kLossUnread) - view.unread_chunks();  // since the scan
+  const uint64_t chunks = unread + std::max<uint64_t>(view.unreadable_chunks() + view.duplicates().size(),
+                                                      losses.count("missing_chunk"));
   if (view.is_unsaved()) {
     losses.add(model::kLossIncompleteEnd, 1, [&] {
       return "ring that is in memory of its host, newer than its file (`lockstep control --save` there "
@@ -250,8 +251,8 @@ void count_gaps(const FileView& view, const RecordCensus& census, bool all_named
     });
     return;
   }
-  const bool at_end =
-      view.is_cut() || nameless != 0 || lacks_definitions(view, losses) || lacks_newest(view, census);
+  const bool at_end = view.is_cut() || unread != 0 || nameless != 0 || lacks_definitions(view, losses) ||
+                      lacks_newest(view, census);
   const uint64_t records = damaged + losses.count("cut_record") + nameless;
   if (!at_end && records + chunks + losses.count("damaged_time") == 0) return;
   const uint64_t lost_units = census.lost_units + chunks * (format::kLastUnit - format::kChunkHeaderUnits);

@@ -25,9 +25,10 @@ enum class Target : uint8_t {
   kNetEvent,
   kKernel,
   kLaunch,
-  kRange
+  kRange,
+  kGpuWork  // of GpuWork, not of a table
 };
-inline constexpr size_t kTargets = 11;
+inline constexpr size_t kTargets = 12;
 
 struct RowRef {
   Target table = Target::kNone;

@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "format/file_name.h"
 #include "readers/native/file/definitions.h"
+#include "readers/native/file/gpu_agents.h"
 #include "readers/native/file/hex.h"
 #include "segment/process_stat.h"
 
@@ -120,7 +121,8 @@ class Run::Opener {
       int32_t ranks, rank;
     };
     std::vector<Device> devices;  // in order of first use
-    std::vector<Place> places;    // of every communicator
+    std::vector<GpuAgents::Agent> gpus;
+    std::vector<Place> places;  // of every communicator
   };
 
   // Of those that communicate with nobody nothing is expected on a GPU: a launcher, a helper.
@@ -131,14 +133,19 @@ class Run::Opener {
     for (size_t i = 0; i < comms.size(); ++i) {
       const FileHeader& header = run_.processes_[i].header;
       DeviceNumbers::Process names = device_process(header);
-      if (!comms[i].devices.empty()) names.main = comms[i].devices.front().identity();
+      const std::vector<GpuAgents::Agent>& gpus = comms[i].gpus;
+      if (!comms[i].devices.empty())
+        names.main = comms[i].devices.front().identity();
+      else if (gpus.size() == 1)
+        names.main = identity_of(gpus, 0);
       run_.devices_.add_process(names, !comms[i].places.empty());
+      for (size_t gpu = 0; gpu < gpus.size(); ++gpu) run_.devices_.add_device(names, identity_of(gpus, gpu));
       for (const Device& device : comms[i].devices) run_.devices_.add_device(names, device.identity());
       for (const Comms::Place& place : comms[i].places)
         run_.members_.add(place.comm_id, place.ranks, place.rank, header.rank);
     }
-    run_.devices_.settle();
-    run_.members_.settle();
+    run_.devices_.finish();
+    run_.members_.finish();
   }
 
   static Comms comms_of(const ProcessFiles& process) {
@@ -149,9 +156,10 @@ class Run::Opener {
       if (!view) continue;
       ReadLosses counted_at_load;
       view->scan(counted_at_load);
+      if (comms.gpus.empty()) comms.gpus = read_agents(*view, counted_at_load);
       for_each_definition(*view, format::Purpose::kMeta, 0, counted_at_load,
                           [&](const Definition& definition) {
-                            if (definition.head.kind != static_cast<uint16_t>(format::Def::kComm)) return;
+                            if (definition.head().kind != static_cast<uint16_t>(format::Def::kComm)) return;
                             auto def = definition.as<format::CommDef>();
                             comms.places.push_back({def.comm_id, def.ranks, def.rank});
                             Device device{def.device, field_text(def.pci), uuid_text(def.uuid)};

@@ -212,6 +212,28 @@ TEST(Run, NotesTellTheModelOfTheGpu) {
   EXPECT_EQ(trace.strings[trace.processes.gpu_model[0]], "NVIDIA H200");
 }
 
+TEST(Run, NotesTellWhichNcclIsMapped) {
+  std::string dir = test_dir();
+  FileBuilder file;
+  set_pid(file, 1, 0);
+  for (auto [key, value] : {std::pair(format::kNoteNcclLibrary, "00ff 22809 /a folder/libnccl.so.2"),
+                            std::pair(format::kNoteOtherNccl, "- 0 /other/libnccl.so.2"),
+                            std::pair(format::kNoteOtherNccl, "aa11 0 /third/libnccl.so.2"),
+                            std::pair(format::kNoteOtherNccl, "torn")}) {
+    format::NoteDef note{};
+    std::strncpy(note.key, key, sizeof note.key - 1);
+    std::strncpy(note.value, value, sizeof note.value - 1);
+    file.define(format::Def::kNote, 0, note);
+  }
+  file.write(dir + "/0.lks");
+  auto source = open({dir});
+  ASSERT_TRUE(source) << source.error().message();
+  model::Trace trace = load(**source, 0);
+  EXPECT_EQ(trace.strings[trace.processes.nccl_library[0]], "/a folder/libnccl.so.2");
+  EXPECT_EQ(trace.strings[trace.processes.nccl_build_id[0]], "00ff");
+  EXPECT_EQ(trace.strings[trace.processes.other_nccl[0]], "- /other/libnccl.so.2\naa11 /third/libnccl.so.2");
+}
+
 TEST(Run, TellsWhatWasRecordedWhen) {
   std::string dir = test_dir();
   FileBuilder file;

@@ -76,18 +76,18 @@ bool may_hold(const CommPart& part, const Connection& row) {
 
 }  // namespace
 
-ChannelSeat* LogParser::seat(CommPart& part, int64_t channel) {
+ChannelPosition* LogParser::position(CommPart& part, int64_t channel) {
   if (channel < 0 || channel >= static_cast<int64_t>(Connection::kLanesMost)) return nullptr;
   const auto needed = static_cast<size_t>(channel) + 1;
-  if (part.seats.size() < needed) {
-    if (seats_ + needed - part.seats.size() > LogModel::kSeatsMost) {
+  if (part.positions.size() < needed) {
+    if (positions_ + needed - part.positions.size() > LogModel::kPositionsMost) {
       ++model_.coverage.beyond;
       return nullptr;
     }
-    seats_ += needed - part.seats.size();
-    part.seats.resize(needed);
+    positions_ += needed - part.positions.size();
+    part.positions.resize(needed);
   }
-  return &part.seats[static_cast<size_t>(channel)];
+  return &part.positions[static_cast<size_t>(channel)];
 }
 
 // "0 3 2 1": NCCL cuts it at 128 characters and ends it with dots.
@@ -127,7 +127,7 @@ void LogParser::trees(const Captures& captures, CommPart& part) {
     const std::string_view text = list.substr(0, end);
     const bool is_old = !kNew.match(text, one);
     if ((!is_old || kOld.match(text, one)) && !(is_cut && end == list.size())) {
-      if (ChannelSeat* of = seat(part, to_int(one[0]))) {
+      if (ChannelPosition* of = position(part, to_int(one[0]))) {
         of->tree_up = small(one[is_old ? 1 : 5]);
         for (size_t i = 0; i < of->tree_down.size(); ++i) of->tree_down[i] = small(one[(is_old ? 3 : 1) + i]);
       }
@@ -214,7 +214,7 @@ int32_t last_lane(const Connection& row) {
 
 // Where several communicators fit, that is taken whose other member has the device at the other end, and that has as many
 // channels.
-void LogParser::settle_connections() {
+void LogParser::resolve_connections() {
   std::unordered_map<std::string, const CommPart*> part_of_rank;
   for (const CommPart& part : model_.comms) {
     if (!part.group.empty()) part_of_rank[part.group + ' ' + std::to_string(part.rank)] = &part;

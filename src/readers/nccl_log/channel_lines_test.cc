@@ -38,13 +38,13 @@ TEST(ChannelLines, RingsAndTreesAreOfTheCommunicatorBeingCreated) {
   EXPECT_EQ(part.nvls_channels, 16);
   ASSERT_EQ(part.orders.size(), 1u);  // the other one is cut
   EXPECT_EQ(part.orders[0], (std::vector<int32_t>{0, 3, 2, 1}));
-  ASSERT_EQ(part.seats.size(), 3u);
-  EXPECT_EQ(part.seats[0].ring_before, 2);
-  EXPECT_EQ(part.seats[0].ring_behind, 0);
-  EXPECT_EQ(part.seats[0].tree_up, 0);
-  EXPECT_EQ(part.seats[1].tree_up, 2);
-  EXPECT_EQ(part.seats[1].tree_down, (std::array<int32_t, 3>{-1, 3, -1}));
-  EXPECT_EQ(part.seats[2].tree_down, (std::array<int32_t, 3>{0, 2, -1}));
+  ASSERT_EQ(part.positions.size(), 3u);
+  EXPECT_EQ(part.positions[0].ring_before, 2);
+  EXPECT_EQ(part.positions[0].ring_behind, 0);
+  EXPECT_EQ(part.positions[0].tree_up, 0);
+  EXPECT_EQ(part.positions[1].tree_up, 2);
+  EXPECT_EQ(part.positions[1].tree_down, (std::array<int32_t, 3>{-1, 3, -1}));
+  EXPECT_EQ(part.positions[2].tree_down, (std::array<int32_t, 3>{0, 2, -1}));
 }
 
 TEST(ChannelLines, BeforeTheFirstLineOfItsLifeTheyWaitForIt) {
@@ -52,10 +52,10 @@ TEST(ChannelLines, BeforeTheFirstLineOfItsLifeTheyWaitForIt) {
       parse({"Ring 00 : 1 -> 0 -> 1", "comm 0x10 rank 0 nranks 2 cudaDev 0 busId 1b000 - Init COMPLETE",
              "Ring 00 : 2 -> 0 -> 1", "comm 0x20 rank 0 nranks 3 cudaDev 0 busId 1b000 - Init COMPLETE"});
   ASSERT_EQ(model.comms.size(), 2u);
-  ASSERT_EQ(model.comms[0].seats.size(), 1u);
-  EXPECT_EQ(model.comms[0].seats[0].ring_before, 1);
-  ASSERT_EQ(model.comms[1].seats.size(), 1u);
-  EXPECT_EQ(model.comms[1].seats[0].ring_before, 2);
+  ASSERT_EQ(model.comms[0].positions.size(), 1u);
+  EXPECT_EQ(model.comms[0].positions[0].ring_before, 1);
+  ASSERT_EQ(model.comms[1].positions.size(), 1u);
+  EXPECT_EQ(model.comms[1].positions[0].ring_before, 2);
 }
 
 TEST(ChannelLines, ConnectionsFindTheirCommunicator) {

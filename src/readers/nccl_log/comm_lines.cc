@@ -95,7 +95,7 @@ void LogParser::leave_open_comm(uint32_t process, int64_t tid, bool is_next_comp
   part->is_used = true;
   if (!is_next_completed) return;
   part->coll_channels = part->p2p_channels = part->nvls_channels = part->rings = part->trees = -1;
-  part->seats.clear();
+  part->positions.clear();
   part->orders.clear();
 }
 
@@ -214,14 +214,14 @@ void LogParser::comm_remark(LineKind kind, const Head& head, uint32_t process, c
       return ring_order(captures[0], captures[1], *part);
     case LineKind::kTrees:
       return trees(captures, *part);
-    case LineKind::kRingSeat:
-      if (ChannelSeat* of = seat(*part, to_int(captures[0]))) {
+    case LineKind::kRingPosition:
+      if (ChannelPosition* of = position(*part, to_int(captures[0]))) {
         of->ring_before = small(captures[1]);
         of->ring_behind = small(captures[3]);
       }
       return;
     default:
-      if (ChannelSeat* of = seat(*part, to_int(captures[0]))) {
+      if (ChannelPosition* of = position(*part, to_int(captures[0]))) {
         of->tree_up = small(captures[1]);
         for (size_t i = 0; i < of->tree_down.size(); ++i) of->tree_down[i] = small(captures[3 + i]);
       }

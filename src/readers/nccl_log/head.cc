@@ -118,10 +118,23 @@ bool head_at(std::string_view line, size_t at, Head& head) {
   return true;
 }
 
+// Length of "include/socket.h:360 "; 0: no place in a source stands there.
+size_t source_place(std::string_view text) {
+  constexpr size_t kPlaceMost = 64;
+  const size_t end = text.substr(0, kPlaceMost).find(' ');
+  if (end == kNo) return 0;
+  const std::string_view place = text.substr(0, end);
+  const size_t colon = place.rfind(':');
+  if (colon == kNo || colon + 1 == end || place.find('.') == kNo) return 0;
+  return std::all_of(place.begin() + static_cast<std::ptrdiff_t>(colon) + 1, place.end(), is_digit) ? end + 1
+                                                                                                    : 0;
+}
+
 // Release 2.2 and some forks leave the word NCCL out: "host:pid:tid [device] INFO body".
 bool old_head(std::string_view line, Head& head) {
   for (size_t at = line.find("] "); at != kNo; at = line.find("] ", at + 2)) {
-    const std::string_view behind = line.substr(at + 2);
+    std::string_view behind = line.substr(at + 2);
+    behind.remove_prefix(source_place(behind));
     const size_t word = level_word(behind, head.level);
     if (word == 0 || word == behind.size() || head.level == Level::kAbort || head.level == Level::kTrace)
       continue;

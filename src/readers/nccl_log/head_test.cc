@@ -39,6 +39,9 @@ TEST(Head, OfAWarningWithTimeAndPlace) {
 
 TEST(Head, OfOldReleasesAndOfCalls) {
   Head head;
+  ASSERT_TRUE(find_head("old:31:32 [0] include/socket.h:360 WARN Call to connect failed", head));
+  EXPECT_EQ(head.level, Level::kWarn);
+  EXPECT_EQ(head.body, "Call to connect failed");
   ASSERT_TRUE(find_head("old:31:32 [0] INFO NET : Using interface eth0", head));
   EXPECT_EQ(head.body, "NET : Using interface eth0");
   ASSERT_TRUE(find_head("n1:5:6 NCCL CALL ncclAllReduce(0x1,0x2,4)", head));

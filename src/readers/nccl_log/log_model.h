@@ -60,9 +60,9 @@ struct Fact {
 };
 
 // A rank's neighbours in one channel. -1 in a tree: none.
-struct ChannelSeat {
-  static constexpr int32_t kNotSaid = -2;
-  int32_t ring_before = kNotSaid, ring_behind = kNotSaid, tree_up = kNotSaid;
+struct ChannelPosition {
+  static constexpr int32_t kUnknown = -2;
+  int32_t ring_before = kUnknown, ring_behind = kUnknown, tree_up = kUnknown;
   std::array<int32_t, 3> tree_down = {-1, -1, -1};
 };
 
@@ -88,8 +88,8 @@ struct CommPart {
   bool has_mnnvl = false;  // NVLink between its hosts
   bool is_orphan = false;  // part of another one, of which the log does not tell
   double init_seconds = -1;
-  Evidence first, abort, time;     // where it was told of, that it was aborted, and how long it took
-  std::vector<ChannelSeat> seats;  // by channel
+  Evidence first, abort, time;             // where it was told of, that it was aborted, and how long it took
+  std::vector<ChannelPosition> positions;  // by channel
   std::vector<std::vector<int32_t>> orders;  // ring by channel, as rank 0 tells; empty: not told, or cut
   std::vector<Call> calls;                   // collectives in order, without sends and receives
   uint64_t first_call = 0;                   // NCCL's number of the first of them
@@ -154,7 +154,8 @@ enum class TorchRemark : uint8_t {
   kPointToPoint,  // the group is used for sends and receives too, which its counts then mix
 };
 struct TorchLine {
-  static constexpr int64_t kNotSaid = INT64_MIN;
+  static constexpr int64_t kUnknown = INT64_MIN;
+  static constexpr int32_t kNoCode = INT32_MIN;
 
   TorchRemark remark{};
   int32_t rank = -1, group_rank = -1;  // of the job, in the group; -1: not said
@@ -163,8 +164,10 @@ struct TorchLine {
   std::string op, func;            // OpType as printed, and NCCL's name of it
   std::string shape, text;
   int64_t seq = -1, in = -1, out = -1, milliseconds = -1;
-  int64_t enqueued = kNotSaid, completed = kNotSaid;  // -1: nothing yet
-  int32_t exit_code = 0;
+  int64_t enqueued = kUnknown, completed = kUnknown;  // -1: nothing yet
+  int32_t exit_code = 0;                              // kNoCode: the launcher's report breaks off before it
+  int64_t ended_s = kUnknown;                         // when, on the clock of the launcher's host
+  bool is_first_end = false;                          // the launcher calls it the first that it saw
   std::vector<int32_t> ranks;
   Evidence first;
 };
@@ -188,7 +191,7 @@ struct LogModel {
   static constexpr size_t kFactsMost = 1 << 20, kFactsOfKindMost = 64;  // the latter for each process
   static constexpr size_t kTorchLinesMost = 1 << 17;                    // a few for each rank
   static constexpr size_t kValueMost = 256, kShapesMost = 200;
-  static constexpr size_t kSeatsMost = 1 << 21, kOrdersMost = 1 << 22;  // of all communicators together
+  static constexpr size_t kPositionsMost = 1 << 21, kOrdersMost = 1 << 22;  // of all communicators together
   static constexpr size_t kCallsMost = 1 << 23, kCallShapesMost = 1 << 16;
   static constexpr size_t kDevicesMost = 1 << 16, kPathsMost = 1 << 20;
 

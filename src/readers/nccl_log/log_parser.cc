@@ -39,8 +39,8 @@ bool is_description(LineKind kind) {
     case LineKind::kCommTopology:
     case LineKind::kRingOrder:
     case LineKind::kRingOrderOld:
-    case LineKind::kRingSeat:
-    case LineKind::kTreeSeat:
+    case LineKind::kRingPosition:
+    case LineKind::kTreePosition:
     case LineKind::kTrees:
     case LineKind::kChannelCount:
     case LineKind::kInitTime:
@@ -87,7 +87,7 @@ std::string_view transport_text(Transport transport) {
 }
 
 // Lines without a rank are of the only one that the file speaks of, if there is one.
-void LogParser::settle_ranks() {
+void LogParser::resolve_ranks() {
   std::vector<int32_t> most(model_.processes.size(), 0);
   for (const CommPart& part : model_.comms) {
     // A rank in a part of the job is no rank of the job.
@@ -113,8 +113,8 @@ LogModel LogParser::take() {
   model_.torch = torch_.take();
   model_.coverage.beyond += torch_.beyond();
   for (uint32_t process = 0; process < contexts_.size(); ++process) close_device(process);
-  settle_ranks();
-  settle_connections();
+  resolve_ranks();
+  resolve_connections();
   LogModel model = std::move(model_);
   *this = LogParser();
   return model;
@@ -147,7 +147,7 @@ void LogParser::headed(Head head) {
     const bool is_whole = torn == kNo || (is_paste && body.ends_with(' '));
     while (body.ends_with(' ')) body.remove_suffix(1);
     is_behind_tear_ = heads > 0 && !is_paste;
-    if (is_whole || head.level != Level::kInfo || body.ends_with("COMPLETE")) said(head, body);
+    if (is_whole || head.level != Level::kInfo || body.ends_with("COMPLETE")) stated(head, body);
     is_behind_tear_ = false;
     if (torn == kNo) return;
     if (is_whole) {
@@ -239,7 +239,7 @@ Evidence LogParser::here() const {
   return evidence;
 }
 
-void LogParser::said(const Head& head, std::string_view body) {
+void LogParser::stated(const Head& head, std::string_view body) {
   const uint32_t process = process_of(head);
   if (process == kNobody) return;
   const bool is_warning = head.level == Level::kWarn || head.level == Level::kAbort;
@@ -278,8 +278,8 @@ void LogParser::said(const Head& head, std::string_view body) {
       return comm_life(head, process, captures);
     case LineKind::kRingOrder:
     case LineKind::kRingOrderOld:
-    case LineKind::kRingSeat:
-    case LineKind::kTreeSeat:
+    case LineKind::kRingPosition:
+    case LineKind::kTreePosition:
     case LineKind::kTrees:
     case LineKind::kChannelCount:
     case LineKind::kCommTopology:

@@ -37,10 +37,10 @@ class LogParser {
   std::string_view respaced(std::string_view text);
   uint32_t process_without_name(int32_t rank);
   bool may_be_cut(std::string_view text, const Head& head, bool has_head) const;
-  void settle_ranks();
+  void resolve_ranks();
   static bool may_be_glued(const Head& head);
   void cut_glued_text(Head& head) const;
-  void said(const Head& head, std::string_view body);
+  void stated(const Head& head, std::string_view body);
 
   uint32_t process_of(const Head& head);
   Evidence here() const;
@@ -52,9 +52,9 @@ class LogParser {
   void comm_remark(LineKind kind, const Head& head, uint32_t process, const Captures& captures);
   void connection(const Head& head, uint32_t process, const Captures& captures);
   uint32_t comm_of_connection(const Connection& row, int64_t tid, uint64_t pointer) const;
-  void settle_connections();
+  void resolve_connections();
   void trees(const Captures& captures, CommPart& part);
-  ChannelSeat* seat(CommPart& part, int64_t channel);
+  ChannelPosition* position(CommPart& part, int64_t channel);
   void ring_order(std::string_view channel, std::string_view ranks, CommPart& part);
   void call(uint32_t process, const Captures& captures);
   bool topology(LineKind kind, uint32_t process, const Captures& captures);
@@ -95,7 +95,7 @@ class LogParser {
   };
   std::vector<Context> contexts_;  // by process
   std::unordered_map<std::string, uint32_t> comm_by_pointer_, device_by_name_, call_shape_by_text_;
-  size_t seats_ = 0, orders_ = 0, calls_ = 0, paths_ = 0;
+  size_t positions_ = 0, orders_ = 0, calls_ = 0, paths_ = 0;
   std::unordered_map<std::string, uint32_t> connection_by_text_, fact_by_text_;
   std::string last_connection_;
   uint32_t last_connection_row_ = kNobody;

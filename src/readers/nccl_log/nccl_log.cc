@@ -43,7 +43,9 @@ bool sniff(std::span<const std::byte> first_bytes) {
 bool may_be_a_log(std::span<const std::byte> first_bytes) {
   const std::string text = text_of(first_bytes);
   const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos || text[first] == '{') return false;
+  if (first == std::string::npos) return false;
+  // What Python prints of a table begins "{'loss': 2.5".
+  if (text[first] == '{' && text.compare(first, 2, "{'") != 0) return false;
   const bool is_list = text[first] == '[' && text.find_first_of("{\"\n", first + 1) == first + 1;
   const bool is_printed = std::none_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -60,7 +62,7 @@ const Format kFormat{.name = "nccl_log",
                      .open = nullptr,
                      .sniff_deep = true,
                      .setting = "NCCL_DEBUG=INFO NCCL_DEBUG_FILE=/shared/job/nccl.%h.%p.log",
-                     .tells_of_hangs = true,
+                     .reports_hangs = true,
                      .may_be_meant = may_be_a_log};
 
 }  // namespace lockstep::readers::nccl_log

@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t kNo = std::string_view::npos;
 constexpr size_t kWrapSample = 64 << 10;
-constexpr size_t kMarkMost = 16;  // of a launcher's mark: "[rank12345]:"
+constexpr size_t kLongestMark = 96;  // of launchers' and frameworks' before a head of NCCL's
+constexpr size_t kMarkMost = 16;     // of a launcher's mark: "[rank12345]:"
 
 }  // namespace
 
@@ -58,7 +59,7 @@ void LogParser::physical_line(std::string_view text) {
     line_ = physical_line_;
     return line(text);
   }
-  if (!joined_.empty() && !may_continue(text)) flush_joined();
+  if (!joined_.empty() && (!may_continue(text) || begin_alike(joined_, text))) flush_joined();
   if (joined_.empty()) line_ = physical_line_;
   const bool is_full = text.size() == wrap_ && joined_.size() < LineSplitter::kLineMost;
   const size_t end = text.find_last_not_of(' ');
@@ -91,7 +92,8 @@ void LogParser::line(std::string_view text) {
   if (has_head) {
     state.is_understood = true;
     // Of a paste of one line, what stands before the first head.
-    if (head.prefix.starts_with("[rank") && may_speak(head.prefix)) part_of_line(head.prefix);
+    if ((head.prefix.starts_with("[rank") || head.prefix.size() > kLongestMark) && may_speak(head.prefix))
+      part_of_line(head.prefix);
     line_text_ = text;
     return headed(head);
   }
@@ -103,8 +105,12 @@ void LogParser::line(std::string_view text) {
   }
   const bool follows = program_.follows() || (torch_.follows() && !text.empty());
   if (!follows && !may_speak(text)) return;
-  if (torch_.line(text, [this] { return here(); }) || program_line(text)) {
-    state.is_understood = true;
+  // A paste may hold a watchdog's words and NCCL's last error in one line.
+  const bool is_torch = torch_.line(text, [this] { return here(); });
+  if (is_torch) state.is_understood = true;
+  if (is_torch && text.find("Last error: ") == kNo) return;
+  if (program_line(text) || is_torch) {
+    model_.states.back().is_understood = true;
     return;
   }
   if (text.find("NCCL") == kNo) return;
@@ -151,7 +157,7 @@ bool LogParser::program_line(std::string_view text) {
     Head head;
     head.level = Level::kWarn;
     head.prefix = line.prefix;
-    said(head, line.text);
+    stated(head, line.text);
     return true;
   }
   if (line.says == Says::kRaised) {
@@ -159,12 +165,19 @@ bool LogParser::program_line(std::string_view text) {
     line.kind = LineKind::kProgramRaised;
   }
   const bool has_parts = line.kind == LineKind::kBarrierMissed || line.kind == LineKind::kRanksMissing ||
-                         line.kind == LineKind::kGpuXid;
+                         line.kind == LineKind::kGpuXid || line.kind == LineKind::kProxyTraced ||
+                         line.kind == LineKind::kSharedGpu || line.kind == LineKind::kCudaFailure;
   if (!has_parts) {
     line.captures.text[0] = line.text;
     line.captures.count = 1;
   }
-  keep(line.kind, process, false, line.captures);
+  keep(line.kind, process, line.kind == LineKind::kCudaFailure, line.captures);
+  if (!line.last_warning.empty()) {
+    Head head;
+    head.level = Level::kWarn;
+    head.prefix = line.prefix;
+    stated(head, line.last_warning);
+  }
   return true;
 }
 
@@ -193,7 +206,7 @@ bool LogParser::beheaded(std::string_view text) {
     ++model_.coverage.known;
     return true;
   }
-  said(head, head.body);
+  stated(head, head.body);
   return true;
 }
 

@@ -12,7 +12,10 @@ namespace lockstep::readers::nccl_log {
 namespace {
 
 constexpr size_t kNo = std::string_view::npos;
-constexpr std::string_view kLastError = "Last error:", kTraceback = "Traceback (most recent call last):";
+constexpr std::string_view kLastError = "Last error:";
+// XLA's words for it, with the warning between quotes.
+constexpr std::string_view kLastWarning = "Last NCCL warning(error) log entry (may be unrelated) '";
+constexpr std::string_view kTraceback = "Traceback (most recent call last):";
 
 struct Row {
   LineKind kind;
@@ -41,6 +44,36 @@ std::string_view exception_of(std::string_view text) {
   return is_end && is_exception ? name : std::string_view();
 }
 
+// Where a row fits. Source text of a traceback, `f"NCCL error: {text}"`, fits none.
+size_t place_of(const Pattern& pattern, std::string_view text, Captures& captures) {
+  for (size_t at = text.find(pattern.head()); at != kNo; at = text.find(pattern.head(), at + 1)) {
+    const bool is_source = text.substr(at + pattern.head().size()).starts_with('{');
+    if (!is_source && pattern.match(text.substr(at), captures)) return at;
+  }
+  return kNo;
+}
+
+// Many lines that were pasted as one hold more than what is said.
+std::string_view words_of(std::string_view text, size_t at) {
+  constexpr size_t kBeforeMost = 120;
+  return trimmed(at > kBeforeMost ? text.substr(at) : text);
+}
+
+// "ncclInvalidUsage: words": of which kind an error is, and not what it is of.
+bool is_kind_of_error(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find(':'));
+  return name.starts_with("nccl") &&
+         (name.ends_with("Error") || name == "ncclInvalidUsage" || name == "ncclInvalidArgument");
+}
+
+// Of a line in which XLA tells that a call of NCCL failed; empty: none.
+std::string_view last_warning_of(std::string_view text) {
+  const size_t at = text.find(kLastWarning);
+  if (at == kNo) return {};
+  const std::string_view rest = text.substr(at + kLastWarning.size());
+  return trimmed(rest.substr(0, rest.find("'.")));
+}
+
 // What one rank raises because another one, or the job, has ended.
 bool is_consequence(std::string_view name, std::string_view text) {
   static constexpr std::array<std::string_view, 15> kNames = {
@@ -63,12 +96,13 @@ ProgramLine ProgramParser::line(std::string_view text) {
   ProgramLine line;
   if (last_error(text, line) || traceback(text, line)) return line;
   for (const Row& row : rows()) {
-    const size_t at = text.find(row.pattern.head());
-    if (at == kNo || !row.pattern.match(text.substr(at), line.captures)) continue;
+    const size_t at = place_of(row.pattern, text, line.captures);
+    if (at == kNo) continue;
     line.says = ProgramLine::Says::kKind;
     line.kind = row.kind;
     line.prefix = text.substr(0, at);
-    line.text = trimmed(text);
+    line.text = words_of(text, at);
+    line.last_warning = last_warning_of(text);
     return line;
   }
   return line;
@@ -97,8 +131,9 @@ bool ProgramParser::last_error(std::string_view text, ProgramLine& line) {
   if (has_mark) text.remove_prefix(error_prefix_.size());
   line.text = trimmed(text);
   line.prefix = error_prefix_;
-  line.says = line.text.empty() || !exception_of(line.text).empty() ? ProgramLine::Says::kNothing
-                                                                    : ProgramLine::Says::kWarning;
+  if (is_kind_of_error(line.text)) return false;
+  const bool is_other = line.text.empty() || !exception_of(line.text).empty();
+  line.says = is_other ? ProgramLine::Says::kNothing : ProgramLine::Says::kWarning;
   return true;
 }
 

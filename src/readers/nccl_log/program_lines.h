@@ -23,6 +23,8 @@ struct ProgramLine {
   LineKind kind = LineKind::kUnknown;
   Captures captures;
   std::string_view prefix, text;  // a launcher's mark; the words
+  std::string_view
+      last_warning;  // of kKind: NCCL's last one, which the line repeats and which may not be the cause
 };
 
 // One file after the other; bounded memory; any bytes. One thread.

@@ -41,6 +41,58 @@ TEST(ProgramLines, WhatFollowsLastErrorIsAWarning) {
   EXPECT_EQ(none.processes[0].warnings, 0u);
 }
 
+TEST(ProgramLines, AFunctionBeforeTheWordsIsNoKindOfError) {
+  const LogModel model =
+      parse("[t0|0]:Last error:\n[t0|0]:ncclSocketInit: connecting to address  with family 59936\n");
+  EXPECT_EQ(model.processes[0].warnings, 1u);
+}
+
+// As where a viewer of logs shows the newest line first.
+TEST(ProgramLines, TheKindOfAnErrorIsNoWarning) {
+  const LogModel model = parse(
+      "Duplicate GPU detected : rank 9 and rank 1 both on CUDA device 34000\n Last error:\n"
+      "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\n");
+  EXPECT_EQ(model.processes[0].warnings, 0u);
+  EXPECT_NE(only(model, LineKind::kLibraryRaised), nullptr);
+  const Fact* fact = only(model, LineKind::kSharedGpu);
+  ASSERT_NE(fact, nullptr);
+  EXPECT_EQ(fact->value(2), "34000");
+}
+
+TEST(ProgramLines, SourceTextOfATracebackIsNoError) {
+  const LogModel model = parse(
+      "raise RuntimeError(f\"NCCL error: {error_str}\") ERROR x.py:9] RuntimeError: NCCL error: unhandled cuda "
+      "error\n    raise RuntimeError(f\"NCCL error: {error_str}\")\n");
+  const Fact* fact = only(model, LineKind::kLibraryRaised);
+  ASSERT_NE(fact, nullptr);
+  EXPECT_EQ(fact->first.line, 1u);
+  const LogModel paste = parse(std::string(400, 'x') + " RuntimeError: NCCL error: unhandled cuda error\n");
+  EXPECT_EQ(only(paste, LineKind::kLibraryRaised)->value(0), "NCCL error: unhandled cuda error");
+}
+
+TEST(ProgramLines, WhatNamesACauseIsSaidOfAFailedCall) {
+  const LogModel model = parse(
+      "NCCL operation ncclGetUniqueId(&id) failed: Unable to load NCCL library. Multi-GPU collectives will not "
+      "work.\n");
+  EXPECT_NE(only(model, LineKind::kLibraryAbsent), nullptr);
+}
+
+// Beside the failure itself, since it may be unrelated.
+TEST(ProgramLines, XlasLastEntryIsAWarning) {
+  const LogModel model = parse(
+      "INTERNAL: NCCL operation ncclGroupEnd() failed: unhandled cuda error. Last NCCL warning(error) log "
+      "entry (may be unrelated) 'Cuda failure 802 'system not yet initialized''.\n");
+  const Fact* fact = only(model, LineKind::kCudaFailure);
+  ASSERT_NE(fact, nullptr);
+  EXPECT_TRUE(fact->is_warning);
+  EXPECT_NE(only(model, LineKind::kLibraryRaised), nullptr);
+  const LogModel none = parse(
+      "NCCL operation ncclGroupEnd() failed: unhandled cuda error. Last NCCL warning(error) log entry (may "
+      "be unrelated) ''.\n");
+  EXPECT_NE(only(none, LineKind::kLibraryRaised), nullptr);
+  EXPECT_EQ(none.processes[0].warnings, 0u);
+}
+
 TEST(ProgramLines, AProgramsOwnExceptionIsOfItsRank) {
   const LogModel model = parse(
       "[rank3]: Traceback (most recent call last):\n"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <ctime>
 #include <initializer_list>
 #include <utility>
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr size_t kNo = std::string_view::npos;
 constexpr size_t kNameMost = 128;
+constexpr size_t kBrokenMost = 1024;    // of a line whose rest stands on the next
 constexpr size_t kRanksMost = 1 << 22;  // in all lists together
 
 // memmem: find() compares at every place that holds the first character.
@@ -35,6 +37,21 @@ int32_t small(std::string_view text) {
   return text.empty() || text.size() > 9 ? -1 : static_cast<int32_t>(to_int(text));
 }
 int64_t count_of(std::string_view text) { return text.empty() || text.size() > 18 ? -1 : to_int(text); }
+
+// "2026-09-07_13:02:58" as seconds; kUnknown: it is none.
+int64_t seconds_of(std::string_view text) {
+  static const Pattern kTime("{int}-{int}-{int}_{int}:{int}:{int}");
+  Captures at;
+  if (!kTime.match(text, at)) return TorchLine::kUnknown;
+  std::tm time{};
+  time.tm_year = small(at[0]) - 1900;
+  time.tm_mon = small(at[1]) - 1;
+  time.tm_mday = small(at[2]);
+  time.tm_hour = small(at[3]);
+  time.tm_min = small(at[4]);
+  time.tm_sec = small(at[5]);
+  return timegm(&time);
+}
 
 std::string name_of(std::string_view text) { return printable(text.substr(0, kNameMost)); }
 
@@ -114,9 +131,12 @@ std::vector<int32_t> ranks_before(std::string_view text, size_t word) {
 }  // namespace
 
 void TorchParser::begin_file() {
-  last_rank_ = exited_rank_ = -1;
+  end_report();
+  report_left_ = 0;
+  last_rank_ = -1;
   snapshot_seq_ = -1;
   in_snapshot_ = in_stack_ = false;
+  broken_.clear();
 }
 
 bool TorchParser::line(std::string_view text, const Here& here) {
@@ -130,11 +150,24 @@ bool TorchParser::line(std::string_view text, const Here& here) {
     }
     in_stack_ = false;
   }
-  if (desync(text, line) || launcher(text, line)) {
+  if (desync(text, line) || launcher(text, line, here)) {
     if (line.rank < 0 && line.remark != TorchRemark::kExit) line.rank = last_rank_;
     if (line.remark != TorchRemark::kExit || line.rank >= 0) keep(std::move(line), here);
     return true;
   }
+  if (!broken_.empty() && broken(text, here)) return true;
+  return sentence(text, here);
+}
+
+// A window or a mail breaks lines between words, at no common width.
+bool TorchParser::broken(std::string_view text, const Here& here) {
+  const std::string begin = std::exchange(broken_, {});
+  const bool is_rest = !has(text, "ProcessGroupNCCL.cpp") && rank_of_prefix(text) < 0;
+  return is_rest && sentence(begin + (begin.ends_with(' ') ? "" : " ") + std::string(text), here);
+}
+
+bool TorchParser::sentence(std::string_view text, const Here& here) {
+  TorchLine line;
   read_group(text, line);
   line.rank = rank_of(text, line);
   if (line.rank >= 0) last_rank_ = line.rank;
@@ -142,8 +175,14 @@ bool TorchParser::line(std::string_view text, const Here& here) {
     in_stack_ = true;
     return true;
   }
-  if (!watchdog(text, line) && !error(text, line) && !mismatch(text, line) && !consequence(text, line))
-    return false;
+  if (!watchdog(text, line) && !error(text, line) && !mismatch(text, line) && !consequence(text, line)) {
+    const bool is_begin =
+        has(text, "ProcessGroupNCCL.cpp") && text.size() <= kBrokenMost && !trimmed(text).ends_with('.');
+    if (is_begin) broken_ = text;
+    // What timed out is not said, or not yet; that something did is.
+    if (!has(text, "Watchdog caught collective operation timeout")) return false;
+    line.remark = TorchRemark::kSignal;
+  }
   keep(std::move(line), here);
   return true;
 }
@@ -330,22 +369,54 @@ bool TorchParser::desync(std::string_view text, TorchLine& line) {
   return false;
 }
 
-// torchrun's report of failures, Slurm's and Open MPI's words.
-bool TorchParser::launcher(std::string_view text, TorchLine& line) {
+// What the report began to say of a process and does not end.
+void TorchParser::end_report() {
+  if (exit_.rank >= 0 && exit_.is_first_end) {
+    exit_.exit_code = TorchLine::kNoCode;
+    keep(exit_, [this] { return exit_.first; });
+  }
+  exit_ = TorchLine();
+  is_root_cause_ = false;
+}
+
+// torchrun's report of failures: of each process when it ended, its rank and how; last, the one that was seen first.
+bool TorchParser::report(std::string_view text, TorchLine& line, const Here& here) {
   static const Pattern kRank(": {int} (local_rank: {int})"), kExit("exitcode {text}: {int} (pid: {int})"),
-      kMpi("process rank {int} with PID {text} exited on signal {int}"), kSlurm(": task {int}: {rest}");
+      kTime("time {text}: {rest}");
+  Captures captures;
+  if (report_left_ > 0) --report_left_;
+  if (has(text, "ChildFailedError") || text.ends_with(" FAILED")) report_left_ = kReportLines;
+  if (report_left_ > 0 && has(text, "Root Cause (first observed failure)")) {
+    is_root_cause_ = true;
+    return true;
+  }
+  if (report_left_ > 0 && match(text, "time ", kTime, captures)) {
+    exit_ = TorchLine();
+    exit_.ended_s = seconds_of(captures[1]);
+    if (exit_.ended_s != TorchLine::kUnknown) return true;
+  }
+  if (has(text, "(local_rank: ") && match(text, ": ", kRank, captures)) {
+    report_left_ = kReportLines;
+    exit_.remark = TorchRemark::kExit;
+    exit_.rank = small(captures[0]);
+    exit_.is_first_end = is_root_cause_;
+    if (is_root_cause_) exit_.first = here();
+    return true;
+  }
+  if (exit_.rank < 0 || !match(text, "exitcode", kExit, captures)) return false;
+  line = std::exchange(exit_, TorchLine());
+  line.exit_code = small(captures[1].substr(captures[1].starts_with('-') ? 1 : 0));
+  if (captures[1].starts_with('-')) line.exit_code = -line.exit_code;
+  return true;
+}
+
+// Slurm's and Open MPI's words beside it.
+bool TorchParser::launcher(std::string_view text, TorchLine& line, const Here& here) {
+  static const Pattern kMpi("process rank {int} with PID {text} exited on signal {int}"),
+      kSlurm(": task {int}: {rest}");
   Captures captures;
   line.remark = TorchRemark::kExit;
-  if (has(text, "(local_rank: ") && match(text, ": ", kRank, captures)) {
-    exited_rank_ = small(captures[0]);
-    return true;
-  }
-  if (match(text, "exitcode", kExit, captures) && exited_rank_ >= 0) {
-    line.rank = std::exchange(exited_rank_, -1);
-    line.exit_code = small(captures[1].substr(captures[1].starts_with('-') ? 1 : 0));
-    if (captures[1].starts_with('-')) line.exit_code = -line.exit_code;
-    return true;
-  }
+  if (report(text, line, here)) return true;
   if (match(text, "process rank ", kMpi, captures)) {
     line.rank = small(captures[0]);
     line.exit_code = -small(captures[2]);

@@ -24,23 +24,30 @@ class TorchParser {
   using Here = std::function<Evidence()>;
   void begin_file();
   // Whether the next line counts whatever words it has.
-  bool follows() const { return in_snapshot_ || in_stack_; }
+  bool follows() const { return in_snapshot_ || in_stack_ || report_left_ > 0 || !broken_.empty(); }
   // False: the line is none of these. `here` is asked only where the line is kept.
   bool line(std::string_view text, const Here& here);
 
   // A rank's program raised an exception. False: the rank is not known.
   bool raised(int32_t rank, std::string_view text, const Here& here);
 
-  std::vector<TorchLine> take() { return std::move(lines_); }
+  std::vector<TorchLine> take() {
+    end_report();
+    return std::move(lines_);
+  }
   uint64_t beyond() const { return beyond_; }
 
  private:
+  bool sentence(std::string_view text, const Here& here);
+  bool broken(std::string_view text, const Here& here);
   bool watchdog(std::string_view text, TorchLine& line) const;
   bool error(std::string_view text, TorchLine& line) const;
   bool mismatch(std::string_view text, TorchLine& line) const;
   bool consequence(std::string_view text, TorchLine& line) const;
   bool desync(std::string_view text, TorchLine& line);
-  bool launcher(std::string_view text, TorchLine& line);
+  bool launcher(std::string_view text, TorchLine& line, const Here& here);
+  bool report(std::string_view text, TorchLine& line, const Here& here);
+  void end_report();
   bool stack(std::string_view text, TorchLine& line);
   void keep(TorchLine line, const Here& here);
 
@@ -48,8 +55,12 @@ class TorchParser {
   std::unordered_set<size_t> seen_;  // hashes of what lines_ says
   size_t ranks_ = 0;                 // in the lists of lines_
   uint64_t beyond_ = 0;
-  int32_t last_rank_ = -1;                       // of the last line of this file that named one
-  int32_t exited_rank_ = -1;                     // of the launcher's report that is being read
+  int32_t last_rank_ = -1;                 // of the last line of this file that named one
+  static constexpr int kReportLines = 64;  // of the launcher, from one failure to the next
+  int report_left_ = 0;
+  std::string broken_;                           // the begin of a line whose rest may stand on the next
+  TorchLine exit_;                               // of the launcher's report that is being read; rank -1: none
+  bool is_root_cause_ = false;                   // and what it calls the first
   int64_t snapshot_seq_ = -1;                    // of the desync report's list that is being read
   bool in_snapshot_ = false, in_stack_ = false;  // lines without a mark of their own follow
 };

@@ -24,8 +24,7 @@ TorchLine only(std::string_view text) {
 
 const std::string kTimedOut =
     "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=26, "
-    "NumelOut=26, "
-    "Timeout(ms)=12000) ran for 12059 milliseconds before timing out.";
+    "NumelOut=26, Timeout(ms)=12000) ran for 12059 milliseconds before timing out.";
 
 TEST(TorchLines, ATimeoutBehindEveryPrefix) {
   struct {
@@ -245,6 +244,50 @@ TEST(TorchLines, LaunchersSayWhoEnded) {
             -11);
   EXPECT_TRUE(
       parse("  exitcode  : -9 (pid: 4856)\nsrun: error: n1: task 5: Exited with exit code 1\n").empty());
+}
+
+TEST(TorchLines, AReportOfALauncherSaysWhen) {
+  const std::string failed = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n";
+  const auto entry = [](int second, int rank, const std::string& code) {
+    return "[0]:\n  time      : 2031-02-03_04:05:0" + std::to_string(second) +
+           "\n  host      : n1\n  rank      : " + std::to_string(rank) + " (local_rank: 1)\n" + code;
+  };
+  const std::string code = "  exitcode  : 1 (pid: 4856)\n", first = "Root Cause (first observed failure):\n";
+  const auto whole = parse(failed + entry(9, 4, code) + first + entry(1, 5, code));
+  ASSERT_EQ(whole.size(), 2u);
+  EXPECT_EQ(whole[0].ended_s - whole[1].ended_s, 8);
+  EXPECT_FALSE(whole[0].is_first_end);
+  EXPECT_TRUE(whole[1].is_first_end);
+  // Pasted up to the rank: that it ended first is said, how is not.
+  const auto cut = parse(failed + first + entry(1, 5, ""));
+  ASSERT_EQ(cut.size(), 1u);
+  EXPECT_EQ(cut[0].rank, 5);
+  EXPECT_EQ(cut[0].exit_code, TorchLine::kNoCode);
+  EXPECT_TRUE(parse(failed + entry(1, 5, "")).empty());
+}
+
+TEST(TorchLines, ALineThatIsBrokenBetweenWordsIsOne) {
+  const std::string begin = "n4 [stderr] [rank14]:[E909 09:55:29.3 ProcessGroupNCCL.cpp:607] [Rank 14] ";
+  const std::string caught = "Watchdog caught collective operation timeout: ";
+  const auto lines = parse(begin + caught +
+                           "\nWorkNCCL(SeqNum=2070, OpType=REDUCE, NumelIn=1, NumelOut=1, "
+                           "Timeout(ms)=600000) ran for 600034 milliseconds before timing out.\n");
+  ASSERT_FALSE(lines.empty());
+  EXPECT_EQ(lines.back().remark, TorchRemark::kTimeout);
+  EXPECT_EQ(lines.back().rank, 14);
+  EXPECT_EQ(lines.back().seq, 2070);
+  const auto progress = parse(
+      "[rank3]:[E909 ProcessGroupNCCL.cpp:1664] [PG 0 (default_pg) Rank 3] Exception (either an error or timeout) "
+      "detected\nby watchdog at work: 70, last enqueued NCCL work: 70, last completed NCCL work: 69.\n");
+  ASSERT_EQ(progress.size(), 1u);
+  EXPECT_EQ(progress[0].rank, 3);
+  EXPECT_EQ(progress[0].completed, 69);
+  // What never comes is not made up, and the next line of another rank is its own.
+  const auto cut = parse(
+      begin + caught + "\n[rank2]:[E909 ProcessGroupNCCL.cpp:9] [Rank 2] taking the entire process down.\n");
+  ASSERT_EQ(cut.size(), 2u);
+  EXPECT_EQ(cut[0].remark, TorchRemark::kSignal);
+  EXPECT_EQ(cut[1].rank, 2);
 }
 
 TEST(TorchLines, AFileOfOneRankNamesIt) {

@@ -36,12 +36,13 @@ class WordFilter {
   // task 5:, timed out, detected from, async error, latest states, ranks:, nccl...Error:, CUDA and HIP failure, FAILED,
   // Traceback, Last error:, out of memory, waiting for, got error:, monitoredBarrier, timeout after, closed by, Read error,
   // return code, received by, died, killed, oom_kill, oom-kill, OOMKilled, Killed, DUE TO, core dumped, Xid,
-  // undefined symbol, libfabric's <warn> err:
+  // undefined symbol, libfabric's <warn> err:, unhandled ... error, remote process, libnccl.so, fallen off, HW Exception, access fault, GPU reset, RCCL's lastT:, Duplicate
   static constexpr std::string_view kWindows[] = {"NCCL", "llec", "xitc", "al_r", "d on", " tas", "imed",
                                                   "d fr", "nc e", "t st", "nks:", "rror", "t CU", "t HI",
                                                   "AILE", "ceba", "of m", "ng f", "dBar", "out ", "d by",
                                                   "n co", "died", "lled", "cclI", "om_k", "om-k", "DUE ",
-                                                  " dum", "Xid ", "symb", "arn>"};
+                                                  " dum", "Xid ", "symb", "arn>", "dled", "emot", "ccl.",
+                                                  "llen", "W Ex", "s fa", "PU r", "stT:", "Dupl"};
   static size_t pair_at(std::string_view text, size_t end) {
     return static_cast<size_t>(static_cast<unsigned char>(text[end - 1])) << 8 |
            static_cast<unsigned char>(text[end]);

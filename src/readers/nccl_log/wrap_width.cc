@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "base/ascii.h"
@@ -30,6 +31,14 @@ bool has_level(std::string_view line) {
   return is_glog && std::all_of(line.begin() + 1, line.begin() + 5, is_digit);
 }
 
+// "stderr:", "(worker)", "[node3]"; empty: it begins with no such word.
+std::string_view mark_of(std::string_view line) {
+  const std::string_view word = line.substr(0, line.find_first_of(" \t"));
+  const bool is_mark = word.size() > 1 && word.size() < line.size() &&
+                       (word.back() == ':' || word.back() == ']' || word.back() == ')');
+  return is_mark ? word : std::string_view();
+}
+
 bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 }  // namespace
@@ -46,15 +55,24 @@ bool may_continue(std::string_view line) {
   return !(is_digit(line.front()) && std::count_if(begin.begin(), begin.end(), is_sign) >= 2);
 }
 
+bool begin_alike(std::string_view previous, std::string_view line) {
+  const std::string_view mark = mark_of(line);
+  return !mark.empty() && mark == mark_of(previous);
+}
+
 size_t wrap_width(std::string_view text) {
   constexpr size_t kLeast = 60, kMost = 400, kLinesMost = 4096;
   std::vector<Line> lines;
+  std::string previous_mark;
   LineSplitter splitter;
   const auto visit = [&](std::string_view line) {
     if (lines.size() >= kLinesMost) return;
     const bool is_inside =
         !lines.empty() && lines.back().ends_in_word && !line.empty() && is_word(line.front());
-    lines.push_back({line.size(), may_continue(line), is_inside, !line.empty() && is_word(line.back())});
+    const std::string_view mark = mark_of(line);
+    const bool continues = may_continue(line) && (mark.empty() || mark != previous_mark);
+    previous_mark = mark;
+    lines.push_back({line.size(), continues, is_inside, !line.empty() && is_word(line.back())});
   };
   splitter.feed(text, visit);
   splitter.finish(visit);

@@ -11,5 +11,7 @@ namespace lockstep::readers::nccl_log {
 size_t wrap_width(std::string_view text);
 // A line that may go on what the one before it began: no head, no time, no launcher's mark at its beginning.
 bool may_continue(std::string_view line);
+// Both begin with one mark of who writes ("stderr:"), so that the second begins anew.
+bool begin_alike(std::string_view previous, std::string_view line);
 
 }  // namespace lockstep::readers::nccl_log

@@ -135,5 +135,17 @@ TEST(WrapWidth, HardBlanksTabsAndRunsOfBlanksAreBlanks) {
   }
 }
 
+// Each begins with a launcher's mark: none goes on what the one before it said, however alike their lengths are.
+TEST(WrapWidth, LinesOfOneMarkAreWhole) {
+  std::string text;
+  for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f'})
+    text += "stderr: " + std::string(92, letter) + '\n';
+  EXPECT_EQ(wrap_width(text), 0u);
+  EXPECT_TRUE(begin_alike("stderr: a", "stderr: b"));
+  EXPECT_FALSE(begin_alike("stderr: a", "stdout: b"));
+  EXPECT_FALSE(begin_alike("words a", "words b"));
+  EXPECT_FALSE(begin_alike("", ""));
+}
+
 }  // namespace
 }  // namespace lockstep::readers::nccl_log

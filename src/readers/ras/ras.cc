@@ -21,6 +21,6 @@ const Format kFormat{.name = "ras",
                      .sniff = sniff,
                      .open = nullptr,
                      .setting = "ncclras -f json > ras.json on a host of the job, while it hangs",
-                     .tells_of_hangs = true};
+                     .reports_hangs = true};
 
 }  // namespace lockstep::readers::ras

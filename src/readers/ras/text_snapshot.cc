@@ -83,7 +83,7 @@ int32_t error_of(std::string_view text) {
 }
 
 // What a line says of one rank, or of several that are counted.
-struct Said {
+struct Statement {
   enum class Kind : uint8_t { kNothing, kCount, kStatus, kError, kMissing } kind = Kind::kNothing;
   std::string func{};     // kCount
   uint64_t launched = 0;  // kCount
@@ -94,7 +94,7 @@ struct Said {
 
 // Ranks of one communicator of which the report says the same.
 struct Camp {
-  Said said;
+  Statement statement;
   uint64_t ranks = 1;
   std::vector<RankPlace> named{};
 };
@@ -118,12 +118,12 @@ class Report {
 
   Snapshot take() {
     for (CommText& of : comms_) {
-      if (!tells_all(of)) snapshot_.cut = true;
-      if (!of.camps.empty()) groups_[of.group].is_told = true;
+      if (!is_complete(of)) snapshot_.cut = true;
+      if (!of.camps.empty()) groups_[of.group].is_reported = true;
       finish(of);
     }
     for (const auto& [number, group] : groups_) {
-      if (group.has_errors && !group.is_told) snapshot_.cut = true;
+      if (group.has_errors && !group.is_reported) snapshot_.cut = true;
     }
     if (!has_last_part_) snapshot_.cut = true;
     snapshot_.is_text = true;
@@ -134,7 +134,7 @@ class Report {
   struct Group {
     int32_t size = -1;
     Status status = Status::kNone;
-    bool has_errors = false, is_told = false;  // has_errors: of which the parts behind the table tell
+    bool has_errors = false, is_reported = false;  // has_errors: of which the parts behind the table tell
   };
 
   void read_line(std::string_view text) {
@@ -152,7 +152,7 @@ class Report {
     } else if (text.starts_with("Communicator ranks have different ")) {
       begin_difference(line);
     } else if (text.starts_with("Initialization error") || text.starts_with("Asynchronous error")) {
-      said_ = {.kind = Said::Kind::kError, .in_init = text.starts_with("Init")};
+      statement_ = {.kind = Statement::Kind::kError, .in_init = text.starts_with("Init")};
     } else if (line.take("Encountered ")) {
       line.take_number(snapshot_.timeouts);
     } else if (line.take("Process ")) {
@@ -173,8 +173,8 @@ class Report {
       return;
     const std::string hash = "0x" + std::string(line.take_until(")").substr(0, kLongestText));
     in_dead_ = false;
-    said_ = {};
-    if (line.rest() == ") INCOMPLETE") said_.kind = Said::Kind::kMissing;
+    statement_ = {};
+    if (line.rest() == ") INCOMPLETE") statement_.kind = Statement::Kind::kMissing;
     const auto known =
         std::find_if(comms_.begin(), comms_.end(), [&](const CommText& of) { return of.comm.hash == hash; });
     if (known == comms_.end() && comms_.size() == kMostComms) {
@@ -192,41 +192,43 @@ class Report {
       of.status = groups_[group].status;
       at_ = &of;
     }
-    if (said_.kind == Said::Kind::kMissing) at_->camps.push_back({.said = said_, .ranks = 0});
+    if (statement_.kind == Statement::Kind::kMissing)
+      at_->camps.push_back({.statement = statement_, .ranks = 0});
   }
 
   void begin_difference(Line& line) {
     line.take("Communicator ranks have different ");
-    said_ = {};
+    statement_ = {};
     if (line.rest() == "status") {
-      said_.kind = Said::Kind::kStatus;
+      statement_.kind = Statement::Kind::kStatus;
     } else {
-      said_.kind = Said::Kind::kCount;
-      said_.func = line.take_until(" operation counts").substr(0, kLongestText);
+      statement_.kind = Statement::Kind::kCount;
+      statement_.func = line.take_until(" operation counts").substr(0, kLongestText);
     }
   }
 
   // What a camp has in common, from where it differs on: "have launched up to operation 9", "has status ABORT", "reported ..."
-  bool read_what(Line& line, Said& said) const {
+  bool read_what(Line& line, Statement& statement) const {
     if (line.take("have ") || line.take("has ")) {
       if (line.take("launched up to operation "))
-        return said.kind == Said::Kind::kCount && line.take_number(said.launched);
-      if (line.take("not launched any operations")) return said.kind == Said::Kind::kCount;
+        return statement.kind == Statement::Kind::kCount && line.take_number(statement.launched);
+      if (line.take("not launched any operations")) return statement.kind == Statement::Kind::kCount;
       if (!line.take("status ")) return false;
-      said.status = status_of(words_in(line.take_until(" -- ")));
-      return said.kind == Said::Kind::kStatus && said.status != Status::kNone;
+      statement.status = status_of(words_in(line.take_until(" -- ")));
+      return statement.kind == Statement::Kind::kStatus && statement.status != Status::kNone;
     }
     if (!line.take("reported ")) return false;
-    said.error = error_of(words_in(line.take_until(" -- ")));
-    return said.kind == Said::Kind::kError;
+    statement.error = error_of(words_in(line.take_until(" -- ")));
+    return statement.kind == Statement::Kind::kError;
   }
 
   void read_count_or_table(std::string_view text) {
     Line line(text);
     uint64_t ranks = 0;
     if (at_ != nullptr && line.take_number(ranks) && line.take(" ranks ")) {
-      Said said = said_;
-      if (read_what(line, said)) at_->camps.push_back({.said = std::move(said), .ranks = ranks});
+      Statement statement = statement_;
+      if (read_what(line, statement))
+        at_->camps.push_back({.statement = std::move(statement), .ranks = ranks});
       return;
     }
     const std::vector<std::string_view> words = words_of(text);
@@ -248,15 +250,15 @@ class Report {
   void read_rank(Line& line) {
     RankPlace place;
     if (at_ == nullptr || !line.take_number(place.rank) || !line.take(" ")) return;
-    Said said = said_;
+    Statement statement = statement_;
     const bool stands_alone = !line.rest().starts_with("-- ");
-    if (stands_alone && !read_what(line, said)) return;
+    if (stands_alone && !read_what(line, statement)) return;
     line.take_until("-- ");
     if (line.rest().empty()) return;  // cut: its number may be longer
     read_place(line, place);
     if (stands_alone) {
-      at_->camps.push_back({.said = std::move(said), .ranks = 1});
-    } else if (at_->camps.empty() || at_->camps.back().said.kind != said_.kind) {
+      at_->camps.push_back({.statement = std::move(statement), .ranks = 1});
+    } else if (at_->camps.empty() || at_->camps.back().statement.kind != statement_.kind) {
       return;
     }
     Camp& camp = at_->camps.back();
@@ -282,9 +284,9 @@ class Report {
     if (at_ == nullptr) return;
     line.take_until(": ");
     line.take(": ");
-    const bool is_missing = said_.kind == Said::Kind::kMissing;
-    Camp camp{.said = said_, .ranks = 0};
-    if (!is_missing) camp.said.status = Status::kNoComm;
+    const bool is_missing = statement_.kind == Statement::Kind::kMissing;
+    Camp camp{.statement = statement_, .ranks = 0};
+    if (!is_missing) camp.statement.status = Status::kNoComm;
     for (const int32_t rank : model::parse_ranks(line.rest())) {
       if (rows_ == kMostRows) break;
       ++rows_;
@@ -302,14 +304,14 @@ class Report {
   }
 
   // Whether all ranks that are there are in a camp, by each difference: else the text ends before the last of them.
-  static bool tells_all(const CommText& of) {
+  static bool is_complete(const CommText& of) {
     uint64_t gone = 0;
-    std::map<std::pair<Said::Kind, std::string>, uint64_t> ranks;
+    std::map<std::pair<Statement::Kind, std::string>, uint64_t> ranks;
     for (const Camp& camp : of.camps) {
-      if (camp.said.kind == Said::Kind::kMissing || camp.said.status == Status::kNoComm)
+      if (camp.statement.kind == Statement::Kind::kMissing || camp.statement.status == Status::kNoComm)
         gone += std::max<uint64_t>(camp.ranks, camp.named.size());
-      if (camp.said.kind == Said::Kind::kCount || camp.said.kind == Said::Kind::kStatus)
-        ranks[{camp.said.kind, camp.said.func}] += camp.ranks;
+      if (camp.statement.kind == Statement::Kind::kCount || camp.statement.kind == Statement::Kind::kStatus)
+        ranks[{camp.statement.kind, camp.statement.func}] += camp.ranks;
     }
     return !of.camps.empty() && std::all_of(ranks.begin(), ranks.end(), [&](const auto& difference) {
       return of.comm.size < 0 || difference.second + gone >= static_cast<uint64_t>(of.comm.size);
@@ -320,11 +322,11 @@ class Report {
   // who launched how much stays unknown.
   bool name_the_rest(CommText& of, const std::vector<bool>& missing) {
     bool all_named = true;
-    std::map<std::pair<Said::Kind, std::string>, std::vector<size_t>> differences;
+    std::map<std::pair<Statement::Kind, std::string>, std::vector<size_t>> differences;
     for (size_t i = 0; i < of.camps.size(); ++i) {
-      const Said& said = of.camps[i].said;
-      if (said.kind == Said::Kind::kCount || said.kind == Said::Kind::kStatus)
-        differences[{said.kind, said.func}].push_back(i);
+      const Statement& statement = of.camps[i].statement;
+      if (statement.kind == Statement::Kind::kCount || statement.kind == Statement::Kind::kStatus)
+        differences[{statement.kind, statement.func}].push_back(i);
     }
     for (const auto& [key, camps] : differences) {
       std::vector<size_t> counted;
@@ -339,7 +341,7 @@ class Report {
       const auto rest = static_cast<uint64_t>(std::count(named.begin(), named.end(), false));
       if (counted.size() != 1 || !of.camps[counted[0]].named.empty() || rest != of.camps[counted[0]].ranks ||
           rest > kMostRows - rows_) {
-        all_named = all_named && (counted.empty() || key.first != Said::Kind::kCount);
+        all_named = all_named && (counted.empty() || key.first != Statement::Kind::kCount);
         continue;
       }
       rows_ += rest;
@@ -358,7 +360,8 @@ class Report {
     }
     std::vector<bool> missing(static_cast<size_t>(of.comm.size));
     for (const Camp& camp : of.camps) {
-      if (camp.said.kind != Said::Kind::kMissing && camp.said.status != Status::kNoComm) continue;
+      if (camp.statement.kind != Statement::Kind::kMissing && camp.statement.status != Status::kNoComm)
+        continue;
       for (const RankPlace& place : camp.named) {
         if (place.rank >= 0 && place.rank < of.comm.size) missing[static_cast<size_t>(place.rank)] = true;
       }
@@ -366,15 +369,16 @@ class Report {
     // Who is behind in one function may be ahead in another.
     if (!name_the_rest(of, missing)) {
       for (const Camp& camp : of.camps) {
-        if (camp.said.kind == Said::Kind::kCount)
-          of.comm.counted.push_back({camp.said.func, camp.said.launched, camp.ranks});
+        if (camp.statement.kind == Statement::Kind::kCount)
+          of.comm.counted.push_back({camp.statement.func, camp.statement.launched, camp.ranks});
       }
-      std::erase_if(of.camps, [](const Camp& camp) { return camp.said.kind == Said::Kind::kCount; });
+      std::erase_if(of.camps,
+                    [](const Camp& camp) { return camp.statement.kind == Statement::Kind::kCount; });
     }
     std::map<int32_t, Rank> ranks;
     std::map<int32_t, MissingRank> gone;
     for (const Camp& camp : of.camps) {
-      for (const RankPlace& place : camp.named) put(of, camp.said, place, ranks, gone);
+      for (const RankPlace& place : camp.named) put(of, camp.statement, place, ranks, gone);
     }
     for (auto& [number, rank] : ranks) {
       if (!gone.contains(number)) of.comm.ranks.push_back(std::move(rank));
@@ -384,8 +388,8 @@ class Report {
     snapshot_.comms.push_back(std::move(of.comm));
   }
 
-  void put(const CommText& of, const Said& said, const RankPlace& place, std::map<int32_t, Rank>& ranks,
-           std::map<int32_t, MissingRank>& gone) {
+  void put(const CommText& of, const Statement& statement, const RankPlace& place,
+           std::map<int32_t, Rank>& ranks, std::map<int32_t, MissingRank>& gone) {
     if (place.rank < 0 || place.rank >= of.comm.size) {
       ++snapshot_.bad_ranks;
       return;
@@ -395,30 +399,32 @@ class Report {
       // A communicator of all GPUs of the job numbers its ranks.
       row.global = of.comm.size == gpus_ ? place.rank : -1;
     };
-    if (said.kind == Said::Kind::kMissing || said.status == Status::kNoComm) {
+    if (statement.kind == Statement::Kind::kMissing || statement.status == Status::kNoComm) {
       MissingRank& row = gone[place.rank];
       with_place(row);
       row.considered_dead = row.considered_dead || dead_.contains({place.host, place.pid});
-      row.unresponsive = said.kind == Said::Kind::kMissing;
+      row.unresponsive = statement.kind == Statement::Kind::kMissing;
       return;
     }
     const auto [at, is_new] = ranks.try_emplace(place.rank);
     Rank& row = at->second;
     with_place(row);
     if (is_new && of.status == Status::kInit) row.init_state = kInProgress;
-    if (said.kind == Said::Kind::kCount) row.launched.emplace_back(said.func, said.launched);
-    if (said.kind == Said::Kind::kError) (said.in_init ? row.init_state : row.async_error) = said.error;
-    if (said.kind != Said::Kind::kStatus) return;
-    row.init_state = said.status == Status::kInit ? kInProgress : kSuccess;
-    row.finalize_called = said.status == Status::kFinalize;
-    row.aborted = said.status == Status::kAbort;
+    if (statement.kind == Statement::Kind::kCount)
+      row.launched.emplace_back(statement.func, statement.launched);
+    if (statement.kind == Statement::Kind::kError)
+      (statement.in_init ? row.init_state : row.async_error) = statement.error;
+    if (statement.kind != Statement::Kind::kStatus) return;
+    row.init_state = statement.status == Status::kInit ? kInProgress : kSuccess;
+    row.finalize_called = statement.status == Status::kFinalize;
+    row.aborted = statement.status == Status::kAbort;
   }
 
   Snapshot snapshot_;
   std::map<int32_t, Group> groups_;
   std::deque<CommText> comms_;
   CommText* at_ = nullptr;
-  Said said_;
+  Statement statement_;
   bool in_dead_ = false, has_last_part_ = false;    // has_last_part_: every report has the heading
   std::set<std::pair<std::string, int64_t>> dead_;  // host and pid
   int64_t gpus_ = -1;                               // of the job

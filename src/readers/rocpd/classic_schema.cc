@@ -31,7 +31,7 @@ Type type_of(std::string_view text) {
 
 class Classic : public Schema {
  public:
-  explicit Classic(Database& database) : database_(database) {}
+  explicit Classic(common::SqliteFile& database) : database_(database) {}
 
   Result<std::vector<Process>> processes(std::vector<Loss>& losses) override {
     std::vector<Process> processes = find_sessions();
@@ -103,7 +103,7 @@ class Classic : public Schema {
   // Nothing: there is none from there on.
   Result<std::optional<int64_t>> first_id(int64_t from) const {
     LOCKSTEP_ASSIGN(
-        Query query,
+        common::Query query,
         database_.query("SELECT id FROM rocpd_op NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT 1"));
     query.bind(1, from);
     LOCKSTEP_ASSIGN(const bool found, query.next());
@@ -203,7 +203,7 @@ class Classic : public Schema {
   Result<void> read_kernel_names(const Process& process) {
     kernel_names_.clear();
     if (!database_.has("rocpd_kernelop", {"op_ptr_id", "kernelName_id"})) return {};
-    LOCKSTEP_ASSIGN(Query query,
+    LOCKSTEP_ASSIGN(common::Query query,
                     database_.query("SELECT op_ptr_id, kernelName_id FROM rocpd_kernelop NOT INDEXED "
                                     "WHERE op_ptr_id BETWEEN ?1 AND ?2"));
     query.bind(1, process.from);
@@ -216,7 +216,7 @@ class Classic : public Schema {
   }
 
   Result<void> read_rows(const Process& process, Names& names, Contents& out) {
-    LOCKSTEP_ASSIGN(Query query,
+    LOCKSTEP_ASSIGN(common::Query query,
                     database_.query("SELECT id, gpuId, queueId, start, \"end\", description_id, opType_id "
                                     "FROM rocpd_op NOT INDEXED WHERE id BETWEEN ?1 AND ?2"));
     query.bind(1, process.from);
@@ -234,7 +234,7 @@ class Classic : public Schema {
     return at->second;
   }
 
-  void add_row(const Query& row, Names& names, Contents& out) {
+  void add_row(const common::Query& row, Names& names, Contents& out) {
     const Type type = type_at(row.integer(6), names);
     Work work;
     work.start_ns = row.integer(3);
@@ -262,7 +262,7 @@ class Classic : public Schema {
   }
 
   // Its description, else the kernel's name, else its type.
-  model::StringId name_of(const Query& row, Names& names) const {
+  model::StringId name_of(const common::Query& row, Names& names) const {
     if (const model::StringId name = names[row.integer(5)]; name != 0) return name;
     if (const auto kernel = kernel_names_.find(row.integer(0)); kernel != kernel_names_.end()) {
       if (const model::StringId name = names[kernel->second]; name != 0) return name;
@@ -270,7 +270,7 @@ class Classic : public Schema {
     return names[row.integer(6)];
   }
 
-  Database& database_;
+  common::SqliteFile& database_;
   int64_t gpu_stride_ = INT64_MAX, pid_stride_ = INT64_MAX;
   std::unordered_map<int64_t, Type> types_;
   std::unordered_map<int64_t, int64_t> kernel_names_;
@@ -278,7 +278,7 @@ class Classic : public Schema {
 
 }  // namespace
 
-std::unique_ptr<Schema> classic_schema(Database& database) {
+std::unique_ptr<Schema> classic_schema(common::SqliteFile& database) {
   if (!database.has("rocpd_op", {"id", "gpuId", "queueId", "start", "end", "description_id", "opType_id"}))
     return nullptr;
   return std::make_unique<Classic>(database);

@@ -10,7 +10,7 @@
 #include "base/parallel.h"
 #include "readers/common/device_plan.h"
 #include "readers/common/identities.h"
-#include "readers/rocpd/database.h"
+#include "readers/common/sqlite_file.h"
 #include "readers/rocpd/schema.h"
 #include "readers/rocpd/trace_maker.h"
 
@@ -44,16 +44,16 @@ bool sniff(std::span<const std::byte> first_bytes) {
 }
 
 // Large pages, and long lists of tables, have the names behind the first bytes.
-bool sniff_file(const std::string& path) { return Database::has_table_like(path, kWorkTables); }
+bool sniff_file(const std::string& path) { return common::SqliteFile::has_table_like(path, kWorkTables); }
 
 struct Opened {
-  std::unique_ptr<Database> database;
+  std::unique_ptr<common::SqliteFile> database;
   std::unique_ptr<Schema> schema;
 };
 
 Result<Opened> open_schema(const std::string& path) {
   Opened opened;
-  LOCKSTEP_ASSIGN(opened.database, Database::open(path));
+  LOCKSTEP_ASSIGN(opened.database, common::SqliteFile::open(path, "rocpd_"));
   opened.schema = classic_schema(*opened.database);
   if (!opened.schema) opened.schema = sdk_schema(*opened.database);
   if (!opened.schema) {
@@ -174,7 +174,7 @@ class Source : public model::TraceSource {
         trace.lose(kNoRow, "read", loss.kind, loss.count, loss.text + ": " + file.path);
     }
     trace.lose(kNoRow, "read", "kernels_alone", 1,
-               "the files tell of GPU work alone: which communicator, size and peers a kernel of RCCL's had "
+               "the files hold GPU work alone: which communicator, size and peers a kernel of RCCL's had "
                "is not known");
     trace.lose(kNoRow, "read", "equal_names", hosts_.kept_apart(),
                "hosts with the name of another, but another machine id: kept apart");
@@ -231,7 +231,7 @@ class Source : public model::TraceSource {
                   .pci = physical.empty() ? physical : at});
       }
     }
-    plan.settle();
+    plan.finish();
     for (size_t i = 0; i < placed_.size(); ++i) {
       for (size_t gpu = 0; gpu < placed_[i].process->gpus.size(); ++gpu)
         placed_[i].gpus.push_back(plan.number(key(i, gpu)));

@@ -21,16 +21,12 @@ class Rocpd : public testing::FormatTest {
   Rocpd() : FormatTest(kFormat) {}
 
   static constexpr const char* kClassicTables =
-      "CREATE TABLE rocpd_string(id INTEGER PRIMARY KEY, string TEXT);"
-      "CREATE TABLE rocpd_op(id INTEGER PRIMARY KEY, gpuId INTEGER, queueId INTEGER, sequenceId INTEGER, "
-      "start INTEGER,"
-      " end INTEGER, description_id INTEGER, opType_id INTEGER);"
-      "CREATE TABLE rocpd_metadata(id INTEGER PRIMARY KEY, tag TEXT, value TEXT);"
-      "CREATE TABLE rocpd_api(id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER);"
-      "INSERT INTO rocpd_string "
-      "VALUES(1,'gemm'),(2,'ncclDevKernel_Generic_1'),(3,'KernelExecution'),(4,'UserMarker'),"
-      "(5,'forward'),(6,'CopyDeviceToDevice'),(7,'Barrier'),(8,''),"
-      "(9,'ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)');";
+      "CREATE TABLE rocpd_string(id INTEGER PRIMARY KEY, string TEXT);CREATE TABLE rocpd_op(id INTEGER "
+      "PRIMARY KEY, gpuId INTEGER, queueId INTEGER, sequenceId INTEGER, start INTEGER, end INTEGER, "
+      "description_id INTEGER, opType_id INTEGER);CREATE TABLE rocpd_metadata(id INTEGER PRIMARY KEY, tag "
+      "TEXT, value TEXT);CREATE TABLE rocpd_api(id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER);INSERT "
+      "INTO rocpd_string "
+      "VALUES(1,'gemm'),(2,'ncclDevKernel_Generic_1'),(3,'KernelExecution'),(4,'UserMarker'),(5,'forward'),(6,'CopyDeviceToDevice'),(7,'Barrier'),(8,''),(9,'ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)');";
   // Times are us after the boot.
   static std::string op(int64_t id, int gpu, int64_t start, int64_t end, int name, int type = 3) {
     return "INSERT INTO rocpd_op VALUES(" + std::to_string(id) + "," + std::to_string(gpu) + ",7,0," +
@@ -265,9 +261,9 @@ TEST_F(Rocpd, AGpusUuidIsItsIdentity) {
 TEST_F(Rocpd, ViewsAndNewerSchemasAreRefused) {
   const std::string view =
       write("view.db",
-            "CREATE VIEW rocpd_op AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT "
-            "n AS id, 0 AS gpuId,"
-            " 0 AS queueId, 1 AS start, 2 AS end, 1 AS description_id, 1 AS opType_id FROM r;");
+            "CREATE VIEW rocpd_op AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) "
+            "SELECT n AS id, 0 AS gpuId, 0 AS queueId, 1 AS start, 2 AS end, 1 AS description_id, 1 AS "
+            "opType_id FROM r;");
   auto refused = kFormat.open({view});
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().text.find("views are not read"), std::string::npos);

@@ -5,8 +5,8 @@
 
 namespace lockstep::readers::rocpd {
 
-std::shared_ptr<const Texts> texts_of(Database& database, const std::string& table, const std::string& what,
-                                      const Process& process, SharedTexts& shared) {
+std::shared_ptr<const Texts> texts_of(common::SqliteFile& database, const std::string& table,
+                                      const std::string& what, const Process& process, SharedTexts& shared) {
   const auto read = [&] {
     return read_texts(database, "SELECT id, " + what + " FROM " + sqlite_quoted(table) + " NOT INDEXED");
   };

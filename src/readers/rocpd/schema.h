@@ -8,7 +8,7 @@
 
 #include "model/string_pool.h"
 #include "model/trace.h"
-#include "readers/rocpd/database.h"
+#include "readers/common/sqlite_file.h"
 #include "readers/rocpd/texts.h"
 
 namespace lockstep::readers::rocpd {
@@ -73,13 +73,13 @@ class Schema {
 };
 
 // RPD, of all versions, and rocm-trace-lite: one table of operations. nullptr: the file has none.
-std::unique_ptr<Schema> classic_schema(Database& database);
+std::unique_ptr<Schema> classic_schema(common::SqliteFile& database);
 // rocprofiler-sdk: tables that end in the identity of their writer. nullptr: the file has none.
-std::unique_ptr<Schema> sdk_schema(Database& database);
+std::unique_ptr<Schema> sdk_schema(common::SqliteFile& database);
 
 // Of a table of texts: the ids, and what the expression `what` tells of each.
-std::shared_ptr<const Texts> texts_of(Database& database, const std::string& table, const std::string& what,
-                                      const Process& process, SharedTexts& shared);
+std::shared_ptr<const Texts> texts_of(common::SqliteFile& database, const std::string& table,
+                                      const std::string& what, const Process& process, SharedTexts& shared);
 
 // Rows that reading may add: of a process, no more are kept.
 inline constexpr size_t kMostWork = size_t{1} << 27;

@@ -14,7 +14,7 @@ constexpr size_t kMostProcesses = 1 << 16, kMostRows = size_t{1} << 24;
 
 class Sdk : public Schema {
  public:
-  Sdk(Database& database, std::vector<std::string> suffixes)
+  Sdk(common::SqliteFile& database, std::vector<std::string> suffixes)
       : database_(database), suffixes_(std::move(suffixes)) {}
 
   Result<std::vector<Process>> processes(std::vector<Loss>& losses) override {
@@ -57,7 +57,8 @@ class Sdk : public Schema {
   Result<std::map<int64_t, std::string>> texts(std::string_view name, const std::string& suffix,
                                                const std::string& what) const {
     std::map<int64_t, std::string> out;
-    LOCKSTEP_ASSIGN(Query query, database_.query("SELECT id, " + what + " FROM " + table(name, suffix)));
+    LOCKSTEP_ASSIGN(common::Query query,
+                    database_.query("SELECT id, " + what + " FROM " + table(name, suffix)));
     for (;;) {
       LOCKSTEP_ASSIGN(const bool more, query.next());
       if (!more || out.size() == kMostProcesses) return out;
@@ -72,8 +73,8 @@ class Sdk : public Schema {
       LOCKSTEP_ASSIGN(hosts, texts("rocpd_info_node", suffix, "coalesce(nullif(hostname, ''), machine_id)"));
     }
     if (!has("rocpd_info_process", suffix, {"id", "nid", "pid", "command"})) return {};
-    LOCKSTEP_ASSIGN(Query query, database_.query("SELECT id, nid, pid, command FROM " +
-                                                 table("rocpd_info_process", suffix)));
+    LOCKSTEP_ASSIGN(common::Query query, database_.query("SELECT id, nid, pid, command FROM " +
+                                                         table("rocpd_info_process", suffix)));
     for (;;) {
       LOCKSTEP_ASSIGN(const bool more, query.next());
       if (!more || processes.size() == kMostProcesses) break;
@@ -95,7 +96,7 @@ class Sdk : public Schema {
              {"id", "pid", "type", "absolute_index", "logical_index", "product_name"}))
       return {};
     const std::string uuid = has("rocpd_info_agent", suffix, {"uuid"}) ? "nullif(uuid, 0)" : "NULL";
-    LOCKSTEP_ASSIGN(Query query,
+    LOCKSTEP_ASSIGN(common::Query query,
                     database_.query("SELECT id, pid, absolute_index, logical_index, product_name, " + uuid +
                                     " FROM " + table("rocpd_info_agent", suffix) + " WHERE type = 'GPU'"));
     std::map<int64_t, Process*> by_id;
@@ -121,7 +122,8 @@ class Sdk : public Schema {
   Result<void> look_at(const std::string& suffix, std::string_view name,
                        const std::unordered_map<int64_t, Process*>& by_id) const {
     if (!has(name, suffix, {"pid", "start", "end"})) return {};
-    LOCKSTEP_ASSIGN(Query query, database_.query("SELECT start, \"end\", pid FROM " + table(name, suffix)));
+    LOCKSTEP_ASSIGN(common::Query query,
+                    database_.query("SELECT start, \"end\", pid FROM " + table(name, suffix)));
     for (;;) {
       LOCKSTEP_ASSIGN(const bool more, query.next());
       if (!more) return {};
@@ -144,7 +146,7 @@ class Sdk : public Schema {
                            : nullptr;
     if (texts) out.damage = texts->damage;
     Names symbols(texts, strings);
-    LOCKSTEP_ASSIGN(Query query,
+    LOCKSTEP_ASSIGN(common::Query query,
                     database_.query("SELECT agent_id, queue_id, start, \"end\", kernel_id FROM " +
                                     table(kDispatches, suffix) + " WHERE pid = ?1"));
     query.bind(1, process.process_id);
@@ -167,7 +169,7 @@ class Sdk : public Schema {
     if (texts && !texts->damage.empty()) out.damage = texts->damage;
     Names names(texts, strings);
     LOCKSTEP_ASSIGN(
-        Query query,
+        common::Query query,
         database_.query("SELECT dst_agent_id, queue_id, start, \"end\", name_id, src_agent_id FROM " +
                         table(kCopies, suffix) + " WHERE pid = ?1"));
     query.bind(1, process.process_id);
@@ -185,7 +187,7 @@ class Sdk : public Schema {
     }
   }
 
-  static void add(const Query& row, model::StringId name, model::KernelKind kind, Contents& out) {
+  static void add(const common::Query& row, model::StringId name, model::KernelKind kind, Contents& out) {
     const Work work{.start_ns = row.integer(2),
                     .end_ns = row.integer(3),
                     .gpu = row.integer(0),
@@ -201,13 +203,13 @@ class Sdk : public Schema {
     }
   }
 
-  Database& database_;
+  common::SqliteFile& database_;
   const std::vector<std::string> suffixes_;
 };
 
 }  // namespace
 
-std::unique_ptr<Schema> sdk_schema(Database& database) {
+std::unique_ptr<Schema> sdk_schema(common::SqliteFile& database) {
   std::vector<std::string> suffixes;
   for (const std::string& name : database.tables()) {
     if (!name.starts_with(kDispatches)) continue;

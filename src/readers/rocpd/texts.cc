@@ -3,7 +3,7 @@
 
 namespace lockstep::readers::rocpd {
 
-Texts read_texts(const Database& database, const std::string& sql) {
+Texts read_texts(const common::SqliteFile& database, const std::string& sql) {
   Texts out;
   auto query = database.query(sql);
   if (!query) {

@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "model/string_pool.h"
-#include "readers/rocpd/database.h"
+#include "readers/common/sqlite_file.h"
 
 namespace lockstep::readers::rocpd {
 
@@ -24,7 +24,7 @@ struct Texts {
   std::string damage;                                // why reading ended early; empty: it did not
 };
 // Of a query whose rows are an id and its text. At most kMostTexts of them.
-Texts read_texts(const Database& database, const std::string& sql);
+Texts read_texts(const common::SqliteFile& database, const std::string& sql);
 inline constexpr size_t kMostTexts = size_t{1} << 24;
 
 // The tables of one file that several of its processes use, by name. Any number of threads may ask.

@@ -44,11 +44,13 @@ constexpr const char* kTextViews = R"SQL(
 CREATE VIEW processes AS
 SELECT p.id, p.rank, p.local_rank, p.world, h.text AS host, p.node, p.pid, p.device, p.gpu, pci.text AS pci,
        uuid.text AS uuid, model.text AS gpu_model, b.text AS boot_id, l.text AS launcher, j.text AS job, a.text AS argv, p.nccl_version,
+       library.text AS nccl_library, build.text AS nccl_build_id, other.text AS other_nccl,
        p.closed, p.start_ns, p.first_ns, p.last_ns
 FROM process p LEFT JOIN string h ON h.id = p.host LEFT JOIN string b ON b.id = p.boot_id
 LEFT JOIN string l ON l.id = p.launcher LEFT JOIN string j ON j.id = p.job LEFT JOIN string a ON a.id = p.argv
 LEFT JOIN string pci ON pci.id = p.pci LEFT JOIN string uuid ON uuid.id = p.uuid
-LEFT JOIN string model ON model.id = p.gpu_model;
+LEFT JOIN string model ON model.id = p.gpu_model LEFT JOIN string library ON library.id = p.nccl_library
+LEFT JOIN string build ON build.id = p.nccl_build_id LEFT JOIN string other ON other.id = p.other_nccl;
 
 CREATE VIEW comms AS
 SELECT c.id, c.run_comm, c.process, p.rank AS global_rank, n.text AS name, printf('%016x', c.comm_id) AS hash, c.rank,

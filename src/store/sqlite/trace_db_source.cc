@@ -436,7 +436,7 @@ Result<void> TraceDbSource::read_process(const Database& database, size_t i, mod
   if (trace.processes.size() == 0)
     return Error{ErrorCode::kInvalidInput, "process " + std::to_string(i) + " cannot be read", path_};
   trace.lose(0, "read", "damaged_table", bad_parts_[i],
-             path_ + ": part: rows of a table that cannot be told");
+             path_ + ": part: rows of a table that cannot be identified");
   reader.finish();
   return {};
 }

@@ -279,8 +279,7 @@ TEST_F(TraceDbTest, RangesAreReadableAndUserMarkers) {
                   "WHERE rank = 1 GROUP BY name"),
             "1|4101|forward||nested|2|0|500400\n1|4101|prefetch|loader|free|2|1|11000300");
   EXPECT_EQ(query("SELECT apiName, args, count(*), min(end - start) > 0 FROM api WHERE args IN ('forward', "
-                  "'prefetch') "
-                  "GROUP BY args"),
+                  "'prefetch') GROUP BY args"),
             "UserMarker|forward|8|1\nUserMarker|prefetch|8|1");
   EXPECT_EQ(query("SELECT count(*) FROM (SELECT id FROM nvtx_range UNION SELECT id FROM op UNION SELECT id "
                   "FROM mark)"),
@@ -331,8 +330,8 @@ TEST_F(TraceDbTest, ViewsHaveReadableText) {
   merge();
   std::string id = std::to_string(model::comms_id({"0", 1, false, 0, 1, 4}));
   EXPECT_EQ(query("SELECT rank, comm, comm_hash, op_index, func, datatype, algo, proto, bytes, gpu_ns, "
-                  "gpu_source, comms_id, "
-                  "torch_comms_id FROM ops WHERE op_index = 0 AND peer IS NULL AND rank = 2"),
+                  "gpu_source, comms_id, torch_comms_id FROM ops WHERE op_index = 0 AND peer IS NULL AND "
+                  "rank = 2"),
             "2|default_pg:0|8000000000000abc|0|AllReduce|ncclFloat32|RING|SIMPLE|4096|100000|KernelCh|"
             "8000000000000abc:coll:0|" +
                 id);
@@ -699,11 +698,10 @@ TEST_F(TraceDbTest, HostileIdsBecomeLosses) {
   merge({.ranks = 1});
   auto database = Database::open(path, Database::Access::kCreate);
   ASSERT_TRUE((*database)->execute(
-      "UPDATE op SET task = -5, shape = 99999, kind = 4711 WHERE id = (SELECT min(id) FROM op);"
-      "UPDATE process SET host = 123456, world = 2147483647; UPDATE comm SET ranks = 2147483647; DELETE FROM "
-      "task WHERE id > 3;"
-      "UPDATE part SET rows = 4000000000 WHERE name = 'channel';"
-      "INSERT INTO part VALUES (77, 'op', 0, 5, 0), (0, 'op', -1, 5, 0), (-1, 'op', 1, 5, 0)"));
+      "UPDATE op SET task = -5, shape = 99999, kind = 4711 WHERE id = (SELECT min(id) FROM op);UPDATE "
+      "process SET host = 123456, world = 2147483647; UPDATE comm SET ranks = 2147483647; DELETE FROM task "
+      "WHERE id > 3;UPDATE part SET rows = 4000000000 WHERE name = 'channel';INSERT INTO part VALUES (77, "
+      "'op', 0, 5, 0), (0, 'op', -1, 5, 0), (-1, 'op', 1, 5, 0)"));
   auto source = open_trace_db(path);
   ASSERT_TRUE(source);
   Trace trace;
@@ -723,9 +721,9 @@ TEST_F(TraceDbTest, HostileIdsBecomeLosses) {
 // Views and computed columns run code of whoever wrote the file.
 TEST_F(TraceDbTest, TablesThatAreNoneAreRefusedOrCounted) {
   const std::string endless =
-      " AS WITH RECURSIVE z(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM z) SELECT x AS id, x AS trace, x AS "
-      "name, "
-      "x AS first, x AS rows, x AS text, x AS process, x AS stage, x AS kind, x AS count, x AS detail FROM z";
+      " AS WITH RECURSIVE z(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM z) SELECT x AS id, x AS trace, x "
+      "AS name, x AS first, x AS rows, x AS text, x AS process, x AS stage, x AS kind, x AS count, x AS "
+      "detail FROM z";
   for (const char* table : {"op", "comm", "process", "part", "string", "shape", "loss"}) {
     merge({.ranks = 1});
     {

@@ -79,7 +79,7 @@ Result<void> check_target(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || is_trace_db(path)) return {};
   return Error{ErrorCode::kUsage,
-               "exists and is no trace.db of Lockstep; it was left alone: name another output", path};
+               "exists and is not a trace.db of Lockstep; it was left alone: name another output", path};
 }
 
 // Appends all processes, loading the next one while one is inserted: two in memory at most. A process that cannot be

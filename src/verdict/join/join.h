@@ -15,7 +15,7 @@
 namespace lockstep::verdict::join {
 
 // What one kind of evidence says.
-struct Testimony {
+struct EvidenceSource {
   std::string source;                    // as people call it: "Flight Recorder dumps"
   const model::Job* job = nullptr;       // matched; nullptr: it holds no operations
   std::map<int32_t, std::string> hosts;  // of the ranks that it tells of; a name may be empty
@@ -32,17 +32,17 @@ struct CommLink {
     kMembers,     // no other communicator of either has these ranks
     kOperations,  // several have these ranks; the operations of these two agree best
   } by = By::kId;
-  size_t a = 0, b = 0;                  // testimonies, a < b
+  size_t a = 0, b = 0;                  // sources, a < b
   uint32_t a_comm = 0, b_comm = 0;      // rows of their jobs' comms
   uint64_t agreeing = 0, compared = 0;  // operations at the same place, function against function
 };
 std::string_view text(CommLink::By by);  // "id", "name", "members", "operations"
 
 // Whether both may be of one run: they overlap in time, as far as that is known and clocks go.
-bool same_time(const Testimony& a, const Testimony& b);
+bool same_time(const EvidenceSource& a, const EvidenceSource& b);
 
 // links.cc: the communicators that jobs have in common, where that can be told. One for each pair of jobs and communicator.
-std::vector<CommLink> link_comms(const std::vector<Testimony>& testimonies);
+std::vector<CommLink> link_comms(const std::vector<EvidenceSource>& sources);
 
 // Whether two communicators of two jobs may be one: as many ranks, and nobody in another place, as far as that is known.
 bool may_be_one(const model::Job& a, uint32_t a_comm, const model::Job& b, uint32_t b_comm);
@@ -51,7 +51,7 @@ struct Joined {
   analysis::Diagnosis diagnosis;
   std::vector<CommLink> links;
 };
-// `testimonies`: the most trusted first. Finding::sources says which of them a finding rests on.
-Joined join(std::vector<Testimony> testimonies);
+// `sources`: the most trusted first. Finding::sources says which of them a finding rests on.
+Joined join(std::vector<EvidenceSource> sources);
 
 }  // namespace lockstep::verdict::join

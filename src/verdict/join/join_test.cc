@@ -27,8 +27,9 @@ analysis::Finding finding(analysis::FindingClass c, std::string id, std::vector<
   return made;
 }
 
-Testimony testimony(std::string source, std::vector<int32_t> ranks, std::vector<analysis::Finding> findings) {
-  Testimony made;
+EvidenceSource evidence(std::string source, std::vector<int32_t> ranks,
+                        std::vector<analysis::Finding> findings) {
+  EvidenceSource made;
   made.source = std::move(source);
   for (const int32_t rank : ranks) made.hosts.emplace(rank, "");
   made.findings = std::move(findings);
@@ -44,19 +45,19 @@ bool has_line(const analysis::Finding& finding, const std::string& part) {
 
 TEST(Join, OneKindStaysAsItIs) {
   const Joined joined =
-      join({testimony("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})})});
+      join({evidence("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})})});
   ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
   EXPECT_EQ(joined.diagnosis.findings[0].evidence, (std::vector<std::string>{"one", "two"}));
   EXPECT_EQ(joined.diagnosis.findings[0].sources, std::vector<std::string>{"dumps"});
 }
 
 TEST(Join, FindingsOfOneTroubleBecomeOneThatCitesAll) {
-  Testimony logs =
-      testimony("logs", kAll, {finding(analysis::FindingClass::kRankDead, "rank-dead", {5}, "")});
+  EvidenceSource logs =
+      evidence("logs", kAll, {finding(analysis::FindingClass::kRankDead, "rank-dead", {5}, "")});
   logs.hosts[5] = "node1";
   const Joined joined = join(
-      {testimony("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})}),
-       testimony("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})}), logs});
+      {evidence("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})}),
+       evidence("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})}), logs});
   ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
   const analysis::Finding& verdict = joined.diagnosis.findings[0];
   EXPECT_EQ(verdict.id, "rank-dead") << "it explains that the rank never joined";
@@ -69,17 +70,17 @@ TEST(Join, FindingsOfOneTroubleBecomeOneThatCitesAll) {
 
 TEST(Join, OtherRanksAreOtherTrouble) {
   const Joined joined =
-      join({testimony("capture files", {0, 1, 2, 3},
-                      {finding(analysis::FindingClass::kNeverJoined, "never-joined", {1}, "tp")}),
-            testimony("dumps", {4, 5, 6, 7},
-                      {finding(analysis::FindingClass::kNeverJoined, "never-joined", {6}, "dp")})});
+      join({evidence("capture files", {0, 1, 2, 3},
+                     {finding(analysis::FindingClass::kNeverJoined, "never-joined", {1}, "tp")}),
+            evidence("dumps", {4, 5, 6, 7},
+                     {finding(analysis::FindingClass::kNeverJoined, "never-joined", {6}, "dp")})});
   EXPECT_EQ(joined.diagnosis.findings.size(), 2u);
 }
 
 TEST(Join, ContradictionsAreNamed) {
   const Joined joined = join(
-      {testimony("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})}),
-       testimony("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {3})})});
+      {evidence("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})}),
+       evidence("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {3})})});
   ASSERT_EQ(joined.diagnosis.findings.size(), 3u);
   const analysis::Finding& disagreement = joined.diagnosis.findings[2];
   EXPECT_EQ(disagreement.id, "evidence-missing.disagreement");
@@ -88,8 +89,8 @@ TEST(Join, ContradictionsAreNamed) {
   EXPECT_EQ(joined.diagnosis.findings[*joined.diagnosis.verdict].ranks, std::vector<int32_t>{5});
 
   const Joined stuck = join(
-      {testimony("capture files", kAll, {finding(analysis::FindingClass::kStuckInGpu, "stuck-in-gpu", kAll)}),
-       testimony("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})})});
+      {evidence("capture files", kAll, {finding(analysis::FindingClass::kStuckInGpu, "stuck-in-gpu", kAll)}),
+       evidence("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})})});
   EXPECT_EQ(stuck.diagnosis.findings.back().id, "evidence-missing.disagreement")
       << "all have called it, or one has not: not both";
 }
@@ -99,9 +100,9 @@ TEST(Join, WhatOneKindCannotTellAnotherSettles) {
       finding(analysis::FindingClass::kEvidenceMissing, "evidence-missing.files", {5, 6, 7});
   doubt.severity = analysis::Severity::kWarning;
   const Joined joined =
-      join({testimony("capture files", {0, 1, 2, 3, 4}, {doubt}),
-            testimony("dumps", {3, 4, 5, 6, 7},
-                      {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})})});
+      join({evidence("capture files", {0, 1, 2, 3, 4}, {doubt}),
+            evidence("dumps", {3, 4, 5, 6, 7},
+                     {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})})});
   ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
   EXPECT_EQ(joined.diagnosis.findings[0].id, "never-joined");
   EXPECT_TRUE(has_line(joined.diagnosis.findings[0], "capture files: evidence-missing.files says 5"));
@@ -114,7 +115,7 @@ TEST(Join, SuspectsOfDifferentWaitsStayApart) {
     analysis::Finding b = finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {5, 6});
     if (!same) b.op_index = 9;
     const Joined joined = join(
-        {testimony("capture files", {0, 1, 2, 3, 6, 7}, {a}), testimony("dumps", {0, 1, 2, 3, 4, 7}, {b})});
+        {evidence("capture files", {0, 1, 2, 3, 6, 7}, {a}), evidence("dumps", {0, 1, 2, 3, 4, 7}, {b})});
     EXPECT_EQ(joined.diagnosis.findings.size(), same ? 1u : 2u);
     const bool accused = joined.diagnosis.findings[0].statement.find("left neither") != std::string::npos;
     EXPECT_EQ(accused, same) << joined.diagnosis.findings[0].statement;
@@ -127,7 +128,7 @@ TEST(Join, ASuspectIsWhoIsAbsentEverywhere) {
       finding(analysis::FindingClass::kEvidenceMissing, "evidence-missing.files", {0, 1, 5, 6, 7});
   b.severity = analysis::Severity::kWarning;
   const Joined joined =
-      join({testimony("capture files", {0, 1, 2, 3, 6, 7}, {a}), testimony("dumps", {2, 3, 4}, {b})});
+      join({evidence("capture files", {0, 1, 2, 3, 6, 7}, {a}), evidence("dumps", {2, 3, 4}, {b})});
   ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
   const analysis::Finding& verdict = joined.diagnosis.findings[0];
   EXPECT_EQ(verdict.id, "rank-unreachable");
@@ -144,9 +145,9 @@ TEST(Join, RanksKnownFromElsewhereAreNotMissed) {
   absent.op_index.reset();
   const model::Job operations;
   const auto with = [&](std::vector<int32_t> dumps, const model::Job* job) {
-    Testimony others = testimony("dumps", std::move(dumps), {});
+    EvidenceSource others = evidence("dumps", std::move(dumps), {});
     others.job = job;
-    return join({testimony("capture files", {0, 1, 2, 3, 4, 5}, {absent}), others}).diagnosis;
+    return join({evidence("capture files", {0, 1, 2, 3, 4, 5}, {absent}), others}).diagnosis;
   };
   EXPECT_FALSE(with(kAll, &operations).verdict);
   EXPECT_TRUE(with({0, 6}, &operations).verdict) << "rank 7 is known of nowhere";
@@ -156,17 +157,16 @@ TEST(Join, RanksKnownFromElsewhereAreNotMissed) {
 TEST(Join, WhoReportsADeathIsNotDead) {
   std::vector<int32_t> others = {1, 2, 3, 4, 5, 6, 7};
   const Joined agreed = join(
-      {testimony("capture files", kAll, {finding(analysis::FindingClass::kRankDead, "rank-dead", {0})}),
-       testimony("logs", kAll, {finding(analysis::FindingClass::kRankDead, "rank-dead.ras", others, "")})});
+      {evidence("capture files", kAll, {finding(analysis::FindingClass::kRankDead, "rank-dead", {0})}),
+       evidence("logs", kAll, {finding(analysis::FindingClass::kRankDead, "rank-dead.ras", others, "")})});
   for (const analysis::Finding& finding : agreed.diagnosis.findings)
     EXPECT_NE(finding.id, "evidence-missing.disagreement");
   EXPECT_EQ(agreed.diagnosis.findings[0].ranks, std::vector<int32_t>{0});
 
   const Joined cited = join(
-      {testimony("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {0})}),
-       testimony(
-           "logs", kAll,
-           {finding(analysis::FindingClass::kTransportError, "transport-error.completion", kAll, "")})});
+      {evidence("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {0})}),
+       evidence("logs", kAll,
+                {finding(analysis::FindingClass::kTransportError, "transport-error.completion", kAll, "")})});
   ASSERT_EQ(cited.diagnosis.findings.size(), 1u);
   EXPECT_EQ(cited.diagnosis.findings[0].id, "never-joined");
   EXPECT_EQ(cited.diagnosis.findings[0].ranks, std::vector<int32_t>{0});
@@ -177,17 +177,17 @@ TEST(Join, MoreEvidenceMakesNothingWeaker) {
   unsure.severity = analysis::Severity::kWarning;
   unsure.weight = 3;
   analysis::Finding sure = finding(analysis::FindingClass::kNeverJoined, "never-joined.watchdog", {5}, "");
-  const Joined joined = join({testimony("capture files", kAll, {unsure}), testimony("logs", kAll, {sure})});
+  const Joined joined = join({evidence("capture files", kAll, {unsure}), evidence("logs", kAll, {sure})});
   ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
   EXPECT_EQ(joined.diagnosis.findings[0].severity, analysis::Severity::kCritical);
   EXPECT_EQ(joined.diagnosis.findings[0].weight, 3);
 }
 
 TEST(Join, FilesOfAnotherRunAreNotJoined) {
-  Testimony today =
-      testimony("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})});
-  Testimony before =
-      testimony("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})});
+  EvidenceSource today =
+      evidence("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})});
+  EvidenceSource before =
+      evidence("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})});
   today.first_ns = 2'000'000'000'000'000'000;
   today.last_ns = today.first_ns + 60'000'000'000;
   before.first_ns = today.first_ns - 86'400'000'000'000;
@@ -202,17 +202,17 @@ TEST(Join, ADoubtIsNotSettledByWhatNamesNobody) {
       finding(analysis::FindingClass::kEvidenceMissing, "evidence-missing.gpu-times", {}, "");
   doubt.severity = analysis::Severity::kWarning;
   analysis::Finding gave_up = finding(analysis::FindingClass::kAborted, "aborted.watchdog", {}, "");
-  const Joined joined = join({testimony("capture files", kAll, {doubt}), testimony("logs", kAll, {gave_up})});
+  const Joined joined = join({evidence("capture files", kAll, {doubt}), evidence("logs", kAll, {gave_up})});
   EXPECT_EQ(joined.diagnosis.findings.size(), 2u);
 }
 
 TEST(Join, SettingsThatTwoKindsTellOfAreSaidOnce) {
   const Joined joined =
-      join({testimony("capture files", kAll,
-                      {finding(analysis::FindingClass::kFallback, "fallback.net-socket", {0}, "")}),
-            testimony("logs", kAll,
-                      {finding(analysis::FindingClass::kFallback, "fallback.net-socket", {0, 4}, ""),
-                       finding(analysis::FindingClass::kFallback, "fallback.p2p-disabled", {0}, "")})});
+      join({evidence("capture files", kAll,
+                     {finding(analysis::FindingClass::kFallback, "fallback.net-socket", {0}, "")}),
+            evidence("logs", kAll,
+                     {finding(analysis::FindingClass::kFallback, "fallback.net-socket", {0, 4}, ""),
+                      finding(analysis::FindingClass::kFallback, "fallback.p2p-disabled", {0}, "")})});
   EXPECT_EQ(joined.diagnosis.findings.size(), 2u);
 }
 
@@ -236,7 +236,7 @@ model::Job job_of(const std::vector<std::pair<std::string, std::vector<uint32_t>
 }
 
 TEST(Links, CommunicatorsAreFoundByNameMembersAndOperations) {
-  std::vector<Testimony> both = {testimony("a", {}, {}), testimony("b", {}, {})};
+  std::vector<EvidenceSource> both = {evidence("a", {}, {}), evidence("b", {}, {})};
   const model::Job a =
       job_of({{"tp:3", {0, 1}}, {"", {0, 1, 2, 3}}, {"", {2, 3}}, {"", {2, 3}}}, {4, 9, 6, 6});
   const model::Job b = job_of(
@@ -273,7 +273,7 @@ Joined with_suspect(const std::vector<int>& capture_calls, const std::vector<int
       finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {3}, capture.comm_name(0));
   doubt.comm_row = 0;
   if (pair) doubt.func = "Send";
-  Testimony a = testimony("capture files", {0, 1, 2}, {doubt}), b = testimony("dumps", {}, {});
+  EvidenceSource a = evidence("capture files", {0, 1, 2}, {doubt}), b = evidence("dumps", {}, {});
   a.job = &capture;
   b.job = &dumps;
   for (int32_t rank = 0; rank < 4; ++rank) {
@@ -302,7 +302,7 @@ TEST(Join, ASuspectIsJudgedByWhatItLeftElsewhere) {
 }
 
 TEST(Links, WhatCannotBeToldApartIsNotLinked) {
-  std::vector<Testimony> both = {testimony("a", {}, {}), testimony("b", {}, {})};
+  std::vector<EvidenceSource> both = {evidence("a", {}, {}), evidence("b", {}, {})};
   const model::Job a = job_of({{"", {2, 3}}}, {6});
   const model::Job b = job_of({{"dp", {2, 3}}, {"", {0}}, {"ep", {2, 3}}}, {6, 1, 6});
   both[0].job = &a;
@@ -311,7 +311,7 @@ TEST(Links, WhatCannotBeToldApartIsNotLinked) {
 }
 
 TEST(Links, OfOneNameThoseWithTheSameMembersAreOne) {
-  std::vector<Testimony> both = {testimony("a", {}, {}), testimony("b", {}, {})};
+  std::vector<EvidenceSource> both = {evidence("a", {}, {}), evidence("b", {}, {})};
   const model::Job a = job_of({{"tp", {0, 1}}, {"tp", {2, 3}}, {"dp", {0, 2}}}, {5, 5, 5});
   const model::Job b = job_of({{"tp", {2, 3}}, {"tp", {0, 1}}, {"dp", {1, 3}}}, {5, 5, 5});
   both[0].job = &a;
@@ -328,7 +328,7 @@ TEST(Links, OfManyWithTheSameMembersThoseThatDifferAreFound) {
   std::vector<std::pair<std::string, std::vector<uint32_t>>> comms(1600, {"", {0, 1}});
   std::vector<int> operations(1600, 3);
   operations[700] = 40;
-  std::vector<Testimony> both = {testimony("a", {}, {}), testimony("b", {}, {})};
+  std::vector<EvidenceSource> both = {evidence("a", {}, {}), evidence("b", {}, {})};
   const model::Job a = job_of(comms, operations);
   std::swap(operations[700], operations[702]);
   const model::Job b = job_of(comms, operations);
@@ -349,7 +349,7 @@ TEST(Join, EqualNamesAreNotOneCommunicator) {
                       right = left;
     left.comm_row = a_row;
     right.comm_row = b_row;
-    Testimony x = testimony("capture files", kAll, {left}), y = testimony("dumps", kAll, {right});
+    EvidenceSource x = evidence("capture files", kAll, {left}), y = evidence("dumps", kAll, {right});
     x.job = &a;
     y.job = &b;
     return join({x, y}).diagnosis.findings.size();
@@ -368,16 +368,16 @@ analysis::Finding moment(std::string id, std::vector<int32_t> ranks, std::string
   analysis::Finding made =
       finding(analysis::FindingClass::kNeverJoined, std::move(id), std::move(ranks), std::move(comm));
   made.severity = analysis::Severity::kWarning;
-  made.settle = "a second look";
+  made.needed_evidence = "a second look";
   made.op_index.reset();
   return made;
 }
 
 TEST(Join, OfAPartOfTheRanksLinesOfWatchdogsClearNobody) {
   const Joined joined =
-      join({testimony("dumps", {0, 2, 3, 4},
-                      {finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {1, 5, 6, 7})}),
-            testimony("logs", {0, 5, 6, 7}, {doubt("evidence-missing.watchdog", {1, 2, 3, 4})})});
+      join({evidence("dumps", {0, 2, 3, 4},
+                     {finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {1, 5, 6, 7})}),
+            evidence("logs", {0, 5, 6, 7}, {doubt("evidence-missing.watchdog", {1, 2, 3, 4})})});
   EXPECT_EQ(joined.diagnosis.findings.front().ranks, (std::vector<int32_t>{1, 5, 6, 7}));
 }
 
@@ -385,30 +385,30 @@ TEST(Join, DoubtsAboutTwoOperationsLeaveNobody) {
   analysis::Finding other = doubt("evidence-missing.watchdog", {1, 2});
   other.op_index = 9;
   const Joined joined =
-      join({testimony("dumps", {0},
-                      {finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {1, 5})}),
-            testimony("logs", {0}, {other})});
+      join({evidence("dumps", {0},
+                     {finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {1, 5})}),
+            evidence("logs", {0}, {other})});
   for (const analysis::Finding& finding : joined.diagnosis.findings)
     EXPECT_NE(finding.ranks, std::vector<int32_t>{1});
 }
 
 TEST(Join, AWatchdogMakesCertainWhatOneMomentShows) {
   for (const char* id : {"never-joined.snapshot", "never-joined.stacks"}) {
-    const Joined joined = join({testimony("snapshots", kAll, {moment(id, {5}, "0xab")}),
-                                testimony("logs", {1}, {doubt("evidence-missing.watchdog", {}, "")})});
+    const Joined joined = join({evidence("snapshots", kAll, {moment(id, {5}, "0xab")}),
+                                evidence("logs", {1}, {doubt("evidence-missing.watchdog", {}, "")})});
     ASSERT_EQ(joined.diagnosis.findings.size(), 1u) << id;
     EXPECT_EQ(joined.diagnosis.findings[0].id, id);
     EXPECT_EQ(joined.diagnosis.findings[0].severity, analysis::Severity::kCritical);
-    EXPECT_EQ(joined.diagnosis.findings[0].settle, "");
+    EXPECT_EQ(joined.diagnosis.findings[0].needed_evidence, "");
     EXPECT_EQ(joined.diagnosis.findings[0].sources, (std::vector<std::string>{"snapshots", "logs"}));
   }
 }
 
 TEST(Join, AWatchdogOfTheRankItselfOrOfOtherSuspectsDoesNot) {
-  for (const auto& [told, suspects] :
+  for (const auto& [known, suspects] :
        {std::pair(std::vector<int32_t>{5}, std::vector<int32_t>{}), {{1}, {3, 4}}, {{5}, {3}}}) {
-    const Joined joined = join({testimony("snapshots", kAll, {moment("never-joined.stacks", {5}, "")}),
-                                testimony("logs", told, {doubt("evidence-missing.watchdog", suspects, "")})});
+    const Joined joined = join({evidence("snapshots", kAll, {moment("never-joined.stacks", {5}, "")}),
+                                evidence("logs", known, {doubt("evidence-missing.watchdog", suspects, "")})});
     for (const analysis::Finding& finding : joined.diagnosis.findings)
       EXPECT_LT(finding.severity, analysis::Severity::kCritical) << finding.statement;
   }

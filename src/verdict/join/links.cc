@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Links the communicators of two kinds of evidence: by NCCL's id, then by name, then by members, then by what
+// was called on them. Each way is used only where it leaves one candidate. A wrong link would join findings
+// about different communicators, so no link is better than an unsure one.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -14,7 +17,7 @@ namespace {
 using model::kNoRow;
 
 constexpr uint64_t kCompareMost = 256;             // operations of a communicator
-constexpr uint32_t kTellingMost = 4096;            // that tell it from others with its members
+constexpr uint32_t kSharedMost = 4096;             // that tell it from others with its members
 constexpr size_t kComparisonsMost = 1 << 15;       // of two jobs' communicators
 constexpr double kAlike = 0.9;                     // share of them that agrees where it is one communicator
 constexpr int64_t kClocksApart = 600'000'000'000;  // hosts' clocks may differ by so much, in ns
@@ -115,7 +118,7 @@ Calls calls_of(const model::Job& job, uint32_t comm) {
   if (member == nullptr) return calls;
   calls.oldest = job.oldest_index(*member);
   calls.next = job.next_index(*member);
-  const uint32_t begin = std::max(calls.oldest, calls.next - std::min(calls.next, kTellingMost));
+  const uint32_t begin = std::max(calls.oldest, calls.next - std::min(calls.next, kSharedMost));
   for (uint32_t index = begin; index < calls.next; ++index) {
     const auto op = job.op_at(*member, index);
     const std::string_view func =
@@ -184,9 +187,9 @@ class Faces {
 
 class Linker {
  public:
-  Linker(const std::vector<Testimony>& testimonies, size_t a, size_t b, std::vector<CommLink>& links)
-      : a_job_(*testimonies[a].job),
-        b_job_(*testimonies[b].job),
+  Linker(const std::vector<EvidenceSource>& sources, size_t a, size_t b, std::vector<CommLink>& links)
+      : a_job_(*sources[a].job),
+        b_job_(*sources[b].job),
         a_(a),
         b_(b),
         links_(links),
@@ -342,7 +345,7 @@ class Linker {
 
 }  // namespace
 
-bool same_time(const Testimony& a, const Testimony& b) {
+bool same_time(const EvidenceSource& a, const EvidenceSource& b) {
   if (a.first_ns == 0 || b.first_ns == 0) return true;
   return a.first_ns <= b.last_ns + kClocksApart && b.first_ns <= a.last_ns + kClocksApart;
 }
@@ -356,12 +359,11 @@ std::string_view text(CommLink::By by) {
   return kTexts[static_cast<size_t>(by)];
 }
 
-std::vector<CommLink> link_comms(const std::vector<Testimony>& testimonies) {
+std::vector<CommLink> link_comms(const std::vector<EvidenceSource>& sources) {
   std::vector<CommLink> links;
-  for (size_t a = 0; a < testimonies.size(); ++a) {
-    for (size_t b = a + 1; b < testimonies.size(); ++b) {
-      if (testimonies[a].job != nullptr && testimonies[b].job != nullptr)
-        Linker(testimonies, a, b, links).link();
+  for (size_t a = 0; a < sources.size(); ++a) {
+    for (size_t b = a + 1; b < sources.size(); ++b) {
+      if (sources[a].job != nullptr && sources[b].job != nullptr) Linker(sources, a, b, links).link();
     }
   }
   return links;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Completes who a finding names. A Flight Recorder dump knows ranks, a log knows hosts and pids; of a process
+// that both may have seen, the details are taken only if host and pid do not contradict each other.
 #include "verdict/join/people.h"
 
 #include <algorithm>
@@ -40,10 +42,10 @@ void learn(const Who& from, Who& who) {
 
 }  // namespace
 
-People::People(const std::vector<Testimony>& testimonies) : testimonies_(testimonies) {
-  for (const Testimony& testimony : testimonies_) {
+People::People(const std::vector<EvidenceSource>& sources) : sources_(sources) {
+  for (const EvidenceSource& source : sources_) {
     processes_.emplace_back();
-    if (testimony.job != nullptr) processes_.back() = newest_processes(*testimony.job);
+    if (source.job != nullptr) processes_.back() = newest_processes(*source.job);
   }
 }
 
@@ -54,13 +56,13 @@ void People::name(size_t own, analysis::Finding& finding) const {
   }
   for (const int32_t rank : finding.ranks) {
     Who who{.rank = rank};
-    for (const Who& told : finding.who) learn(told, who);
-    for (size_t i = 0; i < testimonies_.size(); ++i) {
-      const Testimony& testimony = testimonies_[i];
-      if (i != own && !same_time(testimony, testimonies_[own])) continue;
+    for (const Who& known_of : finding.who) learn(known_of, who);
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const EvidenceSource& source = sources_[i];
+      if (i != own && !same_time(source, sources_[own])) continue;
       if (const auto process = processes_[i].find(rank); process != processes_[i].end())
-        learn(testimony.job->who(process->second), who);
-      if (const auto host = testimony.hosts.find(rank); host != testimony.hosts.end())
+        learn(source.job->who(process->second), who);
+      if (const auto host = source.hosts.find(rank); host != source.hosts.end())
         learn({.rank = rank, .host = host->second}, who);
     }
     named.push_back(std::move(who));
@@ -70,9 +72,9 @@ void People::name(size_t own, analysis::Finding& finding) const {
 
 void People::add_hosts(analysis::Finding& finding) const {
   for (const int32_t rank : finding.ranks) {
-    for (const Testimony& testimony : testimonies_) {
-      const auto known = testimony.hosts.find(rank);
-      if (known == testimony.hosts.end() || known->second.empty()) continue;
+    for (const EvidenceSource& source : sources_) {
+      const auto known = source.hosts.find(rank);
+      if (known == source.hosts.end() || known->second.empty()) continue;
       if (std::find(finding.hosts.begin(), finding.hosts.end(), known->second) == finding.hosts.end())
         finding.hosts.push_back(known->second);
       break;

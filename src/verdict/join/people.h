@@ -11,16 +11,16 @@ namespace lockstep::verdict::join {
 
 class People {
  public:
-  // `testimonies` outlive it.
-  explicit People(const std::vector<Testimony>& testimonies);
+  // `sources` outlive it.
+  explicit People(const std::vector<EvidenceSource>& sources);
 
-  // Fills Finding::who of a finding that the testimony `own` has made: a process for each rank, and those without one.
+  // Fills Finding::who of a finding that the source `own` has made: a process for each rank, and those without one.
   void name(size_t own, analysis::Finding& finding) const;
   void add_hosts(analysis::Finding& finding) const;
 
  private:
-  const std::vector<Testimony>& testimonies_;
-  std::vector<std::map<int32_t, uint32_t>> processes_;  // by testimony and rank: the newest
+  const std::vector<EvidenceSource>& sources_;
+  std::vector<std::map<int32_t, uint32_t>> processes_;  // by source and rank: the newest
 };
 
 }  // namespace lockstep::verdict::join

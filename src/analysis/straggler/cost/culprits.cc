@@ -43,18 +43,18 @@ double chance(size_t of_one, size_t occasions, double probability, size_t ranks)
 
 class Trial {
  public:
-  explicit Trial(const Losses& losses)
-      : losses_(losses),
-        suspected_(losses.ranks.size()),
-        follows_(losses.ranks.size()),
-        company_(losses.ranks.size()) {}
+  explicit Trial(const DelayCost& costs)
+      : costs_(costs),
+        suspected_(costs.ranks.size()),
+        follows_(costs.ranks.size()),
+        together_(costs.ranks.size()) {}
 
   std::vector<Culprit> run() {
     std::vector<size_t> suspects = first_suspects();
     while (!suspects.empty()) {
       std::vector<Culprit> named = judge(suspects);
-      const auto company = static_cast<size_t>(std::count(company_.begin(), company_.end(), true));
-      if (named.size() == suspects.size() && (named.size() + company) * 2 <= losses_.compared_ranks)
+      const auto together = static_cast<size_t>(std::count(together_.begin(), together_.end(), true));
+      if (named.size() == suspects.size() && (named.size() + together) * 2 <= costs_.compared_ranks)
         return named;
       let_go(named, &suspects);
     }
@@ -62,18 +62,18 @@ class Trial {
   }
 
  private:
-  size_t steps() const { return losses_.steps.size(); }
-  const Series& cost_of(size_t loss) const { return losses_.ranks[loss].by_step; }
-  double least_total_ns() const { return std::max(kShare * losses_.span_ns, kLeastNamedNs); }
+  size_t steps() const { return costs_.steps.size(); }
+  const Series& cost_of(size_t row) const { return costs_.ranks[row].by_step; }
+  double least_total_ns() const { return std::max(kShare * costs_.span_ns, kLeastNamedNs); }
 
   // By step, what the rank lost that comes after as many as may be named.
   Series reference() const {
-    const size_t most = std::min(kMostNamed, std::max<size_t>(losses_.compared_ranks / 2, 1));
+    const size_t most = std::min(kMostNamed, std::max<size_t>(costs_.compared_ranks / 2, 1));
     Series out(steps());
     Series values;
-    for (size_t step = losses_.first; step < steps(); ++step) {
-      values.assign(1, losses_.others[step]);
-      for (const RankLoss& rank : losses_.ranks) values.push_back(rank.by_step[step]);
+    for (size_t step = costs_.first; step < steps(); ++step) {
+      values.assign(1, costs_.others[step]);
+      for (const RankCost& rank : costs_.ranks) values.push_back(rank.by_step[step]);
       if (most >= values.size()) continue;
       std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(most), values.end(),
                        std::greater<>());
@@ -82,46 +82,46 @@ class Trial {
     return out;
   }
 
-  double beyond(size_t loss, const Series& other) const {
+  double beyond(size_t row, const Series& other) const {
     double sum = 0;
-    for (size_t step = losses_.first; step < steps(); ++step)
-      sum += std::max(static_cast<double>(cost_of(loss)[step] - other[step]), 0.0);
+    for (size_t step = costs_.first; step < steps(); ++step)
+      sum += std::max(static_cast<double>(cost_of(row)[step] - other[step]), 0.0);
     return sum;
   }
 
   // The costliest first.
   std::vector<size_t> first_suspects() {
     const Series usual = reference();
-    std::vector<std::pair<double, size_t>> costs;
-    for (size_t i = 0; i < losses_.ranks.size(); ++i) {
+    std::vector<std::pair<double, size_t>> by_cost;
+    for (size_t i = 0; i < costs_.ranks.size(); ++i) {
       const double cost = beyond(i, usual);
-      if (cost >= kWithOthers * least_total_ns()) costs.emplace_back(cost, i);
+      if (cost >= kWithOthers * least_total_ns()) by_cost.emplace_back(cost, i);
     }
-    std::sort(costs.begin(), costs.end(), [](const auto& a, const auto& b) {
+    std::sort(by_cost.begin(), by_cost.end(), [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first > b.first : a.second < b.second;
     });
-    if (costs.size() > kMostNamed) costs.resize(kMostNamed);
+    if (by_cost.size() > kMostNamed) by_cost.resize(kMostNamed);
     std::vector<size_t> suspects;
-    for (size_t i = 0; i < costs.size(); ++i) {
-      const size_t loss = costs[i].second;
-      follows_[loss] = std::any_of(costs.begin(), costs.begin() + static_cast<ptrdiff_t>(i),
-                                   [&](const auto& costlier) { return follows(loss, costlier.second); });
-      if (!follows_[loss]) suspects.push_back(loss);
+    for (size_t i = 0; i < by_cost.size(); ++i) {
+      const size_t row = by_cost[i].second;
+      follows_[row] = std::any_of(by_cost.begin(), by_cost.begin() + static_cast<ptrdiff_t>(i),
+                                  [&](const auto& costlier) { return follows(row, costlier.second); });
+      if (!follows_[row]) suspects.push_back(row);
     }
     return suspects;
   }
 
   // Whether a rank is late where another had been late before, and by more. Which of two whose clocks do not compare was
   // the first is not known: of those that exchange messages, the costlier.
-  bool follows(size_t loss, size_t other) const {
-    const RankLoss &rank = losses_.ranks[loss], &before = losses_.ranks[other];
-    if (losses_.timed) return false;
+  bool follows(size_t row, size_t other) const {
+    const RankCost &rank = costs_.ranks[row], &before = costs_.ranks[other];
+    if (costs_.timed) return false;
     const bool compares = rank.clock == before.clock;
     if (!compares &&
         std::find(rank.partners.begin(), rank.partners.end(), before.process) == rank.partners.end())
       return false;
     double all = 0, after = 0;
-    for (size_t step = losses_.first; step < steps(); ++step) {
+    for (size_t step = costs_.first; step < steps(); ++step) {
       const double cost = static_cast<double>(rank.by_step[step]);
       all += cost;
       if (rank.by_step[step] <= before.by_step[step] &&
@@ -134,10 +134,10 @@ class Trial {
   // The two largest losses of each step among those who are no suspects.
   void rank_the_rest(const std::vector<size_t>& suspects) {
     std::fill(suspected_.begin(), suspected_.end(), false);
-    for (size_t loss : suspects) suspected_[loss] = true;
-    latest_ = losses_.others;
+    for (size_t row : suspects) suspected_[row] = true;
+    latest_ = costs_.others;
     second_.assign(steps(), 0);
-    for (size_t i = 0; i < losses_.ranks.size(); ++i) {
+    for (size_t i = 0; i < costs_.ranks.size(); ++i) {
       if (!is_rest(i)) continue;
       for (size_t step = 0; step < steps(); ++step) {
         const float cost = cost_of(i)[step];
@@ -147,14 +147,14 @@ class Trial {
     }
   }
 
-  bool is_rest(size_t loss) const { return !suspected_[loss] && !follows_[loss] && !company_[loss]; }
+  bool is_rest(size_t row) const { return !suspected_[row] && !follows_[row] && !together_[row]; }
 
   // The culprits among them, in their order. Of ranks that are late together all are at fault, though one of them costs less, or
   // once more besides: were it let go, it would hide the others.
   std::vector<Culprit> judge(const std::vector<size_t>& suspects) {
     rank_the_rest(suspects);
     std::vector<Culprit> measured;
-    for (size_t loss : suspects) measured.push_back(measure(loss));
+    for (size_t row : suspects) measured.push_back(measure(row));
     std::vector<bool> apart;
     for (const Culprit& culprit : measured) apart.push_back(stands_apart(culprit));
     std::vector<Culprit> named;
@@ -170,25 +170,25 @@ class Trial {
       if (!is_echo && (is_with ? costs(measured[i], kWithOthers) : apart[i] && costs(measured[i], 1)))
         named.push_back(measured[i]);
       else
-        company_[measured[i].loss] = is_with;
+        together_[measured[i].row] = is_with;
     }
-    if (named.empty()) std::fill(company_.begin(), company_.end(), false);
+    if (named.empty()) std::fill(together_.begin(), together_.end(), false);
     return named;
   }
 
   // This share of what is worth a name: in all, and a late step.
   bool costs(const Culprit& culprit, double share) const {
     return culprit.cost.middle >= share * least_total_ns() &&
-           culprit.per_step_ns >= share * kShare * losses_.usual_step_ns;
+           culprit.per_step_ns >= share * kShare * costs_.usual_step_ns;
   }
 
-  Culprit measure(size_t loss) const {
+  Culprit measure(size_t row) const {
     Culprit culprit;
-    culprit.loss = loss;
+    culprit.row = row;
     Series own(steps());
-    for (size_t step = losses_.first; step < steps(); ++step)
-      own[step] = std::max(cost_of(loss)[step] - latest_[step], 0.0f);
-    culprit.pattern = find_pattern(own, losses_.first);
+    for (size_t step = costs_.first; step < steps(); ++step)
+      own[step] = std::max(cost_of(row)[step] - latest_[step], 0.0f);
+    culprit.pattern = find_pattern(own, costs_.first);
     const Pattern& pattern = culprit.pattern;
     if (pattern.late.empty()) return culprit;
     const auto window = [&](const Series& series) {
@@ -201,9 +201,9 @@ class Trial {
     for (size_t step = 0; step < steps(); ++step) own[step] -= next[step];
     culprit.is_apart = resampler.total(window(own)).low > 0 || is_mostly_above(window(own));
     std::vector<float> late;
-    for (size_t step : pattern.late) late.push_back(cost_of(loss)[step]);
+    for (size_t step : pattern.late) late.push_back(cost_of(row)[step]);
     culprit.per_step_ns = static_cast<double>(upper_median(std::span(late)));
-    for (float cost : window(cost_of(loss))) culprit.total_ns += static_cast<double>(cost);
+    for (float cost : window(cost_of(row))) culprit.total_ns += static_cast<double>(cost);
     return culprit;
   }
 
@@ -219,7 +219,7 @@ class Trial {
   Series costliest_of_the_rest(const Pattern& pattern) const {
     Series best(steps()), own(steps());
     double most = 0;
-    for (size_t i = 0; i < losses_.ranks.size(); ++i) {
+    for (size_t i = 0; i < costs_.ranks.size(); ++i) {
       if (!is_rest(i)) continue;
       double sum = 0;
       for (size_t step = pattern.first; step <= pattern.last; ++step) {
@@ -247,17 +247,17 @@ class Trial {
     const bool each_step = pattern.events == pattern.late.size();
     const auto times_late = [&](const Series& cost) {
       return each_step ? late_steps(cost, pattern.least_ns)
-                       : count_events(cost, losses_.first, pattern.least_ns);
+                       : count_events(cost, costs_.first, pattern.least_ns);
     };
-    Series latest = losses_.others;
+    Series latest = costs_.others;
     size_t all = times_late(latest);
-    size_t ranks = losses_.compared_ranks;
-    for (size_t i = 0; i < losses_.ranks.size(); ++i) {
+    size_t ranks = costs_.compared_ranks;
+    for (size_t i = 0; i < costs_.ranks.size(); ++i) {
       const Series& cost = cost_of(i);
-      const bool is_other_suspect = suspected_[i] && i != culprit.loss;
+      const bool is_other_suspect = suspected_[i] && i != culprit.row;
       ranks -= is_other_suspect;
       if (is_other_suspect) continue;
-      if (i != culprit.loss) all += times_late(cost);
+      if (i != culprit.row) all += times_late(cost);
       for (size_t step = 0; step < steps(); ++step) latest[step] = std::max(latest[step], cost[step]);
     }
     const size_t occasions = std::max(times_late(latest), pattern.events);
@@ -270,14 +270,14 @@ class Trial {
   }
 
   size_t late_steps(const Series& cost, double least_ns) const {
-    return static_cast<size_t>(std::count_if(cost.begin() + static_cast<ptrdiff_t>(losses_.first), cost.end(),
+    return static_cast<size_t>(std::count_if(cost.begin() + static_cast<ptrdiff_t>(costs_.first), cost.end(),
                                              [&](float ns) { return static_cast<double>(ns) >= least_ns; }));
   }
 
   // The cheapest of those who do not stand out, or of all if they are too many.
   static void let_go(const std::vector<Culprit>& named, std::vector<size_t>* suspects) {
-    const auto is_named = [&](size_t loss) {
-      return std::any_of(named.begin(), named.end(), [&](const Culprit& c) { return c.loss == loss; });
+    const auto is_named = [&](size_t row) {
+      return std::any_of(named.begin(), named.end(), [&](const Culprit& c) { return c.row == row; });
     };
     const bool all = named.size() == suspects->size();
     for (size_t i = suspects->size(); i-- > 0;) {
@@ -287,9 +287,9 @@ class Trial {
     }
   }
 
-  const Losses& losses_;
-  // follows: another's lateness explains its own; company: late together with who is named, and not worth a name.
-  std::vector<bool> suspected_, follows_, company_;
+  const DelayCost& costs_;
+  // follows: another's lateness explains its own; together: late together with who is named, and not worth a name.
+  std::vector<bool> suspected_, follows_, together_;
   Series latest_, second_;  // by step
 };
 
@@ -304,28 +304,28 @@ bool are_late_together(const Culprit& a, const Culprit& b) {
          static_cast<double>(both) >= kTogether * static_cast<double>(std::max(steps.size(), others.size()));
 }
 
-std::vector<Culprit> culprits(const Losses& losses) {
-  if (losses.steps.size() < losses.first + kLeastSteps) return {};
-  return Trial(losses).run();
+std::vector<Culprit> culprits(const DelayCost& costs) {
+  if (costs.steps.size() < costs.first + kLeastSteps) return {};
+  return Trial(costs).run();
 }
 
-std::vector<Interval> own_costs(const Losses& losses) {
-  const size_t steps = losses.steps.size();
-  std::vector<Interval> out(losses.ranks.size());
-  if (steps <= losses.first) return out;
-  Series latest = losses.others, second(steps);
-  for (const RankLoss& rank : losses.ranks) {
+std::vector<Interval> own_costs(const DelayCost& costs) {
+  const size_t steps = costs.steps.size();
+  std::vector<Interval> out(costs.ranks.size());
+  if (steps <= costs.first) return out;
+  Series latest = costs.others, second(steps);
+  for (const RankCost& rank : costs.ranks) {
     for (size_t step = 0; step < steps; ++step) {
       second[step] = std::max(second[step], std::min(rank.by_step[step], latest[step]));
       latest[step] = std::max(latest[step], rank.by_step[step]);
     }
   }
-  const Resampler resampler(steps - losses.first);
+  const Resampler resampler(steps - costs.first);
   for (size_t i = 0; i < out.size(); ++i) {
     Series own;
-    for (size_t step = losses.first; step < steps; ++step) {
-      const float cost = losses.ranks[i].by_step[step];
-      const float next = std::max(second[step], losses.uneven_ns[step]);
+    for (size_t step = costs.first; step < steps; ++step) {
+      const float cost = costs.ranks[i].by_step[step];
+      const float next = std::max(second[step], costs.uneven_ns[step]);
       own.push_back(cost >= latest[step] ? std::max(cost - next, 0.0f) : 0);
     }
     out[i] = resampler.total(own);

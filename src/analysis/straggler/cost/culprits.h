@@ -4,14 +4,14 @@
 #include <cstddef>
 #include <vector>
 
-#include "analysis/straggler/cost/losses.h"
+#include "analysis/straggler/cost/delay_cost.h"
 #include "analysis/straggler/cost/pattern.h"
 #include "analysis/straggler/cost/resampling.h"
 
 namespace lockstep::analysis::straggler {
 
 struct Culprit {
-  size_t loss = 0;  // position in Losses::ranks
+  size_t row = 0;  // position in DelayCost::ranks
   Pattern pattern;
   // In the pattern's steps, ns: what it cost beyond whoever was the next latest and is not named; and what the
   // costliest of those did beyond the others of them.
@@ -22,13 +22,13 @@ struct Culprit {
 };
 
 // The costliest first. Not more than half of the ranks: of two that are late by turns neither stands out.
-std::vector<Culprit> culprits(const Losses& losses);
+std::vector<Culprit> culprits(const DelayCost& costs);
 
 // Whether nearly all steps in which either is late are late steps of both.
 bool are_late_together(const Culprit& a, const Culprit& b);
 
-// What each of Losses::ranks alone cost the others in the steps that count, beyond whoever was the next latest, without
+// What each of DelayCost::ranks alone cost the others in the steps that count, beyond whoever was the next latest, without
 // what ranks differ by in a pause that all of them make.
-std::vector<Interval> own_costs(const Losses& losses);
+std::vector<Interval> own_costs(const DelayCost& costs);
 
 }  // namespace lockstep::analysis::straggler

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/straggler/cost/losses_builder.h"
+#include "analysis/straggler/cost/delay_cost_builder.h"
 #include "analysis/straggler/cost/scattered.h"
 
 namespace lockstep::analysis::straggler {
@@ -16,9 +16,9 @@ constexpr size_t kSteps = 100, kCounted = kSteps - 2;
 // Per step, so that in the steps that count it adds up to this share of the run.
 constexpr double share_ms(double share) { return share * kStepMs * kSteps / kCounted; }
 
-std::vector<size_t> named(const Losses& losses) {
+std::vector<size_t> named(const DelayCost& costs) {
   std::vector<size_t> out;
-  for (const Culprit& culprit : culprits(losses)) out.push_back(culprit.loss);
+  for (const Culprit& culprit : culprits(costs)) out.push_back(culprit.row);
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -26,7 +26,7 @@ using Ranks = std::vector<size_t>;
 
 TEST(Culprits, CostAHundredthOfTheRun) {
   const auto late_by = [](double share) {
-    return losses_of(8, kSteps, [=](size_t rank, size_t) { return rank == 3 ? share_ms(share) : 0; });
+    return costs_of(8, kSteps, [=](size_t rank, size_t) { return rank == 3 ? share_ms(share) : 0; });
   };
   EXPECT_EQ(named(late_by(0.0101)), Ranks{3});
   EXPECT_EQ(named(late_by(0.0099)), Ranks{});
@@ -34,22 +34,22 @@ TEST(Culprits, CostAHundredthOfTheRun) {
 
 TEST(Culprits, OfAShortRunCostAMillisecond) {
   const auto late_by = [](double ms) {
-    return losses_of(8, 6, [=](size_t rank, size_t step) { return rank == 3 && step >= 2 ? ms / 4 : 0; });
+    return costs_of(8, 6, [=](size_t rank, size_t step) { return rank == 3 && step >= 2 ? ms / 4 : 0; });
   };
   EXPECT_EQ(named(late_by(1.01)), Ranks{3});
   EXPECT_EQ(named(late_by(0.99)), Ranks{});
 }
 
 TEST(Culprits, AreJudgedByWhatCountsAlone) {
-  const Losses losses =
-      losses_of(8, kSteps, [](size_t rank, size_t step) { return rank == 3 && step < 2 ? 500.0 : 0; });
-  EXPECT_EQ(named(losses), Ranks{}) << "steps 0 and 1 warm up";
+  const DelayCost costs =
+      costs_of(8, kSteps, [](size_t rank, size_t step) { return rank == 3 && step < 2 ? 500.0 : 0; });
+  EXPECT_EQ(named(costs), Ranks{}) << "steps 0 and 1 warm up";
 }
 
 // In steps of their own, so that neither hides the other. The other costs less than is worth a name.
 TEST(Culprits, CostTwiceWhatAnyoneElseCosts) {
   const auto times = [](double factor) {
-    return losses_of(8, kSteps, [=](size_t rank, size_t step) {
+    return costs_of(8, kSteps, [=](size_t rank, size_t step) {
       if (rank == 3 && step % 2 == 0) return 2 * share_ms(0.009) * factor;
       return rank == 5 && step % 2 == 1 ? 2 * share_ms(0.009) : 0;
     });
@@ -61,7 +61,7 @@ TEST(Culprits, CostTwiceWhatAnyoneElseCosts) {
 // Rank 3 is late for longer, and rank 5, less each time, in all other steps: how often either comes is what the sums hang on.
 TEST(Culprits, CostMoreWhicheverStepsAreTaken) {
   const auto late = [](size_t times) {
-    return losses_of(8, kSteps, [=](size_t rank, size_t step) {
+    return costs_of(8, kSteps, [=](size_t rank, size_t step) {
       const bool mine = step < 96 && step % (96 / times) == 10;
       if (rank == 3) return mine ? 18.5 / static_cast<double>(times) : 0;
       return rank == 5 && !mine ? 0.09 : 0;
@@ -73,7 +73,7 @@ TEST(Culprits, CostMoreWhicheverStepsAreTaken) {
 
 TEST(Culprits, InEachStepAreNotHiddenByOneLargeDelayOfAnother) {
   const auto late = [](double ms) {
-    return losses_of(8, 30, [=](size_t rank, size_t step) {
+    return costs_of(8, 30, [=](size_t rank, size_t step) {
       if (rank == 3) return 0.5;
       return rank == 5 && step == 10 ? ms : 0;
     });
@@ -84,7 +84,7 @@ TEST(Culprits, InEachStepAreNotHiddenByOneLargeDelayOfAnother) {
 
 TEST(Culprits, AreNamedTogetherIfTheyAreLateTogether) {
   const auto late = [](size_t ranks, size_t count) {
-    return losses_of(ranks, kSteps, [=](size_t rank, size_t step) {
+    return costs_of(ranks, kSteps, [=](size_t rank, size_t step) {
       return rank < count && step >= 40 ? 4 + 0.5 * static_cast<double>(rank) : 0;
     });
   };
@@ -96,7 +96,7 @@ TEST(Culprits, AreNamedTogetherIfTheyAreLateTogether) {
 
 TEST(Culprits, MayCostHalfAsMuchWithSomebodyWhoIsNamed) {
   const auto with = [](double share, size_t apart) {
-    return named(losses_of(8, kSteps, [=](size_t rank, size_t step) {
+    return named(costs_of(8, kSteps, [=](size_t rank, size_t step) {
       if (rank == 3) return step % 20 < 16 ? share_ms(0.015) * 20 / 16 : 0;
       return rank == 4 && step % 20 >= apart && step % 20 < apart + 16 ? share_ms(share) * 20 / 16 : 0;
     }));
@@ -109,17 +109,17 @@ TEST(Culprits, MayCostHalfAsMuchWithSomebodyWhoIsNamed) {
 // Rank 4 costs less than twice what rank 7 does by one delay, and was late once before: alone it would not stand out. Were it let
 // go, it would hide rank 3.
 TEST(Culprits, NeedNotStandOutBesideSomebodyWhoDoes) {
-  const Losses losses = losses_of(8, kSteps, [](size_t rank, size_t step) {
+  const DelayCost costs = costs_of(8, kSteps, [](size_t rank, size_t step) {
     if (rank == 3) return step >= 60 ? 2.0 : 0;
     if (rank == 4) return step == 20 ? 9.0 : step >= 60 ? 1.6 : 0;
     return rank == 7 && step == 80 ? 34.0 : 0;
   });
-  EXPECT_EQ(named(losses), (Ranks{3, 4})) << "rank 7 is late in one of their steps";
+  EXPECT_EQ(named(costs), (Ranks{3, 4})) << "rank 7 is late in one of their steps";
 }
 
 TEST(Culprits, AreNotThoseWhoMayOnlyHaveWaitedForOneThatCostFourTimesAsMuch) {
   const auto with = [](double ms) {
-    return named(losses_of(8, kSteps, [=](size_t rank, size_t step) {
+    return named(costs_of(8, kSteps, [=](size_t rank, size_t step) {
       if (rank == 3) return step >= 60 ? 2.0 : 0;
       return rank == 4 && step >= 60 ? ms : 0;
     }));
@@ -130,17 +130,17 @@ TEST(Culprits, AreNotThoseWhoMayOnlyHaveWaitedForOneThatCostFourTimesAsMuch) {
 
 // Others are late now and then in other steps; the eight ranks of a host are so in none of these.
 TEST(Culprits, WhoAreLateTogetherAreNotEachOthersChance) {
-  const Losses losses = losses_of(32, 20, [](size_t rank, size_t step) {
+  const DelayCost costs = costs_of(32, 20, [](size_t rank, size_t step) {
     if (rank < 8) return step >= 13 ? 2.5 : 0.0;
     return step < 13 && step == rank / 2 ? 1.0 : 0;
   });
-  EXPECT_EQ(named(losses), (Ranks{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(named(costs), (Ranks{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
 // By chance, one of so many ranks is the late one each time: 2^-5 and 2^-6, 4^-2 and 4^-3 ...
 TEST(Culprits, WereLateTooOftenForChance) {
   const auto times = [](size_t ranks, size_t count) {
-    return losses_of(ranks, kSteps, [=](size_t rank, size_t step) {
+    return costs_of(ranks, kSteps, [=](size_t rank, size_t step) {
       // At distances of which no two are alike.
       for (size_t i = 0; i < count; ++i) {
         if (rank == 1 && step == 3 + i * (i + 5)) return 30.0;
@@ -158,7 +158,7 @@ TEST(Culprits, WereLateTooOftenForChance) {
 
 TEST(Culprits, EqualDistancesAreEvidence) {
   const auto times = [](size_t count) {
-    return losses_of(2, kSteps, [=](size_t rank, size_t step) {
+    return costs_of(2, kSteps, [=](size_t rank, size_t step) {
       return rank == 1 && step % 15 == 10 && step < 15 * count ? 30.0 : 0.0;
     });
   };
@@ -170,32 +170,32 @@ TEST(Culprits, EqualDistancesAreEvidence) {
 // 60 late steps that befall 8 ranks as it happens.
 TEST(Culprits, AreNoneWhereRanksTakeTurns) {
   for (size_t seed = 0; seed < 50; ++seed) {
-    const Losses losses = losses_of(8, kSteps, [=](size_t rank, size_t step) {
+    const DelayCost costs = costs_of(8, kSteps, [=](size_t rank, size_t step) {
       const uint64_t random = (step + 1 + seed * 1000) * 0x9e3779b97f4a7c15u >> 20;
       return random % 5 < 3 && random / 5 % 8 == rank ? 4.0 : 0;
     });
-    EXPECT_EQ(named(losses), Ranks{}) << seed;
-    EXPECT_TRUE(turns(losses)) << seed;
+    EXPECT_EQ(named(costs), Ranks{}) << seed;
+    EXPECT_TRUE(turns(costs)) << seed;
   }
 }
 
 // Rank 5 is late, by less and later in the step, in nearly all or all of rank 3's late steps.
 TEST(Culprits, ByHostsAloneAreNotThoseWhoWaitedForThem) {
   const auto of_twenty = [](int with, bool timed) {
-    Losses losses = losses_of(
+    DelayCost costs = costs_of(
         8, kSteps,
         [=](size_t rank, size_t step) {
           if (rank == 3) return static_cast<int>(step % 20) < with ? 8.0 : 0.1;
           return rank == 5 ? 4.0 : 0;
         },
         timed);
-    for (size_t step = 0; step < kSteps; ++step) losses.ranks[5].late_ns[step] += 5'000'000;
-    return named(losses);
+    for (size_t step = 0; step < kSteps; ++step) costs.ranks[5].late_ns[step] += 5'000'000;
+    return named(costs);
   };
   EXPECT_EQ(of_twenty(19, false), Ranks{3});
   EXPECT_EQ(of_twenty(17, false), (Ranks{3, 5}));
   EXPECT_EQ(of_twenty(19, true), (Ranks{3, 5})) << "GPU times tell who waited";
-  const Losses before = losses_of(
+  const DelayCost before = costs_of(
       8, kSteps, [](size_t rank, size_t) { return rank == 3   ? 8.0
                                                   : rank == 5 ? 4.0
                                                               : 0; }, false);
@@ -203,7 +203,7 @@ TEST(Culprits, ByHostsAloneAreNotThoseWhoWaitedForThem) {
 }
 
 TEST(Culprits, KnowWhatTheyCost) {
-  const std::vector<Culprit> found = culprits(losses_of(8, kSteps, [](size_t rank, size_t step) {
+  const std::vector<Culprit> found = culprits(costs_of(8, kSteps, [](size_t rank, size_t step) {
     return rank == 3 && step >= 50 ? 5.0 : rank == 4 && step % 10 == 0 ? 0.5 : 0;
   }));
   ASSERT_EQ(found.size(), 1u);
@@ -220,19 +220,19 @@ TEST(Culprits, KnowWhatTheyCost) {
 TEST(Culprits, NobodyIsHealthyWhoCostsAHundredth) {
   for (size_t seed = 1; seed <= 300; ++seed) {
     const size_t ranks = 2 + seed % 7;
-    const Losses losses = losses_of(ranks, 40 + seed % 50, [=](size_t rank, size_t step) {
+    const DelayCost costs = costs_of(ranks, 40 + seed % 50, [=](size_t rank, size_t step) {
       uint64_t x = (seed * 7919 + rank * 104729 + step) * 0xbf58476d1ce4e5b9u;
       x ^= x >> 29;
       const double uniform = static_cast<double>(x % 100000) / 100000;
       const double tail = std::pow(uniform, static_cast<double>(1 + seed % 30));
       return tail * static_cast<double>(seed % 11) * (rank == seed % 3 ? 3 : 0.2);
     });
-    const std::vector<Interval> own = own_costs(losses);
+    const std::vector<Interval> own = own_costs(costs);
     const bool costly = std::any_of(own.begin(), own.end(), [&](const Interval& cost) {
-      return cost.middle >= std::max(0.01 * losses.span_ns, kLeastTotalNs);
+      return cost.middle >= std::max(0.01 * costs.span_ns, kLeastTotalNs);
     });
-    const bool said = !culprits(losses).empty() || few_delays(losses) || turns(losses);
-    EXPECT_TRUE(said || !costly) << seed;
+    const bool blamed = !culprits(costs).empty() || few_delays(costs) || turns(costs);
+    EXPECT_TRUE(blamed || !costly) << seed;
   }
 }
 

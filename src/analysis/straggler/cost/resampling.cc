@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bounds a sum over steps by drawing blocks of steps again, 200 times. Late steps come in runs, so single
+// steps are not independent and the usual standard error would be too small. Every run of the program draws
+// the same blocks, so that a diagnosis is repeatable.
 #include "analysis/straggler/cost/resampling.h"
 
 #include <algorithm>

@@ -19,16 +19,16 @@ constexpr size_t kShown = 3;
 
 // What the worst rank lost in a step.
 struct Worst {
-  size_t step = 0, loss = 0;
+  size_t step = 0, row = 0;
   double ns = 0;
 };
 
-std::vector<Worst> worst_by_step(const Losses& losses, std::vector<float> RankLoss::*of) {
+std::vector<Worst> worst_by_step(const DelayCost& costs, std::vector<float> RankCost::*of) {
   std::vector<Worst> out;
-  for (size_t step = losses.first; step < losses.steps.size(); ++step) {
+  for (size_t step = costs.first; step < costs.steps.size(); ++step) {
     Worst worst{step, 0, 0};
-    for (size_t i = 0; i < losses.ranks.size(); ++i) {
-      const float beyond = (losses.ranks[i].*of)[step] - losses.uneven_ns[step];
+    for (size_t i = 0; i < costs.ranks.size(); ++i) {
+      const float beyond = (costs.ranks[i].*of)[step] - costs.uneven_ns[step];
       if (static_cast<double>(beyond) > worst.ns) worst = {step, i, static_cast<double>(beyond)};
     }
     out.push_back(worst);
@@ -43,39 +43,39 @@ double usual_of(const std::vector<Worst>& worst) {
 }
 
 // Of each rank, in steps that count, what it lost beyond the usual unevenness of pauses.
-double lost_by(const Losses& losses, const RankLoss& rank) {
+double lost_by(const DelayCost& costs, const RankCost& rank) {
   double sum = 0;
-  for (size_t step = losses.first; step < losses.steps.size(); ++step)
-    sum += static_cast<double>(std::max(rank.by_step[step] - losses.uneven_ns[step], 0.0f));
+  for (size_t step = costs.first; step < costs.steps.size(); ++step)
+    sum += static_cast<double>(std::max(rank.by_step[step] - costs.uneven_ns[step], 0.0f));
   return sum;
 }
 
 // Whether somebody's own doing is worth a word, though nobody stands out.
-bool matters(const Losses& losses, const std::vector<Interval>& own) {
-  const double least = std::max((losses.timed ? kShare : kHostShare) * losses.span_ns, kLeastTotalNs);
-  for (size_t i = 0; i < losses.ranks.size(); ++i) {
-    const double lost = std::max(own[i].middle, lost_by(losses, losses.ranks[i]));
-    if (lost * losses.ranks[i].sure_share >= least) return true;
+bool matters(const DelayCost& costs, const std::vector<Interval>& own) {
+  const double least = std::max((costs.timed ? kShare : kHostShare) * costs.span_ns, kLeastTotalNs);
+  for (size_t i = 0; i < costs.ranks.size(); ++i) {
+    const double lost = std::max(own[i].middle, lost_by(costs, costs.ranks[i]));
+    if (lost * costs.ranks[i].sure_share >= least) return true;
   }
   return false;
 }
 
 }  // namespace
 
-std::optional<FewDelays> few_delays(const Losses& losses) {
-  if (losses.steps.size() < losses.first + kLeastSteps) return std::nullopt;
-  const std::vector<Worst> by_step = worst_by_step(losses, &RankLoss::by_step);
+std::optional<FewDelays> few_delays(const DelayCost& costs) {
+  if (costs.steps.size() < costs.first + kLeastSteps) return std::nullopt;
+  const std::vector<Worst> by_step = worst_by_step(costs, &RankCost::by_step);
   const double usual = usual_of(by_step);
   const Worst worst = *std::max_element(by_step.begin(), by_step.end(),
                                         [](const Worst& a, const Worst& b) { return a.ns < b.ns; });
-  const double least = std::max(kShare * losses.span_ns, losses.usual_step_ns);
+  const double least = std::max(kShare * costs.span_ns, costs.usual_step_ns);
   if (worst.ns < least) return std::nullopt;
-  FewDelays few{.loss = worst.loss, .steps = {}, .worst_ns = worst.ns, .total_ns = 0};
+  FewDelays few{.row = worst.row, .steps = {}, .worst_ns = worst.ns, .total_ns = 0};
   double all = 0, of_few = 0;
   for (const Worst& of : by_step) {
     const double beyond = std::max(of.ns - usual, 0.0);
     all += beyond;
-    if (of.loss != worst.loss || of.ns < std::max(worst.ns / 2, std::min(least, worst.ns))) continue;
+    if (of.row != worst.row || of.ns < std::max(worst.ns / 2, std::min(least, worst.ns))) continue;
     of_few += beyond;
     few.total_ns += of.ns;
     few.steps.push_back(of.step);
@@ -84,25 +84,25 @@ std::optional<FewDelays> few_delays(const Losses& losses) {
   return few;
 }
 
-std::optional<Turns> turns(const Losses& losses) {
-  if (losses.steps.size() < losses.first + kLeastSteps) return std::nullopt;
-  const auto sum = [&](std::vector<float> RankLoss::*of, double least_ns) {
+std::optional<Turns> turns(const DelayCost& costs) {
+  if (costs.steps.size() < costs.first + kLeastSteps) return std::nullopt;
+  const auto sum = [&](std::vector<float> RankCost::*of, double least_ns) {
     Turns out;
     std::set<size_t> ranks;
-    for (const Worst& worst : worst_by_step(losses, of)) {
+    for (const Worst& worst : worst_by_step(costs, of)) {
       if (worst.ns <= least_ns) continue;
       out.total_ns += worst.ns;
       ++out.steps;
-      ranks.insert(worst.loss);
+      ranks.insert(worst.row);
     }
     out.ranks = ranks.size();
     return out;
   };
-  Turns out = sum(&RankLoss::peaks, losses.least_scattered_ns());
-  const std::vector<Interval> own = own_costs(losses);
-  if (out.ranks < 2 || out.steps < kLeastSteps || out.total_ns < kTurnsShare * losses.span_ns) {
-    if (!matters(losses, own)) return std::nullopt;
-    out = sum(&RankLoss::by_step, 0);
+  Turns out = sum(&RankCost::peaks, costs.least_scattered_ns());
+  const std::vector<Interval> own = own_costs(costs);
+  if (out.ranks < 2 || out.steps < kLeastSteps || out.total_ns < kTurnsShare * costs.span_ns) {
+    if (!matters(costs, own)) return std::nullopt;
+    out = sum(&RankCost::by_step, 0);
   }
   for (size_t i = 0; i < own.size(); ++i) out.costliest.emplace_back(i, own[i]);
   std::stable_sort(out.costliest.begin(), out.costliest.end(),

@@ -4,18 +4,18 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/straggler/cost/losses.h"
+#include "analysis/straggler/cost/delay_cost.h"
 #include "analysis/straggler/cost/resampling.h"
 
 namespace lockstep::analysis::straggler {
 
 // One rank's delays that are nearly all that was lost beyond the usual. Each is longer than a usual step.
 struct FewDelays {
-  size_t loss = 0;            // position in Losses::ranks
+  size_t row = 0;             // position in DelayCost::ranks
   std::vector<size_t> steps;  // ascending
   double worst_ns = 0, total_ns = 0;
 };
-std::optional<FewDelays> few_delays(const Losses& losses);
+std::optional<FewDelays> few_delays(const DelayCost& costs);
 
 // What the worst rank of each step lost, where nobody stands out.
 struct Turns {
@@ -23,8 +23,8 @@ struct Turns {
   size_t steps = 0;  // that are in the sum
   size_t ranks = 0;  // that were the worst of a step
   bool one = false;  // nearly all of it is one rank's: too seldom for a habit
-  std::vector<std::pair<size_t, Interval>> costliest;  // position in Losses::ranks, and what it alone cost
+  std::vector<std::pair<size_t, Interval>> costliest;  // position in DelayCost::ranks, and what it alone cost
 };
-std::optional<Turns> turns(const Losses& losses);
+std::optional<Turns> turns(const DelayCost& costs);
 
 }  // namespace lockstep::analysis::straggler

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "analysis/straggler/cost/losses_builder.h"
+#include "analysis/straggler/cost/delay_cost_builder.h"
 
 namespace lockstep::analysis::straggler {
 namespace {
@@ -11,8 +11,8 @@ namespace {
 constexpr size_t kSteps = 100;
 
 // Rank 1 loses `ms` in step 50; the others `other_ms` in step 70.
-Losses two_delays(double ms, double other_ms) {
-  return losses_of(4, kSteps, [=](size_t rank, size_t step) {
+DelayCost two_delays(double ms, double other_ms) {
+  return costs_of(4, kSteps, [=](size_t rank, size_t step) {
     if (rank == 1 && step == 50) return ms;
     return rank == 2 && step == 70 ? other_ms : 0;
   });
@@ -21,7 +21,7 @@ Losses two_delays(double ms, double other_ms) {
 TEST(FewDelays, OfOneRankAreFourFifthsOfAllThatWasLost) {
   const auto few = few_delays(two_delays(81, 19));
   ASSERT_TRUE(few);
-  EXPECT_EQ(few->loss, 1u);
+  EXPECT_EQ(few->row, 1u);
   EXPECT_EQ(few->steps, std::vector<size_t>{50});
   EXPECT_DOUBLE_EQ(few->total_ns, 81e6);
   EXPECT_FALSE(few_delays(two_delays(79, 21)));
@@ -34,21 +34,21 @@ TEST(FewDelays, AreLongerThanAStep) {
 
 // As a GPU that computes longer comes a little later to each operation of the step.
 TEST(FewDelays, MayBeMadeOfManyInOneStep) {
-  Losses losses = two_delays(50, 0);
-  for (RankLoss& rank : losses.ranks) rank.peaks.assign(kSteps, 0);
-  EXPECT_TRUE(few_delays(losses));
+  DelayCost costs = two_delays(50, 0);
+  for (RankCost& rank : costs.ranks) rank.peaks.assign(kSteps, 0);
+  EXPECT_TRUE(few_delays(costs));
 }
 
 TEST(FewDelays, CostAHundredthOfTheRun) {
-  Losses losses = two_delays(50, 0);
-  losses.span_ns = 4.99e9;
-  EXPECT_TRUE(few_delays(losses));
-  losses.span_ns = 5.01e9;
-  EXPECT_FALSE(few_delays(losses));
+  DelayCost costs = two_delays(50, 0);
+  costs.span_ns = 4.99e9;
+  EXPECT_TRUE(few_delays(costs));
+  costs.span_ns = 5.01e9;
+  EXPECT_FALSE(few_delays(costs));
 }
 
 TEST(FewDelays, CanBeSeveral) {
-  const auto few = few_delays(losses_of(4, kSteps, [](size_t rank, size_t step) {
+  const auto few = few_delays(costs_of(4, kSteps, [](size_t rank, size_t step) {
     return rank == 1 && (step == 20 || step == 63) ? 60.0 : rank == 1 && step == 80 ? 29 : 0;
   }));
   ASSERT_TRUE(few);
@@ -57,22 +57,22 @@ TEST(FewDelays, CanBeSeveral) {
 
 TEST(FewDelays, WarmUpDoesNotCount) {
   EXPECT_FALSE(few_delays(
-      losses_of(4, kSteps, [](size_t rank, size_t step) { return rank == 1 && step == 1 ? 60.0 : 0; })));
+      costs_of(4, kSteps, [](size_t rank, size_t step) { return rank == 1 && step == 1 ? 60.0 : 0; })));
 }
 
 // All ranks pause for 200 ms in step 50.
 TEST(FewDelays, AreNotWhatRanksDifferByInAPauseOfAll) {
   for (double ms : {99.0, 111.0}) {
-    Losses losses = two_delays(ms, 0);
-    losses.uneven_ns[50] = 100e6;
-    EXPECT_EQ(few_delays(losses).has_value(), ms > 110) << ms;
-    EXPECT_EQ(turns(losses).has_value(), ms > 110) << ms;
+    DelayCost costs = two_delays(ms, 0);
+    costs.uneven_ns[50] = 100e6;
+    EXPECT_EQ(few_delays(costs).has_value(), ms > 110) << ms;
+    EXPECT_EQ(turns(costs).has_value(), ms > 110) << ms;
   }
 }
 
 // Each rank in its turn, in every tenth step.
-Losses taking_turns(double ms, bool timed) {
-  return losses_of(
+DelayCost taking_turns(double ms, bool timed) {
+  return costs_of(
       5, kSteps, [=](size_t rank, size_t step) { return step % 10 == 5 && step / 10 % 5 == rank ? ms : 0; },
       timed);
 }
@@ -91,7 +91,7 @@ TEST(Turns, CostATwentiethInLongDelaysOrOneRankAHundredth) {
 // Too short to be delays: they count by what a rank's own doing costs.
 TEST(Turns, OfShortDelaysCostAHundredthByOneRank) {
   const auto each = [](double share, bool timed) {
-    return turns(losses_of(
+    return turns(costs_of(
                      2, kSteps,
                      [=](size_t rank, size_t step) {
                        return step % 2 == rank ? 2 * share * kStepMs * kSteps / (kSteps - 2) : 0;
@@ -108,7 +108,7 @@ TEST(Turns, OfShortDelaysCostAHundredthByOneRank) {
 // Of a run of 300 ms, in a delay that is shorter than a step.
 TEST(Turns, OfAShortRunCostFiveMilliseconds) {
   const auto late_by = [](double ms) {
-    return turns(losses_of(4, 30, [=](size_t rank, size_t step) { return rank == 1 && step == 20 ? ms : 0; }))
+    return turns(costs_of(4, 30, [=](size_t rank, size_t step) { return rank == 1 && step == 20 ? ms : 0; }))
         .has_value();
   };
   EXPECT_TRUE(late_by(5.1));
@@ -118,7 +118,7 @@ TEST(Turns, OfAShortRunCostFiveMilliseconds) {
 // Rank 1 alone is late three times; rank 2 is in other steps.
 TEST(Turns, AreNoneWhereNearlyAllIsOneRanks) {
   const auto is_one = [](double other_ms) {
-    const auto lost = turns(losses_of(4, kSteps, [=](size_t rank, size_t step) {
+    const auto lost = turns(costs_of(4, kSteps, [=](size_t rank, size_t step) {
       if (rank == 1) return step == 20 || step == 47 || step == 81 ? 20.0 : 0;
       return rank == 2 && step % 10 == 5 ? other_ms : 0;
     }));
@@ -129,12 +129,12 @@ TEST(Turns, AreNoneWhereNearlyAllIsOneRanks) {
 }
 
 TEST(Turns, DoNotCountWhatTheClocksLeaveOpen) {
-  Losses losses = taking_turns(1.0, true);
-  for (RankLoss& rank : losses.ranks) rank.peaks.assign(kSteps, 0);
-  for (float& ns : losses.ranks[2].by_step) ns = 0.2e6f;
-  ASSERT_TRUE(turns(losses)) << "2 %";
-  losses.ranks[2].sure_share = 0.4;
-  EXPECT_FALSE(turns(losses));
+  DelayCost costs = taking_turns(1.0, true);
+  for (RankCost& rank : costs.ranks) rank.peaks.assign(kSteps, 0);
+  for (float& ns : costs.ranks[2].by_step) ns = 0.2e6f;
+  ASSERT_TRUE(turns(costs)) << "2 %";
+  costs.ranks[2].sure_share = 0.4;
+  EXPECT_FALSE(turns(costs));
 }
 
 }  // namespace

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Takes from a suspicion what the rank is not to blame for: the lateness that it carried over from the
+// operation before, and what the peers that it was with just before came late by too. What remains must
+// exceed the jitter of a launch.
+//
+// Host times need more care than GPU times, because a host that runs ahead of its GPU can be late without
+// costing anybody anything. Its lateness counts if everybody had just waited for everybody, or if it is worse
+// than it was.
 #include "analysis/straggler/lateness/blame.h"
 
 #include <algorithm>
@@ -17,21 +24,21 @@ constexpr float kCaughtUp = 0.25f;
 constexpr size_t kEnoughChanges = 512;
 constexpr size_t kMostLooks = 4 * kEnoughChanges;  // at operations, to find them
 
-class Settler {
+class BlameAssigner {
  public:
-  Settler(const Job& job, const std::vector<OwnTimes>& times, const Seats& seats,
-          const std::vector<MemberPast>& past)
+  BlameAssigner(const Job& job, const std::vector<ExclusiveTimes>& times, const MemberTable& table,
+                const std::vector<MemberPast>& past)
       : job_(job),
         times_(times),
         past_(past),
-        company_(job, times, seats),
-        carry_(job, past),
+        peers_(job, times, table),
+        carried_(job, past),
         brought_(past.size()) {}
 
-  const Carry& carry() const { return carry_; }
+  const CarriedLateness& carried() const { return carried_; }
 
   // What remains of blame_ns may be jitter.
-  LateOp settle(const Suspicion& suspicion) {
+  LateOp assess(const Suspicion& suspicion) {
     LateOp late = suspicion.late;
     const size_t m = suspicion.by;
     const Member& member = job_.members[late.member];
@@ -44,12 +51,12 @@ class Settler {
     const float on_gpu = late.blame_ns - late.host_part_ns;
     float sure = on_gpu;
     if (late.behind && std::isfinite(past_[m].interval[at]))
-      sure = std::min(sure, past_[m].interval[at] - carry_.interval(index));
+      sure = std::min(sure, past_[m].interval[at] - carried_.interval(index));
     else if (at > 0 && !late.idle && past_[m].lateness[at - 1] > 0)
-      sure = std::min(sure, past_[m].lateness[at] - past_[m].lateness[at - 1] * carry_.share(index));
-    if (sure > kJitterNs) sure = std::min(sure, company_.longer_than_others(member, late.op));
-    // Legs are of this time alone, and were compared with ranks in other company.
-    late.blame_ns = late.host_part_ns + std::min(on_gpu, std::max(sure, 0.0f) + suspicion.legs_ns);
+      sure = std::min(sure, past_[m].lateness[at] - past_[m].lateness[at - 1] * carried_.share(index));
+    if (sure > kJitterNs) sure = std::min(sure, peers_.longer_than_others(member, late.op));
+    // Segments are of this time alone, and were compared with other ranks.
+    late.blame_ns = late.host_part_ns + std::min(on_gpu, std::max(sure, 0.0f) + suspicion.segments_ns);
     return late;
   }
 
@@ -58,9 +65,9 @@ class Settler {
   // unseen, are late by their own doing. Else, where there are sends and receives, everybody may have waited.
   float host_part(LateOp& late, size_t m, uint32_t at, uint32_t index) {
     const Member& member = job_.members[late.member];
-    const OwnTimes& own = times_[member.process];
+    const ExclusiveTimes& own = times_[member.process];
     const bool seen = own.unseen.empty() || own.unseen[late.op] == 0;
-    late.fresh = seen && (carry_.starts_over(index) || fresh_by_calls(index));
+    late.fresh = seen && (carried_.starts_over(index) || fresh_by_calls(index));
     if (own.peers_unseen && !late.fresh) return 0;
     const float lateness = past_[m].lateness[at];
     float part = late.host_part_ns;
@@ -68,7 +75,7 @@ class Settler {
     if (brings > 0 && lateness - brings < part) brings = std::min(brings, still_late(m, at, late.op));
     part = std::min(part, lateness - brings);
     if (part <= kJitterNs) return 0;
-    return std::min(part, company_.later_than_others(member, late.op));
+    return std::min(part, peers_.later_than_others(member, late.op));
   }
 
   // What of its greatest lateness so far a host still has when it comes to an operation: hosts that do not wait for
@@ -79,16 +86,16 @@ class Settler {
     Brought& so_far = brought_[m];
     for (; so_far.next < at; ++so_far.next) {
       const float late = past_[m].lateness[so_far.next];
-      if (carry_.starts_over(index[so_far.next])) so_far.most = 0;
+      if (carried_.starts_over(index[so_far.next])) so_far.most = 0;
       if (late > so_far.most) so_far.most = late;
     }
-    return carry_.starts_over(index[at]) ? 0 : so_far.most;
+    return carried_.starts_over(index[at]) ? 0 : so_far.most;
   }
 
-  // The same as Carry::starts_over, by the collective that each member called before, on whichever communicator.
+  // The same as CarriedLateness::starts_over, by the collective that each member called before, on whichever communicator.
   bool fresh_by_calls(uint32_t index) {
-    const auto [at, added] = fresh_.try_emplace(carry_.place(index), false);
-    if (added) at->second = learn_fresh(carry_.place(index));
+    const auto [at, added] = fresh_.try_emplace(carried_.place(index), false);
+    if (added) at->second = learn_fresh(carried_.place(index));
     return at->second;
   }
 
@@ -98,30 +105,32 @@ class Settler {
     for (const MemberPast& past : past_) {
       const Member& member = job_.members[past.member];
       const OpFinder finder(job_, member);
-      float before = Company::kUnbounded, then = 0;
-      for (uint64_t index = carry_.next_at(place, job_.oldest_index(member)), next = job_.next_index(member);
-           index < next && changes.size() < kEnoughChanges && looks < kMostLooks; index += carry_.period()) {
+      float before = PeerComparison::kUnbounded, then = 0;
+      for (uint64_t index = carried_.next_at(place, job_.oldest_index(member)),
+                    next = job_.next_index(member);
+           index < next && changes.size() < kEnoughChanges && looks < kMostLooks;
+           index += carried_.period()) {
         const auto op = finder.at(static_cast<uint32_t>(index));
         if (!op) continue;
         const uint32_t at = *op - member.first;
-        float now = Company::kUnbounded;
+        float now = PeerComparison::kUnbounded;
         if (std::isfinite(past.lateness[at])) {
-          now = company_.late_before(member, *op);
+          now = peers_.late_before(member, *op);
           ++looks;
         }
-        if (before != Company::kUnbounded && now != Company::kUnbounded)
+        if (before != PeerComparison::kUnbounded && now != PeerComparison::kUnbounded)
           changes.push_back({now - before, past.lateness[at] - then});
         before = now;
         then = past.lateness[at];
       }
     }
-    return carried_share(changes).value_or(1) < Carry::kLeastShare;
+    return carried_share(changes).value_or(1) < CarriedLateness::kLeastShare;
   }
 
   // A host that had caught up with the others at its last collective, whichever that was, brings nothing from before.
   float still_late(size_t m, uint32_t at, uint32_t op) {
-    const float before = company_.late_before(job_.members[past_[m].member], op);
-    return before < past_[m].lateness[at] * kCaughtUp ? std::max(before, 0.0f) : Company::kUnbounded;
+    const float before = peers_.late_before(job_.members[past_[m].member], op);
+    return before < past_[m].lateness[at] * kCaughtUp ? std::max(before, 0.0f) : PeerComparison::kUnbounded;
   }
 
   // Operations that were looked at, and the most of their lateness that is still there.
@@ -131,10 +140,10 @@ class Settler {
   };
 
   const Job& job_;
-  const std::vector<OwnTimes>& times_;
+  const std::vector<ExclusiveTimes>& times_;
   const std::vector<MemberPast>& past_;
-  Company company_;
-  const Carry carry_;
+  PeerComparison peers_;
+  const CarriedLateness carried_;
   std::vector<Brought> brought_;  // by member
   std::map<size_t, bool> fresh_;  // by place, see fresh_by_calls
 };
@@ -147,18 +156,19 @@ bool is_far_behind(const MemberPast& past) {
 
 }  // namespace
 
-std::vector<LateOp> settle(const Job& job, const std::vector<OwnTimes>& times, const Seats& seats,
-                           const std::vector<MemberPast>& past, const std::vector<Suspicion>& suspicions) {
+std::vector<LateOp> assign_blame(const Job& job, const std::vector<ExclusiveTimes>& times,
+                                 const MemberTable& table, const std::vector<MemberPast>& past,
+                                 const std::vector<Suspicion>& suspicions) {
   std::vector<LateOp> remaining;
   const bool together = std::any_of(past.begin(), past.end(), is_far_behind);
   if (suspicions.empty() && !together) return remaining;
-  Settler settler(job, times, seats, past);
+  BlameAssigner assigner(job, times, table, past);
   for (const Suspicion& suspicion : suspicions) {
-    const LateOp late = settler.settle(suspicion);
+    const LateOp late = assigner.assess(suspicion);
     if (late.blame_ns > kJitterNs) remaining.push_back(late);
   }
   if (!together) return remaining;
-  for (const LateOp& late : late_together(job, times, past, settler.carry())) remaining.push_back(late);
+  for (const LateOp& late : late_together(job, times, past, assigner.carried())) remaining.push_back(late);
   return remaining;
 }
 

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "analysis/straggler/lateness/blame.h"
-#include "analysis/straggler/lateness/carry.h"
-#include "analysis/straggler/lateness/company.h"
+#include "analysis/straggler/lateness/carried_lateness.h"
+#include "analysis/straggler/lateness/exclusive_times.h"
 #include "analysis/straggler/lateness/lateness.h"
 #include "analysis/straggler/lateness/op_finder.h"
-#include "analysis/straggler/lateness/own_times.h"
+#include "analysis/straggler/lateness/peer_comparison.h"
 
 namespace lockstep::analysis::straggler {
 
@@ -23,24 +23,24 @@ struct GroupLateness {
   uint64_t compared = 0, timed = 0;                                     // operations
 };
 
-// compare(), then settle(). One thread for a group; of different groups, any number.
+// compare(), then finish(). One thread for a group; of different groups, any number.
 class GroupComparer {
  public:
   // `members`: rows of Job::members, of one communicator and one domain; two or more. What the others refer to is kept by
   // the caller. Of more indexes than most_indexes(), none compares.
-  GroupComparer(const model::Job& job, const std::vector<OwnTimes>& times, const Seats& seats,
+  GroupComparer(const model::Job& job, const std::vector<ExclusiveTimes>& times, const MemberTable& table,
                 std::vector<uint32_t> members);
 
   // With `threads` > 1, operations are compared on so many threads at once; the result is the same.
   void compare(size_t threads);
-  // What compare() found, until settle().
+  // What compare() found, until finish().
   std::span<const MemberPast> members() const { return past_; }
-  GroupLateness settle();
+  GroupLateness finish();
 
  private:
   const model::Job& job_;
-  const std::vector<OwnTimes>& times_;
-  const Seats& seats_;
+  const std::vector<ExclusiveTimes>& times_;
+  const MemberTable& table_;
   const std::vector<uint32_t> members_;
   std::vector<MemberPast> past_;  // by member
   std::vector<Suspicion> suspicions_;

@@ -28,13 +28,13 @@ model::Job job_with_delays(bool timed) {
 }
 
 GroupLateness compare(const model::Job& job, const std::vector<uint32_t>& members, size_t threads) {
-  std::vector<OwnTimes> times;
+  std::vector<ExclusiveTimes> times;
   const LastArrivals last(job);
-  for (uint32_t i = 0; i < job.processes.size(); ++i) times.push_back(own_times(job, i, last));
-  const Seats seats(job, times);
-  GroupComparer comparer(job, times, seats, members);
+  for (uint32_t i = 0; i < job.processes.size(); ++i) times.push_back(exclusive_times(job, i, last));
+  const MemberTable table(job, times);
+  GroupComparer comparer(job, times, table, members);
   comparer.compare(threads);
-  return comparer.settle();
+  return comparer.finish();
 }
 
 void expect_equal(const GroupLateness& a, const GroupLateness& b) {

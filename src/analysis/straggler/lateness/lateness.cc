@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs the comparison over all groups and attributes each lateness once. A lateness that several ranks share
+// is kept only if no other rank that they met explains it, and if their whole host shares it: with fewer
+// ranks, who waited for whom stays unproven. Large groups use all threads, small ones a thread each; the
+// result does not depend on how many there are.
 #include "analysis/straggler/lateness/lateness.h"
 
 #include <algorithm>
@@ -8,9 +12,9 @@
 #include <optional>
 #include <tuple>
 
-#include "analysis/straggler/lateness/company.h"
+#include "analysis/straggler/lateness/exclusive_times.h"
 #include "analysis/straggler/lateness/group_comparer.h"
-#include "analysis/straggler/lateness/own_times.h"
+#include "analysis/straggler/lateness/peer_comparison.h"
 #include "base/parallel.h"
 
 namespace lockstep::analysis::straggler {
@@ -24,7 +28,7 @@ constexpr size_t kMostMet = 64;     // members of a communicator that are looked
 constexpr float kOfAnother = 0.5f;  // of a rank's lateness, that another explains
 
 // The members of a communicator that can be compared.
-std::vector<std::vector<uint32_t>> groups(const Job& job, const std::vector<OwnTimes>& times,
+std::vector<std::vector<uint32_t>> groups(const Job& job, const std::vector<ExclusiveTimes>& times,
                                           const model::JobComm& comm) {
   std::map<uint32_t, std::vector<uint32_t>> by_clock;
   for (uint32_t row : comm.members) {
@@ -41,7 +45,7 @@ std::vector<std::vector<uint32_t>> groups(const Job& job, const std::vector<OwnT
 }
 
 // Of all communicators, in their order.
-std::vector<std::vector<uint32_t>> all_groups(const Job& job, const std::vector<OwnTimes>& times) {
+std::vector<std::vector<uint32_t>> all_groups(const Job& job, const std::vector<ExclusiveTimes>& times) {
   std::vector<std::vector<uint32_t>> out;
   for (const model::JobComm& comm : job.comms) {
     for (auto& members : groups(job, times, comm)) out.push_back(std::move(members));
@@ -49,7 +53,7 @@ std::vector<std::vector<uint32_t>> all_groups(const Job& job, const std::vector<
   return out;
 }
 
-std::vector<GroupLateness> compare_all(const Job& job, const std::vector<OwnTimes>& times,
+std::vector<GroupLateness> compare_all(const Job& job, const std::vector<ExclusiveTimes>& times,
                                        const std::vector<std::vector<uint32_t>>& groups,
                                        const GroupVisitor& visit) {
   std::vector<uint64_t> ops;
@@ -64,24 +68,24 @@ std::vector<GroupLateness> compare_all(const Job& job, const std::vector<OwnTime
   std::iota(largest_first.begin(), largest_first.end(), size_t{0});
   std::stable_sort(largest_first.begin(), largest_first.end(),
                    [&](size_t a, size_t b) { return ops[a] > ops[b]; });
-  const Seats seats(job, times);
+  const MemberTable table(job, times);
   const size_t threads = parallel_threads();
   // A group with more than a thread's part of the work keeps them all busy; together with others, the last one alone.
   std::vector<std::optional<GroupComparer>> comparers(groups.size());
   for (size_t i : largest_first) {
     if (threads == 1 || ops[i] * threads <= total) break;
-    comparers[i].emplace(job, times, seats, groups[i]).compare(threads);
+    comparers[i].emplace(job, times, table, groups[i]).compare(threads);
   }
   std::vector<GroupLateness> results(groups.size());
   std::mutex visiting;
   for_each_parallel(groups.size(), parallel_threads(), [&](size_t place) {
     const size_t i = largest_first[place];
-    if (!comparers[i]) comparers[i].emplace(job, times, seats, groups[i]).compare(1);
+    if (!comparers[i]) comparers[i].emplace(job, times, table, groups[i]).compare(1);
     if (visit) {
       const std::lock_guard lock(visiting);
       visit({comparers[i]->members(), times});
     }
-    results[i] = comparers[i]->settle();
+    results[i] = comparers[i]->finish();
     comparers[i].reset();
   });
   return results;
@@ -167,13 +171,13 @@ Lateness measure(const Job& job, const GroupVisitor& visit) {
   out.comms.resize(job.comms.size());
   out.processes.resize(job.processes.size());
   out.late.resize(job.processes.size());
-  std::vector<OwnTimes> times(job.processes.size());
+  std::vector<ExclusiveTimes> times(job.processes.size());
   {
     LastArrivals last(job);
     for_each_parallel(times.size(), parallel_threads(),
-                      [&](size_t i) { times[i] = own_times(job, static_cast<uint32_t>(i), last); });
+                      [&](size_t i) { times[i] = exclusive_times(job, static_cast<uint32_t>(i), last); });
   }
-  for (const OwnTimes& own : times) {
+  for (const ExclusiveTimes& own : times) {
     out.not_comparable += !own.comparable;
     out.domains.push_back(own.domain);
   }

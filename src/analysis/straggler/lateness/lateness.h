@@ -3,16 +3,16 @@
 //
 // An operation is compared among the members whose clocks are aligned to each other; hosts that are not aligned, each
 // by itself. A member is late by its arrival minus the median one. Of that it is blamed for what its own time
-// (own_times.h) exceeds the median own time, host and GPU apart, and no more; on the GPU, not for what it was late
-// already at the operation before (carry.h).
+// (exclusive_times.h) exceeds the median own time, host and GPU apart, and no more; on the GPU, not for what it was late
+// already at the operation before (carried_lateness.h).
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
 
-#include "analysis/straggler/lateness/carry.h"
-#include "analysis/straggler/lateness/own_times.h"
+#include "analysis/straggler/lateness/carried_lateness.h"
+#include "analysis/straggler/lateness/exclusive_times.h"
 #include "model/job.h"
 #include "model/time_histogram.h"
 
@@ -21,7 +21,7 @@ namespace lockstep::analysis::straggler {
 // Lateness below this is the jitter of a launch.
 inline constexpr float kJitterNs = 20'000;
 
-// One arrival that a rank is to blame for. Times as in own_times.h.
+// One arrival that a rank is to blame for. Times as in exclusive_times.h.
 struct LateOp {
   int64_t host_ns = 0;  // its launch
   uint32_t member = 0;  // of Job::members
@@ -56,16 +56,16 @@ struct Lateness {
   std::vector<Waits> comms;               // by row of Job::comms
   std::vector<Waits> processes;           // by row of Job::processes
   std::vector<std::vector<LateOp>> late;  // by process, in order of host_ns
-  std::vector<uint32_t> domains;          // by process; OwnTimes::domain
+  std::vector<uint32_t> domains;          // by process; ExclusiveTimes::domain
   int64_t span_ns = 0;                    // from the first arrival to the last, on the clocks that span most
   uint64_t compared = 0, timed = 0;       // operations
-  uint32_t not_comparable = 0;            // processes left out, see OwnTimes::comparable
+  uint32_t not_comparable = 0;            // processes left out, see ExclusiveTimes::comparable
 };
 
 // What the comparison of one group of members found, operation by operation, while it is at hand.
 struct ComparedGroup {
   std::span<const MemberPast> members;
-  const std::vector<OwnTimes>& times;  // by process
+  const std::vector<ExclusiveTimes>& times;  // by process
 };
 // Called once for each group, in any order and on any thread, but never twice at once.
 using GroupVisitor = std::function<void(const ComparedGroup& group)>;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides what a step is. The program's own marks are trusted first. Without them, the sequence of operations
+// is searched for its period with the failure function of Knuth, Morris and Pratt, which is linear; the end
+// of the run may hold up to 64 operations that belong to no step. If nothing repeats, the run is cut into
+// equal parts, so that "since when" can still be answered roughly.
 #include "analysis/straggler/lateness/steps.h"
 
 #include <algorithm>
 
-#include "analysis/straggler/lateness/own_times.h"
+#include "analysis/straggler/lateness/exclusive_times.h"
 #include "analysis/straggler/lateness/units.h"
 
 namespace lockstep::analysis::straggler {

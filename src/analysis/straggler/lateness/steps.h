@@ -15,7 +15,7 @@ struct Steps {
     kSlices,  // nothing repeats: equal numbers of operations
   } source = Source::kSlices;
   std::vector<int64_t>
-      begin_ns;                 // ascending, on the reference clock as in own_times.h: of the host's launches
+      begin_ns;  // ascending, on the reference clock as in exclusive_times.h: of the host's launches
   std::vector<int64_t> number;  // as the program or this count calls it
   uint32_t period = 0;          // operations in a step; kMarks: 0
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Blames ranks that are late together, as all ranks of one host are when the host is slow. They wait for each
+// other, so each of them looks early against the next. Where they meet other ranks, their own time since they
+// last came as early as those is added up, and what has been blamed before, or is carried over, is taken off.
 #include "analysis/straggler/lateness/together.h"
 
 #include <algorithm>
@@ -14,12 +17,12 @@ using model::Job;
 
 class Group {
  public:
-  Group(const Job& job, const std::vector<OwnTimes>& times, const std::vector<MemberPast>& past,
-        const Carry& carry)
+  Group(const Job& job, const std::vector<ExclusiveTimes>& times, const std::vector<MemberPast>& past,
+        const CarriedLateness& carried)
       : job_(job),
         times_(times),
         past_(past),
-        carry_(carry),
+        carried_(carried),
         runs_(past.size()),
         ops_(past.size()),
         before_(past.size()),
@@ -50,7 +53,7 @@ class Group {
     float blamed_ns = 0, carried_ns = 0;  // in all; and what of it is still in its lateness
   };
 
-  const OwnTimes& own_of(size_t m) const { return times_[finders_[m].member().process]; }
+  const ExclusiveTimes& own_of(size_t m) const { return times_[finders_[m].member().process]; }
   float lateness(size_t m) const { return past_[m].lateness[ops_[m] - finders_[m].member().first]; }
   float interval(size_t m) const { return past_[m].interval[ops_[m] - finders_[m].member().first]; }
 
@@ -79,7 +82,7 @@ class Group {
       const auto op = finders_[m].at(index);
       if (!op) return false;
       ops_[m] = *op;
-      const OwnTimes& own = own_of(m);
+      const ExclusiveTimes& own = own_of(m);
       if (own.busy.empty() || own.host_own[*op] < 0 || !job_.ops(finders_[m].member()).is_placed(*op) ||
           !std::isfinite(lateness(m)))
         return false;
@@ -107,9 +110,9 @@ class Group {
     for (size_t m = 0; m < ops_.size(); ++m) {
       float own = own_[m] - usual;
       Run& run = runs_[m];
-      run.carried_ns *= carry_.share(index);
+      run.carried_ns *= carried_.share(index);
       if (at_once) {
-        if (std::isfinite(interval(m))) own = std::min(own, interval(m) - carry_.interval(index));
+        if (std::isfinite(interval(m))) own = std::min(own, interval(m) - carried_.interval(index));
         if (!at_once_) run.own = 0;
         run.carried_ns = 0;
       }
@@ -122,7 +125,7 @@ class Group {
     Run& run = runs_[m];
     const float late = std::min(lateness(m) - run.carried_ns, run.own);
     if (!run.is_known || late <= kTogetherNs) return;
-    const OwnTimes& its = own_of(m);
+    const ExclusiveTimes& its = own_of(m);
     const uint32_t op = ops_[m], longest = longest_own(its, run.blamed, op);
     const float host = std::max(its.host_own[longest], 0.0f), all = host + its.gpu_own[longest];
     late_.push_back({.host_ns = its.host[op],
@@ -145,7 +148,7 @@ class Group {
   }
 
   // Of the operations after `before`, up to `op`, in the order of their calls.
-  static uint32_t longest_own(const OwnTimes& own, uint32_t before, uint32_t op) {
+  static uint32_t longest_own(const ExclusiveTimes& own, uint32_t before, uint32_t op) {
     uint32_t longest = op;
     const auto time = [&](uint32_t of) { return std::max(own.host_own[of], 0.0f) + own.gpu_own[of]; };
     for (uint32_t place = own.place[before] + 1; place < own.place[op]; ++place) {
@@ -161,9 +164,9 @@ class Group {
   }
 
   const Job& job_;
-  const std::vector<OwnTimes>& times_;
+  const std::vector<ExclusiveTimes>& times_;
   const std::vector<MemberPast>& past_;
-  const Carry& carry_;
+  const CarriedLateness& carried_;
   std::vector<OpFinder> finders_;
   std::vector<Run> runs_;
   std::vector<uint32_t> ops_, before_;         // by member, of this operation and the one before
@@ -174,12 +177,12 @@ class Group {
 
 }  // namespace
 
-std::vector<LateOp> late_together(const Job& job, const std::vector<OwnTimes>& times,
-                                  const std::vector<MemberPast>& past, const Carry& carry) {
+std::vector<LateOp> late_together(const Job& job, const std::vector<ExclusiveTimes>& times,
+                                  const std::vector<MemberPast>& past, const CarriedLateness& carried) {
   const auto stage_of = [&](const MemberPast& of) { return times[job.members[of.member].process].stage; };
   const auto differs = [&](const MemberPast& of) { return stage_of(of) != stage_of(past[0]); };
   if (std::any_of(past.begin(), past.end(), differs)) return {};
-  return Group(job, times, past, carry).look();
+  return Group(job, times, past, carried).look();
 }
 
 }  // namespace lockstep::analysis::straggler

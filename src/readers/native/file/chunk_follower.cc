@@ -3,31 +3,10 @@
 
 #include <cstring>
 
-#include "format/definitions.h"
-#include "format/records.h"
-
 namespace lockstep::readers::native {
-namespace {
-
-// Records and definitions begin alike: the tag word is the second of the first unit, and not zero once published.
-constexpr size_t kTag = offsetof(format::RecordHead, stop_after);
-static_assert(offsetof(format::DefHead, id) == kTag);
-
-uint64_t offset_of(uint32_t index, uint32_t unit = 0) {
-  return format::chunk_offset(index) + uint64_t{unit} * format::kUnitBytes;
-}
-
-// What of the tag word is the kind.
-bool published(const std::byte* unit) {
-  uint64_t tag = 0;
-  std::memcpy(&tag, unit + kTag, sizeof tag);
-  return tag >> 32 != 0;
-}
-
-}  // namespace
-
 bool ChunkFollower::read_header(const ProcessBytes& file, uint32_t index, format::ChunkHeader& header) const {
-  return file.read_at(offset_of(index), std::as_writable_bytes(std::span(&header, 1))) == sizeof header &&
+  return file.read_at(format::chunk_offset(index), std::as_writable_bytes(std::span(&header, 1))) ==
+             sizeof header &&
          header.magic == format::kChunkMagic && header.log == log_ && header.purpose == purpose_;
 }
 
@@ -71,20 +50,16 @@ void ChunkFollower::skip_to_newest(const ProcessBytes& file, uint32_t most_chunk
 
 bool ChunkFollower::has_entry(const ProcessBytes& file) const {
   std::array<std::byte, format::kUnitBytes> unit{};
-  return unit_ < format::kLastUnit && file.read_at(offset_of(index_, unit_), unit) == unit.size() &&
-         published(unit.data());
-}
-
-bool ChunkFollower::is_entry(const ChunkBuffer& buffer) const {
-  return unit_ < format::kLastUnit && (unit_ + 1) * format::kUnitBytes <= buffer.valid &&
-         published(buffer.bytes.data() + size_t{unit_} * format::kUnitBytes);
+  return unit_ < format::kLastUnit &&
+         file.read_at(format::entry_offset(index_, unit_), unit) == unit.size() &&
+         format::units_of_head(unit.data(), purpose_) != 0;
 }
 
 void ChunkFollower::read_chunk(const ProcessBytes& file, ChunkBuffer& buffer) const {
   size_t from = size_t{unit_} * format::kUnitBytes;
   std::memset(buffer.bytes.data(), 0, buffer.bytes.size());
   buffer.valid = static_cast<uint32_t>(
-      from + file.read_at(offset_of(index_, unit_), std::span(buffer.bytes).subspan(from)));
+      from + file.read_at(format::entry_offset(index_, unit_), std::span(buffer.bytes).subspan(from)));
 }
 
 bool ChunkFollower::go_on(const ProcessBytes& file) {

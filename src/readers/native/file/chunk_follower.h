@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "format/walk.h"
 #include "readers/native/file/file_view.h"
 
 namespace lockstep::readers::native {
@@ -16,20 +17,19 @@ class ChunkFollower {
   ChunkFollower(uint32_t index, const format::ChunkHeader& header)
       : index_(index), chunk_no_(header.chunk_no), log_(header.log), purpose_(header.purpose) {}
 
-  // Calls `visit(bytes, unit)` for each entry that was published since the last call, where `bytes` is the whole chunk
-  // and `unit` where the entry begins; it returns the size of the entry in units, 0 to give up the chunk. At most
-  // `most_chunks` chunks are read: of more, the newest.
-  template <class Visit>
+  // Calls `visit(entry)`, with a Walk of `Head` that stands at it, for each entry that was published since the last call.
+  // At most `most_chunks` chunks are read: of more, the newest. A chunk is given up where it is damaged.
+  template <class Head, class Visit>
   void read_new(const ProcessBytes& file, uint32_t most_chunks, Visit&& visit) {
     skip_to_newest(file, most_chunks);
-    read_on(file, most_chunks, visit);
+    read_on<Head>(file, most_chunks, visit);
   }
 
   // The same, but of more chunks the oldest: nothing is passed over that is still there. True if there may be more.
-  template <class Visit>
+  template <class Head, class Visit>
   bool read_next(const ProcessBytes& file, uint32_t most_chunks, Visit&& visit) {
     format::ChunkHeader header{};
-    return rejoin(file, header) && read_on(file, most_chunks, visit);
+    return rejoin(file, header) && read_on<Head>(file, most_chunks, visit);
   }
   // The chunk it stands in has been given to another list: it cannot go on.
   bool lost() const { return lost_; }
@@ -42,21 +42,19 @@ class ChunkFollower {
   uint64_t chunks_missed() const { return chunks_missed_; }
 
  private:
-  template <class Visit>
+  template <class Head, class Visit>
   bool read_on(const ProcessBytes& file, uint32_t most_chunks, Visit&& visit) {
     std::unique_ptr<ChunkBuffer> buffer;
     for (uint32_t left = most_chunks; left > 0;) {
       if (has_entry(file)) {
         if (!buffer) buffer = std::make_unique<ChunkBuffer>();
         read_chunk(file, *buffer);
-        while (is_entry(*buffer)) {
-          uint32_t units = visit(*buffer, unit_);
-          if (units == 0 || unit_ + units > format::kLastUnit) {
-            unit_ = format::kLastUnit;
-            break;
-          }
-          unit_ += units;
-        }
+        format::Walk<Head> entry(buffer->bytes.data(), buffer->valid / format::kUnitBytes, unit_);
+        while (entry.next()) visit(entry);
+        const bool is_damaged =
+            entry.stop() == format::WalkStop::kUnknown || entry.stop() == format::WalkStop::kTooLong;
+        if (!is_damaged && entry.unit() == unit_) return false;  // the file ends inside the entry
+        unit_ = is_damaged ? format::kLastUnit : entry.unit();
       }
       if (!go_on(file)) return false;
       --left;
@@ -71,7 +69,6 @@ class ChunkFollower {
   bool next_of(const ProcessBytes& file, uint32_t& index, format::ChunkHeader& header) const;
   void skip_to_newest(const ProcessBytes& file, uint32_t most_chunks);
   bool has_entry(const ProcessBytes& file) const;
-  bool is_entry(const ChunkBuffer& buffer) const;
   void read_chunk(const ProcessBytes& file, ChunkBuffer& buffer) const;
   // Moves to the next chunk once this one is full; false if there is none.
   bool go_on(const ProcessBytes& file);

@@ -23,7 +23,7 @@ using format::Purpose;
 std::vector<format::ClockAnchor> read_anchors(const FileView& view, ReadLosses& losses) {
   std::vector<format::ClockAnchor> anchors{view.header().first_anchor};
   for_each_definition(view, Purpose::kMeta, 0, losses, [&](const Definition& definition) {
-    if (definition.head.kind == static_cast<uint16_t>(Def::kAnchor)) {
+    if (definition.head().kind == static_cast<uint16_t>(Def::kAnchor)) {
       anchors.push_back(definition.as<format::AnchorDef>().anchor);
     }
   });
@@ -62,24 +62,24 @@ class CommReader {
 
  private:
   void visit(const Definition& definition) {
-    switch (static_cast<Def>(definition.head.kind)) {
+    switch (static_cast<Def>(definition.head().kind)) {
       case Def::kComm:
         return add(definition.as<format::CommDef>());
       case Def::kCommEnd:
-        if (uint32_t row = find(definition.head.id); row != model::kNoRow) {
-          trace_.comms.end_ns[row] = clock_.to_ns(definition.head.ticks);
+        if (uint32_t row = find(definition.head().id); row != model::kNoRow) {
+          trace_.comms.end_ns[row] = clock_.to_ns(definition.head().ticks);
         }
         return;
       case Def::kCommIdentity:
         return identify(definition.as<format::CommIdentityDef>());
       case Def::kGroup:
-        return take_said(definition.as<format::GroupDef>());
+        return take_group(definition.as<format::GroupDef>());
       case Def::kGroupRanks:
         return add_members(definition.as<format::GroupRanksDef>());
       case Def::kMode:
         return add_mode(definition.as<format::ModeDef>());
       case Def::kNote:
-        return add_note(definition.as<format::NoteDef>(), definition.head.ticks);
+        return add_note(definition.as<format::NoteDef>(), definition.head().ticks);
       default:
         return;
     }
@@ -120,15 +120,15 @@ class CommReader {
       trace_.comms.name[row] = trace_.strings.intern(name);
   }
 
-  void take_said(const format::GroupDef& def) {
+  void take_group(const format::GroupDef& def) {
     uint32_t row = find(def.head.id);
     if (row == model::kNoRow) return;
     model::CommTable& comms = trace_.comms;
     const std::string description = field_text(def.description), name = field_text(def.name);
-    const model::SaidGroup said =
-        def.is_apart == 0 ? model::said_group(name) : model::SaidGroup{name, description};
-    comms.group_name[row] = trace_.strings.intern(said.name);
-    comms.group_description[row] = trace_.strings.intern(said.description);
+    const model::ParsedGroup group =
+        def.is_apart == 0 ? model::parse_group(name) : model::ParsedGroup{name, description};
+    comms.group_name[row] = trace_.strings.intern(group.name);
+    comms.group_description[row] = trace_.strings.intern(group.description);
     comms.rank_start[row] = def.start;
     comms.rank_stride[row] = def.stride;
     if (comms.rank[row] < 0) comms.rank[row] = def.rank;
@@ -157,12 +157,34 @@ class CommReader {
     const std::string key = field_text(def.key), value = field_text(def.value);
     model::StringId& model = trace_.processes.gpu_model[process_];
     if (model == 0 && key == format::kNoteGpuModel) model = trace_.strings.intern(value);
+    if (key == format::kNoteNcclLibrary) add_nccl_library(value);
+    if (key == format::kNoteOtherNccl) add_other_nccl(value);
     // What is asked for begins with "kernels"; anything else says why nothing is.
     if (key == format::kNoteGpuRecords && !value.starts_with("kernels"))
       losses_.add("gpu_absent", 1, [&] { return "GPU times of kernels were not to be had: " + value; });
     if (key == format::kNoteChained) add_chained(value, ticks);
     if (key == format::kNoteChainMissed)
       chain_missed_ = std::max<uint64_t>(chain_missed_, std::strtoull(value.c_str(), nullptr, 10));
+  }
+
+  // "BUILDID VERSION PATH"; a build id of "-" is none.
+  static std::pair<std::string, std::string> id_and_path(const std::string& value) {
+    const size_t id = value.find(' '), version = id == std::string::npos ? id : value.find(' ', id + 1);
+    if (version == std::string::npos) return {};
+    return {value[0] == '-' ? std::string() : value.substr(0, id), value.substr(version + 1)};
+  }
+  void add_nccl_library(const std::string& value) {
+    const auto [id, path] = id_and_path(value);
+    trace_.processes.nccl_library[process_] = trace_.strings.intern(path);
+    trace_.processes.nccl_build_id[process_] = trace_.strings.intern(id);
+  }
+  void add_other_nccl(const std::string& value) {
+    const auto [id, path] = id_and_path(value);
+    std::string others(trace_.strings[trace_.processes.other_nccl[process_]]);
+    if (path.empty() || others.size() > kMostModesText) return;
+    if (!others.empty()) others += '\n';
+    trace_.processes.other_nccl[process_] =
+        trace_.strings.intern(others + (id.empty() ? "-" : id) + ' ' + path);
   }
 
   // Its callbacks are in the times of the process from then on.
@@ -230,8 +252,8 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
   const size_t most_names =
       view.chunks(Purpose::kDefs, log).size() * (format::kChunkBytes / sizeof(format::NameDef));
   for_each_definition(view, Purpose::kDefs, log, losses, [&](const Definition& definition) {
-    uint32_t id = definition.head.id;
-    switch (static_cast<Def>(definition.head.kind)) {
+    uint32_t id = definition.head().id;
+    switch (static_cast<Def>(definition.head().kind)) {
       case Def::kLog: {
         auto def = definition.as<format::LogDef>();
         std::copy_n(def.losses, format::kLossKinds, found.losses_.begin());
@@ -240,7 +262,7 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
       case Def::kThread: {
         auto def = definition.as<format::ThreadDef>();
         found.owners_.push_back({def.from_position, id, strings.intern(field_text(def.name)), def.pthread,
-                                 definition.head.ticks});
+                                 definition.head().ticks});
         return;
       }
       case Def::kShape: {
@@ -281,18 +303,17 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
   return found;
 }
 
-// The text of a NameDef.
-static std::string_view name_of(const Definition& definition, size_t most_bytes) {
+std::string_view name_of(const Definition& definition, size_t most_bytes) {
   constexpr size_t kHead = offsetof(format::NameDef, name);
-  const size_t size = size_t{definition.head.units} * format::kUnitBytes;
-  const std::string_view name(reinterpret_cast<const char*>(definition.bytes) + kHead,
+  const size_t size = size_t{definition.units()} * format::kUnitBytes;
+  const std::string_view name(reinterpret_cast<const char*>(definition.at()) + kHead,
                               std::min<size_t>(size > kHead ? size - kHead : 0, most_bytes - 1));
   return name.substr(0, name.find('\0'));
 }
 
 // The writer numbers them from 1, so a number beyond what the chunks can hold is damage.
 bool LogDefinitions::add_kernel_name(const Definition& definition, size_t most_names, model::Trace& trace) {
-  const uint32_t id = definition.head.id;
+  const uint32_t id = definition.head().id;
   if (id == 0 || id > most_names) return false;
   constexpr size_t kMostDemangledBytes = size_t{16} << 20;  // of a log
   const std::string_view symbol = name_of(definition, format::kMaxKernelNameBytes);
@@ -307,7 +328,7 @@ bool LogDefinitions::add_kernel_name(const Definition& definition, size_t most_n
 }
 
 bool LogDefinitions::add_range_name(const Definition& definition, size_t most_names, model::Trace& trace) {
-  const uint32_t id = definition.head.id;
+  const uint32_t id = definition.head().id;
   if (id == 0 || id > most_names) return false;
   if (id >= range_names_.size()) range_names_.resize(size_t{id} + 1, kNoName);
   range_names_[id] = trace.strings.intern(valid_utf8(name_of(definition, format::kMaxRangeNameBytes)));

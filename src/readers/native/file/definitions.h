@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -19,19 +20,8 @@
 
 namespace lockstep::readers::native {
 
-// One entry of a definition chunk. `as` copies it into its type; an entry of an older minor version, which is
-// shorter, leaves the rest zero.
-struct Definition {
-  format::DefHead head;
-  const std::byte* bytes;
-
-  template <class T>
-  T as() const {
-    T value{};
-    std::memcpy(&value, bytes, std::min<size_t>(sizeof value, size_t{head.units} * format::kUnitBytes));
-    return value;
-  }
-};
+// One entry of a definition chunk; `as` copies it into its type.
+using Definition = format::Walk<format::DefHead>;
 
 // Calls `visit(const Definition&)` for each entry of one list, in order of writing.
 template <class Visit>
@@ -40,30 +30,28 @@ void for_each_definition(const FileView& view, format::Purpose purpose, uint16_t
   auto buffer = std::make_unique<ChunkBuffer>();
   for (const Chunk& chunk : view.chunks(purpose, log)) {
     SealCheck seal;
-    if (!read_checked(view, chunk, *buffer, seal)) continue;
+    if (!read_checked(view, chunk, *buffer, seal, losses)) continue;
     losses.add("damaged_definition", seal.damaged_blocks, [&] {
       return "pieces of 4 KiB of definitions that contradict their checksum, first in " +
              view.where(chunk, 0);
     });
     seal.good.push_back({seal.covered, format::kLastUnit});
+    const uint32_t valid = buffer->valid / format::kUnitBytes;
     for (const UnitRange& range : seal.good) {
-      for (uint32_t unit = range.begin; unit < range.end;) {
-        Definition definition{{}, buffer->bytes.data() + size_t{unit} * format::kUnitBytes};
-        std::memcpy(&definition.head, definition.bytes, sizeof definition.head);
-        if (definition.head.kind == 0) break;
-        uint32_t next = unit + definition.head.units;
-        if (definition.head.units == 0 || next > format::kLastUnit ||
-            uint64_t{next} * format::kUnitBytes > buffer->valid) {
-          losses.add("bad_definition", 1,
-                     [&] { return "definitions that cannot be read, first " + view.where(chunk, unit); });
-          break;
-        }
-        visit(definition);
-        unit = next;
-      }
+      Definition definition(buffer->bytes.data(), valid, range.begin, range.end);
+      while (definition.next()) visit(definition);
+      // Bytes that end between two definitions are a cut file, which is counted as such.
+      const bool is_end = definition.stop() == format::WalkStop::kNone ||
+                          definition.stop() == format::WalkStop::kUnwritten || definition.unit() >= valid;
+      losses.add("bad_definition", is_end ? 0 : 1, [&] {
+        return "definitions that cannot be read, first " + view.where(chunk, definition.unit());
+      });
     }
   }
 }
+
+// The text of a NameDef.
+std::string_view name_of(const Definition& definition, size_t most_bytes);
 
 // Anchors of a file, the header's own first.
 std::vector<format::ClockAnchor> read_anchors(const FileView& view, ReadLosses& losses);

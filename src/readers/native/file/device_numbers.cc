@@ -36,7 +36,7 @@ common::PlannedDevice planned(const Process& process, const DeviceIdentity& devi
           .host = name + ' ' + process.boot,
           .node_rank = process.node_rank,
           .local_rank = -1,
-          .ordinal = model::host_device(device.ordinal, process.visible),
+          .ordinal = device.place >= 0 ? device.place : model::host_device(device.ordinal, process.visible),
           .pci = std::string(device.pci)};
 }
 

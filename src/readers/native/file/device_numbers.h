@@ -13,6 +13,7 @@ namespace lockstep::readers::native {
 struct DeviceIdentity {
   int32_t ordinal = -1;  // inside the process
   std::string_view pci, uuid;
+  int32_t place = -1;  // among the GPUs of the host, if that is known apart
   bool physical() const { return !pci.empty() || !uuid.empty(); }
   bool known() const { return physical() || ordinal >= 0; }
 };
@@ -30,7 +31,7 @@ class DeviceNumbers {
   };
   void add_process(const Process& process, bool communicates);
   void add_device(const Process& process, const DeviceIdentity& device);
-  void settle() { plan_.settle(); }
+  void finish() { plan_.finish(); }
 
   int32_t of_process(const Process& process);
   int32_t of_comm(const Process& process, const DeviceIdentity& device);

@@ -84,7 +84,12 @@ void FileView::scan(ReadLosses& losses) {
   for (uint32_t index = 0; index < end; ++index) {
     ChunkHeader header{};
     size_t got = file_.read_at(format::chunk_offset(index), std::as_writable_bytes(std::span(&header, 1)));
-    if (all_zero(header)) {
+    if (got == 0) {  // though the file goes on
+      seen += is_used(index);
+      ++seen_all;
+      ++unread_;
+      note_unread(index, losses);
+    } else if (all_zero(header)) {
       // Unused chunks of a prepared file are often a hole, and a hostile one may span exabytes.
       uint64_t next = file_.next_data(format::chunk_offset(index) + sizeof header);
       if (next > format::chunk_offset(index) + format::kChunkBytes) {
@@ -94,7 +99,7 @@ void FileView::scan(ReadLosses& losses) {
     } else {
       seen += is_used(index);
       ++seen_all;
-      if (got == sizeof header) add_chunk(index, header, losses);
+      add_chunk(index, header, losses);
     }
   }
   const uint32_t there = std::min(header_.chunks_claimed, end);
@@ -199,6 +204,13 @@ bool FileView::read(const Chunk& chunk, ChunkBuffer& buffer) const {
   }
   return header.magic == format::kChunkMagic && header.chunk_no == chunk.chunk_no &&
          header.log == chunk.log && header.purpose == chunk.purpose;
+}
+
+void FileView::note_unread(uint32_t index, ReadLosses& losses) const {
+  losses.add(kLossUnread, 1, [&] {
+    return "chunks that their storage does not give back, first " + path() + ":" +
+           std::to_string(format::chunk_offset(index));
+  });
 }
 
 std::string FileView::where(const Chunk& chunk, uint32_t unit) const {

@@ -19,6 +19,9 @@
 
 namespace lockstep::readers::native {
 
+// Chunks that are in the file and cannot be read: an error of the disk, or of the network before it.
+inline constexpr std::string_view kLossUnread = "unread_chunk";
+
 // A chunk with a valid header.
 struct Chunk {
   uint32_t index;  // in the file
@@ -62,8 +65,9 @@ class FileView {
   // Chunks that carry a number already seen, of which nothing is read.
   const std::vector<Chunk>& duplicates() const { return duplicates_; }
 
-  // Chunks that were used for something and of which nothing can be read: cut off, or their header is damaged.
-  uint32_t unreadable_chunks() const { return cut_ + bad_; }
+  // Chunks that were used for something and of which nothing can be read: cut off, not given back, or their header is damaged.
+  uint32_t unreadable_chunks() const { return cut_ + bad_ + unread_; }
+  uint32_t unread_chunks() const { return unread_; }
   bool is_cut() const { return cut_ != 0; }
   // A ring of which the file has what was saved last, and the rest is in memory that is not to be seen from here.
   bool is_unsaved() const {
@@ -74,6 +78,8 @@ class FileView {
 
   // Fills the buffer; false if the chunk has been recycled since the scan.
   bool read(const Chunk& chunk, ChunkBuffer& buffer) const;
+  // Counts a chunk that is in the file and that storage does not give back.
+  void note_unread(uint32_t index, ReadLosses& losses) const;
   // "file:offset", for messages.
   std::string where(const Chunk& chunk, uint32_t unit) const;
 
@@ -87,7 +93,7 @@ class FileView {
   format::FileHeader header_;
   std::vector<Chunk> chunks_;  // by purpose, log, chunk_no
   std::vector<Chunk> duplicates_;
-  uint32_t cut_ = 0, bad_ = 0, used_ = 0;
+  uint32_t cut_ = 0, bad_ = 0, unread_ = 0, used_ = 0;
 };
 
 // A text field up to its NUL, as valid UTF-8.

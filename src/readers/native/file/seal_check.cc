@@ -119,8 +119,12 @@ class Checker {
 
 }  // namespace
 
-bool read_checked(const FileView& view, const Chunk& chunk, ChunkBuffer& buffer, SealCheck& check) {
-  if (!view.read(chunk, buffer)) return false;
+bool read_checked(const FileView& view, const Chunk& chunk, ChunkBuffer& buffer, SealCheck& check,
+                  ReadLosses& losses) {
+  if (!view.read(chunk, buffer)) {
+    if (buffer.valid < sizeof(format::ChunkHeader)) view.note_unread(chunk.index, losses);
+    return false;
+  }
   check = Checker(view, buffer).run();
   // A seal may have been in the making.
   if (check.state == SealCheck::State::kDamaged && view.capturing()) {

@@ -23,14 +23,6 @@ constexpr size_t kMostKernelNames = 4096, kMostThreadsOfLog = 1024;
 constexpr uint32_t kChunksALook = 256;  // 8 MiB
 constexpr uint32_t kMostSecondLooks = 64;
 
-template <class T>
-T copy_of(const ChunkBuffer& buffer, uint32_t unit, size_t most) {
-  T value{};
-  size_t at = size_t{unit} * format::kUnitBytes;
-  std::memcpy(&value, buffer.bytes.data() + at, std::min({sizeof value, most, buffer.bytes.size() - at}));
-  return value;
-}
-
 std::string_view work_text(model::KernelWork work) {
   switch (work) {
     case model::KernelWork::kAllReduce:
@@ -54,11 +46,6 @@ std::string_view work_text(model::KernelWork work) {
 }
 
 }  // namespace
-
-template <class T>
-T LiveTail::Entry::as() const {
-  return copy_of<T>(buffer, unit, sizeof(T));
-}
 
 Result<std::unique_ptr<LiveTail>> LiveTail::open(const std::string& path, Depth depth,
                                                  std::shared_ptr<LaunchJoin> join) {
@@ -86,21 +73,15 @@ Result<void> LiveTail::refresh() {
   process_.heartbeat_ns =
       process_.header.heartbeat_ticks == 0 ? 0 : clock_->to_ns(process_.header.heartbeat_ticks);
   for (auto& [number, log] : logs_) {
-    log.calls = log.tasks = log.call_bytes = log.task_bytes = 0;
+    log.counted = {};
     read_definitions(file, log);
     if (!tally_) read_newest(file, log);
   }
   if (tally_) read_all(file);
-  double calls = 0, tasks = 0, call_bytes = 0, task_bytes = 0;
-  for (const auto& [number, log] : logs_) {
-    calls += log.calls;
-    tasks += log.tasks;
-    call_bytes += log.call_bytes;
-    task_bytes += log.task_bytes;
-  }
-  // A call and its task are one operation; some operations have only one of them.
-  process_.ops += std::max(calls, tasks);
-  process_.bytes += tasks >= calls ? task_bytes : call_bytes;
+  format::Counted<double> counted;
+  for (const auto& [number, log] : logs_) counted.add(log.counted);
+  process_.ops += counted.operations();
+  process_.bytes += counted.bytes();
   close_ended(file);
   count_dropped(file);
   take_joined();
@@ -194,19 +175,17 @@ void LiveTail::read_meta(const ProcessBytes& file) {
   size_t anchors = anchors_.size();
   if (anchors == 0) anchors_.push_back(process_.header.first_anchor);
   if (meta_) {
-    meta_->read_new(file, UINT32_MAX, [&](const ChunkBuffer& buffer, uint32_t unit) -> uint32_t {
-      auto head = copy_of<format::DefHead>(buffer, unit, sizeof(format::DefHead));
-      size_t size = size_t{head.units} * format::kUnitBytes;
-      switch (static_cast<Def>(head.kind)) {
+    meta_->read_new<format::DefHead>(file, UINT32_MAX, [&](const format::Walk<format::DefHead>& entry) {
+      switch (static_cast<Def>(entry.head().kind)) {
         case Def::kComm:
-          add_comm(copy_of<format::CommDef>(buffer, unit, size));
+          add_comm(entry.as<format::CommDef>());
           break;
         case Def::kCommEnd:
-          if (LiveComm* ended = known_comm(head.id)) ended->ended = true;
+          if (LiveComm* ended = known_comm(entry.head().id)) ended->ended = true;
           break;
         case Def::kCommIdentity: {
-          auto def = copy_of<format::CommIdentityDef>(buffer, unit, size);
-          LiveComm* known = known_comm(head.id);
+          auto def = entry.as<format::CommIdentityDef>();
+          LiveComm* known = known_comm(def.head.id);
           if (known != nullptr && known->comm_id == 0) {
             known->comm_id = def.comm_id;
             if (known->name.empty()) known->name = field_text(def.name);
@@ -214,19 +193,17 @@ void LiveTail::read_meta(const ProcessBytes& file) {
           break;
         }
         case Def::kAnchor:
-          anchors_.push_back(copy_of<format::AnchorDef>(buffer, unit, size).anchor);
+          anchors_.push_back(entry.as<format::AnchorDef>().anchor);
           break;
         default:
           break;
       }
-      return head.units;
     });
   }
   if (clock_ && anchors_.size() == anchors) return;
   const format::FileHeader* header = &process_.header;
-  ReadLosses told_by_diagnose;
-  clock_ =
-      TickClock::make(*header, anchors_, make_boot_clock(std::span(&header, 1)), path_, told_by_diagnose);
+  ReadLosses ignored;
+  clock_ = TickClock::make(*header, anchors_, make_boot_clock(std::span(&header, 1)), path_, ignored);
 }
 
 void LiveTail::add_comm(const format::CommDef& def) {
@@ -244,34 +221,41 @@ void LiveTail::add_comm(const format::CommDef& def) {
 
 void LiveTail::read_definitions(const ProcessBytes& file, Log& log) {
   if (!log.definitions) return;
-  log.definitions->read_new(file, UINT32_MAX, [&](const ChunkBuffer& buffer, uint32_t unit) -> uint32_t {
-    auto head = copy_of<format::DefHead>(buffer, unit, sizeof(format::DefHead));
-    if (head.kind == static_cast<uint16_t>(Def::kShape)) {
-      auto def = copy_of<format::ShapeDef>(buffer, unit, size_t{head.units} * format::kUnitBytes);
-      log.shapes[head.id] = {field_text(def.func), model::element_size(field_text(def.datatype))};
-    } else if (head.kind == static_cast<uint16_t>(Def::kLog)) {
-      log.losses_offset = format::chunk_offset(log.definitions->index()) + size_t{unit} * format::kUnitBytes +
-                          offsetof(format::LogDef, losses);
-    } else if (head.kind == static_cast<uint16_t>(Def::kThread) && join_) {
-      if (log.threads.size() < kMostThreadsOfLog)
-        log.threads.push_back(
-            copy_of<format::ThreadDef>(buffer, unit, size_t{head.units} * format::kUnitBytes));
-    } else if (head.kind == static_cast<uint16_t>(Def::kKernelName) && tally_) {
-      add_kernel_name(buffer, unit, head, log);
-    }
-    return head.units;
-  });
+  log.definitions->read_new<format::DefHead>(
+      file, UINT32_MAX, [&](const format::Walk<format::DefHead>& entry) { add_definition(entry, log); });
 }
 
-void LiveTail::add_kernel_name(const ChunkBuffer& buffer, uint32_t unit, const format::DefHead& head,
-                               Log& log) {
+void LiveTail::add_definition(const format::Walk<format::DefHead>& entry, Log& log) {
+  switch (static_cast<Def>(entry.head().kind)) {
+    case Def::kShape: {
+      auto def = entry.as<format::ShapeDef>();
+      log.shapes[def.head.id] = {field_text(def.func), model::element_size(field_text(def.datatype))};
+      break;
+    }
+    case Def::kLog:
+      log.losses_offset =
+          format::entry_offset(log.definitions->index(), entry.unit()) + offsetof(format::LogDef, losses);
+      break;
+    case Def::kThread:
+      if (join_ && log.threads.size() < kMostThreadsOfLog)
+        log.threads.push_back(entry.as<format::ThreadDef>());
+      break;
+    case Def::kKernelName:
+      if (tally_) add_kernel_name(entry, log);
+      break;
+    default:
+      break;
+  }
+}
+
+void LiveTail::add_kernel_name(const format::Walk<format::DefHead>& entry, Log& log) {
   constexpr size_t kHead = offsetof(format::NameDef, name);
-  const size_t from = size_t{unit} * format::kUnitBytes, size = size_t{head.units} * format::kUnitBytes;
-  if (size <= kHead || from + size > buffer.bytes.size() || log.kernels.size() >= kMostKernelNames) return;
-  std::string_view symbol(reinterpret_cast<const char*>(buffer.bytes.data()) + from + kHead,
+  const size_t size = size_t{entry.units()} * format::kUnitBytes;
+  if (size <= kHead || log.kernels.size() >= kMostKernelNames) return;
+  std::string_view symbol(reinterpret_cast<const char*>(entry.at()) + kHead,
                           std::min<size_t>(size - kHead, format::kMaxKernelNameBytes));
   symbol = symbol.substr(0, symbol.find('\0'));
-  log.kernels.emplace(head.id, work_text(model::work_of_kernel(common::demangled(symbol))));
+  log.kernels.emplace(entry.head().id, work_text(model::work_of_kernel(common::demangled(symbol))));
 }
 
 // A definition is published before the record that names it, but may have been read after.
@@ -293,27 +277,29 @@ LiveComm* LiveTail::comm(uint32_t number) {
   return known_comm(number);
 }
 
-uint32_t LiveTail::visit_at(const ChunkBuffer& buffer, uint32_t unit, Log& log) {
+void LiveTail::visit_at(const format::Walk<format::RecordHead>& record, Log& log) {
   const ChunkFollower& records = *log.records;
-  uint64_t position = uint64_t{records.chunk_no()} * format::kUnitsPerChunk + unit;
-  Entry entry{buffer, unit, format::chunk_offset(records.index()) + uint64_t{unit} * format::kUnitBytes, 0};
-  auto head = entry.as<format::RecordHead>();
-  entry.handle = format::make_handle(static_cast<uint32_t>(head.kind), records.log(), position);
-  log.newest_start = std::max(log.newest_start, head.start);
-  return visit(entry, log);
+  const uint64_t position = format::entry_position(records.chunk_no(), record.unit());
+  const auto kind = static_cast<uint32_t>(record.head().kind);
+  log.newest_start = std::max(log.newest_start, record.head().start);
+  visit({record, format::entry_offset(records.index(), record.unit()),
+         format::make_handle(kind, records.log(), position)},
+        log);
 }
 
 void LiveTail::read_newest(const ProcessBytes& file, Log& log) {
   if (!log.records) return;
   ChunkFollower& records = *log.records;
   uint64_t read = records.chunks_read(), missed = records.chunks_missed();
-  records.read_new(file, kMostChunks,
-                   [&](const ChunkBuffer& buffer, uint32_t unit) { return visit_at(buffer, unit, log); });
+  records.read_new<format::RecordHead>(
+      file, kMostChunks, [&](const format::Walk<format::RecordHead>& record) { visit_at(record, log); });
   missed = records.chunks_missed() - missed;
   if (missed == 0) return;
   read = std::max<uint64_t>(records.chunks_read() - read, 1);
   double scale = 1 + static_cast<double>(missed) / static_cast<double>(read);
-  for (double* amount : {&log.calls, &log.tasks, &log.call_bytes, &log.task_bytes}) *amount *= scale;
+  auto& counted = log.counted;
+  for (double* amount : {&counted.calls, &counted.tasks, &counted.call_bytes, &counted.task_bytes})
+    *amount *= scale;
 }
 
 // The log that is furthest back in time comes next, so that GPU work is read soon after the operation it belongs to.
@@ -329,8 +315,8 @@ void LiveTail::read_all(const ProcessBytes& file) {
     });
     Log& log = **next;
     const uint64_t missed = log.records->chunks_missed();
-    bool more = log.records->read_next(
-        file, 1, [&](const ChunkBuffer& buffer, uint32_t unit) { return visit_at(buffer, unit, log); });
+    bool more = log.records->read_next<format::RecordHead>(
+        file, 1, [&](const format::Walk<format::RecordHead>& record) { visit_at(record, log); });
     process_.passed_over += log.records->chunks_missed() - missed;
     if (!more) waiting.erase(next);
     --left;
@@ -365,8 +351,7 @@ void LiveTail::add_call(const Entry& entry, Log& log) {
   LiveOp op = note_op(log, record.head, record.comm, record.shape, std::nullopt);
   const Shape* known = shape(log, record.shape);
   const double bytes = static_cast<double>(record.count) * (known == nullptr ? 1 : known->element_bytes);
-  log.calls += 1;
-  log.call_bytes += bytes;
+  log.counted.add_call(bytes);
   if (tally_) {
     tally_->call(counted(op, bytes, false));
     last_counted_ = entry.handle;
@@ -390,8 +375,7 @@ void LiveTail::add_task(const Entry& entry, const Record& record, std::optional<
     count = record.count;
   if constexpr (requires { record.channels; }) channels = record.channels;
   const double bytes = static_cast<double>(count) * (known == nullptr ? 1 : known->element_bytes);
-  log.tasks += 1;
-  log.task_bytes += bytes;
+  log.counted.add_task(bytes);
   if (tally_) {
     tally_->task(counted(op, bytes, kDeclared), entry.handle, channels);
     last_counted_ = entry.handle;
@@ -528,7 +512,7 @@ void LiveTail::add_part(const Entry& entry, std::string_view what) {
   hold_open(entry, record.head, std::move(op));
 }
 
-uint32_t LiveTail::visit(const Entry& entry, Log& log) {
+void LiveTail::visit(const Entry& entry, Log& log) {
   auto head = entry.as<format::RecordHead>();
   switch (head.kind) {
     case Kind::kGroupApi: {
@@ -598,7 +582,6 @@ uint32_t LiveTail::visit(const Entry& entry, Log& log) {
     default:
       break;
   }
-  return format::record_bytes(static_cast<uint8_t>(head.kind)) / format::kUnitBytes;
 }
 
 void LiveTail::hold_open(const Entry& entry, const format::RecordHead& head, LiveOp op) {

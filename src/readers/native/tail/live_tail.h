@@ -19,8 +19,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "format/definitions.h"
-#include "format/records.h"
+#include "format/counted.h"
+#include "format/walk.h"
 #include "readers/native/file/chunk_follower.h"
 #include "readers/native/file/tick_clock.h"
 #include "readers/native/launch_join.h"
@@ -108,9 +108,9 @@ class LiveTail {
       size_t calls = 0, launches = 0;
       LaunchJoin::Op op;  // the last of its calls
     } group;
-    uint64_t newest_start = 0;   // of what was read, ticks
-    uint64_t losses_offset = 0;  // in the file, of its loss counters; 0 not found yet
-    double calls = 0, tasks = 0, call_bytes = 0, task_bytes = 0;  // read in this refresh
+    uint64_t newest_start = 0;        // of what was read, ticks
+    uint64_t losses_offset = 0;       // in the file, of its loss counters; 0 not found yet
+    format::Counted<double> counted;  // read in this refresh
   };
   struct Open {
     uint64_t offset;  // of its record in the file
@@ -124,11 +124,12 @@ class LiveTail {
   };
   // A record and where it lies.
   struct Entry {
-    const ChunkBuffer& buffer;
-    uint32_t unit;
+    const format::Walk<format::RecordHead>& record;
     uint64_t offset, handle;
     template <class T>
-    T as() const;
+    T as() const {
+      return record.as<T>();
+    }
   };
 
   LiveTail(std::string path, Depth depth, std::shared_ptr<LaunchJoin> join)
@@ -145,8 +146,8 @@ class LiveTail {
   const Shape* shape(Log& log, uint16_t number);
   void read_newest(const ProcessBytes& file, Log& log);
   void read_all(const ProcessBytes& file);
-  uint32_t visit_at(const ChunkBuffer& buffer, uint32_t unit, Log& log);
-  uint32_t visit(const Entry& entry, Log& log);
+  void visit_at(const format::Walk<format::RecordHead>& record, Log& log);
+  void visit(const Entry& entry, Log& log);
   template <class Record>
   void add_call(const Entry& entry, Log& log);
   template <class Record>
@@ -162,7 +163,8 @@ class LiveTail {
                           Log& log);
   void add_launch(const Entry& entry, Log& log);
   void take_joined();
-  void add_kernel_name(const ChunkBuffer& buffer, uint32_t unit, const format::DefHead& head, Log& log);
+  void add_definition(const format::Walk<format::DefHead>& entry, Log& log);
+  void add_kernel_name(const format::Walk<format::DefHead>& entry, Log& log);
   // What ended, as its record tells, or as another thread told at `stopped`.
   void count_ended(const ProcessBytes& file, const Open& open, uint64_t stopped);
   void count_channel(const format::KernelChRecord& record);

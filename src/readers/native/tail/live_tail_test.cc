@@ -235,18 +235,18 @@ TEST(LiveTail, CountsAllFromTheStartAndNothingTwice) {
   EXPECT_TRUE(tail->process().from_start);
   EXPECT_FALSE(tail->behind());
   ASSERT_NE(counts_of(*tail, "AllReduce"), nullptr);
-  EXPECT_EQ(counts_of(*tail, "AllReduce")->ops(), kOps);
-  EXPECT_EQ(counts_of(*tail, "AllReduce")->bytes(), static_cast<double>(kOps) * 256 * 4);
+  EXPECT_EQ(counts_of(*tail, "AllReduce")->counted.operations(), kOps);
+  EXPECT_EQ(counts_of(*tail, "AllReduce")->counted.bytes(), static_cast<double>(kOps) * 256 * 4);
   EXPECT_EQ(tail->process().arrivals.size(), LiveTail::kMostArrivals);
   EXPECT_EQ(tail->process().arrivals.back().number, kOps - 1);
   growing.coll(1000 + kOps, kOps);
   growing.coll(2000 + kOps, 0, "AllGather");
   growing.refresh(*tail);
-  EXPECT_EQ(counts_of(*tail, "AllReduce")->ops(), kOps + 1);
-  EXPECT_EQ(counts_of(*tail, "AllGather")->bytes(), 256 * 4 * 8) << "the size of eight ranks' parts";
+  EXPECT_EQ(counts_of(*tail, "AllReduce")->counted.operations(), kOps + 1);
+  EXPECT_EQ(counts_of(*tail, "AllGather")->counted.bytes(), 256 * 4 * 8) << "the size of eight ranks' parts";
   EXPECT_EQ(tail->process().arrivals.size(), 2u);
   growing.refresh(*tail);
-  EXPECT_EQ(counts_of(*tail, "AllReduce")->ops(), kOps + 1);
+  EXPECT_EQ(counts_of(*tail, "AllReduce")->counted.operations(), kOps + 1);
   EXPECT_TRUE(tail->process().arrivals.empty());
 }
 
@@ -256,10 +256,10 @@ TEST(LiveTail, AHugeFileIsReadInSeveralLooks) {
   for (uint64_t i = 0; i < kOps; ++i) growing.coll(1000 + i, i);
   auto tail = growing.open(LiveTail::Depth::kAll);
   EXPECT_TRUE(tail->behind());
-  EXPECT_LT(counts_of(*tail, "AllReduce")->ops(), kOps);
+  EXPECT_LT(counts_of(*tail, "AllReduce")->counted.operations(), kOps);
   ASSERT_TRUE(tail->refresh());
   EXPECT_FALSE(tail->behind());
-  EXPECT_EQ(counts_of(*tail, "AllReduce")->ops(), kOps);
+  EXPECT_EQ(counts_of(*tail, "AllReduce")->counted.operations(), kOps);
 }
 
 TEST(LiveTail, TimesCallsAndGpuWorkOfAllChannels) {
@@ -269,7 +269,7 @@ TEST(LiveTail, TimesCallsAndGpuWorkOfAllChannels) {
   auto tail = growing.open(LiveTail::Depth::kAll);
   const LiveCounts* counts = counts_of(*tail, "AllReduce");
   ASSERT_NE(counts, nullptr);
-  EXPECT_EQ(counts->ops(), 1000u) << "a call and its task are one";
+  EXPECT_EQ(counts->counted.operations(), 1000u) << "a call and its task are one";
   EXPECT_EQ(in_all(counts->call_seconds), 1000u);
   EXPECT_NEAR(counts->call_seconds.sum, 1000 * 50e-9, 1e-9);
   const SecondsHistogram& gpu = counts->gpu_seconds[static_cast<size_t>(LiveSource::kChannels)];
@@ -325,7 +325,7 @@ TEST(LiveTail, TimesTheApisOperationsAndKernelsByName) {
   auto kernels = tail->tally()->counts().find({format::kNoComm, "AllReduce"});
   ASSERT_NE(kernels, tail->tally()->counts().end());
   EXPECT_EQ(in_all(kernels->second.gpu_seconds[static_cast<size_t>(LiveSource::kKernel)]), 10u);
-  EXPECT_EQ(kernels->second.ops(), 0u) << "kernels are no operations";
+  EXPECT_EQ(kernels->second.counted.operations(), 0u) << "kernels are no operations";
 }
 
 // NCCL's calls in one file of a process, kernels and the driver's calls in another.
@@ -431,12 +431,12 @@ TEST(LiveTail, ARingIsCountedOnceWhileItKeepsUpAndSaysWhatItMissed) {
     for (int i = 0; i < 700; ++i, ++seq) growing.coll(1000 + seq, seq);
     growing.refresh(*tail);
   }
-  EXPECT_EQ(counts_of(*tail, "AllReduce")->ops(), seq);
+  EXPECT_EQ(counts_of(*tail, "AllReduce")->counted.operations(), seq);
   EXPECT_EQ(tail->process().passed_over, 0u);
   for (int i = 0; i < 10'000; ++i, ++seq) growing.coll(1000 + seq, seq);
   growing.refresh(*tail);
   EXPECT_GT(tail->process().passed_over, 0u);
-  EXPECT_LT(counts_of(*tail, "AllReduce")->ops(), seq);
+  EXPECT_LT(counts_of(*tail, "AllReduce")->counted.operations(), seq);
 }
 
 TEST(LiveTally, GpuWorkOfAnEndedTaskThatComesAgainIsHarmless) {
@@ -459,7 +459,7 @@ TEST(LiveTail, TooManyFunctionsAreCountedTogether) {
     growing.coll(1000 + i, 0, "func" + std::to_string(i));
   auto tail = growing.open(LiveTail::Depth::kAll);
   EXPECT_EQ(tail->tally()->counts().size(), LiveTally::kMostFunctions + 1);
-  EXPECT_EQ(tail->tally()->counts().at({format::kNoComm, "other"}).ops(), 50u);
+  EXPECT_EQ(tail->tally()->counts().at({format::kNoComm, "other"}).counted.operations(), 50u);
 }
 
 TEST(LiveTail, SurvivesDamage) {

@@ -30,8 +30,7 @@ std::map<LiveTally::Key, LiveCounts>::iterator LiveTally::at(uint32_t comm, std:
 void LiveTally::call(const Operation& op) {
   LiveCounts& counts = at(op.comm, op.func)->second;
   last_ = {&counts, false, size_of(op)};
-  ++counts.calls;
-  counts.call_bytes += last_.bytes;
+  counts.counted.add_call(last_.bytes);
 }
 
 void LiveTally::call_ended(uint32_t comm, std::string_view func, int64_t ns) {
@@ -41,8 +40,7 @@ void LiveTally::call_ended(uint32_t comm, std::string_view func, int64_t ns) {
 void LiveTally::task(const Operation& op, uint64_t handle, uint32_t channels) {
   auto entry = at(op.comm, op.func);
   last_ = {&entry->second, true, size_of(op)};
-  ++entry->second.tasks;
-  entry->second.task_bytes += last_.bytes;
+  entry->second.counted.add_task(last_.bytes);
   if (channels == 0) return;
   Pending& task = pending(handle);
   task.op = op;
@@ -72,8 +70,9 @@ void LiveTally::finish_if_whole(uint64_t handle) {
 
 void LiveTally::uncount_last() {
   if (last_.counts == nullptr) return;
-  --(last_.is_task ? last_.counts->tasks : last_.counts->calls);
-  (last_.is_task ? last_.counts->task_bytes : last_.counts->call_bytes) -= last_.bytes;
+  auto& counted = last_.counts->counted;
+  --(last_.is_task ? counted.tasks : counted.calls);
+  (last_.is_task ? counted.task_bytes : counted.call_bytes) -= last_.bytes;
   last_ = {};
 }
 

@@ -14,6 +14,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "format/counted.h"
+
 namespace lockstep::readers::native {
 
 // Values in buckets with fixed upper bounds, of which the last is infinity.
@@ -44,15 +46,10 @@ inline constexpr size_t kLiveSizes = 3;
 constexpr size_t live_size(double bytes) { return bytes < 65536 ? 0 : bytes < 4194304 ? 1 : 2; }
 
 struct LiveCounts {
-  uint64_t calls = 0, tasks = 0;
-  double call_bytes = 0, task_bytes = 0;
+  format::Counted<uint64_t, double> counted;
   SecondsHistogram call_seconds;  // the host's call, from its begin to its return
   std::array<SecondsHistogram, kLiveSources> gpu_seconds;
   std::array<std::array<BandwidthHistogram, kLiveSizes>, kLiveSources> bandwidth;
-
-  // A call and its task are one operation; some operations have only one of them.
-  uint64_t ops() const { return std::max(calls, tasks); }
-  double bytes() const { return tasks > calls ? task_bytes : call_bytes; }
 };
 
 class LiveTally {

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conditions of MESSAGE rows.
+#include <algorithm>
+
+#include "analysis/log_rules/rules.h"
+#include "readers/nccl_log/pattern.h"
+
+namespace lockstep::analysis::log_rules {
+namespace {
+
+using readers::nccl_log::to_double;
+using readers::nccl_log::to_int;
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+bool any_value_has(const Fact& fact, std::string_view part) {
+  for (const std::string& value : fact.values) {
+    if (has(value, part)) return true;
+  }
+  return false;
+}
+
+// 12 of "12" or of "IBV_WC_RETRY_EXC_ERR(12)"; a peer's name may stand before it. -1: none.
+int64_t completion_status(const Fact& fact) {
+  for (const std::string& value : fact.values) {
+    const size_t open = value.ends_with(')') ? value.rfind('(') + 1 : 0;
+    const std::string_view digits =
+        std::string_view(value).substr(open, value.size() - open - (open != 0 ? 1 : 0));
+    if (!digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos)
+      return to_int(digits);
+  }
+  return -1;
+}
+
+// What CUDA's error tells of, by its number, which stands first since 2.18, or by its words.
+enum class CudaCause : uint8_t {
+  kOther,
+  kMemory,
+  kNvls,
+  kFabric,
+  kMisfit,
+  kCompat,
+  kStart,
+  kEnding,
+  kDevice,
+  kPeer,
+  kProgram,
+  kUnsupported,
+  kMps,
+  kHostMemory,
+  kIpc,
+  kHardware
+};
+struct CudaError {
+  CudaCause cause;
+  int64_t number;
+  std::string_view words;
+};
+constexpr CudaError kCudaErrors[] = {
+    {CudaCause::kMemory, 2, "out of memory"},
+    {CudaCause::kFabric, 800, "operation not permitted"},
+    {CudaCause::kFabric, 802, "system not yet initialized"},
+    {CudaCause::kMisfit, 35, "driver version is insufficient"},
+    {CudaCause::kMisfit, 209, "no kernel image is available"},
+    {CudaCause::kMisfit, 218, "PTX"},
+    {CudaCause::kMisfit, 222, "unsupported toolchain"},
+    {CudaCause::kMisfit, 500, "named symbol not found"},
+    {CudaCause::kMisfit, 803, "unsupported display driver"},
+    {CudaCause::kMisfit, 98, "invalid device function"},
+    {CudaCause::kMisfit, 200, "device kernel image is invalid"},
+    {CudaCause::kCompat, 804, "forward compatibility was attempted"},
+    {CudaCause::kStart, 3, "initialization error"},
+    {CudaCause::kEnding, 4, "driver shutting down"},
+    {CudaCause::kDevice, 46, "busy or unavailable"},
+    {CudaCause::kDevice, 100, "no CUDA-capable device"},
+    {CudaCause::kDevice, 101, "invalid device ordinal"},
+    {CudaCause::kPeer, 217, "peer access is not supported"},
+    {CudaCause::kPeer, 705, "peer access has not been enabled"},
+    {CudaCause::kProgram, 700, "illegal memory access"},
+    {CudaCause::kProgram, 710, "device-side assert"},
+    {CudaCause::kProgram, 715, "illegal instruction"},
+    {CudaCause::kProgram, 716, "misaligned address"},
+    {CudaCause::kProgram, 717, "not supported on global/shared"},
+    {CudaCause::kProgram, 718, "invalid program counter"},
+    {CudaCause::kProgram, 719, "unspecified launch failure"},
+    {CudaCause::kUnsupported, 801, "operation not supported"},
+    {CudaCause::kMps, 805, "MPS client failed"},
+    {CudaCause::kMps, 806, "MPS server"},
+    {CudaCause::kMps, 807, "MPS server"},
+    {CudaCause::kHardware, 214, "uncorrectable ECC"},
+    {CudaCause::kHardware, 714, "hardware stack error"},
+    {CudaCause::kHardware, 220, "uncorrectable NVLink"},
+    {CudaCause::kHardware, 226, "over nvlink or a hardware error"},
+};
+struct CudaPlace {
+  CudaCause cause;
+  std::string_view file;
+};
+constexpr CudaPlace kCudaPlaces[] = {{CudaCause::kNvls, "nvls.cc"},
+                                     {CudaCause::kIpc, "transport/p2p.cc"},
+                                     {CudaCause::kHostMemory, "transport/shm.cc"}};
+CudaCause cuda_cause(const Fact& fact) {
+  const std::string text = fact.value(0);
+  const bool has_number = !text.empty() && text[0] >= '0' && text[0] <= '9';
+  const int64_t number = has_number ? to_int(text.substr(0, text.find_first_not_of("0123456789"))) : -1;
+  for (const CudaError& error : kCudaErrors) {
+    if (has_number ? number == error.number : has(text, error.words)) return error.cause;
+  }
+  // Else the source file says what the call was for.
+  for (const CudaPlace& place : kCudaPlaces) {
+    if (has(fact.first.text, place.file)) return place.cause;
+  }
+  return CudaCause::kOther;
+}
+bool is_cuda(const Fact& fact, CudaCause cause) { return fact.is_warning && cuda_cause(fact) == cause; }
+bool is_cuda_memory_error(const Fact& fact) { return cuda_cause(fact) == CudaCause::kMemory; }
+
+// Events of a queue of requests, and not of the card.
+bool is_refusal(const Fact& fact) {
+  return any_value_has(fact, "access violation") || any_value_has(fact, "invalid request") ||
+         any_value_has(fact, "work queue") || fact.value(1).starts_with("QP ") ||
+         fact.value(1).starts_with("CQ ") || fact.value(1).starts_with("SRQ");
+}
+bool is_of_an_end(const Fact& fact) {
+  return has(fact.first.text, "collective mismatch error") || has(fact.first.text, "incorrect receive info");
+}
+
+}  // namespace
+
+bool any(const View&, const Fact&) { return true; }
+bool warned(const View&, const Fact& fact) { return fact.is_warning; }
+bool port_error(const View&, const Fact& fact) { return any_value_has(fact, "port error"); }
+// 18: IBV_EVENT_GID_CHANGE, which older releases did not know.
+bool port_back(const View& view, const Fact& fact) {
+  const std::string& text = fact.first.text;
+  return warned(view, fact) &&
+         (has(text, "port active") || has(text, "GID table changed") || has(text, "unknown event type (18)"));
+}
+bool fabric_unfinished(const View&, const Fact& fact) { return fact.value(3) != "3"; }
+bool out_of_memory(const View& view, const Fact& fact) {
+  return warned(view, fact) && any_value_has(fact, "Cannot allocate memory");
+}
+bool other_verbs(const View& view, const Fact& fact) {
+  return warned(view, fact) && !out_of_memory(view, fact);
+}
+bool cuda_out_of_memory(const View& view, const Fact& fact) {
+  return warned(view, fact) && is_cuda_memory_error(fact);
+}
+bool cuda_nvls(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kNvls); }
+bool cuda_fabric(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kFabric); }
+bool cuda_misfit(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kMisfit); }
+bool cuda_start(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kStart); }
+bool cuda_ending(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kEnding); }
+bool cuda_device(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kDevice); }
+bool cuda_compat(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kCompat); }
+bool cuda_peer(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kPeer); }
+bool cuda_program(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kProgram); }
+bool cuda_unsupported(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kUnsupported); }
+bool cuda_mps(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kMps); }
+bool cuda_host_memory(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kHostMemory); }
+bool cuda_ipc(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kIpc); }
+bool handle_failed(const View& view, const Fact& fact) {
+  return warned(view, fact) && (has(fact.first.text, "IpcGet") || has(fact.first.text, "IpcOpen"));
+}
+bool gpu_failed(const View& view, const Fact& fact) {
+  return warned(view, fact) && !handle_failed(view, fact);
+}
+bool cuda_hardware(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kHardware); }
+bool cuda_error(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kOther); }
+// The step to RTR is the one that needs the peer's address; other errors than an argument's are of routes as well.
+bool is_route(const Fact& fact) {
+  const std::string& text = fact.first.text;
+  const auto says = [&](std::string_view words) { return text.find(words) != std::string::npos; };
+  if (says("next state ")) return says("next state RTR");
+  return says("unreachable") || says("No route to host") || says("timed out");
+}
+bool queue_pair_route(const View& view, const Fact& fact) { return warned(view, fact) && is_route(fact); }
+bool queue_pair_refused(const View& view, const Fact& fact) { return warned(view, fact) && !is_route(fact); }
+bool request_refused(const View& view, const Fact& fact) { return warned(view, fact) && is_refusal(fact); }
+bool card_fatal(const View& view, const Fact& fact) { return warned(view, fact) && !is_refusal(fact); }
+bool event_refused(const View& view, const Fact& fact) { return warned(view, fact) && is_refusal(fact); }
+bool event_fatal(const View& view, const Fact& fact) {
+  return warned(view, fact) && (any_value_has(fact, "catastrophic") || any_value_has(fact, "device fatal"));
+}
+bool ends_differ(const View& view, const Fact& fact) { return warned(view, fact) && is_of_an_end(fact); }
+// Beside a transfer that failed they need not have: ranks that gave up are at other calls than those that wait.
+std::optional<Hit> calls_mixed(const View& view) {
+  constexpr int64_t kFlushed = 5;
+  Hit hit;
+  for (const Fact* fact : view.facts(LineKind::kCallsDiffer)) {
+    if (warned(view, *fact) && !is_of_an_end(*fact)) add(view, *fact, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  const auto transfers = view.facts(LineKind::kCompletion);
+  const bool has_failure = std::any_of(transfers.begin(), transfers.end(), [&](const Fact* fact) {
+    return warned(view, *fact) && completion_status(*fact) != kFlushed;
+  });
+  if (has_failure) hit.severity = Severity::kWarning;
+  return hit;
+}
+// RAS listens for clients beside the job, which goes on without.
+bool port_of_ras(const View& view, const Fact& fact) {
+  return warned(view, fact) && has(fact.first.text, "ras/client_support");
+}
+bool port_of_job(const View& view, const Fact& fact) {
+  return warned(view, fact) && !port_of_ras(view, fact);
+}
+bool one_core(const View&, const Fact& fact) {
+  const std::string cores = fact.value(1);
+  return !cores.empty() && cores.find_first_not_of("0123456789") == std::string::npos && cores.size() <= 4;
+}
+bool is_on(const View&, const Fact& fact) { return fact.value(0) == "On"; }
+// Without cards the plugins that NCCL brings along fail in every log; what is used instead is told elsewhere.
+bool not_built_in(const View&, const Fact& fact) {
+  return fact.value(0) != "IB" && fact.value(0) != "Socket";
+}
+bool pair_disabled(const View&, const Fact& fact) {
+  return fact.value(0) == "Disabled" || fact.value(1) == "Disabled";
+}
+
+bool has_nvswitch(const View& view, const Fact& fact) {
+  constexpr double kHopperGbps = 300;  // of all NVLinks of a GPU: older ones have no multicast
+  for (const Fact* link : view.facts(LineKind::kNvLink, fact.process)) {
+    if (link->value(1).starts_with("NVS/") && to_double(link->value(0)) >= kHopperGbps) return true;
+  }
+  return false;
+}
+
+bool slower_than_any_slot(const View&, const Fact& fact) {
+  constexpr double kSlowestGbps = 3;  // less than any GPU or card is put behind
+  return fact.value(1).starts_with("GPU/") && to_double(fact.value(0)) < kSlowestGbps;
+}
+
+bool small_roce_mtu(const View&, const Fact& fact) {
+  return fact.value(1) == "3" && fact.value(2).starts_with("GID");
+}
+
+bool access_error(const View& view, const Fact& fact) {
+  return warned(view, fact) && completion_status(fact) == 4;
+}
+bool remote_failure(const View&, const Fact& fact) {
+  const std::string text = fact.value(0);
+  return has(text, "remote process exited") || has(text, "ncclRemoteError") || has(text, "remote error");
+}
+bool asks_for_no_size(const View&, const Fact& fact) { return has(fact.first.text, "more than 1EB"); }
+bool has_no_memory(const View& view, const Fact& fact) { return !asks_for_no_size(view, fact); }
+bool own_failure(const View& view, const Fact& fact) { return !remote_failure(view, fact); }
+// "(34/34)": the last.
+bool retries_spent(const View&, const Fact& fact) {
+  const size_t values = fact.values.size();
+  return values >= 4 && fact.value(values - 3) == fact.value(values - 2) &&
+         to_int(fact.value(values - 2)) > 0;
+}
+bool retries_exceeded(const View& view, const Fact& fact) {
+  return warned(view, fact) && completion_status(fact) == 12;
+}
+bool flushed(const View& view, const Fact& fact) {
+  return warned(view, fact) && completion_status(fact) == 5;
+}
+bool sizes_differ(const View& view, const Fact& fact) {
+  const int64_t status = completion_status(fact);
+  return warned(view, fact) && (status == 1 || status == 9);
+}
+bool peer_refused(const View& view, const Fact& fact) {
+  return warned(view, fact) && completion_status(fact) == 10;
+}
+bool receiver_late(const View& view, const Fact& fact) {
+  return warned(view, fact) && completion_status(fact) == 13;
+}
+bool other_error(const View& view, const Fact& fact) {
+  constexpr int64_t kWithRows[] = {1, 4, 5, 9, 10, 12, 13};
+  const int64_t status = completion_status(fact);
+  return warned(view, fact) &&
+         std::find(std::begin(kWithRows), std::end(kWithRows), status) == std::end(kWithRows);
+}
+
+}  // namespace lockstep::analysis::log_rules

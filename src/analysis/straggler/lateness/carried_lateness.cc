@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Estimates, for each place of the repeating program, which share of a member's lateness is still there one
+// operation later. It compares changes from one round to the next, not the lateness itself: a rank that is
+// always late would otherwise look as if it carried everything. The median of the larger changes is used,
+// since small ones are noise of the clocks.
+#include "analysis/straggler/lateness/carried_lateness.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/straggler/lateness/exclusive_times.h"
+#include "analysis/straggler/lateness/lateness.h"
+#include "analysis/straggler/lateness/steps.h"
+#include "analysis/straggler/median.h"
+
+namespace lockstep::analysis::straggler {
+namespace {
+
+constexpr size_t kLeastSamples = 12;
+constexpr size_t kPlaces = 16;       // that are looked at together: a cache line of every column
+constexpr float kWaitedNs = 20'000;  // longer than the arrivals of a healthy operation lie apart
+
+}  // namespace
+
+CarriedLateness::CarriedLateness(const model::Job& job, const std::vector<MemberPast>& past) {
+  const model::Member& member = job.members[past[0].member];
+  const model::JobOps& ops = job.ops(member);
+  std::vector<uint32_t> sequence(ops.signature.begin() + member.first,
+                                 ops.signature.begin() + member.first + member.ops);
+  const Period period = find_period(sequence);
+  if (period.length != 0) {
+    first_ = job.oldest_index(member) + period.begin;
+    period_ = period.length;
+  }
+  std::vector<OpFinder> finders;
+  for (const MemberPast& of : past) finders.emplace_back(job, job.members[of.member]);
+  share_.reserve(period_);
+  interval_.reserve(period_);
+  for (size_t place = 0; place < period_; place += kPlaces) {
+    const size_t count = std::min(kPlaces, period_ - place);
+    Samples samples(count);
+    for (size_t m = 0; m < past.size(); ++m) collect(place, finders[m], job, past[m], samples);
+    for (size_t i = 0; i < count; ++i) {
+      share_.push_back(share_of(samples[i]));
+      interval_.push_back(samples[i].intervals.empty() ? 0 : upper_median(std::span(samples[i].intervals)));
+    }
+  }
+}
+
+void CarriedLateness::collect(size_t place, const OpFinder& finder, const model::Job& job,
+                              const MemberPast& past, Samples& samples) const {
+  const model::Member& member = finder.member();
+  const uint64_t oldest = job.oldest_index(member), next = job.next_index(member);
+  if (next - oldest > most_indexes(member.ops)) return;
+  std::vector<std::vector<float>> intervals(samples.size());
+  const uint64_t begin = first_ + place;
+  const uint64_t before = oldest > begin ? (oldest - begin) / period_ * period_ : 0;
+  for (uint64_t round = begin + before; round < next; round += period_) {
+    for (size_t i = 0; i < samples.size() && round + i < next; ++i) {
+      const auto now = finder.at(static_cast<uint32_t>(round + i));
+      if (!now || *now == member.first) continue;
+      const size_t at = *now - member.first;
+      if (past.waiting[at - 1] <= kWaitedNs && std::isfinite(past.interval[at]))
+        intervals[i].push_back(past.interval[at]);
+      if (round < first_ + place + period_) continue;
+      const auto then = finder.at(static_cast<uint32_t>(round + i - period_));
+      if (!then || *then == member.first) continue;
+      add_changes(past, at, *then - member.first, samples[i]);
+    }
+  }
+  // Who is late never has to wait: one vote a member, or it would say itself what is usual.
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (!intervals[i].empty()) samples[i].intervals.push_back(upper_median(std::span(intervals[i])));
+  }
+}
+
+void CarriedLateness::add_changes(const MemberPast& past, size_t now, size_t then, Sample& sample) {
+  const auto add = [](const Change& change, std::vector<Change>& changes) {
+    if (std::isfinite(change.before) && std::isfinite(change.here)) changes.push_back(change);
+  };
+  add({past.lateness[now - 1] - past.lateness[then - 1], past.lateness[now] - past.lateness[then]},
+      sample.lateness);
+  // Who came as soon as the operation before was through does not show how long it worked.
+  if (past.since[now] > kJitterNs && past.since[then] > kJitterNs)
+    add({past.waiting[now - 1] - past.waiting[then - 1], past.since[then] - past.since[now]}, sample.waits);
+}
+
+float CarriedLateness::share_of(const Sample& sample) const {
+  // With one operation a round, `before` is the change of the round before: a steady share s shows as (s - 1) / 2.
+  if (period_ == 1) return std::clamp(1 + 2 * carried_share(sample.lateness).value_or(0), 0.0f, 1.0f);
+  std::optional<float> share = carried_share(sample.waits);
+  if (!share) share = carried_share(sample.lateness);
+  return std::clamp(share.value_or(1), 0.0f, 1.0f);
+}
+
+std::optional<float> carried_share(const std::vector<Change>& changes) {
+  if (changes.size() < kLeastSamples) return std::nullopt;
+  // Small changes are noise of the clock.
+  std::vector<float> sizes;
+  for (const Change& change : changes) sizes.push_back(std::abs(change.before));
+  const float least = std::max(upper_median(std::span(sizes)), 1.0f);
+  std::vector<float> shares;
+  for (const Change& change : changes) {
+    if (std::abs(change.before) >= least) shares.push_back(change.here / change.before);
+  }
+  if (shares.size() < kLeastSamples / 2) return std::nullopt;
+  return upper_median(std::span(shares));
+}
+
+}  // namespace lockstep::analysis::straggler

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a communicator's past says of each place of its repeating program.
+//
+// How much of a member's lateness it brings along from the operation before. Work that an operation holds up starts
+// over with it: all members leave it together, and who is late at the next is late anew. Work that overlaps with it
+// does not: who is late stays late, and must be blamed for that once. Which of the two it is shows in the fluctuations from one
+// round to the next, whoever is late on average. Those who waited longer come the sooner at the next operation, by as much as
+// their work went on meanwhile; where all come as soon as the one before is through, that does not show, and a change
+// of a member's lateness is held against the same change at the place before. But a rank that works more slowly for a while is
+// late at both without bringing anything. A rank whose host launches when nothing is outstanding has waited for
+// all: it brings nothing.
+//
+// How long a member usually takes from its arrival at the operation before, when it had not to wait there or elsewhere. Members that
+// are far ahead enter an operation as soon as the one before is through; they no longer show how long that takes.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analysis/straggler/lateness/op_finder.h"
+#include "model/job.h"
+
+namespace lockstep::analysis::straggler {
+
+// One member's operations on a communicator, by position after Member::first. ns; NaN where not compared.
+struct MemberPast {
+  uint32_t member = 0;  // of Job::members
+  Column<float> lateness, waiting;
+  // From the last arrival of all at the operation before to its own here, and its own time where that is shorter.
+  Column<float> since, interval;
+};
+
+// The change of a member's lateness from one round to the next: at an operation, and before it.
+struct Change {
+  float before, here;
+};
+// How much of a change before is still there; nothing if there are too few.
+std::optional<float> carried_share(const std::vector<Change>& changes);
+
+class CarriedLateness {
+ public:
+  CarriedLateness(const model::Job& job, const std::vector<MemberPast>& past);
+  // Share of the lateness at `index` - 1 that is still there at `index`: 0 to 1.
+  float share(uint32_t index) const { return share_[place(index)]; }
+  // Whether hosts come to it as if they had waited for the operation before: nobody brings anything.
+  bool starts_over(uint32_t index) const { return share(index) < kLeastShare; }
+  float interval(uint32_t index) const { return interval_[place(index)]; }
+  size_t period() const { return period_; }  // operations
+  // In the period.
+  size_t place(uint32_t index) const { return (index + period_ - first_ % period_) % period_; }
+  // The first index at that place, from another on.
+  uint64_t next_at(size_t place, uint32_t from) const {
+    return from + (place + period_ - this->place(from)) % period_;
+  }
+
+  static constexpr float kLeastShare = 0.25f;
+
+ private:
+  // Of one place.
+  struct Sample {
+    std::vector<Change> lateness, waits;
+    std::vector<float> intervals;  // of members, what each of them usually has
+  };
+  using Samples = std::vector<Sample>;
+  // Adds those of a member at the places from `place` on.
+  void collect(size_t place, const OpFinder& finder, const model::Job& job, const MemberPast& past,
+               Samples& samples) const;
+  // From one round to the next, of the member's operations at these positions.
+  static void add_changes(const MemberPast& past, size_t now, size_t then, Sample& sample);
+  float share_of(const Sample& sample) const;
+
+  size_t first_ = 0, period_ = 1;
+  std::vector<float> share_, interval_;  // by place in the period
+};
+
+}  // namespace lockstep::analysis::straggler

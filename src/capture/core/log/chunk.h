@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a chunk of a log is put to use. Its header is published last: until then it belongs to nobody.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "capture/core/clock.h"
+#include "capture/core/session/session.h"
+#include "format/records.h"
+
+namespace lockstep::capture {
+
+// Whose chunk it is: the log's number, and its thread for now.
+struct LogOwner {
+  uint32_t log, tid;
+};
+
+inline char* open_chunk(uint32_t index, format::Purpose purpose, uint32_t chunk_no, LogOwner owner) {
+  char* chunk = Session::get().file().chunk(index);
+  auto* header = reinterpret_cast<format::ChunkHeader*>(chunk);
+  __atomic_store_n(&header->magic, 0u, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  header->purpose = purpose;
+  header->log = static_cast<uint16_t>(owner.log);
+  header->chunk_no = chunk_no;
+  header->next = 0;
+  header->records = 0;
+  header->claimed_ticks = read_ticks();
+  header->tid = owner.tid;
+  auto* first = reinterpret_cast<uint64_t*>(chunk + sizeof(format::ChunkHeader) +
+                                            offsetof(format::RecordHead, stop_after));
+  __atomic_store_n(first, uint64_t{0}, __ATOMIC_RELAXED);
+  __atomic_store_n(&header->magic, format::kChunkMagic, __ATOMIC_RELEASE);
+  return chunk;
+}
+
+}  // namespace lockstep::capture

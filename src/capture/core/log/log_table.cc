@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/core/log/log_table.h"
+
+namespace lockstep::capture {
+
+constinit LogTable LogTable::table{};
+
+ThreadLog* LogTable::take() {
+  if (taken() >= format::kMaxLogs) return nullptr;
+  for (uint32_t slot = 0; slot < format::kMaxLogs; ++slot) {
+    bool free = false;
+    if (__atomic_load_n(&in_use_[slot], __ATOMIC_RELAXED) ||
+        !__atomic_compare_exchange_n(&in_use_[slot], &free, true, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED)) {
+      continue;
+    }
+    __atomic_fetch_add(&taken_, 1, __ATOMIC_RELAXED);
+    uint32_t seen = __atomic_load_n(&used_, __ATOMIC_RELAXED);
+    while (seen < slot + 1 &&
+           !__atomic_compare_exchange_n(&used_, &seen, slot + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    return &logs_[slot];
+  }
+  return nullptr;
+}
+
+void LogTable::give_back(ThreadLog* log) {
+  __atomic_store_n(&in_use_[log - logs_], false, __ATOMIC_RELEASE);
+  __atomic_fetch_sub(&taken_, 1, __ATOMIC_RELAXED);
+}
+
+void LogTable::at_thread_end(ThreadLog* log, void (*end)(void*)) {
+  uint32_t none = 0;
+  if (__atomic_compare_exchange_n(&key_state_, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
+      pthread_key_create(&key_, end) == 0)
+    __atomic_store_n(&key_state_, 2, __ATOMIC_RELEASE);
+  if (__atomic_load_n(&key_state_, __ATOMIC_ACQUIRE) == 2) pthread_setspecific(key_, log);
+}
+
+}  // namespace lockstep::capture

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of AMD's runtime (HSA) is used, in our own declarations: the tables that it hands to a tools library, of ROCm 4.5
+// to 7.x, and the objects behind its handles. A table begins with its version, whose `minor` is the table's size in the
+// runtime that runs: a slot is there if it ends within that. ROCm 5.6 put two slots before those of intercept queues.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep::capture::hsa {
+
+using Status = uint32_t;
+inline constexpr Status kSuccess = 0, kErrorOutOfResources = 0x1008;
+
+struct Agent {
+  uint64_t handle;
+};
+struct Signal {
+  uint64_t handle;
+};
+struct Executable {
+  uint64_t handle;
+};
+struct Symbol {
+  uint64_t handle;
+};
+
+struct TableVersion {
+  uint32_t major, minor, step, reserved;
+};
+struct RootTable {
+  TableVersion version;
+  void* core;
+  void* ext;
+};
+static_assert(sizeof(TableVersion) == 16 && offsetof(RootTable, core) == 16 &&
+              offsetof(RootTable, ext) == 24);
+inline constexpr uint32_t kOldestRoot = 1, kNewestRoot = 3, kOldestCore = 1, kNewestCore = 2, kOldestExt = 1,
+                          kNewestExt = 2;
+// From this size on, two slots at 144 have moved those behind them.
+inline constexpr uint32_t kExtWithEngines = 440;
+
+namespace core_slot {
+inline constexpr size_t kInit = 16, kSystemGetInfo = 32, kIterateAgents = 56, kAgentGetInfo = 64,
+                        kQueueCreate = 72, kQueueDestroy = 88, kSignalDestroy = 320, kSignalLoadRelaxed = 328,
+                        kSignalLoadAcquire = 336, kSignalStoreRelaxed = 344, kSignalSubtractRelease = 552,
+                        kExecutableDestroy = 688, kExecutableFreeze = 704, kSymbolGetInfo = 760,
+                        kIterateSymbols = 768, kSilentStore = 832;
+}
+namespace ext_slot {
+inline constexpr size_t kSetProfilerEnabled = 32, kAsyncCopyEnable = 40, kGetDispatchTime = 48,
+                        kGetCopyTime = 56, kConvertTick = 64, kAsyncHandler = 72, kMemoryAsyncCopy = 136,
+                        kCopyOnEngine = 144;
+inline constexpr size_t kOldSignalCreate = 264, kOldInterceptCreate = 296, kOldInterceptRegister = 304;
+inline constexpr size_t kNewSignalCreate = 280, kNewInterceptCreate = 312, kNewInterceptRegister = 320;
+// As counted in one header of 2026, whose table ends at kTableOfCounted: in no other is it looked for.
+inline constexpr size_t kCountedAcquire = 624;
+inline constexpr uint32_t kTableOfCounted = 720;
+}  // namespace ext_slot
+
+struct Queue {
+  uint32_t type, features;
+  void* base;
+  Signal doorbell;
+  uint32_t size;  // packets
+  uint32_t reserved;
+  uint64_t id;
+};
+static_assert(sizeof(Queue) == 40 && offsetof(Queue, base) == 8 && offsetof(Queue, size) == 24 &&
+              offsetof(Queue, id) == 32);
+
+struct Packet {  // of a kernel
+  uint16_t header, setup;
+  uint16_t group[3];
+  uint16_t reserved0;
+  uint32_t grid[3];
+  uint32_t private_bytes, group_bytes;
+  uint64_t kernel_object;
+  uint64_t arguments;  // address
+  uint64_t reserved2;
+  Signal completion;
+};
+static_assert(sizeof(Packet) == 64 && offsetof(Packet, group) == 4 && offsetof(Packet, grid) == 12 &&
+              offsetof(Packet, private_bytes) == 24 && offsetof(Packet, kernel_object) == 32 &&
+              offsetof(Packet, arguments) == 40 && offsetof(Packet, completion) == 56);
+struct BarrierPacket {
+  uint16_t header, reserved0;
+  uint32_t reserved1;
+  Signal dependencies[5];
+  uint64_t reserved2;
+  Signal completion;
+};
+static_assert(sizeof(BarrierPacket) == 64 && offsetof(BarrierPacket, dependencies) == 8 &&
+              offsetof(BarrierPacket, completion) == 56);
+enum PacketType : uint8_t {
+  kVendor = 0,
+  kInvalid = 1,
+  kDispatch = 2,
+  kBarrierAnd = 3,
+  kAgentDispatch = 4,
+  kBarrierOr = 5
+};
+constexpr uint8_t type_of(uint16_t header) { return static_cast<uint8_t>(header & 0xff); }
+// In order behind all before it, and visible to the host as they are.
+inline constexpr uint16_t kBarrierHeader = kBarrierAnd | 1 << 8 | 2 << 9 | 2 << 11;
+
+// What a signal's handle points to.
+struct SignalMemory {
+  int64_t kind;
+  int64_t value;
+  uint64_t mailbox;
+  uint32_t event, reserved;
+  uint64_t start, stop;  // ticks of the agent
+};
+static_assert(offsetof(SignalMemory, value) == 8 && offsetof(SignalMemory, start) == 32 &&
+              offsetof(SignalMemory, stop) == 40);
+inline SignalMemory* memory_of(Signal signal) { return reinterpret_cast<SignalMemory*>(signal.handle); }
+
+struct Times {
+  uint64_t start, stop;
+};
+
+namespace agent_info {
+inline constexpr uint32_t kName = 0, kNode = 16, kDevice = 17, kDriverNode = 0xA004, kBdf = 0xA006,
+                          kProduct = 0xA009, kDomain = 0xA00F, kUuid = 0xA011, kTickHz = 0xA016;
+inline constexpr uint32_t kDeviceGpu = 1;
+}  // namespace agent_info
+namespace system_info {
+inline constexpr uint32_t kTimestamp = 2, kTimestampHz = 3;
+}
+namespace symbol_info {
+inline constexpr uint32_t kType = 0, kNameLength = 1, kName = 2, kKernelObject = 22;
+inline constexpr uint32_t kKernel = 1;
+}  // namespace symbol_info
+inline constexpr uint64_t kSignalGpuOnly = 1;
+inline constexpr uint32_t kConditionLess = 2;  // hsa_signal_condition_t: EQ 0, NE 1, LT 2, GTE 3
+
+using ErrorCallback = void (*)(Status, Queue*, void*);
+using Writer = void (*)(const void* packets, uint64_t count);
+using PacketHandler = void (*)(const void* packets, uint64_t count, uint64_t first, void* data,
+                               Writer writer);
+
+using SystemGetInfo = Status (*)(uint32_t, void*);
+using IterateAgents = Status (*)(Status (*)(Agent, void*), void*);
+using AgentGetInfo = Status (*)(Agent, uint32_t, void*);
+using QueueCreate = Status (*)(Agent, uint32_t, uint32_t, ErrorCallback, void*, uint32_t, uint32_t, Queue**);
+using QueueDestroy = Status (*)(Queue*);
+using InterceptRegister = Status (*)(Queue*, PacketHandler, void*);
+using CountedAcquire = Status (*)(Agent, uint32_t, uint32_t, ErrorCallback, void*, uint64_t, Queue**);
+using SignalCreate = Status (*)(int64_t, uint32_t, const Agent*, uint64_t, Signal*);
+using SignalDestroy = Status (*)(Signal);
+using SignalLoad = int64_t (*)(Signal);
+using SignalStore = void (*)(Signal, int64_t);
+using ExecutableFreeze = Status (*)(Executable, const char*);
+using ExecutableDestroy = Status (*)(Executable);
+using IterateSymbols = Status (*)(Executable, Status (*)(Executable, Symbol, void*), void*);
+using SymbolGetInfo = Status (*)(Symbol, uint32_t, void*);
+using SetProfilerEnabled = Status (*)(Queue*, int);
+using ConvertTick = Status (*)(Agent, uint64_t, uint64_t*);
+using AsyncCopyEnable = Status (*)(bool);
+using GetTimes = Status (*)(Agent, Signal, Times*);
+using GetCopyTime = Status (*)(Signal, Times*);
+using SignalHandler = bool (*)(int64_t, void*);
+using AsyncHandler = Status (*)(Signal, uint32_t, int64_t, SignalHandler, void*);
+using MemoryAsyncCopy = Status (*)(void*, Agent, const void*, Agent, size_t, uint32_t, const Signal*, Signal);
+using CopyOnEngine = Status (*)(void*, Agent, const void*, Agent, size_t, uint32_t, const Signal*, Signal,
+                                uint32_t, bool);
+
+}  // namespace lockstep::capture::hsa

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event path: packets on their way from a program to a queue of its GPU. A kernel is recorded and gets one of the
+// queue's signals; if it had one of the program's, a barrier packet behind it bears that, so the program is told by the
+// GPU as before. No lock, allocation or system call, but a thread's first event (capture/core/log/thread_log.h).
+//
+//   pending, signals:   ... done | tail: to be collected ... | head: free ...     one ring a queue, as kernels end in order
+//
+// Threads: `on_packets` is called by the runtime under its lock of the queue. `collect` may be called by any, and by
+// several: all but one return at once.
+#pragma once
+#include "capture/core/log/thread_log.h"
+#include "capture/hsa/counters.h"
+#include "capture/hsa/runtime.h"
+
+namespace lockstep::capture::hsa {
+
+struct Pending {
+  uint64_t dispatch;  // handle; 0: one that only tells how far the queue has come
+  uint64_t packet;    // n-th of those that the queue was given
+};
+
+struct TracedQueue {
+  Queue* queue;
+  const Packet* ring;
+  uint64_t size;  // packets
+  uint16_t number, agent;
+  bool is_observed;
+  // of the launching thread
+  uint64_t head_seen;  // == head
+  uint64_t given;      // packets
+  uint32_t sequence;
+  Packet* staging;  // 2 x size
+  Signal* signals;
+  Pending* pending;
+  uint64_t mask;      // of both; their number less 1
+  uint64_t capacity;  // signals there are: all, or none
+  alignas(64) std::atomic<uint64_t> head;
+  alignas(64) std::atomic<uint64_t> tail;
+  std::atomic<uint64_t> finished;  // the newest packet that is known to have ended
+  std::atomic<bool> is_collecting;
+  Counters counters;
+};
+
+struct PacketSettings {
+  std::atomic<format::Mode> mode{format::Mode::kOff};
+  std::atomic<bool> reads_arguments{true};
+};
+extern PacketSettings g_packet_settings;
+extern Runtime g_runtime;
+
+void on_packets(const void* packets, uint64_t count, uint64_t first, void* queue, Writer writer);
+// Records kernels that have ended, at most so many. How many.
+uint64_t collect(TracedQueue& queue, ThreadLog* log, uint64_t most);
+
+}  // namespace lockstep::capture::hsa

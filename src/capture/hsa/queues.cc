@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/hsa/queues.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "capture/core/locked.h"
+#include "capture/core/session/session.h"
+#include "capture/hsa/agents.h"
+
+namespace lockstep::capture::hsa {
+namespace {
+
+constexpr uint32_t kLeastPackets = 4;
+
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+TracedQueue* g_queues[kMostQueues];
+uint32_t g_numbers = 0;
+uint64_t g_signals = 0, g_most_signals = 0;
+uint64_t g_gone[format::kMostHsaCounters];  // counts of queues that are
+Counters g_process;
+
+void* map(size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+struct Layout {
+  size_t staging, signals, pending, bytes;
+};
+Layout layout_of(uint64_t packets, uint64_t signals) {
+  Layout layout{};
+  layout.staging = (sizeof(TracedQueue) + 63) / 64 * 64;
+  layout.signals = layout.staging + 2 * packets * sizeof(Packet);
+  layout.pending = layout.signals + signals * sizeof(Signal);
+  layout.bytes = layout.pending + signals * sizeof(Pending);
+  return layout;
+}
+
+uint64_t signals_for(uint64_t packets) {
+  uint64_t count = 1;
+  while (2 * count <= packets && 2 * count <= kMostSignalsOfQueue) count *= 2;
+  return count;
+}
+
+void give_back_signals(TracedQueue& queue, uint64_t kept_from) {
+  for (uint64_t i = 0; i < queue.capacity; ++i) {
+    // One that a kernel on its way will still write stays with the runtime.
+    const uint64_t open = queue.head.load() - kept_from;
+    const bool is_open = ((i - kept_from) & queue.mask) < open;
+    if (!is_open) g_runtime.signal_destroy(queue.signals[i]);
+  }
+  g_signals -= queue.capacity;
+  queue.capacity = 0;
+}
+
+// All, or none: then its kernels are recorded without times.
+void make_signals(TracedQueue& queue, uint64_t wanted) {
+  if (g_signals + wanted > kMostSignals) return;
+  uint64_t made = 0;
+  while (made < wanted &&
+         g_runtime.signal_create(1, 0, nullptr, kSignalGpuOnly, &queue.signals[made]) == kSuccess)
+    ++made;
+  g_signals += made;
+  queue.capacity = made;
+  if (made == wanted) {
+    if (g_signals > g_most_signals) g_most_signals = g_signals;
+    return;
+  }
+  give_back_signals(queue, 0);
+}
+
+TracedQueue* make_queue(Queue* queue, uint32_t agent, bool is_observed) {
+  if (g_numbers >= UINT16_MAX) return nullptr;
+  uint32_t slot = 0;
+  while (slot < kMostQueues && g_queues[slot] != nullptr) ++slot;
+  if (slot == kMostQueues || queue->size == 0) return nullptr;
+  const uint64_t signals = signals_for(queue->size);
+  const Layout layout = layout_of(queue->size, signals);
+  auto* bytes = static_cast<char*>(map(layout.bytes));
+  if (bytes == nullptr) return nullptr;
+  auto* made = reinterpret_cast<TracedQueue*>(bytes);
+  made->queue = queue;
+  made->ring = static_cast<const Packet*>(queue->base);
+  made->size = queue->size;
+  made->number = static_cast<uint16_t>(++g_numbers);
+  made->agent = static_cast<uint16_t>(agent);
+  made->is_observed = is_observed;
+  made->staging = reinterpret_cast<Packet*>(bytes + layout.staging);
+  made->signals = reinterpret_cast<Signal*>(bytes + layout.signals);
+  made->pending = reinterpret_cast<Pending*>(bytes + layout.pending);
+  made->mask = signals - 1;
+  if (!is_observed) make_signals(*made, signals);
+  g_queues[slot] = made;
+  return made;
+}
+
+// Kernels on their way.
+uint64_t open_kernels(const TracedQueue& queue) {
+  uint64_t open = 0;
+  for (uint64_t at = queue.tail.load(); at != queue.head.load(); ++at)
+    open += queue.pending[at & queue.mask].dispatch != 0;
+  return open;
+}
+
+void free_queue(uint32_t slot) {
+  TracedQueue* queue = g_queues[slot];
+  for (uint32_t i = 0; i < format::kMostHsaCounters; ++i)
+    g_gone[i] += queue->counters.get(static_cast<Counter>(i));
+  g_queues[slot] = nullptr;
+  munmap(queue, layout_of(queue->size, queue->mask + 1).bytes);
+}
+
+void define(const Queue* queue, uint32_t agent, uint32_t number, format::QueueState state, Status status,
+            format::QueuePath path = format::QueuePath::kCreate) {
+  format::GpuQueueDef def{};
+  def.queue_id = queue->id;
+  def.packets = queue->size;
+  def.agent = static_cast<uint16_t>(agent);
+  def.path = path;
+  def.state = state;
+  def.status = status;
+  Session::get().add_definition(format::Def::kGpuQueue, number, &def.head, sizeof def);
+}
+
+// The queue that another tool's function made: seen, if that is an intercept queue.
+bool observe(Queue* queue, uint32_t agent) {
+  TracedQueue* observed = make_queue(queue, agent, true);
+  if (observed == nullptr) return false;
+  if (g_runtime.intercept_register(queue, on_packets, observed) == kSuccess) {
+    define(queue, agent, observed->number, format::QueueState::kObserved, kSuccess);
+    count(kCount_queues);
+    Session::get().add_note(
+        format::kNoteHsa,
+        "observe: another tool's signals are in the packets of the queues, and there can be but "
+        "one: kernels are recorded without GPU times");
+    return true;
+  }
+  for (uint32_t slot = 0; slot < kMostQueues; ++slot) {
+    if (g_queues[slot] == observed) free_queue(slot);
+  }
+  --g_numbers;
+  return false;
+}
+
+Status make_plain(Agent agent, uint32_t number, uint32_t size, uint32_t type, ErrorCallback callback,
+                  void* data, uint32_t private_bytes, uint32_t group_bytes, Queue** queue, Status why) {
+  const Status made =
+      g_runtime.queue_create(agent, size, type, callback, data, private_bytes, group_bytes, queue);
+  if (made != kSuccess) return made;
+  count(kCount_plain_queues);
+  define(*queue, number, ++g_numbers, format::QueueState::kPlain, why);
+  return made;
+}
+
+}  // namespace
+
+void count(Counter counter) { g_process.counts[counter].fetch_add(1, std::memory_order_relaxed); }
+
+Status on_queue_create(Agent agent, uint32_t size, uint32_t type, ErrorCallback callback, void* data,
+                       uint32_t private_bytes, uint32_t group_bytes, Queue** queue) {
+  const uint32_t number = agent_number(agent);
+  if (number == kMostAgents || queue == nullptr || !Session::get().running())
+    return g_runtime.queue_create(agent, size, type, callback, data, private_bytes, group_bytes, queue);
+  Locked locked(&g_lock);
+  if (g_runtime.is_behind_another) {
+    const Status made =
+        g_runtime.queue_create(agent, size, type, callback, data, private_bytes, group_bytes, queue);
+    if (made != kSuccess || observe(*queue, number)) return made;
+    g_runtime.queue_destroy(*queue);  // a plain one
+  }
+  Status status = kErrorOutOfResources;
+  if (size >= kLeastPackets)
+    status = g_runtime.intercept_create(agent, size, type, callback, data, private_bytes, group_bytes, queue);
+  if (status != kSuccess)
+    return make_plain(agent, number, size, type, callback, data, private_bytes, group_bytes, queue, status);
+  TracedQueue* traced = make_queue(*queue, number, false);
+  if (traced == nullptr || g_runtime.intercept_register(*queue, on_packets, traced) != kSuccess) {
+    count(kCount_plain_queues);
+    define(*queue, number, traced != nullptr ? traced->number : ++g_numbers, format::QueueState::kPlain,
+           kErrorOutOfResources);
+    return kSuccess;
+  }
+  g_runtime.set_profiler_enabled(*queue, 1);
+  count(kCount_queues);
+  define(*queue, number, traced->number, format::QueueState::kTraced, kSuccess);
+  return kSuccess;
+}
+
+Status on_queue_destroy(Queue* queue) {
+  const Status destroyed = g_runtime.queue_destroy(queue);
+  if (!Session::get().running() && Session::get().phase() != Phase::kClosed) return destroyed;
+  Locked locked(&g_lock);
+  for (uint32_t slot = 0; slot < kMostQueues; ++slot) {
+    TracedQueue* gone = g_queues[slot];
+    if (gone == nullptr || gone->queue != queue) continue;
+    collect(*gone, ThreadLog::get(), UINT64_MAX);
+    gone->counters.add(kCount_unfinished, open_kernels(*gone));
+    give_back_signals(*gone, gone->head.load());  // nothing runs there any more
+    free_queue(slot);
+  }
+  return destroyed;
+}
+
+Status on_counted_acquire(Agent agent, uint32_t type, uint32_t priority, ErrorCallback callback, void* data,
+                          uint64_t flags, Queue** queue) {
+  const Status made = g_runtime.counted_acquire(agent, type, priority, callback, data, flags, queue);
+  if (made != kSuccess || !Session::get().running()) return made;
+  const uint32_t number = agent_number(agent);
+  Locked locked(&g_lock);
+  count(kCount_other_queues);
+  if (number != kMostAgents)
+    define(*queue, number, ++g_numbers, format::QueueState::kPlain, kSuccess, format::QueuePath::kCounted);
+  return made;
+}
+
+uint64_t collect_all(ThreadLog* log, uint64_t* open) {
+  Locked locked(&g_lock);
+  uint64_t collected = 0;
+  *open = 0;
+  for (TracedQueue* queue : g_queues) {
+    if (queue == nullptr) continue;
+    collected += collect(*queue, log, UINT64_MAX);
+    *open += queue->head.load(std::memory_order_relaxed) - queue->tail.load(std::memory_order_relaxed);
+  }
+  return collected;
+}
+
+void sum_counters(uint64_t (&counts)[format::kMostHsaCounters]) {
+  Locked locked(&g_lock);
+  for (uint32_t i = 0; i < format::kMostHsaCounters; ++i) {
+    counts[i] = g_gone[i] + g_process.get(static_cast<Counter>(i));
+    for (const TracedQueue* queue : g_queues) {
+      if (queue != nullptr) counts[i] += queue->counters.get(static_cast<Counter>(i));
+    }
+  }
+  for (const TracedQueue* queue : g_queues) {
+    if (queue != nullptr) counts[kCount_unfinished] += open_kernels(*queue);
+  }
+  counts[kCount_signals] = g_most_signals;
+}
+
+void drop_queues() {
+  Locked locked(&g_lock);
+  for (uint32_t slot = 0; slot < kMostQueues; ++slot) {
+    TracedQueue* queue = g_queues[slot];
+    if (queue == nullptr) continue;
+    queue->counters.add(kCount_unfinished, open_kernels(*queue));
+    give_back_signals(*queue, queue->tail.load());
+    for (uint32_t i = 0; i < format::kMostHsaCounters; ++i)
+      g_gone[i] += queue->counters.get(static_cast<Counter>(i));
+    g_queues[slot] = nullptr;  // its memory stays: the runtime may still call with it
+  }
+}
+
+}  // namespace lockstep::capture::hsa

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts B and C: the built library in Debian's own ROCr and HIP 5.2.3, on the software device of sim/hsa.
+#include <nlohmann/json.hpp>
+
+#include "capture/hsa/hsa_test.h"
+#include "tests/support/process.h"
+
+namespace lockstep::test {
+namespace {
+
+constexpr char kOurs[] = LOCKSTEP_LIB_DIR "/liblockstep-hsa.so",
+               kOther[] = LOCKSTEP_LIB_DIR "/liblockstep-other-hsa-tool.so",
+               kDevice[] = LOCKSTEP_LIB_DIR "/software-gpu",
+               kRocm[] = LOCKSTEP_SOURCE_DIR "/build/rocm/usr/lib/x86_64-linux-gnu";
+
+bool is_there(const char* library) {
+  return std::filesystem::exists(std::string(kRocm) + "/" + library) ||
+         std::filesystem::exists(std::string("/usr/lib/x86_64-linux-gnu/") + library);
+}
+
+class RocrTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!is_there("libhsa-runtime64.so.1"))
+      GTEST_SKIP() << "libhsa-runtime64-1 is not there (tools/setup --test unpacks it)";
+  }
+  nlohmann::json run(std::vector<std::string> argv, std::map<std::string, std::string> environment = {}) {
+    environment.try_emplace("HSA_TOOLS_LIB", kOurs);
+    environment.try_emplace("LOCKSTEP_DIR", run_.path());
+    environment["ASAN_OPTIONS"] = "detect_leaks=0";  // of a runtime that is not ours
+    environment["LD_LIBRARY_PATH"] = std::string(kDevice) + ":" + kRocm;
+    argv[0] = LOCKSTEP_BIN_DIR "/" + argv[0];
+    Surroundings around;
+    around.folder = run_.path();
+    around.environment = environment;
+    const Finished finished = Process(argv, around).wait();
+    EXPECT_EQ(finished.code, 0) << finished;
+    EXPECT_EQ(finished.err.find("leaked"), std::string::npos)
+        << "the runtime says so of signals: " << finished.err;
+    return nlohmann::json::parse(finished.out, nullptr, false);
+  }
+  HsaFile file() const {
+    EXPECT_EQ(run_.files().size(), 1u);
+    HsaFile file(run_.files().empty() ? "" : run_.files()[0]);
+    EXPECT_TRUE(file.problems().empty()) << file.problems().front();
+    return file;
+  }
+  RunDirectory run_;
+};
+
+TEST_F(RocrTest, EveryDispatchIsRecorded) {
+  run({"lockstep-rocr-job", "--dispatches", "20000"});
+  const HsaFile f = file();
+  EXPECT_EQ(f.finished().size() + f.counters()["drop (sig pool)"] + f.counters()["drop (no room)"], 20000u);
+  EXPECT_GT(f.finished().size(), 19000u);
+  f.expect_sums();
+  EXPECT_EQ(f.note(format::kNoteGpuRecords), "kernels, HSA tables of 1016 and 400 bytes");
+}
+
+TEST_F(RocrTest, SignalledOnesAreStampedByTheDeviceAndNoSignalLeaks) {
+  const auto output = run({"lockstep-rocr-job", "--dispatches", "200", "--signal-every", "1", "--shut-down"});
+  EXPECT_EQ(output.value("unstamped", -1), 0);
+  const HsaFile f = file();
+  EXPECT_EQ(f.counters()["barriers added"], 200u);
+  EXPECT_EQ(f.finished().size(), 200u);
+  f.expect_sums();
+}
+
+TEST_F(RocrTest, GpusUnderEveryMask) {
+  const struct {
+    const char* mask;
+    std::vector<std::string> pci;
+  } cases[] = {{"", {"0000:11:00.0", "0000:12:00.0", "0000:13:00.0", "0000:14:00.0"}},
+               {"2", {"0000:13:00.0"}},
+               {"3,0", {"0000:14:00.0", "0000:11:00.0"}}};
+  for (const auto& one : cases) {
+    RunDirectory run;
+    std::map<std::string, std::string> with{{"LOCKSTEP_SIM_GPUS", "4"}, {"LOCKSTEP_DIR", run.path()}};
+    if (*one.mask != 0) with["ROCR_VISIBLE_DEVICES"] = one.mask;
+    RocrTest::run({"lockstep-rocr-job", "--dispatches", "10"}, with);
+    const HsaFile f(run.files().at(0));
+    std::map<uint32_t, std::string> by_number;  // a GPU may be defined again, with what was learnt since
+    for (const auto& agent : f.all<format::GpuAgentDef>(format::Def::kGpuAgent))
+      by_number[agent.head.id] = agent.pci;
+    std::vector<std::string> pci;
+    for (const auto& [number, address] : by_number) pci.push_back(address);
+    EXPECT_EQ(pci, one.pci) << one.mask;
+  }
+}
+
+TEST_F(RocrTest, NoGpus) {
+  run({"lockstep-rocr-job", "--dispatches", "0"}, {{"LOCKSTEP_SIM_GPUS", "0"}});
+  EXPECT_EQ(file().note(format::kNoteHsa), "no GPU in this process");
+}
+
+TEST_F(RocrTest, BehindAnotherToolItObserves) {
+  run({"lockstep-rocr-job", "--dispatches", "50"}, {{"HSA_TOOLS_LIB", std::string(kOther) + " " + kOurs}});
+  const HsaFile f = file();
+  EXPECT_EQ(f.counters()["drop (observed)"], 50u);
+  EXPECT_EQ(f.count(format::Kind::kGpuTimes), 0u);
+  f.expect_sums();
+}
+
+class HipTest : public RocrTest {
+ protected:
+  void SetUp() override {
+    RocrTest::SetUp();
+    if (IsSkipped()) return;
+    if (!is_there("libamdhip64.so.5"))
+      GTEST_SKIP() << "libamdhip64-5 is not there (tools/setup --test unpacks it)";
+    if (!std::filesystem::exists(kCode)) GTEST_SKIP() << "no clang with lld was there to compile kernels.cl";
+  }
+  static constexpr char kCode[] = LOCKSTEP_LIB_DIR "/software-gpu/kernels.co";
+};
+
+// Times that a program measures by events must not change by being traced: 3 ms here, as long as the kernel takes.
+TEST_F(HipTest, EventsOfTheProgramKeepTheirTimes) {
+  const auto output = run({"lockstep-hip-job", kCode, "20"}, {{"LOCKSTEP_SIM_KERNEL_NS", "3000000"}});
+  for (const char* way : {"by_events_ms", "by_launch_ms"}) {
+    EXPECT_GT(output.value(way, 0.0), 2.85) << way;
+    EXPECT_LT(output.value(way, 0.0), 300.0)
+        << way << ": a busy machine may hold the device up, but no host thread is waited for";
+  }
+  const HsaFile f = file();
+  std::map<std::string, size_t> names;
+  for (const auto& dispatch : f.finished()) ++names[f.symbol(dispatch.symbol)];
+  EXPECT_GE(names["plain_compute"], 16u);
+  EXPECT_GE(names["ncclDevKernel_Generic_1"], 6u);
+  bool has_signalled = false;
+  std::set<uint64_t> communicators;
+  for (const auto& dispatch : f.finished()) {
+    if (f.symbol(dispatch.symbol) != "ncclDevKernel_Generic_1") {
+      EXPECT_EQ(dispatch.arguments, 0u);
+      continue;
+    }
+    has_signalled |= (dispatch.head.flags & format::kFlagSignalled) != 0;
+    communicators.insert(dispatch.arguments);
+  }
+  EXPECT_TRUE(has_signalled) << "launched with a stop event, as RCCL does it";
+  EXPECT_TRUE(communicators.contains(0x1111000));
+  f.expect_sums();
+}
+
+TEST_F(HipTest, LiteKeepsRcclsKernels) {
+  run({"lockstep-hip-job", kCode, "40"}, {{"LOCKSTEP_MODE", "lite"}});
+  const HsaFile f = file();
+  for (const auto& dispatch : f.finished()) EXPECT_EQ(f.symbol(dispatch.symbol), "ncclDevKernel_Generic_1");
+  EXPECT_GE(f.finished().size(), 11u);
+  f.expect_sums();
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/hsa/runtime.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+namespace lockstep::capture::hsa {
+namespace {
+
+const TableVersion& version_of(const void* table) { return *static_cast<const TableVersion*>(table); }
+
+bool has_slot(const void* table, size_t offset) { return offset + sizeof(void*) <= version_of(table).minor; }
+void** slot(void* table, size_t offset) {
+  return reinterpret_cast<void**>(static_cast<char*>(table) + offset);
+}
+
+template <class Function>
+bool take(void* table, size_t offset, Function* function) {
+  *function = has_slot(table, offset) ? reinterpret_cast<Function>(*slot(table, offset)) : nullptr;
+  return *function != nullptr;
+}
+
+template <class Function>
+void put(void* table, size_t offset, Function theirs, Function ours) {
+  if (theirs != nullptr && ours != nullptr) *slot(table, offset) = reinterpret_cast<void*>(ours);
+}
+
+bool is_moved(const void* ext) { return version_of(ext).minor >= kExtWithEngines; }
+
+bool is_within(uint32_t value, uint32_t least, uint32_t most) { return value >= least && value <= most; }
+
+const void* object_of(void* function) {
+  Dl_info info{};
+  return dladdr(function, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+}  // namespace
+
+bool read_tables(const RootTable* root, Runtime* runtime, char* why, size_t size) {
+  if (root == nullptr || root->version.minor < sizeof(RootTable) || root->core == nullptr ||
+      root->ext == nullptr) {
+    snprintf(why, size, "the runtime hands out no tables");
+    return false;
+  }
+  const TableVersion &core = version_of(root->core), &ext = version_of(root->ext);
+  if (!is_within(root->version.major, kOldestRoot, kNewestRoot) ||
+      !is_within(core.major, kOldestCore, kNewestCore) || !is_within(ext.major, kOldestExt, kNewestExt)) {
+    snprintf(why, size, "tables of an unknown version: %u, core %u, ext %u", root->version.major, core.major,
+             ext.major);
+    return false;
+  }
+  Runtime& r = *runtime;
+  const bool moved = is_moved(root->ext);
+  const struct {
+    const char* name;
+    bool is_there;
+  } slots[] = {
+      {"system_get_info", take(root->core, core_slot::kSystemGetInfo, &r.system_get_info)},
+      {"iterate_agents", take(root->core, core_slot::kIterateAgents, &r.iterate_agents)},
+      {"agent_get_info", take(root->core, core_slot::kAgentGetInfo, &r.agent_get_info)},
+      {"queue_create", take(root->core, core_slot::kQueueCreate, &r.queue_create)},
+      {"queue_destroy", take(root->core, core_slot::kQueueDestroy, &r.queue_destroy)},
+      {"signal_destroy", take(root->core, core_slot::kSignalDestroy, &r.signal_destroy)},
+      {"signal_load", take(root->core, core_slot::kSignalLoadAcquire, &r.signal_load)},
+      {"signal_store", take(root->core, core_slot::kSignalStoreRelaxed, &r.signal_store)},
+      {"signal_subtract", take(root->core, core_slot::kSignalSubtractRelease, &r.signal_subtract)},
+      {"executable_freeze", take(root->core, core_slot::kExecutableFreeze, &r.executable_freeze)},
+      {"executable_destroy", take(root->core, core_slot::kExecutableDestroy, &r.executable_destroy)},
+      {"iterate_symbols", take(root->core, core_slot::kIterateSymbols, &r.iterate_symbols)},
+      {"symbol_get_info", take(root->core, core_slot::kSymbolGetInfo, &r.symbol_get_info)},
+      {"set_profiler_enabled", take(root->ext, ext_slot::kSetProfilerEnabled, &r.set_profiler_enabled)},
+      {"convert_tick", take(root->ext, ext_slot::kConvertTick, &r.convert_tick)},
+      {"async_copy_enable", take(root->ext, ext_slot::kAsyncCopyEnable, &r.async_copy_enable)},
+      {"get_copy_time", take(root->ext, ext_slot::kGetCopyTime, &r.get_copy_time)},
+      {"async_handler", take(root->ext, ext_slot::kAsyncHandler, &r.async_handler)},
+      {"memory_async_copy", take(root->ext, ext_slot::kMemoryAsyncCopy, &r.memory_async_copy)},
+      {"signal_create",
+       take(root->ext, moved ? ext_slot::kNewSignalCreate : ext_slot::kOldSignalCreate, &r.signal_create)},
+      {"queue_intercept_create",
+       take(root->ext, moved ? ext_slot::kNewInterceptCreate : ext_slot::kOldInterceptCreate,
+            &r.intercept_create)},
+      {"queue_intercept_register",
+       take(root->ext, moved ? ext_slot::kNewInterceptRegister : ext_slot::kOldInterceptRegister,
+            &r.intercept_register)},
+  };
+  for (const auto& needed : slots) {
+    if (needed.is_there) continue;
+    snprintf(why, size, "the runtime lacks %s (tables of %u and %u bytes)", needed.name, core.minor,
+             ext.minor);
+    return false;
+  }
+  r.copy_on_engine = nullptr;
+  r.counted_acquire = nullptr;
+  if (moved) take(root->ext, ext_slot::kCopyOnEngine, &r.copy_on_engine);
+  if (ext.minor == ext_slot::kTableOfCounted) take(root->ext, ext_slot::kCountedAcquire, &r.counted_acquire);
+  const void *makes_queues = object_of(reinterpret_cast<void*>(r.queue_create)),
+             *runs = object_of(reinterpret_cast<void*>(r.agent_get_info));
+  r.is_behind_another = makes_queues != runs;
+  r.must_not_overflow = root->version.major < 2;
+  return true;
+}
+
+void replace(const RootTable* root, const Runtime& theirs, const Replacements& ours) {
+  put(root->core, core_slot::kQueueCreate, theirs.queue_create, ours.queue_create);
+  put(root->core, core_slot::kQueueDestroy, theirs.queue_destroy, ours.queue_destroy);
+  put(root->core, core_slot::kExecutableFreeze, theirs.executable_freeze, ours.executable_freeze);
+  put(root->core, core_slot::kExecutableDestroy, theirs.executable_destroy, ours.executable_destroy);
+  put(root->ext, ext_slot::kCountedAcquire, theirs.counted_acquire, ours.counted_acquire);
+  put(root->ext, ext_slot::kMemoryAsyncCopy, theirs.memory_async_copy, ours.memory_async_copy);
+  put(root->ext, ext_slot::kCopyOnEngine, theirs.copy_on_engine, ours.copy_on_engine);
+}
+
+}  // namespace lockstep::capture::hsa

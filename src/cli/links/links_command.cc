@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ctime>
+#include <filesystem>
+
+#include "base/input_file.h"
+#include "base/partial_path.h"
+#include "cli/command.h"
+#include "cli/kit/console.h"
+#include "cli/links/report.h"
+#include "links/judge/judge.h"
+#include "links/nvidia/nvml.h"
+#include "links/p2p_matrices.h"
+#include "verdict/outcome.h"
+
+namespace lockstep::cli {
+namespace {
+using namespace lockstep::links;
+
+constexpr Option kOptions[] = {
+    {0, "checks", "", "look at states, settings and counters only; move no bytes"},
+    {0, "deep", "", "measure copies by kernels, too, for every pair"},
+    {0, "force", "", "measure also if a GPU is in use: the job slows down, and so do the measurements"},
+    {0, "baseline", "FILE", "compare with what --record wrote earlier on this host", {}, {}, true},
+    {0, "record", "FILE", "write all that was read and measured, to be judged elsewhere", {}, {}, true},
+    {0,
+     "from",
+     "FILE",
+     "judge what --record wrote, or what p2pBandwidthLatencyTest printed; look at nothing here",
+     {},
+     {},
+     true},
+    {0, "sysfs-root", "DIR", "the folder that holds the host's sys and proc, for containers", {}, {}, true},
+    {0, "json", "", "print one JSON object, with every sample"},
+    {'v', "verbose", "", "show all evidence and advice"},
+};
+
+int64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+Result<Reading> read_now(const std::string& root) {
+  Reading reading;
+  reading.time_ns = now_ns();
+  LOCKSTEP_ASSIGN(reading.files, HostFiles::read(root));
+  reading.gpus = nvidia::facts();
+  return reading;
+}
+
+Result<LinksRecord> load(const std::string& path) {
+  constexpr size_t kMost = size_t{256} << 20;
+  LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(path));
+  if (file.size() > kMost) return Error{ErrorCode::kInvalidInput, "is too large for a record of links", path};
+  std::string text(file.size(), '\0');
+  text.resize(file.read_at(0, std::as_writable_bytes(std::span(text))));
+  return is_p2p_matrices(text) ? parse_p2p_matrices(text, path) : parse_record(text, path);
+}
+
+// Why these GPUs are left alone; empty: nothing is in the way.
+std::string in_use(const GpuFacts& facts) {
+  for (const Gpu& gpu : facts.gpus) {
+    if (gpu.is_mig) return "GPU " + std::to_string(gpu.index) + " is split by MIG";
+    if (!gpu.processes.empty())
+      return "GPU " + std::to_string(gpu.index) + " is in use by pid " + std::to_string(gpu.processes[0]) +
+             "; --force measures all the same";
+    if (gpu.utilization_percent.value_or(0) >= 5)
+      return "GPU " + std::to_string(gpu.index) + " is busy (" + std::to_string(*gpu.utilization_percent) +
+             " %); --force measures all the same";
+  }
+  return {};
+}
+
+Result<void> add_traffic(const Arguments& arguments, LinksRecord& record) {
+  if (!arguments.has("force"))
+    if (record.traffic_absent = in_use(record.before.gpus); !record.traffic_absent.empty()) return {};
+  TrafficOptions options;
+  options.deep = arguments.has("deep");
+  auto runtime = cuda_runtime(options.bytes);
+  if (!runtime) {
+    record.traffic_absent = runtime.error().message();
+    return {};
+  }
+  const Machine machine = machine_of(record.before.files, record.before.gpus);
+  auto traffic = measure(**runtime, machine, options);
+  if (!traffic) {
+    record.traffic_absent = traffic.error().message();
+    return {};
+  }
+  record.traffic = std::move(*traffic);
+  Result<Reading> under_load = Error{};
+  keep_busy(**runtime, options, [&] { under_load = read_now(arguments.value("sysfs-root")); });
+  if (under_load) record.under_load = std::move(*under_load);
+  LOCKSTEP_ASSIGN(record.after, read_now(arguments.value("sysfs-root")));
+  return {};
+}
+
+Result<LinksRecord> look(const Arguments& arguments) {
+  if (arguments.has("from")) return load(arguments.value("from"));
+  LinksRecord record;
+  LOCKSTEP_ASSIGN(record.before, read_now(arguments.value("sysfs-root")));
+  if (!arguments.has("checks")) LOCKSTEP_TRY(add_traffic(arguments, record));
+  return record;
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.has("from") && (arguments.has("record") || arguments.has("force") || arguments.has("deep")))
+    return fail("--from judges a file: it goes with --baseline, --json and --verbose");
+  auto record = look(arguments);
+  if (!record) return fail(record.error());
+  std::optional<LinksRecord> baseline;
+  if (arguments.has("baseline")) {
+    auto loaded = load(arguments.value("baseline"));
+    if (!loaded) return fail(loaded.error());
+    baseline = std::move(*loaded);
+  }
+  if (arguments.has("record"))
+    if (auto written = write_whole(arguments.value("record"), record_text(*record)); !written)
+      return fail(written.error());
+  const analysis::Diagnosis diagnosis = analysis::in_order(judge(*record, baseline ? &*baseline : nullptr));
+  const int printed =
+      arguments.has("json")
+          ? print(json_text(links::report_json(*record, diagnosis)))
+          : print(links::report_text(*record, diagnosis, Style::of_stdout(), arguments.has("verbose")));
+  return printed == kExitOk ? verdict::exit_code(diagnosis) : printed;
+}
+
+}  // namespace
+
+const Command links_command = {
+    .name = "links",
+    .summary = "whether this host's links are well, and what they move",
+    .description =
+        "Looks at GPUs, network cards and the PCI tree between them: states, widths, speeds, who may access "
+        "whom, "
+        "ACS and the IOMMU, errors since boot, limits. Then it measures: each pair of GPUs, all pairs at "
+        "once, each "
+        "GPU against host memory; about 3 s for 8 GPUs. A pair is slow if it is slower than its siblings, "
+        "twice; if "
+        "it is below NCCL's model of the path; or below --baseline.\n\n"
+        "It changes no setting, clears no counter and needs no rights; what only root may read is named. "
+        "GPUs in use "
+        "are left alone.\n\n"
+        "Ends with 1 if a finding is a warning or critical.",
+    .operands = {},
+    .options = kOptions,
+    .run = run,
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// LOCKSTEP_HSA, as the launcher and the capture library read it: words between commas (format/cuda_setting.h: has_word).
+#pragma once
+namespace lockstep::format {
+
+inline constexpr const char* kHsaSetting = "LOCKSTEP_HSA";
+inline constexpr const char* kHsaOff = "off";             // no AMD kernels
+inline constexpr const char* kHsaCopies = "copies";       // copies, too
+inline constexpr const char* kHsaNoArguments = "noargs";  // kernels' arguments are not read
+inline constexpr const char* kHsaPrint = "print";         // counters on stderr at the end of each process
+
+}  // namespace lockstep::format

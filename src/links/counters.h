@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters of a host's links by one name each, and what became of them between two readings. Raw values as the hardware
+// has them; their widths and units are in links/counters.def.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "links/machine.h"
+
+namespace lockstep::links {
+
+enum class DeviceKind : uint8_t { kPort, kNic, kNetDevice, kPci, kGpu };
+
+struct CounterKey {
+  DeviceKind kind = DeviceKind::kPort;
+  std::string device;  // "mlx5_0/1", "eth0", "0000:1b:00.0"
+  std::string name;    // "link_downed"
+  auto operator<=>(const CounterKey&) const = default;
+};
+
+using Counters = std::map<CounterKey, uint64_t>;
+Counters counters_of(const Machine& machine);
+
+struct Increase {
+  uint64_t amount = 0;
+  bool was_reset = false;    // it fell: `amount` is what it has counted since
+  bool is_at_least = false;  // it stands at its largest value and counts no further
+};
+using Increases = std::map<CounterKey, Increase>;
+// Of counters that both readings have.
+Increases increases(const Counters& before, const Counters& after);
+
+}  // namespace lockstep::links

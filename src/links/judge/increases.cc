@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters that rose. A counter alone says "possible"; who joins it with a slow operation on the same path may say more.
+// Out-of-order packets are loss only with loss beside them, so rule 5 is asked before rule 6.
+#include <set>
+
+#include "base/text/units.h"
+#include "base/text/wording.h"
+#include "links/judge/judge.h"
+#include "links/judge/words.h"
+
+namespace lockstep::links {
+namespace {
+using analysis::Finding;
+using analysis::FindingClass;
+using analysis::Severity;
+
+struct Rule {
+  DeviceKind kind;
+  std::string_view name;
+  double per_second;
+  int number;
+  std::string_view finding;
+  Severity severity;
+  std::string_view says, remedy;
+};
+
+constexpr auto kPort = DeviceKind::kPort;
+constexpr auto kNic = DeviceKind::kNic;
+constexpr auto kNetDevice = DeviceKind::kNetDevice;
+constexpr auto kPci = DeviceKind::kPci;
+constexpr auto kGpu = DeviceKind::kGpu;
+constexpr auto kNote = Severity::kNote;
+constexpr auto kWarning = Severity::kWarning;
+constexpr auto kCritical = Severity::kCritical;
+
+constexpr Rule kRules[] = {
+#define RULE(kind, name, per_second, rule, finding, severity, says, remedy) \
+  {kind, name, per_second, rule, finding, severity, says, remedy},
+#include "links/judge/counter_rules.def"
+#undef RULE
+};
+
+bool matches(const Rule& rule, const CounterKey& key) {
+  if (rule.kind != key.kind) return false;
+  if (!rule.name.starts_with('*')) return rule.name == key.name;
+  return key.name.find(rule.name.substr(1, rule.name.size() - 2)) != std::string::npos;
+}
+
+FindingClass class_of(std::string_view id) {
+  return id.starts_with("transport-error") ? FindingClass::kTransportError : FindingClass::kImbalance;
+}
+
+std::string amount(const Increase& increase) {
+  return (increase.is_at_least ? "at least " : "") + format_count(increase.amount);
+}
+
+}  // namespace
+
+void judge_increases(const Increases& increases, double seconds, const std::string& host,
+                     std::vector<Finding>& findings) {
+  if (seconds <= 0) return;
+  std::map<std::pair<std::string, std::string>, size_t>
+      reported;  // finding and device: several counters of one trouble
+  for (const Rule& rule : kRules)
+    for (const auto& [key, increase] : increases) {
+      if (!matches(rule, key) || increase.amount == 0) continue;
+      if (static_cast<double>(increase.amount) <= rule.per_second * seconds) continue;
+      const std::string line = key.device + " " + key.name + ": +" + amount(increase) + " in " +
+                               format_duration(seconds * 1e9) +
+                               (increase.was_reset ? ", since it was set back to zero" : "");
+      const auto known = reported.find({std::string(rule.finding), key.device});
+      if (known != reported.end()) {
+        Finding& finding = findings[known->second];
+        finding.evidence.push_back(line);
+        finding.severity = std::max(finding.severity, rule.severity);
+        continue;
+      }
+      if (class_of(rule.finding) != FindingClass::kTransportError) {
+        // Congestion and reordering slow a job, but no link is at fault: nothing is blamed.
+        Finding& finding = add(findings, "imbalance.congestion", FindingClass::kImbalance, Severity::kNote,
+                               key.device + ": " + std::string(rule.says), host, std::string(rule.remedy));
+        finding.evidence.push_back(line);
+      } else {
+        Finding& finding =
+            add(findings, std::string(rule.finding), FindingClass::kTransportError, rule.severity,
+                key.device + ": " + std::string(rule.says), host, std::string(rule.remedy));
+        finding.evidence.push_back(line);
+      }
+      reported[{std::string(rule.finding), key.device}] = findings.size() - 1;
+    }
+}
+
+void judge_totals(const Counters& counters, const std::string& host, std::vector<Finding>& findings) {
+  std::vector<std::string> lines;
+  for (const Rule& rule : kRules) {
+    // What rises on healthy links, too, says nothing as a sum since boot; nor do a device's trainings at start.
+    if (rule.per_second > 0 || class_of(rule.finding) != FindingClass::kTransportError ||
+        rule.name == "carrier_changes")
+      continue;
+    for (const auto& [key, value] : counters)
+      if (matches(rule, key) && value > 0)
+        lines.push_back(key.device + " " + key.name + ": " + format_count(value));
+  }
+  if (lines.empty()) return;
+  Finding& finding =
+      add(findings, "transport-error.since-boot", FindingClass::kTransportError, Severity::kNote,
+          wording::count(lines.size(), "error counter") + " of links " + (lines.size() == 1 ? "is" : "are") +
+              " not zero; when they rose is not known",
+          host, "look again later: lockstep links --checks --baseline FILE says which of them rise");
+  if (lines.size() > 16) lines.resize(16);
+  finding.evidence = std::move(lines);
+}
+
+}  // namespace lockstep::links

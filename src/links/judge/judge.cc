@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "links/judge/judge.h"
+
+#include "base/text/wording.h"
+#include "links/judge/words.h"
+
+namespace lockstep::links {
+
+std::vector<analysis::Finding> judge(const LinksRecord& record, const LinksRecord* baseline) {
+  std::vector<analysis::Finding> findings;
+  const Machine machine = machine_of(record.before.files, record.before.gpus);
+  // Clocks and PCIe speeds are those of work only while there is some.
+  if (record.under_load)
+    judge_state(machine_of(record.under_load->files, record.under_load->gpus), true, findings);
+  else
+    judge_state(machine, false, findings);
+  judge_paths(machine, findings);
+  judge_settings(machine, findings);
+  if (record.traffic)
+    judge_traffic(*record.traffic, baseline != nullptr && baseline->traffic ? &*baseline->traffic : nullptr,
+                  machine, findings);
+  if (!record.traffic_absent.empty())
+    add(findings, "evidence-missing.links-traffic", analysis::FindingClass::kEvidenceMissing,
+        analysis::Severity::kWarning,
+        "what the links move was not measured: " + wording::name(record.traffic_absent, 240),
+        machine.host.name, "")
+        .needed_evidence = "the same while the GPUs are idle; --checks asks for no measurement";
+  const Counters before = counters_of(machine);
+  if (record.after) {
+    const Counters after = counters_of(machine_of(record.after->files, record.after->gpus));
+    judge_increases(increases(before, after),
+                    static_cast<double>(record.after->time_ns - record.before.time_ns) / 1e9,
+                    machine.host.name, findings);
+  }
+  const Machine old =
+      baseline == nullptr ? Machine() : machine_of(baseline->before.files, baseline->before.gpus);
+  // Counters begin anew with each boot: only within one do two records compare.
+  if (baseline != nullptr && !old.host.boot_id.empty() && old.host.boot_id == machine.host.boot_id)
+    judge_increases(increases(counters_of(old), before),
+                    static_cast<double>(record.before.time_ns - baseline->before.time_ns) / 1e9,
+                    machine.host.name, findings);
+  else
+    judge_totals(before, machine.host.name, findings);
+  judge_visibility(machine, record.before.gpus, findings);
+  return findings;
+}
+
+}  // namespace lockstep::links

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a link's own state says, without any traffic. A lower PCIe speed is judged of network cards, and of GPUs only while
+// they work: idle GPUs train down to save power. A lower width is never that.
+#include <algorithm>
+#include <map>
+
+#include "base/text/units.h"
+#include "base/text/wording.h"
+#include "links/judge/judge.h"
+#include "links/judge/words.h"
+
+namespace lockstep::links {
+namespace {
+using analysis::Finding;
+using analysis::FindingClass;
+using analysis::Severity;
+
+struct ThrottleReason {
+  uint64_t bit;
+  std::string_view words;
+};
+// Those that slow a GPU down for trouble's sake; a software power cap (0x4) at full load is normal.
+constexpr ThrottleReason kThrottles[] = {{0x8, "hardware slowdown"},
+                                         {0x20, "software thermal limit"},
+                                         {0x40, "hardware thermal limit"},
+                                         {0x80, "external power brake"}};
+
+std::string name_of(const PciDevice& device, const Machine& machine) {
+  return device_words(machine, device.address);
+}
+
+class States {
+ public:
+  States(const Machine& machine, bool under_load, std::vector<Finding>& findings)
+      : machine_(machine), under_load_(under_load), findings_(findings) {}
+
+  void run() {
+    for (const Gpu& gpu : machine_.gpus) {
+      pci_link(gpu.pci, under_load_);
+      gpu_links(gpu);
+      fabric(gpu);
+      health(gpu);
+    }
+    for (const Nic& nic : machine_.nics) {
+      pci_link(nic.pci, true);
+      for (const Port& port : nic.ports) port_state(nic, port);
+    }
+    siblings();
+  }
+
+ private:
+  Finding& add_finding(std::string id, FindingClass finding_class, Severity severity, std::string statement,
+                       std::string advice) {
+    return add(findings_, std::move(id), finding_class, severity, std::move(statement), machine_.host.name,
+               std::move(advice));
+  }
+
+  // Against what both ends can: the device's own, and that of the port above it.
+  void pci_link(const std::string& pci, bool judges_speed) {
+    const auto found = machine_.pci.find(pci);
+    if (found == machine_.pci.end()) return;
+    const PciDevice& device = found->second;
+    PciLink most = device.most;
+    if (!device.bridges.empty()) {
+      if (const auto above = machine_.pci.find(device.bridges.back()); above != machine_.pci.end()) {
+        const PciLink& other = above->second.most;
+        if (most.width && other.width) most.width = std::min(*most.width, *other.width);
+        if (most.gigatransfers && other.gigatransfers)
+          most.gigatransfers = std::min(*most.gigatransfers, *other.gigatransfers);
+      }
+    }
+    const bool narrow =
+        device.now.width && most.width && *device.now.width > 0 && *device.now.width < *most.width;
+    const bool slow = judges_speed && device.now.gigatransfers && most.gigatransfers &&
+                      *device.now.gigatransfers < *most.gigatransfers;
+    if (!narrow && !slow) return;
+    std::string statement = name_of(device, machine_) + " has a PCIe link of ";
+    if (narrow)
+      statement +=
+          std::to_string(*device.now.width) + " lanes where both ends can do " + std::to_string(*most.width);
+    if (slow)
+      statement += (narrow ? std::string(", at ") : std::string()) +
+                   format_decimal(*device.now.gigatransfers, 1) + " GT/s where both ends can do " +
+                   format_decimal(*most.gigatransfers, 1);
+    Finding& finding =
+        add_finding("slow-link.pcie", FindingClass::kSlowLink, Severity::kWarning, std::move(statement),
+                    "reseat the card, check the riser and the slot's setting in the BIOS");
+    finding.evidence.push_back(device.address +
+                               ": current_link_width, max_link_width, current_link_speed, max_link_speed");
+    if (!device.bridges.empty()) finding.evidence.push_back("the port above it: " + device.bridges.back());
+  }
+
+  void gpu_links(const Gpu& gpu) {
+    std::vector<std::string> down;
+    for (const GpuLink& link : gpu.links)
+      if (link.is_up && !*link.is_up) down.push_back(std::to_string(link.number));
+    // A board may leave links unconnected: then its siblings have as many down.
+    size_t least = SIZE_MAX;
+    for (const Gpu& other : machine_.gpus) {
+      const size_t count =
+          static_cast<size_t>(std::count_if(other.links.begin(), other.links.end(),
+                                            [](const GpuLink& link) { return link.is_up && !*link.is_up; }));
+      if (!other.links.empty()) least = std::min(least, count);
+    }
+    if (down.empty() || down.size() <= least) return;
+    std::string list;
+    for (const std::string& number : down) list += (list.empty() ? "" : ", ") + number;
+    add_finding("slow-link.nvlink-down", FindingClass::kSlowLink, Severity::kWarning,
+                device_words(machine_, gpu.pci) + " has " + wording::count(down.size(), "link") + " of " +
+                    std::to_string(gpu.links.size()) + " down (" + list + "); its siblings have " +
+                    std::to_string(least),
+                "reset the GPU; if the links stay down, drain the host: nvidia-smi nvlink -s -i " +
+                    std::to_string(gpu.index));
+  }
+
+  void fabric(const Gpu& gpu) {
+    if (!gpu.fabric_state || *gpu.fabric_state == 0) return;  // no NVLink domain here
+    const std::string who = device_words(machine_, gpu.pci);
+    constexpr const char* kAdvice =
+        "restart nvidia-fabricmanager; its version has to be the driver's: systemctl status "
+        "nvidia-fabricmanager";
+    if (*gpu.fabric_state != 3) {
+      add_finding("misconfigured.fabric", FindingClass::kMisconfigured, Severity::kCritical,
+                  who + " has not joined the NVLink fabric: its registration is " +
+                      (*gpu.fabric_state == 1 ? "not started" : "in progress"),
+                  kAdvice);
+    } else if (gpu.fabric_status.value_or(0) != 0) {
+      add_finding("misconfigured.fabric", FindingClass::kMisconfigured, Severity::kCritical,
+                  who + " could not join the NVLink fabric: status " + std::to_string(*gpu.fabric_status),
+                  kAdvice);
+    }
+    const uint32_t health = gpu.fabric_health.value_or(0);
+    std::string bad;
+    const auto field = [&](uint32_t shift, const char* words) {
+      if ((health >> shift & 3) == 1) bad += (bad.empty() ? "" : ", ") + std::string(words);
+    };
+    field(0, "degraded bandwidth");
+    field(2, "routes are being recovered");
+    field(4, "a route is unhealthy");
+    field(6, "a time-out is being recovered");
+    if ((health >> 8 & 15) >= 2) bad += (bad.empty() ? "" : ", ") + std::string("wrong configuration");
+    if ((health >> 12 & 3) == 2) bad += (bad.empty() ? "" : ", ") + std::string("no partition");
+    if (!bad.empty())
+      add_finding("slow-link.nvlink-fabric", FindingClass::kSlowLink, Severity::kWarning,
+                  who + ": the NVLink fabric reports " + bad,
+                  "look at the fabric manager's log and at dmesg for SXid lines");
+  }
+
+  void health(const Gpu& gpu) {
+    const std::string who = device_words(machine_, gpu.pci);
+    std::string reasons;
+    for (const ThrottleReason& reason : kThrottles)
+      if (gpu.throttle_reasons.value_or(0) & reason.bit)
+        reasons += (reasons.empty() ? "" : ", ") + std::string(reason.words);
+    if (!reasons.empty())
+      add_finding("gpu-late.throttled", FindingClass::kGpuLate, Severity::kWarning,
+                  who + " is slowed down: " + reasons,
+                  "check cooling and power of this host: nvidia-smi -q -d PERFORMANCE -i " +
+                      std::to_string(gpu.index))
+          .evidence.push_back(
+              "clocks, temperature and power at that time: " +
+              (gpu.sm_clock_mhz ? std::to_string(*gpu.sm_clock_mhz) + " MHz, " : std::string()) +
+              (gpu.temperature_celsius ? std::to_string(*gpu.temperature_celsius) + " C" : std::string()));
+    if (gpu.remap_failed.value_or(0) > 0)
+      add_finding("gpu-late.memory", FindingClass::kGpuLate, Severity::kCritical,
+                  who + " has memory that could not be remapped", "replace the GPU");
+    else if (gpu.remap_pending.value_or(0) > 0)
+      add_finding("gpu-late.memory", FindingClass::kGpuLate, Severity::kWarning,
+                  who + " has memory that is remapped at the next reset",
+                  "reset the GPU when the job has ended");
+    else if (gpu.uncorrected_ecc.value_or(0) > 0)
+      add_finding("gpu-late.memory", FindingClass::kGpuLate, Severity::kNote,
+                  who + " has had " + wording::count(*gpu.uncorrected_ecc, "memory error") +
+                      " that could not be corrected",
+                  "watch it; a further one is a reason to replace the GPU");
+  }
+
+  void port_state(const Nic& nic, const Port& port) {
+    const std::string who = nic.name + (nic.ports.size() > 1 ? " port " + std::to_string(port.number) : "");
+    const bool has_net = !nic.net.empty();
+    if (nic.is_efa) return net_state(nic);  // its port always calls itself active
+    if ((!port.state.empty() && port.state != "ACTIVE") ||
+        (!port.physical_state.empty() && port.physical_state != "LinkUp")) {
+      // A port without a cable on a host whose other ports work is somebody's choice as often as a fault.
+      const bool others = std::any_of(machine_.nics.begin(), machine_.nics.end(), [&](const Nic& other) {
+        return other.type == nic.type && std::any_of(other.ports.begin(), other.ports.end(),
+                                                     [](const Port& p) { return p.state == "ACTIVE"; });
+      });
+      const char* advice = port.state == "INIT"
+                               ? "start the subnet manager, or look why it leaves this port out"
+                           : port.physical_state == "Polling"  ? "check the cable: no signal arrives"
+                           : port.physical_state == "Disabled" ? "enable the port, if it is to be used"
+                                                               : "check the cable and the switch's port";
+      add_finding("slow-nic.port", FindingClass::kSlowNic, others ? Severity::kWarning : Severity::kCritical,
+                  who + " is not active: " + wording::name(port.state) +
+                      (port.physical_state.empty() ? "" : ", " + wording::name(port.physical_state)),
+                  advice);
+    }
+    if (has_net) net_state(nic);
+  }
+
+  void net_state(const Nic& nic) {
+    for (const NetDevice& net : nic.net)
+      if (net.state == "down" || net.state == "lowerlayerdown")
+        add_finding("slow-nic.port", FindingClass::kSlowNic, Severity::kWarning,
+                    nic.name + ": its interface " + net.name + " is down",
+                    "check the cable and the switch's port");
+  }
+
+  // Cards of one type should agree.
+  void siblings() {
+    std::map<std::string, std::vector<const Nic*>> types;
+    for (const Nic& nic : machine_.nics)
+      if (!nic.type.empty()) types[nic.type].push_back(&nic);
+    for (const auto& [type, nics] : types) {
+      if (nics.size() < 2) continue;
+      differing_rates(nics);
+      differing_firmware(nics);
+    }
+  }
+
+  void differing_rates(const std::vector<const Nic*>& nics) {
+    double most = 0;
+    for (const Nic* const nic : nics)
+      for (const Port& port : nic->ports)
+        if (port.state == "ACTIVE") most = std::max(most, port.gigabits.value_or(0));
+    for (const Nic* const nic : nics)
+      for (const Port& port : nic->ports)
+        if (port.state == "ACTIVE" && port.gigabits && *port.gigabits < most)
+          add_finding("slow-nic.rate", FindingClass::kSlowNic, Severity::kWarning,
+                      nic->name + " runs at " + format_decimal(*port.gigabits, 0) +
+                          " Gb/s, its siblings at up to " + format_decimal(most, 0),
+                      "check the cable: it may have lost lanes, or be made for a lower rate")
+              .evidence.push_back(nic->name + " port " + std::to_string(port.number) + ": rate " +
+                                  port.speed_name);
+  }
+
+  void differing_firmware(const std::vector<const Nic*>& nics) {
+    std::map<std::string, std::vector<std::string>> versions;
+    for (const Nic* const nic : nics)
+      if (!nic->firmware.empty()) versions[nic->firmware].push_back(nic->name);
+    if (versions.size() < 2) return;
+    Finding& finding = add_finding(
+        "misconfigured.nic-firmware", FindingClass::kMisconfigured, Severity::kNote,
+        "network cards of one type have " + wording::count(versions.size(), "version") + " of firmware",
+        "update them to one version");
+    for (const auto& [version, names] : versions) {
+      std::string line = version + ":";
+      for (const std::string& name : names) line += " " + name;
+      finding.evidence.push_back(std::move(line));
+    }
+  }
+
+  const Machine& machine_;
+  const bool under_load_;
+  std::vector<Finding>& findings_;
+};
+
+}  // namespace
+
+void judge_state(const Machine& machine, bool under_load, std::vector<Finding>& findings) {
+  States(machine, under_load, findings).run();
+}
+
+}  // namespace lockstep::links

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "links/judge/words.h"
+
+namespace lockstep::links {
+
+std::string device_words(const Machine& machine, const std::string& pci) {
+  for (const Gpu& gpu : machine.gpus)
+    if (gpu.pci == pci) return "GPU " + std::to_string(gpu.index) + " (" + pci + ")";
+  for (const Nic& nic : machine.nics)
+    if (nic.pci == pci) return nic.name + " (" + pci + ")";
+  return pci;
+}
+
+std::string place_words(const Machine& machine, const std::string& place) {
+  if (place == "host") return "host memory";
+  if (place.starts_with("host:")) return "host memory of node " + place.substr(5);
+  for (const Gpu& gpu : machine.gpus)
+    if (gpu.pci == place) return "GPU " + std::to_string(gpu.index);
+  return place;
+}
+
+analysis::Finding& add(std::vector<analysis::Finding>& findings, std::string id,
+                       analysis::FindingClass finding_class, analysis::Severity severity,
+                       std::string statement, const std::string& host, std::string advice) {
+  analysis::Finding& finding = findings.emplace_back();
+  finding.id = std::move(id);
+  finding.finding_class = finding_class;
+  finding.severity = severity;
+  finding.statement = std::move(statement);
+  if (!host.empty()) finding.hosts = {host};
+  finding.advice = std::move(advice);
+  finding.sources = {"the host's links"};
+  return finding;
+}
+
+}  // namespace lockstep::links

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "links/nvidia/nvml.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+#include "links/nvidia/nvml_abi.h"
+#include "links/shared_library.h"
+
+namespace lockstep::links::nvidia {
+namespace {
+using namespace nvml;
+
+constexpr uint32_t kMostGpus = 64, kMostLinks = 36;
+
+class Library {
+ public:
+  explicit Library(SharedLibrary library) : library_(library) {}
+
+  template <class... Arguments>
+  Return call(const char* name, Arguments... arguments) const {
+    const auto function = library_.function<Return (*)(Arguments...)>(name);
+    return function == nullptr ? kNotSupported : function(arguments...);
+  }
+  std::string error(Return result) const {
+    const auto function = library_.function<const char* (*)(Return)>("nvmlErrorString");
+    const char* const text = function == nullptr ? nullptr : function(result);
+    return text == nullptr ? "error " + std::to_string(result) : text;
+  }
+  bool has(const char* name) const { return library_.function<void*>(name) != nullptr; }
+
+ private:
+  SharedLibrary library_;
+};
+
+// "00000000:1B:00.0" as sysfs writes it.
+std::string address(const PciInfo& pci) {
+  std::string text(pci.bus_id, strnlen(pci.bus_id, sizeof pci.bus_id));
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (text.size() == 16 && text.starts_with("0000")) text.erase(0, 4);
+  return text;
+}
+
+std::optional<uint64_t> number(const FieldValue& value) {
+  if (value.result != kSuccess) return std::nullopt;
+  switch (value.type) {
+    case kUnsigned32:
+      return value.value.number32;
+    case kUnsignedLong:
+    case kUnsigned64:
+      return value.value.number64;
+    case kSigned64:
+      if (value.value.signed64 < 0) return std::nullopt;
+      return static_cast<uint64_t>(value.value.signed64);
+    case kSigned32: {
+      const auto narrow = static_cast<int32_t>(value.value.number32);
+      if (narrow < 0) return std::nullopt;
+      return static_cast<uint64_t>(narrow);
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+// Asks about one GPU and keeps what could not be answered.
+class Questions {
+ public:
+  Questions(const Library& library, Device device, Gpu& gpu)
+      : library_(library), device_(device), gpu_(gpu) {}
+
+  template <class... Arguments>
+  bool ask(const char* name, Arguments... arguments) {
+    const Return result = library_.call(name, device_, arguments...);
+    if (result == kSuccess) return true;
+    gpu_.unanswered.push_back(std::string(name) + ": " + library_.error(result));
+    return false;
+  }
+  template <class Value, class Answer, class... Arguments>
+  void ask_for(Value& value, Answer answer, const char* name, Arguments... arguments) {
+    if (ask(name, arguments..., &answer)) value = answer;
+  }
+  std::string text(const char* name) {
+    char buffer[96] = {};
+    return ask(name, static_cast<char*>(buffer), static_cast<unsigned>(sizeof buffer))
+               ? std::string(buffer, strnlen(buffer, sizeof buffer))
+               : std::string();
+  }
+
+  void identity() {
+    gpu_.vendor = "nvidia";
+    gpu_.name = text("nvmlDeviceGetName");
+    gpu_.uuid = text("nvmlDeviceGetUUID");
+    PciInfo pci{};
+    if (ask("nvmlDeviceGetPciInfo_v3", &pci)) gpu_.pci = address(pci);
+    unsigned mode = 0, pending = 0;
+    // Parts without MIG answer that they do not support it: no question stays open.
+    if (library_.call("nvmlDeviceGetMigMode", device_, &mode, &pending) == kSuccess) gpu_.is_mig = mode == 1;
+  }
+
+  void state() {
+    ask_for(gpu_.pcie_generation, 0u, "nvmlDeviceGetCurrPcieLinkGeneration");
+    ask_for(gpu_.pcie_width, 0u, "nvmlDeviceGetCurrPcieLinkWidth");
+    ask_for(gpu_.most_pcie_generation, 0u, "nvmlDeviceGetMaxPcieLinkGeneration");
+    ask_for(gpu_.most_pcie_width, 0u, "nvmlDeviceGetMaxPcieLinkWidth");
+    unsigned long long reasons = 0;
+    if (ask("nvmlDeviceGetCurrentClocksThrottleReasons", &reasons)) gpu_.throttle_reasons = reasons;
+    ask_for(gpu_.sm_clock_mhz, 0u, "nvmlDeviceGetClockInfo", static_cast<int>(kSmClock));
+    ask_for(gpu_.memory_clock_mhz, 0u, "nvmlDeviceGetClockInfo", static_cast<int>(kMemoryClock));
+    ask_for(gpu_.most_sm_clock_mhz, 0u, "nvmlDeviceGetMaxClockInfo", static_cast<int>(kSmClock));
+    ask_for(gpu_.temperature_celsius, 0u, "nvmlDeviceGetTemperature", 0);
+    ask_for(gpu_.power_milliwatts, 0u, "nvmlDeviceGetPowerUsage");
+    ask_for(gpu_.power_limit_milliwatts, 0u, "nvmlDeviceGetEnforcedPowerLimit");
+    Utilization use{};
+    if (ask("nvmlDeviceGetUtilizationRates", &use)) gpu_.utilization_percent = use.gpu;
+    unsigned long long errors = 0;
+    if (ask("nvmlDeviceGetTotalEccErrors", 1, 1, &errors)) gpu_.uncorrected_ecc = errors;
+    if (ask("nvmlDeviceGetTotalEccErrors", 0, 1, &errors)) gpu_.corrected_ecc = errors;
+    unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+    if (ask("nvmlDeviceGetRemappedRows", &corrected, &uncorrected, &pending, &failed)) {
+      gpu_.remapped_rows = uint64_t{corrected} + uncorrected;
+      gpu_.remap_pending = pending;
+      gpu_.remap_failed = failed;
+    }
+    processes();
+  }
+
+  void links() {
+    unsigned count = 0;
+    for (unsigned link = 0; link < kMostLinks; ++link) {
+      unsigned active = 0;
+      const Return result = library_.call("nvmlDeviceGetNvLinkState", device_, link, &active);
+      if (result == kNotSupported || result == 2) break;  // 2, invalid argument: there are no more
+      count = link + 1;
+      GpuLink& entry = gpu_.links.emplace_back();
+      entry.number = link;
+      if (result == kSuccess) entry.is_up = active == 1;
+      PciInfo remote{};
+      if (library_.call("nvmlDeviceGetNvLinkRemotePciInfo_v2", device_, link, &remote) == kSuccess)
+        entry.remote_pci = address(remote);
+    }
+    // All of one call: the first field of a link costs as much as all.
+    std::vector<FieldValue> values;
+    for (unsigned link = 0; link < count; ++link)
+      for (const Field field : {kLinkReplay, kLinkRecovery, kLinkCrc, kLinkSpeed})
+        values.push_back(question(field, link));
+    if (values.empty() || !read(values)) return;
+    for (unsigned link = 0; link < count; ++link) {
+      const FieldValue* const of_link = &values[size_t{link} * 4];
+      constexpr const char* kNames[] = {"replay", "recovery", "crc"};
+      for (size_t i = 0; i < 3; ++i)
+        if (const auto value = number(of_link[i])) gpu_.links[link].errors[kNames[i]] = *value;
+      if (const auto speed = number(of_link[3]); speed && *speed > 0)
+        gpu_.link_rate = static_cast<double>(*speed) / 1000;
+    }
+  }
+
+  void counters() {
+    std::vector<FieldValue> values = {question(kPcieReplay, 0), question(kPcieRecovery, 0),
+                                      question(kNvLinkDataTx, kAllLinks), question(kNvLinkDataRx, kAllLinks)};
+    if (!read(values)) return;
+    if (const auto value = number(values[0])) gpu_.counters["pcie_replay"] = *value;
+    if (const auto value = number(values[1])) gpu_.counters["pcie_recovery"] = *value;
+    if (const auto value = number(values[2])) gpu_.counters["nvlink_tx_bytes"] = *value * 1024;
+    if (const auto value = number(values[3])) gpu_.counters["nvlink_rx_bytes"] = *value * 1024;
+  }
+
+  void fabric() {
+    FabricInfo info{};
+    info.version = kFabricInfoVersion;
+    if (!library_.has("nvmlDeviceGetGpuFabricInfoV") || !ask("nvmlDeviceGetGpuFabricInfoV", &info)) return;
+    gpu_.fabric_state = info.state;
+    gpu_.fabric_status = static_cast<uint32_t>(info.status);
+    gpu_.fabric_health = info.health;
+    gpu_.fabric_clique = info.clique;
+    constexpr char digits[] = "0123456789abcdef";
+    for (const uint8_t byte : info.cluster) {
+      gpu_.fabric_cluster += digits[byte >> 4];
+      gpu_.fabric_cluster += digits[byte & 15];
+    }
+  }
+
+ private:
+  static FieldValue question(Field field, uint32_t scope) {
+    FieldValue value{};
+    value.field = field;
+    value.scope = scope;
+    value.result = kNotSupported;  // until the library says otherwise
+    return value;
+  }
+  bool read(std::vector<FieldValue>& values) {
+    return ask("nvmlDeviceGetFieldValues", static_cast<int>(values.size()), values.data());
+  }
+  void processes() {
+    ProcessInfo found[64] = {};
+    unsigned count = 64;
+    const Return result =
+        library_.call("nvmlDeviceGetComputeRunningProcesses_v3", device_, &count, &found[0]);
+    if (result != kSuccess && result != kInsufficientSize) {
+      gpu_.unanswered.push_back("nvmlDeviceGetComputeRunningProcesses_v3: " + library_.error(result));
+      return;
+    }
+    for (unsigned i = 0; i < std::min(count, 64u); ++i) gpu_.processes.push_back(found[i].pid);
+  }
+
+  const Library& library_;
+  const Device device_;
+  Gpu& gpu_;
+};
+
+void peers(const Library& library, const std::vector<Device>& devices, std::vector<Gpu>& gpus) {
+  for (size_t i = 0; i < gpus.size(); ++i)
+    for (size_t j = 0; j < gpus.size(); ++j) {
+      int status = 0;
+      if (i != j && devices[i] != nullptr && devices[j] != nullptr &&
+          library.call("nvmlDeviceGetP2PStatus", devices[i], devices[j], static_cast<int>(kPeerWrite),
+                       &status) == kSuccess)
+        gpus[i].peer_status[gpus[j].pci] = status;
+    }
+}
+
+}  // namespace
+
+GpuFacts facts() {
+  GpuFacts facts;
+  auto loaded = SharedLibrary::load("LOCKSTEP_NVML", "libnvidia-ml.so.1");
+  if (!loaded) {
+    facts.absent = loaded.error().message();
+    return facts;
+  }
+  const Library library(*loaded);
+  if (const Return result = library.call("nvmlInit_v2"); result != kSuccess) {
+    facts.absent = "NVML does not start: " + library.error(result);
+    return facts;
+  }
+  char version[96] = {};
+  if (library.call("nvmlSystemGetDriverVersion", static_cast<char*>(version),
+                   static_cast<unsigned>(sizeof version)) == kSuccess)
+    facts.driver.assign(version, strnlen(version, sizeof version));
+  facts.library = "NVML";
+  unsigned count = 0;
+  library.call("nvmlDeviceGetCount_v2", &count);
+  std::vector<Device> devices;
+  for (unsigned i = 0; i < std::min(count, kMostGpus); ++i) {
+    Gpu& gpu = facts.gpus.emplace_back();
+    gpu.index = i;
+    Device device = nullptr;
+    const Return result = library.call("nvmlDeviceGetHandleByIndex_v2", i, &device);
+    devices.push_back(device);
+    if (result != kSuccess) {
+      gpu.vendor = "nvidia";
+      gpu.unanswered.push_back("nvmlDeviceGetHandleByIndex_v2: " + library.error(result));
+      continue;
+    }
+    Questions questions(library, device, gpu);
+    questions.identity();
+    questions.state();
+    questions.links();
+    questions.counters();
+    questions.fabric();
+  }
+  peers(library, devices, facts.gpus);
+  library.call("nvmlShutdown");
+  return facts;
+}
+
+}  // namespace lockstep::links::nvidia

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that `lockstep links` reads and measures, as one file: to judge it elsewhere, to keep as a baseline, to send
+// with a report of trouble. JSON; a reader refuses newer versions and bounds everything.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "links/gpu_facts.h"
+#include "links/host_files.h"
+#include "links/traffic/traffic.h"
+
+namespace lockstep::links {
+
+struct Reading {
+  HostFiles files;
+  GpuFacts gpus;
+  int64_t time_ns = 0;  // since the Unix epoch
+};
+
+struct LinksRecord {
+  Reading before;
+  std::optional<Reading>
+      under_load;  // GPUs alone, while copies ran: clocks and PCIe generations are those of work
+  std::optional<Reading> after;  // behind our own traffic
+  std::optional<Traffic> traffic;
+  std::string traffic_absent;  // why nothing was measured; empty: it was, or was not asked for
+};
+
+std::string record_text(const LinksRecord& record);
+Result<LinksRecord> parse_record(std::string_view text, const std::string& where);
+
+}  // namespace lockstep::links

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/nsys/thrift.h"
+
+namespace lockstep::readers::nsys {
+namespace {
+
+constexpr int kDeepest = 16;
+constexpr uint32_t kLongestList = 1 << 20;
+
+}  // namespace
+
+void ThriftReader::fail() {
+  good_ = false;
+  at_ = bytes_.size();
+}
+
+uint8_t ThriftReader::byte() {
+  if (at_ >= bytes_.size()) {
+    fail();
+    return 0;
+  }
+  return static_cast<uint8_t>(bytes_[at_++]);
+}
+
+uint64_t ThriftReader::varint() {
+  uint64_t value = 0;
+  for (int shift = 0; shift < 64; shift += 7) {
+    const uint8_t next = byte();
+    value |= static_cast<uint64_t>(next & 0x7f) << shift;
+    if ((next & 0x80) == 0) return value;
+  }
+  fail();
+  return 0;
+}
+
+int64_t ThriftReader::integer() {
+  const uint64_t zigzag = varint();
+  return static_cast<int64_t>(zigzag >> 1) ^ -static_cast<int64_t>(zigzag & 1);
+}
+
+std::string_view ThriftReader::binary() {
+  const uint64_t size = varint();
+  if (!good_ || size > bytes_.size() - at_) {
+    fail();
+    return {};
+  }
+  const std::string_view text(reinterpret_cast<const char*>(bytes_.data()) + at_, size);
+  at_ += size;
+  return text;
+}
+
+ThriftReader::Field ThriftReader::next_field(int32_t& last) {
+  const uint8_t head = byte();
+  Field field{.id = last, .type = static_cast<Type>(head & 0x0f)};
+  if (!good_ || field.type > Type::kStruct) {
+    fail();
+    return {};
+  }
+  if (field.type == Type::kStop) return {};
+  const int64_t id = (head >> 4) != 0 ? int64_t{last} + (head >> 4) : integer();
+  if (id < 0 || id > INT16_MAX) {
+    fail();
+    return {};
+  }
+  last = field.id = static_cast<int32_t>(id);
+  return field;
+}
+
+ThriftReader::List ThriftReader::list() {
+  const uint8_t head = byte();
+  const uint64_t size = (head >> 4) == 15 ? varint() : uint64_t{head} >> 4;
+  const auto type = static_cast<Type>(head & 0x0f);
+  // Each element takes a byte at least.
+  if (!good_ || size > kLongestList || size > bytes_.size() - at_ || type > Type::kStruct) {
+    fail();
+    return {};
+  }
+  return {type, static_cast<uint32_t>(size)};
+}
+
+void ThriftReader::skip(Type type, int depth) {
+  if (depth > kDeepest) return fail();
+  switch (type) {
+    case Type::kStop:
+    case Type::kTrue:
+    case Type::kFalse:
+      return;
+    case Type::kByte:
+      byte();
+      return;
+    case Type::kI16:
+    case Type::kI32:
+    case Type::kI64:
+      varint();
+      return;
+    case Type::kDouble:
+      if (bytes_.size() - at_ < 8) return fail();
+      at_ += 8;
+      return;
+    case Type::kBinary:
+      binary();
+      return;
+    case Type::kList:
+    case Type::kSet: {
+      const List items = list();
+      for (uint32_t i = 0; i < items.size && good_; ++i) {
+        // Truth values of lists take a byte, those of fields none.
+        const bool is_truth = items.type == Type::kTrue || items.type == Type::kFalse;
+        skip(is_truth ? Type::kByte : items.type, depth + 1);
+      }
+      return;
+    }
+    case Type::kMap: {
+      const uint64_t size = varint();
+      if (size == 0) return;
+      const uint8_t types = byte();
+      if (size > bytes_.size() - at_) return fail();
+      for (uint64_t i = 0; i < size && good_; ++i) {
+        skip(static_cast<Type>(types >> 4), depth + 1);
+        skip(static_cast<Type>(types & 0x0f), depth + 1);
+      }
+      return;
+    }
+    case Type::kStruct: {
+      int32_t last = 0;
+      while (good_) {
+        const Field field = next_field(last);
+        if (field.type == Type::kStop) return;
+        skip(field.type, depth + 1);
+      }
+      return;
+    }
+  }
+  fail();
+}
+
+}  // namespace lockstep::readers::nsys

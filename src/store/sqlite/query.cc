@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/query.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "store/sqlite/database.h"
+#include "store/store.h"
+
+namespace lockstep::store {
+namespace {
+
+using sqlite::Database;
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kBlobBytes = 64;
+constexpr int kInstructionsPerLook = 10'000;
+
+Error usage(std::string text) { return {ErrorCode::kUsage, std::move(text), {}}; }
+
+// Reading, and computing with what is read: nothing that names another file, changes one or a setting.
+int authorize(void*, int action, const char*, const char* name, const char*, const char*) {
+  switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_RECURSIVE:
+      return SQLITE_OK;
+    case SQLITE_FUNCTION:
+      return std::string_view(name == nullptr ? "" : name) == "load_extension" ? SQLITE_DENY : SQLITE_OK;
+    default:
+      return SQLITE_DENY;
+  }
+}
+
+int is_late(void* deadline) { return Clock::now() > *static_cast<Clock::time_point*>(deadline) ? 1 : 0; }
+
+std::string hex_of(std::string_view blob) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out = "x'";
+  for (const char byte : blob.substr(0, kBlobBytes)) {
+    const auto c = static_cast<unsigned char>(byte);
+    out += {kDigits[c >> 4], kDigits[c & 15]};
+  }
+  return out + (blob.size() > kBlobBytes ? "...'" : "'");
+}
+
+Cell cell_of(sqlite3_stmt* statement, int column) {
+  const auto size = [&] { return static_cast<size_t>(sqlite3_column_bytes(statement, column)); };
+  switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER:
+      return static_cast<int64_t>(sqlite3_column_int64(statement, column));
+    case SQLITE_FLOAT:
+      return sqlite3_column_double(statement, column);
+    case SQLITE_TEXT: {
+      const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
+      return text == nullptr ? std::string() : std::string(text, size());
+    }
+    case SQLITE_BLOB: {
+      const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement, column));
+      return hex_of(bytes == nullptr ? std::string_view() : std::string_view(bytes, size()));
+    }
+    default:
+      return std::monostate();
+  }
+}
+
+}  // namespace
+
+Result<QueryAnswer> query(const std::string& path, const std::string& sql, const QueryLimits& limits) {
+  if (sql.find('\0') != std::string::npos) return usage("the query holds a NUL");
+  if (!is_trace_db(path)) return Error{ErrorCode::kUsage, "is no trace.db; `lockstep merge` makes one", path};
+  LOCKSTEP_ASSIGN(const std::unique_ptr<Database> database, Database::open(path, Database::Access::kRead));
+  sqlite3* const handle = database->handle();
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 1, nullptr);  // trace.db's own are what people ask
+  sqlite3_set_authorizer(handle, authorize, nullptr);
+  Clock::time_point deadline = Clock::now() + limits.time;
+  sqlite3_progress_handler(handle, kInstructionsPerLook, is_late, &deadline);
+
+  sqlite3_stmt* raw = nullptr;
+  const char* rest = nullptr;
+  const int prepared = sqlite3_prepare_v2(handle, sql.c_str(), static_cast<int>(sql.size()), &raw, &rest);
+  const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(raw, sqlite3_finalize);
+  if (prepared == SQLITE_AUTH) return usage("only SELECT is allowed");
+  if (prepared != SQLITE_OK) return usage(std::string("SQL: ") + sqlite3_errmsg(handle));
+  if (raw == nullptr) return usage("the query is empty");
+  if (sqlite3_stmt_readonly(raw) == 0) return usage("only SELECT is allowed");
+  if (std::string_view(rest).find_first_not_of(" \t\r\n;") != std::string_view::npos)
+    return usage("one statement at a time");
+
+  QueryAnswer answer;
+  const int columns = sqlite3_column_count(raw);
+  for (int i = 0; i < columns; ++i) {
+    const char* name = sqlite3_column_name(raw, i);
+    answer.columns.emplace_back(name == nullptr ? "" : name);
+  }
+  size_t bytes = 0;
+  int code = SQLITE_ROW;
+  while ((code = sqlite3_step(raw)) == SQLITE_ROW) {
+    answer.more = answer.rows.size() >= limits.rows || bytes > limits.bytes;
+    if (answer.more) return answer;
+    std::vector<Cell>& row = answer.rows.emplace_back();
+    for (int i = 0; i < columns; ++i) {
+      row.push_back(cell_of(raw, i));
+      if (const auto* text = std::get_if<std::string>(&row.back())) bytes += text->size();
+      bytes += sizeof(int64_t);
+    }
+  }
+  if (code == SQLITE_INTERRUPT)
+    return usage("the query took more than " + std::to_string(limits.time.count()) + " ms; narrow it");
+  if (code != SQLITE_DONE) return usage(std::string("SQL: ") + sqlite3_errmsg(handle));
+  return answer;
+}
+
+}  // namespace lockstep::store
