@@ -4,6 +4,7 @@
 
 #include "capture/hsa/hsa_test.h"
 #include "tests/support/process.h"
+#include "tests/support/sanitizers.h"
 
 namespace lockstep::test {
 namespace {
@@ -21,6 +22,7 @@ bool is_there(const char* library) {
 class RocrTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    if (kThreadSanitizer) GTEST_SKIP() << "the runtime's own threads and atomics are not seen by it";
     if (!is_there("libhsa-runtime64.so.1"))
       GTEST_SKIP() << "libhsa-runtime64-1 is not there (tools/setup --test unpacks it)";
   }
