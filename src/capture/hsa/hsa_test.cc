@@ -230,7 +230,8 @@ TEST_F(HsaTest, SignalsThatRunOutLeaveKernelsWithoutTimes) {
   f.expect_sums();
 }
 
-// More kernels on their way than there are signals, all ended before ours looks: each is recorded all the same.
+// More kernels on their way than there are signals, all ended before ours looks: each is recorded all the same, but for
+// those that came faster than a file is written.
 TEST_F(HsaTest, AHundredThousandOfAHundredThousand) {
   constexpr uint64_t kKernels = 100'000;
   ASSERT_TRUE(run({}, [](FakeHsa& hsa) {
@@ -243,7 +244,10 @@ TEST_F(HsaTest, AHundredThousandOfAHundredThousand) {
   const HsaFile f = file();
   std::map<std::string, uint64_t> counters = f.counters();
   EXPECT_EQ(counters["packets"], kKernels);
-  EXPECT_EQ(counters["recorded OK"] + counters["drop (sig pool)"] + counters["drop (no room)"], kKernels);
+  EXPECT_EQ(counters["recorded OK"] + counters["drop (sig pool)"] + counters["drop (no room)"] +
+                counters["unwritten"],
+            kKernels);
+  EXPECT_GT(counters["recorded OK"], kKernels / 20);
   f.expect_sums();
 }
 
