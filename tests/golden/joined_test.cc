@@ -14,6 +14,7 @@
 #include "readers/nccl_log/read_logs.h"
 #include "readers/reader.h"
 #include "tests/support/places.h"
+#include "tests/support/sanitizers.h"
 #include "verdict/join/join.h"
 
 namespace lockstep::golden {
@@ -21,16 +22,12 @@ namespace {
 
 constexpr uint32_t kEverybody = 0xff;
 constexpr uint32_t kRankFive = 1u << 5;
+// A sanitizer looks at the code, not at the judgement: a few of the sets do.
+constexpr uint32_t kStep = test::kSanitized ? 23 : 1;
 
 // Both kinds, for every set of ranks that left theirs.
 class JoinedHang : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    for (uint32_t present = 1; present <= kEverybody; ++present) {
-      captures_[present].read(capture_of(present));
-      dumps_[present].read(dumps_of(present));
-    }
-  }
   static void TearDownTestSuite() {
     captures_ = {};
     dumps_ = {};
@@ -39,8 +36,10 @@ class JoinedHang : public ::testing::Test {
   static verdict::join::Joined join(uint32_t captures, uint32_t dumps,
                                     const std::vector<verdict::join::EvidenceSource>& others = {}) {
     std::vector<verdict::join::EvidenceSource> all;
-    if (captures != 0) all.push_back(captures_[captures].evidence("capture files", captures));
-    if (dumps != 0) all.push_back(dumps_[dumps].evidence("Flight Recorder dumps", dumps));
+    if (captures != 0)
+      all.push_back(read_once(captures_[captures], captures, capture_of).evidence("capture files", captures));
+    if (dumps != 0)
+      all.push_back(read_once(dumps_[dumps], dumps, dumps_of).evidence("Flight Recorder dumps", dumps));
     all.insert(all.end(), others.begin(), others.end());
     return verdict::join::join(std::move(all));
   }
@@ -84,6 +83,12 @@ class JoinedHang : public ::testing::Test {
     auto source = readers::open(paths(present, "flight_recorder/hang/fr_", ""));
     EXPECT_TRUE(source);
     return *std::move(source);
+  }
+
+  static View& read_once(View& view, uint32_t present,
+                         std::unique_ptr<model::TraceSource> (*open)(uint32_t)) {
+    if (view.job.processes.empty()) view.read(open(present));
+    return view;
   }
 
   static inline std::array<View, kEverybody + 1> captures_, dumps_;
@@ -143,7 +148,7 @@ TEST_F(JoinedHang, AllThreeKindsAreOneFinding) {
 }
 
 TEST_F(JoinedHang, LogsOfAPartOfTheRanksBlameNobodyElse) {
-  for (uint32_t logs = 1; logs <= kEverybody; ++logs) {
+  for (uint32_t logs = 1; logs <= kEverybody; logs += kStep) {
     const verdict::join::EvidenceSource from_logs = logs_of(logs);
     for (uint32_t others : {0u, kRankFive, kEverybody & ~kRankFive, 0x0fu, ~logs & kEverybody}) {
       SCOPED_TRACE("logs " + std::to_string(logs) + ", dumps " + std::to_string(others));
@@ -162,8 +167,8 @@ TEST_F(JoinedHang, LogsOfAPartOfTheRanksBlameNobodyElse) {
 // Whoever is blamed is rank 5, or a rank that nobody has anything of; else it says that it cannot tell.
 TEST_F(JoinedHang, WithFilesMissingNobodyElseIsBlamed) {
   uint32_t named = 0, known = 0;
-  for (uint32_t captures = 0; captures <= kEverybody; ++captures) {
-    for (uint32_t dumps = 0; dumps <= kEverybody; ++dumps) {
+  for (uint32_t captures = 0; captures <= kEverybody; captures += kStep) {
+    for (uint32_t dumps = 0; dumps <= kEverybody; dumps += kStep) {
       if ((captures | dumps) == 0) continue;
       SCOPED_TRACE("captures " + std::to_string(captures) + ", dumps " + std::to_string(dumps));
       const auto joined = join(captures, dumps);
@@ -230,7 +235,7 @@ TEST_F(JoinedHang, OneFileMoreNeverMakesTheAnswerWeaker) {
   };
   // Every set of logs and of dumps, captures beside them in some, and each file more.
   size_t weaker = 0, looked = 0;
-  for (uint32_t dumps = 0; dumps <= kEverybody; ++dumps) {
+  for (uint32_t dumps = 0; dumps <= kEverybody; dumps += kStep) {
     for (uint32_t from_logs = dumps % 3; from_logs <= kEverybody; from_logs += 7) {
       const uint32_t captures = (dumps + from_logs) % 5 == 0 ? (dumps * 37 + from_logs) & kEverybody : 0;
       if ((dumps | from_logs | captures) == 0) continue;

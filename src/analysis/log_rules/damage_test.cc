@@ -12,6 +12,7 @@
 #include "analysis/log_rules/log_rules.h"
 #include "readers/nccl_log/log_parser.h"
 #include "tests/support/places.h"
+#include "tests/support/sanitizers.h"
 
 namespace lockstep::analysis::log_rules {
 namespace {
@@ -106,14 +107,23 @@ void tear(const std::string& bytes, const std::function<void(std::string)>& visi
   }
 }
 
-class DamagedLogs : public testing::TestWithParam<std::tuple<const char*, Damage>> {};
+struct NamedDamage {
+  const char* name;
+  Damage damage;
+};
+void PrintTo(const NamedDamage& damage, std::ostream* out) { *out << damage.name; }
+
+class DamagedLogs : public testing::TestWithParam<std::tuple<std::string, NamedDamage>> {};
 
 TEST_P(DamagedLogs, BlameNobodyElse) {
   const Files files = files_of(std::get<0>(GetParam()));
   const auto whole = blame(findings_of(files));
-  size_t tried = 0;
+  // A sanitizer looks at the code, not at the judgement: a tenth will do.
+  constexpr size_t kEvery = test::kSanitized ? 10 : 1;
+  size_t tried = 0, made = 0;
   for (size_t victim = 0; victim < files.size(); ++victim) {
-    std::get<1>(GetParam())(files[victim].second, [&](std::string bytes) {
+    std::get<1>(GetParam()).damage(files[victim].second, [&](std::string bytes) {
+      if (made++ % kEvery != 0) return;
       Files damaged = files;
       damaged[victim].second = std::move(bytes);
       const auto findings = findings_of(damaged);
@@ -123,14 +133,16 @@ TEST_P(DamagedLogs, BlameNobodyElse) {
                                             << "; " << findings.front().statement;
     });
   }
-  EXPECT_GT(tried, 40u);
+  EXPECT_GT(tried, 40 / kEvery);
 }
 
-INSTANTIATE_TEST_SUITE_P(OfJobs, DamagedLogs,
-                         testing::Combine(testing::Values("eight_ranks", "two_hosts", "no_p2p", "hang"),
-                                          testing::Values(Damage(cut_anywhere), Damage(lose_lines),
-                                                          Damage(lose_the_beginning), Damage(overwrite),
-                                                          Damage(zero), Damage(tear))));
+INSTANTIATE_TEST_SUITE_P(
+    OfJobs, DamagedLogs,
+    testing::Combine(testing::Values("eight_ranks", "two_hosts", "no_p2p", "hang"),
+                     testing::Values(NamedDamage{"cut", cut_anywhere}, NamedDamage{"lines lost", lose_lines},
+                                     NamedDamage{"beginning lost", lose_the_beginning},
+                                     NamedDamage{"overwritten", overwrite}, NamedDamage{"zeroed", zero},
+                                     NamedDamage{"torn", tear})));
 
 }  // namespace
 }  // namespace lockstep::analysis::log_rules
