@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where long columns lie. Short ones are malloc's; long ones share extents of huge pages, which costs a fraction of the
-// page faults. Past a limit, extents are files without a name: the kernel writes them out when memory gets short, so that
-// a run larger than memory is read with the same code, and more slowly.
+// Where long columns lie. Short ones are malloc's; long ones share extents of huge pages, which costs a
+// fraction of the page faults. Past a limit, extents are files without a name: the kernel writes them out
+// when memory gets short, so that a run larger than memory is read with the same code, and more slowly.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,8 @@ inline constexpr size_t kLeastExtentBytes = size_t{16} << 10;  // of what is kep
 inline constexpr size_t kLeastPassingBytes = size_t{32}
                                              << 20;  // of what is soon freed, and better comes from malloc
 
-// Memory of at least 16 bytes' alignment, not cleared. Any thread. Throws ColumnMemoryError. `bytes` >= kLeastExtentBytes.
+// Memory of at least 16 bytes' alignment, not cleared. Any thread. Throws ColumnMemoryError. `bytes` >=
+// kLeastExtentBytes.
 void* allocate_extent(size_t bytes);
 void free_extent(void* memory) noexcept;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How SQLite has to treat a file that somebody else may have written: no views, triggers, virtual tables, computed columns or
-// extensions, bounded lengths, nothing written, and at most so much work as the file's size can ask for, so that a damaged
-// tree that leads in circles ends. Every connection that reads one is made so.
+// How SQLite has to treat a file that somebody else may have written: no views, triggers, virtual tables,
+// computed columns or extensions, bounded lengths, nothing written, and at most so much work as the file's
+// size can ask for, so that a damaged tree that leads in circles ends. Every connection that reads one is
+// made so.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,8 +15,8 @@ struct sqlite3;
 
 namespace lockstep {
 
-// Work is counted in thousands of SQLite's instructions. What reading a file of so many bytes can ask for, at so many
-// instructions for each byte.
+// Work is counted in thousands of SQLite's instructions. What reading a file of so many bytes can ask for, at
+// so many instructions for each byte.
 int64_t sqlite_work(uint64_t bytes, uint64_t instructions_per_byte);
 
 // `work_left` counts down while statements run, which end with an error at 0; it lives as long as the handle.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file read by position. Unlike a mapping it survives the file being cut short or rewritten while it is read, so it
-// suits files that another process still writes: a read returns what was there. Reads may come from any thread.
+// A file read by position. Unlike a mapping it survives the file being cut short or rewritten while it is
+// read, so it suits files that another process still writes: a read returns what was there. Reads may come
+// from any thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of a file, one after the other, in bounded memory: a line that is longer than the limit is passed over and counted.
-// The file may be written while it is read. One thread.
+// Lines of a file, one after the other, in bounded memory: a line that is longer than the limit is passed
+// over and counted. The file may be written while it is read. One thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>

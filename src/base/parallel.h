@@ -14,8 +14,9 @@ namespace lockstep {
 
 inline size_t parallel_threads() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-// Calls work(i) for every i below `count`, on so many threads at once, or on those that the system starts; the caller's is
-// one of them. They are begun in order. Returns when all are done. What a call throws ends it all, and is thrown on.
+// Calls work(i) for every i below `count`, on so many threads at once, or on those that the system starts;
+// the caller's is one of them. They are begun in order. Returns when all are done. What a call throws ends it
+// all, and is thrown on.
 template <class Work>
 void for_each_parallel(size_t count, size_t threads, const Work& work) {
   std::atomic<size_t> next{0};

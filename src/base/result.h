@@ -58,7 +58,8 @@ class [[nodiscard]] Result<void> {
 
 #define LOCKSTEP_CONCAT_(a, b) a##b
 #define LOCKSTEP_CONCAT(a, b) LOCKSTEP_CONCAT_(a, b)
-// LOCKSTEP_TRY(expr): return the error of a Result<void>. LOCKSTEP_ASSIGN(decl, expr): the same, or bind the value.
+// LOCKSTEP_TRY(expr): return the error of a Result<void>. LOCKSTEP_ASSIGN(decl, expr): the same, or bind the
+// value.
 #define LOCKSTEP_TRY(expr)                                                \
   do {                                                                    \
     if (auto try_result = (expr); !try_result) return try_result.error(); \

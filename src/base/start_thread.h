@@ -18,7 +18,8 @@ std::thread start_thread(Work work) {
   }
 }
 
-// A piece of such work. False where it failed, for want of memory or else, which would end the program with the thread.
+// A piece of such work. False where it failed, for want of memory or else, which would end the program with
+// the thread.
 template <class Work>
 bool attempt(const Work& work) {
   try {

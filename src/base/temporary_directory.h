@@ -10,8 +10,8 @@ namespace lockstep {
 // TMPDIR, else /var/tmp: on many machines /tmp is memory.
 std::string temporary_folder();
 
-// A directory that nobody else can read, with all that is in it: gone with the object. What a killed program left behind
-// is removed by the next one of the same user that makes such a directory.
+// A directory that nobody else can read, with all that is in it: gone with the object. What a killed program
+// left behind is removed by the next one of the same user that makes such a directory.
 class TemporaryDirectory {
  public:
   static Result<TemporaryDirectory> make();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from outside (fields cut at a fixed size, host-given names) as valid UTF-8: each byte that is not part of a
-// well-formed sequence becomes '?', so that databases and JSON take it.
+// Text from outside (fields cut at a fixed size, host-given names) as valid UTF-8: each byte that is not part
+// of a well-formed sequence becomes '?', so that databases and JSON take it.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,8 +8,8 @@
 namespace lockstep {
 
 std::string valid_utf8(std::string_view text);
-// A name as it may be shown: at most `most` bytes, longer ones end in "...", a '?' for each character that controls a terminal,
-// turns the direction of text, or takes no room.
+// A name as it may be shown: at most `most` bytes, longer ones end in "...", a '?' for each character that
+// controls a terminal, turns the direction of text, or takes no room.
 std::string shown_name(std::string_view text, size_t most = 64);
 
 }  // namespace lockstep

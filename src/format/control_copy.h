@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the words of format/control_words.h go into a mapped header and out of it: each by itself, as another process may
-// write it at the same moment. In which order is said by those who store `check`, `control` and `taken`.
+// How the words of format/control_words.h go into a mapped header and out of it: each by itself, as another
+// process may write it at the same moment. In which order is said by those who store `check`, `control` and
+// `taken`.
 #pragma once
 #include "format/control_words.h"
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of a file header by which a tool steers a running process, and by which the process says what is in force.
+// The words of a file header by which a tool steers a running process, and by which the process says what is
+// in force.
 //
 //   tool:     fills ControlRequest, `check` last, then stores FileHeader.control = a new number (release)
 //   process:  sees a number that it has not taken, copies the request, and takes it if `check` fits and every word is
 //             possible; then fills ControlState, `taken` last
 //
-// One tool at a time: it holds flock(LOCK_EX) on the file. The process never waits for a tool, nor a tool for more than
-// a moment. A request is hostile input: one that does not fit changes nothing and is counted (`bad_control`).
-// Every word is aligned and is written and read by itself.
+// One tool at a time: it holds flock(LOCK_EX) on the file. The process never waits for a tool, nor a tool for
+// more than a moment. A request is hostile input: one that does not fit changes nothing and is counted
+// (`bad_control`). Every word is aligned and is written and read by itself.
 #pragma once
 #include <cstddef>
 #include <cstdint>

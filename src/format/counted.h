@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call and the task that NCCL makes of it are one operation; some operations have only one of the two (a call of a rank
-// alone in its communicator, a task of a replayed graph). Whoever counts without joining them, because joining takes the
-// whole file, counts both and takes the greater: neither falls while a process runs, so the greater does not either, which
-// counters need. The greater of the bytes is not always that of the kind there is more of. NCCL's own count of an AllGather
-// or a Broadcast is one of bytes, and the type that it reports with it says so.
+// A call and the task that NCCL makes of it are one operation; some operations have only one of the two (a
+// call of a rank alone in its communicator, a task of a replayed graph). Whoever counts without joining them,
+// because joining takes the whole file, counts both and takes the greater: neither falls while a process
+// runs, so the greater does not either, which counters need. The greater of the bytes is not always that of
+// the kind there is more of. NCCL's own count of an AllGather or a Broadcast is one of bytes, and the type
+// that it reports with it says so.
 #pragma once
 
 namespace lockstep::format {

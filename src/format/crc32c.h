@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32C (Castagnoli) of 64-bit words, by the processor's instruction where there is one. Needs no library: capture uses it.
+// CRC-32C (Castagnoli) of 64-bit words, by the processor's instruction where there is one. Needs no library:
+// capture uses it.
 #pragma once
 #include <cstddef>
 #include <cstdint>

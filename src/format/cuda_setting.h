@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LOCKSTEP_CUDA, as the launcher sets the environment by it and the capture library reads it: words between commas, of
-// which `off` comes before all others.
+// LOCKSTEP_CUDA, as the launcher sets the environment by it and the capture library reads it: words between
+// commas, of which `off` comes before all others.
 #pragma once
 namespace lockstep::format {
 

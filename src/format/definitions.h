@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Definitions: what records name by number. They live in `meta` chunks (one list per process, kinds 1..31) and in
-// `defs` chunks (one list per thread log, kinds 32..63) and are never recycled.
+// Definitions: what records name by number. They live in `meta` chunks (one list per process, kinds 1..31)
+// and in `defs` chunks (one list per thread log, kinds 32..63) and are never recycled.
 //
-// Each entry starts with DefHead; `tag` is published last, and holds the kind and the entry's size in units, so an
-// unknown kind is skipped. Text is UTF-8 as the host gave it, cut to its field, NUL-terminated.
+// Each entry starts with DefHead; `tag` is published last, and holds the kind and the entry's size in units,
+// so an unknown kind is skipped. Text is UTF-8 as the host gave it, cut to its field, NUL-terminated.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -92,7 +92,8 @@ struct NoteDef {
 inline constexpr char kNoteGpuRecords[] = "gpu_records";  // what CUPTI is asked for, or why nothing
 inline constexpr char kNoteGpuModel[] = "gpu_model";  // of the first GPU used: "NVIDIA H200", "PCI 1002:74a1"
 inline constexpr char kNoteHsa[] = "hsa";             // why AMD kernels are not, or not all, timed
-// The NCCL or RCCL that calls, as it is mapped: "BUILDID VERSION PATH"; and others of that name, one a note, version 0.
+// The NCCL or RCCL that calls, as it is mapped: "BUILDID VERSION PATH"; and others of that name, one a note,
+// version 0.
 inline constexpr char kNoteNcclLibrary[] = "nccl_library", kNoteOtherNccl[] = "other_nccl_library";
 inline constexpr char kNoteChained[] =
     "chained_plugin";  // LOCKSTEP_CHAIN: "Inspector v5, /path", "none: why"
@@ -201,7 +202,8 @@ LOCKSTEP_DEF_SIZE(HsaCountersDef, 272);
 #undef LOCKSTEP_DEF_SIZE
 
 // Ring retention: what was overwritten still counts here. A histogram chunk is a ChunkHeader, then cells.
-// Owner thread writes; a reader adds up cells of equal (comm, kind, func, bucket) over all logs of all processes.
+// Owner thread writes; a reader adds up cells of equal (comm, kind, func, bucket) over all logs of all
+// processes.
 inline constexpr uint32_t kHistogramBuckets = 20;
 struct HistogramCell {
   uint64_t

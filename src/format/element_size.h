@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of one element by the name of its type: the one table, of what capture, readers and the model meet. NCCL's and RCCL's
-// spellings ("ncclFloat32", "ncclBfloat16"), c10's ("Float", "c10::BFloat16", "ComplexFloat"), Python's ("torch.float32",
-// "complex64", "<f4"), XLA's ("bf16", "s32", "c64", "pred"), HIP's and CUDA's ("__half", "HIP_R_16F"), C's ("unsigned int").
-// Capital letters or small. A name that says nothing counts as 1: NCCL calls uint8 "Unknown". libc alone, no allocation.
+// Bytes of one element by the name of its type: the one table, of what capture, readers and the model meet.
+// NCCL's and RCCL's spellings ("ncclFloat32", "ncclBfloat16"), c10's ("Float", "c10::BFloat16",
+// "ComplexFloat"), Python's ("torch.float32", "complex64", "<f4"), XLA's ("bf16", "s32", "c64", "pred"),
+// HIP's and CUDA's ("__half", "HIP_R_16F"), C's ("unsigned int"). Capital letters or small. A name that says
+// nothing counts as 1: NCCL calls uint8 "Unknown". libc alone, no allocation.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

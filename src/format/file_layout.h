@@ -179,8 +179,8 @@ struct ChunkHeader {
   uint8_t reserved0;
   uint16_t log;       // 1 + slot of the thread log; 0 for meta
   uint32_t chunk_no;  // of this log and purpose
-  uint32_t
-      next;  // chunk index of the following chunk of this log and purpose, 0 = none yet (ring: oldest -> newest)
+  // chunk index of the following chunk of this log and purpose, 0 = none yet (ring: oldest -> newest)
+  uint32_t next;
   uint64_t claimed_ticks;
   uint32_t tid;      // kernel thread id at claim time
   uint32_t records;  // entries in it, known once it is full; 0 before

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of process files: `<host>.<pid>.<start>.<source>[.<n>].lks`. A host name may hold dots, a source holds letters only.
+// Names of process files: `<host>.<pid>.<start>.<source>[.<n>].lks`. A host name may hold dots, a source
+// holds letters only.
 #pragma once
 #include <string_view>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LOCKSTEP_HSA, as the launcher and the capture library read it: words between commas (format/cuda_setting.h: has_word).
+// LOCKSTEP_HSA, as the launcher and the capture library read it: words between commas (format/cuda_setting.h:
+// has_word).
 #pragma once
 namespace lockstep::format {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of the loss counters (losses.def). Those below kLossKinds are counted in each log and in the file's header, the others in the header alone.
+// Names of the loss counters (losses.def). Those below kLossKinds are counted in each log and in the file's
+// header, the others in the header alone.
 #pragma once
 #include "format/file_layout.h"
 
@@ -16,7 +17,8 @@ inline uint64_t* loss_counter(FileHeader* header, Loss kind) {
   return kind < kLossKinds ? &header->losses[kind] : &header->more_losses[kind - kLossKinds];
 }
 
-// Events that are not in the file because there was no room for them. The others concern single fields, or are the way of ring retention.
+// Events that are not in the file because there was no room for them. The others concern single fields, or
+// are the way of ring retention.
 inline constexpr Loss kDropped[] = {kLoss_no_chunk, kLoss_disk_full,    kLoss_size_cap,
                                     kLoss_no_log,   kLoss_storage_slow, kLoss_file_lost};
 

@@ -7,15 +7,19 @@
 //            +---------+----------+-----+------+--------+---------------------+
 //                      '---- tag word: published last --'
 //
-// Clock: `start` is the file's host clock in ticks; every `*_after` is ticks since `start`, 0 = did not happen,
-// kSaturated = did not fit: a StateRecord holds the exact time. States and stops that arrive on another thread
-// than the start are StateRecords in that thread's log, naming the handle.
-// Parents: `link` is the distance, in units, back to the parent's record in the same log; 0 = none, kFarLink = a
-// LinkRecord names it. Kinds whose parent normally lives in another log carry its handle by value instead.
-// GPU times are raw: nanoseconds of the GPU's own clock (NVIDIA) or wall_clock64 ticks (AMD); FileHeader.gpu_clock.
-// Kernels and copies (files of source kCuda) are the exception: the driver's tools interface gives their times on a
-// clock of the host, and `start` and `stop_after` hold them. They are written when they are delivered, so a log is not
-// in the order of `start`. Those of AMD (source kHsa) are two records: what was submitted, and its times.
+// Clock: `start` is the file's host clock in ticks; every `*_after` is ticks since `start`, 0 = did not
+// happen, kSaturated = did not fit: a StateRecord holds the exact time. States and stops that arrive on
+// another thread than the start are StateRecords in that thread's log, naming the handle.
+//
+// Parents: `link` is the distance, in units, back to the parent's record in the same log; 0 = none, kFarLink
+// = a LinkRecord names it. Kinds whose parent normally lives in another log carry its handle by value
+// instead.
+//
+// GPU times are raw: nanoseconds of the GPU's own clock (NVIDIA) or wall_clock64 ticks (AMD);
+// FileHeader.gpu_clock. Kernels and copies (files of source kCuda) are the exception: the driver's tools
+// interface gives their times on a clock of the host, and `start` and `stop_after` hold them. They are
+// written when they are delivered, so a log is not in the order of `start`. Those of AMD (source kHsa) are
+// two records: what was submitted, and its times.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -113,7 +117,8 @@ struct CollRecord {
   uint32_t group_link;  // units back to the Group record in this log; 0 = none
   uint32_t reserved0;
 };
-// A Coll whose numbers fit into fewer bytes, as nearly all do; its handle has this kind. `expand` gives the CollRecord.
+// A Coll whose numbers fit into fewer bytes, as nearly all do; its handle has this kind. `expand` gives the
+// CollRecord.
 struct ShortCollRecord {
   RecordHead head;
   uint64_t count;
@@ -232,8 +237,8 @@ struct ApiOpRecord {
   uint64_t stream;
   uint64_t gpu_start;  // valid with kFlagGpuTimes, as given
   uint64_t gpu_end;
-  uint64_t
-      seq;  // n-th on this group in this process, from 0; collectives and send/recv apart. 2^64 - 1: said to be 0
+  // n-th on this group in this process, from 0; collectives and send/recv apart. 2^64 - 1: said to be 0
+  uint64_t seq;
   uint32_t comm;
   uint16_t shape;          // func, datatype, algo, root (-1 none)
   uint16_t gpu_clock;      // of gpu_start and gpu_end: ApiClock
@@ -277,8 +282,8 @@ struct CopyRecord {
   uint64_t graph_node;
 };
 enum class RangeKind : uint16_t { kNone = 0, kNested = 1, kFree = 2 };
-// A range that the program marked through NVTX, since minor 3: pushed and popped, nested on its thread, or started and
-// ended, anywhere. One that never ended has no stop.
+// A range that the program marked through NVTX, since minor 3: pushed and popped, nested on its thread, or
+// started and ended, anywhere. One that never ended has no stop.
 struct RangeRecord {
   RecordHead head;
   uint32_t name;    // of this log (Def::kRangeName); 0 none
@@ -307,9 +312,9 @@ inline constexpr uint16_t kStateStop = 0x100;
 inline constexpr uint16_t kStateGpuStart =
     0x101;  // ApiOp: value = gpu_start or gpu_end, second argument = gpu_clock
 inline constexpr uint16_t kStateGpuEnd = 0x102;
-// The parent of the event whose record follows or precedes, by handle. With kFlagMoved (ring retention) another thing:
-// the record of `child` was written again, as its event was open when its chunk was overwritten; the host, and whatever
-// names the event, knows it by the handle `parent`.
+// The parent of the event whose record follows or precedes, by handle. With kFlagMoved (ring retention)
+// another thing: the record of `child` was written again, as its event was open when its chunk was
+// overwritten; the host, and whatever names the event, knows it by the handle `parent`.
 struct LinkRecord {
   RecordHead head;
   uint64_t child;
@@ -320,8 +325,8 @@ struct UserTagRecord {  // v7 userTag of an operation, when not 0
   uint64_t child;
   uint64_t tag;
 };
-// Numbers of an ApiOp's split list, since minor 5, behind its record. Of a longer list the first kSplitsKept - 1 and the
-// last are kept: PyTorch prints no more.
+// Numbers of an ApiOp's split list, since minor 5, behind its record. Of a longer list the first kSplitsKept
+// - 1 and the last are kept: PyTorch prints no more.
 struct SplitsRecord {
   RecordHead head;
   uint64_t child;  // handle
@@ -335,8 +340,8 @@ inline constexpr uint32_t kSplitsKept = 30;
 
 // Why a dispatch has no times.
 enum class Untimed : uint8_t { kNone = 0, kObserved = 1, kNoSignal = 2 };
-// A kernel that was put on a queue of AMD's runtime (HSA), since minor 7; `start`: when. It is on its way until a
-// GpuTimes names it, or kFlagUntimed says that none will.
+// A kernel that was put on a queue of AMD's runtime (HSA), since minor 7; `start`: when. It is on its way
+// until a GpuTimes names it, or kFlagUntimed says that none will.
 struct DispatchRecord {
   RecordHead head;
   uint64_t arguments;  // first word of an RCCL kernel's arguments: its communicator on the device; 0 not read

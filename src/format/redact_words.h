@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes out of a command line what nobody should read in a trace: the values behind names that hold `token`, `key`, `secret` or
-// `password`, in upper or lower case: --hf-token VALUE, --api_key=VALUE, SECRET=VALUE.
+// Takes out of a command line what nobody should read in a trace: the values behind names that hold `token`,
+// `key`, `secret` or `password`, in upper or lower case: --hf-token VALUE, --api_key=VALUE, SECRET=VALUE.
 #pragma once
 #include <cstddef>
 #include <cstring>
@@ -32,7 +32,8 @@ inline bool is_secret(const char* name, size_t length) {
 
 }  // namespace redact_detail
 
-// `words`, each with its NUL (the last may be cut), with such values as at most three stars. Returns how many bytes are left.
+// `words`, each with its NUL (the last may be cut), with such values as at most three stars. Returns how many
+// bytes are left.
 inline size_t redact_words(char* words, size_t size) {
   size_t out = 0;
   bool is_value = false;  // of the word before

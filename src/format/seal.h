@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksums of what a file holds (since minor 4). A chunk's seal covers the entries that were published when it was made, from
-// the chunk's begin on: it stays right while more entries follow and while late fields are filled in, as those have a checksum
-// of their own. One checksum for each 4 KiB says what of a damaged chunk is still good.
+// Checksums of what a file holds (since minor 4). A chunk's seal covers the entries that were published when
+// it was made, from the chunk's begin on: it stays right while more entries follow and while late fields are
+// filled in, as those have a checksum of their own. One checksum for each 4 KiB says what of a damaged chunk
+// is still good.
 //
-// It is made by whoever writes chunks without haste (capture's keeper thread, or a tool), from a copy of the chunk, and
-// belongs to the chunk number that it names: a recycled chunk has none. `units` is stored last and zeroed first, so that
-// a seal whose writer was killed halfway is none. What is late: format/late_fields.def. No library is needed.
+// It is made by whoever writes chunks without haste (capture's keeper thread, or a tool), from a copy of the
+// chunk, and belongs to the chunk number that it names: a recycled chunk has none. `units` is stored last and
+// zeroed first, so that a seal whose writer was killed halfway is none. What is late: format/late_fields.def.
+// No library is needed.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The segment: memory in which a process keeps the chunks that are not, or not finally, in its file yet. It outlives the process
-// and is gone when the file is whole (docs/decisions/0015). A file in kSegmentFolder:
+// The segment: memory in which a process keeps the chunks that are not, or not finally, in its file yet. It
+// outlives the process and is gone when the file is whole (docs/decisions/0015). A file in kSegmentFolder:
 //
 //   0        4096     ...              + 4096       + 32768 each
 //   +--------+--------+----------------+------------+---------+----
 //   | header | table  | FileHeader     | place 0    | place 1 | ...
 //   +--------+--------+----------------+------------+---------+----
 //
-// table[place] is 1 + the chunk's index in the file, 0 for none, kPlaceClaimed a moment before. It is stored before the chunk's header is filled in, and zeroed
-// once the chunk is in the file for good and before the place is used again: who reads a place looks at the table before and after.
+// table[place] is 1 + the chunk's index in the file, 0 for none, kPlaceClaimed a moment before. It is stored
+// before the chunk's header is filled in, and zeroed once the chunk is in the file for good and before the
+// place is used again: who reads a place looks at the table before and after.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +23,8 @@ inline constexpr uint32_t kSegmentVersion = 1;  // of another one nothing is rea
 inline constexpr char kSegmentFolder[] = "/dev/shm";
 inline constexpr char kSegmentPrefix[] =
     "lockstep-";  // of its name: lockstep-<uid>-<pid>-<start>-<source>-<random>
-// What the kernel calls one without a name, where kSegmentFolder has no room: FileHeader::segment_descriptor tells it.
+// What the kernel calls one without a name, where kSegmentFolder has no room: FileHeader::segment_descriptor
+// tells it.
 inline constexpr char kNamelessSegment[] = "lockstep";
 inline constexpr uint32_t kSegmentHeaderBytes = 4096;
 inline constexpr uint32_t kMostPlaces = 1 << 20;

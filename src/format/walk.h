@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How to go through the entries of a chunk, for all who read process files: the loader, the live tail, who seals, and
-// the Score-P plugin inside the job. Nothing allocates. Every byte is hostile: an entry is looked at only after its size
-// has been checked against the chunk and against what is there of it, and each step goes forward.
+// How to go through the entries of a chunk, for all who read process files: the loader, the live tail, who
+// seals, and the Score-P plugin inside the job. Nothing allocates. Every byte is hostile: an entry is looked
+// at only after its size has been checked against the chunk and against what is there of it, and each step
+// goes forward.
 //
 //   | header | entry | entry | ... | 0 (unwritten) ...... | last unit, kept free |
 //
-// Records and definitions begin alike: the tag word is the second of the first unit. It is stored last, so an entry whose
-// kind is there is there whole, but for its late fields, and only if the file was not cut inside it.
+// Records and definitions begin alike: the tag word is the second of the first unit. It is stored last, so an
+// entry whose kind is there is there whole, but for its late fields, and only if the file was not cut inside
+// it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +30,8 @@ constexpr uint64_t entry_position(uint32_t chunk_no, uint32_t unit) {
   return uint64_t{chunk_no} * kUnitsPerChunk + unit;
 }
 
-// The entry whose first unit this is, as its type. `left` bytes are there: what an older minor version did not write yet is 0.
+// The entry whose first unit this is, as its type. `left` bytes are there: what an older minor version did
+// not write yet is 0.
 template <class T>
 T copy_of(const void* entry, size_t left) {
   T value{};
@@ -67,11 +70,13 @@ enum class WalkStop : uint8_t {
   kCut,        // the bytes end inside
 };
 
-// Goes through the entries of one chunk, from unit `begin` to before unit `end`. `Head` is RecordHead or DefHead.
+// Goes through the entries of one chunk, from unit `begin` to before unit `end`. `Head` is RecordHead or
+// DefHead.
 template <class Head>
 class Walk {
  public:
-  // `chunk` outlives the walk and has kChunkBytes bytes, of which the first `valid_units` units are there, the rest 0.
+  // `chunk` outlives the walk and has kChunkBytes bytes, of which the first `valid_units` units are there,
+  // the rest 0.
   Walk(const void* chunk, uint32_t valid_units, uint32_t begin = kChunkHeaderUnits, uint32_t end = kLastUnit)
       : bytes_(static_cast<const unsigned char*>(chunk)),
         valid_units_(valid_units),

@@ -233,7 +233,8 @@ class Mixer {
     for (const Error& error : std::exchange(mixed_.files.troubles, {})) lose(error);
   }
 
-  // What cannot be read may be the file of a rank that seems to have left none: the analyses of the first run are told.
+  // What cannot be read may be the file of a rank that seems to have left none: the analyses of the first run
+  // are told.
   void leave_troubles_to_a_run() {
     std::erase_if(mixed_.files.troubles,
                   [this](const Error& error) { return is_covered_by_database(error); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users name as input: a run directory, files of any format that a reader knows, or a trace.db. Run directories
-// also tell of processes that left no file.
+// What users name as input: a run directory, files of any format that a reader knows, or a trace.db. Run
+// directories also tell of processes that left no file.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -24,8 +24,8 @@ struct Input {
 // One run: of one format, or of any number of trace.dbs and process files.
 Result<Input> open_input(const std::vector<std::string>& paths);
 
-// Any mix: each trace.db and each format that holds operations is a run, in the order in which they are trusted; files of
-// other formats are left to who reads them.
+// Any mix: each trace.db and each format that holds operations is a run, in the order in which they are
+// trusted; files of other formats are left to who reads them.
 struct MixedInput {
   std::vector<Input> runs;
   readers::Inputs files;           // runs do not need it

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several sources as one run: the processes of the first, then those of the next. A process that an earlier source has
-// given too (the same trace.db twice, or beside the files that it was made of) is an error of load(), and so a loss.
+// Several sources as one run: the processes of the first, then those of the next. A process that an earlier
+// source has given too (the same trace.db twice, or beside the files that it was made of) is an error of
+// load(), and so a loss.
 #pragma once
 #include <map>
 #include <mutex>

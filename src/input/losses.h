@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses for people: folded over processes, the largest first, and each with what it means. Every report begins with them.
+// Losses for people: folded over processes, the largest first, and each with what it means. Every report
+// begins with them.
 #pragma once
 #include <set>
 #include <string>
@@ -24,7 +25,8 @@ std::string loss_place(const FoldedLoss& loss, const RunOverview& run);
 // One line for each folded loss, without heading; none if nothing was lost.
 std::vector<std::string> loss_sentences(const RunOverview& run);
 
-// 0, or 3 where something that was named is left out of what was made, as it cannot be read or is there already.
+// 0, or 3 where something that was named is left out of what was made, as it cannot be read or is there
+// already.
 int exit_of_losses(const RunOverview& run);
 
 }  // namespace lockstep::input

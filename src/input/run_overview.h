@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run holds, process by process, gathered while its traces go by: for `info` and for the reports of `trace` and
-// `merge`. Memory grows with processes, communicators and losses, not with events.
+// What a run holds, process by process, gathered while its traces go by: for `info` and for the reports of
+// `trace` and `merge`. Memory grows with processes, communicators and losses, not with events.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -68,7 +68,8 @@ struct RunOverview {
   bool salvaged() const;
 };
 
-// A source with some more losses of the run, that watches what is loaded from it: each process in a place of its own.
+// A source with some more losses of the run, that watches what is loaded from it: each process in a place of
+// its own.
 class ObservedSource : public model::TraceSource {
  public:
   ObservedSource(std::unique_ptr<model::TraceSource> source, std::vector<LossLine> more_losses);
@@ -77,7 +78,8 @@ class ObservedSource : public model::TraceSource {
   void run_losses(model::Trace& trace) override;
   std::string name() const override { return source_->name(); }
 
-  // Of all that has been loaded; a process loaded twice counts once. Processes that failed to load are run losses.
+  // Of all that has been loaded; a process loaded twice counts once. Processes that failed to load are run
+  // losses.
   RunOverview overview();
 
  private:

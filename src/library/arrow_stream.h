@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of a run as a stream of Arrow record batches: one process in memory at a time, its columns handed over as they
-// are built.
+// A table of a run as a stream of Arrow record batches: one process in memory at a time, its columns handed
+// over as they are built.
 #pragma once
 #include <memory>
 

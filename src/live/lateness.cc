@@ -42,7 +42,8 @@ bool Lateness::is_aligned(const Comm& comm) const {
                                                [this](uint32_t boot) { return clock_of_[boot] != nullptr; });
 }
 
-// With the interval in which each began: late by at least what lies between its begin and the median of the ends.
+// With the interval in which each began: late by at least what lies between its begin and the median of the
+// ends.
 bool Lateness::compare(const Comm& comm, const std::vector<Beginning>& all, const Matched& matched) const {
   struct Interval {
     int64_t from, to;

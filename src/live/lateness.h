@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How late each rank begins the operations of its communicators, and how long it waits for the last to begin: compares
-// the beginnings of one operation (communicator, function, NCCL's number) over all members as they are read. Only
-// members whose clocks are one, or known against each other, are compared; of the latter what the clocks' uncertainty
-// could explain is not counted. Bounded: an operation that not all members have begun within the window is
-// dropped, and no number is compared twice, unless a later process counts anew. Times on the host, ns. One thread.
+// How late each rank begins the operations of its communicators, and how long it waits for the last to begin:
+// compares the beginnings of one operation (communicator, function, NCCL's number) over all members as they
+// are read. Only members whose clocks are one, or known against each other, are compared; of the latter what
+// the clocks' uncertainty could explain is not counted. Bounded: an operation that not all members have begun
+// within the window is dropped, and no number is compared twice, unless a later process counts anew. Times on
+// the host, ns. One thread.
 #pragma once
 #include <cstdint>
 #include <functional>

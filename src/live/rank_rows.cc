@@ -243,7 +243,8 @@ RankRows RankWatch::look(const std::vector<SeenProcess>& processes) {
       if (!comm.ended) measure(process, comm, fronts[comm.key], row);
     }
     if (row.behind > 0) {
-      // A front that moves on begins ever newer operations; a rank that stands has been late since it was first seen so.
+      // A front that moves on begins ever newer operations; a rank that stands has been late since it was
+      // first seen so.
       auto before = standing_.find({process.host, process.pid});
       bool stands = before != standing_.end() && before->second.progress == progress;
       Standing& now = standing[{process.host, process.pid}];

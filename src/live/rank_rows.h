@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the live view says of each rank: how far it is behind the front of its communicators, and whether somebody should
-// look at it. Remembers, from look to look, since when a rank has been behind without moving.
+// What the live view says of each rank: how far it is behind the front of its communicators, and whether
+// somebody should look at it. Remembers, from look to look, since when a rank has been behind without moving.
 #pragma once
 #include <map>
 #include <string>

@@ -21,8 +21,8 @@ struct KernelCounts {
   uint64_t communication = 0, joined = 0;  // of the kernels; of these, those whose operation is known
 };
 KernelCounts count_kernels(const Trace& trace);
-// The places that hold less than half of what the fullest does: those processes had less to do, or a part of their record is
-// missing.
+// The places that hold less than half of what the fullest does: those processes had less to do, or a part of
+// their record is missing.
 std::vector<size_t> uneven_places(std::span<const uint64_t> counts);
 
 }  // namespace lockstep::model

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proxy operations that a process did for another one of its host (PXN): their communicator and task are in the trace of
-// the one that asked for them.
+// Proxy operations that a process did for another one of its host (PXN): their communicator and task are in
+// the trace of the one that asked for them.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where one host's clock stands against the clock of the run's reference host: an interval that the operations prove,
-// as a function of time. offset = host's clock - reference clock, in ns, so reference time = host time - offset.
+// Where one host's clock stands against the clock of the run's reference host: an interval that the
+// operations prove, as a function of time. offset = host's clock - reference clock, in ns, so reference time
+// = host time - offset.
 //
-// The interval is kept at knots; between two knots of one piece both ends run straight. Pieces follow each other in
-// time and need not meet: a stepped clock is two pieces. Outside the pieces the nearest one is continued, and its
-// half-width grows with kMaxDrift.
+// The interval is kept at knots; between two knots of one piece both ends run straight. Pieces follow each
+// other in time and need not meet: a stepped clock is two pieces. Outside the pieces the nearest one is
+// continued, and its half-width grows with kMaxDrift.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,7 +15,8 @@ namespace lockstep::model {
 
 class HostClock {
  public:
-  // The rate by which two hosts' clocks can move against each other where nothing is proven (NTP slews by 500 ppm).
+  // The rate by which two hosts' clocks can move against each other where nothing is proven (NTP slews by 500
+  // ppm).
   static constexpr double kMaxDrift = 500e-6;
   struct Knot {
     int64_t at_ns;      // host's clock

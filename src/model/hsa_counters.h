@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library that AMD's runtime loads has counted, as a trace says it: by a mark of its process, which begins so and
-// goes on with "label=count" between semicolons, in the order of format/hsa_counters.def, and the error of its GPU clocks.
+// What the library that AMD's runtime loads has counted, as a trace says it: by a mark of its process, which
+// begins so and goes on with "label=count" between semicolons, in the order of format/hsa_counters.def, and
+// the error of its GPU clocks.
 #pragma once
 #include <algorithm>
 #include <charconv>

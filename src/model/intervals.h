@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of instants, as intervals [begin, end) in ns. Where a union is asked for, intervals are in order and apart.
+// Sets of instants, as intervals [begin, end) in ns. Where a union is asked for, intervals are in order and
+// apart.
 #pragma once
 #include <cstddef>
 #include <cstdint>

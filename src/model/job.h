@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run seen across its processes: what the analyses read. job/gather fills it, one process after the other or
-// several at once; job/match numbers the operations so that equal numbers are one operation on all ranks;
+// A run seen across its processes: what the analyses read. job/gather fills it, one process after the other
+// or several at once; job/match numbers the operations so that equal numbers are one operation on all ranks;
 // job/clock says how the hosts' clocks stand to each other. After that it is only read.
 //
-// Operations stay with their process, as columns. Within a process they are sorted so that those of one communicator,
-// and the point-to-point operations of one communicator, peer and direction, lie together, in the order in which they were
-// called. So one operation on all ranks is found by arithmetic: see op_at.
+// Operations stay with their process, as columns. Within a process they are sorted so that those of one
+// communicator, and the point-to-point operations of one communicator, peer and direction, lie together, in
+// the order in which they were called. So one operation on all ranks is found by arithmetic: see op_at.
 //
 // Times are RunNs (see trace.h) of the process' own host; common_ns() brings them to the reference host.
 #pragma once
@@ -48,17 +48,19 @@ struct JobOps {
   Column<uint8_t> gpu_source;       // GpuTimeSource
   Column<uint64_t> torch_comms_id;  // 0 not known; empty where no operation of the process has one
   Column<StringId> place;           // where the program called it; likewise
-  // What was entered since then tells that its GPU work begins, when it does. The rest has GPU times once it is over, and some
-  // time later, or never: without them it may run, or have ended.
+  // What was entered since then tells that its GPU work begins, when it does. The rest has GPU times once it
+  // is over, and some time later, or never: without them it may run, or have ended.
   static constexpr int64_t kNeverReported = INT64_MAX;
   int64_t gpu_reported_from_ns = 0;
 
   size_t size() const { return signature.size(); }
-  // A replay of a captured graph. It was called once, when the graph was captured; each time it runs, it is enqueued by
-  // the host's callback that lets it go, in the order of its stream. The launch of the graph before that is not seen.
+  // A replay of a captured graph. It was called once, when the graph was captured; each time it runs, it is
+  // enqueued by the host's callback that lets it go, in the order of its stream. The launch of the graph
+  // before that is not seen.
   bool is_replay(size_t i) const { return (flags[i] & kFlagGraphCaptured) != 0 && enqueued_ns[i] != 0; }
-  // The earliest time at which the rank was certainly not yet past the operation's entry; 0 unknown. Of a replay that is no
-  // more its call: a rank has not been in an operation since its graph was captured, and does not call others in that order.
+  // The earliest time at which the rank was certainly not yet past the operation's entry; 0 unknown. Of a
+  // replay that is no more its call: a rank has not been in an operation since its graph was captured, and
+  // does not call others in that order.
   int64_t entered_ns(size_t i) const {
     if (called_ns[i] != 0 && !is_replay(i)) return called_ns[i];
     return enqueued_ns[i] != 0 ? enqueued_ns[i] : launched_ns[i];
@@ -126,8 +128,9 @@ struct OpenStep {
 // What the network plugin said of itself, where it did.
 enum class NetTransport : uint8_t { kUnknown, kIb, kSocket };
 
-// What transfers belong to, as far as it decides how fast they can go: the operation's pattern, how many of them follow one
-// another, and how large they are. Transfers of one lane overlap within an operation, and not beyond it.
+// What transfers belong to, as far as it decides how fast they can go: the operation's pattern, how many of
+// them follow one another, and how large they are. Transfers of one lane overlap within an operation, and not
+// beyond it.
 struct Traffic {
   uint8_t kind = 0;  // EventKind: Coll, P2p, ...; 0 unknown: nothing tells what it may be compared with
   StringId func = 0, algo = 0, proto = 0;  // of a collective
@@ -136,7 +139,8 @@ struct Traffic {
   auto operator<=>(const Traffic&) const = default;
 };
 
-// Transfers of a lane in the order in which they came, as equally many in each of so many parts: how its rate differs over time.
+// Transfers of a lane in the order in which they came, as equally many in each of so many parts: how its rate
+// differs over time.
 inline constexpr size_t kRateParts = 8;
 struct RatePart {
   uint64_t bytes = 0;
@@ -165,8 +169,8 @@ struct NetPair {
   int64_t first_ns = 0, last_ns = 0;
 };
 
-// What the GPUs of a process did in one of its steps, from its kernels. Each time counts the instants at which at least one
-// such kernel ran, summed over the devices.
+// What the GPUs of a process did in one of its steps, from its kernels. Each time counts the instants at
+// which at least one such kernel ran, summed over the devices.
 struct GpuStep {
   int64_t number = -1;  // as the program calls it; -1: it has no steps, and this is all of its time
   int64_t begin_ns = 0, end_ns = 0;
@@ -220,8 +224,8 @@ struct JobHost {
   StringId name = 0, boot_id = 0;
   HostClock clock;
   uint32_t contradictions = 0;  // spans of time in which no offset satisfies the operations
-  // What the operations alone prove against the first host of the same boot, whose clock is this one's: a check, which
-  // holds 0. Unknown for that first host, and where nothing is proven.
+  // What the operations alone prove against the first host of the same boot, whose clock is this one's: a
+  // check, which holds 0. Unknown for that first host, and where nothing is proven.
   HostClock measured{};
 };
 
@@ -234,15 +238,15 @@ struct Job {
   std::vector<Signature> signatures;
   LossTable losses;             // stage, kind and detail are ids of Job::strings
   int32_t expected_ranks = -1;  // the largest world size that a launcher named; -1 unknown
-  // Where another tool wrote what it was read from: what people call its files, and what a user sets so that each rank leaves
-  // one (empty: no setting does). Both empty: capture of our own.
+  // Where another tool wrote what it was read from: what people call its files, and what a user sets so that
+  // each rank leaves one (empty: no setting does). Both empty: capture of our own.
   std::string files, setting;
 
   const JobOps& ops(const Member& member) const { return processes[member.process].ops; }
   std::string_view text(StringId id) const { return strings[id]; }
 
-  // Position in the process' JobOps of the collective that has this index; nothing if the member has not called it or
-  // no longer has it.
+  // Position in the process' JobOps of the collective that has this index; nothing if the member has not
+  // called it or no longer has it.
   std::optional<uint32_t> op_at(const Member& member, uint32_t index) const;
   // One past the index of the member's newest collective; 0 none.
   uint32_t next_index(const Member& member) const;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the processes of a source while the next one is loaded by a second thread, where the system starts one, so that two at most are in
-// memory.
-// Used by one thread; nobody else may touch the source meanwhile.
+// Walks the processes of a source while the next one is loaded by a second thread, where the system starts
+// one, so that two at most are in memory. Used by one thread; nobody else may touch the source meanwhile.
 #pragma once
 #include <future>
 #include <memory>
@@ -22,7 +21,8 @@ class LoadAhead {
   explicit LoadAhead(TraceSource& source) : source_(source) { start(); }
   LoadAhead(const LoadAhead&) = delete;
   LoadAhead& operator=(const LoadAhead&) = delete;
-  // The next process, nullopt after the last one. The caller lets go of the previous one first, to keep the bound.
+  // The next process, nullopt after the last one. The caller lets go of the previous one first, to keep the
+  // bound.
   std::optional<Loaded> next() {
     if (!pending_.valid()) return std::nullopt;
     Loaded loaded = pending_.get();

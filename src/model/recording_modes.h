@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a process recorded nothing because somebody asked for that, from Process::modes: every mode that was in force, with
-// since when in ns: "default 1700000000000000000, off 1700000005000000000".
+// When a process recorded nothing because somebody asked for that, from Process::modes: every mode that was
+// in force, with since when in ns: "default 1700000000000000000, off 1700000005000000000".
 #pragma once
 #include <string_view>
 

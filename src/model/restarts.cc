@@ -52,8 +52,8 @@ std::vector<bool> replaced_processes(const Job& job) {
                      .start_ns = row.start_ns,
                      .seen_ns = std::max(row.heartbeat_ns, row.last_ns)});
   }
-  // A launcher may go on with fewer ranks: nothing takes the place of the others, but it began anew after their end for
-  // those that they communicated with.
+  // A launcher may go on with fewer ranks: nothing takes the place of the others, but it began anew after
+  // their end for those that they communicated with.
   std::vector<bool> gone = replaced(lives);
   const std::vector<int64_t> anew = anew_by_comm(job, lives, gone, newest_starts(lives));
   for (const Member& member : job.members) {

@@ -19,8 +19,9 @@ struct Life {
 };
 // By process: another one of its rank began after the last sign of life of this one.
 std::vector<bool> replaced(std::span<const Life> lives);
-// The same of the processes of a job; a rank is one, whatever job its processes name. So is a process that shared a communicator
-// with a replaced one and ended before its rank began anew: a launcher may go on with fewer ranks.
+// The same of the processes of a job; a rank is one, whatever job its processes name. So is a process that
+// shared a communicator with a replaced one and ended before its rank began anew: a launcher may go on with
+// fewer ranks.
 std::vector<bool> replaced_processes(const Job& job);
 
 }  // namespace lockstep::model

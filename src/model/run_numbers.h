@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that are equal over a run, and counts that only a whole process tells: what tables of a run have beside the
-// model's own columns. Computed for one trace at a time; what has to last over the run (hosts, communicators) is kept.
+// Numbers that are equal over a run, and counts that only a whole process tells: what tables of a run have
+// beside the model's own columns. Computed for one trace at a time; what has to last over the run (hosts,
+// communicators) is kept.
 #pragma once
 #include <cstdint>
 #include <map>

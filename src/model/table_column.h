@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One column of a table. It does not know how many rows it has: its table does, once for all its columns, so that
-// appending a row costs each column one store.
+// One column of a table. It does not know how many rows it has: its table does, once for all its columns, so
+// that appending a row costs each column one store.
 #pragma once
 #include <algorithm>
 #include <cstddef>

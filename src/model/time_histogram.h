@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times in quarters of octaves, for quantiles to within an eighth; up to 2^47 ns. Plain data: copied and added up at will.
+// Times in quarters of octaves, for quantiles to within an eighth; up to 2^47 ns. Plain data: copied and
+// added up at will.
 #pragma once
 #include <array>
 #include <cstddef>

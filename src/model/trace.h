@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one model that every reader fills, every analysis reads and every exporter writes: tables held as columns.
-// The columns of a table, with their meaning, are in tables/<row>.def; this header turns each file into a row
-// struct (`Op`), and a class of one column per field (`OpTable`). A row is named by its number in its table.
+// The one model that every reader fills, every analysis reads and every exporter writes: tables held as
+// columns. The columns of a table, with their meaning, are in tables/<row>.def; this header turns each file
+// into a row struct (`Op`), and a class of one column per field (`OpTable`). A row is named by its number in
+// its table.
 //
-// Times: `_ns` columns are RunNs, ns since the Unix epoch on the clock of the process' host, made from its monotonic
-// clock and one offset per boot, so that processes of one host compare exactly. Raw GPU columns say so.
-// Threads: a Trace is owned by one thread at a time. Text is interned in `Trace::strings`.
+// Times: `_ns` columns are RunNs, ns since the Unix epoch on the clock of the process' host, made from its
+// monotonic clock and one offset per boot, so that processes of one host compare exactly. Raw GPU columns say
+// so. Threads: a Trace is owned by one thread at a time. Text is interned in `Trace::strings`.
 #pragma once
 #include <algorithm>
 #include <cstddef>

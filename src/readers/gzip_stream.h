@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plain bytes of a gzip file, to the last one before the place where it is damaged or ends: what unpacks in larger pieces
-// loses the piece in which that is. Several gzip files one behind the other are one. Belongs to one thread.
+// The plain bytes of a gzip file, to the last one before the place where it is damaged or ends: what unpacks
+// in larger pieces loses the piece in which that is. Several gzip files one behind the other are one. Belongs
+// to one thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>

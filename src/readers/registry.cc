@@ -35,8 +35,8 @@ constexpr const Format* kFormats[] = {
 
 constexpr std::string_view kHint = "capture one with: lockstep trace -o trace.db COMMAND";
 
-// A source whose files were found by `sort`: what could not be read is a loss, and files that were unpacked have the
-// names that the user knows.
+// A source whose files were found by `sort`: what could not be read is a loss, and files that were unpacked
+// have the names that the user knows.
 class SortedSource : public model::TraceSource {
  public:
   SortedSource(std::unique_ptr<model::TraceSource> source, std::shared_ptr<Unpacker> unpacker,
@@ -182,8 +182,8 @@ bool has_no_bytes(const fs::path& path) {
   return fs::file_size(path, error) == 0 && !error;
 }
 
-// What a file's name has in common with those of other ranks beside it: "node1-pid4711.log" is "node#-pid#.log"; and, as hosts
-// may have any names, "-pid#.log".
+// What a file's name has in common with those of other ranks beside it: "node1-pid4711.log" is
+// "node#-pid#.log"; and, as hosts may have any names, "-pid#.log".
 std::vector<std::string> shapes_of(const fs::path& path) {
   std::string shape;
   for (const char c : path.filename().string()) {
@@ -257,8 +257,8 @@ class Sorter {
     }
   }
 
-  // A job that ends early leaves files that nothing was written into yet: those that are called like files of a format beside
-  // them are that format's to report.
+  // A job that ends early leaves files that nothing was written into yet: those that are called like files of
+  // a format beside them are that format's to report.
   void place_empty() {
     if (empty_.empty()) return;
     std::map<std::string, const Format*> known;
@@ -315,8 +315,8 @@ class Sorter {
     }
   }
 
-  // Other tools' files have no name in common, and lie among logs and checkpoints: those that a format knows. Returns
-  // those that are packed.
+  // Other tools' files have no name in common, and lie among logs and checkpoints: those that a format knows.
+  // Returns those that are packed.
   std::vector<std::string> add_directory(const std::string& path) {
     std::vector<std::string> packed;
     std::error_code ignored;
@@ -340,7 +340,8 @@ class Sorter {
     return packed;
   }
 
-  // What was named is unpacked with all that it holds; what lies in a directory may be anybody's archive of anything.
+  // What was named is unpacked with all that it holds; what lies in a directory may be anybody's archive of
+  // anything.
   void unpack_all(const std::vector<std::string>& paths, bool named) {
     struct Outcome {
       std::vector<std::string> files;

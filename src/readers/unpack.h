@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compressed files and archives, written out plain so that readers see nothing but plain files: gzip, zstd, xz, bzip2, tar,
-// and tar within those; a compressed file within an archive as well, and no deeper. What is not asked for is not written.
-// Any bytes will do: names stay within the directory, and what expands without bound is refused.
+// Compressed files and archives, written out plain so that readers see nothing but plain files: gzip, zstd,
+// xz, bzip2, tar, and tar within those; a compressed file within an archive as well, and no deeper. What is
+// not asked for is not written. Any bytes will do: names stay within the directory, and what expands without
+// bound is refused.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -54,8 +55,8 @@ class Unpacker {
  private:
   class Expansion;
   Result<std::string> new_folder(const std::string& shown, const std::string& cut_name);
-  // What one named file may still grow by, all that is within it included, wanted or not: by what its size allows, then by what
-  // is left for all.
+  // What one named file may still grow by, all that is within it included, wanted or not: by what its size
+  // allows, then by what is left for all.
   class Budget {
    public:
     Budget(uint64_t own_bytes, uint64_t files, std::atomic<uint64_t>& harmless_left)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processes the traced command started: sampled from /proc while it runs, so that a process which ought to have
-// left a file and did not is noticed. A process that lives shorter than the sampling period may go unseen.
+// Which processes the traced command started: sampled from /proc while it runs, so that a process which ought
+// to have left a file and did not is noticed. A process that lives shorter than the sampling period may go
+// unseen.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -39,7 +40,8 @@ std::vector<CensusReport> read_censuses(const std::string& run);
 // Samples the descendants of this process on a thread of its own, from construction to stop().
 class Census {
  public:
-  // `ignored` names a child that is not the user's. `on_tick` is called on the thread about every ten seconds.
+  // `ignored` names a child that is not the user's. `on_tick` is called on the thread about every ten
+  // seconds.
   Census(ProcessIdentity launcher, std::function<int64_t()> ignored, std::function<void()> on_tick);
   Census(const Census&) = delete;
   Census& operator=(const Census&) = delete;

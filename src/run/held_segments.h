@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps what processes of a run have in memory that has no name (format/segment_layout.h): it then outlives them, and is put
-// into their files when they have gone. For the launcher, whose descendants they are.
+// Keeps what processes of a run have in memory that has no name (format/segment_layout.h): it then outlives
+// them, and is put into their files when they have gone. For the launcher, whose descendants they are.
 #pragma once
 #include <atomic>
 #include <map>
@@ -13,8 +13,8 @@
 
 namespace lockstep::run {
 
-// Has a thread where one can be started, which sleeps until a file appears in the run directory. It looks at that 20 times a second until its process has
-// started, and once a second at processes whose memory it holds.
+// Has a thread where one can be started, which sleeps until a file appears in the run directory. It looks at
+// that 20 times a second until its process has started, and once a second at processes whose memory it holds.
 class HeldSegments {
  public:
   explicit HeldSegments(std::string run);

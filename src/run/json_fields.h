@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading small JSON documents that may hold anything: a field of another type counts as absent. Nothing throws.
+// Reading small JSON documents that may hold anything: a field of another type counts as absent. Nothing
+// throws.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN/manifest.json: what a run directory holds and what was asked for. Written whole, also when its state changes.
+// RUN/manifest.json: what a run directory holds and what was asked for. Written whole, also when its state
+// changes.
 #pragma once
 #include <cstdint>
 #include <optional>

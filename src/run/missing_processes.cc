@@ -27,8 +27,8 @@ std::string command_of(const SeenProcess& seen) {
   return text.empty() ? "?" : text;
 }
 
-// Which processes of one census are not missed: those with a file, their ancestors and descendants, and processes
-// without a rank above ones with a rank, which start the job and take no part in it.
+// Which processes of one census are not missed: those with a file, their ancestors and descendants, and
+// processes without a rank above ones with a rank, which start the job and take no part in it.
 std::vector<bool> excused(const CensusReport& census, const std::vector<ProcessFile>& files) {
   std::set<std::pair<int64_t, uint64_t>> with_file;
   for (const ProcessFile& file : files) {
@@ -117,8 +117,8 @@ bool any_captures(const CensusReport& census, int64_t rank) {
                      [&](const SeenProcess& seen) { return seen.rank == rank && seen.captures; });
 }
 
-// Processes with AMD's runtime in which it never called our library: those that have a file of another one of ours, or use
-// RCCL. A starter or a helper that maps it has neither.
+// Processes with AMD's runtime in which it never called our library: those that have a file of another one of
+// ours, or use RCCL. A starter or a helper that maps it has neither.
 std::optional<RunLoss> without_hsa(const std::vector<ProcessFile>& files,
                                    const std::vector<CensusReport>& censuses) {
   Missed missed;

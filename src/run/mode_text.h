@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is recorded, as users write it: lite, default, deep, sample=K/N, off; standard and full, as in rocm-trace-lite.
+// What is recorded, as users write it: lite, default, deep, sample=K/N, off; standard and full, as in
+// rocm-trace-lite.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -26,7 +26,8 @@ int64_t number(const char* text) {
 
 std::string proc(int64_t pid, const char* name) { return "/proc/" + std::to_string(pid) + "/" + name; }
 
-// One starter's variables; nullptr where it has none. The capture library reads the same ones in the same order.
+// One starter's variables; nullptr where it has none. The capture library reads the same ones in the same
+// order.
 struct Variables {
   const char *rank, *world, *node_rank, *job;
 };
@@ -40,8 +41,8 @@ constexpr Variables kStarters[] = {
 
 std::string text_of(const char* text) { return text == nullptr ? "" : text; }
 
-// Launchers that one starter began together see the same step, name space or rendezvous. The innermost starter is
-// the one that began this launcher, so torchrun comes before srun.
+// Launchers that one starter began together see the same step, name space or rendezvous. The innermost
+// starter is the one that began this launcher, so torchrun comes before srun.
 void read_launchers(const Lookup& environment, JobPlace& place) {
   auto found = [&](std::string key, int64_t count) {
     place.launchers_key = std::move(key);

@@ -40,7 +40,8 @@ std::vector<std::string> kept_words(const std::vector<std::string>& words);
 struct JobPlace {
   int64_t rank = -1, world = -1, node_rank = -1;
   std::string job;  // job id; empty unknown
-  // For one of several launchers that a job starter began together: what they have in common, and how many they are.
+  // For one of several launchers that a job starter began together: what they have in common, and how many
+  // they are.
   std::string launchers_key;
   int64_t launchers = 1;
 };

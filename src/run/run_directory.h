@@ -9,10 +9,10 @@
 //   RUN/nccl.<host>.<pid>.log                written by NCCL, unless the user has its log elsewhere
 //   RUN/flight_recorder_<rank>               written by PyTorch when an operation has timed out
 //
-// A directory is never reused: launchers that one job starter began together share one, every other run gets a new
-// one, numbered if need be. Nothing that is not listed above is ever removed. Creating the manifest decides who owns
-// the directory, creating the lock decides who merges, so both work over NFS. A launcher that died is told by its
-// process on the same host and by a silent minute on others.
+// A directory is never reused: launchers that one job starter began together share one, every other run gets
+// a new one, numbered if need be. Nothing that is not listed above is ever removed. Creating the manifest
+// decides who owns the directory, creating the lock decides who merges, so both work over NFS. A launcher
+// that died is told by its process on the same host and by a silent minute on others.
 #pragma once
 #include <optional>
 #include <string>

@@ -31,7 +31,8 @@ using format::SegmentHeader;
 
 constexpr int64_t kUnfinishedSeconds = 60, kHomelessSeconds = 600;
 
-// A descriptor of its own. Locks are given back by word: a child that the process forked meanwhile has the descriptor, too.
+// A descriptor of its own. Locks are given back by word: a child that the process forked meanwhile has the
+// descriptor, too.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}

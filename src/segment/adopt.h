@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finishes the files of processes that ended before their file was whole: writes what their segment holds into the file and
-// removes the segment. libc only. It may be killed anywhere: another adopter begins again.
+// Finishes the files of processes that ended before their file was whole: writes what their segment holds
+// into the file and removes the segment. libc only. It may be killed anywhere: another adopter begins again.
 #pragma once
 #include <cstdint>
 
@@ -15,10 +15,12 @@ enum class Adoption : uint8_t {
 
 // A name that a segment can have, without a folder.
 bool is_segment_name(const char* name);
-// The segment of this name in format::kSegmentFolder. Its file may have been moved to `file` since; nullptr: it has not.
+// The segment of this name in format::kSegmentFolder. Its file may have been moved to `file` since; nullptr:
+// it has not.
 Adoption adopt(const char* name, const char* file = nullptr);
 
-// A segment without a name, open for reading and writing with an offset and locks that nobody shares; the file that it is of.
+// A segment without a name, open for reading and writing with an offset and locks that nobody shares; the
+// file that it is of.
 Adoption adopt_open(int segment, const char* file);
 
 struct Adoptions {

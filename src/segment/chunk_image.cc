@@ -11,9 +11,9 @@ namespace {
 using format::ChunkHeader;
 using format::Purpose;
 
-// What other threads store meanwhile is either behind the last tag that is seen here, in a late field, whose checksum says
-// that it was filled in since, or in a chunk that is being recycled, whose number then no longer fits. So what reads chunks
-// here races by design.
+// What other threads store meanwhile is either behind the last tag that is seen here, in a late field, whose
+// checksum says that it was filled in since, or in a chunk that is being recycled, whose number then no
+// longer fits. So what reads chunks here races by design.
 #define LOCKSTEP_READS_BESIDE_WRITERS __attribute__((no_sanitize("thread")))
 
 LOCKSTEP_READS_BESIDE_WRITERS void copy_units(unsigned char* to, const char* from, uint32_t first,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chunk as it goes into a file: a copy of what is published of it, with its seal (format/seal.h), zeros behind. libc only;
-// the chunk may be written to by others meanwhile.
+// A chunk as it goes into a file: a copy of what is published of it, with its seal (format/seal.h), zeros
+// behind. libc only; the chunk may be written to by others meanwhile.
 #pragma once
 #include <cstdint>
 
@@ -8,14 +8,15 @@
 
 namespace lockstep::segment {
 
-// Whether the chunk has its header, and so all that was stored before. ThreadSanitizer sees it, though what is copied then is read
-// beside writers: that a newer chunk of a log is published is why an older one may be given back.
+// Whether the chunk has its header, and so all that was stored before. ThreadSanitizer sees it, though what
+// is copied then is read beside writers: that a newer chunk of a log is published is why an older one may be
+// given back.
 inline bool is_published(const char* chunk) {
   return __atomic_load_n(&reinterpret_cast<const format::ChunkHeader*>(chunk)->magic, __ATOMIC_ACQUIRE) ==
          format::kChunkMagic;
 }
-// What is published of the chunk, without a new seal. `copy` has kChunkBytes and is zero behind it from the first unit on that is
-// not published. Statistics are copied as they are. False if nothing is published yet.
+// What is published of the chunk, without a new seal. `copy` has kChunkBytes and is zero behind it from the
+// first unit on that is not published. Statistics are copied as they are. False if nothing is published yet.
 bool copy_published(const char* chunk, unsigned char* copy);
 // Gives a copy its seal.
 void seal(unsigned char* copy);

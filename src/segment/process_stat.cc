@@ -12,7 +12,8 @@ namespace lockstep::segment {
 bool read_process_stat(const char* path, ProcessStat* stat) {
   char text[1024];
   text[read_small_file(path, text, sizeof text - 1)] = 0;
-  // "pid (name) state parent ...": the name may hold anything. Threads are the 20th field, the start the 22nd.
+  // "pid (name) state parent ...": the name may hold anything. Threads are the 20th field, the start the
+  // 22nd.
   const char* at = strrchr(text, ')');
   if (at == nullptr || at[1] != ' ') return false;
   stat->state = at[2];

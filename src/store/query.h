@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One SELECT by somebody who is not trusted, on a trace.db that may be anybody's: read only, one statement, bounded rows,
-// bytes and time.
+// One SELECT by somebody who is not trusted, on a trace.db that may be anybody's: read only, one statement,
+// bounded rows, bytes and time.
 #pragma once
 #include <chrono>
 #include <cstdint>

@@ -43,12 +43,13 @@ struct DiagnosedRun {
   }
 };
 
-// Reads what users name as input, looks whether its processes still run, asks every analysis of each kind of evidence,
-// and joins what they say.
+// Reads what users name as input, looks whether its processes still run, asks every analysis of each kind of
+// evidence, and joins what they say.
 Result<DiagnosedRun> diagnose(const std::vector<std::string>& paths,
                               const std::function<void(double)>& progress);
 
-// statements.cc: evidence that tells of a job without operations, judged; nothing for formats that hold operations.
+// statements.cc: evidence that tells of a job without operations, judged; nothing for formats that hold
+// operations.
 struct Statement {
   Evidence evidence;
   std::vector<analysis::Finding> findings;

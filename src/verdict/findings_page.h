@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each finding means: docs/findings.md, which the program carries with it, and the rules of logs (rules.def).
+// What each finding means: docs/findings.md, which the program carries with it, and the rules of logs
+// (rules.def).
 #pragma once
 #include <string>
 #include <string_view>

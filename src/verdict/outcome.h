@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a diagnosis comes to: the exit code and the first word of its report, by one rule. docs/diagnose.md has the table.
+// What a diagnosis comes to: the exit code and the first word of its report, by one rule. docs/diagnose.md
+// has the table.
 #pragma once
 #include <string>
 #include <string_view>
@@ -17,7 +18,8 @@ Outcome outcome(const analysis::Diagnosis& diagnosis);
 int exit_code(const analysis::Diagnosis& diagnosis);  // 0, 1, 3
 bool cannot_tell(const analysis::Finding& finding);
 
-// What it says apart from numbers that move while a job stands still: `--watch` prints a report when this changes.
+// What it says apart from numbers that move while a job stands still: `--watch` prints a report when this
+// changes.
 std::string essence(const analysis::Diagnosis& diagnosis);
 
 // "CRITICAL", "WARNING", "CANNOT TELL", "note"

@@ -7,7 +7,8 @@ namespace lockstep {
 
 namespace {
 
-// JSON lets DEL and U+0080 to U+009F stand in texts; some terminals obey them. Elsewhere in a document they do not occur.
+// JSON lets DEL and U+0080 to U+009F stand in texts; some terminals obey them. Elsewhere in a document they
+// do not occur.
 std::string dumped(const Json& document, int indent) {
   const std::string text = document.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   std::string out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emphasis and width on a terminal. Elsewhere, with NO_COLOR set or on a dumb terminal, text stays as it is; what is no
-// terminal has 100 columns.
+// Emphasis and width on a terminal. Elsewhere, with NO_COLOR set or on a dumb terminal, text stays as it is;
+// what is no terminal has 100 columns.
 #pragma once
 #include <cstddef>
 #include <string>

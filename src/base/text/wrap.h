@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-// `text` in lines of at most `width` columns where its words allow it. The first line continues at column `indent`, which
-// the caller has reached; the others are indented by as much. No newline at the end.
+// `text` in lines of at most `width` columns where its words allow it. The first line continues at column
+// `indent`, which the caller has reached; the others are indented by as much. No newline at the end.
 std::string wrap(std::string_view text, size_t indent, size_t width);
 
 // Columns that UTF-8 text takes, one per code point.

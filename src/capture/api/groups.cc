@@ -29,8 +29,8 @@ class Fnv1a {
   uint64_t hash_ = 0xcbf29ce484222325;
 };
 
-// The members: a progression, a list, or (stride -1) a number only. A list that is a progression becomes one, so that
-// both ways of declaring a group are the same group.
+// The members: a progression, a list, or (stride -1) a number only. A list that is a progression becomes one,
+// so that both ways of declaring a group are the same group.
 struct Members {
   const int32_t* ranks = nullptr;
   int32_t count = 0, start = -1, stride = -1;
@@ -170,7 +170,8 @@ uint32_t add_group(uint64_t key, const Declared& declared) {
   return slot;
 }
 
-// "<description>:<name>", the description cut so that the name stays whole in a trace; the name alone where there is none.
+// "<description>:<name>", the description cut so that the name stays whole in a trace; the name alone where
+// there is none.
 struct FullName {
   char text[sizeof(format::CommDef::name)] = {};
   const char* all = text;

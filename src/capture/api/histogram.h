@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ring retention: statistics per (group, collective and types, size bucket) that outlive the records (HistogramCell).
-// Durations are host time from begin to end, of operations that end on the thread that began them.
+// Ring retention: statistics per (group, collective and types, size bucket) that outlive the records
+// (HistogramCell). Durations are host time from begin to end, of operations that end on the thread that began
+// them.
 #pragma once
 #include <cstdint>
 

@@ -15,7 +15,8 @@ namespace {
 using format::ApiOpRecord;
 using format::Kind;
 
-// The calling thread's log; the first call of the process opens the session. nullptr when nothing is captured.
+// The calling thread's log; the first call of the process opens the session. nullptr when nothing is
+// captured.
 ThreadLog* thread_log() {
   ThreadLog* log = ThreadLog::current();
   if (__builtin_expect(log != nullptr, 1)) return log;
@@ -86,7 +87,8 @@ ApiOpRecord* locate(ThreadLog* log, lockstep_op op) {
   return reinterpret_cast<ApiOpRecord*>(log->find(op));
 }
 
-// For what cannot be written into the operation's own record: a log to append to, if the handle is one of ours.
+// For what cannot be written into the operation's own record: a log to append to, if the handle is one of
+// ours.
 ThreadLog* log_for_late(lockstep_op op) {
   ThreadLog* log = thread_log();
   if (log == nullptr) return nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host clock of a process file: the CPU's cycle counter where it is invariant, else CLOCK_MONOTONIC in ns.
-// Any thread; reading takes no system call.
+// The host clock of a process file: the CPU's cycle counter where it is invariant, else CLOCK_MONOTONIC in
+// ns. Any thread; reading takes no system call.
 #pragma once
 #include <time.h>
 

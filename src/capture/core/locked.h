@@ -18,8 +18,9 @@ class Locked {
   pthread_mutex_t* mutex_;
 };
 
-// Waits for the mutex until CLOCK_MONOTONIC reads so; false if somebody else holds it all that time. A step of the wall clock
-// neither prolongs nor ends the wait; pthread_mutex_clocklock would do the same, but is newer than the oldest glibc we run on.
+// Waits for the mutex until CLOCK_MONOTONIC reads so; false if somebody else holds it all that time. A step
+// of the wall clock neither prolongs nor ends the wait; pthread_mutex_clocklock would do the same, but is
+// newer than the oldest glibc we run on.
 inline bool lock_until(pthread_mutex_t* mutex, int64_t monotonic_ns) {
   constexpr timespec kPause{0, 1'000'000};
   while (pthread_mutex_trylock(mutex) != 0) {

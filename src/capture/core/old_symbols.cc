@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// glibc 2.32 and 2.34 gave some functions new versions without changing them. The old versions are asked for, so that a
-// library made on a new machine also loads in an older image: for one that is preloaded a missing version ends the
-// program. The directives count for the whole library, which is one unit after link-time optimisation.
+// glibc 2.32 and 2.34 gave some functions new versions without changing them. The old versions are asked for,
+// so that a library made on a new machine also loads in an older image: for one that is preloaded a missing
+// version ends the program. The directives count for the whole library, which is one unit after link-time
+// optimisation.
 #include <features.h>
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(LOCKSTEP_OLD_SYMBOLS)

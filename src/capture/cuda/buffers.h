@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that CUPTI fills with records: one reservation made at the start, of which as much becomes real as is used
-// at the same time. Any thread, no lock, no allocation: CUPTI asks on threads that launch kernels. There are many of
-// them because CUPTI before 12.9 may crash when it is refused one.
+// The memory that CUPTI fills with records: one reservation made at the start, of which as much becomes real
+// as is used at the same time. Any thread, no lock, no allocation: CUPTI asks on threads that launch kernels.
+// There are many of them because CUPTI before 12.9 may crash when it is refused one.
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of NVIDIA's CUPTI this library uses, written from its published interface: results, kinds of activity, and the
-// fields of four records, by their offsets. Records grow at their end from release to release (CUPTI 11.0 to 13.0 agree
-// on what is here), so a field is read only where the record is long enough. Times are ns on CUPTI's own clock.
+// What of NVIDIA's CUPTI this library uses, written from its published interface: results, kinds of activity,
+// and the fields of four records, by their offsets. Records grow at their end from release to release (CUPTI
+// 11.0 to 13.0 agree on what is here), so a field is read only where the record is long enough. Times are ns
+// on CUPTI's own clock.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +24,8 @@ using Timestamp = uint64_t (*)();
 inline constexpr uint32_t kThreadIdSystem = 1;
 inline constexpr uint32_t kFlushForced = 1;
 
-// Calls that launch, and one that does nothing, by CUPTI's numbers. The _ptsz ones take the per-thread default stream.
+// Calls that launch, and one that does nothing, by CUPTI's numbers. The _ptsz ones take the per-thread
+// default stream.
 enum DriverCall : uint32_t {
   kDriverGetVersion = 2,
   kLaunchKernel = 307,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// From CUPTI's clock to the host clock of our file. CUPTI gives ns of CLOCK_REALTIME, or of whatever callback a profiler
-// of the process has registered; ours registers none, so that nobody's times change. Both clocks are read together
-// whenever records arrive, and a time lies on the line between the two readings around it: a clock that is slewed or
-// stepped by the administrator is wrong only between two readings.
-// Any thread; a lock guards the readings, off the event path.
+// From CUPTI's clock to the host clock of our file. CUPTI gives ns of CLOCK_REALTIME, or of whatever callback
+// a profiler of the process has registered; ours registers none, so that nobody's times change. Both clocks
+// are read together whenever records arrive, and a time lies on the line between the two readings around it:
+// a clock that is slewed or stepped by the administrator is wrong only between two readings. Any thread; a
+// lock guards the readings, off the event path.
 #pragma once
 #include <pthread.h>
 

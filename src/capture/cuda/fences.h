@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in the order of launches something was switched. A kernel may run long after its launch, so its time does not
-// tell whether CUPTI of a profiler alone would have seen it: that one sees what is launched while it is on. CUPTI
-// numbers calls in their order (correlation); so at a switch a call is made that does nothing, with its record on, and
-// the number in its record is the border.
-// Any thread. A fence whose record has not come yet, or never does, is unknown; then times have to do.
+// Where in the order of launches something was switched. A kernel may run long after its launch, so its time
+// does not tell whether CUPTI of a profiler alone would have seen it: that one sees what is launched while it
+// is on. CUPTI numbers calls in their order (correlation); so at a switch a call is made that does nothing,
+// with its record on, and the number in its record is the border. Any thread. A fence whose record has not
+// come yet, or never does, is unknown; then times have to do.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace lockstep::capture::cuda {
 
 class Fences {
  public:
-  // Places a fence now; its number, 0 if there can be none. `all_calls_are_on`: each call of the driver has a record
-  // already. `system_thread_ids`: how records name their thread.
+  // Places a fence now; its number, 0 if there can be none. `all_calls_are_on`: each call of the driver has a
+  // record already. `system_thread_ids`: how records name their thread.
   uint32_t place(const CuptiLibrary& library, CuptiClock& clock, bool all_calls_are_on,
                  bool system_thread_ids);
   // Whether a record is that of a fence; learns its place.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the library comes into a process and lives in it. CUDA's driver calls InitializeInjection when it starts, by
-// CUDA_INJECTION64_PATH; a thread of ours then asks CUPTI for records where it brings none by itself, and once more at exit.
+// How the library comes into a process and lives in it. CUDA's driver calls InitializeInjection when it
+// starts, by CUDA_INJECTION64_PATH; a thread of ours then asks CUPTI for records where it brings none by
+// itself, and once more at exit.
 //   LOCKSTEP_CUDA   off, or what is recorded beside kernels: copies (and fills), ranges (of NVTX), or both with a comma
 #include <dlfcn.h>
 #include <errno.h>
@@ -55,8 +56,8 @@ void warn(const char* what, const char* why) {
 const char* setting() { return getenv(format::kCudaSetting); }
 bool is_off() { return format::has_word(setting(), format::kCudaOff); }
 
-// A program in Python may still load a libcupti of its own, and would then get ours, should that be there first: another
-// release. Its own is waited for.
+// A program in Python may still load a libcupti of its own, and would then get ours, should that be there
+// first: another release. Its own is waited for.
 bool may_load_its_own() {
   return strncmp(program_invocation_short_name, "python", 6) == 0 &&
          clock_ns(CLOCK_MONOTONIC) - g_started_ns < kGrace;

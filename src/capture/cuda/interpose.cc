@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of CUPTI through which profilers share it with us; what they do is in sharing.h. Preloaded, these come
-// before libcupti's in the loader's search.
+// The functions of CUPTI through which profilers share it with us; what they do is in sharing.h. Preloaded,
+// these come before libcupti's in the loader's search.
 #include "capture/cuda/sharing.h"
 
 #define LOCKSTEP_CUPTI \

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of NVIDIA's NVTX 3 this library uses, written from its published interface (c/include/nvtx3, version 3.1): NVTX is
-// compiled into each library that calls it, and each of these copies asks once for an injected library: it calls
-// InitializeInjectionNvtx2 of the file that NVTX_INJECTION64_PATH names. That one is given a function which returns tables;
-// in them lie, by number, the places of the functions that the copy calls from then on.
+// What of NVIDIA's NVTX 3 this library uses, written from its published interface (c/include/nvtx3, version
+// 3.1): NVTX is compiled into each library that calls it, and each of these copies asks once for an injected
+// library: it calls InitializeInjectionNvtx2 of the file that NVTX_INJECTION64_PATH names. That one is given
+// a function which returns tables; in them lie, by number, the places of the functions that the copy calls
+// from then on.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVTX's calls, each passed on to ranges.h. A copy of NVTX calls InitializeInjectionNvtx2 at its first call of all: it may
-// come before CUDA, several times in a process, and from any thread.
+// NVTX's calls, each passed on to ranges.h. A copy of NVTX calls InitializeInjectionNvtx2 at its first call
+// of all: it may come before CUDA, several times in a process, and from any thread.
 #include <stdlib.h>
 
 #include "capture/core/log/thread_log.h"

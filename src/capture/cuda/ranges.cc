@@ -32,8 +32,8 @@ char g_texts[kMostText];  // one behind another, each with its NUL
 size_t g_text_bytes = 0;
 KeyTable<uint64_t, const char*> g_known_texts;
 
-// What a thread has pushed. By log, of which each belongs to one thread at a time; all zero at load, so that it costs no
-// memory until it is used.
+// What a thread has pushed. By log, of which each belongs to one thread at a time; all zero at load, so that
+// it costs no memory until it is used.
 struct Stack {
   struct Open {
     uint64_t range;  // 0: not recorded

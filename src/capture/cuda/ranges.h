@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges that a program marks, as records of the thread that marks them. A started range's number is its record's handle,
-// so that any thread may end it without a table; pushed ones wait on a stack of their thread and domain.
-// Threads: any. Ranges cost a record, without a lock; the first of a name also a definition, and now and then memory, as
-// tables of names grow by mapping more. Domains and registered texts are made under a lock, seldom. In a forked child nothing is recorded, and no lock is taken.
-// Bounded: kMostOpen pushed ranges of a thread at a time, kMostDomains, kMostText bytes of registered texts, names as in
+// Ranges that a program marks, as records of the thread that marks them. A started range's number is its
+// record's handle, so that any thread may end it without a table; pushed ones wait on a stack of their thread
+// and domain. Threads: any. Ranges cost a record, without a lock; the first of a name also a definition, and
+// now and then memory, as tables of names grow by mapping more. Domains and registered texts are made under a
+// lock, seldom. In a forked child nothing is recorded, and no lock is taken. Bounded: kMostOpen pushed ranges
+// of a thread at a time, kMostDomains, kMostText bytes of registered texts, names as in
 // core/log/thread_log.h; what is beyond is counted.
 #pragma once
 #include <cstddef>
@@ -25,8 +26,8 @@ RangeName range_name_of(const wchar_t* text, char (&buffer)[256]);
 // How programs know a domain: 0 is the default one, others are ours to give.
 using Domain = uintptr_t;
 inline constexpr uint32_t kMostDomains = 128, kMostOpen = 128;
-// The domain of a name, the same for equal ones. That of NCCL is known, and nothing in it recorded: the profiler plugin
-// records those calls, and more of them.
+// The domain of a name, the same for equal ones. That of NCCL is known, and nothing in it recorded: the
+// profiler plugin records those calls, and more of them.
 Domain make_domain(RangeName name);
 // A text that stays, the same for equal ones; nullptr where there is no room (counted).
 const char* register_range_text(RangeName name);

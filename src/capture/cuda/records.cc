@@ -85,7 +85,8 @@ void write_copy(const cupti::Record& from, CuptiClock& clock, ThreadLog* log) {
   publish(log, record, Kind::kCopy, 0, start, end);
 }
 
-// A call of the driver, or of the runtime: where a profiler records those, the call of the driver within is left out.
+// A call of the driver, or of the runtime: where a profiler records those, the call of the driver within is
+// left out.
 void write_launch(const cupti::Record& from, CuptiClock& clock, ThreadLog* log, WhatToWrite what) {
   using Field = cupti::ApiCall;
   const auto call = from.get<uint32_t>(Field::kCall);

@@ -34,7 +34,7 @@ struct ProfilersCall {
 
 Fences g_fences;
 
-// From where to where a profiler had a kind of record switched on: times on CUPTI's clock, 0 never or not yet, and fences.
+// From where to where a profiler had a kind of record on: times on CUPTI's clock (0 never or not yet), fences.
 class Window {
  public:
   void open(uint64_t now, uint32_t fence) {
@@ -131,8 +131,8 @@ bool is_theirs(const cupti::Record& record) {
   }
 }
 
-// The profiler's buffer that is being filled. As with a CUPTI of its own it has one from the moment it switches records
-// on, and gets it back when it is full or when it flushes: some profilers do not even flush while they have given none.
+// The profiler's buffer that is being filled. As with a CUPTI of its own it has one from the moment it
+// switches records on, and gets it back full or when it flushes: some do not even flush before they gave one.
 class TheirBuffer {
  public:
   void add(const cupti::Record& record) {
@@ -219,8 +219,8 @@ void write_records(const CuptiLibrary& library, uint8_t* buffer, size_t valid) {
                   [&](const cupti::Record& record) { write_record(record, g_clock, what); });
 }
 
-// Buffers of ours on their way to the profiler: those that a fence may divide wait for its record, which CUPTI may
-// deliver later than the kernels on both sides of it.
+// Buffers of ours on their way to the profiler: those that a fence may divide wait for its record, which
+// CUPTI may deliver later than the kernels on both sides of it.
 class OnTheirWay {
  public:
   void add(const CuptiLibrary& library, uint8_t* buffer, size_t valid) {
@@ -292,8 +292,8 @@ bool they_record() {
   return false;
 }
 
-// Our calls by themselves: the kind of all driver calls would slow every one of them down. Once that kind has been on and
-// off again, CUPTI does not switch single calls on any more; then it stays on, and all calls but ours are switched off.
+// Our calls by themselves: the kind of all driver calls would slow down every one. Once that kind has been on
+// and off, CUPTI switches no single calls on any more; then it stays on, and all calls but ours go off.
 void switch_our_calls_on(const CuptiLibrary& library) {
   if (library.enable_driver_api == nullptr) return;
   const bool others_too = g_kind_of_calls_was_on.load(std::memory_order_relaxed);
@@ -432,8 +432,8 @@ cupti::Result their_callbacks(cupti::BufferRequested request, cupti::BufferCompl
   return cupti::kSuccess;
 }
 
-// Kinds of what runs on the GPU are divided by launches, those of calls by time. Without the lock: the fence is a call of
-// the driver, of which a profiler may be told.
+// Kinds of what runs on the GPU are divided by launches, those of calls by time. Without the lock: the fence
+// is a call of the driver, of which a profiler may be told.
 static uint32_t fence_for(const CuptiLibrary& library, cupti::Kind kind) {
   const bool is_gpu = kind == cupti::kConcurrentKernel || kind == cupti::kSerialKernel ||
                       kind == cupti::kCopy || kind == cupti::kPeerCopy || kind == cupti::kSet;
@@ -451,7 +451,7 @@ static cupti::Result switch_on(const CuptiLibrary& library, cupti::Kind kind, co
     Locked locked(&g_switches);
     if (!they_record()) g_their_drops.store(0, std::memory_order_relaxed);
     const bool was_open = g_their_kinds[kind].is_open();
-    // One kernel after the other is what the serial kind asks for; the two exclude each other, and either serves us.
+    // The serial kind asks for one kernel after the other; the two exclude each other, and either serves us.
     const bool gives_way = kind == cupti::kSerialKernel && g_wanted[cupti::kConcurrentKernel].load();
     if (gives_way) library.disable(cupti::kConcurrentKernel);
     g_their_kinds[kind].open(g_clock.now(), fence);
@@ -668,8 +668,8 @@ static void forget_everything() {
   g_their_period.store(0, std::memory_order_relaxed);
 }
 
-// CUPTI would let go of everything, ours too. To the profiler it looks as if it had: it has no subscriber, no callbacks
-// and no kinds any more. The subscriber goes first: it may be told of what follows.
+// CUPTI would let go of everything, ours too. To the profiler it looks as if it had: it has no subscriber, no
+// callbacks and no kinds any more. The subscriber goes first: it may be told of what follows.
 cupti::Result their_finalize() {
   ProfilersCall call;
   const CuptiLibrary* library = loaded_cupti();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies that the runtime is asked for (LOCKSTEP_HSA=copies). An engine that copies takes no barrier packet, so the copy
-// gets a signal of ours, and the runtime's own thread passes its end on to the program's: as rocprofiler-sdk does it, a
-// program then learns of the end of a copy some microseconds later. Copies made by kernels are kernels.
-// Bounded: kMostCopies at a time; others are left alone.
+// Copies that the runtime is asked for (LOCKSTEP_HSA=copies). An engine that copies takes no barrier packet,
+// so the copy gets a signal of ours, and the runtime's own thread passes its end on to the program's: as
+// rocprofiler-sdk does it, a program then learns of the end of a copy some microseconds later. Copies made by
+// kernels are kernels. Bounded: kMostCopies at a time; others are left alone.
 #pragma once
 #include "capture/hsa/runtime.h"
 

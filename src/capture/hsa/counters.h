@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of format/hsa_counters.def: of a queue (one writer at a time: the queue's launching thread, or who collects),
-// and of the process. Any thread reads.
+// Counts of format/hsa_counters.def: of a queue (one writer at a time: the queue's launching thread, or who
+// collects), and of the process. Any thread reads.
 #pragma once
 #include <atomic>
 #include <cstdint>

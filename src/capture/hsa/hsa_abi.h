@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of AMD's runtime (HSA) is used, in our own declarations: the tables that it hands to a tools library, of ROCm 4.5
-// to 7.x, and the objects behind its handles. A table begins with its version, whose `minor` is the table's size in the
-// runtime that runs: a slot is there if it ends within that. ROCm 5.6 put two slots before those of intercept queues.
+// What of AMD's runtime (HSA) is used, in our own declarations: the tables that it hands to a tools library,
+// of ROCm 4.5 to 7.x, and the objects behind its handles. A table begins with its version, whose `minor` is
+// the table's size in the runtime that runs: a slot is there if it ends within that. ROCm 5.6 put two slots
+// before those of intercept queues.
 #pragma once
 #include <cstddef>
 #include <cstdint>

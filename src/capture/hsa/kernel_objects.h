@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the address in a packet to the kernel's name. Names are read where an executable is frozen, on its caller's
-// thread, once each; a dispatch looks its number up without a lock; the name of a number that was dispatched is defined
-// in the file by our thread. Numbers are never given again; an executable that is destroyed takes its addresses along.
-// Bounded: kMostKernels, kMostNameBytes; kernels beyond have no name (counted at their dispatch).
+// From the address in a packet to the kernel's name. Names are read where an executable is frozen, on its
+// caller's thread, once each; a dispatch looks its number up without a lock; the name of a number that was
+// dispatched is defined in the file by our thread. Numbers are never given again; an executable that is
+// destroyed takes its addresses along. Bounded: kMostKernels, kMostNameBytes; kernels beyond have no name
+// (counted at their dispatch).
 #pragma once
 #include "capture/hsa/rccl_names.h"
 #include "capture/hsa/runtime.h"

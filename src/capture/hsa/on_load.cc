@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the library comes into a process: AMD's runtime loads what HSA_TOOLS_LIB names and calls OnLoad when it has found
-// its devices, before anything can be launched. Its OnUnload comes with the last hsa_shut_down, which HIP never calls: an
-// exit handler drains, too.
+// How the library comes into a process: AMD's runtime loads what HSA_TOOLS_LIB names and calls OnLoad when it
+// has found its devices, before anything can be launched. Its OnUnload comes with the last hsa_shut_down,
+// which HIP never calls: an exit handler drains, too.
 //   LOCKSTEP_HSA   off, or words between commas: copies, noargs, print (format/hsa_setting.h)
 #include <pthread.h>
 #include <stdio.h>

@@ -96,8 +96,8 @@ bool has_room_for_barrier(TracedQueue& queue, ThreadLog* log, uint64_t before) {
   return has_room();
 }
 
-// How far such a queue has come is known by the packets that are timed. Where none has been for long, one that bears no
-// signal is given ours for that alone.
+// How far such a queue has come is known by the packets that are timed. Where none has been for long, one
+// that bears no signal is given ours for that alone.
 void mark_depth(TracedQueue& queue, ThreadLog* log, Packet* staged, uint64_t before) {
   if (!g_runtime.must_not_overflow || depth(queue, before) < queue.size / 4 || queue.is_observed) return;
   if (queue.tail.load(std::memory_order_acquire) != queue.head_seen) collect(queue, log, UINT64_MAX);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event path: packets on their way from a program to a queue of its GPU. A kernel is recorded and gets one of the
-// queue's signals; if it had one of the program's, a barrier packet behind it bears that, so the program is told by the
-// GPU as before. No lock, allocation or system call, but a thread's first event (capture/core/log/thread_log.h).
+// The event path: packets on their way from a program to a queue of its GPU. A kernel is recorded and gets
+// one of the queue's signals; if it had one of the program's, a barrier packet behind it bears that, so the
+// program is told by the GPU as before. No lock, allocation or system call, but a thread's first event
+// (capture/core/log/thread_log.h).
 //
 //   pending, signals:   ... done | tail: to be collected ... | head: free ...     one ring a queue, as kernels end in order
 //
-// Threads: `on_packets` is called by the runtime under its lock of the queue. `collect` may be called by any, and by
-// several: all but one return at once.
+// Threads: `on_packets` is called by the runtime under its lock of the queue. `collect` may be called by any,
+// and by several: all but one return at once.
 #pragma once
 #include "capture/core/log/thread_log.h"
 #include "capture/hsa/counters.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues of GPUs as they are made and destroyed. One lock guards the list; the collector holds it while it looks through.
-// Bounded: kMostQueues, kMostSignals of all queues; a queue beyond is plain, or its kernels have no times (counted).
+// Queues of GPUs as they are made and destroyed. One lock guards the list; the collector holds it while it
+// looks through. Bounded: kMostQueues, kMostSignals of all queues; a queue beyond is plain, or its kernels
+// have no times (counted).
 #pragma once
 #include "capture/hsa/packets.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of RCCL by their symbols, of all its generations: which are recorded in lite mode, and whose first argument is
-// the communicator on the device.
+// Kernels of RCCL by their symbols, of all its generations: which are recorded in lite mode, and whose first
+// argument is the communicator on the device.
 #pragma once
 #include <cstdint>
 #include <initializer_list>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NCCL profiler plugin interface, versions 1 to 7, written from the published layout facts; sizes and offsets are
-// asserted in each. A plugin exports a data object `ncclProfiler_v<N>`; NCCL takes the newest it knows, and only that one.
+// The NCCL profiler plugin interface, versions 1 to 7, written from the published layout facts; sizes and
+// offsets are asserted in each. A plugin exports a data object `ncclProfiler_v<N>`; NCCL takes the newest it
+// knows, and only that one.
 //
 // Threads: `init` and `finalize` from any thread, also concurrently; events of one comm from several threads.
 // A descriptor is valid only during `start_event`. Only `start_event` and `finalize` receive the context.

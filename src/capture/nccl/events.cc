@@ -9,8 +9,8 @@ namespace {
 
 using format::Kind;
 
-// What a declined event gets from a host that would skip its children without a handle (before 2.28). No log, so
-// stops and parents that name it are known to mean nothing.
+// What a declined event gets from a host that would skip its children without a handle (before 2.28). No log,
+// so stops and parents that name it are known to mean nothing.
 constexpr uint64_t kDeclined = format::make_handle(static_cast<uint32_t>(Kind::kGroup), 0, 0);
 
 #define LOCKSTEP_COLD [[gnu::cold, gnu::noinline]]
@@ -45,7 +45,7 @@ uint64_t publish_child(ThreadLog* log, Record* record, Kind kind, uint8_t flags,
   return handle;
 }
 
-// Distance to the plan's Group record; one that lies in another log is named by a LinkRecord after publishing.
+// Distance to the plan's Group record; a LinkRecord names one in another log, after publishing.
 uint32_t group_distance(ThreadLog* log, uint64_t group, void* record) {
   uint32_t back = log->distance(group, static_cast<char*>(record));
   return back == format::kSaturated ? 0 : back;
@@ -319,8 +319,8 @@ uint64_t start_proxy_step(uint64_t parent, int32_t step) {
   if (parent == 0 && steered(kNothing | kSelects)) return 0;
   ThreadLog* log = ThreadLog::get();
   if (log == nullptr) return 0;
-  // While a receive cannot be posted, NCCL starts the same step again on every poll. Steps of no operation (it was lost)
-  // cannot be told apart.
+  // While a receive cannot be posted, NCCL starts the same step again on every poll. Steps of no operation
+  // (it was lost) cannot be told apart.
   const uint64_t key = StepCache::key(parent, step);
   const uint64_t recent = parent != 0 ? log->steps().recent(key) : 0;
   if (__builtin_expect(recent != 0, 0)) {

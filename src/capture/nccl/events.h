@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The events of all plugin versions in one form, and what is done with them: one record each. `context`, `parent` and
-// `handle` are the numbers that the host passes; foreign ones (PXN) are recorded by value. Start functions return the
-// handle to give back, 0 when the event is declined or lost. Any thread; each writes to its own log.
+// The events of all plugin versions in one form, and what is done with them: one record each. `context`,
+// `parent` and `handle` are the numbers that the host passes; foreign ones (PXN) are recorded by value. Start
+// functions return the handle to give back, 0 when the event is declined or lost. Any thread; each writes to
+// its own log.
 #pragma once
 #include <cstdint>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ring retention: statistics per (comm, function and types, size bucket) that outlive the records (HistogramCell).
-// Operations are counted in the log of the thread that enqueued them, durations in the log of the thread that saw the
-// kernel stop; a reader adds the cells up. Which operation a kernel belongs to is looked up in a small table of recent
-// operations; when it has been pushed out, the duration is not counted (`timed` says how many were).
+// Ring retention: statistics per (comm, function and types, size bucket) that outlive the records
+// (HistogramCell). Operations are counted in the log of the thread that enqueued them, durations in the log
+// of the thread that saw the kernel stop; a reader adds the cells up. Which operation a kernel belongs to is
+// looked up in a small table of recent operations; when it has been pushed out, the duration is not counted
+// (`timed` says how many were).
 #pragma once
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that the process has loaded already. It is looked for among the loaded ones by file name: to dlopen a name
-// that is not among them would search the file system, for every communicator. A version may
+// A library that the process has loaded already. It is looked for among the loaded ones by file name: to
+// dlopen a name that is not among them would search the file system, for every communicator. A version may
 // follow the name: HIP's is libamdhip64.so.6.
 #pragma once
 #include <dlfcn.h>

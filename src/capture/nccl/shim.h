@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plugin front-end does, for any version of the interface: translate a descriptor into calls of events.h.
-// A version that lacks a field or an event simply has no branch for it.
+// What a plugin front-end does, for any version of the interface: translate a descriptor into calls of
+// events.h. A version that lacks a field or an event simply has no branch for it.
 //
-// Promises to NCCL (docs/nccl-events.md, "Conformance"): init always succeeds with a non-NULL context; `*handle` is
-// written on every path; contexts and handles are numbers, never dereferenced; every function returns success.
+// Promises to NCCL (docs/nccl-events.md, "Conformance"): init always succeeds with a non-NULL context;
+// `*handle` is written on every path; contexts and handles are numbers, never dereferenced; every function
+// returns success.
 #pragma once
 #include "capture/nccl/abi.h"
 #include "capture/nccl/events.h"

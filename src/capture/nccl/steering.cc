@@ -38,7 +38,8 @@ std::atomic<bool> g_off{false}, g_sampling{false}, g_filtering{false};
 std::atomic<uint32_t> g_keep{0}, g_of{0}, g_base_mask{0};
 std::atomic<uint64_t> g_min_bytes{0};
 std::atomic<uint32_t> g_allowed_comms{0};  // that live
-// Slots (communicators, pairs) whose next operation is sampled, in the lower half; above it the epoch they count in.
+// Slots (communicators, pairs) whose next operation is sampled, in the lower half; above it the epoch they
+// count in.
 std::atomic<uint64_t> g_expected{uint64_t{1} << 32};
 std::atomic<uint32_t> g_wasted{0};  // operations that were watched and not chosen since none was expected
 std::atomic<uint32_t> g_stored{0};  // what NCCL's words hold, in the numbering of the newest interface
@@ -50,8 +51,8 @@ struct NcclMask {
 };
 constexpr uint32_t kMasks = 16;  // copies of NCCL in the process
 NcclMask g_masks[kMasks];
-// Held while words are stored, so that none is after its last communicator has gone and NCCL may be unloaded. The event
-// path only tries it.
+// Held while words are stored, so that none is after its last communicator has gone and NCCL may be unloaded.
+// The event path only tries it.
 std::atomic<bool> g_masks_taken{false};
 bool try_masks() { return !g_masks_taken.exchange(true, memory_order_acquire); }
 void give_masks() { g_masks_taken.store(false, memory_order_release); }
@@ -80,9 +81,10 @@ int bits_for(uint32_t mask, int api) {
   return static_cast<int>(mask & kKnownBits[api]);
 }
 
-// NCCL 2.27 to 2.30 fuse a receive and a send into one piece of GPU work, which writes its times if the mask of the one
-// asked for them, while a host thread waits for them if the mask of the other did. If the mask changes between the two,
-// that thread can wait for ever. So once there are sends, kernel bits change only where nothing is half queued.
+// NCCL 2.27 to 2.30 fuse a receive and a send into one piece of GPU work, which writes its times if the mask
+// of the one asked for them, while a host thread waits for them if the mask of the other did. If the mask
+// changes between the two, that thread can wait for ever. So once there are sends, kernel bits change only
+// where nothing is half queued.
 enum class Place { kElsewhere, kLaunch };
 [[gnu::always_inline]] inline bool may_change_kernels(Place place, const ThreadLog* log, bool turns_on) {
   bool fuses = false;
@@ -292,7 +294,8 @@ void record_new_p2p_thread(uintptr_t log) {
 bool is_watched() { return (g_stored.load(memory_order_relaxed) & kChosenMask) == kChosenMask; }
 
 bool choose_collective(ThreadLog* log, const OperationSeen& operation) {
-  // A thread that only queues is told from one that launches: what the mask holds now is what NCCL has just read.
+  // A thread that only queues is told from one that launches: what the mask holds now is what NCCL has just
+  // read.
   const bool watched = is_watched();
   CommCount* comm = operation.comm;
   const Choice choice = advance(

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which events NCCL is asked for, and of which operations they are kept. NCCL reads one mask of the whole process, once
-// per operation, before it calls us; so what the mask says must be right one operation ahead:
+// Which events NCCL is asked for, and of which operations they are kept. NCCL reads one mask of the whole
+// process, once per operation, before it calls us; so what the mask says must be right one operation ahead:
 //
 //   sample=K/N   the n-th operation of a communicator is chosen if n % N >= N - K. After each operation it is known
 //                whether the next one of its communicator (or of its pair of ranks, for sends and receives) is; while
 //                any is, the mask asks for deep events. What comes of operations that are not chosen is declined.
 //   deep for some communicators or sizes: the mask asks for all, and what is not chosen is declined.
 //
-// n counts from the communicator's first operation, in every mode, so all ranks choose alike, whenever sampling begins.
-// A send and its receive are the n-th of their pair on both sides. That an operation is chosen is a bit in the handle that
-// NCCL gets (kChosen): it comes back as the parent of kernels and network work, also in another process (PXN) and with
-// every replay of a graph. Files hold handles without it.
+// n counts from the communicator's first operation, in every mode, so all ranks choose alike, whenever
+// sampling begins. A send and its receive are the n-th of their pair on both sides. That an operation is
+// chosen is a bit in the handle that NCCL gets (kChosen): it comes back as the parent of kernels and network
+// work, also in another process (PXN) and with every replay of a graph. Files hold handles without it.
 //
-// Threads: the event path reads one word, and where that is not 0 calls the functions of this page, which may use atomic
-// read-modify-writes but never wait. record() and settle() belong to the keeper.
+// Threads: the event path reads one word, and where that is not 0 calls the functions of this page, which may
+// use atomic read-modify-writes but never wait. record() and settle() belong to the keeper.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -97,7 +97,8 @@ inline void record_p2p_thread(const ThreadLog* log) {
     record_new_p2p_thread(reinterpret_cast<uintptr_t>(log));
 }
 
-// The choice for an operation; `launching`: called while NCCL launches, when all operations of its group are known.
+// The choice for an operation; `launching`: called while NCCL launches, when all operations of its group are
+// known.
 struct OperationSeen {
   CommCount* comm;
   uint32_t number;
@@ -108,8 +109,8 @@ bool choose_collective(ThreadLog* log, const OperationSeen& operation);
 bool choose_pair(ThreadLog* log, PairCount* pair, const OperationSeen& operation, bool was_watched);
 // Whether NCCL watches what is called now, as far as the mask tells.
 bool is_watched();
-// Whether NCCL's word may ask for kernels, or not any more, from here on, for somebody else; `launching`: called by the
-// thread that launches.
+// Whether NCCL's word may ask for kernels, or not any more, from here on, for somebody else; `launching`:
+// called by the thread that launches.
 bool may_switch_kernels(bool launching, bool turns_on);
 // From the event path, while NCCL launches.
 [[gnu::cold, gnu::noinline]] void apply_pending_at_launch(const ThreadLog* log);
@@ -118,7 +119,8 @@ bool may_switch_kernels(bool launching, bool turns_on);
 void record(const Recording& recording);
 void apply_pending();
 
-// A communicator of ours begins or ends; `mask` is NCCL's word, which it reads as long as one of its communicators lives.
+// A communicator of ours begins or ends; `mask` is NCCL's word, which it reads as long as one of its
+// communicators lives.
 void begin_counting(uint32_t comm, const CommInfo& info, int* mask);
 void identify_counted(uint32_t comm, uint64_t comm_id);
 void end_counting(uint32_t comm);

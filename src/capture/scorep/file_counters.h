@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over one process file of this process while it is written: a small reader that follows the chunks in use, from call to
-// call, and reads only what is new, and of much that is new a part with each call. In ring retention, where records are overwritten, it adds up the histograms instead.
+// Sums over one process file of this process while it is written: a small reader that follows the chunks in
+// use, from call to call, and reads only what is new, and of much that is new a part with each call. In ring
+// retention, where records are overwritten, it adds up the histograms instead.
 //
-// libc only, as all that runs in the user's process. The file is trusted as far as its sizes: an entry that does not fit ends
-// its chunk. One thread at a time.
+// libc only, as all that runs in the user's process. The file is trusted as far as its sizes: an entry that
+// does not fit ends its chunk. One thread at a time.
 #pragma once
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lockstep's counters of this process as metrics of Score-P. Synchronous, one value per process: Score-P asks at events of the
-// main thread, and is told when there is something new. docs/score-p.md says how to use it.
+// Lockstep's counters of this process as metrics of Score-P. Synchronous, one value per process: Score-P asks
+// at events of the main thread, and is told when there is something new. docs/score-p.md says how to use it.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Score-P's interface for metric plugins, version 1 (Score-P 2.0 and later), in our own words. Score-P opens lib<name>.so of
-// each name in SCOREP_METRIC_PLUGINS, calls SCOREP_MetricPlugin_<name>_get_info, and asks for the metrics that
-// SCOREP_METRIC_<NAME> lists. 64-bit platforms; enumerations are 32 bits wide.
+// Score-P's interface for metric plugins, version 1 (Score-P 2.0 and later), in our own words. Score-P opens
+// lib<name>.so of each name in SCOREP_METRIC_PLUGINS, calls SCOREP_MetricPlugin_<name>_get_info, and asks for
+// the metrics that SCOREP_METRIC_<NAME> lists. 64-bit platforms; enumerations are 32 bits wide.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Chrome trace format as Perfetto's UI, chrome://tracing, HTA and PyTorch's tools read it: one JSON object, times in
-// microseconds with three decimals after `baseTimeNanoseconds`, which is a multiple of three months as Kineto writes it.
+// The Chrome trace format as Perfetto's UI, chrome://tracing, HTA and PyTorch's tools read it: one JSON
+// object, times in microseconds with three decimals after `baseTimeNanoseconds`, which is a multiple of three
+// months as Kineto writes it.
 #include "exporters/chrome_json/event_writer.h"
 #include "exporters/chrome_json/flows.h"
 #include "exporters/chrome_json/json_writer.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program declared through lockstep.h, as events of a trace that PyTorch's profiler wrote of the same process: the calls
-// on the rows of their threads, their GPU work on rows of its own beside the device's streams, as streams are known to the two
-// under different numbers.
+// What a program declared through lockstep.h, as events of a trace that PyTorch's profiler wrote of the same
+// process: the calls on the rows of their threads, their GPU work on rows of its own beside the device's
+// streams, as streams are known to the two under different numbers.
 #pragma once
 #include <cstdint>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes one process of the job as trace events: names of its tracks, slices with their arguments, instants, the arrows
-// from host to GPU, and the points of the arrows between ranks. The Writer of a SliceDescriber. One thread.
+// Writes one process of the job as trace events: names of its tracks, slices with their arguments, instants,
+// the arrows from host to GPU, and the points of the arrows between ranks. The Writer of a SliceDescriber.
+// One thread.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -28,8 +29,8 @@ struct Place {
 
 class EventWriter {
  public:
-  // `words` is what the names of slices and the texts of arguments are numbers of; `places`, by track, is empty where they
-  // are those of the slices' own tracks.
+  // `words` is what the names of slices and the texts of arguments are numbers of; `places`, by track, is
+  // empty where they are those of the slices' own tracks.
   EventWriter(const common::ProcessSlices& slices, const model::StringPool& words, int64_t base_ns,
               JsonWriter& json, Flows& flows, const std::vector<Place>& places = {});
   void write_metadata();

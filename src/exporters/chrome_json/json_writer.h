@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends JSON text to the output. Formatting is by hand, because numbers are most of a timeline. The caller keeps the
-// JSON well-formed; text() escapes what it must. One thread.
+// Appends JSON text to the output. Formatting is by hand, because numbers are most of a timeline. The caller
+// keeps the JSON well-formed; text() escapes what it must. One thread.
 #pragma once
 #include <cstdint>
 #include <string>

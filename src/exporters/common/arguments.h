@@ -40,8 +40,8 @@ inline constexpr ArgumentInfo kArguments[] = {
 
 constexpr const ArgumentInfo& info(Argument argument) { return kArguments[static_cast<size_t>(argument)]; }
 
-// Equal for all operations of one shape on one communicator: a writer renders the list once and keeps what it made
-// under `number`, which counts from 0 within a process.
+// Equal for all operations of one shape on one communicator: a writer renders the list once and keeps what it
+// made under `number`, which counts from 0 within a process.
 struct FixedArguments {
   struct Item {
     Argument argument;

@@ -17,7 +17,8 @@ class BufferedOutput {
     std::memcpy(buffer_.data.get() + buffer_.size, text.data(), text.size());
     buffer_.size += text.size();
   }
-  // Room for `bytes` (far fewer than a buffer has) in one piece; take() says where the caller stopped writing there.
+  // Room for `bytes` (far fewer than a buffer has) in one piece; take() says where the caller stopped writing
+  // there.
   char* room(size_t bytes) {
     if (Buffer::kBytes - buffer_.size < bytes) flush();
     return buffer_.data.get() + buffer_.size;

@@ -5,8 +5,8 @@
 
 namespace lockstep::exporters::common {
 
-// Quoted and escaped, control characters too (Perfetto refuses bare ones, DEL included); bytes that are not UTF-8
-// become '?'.
+// Quoted and escaped, control characters too (Perfetto refuses bare ones, DEL included); bytes that are not
+// UTF-8 become '?'.
 std::string json_string(std::string_view text);
 
 }  // namespace lockstep::exporters::common

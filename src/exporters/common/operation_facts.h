@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells the events of one process apart and links them: a key that all ranks of an operation share, and which launch
-// belongs to which work. Made once for a trace, then only read.
+// What tells the events of one process apart and links them: a key that all ranks of an operation share, and
+// which launch belongs to which work. Made once for a trace, then only read.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -12,7 +12,8 @@ namespace lockstep::exporters::common {
 
 class OperationFacts {
  public:
-  // `first_correlation` numbers the trace's first op, and launches behind the ops: correlations are unique in the file.
+  // `first_correlation` numbers the trace's first op, and launches behind the ops: correlations are unique in
+  // the file.
   OperationFacts(const model::Trace& trace, uint64_t first_correlation);
 
   uint64_t rank_key(uint32_t op) const {
@@ -20,8 +21,8 @@ class OperationFacts {
   }  // equal on all ranks of an operation; 0 none
   // First of the operations whose kernel launch began then; kNoRow none.
   uint32_t op_of_launch(int64_t launched_ns) const;
-  // Whether a launch bears the op's correlation. Of several ops in one launch the first has it; HTA drops kernels that
-  // no host event has, so the host events of the others bear theirs.
+  // Whether a launch bears the op's correlation. Of several ops in one launch the first has it; HTA drops
+  // kernels that no host event has, so the host events of the others bear theirs.
   bool has_own_launch(uint32_t op) const { return op_of_launch(trace_.ops.launched_ns[op]) == op; }
   // First kernel of a launch that is no operation's and began after it; kNoRow none.
   uint32_t first_kernel(uint32_t launch) const { return first_kernels_[launch]; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of an operation, made once per (communicator, shape): the arguments of PyTorch's record_param_comms under its
-// exact keys and spellings, and the names of its slices. Texts are not escaped: that is the writer's part.
+// The words of an operation, made once per (communicator, shape): the arguments of PyTorch's
+// record_param_comms under its exact keys and spellings, and the names of its slices. Texts are not escaped:
+// that is the writer's part.
 #pragma once
 #include <cstdint>
 #include <string>

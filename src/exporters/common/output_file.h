@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that appears under its name only when it is whole: bytes go to a temporary file beside it, written (and for
-// names ending in .gz compressed, or packed as the format has it) by a thread of its own. One user thread. Errors are kept
-// and returned by finish().
+// A file that appears under its name only when it is whole: bytes go to a temporary file beside it, written
+// (and for names ending in .gz compressed, or packed as the format has it) by a thread of its own. One user
+// thread. Errors are kept and returned by finish().
 #pragma once
 #include <zlib.h>
 
@@ -27,7 +27,8 @@ struct Buffer {
 
 class OutputFile {
  public:
-  // What is written for the bytes of a buffer; called by the writing thread, and valid until it is called again.
+  // What is written for the bytes of a buffer; called by the writing thread, and valid until it is called
+  // again.
   using Packing = std::function<std::string_view(std::string_view)>;
   static Result<std::unique_ptr<OutputFile>> create(const std::string& path, Packing packing = {});
   ~OutputFile();  // removes the temporary file unless finish() succeeded

@@ -17,8 +17,8 @@ struct FolderKind {
 
 // An error if there is anything at `path` but a folder whose entries are all the kind's own.
 Result<void> check_replaceable(const std::string& path, const FolderKind& kind);
-// Renames `whole` to `path`. What is there is checked once more, makes room under a name of its own, and comes back if
-// `whole` cannot take its place.
+// Renames `whole` to `path`. What is there is checked once more, makes room under a name of its own, and
+// comes back if `whole` cannot take its place.
 Result<void> replace_folder(const std::string& whole, const std::string& path, const FolderKind& kind);
 
 }  // namespace lockstep::exporters::common

@@ -36,8 +36,8 @@ struct CommTimes {
   bool has_hole = false;
 };
 
-// KernelCh events are asked for in deep mode alone: where the mode changed, nothing is told of what was called after it.
-// Where the modes are unknown, holes alone can show that.
+// KernelCh events are asked for in deep mode alone: where the mode changed, nothing is told of what was
+// called after it. Where the modes are unknown, holes alone can show that.
 bool has_all(uint8_t source, std::string_view modes) {
   return source != static_cast<uint8_t>(GpuTimeSource::kKernelCh) || modes.empty() ||
          (modes.starts_with("deep ") && modes.find(',') == std::string_view::npos);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one process of the job looks like as counters over time, from the intervals that its slices show. Made once for a
-// trace, then only read; at most 64 bytes for each operation of the process.
+// What one process of the job looks like as counters over time, from the intervals that its slices show. Made
+// once for a trace, then only read; at most 64 bytes for each operation of the process.
 //
 //   operations in flight   collectives and transfers that have been called and are not known to be done: from the call
 //                          (of a replay: from its enqueueing) to the end of the GPU work
 //   bus bandwidth          the sum, over the operations that the GPU works on, of the bus bandwidth of each: its size by
 //                          its whole time on the GPU (model/operation_size.h)
 //
-// A value holds until the next one; before the first nothing is said. An operation whose end nobody knows is in neither,
-// unless it is open: the ends of all operations that its communicator had called before are known, and those of later ones
-// are not. Open operations stay in flight. A process without a known end has no counters.
+// A value holds until the next one; before the first nothing is said. An operation whose end nobody knows is
+// in neither, unless it is open: the ends of all operations that its communicator had called before are
+// known, and those of later ones are not. Open operations stay in flight. A process without a known end has
+// no counters.
 #pragma once
 #include <cstdint>
 #include <string_view>

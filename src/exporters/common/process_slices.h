@@ -6,8 +6,8 @@
 //   pid number*100000 + 40000     the channels of its kernels as the host saw them: a track per comm and channel
 //   pid number*100000 + 50000     its network side: a track per proxy thread, comm, channel and direction
 //
-// Viewers fold by pid and cut long names, so what tells neighbouring tracks apart stands first. They keep processes side
-// by side, so a host is in the names of its processes.
+// Viewers fold by pid and cut long names, so what tells neighbouring tracks apart stands first. They keep
+// processes side by side, so a host is in the names of its processes.
 //
 // `number` is the rank, or a free one where ranks are unknown or repeated.
 #pragma once

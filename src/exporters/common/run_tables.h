@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run as flat tables of readable rows: the columns, ids, units and gaps of trace.db's views `processes`, `comms`, `ops`,
-// `kernels`, `ranges` and `losses`, and `marks`. Every format that is a folder of such tables writes the same cells.
+// A run as flat tables of readable rows: the columns, ids, units and gaps of trace.db's views `processes`,
+// `comms`, `ops`, `kernels`, `ranges` and `losses`, and `marks`. Every format that is a folder of such tables
+// writes the same cells.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -72,8 +73,9 @@ struct TableFormat {
   std::unique_ptr<TableWriter> (*open)(BufferedOutput& out, std::span<const TableColumn> columns);
 };
 
-// Writes a folder with a file for each table, and `columns`, which says what each column means. The folder appears
-// when it is whole. An older one of the same tables in its place is replaced; anything else there is an error.
+// Writes a folder with a file for each table, and `columns`, which says what each column means. The folder
+// appears when it is whole. An older one of the same tables in its place is replaced; anything else there is
+// an error.
 Result<ExportResult> write_tables(model::TraceSource& source, const std::string& path,
                                   const Progress& progress, const TableFormat& format);
 

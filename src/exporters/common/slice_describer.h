@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each slice of a timeline says, in which words and in which order: the same for every format. `Writer` puts it
-// into the bytes of one; it has
+// What each slice of a timeline says, in which words and in which order: the same for every format. `Writer`
+// puts it into the bytes of one; it has
 //
 //   begin(slice, category, word)                 a slice named by a word of `words`
 //   begin_unnamed(slice, category, text)         ... by a name that hardly any other has
@@ -329,8 +329,8 @@ class SliceDescriber {
     writer_.end_arguments();
   }
 
-  // The waits, each until the next one that happened. A send waits for the GPU, for the peer, for the network; a receive
-  // is posted, waits for the data, is flushed, waits for the GPU.
+  // The waits, each until the next one that happened. A send waits for the GPU, for the peer, for the
+  // network; a receive is posted, waits for the data, is flushed, waits for the GPU.
   void proxy_step(const Slice& slice) {
     static constexpr Argument kSend[] = {Argument::kPosting, Argument::kGpuWait, Argument::kPeerWait,
                                          Argument::kNetwork};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an event is drawn. Viewers want the complete events of one (pid, tid) to nest or to be apart, and drop those that
-// cross; work that really overlaps (proxy steps in flight, kernels on several streams) is spread over lanes, each a track.
+// Where an event is drawn. Viewers want the complete events of one (pid, tid) to nest or to be apart, and
+// drop those that cross; work that really overlaps (proxy steps in flight, kernels on several streams) is
+// spread over lanes, each a track.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -70,8 +71,8 @@ inline constexpr size_t kMaxLanes = 64;
 inline constexpr int64_t kFirstLaneTid =
     1'000'000'000;  // tids of second and further lanes; above Linux' largest tid
 
-// Sorts slices by track and time, enclosing ones first, and moves those that cross others to further lanes, adding
-// tracks for them. Returns how many slices were cut short because kMaxLanes lanes were taken.
+// Sorts slices by track and time, enclosing ones first, and moves those that cross others to further lanes,
+// adding tracks for them. Returns how many slices were cut short because kMaxLanes lanes were taken.
 uint64_t assign_lanes(std::vector<Slice>& slices, TrackTable& tracks);
 
 }  // namespace lockstep::exporters::common

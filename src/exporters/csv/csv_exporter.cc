@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of tables as RFC 4180 has them: a line of names first, lines that end in CR LF, cells in quotes where they hold
-// a comma, a quote or a line's end. A cell without a value is empty.
+// A folder of tables as RFC 4180 has them: a line of names first, lines that end in CR LF, cells in quotes
+// where they hold a comma, a quote or a line's end. A cell without a value is empty.
 //
-// Texts come from other programs, and spreadsheets run a cell that begins with = + - @, a tab or CR. Such a text has a '
-// before it, which makes it text to them. Other control characters are '?'. What must have every byte as it was takes the tables as JSON lines.
+// Texts come from other programs, and spreadsheets run a cell that begins with = + - @, a tab or CR. Such a
+// text has a ' before it, which makes it text to them. Other control characters are '?'. What must have every
+// byte as it was takes the tables as JSON lines.
 #include <charconv>
 
 #include "exporters/common/run_tables.h"

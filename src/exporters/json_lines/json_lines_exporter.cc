@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of tables with a JSON object a line. A cell without a value is null; bytes that are not UTF-8 become '?'.
+// A folder of tables with a JSON object a line. A cell without a value is null; bytes that are not UTF-8
+// become '?'.
 #include <charconv>
 #include <vector>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// An OTF2 archive that appears under its name only when it is whole: a directory with traces.otf2 (the anchor), traces.def,
-// traces.marker and traces/<location>.evt and .def, written beside it and renamed.
+// An OTF2 archive that appears under its name only when it is whole: a directory with traces.otf2 (the
+// anchor), traces.def, traces.marker and traces/<location>.evt and .def, written beside it and renamed.
 //
-// One thread; one location is written at a time, so that the library holds one buffer. What libotf2 reports is kept, the
-// first error of all, and returned by finish(): the functions between do not fail.
+// One thread; one location is written at a time, so that the library holds one buffer. What libotf2 reports
+// is kept, the first error of all, and returned by finish(): the functions between do not fail.
 #pragma once
 #include <otf2/otf2.h>
 
@@ -23,8 +23,8 @@ class Archive {
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
 
-  // Starts the events of a location; those of the one before are complete. Each location has its turn, 0 to the last, in any
-  // order. nullptr after an error.
+  // Starts the events of a location; those of the one before are complete. Each location has its turn, 0 to
+  // the last, in any order. nullptr after an error.
   OTF2_EvtWriter* begin_location(OTF2_LocationRef location);
   // Ends them; returns how many there are.
   uint64_t end_location();

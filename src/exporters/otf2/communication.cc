@@ -84,8 +84,8 @@ void Communication::add_intervals(Omitted& omitted) {
   });
 }
 
-// MPI's rule is that messages of one pair and tag keep their order: with a tag of its own each message says which it is,
-// wherever its record lies.
+// MPI's rule is that messages of one pair and tag keep their order: with a tag of its own each message says
+// which it is, wherever its record lies.
 void Communication::number_messages() {
   const model::OpTable& ops = trace_.ops;
   tags_.assign(ops.size(), 0);
@@ -114,7 +114,8 @@ void Communication::make_units() {
   }
 }
 
-// Each unit goes to the first lane that is free. When there are kMaxLanes, to the one that is free soonest, and begins then.
+// Each unit goes to the first lane that is free. When there are kMaxLanes, to the one that is free soonest,
+// and begins then.
 void Communication::assign_lanes(Omitted& omitted) {
   std::vector<int64_t> free_from;
   uint32_t current = model::kNoRow;

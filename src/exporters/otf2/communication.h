@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of one process as its ranks took part in them. Each rank (a device of the process) has a location of its own
-// where they lie one after the other, from the begin to the end of the GPU's work, or of the host's call where no GPU times are
-// known. Operations that overlap are spread over further locations, so that none lies within another.
+// The operations of one process as its ranks took part in them. Each rank (a device of the process) has a
+// location of its own where they lie one after the other, from the begin to the end of the GPU's work, or of
+// the host's call where no GPU times are known. Operations that overlap are spread over further locations, so
+// that none lies within another.
 //
-// Sends and receives of one kernel, which begin and end together, are one region with all their messages: sent at its begin,
-// received at its end. Collectives of one kernel follow each other, the first with all of the time.
+// Sends and receives of one kernel, which begin and end together, are one region with all their messages:
+// sent at its begin, received at its end. Collectives of one kernel follow each other, the first with all of
+// the time.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the events of an archive refer to: texts, regions, the tree of hosts, processes and locations, who is which rank, and
-// the communicators. Collected while processes are written, and written at the end, when all of it is known.
+// What the events of an archive refer to: texts, regions, the tree of hosts, processes and locations, who is
+// which rank, and the communicators. Collected while processes are written, and written at the end, when all
+// of it is known.
 //
-// A *participant* is one member of communicators: a process with one of its devices, as NCCL counts ranks. Its number is the
-// index into the archive's list of ranks, which is in the order of the job's ranks once all are known.
+// A *participant* is one member of communicators: a process with one of its devices, as NCCL counts ranks.
+// Its number is the index into the archive's list of ranks, which is in the order of the job's ranks once all
+// are known.
 #pragma once
 #include <otf2/otf2.h>
 
@@ -52,7 +54,8 @@ class Definitions {
 
   // `order`: the global rank, and what tells the devices of one process apart.
   uint32_t participant(std::pair<int64_t, int64_t> order, OTF2_LocationRef location);
-  // The communicator of a row of `trace.comms`. Rows of one id and size in several processes are one communicator.
+  // The communicator of a row of `trace.comms`. Rows of one id and size in several processes are one
+  // communicator.
   OTF2_CommRef comm(const model::Trace& trace, uint32_t row);
   // The participant is that rank of the communicator.
   void join(OTF2_CommRef comm, int32_t rank, uint32_t participant);
@@ -70,7 +73,8 @@ class Definitions {
   // Adds locations, without events, for ranks of communicators that nobody recorded.
   void complete(Archive& archive);
   void write(Archive& archive, const std::string& run);
-  // Members whose rank is unknown, or another member's; communicators too large to be written with all their ranks.
+  // Members whose rank is unknown, or another member's; communicators too large to be written with all their
+  // ranks.
   uint64_t misplaced_members() const { return misplaced_members_; }
   uint64_t large_comms() const { return large_comms_; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// OTF2, the trace format of Score-P, Vampir and Scalasca. Times are ns since the Unix epoch on each host's own clock.
-// Why the records are those of MPI, and on which locations they lie: docs/decisions/0012-otf2-ranks-are-locations.md.
+// OTF2, the trace format of Score-P, Vampir and Scalasca. Times are ns since the Unix epoch on each host's
+// own clock. Why the records are those of MPI, and on which locations they lie:
+// docs/decisions/0012-otf2-ranks-are-locations.md.
 #include <string>
 #include <vector>
 

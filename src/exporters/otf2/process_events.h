@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process of the run as locations: its host threads with their calls and steps, its GPUs' streams with their kernels, and
-// the operations of its ranks (see communication.h).
+// One process of the run as locations: its host threads with their calls and steps, its GPUs' streams with
+// their kernels, and the operations of its ranks (see communication.h).
 #pragma once
 #include <cstdint>
 #include <string>

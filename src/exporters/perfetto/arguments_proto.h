@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The definition of the message that bears the numbers of an event, as every timeline carries it for its readers:
-// a FileDescriptorSet with message lockstep.timeline.Arguments and the extension `lockstep` of Perfetto's TrackEvent.
+// The definition of the message that bears the numbers of an event, as every timeline carries it for its
+// readers: a FileDescriptorSet with message lockstep.timeline.Arguments and the extension `lockstep` of
+// Perfetto's TrackEvent.
 #pragma once
 #include <string>
 

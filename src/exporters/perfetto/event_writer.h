@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes one process of the job as packets of Perfetto's trace format. The Writer of a SliceDescriber. One thread.
+// Writes one process of the job as packets of Perfetto's trace format. The Writer of a SliceDescriber. One
+// thread.
 //
 //   descriptors of its processes and threads        as the JSON timeline has them
 //   for each track: a packet that begins it         its clock, and the defaults of what follows: that clock, that track
@@ -7,8 +8,8 @@
 //   for each counter: its descriptor, a packet that begins it, value, value, ...
 //   instants                                        with all they need in themselves
 //
-// Names, categories, texts and their keys are numbers after their first use. They belong to a packet sequence, which
-// a process has for each 64 tracks, because so many clocks of its own a sequence may have.
+// Names, categories, texts and their keys are numbers after their first use. They belong to a packet
+// sequence, which a process has for each 64 tracks, because so many clocks of its own a sequence may have.
 #pragma once
 #include <cstdint>
 #include <string>

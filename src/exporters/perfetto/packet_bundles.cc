@@ -9,8 +9,8 @@
 namespace lockstep::exporters::perfetto {
 namespace {
 
-// Measured on the timeline of 8 recorded ranks, in pieces of 256 KiB: level 1 leaves 30 % at 190 MB/s (zlib's 31 % at
-// 94 MB/s), level 3 28 % at 130 MB/s.
+// Measured on the timeline of 8 recorded ranks, in pieces of 256 KiB: level 1 leaves 30 % at 190 MB/s (zlib's
+// 31 % at 94 MB/s), level 3 28 % at 130 MB/s.
 constexpr int kLevel = 1;
 constexpr size_t kLargest = 512 << 10;  // what the format allows a bundle to have
 constexpr size_t kHeads = 4 * kLongestVarint;

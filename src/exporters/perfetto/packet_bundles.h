@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets of Perfetto's format, packed as its own recorder packs them: a packet whose one field is a zlib stream of whole
-// packets. One thread.
+// Packets of Perfetto's format, packed as its own recorder packs them: a packet whose one field is a zlib
+// stream of whole packets. One thread.
 #pragma once
 #include <libdeflate.h>
 
@@ -15,8 +15,8 @@ namespace lockstep::exporters::perfetto {
 class PacketBundles {
  public:
   static Result<std::unique_ptr<PacketBundles>> create();
-  // What stands in the file for the packets that end in `bytes`, until the next call. `bytes` goes on where the last
-  // ones were cut, and may be cut anywhere; the last ones of a file end with a packet.
+  // What stands in the file for the packets that end in `bytes`, until the next call. `bytes` goes on where
+  // the last ones were cut, and may be cut anywhere; the last ones of a file end with a packet.
   std::string_view pack(std::string_view bytes);
 
  private:

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Perfetto's own trace format, as its UI and trace_processor read it: the tracks and slices of the JSON timeline.
+// Perfetto's own trace format, as its UI and trace_processor read it: the tracks and slices of the JSON
+// timeline.
 //
-// Clock: a run's times are ns since the Unix epoch on each host, so the trace's clock is REALTIME; the first packet says
-// so. A track counts on a clock of its own, in ns since the packet before, which a snapshot ties to REALTIME: the importer
-// turns one into the other, and a packet needs three bytes for its time instead of nine.
-// Order: tracks follow one another; within one, time does not go back. The importer sorts packets by time and keeps the
-// order of the file for equal ones, as nesting needs.
-// Size: packets are packed by the format's own means, 256 KiB of them at a time; in a file named .gz they are plain, and
-// the file is packed.
+// Clock: a run's times are ns since the Unix epoch on each host, so the trace's clock is REALTIME; the first
+// packet says so. A track counts on a clock of its own, in ns since the packet before, which a snapshot ties
+// to REALTIME: the importer turns one into the other, and a packet needs three bytes for its time instead of
+// nine. Order: tracks follow one another; within one, time does not go back. The importer sorts packets by
+// time and keeps the order of the file for equal ones, as nesting needs. Size: packets are packed by the
+// format's own means, 256 KiB of them at a time; in a file named .gz they are plain, and the file is packed.
 // Memory: one process of the run, and its words.
 #include <algorithm>
 

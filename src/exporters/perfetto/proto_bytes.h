@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protocol Buffers' wire format, as far as writing needs it: varints, fixed 64 bits, and messages whose size is known
-// before they are written. A growing piece of memory that is used again and again. One thread.
+// Protocol Buffers' wire format, as far as writing needs it: varints, fixed 64 bits, and messages whose size
+// is known before they are written. A growing piece of memory that is used again and again. One thread.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The findings of `lockstep diagnose` on the same run, now and then, and how it aligned the hosts' clocks. A diagnosis reads the whole run, so it is another
-// process of this program, at low priority, that takes at most a twentieth of the time; what it needs and what befalls it
-// does not touch the exporter. One thread.
+// The findings of `lockstep diagnose` on the same run, now and then, and how it aligned the hosts' clocks. A
+// diagnosis reads the whole run, so it is another process of this program, at low priority, that takes at
+// most a twentieth of the time; what it needs and what befalls it does not touch the exporter. One thread.
 #pragma once
 #include <sys/types.h>
 

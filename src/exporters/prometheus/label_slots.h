@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which names are labels of their own, and which are "other": a bounded number of places, so that the number of time
-// series is bounded however many names a run, or a damaged file, has.
+// Which names are labels of their own, and which are "other": a bounded number of places, so that the number
+// of time series is bounded however many names a run, or a damaged file, has.
 //
-// The rule: a place is given once and kept. Names that appear in the same look get places in the order of their weight.
-// When all are taken, a name that is gone (nothing that lives has it) loses its place to a new one, the one gone longest
-// first. So what is counted under a label only grows for as long as the label is there. One thread.
+// The rule: a place is given once and kept. Names that appear in the same look get places in the order of
+// their weight. When all are taken, a name that is gone (nothing that lives has it) loses its place to a new
+// one, the one gone longest first. So what is counted under a label only grows for as long as the label is
+// there. One thread.
 #pragma once
 #include <cstdint>
 #include <map>

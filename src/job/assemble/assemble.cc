@@ -29,9 +29,9 @@ using model::GpuTimeSource;
 using model::kNoRow;
 using model::Trace;
 
-// An operation to be: its task, its call, or both; or a replay that its kernel tells. How many such replays are known
-// differs between ranks (one's kernel is not over, another has no CUPTI), so they have no number: the first one stands
-// for what was captured, where it was captured, as on a rank that knows of no replay.
+// An operation to be: its task, its call, or both; or a replay that its kernel tells. How many such replays
+// are known differs between ranks (one's kernel is not over, another has no CUPTI), so they have no number:
+// the first one stands for what was captured, where it was captured, as on a rank that knows of no replay.
 struct Entry {
   int64_t order_ns;
   uint32_t task, call;
@@ -86,7 +86,8 @@ class Indexer {
   std::vector<uint32_t> next_;
 };
 
-// The user's function and type with NCCL's choice of algorithm: NCCL reports AllGather and Broadcast as bytes.
+// The user's function and type with NCCL's choice of algorithm: NCCL reports AllGather and Broadcast as
+// bytes.
 class Shapes {
  public:
   explicit Shapes(Trace& trace) : trace_(trace) {}
@@ -173,8 +174,8 @@ class Assembler {
     trace_.ops.append(op);
   }
 
-  // A kernel that begins before it was launched shows how far the clocks are apart, on its device and about then: one bad
-  // record says nothing of a whole run.
+  // A kernel that begins before it was launched shows how far the clocks are apart, on its device and about
+  // then: one bad record says nothing of a whole run.
   void find_contradiction() {
     const model::KernelTable& kernels = trace_.kernels;
     uint64_t count = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts calls, tasks and GPU work together into operations: fills `ops` of a trace whose other tables are read.
+// Puts calls, tasks and GPU work together into operations: fills `ops` of a trace whose other tables are
+// read.
 //   a task (Coll, P2p, CeColl, ApiOp) is one operation, with the call that asked for it, if that is known
 //   a CollApi or P2pApi without a task is an operation of its own kind (NCCL ran it on a path that reports no task, or
 //   it was captured into a graph that did not run)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source whose traces come assembled. Readers fill the tables of what was recorded and may not see the analyses; this
-// is where the two meet.
+// A source whose traces come assembled. Readers fill the tables of what was recorded and may not see the
+// analyses; this is where the two meet.
 #pragma once
 #include <memory>
 

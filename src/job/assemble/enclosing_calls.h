@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which call of the profiler's (KernelLaunch, GroupApi) a call of the driver lies in: on the same thread, begun later
-// and returned earlier. Threads are told apart by the low half of pthread_self(), which is what the driver's tools give.
+// Which call of the profiler's (KernelLaunch, GroupApi) a call of the driver lies in: on the same thread,
+// begun later and returned earlier. Threads are told apart by the low half of pthread_self(), which is what
+// the driver's tools give.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,8 +13,8 @@ namespace lockstep::job::assemble {
 
 class EnclosingCalls {
  public:
-  // The calls of one kind. Those that have no end, whose thread is not known, or that overlap others of their thread (two
-  // threads may share the low half) enclose nothing.
+  // The calls of one kind. Those that have no end, whose thread is not known, or that overlap others of their
+  // thread (two threads may share the low half) enclose nothing.
   EnclosingCalls(const model::Trace& trace, model::EventKind kind);
 
   // Row of calls; kNoRow none. Quick where launches come nearly in the order of time.

@@ -50,7 +50,8 @@ size_t GpuClockFit::observe(const Observation& o) {
 }
 
 void GpuClockFit::set_stale_aside() {
-  // `floor`: the highest offset that the lower bounds so far prove, less what the clock may have drifted since.
+  // `floor`: the highest offset that the lower bounds so far prove, less what the clock may have drifted
+  // since.
   struct Event {
     int64_t host_ns;
     Interval* interval;
@@ -156,7 +157,8 @@ void GpuClockFit::add_piece(const Bounds& lower, const Bounds& upper, const Line
     pieces_.push_back(std::move(piece));
     return;
   }
-  // Drifts that some line within the bounds can have: an interval around the best one, as the margin is concave.
+  // Drifts that some line within the bounds can have: an interval around the best one, as the margin is
+  // concave.
   auto feasible_edge = [&](double limit) {
     double inside = line.drift, outside = limit;
     for (int i = 0; i < kSteps; ++i) {
@@ -202,7 +204,8 @@ std::optional<GpuClockFit::HostTime> GpuClockFit::to_host(uint64_t gpu) const {
   double at =
       piece.until > piece.from ? std::clamp((t - piece.from) / (piece.until - piece.from), 0.0, 1.0) : 0.0;
   size_t bin = std::min(static_cast<size_t>(at * static_cast<double>(bins)), bins - 1);
-  // Between two edges the width is at most the larger one: the upper bound is convex in time, the lower one concave.
+  // Between two edges the width is at most the larger one: the upper bound is convex in time, the lower one
+  // concave.
   double error = std::max(piece.error_ns[bin], piece.error_ns[bin + 1]) + outside * kMaxDrift;
   return HostTime{host, static_cast<int32_t>(std::min(std::ceil(error), 2147483647.0))};
 }

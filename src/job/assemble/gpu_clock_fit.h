@@ -2,15 +2,16 @@
 // Where a GPU's clock stands against its host's clock, from one-sided observations:
 //   a kernel cannot start before the host began to launch it   offset(t) <= gpu_start - host_launch
 //   its end cannot be seen before it ended                     offset(t) >= gpu_stop  - host_seen
-// where offset = GPU clock - host clock. Both clocks tick in ns, their rates differ by a few ppm, so offset is a line as
-// long as the temperature is steady: the line in the middle of the bounds, with the width that the bounds leave at each
-// time as its uncertainty. A span in which no line fits is halved, down to kMinSpanNs; what contradicts itself even
-// there is fitted as well as possible, gets an uncertainty that covers the contradiction, and is counted.
+// where offset = GPU clock - host clock. Both clocks tick in ns, their rates differ by a few ppm, so offset
+// is a line as long as the temperature is steady: the line in the middle of the bounds, with the width that
+// the bounds leave at each time as its uncertainty. A span in which no line fits is halved, down to
+// kMinSpanNs; what contradicts itself even there is fitted as well as possible, gets an uncertainty that
+// covers the contradiction, and is counted.
 //
-// NCCL sometimes reports a kernel with the stamps of an earlier one (docs/nccl-events.md, "KernelCh"). Whatever kernel a
-// stamp belongs to, it was written before the host saw it, so every lower bound holds; but a stale start may lie before
-// the launch of the kernel that it is reported for, and then its upper bound contradicts the lower ones. Such
-// observations are set aside before the fit.
+// NCCL sometimes reports a kernel with the stamps of an earlier one (docs/nccl-events.md, "KernelCh").
+// Whatever kernel a stamp belongs to, it was written before the host saw it, so every lower bound holds; but
+// a stale start may lie before the launch of the kernel that it is reported for, and then its upper bound
+// contradicts the lower ones. Such observations are set aside before the fit.
 #pragma once
 #include <cstdint>
 #include <optional>

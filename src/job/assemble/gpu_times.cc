@@ -20,8 +20,9 @@ using model::Trace;
 
 constexpr uint64_t kNoDevice = ~uint64_t{0};
 
-// Which clock the kernels of each comm are stamped with: the device if capture knew it, else the process' only one. A
-// process that is several ranks of one comm drives several devices, so there each comm stands for itself.
+// Which clock the kernels of each comm are stamped with: the device if capture knew it, else the process'
+// only one. A process that is several ranks of one comm drives several devices, so there each comm stands for
+// itself.
 std::vector<uint64_t> devices_of_comms(const Trace& trace) {
   const model::CommTable& comms = trace.comms;
   std::map<std::pair<uint32_t, uint64_t>, int32_t> ranks;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU begin and end of the operations of a trace, in host time, from KernelCh events: the first begin and last end
-// over the channels, converted by one GpuClockFit per device. What cannot be converted stays unknown and is counted.
+// GPU begin and end of the operations of a trace, in host time, from KernelCh events: the first begin and
+// last end over the channels, converted by one GpuClockFit per device. What cannot be converted stays unknown
+// and is counted.
 #pragma once
 #include <cstdint>
 #include <unordered_map>

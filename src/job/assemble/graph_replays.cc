@@ -199,8 +199,8 @@ bool GraphReplays::has_rival(const Graph& graph, const std::vector<Stretch>& str
   });
 }
 
-// Graphs are numbered as they were made. Each takes the first stretch that it fits, then the last: where both are one,
-// there is no other way.
+// Graphs are numbered as they were made. Each takes the first stretch that it fits, then the last: where both
+// are one, there is no other way.
 bool GraphReplays::match_in_order(std::span<Graph> graphs, const std::vector<Stretch>& stretches) {
   std::vector<size_t> first(graphs.size());
   size_t at = 0;
@@ -218,8 +218,8 @@ bool GraphReplays::match_in_order(std::span<Graph> graphs, const std::vector<Str
   return true;
 }
 
-// Graphs that were captured one after the other, with nothing between them: if all of them were replayed, their numbers of
-// nodes say where one ends.
+// Graphs that were captured one after the other, with nothing between them: if all of them were replayed,
+// their numbers of nodes say where one ends.
 bool GraphReplays::match_pieces(std::span<Graph> graphs, const std::vector<Stretch>& stretches) {
   std::vector<size_t> first(graphs.size());
   size_t graph = 0;
@@ -293,8 +293,8 @@ void GraphReplays::list_tasks() {
   });
 }
 
-// One kernel may be many operations: a group of sends. How many, in all, is bounded by what was recorded, so that a file
-// of megabytes cannot ask for terabytes.
+// One kernel may be many operations: a group of sends. How many, in all, is bounded by what was recorded, so
+// that a file of megabytes cannot ask for terabytes.
 static size_t most_operations(const model::Trace& trace) {
   constexpr size_t kEach = 16, kFew = size_t{1} << 22;
   return kFew + kEach * (trace.kernels.size() + trace.calls.size());

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays of captured CUDA graphs, from the kernels that the GPU driver's tools told. A replay is one call that launches the
-// graph; all its kernels bear that call's correlation, and each the number of its node, which is equal in all replays.
+// Replays of captured CUDA graphs, from the kernels that the GPU driver's tools told. A replay is one call
+// that launches the graph; all its kernels bear that call's correlation, and each the number of its node,
+// which is equal in all replays.
 //
-// NCCL's calls say that they were captured, but not into which graph. The nodes of a graph, in the order of their numbers,
-// are the launches in the order in which they were captured; so a stretch of captured launches (of one device and thread,
-// up to one that ran, or launched a graph) is a graph's if it has as many, and all names fit, and no other stretch could be it
-// when stretches and graphs are taken in order; and, as threads do not keep to one order, no stretch of another thread. What remains open is counted, and its kernels stay unjoined.
+// NCCL's calls say that they were captured, but not into which graph. The nodes of a graph, in the order of
+// their numbers, are the launches in the order in which they were captured; so a stretch of captured launches
+// (of one device and thread, up to one that ran, or launched a graph) is a graph's if it has as many, and all
+// names fit, and no other stretch could be it when stretches and graphs are taken in order; and, as threads
+// do not keep to one order, no stretch of another thread. What remains open is counted, and its kernels stay
+// unjoined.
 //
-// Each replay of each operation is an operation. Where NCCL reports replays itself (a task on a callback thread of CUDA: it
-// does so with KernelCh, or when there is network work), those are the operations, and get their kernels here.
+// Each replay of each operation is an operation. Where NCCL reports replays itself (a task on a callback
+// thread of CUDA: it does so with KernelCh, or when there is network work), those are the operations, and get
+// their kernels here.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -197,8 +197,9 @@ bool KernelJoin::may_run(const Unit& unit, const Part& part) {
   return works_.may_run(kernels_[unit.first], shape);
 }
 
-// A plan takes the launch before it on its thread. Where records are missing that may be another plan's: so nothing may lie
-// between the two, the group of the launch must be that of a task, and no plan and no launch of the group be missing.
+// A plan takes the launch before it on its thread. Where records are missing that may be another plan's: so
+// nothing may lie between the two, the group of the launch must be that of a task, and no plan and no launch
+// of the group be missing.
 void KernelJoin::check_plans(Parts parts) {
   const model::CallTable& calls = trace_.calls;
   const Unit* const without_call = unit_of(group_of(parts.front().key));
@@ -239,7 +240,8 @@ void KernelJoin::join_by_plan(const Part& part) {
   if (!is_doubtful_[launch]) give(part, *unit_of(launch));
 }
 
-// A callback thread of CUDA reports the plan where live graphs made NCCL take that way; the launch stays with the caller.
+// A callback thread of CUDA reports the plan where live graphs made NCCL take that way; the launch stays with
+// the caller.
 void KernelJoin::join_other_thread(Parts parts) {
   const model::CallTable& calls = trace_.calls;
   const uint32_t plan = parts.front().plan;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels did which operations, where the GPU driver's tools told the kernels. A kernel is an operation's when
+// Which kernels did which operations, where the GPU driver's tools told the kernels. A kernel is an
+// operation's when
 //   the call that launched it (same correlation) lies inside a KernelLaunch of the profiler's, on the same thread
 //   that KernelLaunch belongs to a kernel plan, and the plan's tasks are the operations
 //   the kernel's name can stand for one of them
-// NCCL reports no KernelLaunch for kernels on symmetric memory: those lie inside a GroupApi, and are its call's that has no
-// task. Everything that does not fit is counted and left unjoined: a wrong kernel is worse than none.
+// NCCL reports no KernelLaunch for kernels on symmetric memory: those lie inside a GroupApi, and are its
+// call's that has no task. Everything that does not fit is counted and left unjoined: a wrong kernel is worse
+// than none.
 //
-// Without records of launching calls (CUPTI before CUDA 13) kernels and KernelLaunches are joined by their order, if there
-// are equally many and all of them fit; that is a guess, and counted as one.
+// Without records of launching calls (CUPTI before CUDA 13) kernels and KernelLaunches are joined by their
+// order, if there are equally many and all of them fit; that is a guess, and counted as one.
 //
 // Replays of captured graphs are the matter of GraphReplays.
 #pragma once
@@ -71,7 +73,8 @@ class KernelJoin {
   std::vector<Unit> units_;             // by call
   std::vector<Part> parts_;             // by key
   std::vector<uint32_t> group_launch_;  // KernelLaunches by (GroupApi, comm)
-  // By row of calls, for plans: it follows its launch; a task of it is of its launch's group; its kernel's name fits a task.
+  // By row of calls, for plans: it follows its launch; a task of it is of its launch's group; its kernel's
+  // name fits a task.
   std::vector<bool> is_next_, is_proven_, fits_;
   // By row of calls, for KernelLaunches: a plan is known for it; something is missing in its group.
   std::vector<bool> has_plan_, is_doubtful_;

@@ -71,7 +71,8 @@ int64_t Launches::not_before_ns(uint32_t task) const {
     bool replay = (trace_.calls.flags[call] & model::kFlagGraphCaptured) != 0;
     return replay ? trace_.tasks.start_ns[task] : trace_.calls.start_ns[call];
   }
-  // API 1 to 4: the plan is reported after its launch, so its own start is too late; the plan before it is not.
+  // API 1 to 4: the plan is reported after its launch, so its own start is too late; the plan before it is
+  // not.
   uint32_t plan = trace_.tasks.plan[task];
   return plan == kNoRow ? 0 : previous_end_[plan];
 }

@@ -94,7 +94,8 @@ class Aligner {
     finding.severity = analysis::Severity::kNote;
     finding.weight = static_cast<double>(size(*largest));
     if (host.name != 0) finding.hosts.emplace_back(job_.text(host.name));
-    // By how much a clock moved; between hosts that share one, that they seem to differ at all is what is wrong.
+    // By how much a clock moved; between hosts that share one, that they seem to differ at all is what is
+    // wrong.
     if (std::abs(largest->moved_ns) > largest->half_width_ns)
       finding.effect = analysis::Effect{static_cast<double>(largest->moved_ns), "ns",
                                         static_cast<double>(largest->moved_ns - largest->half_width_ns),

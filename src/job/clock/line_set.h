@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All lines offset(t) = c + d t with |d| <= HostClock::kMaxDrift that keep some bounds. Times and offsets are ns above
-// bases of the caller's choice.
+// All lines offset(t) = c + d t with |d| <= HostClock::kMaxDrift that keep some bounds. Times and offsets are
+// ns above bases of the caller's choice.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -21,8 +21,8 @@ class LineSet {
   bool two_sided() const { return !lower_.empty() && !upper_.empty(); }
   // A one-sided set never is.
   bool empty() const { return empty_; }
-  // The lowest and highest line at t. For a set that is two-sided and not empty. low is concave in t and high convex, so
-  // straight joints between times bound them.
+  // The lowest and highest line at t. For a set that is two-sided and not empty. low is concave in t and high
+  // convex, so straight joints between times bound them.
   double low(double t) const;
   double high(double t) const;
 

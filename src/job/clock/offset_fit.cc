@@ -119,7 +119,8 @@ class Fitter {
     }
   }
 
-  // The span between two pieces that contradict each other, or beside one: whatever was proven about it may be true.
+  // The span between two pieces that contradict each other, or beside one: whatever was proven about it may
+  // be true.
   void add_murky(const Piece* before, const Piece* after, size_t first) {
     size_t last = after == nullptr ? bounds_.size() : after->first;
     double from = before == nullptr ? bounds_.front().t : bounds_[before->last - 1].t;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where one clock stands against the reference, from one-sided bounds of the offset at instants of that clock.
+// Where one clock stands against the reference, from one-sided bounds of the offset at instants of that
+// clock.
 //
 //   offset                 x  at most
 //     |          x                        x        the lines that pass under every x and over every o are what the
@@ -8,12 +9,12 @@
 //     |  o             o              at least
 //     +------------------------------------------ time
 //
-// A line holds within a window: the rate is taken to be steady to kWander over kWindowNs, and the bounds are loosened and
-// the result widened by what that leaves open. A span that no line satisfies is cut where the bounds before and after it
-// part; between the two the interval covers both sides.
+// A line holds within a window: the rate is taken to be steady to kWander over kWindowNs, and the bounds are
+// loosened and the result widened by what that leaves open. A span that no line satisfies is cut where the
+// bounds before and after it part; between the two the interval covers both sides.
 //
-// Memory is bounded: time is divided into buckets, and of each the tightest bound of either side is kept, which only
-// loosens the result.
+// Memory is bounded: time is divided into buckets, and of each the tightest bound of either side is kept,
+// which only loosens the result.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -22,7 +22,8 @@ namespace {
 
 using model::kNoRow;
 
-// Gives the texts, signatures, members and communicators of the parts their numbers in the job. Parts come in order.
+// Gives the texts, signatures, members and communicators of the parts their numbers in the job. Parts come in
+// order.
 class Join {
  public:
   explicit Join(model::Job& job) : job_(job) {}
@@ -97,7 +98,8 @@ class Join {
                                        "host (PXN), whose file is not in the run")});
   }
 
-  // Lists are made of the members of a communicator, those that left no file included: as many as of a real job.
+  // Lists are made of the members of a communicator, those that left no file included: as many as of a real
+  // job.
   void limit_sizes() {
     int64_t left = model::kMostMembers;
     uint64_t refused = 0;
@@ -206,7 +208,8 @@ class Join {
     (comm.members[at] == kNoRow ? comm.members[at] : comm.unranked.emplace_back()) = member;
   }
 
-  // A process that is one rank of one id twice made the communicator again: its second belongs to the second of others.
+  // A process that is one rank of one id twice made the communicator again: its second belongs to the second
+  // of others.
   uint32_t comm_row(const ProcessPart::Comm& comm, int32_t rank) {
     auto add = [&] {
       model::JobComm row;

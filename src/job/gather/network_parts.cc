@@ -21,8 +21,8 @@ using model::Traffic;
 
 int64_t between(int64_t from, int64_t until) { return from != 0 && until > from ? until - from : 0; }
 
-// Instants between which a step waited, in the order of tables/proxy_step.def. One that was not seen (older versions of
-// the interface have fewer states) ends where the next one was.
+// Instants between which a step waited, in the order of tables/proxy_step.def. One that was not seen (older
+// versions of the interface have fewer states) ends where the next one was.
 struct Waits {
   int64_t first, second, third, end;
   Waits(const model::ProxyStepTable& steps, size_t i) : end(steps.end_ns[i]) {
@@ -71,7 +71,8 @@ std::vector<Finished> finished_of(const model::Trace& trace) {
   return all;
 }
 
-// The operation of another process (PXN) is not in this trace: its transfers compare with each other, by what they are alone.
+// The operation of another process (PXN) is not in this trace: its transfers compare with each other, by what
+// they are alone.
 Traffic traffic_of(const model::Trace& trace, size_t op, bool is_foreign, const Finished& finished) {
   Traffic traffic;
   const uint32_t task = trace.proxy_ops.task[op];

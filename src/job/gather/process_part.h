@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one process contributes to a Job, made from its trace alone, so that several can be made at once. Texts,
-// signatures and members are numbered in the part; Join gives them their numbers in the job.
+// What one process contributes to a Job, made from its trace alone, so that several can be made at once.
+// Texts, signatures and members are numbered in the part; Join gives them their numbers in the job.
 #pragma once
 #include <vector>
 
@@ -22,8 +22,8 @@ struct ProcessPart {
   };
   std::vector<Comm> comms;
   std::vector<model::Member> members;
-  // Communicators of other processes whose network this one drives (PXN). Network sums and open steps name the n-th as
-  // member number members.size() + n.
+  // Communicators of other processes whose network this one drives (PXN). Network sums and open steps name
+  // the n-th as member number members.size() + n.
   struct Foreign {
     int64_t pid = 0;
     uint64_t context = 0;

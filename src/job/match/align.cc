@@ -50,8 +50,8 @@ class CommAligner {
   }
 
  private:
-  // Nothing is missing since the communicator began. A function whose numbers jump forward says otherwise, whatever was
-  // counted; a replayed graph repeats numbers.
+  // Nothing is missing since the communicator began. A function whose numbers jump forward says otherwise,
+  // whatever was counted; a replayed graph repeats numbers.
   bool whole(const Member& member) const {
     return has_all(job_, job_.processes[member.process]) && !skipped_number(job_, member);
   }
@@ -66,9 +66,10 @@ class CommAligner {
     return job_.signatures[ops.signature[i]].func;
   }
 
-  // Calls visit(position, number, room) for every operation whose number names it alone, in order: `room` operations of
-  // its function are missing before it; those that are there without a number have taken one as well. The numbers of a
-  // graph's replays name several operations; so do those of a function that go back without saying why (API 1 to 4).
+  // Calls visit(position, number, room) for every operation whose number names it alone, in order: `room`
+  // operations of its function are missing before it; those that are there without a number have taken one as
+  // well. The numbers of a graph's replays name several operations; so do those of a function that go back
+  // without saying why (API 1 to 4).
   template <class Visit>
   void visit_numbered(const Member& member, Visit&& visit) const {
     const model::JobOps& ops = job_.ops(member);
@@ -109,8 +110,8 @@ class CommAligner {
                    [&](uint32_t i, uint64_t number, uint32_t) { known_.try_emplace(number, ops.index[i]); });
   }
 
-  // The reference has lost operations itself: every jump of a function's number is room for what was lost, and what is
-  // missing before a function is first seen was lost before all that is left.
+  // The reference has lost operations itself: every jump of a function's number is room for what was lost,
+  // and what is missing before a function is first seen was lost before all that is left.
   void close_gaps(const Member& reference, model::JobOps& ops) {
     std::vector<uint32_t> room(reference.ops, 0);
     std::unordered_set<model::StringId> seen;

@@ -124,8 +124,8 @@ bool waits_for_all(const model::Job& job, const model::Signature& signature) {
   return func == "AllReduce" || func == "AllGather" || func == "ReduceScatter" || func == "AlltoAll";
 }
 
-// KernelCh is stamped by the first thread of a channel's block. In a ring that thread waits for the last data; in a tree,
-// in NVLS and CollNet, and in batches of sends and receives it may only have sent its own.
+// KernelCh is stamped by the first thread of a channel's block. In a ring that thread waits for the last
+// data; in a tree, in NVLS and CollNet, and in batches of sends and receives it may only have sent its own.
 bool ends_with_data(const model::Job& job, const model::Signature& signature) {
   return job.text(signature.algo) == "RING";
 }

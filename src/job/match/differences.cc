@@ -21,8 +21,8 @@ bool comparable(const Member& member) {
   return member.ops > 0 && member.alignment != Member::Alignment::kNone;
 }
 
-// NCCL moves these as bytes, and says so. What the program asked for is in the record of its call; where that is gone, any
-// type of as many bytes may have been meant.
+// NCCL moves these as bytes, and says so. What the program asked for is in the record of its call; where that
+// is gone, any type of as many bytes may have been meant.
 struct Essences {
   explicit Essences(const model::Job& job) : exact(essences(job)) {
     std::map<std::tuple<model::StringId, int32_t, uint64_t>, uint32_t> numbers;
@@ -79,7 +79,8 @@ class CommComparer {
                                     : essences_.exact[a.signature] == essences_.exact[b.signature];
   }
 
-  // Adds what nobody before had; returns the first index below `limit` at which the member does something else.
+  // Adds what nobody before had; returns the first index below `limit` at which the member does something
+  // else.
   uint32_t compare(const Member& member, uint32_t limit) {
     const model::JobOps& ops = job_.ops(member);
     std::vector<Known> fresh;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the operations of a job comparable: after it, equal `index` on one communicator is one operation on all ranks, as
-// far as that can be known. An operation of a collective is known by its place in the order of calls, which is the same on
-// all ranks of a correct program; where the older part is gone (ring retention, losses), NCCL's own number per function
-// finds the place again, as long as the number names one operation alone: replays of a graph repeat it. Point-to-point
-// operations count per (communicator, sender, receiver).
+// Makes the operations of a job comparable: after it, equal `index` on one communicator is one operation on
+// all ranks, as far as that can be known. An operation of a collective is known by its place in the order of
+// calls, which is the same on all ranks of a correct program; where the older part is gone (ring retention,
+// losses), NCCL's own number per function finds the place again, as long as the number names one operation
+// alone: replays of a graph repeat it. Point-to-point operations count per (communicator, sender, receiver).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -44,7 +44,8 @@ struct Difference {
   bool open = false;   // with those on another side there would be no majority
 };
 
-// NCCL numbers the calls of a function from 0 on. The first operation of the member whose number is not the next.
+// NCCL numbers the calls of a function from 0 on. The first operation of the member whose number is not the
+// next.
 struct SkippedNumber {
   uint32_t op = 0;        // row of its process' operations
   uint32_t expected = 0;  // the number that would follow
@@ -57,11 +58,12 @@ void align(model::Job& job);
 // By row of Job::comms. After align().
 std::vector<CommMatch> count_matches(const model::Job& job);
 
-// The first difference of each communicator, where func, datatype, bytes or root differ; later ones follow from it.
+// The first difference of each communicator, where func, datatype, bytes or root differ; later ones follow
+// from it.
 std::vector<Difference> differences(const model::Job& job);
 
-// By row of Job::signatures: equal for signatures that may stand for one operation. Algorithm, protocol and channels are
-// each rank's own choice.
+// By row of Job::signatures: equal for signatures that may stand for one operation. Algorithm, protocol and
+// channels are each rank's own choice.
 std::vector<uint32_t> essences(const model::Job& job);
 
 // Whether nobody leaves an operation like it before all have entered it.
@@ -74,8 +76,8 @@ bool has_all(const model::Job& job, const model::JobProcess& process);
 // A lane's counterpart at the other end; nullptr if that end is not in the run or has none.
 const model::Lane* counterpart(const model::Job& job, const model::Member& member, const model::Lane& lane,
                                const model::Member** other);
-// Whether the n-th operation of a lane is the n-th of its counterpart: both have all from the first on. Point-to-point
-// operations have no number of NCCL's, so nothing finds the place again once some are gone.
+// Whether the n-th operation of a lane is the n-th of its counterpart: both have all from the first on.
+// Point-to-point operations have no number of NCCL's, so nothing finds the place again once some are gone.
 bool pairs_comparable(const model::Job& job, const model::Member& a, const model::Member& b);
 
 }  // namespace lockstep::job::match

@@ -60,7 +60,8 @@ class Windows {
   }
 
  private:
-  // By how much the place of the member's operations lies behind that of the reference's; nothing: they share no step.
+  // By how much the place of the member's operations lies behind that of the reference's; nothing: they share
+  // no step.
   std::optional<int64_t> shift_of(const Member& member, const Member& reference) const {
     if (&member == &reference) return 0;
     if (!job_.processes[member.process].marks.empty() && !job_.processes[reference.process].marks.empty())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in its program a rank is, out of a stack: the frames that the user wrote, innermost first; frames of libraries
-// between and below them are left out.
+// Where in its program a rank is, out of a stack: the frames that the user wrote, innermost first; frames of
+// libraries between and below them are left out.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -29,7 +29,8 @@ class CallPlace {
   void add(const Frame& frame, bool is_library);  // for those who ask once a file
   // Further frames change nothing.
   bool is_complete() const { return users_ == kUserFrames; }
-  // "train.py:95 (step), from fit.py:40 (fit)"; of a stack of libraries alone its innermost frame; empty: no frame has a name.
+  // "train.py:95 (step), from fit.py:40 (fit)"; of a stack of libraries alone its innermost frame; empty: no
+  // frame has a name.
   std::string text() const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of one element by the name of its type, in any spelling that format/element_size.h knows: capture counts by the same
-// table.
+// Bytes of one element by the name of its type, in any spelling that format/element_size.h knows: capture
+// counts by the same table.
 #pragma once
 #include <cstdint>
 #include <string_view>

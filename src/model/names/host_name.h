@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What counts as a host, in every sentence and table: NCCL_HOSTID where it is set, as for NCCL itself, else the host's name.
-// Boots do not count: a host that was restarted is one, and other tools' files tell of none.
+// What counts as a host, in every sentence and table: NCCL_HOSTID where it is set, as for NCCL itself, else
+// the host's name. Boots do not count: a host that was restarted is one, and other tools' files tell of none.
 #pragma once
 #include "model/trace.h"
 

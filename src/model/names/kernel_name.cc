@@ -49,7 +49,8 @@ bool is_custom(std::string_view name) {
   for (const std::string_view part : kParts) {
     if (has(name, part)) return true;
   }
-  // Symmetric memory: "multimem_all_reduce_kernel", "two_shot_all_reduce_kernel_inplace", "one_shot_allreduce".
+  // Symmetric memory: "multimem_all_reduce_kernel", "two_shot_all_reduce_kernel_inplace",
+  // "one_shot_allreduce".
   for (const std::string_view shot : {"multimem_", "one_shot_", "two_shot_"}) {
     const size_t at = name.find(shot);
     if (at == std::string_view::npos) continue;

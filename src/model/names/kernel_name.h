@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel's name tells. Of NCCL's, the function alone is used: reduction, protocol and often the algorithm in the name
-// are those of a representative that was compiled, not of the operation.
+// What a kernel's name tells. Of NCCL's, the function alone is used: reduction, protocol and often the
+// algorithm in the name are those of a representative that was compiled, not of the operation.
 #pragma once
 #include <cstdint>
 #include <string_view>
 
 namespace lockstep::model {
 
-// What an operation that the kernel may stand for does; a set, as sends and receives carry what is made of them.
+// What an operation that the kernel may stand for does; a set, as sends and receives carry what is made of
+// them.
 enum class KernelWork : uint8_t {
   kNone,  // no communication
   kAllReduce,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who a process is, as people look for it: its rank in the job, its host, its process number there, and its GPU. The
-// one place that words it. Run-wide device numbers (Process::gpu) tell devices apart in tables and reach no sentence.
+// Who a process is, as people look for it: its rank in the job, its host, its process number there, and its
+// GPU. The one place that words it. Run-wide device numbers (Process::gpu) tell devices apart in tables and
+// reach no sentence.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,8 +15,8 @@ namespace lockstep::model {
 struct Who {
   int32_t rank = -1;  // in the job; -1 unknown
   int32_t local_rank = -1;
-  // Of its first GPU, as the host counts them; -1 unknown, also where only the process' own number is known, and that is
-  // not the host's.
+  // Of its first GPU, as the host counts them; -1 unknown, also where only the process' own number is known,
+  // and that is not the host's.
   int32_t device = -1;
   int64_t pid = 0;            // 0 unknown
   std::string host{}, pci{};  // empty unknown
@@ -24,7 +25,8 @@ struct Who {
 
   // "rank 5", else "pid 1234", else "GPU 3", else "a process": where the host is said already.
   std::string label() const;
-  // The label; "pid 1234 on node-006" without a rank: where a sentence has said the rest, or has many of them.
+  // The label; "pid 1234 on node-006" without a rank: where a sentence has said the rest, or has many of
+  // them.
   std::string name() const;
   // "rank 51 (GPU 3 of node-006, pid 4259)"; what is unknown is left out.
   std::string text() const;
@@ -34,8 +36,9 @@ struct Who {
 
 Who who(const Process& process, const StringPool& strings);
 
-// The host's number of the device that a process calls `ordinal`: the process counts those alone that its environment
-// shows it (`visible`, CUDA_VISIBLE_DEVICES as set). -1 where that names devices other than by number.
+// The host's number of the device that a process calls `ordinal`: the process counts those alone that its
+// environment shows it (`visible`, CUDA_VISIBLE_DEVICES as set). -1 where that names devices other than by
+// number.
 int32_t host_device(int32_t ordinal, std::string_view visible);
 
 }  // namespace lockstep::model

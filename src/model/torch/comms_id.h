@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's `Comms Id`: the number that its traces give to one collective on all ranks. It hashes a tuple weakly
-// (nearby tuples collide), so what is compared and shown is the tuple; the number is a checksum and a quick index.
+// PyTorch's `Comms Id`: the number that its traces give to one collective on all ranks. It hashes a tuple
+// weakly (nearby tuples collide), so what is compared and shown is the tuple; the number is a checksum and a
+// quick index.
 //
-// Where it comes from: what a program says through lockstep.h, and PyTorch's own files (Flight Recorder, profiler), hold the
-// tuple, or the id itself. NCCL's callbacks do not: there model/torch_groups.h derives it.
+// Where it comes from: what a program says through lockstep.h, and PyTorch's own files (Flight Recorder,
+// profiler), hold the tuple, or the id itself. NCCL's callbacks do not: there model/torch_groups.h derives
+// it.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -30,8 +32,8 @@ uint64_t comms_id(const CommsTuple& tuple);
 // "(0, 12, coll, 0, 1, 8)": name, seq, coll or p2p, start, stride, world.
 std::string to_text(const CommsTuple& tuple);
 
-// The group name in a communicator name of PyTorch's form, `<group description>:<group name>` (2026 on), where the group name
-// is a decimal counter or a SHA-1 in hex; empty if it has another form.
+// The group name in a communicator name of PyTorch's form, `<group description>:<group name>` (2026 on),
+// where the group name is a decimal counter or a SHA-1 in hex; empty if it has another form.
 std::string_view torch_group_name(std::string_view comm_name);
 // The same of a group that a program named: every name is one, alone or in that form.
 struct ParsedGroup {
@@ -39,8 +41,8 @@ struct ParsedGroup {
 };
 ParsedGroup parse_group(std::string_view name);
 
-// "[4, 12]": a list as PyTorch prints it, of more than 30 numbers the first 29 and the last: "[0, 1, ..., 63]". `values`: all
-// of them, or those alone; `total`: how many there are.
+// "[4, 12]": a list as PyTorch prints it, of more than 30 numbers the first 29 and the last: "[0, 1, ...,
+// 63]". `values`: all of them, or those alone; `total`: how many there are.
 inline constexpr size_t kTorchListNumbers = 30;
 template <class Number>
 std::string torch_list(const std::vector<Number>& values, size_t total) {

@@ -111,8 +111,8 @@ class Counter {
     }
   }
 
-  // PyTorch counts for a group, which may have had several communicators: one for each pair that sends to each other, and
-  // again one after it was made anew, with new counters.
+  // PyTorch counts for a group, which may have had several communicators: one for each pair that sends to
+  // each other, and again one after it was made anew, with new counters.
   void separate_namesakes() {
     const CommTable& comms = trace_.comms;
     std::map<StringId, std::vector<uint32_t>> namesakes;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's numbers for what NCCL's callbacks tell. A profiler plugin sees communicators, not process groups: the group's name
-// is known where PyTorch put it into the communicator's (2026 on), its members where all of them left a file, and the
-// number of an operation by counting as PyTorch counts. Each of these stops as soon as it could be wrong: a wrong number is
-// worse than none.
+// PyTorch's numbers for what NCCL's callbacks tell. A profiler plugin sees communicators, not process groups:
+// the group's name is known where PyTorch put it into the communicator's (2026 on), its members where all of
+// them left a file, and the number of an operation by counting as PyTorch counts. Each of these stops as soon
+// as it could be wrong: a wrong number is worse than none.
 //
 //   collective             +1 in the group; several in one group of NCCL are one number for PyTorch, and get no id
 //   send or receive alone  +1 among the group's sends and receives
@@ -50,8 +50,8 @@ class RunMembers {
 
 // Fills comms.group_name and what goes with it, where it is empty and can be told.
 void name_torch_groups(Trace& trace, const RunMembers& members);
-// Fills ops.torch_seq and torch_comms_id of a trace of process files, whose groups are named: of declared operations by
-// what the program said, of NCCL's by counting.
+// Fills ops.torch_seq and torch_comms_id of a trace of process files, whose groups are named: of declared
+// operations by what the program said, of NCCL's by counting.
 void number_torch_operations(Trace& trace);
 
 }  // namespace lockstep::model

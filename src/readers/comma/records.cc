@@ -70,8 +70,9 @@ class FileReader {
     return add_operation(row, category == "P2P");
   }
 
-  // CoMMA counts the times of steps from its own start, and those of operations since the Unix epoch (older ones: both
-  // from the start). A step lies within its network operation, and that bounds the difference from both sides.
+  // CoMMA counts the times of steps from its own start, and those of operations since the Unix epoch (older
+  // ones: both from the start). A step lies within its network operation, and that bounds the difference from
+  // both sides.
   void align_steps() {
     out_.steps_aligned = earliest_ <= latest_ + kRoundingNs;
     const bool is_one_clock = earliest_ <= kRoundingNs && latest_ >= -kRoundingNs;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a latency file of CoMMA holds: one JSON object a line, an operation or a network operation. Times are ns.
+// What a latency file of CoMMA holds: one JSON object a line, an operation or a network operation. Times are
+// ns.
 #pragma once
 #include <cstdint>
 #include <string>

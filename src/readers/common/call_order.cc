@@ -8,8 +8,8 @@
 namespace lockstep::readers::common {
 namespace {
 
-// Inspector keeps 1 to 59 % of what a busy job does; an index far beyond that is a damaged number, and analyses
-// pay for every index.
+// Inspector keeps 1 to 59 % of what a busy job does; an index far beyond that is a damaged number, and
+// analyses pay for every index.
 constexpr uint64_t kMostFreePlaces = 256;  // for each operation that is there
 constexpr uint64_t kFewPlaces = 65'536;
 constexpr uint64_t kMostPlaces = uint64_t{1} << 31;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One order for the collectives of a communicator, of which each member's file holds only some, and each function is numbered
-// by itself. Operations of one function keep the order of their numbers; functions are merged by the earliest time at which
-// any member's operation was known to have ended. What nobody kept has its place left free.
+// One order for the collectives of a communicator, of which each member's file holds only some, and each
+// function is numbered by itself. Operations of one function keep the order of their numbers; functions are
+// merged by the earliest time at which any member's operation was known to have ended. What nobody kept has
+// its place left free.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +19,8 @@ class CallOrder {
  public:
   // A member had ended operation `seq` of the function by then.
   void add(std::string_view func, uint32_t seq, int64_t ended_ns);
-  // Once, when everything is added. False: numbers are so far apart that no place is left free for what is missing.
+  // Once, when everything is added. False: numbers are so far apart that no place is left free for what is
+  // missing.
   bool finish();
   // The place of an operation that was added, from 0.
   uint32_t index(std::string_view func, uint32_t seq) const;
@@ -34,8 +36,8 @@ class CallOrder {
   std::map<std::string, Function, std::less<>> functions_;
 };
 
-// Puts operations into the order of their places, which `key()` tells, and keeps the first of each place. Returns how many
-// were dropped.
+// Puts operations into the order of their places, which `key()` tells, and keeps the first of each place.
+// Returns how many were dropped.
 template <class Placed>
 uint64_t sort_by_place(std::vector<Placed>& placed) {
   std::stable_sort(placed.begin(), placed.end(),

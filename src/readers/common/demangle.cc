@@ -10,8 +10,8 @@
 namespace lockstep::readers::common {
 namespace {
 
-// Each reference can at most multiply what it repeats: n of them make a name up to 3^(n/3) times as long as its symbol.
-// Symbols of PyTorch's and cuBLAS' kernels have up to 20.
+// Each reference can at most multiply what it repeats: n of them make a name up to 3^(n/3) times as long as
+// its symbol. Symbols of PyTorch's and cuBLAS' kernels have up to 20.
 constexpr int kMostReferences = 28;
 constexpr size_t kMostBytes = 1024;
 

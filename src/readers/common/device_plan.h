@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run-wide device numbers (gpu, gpuId): equal for one physical device, distinct for two, and the same whether or not a file of
-// the run is missing. Each host has a block of numbers, eight or, where a host has a higher number, the next power of two;
-// within it a device has the number that its host gives it, else its local rank, else its place by PCI address. So
-// gpuId = block x host + GPU. Hosts count by the launcher's node rank, where each names its own, else by name. Processes that
-// communicate with nobody (launchers, helpers) come behind all blocks.
+// Run-wide device numbers (gpu, gpuId): equal for one physical device, distinct for two, and the same whether
+// or not a file of the run is missing. Each host has a block of numbers, eight or, where a host has a higher
+// number, the next power of two; within it a device has the number that its host gives it, else its local
+// rank, else its place by PCI address. So gpuId = block x host + GPU. Hosts count by the launcher's node
+// rank, where each names its own, else by name. Processes that communicate with nobody (launchers, helpers)
+// come behind all blocks.
 #pragma once
 #include <cstdint>
 #include <map>

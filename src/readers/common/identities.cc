@@ -6,7 +6,8 @@
 namespace lockstep::readers::common {
 namespace {
 
-// Of so many of one name those are known that none of their facts leads to: comparing all pairs of many takes long.
+// Of so many of one name those are known that none of their facts leads to: comparing all pairs of many takes
+// long.
 constexpr size_t kMostCompared = 1024;
 
 bool share_one(const std::set<std::string>& a, const std::set<std::string>& b) {

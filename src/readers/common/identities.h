@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which names in files mean one thing. Containers may have one host name on several hosts, and each its process 1: what files
-// tell beside the name shows it. Belongs to one thread.
+// Which names in files mean one thing. Containers may have one host name on several hosts, and each its
+// process 1: what files tell beside the name shows it. Belongs to one thread.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -21,8 +21,8 @@ class Identities {
     bool is_new = false;
     size_t alike = 0;  // of a new one: things with this name before it
   };
-  // The thing with this name that has most facts in common with these and contradicts none: nothing that both know has to be
-  // another. A new one if there is none.
+  // The thing with this name that has most facts in common with these and contradicts none: nothing that both
+  // know has to be another. A new one if there is none.
   Place place(const std::string& name, const Facts& facts);
   // Things whose name another had before them.
   size_t kept_apart() const { return facts_.size() - by_name_.size(); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of JSON objects that other tools wrote. A field that is absent, of another type or out of range is its fallback.
+// Fields of JSON objects that other tools wrote. A field that is absent, of another type or out of range is
+// its fallback.
 #pragma once
 #include <simdjson.h>
 

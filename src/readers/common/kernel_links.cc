@@ -66,7 +66,8 @@ class Linker {
     return model::may_run(kernel.work, trace_.strings[calls_[call].func]);
   }
 
-  // Files of 2023 and before give a kernel its own correlation as id, which may by chance be that of another call.
+  // Files of 2023 and before give a kernel its own correlation as id, which may by chance be that of another
+  // call.
   uint32_t direct_call(const LinkedKernel& kernel) const {
     if (trace_.kernels.graph[kernel.row] != 0) return kNoRow;
     const KernelLaunch* const launch = launch_of(kernel);

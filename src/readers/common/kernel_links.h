@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels did the work of which call. A kernel that carries the arguments of its operation names its call. What was
-// launched after its calls had returned (coalesced operations, batches of sends and receives) belongs to all calls of
-// that thread and group which it can stand for and which nothing has claimed; replays of a CUDA graph belong to none.
+// Which kernels did the work of which call. A kernel that carries the arguments of its operation names its
+// call. What was launched after its calls had returned (coalesced operations, batches of sends and receives)
+// belongs to all calls of that thread and group which it can stand for and which nothing has claimed; replays
+// of a CUDA graph belong to none.
 #pragma once
 #include <cstdint>
 #include <span>

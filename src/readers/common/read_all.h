@@ -19,8 +19,8 @@ struct ReadFiles {
   std::string name;                    // of the run: its one path, else "8 Flight Recorder dumps"
 };
 
-// `read` makes a Result<File> of a path; it is called on several threads at once. `what`: what the files are called. If no
-// file can be read, the first one's error.
+// `read` makes a Result<File> of a path; it is called on several threads at once. `what`: what the files are
+// called. If no file can be read, the first one's error.
 template <class Read, class File = std::decay_t<decltype(*std::declval<Read>()(std::string()))>>
 Result<ReadFiles<File>> read_all(std::vector<std::string> paths, std::string_view what, const Read& read) {
   std::vector<std::optional<Result<File>>> results(paths.size());

@@ -119,7 +119,8 @@ Result<void> SqliteFile::harden(uint64_t bytes) {
   budget_ = whole_budget_ = sqlite_work(bytes, kInstructionsPerByte);
   LOCKSTEP_TRY(harden_sqlite(handle, path_, &budget_));
   if (is_cut_) {
-    // What lets SQLite take a file for as long as it is. Nothing is written all the same: the file is opened for reading.
+    // What lets SQLite take a file for as long as it is. Nothing is written all the same: the file is opened
+    // for reading.
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 0, nullptr);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, nullptr);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A SQLite file that somebody else wrote, read without trusting it (base/foreign_sqlite.h), and immutable: no journal is
-// replayed, no lock taken. A file that is shorter than it says is read as far as it goes.
-// Belongs to one thread.
+// A SQLite file that somebody else wrote, read without trusting it (base/foreign_sqlite.h), and immutable: no
+// journal is replayed, no lock taken. A file that is shorter than it says is read as far as it goes. Belongs
+// to one thread.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -42,7 +42,8 @@ class SqliteFile {
  public:
   // Offers the tables whose names begin so.
   static Result<std::unique_ptr<SqliteFile>> open(const std::string& path, std::string_view prefix);
-  // Whether it has a table whose name begins so: what a look at the file costs, and no more. False where it cannot be read.
+  // Whether it has a table whose name begins so: what a look at the file costs, and no more. False where it
+  // cannot be read.
   static bool has_table_like(const std::string& path, std::span<const std::string_view> prefixes);
   ~SqliteFile();
   SqliteFile(const SqliteFile&) = delete;
@@ -55,7 +56,8 @@ class SqliteFile {
   // A table and all these columns of it.
   bool has(std::string_view table, std::initializer_list<std::string_view> columns) const;
   Result<Query> query(const std::string& sql) const;
-  // From here on, this part (0 to 1) of the work that a file of its size can ask for, and a little. Without a call: all of it.
+  // From here on, this part (0 to 1) of the work that a file of its size can ask for, and a little. Without a
+  // call: all of it.
   void allow(double share);
 
  private:
@@ -74,7 +76,8 @@ class SqliteFile {
   std::vector<std::string> tables_;
   std::vector<std::vector<std::string>> columns_;  // by table
   bool is_cut_ = false;
-  // Instructions, in thousands: that may still be run, over all queries; and that a file of this size can ask for.
+  // Instructions, in thousands: that may still be run, over all queries; and that a file of this size can ask
+  // for.
   int64_t budget_ = 0, whole_budget_ = 0;
 };
 

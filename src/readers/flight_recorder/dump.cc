@@ -23,8 +23,8 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 
 int64_t time_or_none(int64_t ns) { return std::max<int64_t>(ns, 0); }
 
-// A pickle may name one value many times, which no recorder does: what is looked at, and what is made of it, is bounded by
-// what a dump without such references can hold.
+// A pickle may name one value many times, which no recorder does: what is looked at, and what is made of it,
+// is bounded by what a dump without such references can hold.
 constexpr size_t kMostEntries = size_t{1} << 20;
 constexpr size_t kLongestName = 1024;
 constexpr size_t kMostFrames = 256;                  // of an entry that are looked at
@@ -240,8 +240,8 @@ class Reader {
   size_t rank_texts_left_ = kMostRankTexts, sizes_left_ = Values::kMost;
 };
 
-// Members of a coalesced group are never seen to move: what closes the group speaks for them, and is itself no operation
-// where they were recorded.
+// Members of a coalesced group are never seen to move: what closes the group speaks for them, and is itself
+// no operation where they were recorded.
 void close_coalesced(Dump& dump) {
   std::map<uint32_t, std::vector<size_t>> open;  // by group: entries since the last that closed
   std::map<uint32_t, int64_t> last_closed;       // by group: number of the last entry that closed

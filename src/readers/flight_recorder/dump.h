@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One dump of PyTorch's Flight Recorder: what a rank issued last, oldest first, versions 1.1 to 2.10, pickle or JSON.
-// A dump names neither its rank nor its host nor when it was written.
+// One dump of PyTorch's Flight Recorder: what a rank issued last, oldest first, versions 1.1 to 2.10, pickle
+// or JSON. A dump names neither its rank nor its host nor when it was written.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -43,8 +43,9 @@ bool ends_are_unseen(const Dump& dump) {
          });
 }
 
-// When a dump was written is not in it. The recorder writes dumps when the time limit of an operation has passed; a file
-// that was written earlier was asked for earlier. A file's own time is lost when it is copied, so it only shortens.
+// When a dump was written is not in it. The recorder writes dumps when the time limit of an operation has
+// passed; a file that was written earlier was asked for earlier. A file's own time is lost when it is copied,
+// so it only shortens.
 int64_t written_ns(const Dump& dump) {
   const int64_t last = dump.last_ns;
   int64_t limit = last;

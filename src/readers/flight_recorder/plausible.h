@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dump has no checksum. What its recorder always does stands in for one: each entry has the keys that are needed and a
-// state that there is, records are numbered one by one, operations of a group do not go back, and times are near each other.
+// A dump has no checksum. What its recorder always does stands in for one: each entry has the keys that are
+// needed and a state that there is, records are numbered one by one, operations of a group do not go back,
+// and times are near each other.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a dump says before it is understood: plain values in one pool, named by their numbers. A hostile file may make
-// containers that hold themselves, so whoever walks them goes to a fixed depth.
+// What a dump says before it is understood: plain values in one pool, named by their numbers. A hostile file
+// may make containers that hold themselves, so whoever walks them goes to a fixed depth.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -60,9 +60,9 @@ struct Document {
   std::string cut;  // why it ends early; empty: it is whole
 };
 
-// `bytes` outlives the document. Executes nothing: a fixed set of opcodes, those that PyTorch writes and those that a
-// Python of today writes for the same values. Anything else is an error that names its offset. Of a file that ends
-// early, what was complete.
+// `bytes` outlives the document. Executes nothing: a fixed set of opcodes, those that PyTorch writes and
+// those that a Python of today writes for the same values. Anything else is an error that names its offset.
+// Of a file that ends early, what was complete.
 Result<Document> read_pickle(std::string_view bytes);
 // A JSON text is copied where it has escapes. Depth is bounded. A text that ends early is an error.
 Result<Document> read_json(std::string_view bytes);

@@ -60,7 +60,8 @@ class TraceMaker {
   void add_process() {
     model::Process process{};
     process.host = trace_.strings.intern(process_.host);
-    // Times are the host's CLOCK_REALTIME: one clock for all its processes, except those that are shown to be on another.
+    // Times are the host's CLOCK_REALTIME: one clock for all its processes, except those that are shown to be
+    // on another.
     const std::string host =
         process_.host + (process_.alike > 0 ? " " + std::to_string(process_.alike + 1) : "");
     process.boot_id = trace_.strings.intern("clock of " + host);

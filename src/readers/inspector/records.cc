@@ -34,7 +34,8 @@ class FileReader {
   bool add(std::string_view line) {
     element row;
     if (parser_.parse(line.data(), line.size(), false).get(row) != simdjson::SUCCESS) {
-      // What is left of it may be another communicator's marker: what follows is then not known to be this one's.
+      // What is left of it may be another communicator's marker: what follows is then not known to be this
+      // one's.
       if (!has_work_key(line)) batch_ = {};
       if (batch_.left > 0) --batch_.left;
       return false;

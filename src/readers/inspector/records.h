@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file of NVIDIA Inspector holds: one JSON object a line, each an operation that had ended. Inspector writes what its
-// dump thread finds, so operations are missing, and those that never ended are not there at all. Up to v4.2 each line says
-// whose it is; from v4.3 a marker says so for as many lines behind it as it counts.
+// What a file of NVIDIA Inspector holds: one JSON object a line, each an operation that had ended. Inspector
+// writes what its dump thread finds, so operations are missing, and those that never ended are not there at
+// all. Up to v4.2 each line says whose it is; from v4.3 a marker says so for as many lines behind it as it
+// counts.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -60,8 +61,8 @@ struct FileRecords {
   std::string newer_version;              // a format version that is not known; empty: none
 };
 
-// The error says that the file cannot be read, or holds no record at all, and then why: it is of a newer format than this
-// reader knows, or nothing was written in time.
+// The error says that the file cannot be read, or holds no record at all, and then why: it is of a newer
+// format than this reader knows, or nothing was written in time.
 Result<FileRecords> read_file(const std::string& path);
 
 }  // namespace lockstep::readers::inspector

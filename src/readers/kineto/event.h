@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One event of a profiler trace, of the kinds that tell something of communication or of the GPU. The others, most of a
-// file, are told apart by their first keys and never parsed.
+// One event of a profiler trace, of the kinds that tell something of communication or of the GPU. The others,
+// most of a file, are told apart by their first keys and never parsed.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -24,7 +24,8 @@ enum class EventKind : uint8_t {
   kWindowEnd,  // the profiler stopped
 };
 
-// Looks at the keys of an event up to the last that is needed. Nothing: it is no object of a kind that any writer makes.
+// Looks at the keys of an event up to the last that is needed. Nothing: it is no object of a kind that any
+// writer makes.
 struct EventHead {
   EventKind kind = EventKind::kOther;
   bool is_read = false;   // its phase, and its category or name, were found
@@ -81,7 +82,8 @@ class EventParser {
   std::unique_ptr<State> state_;
 };
 
-// "4345709178959.866", microseconds, as ns without a detour through floating point; nothing: no number, or too large.
+// "4345709178959.866", microseconds, as ns without a detour through floating point; nothing: no number, or
+// too large.
 std::optional<int64_t> parse_microseconds(std::string_view text);
 
 }  // namespace lockstep::readers::kineto

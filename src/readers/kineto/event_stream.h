@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of a profiler trace, cut into pieces that fit in memory: the top-level values by key, and the events one by one,
-// in the order of the file. Only the borders are found here, 64 bytes at a time, and nothing is parsed: a file of any size,
-// written on one line or on many, passes through one buffer.
+// The text of a profiler trace, cut into pieces that fit in memory: the top-level values by key, and the
+// events one by one, in the order of the file. Only the borders are found here, 64 bytes at a time, and
+// nothing is parsed: a file of any size, written on one line or on many, passes through one buffer.
 //
-// A file that is damaged goes on with the next piece that looks like the begin of an event; what lies between is counted.
-// Older writers left quotes in names as they were, which is such damage.
+// A file that is damaged goes on with the next piece that looks like the begin of an event; what lies between
+// is counted. Older writers left quotes in names as they were, which is such damage.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -33,7 +33,8 @@ class EventStream {
     uint64_t offset = 0;    // of the text in the file
   };
   Piece next();
-  // The piece that came last, an event, is no JSON: goes on at the first begin of another event inside it, if there is one.
+  // The piece that came last, an event, is no JSON: goes on at the first begin of another event inside it, if
+  // there is one.
   void reject(const Piece& piece);
 
   bool is_object() const { return is_object_; }       // the file begins as one; known after the first next()
@@ -55,8 +56,8 @@ class EventStream {
   enum class Border : uint8_t { kFound, kMore, kDamaged };
   enum class State : uint8_t { kBegin, kTop, kEvents, kDone };
 
-  // Reads more bytes behind those that are there; what lies before pos_ is given up, and places move by that. False at the end
-  // of the file.
+  // Reads more bytes behind those that are there; what lies before pos_ is given up, and places move by that.
+  // False at the end of the file.
   bool more();
   bool has(size_t bytes);  // behind pos_
   // To the next byte that is no white space and no comma; false at the end of the file.

@@ -16,8 +16,8 @@ using model::Trace;
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// What `lockstep convert` writes begins so, and no profiler's trace does. Lying beside the run that it was made from it is
-// no further evidence, so it is read only where somebody asks for it.
+// What `lockstep convert` writes begins so, and no profiler's trace does. Lying beside the run that it was
+// made from it is no further evidence, so it is read only where somebody asks for it.
 bool is_own_timeline(std::span<const std::byte> first_bytes) {
   return std::string_view(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size())
       .starts_with(R"({"schemaVersion":1,"displayTimeUnit":"ms","baseTimeNanoseconds":)");

@@ -265,8 +265,8 @@ class Collector {
     return is_list ? trace_.strings.intern(valid_utf8(text)) : 0;
   }
 
-  // It hashes what the arguments say, so it proves that they were read right. A stride that is not said is none or 0; some
-  // backends number sends among the collectives.
+  // It hashes what the arguments say, so it proves that they were read right. A stride that is not said is
+  // none or 0; some backends number sends among the collectives.
   void check_comms_id(const Event& event, bool is_p2p) {
     model::CommsTuple tuple{.pg_name = event.group_name,
                             .seq = event.seq,

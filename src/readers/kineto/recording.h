@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one trace of the profiler holds of communication, read event by event, before anything is put together. Kernels go
-// into the trace's own table at once, as they may be millions; all else is far less.
+// What one trace of the profiler holds of communication, read event by event, before anything is put
+// together. Kernels go into the trace's own table at once, as they may be millions; all else is far less.
 //
 // Times are ns since the file's base time, which may stand behind the events.
 #pragma once
@@ -71,8 +71,8 @@ struct Recording {
   uint64_t wrong_comms_ids = 0;  // that are not those of their groups
 };
 
-// Fills trace.kernels (their times relative, `gpu` the device in the process, `op` none) and trace.strings. The error says
-// what the file is not.
+// Fills trace.kernels (their times relative, `gpu` the device in the process, `op` none) and trace.strings.
+// The error says what the file is not.
 Result<Recording> read_recording(const std::string& path, model::Trace& trace);
 
 // What a file tells up to its first event, at the cost of reading no more than that.
@@ -84,8 +84,8 @@ struct Heading {
 };
 Result<Heading> read_heading(const std::string& path);
 
-// "rank3.json", "trace_3.json", "rank3.1760000000000.pt.trace.json": 3; -1 of the names that the profiler makes up alone
-// ("host_4711.1760000000000.pt.trace.json"), and of numbers that end a word ("resnet50.json").
+// "rank3.json", "trace_3.json", "rank3.1760000000000.pt.trace.json": 3; -1 of the names that the profiler
+// makes up alone ("host_4711.1760000000000.pt.trace.json"), and of numbers that end a word ("resnet50.json").
 int32_t rank_of_trace_name(const std::string& path);
 
 }  // namespace lockstep::readers::kineto

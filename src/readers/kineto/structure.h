@@ -46,14 +46,15 @@ inline Masks masks_of(const char* bytes) {
 }
 #endif
 
-// Bit i: the number of bits of `quotes` up to and with i is odd, so byte i lies in a text (its opening quote included).
+// Bit i: the number of bits of `quotes` up to and with i is odd, so byte i lies in a text (its opening quote
+// included).
 inline uint64_t inside(uint64_t quotes) {
   for (int shift = 1; shift < 64; shift *= 2) quotes ^= quotes << shift;
   return quotes;
 }
 
-// Removes quotes that a backslash before them makes a part of the text. `escaped`: the first byte follows a lone backslash;
-// set to that of the byte behind the block.
+// Removes quotes that a backslash before them makes a part of the text. `escaped`: the first byte follows a
+// lone backslash; set to that of the byte behind the block.
 inline void drop_escaped(Masks& masks, bool& escaped) {
   if (masks.backslashes == 0 && !escaped) return;
   uint64_t escapes = 0;

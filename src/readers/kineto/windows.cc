@@ -13,7 +13,8 @@ bool by_rank_and_time(const TraceFile& a, const TraceFile& b) {
   return std::pair(a.heading.rank, a.heading.first_ns) < std::pair(b.heading.rank, b.heading.first_ns);
 }
 
-// Half the shortest time from one file of a rank to its next: what begins closer together may be of one window.
+// Half the shortest time from one file of a rank to its next: what begins closer together may be of one
+// window.
 int64_t reach_ns(const std::vector<TraceFile>& by_rank) {
   int64_t least = INT64_MAX;
   for (size_t i = 1; i < by_rank.size(); ++i) {

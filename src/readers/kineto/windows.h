@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profiler that is on by turns leaves several files a rank, each of a window of the job. Ranks compare in one window: which.
+// A profiler that is on by turns leaves several files a rank, each of a window of the job. Ranks compare in
+// one window: which.
 #pragma once
 #include <string>
 #include <string_view>
@@ -22,8 +23,9 @@ struct ChosenFiles {
   std::vector<UnusedFile> unused;
 };
 
-// Of each rank its file of the newest window that most ranks have, else the one nearest to it. Files are of one window that
-// begin closer together, by the hosts' clocks, than those of any rank. Files without events are used only where there are no others.
+// Of each rank its file of the newest window that most ranks have, else the one nearest to it. Files are of
+// one window that begin closer together, by the hosts' clocks, than those of any rank. Files without events
+// are used only where there are no others.
 ChosenFiles choose_window(std::vector<TraceFile> files);
 
 }  // namespace lockstep::readers::kineto

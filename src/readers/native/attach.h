@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows can be whose parents, and where a row keeps its parent. Inline: it runs for every record of a run.
+// Which rows can be whose parents, and where a row keeps its parent. Inline: it runs for every record of a
+// run.
 #pragma once
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of one file -> rows of the model. Every event record becomes exactly one row, in whatever state it is;
-// records about other records (State, Link, UserTag) are applied or counted. So per kind:
+// Records of one file -> rows of the model. Every event record becomes exactly one row, in whatever state it
+// is; records about other records (State, Link, UserTag) are applied or counted. So per kind:
 //   records in the census == rows + losses "recycled_record"
 // Logs come one after another; what names an event of a log that has not come yet waits for `finish`.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The per-record path: one function per record kind, its fields as a row. All in one place, and inline, as it runs for
-// every record of a run.
+// The per-record path: one function per record kind, its fields as a row. All in one place, and inline, as it
+// runs for every record of a run.
 #include <cstring>
 
 #include "model/event_kind.h"
@@ -310,7 +310,8 @@ inline void EventBuilder::add(const format::LaunchCallRecord& r) {
   if (r.head.flags & format::kFlagSystemThread) threads_.called_by_tid(row);
   place(Target::kLaunch, row);
 }
-// A range is the program's own, and no sign that its communication goes on: it does not widen the times of the process.
+// A range is the program's own, and no sign that its communication goes on: it does not widen the times of
+// the process.
 inline void EventBuilder::add(const format::RangeRecord& r) {
   const auto kind = r.range <= format::RangeKind::kFree ? r.range : format::RangeKind::kNone;
   const bool has_end = r.head.stop_after != 0 || (r.head.flags & format::kFlagStopped) != 0;

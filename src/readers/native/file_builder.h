@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds process files for tests, benchmarks, fuzz corpora and simulated jobs (sim/job): what a capture library leaves
-// behind, by the same rules (format/file_layout.h), without a process that captures. No tool that reads links it.
+// Builds process files for tests, benchmarks, fuzz corpora and simulated jobs (sim/job): what a capture
+// library leaves behind, by the same rules (format/file_layout.h), without a process that captures. No tool
+// that reads links it.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -47,7 +48,8 @@ class FileBuilder {
   }
   // Late fields that were filled in from then on are not covered by seals; left alone, the heartbeat.
   void sealed_at(uint64_t ticks) { header_.sealed_ticks = ticks; }
-  // Ring retention: each log recycles its oldest chunk instead of using more than `chunks`. Before logs are made.
+  // Ring retention: each log recycles its oldest chunk instead of using more than `chunks`. Before logs are
+  // made.
   void ring(uint32_t chunks);
 
   Log& log(uint32_t tid, std::string_view thread_name = "main", uint64_t pthread = 0);

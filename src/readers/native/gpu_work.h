@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work of AMD GPUs: what was submitted, joined with when it was done, becomes kernels as CUDA's are. What has no times is
-// counted, by the reason; of what has not ended the loss names each queue's first.
+// Work of AMD GPUs: what was submitted, joined with when it was done, becomes kernels as CUDA's are. What has
+// no times is counted, by the reason; of what has not ended the loss names each queue's first.
 #pragma once
 #include <cstdint>
 #include <string>

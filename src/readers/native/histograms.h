@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics that ring retention keeps over the whole life of a process. Cells of equal (comm, kind, shape, size) of
-// all logs become one row. A cell's shape number belongs to the log in which the operation started, which need not be
-// the log that holds the cell: so cells are collected first and added log by log, as their definitions are at hand.
+// Statistics that ring retention keeps over the whole life of a process. Cells of equal (comm, kind, shape,
+// size) of all logs become one row. A cell's shape number belongs to the log in which the operation started,
+// which need not be the log that holds the cell: so cells are collected first and added log by log, as their
+// definitions are at hand.
 #pragma once
 #include <cstdint>
 #include <map>

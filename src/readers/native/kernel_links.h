@@ -8,8 +8,8 @@
 
 namespace lockstep::readers::native {
 
-// Fills `launch` of the kernels from `first_kernel` on with the launches from `first_launch` on: those of one file. A
-// correlation that several launches bear tells nothing, and is counted.
+// Fills `launch` of the kernels from `first_kernel` on with the launches from `first_launch` on: those of one
+// file. A correlation that several launches bear tells nothing, and is counted.
 void link_kernels(model::Trace& trace, size_t first_kernel, size_t first_launch, const std::string& path,
                   ReadLosses& losses);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What names an event by handle and may come before or after the event's row exists: states and stops that another
-// thread reported, far parents, user tags. `apply_state` knows which column each state belongs to.
+// What names an event by handle and may come before or after the event's row exists: states and stops that
+// another thread reported, far parents, user tags. `apply_state` knows which column each state belongs to.
 #pragma once
 #include <cstdint>
 
@@ -15,7 +15,8 @@ enum class StateResult : uint8_t {
   kOnlyFirstKept,  // per-step states 0..7 of NCCL before 2.27: the model keeps the proxy op's first progress
   kMismatch,       // the event cannot have this state
 };
-// `number` is an event state, or format::kStateStop and those behind it (their value: a time in RunNs, 0 unknown).
+// `number` is an event state, or format::kStateStop and those behind it (their value: a time in RunNs, 0
+// unknown).
 StateResult apply_state(model::Trace& trace, RowRef target, uint16_t number, int64_t when_ns, uint64_t value);
 
 // False if the event has no place for a tag.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which communication kernels of one process ran which operation, while both are recorded in two files: NCCL's launch of
-// an operation (the NCCL file), the driver's call inside it on the same thread, and the kernel that bears the call's
-// number (the CUDA file). Only operations that were launched alone are joined: one kernel of several gives no time to any.
-// Bounded: the newest kMostLaunches of a thread, kMostCalls and kMostKernels; what is overtaken stays unjoined.
-// Ticks of the host clock that both files share. One thread.
+// Which communication kernels of one process ran which operation, while both are recorded in two files:
+// NCCL's launch of an operation (the NCCL file), the driver's call inside it on the same thread, and the
+// kernel that bears the call's number (the CUDA file). Only operations that were launched alone are joined:
+// one kernel of several gives no time to any. Bounded: the newest kMostLaunches of a thread, kMostCalls and
+// kMostKernels; what is overtaken stays unjoined. Ticks of the host clock that both files share. One thread.
 #pragma once
 #include <cstdint>
 #include <deque>

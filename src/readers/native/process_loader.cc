@@ -176,7 +176,8 @@ void number_devices(const FileHeader& header, uint32_t process, std::span<const 
     comms.gpu[comm] = devices.of_comm(names, device_of(trace, comm));
 }
 
-// From ordinals in the process to numbers in the run. Where no communicator names its device, the process has one.
+// From ordinals in the process to numbers in the run. Where no communicator names its device, the process has
+// one.
 void number_kernels(const FileHeader& header, std::span<const GpuAgents::Agent> gpus, DeviceNumbers& devices,
                     Trace& trace) {
   model::KernelTable& kernels = trace.kernels;

@@ -17,10 +17,12 @@ std::string process_key(const format::FileHeader& header);
 // Names the host clock: the boot id, or the host where it is unknown.
 std::string boot_key(const format::FileHeader& header);
 
-// What names the devices of the process; the first communicator with a device is looked for in `view`'s definitions.
+// What names the devices of the process; the first communicator with a device is looked for in `view`'s
+// definitions.
 DeviceNumbers::Process device_process(const format::FileHeader& header);
 
-// Appends the process as row 0 of an empty trace. A file that has become unreadable is a loss; an error if all have.
+// Appends the process as row 0 of an empty trace. A file that has become unreadable is a loss; an error if
+// all have.
 Result<void> load_process(std::span<const std::string> paths, const BootClock& boot, DeviceNumbers& devices,
                           model::Trace& trace);
 

@@ -132,8 +132,8 @@ class Walk {
     return is_good ? cursor.problem() : "bad_record";
   }
 
-  // Where records go on behind damage at `at`; 0 nowhere. Behind an end that looks clean they do not, unless the chunk
-  // once held more; in a ring older bytes lie there.
+  // Where records go on behind damage at `at`; 0 nowhere. Behind an end that looks clean they do not, unless
+  // the chunk once held more; in a ring older bytes lie there.
   uint32_t next_begin(uint32_t at, bool is_clean, uint32_t records, bool is_sealed) const {
     const bool ring = view_.header().retention == format::Retention::kRing;
     if (is_clean && (is_sealed || (chunk_.entries == 0 ? ring : records >= chunk_.entries))) return 0;
@@ -190,7 +190,8 @@ RecordCensus take_census(const FileView& view, ReadLosses& losses) {
 
 namespace {
 
-// What is missing is at most so small a part of what is there: what a rank does again and again shows all the same.
+// What is missing is at most so small a part of what is there: what a rank does again and again shows all the
+// same.
 constexpr uint64_t kSlightShare = 20;
 
 // Chunks whose numbers are missing before the newest of their list.

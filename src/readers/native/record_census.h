@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first pass over a file's records: how many there are of each kind, and how far each chunk is filled. It makes
-// exact reservations possible, and freezes what is read of a file that still grows: definitions are read after it, so
-// they cover every record counted here. All damage to record chunks is counted here, once; behind it the walk goes on with
-// the next record that capture can have written.
+// The first pass over a file's records: how many there are of each kind, and how far each chunk is filled. It
+// makes exact reservations possible, and freezes what is read of a file that still grows: definitions are
+// read after it, so they cover every record counted here. All damage to record chunks is counted here, once;
+// behind it the walk goes on with the next record that capture can have written.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -32,8 +32,9 @@ struct RecordCensus {
 
 RecordCensus take_census(const FileView& view, ReadLosses& losses);
 
-// Whether the newest records of the process, or what its records name, may be missing, or only some before that: as losses
-// of the kinds in model/record_gaps.h. After all that can find damage. `all_named`: capture lost no definition.
+// Whether the newest records of the process, or what its records name, may be missing, or only some before
+// that: as losses of the kinds in model/record_gaps.h. After all that can find damage. `all_named`: capture
+// lost no definition.
 void count_gaps(const FileView& view, const RecordCensus& census, bool all_named, ReadLosses& losses);
 
 }  // namespace lockstep::readers::native

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handle -> row of the model. A handle names a log and a position; a position is a chunk number and a unit. Rows of
-// one table that one chunk adds are consecutive, so per record 16 bits are enough: table, and distance from the
-// chunk's first row. Costs 2 KiB per 32 KiB chunk; no hash map on the per-record path.
+// Handle -> row of the model. A handle names a log and a position; a position is a chunk number and a unit.
+// Rows of one table that one chunk adds are consecutive, so per record 16 bits are enough: table, and
+// distance from the chunk's first row. Costs 2 KiB per 32 KiB chunk; no hash map on the per-record path.
 #pragma once
 #include <algorithm>
 #include <array>

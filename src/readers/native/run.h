@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Process files as one source: files of one process (same boot, pid namespace, pid and start) become one process,
-// processes are ordered by (rank, host, pid), and what only the whole run can tell is worked out at open: one clock
-// offset per boot, device numbers that are distinct over all processes, and who is in which communicator.
+// Process files as one source: files of one process (same boot, pid namespace, pid and start) become one
+// process, processes are ordered by (rank, host, pid), and what only the whole run can tell is worked out at
+// open: one clock offset per boot, device numbers that are distinct over all processes, and who is in which
+// communicator.
 #pragma once
 #include <cstring>
 #include <memory>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Split lists of declared operations, put together from their pieces. A list that lacks a piece is left out and counted.
+// Split lists of declared operations, put together from their pieces. A list that lacks a piece is left out
+// and counted.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reader's tests share: write a built file, read it back through the registry, look up losses and counts.
+// What the reader's tests share: write a built file, read it back through the registry, look up losses and
+// counts.
 #pragma once
 #include <gtest/gtest.h>
 

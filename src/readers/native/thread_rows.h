@@ -29,8 +29,9 @@ class ThreadRows {
     since_[{static_cast<uint32_t>(pthread), since_ns}] = thread;
     tids_since_[{static_cast<uint32_t>(tid), since_ns}] = thread;
   }
-  // Whose pthread_self() ended in `caller` at a time. The value of a thread that has ended is given to later ones, so
-  // it is the last that had begun by then; or the first of all, as a thread is known from its first event on. kNoRow none.
+  // Whose pthread_self() ended in `caller` at a time. The value of a thread that has ended is given to later
+  // ones, so it is the last that had begun by then; or the first of all, as a thread is known from its first
+  // event on. kNoRow none.
   uint32_t of_caller(uint32_t caller, int64_t at_ns) const { return find(since_, caller, at_ns); }
   // As of_caller, by the kernel's number, which is given again too.
   uint32_t of_tid(uint32_t tid, int64_t at_ns) const { return find(tids_since_, tid, at_ns); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of LogParser that knows channels: rings, trees, the connections between ranks, and what was called on them.
+// The part of LogParser that knows channels: rings, trees, the connections between ranks, and what was called
+// on them.
 #include <algorithm>
 #include <charconv>
 
@@ -138,8 +139,8 @@ void LogParser::trees(const Captures& captures, CommPart& part) {
   if (!is_cut) part.trees = count;
 }
 
-// Lines do not name the communicator, but for RCCL's: it is the one being created by that thread, or the only one whose
-// ranks and devices fit.
+// Lines do not name the communicator, but for RCCL's: it is the one being created by that thread, or the only
+// one whose ranks and devices fit.
 uint32_t LogParser::comm_of_connection(const Connection& row, int64_t tid, uint64_t pointer) const {
   constexpr size_t kLookBack = 64;
   const auto& rows = contexts_[row.process].comms;
@@ -212,8 +213,8 @@ int32_t last_lane(const Connection& row) {
 }
 }  // namespace
 
-// Where several communicators fit, that is taken whose other member has the device at the other end, and that has as many
-// channels.
+// Where several communicators fit, that is taken whose other member has the device at the other end, and that
+// has as many channels.
 void LogParser::resolve_connections() {
   std::unordered_map<std::string, const CommPart*> part_of_rank;
   for (const CommPart& part : model_.comms) {

@@ -72,8 +72,8 @@ CommPart* LogParser::newest_comm_of(uint32_t process, int64_t tid) {
   return nullptr;
 }
 
-// The one that a thread is creating. Where no line says that it began (before 2.18, or the line is lost), what is told of it
-// waits for its end.
+// The one that a thread is creating. Where no line says that it began (before 2.18, or the line is lost),
+// what is told of it waits for its end.
 CommPart* LogParser::open_comm_of(uint32_t process, int64_t tid) {
   CommPart* part = newest_comm_of(process, tid);
   if (part != nullptr && !part->completed) return part;
@@ -87,8 +87,8 @@ CommPart* LogParser::open_comm_of(uint32_t process, int64_t tid) {
   return &unborn.back();
 }
 
-// A thread makes one communicator after the other: one that it left was complete. If the next one's beginning is missing,
-// what was told last may be of either.
+// A thread makes one communicator after the other: one that it left was complete. If the next one's beginning
+// is missing, what was told last may be of either.
 void LogParser::leave_open_comm(uint32_t process, int64_t tid, bool is_next_completed) {
   CommPart* const part = newest_comm_of(process, tid);
   if (part == nullptr || part->completed) return;

@@ -79,7 +79,8 @@ bool process_before(std::string_view line, size_t end, Head& head) {
   return true;
 }
 
-// "host:pid:tid [device] " somewhere before `end`, the nearest first; behind it a place in NCCL's sources may stand.
+// "host:pid:tid [device] " somewhere before `end`, the nearest first; behind it a place in NCCL's sources may
+// stand.
 bool process_and_device_before(std::string_view line, size_t end, Head& head) {
   constexpr size_t kTries = 8, kDeviceMost = 8;
   const size_t least = end > kHeadReach ? end - kHeadReach : 0;

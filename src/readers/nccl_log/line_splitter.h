@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines out of pieces of a file, in bounded memory: of a line longer than kLineMost the beginning is kept and the rest is
-// counted. Lines that lie in one piece are not copied. Returns, terminal colours, quote marks of mails and the characters
-// without width that pasting leaves are taken away; so are bytes of zero, which a file that two processes wrote has. A line
-// is damaged if it holds what no program prints: other control characters, bytes of zero behind text, and where NCCL speaks
-// what is no UTF-8.
+// Lines out of pieces of a file, in bounded memory: of a line longer than kLineMost the beginning is kept and
+// the rest is counted. Lines that lie in one piece are not copied. Returns, terminal colours, quote marks of
+// mails and the characters without width that pasting leaves are taken away; so are bytes of zero, which a
+// file that two processes wrote has. A line is damaged if it holds what no program prints: other control
+// characters, bytes of zero behind text, and where NCCL speaks what is no UTF-8.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL_DEBUG logs say, put together: who spoke, about which communicators, over which connections, and every other
-// remark once with where it stands. Plain data; nothing here is judged. All counts are bounded (the k...Most below); what
-// did not fit is counted in `coverage`.
+// What NCCL_DEBUG logs say, put together: who spoke, about which communicators, over which connections, and
+// every other remark once with where it stands. Plain data; nothing here is judged. All counts are bounded
+// (the k...Most below); what did not fit is counted in `coverage`.
 #pragma once
 #include <array>
 #include <bitset>
@@ -66,8 +66,8 @@ struct ChannelPosition {
   std::array<int32_t, 3> tree_down = {-1, -1, -1};
 };
 
-// A collective as one rank called it: what (in LogModel::call_shapes), the line that says so, and NCCL's number, which
-// all calls of a group share.
+// A collective as one rank called it: what (in LogModel::call_shapes), the line that says so, and NCCL's
+// number, which all calls of a group share.
 struct Call {
   uint32_t shape = 0, line = 0, number = 0;
 };

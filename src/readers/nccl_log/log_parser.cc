@@ -133,8 +133,8 @@ bool LogParser::holds_many_heads(std::string_view body) {
   return heads >= kMany && blanks + 1 == heads;
 }
 
-// A torn line holds several heads; each rules what stands up to the next. What another line was written into lacks its end: of
-// what it informs of, only the end of a creation is believed, which says so itself.
+// A torn line holds several heads; each rules what stands up to the next. What another line was written into
+// lacks its end: of what it informs of, only the end of a creation is believed, which says so itself.
 void LogParser::headed(Head head) {
   constexpr size_t kHeadsMost = 64;
   bool is_paste = false;
@@ -161,7 +161,8 @@ void LogParser::headed(Head head) {
   }
 }
 
-// A row of nccl-tests, which ends without a newline: "  1024  256  float  sum  -1node2:7:7 [0] NCCL"; or a part of a head.
+// A row of nccl-tests, which ends without a newline: "  1024  256  float  sum  -1node2:7:7 [0] NCCL"; or a
+// part of a head.
 bool LogParser::may_be_glued(const Head& head) {
   if (!head.prefix.empty() && head.prefix.back() == ':') return true;
   const size_t begin = head.prefix.find_first_not_of(' ');
@@ -384,7 +385,8 @@ void LogParser::algorithm(std::string_view func, std::string_view size, std::str
   figures.most_bytes = std::max(figures.most_bytes, bytes);
 }
 
-// Rows of latencies and bandwidths, three algorithms in three protocols each; which algorithms, a line before them says.
+// Rows of latencies and bandwidths, three algorithms in three protocols each; which algorithms, a line before
+// them says.
 void LogParser::costs(LineKind kind, uint32_t process, const Captures& captures) {
   constexpr size_t kColumnsMost = 8, kProtocols = 3;
   static constexpr std::string_view kProtocolNames[kProtocols] = {"LL", "LL128", "Simple"};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of NCCL_DEBUG logs into a LogModel, file after file. Any bytes will do: what is no line of NCCL is counted and
-// skipped. Memory is bounded by the limits of LogModel, however long files and lines are. Not safe for use by two threads.
+// Bytes of NCCL_DEBUG logs into a LogModel, file after file. Any bytes will do: what is no line of NCCL is
+// counted and skipped. Memory is bounded by the limits of LogModel, however long files and lines are. Not
+// safe for use by two threads.
 #pragma once
 #include <optional>
 #include <string>

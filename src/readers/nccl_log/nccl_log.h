@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL, PyTorch's watchdog and launchers' reports of ends print, wherever it stands in a text: read_logs.h reads it.
+// What NCCL, PyTorch's watchdog and launchers' reports of ends print, wherever it stands in a text:
+// read_logs.h reads it.
 #pragma once
 #include "readers/reader.h"
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The little language in which lines.def describes what a line says: literal text with holes. Nothing in it repeats or
-// backtracks, so a match reads the text once, whatever the text is.
+// The little language in which lines.def describes what a line says: literal text with holes. Nothing in it
+// repeats or backtracks, so a match reads the text once, whatever the text is.
 //
 //   {int}   digits, perhaps behind a minus        {hex}   hexadecimal digits, perhaps behind 0x
 //   {num}   digits and dots                       {word}  one or more characters up to the text that follows, no blank
 //   {text}  anything up to the text that follows  {rest}  the rest of the line
 //   {skip}  as {word}, and not kept
 //
-// A brace that begins none of these is a brace. A pattern matches the beginning of a text; with `$` as its last
-// character all of it.
+// A brace that begins none of these is a brace. A pattern matches the beginning of a text; with `$` as its
+// last character all of it.
 #pragma once
 #include <array>
 #include <cstdint>

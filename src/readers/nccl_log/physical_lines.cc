@@ -52,7 +52,8 @@ void LogParser::end_file() {
   model_.states.back().is_open = splitter_.is_open();
 }
 
-// Of a file whose lines a terminal broke, a line and what may be the rest of it. Padding up to the edge is one blank.
+// Of a file whose lines a terminal broke, a line and what may be the rest of it. Padding up to the edge is
+// one blank.
 void LogParser::physical_line(std::string_view text) {
   ++physical_line_;
   if (wrap_ == 0) {
@@ -129,7 +130,8 @@ void LogParser::line(std::string_view text) {
   }
 }
 
-// Where in a line of PyTorch the words of the next rank begin: "... timing out. [rank3]:[E" of a paste, or torn.
+// Where in a line of PyTorch the words of the next rank begin: "... timing out. [rank3]:[E" of a paste, or
+// torn.
 size_t LogParser::second_mark(std::string_view text) {
   constexpr std::string_view kMark = "[rank";
   if (!text.starts_with(kMark)) return kNo;
@@ -192,8 +194,8 @@ std::string_view LogParser::respaced(std::string_view text) {
   return spaced_;
 }
 
-// A line that names no process, as people cut it out or hide it. What it tells of a process' own communicators and connections
-// is of nobody; trouble is trouble.
+// A line that names no process, as people cut it out or hide it. What it tells of a process' own
+// communicators and connections is of nobody; trouble is trouble.
 bool LogParser::beheaded(std::string_view text) {
   Head head;
   Captures captures;

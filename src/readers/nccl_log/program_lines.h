@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs, frameworks, launchers and kernels print of failures (program_lines.def), and what a program itself raised.
+// What programs, frameworks, launchers and kernels print of failures (program_lines.def), and what a program
+// itself raised.
 #pragma once
 #include <cstdint>
 #include <map>

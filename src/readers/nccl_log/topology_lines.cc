@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of LogParser that knows what hardware NCCL sees: a tree of links, and the best path between any two devices.
+// The part of LogParser that knows what hardware NCCL sees: a tree of links, and the best path between any
+// two devices.
 #include <algorithm>
 
 #include "readers/nccl_log/log_parser.h"

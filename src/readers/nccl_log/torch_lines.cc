@@ -74,7 +74,8 @@ void read_group(std::string_view text, TorchLine& line) {
   line.group = name_of(trimmed(name.substr(0, bracket)));
 }
 
-// The rank that wrote the line: its mark comes before what the text says of itself, which can be wrong in groups.
+// The rank that wrote the line: its mark comes before what the text says of itself, which can be wrong in
+// groups.
 int32_t rank_of(std::string_view text, const TorchLine& line) {
   const int32_t marked = rank_of_prefix(text);
   if (marked >= 0) return marked;
@@ -93,7 +94,8 @@ bool is_op_name(std::string_view op) {
          std::all_of(op.begin(), op.end(), [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
 }
 
-// "OpType=ALLREDUCE, TensorShape=[1, 2], NumelIn=2, NumelOut=2, Timeout(ms)=600000" with or without most of it.
+// "OpType=ALLREDUCE, TensorShape=[1, 2], NumelIn=2, NumelOut=2, Timeout(ms)=600000" with or without most of
+// it.
 void read_work(std::string_view text, TorchLine& line) {
   const auto value = [&](std::string_view name, char end) {
     const size_t at = find(text, name);
@@ -379,7 +381,8 @@ void TorchParser::end_report() {
   is_root_cause_ = false;
 }
 
-// torchrun's report of failures: of each process when it ended, its rank and how; last, the one that was seen first.
+// torchrun's report of failures: of each process when it ended, its rank and how; last, the one that was seen
+// first.
 bool TorchParser::report(std::string_view text, TorchLine& line, const Here& here) {
   static const Pattern kRank(": {int} (local_rank: {int})"), kExit("exitcode {text}: {int} (pid: {int})"),
       kTime("time {text}: {rest}");
@@ -438,7 +441,8 @@ bool TorchParser::launcher(std::string_view text, TorchLine& line, const Here& h
   return false;
 }
 
-// "#0 all_reduce from /path/file.py:3068": the first frame that is not PyTorch's own says where the program called.
+// "#0 all_reduce from /path/file.py:3068": the first frame that is not PyTorch's own says where the program
+// called.
 bool TorchParser::stack(std::string_view text, TorchLine& line) {
   static const Pattern kFrame("#{int} {text} from {rest}");
   Captures captures;

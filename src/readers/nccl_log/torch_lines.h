@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PyTorch's watchdogs, its desync report and the launcher say about operations that did not end and processes that
-// did. Several of these lines say the same in other words; each is kept once.
+// What PyTorch's watchdogs, its desync report and the launcher say about operations that did not end and
+// processes that did. Several of these lines say the same in other words; each is kept once.
 //
 //   [rank3]:[E1118 20:32:23.955 ProcessGroupNCCL.cpp:629] [PG ID 2 PG GUID 5(mesh_tp) Rank 1] words
 //    global rank                                                group 5, described as mesh_tp, and the rank in it
@@ -17,8 +17,8 @@
 
 namespace lockstep::readers::nccl_log {
 
-// Lines into TorchLines, in the order of a file; `begin_file` between files. Memory is bounded by LogModel::kTorchLinesMost.
-// One thread.
+// Lines into TorchLines, in the order of a file; `begin_file` between files. Memory is bounded by
+// LogModel::kTorchLinesMost. One thread.
 class TorchParser {
  public:
   using Here = std::function<Evidence()>;

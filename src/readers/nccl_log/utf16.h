@@ -11,8 +11,8 @@ class Utf16 {
  public:
   // By the mark at the beginning of a text.
   static bool is(std::string_view first_bytes);
-  // The next piece of a text that began with a mark; valid until the next call. What is half a character waits for the next
-  // piece; what is none becomes '?'.
+  // The next piece of a text that began with a mark; valid until the next call. What is half a character
+  // waits for the next piece; what is none becomes '?'.
   std::string_view utf8(std::string_view piece);
 
  private:

@@ -89,7 +89,8 @@ size_t wrap_width(std::string_view text) {
     length.continued += lines[i + 1].continues ? 1 : 0;
     length.inside_words += lines[i + 1].continues && lines[i + 1].is_inside_word ? 1 : 0;
   }
-  // Of the greatest length most lines go on; of another, which a cut beginning or a comment may exceed, most within a word.
+  // Of the greatest length most lines go on; of another, which a cut beginning or a comment may exceed, most
+  // within a word.
   size_t width = 0;
   for (const auto& [size, length] : lengths) {
     const bool goes_on = length.lines >= 2 && length.continued * 3 >= length.lines * 2;

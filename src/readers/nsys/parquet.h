@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Parquet file as Nsight Systems writes one: flat columns of numbers and bytes, read column by column without trusting it.
-// Read are pages of both versions, plain and with dictionaries, uncompressed or packed by Snappy, gzip or zstd. Columns that
-// are nested or repeated are not offered; what else a file may hold is an error that names it.
-// Belongs to one thread.
+// A Parquet file as Nsight Systems writes one: flat columns of numbers and bytes, read column by column
+// without trusting it. Read are pages of both versions, plain and with dictionaries, uncompressed or packed
+// by Snappy, gzip or zstd. Columns that are nested or repeated are not offered; what else a file may hold is
+// an error that names it. Belongs to one thread.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -51,8 +51,8 @@ class ParquetFile {
   static Result<ParquetFile> open(const std::string& path);
 
   const std::vector<ParquetColumn>& columns() const { return columns_; }
-  // Calls `take` for each row with the cells of these columns, in the order of the file. A column that the file lacks is
-  // nothing in each row. An error: what was given before it is good.
+  // Calls `take` for each row with the cells of these columns, in the order of the file. A column that the
+  // file lacks is nothing in each row. An error: what was given before it is good.
   Result<void> read(std::span<const std::string_view> columns, const TakeRow& take) const;
 
  private:

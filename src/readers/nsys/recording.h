@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an export of Nsight Systems tells of communication: NCCL's own ranges (NVTX domain "NCCL") with what their payloads
-// say, and the kernels and copies of CUPTI, by process. Times are ns since the Unix epoch where the export tells when its
-// session began, else since then.
+// What an export of Nsight Systems tells of communication: NCCL's own ranges (NVTX domain "NCCL") with what
+// their payloads say, and the kernels and copies of CUPTI, by process. Times are ns since the Unix epoch
+// where the export tells when its session began, else since then.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of an export of Nsight Systems, by name: of a SQLite file, or of a directory with a Parquet file each.
-// Belongs to one thread.
+// The tables of an export of Nsight Systems, by name: of a SQLite file, or of a directory with a Parquet file
+// each. Belongs to one thread.
 #pragma once
 #include <initializer_list>
 #include <memory>
@@ -19,8 +19,8 @@ class Tables {
   virtual ~Tables() = default;
   // A table and all these columns of it.
   virtual bool has(std::string_view table, std::initializer_list<std::string_view> columns) const = 0;
-  // Calls `take` for each row with the cells of these columns; a column or a table that is not there is nothing. An error:
-  // what was given before it is good.
+  // Calls `take` for each row with the cells of these columns; a column or a table that is not there is
+  // nothing. An error: what was given before it is good.
   virtual Result<void> read(std::string_view table, std::span<const std::string_view> columns,
                             const TakeRow& take) = 0;
   // What users call the export: its file or directory.

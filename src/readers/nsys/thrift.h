@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Apache Thrift's compact protocol, as far as Parquet's footer and page heads need it: a struct is walked field by field, and
-// what the caller does not want is skipped. Every length is checked; nothing is read beyond the end.
+// Apache Thrift's compact protocol, as far as Parquet's footer and page heads need it: a struct is walked
+// field by field, and what the caller does not want is skipped. Every length is checked; nothing is read
+// beyond the end.
 #pragma once
 #include <cstddef>
 #include <cstdint>

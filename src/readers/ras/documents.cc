@@ -15,7 +15,8 @@ bool begins_snapshot(std::string_view text, size_t at) {
   return text.substr(at).starts_with("\"nccl_version\"");
 }
 
-// One past the closing quote of the string that begins at `at`; where it has none, the begin of the next snapshot or the text's end.
+// One past the closing quote of the string that begins at `at`; where it has none, the begin of the next
+// snapshot or the text's end.
 size_t end_of_string(std::string_view text, size_t at) {
   for (++at; at < text.size() && text[at] != '"'; ++at) {
     if (begins_snapshot(text, at)) return at;

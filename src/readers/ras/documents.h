@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON objects in a text, one behind the other, whatever stands between them. NCCL 2.28 leaves a comma out where ranks are
-// missing; it is put in where a value is followed by a key. An object ends where a snapshot begins: the rest of it was cut off.
+// JSON objects in a text, one behind the other, whatever stands between them. NCCL 2.28 leaves a comma out
+// where ranks are missing; it is put in where a value is followed by a key. An object ends where a snapshot
+// begins: the rest of it was cut off.
 #pragma once
 #include <string>
 #include <string_view>

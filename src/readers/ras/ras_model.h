@@ -41,8 +41,8 @@ struct CountedRanks {
 struct Comm {
   std::string hash;  // "0x3548175347e056"
   int32_t size = -1;
-  // From the client's text: of launched operations only those of functions that are uneven, of ranks only those that differ, or
-  // that are all the others.
+  // From the client's text: of launched operations only those of functions that are uneven, of ranks only
+  // those that differ, or that are all the others.
   bool is_summary = false;
   std::vector<CountedRanks> counted{};  // is_summary
   std::vector<Rank> ranks;              // by rank

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A snapshot out of its JSON. Of one that ends early or is no JSON from some place on, the ranks before that are kept.
+// A snapshot out of its JSON. Of one that ends early or is no JSON from some place on, the ranks before that
+// are kept.
 #pragma once
 #include <optional>
 

@@ -207,7 +207,8 @@ class Report {
     }
   }
 
-  // What a camp has in common, from where it differs on: "have launched up to operation 9", "has status ABORT", "reported ..."
+  // What a camp has in common, from where it differs on: "have launched up to operation 9", "has status
+  // ABORT", "reported ..."
   bool read_what(Line& line, Statement& statement) const {
     if (line.take("have ") || line.take("has ")) {
       if (line.take("launched up to operation "))
@@ -232,7 +233,8 @@ class Report {
       return;
     }
     const std::vector<std::string_view> words = words_of(text);
-    // Group, communicators in it, nodes and ranks per node, ranks per communicator and in the group, status, errors.
+    // Group, communicators in it, nodes and ranks per node, ranks per communicator and in the group, status,
+    // errors.
     if (words.size() == 8 && status_of(words[6]) != Status::kNone) {
       const int64_t group = number_of(words[0]), size = number_of(words[4]);
       if (group < 0 || group > INT32_MAX || size < 0 || size > INT32_MAX || groups_.size() == kMostComms)
@@ -303,7 +305,8 @@ class Report {
     if (dead_.size() < kMostRows) dead_.emplace(line.take_until(" managing "), pid);
   }
 
-  // Whether all ranks that are there are in a camp, by each difference: else the text ends before the last of them.
+  // Whether all ranks that are there are in a camp, by each difference: else the text ends before the last of
+  // them.
   static bool is_complete(const CommText& of) {
     uint64_t gone = 0;
     std::map<std::pair<Statement::Kind, std::string>, uint64_t> ranks;
@@ -318,8 +321,8 @@ class Report {
     });
   }
 
-  // Ranks that none of the camps of this kind and function names are those of the only one that is merely counted. False:
-  // who launched how much stays unknown.
+  // Ranks that none of the camps of this kind and function names are those of the only one that is merely
+  // counted. False: who launched how much stays unknown.
   bool name_the_rest(CommText& of, const std::vector<bool>& missing) {
     bool all_named = true;
     std::map<std::pair<Statement::Kind, std::string>, std::vector<size_t>> differences;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A snapshot out of what ncclras prints for people, releases 2.24 to 2.30. The text names those who stand out, and counts
-// the others: who these are follows where they are all the rest of their communicator.
+// A snapshot out of what ncclras prints for people, releases 2.24 to 2.30. The text names those who stand
+// out, and counts the others: who these are follows where they are all the rest of their communicator.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -9,7 +9,8 @@
 
 namespace lockstep::readers::ras {
 
-// Takes the first report out of `text`, with what stands before it; nothing, and all of `text`, where there is none.
+// Takes the first report out of `text`, with what stands before it; nothing, and all of `text`, where there
+// is none.
 std::optional<Snapshot> next_report(std::string_view& text);
 
 // True of text in which a report begins.

@@ -122,8 +122,8 @@ class Classic : public Schema {
     return row && *row ? query->integer(0) : -1;
   }
 
-  // rocm-trace-lite's merge appends the rows of one process behind those of another and does not say whose they are. Within a
-  // process rows come as they ended, so where one process begins time jumps back.
+  // rocm-trace-lite's merge appends the rows of one process behind those of another and does not say whose
+  // they are. Within a process rows come as they ended, so where one process begins time jumps back.
   void split(std::vector<Process>& processes, const std::vector<int64_t>& pids,
              std::vector<Loss>& losses) const {
     struct Jump {

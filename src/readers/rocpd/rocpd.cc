@@ -73,7 +73,8 @@ struct File {
   std::unique_ptr<SharedTexts> texts;  // of all its processes
 };
 
-// Connections that wait for the next process of their file: opening one reads its list of tables anew. A few of the newest.
+// Connections that wait for the next process of their file: opening one reads its list of tables anew. A few
+// of the newest.
 class Connections {
  public:
   Result<Opened> take(const std::string& path) {
@@ -100,8 +101,8 @@ class Connections {
   std::deque<std::pair<std::string, Opened>> idle_;
 };
 
-// Each process its rows' part of the work that the file may take, and all alike as much again: for tables of which a process
-// has to read more than its rows.
+// Each process its rows' part of the work that the file may take, and all alike as much again: for tables of
+// which a process has to read more than its rows.
 void share_work(std::vector<Process>& processes) {
   double rows = 0;
   for (const Process& process : processes) rows += static_cast<double>(process.rows);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader of SQLite files of AMD's tools: RPD, rocm-trace-lite, and rocprofiler-sdk's rocpd (schema 3). They hold what
-// GPUs did, kernel by kernel; of communication nothing but the kernels of RCCL.
+// The reader of SQLite files of AMD's tools: RPD, rocm-trace-lite, and rocprofiler-sdk's rocpd (schema 3).
+// They hold what GPUs did, kernel by kernel; of communication nothing but the kernels of RCCL.
 #pragma once
 #include "readers/reader.h"
 

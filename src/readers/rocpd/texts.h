@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of a file by their ids. A file may list as many as it has rows of work, for all of its processes: a table that several
-// of them use is read once and kept as long as the source, and a process takes over only what its own rows name.
+// The names of a file by their ids. A file may list as many as it has rows of work, for all of its processes:
+// a table that several of them use is read once and kept as long as the source, and a process takes over only
+// what its own rows name.
 #pragma once
 #include <functional>
 #include <map>

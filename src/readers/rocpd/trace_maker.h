@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the GPU work of a process to the model: kernels and copies, and an operation for each kernel of RCCL's.
+// From the GPU work of a process to the model: kernels and copies, and an operation for each kernel of
+// RCCL's.
 #pragma once
 #include <vector>
 

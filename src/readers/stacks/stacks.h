@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks of processes, as py-spy, Python's faulthandler and PyTorch's debug server print them: read_stacks.h reads them.
+// Stacks of processes, as py-spy, Python's faulthandler and PyTorch's debug server print them: read_stacks.h
+// reads them.
 #pragma once
 #include "readers/reader.h"
 

@@ -9,7 +9,8 @@
 namespace lockstep::store::sqlite {
 namespace {
 
-// A row costs three instructions and two for each column, which takes a byte or more, and an index of the schema as much again.
+// A row costs three instructions and two for each column, which takes a byte or more, and an index of the
+// schema as much again.
 constexpr uint64_t kInstructionsPerByte = 16;
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The little of SQLite that trace.db needs, with its errors as Result. A Database and its Statements belong to one
-// thread. Error texts name the file and say what SQLite said.
+// The little of SQLite that trace.db needs, with its errors as Result. A Database and its Statements belong
+// to one thread. Error texts name the file and say what SQLite said.
 #pragma once
 #include <sqlite3.h>
 
@@ -51,8 +51,8 @@ class Statement {
 
 class Database {
  public:
-  // kCreate: a file of ours, which is no link. kRead: a file that somebody else may have written (base/foreign_sqlite.h). Each statement may take the work that a file of
-  // this size can ask for.
+  // kCreate: a file of ours, which is no link. kRead: a file that somebody else may have written
+  // (base/foreign_sqlite.h). Each statement may take the work that a file of this size can ask for.
   enum class Access { kCreate, kRead };
   static Result<std::unique_ptr<Database>> open(const std::string& path, Access access);
   Database(const Database&) = delete;
@@ -65,7 +65,8 @@ class Database {
   Result<void> close();
   sqlite3* handle() const { return handle_.get(); }
   Error error(std::string_view doing) const;
-  // Columns of an ordinary table; none if there is none of this name, or if it is a view, virtual, or computes a column.
+  // Columns of an ordinary table; none if there is none of this name, or if it is a view, virtual, or
+  // computes a column.
   Result<std::vector<std::string>> columns(std::string_view table) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The columns that only a merge can fill: numbers that are equal over the run, and names for the rocpd views. Computed
-// for one trace at a time; what has to last over the run is in RunNumbers.
+// The columns that only a merge can fill: numbers that are equal over the run, and names for the rocpd views.
+// Computed for one trace at a time; what has to last over the run is in RunNumbers.
 #pragma once
 #include <cstdint>
 #include <vector>

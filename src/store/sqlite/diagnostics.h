@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters of one process: what it recorded, what was put together, what was lost, zeros included. Identities, which
-// a test holds us to: ops = ops_gpu_timed + ops_host_only; each <table> = <table>_resolved + <table>_unresolved;
-// lost = the sum of lost_<stage>.
+// Counters of one process: what it recorded, what was put together, what was lost, zeros included.
+// Identities, which a test holds us to: ops = ops_gpu_timed + ops_host_only; each <table> = <table>_resolved
+// + <table>_unresolved; lost = the sum of lost_<stage>.
 #pragma once
 #include <cstdint>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number that stands for the rows of a table, value by value: written beside them, it proves that they read back as they were.
-// Against damage, not against forgery. Two nanoseconds a value, beside twenty that SQLite takes to give it.
+// A number that stands for the rows of a table, value by value: written beside them, it proves that they read
+// back as they were. Against damage, not against forgery. Two nanoseconds a value, beside twenty that SQLite
+// takes to give it.
 #pragma once
 #include <bit>
 #include <cstddef>

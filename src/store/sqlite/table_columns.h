@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the columns of a model table or row: visit(type_name, name, text, member) for each COLUMN of its .def file, so
-// that the schema, the writer and the reader of trace.db follow the model by themselves.
+// Walks the columns of a model table or row: visit(type_name, name, text, member) for each COLUMN of its .def
+// file, so that the schema, the writer and the reader of trace.db follow the model by themselves.
 #pragma once
 #include <string_view>
 

@@ -36,8 +36,8 @@ struct ColumnLayout {
   TableId target = TableId::kProcess;
 };
 
-// Where the row numbers of a table come from. Ids of kEvents are unique over all tables that share it, so that views
-// may put those tables side by side (rocpd_api is calls, marks, ranges and some ops).
+// Where the row numbers of a table come from. Ids of kEvents are unique over all tables that share it, so
+// that views may put those tables side by side (rocpd_api is calls, marks, ranges and some ops).
 enum class IdSequence : uint8_t { kOwn, kEvents };
 
 struct TableLayout {

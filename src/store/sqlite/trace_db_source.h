@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a trace.db back into traces, one process at a time. The file is untrusted: ids outside their table, values
-// that do not fit and pages that cannot be read become losses. Each thread that loads has a connection of its own.
+// Reads a trace.db back into traces, one process at a time. The file is untrusted: ids outside their table,
+// values that do not fit and pages that cannot be read become losses. Each thread that loads has a connection
+// of its own.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends traces to a new trace.db, one process after the other, giving every row its run-wide id. Holds no rows of a
-// process between appends. One thread. After an error the file is of no use.
+// Appends traces to a new trace.db, one process after the other, giving every row its run-wide id. Holds no
+// rows of a process between appends. One thread. After an error the file is of no use.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -82,8 +82,8 @@ Result<void> check_target(const std::string& path) {
                "exists and is not a trace.db of Lockstep; it was left alone: name another output", path};
 }
 
-// Appends all processes, loading the next one while one is inserted: two in memory at most. A process that cannot be
-// read is a loss, unless all are.
+// Appends all processes, loading the next one while one is inserted: two in memory at most. A process that
+// cannot be read is a loss, unless all are.
 Result<uint64_t> append_all(model::TraceSource& source, TraceWriter& writer, model::Trace& run,
                             const std::function<void(double)>& progress) {
   const size_t count = source.processes();

@@ -53,7 +53,8 @@ Family family_of(analysis::FindingClass c) {
   return Family::kSetup;
 }
 
-// How near a class is to the cause: a dead rank explains that it never joined, which explains that others wait.
+// How near a class is to the cause: a dead rank explains that it never joined, which explains that others
+// wait.
 int depth_of(analysis::FindingClass c) {
   constexpr std::array kOrder = {
       analysis::FindingClass::kRankDead,        analysis::FindingClass::kTransportError,
@@ -210,8 +211,8 @@ class Joiner {
     clusters_.push_back({std::move(candidate)});
   }
 
-  // Nearer to the cause than what the cluster is about, and of no other ranks: those that print that a peer has died are
-  // witnesses.
+  // Nearer to the cause than what the cluster is about, and of no other ranks: those that print that a peer
+  // has died are witnesses.
   static bool is_cause(const Candidate& candidate, const Candidate& front) {
     return family_of(front.finding.finding_class) == Family::kStall &&
            candidate.finding.severity >= front.finding.severity &&
@@ -279,8 +280,8 @@ class Joiner {
     doubt.finding.evidence.push_back("known from: " + where);
   }
 
-  // Ranks that left no file of one kind are suspects; files of another kind may tell of each whether it called the
-  // operation that the others are in. True if some are found that have not.
+  // Ranks that left no file of one kind are suspects; files of another kind may tell of each whether it
+  // called the operation that the others are in. True if some are found that have not.
   bool promote(Candidate& doubt) const {
     analysis::Finding& finding = doubt.finding;
     // Sends and receives are counted by pair.
@@ -354,8 +355,8 @@ class Joiner {
     return name.text();
   }
 
-  // How many collectives the rank has called on the communicator of the doubt, according to another source that
-  // counts them alike.
+  // How many collectives the rank has called on the communicator of the doubt, according to another source
+  // that counts them alike.
   std::optional<uint32_t> calls_of(int32_t rank, const Candidate& doubt, size_t source) const {
     const auto comm = comm_row(doubt);
     if (!comm || sources_[source].job == nullptr) return std::nullopt;
@@ -382,8 +383,9 @@ class Joiner {
     return std::nullopt;
   }
 
-  // Watchdogs that do not know how many ranks there are name those alone whom they miss: others that they do not tell of may be
-  // it as well. Of a part of the ranks, whose lines may be of other groups, they clear nobody.
+  // Watchdogs that do not know how many ranks there are name those alone whom they miss: others that they do
+  // not tell of may be it as well. Of a part of the ranks, whose lines may be of other groups, they clear
+  // nobody.
   bool may_be_suspect(const Candidate& candidate, int32_t rank, bool is_world) const {
     const std::vector<int32_t>& ranks = candidate.finding.ranks;
     return std::binary_search(ranks.begin(), ranks.end(), rank) ||
@@ -408,8 +410,8 @@ class Joiner {
     return candidate.finding.id == "evidence-missing.watchdog";
   }
 
-  // Who may be to blame according to each is to blame according to all: a rank that left neither a file of one kind nor
-  // one of another.
+  // Who may be to blame according to each is to blame according to all: a rank that left neither a file of
+  // one kind nor one of another.
   void narrow(std::vector<Cluster>& open) const {
     for (size_t i = 0; i < open.size(); ++i) {
       for (size_t j = i + 1; j < open.size();) {
@@ -466,8 +468,8 @@ class Joiner {
             candidate.finding.finding_class == analysis::FindingClass::kRankUnreachable);
   }
 
-  // What one moment shows of a rank is made certain by another kind in which others wait, and which does not tell of that rank,
-  // or tells that it may be the one.
+  // What one moment shows of a rank is made certain by another kind in which others wait, and which does not
+  // tell of that rank, or tells that it may be the one.
   void confirm(const Candidate& doubt) {
     if (!is_of_watchdogs(doubt) && doubt.finding.finding_class != analysis::FindingClass::kRankUnreachable)
       return;

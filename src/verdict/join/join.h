@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One verdict out of several kinds of evidence of one job: capture files, Flight Recorder dumps, logs. Each kind is
-// judged for itself; here findings about the same trouble become one that cites them all, what one kind cannot tell is
-// settled by another that can, and kinds that contradict each other are named.
+// One verdict out of several kinds of evidence of one job: capture files, Flight Recorder dumps, logs. Each
+// kind is judged for itself; here findings about the same trouble become one that cites them all, what one
+// kind cannot tell is settled by another that can, and kinds that contradict each other are named.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -41,10 +41,12 @@ std::string_view text(CommLink::By by);  // "id", "name", "members", "operations
 // Whether both may be of one run: they overlap in time, as far as that is known and clocks go.
 bool same_time(const EvidenceSource& a, const EvidenceSource& b);
 
-// links.cc: the communicators that jobs have in common, where that can be told. One for each pair of jobs and communicator.
+// links.cc: the communicators that jobs have in common, where that can be told. One for each pair of jobs and
+// communicator.
 std::vector<CommLink> link_comms(const std::vector<EvidenceSource>& sources);
 
-// Whether two communicators of two jobs may be one: as many ranks, and nobody in another place, as far as that is known.
+// Whether two communicators of two jobs may be one: as many ranks, and nobody in another place, as far as
+// that is known.
 bool may_be_one(const model::Job& a, uint32_t a_comm, const model::Job& b, uint32_t b_comm);
 
 struct Joined {

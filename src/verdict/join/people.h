@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who the ranks of findings are, with what any kind of evidence knows of them: a dump knows no host and no pid, a log does.
+// Who the ranks of findings are, with what any kind of evidence knows of them: a dump knows no host and no
+// pid, a log does.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,7 +15,8 @@ class People {
   // `sources` outlive it.
   explicit People(const std::vector<EvidenceSource>& sources);
 
-  // Fills Finding::who of a finding that the source `own` has made: a process for each rank, and those without one.
+  // Fills Finding::who of a finding that the source `own` has made: a process for each rank, and those
+  // without one.
   void name(size_t own, analysis::Finding& finding) const;
   void add_hosts(analysis::Finding& finding) const;
 

@@ -21,8 +21,8 @@ using format::FileHeader;
 using format::FileState;
 using format::Purpose;
 
-// A write that takes longer is not one into the page cache; nor are several that take longer for each chunk, of which one more counts a
-// 32nd: a busy machine takes the processor away for some milliseconds.
+// A write that takes longer is not one into the page cache; nor are several that take longer for each chunk,
+// of which one more counts a 32nd: a busy machine takes the processor away for some milliseconds.
 constexpr int64_t kStuckNs = 100'000'000, kSlowChunkNs = 1'000'000, kChunksInMean = 32;
 
 #define LOCKSTEP_READS_BESIDE_WRITERS __attribute__((no_sanitize("thread")))
@@ -107,7 +107,8 @@ uint32_t FileWriter::collect(const ProcessFile& file) {
   return count;
 }
 
-// The first definitions of a log hold its losses, which are counted on. A chunk may be newer than what was collected.
+// The first definitions of a log hold its losses, which are counted on. A chunk may be newer than what was
+// collected.
 FileWriter::State FileWriter::state_of(const ProcessFile& file, uint32_t place) const {
   ChunkHeader header;
   if (!read_header(file.chunk(place), &header)) return State::kUnpublished;

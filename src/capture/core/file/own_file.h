@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that this library made, by descriptor: hosts close descriptors they do not know, and the number may then stand for a file
-// of theirs. So it is looked at before each use, and opened again by its path if it has gone. Any thread.
+// A file that this library made, by descriptor: hosts close descriptors they do not know, and the number may
+// then stand for a file of theirs. So it is looked at before each use, and opened again by its path if it has
+// gone. Any thread.
 #pragma once
 #include <atomic>
 #include <cstdint>

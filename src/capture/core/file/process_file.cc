@@ -25,7 +25,8 @@ namespace {
 constexpr uint32_t kFirstChunks = 128,
                    kFirstPopulated = 16;  // enough for a burst before the keeper first runs
 constexpr uint32_t kStreamPlaces = 1024;  // 32 MiB: half a million records while storage does not answer
-// What every thread can have when the rest is used up: definitions and a chunk of records; in a ring also statistics and another of records.
+// What every thread can have when the rest is used up: definitions and a chunk of records; in a ring also
+// statistics and another of records.
 constexpr uint32_t kPlacesBeside = 2 * format::kMaxLogs;
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint32_t kMinChunks = 16, kMinRingChunks = 32,
@@ -42,9 +43,9 @@ bool make_directories(char* path) {
   return mkdir(path, 0777) == 0 || errno == EEXIST;
 }
 
-// Older kernels cannot populate: false, and the first store into each page does it. A virtual machine may have page tables of its own
-// beside the host's (shadow paging), which the first access through an address fills: 10 us, not on the event path. Other threads may
-// write there already.
+// Older kernels cannot populate: false, and the first store into each page does it. A virtual machine may
+// have page tables of its own beside the host's (shadow paging), which the first access through an address
+// fills: 10 us, not on the event path. Other threads may write there already.
 __attribute__((no_sanitize("thread"))) bool populate(const char* begin, uint64_t bytes) {
   if (madvise(const_cast<char*>(begin), bytes, MADV_POPULATE_WRITE) != 0) return false;
   for (uint64_t at = 0; at < bytes; at += kPageBytes) (void)*static_cast<const volatile char*>(begin + at);

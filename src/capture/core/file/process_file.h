@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of a capture library and the memory that its chunks are written in, handed out in places of a chunk each.
+// The file of a capture library and the memory that its chunks are written in, handed out in places of a
+// chunk each.
 //
-// The places are those of a segment (docs/decisions/0015), which outlives the process. A chunk gets its number, its index in the file, when
-// its place is claimed. Stream retention: the writer thread (file_writer.h) puts it into the file and gives the place back. Ring retention: a
-// place is its own number, and its chunk is in the file once the ring was written there.
+// The places are those of a segment (docs/decisions/0015), which outlives the process. A chunk gets its
+// number, its index in the file, when its place is claimed. Stream retention: the writer thread
+// (file_writer.h) puts it into the file and gives the place back. Ring retention: a place is its own number,
+// and its chunk is in the file once the ring was written there.
 //
-// Memory is real before it is used: the keeper thread allocates ahead of need (`allocate_ahead`), so that no store can fail for want of
-// space, and populates pages (`populate_ahead`), so that stores meet no page fault; a thread that outruns the second pays the faults, one
-// that outruns the first loses events.
+// Memory is real before it is used: the keeper thread allocates ahead of need (`allocate_ahead`), so that no
+// store can fail for want of space, and populates pages (`populate_ahead`), so that stores meet no page
+// fault; a thread that outruns the second pays the faults, one that outruns the first loses events.
 //
-// Threads: `claim_chunk`, `claim_share` and `give_back` are lock-free and may be called on the event path by any thread.
-// `make_chunk` may too, off the event path. What prepares or closes (`create`, `..._ahead`, `close`): one at a time.
+// Threads: `claim_chunk`, `claim_share` and `give_back` are lock-free and may be called on the event path by
+// any thread. `make_chunk` may too, off the event path. What prepares or closes (`create`, `..._ahead`,
+// `close`): one at a time.
 //
 // A ring allocates all of its size at once. A log gets more of it only while it holds less than kShare times
-// what is left, and gives some back when others have come: N busy logs end up with equal parts and a rest for newcomers.
-// What a new thread needs to begin with comes from that rest, or lies beside the ring when nothing is left.
+// what is left, and gives some back when others have come: N busy logs end up with equal parts and a rest for
+// newcomers. What a new thread needs to begin with comes from that rest, or lies beside the ring when nothing
+// is left.
 //
-// States of a file that a crash can leave: absent; empty, or with state kBuilding (nothing to read); kOpen (all published entries
-// are whole, in the segment or in the file); kDiskFull and kSizeCap (as kOpen, capture stopped); kClosed.
+// States of a file that a crash can leave: absent; empty, or with state kBuilding (nothing to read); kOpen
+// (all published entries are whole, in the segment or in the file); kDiskFull and kSizeCap (as kOpen, capture
+// stopped); kClosed.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -34,8 +39,8 @@ inline constexpr uint32_t kNoChunk = 0xffffffff;
 
 class ProcessFile {
  public:
-  // Creates `<dir>/<host>.<pid>.<start>.<source>.lks`, parents included, with a first stretch of chunks. On failure
-  // the object stays unusable and `why` says what failed.
+  // Creates `<dir>/<host>.<pid>.<start>.<source>.lks`, parents included, with a first stretch of chunks. On
+  // failure the object stays unusable and `why` says what failed.
   bool create(const Config& config, const Identity& identity, format::Source source, char* why,
               size_t why_size);
   bool usable() const { return base_ != nullptr; }
@@ -91,7 +96,8 @@ class ProcessFile {
     return (ready > claimed ? ready - claimed : 0) + returned_count_.load(std::memory_order_relaxed);
   }
 
-  // Brings the number of allocated, unclaimed places up to `ahead`, as far as there are any. Sets the header's state at the size cap.
+  // Brings the number of allocated, unclaimed places up to `ahead`, as far as there are any. Sets the
+  // header's state at the size cap.
   void allocate_ahead(uint32_t ahead);
   // Populates the next `ahead` chunks that are not yet claimed.
   void populate_ahead(uint32_t ahead);
@@ -151,8 +157,8 @@ class ProcessFile {
   std::atomic<uint32_t> ended_at_{0};  // what numbers_ was before, in a ring claimed_
   std::atomic<uint32_t> ready_{0};     // places that are allocated
   uint32_t populated_ = 0;
-  // Places given back, as a stack. The head holds 1 + the top's index, and in its upper half a count of changes, so
-  // that a head seen twice is the same stack.
+  // Places given back, as a stack. The head holds 1 + the top's index, and in its upper half a count of
+  // changes, so that a head seen twice is the same stack.
   std::atomic<uint64_t> returned_{0};
   std::atomic<uint32_t> returned_count_{0};
   uint32_t* below_ = nullptr;  // by place: 1 + the place below it in the stack

@@ -20,7 +20,8 @@ namespace lockstep::capture {
 namespace {
 
 constexpr uint32_t kLeastPlaces = 64;
-// The host needs /dev/shm, too: NCCL's transports, data loaders. Eight processes of two libraries take their segments from it.
+// The host needs /dev/shm, too: NCCL's transports, data loaders. Eight processes of two libraries take their
+// segments from it.
 constexpr uint64_t kRoomForOthers = uint64_t{512} << 20;
 
 bool has_room(const char* folder, uint64_t bytes) {

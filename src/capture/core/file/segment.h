@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process's segment (format/segment_layout.h): memory for the chunks that are not finally in the file, which outlives the
-// process where the host allows it.
+// The process's segment (format/segment_layout.h): memory for the chunks that are not finally in the file,
+// which outlives the process where the host allows it.
 #pragma once
 #include <cstdint>
 
@@ -12,8 +12,8 @@ namespace lockstep::capture {
 
 class Segment {
  public:
-  // A mapping of so many places, none of which has memory yet; smaller where address space is limited. It has a name where there is room
-  // for `needed` of them and for others. False, with errno.
+  // A mapping of so many places, none of which has memory yet; smaller where address space is limited. It has
+  // a name where there is room for `needed` of them and for others. False, with errno.
   bool create(const Identity& identity, format::Source source, uint32_t places, uint32_t needed);
   bool usable() const { return base_ != nullptr; }
   // Memory for these places, so that no store to them can fail. Any thread.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kind of GPU is at a PCI address, as the kernel shows it; no library is asked. For init, not for the event path: it
-// opens at most three files.
+// What kind of GPU is at a PCI address, as the kernel shows it; no library is asked. For init, not for the
+// event path: it opens at most three files.
 #pragma once
 
 namespace lockstep::capture {

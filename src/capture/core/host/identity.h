@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who this process is: host, boot, pid, start, rank and job as the launcher's environment tells them. -1 and empty
-// mean unknown. torchrun's variables win over Slurm's, Open MPI's and PMI's, as it may run inside any of them.
+// Who this process is: host, boot, pid, start, rank and job as the launcher's environment tells them. -1 and
+// empty mean unknown. torchrun's variables win over Slurm's, Open MPI's and PMI's, as it may run inside any
+// of them.
 #pragma once
 #include <cstdint>
 

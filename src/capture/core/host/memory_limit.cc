@@ -18,7 +18,8 @@ uint64_t limit_in(const char* path) {
   return text[0] >= '0' && text[0] <= '9' ? strtoull(text, nullptr, 10) : UINT64_MAX;  // "max": none
 }
 
-// A container often sees its own group as the root, but names it by its path on the host: folders that are not there say nothing.
+// A container often sees its own group as the root, but names it by its path on the host: folders that are
+// not there say nothing.
 uint64_t least_up_from(const char* root, const char* group, size_t length, const char* file) {
   char path[kMostPath];
   uint64_t least = UINT64_MAX;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chunks that hold a log's definitions, one behind the other. Owner thread of the log only; all zero before begin().
+// The chunks that hold a log's definitions, one behind the other. Owner thread of the log only; all zero
+// before begin().
 #pragma once
 #include "capture/core/log/chunk.h"
 #include "capture/core/log/definition_writer.h"

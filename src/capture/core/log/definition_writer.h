@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a definition (format/definitions.h) becomes visible: cleared together with the tag behind it, filled, and
-// published by the store of its tag word. One writer at a time per chunk.
+// How a definition (format/definitions.h) becomes visible: cleared together with the tag behind it, filled,
+// and published by the store of its tag word. One writer at a time per chunk.
 #pragma once
 #include <cstring>
 

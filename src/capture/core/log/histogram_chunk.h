@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chunk of a log's histogram cells (ring retention): a hash table with a fixed number of probes. Owner thread only; all
-// zero is a log without one.
+// The chunk of a log's histogram cells (ring retention): a hash table with a fixed number of probes. Owner
+// thread only; all zero is a log without one.
 #pragma once
 #include <cstring>
 

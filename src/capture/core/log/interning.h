@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What records name by a number instead of by text: shapes, streams, names of kernels and ranges. Each is defined once in
-// the log's definitions. A small cache in front finds what is used all the time; behind it is a table of all.
-// Owner thread of the log only; all zero before begin(). A key for which there is no room is not remembered, so that each
-// event that does without it is counted by the caller.
+// What records name by a number instead of by text: shapes, streams, names of kernels and ranges. Each is
+// defined once in the log's definitions. A small cache in front finds what is used all the time; behind it is
+// a table of all. Owner thread of the log only; all zero before begin(). A key for which there is no room is
+// not remembered, so that each event that does without it is counted by the caller.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -56,8 +56,8 @@ class Interning {
   uint32_t kernel_name(const char* name, size_t length) {
     return find_name(&kernel_names_, format::Def::kKernelName, name, length);
   }
-  // Programs make up names as they go: a log has kMostRangeNames, and in ring retention those of all logs take
-  // 1 / kRangeNamesOfRing of the ring.
+  // Programs make up names as they go: a log has kMostRangeNames, and in ring retention those of all logs
+  // take 1 / kRangeNamesOfRing of the ring.
   uint32_t range_name(const char* name, size_t length) {
     return find_name(&range_names_, format::Def::kRangeName, name, length);
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a small cache in front has pushed out: a hash table from a key to what the file calls it, so that nothing is
-// defined twice. One owner thread; all zero is an empty table. It grows by mapping memory, a few times in the life of a
-// thread; where none is to be had the key is not remembered. Never freed: a log outlives its thread.
+// What a small cache in front has pushed out: a hash table from a key to what the file calls it, so that
+// nothing is defined twice. One owner thread; all zero is an empty table. It grows by mapping memory, a few
+// times in the life of a thread; where none is to be had the key is not remembered. Never freed: a log
+// outlives its thread.
 #pragma once
 #include <sys/mman.h>
 

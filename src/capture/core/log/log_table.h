@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread logs of a process. A slot is taken with a thread's first event and given back when the thread ends; the log in
-// it stays, for the next thread. Any thread; no lock. All zero at load, so that it costs no memory until a slot is used.
+// The thread logs of a process. A slot is taken with a thread's first event and given back when the thread
+// ends; the log in it stays, for the next thread. Any thread; no lock. All zero at load, so that it costs no
+// memory until a slot is used.
 #pragma once
 #include <pthread.h>
 
@@ -15,7 +16,8 @@ class LogTable {
   // nullptr: all are taken.
   ThreadLog* take();
   void give_back(ThreadLog* log);
-  // Calls `end(log)` when the calling thread ends. Where no key is to be had its slot is simply not used again.
+  // Calls `end(log)` when the calling thread ends. Where no key is to be had its slot is simply not used
+  // again.
   void at_thread_end(ThreadLog* log, void (*end)(void*));
   // From 1 on, as records name it.
   uint32_t number(const ThreadLog* log) const { return static_cast<uint32_t>(log - logs_) + 1; }

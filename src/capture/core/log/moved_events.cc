@@ -7,8 +7,8 @@
 
 namespace lockstep::capture {
 
-// A bit for each unit of a log's chunks. Its chunks have numbers in a row: by their remainder none shares its bits with
-// another, as two of them may lie beside the ring.
+// A bit for each unit of a log's chunks. Its chunks have numbers in a row: by their remainder none shares its
+// bits with another, as two of them may lie beside the ring.
 namespace {
 constexpr uint32_t kEndsOfWord = 64, kWordsOfChunk = format::kUnitsPerChunk / kEndsOfWord;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ring retention: an event that is still open when its chunk is overwritten moves on with the newest records. Here is under
-// which handle the host knows it, where it is now, and which events have ended although their own records do not say so.
-// The log's owner thread moves events; any thread may ask for one, or note an end. All zero is empty.
+// Ring retention: an event that is still open when its chunk is overwritten moves on with the newest records.
+// Here is under which handle the host knows it, where it is now, and which events have ended although their
+// own records do not say so. The log's owner thread moves events; any thread may ask for one, or note an end.
+// All zero is empty.
 #pragma once
 #include <cstdint>
 
@@ -25,9 +26,10 @@ class MovedEvents {
   uint64_t now(uint64_t handle) const;
   // Any thread.
   bool has(uint64_t handle) const;
-  // Any thread: the event ended, and its record cannot say so. The first call maps memory, a bit for each unit that the
-  // log can hold. Of an event that is just being overwritten it may come too late: the bit is then that of the next event
-  // in its place, which is overwritten and counted, or the event moves on as one that never ends.
+  // Any thread: the event ended, and its record cannot say so. The first call maps memory, a bit for each
+  // unit that the log can hold. Of an event that is just being overwritten it may come too late: the bit is
+  // then that of the next event in its place, which is overwritten and counted, or the event moves on as one
+  // that never ends.
   void note_end(uint64_t handle);
 
   // Owner: of a handle's record as it is now.
@@ -41,7 +43,8 @@ class MovedEvents {
     uint64_t now;     // of its newest record
     uint64_t ended;   // `issued`, once note_end() was called for it; atomic
   };
-  // Owner: the entry of the event whose newest record was at `handle`, or a free one; nullptr if there is none.
+  // Owner: the entry of the event whose newest record was at `handle`, or a free one; nullptr if there is
+  // none.
   Entry* entry_for(uint64_t handle);
 
  private:

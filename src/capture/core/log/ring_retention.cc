@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread's log does in ring retention: it uses its own oldest chunk again, and what is still open in it moves on.
+// What a thread's log does in ring retention: it uses its own oldest chunk again, and what is still open in
+// it moves on.
 #include <cstring>
 
 #include "capture/core/log/log_table.h"

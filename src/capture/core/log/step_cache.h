@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The newest record of a proxy step, which the host may start again while it polls. Each set is a cache line, the latest
-// used first, so that steps that are polled stay and those that pass by do not. One owner thread; all zero is empty.
+// The newest record of a proxy step, which the host may start again while it polls. Each set is a cache line,
+// the latest used first, so that steps that are polled stay and those that pass by do not. One owner thread;
+// all zero is empty.
 #pragma once
 #include <cstdint>
 

@@ -153,8 +153,9 @@ char* ThreadLog::next_chunk() {
   return cursor_;
 }
 
-// The newest chunks, in which events can be filled in. In stream retention they hold places that others may need: a log keeps
-// a quarter of what is free, and never fewer than two chunks, as what was located before the next one is filled in after it.
+// The newest chunks, in which events can be filled in. In stream retention they hold places that others may
+// need: a log keeps a quarter of what is free, and never fewer than two chunks, as what was located before
+// the next one is filled in after it.
 void ThreadLog::move_window(uint32_t most) {
   const ProcessFile& file = Session::get().file();
   if (most > kWindow) most = kWindow;

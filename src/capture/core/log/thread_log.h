@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread's log: the event path. Appending an event is: read the clock, fill a record at the cursor, publish.
-// No lock, no allocation, no system call; a full chunk costs one compare-and-swap, or in ring retention the reuse of
-// this log's own oldest chunk. What may be slow happens once per thread (registration) or once per new name.
+// One thread's log: the event path. Appending an event is: read the clock, fill a record at the cursor,
+// publish. No lock, no allocation, no system call; a full chunk costs one compare-and-swap, or in ring
+// retention the reuse of this log's own oldest chunk. What may be slow happens once per thread (registration)
+// or once per new name.
 //
-// Threads: a log belongs to one thread, and `current()` finds it; after the thread ends the slot, its definitions and
-// its half-full chunk go to the next new thread. Other threads never write to it.
+// Threads: a log belongs to one thread, and `current()` finds it; after the thread ends the slot, its
+// definitions and its half-full chunk go to the next new thread. Other threads never write to it.
 //
 //   window[chunk_no % kWindow] -> address of this log's newest chunks, so that a handle finds its record for an
 //   in-place update; older targets get a StateRecord instead.
@@ -37,8 +38,8 @@ class ThreadLog {
     return __builtin_expect(log != nullptr, 1) ? log : register_thread();
   }
   static void forget_current() { tls_log = nullptr; }
-  // What became of a handle that is not in this thread's window: never given to the host, its record overwritten by
-  // newer ones (ring retention), or its record in the file.
+  // What became of a handle that is not in this thread's window: never given to the host, its record
+  // overwritten by newer ones (ring retention), or its record in the file.
   enum class Issued { kNever, kOverwritten, kKept };
   static Issued look_up(uint64_t handle);
   // Threads that have a log now.
@@ -80,7 +81,8 @@ class ThreadLog {
     }
     auto* at = chunk + unit * format::kUnitBytes;
     if (chunk_no == chunk_no_ && at >= cursor_) return nullptr;
-    // A handle that was never issued may point into a record: what is written there must at least stay in the chunk.
+    // A handle that was never issued may point into a record: what is written there must at least stay in the
+    // chunk.
     if (__builtin_expect(at + sizeof(format::ApiOpRecord) > chunk + format::kChunkBytes, 0) &&
         !fits(unit, handle))
       return nullptr;
@@ -88,8 +90,8 @@ class ThreadLog {
     return static_cast<uint32_t>(head->kind) == format::handle_kind(handle) ? head : nullptr;
   }
 
-  // Ring: an event of this log that was still open when its chunk was overwritten moved on with the newest records.
-  // Where it is now, for locate(); 0 if the handle is not one of those.
+  // Ring: an event of this log that was still open when its chunk was overwritten moved on with the newest
+  // records. Where it is now, for locate(); 0 if the handle is not one of those.
   uint64_t moved(uint64_t handle) const;
 
   // As locate(), also for an event that has moved.
@@ -101,8 +103,8 @@ class ThreadLog {
     }
     return head;
   }
-  // The caller's log, for a state or stop that cannot be written into the event's own record; nullptr if there is none,
-  // or no such event (counted).
+  // The caller's log, for a state or stop that cannot be written into the event's own record; nullptr if
+  // there is none, or no such event (counted).
   static ThreadLog* log_for_late(uint64_t handle);
 
   // Distance back to a parent in this log; kFarLink if it needs a LinkRecord; 0 if there is none.
@@ -115,8 +117,9 @@ class ThreadLog {
   }
   void append_link(uint64_t child, uint64_t parent);
   void append_state(uint64_t target, uint16_t state, uint64_t ticks, uint64_t value, uint32_t extra);
-  // The stop of an event whose own record cannot be told: one of another log, or older than the window. In ring retention
-  // that event no longer moves on; the first for a log then maps memory, a bit for each unit that the log can hold.
+  // The stop of an event whose own record cannot be told: one of another log, or older than the window. In
+  // ring retention that event no longer moves on; the first for a log then maps memory, a bit for each unit
+  // that the log can hold.
   void append_late_stop(uint64_t target, uint64_t ticks);
   void append_user_tag(uint64_t child, uint64_t tag);
   // A GpuTimes record of the event was written: it is open no more. In ring retention as append_late_stop().
@@ -135,9 +138,11 @@ class ThreadLog {
   }
   StepCache& steps() { return steps_; }
 
-  // Number of a kernel's name, defined when it is new to the log; 0 for none, and where there is no room (counted).
+  // Number of a kernel's name, defined when it is new to the log; 0 for none, and where there is no room
+  // (counted).
   uint32_t kernel_name(const char* name);
-  // The same of a range's, of `length` bytes below format::kMaxRangeNameBytes (Interning says how many there are).
+  // The same of a range's, of `length` bytes below format::kMaxRangeNameBytes (Interning says how many there
+  // are).
   uint32_t range_name(const char* name, size_t length);
 
   uint32_t number() const { return id_; }
@@ -147,8 +152,8 @@ class ThreadLog {
   void lose(Loss kind, uint64_t count = 1) {
     __atomic_store_n(&losses_[kind], losses_[kind] + count, __ATOMIC_RELAXED);
   }
-  // The histogram cell of a key (ring retention), or nullptr when there is no room (counted). `shape_log`: whose shape
-  // number the key holds.
+  // The histogram cell of a key (ring retention), or nullptr when there is no room (counted). `shape_log`:
+  // whose shape number the key holds.
   format::HistogramCell* histogram_cell(uint64_t key, uint32_t shape_log, uint64_t ticks);
 
  private:

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be recorded now: what the environment asked for, changed by what `lockstep control` writes into the header of
-// the process file (format/control_words.h). Every capture library of a process has a file and a Control of its own.
+// What is to be recorded now: what the environment asked for, changed by what `lockstep control` writes into
+// the header of the process file (format/control_words.h). Every capture library of a process has a file and
+// a Control of its own.
 //
-// Owned by the keeper thread once capture runs: it looks at the words on every nap, so that a request takes effect within
-// 50 ms and a window ends by the process's own clock, whether or not the tool still lives.
+// Owned by the keeper thread once capture runs: it looks at the words on every nap, so that a request takes
+// effect within 50 ms and a window ends by the process's own clock, whether or not the tool still lives.
 #pragma once
 #include <cstdint>
 
@@ -26,8 +27,8 @@ struct Recording {
   bool selects_comm(uint64_t comm_id) const;
 };
 
-// Whether the n-th operation, from 0, is one of the sampled ones: the last `keep` of every `of`. Not the first, so that a
-// communicator that is made and never used does not wait for its first operation for ever.
+// Whether the n-th operation, from 0, is one of the sampled ones: the last `keep` of every `of`. Not the
+// first, so that a communicator that is made and never used does not wait for its first operation for ever.
 inline bool selects_number(uint32_t n, uint32_t keep, uint32_t of) { return of != 0 && n % of >= of - keep; }
 
 // "K/N", 1 <= K <= N <= kMostSampled.

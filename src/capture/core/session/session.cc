@@ -20,7 +20,8 @@
 namespace lockstep::capture {
 namespace {
 
-// g_lock guards definitions, g_growth the preparation of chunks. Whoever needs both takes them in this order; the keeper holds one at a time.
+// g_lock guards definitions, g_growth the preparation of chunks. Whoever needs both takes them in this order;
+// the keeper holds one at a time.
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER, g_growth = PTHREAD_MUTEX_INITIALIZER;
 std::atomic<bool> g_opening{false};
 
@@ -397,8 +398,8 @@ void Session::keep() {
 
 void Session::close() {
   if (!running()) return;
-  // A thread that called exit() while it held a lock, and a file system that hangs, must not keep the host from ending;
-  // the file is readable unclosed, too.
+  // A thread that called exit() while it held a lock, and a file system that hangs, must not keep the host
+  // from ending; the file is readable unclosed, too.
   const int64_t deadline = clock_ns(CLOCK_MONOTONIC) + kLongestGoodbye;
   if (!lock_until(&g_lock, deadline)) return;
   if (lock_until(&g_growth, deadline)) {
@@ -416,8 +417,8 @@ void Session::close() {
   if (phase() == Phase::kClosed) g_writer.finish(deadline);
 }
 
-// The child has one thread and a copy of our state, but the parent's file: it keeps its hands off that, except that
-// events it loses are counted in the shared header.
+// The child has one thread and a copy of our state, but the parent's file: it keeps its hands off that,
+// except that events it loses are counted in the shared header.
 void Session::after_fork_in_child() {
   g_lock = g_growth = PTHREAD_MUTEX_INITIALIZER;
   bool was_opening = g_opening.exchange(false, std::memory_order_relaxed);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one capture session of a library in a process: opened by the first user, closed at process exit, never reopened.
+// The one capture session of a library in a process: opened by the first user, closed at process exit, never
+// reopened.
 //
 //   idle -> running -> closed          (exit handlers ran; the file is whole, or its segment waits for an adopter)
 //              |  '-> (no more chunks: disk full, size cap, storage that does not answer; events are counted and dropped)
 //              '----> forked           (in a child that did not exec: nothing is ever written again)
 //   idle -> failed | off               (no file could be made, or LOCKSTEP_MODE=off)
 //
-// Threads: everything here may be called by any thread. One lock guards definitions of the process, another the growth of
-// the file, so that neither holds up the other; the event path takes neither. A
-// keeper thread prepares chunks, refreshes the heartbeat, takes clock anchors and looks for control requests; it touches memory alone, so it
-// goes on while storage does not. A writer thread puts what is recorded into the file, and fetches requests from it. Both sleep up
-// to 50 ms when nothing happens, and block all signals.
+// Threads: everything here may be called by any thread. One lock guards definitions of the process, another
+// the growth of the file, so that neither holds up the other; the event path takes neither. A keeper thread
+// prepares chunks, refreshes the heartbeat, takes clock anchors and looks for control requests; it touches
+// memory alone, so it goes on while storage does not. A writer thread puts what is recorded into the file,
+// and fetches requests from it. Both sleep up to 50 ms when nothing happens, and block all signals.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -35,14 +36,15 @@ struct CommInfo {
   char pci[16] = {};
   unsigned char uuid[16] = {};
 };
-// What was said of a declared group beside its members. Texts may be nullptr; a description that is not was said.
+// What was said of a declared group beside its members. Texts may be nullptr; a description that is not was
+// said.
 struct GroupDeclaration {
   const char *name = nullptr, *description = nullptr;
   int32_t start = -1, stride = -1, rank = -1;
 };
 
-// A capture library's part in a change of what is recorded: `record` is called by `open`, on its caller's thread, before
-// anything is recorded, and later on the keeper's thread; `settle` on every nap of the keeper.
+// A capture library's part in a change of what is recorded: `record` is called by `open`, on its caller's
+// thread, before anything is recorded, and later on the keeper's thread; `settle` on every nap of the keeper.
 struct Steering {
   void (*record)(const Recording& recording) = nullptr;
   void (*apply_pending)() = nullptr;
@@ -70,8 +72,8 @@ class Session {
   void add_group(uint32_t comm, const GroupDeclaration& declared);
   void add_group_ranks(uint32_t comm, const int32_t* ranks, uint32_t count);
   void add_note(const char* key, const char* value);
-  // A definition as large as `bytes`, a multiple of format::kUnitBytes, its head included: of that, `ticks` alone is
-  // taken, 0 for now.
+  // A definition as large as `bytes`, a multiple of format::kUnitBytes, its head included: of that, `ticks`
+  // alone is taken, 0 for now.
   void add_definition(format::Def kind, uint32_t id, const format::DefHead* definition, size_t bytes);
   // A NameDef of the process. The text is cut to format::kMaxKernelNameBytes with its NUL.
   void add_name(format::Def kind, uint32_t id, const char* text);
@@ -87,8 +89,8 @@ class Session {
   void lose(Loss kind);
   // Why there is no place for a chunk, while the session is open.
   Loss loss_of_no_place() const;
-  // Process exit: what is recorded goes into the file, and it is marked closed, if storage lets that be done in a second.
-  // Later events are counted as such.
+  // Process exit: what is recorded goes into the file, and it is marked closed, if storage lets that be done
+  // in a second. Later events are counted as such.
   void close();
   static void watch_forks();
 

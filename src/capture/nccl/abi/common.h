@@ -46,7 +46,8 @@ enum State : int {
   kKernelPhaseStop = 31,
 };
 
-// NCCL's logger. Level 2 = WARN, 3 = INFO; subsystem PROFILE = 0x4000. By convention `file` is the function's name.
+// NCCL's logger. Level 2 = WARN, 3 = INFO; subsystem PROFILE = 0x4000. By convention `file` is the function's
+// name.
 using Logger = void (*)(int level, unsigned long subsystem, const char* file, int line, const char* format,
                         ...);
 inline constexpr int kLogWarn = 2, kLogInfo = 3;

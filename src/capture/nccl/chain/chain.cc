@@ -106,8 +106,8 @@ void list_versions(char* text, size_t size) {
   }
 }
 
-// The newest that is no newer than NCCL's; else the next, where nothing is missing that it needs: from v5 on the events
-// hang together in one way.
+// The newest that is no newer than NCCL's; else the next, where nothing is missing that it needs: from v5 on
+// the events hang together in one way.
 int pick_version(int api) {
   for (int version = api; version >= 1; --version)
     if (symbol_of(version) != nullptr) return version;
@@ -236,8 +236,8 @@ void log_left_out(nccl_abi::Logger logger, const char* name, int error) {
   log_message(logger, nccl_abi::kLogWarn, text);
 }
 
-// The place of this copy of NCCL, else one that no copy has or has any more; g_lock is held, without which no communicator
-// is added.
+// The place of this copy of NCCL, else one that no copy has or has any more; g_lock is held, without which no
+// communicator is added.
 static ChainedMask* place_of(const int* word) {
   ChainedMask* free = nullptr;
   for (ChainedMask& mask : g_chain.masks) {
@@ -284,7 +284,8 @@ static void follow_taken(ChainedMask* mask, bool launching, bool always) {
     if (wanted == merged && !always) break;
     always = false;
     int next = wanted;
-    // The change may have been made anywhere: ours, too, by a thread that comes by later than the one that made it.
+    // The change may have been made anywhere: ours, too, by a thread that comes by later than the one that
+    // made it.
     if (((wanted ^ merged) & kKernelBits) != 0 && !is_first &&
         !may_switch_kernels(launching, (wanted & kKernelBits) != 0))
       next = (wanted & ~kKernelBits) | (merged & kKernelBits);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second profiler plugin behind ours (LOCKSTEP_CHAIN=path): what the process knows of it, whatever the version of the
-// interface. shim.h has the callbacks. docs/decisions/0010-chaining.md says why it is done this way.
+// A second profiler plugin behind ours (LOCKSTEP_CHAIN=path): what the process knows of it, whatever the
+// version of the interface. shim.h has the callbacks. docs/decisions/0010-chaining.md says why it is done
+// this way.
 //
 //   NCCL's handle   ours, so that it means what it always means, also in another process (PXN); where we keep nothing of an
 //                   event that the other one wants, a number of its own kind, which no log has
 //   NCCL's context  ours, or a number of its own where our capture is off
 //   NCCL's mask     what ours holds or the other's; each of the two has a word of its own
 //
-// Threads: what the event path calls takes no lock and may use atomic read-modify-writes. Nothing is ever given back:
-// handles and contexts are used after their end.
+// Threads: what the event path calls takes no lock and may use atomic read-modify-writes. Nothing is ever
+// given back: handles and contexts are used after their end.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -60,8 +61,8 @@ constexpr HandlePairs::Room room_of_chain_only(uint64_t handle) {
 
 // Whether LOCKSTEP_CHAIN named one when this library was loaded.
 bool is_chain_wanted();
-// The struct ncclProfiler_v<N> of the chained plugin to use where NCCL speaks `api` with us, loaded on the first call; 0
-// where there is none, which NCCL's log is told once.
+// The struct ncclProfiler_v<N> of the chained plugin to use where NCCL speaks `api` with us, loaded on the
+// first call; 0 where there is none, which NCCL's log is told once.
 struct ChainedVersion {
   int version;
   void* plugin;
@@ -97,7 +98,8 @@ inline void count_missed() { g_chain.missed.fetch_add(1, std::memory_order_relax
 // The file is told how many there were.
 void report_missed();
 
-// The mask bits of which one is enough for NCCL to report an event: its own, and those of what hangs below it.
+// The mask bits of which one is enough for NCCL to report an event: its own, and those of what hangs below
+// it.
 uint32_t enabling_bits(uint32_t type_index);
 
 }  // namespace lockstep::capture::nccl

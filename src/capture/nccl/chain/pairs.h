@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// HandlePairs: which handle of the chained plugin belongs to a handle that NCCL has. Bounded: a new event takes the place
-// of the oldest in its set, first of those that have stopped. A handle that was never put in is not found, whatever its
-// value: nothing is touched by way of it.
+// HandlePairs: which handle of the chained plugin belongs to a handle that NCCL has. Bounded: a new event
+// takes the place of the oldest in its set, first of those that have stopped. A handle that was never put in
+// is not found, whatever its value: nothing is touched by way of it.
 //
-// Threads: any, at any time, without waiting. A place is taken by compare-and-swap and is found by nobody until it is
-// whole; a reader that is overtaken finds nothing.
+// Threads: any, at any time, without waiting. A place is taken by compare-and-swap and is found by nobody
+// until it is whole; a reader that is overtaken finds nothing.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -24,8 +24,8 @@ struct PairFacts {
 
 class HandlePairs {
  public:
-  // Events whose stop is the last that is heard of them are kept apart from those that are named as parents, and these
-  // from calls captured into a graph, which are named with each replay.
+  // Events whose stop is the last that is heard of them are kept apart from those that are named as parents,
+  // and these from calls captured into a graph, which are named with each replay.
   enum Room : uint32_t { kLeaves, kTasks, kCaptured, kRooms };
 
   struct Found {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The callbacks that NCCL gets when a second plugin is chained: each call is ours and the other's, each with its own
-// handles, contexts and events. Where NCCL would not have told one of the two of an event, by that one's mask, it is not.
+// The callbacks that NCCL gets when a second plugin is chained: each call is ours and the other's, each with
+// its own handles, contexts and events. Where NCCL would not have told one of the two of an event, by that
+// one's mask, it is not.
 //
 // The other plugin is called first when an event starts and last when it stops, so that our times are NCCL's.
 #pragma once
@@ -298,8 +299,8 @@ class ChainShim {
   static Parents find_parents(const ChainedComm* comm, const Descriptor& d) {
     Parents parents;
     if (comm == nullptr && d.type == nccl_abi::kTypeProxyOp) {
-      // A handle of another process, whose context cannot be told either. Plugins tell by the process id that it is not
-      // theirs; where that would not do, there is no parent.
+      // A handle of another process, whose context cannot be told either. Plugins tell by the process id that
+      // it is not theirs; where that would not do, there is no parent.
       parents.parent = {as_number(d.parent), {}, true};
       if (d.proxy_op.pid != Session::get().pid()) parents.parent.pair.other = as_number(d.parent);
     } else {
@@ -428,8 +429,8 @@ class ChainShim {
   static inline constinit std::atomic<void*> plugin_{nullptr};
 };
 
-// How our own callbacks are reached from here: by way of memory, so that the compiler leaves those that NCCL calls when
-// nothing is chained as they are.
+// How our own callbacks are reached from here: by way of memory, so that the compiler leaves those that NCCL
+// calls when nothing is chained as they are.
 template <int kApi>
 const typename Version<kApi>::Plugin& ChainShim<kApi>::own() {
   static constexpr typename Version<kApi>::Plugin kOwn = make_plugin<kApi>();

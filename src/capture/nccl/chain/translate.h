@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plugin of another version of the interface is told of an event: as NCCL's own adapters tell it, but what such
-// a version leaves uninitialised is 0. Between versions 5, 6 and 7 also upwards, where only fields are missing that may
-// be empty.
+// What a plugin of another version of the interface is told of an event: as NCCL's own adapters tell it, but
+// what such a version leaves uninitialised is 0. Between versions 5, 6 and 7 also upwards, where only fields
+// are missing that may be empty.
 #pragma once
 #include <string.h>
 
@@ -155,7 +155,8 @@ void translate_newer(const From& from, To* to) {
   }
 }
 
-// `to` is all zero. The parents in `from` are the chained plugin's; `rank` is the communicator's, which v7 tells with API events too.
+// `to` is all zero. The parents in `from` are the chained plugin's; `rank` is the communicator's, which v7
+// tells with API events too.
 template <int kFrom, int kTo>
 void translate(const typename Version<kFrom>::Descriptor& from, int32_t rank,
                typename Version<kTo>::Descriptor* to) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows one list of chunks (a log's records or definitions, or the meta list) of a file that still grows, from call to
-// call, and reads only what is new: a call without news costs two small reads. Links and numbers are checked; a reader
-// that ring retention has overtaken goes on where the list goes on, and says how much it has missed.
+// Follows one list of chunks (a log's records or definitions, or the meta list) of a file that still grows,
+// from call to call, and reads only what is new: a call without news costs two small reads. Links and numbers
+// are checked; a reader that ring retention has overtaken goes on where the list goes on, and says how much
+// it has missed.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -17,15 +18,17 @@ class ChunkFollower {
   ChunkFollower(uint32_t index, const format::ChunkHeader& header)
       : index_(index), chunk_no_(header.chunk_no), log_(header.log), purpose_(header.purpose) {}
 
-  // Calls `visit(entry)`, with a Walk of `Head` that stands at it, for each entry that was published since the last call.
-  // At most `most_chunks` chunks are read: of more, the newest. A chunk is given up where it is damaged.
+  // Calls `visit(entry)`, with a Walk of `Head` that stands at it, for each entry that was published since
+  // the last call. At most `most_chunks` chunks are read: of more, the newest. A chunk is given up where it
+  // is damaged.
   template <class Head, class Visit>
   void read_new(const ProcessBytes& file, uint32_t most_chunks, Visit&& visit) {
     skip_to_newest(file, most_chunks);
     read_on<Head>(file, most_chunks, visit);
   }
 
-  // The same, but of more chunks the oldest: nothing is passed over that is still there. True if there may be more.
+  // The same, but of more chunks the oldest: nothing is passed over that is still there. True if there may be
+  // more.
   template <class Head, class Visit>
   bool read_next(const ProcessBytes& file, uint32_t most_chunks, Visit&& visit) {
     format::ChunkHeader header{};

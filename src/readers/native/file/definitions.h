@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What records name by number: communicators of the process (meta chunks), shapes, streams and threads of each log
-// (defs chunks). Read after the record census, so that every number in a counted record has had its definition
-// published. Numbers and texts are checked; what does not fit is counted, and a record that names it keeps its row.
+// What records name by number: communicators of the process (meta chunks), shapes, streams and threads of
+// each log (defs chunks). Read after the record census, so that every number in a counted record has had its
+// definition published. Numbers and texts are checked; what does not fit is counted, and a record that names
+// it keeps its row.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -71,7 +72,8 @@ class CommRows {
 };
 
 class TickClock;
-// Appends the file's communicators to `trace` and returns their rows; what notes say of the process goes into its row.
+// Appends the file's communicators to `trace` and returns their rows; what notes say of the process goes into
+// its row.
 CommRows read_comms(const FileView& view, TickClock& clock, uint32_t process, model::Trace& trace,
                     ReadLosses& losses);
 
@@ -80,7 +82,8 @@ class LogDefinitions {
  public:
   static LogDefinitions read(const FileView& view, uint16_t log, model::Trace& trace, ReadLosses& losses);
 
-  // Row of shapes, added on first use; the row of the empty shape for a number that was never defined (`known` false).
+  // Row of shapes, added on first use; the row of the empty shape for a number that was never defined
+  // (`known` false).
   uint32_t shape_row(uint16_t number, model::Trace& trace, bool* known) {
     *known = number < shapes_.size() && shapes_[number].defined;
     uint32_t row = *known ? shapes_[number].row : model::kNoRow;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What names the devices of a process, for the run-wide numbers of readers/common/device_plan.h. A device is known by its
-// UUID, else by (boot, PCI address), else by (boot, local rank), else by the process that uses it.
+// What names the devices of a process, for the run-wide numbers of readers/common/device_plan.h. A device is
+// known by its UUID, else by (boot, PCI address), else by (boot, local rank), else by the process that uses
+// it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -21,9 +22,9 @@ struct DeviceIdentity {
 // One object serves a whole run: add all processes, settle, then ask from any thread.
 class DeviceNumbers {
  public:
-  // How the devices of one process are named. `process` and `boot` are unique texts; `host_id` is NCCL_HOSTID, which tells
-  // hosts apart that share a boot (simulated ones); `local_rank` and `node_rank` -1 if unknown; `visible` as in Process;
-  // `main` is the device of its first communicator that knows one.
+  // How the devices of one process are named. `process` and `boot` are unique texts; `host_id` is
+  // NCCL_HOSTID, which tells hosts apart that share a boot (simulated ones); `local_rank` and `node_rank` -1
+  // if unknown; `visible` as in Process; `main` is the device of its first communicator that knows one.
   struct Process {
     std::string process, boot, host, host_id, visible;
     int32_t local_rank = -1, node_rank = -1;

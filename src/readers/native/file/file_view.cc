@@ -143,8 +143,8 @@ bool FileView::contradicts_seal(const ChunkHeader& header) const {
          (header.seal.chunk_no != header.chunk_no || header.seal.header != format::seal_of_header(header));
 }
 
-// Capture had handed it out by the last heartbeat, so that its header was there. A ring keeps spare chunks and takes some
-// back; where space ends, some stay unused.
+// Capture had handed it out by the last heartbeat, so that its header was there. A ring keeps spare chunks
+// and takes some back; where space ends, some stay unused.
 bool FileView::is_used(uint32_t index) const {
   return index < header_.chunks_claimed && header_.retention == format::Retention::kStream &&
          (header_.state == static_cast<uint32_t>(format::FileState::kOpen) ||

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process file (format/file_layout.h) as a reader sees it: a validated header and the chunks that it holds.
-// Everything in the file is hostile: sizes, numbers and links are checked, chunk chains are not followed (a cyclic or
-// broken `next` cannot matter), and what does not fit is a loss. The file may be growing while it is read,
-// or be cut at any byte: reads go through ProcessBytes, never through a mapping.
+// One process file (format/file_layout.h) as a reader sees it: a validated header and the chunks that it
+// holds. Everything in the file is hostile: sizes, numbers and links are checked, chunk chains are not
+// followed (a cyclic or broken `next` cannot matter), and what does not fit is a loss. The file may be
+// growing while it is read, or be cut at any byte: reads go through ProcessBytes, never through a mapping.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -65,11 +65,13 @@ class FileView {
   // Chunks that carry a number already seen, of which nothing is read.
   const std::vector<Chunk>& duplicates() const { return duplicates_; }
 
-  // Chunks that were used for something and of which nothing can be read: cut off, not given back, or their header is damaged.
+  // Chunks that were used for something and of which nothing can be read: cut off, not given back, or their
+  // header is damaged.
   uint32_t unreadable_chunks() const { return cut_ + bad_ + unread_; }
   uint32_t unread_chunks() const { return unread_; }
   bool is_cut() const { return cut_ != 0; }
-  // A ring of which the file has what was saved last, and the rest is in memory that is not to be seen from here.
+  // A ring of which the file has what was saved last, and the rest is in memory that is not to be seen from
+  // here.
   bool is_unsaved() const {
     return header_.segment[0] != 0 && header_.retention == format::Retention::kRing && !file_.has_segment();
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file of the HSA library says of its process as a whole: GPUs and their clocks, queues, names of kernels, and
-// counters. Read after the record census, as other definitions.
+// What a file of the HSA library says of its process as a whole: GPUs and their clocks, queues, names of
+// kernels, and counters. Read after the record census, as other definitions.
 //
-// An agent's raw ticks become host time piecewise, between the GpuClock definitions beside them. Each was made by the
-// runtime, whose own conversion steps by up to a microsecond; how far a definition lies off the line of its neighbours is
-// the error that is stated, and what reading the two clocks took.
+// An agent's raw ticks become host time piecewise, between the GpuClock definitions beside them. Each was
+// made by the runtime, whose own conversion steps by up to a microsecond; how far a definition lies off the
+// line of its neighbours is the error that is stated, and what reading the two clocks took.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -73,7 +73,8 @@ class GpuAgents {
   double ns_per_system_ = 1;
 };
 
-// How an agent names its device: by its PCI address, as HIP does; where a GPU is several agents, also by UUID.
+// How an agent names its device: by its PCI address, as HIP does; where a GPU is several agents, also by
+// UUID.
 DeviceIdentity identity_of(std::span<const GpuAgents::Agent> agents, size_t number);
 // Only the agents of a file, for numbering devices before it is read.
 std::vector<GpuAgents::Agent> read_agents(const FileView& view, ReadLosses& losses);

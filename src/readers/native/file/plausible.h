@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells records that capture can have written from damage, where no checksum does: by their kind and their times, which lie
-// between the begin of the file and its last heartbeat.
+// Tells records that capture can have written from damage, where no checksum does: by their kind and their
+// times, which lie between the begin of the file and its last heartbeat.
 #pragma once
 #include <cstdint>
 
@@ -28,8 +28,8 @@ class Plausible {
   uint64_t earliest_ = 0, latest_ = UINT64_MAX;
 };
 
-// The last sign of life of a file in ticks of its host clock; 0 unknown. The header tells it on three clocks: where the
-// cycle counter's contradicts the others, as after damage, it is worked out from them.
+// The last sign of life of a file in ticks of its host clock; 0 unknown. The header tells it on three clocks:
+// where the cycle counter's contradicts the others, as after damage, it is worked out from them.
 uint64_t heartbeat_ticks(const format::FileHeader& header);
 
 }  // namespace lockstep::readers::native

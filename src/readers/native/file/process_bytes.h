@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a process file as they would be if all that its process has recorded were in it: on the host of the process, what is in its
-// segment (format/segment_layout.h) is laid over the file. A chunk that leaves the segment while it is read is in the file by then.
-// Reads may come from any thread.
+// The bytes of a process file as they would be if all that its process has recorded were in it: on the host
+// of the process, what is in its segment (format/segment_layout.h) is laid over the file. A chunk that leaves
+// the segment while it is read is in the file by then. Reads may come from any thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,8 +21,8 @@ class ProcessBytes {
  public:
   static Result<ProcessBytes> open(const std::string& path);
 
-  // As InputFile, but a read ends at the end of the header or chunk that it begins in. `is_live`: these bytes come from the segment, and what
-  // lies behind the published entries of the chunk means nothing.
+  // As InputFile, but a read ends at the end of the header or chunk that it begins in. `is_live`: these bytes
+  // come from the segment, and what lies behind the published entries of the chunk means nothing.
   size_t read_at(uint64_t offset, std::span<std::byte> out, bool* is_live = nullptr) const;
   uint64_t next_data(uint64_t offset) const;
   bool has_segment() const { return segment_.has_value(); }

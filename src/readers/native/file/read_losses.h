@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What could not be read of one file, until a trace takes it over. One row per kind: counts add up and the detail is
-// that of the first occurrence, so that a file of nothing but damage costs a handful of rows.
+// What could not be read of one file, until a trace takes it over. One row per kind: counts add up and the
+// detail is that of the first occurrence, so that a file of nothing but damage costs a handful of rows.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the records of one chunk in order, and stops at the first unwritten tag, at the end of the range, or at damage.
+// Walks the records of one chunk in order, and stops at the first unwritten tag, at the end of the range, or
+// at damage.
 #pragma once
 #include <cstdint>
 

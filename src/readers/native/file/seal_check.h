@@ -21,7 +21,8 @@ struct SealCheck {
   bool are_late_changed = false;  // late fields are neither what was sealed nor what was filled in since
 };
 
-// Reads a chunk and checks it; false if it has been recycled since the scan, or cannot be read, which is counted. In a file whose writer sealed all chunks as it closed, one without a seal is damaged.
+// Reads a chunk and checks it; false if it has been recycled since the scan, or cannot be read, which is
+// counted. In a file whose writer sealed all chunks as it closed, one without a seal is damaged.
 bool read_checked(const FileView& view, const Chunk& chunk, ChunkBuffer& buffer, SealCheck& check,
                   ReadLosses& losses);
 

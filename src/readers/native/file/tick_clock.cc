@@ -22,7 +22,8 @@ double rate(const ClockAnchor& a, const ClockAnchor& b) {  // ns per tick
 
 bool plausible(double ns_per_tick) { return ns_per_tick > 1e-3 && ns_per_tick < 1e4; }
 
-// Anchors in time order without those that contradict the ones before; `known` is the expected ns per tick or 0.
+// Anchors in time order without those that contradict the ones before; `known` is the expected ns per tick or
+// 0.
 std::vector<ClockAnchor> consistent(std::span<const ClockAnchor> anchors, double known, uint64_t* bad) {
   std::vector<ClockAnchor> kept;
   for (const ClockAnchor& anchor : anchors) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host clock ticks of one process file -> RunNs: piecewise linear through the file's anchors on CLOCK_MONOTONIC, plus
-// one offset per boot (BootClock), so that all processes of a host share one time line however the wall clock was
-// stepped. Before the first and after the last anchor the nearest piece is extended.
+// Host clock ticks of one process file -> RunNs: piecewise linear through the file's anchors on
+// CLOCK_MONOTONIC, plus one offset per boot (BootClock), so that all processes of a host share one time line
+// however the wall clock was stepped. Before the first and after the last anchor the nearest piece is
+// extended.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -24,7 +25,8 @@ BootClock make_boot_clock(std::span<const format::FileHeader* const> headers);
 // Owned by one loader, used by one thread (it remembers the piece it used last).
 class TickClock {
  public:
-  // Anchors that contradict the others (time going back, a rate off by more than 1 %) are left out and counted.
+  // Anchors that contradict the others (time going back, a rate off by more than 1 %) are left out and
+  // counted.
   static TickClock make(const format::FileHeader& header, std::span<const format::ClockAnchor> anchors,
                         const BootClock& boot, const std::string& path, ReadLosses& losses);
 

@@ -61,7 +61,7 @@ Result<void> LiveTail::refresh() {
     take_joined();
     return {};
   }
-  // Opened each time: thousands of files need no thousands of descriptors, and a network file system looks again.
+  // Opened each time: thousands of files would need as many descriptors, and a network file system looks again.
   LOCKSTEP_ASSIGN(FileView view, FileView::open(path_));
   const ProcessBytes& file = view.file();
   file_ = &file;
@@ -302,7 +302,7 @@ void LiveTail::read_newest(const ProcessBytes& file, Log& log) {
     *amount *= scale;
 }
 
-// The log that is furthest back in time comes next, so that GPU work is read soon after the operation it belongs to.
+// The log that is furthest back in time comes next, so that GPU work is read soon after its operation.
 void LiveTail::read_all(const ProcessBytes& file) {
   std::vector<Log*> waiting;
   for (auto& [number, log] : logs_) {

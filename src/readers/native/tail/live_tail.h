@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one process file says of the present, read again and again while the process writes it: communicators, the newest
-// operations, what is open, and how much there was. A refresh reads the header, and of each thread log what is new: two
-// reads of some bytes each where nothing is. It never reads more than kMostChunks a log, so a refresh costs the same
-// however large the file is; rates of what was passed over are estimated from what was read.
+// What one process file says of the present, read again and again while the process writes it: communicators,
+// the newest operations, what is open, and how much there was. A refresh reads the header, and of each thread
+// log what is new: two reads of some bytes each where nothing is. It never reads more than kMostChunks a log,
+// so a refresh costs the same however large the file is; rates of what was passed over are estimated from
+// what was read.
 //
-// Only the first look goes through the chunk headers of the whole file (64 bytes in every 32 KiB). One thread.
+// Only the first look goes through the chunk headers of the whole file (64 bytes in every 32 KiB). One
+// thread.
 //
-// With Depth::kAll it reads all of the file once, from the oldest record that is there, some chunks of each log a refresh,
-// and counts what it reads (LiveTally) instead of estimating; behind() tells whether more is waiting.
+// With Depth::kAll it reads all of the file once, from the oldest record that is there, some chunks of each
+// log a refresh, and counts what it reads (LiveTally) instead of estimating; behind() tells whether more is
+// waiting.
 #pragma once
 #include <array>
 #include <cstdint>
