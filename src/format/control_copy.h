@@ -7,6 +7,7 @@
 
 namespace lockstep::format {
 
+// Relaxed loads and stores: no word waits for another; the order comes from the words named above.
 template <class Word>
 Word load_word(const Word& word) {
   return __atomic_load_n(&word, __ATOMIC_RELAXED);
@@ -16,6 +17,7 @@ void store_word(Word& word, Word value) {
   __atomic_store_n(&word, value, __ATOMIC_RELAXED);
 }
 
+// `check` is copied last, so that a request that is copied while it is written does not fit its check.
 inline void copy_words(ControlRequest& to, const ControlRequest& from) {
   const auto copy = [](auto& word, const auto& value) { store_word(word, load_word(value)); };
   copy(to.what, from.what);

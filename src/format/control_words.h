@@ -3,8 +3,8 @@
 // in force.
 //
 //   tool:     fills ControlRequest, `check` last, then stores FileHeader.control = a new number (release)
-//   process:  sees a number that it has not taken, copies the request, and takes it if `check` fits and every word is
-//             possible; then fills ControlState, `taken` last
+//   process:  sees a number that it has not taken, copies the request, and takes it if `check` fits and every
+//             word is possible; then fills ControlState, `taken` last
 //
 // One tool at a time: it holds flock(LOCK_EX) on the file. The process never waits for a tool, nor a tool for
 // more than a moment. A request is hostile input: one that does not fit changes nothing and is counted
@@ -22,6 +22,9 @@ inline constexpr uint32_t kMostSampled = 1000000;  // N of sample=K/N
 inline constexpr uint32_t kControlSetMode = 1, kControlMark = 2,
                           kControlSave = 4;  // the last since minor 6
 
+// What a tool asks for. The tool writes it under the lock; the process reads it once for each number, and
+// refuses the whole of it if one word is not possible. Times are CLOCK_MONOTONIC of the process's host, sizes
+// are bytes.
 struct ControlRequest {
   uint32_t what;                     // one or more of the three
   uint32_t mode;                     // Mode
@@ -36,6 +39,8 @@ struct ControlRequest {
 };
 static_assert(sizeof(ControlRequest) == 216 && offsetof(ControlRequest, check) % 8 == 0);
 
+// What is in force. The process alone writes it; `taken` is stored last, so a tool that waits for its number
+// there reads the rest as that request left it.
 struct ControlState {
   uint32_t taken;  // number of the last request that was looked at, taken or refused; stored last
   uint32_t mode;   // Mode in force
@@ -57,6 +62,8 @@ constexpr uint64_t control_mix(uint64_t hash, uint64_t word) {
   }
   return hash;
 }
+// The check of a request that is stored under `number`: the same words under another number do not fit, so an
+// old request is not taken twice.
 constexpr uint64_t control_check(const ControlRequest& r, uint32_t number) {
   uint64_t hash = control_mix(0xcbf29ce484222325, uint64_t{number} << 32 | r.what);
   hash = control_mix(hash, uint64_t{r.mode} << 32 | r.keep);

@@ -97,6 +97,9 @@ inline bool has_instruction() {
 
 }  // namespace crc32c_detail
 
+// Chooses instruction or table when it is made; any number of them may be used on any threads. A `count` is
+// in words of 8 bytes. Both ways give the same sums, so a file may be sealed and checked on different
+// machines.
 class Crc32c {
  public:
   using MaskedSums = crc32c_detail::MaskedSums;

@@ -20,7 +20,7 @@ constexpr bool has_word(const char* value, const char* word) {
 }
 static_assert(has_word("a,bc", "bc") && has_word("bc,a", "bc") && !has_word("bcd,b", "bc") &&
               !has_word("", "bc"));
-// Whether more than the kernels is asked for, by one of the words above.
+// Whether `word` is asked for, and `off` is not.
 constexpr bool asks_for(const char* value, const char* word) {
   return has_word(value, word) && !has_word(value, kCudaOff);
 }

@@ -38,6 +38,7 @@ enum class Def : uint16_t {
   kRangeName = 37,   // the name of a range, or of a domain of ranges (since minor 3)
 };
 
+// The first unit of every definition. `kind` and `units` are stored last, in one word.
 struct DefHead {
   uint64_t ticks;  // when, host clock
   uint32_t id;     // comm index, shape or stream number ...; 0 where none
@@ -58,14 +59,18 @@ struct CommDef {  // id = comm index in this process
   unsigned char uuid[16];  // device UUID; zero unknown
   char name[64];
 };
+// NCCL destroyed the communicator. Many jobs exit without; events may follow it where resources are shared.
 struct CommEndDef {
   DefHead head;  // id = comm index
 };
+// Plugin interfaces before v4 say who a communicator is only in their first event: hash and name of comm
+// `id`.
 struct CommIdentityDef {
   DefHead head;  // id = comm index
   uint64_t comm_id;
   char name[56];
 };
+// The keeper adds anchors while the process runs, so that a drift of the tick rate shows.
 struct AnchorDef {
   DefHead head;
   ClockAnchor anchor;
@@ -84,6 +89,8 @@ struct GroupDef {
   uint32_t is_apart;      // 1: name and description were said apart; 0: the name may be "description:name"
   char name[112], description[112];
 };
+// A fact about the process as text. Of some keys the newest counts, others come once for each thing (see
+// below).
 struct NoteDef {
   DefHead head;
   char key[48];
@@ -110,16 +117,21 @@ struct ModeDef {  // head.ticks: from when on
   uint32_t reserved0;
   uint64_t reserved1;
 };
+// The loss counters of a log, by `Loss` (format/losses.h), those below kLossKinds. They count on in place, so
+// no seal covers them.
 struct LogDef {
   DefHead head;
   uint64_t losses[kLossKinds];  // live; owner thread only
 };
+// From `from_position` on the log belongs to this thread: a log whose thread ended goes to the next new one.
 struct ThreadDef {
   DefHead head;  // id = kernel thread id
   uint64_t from_position;
   char name[16];     // comm name of the thread when it registered
   uint64_t pthread;  // pthread_self(); 0 unknown (before minor 2)
 };
+// What operations of a log are, so that a record names five facts by one number. Also the text of marks,
+// phases.
 struct ShapeDef {
   DefHead head;  // id = shape number of this log, from 1
   int32_t root;
@@ -129,11 +141,13 @@ struct ShapeDef {
   char algo[24];  // also: CE sync strategy, v7 kernel variant
   char proto[16];
 };
+// A stream handle as the program passed it. The value is never followed.
 struct StreamDef {
   DefHead head;     // id = stream number of this log, from 1
   uint64_t stream;  // pointer value
   uint64_t reserved0;
 };
+// A GPU as HSA lists it. `place` orders the GPUs of a host, whatever the process sees of them.
 struct GpuAgentDef {
   DefHead head;              // id = number in this process, from 0: the n-th GPU that HSA lists
   uint64_t tick_hz;          // of its clock; 0 unknown
@@ -143,12 +157,14 @@ struct GpuAgentDef {
   char uuid[32];             // "GPU-7f8e..." as HSA gives it
   char name[48], model[48];  // "gfx942", "AMD Instinct MI300X"
 };
+// How the program made the queue: kCounted queues cannot be intercepted.
 enum class QueuePath : uint16_t { kCreate = 0, kCounted = 1 };
 enum class QueueState : uint16_t {
   kTraced = 0,    // its packets are seen and timed
   kObserved = 1,  // another tool's signals are in them: seen, not timed
   kPlain = 2,     // an intercept queue could not be made: not seen
 };
+// A queue of AMD's runtime, and whether kernels put on it are seen and timed.
 struct GpuQueueDef {
   DefHead head;  // id = number in this process, from 1
   uint64_t queue_id;
@@ -170,6 +186,7 @@ struct GpuClockDef {
   uint64_t reserved1;
 };
 inline constexpr uint32_t kMostHsaCounters = 32;
+// What the HSA library counted until `head.ticks`. It is written again and again; the newest counts.
 struct HsaCountersDef {
   DefHead head;
   uint64_t counts[kMostHsaCounters];  // format/hsa_counters.def

@@ -76,6 +76,7 @@ inline constexpr const char* kNumberedTypes[] = {"float", "bfloat", "fp",   "bf"
 inline constexpr const char* kPrefixes[] = {"std::", "c10::", "at::",  "torch.", "numpy.", "np.", "jnp.",
                                             "nccl",  "rccl",  "cuda_", "__",     "nv_",    "hip_"};
 
+// Narrower types (fp8, int4) count as one byte, the smallest element that NCCL has.
 inline uint8_t bytes_of_bits(int bits) {
   return static_cast<uint8_t>(bits == 16    ? 2
                               : bits == 32  ? 4
@@ -109,6 +110,7 @@ inline uint8_t plain_bytes(const TypeName& name) {
   return 0;
 }
 
+// Bytes of one element, at least 1; `datatype` needs no NUL. What is no name of a type counts as 1.
 inline uint8_t element_bytes(const char* datatype, size_t size) {
   TypeName name(datatype, size);
   if (const uint8_t bytes = numpy_bytes(name); bytes != 0) return bytes;

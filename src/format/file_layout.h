@@ -25,6 +25,7 @@
 
 namespace lockstep::format {
 
+// The magic's line ends and its byte above 127 show a transfer that took the file for text.
 inline constexpr unsigned char kMagic[8] = {0x89, 'L', 'K', 'S', '\r', '\n', 0x1a, '\n'};
 inline constexpr uint16_t kMajor = 1;  // a reader refuses a newer major
 inline constexpr uint16_t kMinor = 7;  // a reader accepts any minor
@@ -38,9 +39,14 @@ inline constexpr uint32_t kLossKinds = 24;           // of those that a log coun
 inline constexpr uint32_t kAllLossKinds = 40;        // and of those that only the header counts
 inline constexpr uint32_t kSealBlocks = 8;           // of a chunk, 4 KiB each
 
+// Which capture library wrote the file.
 enum class Source : uint8_t { kNone = 0, kNccl = 1, kApi = 2, kCuda = 3, kHsa = 4 };
+// The clock of the file's `ticks`: the CPU's cycle counter where that is invariant, else CLOCK_MONOTONIC in
+// ns.
 enum class HostClock : uint8_t { kNone = 0, kTsc = 1, kMonotonic = 2, kCounterAarch64 = 3 };
+// Unit of raw GPU times: ns of the GPU's own clock, or ticks of AMD's wall_clock64.
 enum class GpuClock : uint8_t { kUnknown = 0, kNvidiaNs = 1, kAmdTicks = 2 };
+// How much is captured (docs/glossary.md); kSample is deep for some operations only.
 enum class Mode : uint8_t { kOff = 0, kLite = 1, kDefault = 2, kDeep = 3, kSample = 4 };
 constexpr const char* mode_name(Mode mode) {
   switch (mode) {
@@ -75,6 +81,8 @@ constexpr int mode_rank(Mode mode) {
   }
   return -1;
 }
+// kStream keeps everything up to a cap, kRing keeps the newest. The file of a ring holds only its header
+// until a tool saves or adopts it, or its process ends.
 enum class Retention : uint8_t { kStream = 1, kRing = 2 };
 enum class FileState : uint32_t {
   kBuilding = 0,  // header being filled; nothing else may be trusted
@@ -83,9 +91,11 @@ enum class FileState : uint32_t {
   kDiskFull = 3,  // capture stopped for want of space; what is here is whole
   kSizeCap = 4,   // capture stopped at the size cap
 };
+// What a chunk holds; the head of this page says whose each kind is.
 enum class Purpose : uint8_t { kNone = 0, kMeta = 1, kDefs = 2, kRecords = 3, kHistogram = 4 };
 
-// One instant on every clock of the host, taken within `width_ns`. `ticks` is the file's host clock.
+// One instant on every clock of the host, taken within `width_ns`. `ticks` is the file's host clock, the
+// others are ns. Readers place ticks between anchors; `width_ns` is the error that an anchor brings with it.
 struct ClockAnchor {
   uint64_t ticks;
   int64_t monotonic_ns;
@@ -96,8 +106,13 @@ struct ClockAnchor {
 };
 static_assert(sizeof(ClockAnchor) == 40);
 
-// Bytes 0..4095. Text fields are NUL-terminated and cut to fit. Written once by the capturing process
+// Bytes 0..4095. Text fields are NUL-terminated and cut to fit. The capturing process writes everything once,
 // before `state` becomes kOpen, except the words under "live".
+//
+// Of the live words a tool writes `control` and `request`, under flock(LOCK_EX) (format/control_words.h); the
+// process writes all others. Each is aligned and is stored and loaded by itself, so a reader may see two of
+// them from different moments. Nothing here is to be trusted: a crash may have left any FileState, and a file
+// may be damaged or forged, so a reader checks every number against the bytes that are there.
 struct FileHeader {
   unsigned char magic[8];
   uint16_t major, minor;
@@ -195,6 +210,8 @@ inline constexpr uint32_t kLastUnit = kUnitsPerChunk - 1;  // kept free: it term
 //   | kind:5 | log:15        | position:44 (16-byte units)          |
 inline constexpr int kHandlePositionBits = 44;
 inline constexpr int kHandleLogBits = 15;
+// Nothing is checked: a handle comes back from the host, stale, foreign or random, and whoever takes one
+// apart checks kind, log and position before use.
 constexpr uint64_t make_handle(uint32_t kind, uint32_t log, uint64_t position) {
   return uint64_t{kind} << (kHandlePositionBits + kHandleLogBits) | uint64_t{log} << kHandlePositionBits |
          position;

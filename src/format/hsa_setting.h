@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // LOCKSTEP_HSA, as the launcher and the capture library read it: words between commas (format/cuda_setting.h:
 // has_word).
+//
+// Words that nobody knows are ignored; `off` comes before all others.
 #pragma once
 namespace lockstep::format {
 

@@ -35,11 +35,13 @@ enum class Kind : uint8_t {
 #undef RECORD
 };
 
+// Values that a field takes instead of a number.
 inline constexpr uint32_t kSaturated = 0xffffffff;
 inline constexpr uint16_t kFarLink = 0xffff;
 inline constexpr uint16_t kNoShape = 0;  // shapes and streams count from 1
 inline constexpr uint16_t kShapeUnknown = 0xffff;
 
+// Flags of RecordHead. A bit means what its kind makes of it: some kinds use one bit for different things.
 // flags
 inline constexpr uint8_t kFlagGraphCaptured = 0x01;
 inline constexpr uint8_t kFlagForeign = 0x02;    // context or parent came from another process; by value
@@ -61,6 +63,8 @@ inline constexpr uint8_t kFlagSignalled = 0x01;  // the packet had a signal of t
 inline constexpr uint8_t kFlagUntimed = 0x02;    // no GpuTimes will follow: DispatchRecord.untimed says why
 inline constexpr uint8_t kFlagStopped = 0x80;    // stop arrived (stop_after may be kSaturated)
 
+// The first unit of every record. The owner thread of the log writes it; a reader trusts nothing of a record
+// whose `kind` is 0.
 struct RecordHead {
   uint64_t start;       // ticks
   uint32_t stop_after;  // ticks since start; at least 1 once stopped
@@ -70,6 +74,7 @@ struct RecordHead {
 };
 static_assert(sizeof(RecordHead) == 16 && offsetof(RecordHead, kind) == 12);
 
+// From the first operation of the program's group to its outermost group end; the launch may come later.
 struct GroupApiRecord {
   RecordHead head;
   uint32_t comm;               // index of a CommDef of this process; kNoComm
@@ -77,6 +82,8 @@ struct GroupApiRecord {
   uint32_t group_end_after;    // state 24
   uint32_t depth;
 };
+// What the program asked for. Its start and stop bracket the queueing inside the call, 1 to 2 us, and not the
+// operation. `count` is in elements as the program passed them, of the shape's datatype.
 struct CollApiRecord {
   RecordHead head;  // link -> GroupApi
   uint64_t count;
@@ -84,6 +91,7 @@ struct CollApiRecord {
   uint16_t shape;   // func, datatype, root
   uint16_t stream;  // StreamDef of this log
 };
+// The same of a send or a receive. NCCL does not say here who the peer is: the P2p record does.
 struct P2pApiRecord {
   RecordHead head;  // link -> GroupApi
   uint64_t count;
@@ -91,6 +99,7 @@ struct P2pApiRecord {
   uint16_t shape;  // func, datatype
   uint16_t stream;
 };
+// The launch on the CPU, or its recording into a graph. The GPU's own time is in KernelCh or Kernel records.
 struct KernelLaunchRecord {
   RecordHead head;  // link -> GroupApi
   uint32_t comm;
@@ -98,12 +107,15 @@ struct KernelLaunchRecord {
   uint16_t reserved0;
   uint64_t reserved1;
 };
-struct GroupRecord {  // one kernel plan
+// A kernel plan of NCCL's, which is one kernel. It is not the program's group: that is GroupApi.
+struct GroupRecord {
   RecordHead head;
   uint32_t comm;
   uint32_t reserved0;
   uint64_t reserved1;
 };
+// A collective as NCCL enqueues it. Its stop ends the bookkeeping and does not mean that the GPU is done:
+// completion is known from KernelCh, from Kernel, or not at all.
 struct CollRecord {
   RecordHead head;  // link -> CollApi (v5+) or Group (v1-v4)
   uint64_t count;   // as NCCL reports it: bytes for AllGather and Broadcast
@@ -131,6 +143,7 @@ struct ShortCollRecord {
   uint8_t warps;
   uint16_t group_link;
 };
+// A send or a receive as NCCL enqueues it; `head.stop_after` means as little as that of a Coll.
 struct P2pRecord {
   RecordHead head;  // link -> P2pApi (v5+) or Group (v1-v4)
   uint64_t count;
@@ -142,7 +155,9 @@ struct P2pRecord {
   uint8_t channels;
   uint8_t reserved0;
 };
-struct ProxyOpRecord {  // context and parent by value: both may be another process's (PXN)
+// Network work of one channel, direction and peer, as a proxy thread drives it. Sizes are in bytes. The
+// parent Coll or P2p normally lies in another thread's log, and with PXN in another process's file.
+struct ProxyOpRecord {
   RecordHead head;
   uint64_t parent;   // handle as passed
   uint64_t context;  // as passed
@@ -155,6 +170,10 @@ struct ProxyOpRecord {  // context and parent by value: both may be another proc
   uint8_t channel;
   uint8_t reserved0[7];
 };
+// One transfer of a ProxyOp. The first report of each state is kept; the numbers are NCCL's states
+// (src/capture/nccl/abi). The waits divide the time from start to stop, and say who is waited for:
+//   send:     8 .. the GPU has no data yet .. 20 .. the peer has not posted .. 9 .. wire .. stop
+//   receive:  start .. no free request .. 10 .. sender or wire .. 11 .. flush .. 12 .. the GPU takes .. stop
 struct ProxyStepRecord {
   RecordHead head;
   uint64_t parent;       // handle of a ProxyOp, normally in this log
@@ -166,6 +185,7 @@ struct ProxyStepRecord {
   uint16_t peer_waits;  // how often state 20 was reported
   uint16_t restarts;    // duplicate starts folded into this record
 };
+// What a proxy thread does between operations: idle, active, asleep, or taking new operations.
 struct ProxyCtrlRecord {
   RecordHead head;
   uint32_t comm;
@@ -175,6 +195,8 @@ struct ProxyCtrlRecord {
   uint8_t first_state;    // 13..18; 0 none
   uint8_t second_state;
 };
+// One channel's GPU work of a Coll or P2p. `start` is when the host noticed that it had begun, and
+// `gpu_stop_seen_after` when it noticed the end; `gpu_start` and `gpu_stop` are raw times of the GPU's clock.
 struct KernelChRecord {
   RecordHead head;  // link holds the channel
   uint64_t parent;  // handle of a Coll or P2p
@@ -183,6 +205,8 @@ struct KernelChRecord {
   uint32_t comm;
   uint32_t gpu_stop_seen_after;
 };
+// A part of a Coll's GPU work (v7): initial synchronisation, computation, final synchronisation. Raw GPU
+// times.
 struct KernelPhaseRecord {
   RecordHead head;  // link holds the channel
   uint64_t parent;
@@ -193,6 +217,7 @@ struct KernelPhaseRecord {
   uint8_t phase;
   uint8_t reserved0;
 };
+// An event of NCCL's network plugin. Stock builds report none.
 struct NetPluginRecord {
   RecordHead head;
   uint64_t parent;   // handle of a ProxyStep
@@ -201,6 +226,7 @@ struct NetPluginRecord {
   uint32_t last_update_after;
   uint8_t payload[40];  // copied when the id is one we know, else zero
 };
+// A collective that NCCL gives to copy engines instead of a kernel (v6); its stop ends the enqueueing.
 struct CeCollRecord {
   RecordHead head;  // link -> CollApi
   uint64_t count;
@@ -215,12 +241,14 @@ struct CeCollRecord {
   uint32_t batches;
   uint32_t reserved0[3];
 };
+// A synchronisation of a CeColl's ranks.
 struct CeSyncRecord {
   RecordHead head;  // link -> CeColl
   uint32_t comm;
   int32_t ranks;
   uint64_t reserved0;
 };
+// A batch of a CeColl's copies; `bytes` and `ops` are of the whole batch.
 struct CeBatchRecord {
   RecordHead head;  // link -> CeColl
   uint64_t bytes;
@@ -409,6 +437,7 @@ LOCKSTEP_RECORD_SIZE(QueuedCopyRecord, 32);
 LOCKSTEP_RECORD_SIZE(GpuTimesRecord, 48);
 #undef LOCKSTEP_RECORD_SIZE
 
+// Whether a Coll's numbers fit into a ShortCollRecord. A comm of kNoComm does not.
 constexpr bool fits_short_coll(uint64_t send_buffer, uint64_t recv_buffer, uint64_t seq, uint32_t comm,
                                uint32_t group_link) {
   return ((send_buffer | recv_buffer) >> 48 | seq >> 32 | (comm | group_link) >> 16) == 0;
@@ -441,6 +470,7 @@ constexpr uint32_t record_bytes(uint8_t kind) {
       return 0;
   }
 }
+// Whether a record of this kind is an event, which has a stop and late fields; false for unknown kinds.
 constexpr bool is_event(uint8_t kind) {
   switch (kind) {
 #define RECORD(number, name, type, event) \

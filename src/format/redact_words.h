@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes out of a command line what nobody should read in a trace: the values behind names that hold `token`,
 // `key`, `secret` or `password`, in upper or lower case: --hf-token VALUE, --api_key=VALUE, SECRET=VALUE.
+//
+// This guards against habit, not against malice: a secret under another name, or behind a blank in one word,
+// stays. Capture calls it at the start of a process, and `lockstep trace` for processes without a file; it
+// works in place and allocates nothing.
 #pragma once
 #include <cstddef>
 #include <cstring>

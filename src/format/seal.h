@@ -85,7 +85,8 @@ inline uint64_t latest_late_ticks(const unsigned char* record) {
   return latest == kSaturated ? UINT64_MAX : latest == 0 ? 0 : head.start + latest;
 }
 
-// Sums up entries: the fixed part of all and of each block, and the late fields.
+// Sums up entries: the fixed part of all and of each block, and the late fields. One thread. Entries come in
+// ascending order, and each lies inside the chunk with its whole size: who calls has checked that.
 class SealSums {
  public:
   explicit SealSums(Purpose purpose) : purpose_(purpose) {
@@ -143,7 +144,8 @@ inline uint16_t seal_of_header(const ChunkHeader& header) {
   return static_cast<uint16_t>(~Crc32c().add(Crc32c::kBegin, words, 3));
 }
 
-// The seal of a copy of a chunk as it is.
+// The seal of a copy of a chunk as it is. `chunk` has kChunkBytes bytes that nobody writes to meanwhile. It
+// covers the entries up to the first that is not published, or whose size cannot be.
 inline ChunkSeal make_seal(const unsigned char* chunk) {
   ChunkHeader header;
   std::memcpy(&header, chunk, sizeof header);
@@ -163,6 +165,7 @@ inline ChunkSeal make_seal(const unsigned char* chunk) {
   for (uint32_t i = 0; i < kSealBlocks; ++i) seal.blocks[i] = sums.block(i);
   return seal;
 }
+// Statistics have none: their cells change in place all the time.
 inline bool has_seal(Purpose purpose) {
   return purpose == Purpose::kMeta || purpose == Purpose::kDefs || purpose == Purpose::kRecords;
 }

@@ -30,6 +30,8 @@ inline constexpr uint32_t kSegmentHeaderBytes = 4096;
 inline constexpr uint32_t kMostPlaces = 1 << 20;
 inline constexpr uint32_t kPlaceClaimed = 0xffffffff;  // in the table: a chunk that has no number yet
 
+// The process writes it once, `magic` last, and `closed` at its end. A file or a name of ours may be forged:
+// an adopter takes only what belongs to its own user, and writes only to the file that key or inode prove.
 struct SegmentHeader {
   unsigned char magic[8];  // stored last
   uint32_t version;
@@ -42,6 +44,7 @@ struct SegmentHeader {
 };
 static_assert(sizeof(SegmentHeader) <= kSegmentHeaderBytes);
 
+// Sizes and offsets in bytes; `places` is at most kMostPlaces, so that no sum overflows.
 constexpr uint64_t segment_table_bytes(uint32_t places) {
   return (uint64_t{places} * sizeof(uint32_t) + 4095) / 4096 * 4096;
 }

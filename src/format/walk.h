@@ -22,7 +22,8 @@ namespace lockstep::format {
 
 static_assert(offsetof(DefHead, id) == offsetof(RecordHead, stop_after));
 
-// Where an entry begins in the file, and in its log.
+// Where an entry begins: in bytes of the file, and in units of its log. `chunk` is an index in the file,
+// `chunk_no` counts within one log and purpose.
 constexpr uint64_t entry_offset(uint32_t chunk, uint32_t unit) {
   return chunk_offset(chunk) + uint64_t{unit} * kUnitBytes;
 }

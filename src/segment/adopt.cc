@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// A segment is adopted once nobody can write to it any more. Either of two facts proves that: nobody holds
+// the flock that its owner holds while it lives, or no process of our pid namespace has the owner's pid and
+// start time. Neither would do alone: a child that inherited the descriptor keeps the lock, and a pid of
+// another namespace cannot be looked up. The segment goes last, so an adopter that is killed loses nothing
+// and the next one begins again.
+//
+// It writes to the file at the recorded path only if the file's key says that the two belong together (before
+// its first header its device and inode do): by then the path alone could lead to somebody else's file.
 #include "segment/adopt.h"
 
 #include <dirent.h>
@@ -29,6 +37,8 @@ using format::FileHeader;
 using format::FileState;
 using format::SegmentHeader;
 
+// How long a segment may stand without its header before it counts as the remains of a killed start, and how
+// long its file may be gone before nobody will bring it back.
 constexpr int64_t kUnfinishedSeconds = 60, kHomelessSeconds = 600;
 
 // A descriptor of its own. Locks are given back by word: a child that the process forked meanwhile has the

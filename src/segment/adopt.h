@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finishes the files of processes that ended before their file was whole: writes what their segment holds
 // into the file and removes the segment. libc only. It may be killed anywhere: another adopter begins again.
+//
+// Any number of adopters may run at once, in any processes: a lock on the segment lets one through, and the
+// others answer kLives. Within a process any thread may call; the event path never does, since files are
+// written here. Names, sizes and contents of segments are hostile: others may make files of that name in a
+// folder for all.
 #pragma once
 #include <cstdint>
 
 namespace lockstep::segment {
 
+// How an attempt ended. Only kDone is final; after the others somebody may try again later.
 enum class Adoption : uint8_t {
   kLives,    // its process may still write, or another adopter is at it; nothing was done
   kDone,     // the file is whole and the segment removed

@@ -18,11 +18,13 @@ inline bool is_published(const char* chunk) {
 // What is published of the chunk, without a new seal. `copy` has kChunkBytes and is zero behind it from the
 // first unit on that is not published. Statistics are copied as they are. False if nothing is published yet.
 bool copy_published(const char* chunk, unsigned char* copy);
-// Gives a copy its seal.
+// Gives a copy its seal; one of statistics stays without.
 void seal(unsigned char* copy);
-// Both.
+// copy_published(), then seal(). False if nothing is published yet; then there is no image.
 bool make_image(const char* chunk, unsigned char* image);
-// A sum by which two copies are told apart.
+// A sum of kChunkBytes by which a writer sees that a copy differs from the one before; never 0. It guards
+// against nothing: two different copies may have one sum, and then the next change brings the chunk into the
+// file.
 uint64_t image_sum(const unsigned char* copy);
 
 }  // namespace lockstep::segment

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A pid is used again, so a live one proves nothing by itself: the start time in /proc/PID/stat has to fit,
+// too.
 #include "segment/dead_owner.h"
 
 #include <errno.h>

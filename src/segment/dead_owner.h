@@ -5,7 +5,9 @@
 
 namespace lockstep::segment {
 
-// False also where it cannot be told: a process of another pid namespace or boot.
+// Whether no process has the header's pid and start time any more, or it has ended and waits for its parent.
+// False where that cannot be known: a process of another pid namespace or boot. Makes system calls; any
+// thread.
 bool has_gone(const format::FileHeader& header);
 
 }  // namespace lockstep::segment

@@ -20,6 +20,7 @@ bool write_at(int file, const void* bytes, size_t size, uint64_t offset) {
   return true;
 }
 
+// The part with `state` goes last: who sees the new state sees the rest of the header, too.
 bool write_header(int file, const format::FileHeader& header) {
   using format::FileHeader;
   constexpr size_t kLive = offsetof(FileHeader, control) + sizeof header.control;

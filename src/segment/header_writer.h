@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a process file's bytes at their place. libc only. A file system may let these wait as long as it
 // likes.
+//
+// Any thread; one writer for each file, but for the words of a tool, which are left out here.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -5,7 +5,7 @@
 
 namespace lockstep::segment {
 
-// Of /proc/PID/stat.
+// Fields of /proc/PID/stat by which a process is recognised.
 struct ProcessStat {
   char state = 0;
   int64_t parent = 0;
@@ -19,7 +19,7 @@ struct ProcessStat {
 // False if there is no such file, or it is none.
 bool read_process_stat(const char* path, ProcessStat* stat);
 
-// All zero if it is not known.
+// The boot's id in binary, as FileHeader::boot_id; all zero if it is not known.
 void read_boot_id(unsigned char (&boot_id)[16]);
 // Of this process; 0 if it is not known.
 uint32_t own_pid_namespace();
