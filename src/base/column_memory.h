@@ -21,6 +21,7 @@ inline constexpr size_t kLeastPassingBytes = size_t{32}
 // Memory of at least 16 bytes' alignment, not cleared. Any thread. Throws ColumnMemoryError. `bytes` >=
 // kLeastExtentBytes.
 void* allocate_extent(size_t bytes);
+// Memory of allocate_extent(), on any thread, once.
 void free_extent(void* memory) noexcept;
 
 // The limit is met, and the directory takes no more.
@@ -38,6 +39,8 @@ struct ColumnLimit {
       std::numeric_limits<uint64_t>::max();  // of extents in memory; what lies there already stays
   std::string directory;                     // of the files; on a disk
 };
+// For extents made from now on. Call it before work begins: any thread, but what others allocate at that
+// moment may count to the old limit or the new one.
 void set_column_limit(ColumnLimit limit);
 
 // Bytes of extents at present: with and without a file behind them.

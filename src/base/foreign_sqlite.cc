@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// A hostile database is stopped by two means. Settings and limits take away what a schema could run: views,
+// triggers, virtual tables, extensions, and functions of its own. A budget of instructions, made from the
+// file's size, takes away time: a B-tree whose pages lead in circles is well formed to SQLite, and each of
+// its steps is short, so neither its own checks nor a timeout per statement would end it on a slow machine
+// and spare a large file on a fast one.
 #include "base/foreign_sqlite.h"
 
 #include <sqlite3.h>

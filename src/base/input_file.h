@@ -14,6 +14,8 @@ namespace lockstep {
 
 class InputFile {
  public:
+  // Opens a regular file for reading. Errors: kNotFound, kPermission, kIo, and kInvalidInput for what is no
+  // regular file; a FIFO does not block.
   static Result<InputFile> open(const std::string& path);
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;

@@ -20,7 +20,8 @@ class LineReader {
   // `file` outlives the reader. Lines of up to `longest` bytes are handed out.
   LineReader(const InputFile& file, size_t longest);
 
-  // The next line without its newline; valid until the next call. Nothing at the end of the file.
+  // The next line without its newline; valid until the next call. Nothing at the end of the file. A carriage
+  // return stays.
   std::optional<std::string_view> next();
   // Where the last line that was handed out begins.
   uint64_t offset() const { return offset_; }

@@ -27,6 +27,8 @@ std::string without_pid(const std::string& target) {
   return target + ".partial-" + host + "-" + std::to_string(pids) + "-";
 }
 
+// A pid that was used again keeps a stale file for another time; removing what somebody still writes would be
+// worse.
 bool is_gone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
 
 template <class Choose>

@@ -15,6 +15,8 @@
 
 namespace lockstep {
 
+// The name under which this process writes `target`. All of these take relative and absolute paths, on any
+// thread; what cannot be removed stays without a word.
 std::string partial_path(const std::string& target);
 // Removes the partial files of `target`, and what SQLite keeps beside them, whose process was in this host's
 // and this pid namespace and is gone. What other hosts, containers and living processes write stays.

@@ -10,6 +10,7 @@
 
 namespace lockstep {
 
+// For code that decides by it; people read the text.
 enum class ErrorCode { kInvalidInput, kNotFound, kPermission, kIo, kUnsupported, kUsage };
 
 struct Error {

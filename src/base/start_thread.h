@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that the work can do without.
+//
+// The program goes on without such a thread, later or with less. Nothing here throws but what copying `work`
+// throws.
 #pragma once
 #include <exception>
 #include <system_error>

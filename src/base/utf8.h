@@ -7,6 +7,7 @@
 
 namespace lockstep {
 
+// Overlong forms, surrogates and numbers above U+10FFFF are no sequences either. As long as the input.
 std::string valid_utf8(std::string_view text);
 // A name as it may be shown: at most `most` bytes, longer ones end in "...", a '?' for each character that
 // controls a terminal, turns the direction of text, or takes no room.

@@ -3,7 +3,7 @@
 // `key`, `secret` or `password`, in upper or lower case: --hf-token VALUE, --api_key=VALUE, SECRET=VALUE.
 //
 // This guards against habit, not against malice: a secret under another name, or behind a blank in one word,
-// stays. Capture calls it at the start of a process, and `lockstep trace` for processes without a file; it
+// stays. Capture calls it at the start of a process, tools do for command lines of their own; it
 // works in place and allocates nothing.
 #pragma once
 #include <cstddef>

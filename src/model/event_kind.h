@@ -19,7 +19,7 @@ constexpr uint8_t number(EventKind kind) { return static_cast<uint8_t>(kind); }
 // "Coll", "GroupApi", ...; empty for a number that is no kind.
 std::string_view event_name(uint8_t kind);
 
-// Bits of `flags`.
+// Bits of `flags`, with the numbers of format/records.h. One bit means different things on different kinds.
 inline constexpr uint8_t kFlagGraphCaptured = 0x01;
 inline constexpr uint8_t kFlagForeign = 0x02;
 inline constexpr uint8_t kFlagComplete = 0x08;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Between two knots the bounds run straight, since both are proven there and a clock keeps its rate for that
+// long (docs/architecture.md, Time). Beyond a piece nothing is proven, so the half-width grows by the largest
+// rate that NTP allows: the interval stays true, and gets wide where a guess would have looked exact.
 #include "model/host_clock.h"
 
 #include <algorithm>

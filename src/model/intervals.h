@@ -17,14 +17,15 @@ struct Interval {
 };
 using Intervals = PassingColumn<Interval>;
 
-// The same instants as a union. Empty and reversed intervals are none.
+// The same instants as a union. Empty and reversed intervals are none. Takes any order; costs a sort.
 Intervals union_of(Intervals intervals);
-// What is in both of two unions, as a union.
+// What is in both of two unions, as a union, in one pass over both.
 Intervals common_to(const Intervals& a, const Intervals& b);
 // How much of a union lies between each two of ascending instants: one number fewer than instants.
 std::vector<int64_t> covered_between(const Intervals& all, std::span<const int64_t> instants);
 
-// How much of a union lies within an interval, for many of them: each costs two binary searches.
+// How much of a union lies within an interval, for many of them: each costs two binary searches. The union
+// has to outlive the Cover.
 class Cover {
  public:
   explicit Cover(const Intervals& all);

@@ -81,7 +81,7 @@ struct Lane {
   uint32_t first = 0, ops = 0;  // in the process' JobOps
 };
 
-// One communicator as one process sees it.
+// One communicator as one process sees it: the unit in which the analyses compare ranks.
 struct Member {
   uint32_t process = 0;
   uint32_t comm = 0;  // of Job::comms
@@ -98,6 +98,7 @@ struct Member {
   } alignment = Alignment::kFromStart;
 };
 
+// A communicator, or a declared group, seen across its members: those with one comm id and size.
 struct JobComm {
   uint64_t comm_id = 0;  // 0 unknown: such a communicator has one member
   StringId name = 0;     // may be empty
@@ -114,7 +115,9 @@ struct OpenCall {
   StringId func = 0;
   int64_t start_ns = 0;
 };
+// What an open transfer waits for. kPosted: nothing was reported since it began.
 enum class StepWait : uint8_t { kGpu, kPeer, kSend, kReceive, kFlush, kPosted };
+// A transfer that had begun and not ended; `since_ns` is when its wait began.
 struct OpenStep {
   uint32_t member = kNoRow;
   int32_t peer = -1;
@@ -190,6 +193,7 @@ struct ExposedFunc {
   int64_t communicating_ns = 0, exposed_ns = 0;
 };
 
+// Whether the process still lives, as this host can tell at the moment in which its file was read.
 enum class Liveness : uint8_t {
   kUnknown,  // nobody looked: another host, another boot, or files alone
   kRunning,
@@ -197,6 +201,8 @@ enum class Liveness : uint8_t {
   kGone,
 };
 
+// One process of the run. Times are ns on its own host's clock; a list that may be empty says what that
+// means.
 struct JobProcess {
   Process row;        // its texts are ids of Job::strings
   uint32_t host = 0;  // of Job::hosts
@@ -229,6 +235,8 @@ struct JobHost {
   HostClock measured{};
 };
 
+// Built once by the rooms of job/, then read by any number of threads. All StringIds are of `strings`, all
+// rows of the vectors here. It owns no trace: a process is gone from memory once its columns are gathered.
 struct Job {
   StringPool strings;
   std::vector<JobProcess> processes;  // in the order of the source
@@ -250,7 +258,7 @@ struct Job {
   std::optional<uint32_t> op_at(const Member& member, uint32_t index) const;
   // One past the index of the member's newest collective; 0 none.
   uint32_t next_index(const Member& member) const;
-  // The oldest index that is still there; next_index() if none.
+  // The oldest index that is still there, as a ring loses older ones; next_index() if none.
   uint32_t oldest_index(const Member& member) const;
 
   struct CommonTime {

@@ -8,6 +8,7 @@
 
 namespace lockstep::model {
 
+// Far above any job that runs today; a table of so many ranks still fits in memory.
 inline constexpr int32_t kMostRanks = 1 << 22;
 // Of all communicators of a job together.
 inline constexpr int64_t kMostMembers = int64_t{1} << 24;

@@ -15,6 +15,8 @@ namespace lockstep::model {
 
 class RunNumbers {
  public:
+  // Fills the columns below for one trace. Traces come in the order of their source, so that numbers of
+  // hosts, communicators and unknown devices are the same in every run over the same files.
   void compute(const Trace& trace);
   // Processes whose device nobody could name: each was given a number of its own from kUnknownGpu on.
   uint64_t unknown_gpus() const { return static_cast<uint64_t>(next_unknown_gpu_ - kUnknownGpu); }

@@ -16,6 +16,8 @@ class StringPool {
   StringPool() { intern(""); }
   StringPool(StringPool&&) = default;
   StringPool& operator=(StringPool&&) = default;
+  // The id of the text, which is copied when new. An id stays valid for the life of the pool, also when it is
+  // moved; a view from operator[] does, too. Ids of one pool mean nothing in another.
   StringId intern(std::string_view text);
   std::string_view operator[](StringId id) const { return texts_[id]; }
   size_t size() const { return texts_.size(); }

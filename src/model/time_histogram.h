@@ -8,6 +8,8 @@
 
 namespace lockstep::model {
 
+// A quarter of an octave is read off the bits of a float: exponent, and two bits of what follows. No
+// logarithm.
 class TimeHistogram {
  public:
   void add(float ns);  // negative ones count as 0

@@ -22,10 +22,12 @@
 
 namespace lockstep::model {
 
+// Values of columns that hold no row, no number of NCCL's, and no index.
 inline constexpr uint32_t kNoRow = 0xffffffff;
 inline constexpr uint64_t kNoSeq = ~uint64_t{0};
 inline constexpr uint32_t kNoIndex = 0xffffffff;
-// From kInspector on they tell how long GPU work took, not when it began.
+// Who gave an operation's GPU times, best evidence first among those that place it. From kInspector on they
+// tell how long GPU work took, not when it began.
 enum class GpuTimeSource : uint8_t {
   kNone = 0,
   kKernelCh = 1,
@@ -44,6 +46,7 @@ enum class Window : uint8_t {
   kNumbered = 1,  // a part of it; operations are numbered from the begin of their communicator
   kCounted = 2,   // a part of it; operations are counted from the begin of the part
 };
+// What a row of kernels, launches or ranges is. The numbers are those of the tables and stay.
 enum class KernelKind : uint8_t { kCompute = 0, kCommunication = 1, kCopy = 2 };
 enum class LaunchKind : uint8_t { kNone = 0, kKernel = 1, kGraph = 2 };
 enum class RangeKind : uint8_t { kNone = 0, kNested = 1, kFree = 2 };
@@ -184,6 +187,9 @@ class TableRows {
   TABLE(Histogram, histograms)       \
   TABLE(Loss, losses)
 
+// The tables of one process, or of the losses of a run. Row numbers are local to the trace. Owned by one
+// thread at a time; moving it costs nothing, copying is not possible. Nothing here checks rows against
+// tables: readers do, before they append.
 struct Trace {
   StringPool strings;
 #define TABLE(Row, member) Row##Table member;
@@ -192,7 +198,7 @@ struct Trace {
   // Adds to the loss ledger, folding equal (process, stage, kind, detail).
   void lose(uint32_t process, std::string_view stage, std::string_view kind, uint64_t count,
             std::string_view detail);
-  // Row of the shape, added when new.
+  // Row of the shape, added when new. Its texts are ids of `strings`.
   uint32_t intern_shape(const Shape& shape);
 
  private:

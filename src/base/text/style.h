@@ -24,7 +24,7 @@ class Style {
   std::string heading(std::string_view text) const { return put(kHeading, text); }
   std::string faint(std::string_view text) const { return put(kFaint, text); }
 
-  // Bytes of the code of ours that `text` begins with; 0 none.
+  // Bytes of the code of ours that `text` begins with; 0 none. Columns are counted without them.
   static size_t code_at(std::string_view text) {
     for (std::string_view code : {kBad, kWarning, kGood, kHeading, kFaint, kPlain}) {
       if (text.starts_with(code)) return code.size();

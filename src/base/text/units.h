@@ -8,6 +8,7 @@
 
 namespace lockstep {
 
+// Any thread; the locale has no say.
 std::string format_count(uint64_t count);  // 1,234,567
 std::string format_bytes(uint64_t bytes);  // 1.5 MiB
 // "4096", "64K", "1.5G": bytes, or 1024 of the unit below. Nothing if it is anything else.

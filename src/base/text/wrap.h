@@ -10,7 +10,7 @@ namespace lockstep {
 // `indent`, which the caller has reached; the others are indented by as much. No newline at the end.
 std::string wrap(std::string_view text, size_t indent, size_t width);
 
-// Columns that UTF-8 text takes, one per code point.
+// Columns that UTF-8 text takes, one per code point: wide characters and combining ones are not known.
 size_t columns(std::string_view text);
 
 }  // namespace lockstep

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counting is only right while nothing is missing and every group is counted as PyTorch does. So each
+// communicator carries two permissions to count, for collectives and for sends and receives, and every doubt
+// takes one away for good: a gap in our index or in NCCL's own numbers, a group of NCCL's that mixes
+// communicators, losses of capture, two communicators of one name that lived at once. Going on from a guess
+// would give all later operations a wrong id that still looks like one; no id only means that two files are
+// not joined by it.
 #include "model/torch/torch_groups.h"
 
 #include <algorithm>
