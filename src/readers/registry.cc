@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides which reader a file is for, from its first bytes: names are whatever people gave, and a list of
+// suffixes would turn a renamed file into no file. Only our own *.lks count by name, as a torn one may lack
+// even its first bytes. Formats are asked in the order of readers.def, and the first that knows the bytes has
+// the file; text that no format knows at its begin is looked at further down, since programs print before
+// they print what we read. In a directory, files that nobody knows are passed over silently unless they are
+// called like known ones beside them: those are a loss.
 #include <algorithm>
 #include <array>
 #include <filesystem>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Archives are the most hostile input: names that lead out of the folder, links, files that expand a million
+// times. So only regular files are made, under names cleaned of everything but names, in a fresh folder of
+// our own, opened so that no link is followed. Growth is bounded for each archive by its own size, and beyond
+// that for all archives together; a limit per file alone would let many small bombs fill the disk. An entry
+// is written only if a reader wants its first bytes.
 #include "readers/unpack.h"
 
 #include <archive.h>

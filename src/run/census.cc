@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Samples /proc instead of tracing the children: ptrace would slow the job down and change how it dies, and
+// process events of the kernel need a privilege. What lives shorter than a period goes unseen, which is right
+// for helpers; a rank lives longer. A process is looked at again in doubling intervals, as its program is
+// exec'ed and its libraries are mapped some time after it began.
 #include "run/census.h"
 
 #include <bit>

@@ -27,13 +27,15 @@ struct SeenProcess {
   bool maps_hsa = false;   // AMD's runtime was mapped
 };
 
+// What one launcher saw on its host. It is input again when it is read from a file: every field may be
+// anything.
 struct CensusReport {
   ProcessIdentity launcher;
   std::vector<SeenProcess> processes;  // parents before their children
   uint64_t unseen = 0;       // processes left out: there were too many, or memory was out; not 0 if so
   bool expects_hsa = false;  // AMD's runtime was told to load our tools library
 };
-// RUN/census.<host>.<pid>.json
+// RUN/census.<host>.<pid>.json, replaced whole. Reading leaves out files that are none.
 Result<void> write_census(const std::string& run, const CensusReport& report);
 std::vector<CensusReport> read_censuses(const std::string& run);
 

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// A segment without a name dies with its process unless somebody else has it open. The launcher can open it
+// through /proc/PID/fd while the process lives, so it has to come in time: it is woken by the kernel when a
+// file appears, and looks 20 times a second until the header says which descriptor it is. It opens by the
+// number that a file names, and a file may lie: what is opened has to be a memfd of our name and has to bear
+// the file's key.
 #include "run/held_segments.h"
 
 #include <fcntl.h>

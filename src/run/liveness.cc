@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// A process is judged by /proc of this host, and only where boot and pid namespace are those of the file.
+// Elsewhere its heartbeat is all there is, and it says less: that it beats now proves that the process lives,
+// but that it does not may be a file system that shows old bytes or a clock that is off, so nothing follows
+// from silence.
 #include "run/liveness.h"
 
 #include <signal.h>

@@ -13,6 +13,8 @@ namespace lockstep::run {
 
 std::string_view liveness_text(model::Liveness liveness);  // "unknown", "running", "stopped", "gone"
 
+// What this process is doing now; kUnknown for one of another host, boot or pid namespace, or one that /proc
+// hides.
 model::Liveness look_at(const ProcessIdentity& process);
 
 // Whether the heartbeat of a process that cannot be looked at is of now; both ns since the Unix epoch, on

@@ -12,6 +12,7 @@
 
 namespace lockstep::run {
 
+// What a run was started with. Read from a file it is untrusted: fields of another type count as absent.
 struct Manifest {
   std::string version;            // of lockstep
   std::vector<std::string> argv;  // the traced command

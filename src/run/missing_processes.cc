@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides who ought to have left a file and did not, from two independent lists: the files, and the processes
+// that a launcher saw. A rank in the environment or a mapped NCCL says that a process takes part in the job,
+// but both are inherited: data loaders have their parent's rank, and torchrun maps NCCL and only starts
+// others. So whoever has a file excuses its ancestors and descendants, and of the processes of one rank only
+// the topmost is named. Being too lenient here costs a line of the report; a false alarm would name a process
+// that was never meant to be seen.
+//
+// Ranks beyond those of the files and the census are missed by arithmetic, from the world size that a
+// launcher named. That also finds ranks of hosts that nobody watched.
 #include "run/missing_processes.h"
 
 #include <algorithm>

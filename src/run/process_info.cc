@@ -94,6 +94,7 @@ std::optional<ProcessStat> read_stat(int64_t pid) {
   return stat;
 }
 
+// The start time tells a process from a later one with the same number.
 std::optional<bool> is_alive(const ProcessIdentity& process) {
   static const ProcessIdentity kSelf = own_identity();
   if (process.boot_id != kSelf.boot_id || process.pid_namespace != kSelf.pid_namespace) return std::nullopt;

@@ -18,6 +18,7 @@ struct ProcessIdentity {
   uint64_t start_ticks = 0;  // field 22 of /proc/<pid>/stat
 };
 
+// Of this process. "unknown" and 0 stand for what the system does not tell. Any thread.
 ProcessIdentity own_identity();
 
 struct ProcessStat {

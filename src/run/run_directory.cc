@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Several launchers of one job start at the same moment on hosts that share nothing but a file system,
+// perhaps NFS. So every decision is one that a file system takes for exactly one of them: the manifest is
+// created exclusively, and so is the lock; nobody relies on flock() or on clocks that agree. A launcher joins
+// only a directory that is still running and bears the key of its own start: a name that exists is not yet
+// the same job.
 #include "run/run_directory.h"
 
 #include <dirent.h>

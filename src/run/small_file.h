@@ -18,6 +18,7 @@ Result<bool> create_exclusively(const std::string& path, const std::string& text
 // Contents, cut at `limit`; nothing if it cannot be read. Works for /proc.
 std::optional<std::string> read_small(const std::string& path, size_t limit = kSmallFileLimit);
 
+// `what`, and what errno `error` means; kPermission or kIo.
 Error system_error(const std::string& what, const std::string& where, int error);
 
 }  // namespace lockstep::run

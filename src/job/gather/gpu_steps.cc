@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Communication costs time only while no computation runs beside it. So what counts is the length of sets of
+// instants, not the sum of kernels' durations: kernels of several streams overlap, and a sum would count one
+// instant twice. The sets are cut at the marks of the steps.
 #include "job/gather/gpu_steps.h"
 
 #include <algorithm>

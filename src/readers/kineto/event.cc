@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads one event by its keys in any order. Writers of different versions spell one value as number, text or
+// truth value, so all are taken. Times are decimal microseconds; unless they have an exponent they are read
+// as digits and become ns exactly, since a double loses the last digits of a time since the epoch.
 #include "readers/kineto/event.h"
 
 #include <simdjson.h>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// PyTorch's traces name a group's members, a rank and a device in many places, which differ between versions
+// and disagree in some captures. So each fact is taken from the place that cannot be about another rank: the
+// rank from `distributedInfo` where NCCL's version stands there too, then from an operation that has no root
+// or peer, then from the file's name. A rank that nothing names stays unknown, as a wrong one would put the
+// blame on somebody else.
 #include "readers/kineto/trace_maker.h"
 
 #include <algorithm>

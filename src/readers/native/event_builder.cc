@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Records name their parents by position, and a parent in another log, or a state on another thread, may come
+// before or behind. So each log is decoded once, in order, what it names is looked up at once, and what is
+// not there yet waits until all logs are read. A parent that is not found then is a loss and leaves the event
+// in place: the event itself was seen.
 #include "readers/native/event_builder.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// States that were too late, too large or on the wrong thread for their record are applied by the rules that
+// capture itself follows (src/capture/nccl/events.cc): the first report of a state counts, whoever stored it.
+// So a trace does not show on which of the two ways a time came.
 #include "readers/native/late_records.h"
 
 #include <algorithm>

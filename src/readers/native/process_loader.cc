@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// One process may have left several files, one of each capture library. They are read one after the other
+// into one trace: the header that knows more wins (mode, retention, NCCL's version), and the process is
+// closed only if each of its files is. Text of the losses comes from format/losses.def, so a counter of a
+// newer library is still counted, under its number.
 #include "readers/native/process_loader.h"
 
 #include <algorithm>

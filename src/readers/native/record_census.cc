@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Looks over all records of a file before any is decoded: which ranges of each chunk are good, how many
+// records of each kind they hold (so that tables are made in their size at once), and what is missing. Proof
+// comes from seals first. What no seal covers is walked entry by entry with a test of what a record can be;
+// behind a place that cannot be read the walk begins again, because one torn record is no reason to give up
+// the hour that follows it. Whatever was read without proof, behind damage, is remembered as such: the
+// analyses may not blame a rank by it.
 #include "readers/native/record_census.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Joins files to processes by what their headers say, and not by their names, which people change. One offset
+// between monotonic and real time is made for each boot, so that processes of one host compare exactly
+// whatever NTP did between their starts. Devices are numbered over the run by PCI address and UUID, as every
+// rank may call its own "device 0".
 #include "readers/native/run.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads what records name by number. Every number is hostile: a communicator's may be as large as a word, so
+// it is bounded by how many definitions the meta chunks could hold, and a repeated one is refused rather than
+// taken for the first.
 #include "readers/native/file/definitions.h"
 
 #include <algorithm>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides what of a file may be trusted, before anything is decoded. A header that contradicts its checksum
+// or names sizes that no version wrote is refused as a whole: nothing behind it could be placed. Everything
+// else is taken chunk by chunk, and what is missing is counted against what the header says was handed out. A
+// stream that was used must be whole; a ring keeps spare chunks and gives some back, so there only
+// `chunks_kept` of a finished file says how many there were.
 #include "readers/native/file/file_view.h"
 
 #include <algorithm>

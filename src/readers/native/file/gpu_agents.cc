@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Turns AMD's agent ticks into host time by the pairs of both that capture took. Between two pairs the line
+// through them is taken, outside them the rate that the driver names (without one, that of the first and last
+// pair). The error that is reported is measured, not assumed: half the width of the widest reading, and how
+// far a pair lies off the line of its neighbours.
 #include "readers/native/file/gpu_agents.h"
 
 #include <algorithm>

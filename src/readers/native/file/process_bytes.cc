@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Lays the segment over the file while the process lives or has not been adopted. The order of reading is
+// what makes it right: the table first, then the file, and the table again after each read of a place. A
+// chunk leaves the segment only once it is in the file, so what is not in the table any more is found there,
+// and nothing is read twice or missed.
 #include "readers/native/file/process_bytes.h"
 
 #include <algorithm>

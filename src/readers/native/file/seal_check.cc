@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// A seal was made while the process went on writing. So it proves the entries that were there then, and says
+// nothing of those behind. Late fields are judged apart: they may have changed since by right, but then they
+// hold a time after the last sealing, and a change without one is damage. If the whole does not fit, each
+// block of 4 KiB is tried by itself; the first entry behind a damaged block is found by trying where its
+// checksum fits, as entries do not begin at block borders.
 #include "readers/native/file/seal_check.h"
 
 #include <algorithm>
