@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads CoMMA's records. Steps and operations are on two clocks with an unknown difference. It is not guessed
+// from the first values: every step lies within its network operation and bounds the difference from both
+// sides, and the middle of what all bounds leave is taken. Where they leave nothing, `steps_aligned` says so.
 #include "readers/comma/records.h"
 
 #include <algorithm>

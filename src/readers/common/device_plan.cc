@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Numbers the devices of a run so that a number says host and place: each host has a block of numbers, of the
+// size that the largest host needs. Ordinals are used only where they differ between the ranks of a host;
+// where every rank calls its device 0 they say nothing, and local ranks or PCI addresses order the devices.
 #include "readers/common/device_plan.h"
 
 #include <algorithm>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Joins kernels to the calls that launched them, in files of profilers that name operations on the host and
+// kernels on the GPU. The surest link is tried first: an id that both bear, if the launch lies inside the
+// call or the kernel names its collective itself. Else the launch's own place decides: inside a call, or
+// behind the last call of a group, where NCCL launches for all of them together. What fits none stays
+// unjoined.
 #include "readers/common/kernel_links.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Opens a foreign database read-only and as one that nobody writes, so that SQLite makes no journal, lock or
+// shared memory beside a file that is not ours. A file that was cut is opened a second time as such, to read
+// what is left of it.
 #include "readers/common/sqlite_file.h"
 
 #include <sqlite3.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads a dump's entries from the document, whatever PyTorch version made it: fields are found by key, and
+// absent ones are unknown. A pickle may name one value a million times without taking more bytes, so what is
+// made of it is bounded by totals over the file, beside the limits on each entry.
 #include "readers/flight_recorder/dump.h"
 
 #include <sys/stat.h>

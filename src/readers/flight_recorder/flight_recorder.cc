@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes traces of dumps. A dump says what was queued and what has ended, but not when it was written, and
+// without that nothing tells how long an open operation has been waiting. So that moment is bounded: the
+// recorder writes when the first open operation's time limit passes, and the file's own time can only make it
+// earlier, as it is lost when a file is copied.
 #include "readers/flight_recorder/flight_recorder.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Interprets the opcodes that a dump of plain lists, dicts, numbers and texts needs, and refuses every other
+// one. Python's own reader executes what the file says: GLOBAL and REDUCE call any function. Nothing here can
+// call anything. A file that ends early is not an error: what was built so far is handed out as cut.
 #include <bit>
 #include <cstddef>
 #include <unordered_map>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes traces of Inspector's files. Each record has the length of an operation and when it was written, not
+// when it began; so its GPU time is right in length and placed where it was written
+// (GpuTimeSource::kInspector says so). Times are the host's real time and compare within a host, unless
+// processes of one host are shown to be on different clocks.
 #include "readers/inspector/inspector.h"
 
 #include <algorithm>

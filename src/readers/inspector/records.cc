@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the lines of Inspector's files of all versions. From v4.3 on a marker says whose the next records
+// are, and how many. A damaged line may have been another marker: what follows is then nobody's until the
+// next one, as records that were given to the wrong communicator would look like a rank that called other
+// operations.
 #include "readers/inspector/records.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds "host:pid:tid [device] NCCL LEVEL" in a line, whatever stands before it: launchers, loggers and
+// pagers put their own words there, and hosts are often replaced before a log is shared. So the search goes
+// backwards from the word NCCL, whose neighbours are the most certain, and never from the begin of the line.
+// It is bounded, since a hostile line may hold half heads without end.
 #include "readers/nccl_log/head.h"
 
 #include <algorithm>

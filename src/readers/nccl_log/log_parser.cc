@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Turns lines into a model of the job as NCCL describes it. A line is known by the catalogue of NCCL's own
+// messages; lines of no known message are counted by the shape of their first words, so that the reader's
+// gaps show in its own report. Ranks are taken from communicators; a line without one is of the only rank
+// that its file speaks of, if there is one, and of nobody otherwise.
 #include "readers/nccl_log/log_parser.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads what programs print of NCCL's errors: exceptions of PyTorch, JAX and others, and the last error that
+// NCCL left. When one rank fails, all others raise something soon after; their exceptions are told apart by
+// name and words, because the report is about the first cause. A traceback quotes source text, which may hold
+// the very words of an error; such quotes are left out.
 #include "readers/nccl_log/program_lines.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads what PyTorch's watchdog and its communicators print. The words change between releases, so a line is
+// found by short words that only it has, and its fields are looked up by name wherever they stand. Lines of
+// several threads run into each other in a shared log: the name of an operation is believed only if it has
+// the letters that such names have, and a value that nothing ends is taken as cut.
 #include "readers/nccl_log/torch_lines.h"
 
 #include <algorithm>

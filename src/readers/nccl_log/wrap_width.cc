@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Logs that were copied from a terminal are broken at its width, and a broken line is no message any more.
+// The width is found from the text: two thirds of the lines that are exactly so long are followed by one that
+// may be the rest of them. A line that begins like a line (a head, a level, a time) is never taken for a
+// rest, since joining two messages would lose both.
 #include "readers/nccl_log/wrap_width.h"
 
 #include <algorithm>

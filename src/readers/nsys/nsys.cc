@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Places the processes of all exports in one run: hosts by name, sessions without a date each on a clock of
+// their own, so that nothing compares times that nothing ties together.
 #include "readers/nsys/nsys.h"
 
 #include <algorithm>

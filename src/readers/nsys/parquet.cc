@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the part of Parquet that Nsight Systems writes: flat columns, plain or with a dictionary, packed by
+// Snappy, gzip or Zstandard or not at all. A library for all of Parquet would be a large dependency for one
+// reader. Every length in the file is checked against what is left of it, and what it may unpack to is
+// bounded by its size, as pages name their own unpacked size.
 #include "readers/nsys/parquet.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads an export by the names of its tables and columns, since their order and number change with each
+// release. What it needs to know of an operation is in the payload of NCCL's NVTX ranges, whose layout the
+// export describes itself; the layout is read, not assumed, and a range whose payload is not described is
+// counted. An export without the tables that are needed is refused with the schema that it names.
 #include "readers/nsys/recording.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Thrift's compact protocol, as far as Parquet's metadata needs it. A reader that has failed stays at the end
+// of its bytes and gives zeros, so that no caller has to check each value; each checks once whether it is
+// still good. Depth, lists and texts are bounded by the bytes that are left.
 #include "readers/nsys/thrift.h"
 
 namespace lockstep::readers::nsys {

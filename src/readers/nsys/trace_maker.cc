@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes a trace of one process of an export. Operations are NCCL's NVTX ranges; kernels are joined to them by
+// the call that launched them, as for PyTorch's traces. Ranks of the job are not in an export, so those of
+// the largest communicator stand for them, which is said as a loss. Where several GPUs of one process are in
+// a communicator, which of them called is not told: that is a loss, too.
 #include "readers/nsys/trace_maker.h"
 
 #include <algorithm>

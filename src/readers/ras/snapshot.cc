@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads RAS snapshots in JSON as a stream of events, with a parser that does not recurse: depth and size of
+// the document are the sender's choice. A value counts by where it stands, not by its name alone.
 #include "readers/ras/snapshot.h"
 
 #include <algorithm>

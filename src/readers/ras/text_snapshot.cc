@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads what NCCL's RAS client prints for people. The text groups ranks that are alike and names only those
+// that are not, so the rows that it does not print are made of its counts. Mail and tickets quote it: marks
+// of quotation before a line are passed over.
 #include "readers/ras/text_snapshot.h"
 
 #include <algorithm>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// The schema of RPD and rocm-trace-lite: one table of GPU work for all processes of a file, and no column
+// that says whose a row is. RPD numbers the rows of each process from its ordinal times 2^32 on, so the id
+// tells. rocm-trace-lite's merge appends the rows of one process behind another's; there the largest jumps
+// back in time are taken for the borders, if there are as many as processes need and all are clearly larger
+// than the next, and the division is counted as a guess.
 #include <algorithm>
 #include <optional>
 #include <set>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads databases of rocm-trace-lite, RPD and rocprofiler. They hold GPU work by process, and nothing of what
+// RCCL was asked for. A trace.db has rocpd's names, too, as views: the application id in its header tells it
+// apart before SQLite looks at it.
 #include "readers/rocpd/rocpd.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The schema of rocprofiler's SDK: tables with a suffix for each session, which name process and agent by
+// rows of their own. Tables are read without an index, since the index of a foreign file may contradict its
+// table.
 #include <algorithm>
 #include <map>
 #include <unordered_map>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes an operation of each kernel of RCCL, so that times and sizes of communication show. Which
+// communicator it worked for is in no column. So the kernels of each GPU stand as one communicator without an
+// id, which nothing is matched with: a guess across processes would compare operations that may not be one.
 #include "readers/rocpd/trace_maker.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads Python stacks as py-spy and faulthandler print them, alone or between the lines of a log of several
+// ranks. Which rank a stack is of comes from the prefix that a launcher puts before each line, so lines of
+// different prefixes are never one stack. Only a file that holds one process may get its rank from its name.
 #include "readers/stacks/read_stacks.h"
 
 #include <algorithm>

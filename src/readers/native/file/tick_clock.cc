@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Turns ticks into ns piece by piece between anchors, as the counter's rate is only known to some ppm and may
+// be adjusted over hours. Anchors are not all believed: one that goes back, or whose rate is off by more than
+// a hundredth, is damage and is counted. Two anchors close in time give no rate of their own, since the
+// reading time of each would spoil it; then the rate that the header names is better. All processes of a boot
+// share one offset to real time, so that a step of NTP between their starts does not move them against each
+// other.
 #include "readers/native/file/tick_clock.h"
 
 #include <algorithm>
