@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Turns what users name into sources, without knowing any other tool's format. Process files and the trace.db
+// that was made of them are one run and are not counted twice: in a directory that holds process files its
+// databases are left out.
 #include "input/input.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Gathers the overview while traces pass by on their way to somebody else, since a run is read once. A
+// process that is loaded twice overwrites its own place.
 #include "input/run_overview.h"
 
 #include <algorithm>

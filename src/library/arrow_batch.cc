@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Columns are built in the layout that Arrow's C data interface hands over, so that a consumer takes them
+// without a copy. A consumer may take single children out of a batch and keep them: each child holds the
+// whole batch alive.
 #include "library/arrow_batch.h"
 
 #include <array>

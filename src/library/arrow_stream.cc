@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// One batch for each process that has rows, loaded as it is asked for and one ahead: a consumer that stops
+// early has read little more than it took. Losses of the run come at the end, when all processes have been
+// seen.
 #include "library/arrow_stream.h"
 
 #include <cerrno>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The border of the C API. Exceptions stop here and become an error text, and every text goes out as memory
+// of malloc, so that callers of any language and any C++ library can use it. A run is no more than its paths:
+// each call reads them anew, so that a call on a running job says how things are now.
 #include "lockstep/diagnose.h"
 
 #include <chrono>

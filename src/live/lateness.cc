@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compares the beginnings of one operation as they come in. A member is late by what lies between its own
+// earliest possible beginning and the median of all members' latest ones: uncertain clocks then make it less
+// late, never more. Members number alike and in order, so once an operation is whole, older ones that are not
+// will not be, and are dropped.
 #include "live/lateness.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Looks at all files of a run again and again, so a look costs what was written since the last one. Files of
+// CUPTI come after the others in each look: their kernels are told after what launched them.
 #include "live/live_run.h"
 
 #include <algorithm>

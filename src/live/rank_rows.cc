@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Says of each rank how far it is behind the front: the newest operation, by NCCL's number, that any member
+// of its communicator has begun. Numbers need no common clock; how long the front has been there is measured
+// on the clock of the member that leads. A rank without a function in its numbers may have called it before
+// its file begins, so it counts as behind only if everything since its start was read.
 #include "live/rank_rows.h"
 
 #include <algorithm>

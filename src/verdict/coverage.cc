@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A verdict is worth as much as what could be seen. This counts it by the same rules as the analyses use
+// (matches, clocks, replaced ranks), so that the report's limits are those of the diagnosis.
 #include "verdict/coverage.h"
 
 #include <algorithm>

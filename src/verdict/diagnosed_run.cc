@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The way from paths to one diagnosis: each kind of evidence is read and judged by itself, then joined, and
+// last the input as a whole is doubted, because such a doubt may take the place of every verdict.
 #include "verdict/diagnosed_run.h"
 
 #include <algorithm>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Asks what an input as a whole cannot answer for, before anybody believes its verdict. Files of two jobs
+// give each rank two histories, and every comparison between them is nonsense; so a rank that is there twice,
+// at one time and as two processes, is said before all else. A restarted rank and a copied file look alike at
+// first: pid, boot and times tell them apart. "No problem" needs evidence of its own: half of the operations
+// seen on all their ranks.
 #include "verdict/doubts.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// `lockstep explain` prints docs/findings.md, which is built into the program, instead of texts of its own:
+// there is one place to mend. The rules of logs are the exception: they are in rules.def, and the page lists
+// their ids alone.
 #include "verdict/findings_page.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Commands are put together from names in files, and people paste them into shells as root. So each word is
+// quoted unless it holds nothing but plain characters, and a command whose words cannot be shown safely is
+// left out: no advice is better than one that runs something else.
 #include "verdict/next_steps.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Exit code, first word and page title come from here alone: two places that decide would some day disagree,
+// and a script would trust one of them.
 #include "verdict/outcome.h"
 
 #include "base/exit_codes.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Evidence without operations (logs, RAS snapshots, stacks) states things instead of recording them. It is
+// judged by rules of its own and gives findings of the same shape, so that the join need not know where they
+// come from.
 #include <algorithm>
 
 #include "analysis/log_rules/log_rules.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A group declared again, on any thread and in either of its forms, has to be the same group and cheap. So a
+// list of ranks that is a progression becomes one, and the id is a hash of name and members, equal on all of
+// them without any communication.
 #include "capture/api/groups.h"
 
 #include <pthread.h>

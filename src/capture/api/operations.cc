@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a program says through lockstep.h is recorded as it was said and never corrected here: tools can judge
+// a contradiction, and a corrected one is gone. Numbers that it does not give are counted for it, collectives
+// apart from sends and receives, as PyTorch does.
 #include "capture/api/operations.h"
 
 #include <cstddef>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The cycle counter is the cheapest clock of a host, but only an invariant one keeps its rate over frequency
+// changes and sleep states; without that CLOCK_MONOTONIC is used. An anchor is the best of five readings, as
+// a preemption in the middle of one would show as an error of the clocks.
 #include "capture/core/clock.h"
 
 #if defined(__x86_64__)

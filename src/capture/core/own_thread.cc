@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Threads of ours block all signals, so that no handler of the host runs on a stack of 256 KiB, and none of
+// its signals is taken from a thread that waits for it.
 #include "capture/core/own_thread.h"
 
 #include <linux/futex.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// CUPTI has to be that of the process's CUDA: one that is newer than the driver cannot work. So one that is
+// loaded already is taken; else it is looked for beside the loaded runtime, then in the usual places, and by
+// bare name last, never with a newer major version.
 #include "capture/cuda/cupti_library.h"
 
 #include <dlfcn.h>

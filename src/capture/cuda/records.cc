@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// CUPTI's records grow at their end from release to release, so fields are read at fixed places, after the
+// record's size has been checked to reach them. What has no times, or times of no clock that was in use, is
+// counted and left out.
 #include "capture/cuda/records.h"
 
 #include <initializer_list>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Lists the GPUs as HSA does and relates their clocks to the host's. A GPU is known over processes by its
+// place among all GPUs of the host, taken from the driver's topology: what a process sees depends on its
+// environment.
 #include "capture/hsa/agents.h"
 
 #include <dirent.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A thread of ours waits for kernels to end by looking at their signals: a handler for each would be a thread
+// switch for each kernel. It naps longer while nothing ends.
 #include "capture/hsa/collector.h"
 
 #include <pthread.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A copy's signal is exchanged for one of ours, of a fixed pool, and the program's gets the stamps and its
+// value when ours has been seen: the program may read times from its own.
 #include "capture/hsa/copies.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A packet names its kernel by an address, so symbols are collected as executables are loaded. The table is
+// read without a lock on the dispatch path: it only grows, by a new table of twice the size, and old ones
+// stay, since a dispatch may be in the middle of one.
 #include "capture/hsa/kernel_objects.h"
 
 #include <pthread.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rewrites batches of packets under the runtime's lock of the queue. A kernel gets a signal of ours so that
+// its times can be read; if the program put its own there, a barrier packet behind the kernel bears that one,
+// so that the program still sees its kernel end. What cannot be done safely is passed on as it is, and
+// counted.
 #include "capture/hsa/packets.h"
 
 #include <string.h>

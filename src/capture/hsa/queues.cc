@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Keeps the queues whose packets are seen. Memory for a queue is made when it is created, since the runtime
+// holds the queue's lock when packets come and nothing may be allocated then. Signals are bounded over all
+// queues: a queue that gets none is recorded without times instead of taking the program's.
 #include "capture/hsa/queues.h"
 
 #include <pthread.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The runtime's tables have grown over years, and their layout is known by version and size alone. A function
+// is taken only from a slot that the table's size includes, and a table of an unknown major version is left
+// alone.
 #include "capture/hsa/runtime.h"
 
 #include <dlfcn.h>

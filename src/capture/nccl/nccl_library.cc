@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which NCCL calls is a question for the code that calls: processes map several copies (a wheel's, a
+// system's, one in a framework), and a symbol looked up by name finds the first. So the object that holds the
+// calling code is searched, and the others are noted beside it.
 #include "capture/nccl/nccl_library.h"
 
 #include <stdio.h>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// NCCL has one mask for the process and reads it before it calls us, so a sampled operation needs its bits
+// one operation ahead, on every communicator, while others run. The mask is therefore the union of what any
+// communicator expects next, and handles say which operations were meant. A slot that expects and never comes
+// would keep the mask up for all: after some operations in vain everything that is expected is forgotten, and
+// each slot comes back with its next operation.
 #include "capture/nccl/steering.h"
 
 #include <pthread.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counts what the process's own file says, inside the job. A look is bounded, since the job waits for it, and
+// what it does not reach the next one does; nothing allocates but tables that grow.
 #include "capture/scorep/file_counters.h"
 
 #include <fcntl.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// JSON is written as text directly: a document tree of millions of events would not fit in memory, and most
+// of each event is the same bytes, which are made once for each track and key.
 #include "exporters/chrome_json/event_writer.h"
 
 #include <array>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compressing and writing take a thread of their own: with both on one thread, making the text waits for the
+// disk. One buffer is in the writer's hands and one in the caller's, so memory does not grow with a slow
+// disk.
 #include "exporters/common/output_file.h"
 
 #include <unistd.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// An operation without a known end is either still open or its end is lost, and a counter that mixes the two
+// up grows for ever. It counts as open only if the ends of all operations that its communicator had called
+// before are known: a gap earlier shows that ends get lost here. And the source of those ends must have been
+// on throughout, as far as the modes say.
 #include "exporters/common/process_counters.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides what a timeline shows of a process, once for all formats. The host's part of an operation is its
+// call: NCCL's task is enqueued later and on another thread. A replay of a captured graph has no call of its
+// own, so its enqueueing stands for it.
 #include "exporters/common/process_slices.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// One list of columns for every flat format (CSV, JSON lines, Arrow), so that they cannot differ in names,
+// order or what counts as unknown. A value that the model does not know (0, -1, the largest number) becomes
+// an empty cell, never a number that somebody would add up.
 #include "exporters/common/run_tables.h"
 
 #include <cstdio>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// All tables are written beside the target at once, as traces go by only once. The folder takes its name when
+// it is whole; one that holds anything else than such tables is never replaced.
 #include <filesystem>
 #include <set>
 #include <vector>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Viewers draw slices of one track only where they nest. Operations of several streams overlap freely, so a
+// slice goes to the first lane in which it lies wholly inside what is open, or beside it. Beyond the last
+// lane it is cut, which is counted: dropping it would hide that something ran.
 #include "exporters/common/tracks.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// libotf2 reports errors to a callback of the process and goes on; the first one is kept and ends the export.
+// An archive is a folder, and Score-P keeps more beside it: only a folder whose entries are all an archive's
+// own is replaced.
 #include "exporters/otf2/archive.h"
 
 #include <filesystem>

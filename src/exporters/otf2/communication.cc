@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes operations as MPI's collectives and messages, which is all that Score-P's tools compare between
+// ranks (docs/decisions/0012-otf2-ranks-are-locations.md). A process with several GPUs is several
+// participants: MPI knows one rank of a communicator for each location. Messages of a pair carry numbers as
+// tags, since records of one pair may lie in another order than the messages.
 #include "exporters/otf2/communication.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Collects what the events of all processes name, because OTF2 has one list of definitions for the archive,
+// written at its end. Numbers are given at first use; ranks of a communicator that nobody recorded get
+// locations without events, as its group would otherwise be too small for its ranks.
 #include "exporters/otf2/definitions.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes the tracks and slices of the other timelines as OTF2's regions, so that all formats show the same;
+// what ranks do together is in communication.cc.
 #include "exporters/otf2/process_events.h"
 
 #include <memory>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Most of a trace's bytes are names, keys and times. Names and keys are sent once for each sequence and then
+// named by a small number; times are differences on a clock of the track. A sequence has to begin anew when
+// its clocks are used up, and then sends them again.
 #include "exporters/perfetto/event_writer.h"
 
 #include <bit>

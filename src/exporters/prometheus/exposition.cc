@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The metrics are a list (metrics.def), from which families, types and help texts come, so that none is named
+// twice. Rendering is prometheus-cpp's (docs/decisions/0011-metrics-by-prometheus-cpp.md).
 #include "exporters/prometheus/exposition.h"
 
 #include <prometheus/text_serializer.h>

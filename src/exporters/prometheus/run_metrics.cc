@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counters must never fall, though files are read again, processes end and ranks are started anew. So what is
+// added is the growth between two looks, never less than 0, and what was counted stays counted when its
+// process has gone, as long as its labels have a slot. Labels come from files and are bounded: each distinct
+// one costs every scrape from then on.
 #include "exporters/prometheus/run_metrics.h"
 
 #include <algorithm>

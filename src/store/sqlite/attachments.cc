@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Keeps files of other tools (logs, dumps) in the database, in compressed pieces of 1 MiB, so that one file
+// is the whole run. On the way out a name from the file becomes a single component of a path: it could
+// otherwise lead anywhere.
 #include "store/sqlite/attachments.h"
 
 #include <zlib.h>

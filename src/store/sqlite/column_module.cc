@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shows the model's columns to SQLite as a read-only virtual table, so that one statement copies a whole
+// table. It only scans: there is nothing to look up, and best_index offers SQLite no choice.
 #include "store/sqlite/column_module.h"
 
 #include <new>

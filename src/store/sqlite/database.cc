@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A connection that reads is hardened before its first statement (base/foreign_sqlite.h); one that writes
+// makes a new file of our own and is not.
 #include "store/sqlite/database.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Proxy operations that a process did for another one (PXN) can be tied to that one's communicator only when
+// both are in the database. The join goes by boot, pid and context, and to the task by the handle's position,
+// whose kind may differ between the two records of one event.
 #include "store/sqlite/foreign_rows.h"
 
 #include <string>

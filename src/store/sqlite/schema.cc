@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tables are made from the model's own lists of columns; what stands here are the tables beside them and the
+// views. rocpd's and RPD's names are views, too: their users only select, and a copy could disagree with the
+// original (docs/decisions/0005-rocpd-as-views.md).
 #include "store/sqlite/schema.h"
 
 #include "model/event_kind.h"

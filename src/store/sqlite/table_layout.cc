@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The layout is read off the model's lists: the text of a column says what it refers to ("row of comms"), so
+// text and reference cannot disagree, and a text that names no table aborts when the layouts are made.
 #include "store/sqlite/table_layout.h"
 
 #include <type_traits>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads a trace.db back as traces, one process at a time. The file may have been cut, edited or written by a
+// newer release, so a row is taken only where it belongs: its id has to be the next one, its references have
+// to lie in the same process, its numbers have to fit their columns. A digest of each table's rows, written
+// beside them, proves that they are what was merged; rows without that proof are read, and counted as
+// unproven, so that no rank is blamed by them.
 #include "store/sqlite/trace_db_source.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes rows by INSERT ... SELECT from virtual tables over the model's columns (column_module.h): a prepared
+// INSERT with bound values costs a call for each value. Ids are given here, over the whole run, while
+// references in a trace are local rows; a reference past the end of its table becomes NULL and is counted.
 #include "store/sqlite/trace_writer.h"
 
 #include <type_traits>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// A merge may replace the only readable copy of a run, so nothing counts before it is proven: the file is
+// written beside the target, opened again, its rows counted, synced, and only then renamed. At each step it
+// is checked that the name still leads to the file that was made, as others may be able to write to the
+// folder.
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Copies chunks out of the segment while their threads go on writing, and puts the copies into the file in
+// ascending order of their numbers, so that what is there when writing stops is a beginning without gaps. A
+// chunk's place is given back only when nothing in it can change any more and the copy is written. Time is
+// measured around each write: it is the only sign by which storage that is slow can be told from a job that
+// records much, and the two are different losses.
 #include "capture/core/file/file_writer.h"
 
 #include <errno.h>

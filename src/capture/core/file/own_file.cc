@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Hosts close descriptors that are not theirs (daemons close all of them), and a number that was closed is
+// soon somebody else's file. So the descriptor is compared by device and inode before each use, and the file
+// is opened again by name if it is not ours any more; the name is believed only if it leads to the same
+// inode.
 #include "capture/core/file/own_file.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes the file and the memory in front of it, and hands out places for chunks. A place is claimed by
+// compare-and-swap from those that are prepared; preparing (space, page tables) is the keeper's, since each
+// first touch of a page would cost the event path microseconds. Places beside the prepared ones are kept, so
+// that each thread can have its definitions and one chunk even when storage does not answer.
 #include "capture/core/file/process_file.h"
 
 #include <errno.h>

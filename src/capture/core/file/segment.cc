@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Chooses where the records live. /dev/shm first, since it outlives a kill, but only if it is a tmpfs and
+// leaves room: NCCL and data loaders need it, too, and a full one would fail the host. Else a memfd, sealed
+// against being cut short, as a shorter one would be SIGBUS in the host. Else plain memory, which a kill
+// takes along: capture that loses the end is better than none.
 #include "capture/core/file/segment.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The only thread that touches a file system, so it alone waits when one does not answer. It wakes often and
+// does what is due: what is new at the rate of write_every_ns, everything once a second, and in between it
+// gives places back whenever it is woken for them. Segments that others left are adopted on a thread of its
+// own, as their storage may hang.
 #include "capture/core/file/write_behind.h"
 
 #include <sys/prctl.h>

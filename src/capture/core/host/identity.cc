@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Several launchers may have left their variables in one environment: torchrun under srun sets both. The
+// innermost one began this process, so the list is in that order, and each field is taken from the first that
+// has it.
 #include "capture/core/host/identity.h"
 
 #include <fcntl.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Records name shapes, streams and texts by a number of their log, so that a record has a fixed size and a
+// text is stored once. The small direct table answers nearly every question with one comparison; behind it is
+// the full one. Numbers of a log need no lock; the price is that a shape is defined once for each thread that
+// uses it.
 #include "capture/core/log/interning.h"
 
 #include <cstring>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Slots are taken by compare-and-swap from the front, so that the slots in use stay together and readers of
+// all logs look at few.
 #include "capture/core/log/log_table.h"
 
 namespace lockstep::capture {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The host knows an event by the handle that it was given, and stops it on any thread, also after its record
+// has moved. So the way from issued to present handle is kept for each open event, in a table that is small
+// enough to scan. Ends that a record cannot show any more are one bit a unit: a list of them could grow
+// without bound between two rounds of the ring.
 #include "capture/core/log/moved_events.h"
 
 #include <sys/mman.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The slow side of a log: registration, new chunks, and handles that are not in this thread's window. A log
+// outlives its thread and is given to the next one, half-full chunk included: frameworks make and end
+// thousands of threads, and a chunk for each would be mostly empty.
 #include "capture/core/log/thread_log.h"
 
 #include <pthread.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A setting that is not understood must not cost the job its records: the default is taken, and one line says
+// which word was not. What comes from outside into a path (host, job id) stays one component of it.
 #include "capture/core/session/config.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// A request lies in a file that anybody with write access may fill with anything, while the job runs. So it
+// is copied, checked as a whole, and taken or refused as a whole. One that does not fit its check may be half
+// written: it gets three looks before it is refused. The answer is stored only after what was asked for is in
+// force, so that a tool that waits for its number can rely on it.
 #include "capture/core/session/control.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Opening may happen on any thread of the host, in the middle of its first communicator, and must never fail
+// towards the host: where no file can be made the phase says so, one line goes to the host's logger, and
+// every later call returns at once. The header is whole before the file's state becomes kOpen, so a reader of
+// a process that is just starting sees either nothing or everything that is written once.
 #include "capture/core/session/session.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A second plugin is loaded as NCCL would load it, and called with what it would have been called with. Each
+// of the two writes its own word for the mask, and NCCL's holds both together; which events each wanted is
+// decided per event. Nothing of it is ever freed, since handles and contexts come back after their end.
 #include "capture/nccl/chain/chain.h"
 
 #include <dlfcn.h>
