@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what Lockstep or another tool recorded of a job, and says what is wrong with it: liblockstep-diagnose.so. C99.
+// Reads what Lockstep or another tool recorded of a job, and says what is wrong with it:
+// liblockstep-diagnose.so. C99.
 //
 //   const char *paths[] = {"trace.db"};
 //   char *error = NULL, *json = NULL;
@@ -8,12 +9,14 @@
 //   ...
 //   lockstep_free(json); lockstep_free(error); lockstep_close(run);
 //
-// Nothing is written to the input, and nothing is printed. Texts are UTF-8, end in 0 and belong to the caller, who gives
-// them to lockstep_free(). Where something fails, `*error` says what, where and what to do, if `error` is not NULL. No
-// call throws, aborts for wrong input or keeps global state. Threads: a run belongs to one thread at a time; different
-// runs may be used at once. A call works on several threads of its own while it runs.
+// Nothing is written to the input, and nothing is printed. Texts are UTF-8, end in 0 and belong to the
+// caller, who gives them to lockstep_free(). Where something fails, `*error` says what, where and what to do,
+// if `error` is not NULL. No call throws, aborts for wrong input or keeps global state. Threads: a run
+// belongs to one thread at a time; different runs may be used at once. A call works on several threads of its
+// own while it runs.
 //
-// Everything that this header names stays as it is under its name: later versions add calls, tables and columns.
+// Everything that this header names stays as it is under its name: later versions add calls, tables and
+// columns.
 #ifndef LOCKSTEP_DIAGNOSE_H
 #define LOCKSTEP_DIAGNOSE_H
 
@@ -24,13 +27,16 @@
 extern "C" {
 #endif
 
-// The exit codes of `lockstep diagnose`.
+// The exit codes of `lockstep diagnose`. HEALTHY: no problem found, or none so far while the job runs.
+// PROBLEM: the verdict names one. CANNOT_TELL: what was recorded does not suffice for an answer, and the
+// verdict says what is missing.
 #define LOCKSTEP_HEALTHY 0
 #define LOCKSTEP_PROBLEM 1
 #define LOCKSTEP_FAILED 2 /* wrong use, or nothing that can be read: `*error` says what */
 #define LOCKSTEP_CANNOT_TELL 3
 
-// The Arrow C data and stream interfaces, as their page has them; a program that has them already keeps its own.
+// The Arrow C data and stream interfaces, as their page has them; a program that has them already keeps its
+// own.
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
 #define ARROW_FLAG_DICTIONARY_ORDERED 1
@@ -62,26 +68,31 @@ struct ArrowArrayStream {
 };
 #endif
 
+// Opaque. It holds the paths and nothing that was read: a call on a job that still runs says how things are
+// then.
 typedef struct lockstep_run lockstep_run;
 
 // "0.1.0", for as long as the library is loaded.
 const char* lockstep_version(void);
 
-// Names a run by what `lockstep diagnose` takes: run directories, trace.dbs, dumps, traces, logs, archives, in any mix.
-// What is wrong with them is told by the calls below, which read them anew each. NULL: no path, or no memory.
+// Names a run by what `lockstep diagnose` takes: run directories, trace.dbs, dumps, traces, logs, archives,
+// in any mix. `paths` is copied. What is wrong with them is told by the calls below, which read them anew
+// each. NULL: no path, an empty one, or no memory. Every run that is not NULL needs one lockstep_close().
 lockstep_run* lockstep_open(const char* const* paths, size_t count, char** error);
 void lockstep_close(lockstep_run* run);  // NULL is allowed
 
-// The verdict: `*json` is what `lockstep diagnose --json` prints, to the byte. Returns its exit code.
+// The verdict: `*json` is what `lockstep diagnose --json` prints, to the byte. Returns its exit code; with
+// LOCKSTEP_FAILED there is no text. It reads everything that the paths name and takes as long as that does.
 int lockstep_diagnose(lockstep_run* run, char** json, char** error);
 
-// `*html` is the page that `lockstep report` writes. 0, or LOCKSTEP_FAILED: this library was built without the page, too.
+// `*html` is the page that `lockstep report` writes, whole. 0, or LOCKSTEP_FAILED: also where this library
+// was built without the page.
 int lockstep_report(lockstep_run* run, char** html, char** error);
 
-// A table as record batches, one for each process that has rows: "processes", "comms", "ops", "kernels", "marks",
-// "ranges" or "losses", with the cells of `lockstep convert -f csv`. Columns are int64, uint64 or large_utf8, all nullable;
-// the metadata "meaning" of each says what it is. Of runs of one format. The stream outlives the run; it belongs to one
-// thread at a time, and its release() ends it. 0 or LOCKSTEP_FAILED.
+// A table as record batches, one for each process that has rows: "processes", "comms", "ops", "kernels",
+// "marks", "ranges" or "losses", with the cells of `lockstep convert -f csv`. Columns are int64, uint64 or
+// large_utf8, all nullable; the metadata "meaning" of each says what it is. Of runs of one format. The stream
+// outlives the run; it belongs to one thread at a time, and its release() ends it. 0 or LOCKSTEP_FAILED.
 int lockstep_table(lockstep_run* run, const char* table, struct ArrowArrayStream* stream, char** error);
 
 void lockstep_free(char* text);  // NULL is allowed

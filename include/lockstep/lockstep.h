@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lockstep's C API: with it a communication kernel of your own says what it does, so that it appears in traces and
-// analyses beside NCCL's operations. C99 and C++11; header-only: nothing to link, nothing to initialise.
+// Lockstep's C API: with it a communication kernel of your own says what it does, so that it appears in
+// traces and analyses beside NCCL's operations. C99 and C++11; header-only: nothing to link, nothing to
+// initialise.
 //
 //   lockstep_group tp = lockstep_declare_group("tensor:3", ranks, 4, my_index);
 //   lockstep_op op = lockstep_begin(tp, "allreduce", n, n, "Half", stream);
 //   my_all_reduce<<<..., stream>>>(...);
 //   lockstep_end(op, NULL);
 //
-// Where the run time is: the first call in each translation unit looks for a loaded liblockstep.so, then for the file
-// that the environment variable LOCKSTEP_LIBRARY names (`lockstep trace` sets it). If there is none, every call is one
-// branch on a pointer, for ever. With it, a call appends a record to the calling thread's log: no lock, no allocation,
-// no system call, except in the first call of a thread and the first use of a name.
+// Where the run time is: the first call in each translation unit looks for a loaded liblockstep.so, then for
+// the file that the environment variable LOCKSTEP_LIBRARY names (`lockstep trace` sets it). If there is none,
+// every call is one branch on a pointer, for ever. With it, a call appends a record to the calling thread's
+// log: no lock, no allocation, no system call, except in the first call of a thread and the first use of a
+// name.
 //
-// Any thread may call anything. No call fails: what cannot be recorded is counted in the file. Texts are copied; they
-// need to live for the call only, but each distinct one takes memory for ever, so do not format numbers into them.
-// A child of fork() records nothing if its parent had made a call before; start processes first, or exec.
+// Any thread may call anything. No call fails: what cannot be recorded is counted in the file. Texts are
+// copied; they need to live for the call only, but each distinct one takes memory for ever, so do not format
+// numbers into them. A child of fork() records nothing if its parent had made a call before; start processes
+// first, or exec.
 #ifndef LOCKSTEP_LOCKSTEP_H
 #define LOCKSTEP_LOCKSTEP_H
 
@@ -35,12 +38,17 @@ extern "C" {
 typedef uint64_t lockstep_group;  // 0: none
 typedef uint64_t lockstep_op;     // 0: none; an operation that began on one thread may end on another
 
-// Structs begin with their size and only ever grow at their end: what an older caller does not pass counts as zero.
+// Structs begin with their size and only ever grow at their end: what an older caller does not pass counts as
+// zero.
 
-// A group of ranks. Declaring one again gives the same handle and is cheap for progressions. The same name, description and
-// ranks on all members make it one group in the tools. PyTorch's `Comms Id` is made of the name, the ranks and the number of
-// an operation: pass the name that PyTorch has. Without a description, "<description>:<name>" counts as both if <name> is a
-// number or a SHA-1.
+// A group of ranks. Declaring one again gives the same handle and is cheap for progressions. The same name,
+// description and ranks on all members make it one group in the tools. PyTorch's `Comms Id` is made of the
+// name, the ranks and the number of an operation: pass the name that PyTorch has. Without a description,
+// "<description>:<name>" counts as both if <name> is a number or a SHA-1.
+//
+// Members: 1 to 2^24. A list of ranks that are evenly spaced is the same group as `start` and `stride` that
+// say so. One process may be several members (its threads, each with a `rank` of its own); each has its own
+// numbers of operations.
 typedef struct lockstep_group_info {
   uint32_t size;  // sizeof(lockstep_group_info)
   int32_t rank;  // this process' index in the group; -1: found from its global rank (RANK, SLURM_PROCID, ...)
@@ -64,6 +72,10 @@ enum lockstep_op_flags {
   LOCKSTEP_OP_SYNC = 16        // the caller waits for it
 };
 
+// One operation, as this rank does it. Start from LOCKSTEP_OP_INFO_INIT and set what is known: what is not
+// said stays unknown in the tools and is not made up. Counts are elements of `dtype` on this rank, whole
+// buffers, not one peer's part. Pointers are read during the call only; `stream` is a value that is never
+// followed.
 typedef struct lockstep_op_info {
   uint32_t size;   // sizeof(lockstep_op_info)
   int32_t root;    // index in the group; -1 none
@@ -87,12 +99,17 @@ typedef struct lockstep_op_info {
 #define LOCKSTEP_OP_INFO_INIT \
   { sizeof(lockstep_op_info), -1, -1, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, NULL, 0, 0 }
 
+// The clock of GPU times that a caller gives. The first two place an operation beside all others. Times on
+// the GPU's own clocks are kept in the file, but nothing ties them to the host's clock: the tools count them
+// as a loss.
 enum lockstep_clock {
   LOCKSTEP_CLOCK_MONOTONIC = 1,  // CLOCK_MONOTONIC of this host, ns
   LOCKSTEP_CLOCK_REALTIME = 2,   // CLOCK_REALTIME of this host, ns
   LOCKSTEP_CLOCK_GPU_NS = 3,     // the GPU's own: %globaltimer of NVIDIA, ns
   LOCKSTEP_CLOCK_GPU_TICKS = 4   // the GPU's own: wall_clock64() of AMD, ticks
 };
+// When the GPU began and ended an operation, both on one clock. A `size` or `clock` that is not known here
+// leaves the times out, which is counted in the file.
 typedef struct lockstep_gpu_times {
   uint32_t size;   // sizeof(lockstep_gpu_times)
   uint32_t clock;  // enum lockstep_clock
@@ -100,7 +117,8 @@ typedef struct lockstep_gpu_times {
   uint64_t end;
 } lockstep_gpu_times;
 
-// What liblockstep.so exports, under this name. It only ever grows at its end.
+// What liblockstep.so exports, under this name. It only ever grows at its end: a caller checks `size` before
+// it uses a member that came later. All members may be called from any thread; none fails or throws.
 struct lockstep_api_v1 {
   uint32_t size;
   uint32_t version;  // 1
@@ -112,6 +130,8 @@ struct lockstep_api_v1 {
   void (*mark)(const char* name, int64_t value);
 };
 
+// Looks for the run time, once in each translation unit; several threads may do so at once and find the same.
+// A program with raised privileges (AT_SECURE) loads nothing that its environment names.
 __attribute__((cold)) static inline const struct lockstep_api_v1* lockstep_resolve_(
     const struct lockstep_api_v1** slot) {
   const struct lockstep_api_v1* table;
@@ -141,13 +161,19 @@ static inline const struct lockstep_api_v1* lockstep_api_(void) {
   return __builtin_expect(table->size == 0, 0) ? lockstep_resolve_(&slot) : table;
 }
 
-// 1 if somebody listens; for callers whose arguments are costly to make.
+// 1 if somebody listens; for callers whose arguments are costly to make. The answer of a translation unit
+// never changes.
 static inline int lockstep_loaded(void) { return lockstep_api_() != NULL; }
 
+// Declares a group. 0 if nothing listens; 0 also, and counted in the file, if the group is not possible (no
+// members, too many, a `size` that no version had) or there is no room for it. Operations on 0 are recorded
+// without a group. The first call of a process opens its file and may take milliseconds.
 static inline lockstep_group lockstep_declare_group_info(const lockstep_group_info* info) {
   const struct lockstep_api_v1* api = lockstep_api_();
   return api == NULL ? 0 : api->declare_group(info);
 }
+// The same from a list of `count` global ranks in group order; `rank`: this process' index in it, -1 as
+// above.
 static inline lockstep_group lockstep_declare_group(const char* name, const int32_t* ranks, int32_t count,
                                                     int32_t rank) {
   const struct lockstep_api_v1* api = lockstep_api_();
@@ -162,10 +188,14 @@ static inline lockstep_group lockstep_declare_group(const char* name, const int3
   }
 }
 
+// The operation begins now, on the host; call it in front of the launch. Every begun operation needs one
+// lockstep_end(), on any thread. 0 if nothing is recorded: it may be passed on to the calls below, which then
+// do nothing.
 static inline lockstep_op lockstep_begin_op(const lockstep_op_info* info) {
   const struct lockstep_api_v1* api = lockstep_api_();
   return api == NULL ? 0 : api->begin(info);
 }
+// The same without root, peer, number and splits: a collective of all members, counted here.
 static inline lockstep_op lockstep_begin(lockstep_group group, const char* collective, uint64_t in_count,
                                          uint64_t out_count, const char* dtype, const void* stream) {
   const struct lockstep_api_v1* api = lockstep_api_();
@@ -181,23 +211,26 @@ static inline lockstep_op lockstep_begin(lockstep_group group, const char* colle
     return api->begin(&info);
   }
 }
-// The host's part is over. `times` may be NULL, or come later.
+// The host's part is over, which for a kernel is its launch; the GPU may still be at it. `times` may be NULL,
+// or come later. A second end of one operation changes nothing and is counted.
 static inline void lockstep_end(lockstep_op op, const lockstep_gpu_times* times) {
   const struct lockstep_api_v1* api = lockstep_api_();
   if (api != NULL) api->end(op, times);
 }
-// When the GPU worked on it; once an operation, before or after its end.
+// When the GPU worked on it; once an operation, before or after its end, from any thread. The first report
+// counts.
 static inline void lockstep_set_gpu_times(lockstep_op op, const lockstep_gpu_times* times) {
   const struct lockstep_api_v1* api = lockstep_api_();
   if (api != NULL) api->set_gpu_times(op, times);
 }
 
-// A training step begins.
+// A training step begins. All ranks say the same number for the same step: the tools lay ranks beside each
+// other by it.
 static inline void lockstep_step(int64_t number) {
   const struct lockstep_api_v1* api = lockstep_api_();
   if (api != NULL) api->step(number);
 }
-// A named instant with a number.
+// A named instant with a number, on the calling thread.
 static inline void lockstep_mark(const char* name, int64_t value) {
   const struct lockstep_api_v1* api = lockstep_api_();
   if (api != NULL) api->mark(name, value);
@@ -210,7 +243,8 @@ static inline void lockstep_mark(const char* name, int64_t value) {
 
 namespace lockstep {
 
-// An operation from construction to the end of the scope.
+// An operation from construction to the end of the scope. It can be moved, not copied; one that was moved
+// from, or that was made without arguments, ends nothing. One thread at a time.
 class Operation {
  public:
   Operation() : op_(0), times_() {}
@@ -228,6 +262,7 @@ class Operation {
     if (op_ != 0) lockstep_end(op_, times_.size != 0 ? &times_ : nullptr);
     op_ = 0;
   }
+  // Kept until end(), which passes them on; the last call counts.
   void set_gpu_times(lockstep_clock clock, uint64_t start, uint64_t finish) {
     times_.size = sizeof times_;
     times_.clock = clock;
@@ -293,9 +328,10 @@ inline bool is_any(const char* word, const char* const* words) {
 
 }  // namespace detail
 
-// For call sites shaped like PyTorch's RECORD_PARAM_COMMS. `seq`: a number, or a tuple (number, is it P2P); `pg`: a name, or a
-// tuple (name, description); `rank`: as there, the root of a rooted collective, the peer of send and recv, else the own rank in
-// the group; `dtype`: a text, or what `toString` takes; splits: lists of 64-bit numbers; `is_async`: -1 not said.
+// For call sites shaped like PyTorch's RECORD_PARAM_COMMS. `seq`: a number, or a tuple (number, is it P2P);
+// `pg`: a name, or a tuple (name, description); `rank`: as there, the root of a rooted collective, the peer
+// of send and recv, else the own rank in the group; `dtype`: a text, or what `toString` takes; splits: lists
+// of 64-bit numbers; `is_async`: -1 not said.
 template <class Seq, class Group, class Name, class Type, class InSplit, class OutSplit>
 Operation record_param_comms(const Seq& seq, const Group& pg, int64_t rank, const Name& collective,
                              int64_t in_nelems, int64_t out_nelems, const Type& dtype,
@@ -333,7 +369,8 @@ Operation record_param_comms(const Seq& seq, const Group& pg, int64_t rank, cons
 #define LOCKSTEP_JOIN_(a, b) a##b
 #define LOCKSTEP_JOIN(a, b) LOCKSTEP_JOIN_(a, b)
 // An operation until the end of the enclosing scope. Arguments are not evaluated when nobody listens:
-//   (seq, pg, rank, collective, in_nelems, out_nelems, dtype, in_split, out_split, start, stride, world_size[, is_async])
+//   (seq, pg, rank, collective, in_nelems, out_nelems, dtype, in_split, out_split, start, stride,
+//    world_size[, is_async])
 #define LOCKSTEP_RECORD_PARAM_COMMS(...)                             \
   const ::lockstep::Operation LOCKSTEP_JOIN(lockstep_op_, __LINE__)( \
       lockstep_loaded() ? ::lockstep::record_param_comms(__VA_ARGS__) : ::lockstep::Operation())

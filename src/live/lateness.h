@@ -30,6 +30,7 @@ inline constexpr int64_t kMostNs = int64_t{1} << 61;
 // Hosts' clocks against that of one of them, by boot id.
 using Clocks = std::map<std::string, model::HostClock>;
 
+// Memory is bounded by the limits below, whatever files say; what is beyond them is not compared.
 class Lateness {
  public:
   static constexpr size_t kMostComms = 1024, kWindow = 16384, kMostMembers = 16384, kMostHeld = 1 << 21,
@@ -39,6 +40,7 @@ class Lateness {
 
   // A member of `comm`, whose clock is that of `boot_id`; returns the number of that.
   uint32_t add_member(const std::string& comm, int32_t ranks, const std::string& boot_id);
+  // What is known of hosts' clocks from now on; communicators over hosts that are not in it are not compared.
   void set_clocks(Clocks clocks);
   // True if it completes an operation, whose members `matched` then has been called with.
   bool add(const std::string& comm, const std::string& func, uint64_t number, const Beginning& beginning,

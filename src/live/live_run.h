@@ -33,6 +33,8 @@ struct SeenOp {
   std::optional<uint64_t> number;  // NCCL's, per communicator and function
   int64_t age_ns = 0;              // since it started
 };
+// A process as the last look found it. Ages are ns: by the monotonic clock for processes of this host's boot,
+// else by this host's real time, so those of other hosts are as wrong as the clocks differ.
 struct SeenProcess {
   std::string host, boot_id, job_id, pci;
   int32_t device = -1;  // as the host counts it; -1 unknown
@@ -51,6 +53,7 @@ struct SeenProcess {
   std::vector<SeenFile> files;
 };
 
+// Opens files again at each look, so that it holds few descriptors. One thread.
 class LiveRun {
  public:
   using Depth = readers::native::LiveTail::Depth;

@@ -11,6 +11,7 @@
 
 namespace lockstep::live {
 
+// What a rank is, the worst first.
 enum class Health {
   kGone,     // its process ended without closing its file
   kStopped,  // by a signal or a debugger
@@ -54,7 +55,8 @@ struct RankRows {
 
 class RankWatch {
  public:
-  // `processes` as LiveRun gives them.
+  // `processes` as LiveRun gives them; rows come in their order. One thread, and the looks in the order of
+  // time.
   RankRows look(const std::vector<SeenProcess>& processes);
 
  private:

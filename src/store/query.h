@@ -26,6 +26,8 @@ struct QueryAnswer {
   bool more = false;  // rows or bytes ran out before the answer did
 };
 
+// Any thread, each call with a connection of its own. kUsage: no trace.db, no single SELECT, something that
+// is not allowed, or out of time; the text says which. Running out of rows or bytes is `more`.
 Result<QueryAnswer> query(const std::string& path, const std::string& sql, const QueryLimits& limits);
 
 }  // namespace lockstep::store

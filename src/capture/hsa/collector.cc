@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread of ours waits for kernels to end by looking at their signals: a handler for each would be a thread
-// switch for each kernel. It naps longer while nothing ends.
+// Times are read off the signals by a thread of ours, or at the queue's next launch, and never by a handler
+// of the runtime's: no host thread then stands between a kernel and the program's own signal. The thread naps
+// longer while nothing ends (docs/decisions/0017-amd-by-the-tools-interface.md).
 #include "capture/hsa/collector.h"
 
 #include <pthread.h>

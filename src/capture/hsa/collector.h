@@ -6,6 +6,7 @@
 
 namespace lockstep::capture::hsa {
 
+// False: the system starts no thread; nothing is captured then.
 bool start_collector();
 // The end of the process, or of the runtime: records what has ended by then or within 100 ms, then the
 // counters. Once.

@@ -10,6 +10,7 @@ namespace lockstep::capture::hsa {
 
 inline constexpr uint32_t kMostCopies = 256;
 
+// Makes the signals. False: the runtime gives none, or cannot time copies; all copies are then left alone.
 bool begin_copies();
 // Gives back the signals of copies that have ended.
 void end_copies();

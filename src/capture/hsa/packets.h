@@ -20,6 +20,8 @@ struct Pending {
   uint64_t packet;    // n-th of those that the queue was given
 };
 
+// One intercept queue. The launching thread owns what is marked so; `tail` moves under is_collecting, `head`
+// by launches.
 struct TracedQueue {
   Queue* queue;
   const Packet* ring;
@@ -49,6 +51,8 @@ struct PacketSettings {
 extern PacketSettings g_packet_settings;
 extern Runtime g_runtime;
 
+// The runtime's callback for a batch. It always calls `writer` once, with the batch as it is or with what
+// became of it.
 void on_packets(const void* packets, uint64_t count, uint64_t first, void* queue, Writer writer);
 // Records kernels that have ended, at most so many. How many.
 uint64_t collect(TracedQueue& queue, ThreadLog* log, uint64_t most);

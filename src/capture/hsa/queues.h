@@ -10,6 +10,8 @@ namespace lockstep::capture::hsa {
 inline constexpr uint32_t kMostQueues = 256;
 inline constexpr uint64_t kMostSignals = 1 << 15, kMostSignalsOfQueue = 1 << 12;
 
+// In the place of the runtime's functions: they return what the runtime's would. A queue that cannot be
+// intercepted is made as the program asked for it, and said to be plain.
 Status on_queue_create(Agent agent, uint32_t size, uint32_t type, ErrorCallback callback, void* data,
                        uint32_t private_bytes, uint32_t group_bytes, Queue** queue);
 Status on_queue_destroy(Queue* queue);

@@ -51,6 +51,8 @@ struct Replacements {
 
 // False, and why, where the tables are of a version that is not known, or lack a slot.
 bool read_tables(const RootTable* root, Runtime* runtime, char* why, size_t size);
+// Puts our functions into the tables, each where the runtime has one of its own. On OnLoad's thread, before
+// any queue.
 void replace(const RootTable* root, const Runtime& runtime, const Replacements& ours);
 
 }  // namespace lockstep::capture::hsa

@@ -13,6 +13,8 @@
 
 namespace lockstep::capture::scorep {
 
+// Sums over files: operations and their bytes, operations under way and the age of the oldest in ns, events
+// dropped, all losses, and bytes of the files in use.
 struct Totals {
   uint64_t operations = 0, bytes = 0, open = 0, oldest_open_ns = 0, dropped = 0, losses = 0, recorded = 0;
 };

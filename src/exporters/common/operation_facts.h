@@ -19,7 +19,7 @@ class OperationFacts {
   uint64_t rank_key(uint32_t op) const {
     return rank_keys_[op];
   }  // equal on all ranks of an operation; 0 none
-  // First of the operations whose kernel launch began then; kNoRow none.
+  // First of the operations whose kernel launch began then, in host ns; kNoRow none.
   uint32_t op_of_launch(int64_t launched_ns) const;
   // Whether a launch bears the op's correlation. Of several ops in one launch the first has it; HTA drops
   // kernels that no host event has, so the host events of the others bear theirs.

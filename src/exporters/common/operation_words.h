@@ -33,6 +33,8 @@ class OperationWordsTable {
  public:
   // Texts go into `words`.
   OperationWordsTable(const model::Trace& trace, model::StringPool& words) : trace_(trace), words_(words) {}
+  // Valid as long as the table. `op` may name a communicator or shape that the trace lacks: then the words
+  // say unknown.
   const OperationWords& of(uint32_t op);
 
  private:

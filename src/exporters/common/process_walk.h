@@ -25,6 +25,7 @@ Result<void> check_not_input(const model::TraceSource& source, const std::string
 // repeated.
 class ViewerNumbers {
  public:
+  // Never the same for two traces. A trace that is asked for twice gets two numbers.
   int64_t of(const model::Trace& trace);
 
  private:

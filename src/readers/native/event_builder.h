@@ -25,13 +25,17 @@
 
 namespace lockstep::readers::native {
 
+// One file's worth of work, on one thread. It checks every number against its table before it is stored:
+// comm, shape, thread and parents of a record come from a file.
 class EventBuilder {
  public:
   // All references outlive the builder. `process`: row of the file's process.
   EventBuilder(const FileView& view, TickClock& clock, const CommRows& comms, const GpuAgents& agents,
                ThreadRows& threads, uint32_t process, model::Trace& trace, ReadLosses& losses);
 
+  // Makes room for exactly what the census counted, over all tables. Once, before the first log.
   void reserve(const RecordCensus& census);
+  // Decodes the good ranges of a log's chunks. Logs come in ascending order of their numbers.
   void add_log(const LogCensus& log, LogDefinitions& definitions);
   // Resolves what was left over, after the last log.
   void finish();

@@ -26,6 +26,7 @@ class GpuWork {
   // Its number. `thread`: row of threads; `tid`: that one's.
   uint32_t add(const format::DispatchRecord& record, uint32_t thread, uint32_t tid, int64_t launched_ns);
   uint32_t add(const format::QueuedCopyRecord& record, int64_t launched_ns);
+  // Stamps are raw; they become host time by the agent's clock, or by HSA's system clock, as the record says.
   void set_times(uint32_t number, const format::GpuTimesRecord& record);
 
   struct Span {

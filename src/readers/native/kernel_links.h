@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which call launched which kernel, by the correlation that both bear.
+//
+// Both records come from one file, of CUDA or of AMD, whose correlations are unique within a process.
 #pragma once
 #include <cstdint>
 

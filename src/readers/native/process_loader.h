@@ -22,7 +22,7 @@ std::string boot_key(const format::FileHeader& header);
 DeviceNumbers::Process device_process(const format::FileHeader& header);
 
 // Appends the process as row 0 of an empty trace. A file that has become unreadable is a loss; an error if
-// all have.
+// all have. Different processes may be loaded at once, each into its own trace.
 Result<void> load_process(std::span<const std::string> paths, const BootClock& boot, DeviceNumbers& devices,
                           model::Trace& trace);
 

@@ -36,6 +36,7 @@ struct RowRef {
   explicit operator bool() const { return table != Target::kNone; }
 };
 
+// The rows of one log's records. Written while the log is decoded, then read; one thread.
 class LogIndex {
  public:
   // Chunks come by ascending number. `first_rows`: present size of each table, by Target.
@@ -50,6 +51,7 @@ class LogIndex {
     chunk.slots[unit / 2] = static_cast<uint16_t>(kUsed | (unit & 1) << kOddShift |
                                                   static_cast<uint32_t>(table) << kTableShift | distance);
   }
+  // The row of the record at a position; none where no record begins. Any position may be asked for.
   RowRef find(uint64_t position) const {
     uint64_t number = position / format::kUnitsPerChunk;
     const ChunkRows* chunk = find_chunk(number);

@@ -24,6 +24,8 @@ struct BoundColumn {
   int64_t base = 0;               // kReference: run-wide id of local row 0
 };
 
+// One table at hand: columns of the model by pointer, in the order of the layout. Pointers stay valid while a
+// statement over it runs.
 struct BoundTable {
   size_t rows = 0;
   int64_t first_id = 0;

@@ -18,7 +18,7 @@ class Database;
 
 class Statement {
  public:
-  // Steps: true if there is a row, false when done.
+  // True if there is a row, false when done. Views of a row's text and blob hold until the next step.
   Result<bool> step();
   // Runs to the end (no rows wanted) and makes ready for the next run. Returns the number of rows changed.
   Result<uint64_t> run();

@@ -24,6 +24,8 @@ class TraceWriter {
  public:
   // Creates the file; it must not exist.
   static Result<std::unique_ptr<TraceWriter>> create(const std::string& path);
+  // One process: row 0 of `processes` and all that belongs to it. References that lead nowhere become NULL
+  // and are counted.
   Result<void> append(const model::Trace& trace);
   // Files of other tools, as they are. Returns those that were taken.
   Result<std::vector<std::string>> attach(const std::vector<std::string>& paths);
