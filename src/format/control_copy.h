@@ -2,6 +2,9 @@
 // How the words of format/control_words.h go into a mapped header and out of it: each by itself, as another
 // process may write it at the same moment. In which order is said by those who store `check`, `control` and
 // `taken`.
+//
+// Both headers may be mapped and shared. No copy is a snapshot: whoever needs one checks `check` or `taken`
+// afterwards.
 #pragma once
 #include "format/control_words.h"
 

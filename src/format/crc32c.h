@@ -51,6 +51,7 @@ struct MaskedSums {
   uint32_t first, second;  // under mask
   uint32_t other;          // under other_mask
 };
+// `bytes` has `count` words of any alignment; a byte counts only where its mask has bits.
 inline void portable_masked(MaskedSums& sums, const unsigned char* bytes, const uint64_t* mask,
                             const uint64_t* other_mask, size_t count) {
   for (size_t i = 0; i < count; ++i) {

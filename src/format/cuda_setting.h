@@ -4,6 +4,7 @@
 #pragma once
 namespace lockstep::format {
 
+// The variable, and its words; kernels are recorded without one.
 inline constexpr const char* kCudaSetting = "LOCKSTEP_CUDA";
 inline constexpr const char *kCudaOff = "off", *kCudaCopies = "copies", *kCudaRanges = "ranges";
 

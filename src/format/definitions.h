@@ -4,6 +4,11 @@
 //
 // Each entry starts with DefHead; `tag` is published last, and holds the kind and the entry's size in units,
 // so an unknown kind is skipped. Text is UTF-8 as the host gave it, cut to its field, NUL-terminated.
+//
+// Who writes: `meta` definitions any thread under the session's lock, `defs` the owner of the log alone. A
+// definition is published before the first record that names it, so a reader that has the record finds the
+// definition, if no chunk is missing. Numbers come from a file: a reader bounds them before it makes tables
+// of them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +17,8 @@
 
 namespace lockstep::format {
 
+// Kinds of definitions. Numbers are never changed and never used again; a reader skips those that it does not
+// know by their size.
 enum class Def : uint16_t {
   kNone = 0,
   // meta
@@ -47,6 +54,8 @@ struct DefHead {
 };
 static_assert(sizeof(DefHead) == 16 && offsetof(DefHead, kind) == 12);
 
+// A communicator as its init told it, or a declared group. NCCL's communicators of plugin versions before v4
+// say neither id nor size here; a CommIdentityDef adds what events say. `rank` is that of this member.
 struct CommDef {  // id = comm index in this process
   DefHead head;
   uint64_t
@@ -76,6 +85,8 @@ struct AnchorDef {
   ClockAnchor anchor;
   uint64_t reserved0;
 };
+// Members of a declared group, where they are known, in pieces of at most 62. Global ranks; pieces of one
+// group follow each other.
 struct GroupRanksDef {  // ranks [first, first + n) of the group
   DefHead head;         // id = comm index
   uint32_t first, n;
@@ -105,7 +116,10 @@ inline constexpr char kNoteNcclLibrary[] = "nccl_library", kNoteOtherNccl[] = "o
 inline constexpr char kNoteChained[] =
     "chained_plugin";  // LOCKSTEP_CHAIN: "Inspector v5, /path", "none: why"
 inline constexpr char kNoteChainMissed[] = "chained_plugin_missed";  // the newest counts
+// Who asked for a mode: the environment, `lockstep control`, or the end of a window that it had set.
 enum class ModeReason : uint32_t { kStart = 0, kControl = 1, kWindowEnd = 2 };
+// What is recorded from `head.ticks` on, until the next one. The first is written when capture starts. A
+// reader needs them to tell an event that did not happen from one that was not asked for.
 struct ModeDef {  // head.ticks: from when on
   DefHead head;
   uint32_t mode;      // Mode
@@ -159,6 +173,7 @@ struct GpuAgentDef {
 };
 // How the program made the queue: kCounted queues cannot be intercepted.
 enum class QueuePath : uint16_t { kCreate = 0, kCounted = 1 };
+// What is known of the kernels of a queue.
 enum class QueueState : uint16_t {
   kTraced = 0,    // its packets are seen and timed
   kObserved = 1,  // another tool's signals are in them: seen, not timed
@@ -191,7 +206,7 @@ struct HsaCountersDef {
   DefHead head;
   uint64_t counts[kMostHsaCounters];  // format/hsa_counters.def
 };
-// As long as its name needs: `units` of the head counts it.
+// A name of its own length: `units` of the head counts it, NUL included. One that is too long is cut.
 struct NameDef {
   DefHead head;   // id = number of this log and kind (kKernelSymbol: of the process), from 1
   char name[16];  // and on: a kernel's mangled, as the driver gives it; at most so many bytes with its NUL:
@@ -220,8 +235,12 @@ LOCKSTEP_DEF_SIZE(HsaCountersDef, 272);
 
 // Ring retention: what was overwritten still counts here. A histogram chunk is a ChunkHeader, then cells.
 // Owner thread writes; a reader adds up cells of equal (comm, kind, func, bucket) over all logs of all
-// processes.
+// processes. Cells change in place and have no seal, so a copy may hold a sum of one moment and a count of
+// another.
 inline constexpr uint32_t kHistogramBuckets = 20;
+// Sums over operations of one communicator, kind, shape and size. `ops`, `bytes` and the ticks are of
+// operations, the rest of those whose duration is known. Which log's shapes the key names is `shape_log`: an
+// operation may start on one thread and be timed on another.
 struct HistogramCell {
   uint64_t
       key;  // 0 = free. comm << 32 | shape << 16 | size bucket (log2 of bytes, rounded up) << 8 | record kind

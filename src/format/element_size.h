@@ -11,7 +11,7 @@
 
 namespace lockstep::format {
 
-// A name in small letters, read from its front.
+// A name in small letters, read from its front. Longer names than kMost are empty: no type has one.
 struct TypeName {
   static constexpr size_t kMost = 48;  // longer names are no type's
   char text[kMost + 1] = {};
@@ -86,7 +86,7 @@ inline uint8_t bytes_of_bits(int bits) {
                                             : 1);
 }
 
-// NumPy's dtype.str: byte order, kind, bytes ("<f4", "|u1", ">c16").
+// NumPy's dtype.str: byte order, kind, bytes ("<f4", "|u1", ">c16"). 0: it has another form.
 inline uint8_t numpy_bytes(TypeName name) {
   if (strchr("<>|=", *name.at) == nullptr || *name.at == 0) return 0;
   ++name.at;
@@ -98,7 +98,7 @@ inline uint8_t numpy_bytes(TypeName name) {
              : 0;
 }
 
-// What neither prefix nor order of bytes hides; 0: no name of a type.
+// Bytes of a name without prefix and byte order; 0: no name of a type.
 inline uint8_t plain_bytes(const TypeName& name) {
   for (const NamedType& type : kNamedTypes) {
     if (name.is(type.name)) return type.bytes;

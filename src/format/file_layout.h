@@ -27,6 +27,8 @@ namespace lockstep::format {
 
 // The magic's line ends and its byte above 127 show a transfer that took the file for text.
 inline constexpr unsigned char kMagic[8] = {0x89, 'L', 'K', 'S', '\r', '\n', 0x1a, '\n'};
+// What a reader has to know before it believes a size. A new major changes what is there; a minor only adds:
+// fields where zeros were, kinds, and flags.
 inline constexpr uint16_t kMajor = 1;  // a reader refuses a newer major
 inline constexpr uint16_t kMinor = 7;  // a reader accepts any minor
 inline constexpr uint32_t kHeaderBytes = 4096;
@@ -65,7 +67,7 @@ constexpr const char* mode_name(Mode mode) {
 }
 // Names that users of rocm-trace-lite know these modes by.
 inline constexpr char kDefaultAlias[] = "standard", kDeepAlias[] = "full";
-// Higher: more is recorded. That of a newer version's modes is not known.
+// Orders modes by how much they record; -1 for a mode of a newer version.
 constexpr int mode_rank(Mode mode) {
   switch (mode) {
     case Mode::kOff:
@@ -84,6 +86,8 @@ constexpr int mode_rank(Mode mode) {
 // kStream keeps everything up to a cap, kRing keeps the newest. The file of a ring holds only its header
 // until a tool saves or adopts it, or its process ends.
 enum class Retention : uint8_t { kStream = 1, kRing = 2 };
+// Where a process is with its file. Whatever it says, records that are published are whole; docs/format.md
+// says how it is told whether the process still lives.
 enum class FileState : uint32_t {
   kBuilding = 0,  // header being filled; nothing else may be trusted
   kOpen = 1,      // capturing, or the process ended without closing
@@ -176,7 +180,8 @@ static_assert(sizeof(FileHeader) <= kHeaderBytes);
 static_assert(offsetof(FileHeader, state) % 64 == 0 && offsetof(FileHeader, request) % 64 == 0);
 static_assert(offsetof(FileHeader, major) == 8 && offsetof(FileHeader, header_bytes) == 12);
 
-// Checksums of a chunk (since minor 4): format/seal.h.
+// Checksums of a chunk (since minor 4), made from a copy: format/seal.h says of what, and what they prove.
+// `units` is stored last and zeroed first, so one that was being written counts as none.
 struct ChunkSeal {
   uint32_t chunk_no;             // of the contents that it is of
   uint16_t units;                // it covers the entries before this unit; 0: no seal
@@ -187,7 +192,9 @@ struct ChunkSeal {
 };
 static_assert(sizeof(ChunkSeal) == 32);
 
-// First 64 bytes of every chunk. `magic` is stored last; a chunk without it was never published.
+// First 64 bytes of every chunk. `magic` is stored last; a chunk without it was never published. `next` and
+// `records` are filled in when the log moves on; `seal` is made for the copy in the file. In a ring a place
+// holds one chunk after the other: `chunk_no` tells which, and a reader looks at it again after its records.
 struct ChunkHeader {
   uint32_t magic;
   Purpose purpose;
@@ -231,6 +238,7 @@ constexpr uint64_t handle_position(uint64_t h) { return h & ((uint64_t{1} << kHa
 constexpr uint64_t make_context(uint32_t process_tag, uint32_t comm) {
   return uint64_t{process_tag} << 32 | (comm + 1);
 }
+// In records: no communicator, or one whose definition found no room.
 inline constexpr uint32_t kNoComm = 0xffffffff;
 
 // Where a chunk begins in the file.

@@ -6,7 +6,8 @@
 
 namespace lockstep::format {
 
-// Parts of the name, unchecked: a name is whatever somebody gave a file. `start`: in clock ticks since boot.
+// Views of the name that was given. Unchecked: a name is whatever somebody gave a file. `start`: in clock
+// ticks since boot.
 struct FileName {
   std::string_view host, pid, start;
 };

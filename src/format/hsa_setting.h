@@ -6,6 +6,7 @@
 #pragma once
 namespace lockstep::format {
 
+// The variable, and its words.
 inline constexpr const char* kHsaSetting = "LOCKSTEP_HSA";
 inline constexpr const char* kHsaOff = "off";             // no AMD kernels
 inline constexpr const char* kHsaCopies = "copies";       // copies, too

@@ -6,13 +6,14 @@
 
 namespace lockstep::format {
 
+// Numbers of the counters, from losses.def; they are on disk and stay.
 enum Loss : uint32_t {
 #define LOSS(index, name, text) kLoss_##name = index,
 #include "format/losses.def"
 #undef LOSS
 };
 
-// Where a file's header counts it.
+// Where a file's header counts it. Several threads count: add atomically.
 inline uint64_t* loss_counter(FileHeader* header, Loss kind) {
   return kind < kLossKinds ? &header->losses[kind] : &header->more_losses[kind - kLossKinds];
 }

@@ -28,6 +28,7 @@
 
 namespace lockstep::format {
 
+// One byte on disk, from record_kinds.def; handles carry it in 5 bits.
 enum class Kind : uint8_t {
   kNone = 0,
 #define RECORD(kind, name, type, event) k##name = kind,
@@ -285,6 +286,7 @@ struct KernelRecord {
   uint32_t graph;       // of the executable graph; 0 none
   uint32_t blocks;      // of the grid; NCCL starts one a channel
 };
+// What a call of the driver launched.
 enum class LaunchCall : uint16_t { kNone = 0, kKernel = 1, kGraph = 2 };
 // A call of the driver that launched a kernel or a graph, by host time.
 struct LaunchCallRecord {
@@ -348,6 +350,7 @@ struct LinkRecord {
   uint64_t child;
   uint64_t parent;
 };
+// The userTag that the program gave NCCL for an operation (v7), where it is not 0.
 struct UserTagRecord {  // v7 userTag of an operation, when not 0
   RecordHead head;
   uint64_t child;

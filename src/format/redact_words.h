@@ -37,7 +37,7 @@ inline bool is_secret(const char* name, size_t length) {
 }  // namespace redact_detail
 
 // `words`, each with its NUL (the last may be cut), with such values as at most three stars. Returns how many
-// bytes are left.
+// bytes are left, at most `size`. Any bytes will do.
 inline size_t redact_words(char* words, size_t size) {
   size_t out = 0;
   bool is_value = false;  // of the word before

@@ -8,6 +8,9 @@
 // chunk, and belongs to the chunk number that it names: a recycled chunk has none. `units` is stored last and
 // zeroed first, so that a seal whose writer was killed halfway is none. What is late: format/late_fields.def.
 // No library is needed.
+//
+// What a seal proves is damage, not forgery: whoever can write the file can make a seal. Everything here
+// reads a copy of kChunkBytes bytes and any content; nothing allocates or fails.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,11 +21,14 @@
 
 namespace lockstep::format {
 
+// Units of the blocks that are summed up each for itself, and the longest record in words of 8 bytes.
 inline constexpr uint32_t kSealBlockUnits = kUnitsPerChunk / kSealBlocks;
 inline constexpr uint32_t kMostRecordWords = 10;
 
 namespace seal_detail {
 
+// By byte of a record: what is fixed once it is published, and what is late. Loose bytes are in no sum, as
+// nothing tells when they were filled in.
 struct Masks {  // by byte of a record: what is fixed and what is late; the rest is loose
   uint64_t fixed[kMostRecordWords], late[kMostRecordWords];
 };
@@ -65,7 +71,8 @@ inline constexpr AllMasks kMasks = all_masks();
 
 }  // namespace seal_detail
 
-// The latest time in late fields of a record; kSaturated in one of them: UINT64_MAX. 0 none.
+// The latest time in late fields of a record, in ticks; kSaturated in one of them: UINT64_MAX. 0 none.
+// `record` is whole.
 inline uint64_t latest_late_ticks(const unsigned char* record) {
   RecordHead head;
   std::memcpy(&head, record, sizeof head);
@@ -170,7 +177,8 @@ inline bool has_seal(Purpose purpose) {
   return purpose == Purpose::kMeta || purpose == Purpose::kDefs || purpose == Purpose::kRecords;
 }
 
-// Of what is written once in the header, without what a library says of itself later.
+// Of what is written once in the header, without what a library says of itself later (GPU clock, NCCL's
+// version, mask). Never 0, which stands for no seal.
 inline uint32_t seal_of_header(const FileHeader& header) {
   FileHeader once = header;
   once.gpu_clock = GpuClock::kUnknown;

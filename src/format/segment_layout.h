@@ -10,6 +10,9 @@
 // table[place] is 1 + the chunk's index in the file, 0 for none, kPlaceClaimed a moment before. It is stored
 // before the chunk's header is filled in, and zeroed once the chunk is in the file for good and before the
 // place is used again: who reads a place looks at the table before and after.
+//
+// Threads: threads of the process claim places by compare-and-swap and fill chunks; its writer gives
+// places back, in a ring also the log that had one. Readers in other processes write nothing.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +35,7 @@ inline constexpr uint32_t kPlaceClaimed = 0xffffffff;  // in the table: a chunk 
 
 // The process writes it once, `magic` last, and `closed` at its end. A file or a name of ours may be forged:
 // an adopter takes only what belongs to its own user, and writes only to the file that key or inode prove.
+// `places` is read from the file and bounded by kMostPlaces before anything is computed from it.
 struct SegmentHeader {
   unsigned char magic[8];  // stored last
   uint32_t version;

@@ -40,14 +40,16 @@ T copy_of(const void* entry, size_t left) {
   return value;
 }
 
-// Size in units of the entry whose first unit this is; 0 for what cannot be an entry.
+// Size in units of the entry whose first unit this is; 0 for what cannot be an entry. `entry` has kUnitBytes
+// bytes; the size is the entry's own word, unchecked for definitions.
 inline uint32_t units_of_head(const void* entry, Purpose purpose) {
   if (purpose == Purpose::kRecords)
     return record_bytes(static_cast<const unsigned char*>(entry)[offsetof(RecordHead, kind)]) / kUnitBytes;
   const auto head = copy_of<DefHead>(entry, sizeof(DefHead));
   return head.kind == 0 ? 0 : head.units;
 }
-// Of the one that begins at `unit`; 0 also at the end of what was published.
+// Of the one that begins at `unit`, below kUnitsPerChunk; 0 also at the end of what was published, and for
+// one that would reach over the chunk's end. `chunk` has kChunkBytes bytes.
 inline uint32_t entry_units(const void* chunk, Purpose purpose, uint32_t unit) {
   const uint32_t units =
       units_of_head(static_cast<const unsigned char*>(chunk) + size_t{unit} * kUnitBytes, purpose);
@@ -84,7 +86,8 @@ class Walk {
         end_(end < kLastUnit ? end : kLastUnit),
         next_(begin > kChunkHeaderUnits ? begin : kChunkHeaderUnits) {}
 
-  // Moves to the next entry; false at the end of the range or where the walk stops.
+  // Moves to the next entry; false at the end of the range or where the walk stops, which stop() explains.
+  // Then it is over; another walk goes on from unit() once more has been read into the chunk.
   bool next() {
     unit_ = next_;
     if (unit_ >= end_) return false;
