@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Databases, JSON and Perfetto refuse text that is not UTF-8, and terminals obey some that is. Both are
+// mended where text from outside enters or is shown, byte for byte, so that one bad name costs its own
+// characters and nothing else.
 #include "base/utf8.h"
 
 #include <cstddef>

@@ -7,6 +7,8 @@
 
 namespace lockstep::model {
 
+// Matching is arithmetic (docs/decisions/0006-matching-is-arithmetic.md): indexes ascend, so the place of one
+// is known unless operations are missing, and then it lies before the guess.
 std::optional<uint32_t> Job::op_at(const Member& member, uint32_t index) const {
   if (member.ops == 0) return std::nullopt;
   const Column<uint32_t>& numbers = ops(member).index;

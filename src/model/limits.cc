@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A rank or a size from a file becomes the length of a table later. What no job has becomes "unknown" here,
+// once, behind every reader, so that no analysis needs a limit of its own.
 #include "model/limits.h"
 
 #include <span>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Documents go to terminals as well as to programs, and texts in them come from outside. So what a terminal
+// obeys is escaped, which for a parser is the same text.
 #include "base/text/json_text.h"
 
 #include <cstdio>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Numbers in findings have three significant digits: more suggest a precision that a measurement does not
+// have. Limits of the digits are those of the rounded number (9.995 shows as 10.0), so that no value shows a
+// digit more than its neighbour.
 #include "base/text/wording.h"
 
 #include <cmath>

@@ -17,6 +17,7 @@ inline constexpr std::string_view kCopyAgain =
     "copy these files again, whole, from where the job wrote them; if they are damaged there too, check that disk";
 inline constexpr std::string_view kWholeFiles = "whole files of these ranks";
 
+// Any thread. Negative values keep their sign.
 std::string duration(int64_t ns);   // "12.3 ms"; three significant digits
 std::string bytes(uint64_t bytes);  // "1.5 MiB"
 // The same, but to the byte where another number that it is to be told from would read alike: "1,048,580 B".

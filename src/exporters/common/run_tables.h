@@ -39,7 +39,7 @@ struct TableContext {
 
 enum class CellType : uint8_t { kNumber, kUnsigned, kText };
 
-// Gives the processes of a run, one after the other, the ids of their rows.
+// Ids of rows count on from process to process, as trace.db's do, so that both name one row alike.
 class TableNumbers {
  public:
   // Good until the next call.
@@ -59,6 +59,8 @@ struct TableColumn {
   void (*write)(const TableContext& context, uint32_t row, TableWriter& cell);
 };
 
+// A table as data. `meaning` is what docs and `columns` files say; names and order are an interface and only
+// grow.
 struct TableLayout {
   std::string_view name, meaning;
   std::span<const TableColumn> columns;

@@ -50,6 +50,8 @@ constexpr std::string_view category_text(Category category) {
   return kCategories[static_cast<size_t>(category)];
 }
 
+// Describes the slices of one process. The writer is a template argument, so that an argument of a slice
+// costs no virtual call. References outlive the object.
 template <class Writer>
 class SliceDescriber {
  public:
@@ -69,6 +71,8 @@ class SliceDescriber {
     for (uint32_t i = 0; i < trace.splits.size(); ++i) split_of_op_.emplace(trace.splits.op[i], i);
   }
 
+  // One slice: begin, its arguments in a fixed order, arrows, end. The slice is one of `slices`, of this
+  // trace.
   void describe(const Slice& slice) {
     switch (slice.kind) {
       case SliceKind::kStep:
@@ -165,7 +169,8 @@ class SliceDescriber {
       writer_.text(argument, text != 0 ? own_name(text) : word(even_));
   }
 
-  // `Seq` and `Comms Id` are PyTorch's and only written where they are; ours have keys of their own.
+  // `Seq` and `Comms Id` are PyTorch's and only written where they are known; ours have keys of their own. A
+  // tool that joins files by PyTorch's would else join by a number that means something different.
   void identity(uint32_t op, const OperationWords& words) {
     const model::OpTable& ops = trace_.ops;
     if (model::has_torch_seq(trace_, op)) writer_.signed_number(Argument::kTorchSeq, ops.torch_seq[op]);
@@ -174,6 +179,7 @@ class SliceDescriber {
     if (ops.seq[op] != model::kNoSeq) writer_.number(Argument::kSeq, ops.seq[op]);
   }
 
+  // The event under which PyTorch's tools look for communication on the host, with its exact name and keys.
   void record_param_comms(const Slice& slice) {
     const model::OpTable& ops = trace_.ops;
     const uint32_t op = slice.row;
@@ -211,6 +217,8 @@ class SliceDescriber {
     writer_.signed_number(Argument::kStream, track.tid);
   }
 
+  // The operation's GPU work. Its correlation is the operation's own, which the host event bears
+  // too, or the call that launched it: so a viewer finds one from the other.
   void kernel(const Slice& slice) {
     const model::OpTable& ops = trace_.ops;
     const uint32_t op = slice.row, task = ops.task[op];

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which kernels communicate is told by their names, as a profiler's record has nothing else to tell it by.
+// NCCL's own say what they do; those of other libraries are listed by parts of their names. A kernel that is
+// missed here counts as computation and would hide communication that nothing hid, so libraries that replace
+// NCCL's collectives belong in the list.
 #include "model/names/kernel_name.h"
 
 #include <optional>

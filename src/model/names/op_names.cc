@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tables between the spellings of NCCL and PyTorch. Names come from files and may be anything: what no table
+// has is passed on as it is, since a renamed operation is still one that people know.
 #include "model/names/op_names.h"
 
 namespace lockstep::model {

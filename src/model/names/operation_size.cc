@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// NCCL's callers name the part of one rank, a declared operation the whole input, and bandwidth needs the
+// whole of the larger side (nccl-tests' S). So the factor depends on who named the number. Sizes come from
+// files: the largest number stands for one that overflows, instead of a small wrong one.
 #include "model/names/operation_size.h"
 
 #include <algorithm>

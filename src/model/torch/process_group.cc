@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Dumps and profiler traces name one group in different words, and both have to become one communicator of
+// the model. So the name is put together from PyTorch's number and description, and the id is a hash of that
+// and the members, which all ranks' files have alike. Without members there is no id, as groups of other
+// ranks bear the same number and description.
 #include "model/torch/process_group.h"
 
 #include <algorithm>

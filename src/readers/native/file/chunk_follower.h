@@ -12,6 +12,7 @@
 
 namespace lockstep::readers::native {
 
+// One list of one file; one thread. It keeps no bytes between calls, only where it stands.
 class ChunkFollower {
  public:
   // Starts at the beginning of this chunk.

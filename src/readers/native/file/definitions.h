@@ -51,7 +51,7 @@ void for_each_definition(const FileView& view, format::Purpose purpose, uint16_t
   }
 }
 
-// The text of a NameDef.
+// The text of a NameDef, without its NUL and shorter than `most_bytes`; a view into the definition's chunk.
 std::string_view name_of(const Definition& definition, size_t most_bytes);
 
 // Anchors of a file, the header's own first.

@@ -22,7 +22,7 @@ namespace lockstep::readers::native {
 // Chunks that are in the file and cannot be read: an error of the disk, or of the network before it.
 inline constexpr std::string_view kLossUnread = "unread_chunk";
 
-// A chunk with a valid header.
+// A chunk with a valid header. Its entries have not been checked.
 struct Chunk {
   uint32_t index;  // in the file
   uint32_t chunk_no;
@@ -38,6 +38,8 @@ struct ChunkBuffer {
   uint32_t valid = 0;
 };
 
+// For one thread; several views of one file may be open. After scan() the list of chunks does not change,
+// though the file may grow.
 class FileView {
  public:
   // Reads and checks the header. The error says in one sentence why this is no readable process file.

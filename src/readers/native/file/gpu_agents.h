@@ -21,6 +21,8 @@ namespace lockstep::readers::native {
 // `gpu` of kernels of an agent, until all files of the process are read: agents are no ordinals of HIP's.
 inline constexpr int32_t kFirstAgent = 1 << 16;
 
+// One agent's clock against its host's. Points come in any order; finish() sorts them and drops those that go
+// back. Then it is only read.
 class AgentClock {
  public:
   // `system`: what the runtime made of `ticks`; both as ns of the host.
@@ -28,6 +30,7 @@ class AgentClock {
   void finish(uint64_t tick_hz);
   bool known() const { return !points_.empty() && ns_per_tick_ > 0; }
   int64_t to_ns(uint64_t ticks) const;
+  // Half-width in ns that to_ns() has, as measured: see above.
   double error_ns() const { return error_ns_; }
 
  private:
