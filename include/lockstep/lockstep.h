@@ -122,6 +122,7 @@ typedef struct lockstep_gpu_times {
 struct lockstep_api_v1 {
   uint32_t size;
   uint32_t version;  // 1
+  // These do what the functions below of like names do.
   lockstep_group (*declare_group)(const lockstep_group_info* info);
   lockstep_op (*begin)(const lockstep_op_info* info);
   void (*end)(lockstep_op op, const lockstep_gpu_times* times);
@@ -225,7 +226,7 @@ static inline void lockstep_set_gpu_times(lockstep_op op, const lockstep_gpu_tim
 }
 
 // A training step begins. All ranks say the same number for the same step: the tools lay ranks beside each
-// other by it.
+// other by it. In timelines a step lasts until the next one of its thread.
 static inline void lockstep_step(int64_t number) {
   const struct lockstep_api_v1* api = lockstep_api_();
   if (api != NULL) api->step(number);
@@ -248,6 +249,7 @@ namespace lockstep {
 class Operation {
  public:
   Operation() : op_(0), times_() {}
+  // What `info` points to is needed during the call only.
   explicit Operation(const lockstep_op_info& info) : op_(lockstep_begin_op(&info)), times_() {}
   Operation(lockstep_group group, const char* collective, uint64_t in_count, uint64_t out_count,
             const char* dtype, const void* stream = nullptr)
@@ -258,6 +260,8 @@ class Operation {
   Operation& operator=(Operation&&) = delete;
   ~Operation() { end(); }
 
+  // Ends the operation before the scope does. After that nothing happens here any more: a second call is no
+  // second end.
   void end() {
     if (op_ != 0) lockstep_end(op_, times_.size != 0 ? &times_ : nullptr);
     op_ = 0;
@@ -269,6 +273,7 @@ class Operation {
     times_.start = start;
     times_.end = finish;
   }
+  // For the functions above, on any thread; 0 if nothing is recorded, or from end() on.
   lockstep_op id() const { return op_; }
 
  private:
@@ -368,7 +373,8 @@ Operation record_param_comms(const Seq& seq, const Group& pg, int64_t rank, cons
 
 #define LOCKSTEP_JOIN_(a, b) a##b
 #define LOCKSTEP_JOIN(a, b) LOCKSTEP_JOIN_(a, b)
-// An operation until the end of the enclosing scope. Arguments are not evaluated when nobody listens:
+// An operation until the end of the enclosing scope, at most one a line. Arguments are not evaluated when
+// nobody listens:
 //   (seq, pg, rank, collective, in_nelems, out_nelems, dtype, in_split, out_split, start, stride,
 //    world_size[, is_async])
 #define LOCKSTEP_RECORD_PARAM_COMMS(...)                             \

@@ -9,8 +9,8 @@
 
 namespace lockstep::format {
 
-template <class Count, class Bytes = Count>
 // Operations and their bytes, in both ways of counting. For one thread at a time.
+template <class Count, class Bytes = Count>
 struct Counted {
   Count calls = 0, tasks = 0;
   Bytes call_bytes = 0, task_bytes = 0;

@@ -13,6 +13,8 @@ namespace lockstep::format {
 
 namespace crc32c_detail {
 
+// of[i][b]: the sum of byte b with i bytes of zero behind it, so that eight look-ups take a word (slicing by
+// eight).
 struct Table {
   uint32_t of[8][256];
 };
@@ -31,6 +33,7 @@ constexpr Table make_table() {
 }
 inline constexpr Table kTable = make_table();
 
+// Bytes of a word count from its lowest on, as the instruction does it.
 inline uint32_t portable(uint32_t crc, const uint64_t* words, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const uint64_t value = words[i] ^ crc;
@@ -63,6 +66,7 @@ inline void portable_masked(MaskedSums& sums, const unsigned char* bytes, const 
 }
 
 #if defined(__x86_64__)
+// Only where has_instruction() says so: elsewhere the instruction ends the process.
 __attribute__((target("sse4.2"))) inline uint32_t by_instruction(uint32_t crc, const uint64_t* words,
                                                                  size_t count) {
   uint64_t sum = crc;

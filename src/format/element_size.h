@@ -28,12 +28,14 @@ struct TypeName {
       text[i] = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     }
   }
+  // Moves on behind `word` if it stands here.
   bool take(const char* word) {
     const size_t size = strlen(word);
     if (strncmp(at, word, size) != 0) return false;
     at += size;
     return true;
   }
+  // All that is left is `word`.
   bool is(const char* word) const { return strcmp(at, word) == 0; }
   // The digits that stand here; -1: none.
   int number() const {
@@ -49,6 +51,7 @@ struct NamedType {
   char name[20];
   uint8_t bytes;
 };
+// Sizes of C's types are those of 64-bit Linux.
 inline constexpr NamedType kNamedTypes[] = {{"half", 2},          {"float", 4},
                                             {"single", 4},        {"double", 8},
                                             {"long double", 16},  {"longdouble", 16},

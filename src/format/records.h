@@ -76,6 +76,7 @@ struct RecordHead {
 static_assert(sizeof(RecordHead) == 16 && offsetof(RecordHead, kind) == 12);
 
 // From the first operation of the program's group to its outermost group end; the launch may come later.
+// `depth` is as NCCL reports it at the start.
 struct GroupApiRecord {
   RecordHead head;
   uint32_t comm;               // index of a CommDef of this process; kNoComm
@@ -298,6 +299,7 @@ struct LaunchCallRecord {
   uint16_t reserved0;
   uint32_t reserved1;
 };
+// By the kind of CUPTI's record: a copy, a copy from one GPU to another, a fill.
 enum class CopyKind : uint16_t { kNone = 0, kCopy = 1, kPeerCopy = 2, kSet = 3 };
 // A copy, or a fill, as a copy engine or the GPU ran it; times as those of a kernel.
 struct CopyRecord {
@@ -311,6 +313,7 @@ struct CopyRecord {
   uint8_t from, to;  // CUPTI's kinds of memory: 1 pageable, 2 pinned, 3 device ...; 0 unknown
   uint64_t graph_node;
 };
+// Pushed and popped, or started and ended.
 enum class RangeKind : uint16_t { kNone = 0, kNested = 1, kFree = 2 };
 // A range that the program marked through NVTX, since minor 3: pushed and popped, nested on its thread, or
 // started and ended, anywhere. One that never ended has no stop.
@@ -369,7 +372,8 @@ struct SplitsRecord {
 };
 inline constexpr uint32_t kSplitsKept = 30;
 
-// Why a dispatch has no times.
+// Why a dispatch has no times: another tool's signals are in the packets of its queue, or none of ours was
+// free.
 enum class Untimed : uint8_t { kNone = 0, kObserved = 1, kNoSignal = 2 };
 // A kernel that was put on a queue of AMD's runtime (HSA), since minor 7; `start`: when. It is on its way
 // until a GpuTimes names it, or kFlagUntimed says that none will.
@@ -394,6 +398,7 @@ struct QueuedCopyRecord {
   uint32_t reserved0;
 };
 inline constexpr uint16_t kHostAgent = 0xffff;
+// Which clock the stamps are of, and what is wrong with them: not both were there, or they do not go forward.
 enum class TimesClock : uint16_t { kAgent = 0, kSystem = 1 };
 enum class TimesProblem : uint16_t { kNone = 0, kNotStamped = 1, kDisordered = 2 };
 // When the GPU did what the record `target` submitted, since minor 7; `start`: when that was seen.

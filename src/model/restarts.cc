@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Times decide: a process is replaced if its rank began anew after its last sign of life. Two of one rank
+// that lived at once are no restart, and both stay.
 #include "model/restarts.h"
 
 #include <algorithm>

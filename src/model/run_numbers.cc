@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What nobody can tell gets a number of its own, once for each: one number for all that is unknown would put
+// communicators or devices together that have nothing to do with each other.
 #include "model/run_numbers.h"
 
 namespace lockstep::model {

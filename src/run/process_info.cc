@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Variables of several starters may be set at once, as one may have begun the other. The innermost is asked
+// first, and the others fill in what it leaves open.
 #include "run/process_info.h"
 
 #include <dirent.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The trace is cut down to what was declared, and then drawn as any timeline is, so that both show one
+// operation alike. Ids begin above the profiler's own, as viewers join events by them.
 #include "exporters/chrome_json/declared_events.h"
 
 #include <set>

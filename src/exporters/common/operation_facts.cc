@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Files of ranks are written apart, so an operation's key is made of what all ranks know alike: communicator,
+// its size, and the place in the order of calls. Of sends and receives it is the sender, the receiver and the
+// number of the message between them. An operation without a place has no key rather than a doubtful one.
 #include "exporters/common/operation_facts.h"
 
 #include <map>

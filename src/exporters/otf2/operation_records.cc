@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bytes are those that a rank hands in and gets, as MPI counts them, not what an algorithm moves over links:
+// OTF2's words are MPI's.
 #include "exporters/otf2/operation_records.h"
 
 #include <algorithm>

@@ -83,6 +83,8 @@ OTF2_RegionRef ProcessEvents::call_region(uint32_t call) {
   return known;
 }
 
+// A shape has four regions, as a declared operation has another name than NCCL's, and the host's call another
+// role than the work on the GPU.
 OTF2_RegionRef ProcessEvents::operation_region(uint32_t op, bool on_gpu) {
   const uint32_t shape = trace_.ops.shape[op];
   const bool custom = trace_.ops.kind[op] == model::number(model::EventKind::kApiOp);
@@ -129,6 +131,9 @@ OTF2_RegionRef ProcessEvents::region(const common::Slice& slice) {
   }
 }
 
+// OTF2 wants events of a location in the order of time. Slices of a track nest and come by their begin,
+// enclosing ones first (see assign_lanes), so a stack of those that are open says what ends before the next
+// begins.
 uint64_t ProcessEvents::write_track(OTF2_LocationRef location,
                                     const std::vector<const common::Slice*>& slices) {
   OTF2_EvtWriter* const writer = archive_.begin_location(location);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A bundle holds whole packets, so what is cut waits for its rest. Packets stand as they are where packing
+// gains nothing, or where the bundle would be larger than the format allows.
 #include "exporters/perfetto/packet_bundles.h"
 
 #include <algorithm>

@@ -118,6 +118,7 @@ class PartMaker {
 
   bool is_send(uint32_t op) { return part_.strings[trace_.shapes.func[trace_.ops.shape[op]]] == "Send"; }
 
+  // Neighbours are mostly of one bucket, so the last one is asked before the map.
   uint32_t bucket_of(uint32_t op) {
     uint32_t comm = trace_.ops.comm[op];
     int32_t peer = std::max(trace_.ops.peer[op], -1);
@@ -220,6 +221,7 @@ class PartMaker {
     }
   }
 
+  // Operations that are alike share one signature: a training loop repeats a few for ever.
   uint32_t signature(uint32_t op) {
     uint32_t shape = trace_.ops.shape[op];
     model::Signature s{.func = trace_.shapes.func[shape],
@@ -238,6 +240,7 @@ class PartMaker {
     return last_signature_ = at->second;
   }
 
+  // Calls that had not returned when the file ends: in a job that hangs they say where its threads are.
   void find_open_calls() {
     const model::CallTable& calls = trace_.calls;
     for (uint32_t i = 0; i < calls.size(); ++i) {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tells from a few keys whether an event is of a kind that is read, so that the others are passed over
+// without being parsed. Categories and names are compared as they stand, escapes and all: those that are
+// looked for have none.
 #include <cstring>
 
 #include "readers/kineto/event.h"

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Files do not say of which window they are, and clocks of hosts differ, so begins are compared. Half the
+// shortest time from one file of a rank to its next is the reach: files that follow each other within it are
+// of one window until a rank comes again. Of those with the most ranks the newest is used, as it shows the
+// job as it was last.
 #include "readers/kineto/windows.h"
 
 #include <algorithm>

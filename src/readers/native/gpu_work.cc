@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Records tell of work twice: as it is put into a queue, and as it is done, which may be missing. So pieces
+// wait for their times and become kernels at the end. One without times is not drawn where it might have
+// been: it is counted.
 #include "readers/native/gpu_work.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Launches and kernels both come nearly in the order of their correlations, so the launches are a sorted
+// list, in which the place mostly moves on by one with each kernel. A search finds what is out of order.
 #include "readers/native/kernel_links.h"
 
 #include <algorithm>

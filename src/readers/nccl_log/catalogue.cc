@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A line is compared with the patterns that begin as it does, by four characters, instead of with all of some
+// 400. Those with a shorter beginning come last, for lines that no other pattern fits.
 #include "readers/nccl_log/catalogue.h"
 
 #include <array>

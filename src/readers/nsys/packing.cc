@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// gzip and zstd are libarchive's. Snappy is written out: it is one loop, and libarchive does not read the
+// bare blocks that pages hold. Sizes come from the file, so each copy is checked against the size that the
+// block promised.
 #include "readers/nsys/packing.h"
 
 #include <archive.h>

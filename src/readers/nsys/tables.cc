@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Exports differ by release, and what a table lacks is no error: a column that is not there reads as NULL, a
+// table that is not there as empty. Readers ask with has() where they cannot do without.
 #include "readers/nsys/tables.h"
 
 #include <algorithm>

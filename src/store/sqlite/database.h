@@ -16,6 +16,9 @@ namespace lockstep::store::sqlite {
 
 class Database;
 
+// One prepared statement, to be run any number of times. What a bind refuses (an index past the last
+// parameter) shows nowhere: statements are our own. Columns and parameters count as SQLite's do, columns from
+// 0 and parameters from 1.
 class Statement {
  public:
   // True if there is a row, false when done. Views of a row's text and blob hold until the next step.
@@ -49,6 +52,7 @@ class Statement {
   const Database* database_;  // outlives its statements
 };
 
+// One connection to one file. Statements of it must end before it does.
 class Database {
  public:
   // kCreate: a file of ours, which is no link. kRead: a file that somebody else may have written
@@ -57,7 +61,10 @@ class Database {
   static Result<std::unique_ptr<Database>> open(const std::string& path, Access access);
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
+  // Any number of statements that give no rows; stops at the first that fails.
   Result<void> execute(const std::string& sql) const;
+  // The first statement of `sql`. With kRead, the work that is left to statements starts anew, for all of the
+  // connection.
   Result<Statement> prepare(const std::string& sql) const;
   // The first column of the first row of a query.
   Result<int64_t> integer(const std::string& sql) const;

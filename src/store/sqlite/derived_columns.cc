@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names of rocpd's tables are put together here, once a row, as numbers of texts: a view would make a text
+// for each row that it shows. An operation that the GPU timed has the name of its kernel, another one that of
+// its call, as views show it as the one or the other.
 #include "store/sqlite/derived_columns.h"
 
 #include <algorithm>

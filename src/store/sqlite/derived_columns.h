@@ -11,6 +11,7 @@
 
 namespace lockstep::store::sqlite {
 
+// For one writer and one thread; kept over the whole run, as `run` counts on from process to process.
 class DerivedColumns {
  public:
   // `names` has just seen the trace.

@@ -16,6 +16,7 @@ struct ForeignRows {
   int64_t trace = 0, first_id = 0;
   uint64_t rows = 0;
 };
+// True if the process has network operations of another one. Only then its rows need the join.
 bool has_foreign(const model::Trace& trace);
 
 // Fills `comm` and `task` of those rows; the number of operations whose originator is not there.

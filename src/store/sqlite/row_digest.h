@@ -11,6 +11,9 @@
 
 namespace lockstep::store::sqlite {
 
+// Values of a row may come in any order, as each is mixed with its column's number; rows count in their
+// order. Columns are numbered as the model's layout does it (table_layout.h), so that a reader gets the same
+// number from what it selects.
 class RowDigest {
  public:
   static constexpr int64_t kNull = 0x5bd1e9955bd1e995;  // stands for NULL
@@ -37,6 +40,7 @@ class RowDigest {
   int64_t value() const { return static_cast<int64_t>(digest_ ^ digest_ >> 32); }
 
  private:
+  // Files hold digests: these numbers never change.
   static constexpr uint64_t kOdd = 0x9e3779b97f4a7c15, kOther = 0xff51afd7ed558ccd;
   uint64_t row_ = 0, digest_ = 0x243f6a8885a308d3, rows_ = 0;
 };
@@ -47,6 +51,8 @@ struct PartRow {
   std::string_view table;
   int64_t first = 0, rows = 0, digest = 0;
 };
+// Rows of `part` prove themselves too: the digest over them stands in its last row, else a row that is gone
+// would take its proof with it.
 inline void add_part_row(RowDigest& digest, const PartRow& row) {
   size_t column = 0;
   for (const int64_t value : {row.trace, row.first, row.rows, row.digest}) digest.add(column++, value);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A shape's texts are made when the run first meets it: ranks of a job have nearly all shapes in common.
 #include "store/sqlite/run_names.h"
 
 #include <string>

@@ -8,6 +8,8 @@
 
 namespace lockstep::store::sqlite {
 
+// Numbers are given in the order in which texts come, after the fixed ones (schema.h), and never change in a
+// run. Memory grows with the different texts of the run, not with its rows.
 class RunNames {
  public:
   // Numbers of the texts that name one shape in rocpd tables.

@@ -28,6 +28,7 @@ enum class ColumnRole : uint8_t {
   kReference,  // row of `target`: run-wide in the file, NULL for kNoRow
 };
 
+// A column of a table: its name in SQL is that of the model, `text` its meaning in the .def file.
 struct ColumnLayout {
   std::string_view name;
   std::string_view text;

@@ -18,8 +18,12 @@
 
 namespace lockstep::store::sqlite {
 
+// load() may run on several threads at once; the rest belongs to the thread that opened. Texts and shapes of
+// the whole run are read when it opens, as every process names them by number.
 class TraceDbSource : public model::TraceSource {
  public:
+  // An error: a file that is none of ours, of a newer schema, or without the tables that all others rest on;
+  // texts or shapes that cannot be read. Other damage becomes losses.
   static Result<std::unique_ptr<model::TraceSource>> open(const std::string& path);
   size_t processes() const override { return parts_.size(); }
   Result<void> load(size_t i, model::Trace& trace) override;

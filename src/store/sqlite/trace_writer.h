@@ -20,6 +20,8 @@
 
 namespace lockstep::store::sqlite {
 
+// The order of calls is create(), append() for each process, attach(), finish(). Everything is one
+// transaction, without journal: a file that is not finished is thrown away.
 class TraceWriter {
  public:
   // Creates the file; it must not exist.

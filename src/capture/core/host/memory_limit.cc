@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Groups lie in one another, and each limits all below it: the least counts. Version 1 and 2 of control
+// groups may be mounted together, so both are asked.
 #include "capture/core/host/memory_limit.h"
 
 #include <stdio.h>

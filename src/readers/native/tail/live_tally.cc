@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// An operation is done on the GPU when as many of its channels have ended as it has. Channels may be read
+// before the operation that they are of, so both wait under its handle. What waits is bounded, oldest first:
+// an operation whose channels were lost never becomes whole.
 #include "readers/native/tail/live_tally.h"
 
 #include "format/definitions.h"
