@@ -164,6 +164,7 @@ ProcessOverview look_at(const model::Trace& trace) {
   return seen;
 }
 
+// Communicators without an id are one each: nothing says that two of them are the same.
 void group_comms(RunOverview& run) {
   std::map<uint64_t, size_t> by_id;
   for (const ProcessOverview& process : run.processes) {

@@ -41,6 +41,8 @@ Layout layout_of(uint64_t packets, uint64_t signals) {
   return layout;
 }
 
+// A power of two, so that places in the ring of signals are a mask, and no more than packets fit into the
+// queue.
 uint64_t signals_for(uint64_t packets) {
   uint64_t count = 1;
   while (2 * count <= packets && 2 * count <= kMostSignalsOfQueue) count *= 2;
@@ -161,6 +163,8 @@ Status make_plain(Agent agent, uint32_t number, uint32_t size, uint32_t type, Er
 
 void count(Counter counter) { g_process.counts[counter].fetch_add(1, std::memory_order_relaxed); }
 
+// Whatever fails here for capture, the program gets its queue: one whose packets are not seen works as any
+// other, and the file says so.
 Status on_queue_create(Agent agent, uint32_t size, uint32_t type, ErrorCallback callback, void* data,
                        uint32_t private_bytes, uint32_t group_bytes, Queue** queue) {
   const uint32_t number = agent_number(agent);

@@ -32,6 +32,7 @@ Communication::Communication(const model::Trace& trace, int64_t number, const st
   add_communicators();
 }
 
+// Devices without a number over the run are told apart by the process' own numbers, as keys below 0.
 uint32_t Communication::participant_of(int32_t device, int32_t gpu) {
   const int64_t key = gpu >= 0 ? gpu : -2 - int64_t{device};
   for (uint32_t i = 0; i < participants_.size(); ++i) {
@@ -101,6 +102,7 @@ void Communication::number_messages() {
   }
 }
 
+// What one kernel does begins and ends together, and so stands together in the order of intervals.
 void Communication::make_units() {
   for (uint32_t i = 0; i < intervals_.size(); ++i) {
     const Interval& interval = intervals_[i];

@@ -79,6 +79,7 @@ void EventWriter::begin_sequence() {
   fixed_.clear();
 }
 
+// The snapshot ties the track's own clock, which counts differences, to real time.
 void EventWriter::begin_uuid(uint64_t uuid, int64_t start_ns) {
   if (++clock_ >= kEndOfOwnClocks) begin_sequence();
   last_ns_ = start_ns;
@@ -187,6 +188,7 @@ void EventWriter::text(Argument argument, model::StringId word) {
   annotations_.number(field::annotation::kTextIid, value);
 }
 
+// What many slices have in common is encoded once a sequence, as keys and texts are that sequence's numbers.
 void EventWriter::fixed(const common::FixedArguments& list) {
   if (fixed_.size() <= list.number) fixed_.resize(list.number + 1);
   Fixed& made = fixed_[list.number];

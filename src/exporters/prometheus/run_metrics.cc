@@ -264,6 +264,8 @@ void RunMetrics::forget_comm(uint16_t slot) {
   matched_.erase(slot);
 }
 
+// A file may vanish and come back, and must not be counted twice. So what was counted of it is kept for a
+// while, which is bounded by the number of files that are gone.
 void RunMetrics::forget_gone() {
   for (auto& [path, counted] : counted_) {
     if (counted.seen || counted.gone) continue;

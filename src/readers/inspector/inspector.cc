@@ -259,6 +259,7 @@ class Source : public model::TraceSource {
     return facts;
   }
 
+  // Each file numbers communicators and shapes by itself, so records get the numbers of the process.
   static void join(ProcessRecords& process, ProcessRecords&& more) {
     std::map<std::pair<uint64_t, int32_t>, uint32_t> comms;
     for (uint32_t i = 0; i < process.comms.size(); ++i)
@@ -292,6 +293,7 @@ class Source : public model::TraceSource {
     world_ = common::find_world(members);
   }
 
+  // Over all processes, as each holds only some operations of a communicator.
   void number() {
     for (const ProcessRecords& process : processes_) {
       for (const Record& record : process.records) {

@@ -156,6 +156,8 @@ inline void EventBuilder::add(const format::ApiOpRecord& r) {
   add_task(r.head, task, 0);
 }
 
+// A context holds the tag of the process that made it beside its number of the communicator: another one's
+// number says nothing here.
 inline void EventBuilder::add(const format::ProxyOpRecord& r) {
   bool foreign = (r.head.flags & format::kFlagForeign) != 0 || r.pid != view_.header().pid;
   bool own_context = static_cast<uint32_t>(r.context >> 32) == view_.header().process_tag;

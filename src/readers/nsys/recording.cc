@@ -54,6 +54,8 @@ class ExportReader {
  public:
   ExportReader(Tables& tables, Export& out) : tables_(tables), out_(out) {}
 
+  // In this order, as kernels say which texts are wanted, texts which kernels communicate, and those which
+  // launches.
   Result<void> read() {
     LOCKSTEP_TRY(check());
     read_session();
@@ -107,6 +109,7 @@ class ExportReader {
     return {names.begin(), names.size()};
   }
 
+  // What was read before damage stays; the first damage is told.
   template <class Take>
   void rows(std::string_view table, std::initializer_list<std::string_view> names, const Take& take) {
     const Result<void> read = tables_.read(table, columns(names), take);
@@ -185,6 +188,7 @@ class ExportReader {
     ++work_;
   }
 
+  // Texts that nothing here names are passed over: other activities' are in the same table.
   void read_texts() {
     rows("StringIds", {"id", "value"}, [&](std::span<const Cell> row) {
       const auto id = static_cast<uint64_t>(row[0].or_zero());
@@ -269,6 +273,8 @@ class ExportReader {
     return out_.names.emplace(text, valid_utf8(std::string(text))).first->second;
   }
 
+  // The blob begins with the numbers of domain and schema; the values that the schema describes lie behind
+  // its head.
   void take_payload(std::string_view blob, NcclRange& range) {
     if (blob.empty()) return;
     uint32_t domain = 0, schema = 0;

@@ -191,6 +191,7 @@ class Builder {
         rows.end());
     snapshot.bad_ranks += all - rows.size();
   }
+  // Ranks that the communicator cannot have, and further reports of one rank, are left out and counted.
   void keep_comm() {
     sort(comm_.ranks);
     sort(comm_.missing);

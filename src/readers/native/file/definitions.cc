@@ -314,7 +314,9 @@ std::string_view name_of(const Definition& definition, size_t most_bytes) {
   return name.substr(0, name.find('\0'));
 }
 
-// The writer numbers them from 1, so a number beyond what the chunks can hold is damage.
+// The writer numbers them from 1, so a number beyond what the chunks can hold is damage. A demangled name may
+// be many times as long as its symbol, so their bytes are bounded: beyond that, names lose templates and
+// arguments.
 bool LogDefinitions::add_kernel_name(const Definition& definition, size_t most_names, model::Trace& trace) {
   const uint32_t id = definition.head().id;
   if (id == 0 || id > most_names) return false;
