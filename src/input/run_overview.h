@@ -27,6 +27,8 @@ struct CommMember {      // one process' view of a communicator
   bool ended = false;
 };
 
+// As the model has it: times are RunNs (model/trace.h), texts are unescaped, and what is empty, -1 or a time
+// of 0 is not known.
 struct ProcessOverview {
   std::string host, boot_id, launcher, job, argv, visible_devices, pci, uuid, gpu_model;
   std::string nccl_library, nccl_build_id, other_nccl;  // as the model has them
@@ -69,7 +71,7 @@ struct RunOverview {
 };
 
 // A source with some more losses of the run, that watches what is loaded from it: each process in a place of
-// its own.
+// its own, so that several may be loaded at once.
 class ObservedSource : public model::TraceSource {
  public:
   ObservedSource(std::unique_ptr<model::TraceSource> source, std::vector<LossLine> more_losses);

@@ -12,6 +12,8 @@
 
 namespace lockstep::library {
 
+// A row is begin_row(), one cell for each of `columns` in their order and of their type, end_row(). `rows`:
+// how many to make room for. One thread; only memory can fail.
 class BatchBuilder : public exporters::common::TableWriter {
  public:
   BatchBuilder(std::span<const exporters::common::TableColumn> columns, size_t rows);
@@ -39,7 +41,7 @@ class BatchBuilder : public exporters::common::TableWriter {
   ~BatchBuilder() override;
 };
 
-// The schema of such batches: a struct with a field for each column.
+// The schema of such batches: a struct with a field for each column. Whoever gets it releases it.
 void make_schema(std::span<const exporters::common::TableColumn> columns, ArrowSchema* out);
 
 }  // namespace lockstep::library

@@ -26,6 +26,7 @@ enum class Health {
 inline constexpr size_t kHealths = static_cast<size_t>(Health::kHelper) + 1;
 std::string_view health_text(Health health);  // "gone", "stopped", ...
 
+// One process: what it is and did is LiveRun's, where it stands among the others is found here.
 struct RankRow {
   std::string who;  // "5", or "pid 1234" where the rank is unknown
   int32_t rank = -1;
@@ -47,6 +48,7 @@ struct RankRow {
 
 model::Who who_is(const RankRow& row);
 
+// The verdict speaks of the worst state that a rank is in, and of no other.
 struct RankRows {
   std::vector<RankRow> rows;  // by rank
   std::string verdict;        // one sentence

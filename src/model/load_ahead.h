@@ -11,6 +11,8 @@
 
 namespace lockstep::model {
 
+// Its destructor waits for a load that is under way. A process that cannot be read is an error in its turn,
+// and the walk goes on.
 class LoadAhead {
  public:
   struct Loaded {
@@ -31,6 +33,7 @@ class LoadAhead {
   }
 
  private:
+  // Where no thread can be started, next() loads the process itself.
   void start() {
     if (started_ == source_.processes()) return;
     const auto load = [this, i = started_++] {

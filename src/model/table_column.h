@@ -12,6 +12,8 @@
 
 namespace lockstep::model {
 
+// For values that copy as bytes. Nothing checks `row`: rows are those that the table has, and values behind
+// them are whatever memory holds. Addresses change when room is made.
 template <class T>
 class TableColumn {
   static_assert(std::is_trivially_copyable_v<T>);

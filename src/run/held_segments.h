@@ -22,6 +22,7 @@ class HeldSegments {
   HeldSegments(const HeldSegments&) = delete;
   HeldSegments& operator=(const HeldSegments&) = delete;
 
+  // Processes whose memory is held now. Any thread.
   size_t count();
   // Finishes the files of those that have gone, once more, and lets go of all.
   void stop();

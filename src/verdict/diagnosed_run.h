@@ -44,7 +44,8 @@ struct DiagnosedRun {
 };
 
 // Reads what users name as input, looks whether its processes still run, asks every analysis of each kind of
-// evidence, and joins what they say.
+// evidence, and joins what they say. `progress` gets the part of the runs that has been read, from 0 to 1.
+// What cannot be read beside what can is one of the troubles.
 Result<DiagnosedRun> diagnose(const std::vector<std::string>& paths,
                               const std::function<void(double)>& progress);
 

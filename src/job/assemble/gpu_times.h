@@ -18,6 +18,7 @@ class GpuTimes {
   // Reads channels and tasks of `trace` and adds to its losses. `trace` and `launches` outlive the object.
   GpuTimes(model::Trace& trace, const Launches& launches);
 
+  // Host time, as RunNs. `error_ns` is the greater uncertainty of the two; -1: no times.
   struct Times {
     int64_t start_ns = 0, end_ns = 0;  // 0: unknown, or not ended
     int32_t error_ns = -1;

@@ -9,6 +9,8 @@
 
 namespace lockstep::job::assemble {
 
+// For one thread: names are looked at as they are asked for. Texts that the trace gets later are no kernels'
+// here.
 class KernelWorks {
  public:
   // `trace` outlives it.

@@ -33,6 +33,7 @@ struct ProcessPart {
   model::LossTable losses;
 };
 
+// Uses the trace up, which holds one process. Several may run side by side.
 ProcessPart make_part(model::Trace&& trace);
 
 }  // namespace lockstep::job::gather
