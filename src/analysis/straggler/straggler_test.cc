@@ -265,15 +265,17 @@ TEST(Straggler, NamesAHostWhoseRanksAreLateTogether) {
   const std::vector<uint32_t> pairs = {builder.comm("tp0", {0, 1}), builder.comm("tp1", {2, 3}),
                                        builder.comm("tp2", {4, 5})};
   const std::vector<uint32_t> across = {builder.comm("dp0", {0, 2, 4}), builder.comm("dp1", {1, 3, 5})};
+  double begin = 0;
   for (uint32_t step = 0; step < 20; ++step) {
+    const double late = step >= 5 ? 20 : 0;
     for (uint32_t rank = 0; rank < 6; ++rank) {
-      const double begin = step * 100, late = step >= 5 ? 20 : 0;
       const double first = begin + 10 + (rank / 2 == 1 ? late : 0) + 0.003 * ((rank + step) % 3);
       builder.call(rank, pairs[rank / 2],
                    {.called_ms = first, .gpu_start_ms = first + 0.1, .gpu_end_ms = first + 1});
       builder.call(rank, across[rank % 2],
                    {.called_ms = first + 5, .gpu_start_ms = first + 5.1, .gpu_end_ms = begin + late + 17});
     }
+    begin += 100 + late;
   }
   std::vector<Finding> findings;
   kAnalysis.run(builder.build(), findings);
@@ -291,6 +293,7 @@ TEST(Straggler, BlamesAHostOnceForWhatOthersAreAheadByWhileTheyWait) {
   const std::vector<uint32_t> pairs = {builder.comm("tp0", {0, 1}), builder.comm("tp1", {2, 3}),
                                        builder.comm("tp2", {4, 5})};
   const std::vector<uint32_t> across = {builder.comm("dp0", {0, 2, 4}), builder.comm("dp1", {1, 3, 5})};
+  double begin = 0;  // of a step, which goes on for 50 ms after the one before
   for (uint32_t step = 0; step < 20; ++step) {
     double end = 0;
     for (uint32_t layer = 0; layer < kLayers; ++layer) {
@@ -298,22 +301,22 @@ TEST(Straggler, BlamesAHostOnceForWhatOthersAreAheadByWhileTheyWait) {
       for (const bool reduces : {false, true}) {
         for (uint32_t rank = 0; rank < 6; ++rank) {
           const double late = rank / 2 == 1 && step >= 5 ? 2 : 0.003 * ((rank + step + layer) % 3);
-          const double called = step * 50 + 0.02 * layer + (reduces ? 0.01 : 0);
-          const double ready = step * 50 + 5 + 0.4 * layer + late + (reduces ? 0.3 : 0);
+          const double called = begin + 0.02 * layer + (reduces ? 0.01 : 0);
+          const double ready = begin + 5 + 0.4 * layer + late + (reduces ? 0.3 : 0);
           const double start = reduces ? std::max(ready, end + 0.002) : ready;
           testing::Call call{.called_ms = called, .gpu_start_ms = start, .gpu_end_ms = start + 0.05};
           if (!reduces) {
             builder.call(rank, pairs[rank / 2], call);
             continue;
           }
-          const double latest =
-              std::max(step * 50 + 5.3 + 0.4 * layer + (step >= 5 ? 2 : 0.006), end + 0.002);
+          const double latest = std::max(begin + 5.3 + 0.4 * layer + (step >= 5 ? 2 : 0.006), end + 0.002);
           call.gpu_end_ms = last = latest + 0.1;
           builder.call(rank, across[rank % 2], call);
         }
       }
       end = last;
     }
+    begin += 50 + (step >= 5 ? 2 : 0);
   }
   std::vector<Finding> findings;
   kAnalysis.run(builder.build(), findings);
@@ -322,38 +325,55 @@ TEST(Straggler, BlamesAHostOnceForWhatOthersAreAheadByWhileTheyWait) {
   EXPECT_NEAR(findings[0].effect->value, 2e6, 0.4e6) << "not again for each layer";
 }
 
-// The same hosts, of which host 1 works about 15 us longer at each of ten parts of a layer: too little to tell at any, and after
-// ten layers 1.5 ms. What it is late by at one layer it brings along to the next.
-TEST(Straggler, AddsUpWhatAHostFallsBehindBy) {
+// The same hosts, of which host 1, or one rank of it, works about 15 us longer at each of ten parts of a layer: too little to tell
+// at any, and after ten layers 1.5 ms. What it is late by at one layer it brings along to the next.
+std::vector<Finding> falls_behind(bool (*is_slow)(uint32_t rank)) {
   constexpr uint32_t kLayers = 10, kParts = 10;
   JobBuilder builder(6, 2);
   const std::vector<uint32_t> pairs = {builder.comm("tp0", {0, 1}), builder.comm("tp1", {2, 3}),
                                        builder.comm("tp2", {4, 5})};
   const std::vector<uint32_t> across = {builder.comm("dp0", {0, 2, 4}), builder.comm("dp1", {1, 3, 5})};
+  double begin = 0;
   for (uint32_t step = 0; step < 20; ++step) {
     const double behind = step >= 5 ? 0.015 + 0.003 * (step * 7 % 5 - 2.0) : 0;
     for (uint32_t part = 1; part <= kLayers * kParts; ++part) {
-      const double usual = step * 50 + 5 + 0.1 * part, late = behind * part;
+      const double usual = begin + 5 + 0.1 * part, late = behind * part;
       for (uint32_t rank = 0; rank < 6; ++rank) {
-        const double start = usual + (rank / 2 == 1 ? late : 0.001 * ((rank + step + part) % 3));
+        const bool on_host = rank / 2 == 1;
+        const double start =
+            usual + (on_host ? late - (is_slow(rank) ? 0 : behind) : 0.001 * ((rank + step + part) % 3));
         const auto call = [&](uint32_t comm, double from, double until) {
           builder.call(rank, comm,
-                       {.called_ms = step * 50 + 0.02 * part + from / 1e6,
+                       {.called_ms = begin + 0.02 * part + from / 1e6,
                         .bytes = 1024 + part,
                         .gpu_start_ms = from,
                         .gpu_end_ms = until});
         };
-        call(pairs[rank / 2], start, usual + std::max(late * (rank / 2 == 1), 0.002) + 0.01);
-        if (part % kParts == 0) call(across[rank % 2], start + 0.02, usual + late + 0.05);
+        const double end = usual + std::max(late * on_host, 0.002) + 0.01;
+        call(pairs[rank / 2], start, end);
+        if (part % kParts == 0) call(across[rank % 2], end + 0.01, usual + late + 0.05);
       }
     }
+    begin += 50 + behind * kLayers * kParts;
   }
   std::vector<Finding> findings;
   kAnalysis.run(builder.build(), findings);
+  return findings;
+}
+
+TEST(Straggler, AddsUpWhatAHostFallsBehindBy) {
+  const std::vector<Finding> findings = falls_behind([](uint32_t rank) { return rank / 2 == 1; });
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{2, 3}));
   EXPECT_GT(findings[0].effect->value, 0.75e6);
   EXPECT_LT(findings[0].effect->value, 1.6e6) << "no more than it fell behind by in a step";
+}
+
+// Rank 2 waits for rank 3 at each part. The other hosts wait for both in what goes on beside their work.
+TEST(Straggler, DoesNotAddUpWhatARankWaitedForItsHost) {
+  for (const Finding& finding : falls_behind([](uint32_t rank) { return rank == 3; })) {
+    for (int32_t rank : finding.ranks) EXPECT_EQ(rank, 3) << finding.statement;
+  }
 }
 
 // Every operation holds up the work towards the next. Where rank 1 works half a millisecond longer towards each of a step's
@@ -446,6 +466,112 @@ TEST(Straggler, ComparesWhoIsAlwaysTheLastWithTheOthersWhenTheyWere) {
   EXPECT_EQ(findings[0].id, "gpu-late");
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5});
   EXPECT_NEAR(findings[0].effect->value, kBuckets * 0.15e6, 0.8e6);
+}
+
+// Ranks 0 and 1, and 2 and 3, exchange data twice a layer, and wait for each other there. Then gradients are reduced over all
+// beside the work: the others come as early as before, wait there for the late pair, and work on meanwhile.
+std::vector<int32_t> named_of_exchanges(double (*longer_ms)(uint32_t rank)) {
+  constexpr uint32_t kAll = 8, kLayers = 6;
+  JobBuilder builder(kAll);
+  std::vector<uint32_t> pairs;
+  for (uint32_t rank = 0; rank < kAll; rank += 2)
+    pairs.push_back(builder.comm("ep" + std::to_string(rank / 2), {rank, rank + 1}));
+  const uint32_t gradients = builder.world("gradients"), loss = builder.world("loss");
+  double free = 0;
+  for (uint32_t step = 0; step < 20; ++step) {
+    std::vector<double> front(kAll, free);
+    double moved = free, called = free;
+    const auto work = [&](uint32_t part) {
+      for (uint32_t rank = 0; rank < kAll; ++rank)
+        front[rank] += 0.3 + longer_ms(rank) + 0.001 * ((step * 5 + part * 3 + rank * 7) % 11);
+      called += 0.01;
+    };
+    const auto exchange = [&](uint32_t part) {
+      work(part);
+      for (uint32_t rank = 0; rank < kAll; ++rank) {
+        const double end = std::max(front[rank], front[rank ^ 1]) + 0.02;
+        for (const char* func : {"Send", "Recv"}) {
+          for (int peer = 0; peer < 2; ++peer)
+            builder.call(rank, pairs[rank / 2],
+                         {.func = func,
+                          .called_ms = called,
+                          .peer = peer,
+                          .gpu_start_ms = front[rank],
+                          .gpu_end_ms = end});
+        }
+      }
+      for (uint32_t rank = 0; rank < kAll; rank += 2)
+        front[rank] = front[rank + 1] = std::max(front[rank], front[rank + 1]) + 0.02;
+    };
+    const auto reduce = [&](uint32_t comm, uint64_t bytes) {
+      const double last = std::max(*std::max_element(front.begin(), front.end()), moved + 0.002);
+      for (uint32_t rank = 0; rank < kAll; ++rank)
+        builder.call(rank, comm,
+                     {.called_ms = called,
+                      .bytes = bytes,
+                      .gpu_start_ms = std::max(front[rank], moved + 0.002),
+                      .gpu_end_ms = last + 0.03});
+      moved = last + 0.03;
+    };
+    for (uint32_t layer = 0; layer < kLayers; ++layer) {
+      exchange(3 * layer);
+      exchange(3 * layer + 1);
+      work(3 * layer + 2);
+      reduce(gradients, 1u << layer);
+    }
+    for (double& of : front) of = std::max(of, moved) + 0.1;
+    reduce(loss, 8);
+    free = moved;
+  }
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(), findings);
+  std::vector<int32_t> ranks;
+  for (const Finding& finding : findings)
+    ranks.insert(ranks.end(), finding.ranks.begin(), finding.ranks.end());
+  return ranks;
+}
+
+TEST(Straggler, DoesNotBlameWhoExchangesDataWithALateRank) {
+  using Ranks = std::vector<int32_t>;
+  EXPECT_EQ(named_of_exchanges([](uint32_t rank) { return rank == 3 ? 0.02 : 0; }), Ranks{3});
+  EXPECT_EQ(named_of_exchanges([](uint32_t rank) { return rank / 2 == 1 ? 0.02 : 0; }), (Ranks{2, 3}));
+  EXPECT_EQ(named_of_exchanges([](uint32_t) { return 0.02; }), Ranks{});
+}
+
+// Rank 4 is late to each step, and rank 3 with it, which then reduces its gradients at the pace of all. Those wait for it at each,
+// begin as soon as the one before is through, and never show how long their work takes; one of them left no file.
+TEST(Straggler, DoesNotBlameAPaceThatNobodyElseShows) {
+  constexpr uint32_t kBuckets = 30, kAbsent = 5;
+  JobBuilder builder(6);
+  const uint32_t pair = builder.comm("tp", {3, 4}),
+                 gradients = builder.comm("gradients", {0, 1, 2, 3, kAbsent});
+  builder.without(kAbsent);
+  double free = 0;
+  for (uint32_t step = 0; step < 12; ++step) {
+    const double ready = free + 1, met = free + 10;
+    for (uint32_t rank : {3u, 4u})
+      builder.call(rank, pair,
+                   {.called_ms = free, .gpu_start_ms = rank == 4 ? met : ready, .gpu_end_ms = met + 0.1});
+    double moved = free;
+    for (uint32_t bucket = 0; bucket < kBuckets; ++bucket) {
+      const double behind = met + 0.1 + 0.5 * (bucket + 1);
+      const double end = behind + (bucket == 7 ? 0.005 : 0.06);
+      for (uint32_t rank = 0; rank < 4; ++rank) {
+        const double first = ready + 0.001 * ((rank + step) % 3);
+        builder.call(rank, gradients,
+                     {.called_ms = free + 0.01 * bucket,
+                      .bytes = 1u << (bucket == 0),
+                      .gpu_start_ms = rank == 3 ? behind : std::max(first, moved + 0.002),
+                      .gpu_end_ms = end});
+      }
+      moved = end;
+    }
+    free = moved;
+  }
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(), findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{4}) << findings[0].statement;
 }
 
 }  // namespace

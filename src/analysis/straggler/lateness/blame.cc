@@ -32,7 +32,7 @@ class BlameAssigner {
         times_(times),
         past_(past),
         peers_(job, times, table),
-        carried_(job, past),
+        carried_(job, times, past),
         brought_(past.size()) {}
 
   const CarriedLateness& carried() const { return carried_; }
@@ -48,7 +48,10 @@ class BlameAssigner {
       late.host_part_ns = host_part(late, m, at, index);
       late.blame_ns = late.host_part_ns;
     }
-    const float on_gpu = late.blame_ns - late.host_part_ns;
+    const float segments = carried_.beside(index) == BesideChanges::Answer::kNo
+                               ? suspicion.segments_ns
+                               : suspicion.overlapping_segments_ns;
+    const float on_gpu = std::min(late.blame_ns - late.host_part_ns, suspicion.gpu_ns + segments);
     float sure = on_gpu;
     if (late.behind && std::isfinite(past_[m].interval[at]))
       sure = std::min(sure, past_[m].interval[at] - carried_.interval(index));
@@ -56,7 +59,7 @@ class BlameAssigner {
       sure = std::min(sure, past_[m].lateness[at] - past_[m].lateness[at - 1] * carried_.share(index));
     if (sure > kJitterNs) sure = std::min(sure, peers_.longer_than_others(member, late.op));
     // Segments are of this time alone, and were compared with other ranks.
-    late.blame_ns = late.host_part_ns + std::min(on_gpu, std::max(sure, 0.0f) + suspicion.segments_ns);
+    late.blame_ns = late.host_part_ns + std::min(on_gpu, std::max(sure, 0.0f) + segments);
     return late;
   }
 

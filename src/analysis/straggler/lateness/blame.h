@@ -13,10 +13,12 @@
 namespace lockstep::analysis::straggler {
 
 struct Suspicion {
-  size_t by = 0;  // position in the group
-  LateOp late;    // blame_ns before anything is taken off
-  float segments_ns =
-      0;  // by which its segments (compute_segments.h) are longer than those of others of its stage
+  size_t by = 0;     // position in the group
+  LateOp late;       // blame_ns before anything is taken off
+  float gpu_ns = 0;  // of its own time on the GPU, beyond that of the others
+  // By which its segments (compute_segments.h) are longer than those of others of its stage; and if work went on beside the
+  // operation before.
+  float segments_ns = 0, overlapping_segments_ns = 0;
 };
 
 // `past`: of the group's members. `suspicions`: by operation. Returns those that remain, in their order.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "analysis/straggler/lateness/exclusive_times.h"
 #include "analysis/straggler/lateness/lateness.h"
@@ -18,11 +19,14 @@ namespace {
 
 constexpr size_t kLeastSamples = 12;
 constexpr size_t kPlaces = 16;       // that are looked at together: a cache line of every column
+constexpr double kBetween = 0.5;     // the slopes of 0 and 1
+constexpr double kErrors = 2;        // standard errors that tell a slope from that between
 constexpr float kWaitedNs = 20'000;  // longer than the arrivals of a healthy operation lie apart
 
 }  // namespace
 
-CarriedLateness::CarriedLateness(const model::Job& job, const std::vector<MemberPast>& past) {
+CarriedLateness::CarriedLateness(const model::Job& job, const std::vector<ExclusiveTimes>& times,
+                                 const std::vector<MemberPast>& past) {
   const model::Member& member = job.members[past[0].member];
   const model::JobOps& ops = job.ops(member);
   std::vector<uint32_t> sequence(ops.signature.begin() + member.first,
@@ -34,6 +38,9 @@ CarriedLateness::CarriedLateness(const model::Job& job, const std::vector<Member
   }
   std::vector<OpFinder> finders;
   for (const MemberPast& of : past) finders.emplace_back(job, job.members[of.member]);
+  beside_.resize(period_);
+  for (const OpFinder& finder : finders)
+    look_beside(finder, times[finder.member().process], job.ops(finder.member()));
   share_.reserve(period_);
   interval_.reserve(period_);
   for (size_t place = 0; place < period_; place += kPlaces) {
@@ -42,8 +49,55 @@ CarriedLateness::CarriedLateness(const model::Job& job, const std::vector<Member
     for (size_t m = 0; m < past.size(); ++m) collect(place, finders[m], job, past[m], samples);
     for (size_t i = 0; i < count; ++i) {
       share_.push_back(share_of(samples[i]));
-      interval_.push_back(samples[i].intervals.empty() ? 0 : upper_median(std::span(samples[i].intervals)));
+      interval_.push_back(samples[i].intervals.empty() ? std::numeric_limits<float>::infinity()
+                                                       : upper_median(std::span(samples[i].intervals)));
     }
+  }
+}
+
+void BesideChanges::add(double longer, double sooner) {
+  if (std::abs(longer) <= static_cast<double>(kJitterNs)) return;
+  ++count_;
+  longer_squares_ += longer * longer;
+  products_ += longer * sooner;
+  sooner_squares_ += sooner * sooner;
+}
+
+BesideChanges::Answer BesideChanges::answer() const {
+  if (count_ == 0) return Answer::kUnknown;
+  const double slope = products_ / longer_squares_;
+  const double rest = std::max(sooner_squares_ - slope * products_, 0.0) / static_cast<double>(count_);
+  const double error = std::sqrt(rest / longer_squares_);
+  if (std::abs(slope - kBetween) < kErrors * error) return Answer::kUnknown;
+  return slope < kBetween ? Answer::kNo : Answer::kYes;
+}
+
+void CarriedLateness::look_beside(const OpFinder& finder, const ExclusiveTimes& own,
+                                  const model::JobOps& ops) {
+  struct Round {
+    int64_t lasted = 0, until_next = 0;
+  };
+  std::vector<std::optional<Round>> rounds(period_);
+  const model::Member& member = finder.member();
+  for (uint32_t op = member.first; op + 1 < member.first + member.ops; ++op) {
+    // Its own next operation waits for it in any case.
+    const uint32_t at = own.place[op] + 1;
+    if (at >= own.order.size() ||
+        (own.order[at] >= member.first && own.order[at] < member.first + member.ops))
+      continue;
+    const int64_t end = end_of(ops, own, op);
+    if (end == 0 || !ops.is_placed(own.order[at])) continue;
+    const Round now{end - own.arrival[op], own.arrival[own.order[at]] - end};
+    const size_t place = this->place(ops.index[op + 1]);
+    std::optional<Round>& then = rounds[place];
+    if (now.until_next < 0) {
+      then.reset();
+      continue;
+    }
+    if (then)
+      beside_[place].add(static_cast<double>(now.lasted - then->lasted),
+                         static_cast<double>(then->until_next - now.until_next));
+    then = now;
   }
 }
 

@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "analysis/straggler/lateness/exclusive_times.h"
 #include "analysis/straggler/lateness/op_finder.h"
 #include "model/job.h"
 
@@ -37,15 +38,34 @@ struct Change {
 // How much of a change before is still there; nothing if there are too few.
 std::optional<float> carried_share(const std::vector<Change>& changes);
 
+// Whether work goes on beside an operation, by GPU times: then, what its process calls next on another communicator comes the
+// sooner after it, the longer it lasted. Which it does not show where it always lasts as long.
+class BesideChanges {
+ public:
+  enum class Answer : uint8_t { kNo, kYes, kUnknown };
+  // From one round to the next, ns. What is less than jitter does not count.
+  void add(double longer, double sooner);
+  // The line through the changes has the slope 1, or 0; unknown: it may be either.
+  Answer answer() const;
+
+ private:
+  size_t count_ = 0;
+  double longer_squares_ = 0, products_ = 0, sooner_squares_ = 0;
+};
+
 class CarriedLateness {
  public:
-  CarriedLateness(const model::Job& job, const std::vector<MemberPast>& past);
+  // `times`: by process.
+  CarriedLateness(const model::Job& job, const std::vector<ExclusiveTimes>& times,
+                  const std::vector<MemberPast>& past);
   // Share of the lateness at `index` - 1 that is still there at `index`: 0 to 1.
   float share(uint32_t index) const { return share_[place(index)]; }
   // Whether hosts come to it as if they had waited for the operation before: nobody brings anything.
   bool starts_over(uint32_t index) const { return share(index) < kLeastShare; }
-  float interval(uint32_t index) const { return interval_[place(index)]; }
-  size_t period() const { return period_; }  // operations
+  // Whether work goes on beside the operation at `index` - 1.
+  BesideChanges::Answer beside(uint32_t index) const { return beside_[place(index)].answer(); }
+  float interval(uint32_t index) const { return interval_[place(index)]; }  // infinite: nobody shows it
+  size_t period() const { return period_; }                                 // operations
   // In the period.
   size_t place(uint32_t index) const { return (index + period_ - first_ % period_) % period_; }
   // The first index at that place, from another on.
@@ -62,6 +82,7 @@ class CarriedLateness {
     std::vector<float> intervals;  // of members, what each of them usually has
   };
   using Samples = std::vector<Sample>;
+  void look_beside(const OpFinder& finder, const ExclusiveTimes& own, const model::JobOps& ops);
   // Adds those of a member at the places from `place` on.
   void collect(size_t place, const OpFinder& finder, const model::Job& job, const MemberPast& past,
                Samples& samples) const;
@@ -70,7 +91,9 @@ class CarriedLateness {
   float share_of(const Sample& sample) const;
 
   size_t first_ = 0, period_ = 1;
-  std::vector<float> share_, interval_;  // by place in the period
+  // By place in the period.
+  std::vector<float> share_, interval_;
+  std::vector<BesideChanges> beside_;
 };
 
 }  // namespace lockstep::analysis::straggler

@@ -20,13 +20,15 @@ class Segments {
  public:
   Segments(const Job& job, const model::JobProcess& process, const std::vector<int64_t>& ends,
            ExclusiveTimes& times)
-      : times_(times), ends_(ends), part_(ends.size(), Part::kCollective) {
+      : times_(times), ends_(ends), part_(ends.size(), Part::kCollective), member_(ends.size()) {
     for (uint32_t row : process.members) {
+      std::fill_n(member_.begin() + job.members[row].first, job.members[row].ops, row);
       for (const Lane& lane : job.members[row].lanes)
         std::fill_n(part_.begin() + lane.first, lane.ops, lane.is_send ? Part::kSend : Part::kReceive);
     }
     times.least_segments.assign(ends.size(), 0);
     times.most_segments.assign(ends.size(), 0);
+    times.beside_segments.assign(ends.size(), 0);
   }
 
   // In the order of the calls.
@@ -36,7 +38,11 @@ class Segments {
     else
       add_segment(op, timed);
     latest_ = std::max(latest_, times_.arrival[op]);
-    if (part_[op] != Part::kSend) gates_.add(known_end(ends_[op], times_.arrival[op]));
+    const int64_t end = known_end(ends_[op], times_.arrival[op]);
+    if (part_[op] == Part::kCollective)
+      begin_sum(op, end);
+    else if (part_[op] == Part::kReceive)
+      gates_.add(end);
   }
 
  private:
@@ -45,14 +51,26 @@ class Segments {
   void end_sum(uint32_t op) {
     times_.least_segments[op] = static_cast<float>(least_);
     times_.most_segments[op] = known_ ? static_cast<float>(most_) : std::numeric_limits<float>::infinity();
-    least_ = most_ = 0;
+    if (before_ != kNone && member_[before_] == member_[op])
+      times_.beside_segments[op] = static_cast<float>(beside_);
+    least_ = most_ = beside_ = 0;
     known_ = true;
+  }
+
+  void begin_sum(uint32_t op, int64_t end) {
+    if (before_ != kNone) gates_.add(end_before_);
+    before_ = op;
+    end_before_ = end;
   }
 
   // What leads up to an operation that was called before, and arrived after, is in its segment already.
   void add_segment(uint32_t op, bool timed) {
     const int64_t arrival = times_.arrival[op];
-    const int64_t left = std::max(gates_.latest_until(arrival), latest_pair_);
+    int64_t left = std::max(gates_.latest_until(arrival), latest_pair_);
+    if (before_ != kNone && end_before_ <= arrival && end_before_ > left) {
+      beside_ += end_before_ - std::max(left, times_.arrival[before_]);
+      left = end_before_;
+    }
     known_ = known_ && timed && left != 0;
     most_ += std::max<int64_t>(arrival - left, 0);
     latest_pair_ = std::max(latest_pair_, arrival);
@@ -61,11 +79,15 @@ class Segments {
 
   ExclusiveTimes& times_;
   const std::vector<int64_t>& ends_;
+  static constexpr uint32_t kNone = UINT32_MAX;
   std::vector<Part> part_;
-  Ends gates_;                            // of receives and collectives
-  int64_t latest_ = 0, latest_pair_ = 0;  // arrivals: of all, and of sends and receives
-  int64_t least_ = 0, most_ = 0;          // since the last collective
-  bool known_ = true;                     // `most_` is
+  std::vector<uint32_t> member_;               // of collectives
+  Ends gates_;                                 // of receives and collectives, without the one before
+  uint32_t before_ = kNone;                    // the collective before
+  int64_t end_before_ = 0;                     // its end
+  int64_t latest_ = 0, latest_pair_ = 0;       // arrivals: of all, and of sends and receives
+  int64_t least_ = 0, most_ = 0, beside_ = 0;  // since the last collective
+  bool known_ = true;                          // `most_` is
 };
 
 // Who sends to and receives from all, itself included, exchanges all with all: every rank has the same part.

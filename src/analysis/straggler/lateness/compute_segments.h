@@ -12,6 +12,11 @@
 //
 // Who worked longer than others has a `least` above their `most`. A stage that only waited for another has not: what it
 // waited for ended in a receive.
+//
+// Work may go on beside the collective that a sum begins with. What went on beside it is in neither bound: the longer a rank had
+// to wait in it, the less of its work is seen.
+//
+//   beside  how long that collective was on in what would else be the sum's first segment
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -21,8 +26,8 @@
 
 namespace lockstep::analysis::straggler {
 
-// Fills ExclusiveTimes::least_segments, most_segments and stage from its other times and `ends`, by position in JobOps: ns on the clock of
-// these times, < 1 where not known or not ended. Leaves them alone if the process neither sends nor receives.
+// Fills ExclusiveTimes::least_segments, most_segments, beside_segments and stage from its other times and `ends`, by position in
+// JobOps: ns on the clock of these times, < 1 where not known or not ended. Leaves them alone if the process neither sends nor receives.
 void add_compute_segments(const model::Job& job, const model::JobProcess& process,
                           const std::vector<int64_t>& ends, ExclusiveTimes& times);
 

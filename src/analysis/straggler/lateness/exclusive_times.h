@@ -42,6 +42,7 @@ struct ExclusiveTimes {
   Column<uint8_t> idle;  // 1: at the launch, everything called before had ended
   Column<float> least_segments,
       most_segments;  // see compute_segments.h; of collectives: 0 of the others. most: infinite if not known
+  Column<float> beside_segments;  // the same; 0 where the collective before is of another communicator
   Column<uint32_t> order, place;  // positions in the order of the calls, and where each stands in it
   uint32_t domain = 0;            // processes of one domain have times that compare
   uint64_t stage =

@@ -227,19 +227,31 @@ class Piece {
     return lower_median(std::span(values_));
   }
 
-  // By how much the segments of each member are longer for certain than those of its stage usually are.
+  // By how much the segments of each member are longer for certain than those of its stage usually are. Where work goes on beside
+  // the operation before, as much of it is sure for each as that operation lasted for whoever was in it for the shortest time.
   void compare_segments(uint32_t i) {
     longer_segments_.assign(size_, 0);
+    overlapping_segments_.assign(size_, 0);
     const std::vector<uint32_t>& members = group_.by_stage;
     auto stage_of = [&](size_t at) { return own_of(members[at]).stage; };
     for (size_t first = 0, last = 0; first < members.size(); first = last) {
+      std::vector<float> with_beside;
+      float least_beside = std::numeric_limits<float>::max();
       values_.clear();
-      for (; last < members.size() && stage_of(last) == stage_of(first); ++last)
-        values_.push_back(own_of(members[last]).most_segments[op_of(members[last], i)]);
+      for (; last < members.size() && stage_of(last) == stage_of(first); ++last) {
+        const ExclusiveTimes& own = own_of(members[last]);
+        const uint32_t op = op_of(members[last], i);
+        values_.push_back(own.most_segments[op]);
+        with_beside.push_back(own.most_segments[op] + own.beside_segments[op]);
+        least_beside = std::min(least_beside, own.beside_segments[op]);
+      }
       const float usual = lower_median(std::span(values_));
+      const float overlapping = lower_median(std::span(with_beside)) - least_beside;
       for (size_t at = first; at < last; ++at) {
         const uint32_t m = members[at];
-        longer_segments_[m] = std::max(own_of(m).least_segments[op_of(m, i)] - usual, 0.0f);
+        const float least = own_of(m).least_segments[op_of(m, i)];
+        longer_segments_[m] = std::max(least - usual, 0.0f);
+        overlapping_segments_[m] = std::max(least - std::max(usual, overlapping), 0.0f);
       }
     }
   }
@@ -268,7 +280,8 @@ class Piece {
       if (late <= kJitterNs) continue;
       const float on_host = std::min(late, std::max(its.host_own[op] - host_own, 0.0f));
       const float segments = has_segments ? longer_segments_[m] : 0;
-      const float on_gpu = std::min(late - on_host, std::max(its.gpu_own[op] - gpu_own, 0.0f) + segments);
+      const float longer_on_gpu = std::max(its.gpu_own[op] - gpu_own, 0.0f);
+      const float on_gpu = std::min(late - on_host, longer_on_gpu + segments);
       const float host_part = std::min(on_host, std::max(its.cadence[op] - cadence, 0.0f));
       if (host_part + on_gpu <= kJitterNs) continue;
       if (!error) error = median_of(i, &ExclusiveTimes::error), stays = stays_at(i);
@@ -286,7 +299,9 @@ class Piece {
                     .error_ns =
                         std::min(error_of(i, m, *error),
                                  stays->error_of(stay_of(m, op), 2 * gpu_error(m, op), host_part + on_gpu))},
-           .segments_ns = segments});
+           .gpu_ns = longer_on_gpu,
+           .segments_ns = segments,
+           .overlapping_segments_ns = has_segments ? overlapping_segments_[m] : 0});
     }
   }
 
@@ -355,11 +370,12 @@ class Piece {
   const Job& job_;
   const size_t size_, stride_;
   Row rows_[kBlock];
-  std::vector<uint32_t> ops_;                    // of the block, member by member; kNoRow: a gap
-  std::vector<int64_t> arrivals_;                // operation by operation
-  std::vector<float> owns_;                      // the same, of those that are uneven
-  std::vector<float> values_, longer_segments_;  // longer_segments_: by member
-  int64_t before_ = 0;                           // last arrival at the operation before; 0 unknown
+  std::vector<uint32_t> ops_;      // of the block, member by member; kNoRow: a gap
+  std::vector<int64_t> arrivals_;  // operation by operation
+  std::vector<float> owns_;        // the same, of those that are uneven
+  std::vector<float> values_;
+  std::vector<float> longer_segments_, overlapping_segments_;  // by member
+  int64_t before_ = 0;  // last arrival at the operation before; 0 unknown
   GroupLateness result_;
   std::vector<Suspicion> suspicions_;
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "analysis/straggler/lateness/op_finder.h"
 #include "analysis/straggler/median.h"
@@ -14,6 +15,7 @@ namespace lockstep::analysis::straggler {
 namespace {
 
 using model::Job;
+using model::JobOps;
 
 class Group {
  public:
@@ -90,9 +92,10 @@ class Group {
     return true;
   }
 
-  // Whatever members worked while this communicator's operation before waited for the last of them is not in their own time,
-  // and those for whom it did not wait seem to have worked longer: where the others came as soon as it was through, counts by what
-  // a member came later than members usually do that had not to wait. There, all of its lateness is new.
+  // Whatever members worked while this communicator's operation before waited for the last of them would not be in their own time,
+  // and those for whom it did not wait would seem to have worked longer: where work goes on beside it, that counts as well. Where the
+  // others came as soon as it was through, how long they worked is not known: there counts by what a member came later than members
+  // usually do that had not to wait, and all of its lateness is new.
   void add_own(uint32_t index) {
     std::vector<float>& values = values_;
     values.clear();
@@ -101,24 +104,59 @@ class Group {
       values.push_back(static_cast<float>(own_of(m).arrival[ops_[m]] - end));
     }
     const bool at_once = lower_median(std::span(values)) <= kJitterNs;
+    const auto beside = at_once ? BesideChanges::Answer::kNo : goes_on_beside(index);
     values.clear();
+    float least_beside = std::numeric_limits<float>::max();
     for (size_t m = 0; m < ops_.size(); ++m) {
       own_[m] = static_cast<float>(own_of(m).busy[ops_[m]] - own_of(m).busy[before_[m]]);
-      values.push_back(own_[m]);
+      values.push_back(beside == BesideChanges::Answer::kNo ? own_[m] : own_beside(m));
+      least_beside = std::min(least_beside, values.back() - own_[m]);
     }
-    const float usual = lower_median(std::span(values));
+    // Where it is not known, what is sure of each is held against the most that others may have worked.
+    for (size_t m = 0; m < ops_.size(); ++m)
+      own_[m] = beside == BesideChanges::Answer::kUnknown ? own_[m] + least_beside : values[m];
+    const float usual = lower_median(std::span(values)), usual_interval = carried_.interval(index);
     for (size_t m = 0; m < ops_.size(); ++m) {
       float own = own_[m] - usual;
       Run& run = runs_[m];
       run.carried_ns *= carried_.share(index);
       if (at_once) {
-        if (std::isfinite(interval(m))) own = std::min(own, interval(m) - carried_.interval(index));
+        if (std::isfinite(interval(m)))
+          own = std::min(own, std::isfinite(usual_interval) ? interval(m) - usual_interval : 0);
         if (!at_once_) run.own = 0;
         run.carried_ns = 0;
       }
       run.own += own;
     }
     at_once_ = at_once;
+  }
+
+  // At the operation before, of anybody: they do the same.
+  BesideChanges::Answer goes_on_beside(uint32_t index) const {
+    for (size_t m = 0; m < ops_.size(); ++m) {
+      if (is_seen_beside(m)) return BesideChanges::Answer::kYes;
+    }
+    return carried_.beside(index);
+  }
+
+  // Whether what it called after the operation before began while that was on.
+  bool is_seen_beside(size_t m) const {
+    const ExclusiveTimes& own = own_of(m);
+    const uint32_t next = own.order[own.place[before_[m]] + 1];
+    return next != ops_[m] && own.arrival[next] < end_of(job_.ops(finders_[m].member()), own, before_[m]);
+  }
+
+  // Its own time since its arrival at the operation before, which did not hold its work up.
+  float own_beside(size_t m) const {
+    const ExclusiveTimes& own = own_of(m);
+    const JobOps& ops = job_.ops(finders_[m].member());
+    int64_t until = own.arrival[before_[m]], sum = 0;
+    for (uint32_t place = own.place[before_[m]] + 1; place <= own.place[ops_[m]]; ++place) {
+      const uint32_t op = own.order[place];
+      sum += std::max<int64_t>(own.arrival[op] - until, 0);
+      until = std::max({until, own.arrival[op], end_of(ops, own, op)});
+    }
+    return static_cast<float>(sum);
   }
 
   void judge(size_t m) {
