@@ -222,5 +222,40 @@ TEST(CallOrder, WhoWaitsForRanksWithoutAFileIsNotBlamed) {
   EXPECT_EQ(finding.ranks, (std::vector<int32_t>{4, 5}));
 }
 
+// Rank 3 comes to the world's operation before its pair's, where rank 2 waits for it. Ranks 0 and 1 have called their pair's, and do
+// not come to the world's: they may be inside, where they need what the others would have sent.
+TEST(CallOrder, WhoMayBeHeldUpByADeadlockIsNotBlamedForIt) {
+  for (const bool has_ended : {false, true}) {
+    JobBuilder job(4);
+    const uint32_t world = job.world(), left = job.comm("left", {0, 1}), right = job.comm("right", {2, 3});
+    for (int step = 0; step < 10; ++step) {
+      for (uint32_t rank = 0; rank < 4; ++rank) {
+        job.call(rank, rank < 2 ? left : right, {.called_ms = 100.0 * step});
+        job.call(rank, world, {.called_ms = 100.0 * step + 1});
+      }
+    }
+    for (uint32_t rank : {0u, 1u}) {
+      testing::Call call{.called_ms = 1000};
+      if (has_ended) call.gpu_start_ms = 1000.5, call.gpu_end_ms = 1001;
+      job.call(rank, left, call);
+    }
+    job.call(2, right, {.called_ms = 1000});
+    job.call(3, world, {.called_ms = 1000});
+    job.all_killed_at(kUntilMs);
+    std::vector<Finding> findings;
+    kAnalysis.run(job.build(), findings);
+    std::vector<int32_t> never_joined;
+    bool is_found = false;
+    for (const Finding& finding : findings) {
+      if (finding.finding_class == FindingClass::kNeverJoined) never_joined = finding.ranks;
+      if (finding.finding_class != FindingClass::kCrossCommDeadlock) continue;
+      is_found = true;
+      EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
+    }
+    EXPECT_TRUE(is_found);
+    EXPECT_EQ(never_joined, has_ended ? (std::vector<int32_t>{0, 1}) : std::vector<int32_t>{}) << has_ended;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::analysis::hang

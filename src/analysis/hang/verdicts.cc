@@ -45,6 +45,7 @@ class Verdicts {
           join(root, gone);
           break;
         case Root::Kind::kNotHere:
+          if (may_follow(root, culprits.cycles)) break;
           if (block(root).kind == Block::Kind::kPair)
             ends.push_back(&root);
           else
@@ -243,6 +244,26 @@ class Verdicts {
     out_.push_back(std::move(finding));
   }
 
+  // Ranks that wait for each other hold up others, too. Who has not come to the operation that one of them waits in may wait
+  // for them inside another, where nothing shows that it has ended; and if it came, they would wait on.
+  bool may_follow(const Root& root, const std::vector<Cycle>& cycles) const {
+    const bool waits_there = std::any_of(cycles.begin(), cycles.end(), [&](const Cycle& cycle) {
+      return std::find(cycle.blocks.begin(), cycle.blocks.end(), root.block) != cycle.blocks.end();
+    });
+    return waits_there && std::all_of(root.actors.begin(), root.actors.end(),
+                                      [this](uint32_t actor) { return unended(actor) != nullptr; });
+  }
+
+  // An operation that all have joined, and of which no record shows whether it has ended on this rank.
+  const Block* unended(uint32_t actor) const {
+    for (const Block& other : blocks_) {
+      if (other.kind == Block::Kind::kSilent &&
+          std::binary_search(other.waiting.begin(), other.waiting.end(), actor))
+        return &other;
+    }
+    return nullptr;
+  }
+
   // Ranks whose ends of sends and receives are missing have one cause as a rule: one finding, about the one that most
   // wait for.
   void add_missing_ends(std::vector<const Root*> roots) {
@@ -262,14 +283,12 @@ class Verdicts {
 
   // Without GPU times it may as well be inside an operation that all have joined.
   void note_unknown_completion(const std::vector<uint32_t>& actors, Finding& finding) const {
-    for (const Block& other : blocks_) {
-      if (other.kind != Block::Kind::kSilent) continue;
-      for (uint32_t actor : actors) {
-        if (!std::binary_search(other.waiting.begin(), other.waiting.end(), actor)) continue;
-        finding.evidence.push_back("no record shows whether " + builder_.operation(other) +
-                                   ", which all ranks have joined, has ended there");
-        return;
-      }
+    for (uint32_t actor : actors) {
+      const Block* at = unended(actor);
+      if (at == nullptr) continue;
+      finding.evidence.push_back("no record shows whether " + builder_.operation(*at) +
+                                 ", which all ranks have joined, has ended there");
+      return;
     }
   }
 
