@@ -285,6 +285,38 @@ TEST(Straggler, NamesAHostWhoseRanksAreLateTogether) {
   EXPECT_NEAR(findings[0].effect->value, 20e6, 0.5e6);
 }
 
+// The same hosts. Each step ends in an operation of all ranks that their hosts wait for; host 1 launches the next 1 ms late, just as
+// late as before. Beside two operations over the hosts its ranks stay as late.
+TEST(Straggler, BlamesAHostAnewOnceItHasWaitedForAll) {
+  JobBuilder builder(6, 2);
+  const std::vector<uint32_t> pairs = {builder.comm("tp0", {0, 1}), builder.comm("tp1", {2, 3}),
+                                       builder.comm("tp2", {4, 5})};
+  const std::vector<uint32_t> across = {builder.comm("dp0", {0, 2, 4}), builder.comm("dp1", {1, 3, 5})};
+  const uint32_t world = builder.world();
+  double begin = 0;
+  for (uint32_t step = 0; step < 20; ++step) {
+    const double late = step >= 5 ? 1 : 0;
+    for (uint32_t rank = 0; rank < 6; ++rank) {
+      const double called = begin + (rank / 2 == 1 ? late : 0);
+      const auto call = [&](uint32_t comm, uint64_t bytes, double start, double end) {
+        builder.call(rank, comm,
+                     {.called_ms = called, .bytes = bytes, .gpu_start_ms = start, .gpu_end_ms = end});
+      };
+      call(pairs[rank / 2], 8, called + 0.05, called + 0.1);
+      call(across[rank % 2], 1024, called + 1, begin + late + 1.1);
+      call(across[rank % 2], 2048, called + 3, begin + late + 3.1);
+      call(world, 8, begin + late + 3.2, begin + late + 3.3);
+    }
+    begin += 20 + late;
+  }
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(), findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "host-late");
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{2, 3}));
+  EXPECT_NEAR(findings[0].effect->value, 1e6, 0.1e6);
+}
+
 // Three hosts of two ranks. A layer is an operation of the host's pair, which holds up what comes after it, and one over the hosts,
 // which does not: when the first of these waits 2 ms for host 1, the other hosts are as much ahead with all that follow.
 TEST(Straggler, BlamesAHostOnceForWhatOthersAreAheadByWhileTheyWait) {

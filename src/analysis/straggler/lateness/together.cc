@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "analysis/straggler/lateness/op_finder.h"
 #include "analysis/straggler/median.h"
@@ -108,8 +109,10 @@ class Group {
     values.clear();
     float least_beside = std::numeric_limits<float>::max();
     for (size_t m = 0; m < ops_.size(); ++m) {
-      own_[m] = static_cast<float>(own_of(m).busy[ops_[m]] - own_of(m).busy[before_[m]]);
-      values.push_back(beside == BesideChanges::Answer::kNo ? own_[m] : own_beside(m));
+      const std::optional<uint32_t> anew = began_anew(m);
+      if (anew) runs_[m] = {.is_known = true, .begin = before_[m], .blamed = before_[m]};
+      own_[m] = static_cast<float>(own_of(m).busy[ops_[m]] - own_of(m).busy[anew.value_or(before_[m])]);
+      values.push_back(beside == BesideChanges::Answer::kNo || anew ? own_[m] : own_beside(m));
       least_beside = std::min(least_beside, values.back() - own_[m]);
     }
     // Where it is not known, what is sure of each is held against the most that others may have worked.
@@ -129,6 +132,16 @@ class Group {
       run.own += own;
     }
     at_once_ = at_once;
+  }
+
+  // The last call before its host first launched one when all that it had called had ended, since the operation before: it had waited
+  // for whoever was late there, and brings nothing along.
+  std::optional<uint32_t> began_anew(size_t m) const {
+    const ExclusiveTimes& own = own_of(m);
+    for (uint32_t place = own.place[before_[m]] + 1; place <= own.place[ops_[m]]; ++place) {
+      if (own.idle[own.order[place]] != 0) return own.order[place - 1];
+    }
+    return std::nullopt;
   }
 
   // At the operation before, of anybody: they do the same.
