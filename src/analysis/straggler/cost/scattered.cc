@@ -65,7 +65,8 @@ bool matters(const DelayCost& costs, const std::vector<Interval>& own) {
 std::optional<FewDelays> few_delays(const DelayCost& costs) {
   if (costs.steps.size() < costs.first + kLeastSteps) return std::nullopt;
   const std::vector<Worst> by_step = worst_by_step(costs, &RankCost::by_step);
-  const double usual = usual_of(by_step);
+  // By hosts alone, what is less than a delay may have cost nobody anything.
+  const double usual = std::max(usual_of(by_step), costs.timed ? 0.0 : costs.least_scattered_ns());
   const Worst worst = *std::max_element(by_step.begin(), by_step.end(),
                                         [](const Worst& a, const Worst& b) { return a.ns < b.ns; });
   const double least = std::max(kShare * costs.span_ns, costs.usual_step_ns);

@@ -27,6 +27,23 @@ TEST(FewDelays, OfOneRankAreFourFifthsOfAllThatWasLost) {
   EXPECT_FALSE(few_delays(two_delays(79, 21)));
 }
 
+// Hosts of hundreds of ranks hiccup by this much in every other step.
+TEST(FewDelays, ByHostsAloneAreNotHiddenByWhatMayHaveCostNothing) {
+  const auto among = [](double hiccup_ms, bool timed) {
+    return few_delays(costs_of(
+                          4, kSteps,
+                          [=](size_t rank, size_t step) {
+                            if (rank == 1 && step == 50) return 40.0;
+                            return rank == 2 && step % 3 == 0 ? hiccup_ms : 0;
+                          },
+                          timed))
+        .has_value();
+  };
+  EXPECT_TRUE(among(1.9, false));
+  EXPECT_FALSE(among(2.4, false));
+  EXPECT_FALSE(among(1.9, true));
+}
+
 TEST(FewDelays, AreLongerThanAStep) {
   EXPECT_TRUE(few_delays(two_delays(10.1, 0)));
   EXPECT_FALSE(few_delays(two_delays(9.9, 0)));
