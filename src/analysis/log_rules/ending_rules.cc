@@ -17,8 +17,8 @@ using readers::nccl_log::to_int;
 bool is_consequence(const View& view, const std::string& text) {
   Captures captures;
   static const Pattern kExit("(exitcode: {int})"), kCode("return code = {int}"), kDied("exit code: {int}"),
-      kSignal("Signal {int} (");
-  for (const Pattern* pattern : {&kExit, &kCode, &kDied, &kSignal}) {
+      kSignal("Signal {int} ("), kSpawned("terminated with exit code {int}");
+  for (const Pattern* pattern : {&kExit, &kCode, &kDied, &kSignal, &kSpawned}) {
     const size_t at = text.find(pattern->head());
     if (at == std::string::npos || !pattern->match(std::string_view(text).substr(at), captures)) continue;
     const int64_t code = to_int(captures[0]);
@@ -32,8 +32,9 @@ bool is_consequence(const View& view, const std::string& text) {
 // Ray tells of every worker that ended, also of those whose watchdog ended them.
 bool may_be_consequence(const View& view, const std::string& text) {
   const TorchJob& job = view.torch();
-  return text.find("worker died or was killed") != std::string::npos && !job.is_silent() &&
-         !job.lines(TorchRemark::kTakenDown).empty();
+  const bool is_ray = text.find("worker died or was killed") != std::string::npos ||
+                      text.find("worker process has died") != std::string::npos;
+  return is_ray && !job.is_silent() && !job.lines(TorchRemark::kTakenDown).empty();
 }
 
 // torchrun's report says of what rank each end is, some lines above how it came about.
@@ -47,10 +48,25 @@ bool is_of_report(const View& view, const Fact& fact) {
   });
 }
 
+// What wait() says of a child, as SGLang prints it: a signal, perhaps with 128 for a dump of memory, or 256 times its exit code.
+std::string status_text(int64_t status) {
+  constexpr int64_t kSignals = 0x7F;
+  if ((status & kSignals) != 0) return "by signal " + std::to_string(status & kSignals);
+  return "with exit code " + std::to_string(status >> 8);
+}
+
 // "local rank 5 (pid 2630), by signal 9"; else the launcher's own words.
 std::string ended_text(const std::string& text) {
-  static const Pattern kTorchrun("(exitcode: {int}) local_rank: {int} (pid: {int}) of binary");
+  static const Pattern kTorchrun("(exitcode: {int}) local_rank: {int} (pid: {int}) of binary"),
+      kChild("unexpectedly failed with exitcode={int}. pid={int}"),
+      kChildOld("unexpectedly failed with an exit code {int}. pid={int}");
   Captures captures;
+  for (const Pattern* pattern : {&kChild, &kChildOld}) {
+    const size_t place = text.find(pattern->head());
+    if (place == std::string::npos || !pattern->match(std::string_view(text).substr(place), captures))
+      continue;
+    return "pid " + std::string(captures[1]) + ", " + status_text(to_int(captures[0]));
+  }
   const size_t at = text.find(kTorchrun.head());
   if (at == std::string::npos || !kTorchrun.match(std::string_view(text).substr(at), captures)) return text;
   std::string code(captures[0]);
@@ -83,6 +99,41 @@ std::optional<Hit> process_ended(const View& view) {
   }
   if (hit.evidence.empty()) return std::nullopt;
   if (!is_certain) hit.severity = Severity::kWarning;
+  return hit;
+}
+
+// Where a launcher says only that it ends the others. What it names may have followed another rank: it is not blamed.
+std::optional<Hit> others_ended(const View& view) {
+  constexpr uint64_t kShown = 1;
+  const bool is_said =
+      process_ended(view) || !view.torch().dead().empty() || !view.facts(LineKind::kToldToEnd).empty();
+  if (is_said) return std::nullopt;
+  Hit hit;
+  for (const Fact* fact : view.facts(LineKind::kOthersEnded)) {
+    if (hit.evidence.size() < kShown) hit.what = fact->value(0);
+    prove(view, fact->first, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  return hit;
+}
+
+// Horovod's coordinator says who has not submitted what others have, first after a minute: whoever is late may still come.
+std::optional<Hit> horovod_waits(const View& view) {
+  Hit hit;
+  std::set<int32_t> ranks;
+  for (const Fact* fact : view.facts(LineKind::kRanksAbsent)) {
+    add_ranks(fact->value(0), ranks);
+    prove(view, fact->first, hit);
+  }
+  for (const Fact* fact : view.facts(LineKind::kHorovodWaits)) {
+    if (fact->value(0).find("Will shutdown") != std::string::npos) hit.severity = Severity::kCritical;
+    prove(view, fact->first, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  hit.ranks.assign(ranks.begin(), ranks.end());
+  hit.what = ranks.empty() ? "Horovod waits for ranks that these lines do not name"
+                           : "Horovod waits for " + wording::ranks(hit.ranks) +
+                                 ": tensors that others submitted did not come from there";
   return hit;
 }
 

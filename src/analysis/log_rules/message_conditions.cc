@@ -91,6 +91,13 @@ constexpr CudaError kCudaErrors[] = {
     {CudaCause::kHardware, 714, "hardware stack error"},
     {CudaCause::kHardware, 220, "uncorrectable NVLink"},
     {CudaCause::kHardware, 226, "over nvlink or a hardware error"},
+    {CudaCause::kMemory, 2, "hipErrorOutOfMemory"},
+    {CudaCause::kDevice, 100, "hipErrorNoDevice"},
+    {CudaCause::kDevice, 101, "hipErrorInvalidDevice"},
+    {CudaCause::kMisfit, 209, "hipErrorNoBinaryForGpu"},
+    {CudaCause::kPeer, 217, "hipErrorPeerAccessUnsupported"},
+    {CudaCause::kProgram, 700, "hipErrorIllegalAddress"},
+    {CudaCause::kProgram, 719, "hipErrorLaunchFailure"},
 };
 struct CudaPlace {
   CudaCause cause;
@@ -112,7 +119,18 @@ CudaCause cuda_cause(const Fact& fact) {
   }
   return CudaCause::kOther;
 }
-bool is_cuda(const Fact& fact, CudaCause cause) { return fact.is_warning && cuda_cause(fact) == cause; }
+// Of a call that gave back what a communicator had: NCCL says right behind it that this one failed.
+bool is_of_teardown(const View& view, const Fact& fact) {
+  constexpr uint64_t kLinesBetween = 4;
+  const auto ends = view.facts(LineKind::kTeardownFailed, fact.process);
+  return std::any_of(ends.begin(), ends.end(), [&](const Fact* end) {
+    return end->first.file == fact.first.file && end->first.line > fact.first.line &&
+           end->first.line - fact.first.line <= kLinesBetween;
+  });
+}
+bool is_cuda(const View& view, const Fact& fact, CudaCause cause) {
+  return fact.is_warning && cuda_cause(fact) == cause && !is_of_teardown(view, fact);
+}
 bool is_cuda_memory_error(const Fact& fact) { return cuda_cause(fact) == CudaCause::kMemory; }
 
 // Events of a queue of requests, and not of the card.
@@ -146,27 +164,34 @@ bool other_verbs(const View& view, const Fact& fact) {
 bool cuda_out_of_memory(const View& view, const Fact& fact) {
   return warned(view, fact) && is_cuda_memory_error(fact);
 }
-bool cuda_nvls(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kNvls); }
-bool cuda_fabric(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kFabric); }
-bool cuda_misfit(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kMisfit); }
-bool cuda_start(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kStart); }
-bool cuda_ending(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kEnding); }
-bool cuda_device(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kDevice); }
-bool cuda_compat(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kCompat); }
-bool cuda_peer(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kPeer); }
-bool cuda_program(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kProgram); }
-bool cuda_unsupported(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kUnsupported); }
-bool cuda_mps(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kMps); }
-bool cuda_host_memory(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kHostMemory); }
-bool cuda_ipc(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kIpc); }
+bool cuda_nvls(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kNvls); }
+bool cuda_fabric(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kFabric); }
+bool cuda_misfit(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kMisfit); }
+bool cuda_start(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kStart); }
+bool cuda_ending(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kEnding); }
+bool cuda_device(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kDevice); }
+bool cuda_compat(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kCompat); }
+bool cuda_peer(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kPeer); }
+bool cuda_program(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kProgram); }
+bool cuda_unsupported(const View& view, const Fact& fact) {
+  return is_cuda(view, fact, CudaCause::kUnsupported);
+}
+bool cuda_mps(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kMps); }
+bool cuda_host_memory(const View& view, const Fact& fact) {
+  return is_cuda(view, fact, CudaCause::kHostMemory);
+}
+bool cuda_ipc(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kIpc); }
+bool cuda_teardown(const View& view, const Fact& fact) {
+  return fact.is_warning && cuda_cause(fact) != CudaCause::kMemory && is_of_teardown(view, fact);
+}
 bool handle_failed(const View& view, const Fact& fact) {
   return warned(view, fact) && (has(fact.first.text, "IpcGet") || has(fact.first.text, "IpcOpen"));
 }
 bool gpu_failed(const View& view, const Fact& fact) {
   return warned(view, fact) && !handle_failed(view, fact);
 }
-bool cuda_hardware(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kHardware); }
-bool cuda_error(const View&, const Fact& fact) { return is_cuda(fact, CudaCause::kOther); }
+bool cuda_hardware(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kHardware); }
+bool cuda_error(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kOther); }
 // The step to RTR is the one that needs the peer's address; other errors than an argument's are of routes as well.
 bool is_route(const Fact& fact) {
   const std::string& text = fact.first.text;

@@ -38,6 +38,7 @@ bool cuda_unsupported(const View& view, const Fact& fact);
 bool cuda_mps(const View& view, const Fact& fact);
 bool cuda_host_memory(const View& view, const Fact& fact);
 bool cuda_ipc(const View& view, const Fact& fact);
+bool cuda_teardown(const View& view, const Fact& fact);
 bool handle_failed(const View& view, const Fact& fact);
 bool gpu_failed(const View& view, const Fact& fact);
 bool sizes_differ(const View& view, const Fact& fact);

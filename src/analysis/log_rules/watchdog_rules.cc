@@ -387,6 +387,11 @@ std::vector<Hit> watchdog_cannot_tell(const View& view) {
         stall.silent.empty()
             ? "the logs of the other ranks, or dumps of PyTorch's Flight Recorder"
             : "the logs of " + wording::ranks(stall.silent) + ", or dumps of PyTorch's Flight Recorder";
+    // As for those of which all is known: see watchdog_stuck.
+    if (stall.seq == 1 && stall.group->is_world)
+      hit.needed_evidence +=
+          "; and, as it is the first operation of all, a run with NCCL_P2P_DISABLE=1: if that one goes on, "
+          "direct access between the GPUs leads nowhere here (PCIe's access control, a virtual machine)";
     add_place(view, stall.waiting, hit);
     hits.push_back(std::move(hit));
   }

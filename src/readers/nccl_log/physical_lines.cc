@@ -168,7 +168,8 @@ bool LogParser::program_line(std::string_view text) {
   }
   const bool has_parts = line.kind == LineKind::kBarrierMissed || line.kind == LineKind::kRanksMissing ||
                          line.kind == LineKind::kGpuXid || line.kind == LineKind::kProxyTraced ||
-                         line.kind == LineKind::kSharedGpu || line.kind == LineKind::kCudaFailure;
+                         line.kind == LineKind::kSharedGpu || line.kind == LineKind::kCudaFailure ||
+                         line.kind == LineKind::kRanksAbsent;
   if (!has_parts) {
     line.captures.text[0] = line.text;
     line.captures.count = 1;

@@ -80,11 +80,11 @@ std::string_view last_warning_of(std::string_view text) {
 
 // What one rank raises because another one, or the job, has ended.
 bool is_consequence(std::string_view name, std::string_view text) {
-  static constexpr std::array<std::string_view, 15> kNames = {
-      "DistBackendError",     "DistNetworkError",       "DistStoreError",    "ChildFailedError",
-      "RayActorError",        "ActorDiedError",         "RayTaskError",      "EngineDeadError",
-      "ConnectionError",      "BrokenPipeError",        "EOFError",          "TimeoutError",
-      "ConnectionResetError", "ProcessExitedException", "CalledProcessError"};
+  static constexpr std::array<std::string_view, 16> kNames = {
+      "DistBackendError",     "DistNetworkError",       "DistStoreError",     "ChildFailedError",
+      "RayActorError",        "ActorDiedError",         "RayTaskError",       "EngineDeadError",
+      "ConnectionError",      "BrokenPipeError",        "EOFError",           "TimeoutError",
+      "ConnectionResetError", "ProcessExitedException", "CalledProcessError", "SignalException"};
   static constexpr std::array<std::string_view, 9> kWords = {
       "NCCL", "nccl", "Gloo", "gloo", "ollective", "onnection closed", "imed out", "store", "process group"};
   return std::any_of(kNames.begin(), kNames.end(),
@@ -98,7 +98,7 @@ bool is_consequence(std::string_view name, std::string_view text) {
 ProgramLine ProgramParser::line(std::string_view text) {
   ++lines_;
   ProgramLine line;
-  if (last_error(text, line) || traceback(text, line)) return line;
+  if (last_error(text, line) || traceback(text, line) || absent_rank(text, line)) return line;
   for (const Row& row : rows()) {
     const size_t at = place_of(row.pattern, text, line.captures);
     if (at == kNo) continue;
@@ -143,8 +143,9 @@ bool ProgramParser::last_error(std::string_view text, ProgramLine& line) {
 
 bool ProgramParser::traceback(std::string_view text, ProgramLine& line) {
   if (const size_t at = text.find(kTraceback); at != kNo) {
-    if (tracebacks_.size() < kTracebacksMost)
-      tracebacks_[std::string(text.substr(0, std::min<size_t>(at, 256)))] = lines_;
+    std::string_view mark = text.substr(0, std::min<size_t>(at, 256));
+    if (mark.ends_with("exception: ")) mark = {};  // a program's own words: its next lines have no mark
+    if (tracebacks_.size() < kTracebacksMost) tracebacks_[std::string(mark)] = lines_;
     return true;
   }
   for (auto open = tracebacks_.begin(); open != tracebacks_.end();) {
@@ -171,6 +172,33 @@ bool ProgramParser::traceback(std::string_view text, ProgramLine& line) {
     return !follows;
   }
   return false;
+}
+
+// "3: [tensor, tensor ...]", with a mark behind ranks for which Horovod gives up.
+bool ProgramParser::absent_rank(std::string_view text, ProgramLine& line) {
+  constexpr size_t kDigitsMost = 9;
+  const std::string_view words = trimmed(text);
+  for (const std::string_view heading : {"Missing ranks:", "Stalled ranks:"}) {
+    if (!words.ends_with(heading)) continue;
+    absent_mark_ = text.substr(0, std::min<size_t>(text.rfind(heading), 256));
+    in_absent_ = true;
+    return false;
+  }
+  if (!in_absent_) return false;
+  const size_t colon = text.find(": [");
+  size_t end = colon == kNo ? 0 : colon;
+  if (end > 0 && text[end - 1] == '!') --end;
+  size_t begin = end;
+  while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
+  in_absent_ = begin < end && end - begin <= kDigitsMost && text.substr(0, begin) == absent_mark_;
+  if (!in_absent_) return false;
+  line.says = ProgramLine::Says::kKind;
+  line.kind = LineKind::kRanksAbsent;
+  line.prefix = text.substr(0, begin);
+  line.text = words;
+  line.captures.text[0] = text.substr(begin, end - begin);
+  line.captures.count = 1;
+  return true;
 }
 
 }  // namespace lockstep::readers::nccl_log

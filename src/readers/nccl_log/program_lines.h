@@ -33,7 +33,7 @@ class ProgramParser {
  public:
   void begin_file() { *this = ProgramParser(); }
   // Whether the next line counts whatever words it has.
-  bool follows() const { return !last_errors_.empty() || !tracebacks_.empty(); }
+  bool follows() const { return !last_errors_.empty() || !tracebacks_.empty() || in_absent_; }
   ProgramLine line(std::string_view text);
 
  private:
@@ -50,11 +50,14 @@ class ProgramParser {
 
   bool last_error(std::string_view text, ProgramLine& line);
   bool traceback(std::string_view text, ProgramLine& line);
+  bool absent_rank(std::string_view text, ProgramLine& line);
 
   uint64_t lines_ = 0;
   std::vector<LastError> last_errors_;
   std::string error_prefix_;                    // of the line that was told last
   std::map<std::string, uint64_t> tracebacks_;  // by launcher's mark: the line that began it
+  bool in_absent_ = false;                      // Horovod's list of ranks that it waits for is being read
+  std::string absent_mark_;                     // and the launcher's mark before its heading
 };
 
 }  // namespace lockstep::readers::nccl_log

@@ -77,6 +77,37 @@ TEST(ProgramLines, WhatNamesACauseIsSaidOfAFailedCall) {
   EXPECT_NE(only(model, LineKind::kLibraryAbsent), nullptr);
 }
 
+// Horovod's coordinator prints a rank a line, whatever mark its launcher puts before it.
+TEST(ProgramLines, RanksThatHorovodWaitsForStandBelow) {
+  const LogModel model = parse(
+      "[1,0]<stderr>:[2031-02-03 04:05:06.7: W stall_inspector.cc:107] words. \n"
+      "[1,0]<stderr>:Missing ranks:\n"
+      "[1,0]<stderr>:3: [grad.a, grad.b ...]\n"
+      "[1,0]<stderr>:12!: [grad.a]\n"
+      "[1,0]<stderr>:done\n"
+      "[1,0]<stderr>:7: [grad.a]\n");
+  ASSERT_EQ(model.of(LineKind::kRanksAbsent).size(), 2u);
+  EXPECT_EQ(model.facts[model.of(LineKind::kRanksAbsent)[0]].value(0), "3");
+  EXPECT_EQ(model.facts[model.of(LineKind::kRanksAbsent)[1]].value(0), "12");
+  const Fact* fact = nullptr;
+  const LogModel inlined = parse("W operations.cc:588] Broadcast_dense_0 [missing ranks: 1, 4]\n");
+  fact = only(inlined, LineKind::kRanksAbsent);
+  ASSERT_NE(fact, nullptr);
+  EXPECT_EQ(fact->value(0), "1, 4");
+  for (const char* other :
+       {"Missing ranks:\nnone: [a]\n", "Missing ranks:\n1234567890123: [a]\n", "Missing ranks:\n",
+        "Missing ranks:\n: [a]\n", "3: [a]\n", "Missing ranks:\n[W next] 3: [a]\n"})
+    EXPECT_TRUE(parse(other).of(LineKind::kRanksAbsent).empty()) << other;
+}
+
+TEST(ProgramLines, ASignalToTheLauncherIsNoExceptionOfTheProgram) {
+  const LogModel model = parse(
+      "Traceback (most recent call last):\n"
+      "torch.distributed.elastic.multiprocessing.api.SignalException: Process 77 got signal: 1\n");
+  EXPECT_NE(only(model, LineKind::kToldToEnd), nullptr);
+  EXPECT_TRUE(model.of(LineKind::kProgramRaised).empty());
+}
+
 // Beside the failure itself, since it may be unrelated.
 TEST(ProgramLines, XlasLastEntryIsAWarning) {
   const LogModel model = parse(
@@ -105,6 +136,16 @@ TEST(ProgramLines, AProgramsOwnExceptionIsOfItsRank) {
   EXPECT_EQ(model.torch[0].remark, TorchRemark::kRaised);
   EXPECT_EQ(model.torch[0].rank, 3);
   EXPECT_EQ(model.torch[0].text, "ValueError: 3 is no shape");
+}
+
+TEST(ProgramLines, ATracebackBehindWordsOfTheProgram) {
+  const std::string rest = "Traceback (most recent call last):\n  File \"a.py\", line 9, in main\n";
+  const LogModel model =
+      parse("[04:05:06 TP0] Scheduler hit an exception: " + rest + "ValueError: 3 is no shape\n");
+  const Fact* fact = only(model, LineKind::kProgramRaised);
+  ASSERT_NE(fact, nullptr);
+  EXPECT_EQ(fact->value(0), "ValueError: 3 is no shape");
+  EXPECT_TRUE(parse("[worker 7] " + rest + "ValueError: 3\n").of(LineKind::kProgramRaised).empty());
 }
 
 TEST(ProgramLines, WithoutATracebackAnErrorIsAWordOnly) {
