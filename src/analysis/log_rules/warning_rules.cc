@@ -57,14 +57,25 @@ std::optional<Hit> failed_warnings(const View& view) {
 }
 
 std::optional<Hit> bare_traces(const View& view) {
+  constexpr uint64_t kLinesBetween = 16;
   Hit hit;
   std::set<uint32_t> explained;
+  std::vector<const Fact*> nameless;  // as where a window broke a warning behind its process
   for (const Fact& fact : view.model().facts) {
-    if (is_reason(fact)) explained.insert(fact.process);
+    if (!is_reason(fact)) continue;
+    explained.insert(fact.process);
+    if (fact.process != kNobody && view.model().processes[fact.process].host.empty())
+      nameless.push_back(&fact);
   }
+  const auto follows_nameless = [&](const Fact& trace) {
+    return std::any_of(nameless.begin(), nameless.end(), [&](const Fact* fact) {
+      return fact->first.file == trace.first.file && fact->first.line < trace.first.line &&
+             trace.first.line - fact->first.line <= kLinesBetween;
+    });
+  };
   for (const Fact* fact : view.facts(LineKind::kErrorTrace)) {
     if (fact->process == kNobody || !is_of_a_failure(*fact)) continue;
-    if (explained.contains(fact->process)) continue;
+    if (explained.contains(fact->process) || follows_nameless(*fact)) continue;
     if (hit.what.empty()) hit.what = result_text(result_of(*fact)) + " in " + fact->value(0);
     add(view, *fact, hit);
   }
