@@ -105,9 +105,9 @@ std::optional<Hit> process_ended(const View& view) {
 // Where a launcher says only that it ends the others. What it names may have followed another rank: it is not blamed.
 std::optional<Hit> others_ended(const View& view) {
   constexpr uint64_t kShown = 1;
-  const bool is_said =
-      process_ended(view) || !view.torch().dead().empty() || !view.facts(LineKind::kToldToEnd).empty();
-  if (is_said) return std::nullopt;
+  const bool is_stated =
+      process_ended(view) || !view.torch().dead().empty() || !view.facts(LineKind::kEndRequested).empty();
+  if (is_stated) return std::nullopt;
   Hit hit;
   for (const Fact* fact : view.facts(LineKind::kOthersEnded)) {
     if (hit.evidence.size() < kShown) hit.what = fact->value(0);

@@ -697,7 +697,7 @@ std::vector<Case> cases() {
       {"rank-dead.process",
        {"The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR"},
        {"The actor is dead because it was killed by `ray.kill`."}},
-      {"rank-dead.told",
+      {"rank-dead.requested",
        {"Traceback (most recent call last):",
         "torch.distributed.elastic.multiprocessing.api.SignalException: Process 77 got signal: 1"},
        {"Process 77 started"}},

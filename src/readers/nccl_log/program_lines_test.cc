@@ -104,7 +104,7 @@ TEST(ProgramLines, ASignalToTheLauncherIsNoExceptionOfTheProgram) {
   const LogModel model = parse(
       "Traceback (most recent call last):\n"
       "torch.distributed.elastic.multiprocessing.api.SignalException: Process 77 got signal: 1\n");
-  EXPECT_NE(only(model, LineKind::kToldToEnd), nullptr);
+  EXPECT_NE(only(model, LineKind::kEndRequested), nullptr);
   EXPECT_TRUE(model.of(LineKind::kProgramRaised).empty());
 }
 
