@@ -9,7 +9,8 @@ namespace lockstep::readers::nccl_log {
 namespace {
 
 // A line may be one if it holds four characters out of a word that all of its kind
-// have; looking for all of them at once, from the end of a window of four, passes over three characters at a step.
+// have; looking for all of them at once, from the end of a window of four, passes over three characters at a
+// step.
 class WordFilter {
  public:
   WordFilter() {
@@ -32,14 +33,15 @@ class WordFilter {
 
  private:
   static constexpr size_t kWindow = 4;
-  // Of the words that the readers of such lines look for; in order: NCCL, collective, exitcode, local_rank, exited on signal,
-  // task 5:, timed out, detected from, async error, latest states, ranks:, nccl...Error:, CUDA and HIP failure, FAILED,
-  // Traceback, Last error:, out of memory, waiting for, got error:, monitoredBarrier, timeout after, closed by, Read error,
-  // return code, received by, died, killed, oom_kill, oom-kill, OOMKilled, Killed, DUE TO, core dumped, Xid,
-  // undefined symbol, libfabric's <warn> err:, unhandled ... error, remote process, libnccl.so, fallen off, HW Exception, access fault, GPU reset, RCCL's lastT:, Duplicate,
-  // unexpectedly, signal, exit code, Process name, RUNNING, MPI_ABORT, subprocess, sigquit, connectFullMesh, refused, No route, Socket closed, writev,
-  // SocketImpl, TCPStore, remainder, shutdown, temporarily, new thread,
-  // CANCELLED
+  // Of the words that the readers of such lines look for; in order: NCCL, collective, exitcode, local_rank,
+  // exited on signal, task 5:, timed out, detected from, async error, latest states, ranks:, nccl...Error:,
+  // CUDA and HIP failure, FAILED, Traceback, Last error:, out of memory, waiting for, got error:,
+  // monitoredBarrier, timeout after, closed by, Read error, return code, received by, died, killed, oom_kill,
+  // oom-kill, OOMKilled, Killed, DUE TO, core dumped, Xid, undefined symbol, libfabric's <warn> err:,
+  // unhandled ... error, remote process, libnccl.so, fallen off, HW Exception, access fault, GPU reset,
+  // RCCL's lastT:, Duplicate, unexpectedly, signal, exit code, Process name, RUNNING, MPI_ABORT, subprocess,
+  // sigquit, connectFullMesh, refused, No route, Socket closed, writev, SocketImpl, TCPStore, remainder,
+  // shutdown, temporarily, new thread, CANCELLED
   static constexpr std::string_view kWindows[] = {
       "NCCL", "llec", "xitc", "al_r", "d on", " tas", "imed", "d fr", "nc e", "t st", "nks:", "rror", "t CU",
       "t HI", "AILE", "ceba", "of m", "ng f", "dBar", "out ", "d by", "n co", "died", "lled", "cclI", "om_k",
