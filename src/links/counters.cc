@@ -53,27 +53,29 @@ Counters counters_of(const Machine& machine) {
   return counters;
 }
 
+Increase increase_of(std::string_view name, uint64_t start, uint64_t end) {
+  const auto width = std::find_if(std::begin(kWidths), std::end(kWidths),
+                                  [name](const Width& candidate) { return candidate.name == name; });
+  const uint64_t largest = width == std::end(kWidths) ? UINT64_MAX : (uint64_t{1} << width->bits) - 1;
+  Increase increase;
+  if (end >= start) {
+    increase.amount = end - start;
+    increase.is_at_least = width != std::end(kWidths) && !width->wraps && end == largest;
+  } else if (width != std::end(kWidths) && width->wraps && start > largest / 2 && start <= largest) {
+    increase.amount = end + (largest - start) + 1;
+    increase.has_wrapped = true;
+  } else {
+    increase.amount = end;
+    increase.was_reset = true;
+  }
+  return increase;
+}
+
 Increases increases(const Counters& before, const Counters& after) {
   Increases all;
-  for (const auto& [key, end] : after) {
-    const auto start = before.find(key);
-    if (start == before.end()) continue;
-    const auto width =
-        std::find_if(std::begin(kWidths), std::end(kWidths),
-                     [&name = key.name](const Width& candidate) { return candidate.name == name; });
-    const uint64_t largest = width == std::end(kWidths) ? UINT64_MAX : (uint64_t{1} << width->bits) - 1;
-    Increase increase;
-    if (end >= start->second) {
-      increase.amount = end - start->second;
-      increase.is_at_least = width != std::end(kWidths) && !width->wraps && end == largest;
-    } else if (width != std::end(kWidths) && width->wraps && start->second > largest / 2) {
-      increase.amount = end + (largest - start->second) + 1;
-    } else {
-      increase.amount = end;
-      increase.was_reset = true;
-    }
-    all[key] = increase;
-  }
+  for (const auto& [key, end] : after)
+    if (const auto start = before.find(key); start != before.end())
+      all[key] = increase_of(key.name, start->second, end);
   return all;
 }
 

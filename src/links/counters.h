@@ -27,7 +27,11 @@ struct Increase {
   uint64_t amount = 0;
   bool was_reset = false;    // it fell: `amount` is what it has counted since
   bool is_at_least = false;  // it stands at its largest value and counts no further
+  bool has_wrapped = false;  // it began again at zero behind its largest value, which `amount` allows for
 };
+// Of one counter by its name, from one reading to the next.
+Increase increase_of(std::string_view name, uint64_t start, uint64_t end);
+
 using Increases = std::map<CounterKey, Increase>;
 // Of counters that both readings have.
 Increases increases(const Counters& before, const Counters& after);

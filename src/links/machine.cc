@@ -66,29 +66,6 @@ Acs acs_of(const HostFiles& files, const std::string& device) {
   return {is_masked ? Acs::State::kHidden : Acs::State::kAbsent, 0, 0};
 }
 
-uint64_t error_total(const std::string& text) {
-  // "RxErr 0\n... TOTAL_ERR_COR 3": names differ between kernels, the number is behind the last blank.
-  uint64_t sum = 0, total = 0;
-  bool has_total = false;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string_view line = trimmed(rest.substr(0, rest.find('\n')));
-    rest.remove_prefix(
-        std::min(rest.size(), rest.find('\n') == std::string_view::npos ? rest.size() : rest.find('\n') + 1));
-    const size_t blank = line.rfind(' ');
-    if (blank == std::string_view::npos) continue;
-    const auto value = leading_number<uint64_t>(line.substr(blank + 1));
-    if (!value) continue;
-    if (line.starts_with("TOTAL_")) {
-      total = *value;
-      has_total = true;
-    } else {
-      sum += *value;
-    }
-  }
-  return has_total ? std::max(total, sum) : sum;
-}
-
 void read_pci(const HostFiles& files, Machine& machine) {
   const std::string folder = "/sys/bus/pci/devices";
   for (const std::string& name : files.children(folder)) {
@@ -279,6 +256,29 @@ std::optional<double> PciLink::rate() const {
   // 8b/10b up to generation 2, 128b/130b to 5, and from 6 on 236 of 256 bytes.
   const double code = *gigatransfers < 8 ? 0.8 : *gigatransfers < 64 ? 128.0 / 130 : 236.0 / 256;
   return *gigatransfers * *width / 8 * code;
+}
+
+uint64_t error_total(std::string_view text) {
+  // "RxErr 0\n... TOTAL_ERR_COR 3": names differ between kernels, the number is behind the last blank.
+  uint64_t sum = 0, total = 0;
+  bool has_total = false;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view line = trimmed(rest.substr(0, rest.find('\n')));
+    rest.remove_prefix(
+        std::min(rest.size(), rest.find('\n') == std::string_view::npos ? rest.size() : rest.find('\n') + 1));
+    const size_t blank = line.rfind(' ');
+    if (blank == std::string_view::npos) continue;
+    const auto value = leading_number<uint64_t>(line.substr(blank + 1));
+    if (!value) continue;
+    if (line.starts_with("TOTAL_")) {
+      total = *value;
+      has_total = true;
+    } else {
+      sum += *value;
+    }
+  }
+  return has_total ? std::max(total, sum) : sum;
 }
 
 Machine machine_of(const HostFiles& files, const GpuFacts& gpus) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "links/gpu_facts.h"
@@ -90,6 +91,10 @@ struct Machine {
 };
 
 Machine machine_of(const HostFiles& files, const GpuFacts& gpus);
+
+// Errors that a device's aer_dev_* file counts. Names differ between kernels; where it has a total, that or their sum,
+// whichever is more.
+uint64_t error_total(std::string_view text);
 
 // How near two devices are, as NCCL and nvidia-smi name it.
 enum class Path : uint8_t { kUnknown, kSwitch, kSwitches, kHostBridge, kRootComplex, kSystem };

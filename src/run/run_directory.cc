@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
@@ -46,8 +47,31 @@ int64_t modified_seconds(const std::string& path) {
 }
 
 bool is_census(const std::string& name) { return name.starts_with("census.") && name.ends_with(".json"); }
+bool is_link_lock(const std::string& name) { return name.starts_with("links.") && name.ends_with(".lock"); }
 
 }  // namespace
+
+std::string link_log_path(const std::string& run, const ProcessIdentity& launcher) {
+  return run + "/links." + launcher.host + "." + std::to_string(launcher.pid) + ".log";
+}
+
+std::string link_lock_path(const std::string& run, const ProcessIdentity& launcher) {
+  return run + "/links." + launcher.host + ".lock";
+}
+
+bool is_link_log(const std::string& path) {
+  const std::string name = fs::path(path).filename();
+  return name.starts_with("links.") && name.ends_with(".log");
+}
+
+std::vector<std::string> link_logs(const std::string& run) {
+  std::vector<std::string> logs;
+  for (const std::string& name : names_in(run))
+    if (std::error_code ignored; is_link_log(name) && fs::is_regular_file(run + "/" + name, ignored))
+      logs.push_back(run + "/" + name);
+  std::sort(logs.begin(), logs.end());
+  return logs;
+}
 
 Result<RunDirectory> RunDirectory::create_or_join(const std::string& path, const Manifest& manifest) {
   std::error_code ignored;
@@ -201,7 +225,7 @@ void RunDirectory::remove(const std::vector<std::string>& files) const {
   }
   rmdir((path_ + "/launchers").c_str());
   for (const std::string& name : names_in(path_)) {
-    if (is_census(name)) unlink((path_ + "/" + name).c_str());
+    if (is_census(name) || is_link_lock(name)) unlink((path_ + "/" + name).c_str());
   }
   unlock();
   unlink(manifest_path(path_).c_str());

@@ -5,6 +5,8 @@
 //   RUN/launchers/<host>.<pid>.<start>.json  one per launcher; state running, then left; touched while it runs
 //   RUN/merge.lock                           held by the launcher that merges
 //   RUN/census.<host>.<pid>.json             processes that a launcher saw
+//   RUN/links.<host>.<pid>.log               counters of the host's links, by the launcher that samples them
+//   RUN/links.<host>.lock                    held by that launcher
 //   RUN/<host>.<pid>.<start>.<source>.lks    written by the capture libraries, one each per process
 //   RUN/nccl.<host>.<pid>.log                written by NCCL, unless the user has its log elsewhere
 //   RUN/flight_recorder_<rank>               written by PyTorch when an operation has timed out
@@ -22,6 +24,12 @@
 #include "run/manifest.h"
 
 namespace lockstep::run {
+
+std::string link_log_path(const std::string& run, const ProcessIdentity& launcher);
+std::string link_lock_path(const std::string& run, const ProcessIdentity& launcher);
+// Those of all launchers, by name; none for a path that is no directory.
+std::vector<std::string> link_logs(const std::string& run);
+bool is_link_log(const std::string& path);
 
 class RunDirectory {
  public:

@@ -7,10 +7,12 @@
 
 #include "input/input.h"
 #include "job/gather/gather.h"
+#include "readers/link_samples/link_samples.h"
 #include "readers/native/native.h"
 #include "run/liveness.h"
 #include "run/process_info.h"
 #include "verdict/doubts.h"
+#include "verdict/link_evidence.h"
 #include "verdict/next_steps.h"
 
 namespace lockstep::verdict {
@@ -75,6 +77,10 @@ class Reading {
 
   void add_statements() {
     for (const readers::FormatFiles& files : input_.files.formats) {
+      if (files.format == &readers::link_samples::kFormat) {
+        add_link_samples(files);
+        continue;
+      }
       auto statement = judge_statements(input_.files, files);
       if (!statement) {
         lose(statement.error());
@@ -88,10 +94,15 @@ class Reading {
   }
 
   Result<DiagnosedRun> take() {
-    if (run_.evidence.empty()) return *first_error_;
+    if (run_.evidence.empty() && !run_.link_samples.empty()) add_links_alone();
+    if (run_.evidence.empty())
+      return first_error_
+                 ? *first_error_
+                 : Error{ErrorCode::kInvalidInput, "holds no samples", paths_.empty() ? "" : paths_.front()};
     std::vector<verdict::join::EvidenceSource> sources;
     for (size_t i = 0; i < run_.evidence.size(); ++i) {
       const Evidence& evidence = run_.evidence[i];
+      if (evidence.is_of_hosts) continue;
       sources.push_back({evidence.source, evidence.job ? &*evidence.job : nullptr, evidence.hosts,
                          evidence.first_ns, evidence.last_ns, std::move(findings_[i])});
     }
@@ -103,9 +114,24 @@ class Reading {
   }
 
  private:
+  void add_link_samples(const readers::FormatFiles& files) {
+    std::vector<Error> troubles;
+    run_.link_samples = read_link_samples(files, troubles);
+    for (Error& error : troubles) lose(std::move(error));
+  }
+
+  void add_links_alone() {
+    Evidence evidence;
+    evidence.source = kLinkCounters;
+    evidence.content = link_samples_sentence(run_.link_samples);
+    evidence.is_of_hosts = true;
+    run_.evidence.push_back(std::move(evidence));
+  }
+
   void add_doubts() {
     std::vector<Finding> findings = std::move(run_.diagnosis.findings);
     if (auto several = several_jobs(run_, sightings(paths_))) findings.push_back(*std::move(several));
+    if (!run_.link_samples.empty()) add_link_evidence(run_.link_samples, run_.evidence, findings);
     if (auto unread = unread_inputs(run_)) findings.push_back(*std::move(unread));
     run_.diagnosis = analysis::in_order(std::move(findings));
     if (run_.diagnosis.verdict) return;

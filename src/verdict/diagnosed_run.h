@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "input/run_overview.h"
 #include "job/match/match.h"
+#include "links/judge/samples.h"
 #include "model/job.h"
 #include "readers/nccl_log/log_model.h"
 #include "readers/reader.h"
@@ -30,6 +31,7 @@ struct Evidence {
   std::map<int32_t, std::string> hosts;        // of the ranks that it tells of; a name may be empty
   std::string content;                         // what it holds, where that is no job: "8 files, 1,234 lines"
   std::shared_ptr<const readers::nccl_log::LogModel> logs;  // what logs say; else null
+  bool is_of_hosts = false;  // it tells of hosts, and neither of ranks nor of operations
 };
 
 struct DiagnosedRun {
@@ -37,6 +39,8 @@ struct DiagnosedRun {
   std::vector<input::LossLine> troubles;       // of the input as a whole
   analysis::Diagnosis diagnosis;               // of all evidence together
   std::vector<verdict::join::CommLink> links;  // between kinds of evidence
+  std::vector<lockstep::links::HostSamples>
+      link_samples;  // counters of hosts' links; evidence of its own only if it is all there is
 
   const analysis::Finding* verdict() const {
     return diagnosis.verdict ? &diagnosis.findings[*diagnosis.verdict] : nullptr;
@@ -55,6 +59,9 @@ struct Statement {
   Evidence evidence;
   std::vector<analysis::Finding> findings;
 };
+// Logs of sampled link counters, which judge_statements leaves out. Those that cannot be read are troubles.
+std::vector<links::HostSamples> read_link_samples(const readers::FormatFiles& files,
+                                                  std::vector<Error>& troubles);
 Result<std::optional<Statement>> judge_statements(const readers::Inputs& inputs,
                                                   const readers::FormatFiles& files);
 

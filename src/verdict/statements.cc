@@ -8,6 +8,7 @@
 #include "analysis/ras_rules/ras_rules.h"
 #include "analysis/stack_rules/stack_rules.h"
 #include "base/text/units.h"
+#include "links/samples/sample_log.h"
 #include "readers/nccl_log/nccl_log.h"
 #include "readers/ras/ras.h"
 #include "readers/ras/read_ras.h"
@@ -76,7 +77,7 @@ Result<std::optional<Statement>> judge_stacks(const readers::Inputs& inputs,
   return std::optional(std::move(statement));
 }
 
-// A format that holds no operations is a line here.
+// A format that holds no operations is a line here, but for link counters.
 struct Judge {
   const readers::Format* format;
   Result<std::optional<Statement>> (*judge)(const readers::Inputs& inputs, const readers::FormatFiles& files);
@@ -88,6 +89,19 @@ constexpr Judge kJudges[] = {
 };
 
 }  // namespace
+
+std::vector<links::HostSamples> read_link_samples(const readers::FormatFiles& files,
+                                                  std::vector<Error>& troubles) {
+  std::vector<links::SampleLog> logs;
+  for (const std::string& file : files.files) {
+    auto log = links::read_sample_log(file);
+    if (log)
+      logs.push_back(*std::move(log));
+    else
+      troubles.push_back(log.error());
+  }
+  return links::judge_samples(logs);
+}
 
 Result<std::optional<Statement>> judge_statements(const readers::Inputs& inputs,
                                                   const readers::FormatFiles& files) {

@@ -8,6 +8,7 @@
 #include "base/text/wrap.h"
 #include "input/losses.h"
 #include "verdict/coverage.h"
+#include "verdict/link_evidence.h"
 
 namespace lockstep::cli::diagnose {
 namespace {
@@ -47,6 +48,9 @@ class Report {
     if (run_.verdict() != nullptr || several()) {
       for (size_t i = 0; i < run_.evidence.size(); ++i) labelled("Seen", of(i) + seen(i) + ".");
     }
+    if (!run_.link_samples.empty() && !run_.evidence.front().is_of_hosts)
+      labelled("Seen", std::string(verdict::kLinkCounters) + ": " +
+                           verdict::link_samples_sentence(run_.link_samples) + ".");
     for (size_t i = 0; i < coverages_.size(); ++i) {
       if (!coverages_[i]) continue;
       if (std::string alive = verdict::alive_sentence(*coverages_[i]); !alive.empty())

@@ -27,7 +27,7 @@ int run(const Arguments& arguments) {
     return fail(checked.error());
   std::vector<std::string> attachments;
   for (const std::string& path : arguments.operands()) {
-    const auto files = trace::other_tools_files(path);
+    const auto files = trace::files_to_attach(path);
     attachments.insert(attachments.end(), files.begin(), files.end());
   }
   int exit = kExitOk;

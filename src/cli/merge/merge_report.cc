@@ -2,8 +2,11 @@
 #include "cli/merge/merge_report.h"
 #include "input/run_json.h"
 
+#include <algorithm>
+
 #include "base/text/units.h"
 #include "input/losses.h"
+#include "run/run_directory.h"
 #include "verdict/next_steps.h"
 
 namespace lockstep::cli {
@@ -15,9 +18,11 @@ std::vector<std::string> merge_sentences(const input::RunOverview& run, const st
                   plural(run.ops, "operation") + " on " + plural(run.comms.size(), "communicator"));
   lines.push_back("wrote " + output + " (" + plural(merged.rows, "row") + ", " + format_bytes(merged.bytes) +
                   ")");
-  if (!merged.attached.empty())
-    lines.push_back("took along " + plural(merged.attached.size(), "file") +
-                    " of other tools; lockstep diagnose reads them");
+  const auto others =
+      static_cast<uint64_t>(std::count_if(merged.attached.begin(), merged.attached.end(),
+                                          [](const std::string& file) { return !run::is_link_log(file); }));
+  if (others > 0)
+    lines.push_back("took along " + plural(others, "file") + " of other tools; lockstep diagnose reads them");
   if (const auto word = verdict::shell_word(output))
     lines.push_back("next: lockstep diagnose " + *word + "; lockstep report " + *word);
   return lines;

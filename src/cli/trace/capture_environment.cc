@@ -12,6 +12,7 @@
 #include "cli/trace/tokens.h"
 #include "format/cuda_setting.h"
 #include "format/hsa_setting.h"
+#include "run/run_directory.h"
 
 namespace lockstep::cli::trace {
 
@@ -196,6 +197,13 @@ std::vector<std::string> other_tools_files(const std::string& run) {
       files.push_back(entry->path());
   }
   std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<std::string> files_to_attach(const std::string& run) {
+  std::vector<std::string> files = other_tools_files(run);
+  const std::vector<std::string> logs = run::link_logs(run);
+  files.insert(files.end(), logs.begin(), logs.end());
   return files;
 }
 

@@ -17,6 +17,8 @@ void set_capture_environment(const CaptureLibraries& libraries, const std::strin
 bool directory_is_of_a_launcher();
 // What these variables made other tools write into a run directory; none for a path that is no directory.
 std::vector<std::string> other_tools_files(const std::string& run);
+// Those, and what was sampled of the hosts' links: all that goes into a trace.db as it is.
+std::vector<std::string> files_to_attach(const std::string& run);
 // Why kernels will have no GPU times, in words; empty: they will, or the user has switched them off.
 std::string no_gpu_times(const CaptureLibraries& libraries);
 // Whether AMD's runtime is told to load our tools library: it is there, and LOCKSTEP_HSA is not off.

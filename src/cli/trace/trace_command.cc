@@ -17,6 +17,7 @@
 #include "cli/trace/supervisor.h"
 #include "cli/trace/tokens.h"
 #include "cli/trace/trace_end.h"
+#include "links/samples/sampler.h"
 #include "run/adopt_run.h"
 #include "run/census.h"
 #include "run/held_segments.h"
@@ -45,6 +46,8 @@ constexpr Option kOptions[] = {
     {0, "no-merge", "", "leave the run directory as it is"},
     {0, "require", "", "do not run the command where it cannot be traced"},
     {0, "timeline", "FILE", "also write a timeline for Perfetto; a name in .gz is compressed", "", "", true},
+    {0, "sysfs-root", "DIR", "the folder that holds the host's sys, for counters of links in containers", "",
+     "", true},
     {0, "json", "", "make the report at the end one JSON object on a line of stderr"},
 };
 
@@ -123,6 +126,7 @@ Result<TraceRequest> read_request(const Arguments& arguments, const run::Process
   request.keep = arguments.has("keep");
   request.json = arguments.has("json");
   request.require = arguments.has("require");
+  request.sysfs_root = arguments.value("sysfs-root");
   request.argv = arguments.operands();
   if (!request.merge && !request.timeline.empty())
     return Error{ErrorCode::kUsage, "--timeline needs the merge; leave out --no-merge", {}};
@@ -215,6 +219,16 @@ void guard(const std::string& what, const Work& work) {
   }
 }
 
+// Counters of the host's links are read beside the job, by one of its launchers on each host.
+void start_sampler(const TraceRequest& request, const run::ProcessIdentity& self,
+                   const run::RunDirectory& run, std::optional<links::Sampler>& sampler) {
+  const char* set = std::getenv("LOCKSTEP_LINKS");
+  if (set != nullptr && std::string_view(set) == "off") return;
+  sampler.emplace(links::SamplerPlaces{request.sysfs_root, run::link_log_path(run.path(), self),
+                                       run::link_lock_path(run.path(), self)},
+                  links::SampleIdentity{self.host, self.boot_id, self.pid});
+}
+
 int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, bool expects_hsa,
                  run::RunDirectory& run) {
   trace::Supervisor supervisor;
@@ -232,8 +246,11 @@ int run_captured(const TraceRequest& request, const run::ProcessIdentity& self, 
         self, [&] { return int64_t{supervisor.sentinel()}; }, [&] { run.touch(); });
     held.emplace(run.path());
   });
+  std::optional<links::Sampler> sampler;
+  guard("counters of links are not sampled", [&] { start_sampler(request, self, run, sampler); });
   code = supervisor.wait_for_command();
   supervisor.wait_for_descendants([] { guard("the command has ended", report_waiting); });
+  if (sampler) sampler->stop();
   guard("not all was brought from memory into the files of " + run.path(), [&] {
     run::adopt_run(run.path());
     held.reset();
@@ -324,6 +341,8 @@ const Command trace_command = {
         "LOCKSTEP_CHAIN=none leaves it out; LOCKSTEP_CHAIN=PATH names another.\n\n"
         "AMD's runtime is told by HSA_TOOLS_LIB to load our library behind those that it names already; "
         "LOCKSTEP_HSA=off leaves it out, LOCKSTEP_HSA=copies also records copies.\n\n"
+        "Error counters of network ports, interfaces and PCIe are read once a second, on each host by one launcher; "
+        "LOCKSTEP_LINKS=off leaves that out.\n\n"
         "LOCKSTEP_MODE, LOCKSTEP_RETAIN and LOCKSTEP_DIR are the defaults of --mode, --retain and --dir.\n\n"
         "In OUT, RUN and FILE, %p stands for the process id of the launcher, as all processes share one run "
         "directory and one OUT (LOCKSTEP_DIR without `lockstep trace` takes that of each process), %h for "

@@ -66,7 +66,7 @@ void explain_no_files(const TraceRequest& request, run::RunDirectory& run, int c
   if (request.run_is_named || request.keep || others) {
     (void)run.mark_complete();
   } else {
-    run.remove({});
+    run.remove(run::link_logs(run.path()));
   }
   report_json(request, run, code, std::move(document));
 }
@@ -91,7 +91,7 @@ Result<Merged> merge_run(const TraceRequest& request, const run::RunDirectory& r
   LOCKSTEP_ASSIGN(input::Input input, input::open_input({run.path()}));
   Progress progress("merging");
   LOCKSTEP_ASSIGN(auto result,
-                  store::write_trace_db(*input.source, request.output, trace::other_tools_files(run.path()),
+                  store::write_trace_db(*input.source, request.output, trace::files_to_attach(run.path()),
                                         progress.callback()));
   return Merged{result, input.source->overview()};
 }

@@ -16,6 +16,7 @@ struct TraceRequest {
   bool merge = true, keep = false, json = false;
   bool require = false;  // no run without a trace
   std::string mode, retention;
+  std::string sysfs_root;  // that the links of this host are read from; empty: its own
   std::vector<std::string> argv;
 };
 

@@ -6,6 +6,7 @@
 #include "base/text/units.h"
 #include "base/text/wording.h"
 #include "links/judge/judge.h"
+#include "links/judge/rules.h"
 #include "links/judge/words.h"
 
 namespace lockstep::links {
@@ -13,16 +14,6 @@ namespace {
 using analysis::Finding;
 using analysis::FindingClass;
 using analysis::Severity;
-
-struct Rule {
-  DeviceKind kind;
-  std::string_view name;
-  double per_second;
-  int number;
-  std::string_view finding;
-  Severity severity;
-  std::string_view says, remedy;
-};
 
 constexpr auto kPort = DeviceKind::kPort;
 constexpr auto kNic = DeviceKind::kNic;
@@ -40,15 +31,19 @@ constexpr Rule kRules[] = {
 #undef RULE
 };
 
+}  // namespace
+
+std::span<const Rule> rules() { return kRules; }
+
 bool matches(const Rule& rule, const CounterKey& key) {
   if (rule.kind != key.kind) return false;
   if (!rule.name.starts_with('*')) return rule.name == key.name;
   return key.name.find(rule.name.substr(1, rule.name.size() - 2)) != std::string::npos;
 }
 
-FindingClass class_of(std::string_view id) {
-  return id.starts_with("transport-error") ? FindingClass::kTransportError : FindingClass::kImbalance;
-}
+bool is_fault(const Rule& rule) { return rule.finding.starts_with("transport-error"); }
+
+namespace {
 
 std::string amount(const Increase& increase) {
   return (increase.is_at_least ? "at least " : "") + format_count(increase.amount);
@@ -75,7 +70,7 @@ void judge_increases(const Increases& increases, double seconds, const std::stri
         finding.severity = std::max(finding.severity, rule.severity);
         continue;
       }
-      if (class_of(rule.finding) != FindingClass::kTransportError) {
+      if (!is_fault(rule)) {
         // Congestion and reordering slow a job, but no link is at fault: nothing is blamed.
         Finding& finding = add(findings, "imbalance.congestion", FindingClass::kImbalance, Severity::kNote,
                                key.device + ": " + std::string(rule.says), host, std::string(rule.remedy));
@@ -94,9 +89,7 @@ void judge_totals(const Counters& counters, const std::string& host, std::vector
   std::vector<std::string> lines;
   for (const Rule& rule : kRules) {
     // What rises on healthy links, too, says nothing as a sum since boot; nor do a device's trainings at start.
-    if (rule.per_second > 0 || class_of(rule.finding) != FindingClass::kTransportError ||
-        rule.name == "carrier_changes")
-      continue;
+    if (rule.per_second > 0 || !is_fault(rule) || rule.name == "carrier_changes") continue;
     for (const auto& [key, value] : counters)
       if (matches(rule, key) && value > 0)
         lines.push_back(key.device + " " + key.name + ": " + format_count(value));

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the counters of hosts' links show that were sampled beside a job: what rose or changed while it ran. A counter alone is
+// never more than possible; who knows the job's operations and logs may say more (verdict/link_evidence.h).
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/finding.h"
+#include "links/samples/sample_log.h"
+
+namespace lockstep::links {
+
+struct LinkTrouble {
+  std::string id;      // of the finding
+  std::string device;  // "mlx5_0/1", "eth0", "0000:1b:00.0"
+  std::string card;    // its path in the PCI tree, as SampleLog::cards has it; empty unknown
+  analysis::Severity severity = analysis::Severity::kNote;
+  std::string says, remedy;
+  std::vector<std::string> evidence;  // one line a counter
+  std::vector<int64_t> times_ns;      // when it rose, on the host's clock, ascending; of very many the first
+  std::optional<bool> moved_data;     // its card, while the job ran; nothing: not known
+};
+
+struct HostSamples {
+  std::string host, boot_id;
+  int64_t first_ns = 0, last_ns = 0;               // what the samples span
+  size_t watched = 0;                              // devices of which a counter of errors could be read
+  size_t unreadable = 0;                           // devices of which none could
+  bool is_full = false;                            // a log reached its bound
+  std::map<std::string, std::string> cards, gpus;  // as SampleLog has them
+  std::vector<LinkTrouble> troubles;
+  std::vector<std::string> congestion;  // lines: no fault of a link
+};
+
+// By host. Logs of one host follow each other; one that lies within another's time is left aside, as both read the same
+// counters.
+std::vector<HostSamples> judge_samples(const std::vector<SampleLog>& logs);
+
+}  // namespace lockstep::links

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "links/samples/sampler.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+
+#include "base/start_thread.h"
+#include "links/samples/sample_log.h"
+
+namespace lockstep::links {
+namespace {
+
+using std::chrono::seconds;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr auto kEvery = seconds(1), kSlowly = seconds(10), kSlowlyLater = seconds(60), kStopWait = seconds(2),
+               kAskAgain = seconds(10);
+constexpr int kShareOfTime = 20;  // of which a reading takes one at most
+constexpr size_t kSamplerStack = size_t{512} << 10;
+constexpr uint64_t kManyBytes = uint64_t{16} << 20, kFaultsOnlyBytes = uint64_t{48} << 20,
+                   kMostWrittenBytes = uint64_t{64} << 20;
+constexpr size_t kRoomForTheEnd = 16;
+
+int64_t ns_of(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// Whole lines or nothing: what a full disk has left of one is taken back.
+class LogFile {
+ public:
+  explicit LogFile(const std::string& path)
+      : fd_(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666)) {}
+  ~LogFile() {
+    if (fd_ >= 0) close(fd_);
+  }
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+  bool is_open() const { return fd_ >= 0; }
+  uint64_t bytes() const { return bytes_; }
+
+  // False: there was no room, and there may be later.
+  bool append(const std::string& lines) {
+    if (fd_ < 0) return false;
+    size_t done = 0;
+    while (done < lines.size()) {
+      const ssize_t put = write(fd_, lines.data() + done, lines.size() - done);
+      if (put < 0 && errno == EINTR) continue;
+      if (put <= 0) break;
+      done += static_cast<size_t>(put);
+    }
+    if (done == lines.size()) {
+      bytes_ += done;
+      return true;
+    }
+    if (done > 0 && ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) {
+      close(fd_);
+      fd_ = -1;
+    }
+    return false;
+  }
+
+ private:
+  int fd_;
+  uint64_t bytes_ = 0;
+};
+
+enum class Locked : uint8_t { kYes, kByAnother, kImpossible };
+
+class HostLock {
+ public:
+  explicit HostLock(const std::string& path) : fd_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {}
+  ~HostLock() {
+    if (fd_ >= 0) close(fd_);
+  }
+  HostLock(const HostLock&) = delete;
+  HostLock& operator=(const HostLock&) = delete;
+
+  Locked take() const {
+    if (fd_ < 0) return Locked::kImpossible;
+    if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return Locked::kYes;
+    return errno == EWOULDBLOCK || errno == EINTR ? Locked::kByAnother : Locked::kImpossible;
+  }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+std::string SampleLines::head(const SampleIdentity& identity, int64_t start_ns) const {
+  std::string text(kSampleLogHead);
+  text += std::to_string(kSampleLogVersion) + "\nhost " + identity.host + "\nboot " + identity.boot_id +
+          "\npid " + std::to_string(identity.pid) + "\nstart " + std::to_string(start_ns) + "\n";
+  for (const auto& [name, path] : files_.cards()) text += "card " + name + " " + path + "\n";
+  for (const auto& [name, path] : files_.gpus()) text += "gpu " + name + " " + path + "\n";
+  for (size_t i = 0; i < files_.size(); ++i) {
+    const CounterKey& key = files_.key(i);
+    text += "counter " + std::to_string(i) + " " + std::string(kind_word(key.kind)) + " " + key.device + " " +
+            key.name + "\n";
+  }
+  return text;
+}
+
+std::string SampleLines::sample(int64_t ms, bool all, bool always) {
+  std::string line;
+  for (size_t i = 0; i < files_.size(); ++i) {
+    if (files_.is_slow(i) && !all) continue;
+    const std::optional<uint64_t> value = files_.read(i);
+    Last& last = last_[i];
+    if (last.is_written && last.is_known == value.has_value() && (!value || *value == last.value)) continue;
+    last = {true, value.has_value(), value.value_or(0)};
+    line += " " + std::to_string(i) + "=" + (value ? std::to_string(*value) : "-");
+  }
+  if (line.empty() && !always) return {};
+  return "at " + std::to_string(ms) + line + "\n";
+}
+
+struct Sampler::State {
+  SamplerPlaces places;
+  SampleIdentity identity;
+  std::mutex mutex;
+  std::condition_variable news;
+  bool is_stopping = false, has_ended = false;
+
+  // True: it is to stop.
+  bool sleep_until(SteadyClock::time_point moment) {
+    std::unique_lock lock(mutex);
+    return news.wait_until(lock, moment, [this] { return is_stopping; });
+  }
+
+  void run() {
+    SampleLines lines(places.root);
+    if (lines.is_empty()) return;
+    const HostLock lock(places.lock);
+    while (lock.take() == Locked::kByAnother)
+      if (sleep_until(SteadyClock::now() + kAskAgain)) return;
+    const int64_t start_ns = ns_of(CLOCK_REALTIME), start_boottime = ns_of(CLOCK_BOOTTIME);
+    const std::string head = lines.head(identity, start_ns);
+    LogFile file(places.log);
+    if (!file.append(head)) {
+      // A log without its head says nothing.
+      if (file.is_open()) unlink(places.log.c_str());
+      return;
+    }
+    sample_until_stopped(lines, file, start_boottime);
+  }
+
+ private:
+  void sample_until_stopped(SampleLines& lines, LogFile& file, int64_t start_boottime) {
+    auto slowly_at = SteadyClock::now();
+    std::string pending;  // what there was no room for
+    bool is_full = false;
+    for (bool is_last = false;;) {
+      const auto begin = SteadyClock::now();
+      const bool all = is_last || (begin >= slowly_at && file.bytes() < kFaultsOnlyBytes);
+      const bool always = begin >= slowly_at || is_last;
+      if (always) slowly_at = begin + (file.bytes() < kManyBytes ? kSlowly : kSlowlyLater);
+      pending += lines.sample((ns_of(CLOCK_BOOTTIME) - start_boottime) / 1'000'000, all, always);
+      if (is_last) pending += "end\n";
+      if (!is_full && file.bytes() + pending.size() + kRoomForTheEnd > kMostWrittenBytes) {
+        file.append("full\n");
+        is_full = true;
+      }
+      if (is_full || file.append(pending) || pending.size() > kMostWrittenBytes / 64) pending.clear();
+      if (is_last || is_full) return;
+      const auto end = SteadyClock::now();
+      const auto next =
+          std::max<SteadyClock::time_point>(begin + kEvery, end + (end - begin) * (kShareOfTime - 1));
+      is_last = sleep_until(next);
+    }
+  }
+};
+
+namespace {
+
+void* run_sampler(void* argument) {
+  const std::unique_ptr<std::shared_ptr<Sampler::State>> owned(
+      static_cast<std::shared_ptr<Sampler::State>*>(argument));
+  Sampler::State& state = **owned;
+  attempt([&] { state.run(); });
+  {
+    const std::lock_guard lock(state.mutex);
+    state.has_ended = true;
+  }
+  state.news.notify_all();
+  return nullptr;
+}
+
+bool start_detached(void* argument) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setstacksize(&attributes, kSamplerStack);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  const int error = pthread_create(&thread, &attributes, run_sampler, argument);
+  pthread_attr_destroy(&attributes);
+  return error == 0;
+}
+
+}  // namespace
+
+Sampler::Sampler(SamplerPlaces places, SampleIdentity identity) {
+  auto state = std::make_shared<State>();
+  state->places = std::move(places);
+  state->identity = std::move(identity);
+  auto owned = std::make_unique<std::shared_ptr<State>>(state);
+  if (!start_detached(owned.get())) return;
+  owned.release();  // NOLINT(bugprone-unused-return-value): the thread has it
+  state_ = std::move(state);
+}
+
+void Sampler::stop() {
+  if (!state_) return;
+  std::unique_lock lock(state_->mutex);
+  state_->is_stopping = true;
+  state_->news.notify_all();
+  state_->news.wait_for(lock, kStopWait, [this] { return state_->has_ended; });
+  lock.unlock();
+  state_.reset();
+}
+
+}  // namespace lockstep::links

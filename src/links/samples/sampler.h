@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples the counters of this host's links once a second into a log of their own (links/samples/sample_log.h), beside a job.
+//
+// Bounds: only counters that have changed are written, those of use each ten seconds, from 16 MiB on each minute. From 48 MiB
+// on these are left out, and at 64 MiB nothing more is written. A reading never takes more than a twentieth of the time: where the hardware answers slowly, it
+// is asked less often.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "links/samples/watched_files.h"
+
+namespace lockstep::links {
+
+struct SampleIdentity {
+  std::string host, boot_id;
+  int64_t pid = 0;
+};
+
+// What has changed since the sample before, as lines of a log. No clock, no thread.
+class SampleLines {
+ public:
+  explicit SampleLines(const std::string& root) : files_(root), last_(files_.size()) {}
+  bool is_empty() const { return files_.size() == 0; }
+  std::string head(const SampleIdentity& identity, int64_t start_ns) const;
+  // Reads all, or only what is read each second. Empty: nothing has changed, unless it is `always` said.
+  std::string sample(int64_t ms, bool all, bool always);
+
+ private:
+  struct Last {
+    bool is_written = false, is_known = false;
+    uint64_t value = 0;
+  };
+  WatchedFiles files_;
+  std::vector<Last> last_;
+};
+
+struct SamplerPlaces {
+  std::string root;  // that holds sys; "" for this host
+  std::string log;   // made anew
+  std::string lock;  // held by the one that samples this host for this run; the others wait for it
+};
+
+// Has a thread of its own with little stack, where one can be started and there is something to read. Nothing of it is ever an
+// error for who makes it.
+class Sampler {
+ public:
+  Sampler(SamplerPlaces places, SampleIdentity identity);
+  ~Sampler() { stop(); }
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+  // Takes a last sample and ends the log. Waits no longer than two seconds: a thread that the kernel holds in a reading is left
+  // to itself.
+  void stop();
+
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace lockstep::links

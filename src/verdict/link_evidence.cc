@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/link_evidence.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/text/units.h"
+#include "base/text/wording.h"
+
+namespace lockstep::verdict {
+namespace {
+
+using analysis::Finding;
+using analysis::FindingClass;
+using analysis::Severity;
+using links::HostSamples;
+using links::LinkTrouble;
+
+// Connections are retried for tens of seconds before an operation is seen to stand still.
+constexpr int64_t kBeforeNs = 60'000'000'000;
+// Another run's, as evidence of any kind is told from it (verdict/join/join.h).
+constexpr int64_t kOtherTimeNs = 600'000'000'000;
+constexpr size_t kMostLines = 3, kMostDevices = 4, kMostCongestion = 2;
+
+bool is_about_transfers(const Finding& finding) {
+  return finding.severity > Severity::kNote && (finding.finding_class == FindingClass::kSlowLink ||
+                                                finding.finding_class == FindingClass::kSlowNic ||
+                                                finding.finding_class == FindingClass::kStuckInNetwork);
+}
+
+bool is_about_whole_hosts(const Finding& finding) {
+  return finding.id == "slow-nic.host" || finding.id == "slow-link.hosts" || finding.ranks.empty();
+}
+
+bool is_within_host(const Finding& finding) { return finding.id == "slow-link.intra-host"; }
+
+size_t common_parts(std::string_view a, std::string_view b) {
+  size_t parts = 0;
+  while (!a.empty() && a.substr(0, a.find('/')) == b.substr(0, b.find('/'))) {
+    ++parts;
+    a.remove_prefix(std::min(a.size(), a.substr(0, a.find('/')).size() + 1));
+    b.remove_prefix(std::min(b.size(), b.substr(0, b.find('/')).size() + 1));
+  }
+  return parts;
+}
+
+// "00000000:1B:00.0" -> "0000:1b:00.0"
+std::string kernel_address(std::string_view pci) {
+  std::string text(pci.substr(pci.size() > 12 ? pci.size() - 12 : 0));
+  for (char& c : text)
+    if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+// As NCCL writes it: "mlx5_2:1". Not as the beginning of a longer name.
+bool names_port(const Finding& finding, std::string device) {
+  std::replace(device.begin(), device.end(), '/', ':');
+  const auto is_word = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  const auto has = [&](const std::string& text) {
+    for (size_t at = text.find(device); at != std::string::npos; at = text.find(device, at + 1)) {
+      const size_t end = at + device.size();
+      if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]))) return true;
+    }
+    return false;
+  };
+  return has(finding.statement) || std::any_of(finding.evidence.begin(), finding.evidence.end(), has);
+}
+
+class Joining {
+ public:
+  Joining(const std::vector<HostSamples>& hosts, const std::vector<Evidence>& evidence,
+          std::vector<Finding>& findings)
+      : hosts_(hosts), evidence_(evidence), findings_(findings) {}
+
+  void run() {
+    std::vector<const HostSamples*> hosts;
+    for (const HostSamples& host : hosts_)
+      if (is_of_this_run(host)) hosts.push_back(&host);
+    if (hosts.size() < hosts_.size()) add_other_time();
+    for (const HostSamples* const host : hosts) confirm(*host);
+    for (Finding& finding : findings_)
+      if (is_about_transfers(finding)) explain(finding, hosts);
+    add_possible(hosts);
+  }
+
+ private:
+  bool is_of_this_run(const HostSamples& host) const {
+    for (const Evidence& evidence : evidence_)
+      if (evidence.first_ns > 0 && (host.last_ns < evidence.first_ns - kOtherTimeNs ||
+                                    host.first_ns > evidence.last_ns + kOtherTimeNs))
+        return false;
+    return true;
+  }
+
+  void add_other_time() {
+    Finding finding;
+    finding.id = "evidence-missing.other-time";
+    finding.finding_class = FindingClass::kEvidenceMissing;
+    finding.severity = Severity::kWarning;
+    finding.statement = "the " + std::string(kLinkCounters) + " and the " + evidence_.front().source +
+                        " are not of the same time: the counters are not judged";
+    finding.advice = "give the files of one run";
+    finding.sources = {std::string(kLinkCounters), evidence_.front().source};
+    findings_.push_back(std::move(finding));
+  }
+
+  static bool is_on(const Finding& finding, const HostSamples& host) {
+    return std::find(finding.hosts.begin(), finding.hosts.end(), host.host) != finding.hosts.end();
+  }
+
+  static void cite(const LinkTrouble& trouble, const HostSamples& host, std::string_view word,
+                   Finding& finding) {
+    finding.evidence.push_back(std::string(kLinkCounters) + ": " + std::string(word) + ": " +
+                               wording::name(trouble.device) + " of " + wording::name(host.host) + ": " +
+                               trouble.says);
+    for (size_t i = 0; i < std::min(trouble.evidence.size(), kMostLines); ++i)
+      finding.evidence.push_back(std::string(kLinkCounters) + ": " + trouble.evidence[i]);
+    add_source(finding);
+  }
+  static void add_source(Finding& finding) {
+    const std::string name(kLinkCounters);
+    if (std::find(finding.sources.begin(), finding.sources.end(), name) == finding.sources.end())
+      finding.sources.push_back(name);
+  }
+
+  // Logs that tell of the same port: what each says, the other confirms.
+  void confirm(const HostSamples& host) {
+    for (const LinkTrouble& trouble : host.troubles)
+      for (Finding& finding : findings_) {
+        if (finding.finding_class != FindingClass::kTransportError || !is_on(finding, host) ||
+            !names_port(finding, trouble.device))
+          continue;
+        cite(trouble, host, "confirmed", finding);
+        confirmed_.insert(&trouble);
+      }
+  }
+
+  enum class OnPath : uint8_t { kYes, kNo, kUnknown };
+
+  // The places of the cards and GPUs that the ranks of a finding use on a host; nothing where that is not known.
+  std::optional<std::set<std::string>> places_of(const Finding& finding, const HostSamples& host) const {
+    std::set<std::string> places;
+    for (const Evidence& evidence : evidence_) {
+      if (!evidence.job) continue;
+      const model::Job& job = *evidence.job;
+      for (uint32_t i = 0; i < job.processes.size(); ++i) {
+        const model::Process& row = job.processes[i].row;
+        if (job.text(row.host) != host.host ||
+            !std::binary_search(finding.ranks.begin(), finding.ranks.end(), row.rank))
+          continue;
+        const auto gpu = host.gpus.find(kernel_address(job.who(i).pci));
+        if (gpu == host.gpus.end()) continue;
+        places.insert(gpu->second);
+        if (!is_within_host(finding)) add_nearest(gpu->second, host, places);
+      }
+    }
+    if (places.empty()) return std::nullopt;
+    return places;
+  }
+
+  // NCCL prefers the cards that share most of the PCI tree with the GPU. Below one root port at least: else it is not known
+  // which it takes.
+  static void add_nearest(const std::string& gpu, const HostSamples& host, std::set<std::string>& places) {
+    size_t nearest = 2;
+    for (const auto& [name, path] : host.cards) nearest = std::max(nearest, common_parts(gpu, path));
+    bool any = false;
+    for (const auto& [name, path] : host.cards) {
+      if (common_parts(gpu, path) < nearest) continue;
+      places.insert(path);
+      any = true;
+    }
+    if (!any) places.clear();
+  }
+
+  static OnPath on_path(const LinkTrouble& trouble, const Finding& finding, const HostSamples& host,
+                        const std::optional<std::set<std::string>>& places) {
+    if (is_about_whole_hosts(finding)) return OnPath::kYes;
+    if (places && !trouble.card.empty()) return places->contains(trouble.card) ? OnPath::kYes : OnPath::kNo;
+    std::set<std::string> cards;
+    for (const auto& [name, path] : host.cards) cards.insert(path);
+    return cards.size() == 1 && cards.contains(trouble.card) ? OnPath::kYes : OnPath::kUnknown;
+  }
+
+  static bool is_in_time(const LinkTrouble& trouble, const Finding& finding) {
+    return !finding.since_ns || std::any_of(trouble.times_ns.begin(), trouble.times_ns.end(),
+                                            [&](int64_t at) { return at >= *finding.since_ns - kBeforeNs; });
+  }
+
+  void explain(Finding& finding, const std::vector<const HostSamples*>& hosts) {
+    std::vector<std::string> without = finding.hosts;
+    for (const HostSamples* const host : hosts) {
+      if (!is_on(finding, *host)) continue;
+      std::erase(without, host->host);
+      explain(finding, *host);
+    }
+    if (without.empty() || without.size() == finding.hosts.size()) return;
+    finding.evidence.push_back(
+        std::string(kLinkCounters) + ": none were sampled on " + wording::name(without.front()) +
+        (without.size() > 1 ? " and " + wording::count(without.size() - 1, "other host") : ""));
+  }
+
+  void explain(Finding& finding, const HostSamples& host) {
+    const auto places = places_of(finding, host);
+    bool is_explained = false, may_be_explained = false;
+    for (const LinkTrouble& trouble : host.troubles) {
+      if (trouble.severity == Severity::kNote || trouble.moved_data == false || !is_in_time(trouble, finding))
+        continue;
+      const OnPath on = on_path(trouble, finding, host, places);
+      if (on == OnPath::kNo) continue;
+      if (on == OnPath::kUnknown) {
+        cite(trouble, host, "possible, as it is not known which card is on the path", finding);
+        may_be_explained = true;
+        continue;
+      }
+      const bool is_confirmed = confirmed_.contains(&trouble);
+      cite(trouble, host, is_confirmed ? "confirmed by the log" : "likely", finding);
+      if (!trouble.remedy.empty() && finding.advice.find(trouble.remedy) == std::string::npos)
+        finding.advice += (finding.advice.empty() ? "" : "; ") + trouble.remedy;
+      if (!is_confirmed) likely_.insert(&trouble);
+      is_explained = true;
+    }
+    if (!is_explained && !may_be_explained) add_quiet(finding, host, places.has_value());
+    for (size_t i = 0; i < std::min(host.congestion.size(), kMostCongestion); ++i)
+      finding.evidence.push_back(std::string(kLinkCounters) + ": no fault of a link: " + host.congestion[i]);
+  }
+
+  static void add_quiet(Finding& finding, const HostSamples& host, bool on_path_only) {
+    const std::string of = std::string(kLinkCounters) + ": ";
+    if (host.watched == 0) {
+      finding.evidence.push_back(of + "none of " + wording::name(host.host) + " could be read");
+      return;
+    }
+    const bool others =
+        std::any_of(host.troubles.begin(), host.troubles.end(),
+                    [](const LinkTrouble& trouble) { return trouble.severity > Severity::kNote; });
+    finding.evidence.push_back(of + "looked at " + wording::count(host.watched, "device") + " of " +
+                               wording::name(host.host) + " from " + format_time(host.first_ns) + " to " +
+                               format_time(host.last_ns) + ": " +
+                               (!others        ? "no error rose"
+                                : on_path_only ? "no error rose on the cards nearest to these GPUs"
+                                               : "no error rose in the time in question"));
+    add_source(finding);
+  }
+
+  // What nothing else tells of. One finding for all ports with one trouble: a switch that restarts takes many along.
+  void add_possible(const std::vector<const HostSamples*>& hosts) {
+    std::map<std::pair<std::string, std::string>, Finding> by_trouble;
+    std::map<std::pair<std::string, std::string>, std::vector<std::string>> devices;
+    for (const HostSamples* const host : hosts)
+      for (const LinkTrouble& trouble : host->troubles) {
+        if (confirmed_.contains(&trouble) || likely_.contains(&trouble)) continue;
+        // A port that nobody uses slows nobody down.
+        const Severity severity = trouble.moved_data == false ? Severity::kNote : trouble.severity;
+        const std::pair key(trouble.id + (severity == Severity::kNote ? " note" : ""), trouble.says);
+        Finding& finding = by_trouble[key];
+        finding.id = trouble.id;
+        finding.finding_class =
+            trouble.id.starts_with("slow-nic") ? FindingClass::kSlowNic : FindingClass::kTransportError;
+        finding.severity = std::max(finding.severity, severity);
+        finding.advice = trouble.remedy;
+        if (std::find(finding.hosts.begin(), finding.hosts.end(), host->host) == finding.hosts.end())
+          finding.hosts.push_back(host->host);
+        devices[key].push_back(wording::name(trouble.device) + " of " + wording::name(host->host));
+        for (const std::string& line : trouble.evidence)
+          if (finding.evidence.size() < 4 * kMostDevices)
+            finding.evidence.push_back(wording::name(host->host) + ", " + line);
+      }
+    for (auto& [key, finding] : by_trouble) {
+      const std::vector<std::string>& named = devices[key];
+      for (size_t i = 0; i < std::min(named.size(), kMostDevices); ++i)
+        finding.statement += (i == 0 ? "" : ", ") + named[i];
+      if (named.size() > kMostDevices)
+        finding.statement += " and " + wording::count(named.size() - kMostDevices, "other");
+      finding.statement += ": " + key.second + " while the job ran" +
+                           (finding.severity == Severity::kNote ? "" : ", a possible cause of delays");
+      finding.evidence.push_back(
+          finding.severity == Severity::kNote
+              ? "no more than a note: hardly any data went through it"
+              : "possible: no transfer that was seen to be slow, and no line of a log, tells of it");
+      finding.sources = {std::string(kLinkCounters)};
+      findings_.push_back(std::move(finding));
+    }
+  }
+
+  const std::vector<HostSamples>& hosts_;
+  const std::vector<Evidence>& evidence_;
+  std::vector<Finding>& findings_;
+  std::set<const LinkTrouble*> confirmed_, likely_;
+};
+
+}  // namespace
+
+void add_link_evidence(const std::vector<HostSamples>& hosts, const std::vector<Evidence>& evidence,
+                       std::vector<Finding>& findings) {
+  Joining(hosts, evidence, findings).run();
+}
+
+std::string link_samples_sentence(const std::vector<HostSamples>& hosts) {
+  size_t devices = 0, unreadable = 0, troubles = 0, full = 0;
+  int64_t first = 0, last = 0;
+  for (const HostSamples& host : hosts) {
+    devices += host.watched;
+    unreadable += host.unreadable;
+    troubles += host.troubles.size();
+    full += host.is_full;
+    first = first == 0 ? host.first_ns : std::min(first, host.first_ns);
+    last = std::max(last, host.last_ns);
+  }
+  std::string text = plural(hosts.size(), "host") + ", " + plural(devices, "device") + ", from " +
+                     format_time(first) + " to " + format_time(last) + ": " +
+                     (devices == 0    ? "no counter of errors could be read"
+                      : troubles == 0 ? "no error rose"
+                                      : plural(troubles, "trouble"));
+  if (devices > 0 && unreadable > 0) text += "; " + plural(unreadable, "device") + " could not be read";
+  if (full > 0) text += "; " + plural(full, "host") + " sampled no longer than its log had room";
+  return text;
+}
+
+}  // namespace lockstep::verdict

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// `lockstep trace` reads the counters of the host's links beside the job, and `lockstep diagnose` judges them; the job is as without.
+#include <sys/stat.h>
+
+#include <chrono>
+
+#include "tests/e2e/workplace.h"
+
+namespace lockstep::test {
+namespace {
+
+class LinkCounters : public Workplace {
+ protected:
+  const std::string port_ = "root/sys/class/infiniband/mlx5_0/ports/1/";
+
+  void SetUp() override {
+    put("state", "4: ACTIVE");
+    put("rate", "400 Gb/sec (4X NDR)");
+    for (const char* const name :
+         {"link_downed", "symbol_error", "port_xmit_data", "port_rcv_data", "port_xmit_wait"})
+      put(std::string("counters/") + name, "0");
+  }
+  void put(const std::string& file, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(path(port_ + file)).parent_path());
+    write_file(path(port_ + file), text + "\n");
+  }
+  // A job in which something happens once the first sample is there.
+  Argv traced(const std::string& happens, Argv options = {}) const {
+    options.insert(options.begin(), {"trace", "--sysfs-root", "root", "-o", "t.db", "--dir", "run"});
+    for (
+        const std::string& word :
+        {std::string("--"), std::string("sh"), std::string("-c"),
+         "for i in $(seq 400); do grep -qs '^at' \"$LOCKSTEP_DIR\"/links.*.log && break; sleep 0.05; done; " +
+             happens + "; exec " LOCKSTEP_E2E_JOB " ops 20 exit 0"})
+      options.push_back(word);
+    return lockstep(std::move(options));
+  }
+  std::string moves_data() const {
+    return "echo 900000000 > " + port_ + "counters/port_xmit_data; echo 3000000000 > " + port_ +
+           "counters/port_xmit_wait";
+  }
+  std::vector<std::string> logs() const {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(path("run")))
+      if (const std::string name = entry.path().filename();
+          name.starts_with("links.") && name.ends_with(".log"))
+        found.push_back(name);
+    return found;
+  }
+};
+
+TEST_F(LinkCounters, APortThatWentDownIsAFindingOfTheRunAndOfItsDatabase) {
+  const Finished finished = do_here(traced("echo 1 > " + port_ + "counters/link_downed; " + moves_data()));
+  ASSERT_EQ(finished.code, 0) << finished;
+  ASSERT_EQ(logs().size(), 1u);
+  nlohmann::json found[2];
+  for (const int of : {0, 1}) {
+    const Finished diagnosed = do_here(lockstep({"diagnose", "--json", of == 0 ? "run" : "t.db"}));
+    EXPECT_EQ(diagnosed.code, 1) << diagnosed;
+    const auto document = nlohmann::json::parse(diagnosed.out, nullptr, false);
+    ASSERT_TRUE(document.is_object()) << diagnosed;
+    found[of] = document["findings"];
+    EXPECT_EQ(document["verdict"]["id"], "transport-error.link-flapped") << diagnosed;
+    EXPECT_TRUE(has(document["verdict"]["statement"], "mlx5_0/1 of ")) << diagnosed;
+  }
+  EXPECT_EQ(found[0], found[1]);
+  const Finished alone = do_here(lockstep({"diagnose", "run/" + logs()[0]}));
+  EXPECT_EQ(alone.code, 1) << alone;
+}
+
+TEST_F(LinkCounters, ABusyHealthyPortIsSilent) {
+  const Finished finished = do_here(traced(moves_data()));
+  ASSERT_EQ(finished.code, 0) << finished;
+  const Finished diagnosed = do_here(lockstep({"diagnose", "t.db"}));
+  EXPECT_EQ(diagnosed.code, 0) << diagnosed;
+  EXPECT_TRUE(has(diagnosed.out, "No problem found")) << diagnosed;
+  EXPECT_TRUE(has(diagnosed.out, "link counters: 1 host, 1 device, from ")) << diagnosed;
+  // Of operations the counters say nothing.
+  const Finished alone = do_here(lockstep({"diagnose", "run/" + logs()[0]}));
+  EXPECT_EQ(alone.code, 3) << alone;
+}
+
+TEST_F(LinkCounters, TheJobIsAsItIsWhereNothingCanBeSampled) {
+  std::filesystem::create_directories(path("pipes/sys/class/infiniband/mlx5_0/ports/1"));
+  ASSERT_EQ(mkfifo(path("pipes/sys/class/infiniband/mlx5_0/ports/1/state").c_str(), 0600), 0);
+  write_file(path("file"), "");
+  const auto run_of = [&](const std::string& root, const std::map<std::string, std::string>& environment) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Finished finished = do_here(
+        trace({"--sysfs-root", root, "-o", "t.db"}, {"say", "hello", "ops", "1", "exit", "7"}), environment);
+    EXPECT_EQ(finished.code, 7) << root << finished;
+    EXPECT_TRUE(has(finished.out, "hello")) << finished;
+    EXPECT_FALSE(has(finished.err, "links")) << finished;
+    EXPECT_FALSE(exists("t.run")) << root;
+    return std::chrono::steady_clock::now() - begin;
+  };
+  const auto without = run_of("root", {{"LOCKSTEP_LINKS", "off"}});
+  for (const char* const root : {"nowhere", "file", "pipes", "root"})
+    // A launcher that waited for its sampler would wait for two seconds.
+    EXPECT_LT(run_of(root, {}) - without, std::chrono::milliseconds(1500)) << root;
+}
+
+TEST_F(LinkCounters, OfTheLaunchersOfAHostOneSamples) {
+  const auto task = [&](int rank) {
+    return std::map<std::string, std::string>{{"SLURM_JOB_ID", "77"},
+                                              {"SLURM_STEP_ID", "0"},
+                                              {"SLURM_PROCID", std::to_string(rank)},
+                                              {"SLURM_NTASKS", "2"},
+                                              {"SLURM_STEP_NUM_TASKS", "2"}};
+  };
+  const auto words = [&](const std::string& here) {
+    return trace({"--sysfs-root", "root", "-o", "t.db", "--dir", "run"},
+                 {"ops", "5", "touch", here, "await", "go"});
+  };
+  Process first(words("a"), here(task(0)));
+  ASSERT_TRUE(wait_until([&] { return exists("a") && !logs().empty(); }));
+  Process second(words("b"), here(task(1)));
+  ASSERT_TRUE(wait_until([&] { return exists("b"); }));
+  EXPECT_EQ(logs().size(), 1u);
+  write_file(path("go"), "");
+  EXPECT_EQ(first.wait().code, 0);
+  EXPECT_EQ(second.wait().code, 0);
+  EXPECT_TRUE(exists("t.db"));
+}
+
+}  // namespace
+}  // namespace lockstep::test
