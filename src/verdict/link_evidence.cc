@@ -27,7 +27,8 @@ constexpr size_t kMostLines = 3, kMostDevices = 4, kMostCongestion = 2;
 bool is_about_transfers(const Finding& finding) {
   return finding.severity > Severity::kNote && (finding.finding_class == FindingClass::kSlowLink ||
                                                 finding.finding_class == FindingClass::kSlowNic ||
-                                                finding.finding_class == FindingClass::kStuckInNetwork);
+                                                finding.finding_class == FindingClass::kStuckInNetwork ||
+                                                finding.finding_class == FindingClass::kTransportError);
 }
 
 bool is_about_whole_hosts(const Finding& finding) {
@@ -54,20 +55,32 @@ std::string kernel_address(std::string_view pci) {
   return text;
 }
 
-// As NCCL writes it: "mlx5_2:1". Not as the beginning of a longer name.
-bool names_port(const Finding& finding, std::string device) {
-  std::replace(device.begin(), device.end(), '/', ':');
-  const auto is_word = [](char c) {
+// Whether it holds this word, not as a part of a longer one. One that ends in ':' may go on.
+bool mentions(const Finding& finding, const std::string& word) {
+  const auto is_letter = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
   };
   const auto has = [&](const std::string& text) {
-    for (size_t at = text.find(device); at != std::string::npos; at = text.find(device, at + 1)) {
-      const size_t end = at + device.size();
-      if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]))) return true;
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+      const size_t end = at + word.size();
+      if ((at == 0 || !is_letter(text[at - 1])) &&
+          (end == text.size() || word.ends_with(':') || !is_letter(text[end])))
+        return true;
     }
     return false;
   };
   return has(finding.statement) || std::any_of(finding.evidence.begin(), finding.evidence.end(), has);
+}
+
+// As NCCL writes it: "mlx5_2:1".
+bool names_port(const Finding& finding, std::string device) {
+  std::replace(device.begin(), device.end(), '/', ':');
+  return mentions(finding, device);
+}
+
+bool names_a_card(const Finding& finding, const HostSamples& host) {
+  return std::any_of(host.cards.begin(), host.cards.end(),
+                     [&](const auto& card) { return mentions(finding, card.first + ":"); });
 }
 
 class Joining {
@@ -136,6 +149,7 @@ class Joining {
           continue;
         cite(trouble, host, "confirmed", finding);
         confirmed_.insert(&trouble);
+        cited_.emplace(&trouble, &finding);
       }
   }
 
@@ -153,18 +167,18 @@ class Joining {
             !std::binary_search(finding.ranks.begin(), finding.ranks.end(), row.rank))
           continue;
         const auto gpu = host.gpus.find(kernel_address(job.who(i).pci));
-        if (gpu == host.gpus.end()) continue;
+        if (gpu == host.gpus.end()) return std::nullopt;
         places.insert(gpu->second);
-        if (!is_within_host(finding)) add_nearest(gpu->second, host, places);
+        if (!is_within_host(finding) && !add_nearest(gpu->second, host, places)) return std::nullopt;
       }
     }
     if (places.empty()) return std::nullopt;
     return places;
   }
 
-  // NCCL prefers the cards that share most of the PCI tree with the GPU. Below one root port at least: else it is not known
-  // which it takes.
-  static void add_nearest(const std::string& gpu, const HostSamples& host, std::set<std::string>& places) {
+  // NCCL prefers the cards that share most of the PCI tree with the GPU. False: none is below one root port with it, and which
+  // it takes is not known.
+  static bool add_nearest(const std::string& gpu, const HostSamples& host, std::set<std::string>& places) {
     size_t nearest = 2;
     for (const auto& [name, path] : host.cards) nearest = std::max(nearest, common_parts(gpu, path));
     bool any = false;
@@ -173,12 +187,18 @@ class Joining {
       places.insert(path);
       any = true;
     }
-    if (!any) places.clear();
+    return any;
   }
 
   static OnPath on_path(const LinkTrouble& trouble, const Finding& finding, const HostSamples& host,
                         const std::optional<std::set<std::string>>& places) {
-    if (is_about_whole_hosts(finding)) return OnPath::kYes;
+    if (finding.finding_class == FindingClass::kTransportError) {
+      // What it says of a port was joined before, and is about no other.
+      if (names_a_card(finding, host)) return OnPath::kNo;
+      if (finding.ranks.empty()) return OnPath::kUnknown;
+    } else if (is_about_whole_hosts(finding)) {
+      return OnPath::kYes;
+    }
     if (places && !trouble.card.empty()) return places->contains(trouble.card) ? OnPath::kYes : OnPath::kNo;
     std::set<std::string> cards;
     for (const auto& [name, path] : host.cards) cards.insert(path);
@@ -209,6 +229,10 @@ class Joining {
     for (const LinkTrouble& trouble : host.troubles) {
       if (trouble.severity == Severity::kNote || trouble.moved_data == false || !is_in_time(trouble, finding))
         continue;
+      if (cited_.contains({&trouble, &finding})) {
+        is_explained = true;
+        continue;
+      }
       const OnPath on = on_path(trouble, finding, host, places);
       if (on == OnPath::kNo) continue;
       if (on == OnPath::kUnknown) {
@@ -290,6 +314,7 @@ class Joining {
   const std::vector<Evidence>& evidence_;
   std::vector<Finding>& findings_;
   std::set<const LinkTrouble*> confirmed_, likely_;
+  std::set<std::pair<const LinkTrouble*, const Finding*>> cited_;  // while no finding is added
 };
 
 }  // namespace
@@ -300,21 +325,22 @@ void add_link_evidence(const std::vector<HostSamples>& hosts, const std::vector<
 }
 
 std::string link_samples_sentence(const std::vector<HostSamples>& hosts) {
-  size_t devices = 0, unreadable = 0, troubles = 0, full = 0;
+  size_t devices = 0, unreadable = 0, full = 0;
+  std::set<std::pair<std::string, std::string>> troubled;
   int64_t first = 0, last = 0;
   for (const HostSamples& host : hosts) {
     devices += host.watched;
     unreadable += host.unreadable;
-    troubles += host.troubles.size();
+    for (const LinkTrouble& trouble : host.troubles) troubled.emplace(host.host, trouble.device);
     full += host.is_full;
     first = first == 0 ? host.first_ns : std::min(first, host.first_ns);
     last = std::max(last, host.last_ns);
   }
   std::string text = plural(hosts.size(), "host") + ", " + plural(devices, "device") + ", from " +
                      format_time(first) + " to " + format_time(last) + ": " +
-                     (devices == 0    ? "no counter of errors could be read"
-                      : troubles == 0 ? "no error rose"
-                                      : plural(troubles, "trouble"));
+                     (!troubled.empty() ? "trouble with " + plural(troubled.size(), "device")
+                      : devices == 0    ? "no counter of errors could be read"
+                                        : "no error rose");
   if (devices > 0 && unreadable > 0) text += "; " + plural(unreadable, "device") + " could not be read";
   if (full > 0) text += "; " + plural(full, "host") + " sampled no longer than its log had room";
   return text;

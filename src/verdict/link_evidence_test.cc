@@ -214,13 +214,24 @@ TEST_F(LinkEvidence, ALineOfTheLogConfirms) {
   EXPECT_TRUE(says(1, "link counters: confirmed: mlx5_1/1 of node1"));
 }
 
+TEST_F(LinkEvidence, AConnectionThatGaveUpHasTheLinkAsItsLikelyCause) {
+  Finding& log = finding("transport-error.retries", FindingClass::kTransportError, {3}, {"node1"});
+  log.severity = Severity::kCritical;
+  log.statement = "rank 3: a connection gave up (error 12)";
+  hosts_[1].troubles.push_back(flapped(1));
+  run();
+  ASSERT_EQ(findings_.size(), 1u);
+  EXPECT_TRUE(says(0, "likely: mlx5_1/1"));
+}
+
 TEST_F(LinkEvidence, ALineOfAnotherPortDoesNot) {
   Finding& log = finding("transport-error.link-down", FindingClass::kTransportError, {3}, {"node1"});
   log.statement = "rank 3: a port of a network card lost its link (mlx5_11:1, mlx5_1:10, xmlx5_1:1)";
   hosts_[1].troubles.push_back(flapped(1));
   run();
   ASSERT_EQ(findings_.size(), 2u);
-  EXPECT_TRUE(findings_[0].evidence.empty());
+  EXPECT_FALSE(says(0, "mlx5_1/1"));
+  EXPECT_EQ(findings_[1].id, "transport-error.link-flapped");
 }
 
 TEST_F(LinkEvidence, SamplesOfAnotherRunAreNotJudged) {

@@ -23,7 +23,7 @@ constexpr uint64_t kSomeBytes = 1'000'000, kSomeBytesPerSecond = 10'000;
 constexpr uint64_t kActive = 4, kActiveDeferred = 5;
 constexpr int64_t kOverlapNs = 1'000'000'000;
 
-struct Event {
+struct RiseEvent {
   int64_t ms = 0;
   uint64_t amount = 0;
 };
@@ -32,7 +32,7 @@ struct Rise {
   uint64_t total = 0;
   uint32_t resets = 0, wraps = 0;
   bool is_at_least = false;
-  std::vector<Event> events;
+  std::vector<RiseEvent> events;
 };
 
 Rise rise_of(const SampledCounter& counter) {
@@ -54,11 +54,11 @@ Rise rise_of(const SampledCounter& counter) {
 }
 
 // The events that are more than the rule allows.
-std::vector<Event> beyond(const Rule& rule, const Rise& rise, double job_seconds) {
+std::vector<RiseEvent> beyond(const Rule& rule, const Rise& rise, double job_seconds) {
   if (rule.per_second <= 0) return rise.events;
   const double longest = rule.per_second * kMinute >= kEnoughOfAMinute ? kMinute : kHour;
   const double window = std::clamp(job_seconds, kMinute, longest), most = rule.per_second * window;
-  std::vector<Event> found;
+  std::vector<RiseEvent> found;
   size_t first = 0, taken = 0;
   double sum = 0;
   for (size_t i = 0; i < rise.events.size(); ++i) {
@@ -155,7 +155,7 @@ class LogJudge {
     if (rise.total == 0) return;
     for (const Rule& rule : rules()) {
       if (!matches(rule, counter.key)) continue;
-      const std::vector<Event> events = beyond(rule, rise, seconds());
+      const std::vector<RiseEvent> events = beyond(rule, rise, seconds());
       if (events.empty()) continue;
       if (!is_fault(rule)) {
         host_.congestion.push_back(line(counter.key, rise, events) + ": " + std::string(rule.says));
@@ -164,7 +164,7 @@ class LogJudge {
       LinkTrouble& trouble =
           trouble_of(counter.key, rule.finding, rule.severity, says(rule, counter.key, rise), rule.remedy);
       trouble.evidence.push_back(line(counter.key, rise, events));
-      for (const Event& event : events) add_time(event.ms, trouble);
+      for (const RiseEvent& event : events) add_time(event.ms, trouble);
     }
   }
 
@@ -183,7 +183,7 @@ class LogJudge {
            !is_active(states.samples.back().value);
   }
 
-  std::string line(const CounterKey& key, const Rise& rise, const std::vector<Event>& events) const {
+  std::string line(const CounterKey& key, const Rise& rise, const std::vector<RiseEvent>& events) const {
     const int64_t first = log_.time_ns(events.front().ms), last = log_.time_ns(events.back().ms);
     std::string text = wording::name(key.device) + " " + wording::name(key.name) + ": +" +
                        (rise.is_at_least ? "at least " : "") + format_count(rise.total) + ", " +

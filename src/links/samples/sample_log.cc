@@ -38,9 +38,9 @@ std::optional<DeviceKind> kind_of(std::string_view word) {
   return std::nullopt;
 }
 
-class Parser {
+class SampleParser {
  public:
-  explicit Parser(SampleLog& log) : log_(log) {}
+  explicit SampleParser(SampleLog& log) : log_(log) {}
 
   // False: the line means nothing.
   bool line(std::string_view rest) {
@@ -146,7 +146,7 @@ std::string_view kind_word(DeviceKind kind) {
 
 Result<SampleLog> parse_sample_log(std::string_view text, const std::string& where) {
   SampleLog log;
-  Parser parser(log);
+  SampleParser parser(log);
   bool is_first = true;
   for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
     std::string_view line = text.substr(0, end);
