@@ -3,11 +3,13 @@
 // judged by rules of its own and gives findings of the same shape, so that the join need not know where they
 // come from.
 #include <algorithm>
+#include <tuple>
 
 #include "analysis/log_rules/log_rules.h"
 #include "analysis/ras_rules/ras_rules.h"
 #include "analysis/stack_rules/stack_rules.h"
 #include "base/text/units.h"
+#include "links/judge/samples.h"
 #include "links/samples/sample_log.h"
 #include "readers/nccl_log/nccl_log.h"
 #include "readers/ras/ras.h"
@@ -92,15 +94,29 @@ constexpr Judge kJudges[] = {
 
 std::vector<links::HostSamples> read_link_samples(const readers::FormatFiles& files,
                                                   std::vector<Error>& troubles) {
-  std::vector<links::SampleLog> logs;
-  for (const std::string& file : files.files) {
-    auto log = links::read_sample_log(file);
-    if (log)
-      logs.push_back(*std::move(log));
+  struct File {
+    std::string host, path;
+    int64_t start_ns;
+  };
+  std::vector<File> ordered;
+  for (const std::string& path : files.files) {
+    auto head = links::read_sample_log_head(path);
+    if (head)
+      ordered.push_back({std::move(head->host), path, head->start_ns});
+    else
+      troubles.push_back(head.error());
+  }
+  std::sort(ordered.begin(), ordered.end(), [](const File& a, const File& b) {
+    return std::tie(a.host, a.start_ns, a.path) < std::tie(b.host, b.start_ns, b.path);
+  });
+  links::SamplesJudge judge;
+  for (const File& file : ordered) {
+    if (const auto log = links::read_sample_log(file.path))
+      judge.add(*log);
     else
       troubles.push_back(log.error());
   }
-  return links::judge_samples(logs);
+  return judge.take();
 }
 
 Result<std::optional<Statement>> judge_statements(const readers::Inputs& inputs,

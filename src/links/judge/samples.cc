@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <tuple>
 
 #include "base/text/units.h"
 #include "base/text/wording.h"
@@ -316,32 +317,34 @@ class LogJudge {
 
 }  // namespace
 
+void SamplesJudge::add(const SampleLog& log) {
+  if (log.host.empty() || log.start_ns <= 0 || log.counters.empty()) return;
+  const int64_t end = log.time_ns(log.last_ms);
+  const bool is_known = !hosts_.empty() && hosts_.back().host == log.host;
+  if (is_known && end <= hosts_.back().last_ns + kOverlapNs) return;
+  if (!is_known) {
+    hosts_.emplace_back();
+    hosts_.back().host = log.host;
+    hosts_.back().first_ns = log.start_ns;
+  }
+  HostSamples& host = hosts_.back();
+  host.boot_id = log.boot_id;
+  host.last_ns = std::max(host.last_ns, end);
+  host.is_full = host.is_full || log.is_full;
+  host.cards.insert(log.cards.begin(), log.cards.end());
+  host.gpus.insert(log.gpus.begin(), log.gpus.end());
+  LogJudge(log, host).run();
+}
+
 std::vector<HostSamples> judge_samples(const std::vector<SampleLog>& logs) {
   std::vector<const SampleLog*> ordered;
-  for (const SampleLog& log : logs)
-    if (!log.host.empty() && log.start_ns > 0 && !log.counters.empty()) ordered.push_back(&log);
+  for (const SampleLog& log : logs) ordered.push_back(&log);
   std::stable_sort(ordered.begin(), ordered.end(), [](const SampleLog* a, const SampleLog* b) {
     return std::tie(a->host, a->start_ns) < std::tie(b->host, b->start_ns);
   });
-  std::vector<HostSamples> hosts;
-  for (const SampleLog* const log : ordered) {
-    const int64_t end = log->time_ns(log->last_ms);
-    const bool is_known = !hosts.empty() && hosts.back().host == log->host;
-    if (is_known && end <= hosts.back().last_ns + kOverlapNs) continue;
-    if (!is_known) {
-      hosts.emplace_back();
-      hosts.back().host = log->host;
-      hosts.back().first_ns = log->start_ns;
-    }
-    HostSamples& host = hosts.back();
-    host.boot_id = log->boot_id;
-    host.last_ns = std::max(host.last_ns, end);
-    host.is_full = host.is_full || log->is_full;
-    host.cards.insert(log->cards.begin(), log->cards.end());
-    host.gpus.insert(log->gpus.begin(), log->gpus.end());
-    LogJudge(*log, host).run();
-  }
-  return hosts;
+  SamplesJudge judge;
+  for (const SampleLog* const log : ordered) judge.add(*log);
+  return judge.take();
 }
 
 }  // namespace lockstep::links

@@ -35,8 +35,18 @@ struct HostSamples {
   std::vector<std::string> congestion;  // lines: no fault of a link
 };
 
-// By host. Logs of one host follow each other; one that lies within another's time is left aside, as both read the same
-// counters.
+// One log after the other, so that no more than one is in memory: those of a host together, in the order of their starts. One that
+// lies within another's time is left aside, as both read the same counters.
+class SamplesJudge {
+ public:
+  void add(const SampleLog& log);
+  std::vector<HostSamples> take() { return std::move(hosts_); }  // by host
+
+ private:
+  std::vector<HostSamples> hosts_;
+};
+
+// Of logs in any order.
 std::vector<HostSamples> judge_samples(const std::vector<SampleLog>& logs);
 
 }  // namespace lockstep::links

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "links/samples/sample_log.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <span>
@@ -10,7 +11,7 @@
 namespace lockstep::links {
 namespace {
 
-constexpr uint64_t kMostLogBytes = uint64_t{128} << 20;
+constexpr uint64_t kMostLogBytes = uint64_t{128} << 20, kHeadBytes = 4096;
 constexpr size_t kMostCounters = 65'536, kMostSamples = 16'000'000, kMostName = 256, kMostCards = 4096;
 // Of a job, and so that times in ns stay within 64 bits.
 constexpr int64_t kMostMs = int64_t{1000} * 3600 * 24 * 366;
@@ -172,13 +173,21 @@ Result<SampleLog> parse_sample_log(std::string_view text, const std::string& whe
   return log;
 }
 
-Result<SampleLog> read_sample_log(const std::string& path) {
+namespace {
+
+Result<SampleLog> read_beginning(const std::string& path, uint64_t most) {
   LOCKSTEP_ASSIGN(const InputFile file, InputFile::open(path));
   if (file.size() > kMostLogBytes)
     return Error{ErrorCode::kUnsupported, "is larger than 128 MiB, which no sampler writes", path};
-  std::string bytes(file.size(), '\0');
+  std::string bytes(std::min(file.size(), most), '\0');
   bytes.resize(file.read_at(0, std::as_writable_bytes(std::span(bytes))));
   return parse_sample_log(bytes, path);
 }
+
+}  // namespace
+
+Result<SampleLog> read_sample_log(const std::string& path) { return read_beginning(path, kMostLogBytes); }
+
+Result<SampleLog> read_sample_log_head(const std::string& path) { return read_beginning(path, kHeadBytes); }
 
 }  // namespace lockstep::links

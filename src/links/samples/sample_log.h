@@ -62,5 +62,7 @@ std::string_view kind_word(DeviceKind kind);  // "port"
 // `where` names it in errors. Bounded by the text: 65,536 counters, 16 million samples.
 Result<SampleLog> parse_sample_log(std::string_view text, const std::string& where);
 Result<SampleLog> read_sample_log(const std::string& path);
+// Its first lines alone: whose it is, and when it began.
+Result<SampleLog> read_sample_log_head(const std::string& path);
 
 }  // namespace lockstep::links

@@ -141,20 +141,23 @@ struct Sampler::State {
   }
 
   void run() {
-    SampleLines lines(places.root);
-    if (lines.is_empty()) return;
+    std::optional<SampleLines> lines(std::in_place, places.root);
+    if (lines->is_empty()) return;
     const HostLock lock(places.lock);
-    while (lock.take() == Locked::kByAnother)
+    while (lock.take() == Locked::kByAnother) {
+      lines.reset();  // who waits keeps no files open
       if (sleep_until(SteadyClock::now() + kAskAgain)) return;
+    }
+    if (!lines) lines.emplace(places.root);
     const int64_t start_ns = ns_of(CLOCK_REALTIME), start_boottime = ns_of(CLOCK_BOOTTIME);
-    const std::string head = lines.head(identity, start_ns);
+    const std::string head = lines->head(identity, start_ns);
     LogFile file(places.log);
     if (!file.append(head)) {
       // A log without its head says nothing.
       if (file.is_open()) unlink(places.log.c_str());
       return;
     }
-    sample_until_stopped(lines, file, start_boottime);
+    sample_until_stopped(*lines, file, start_boottime);
   }
 
  private:
