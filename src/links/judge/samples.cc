@@ -16,7 +16,7 @@ namespace {
 using analysis::Severity;
 
 constexpr size_t kMostTimes = 4096;
-constexpr int64_t kSecondMs = 1000;
+constexpr int64_t kSecondMs = 1000, kLongEnoughMs = 60'000;
 constexpr double kMinute = 60, kHour = 3600;
 // A rate that a minute can tell from single events is looked for in each minute, others in each hour.
 constexpr double kEnoughOfAMinute = 4;
@@ -125,10 +125,27 @@ class LogJudge {
   }
 
   std::optional<bool> moved(const CounterKey& key) const {
-    const auto found = bytes_.find(unit_of(key));
+    const std::string unit = unit_of(key);
+    const auto found = bytes_.find(unit);
     if (found == bytes_.end()) return std::nullopt;
-    return found->second > kSomeBytes &&
-           static_cast<double>(found->second) > static_cast<double>(kSomeBytesPerSecond) * seconds();
+    if (found->second > kSomeBytes &&
+        static_cast<double>(found->second) > static_cast<double>(kSomeBytesPerSecond) * seconds())
+      return true;
+    // Bytes are read each ten seconds, and what is down moves none however much it is needed.
+    int64_t active_ms = log_.last_ms;
+    for (const auto& [device, states] : states_)
+      if (unit_of(states->key) == unit) active_ms = std::min(active_ms, active_ms_of(*states));
+    return active_ms < kLongEnoughMs ? std::nullopt : std::optional(false);
+  }
+
+  int64_t active_ms_of(const SampledCounter& states) const {
+    int64_t active_ms = 0;
+    for (size_t i = 0; i < states.samples.size(); ++i) {
+      const Sample& sample = states.samples[i];
+      const int64_t end = i + 1 < states.samples.size() ? states.samples[i + 1].ms : log_.last_ms;
+      if (sample.is_known && is_active(sample.value)) active_ms += end - sample.ms;
+    }
+    return active_ms;
   }
 
   static bool counts_errors(const CounterKey& key) {

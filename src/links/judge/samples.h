@@ -21,7 +21,8 @@ struct LinkTrouble {
   std::string says, remedy;
   std::vector<std::string> evidence;  // one line a counter
   std::vector<int64_t> times_ns;      // when it rose, on the host's clock, ascending; of very many the first
-  std::optional<bool> moved_data;     // its card, while the job ran; nothing: not known
+  std::optional<bool>
+      moved_data;  // its card, while the job ran; nothing: not known, or seen up for less than a minute
 };
 
 struct HostSamples {

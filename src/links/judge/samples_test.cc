@@ -184,6 +184,18 @@ TEST(LinkSamplesJudge, TellsWhetherTheCardWasUsed) {
             true);
 }
 
+TEST(LinkSamplesJudge, APortThatIsDownIsNotCalledUnused) {
+  const auto moved = [](Log log) {
+    const HostSamples host = judged(log.port("port_rcv_data", {{0, 7}, {10'000, 400}}));
+    EXPECT_FALSE(host.troubles.empty());
+    return host.troubles.empty() ? std::optional<bool>() : host.troubles[0].moved_data;
+  };
+  EXPECT_EQ(moved(Log().port("state", {{0, 4}, {3'500'000, 1}})), false);
+  EXPECT_FALSE(moved(Log().port("state", {{0, 4}, {20'000, 1}})).has_value());
+  // Nor one of which little was seen.
+  EXPECT_FALSE(moved(Log().port("link_downed", {{0, 0}, {1000, 1}}).lasts(30'000)).has_value());
+}
+
 TEST(LinkSamplesJudge, ErrorsOfPcieAreThoseOfTheCard) {
   const HostSamples host =
       judged(Log().with(DeviceKind::kPci, "0000:10:01.0", "aer_nonfatal", {{0, 0}, {1000, 1}}));
