@@ -1025,20 +1025,6 @@ TEST(LogRules, EveryRowHasACase) {
 #undef RULE
 }
 
-TEST(LogRules, EveryRowIsDocumented) {
-  std::ifstream file(LOCKSTEP_SOURCE_DIR "/docs/findings.md");
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
-#define RULE(function, id, ...) EXPECT_NE(page.find("`" id "`"), std::string::npos) << (id);
-#define RULES(function, id, ...) EXPECT_NE(page.find("`" id "`"), std::string::npos) << (id);
-#define MESSAGE(kind, when, id, ...) EXPECT_NE(page.find("`" id "`"), std::string::npos) << (id);
-#define UNMATCHED(id, ...) EXPECT_NE(page.find("`" id "`"), std::string::npos) << (id);
-#include "analysis/log_rules/rules.def"
-#undef UNMATCHED
-#undef MESSAGE
-#undef RULES
-#undef RULE
-}
-
 TEST(LogRules, EvidenceIsFileAndLine) {
   const auto findings = findings_of({"a Using network IB", "a NCCL_P2P_DISABLE set by environment to 1"});
   const Finding* finding = find(findings, "fallback.p2p-disabled");
