@@ -178,7 +178,7 @@ class BrokenOff {
     finding.statement = builder_.who(dead) + (dead.size() == 1 ? " is" : " are") +
                         " dead: gone without closing files, while others run; nobody has waited for long yet";
     finding.advice =
-        "look at the end of that process' own output, at dmesg for the OOM killer and for Xid errors, "
+        "look at the end of that process's own output, at dmesg for the OOM killer and for Xid errors, "
         "and at the launcher's exit codes";
     return finding;
   }

@@ -157,7 +157,8 @@ void FindingBuilder::add_state(uint32_t actor_row, const Block& block,
       lines.push_back(name + " left the communicator " + duration(actor.end_ns - member.end_ns) +
                       " before its recording ends");
   }
-  lines.push_back(name + ": last record " + duration(actor.quiet_ns) + " before its recording ends");
+  if (actor.quiet_ns > 0)
+    lines.push_back(name + ": last record " + duration(actor.quiet_ns) + " before its recording ends");
   const model::OpenCall* oldest = nullptr;
   for (const model::OpenCall& call : process.open_calls) {
     if (call.start_ns != 0 && (oldest == nullptr || call.start_ns < oldest->start_ns)) oldest = &call;

@@ -192,7 +192,7 @@ class Verdicts {
                         builder_.operation(at) + " " + builder_.wait(at, root.waiting, plural);
     for (size_t i = 0; i < std::min(root.actors.size(), kMostStates); ++i) add_end(root.actors[i], finding);
     add_states(root.actors, at, finding);
-    finding.advice = dead ? "look at the end of that process' own output, at dmesg for the OOM killer and "
+    finding.advice = dead ? "look at the end of that process's own output, at dmesg for the OOM killer and "
                             "for Xid errors, and at the "
                             "launcher's exit codes"
                           : "check whether the host is up and its file system mounted";

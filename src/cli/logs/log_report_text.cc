@@ -97,7 +97,7 @@ class Text {
 
   void comms() {
     const auto rows = analysis::log_figures::comm_rows(report_.model);
-    Table shown({"<communicator", "ranks", "<of the job", "told of", "complete", "nodes", "channels", "rings",
+    Table shown({"<communicator", "ranks", "<job ranks", "seen", "complete", "nodes", "channels", "rings",
                  "trees", "created in"});
     for (size_t i = 0; i < std::min(rows.size(), limit()); ++i) {
       const analysis::log_figures::CommRow& row = rows[i];
