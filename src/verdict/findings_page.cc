@@ -90,19 +90,61 @@ constexpr RuleText kLogRules[] = {
 constexpr std::string_view kRuleChapter = "What logs show";
 constexpr std::string_view kRuleColumns = "| Id | Severity | Says | Remedy |";
 
+// What the rules find whose sentence is made of the lines alone.
+struct Meaning {
+  std::string_view id, text;
+};
+
+constexpr Meaning kMeanings[] = {
+    {"slow-link.channels",
+     "RANKS: a communicator has few channels, though its GPUs have NVLink or others have many"},
+    {"slow-link.ring-order",
+     "RANKS: a ring goes from host to host more often than it must, or takes the hosts' GPUs in different orders"},
+    {"misconfigured.shared-gpu", "two ranks use one GPU"},
+    {"misconfigured.cores", "RANKS: the network threads of several processes run on one core"},
+    {"misconfigured.known-issue", "the release in the log has a known issue, and the log shows what it does"},
+    {"joined-other-op.calls", "ranks of a communicator called different things as their n-th operation"},
+    {"joined-other-op.watchdog", "PyTorch's watchdogs gave up on different operations at one place"},
+    {"joined-other-op.fingerprint",
+     "PyTorch's check of each call (TORCH_DISTRIBUTED_DEBUG=DETAIL) found two that differ"},
+    {"never-joined.calls", "RANKS: a call that others of the communicator made is not in their logs"},
+    {"never-joined.watchdog", "RANKS never called the operation on which PyTorch's watchdog gave up"},
+    {"never-joined.barrier", "RANKS did not come to a barrier in time"},
+    {"cross-comm-deadlock.watchdog", "groups of ranks wait for each other in different operations"},
+    {"stuck-in-gpu.watchdog",
+     "all ranks called the operation on which PyTorch's watchdog gave up, and it did not end"},
+    {"rank-dead.launcher", "the launcher says that the process of a rank ended, and how"},
+    {"rank-dead.gpu-fault", "RANKS: the GPU reported a fault of its own, and the process ended of it"},
+    {"rank-dead.cuda", "RANKS: CUDA failed, and the process ended of it"},
+    {"rank-dead.remote", "RANKS: NCCL lost a peer"},
+    {"aborted.watchdog-stuck", "RANKS: PyTorch's watchdog itself was stuck"},
+    {"aborted.gil", "RANKS: Python's lock (GIL) was held when the process was to end"},
+    {"aborted.watchdog", "RANKS: PyTorch ended the process because an operation failed or took too long"},
+    {"aborted.communicator", "RANKS: communicators were aborted"},
+    {"init-stuck.log", "RANKS began to create a communicator and did not complete it"},
+    {"evidence-missing.init", "RANKS began to create a communicator, and the logs end before it is complete"},
+    {"evidence-missing.watchdog", "an operation did not end, and these logs do not show who held it up"},
+    {"evidence-missing.calls",
+     "lines of calls are missing, or one log ends before the others: who called less is not certain"},
+    {"evidence-missing.rank-logs", "ranks of a communicator are without a log"},
+};
+
 // "{who}: card {1} failed" -> "RANKS: card ... failed"
-std::string with_dots(std::string_view says) {
+std::string meaning_of(const RuleText& rule) {
+  const Meaning* known = std::find_if(std::begin(kMeanings), std::end(kMeanings),
+                                      [&](const Meaning& meaning) { return meaning.id == rule.id; });
+  if (known != std::end(kMeanings)) return std::string(known->text);
   std::string out;
-  for (size_t at = 0; at < says.size(); ++at) {
-    const size_t close = says[at] == '{' ? says.find('}', at) : std::string_view::npos;
+  for (size_t at = 0; at < rule.says.size(); ++at) {
+    const size_t close = rule.says[at] == '{' ? rule.says.find('}', at) : std::string_view::npos;
     if (close == std::string_view::npos) {
-      out += says[at];
+      out += rule.says[at];
       continue;
     }
-    out += says.substr(at, close + 1 - at) == "{who}" ? "RANKS" : "...";
+    out += rule.says.substr(at, close + 1 - at) == "{who}" ? "RANKS" : "...";
     at = close;
   }
-  return out == "..." ? "what the lines show" : out;
+  return out;
 }
 
 const std::vector<std::string>& rule_rows() {
@@ -110,7 +152,7 @@ const std::vector<std::string>& rule_rows() {
     std::vector<std::string> list;
     for (const RuleText& rule : kLogRules) {
       list.push_back("| `" + std::string(rule.id) + "` | " + std::string(severity_text(rule.severity)) +
-                     " | " + with_dots(rule.says) + " | " + std::string(rule.advice) + " |");
+                     " | " + meaning_of(rule) + " | " + std::string(rule.advice) + " |");
     }
     return list;
   }();

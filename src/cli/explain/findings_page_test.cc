@@ -42,6 +42,22 @@ TEST(Explain, EveryFindingIsThereOnce) {
 #undef RULE
 }
 
+// A rule whose sentence is made of the lines alone, "{who}: {what}", needs words of its own.
+TEST(Explain, SaysOfEachRuleWhatItFinds) {
+  size_t rules = 0;
+  for (const verdict::Entry& entry : verdict::entries()) {
+    const std::string shown = text(entry, Style(false));
+    const size_t says = shown.find("\nSays ");
+    if (entry.chapter != "What logs show" || says == std::string::npos) continue;
+    ++rules;
+    const std::string line = shown.substr(says + 5, shown.find('\n', says + 1) - says - 5);
+    EXPECT_GE(std::count_if(line.begin(), line.end(), [](char c) { return c >= 'a' && c <= 'z'; }), 5)
+        << shown;
+    EXPECT_EQ(line.find("what the lines show"), std::string::npos) << shown;
+  }
+  EXPECT_GT(rules, 100u);
+}
+
 TEST(Explain, ShowsSectionsAndRows) {
   const std::string section = text(*find("never-joined"), Style(false));
   EXPECT_EQ(section.find("never-joined  (Who waits for whom)\n\n"), 0u);
