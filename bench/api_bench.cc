@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call of lockstep.h costs where nothing is loaded, and with liblockstep.so recording (LOCKSTEP_RETAIN, unless set a
-// ring; LOCKSTEP_DIR says where the file goes). An operation is two calls, begin and end.
+// What a call of lockstep.h costs where nothing is loaded, and with liblockstep.so recording
+// (LOCKSTEP_RETAIN, unless set a ring; LOCKSTEP_DIR says where the file goes). An operation is two calls,
+// begin and end.
 #include <cstdlib>
 
 #include "api_calls.h"

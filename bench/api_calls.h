@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of lockstep.h to be measured. Static, as the header is: each translation unit finds its own run time.
+// The calls of lockstep.h to be measured. Static, as the header is: each translation unit finds its own run
+// time.
 #pragma once
 #include <benchmark/benchmark.h>
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one callback of the capture library costs, beside a plugin that returns at once, for the streams of nccl_streams.h.
-// `clock` is what reading the time stamp counter costs, which every callback does once. The retention is taken from
-// LOCKSTEP_RETAIN; LOCKSTEP_DIR says where the file goes. `per_call` is the figure.
+// What one callback of the capture library costs, beside a plugin that returns at once, for the streams of
+// nccl_streams.h. `clock` is what reading the time stamp counter costs, which every callback does once. The
+// retention is taken from LOCKSTEP_RETAIN; LOCKSTEP_DIR says where the file goes. `per_call` is the figure.
 // LOCKSTEP_CHAIN=PATH measures it with that plugin chained behind it, as `chained` instead of `lockstep`.
-// LOCKSTEP_BENCH_PEER names another v5 plugin to measure in the same run; its own settings come from the environment.
+// LOCKSTEP_BENCH_PEER names another v5 plugin to measure in the same run; its own settings come from the
+// environment.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// exporters_bench [--ranks N] [--ops N] [--rounds N] [--dir DIR]: what each format of `lockstep convert` costs: events a
-// second by the clock and of one core's time, bytes, and bytes against the plain JSON timeline. The run is made up in
-// memory, beside the writer, and that is in the figures. One line per format: medians.
+// exporters_bench [--ranks N] [--ops N] [--rounds N] [--dir DIR]: what each format of `lockstep convert`
+// costs: events a second by the clock and of one core's time, bytes, and bytes against the plain JSON
+// timeline. The run is made up in memory, beside the writer, and that is in the figures. One line per format:
+// medians.
 #include <sys/resource.h>
 
 #include <algorithm>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions that one callback executes, on average and exactly: a child plays a stream of nccl_streams.h and is stepped
-// through it one instruction at a time, first with a plugin that returns at once, then with the capture library; the
-// difference is what the library adds. Needs ptrace, and no counter of the processor. What is rare has its share: the
-// rounds should fill a chunk. Retention and folder: LOCKSTEP_RETAIN, LOCKSTEP_DIR.
+// Instructions that one callback executes, on average and exactly: a child plays a stream of nccl_streams.h
+// and is stepped through it one instruction at a time, first with a plugin that returns at once, then with
+// the capture library; the difference is what the library adds. Needs ptrace, and no counter of the
+// processor. What is rare has its share: the rounds should fill a chunk. Retention and folder:
+// LOCKSTEP_RETAIN, LOCKSTEP_DIR.
 //   instruction_count A|B ROUNDS
 #include <signal.h>
 #include <sys/ptrace.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sampler of links costs a host: `link_sampler_bench [PORTS]` makes a host with that many ports (16), an interface and a card on
-// PCI each, and prints the CPU time of a second of sampling: with files of the kernel's own file system, which are kept open, and
-// with plain ones, which are opened anew. What a card's firmware takes for an answer is not in it.
+// What the sampler of links costs a host: `link_sampler_bench [PORTS]` makes a host with that many ports
+// (16), an interface and a card on PCI each, and prints the CPU time of a second of sampling: with files of
+// the kernel's own file system, which are kept open, and with plain ones, which are opened anew. What a
+// card's firmware takes for an answer is not in it.
 #include <time.h>
 
 #include <cstdio>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// merge_bench [--ranks N] [--ops N] [--rounds N] [--dir DIR]: rows a second into trace.db, and rows a second (calls,
-// tasks, launches and kernels of one process) when kernels are joined to operations. The run is made up in memory, in the
-// thread that would read it, so the figures are those of the writer with that thread beside it.
+// merge_bench [--ranks N] [--ops N] [--rounds N] [--dir DIR]: rows a second into trace.db, and rows a second
+// (calls, tasks, launches and kernels of one process) when kernels are joined to operations. The run is made
+// up in memory, in the thread that would read it, so the figures are those of the writer with that thread
+// beside it.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -26,7 +27,8 @@ Result<Round> merge(const model::testing::SyntheticOptions& options, const std::
   return Round{merged.rows, merged.bytes};
 }
 
-// A process that computes nine kernels for each all-reduce; calls of two threads, delivered half a period late.
+// A process that computes nine kernels for each all-reduce; calls of two threads, delivered half a period
+// late.
 model::Trace kernel_trace(uint32_t ops) {
   using model::EventKind;
   using model::kNoRow;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two streams of callbacks that the event path is measured with, driven as NCCL drives a v5 plugin:
-//   A  intra-node: 1 Coll and 8 KernelCh, start / state / stop                                    (26 callbacks)
-//   B  network: 2 KernelCh, 2 channels x send and receive x (1 ProxyOp + 4 ProxySteps x 3 states)  (100 callbacks)
+//   A  intra-node: 1 Coll and 8 KernelCh, start / state / stop (26 callbacks)
+//   B  network: 2 KernelCh, 2 channels x send and receive x (1 ProxyOp + 4 ProxySteps x 3 states)
+//     (100 callbacks)
 // and an empty plugin, which returns at once.
 #pragma once
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs something several times and prints one line about it: median, worst and best rate, and the peak of memory so far.
+// Runs something several times and prints one line about it: median, worst and best rate, and the peak of
+// memory so far.
 #pragma once
 #include <sys/resource.h>
 

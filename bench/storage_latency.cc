@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long an operation waits in a plugin: two events, four callbacks. So many operations a period, the thread asleep in between, so that
-// what they need is as cold as in a job. Prints a line of JSON: operations, percentiles of ns, and what one reading of the clock takes.
+// How long an operation waits in a plugin: two events, four callbacks. So many operations a period, the
+// thread asleep in between, so that what they need is as cold as in a job. Prints a line of JSON: operations,
+// percentiles of ns, and what one reading of the clock takes.
 //   storage_latency PLUGIN SECONDS PERIOD_US OPERATIONS
 #include <dlfcn.h>
 #include <time.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the slowest callbacks take: KernelCh start, then state and stop, at a steady rate. Whether callbacks wait for
-// storage is seen with LOCKSTEP_DIR on the file system in question, quiet and under write load. Prints percentiles in ns, clock calls included.
+// How long the slowest callbacks take: KernelCh start, then state and stop, at a steady rate. Whether
+// callbacks wait for storage is seen with LOCKSTEP_DIR on the file system in question, quiet and under write
+// load. Prints percentiles in ns, clock calls included.
 //   tail_latency SECONDS EVENTS_PER_SECOND
 #include <dlfcn.h>
 

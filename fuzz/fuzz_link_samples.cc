@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds arbitrary bytes to the reader of link counters, judges them alone and as two logs of one host, and checks that samples go on
-// in time and that what is found has words and times.
+// Feeds arbitrary bytes to the reader of link counters, judges them alone and as two logs of one host, and
+// checks that samples go on in time and that what is found has words and times.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds arbitrary bytes to the live view as a process file that somebody is writing: a first look, then a look at what is
-// new; once for what is now, once for all there was.
+// Feeds arbitrary bytes to the live view as a process file that somebody is writing: a first look, then a
+// look at what is new; once for what is now, once for all there was.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds arbitrary bytes to the parser of NCCL's logs, cut at a place that they choose, asks every rule, and checks that
-// what is named exists.
+// Feeds arbitrary bytes to the parser of NCCL's logs, cut at a place that they choose, asks every rule, and
+// checks that what is named exists.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

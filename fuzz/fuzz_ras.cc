@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds arbitrary bytes to the reader of RAS snapshots, asks every rule, and checks that ranks are within their communicator.
+// Feeds arbitrary bytes to the reader of RAS snapshots, asks every rule, and checks that ranks are within
+// their communicator.
 #include <sys/mman.h>
 #include <unistd.h>
 

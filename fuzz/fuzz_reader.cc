@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds one reader arbitrary bytes as a file: open, load every process, assemble, diagnose. Built once per line of
-// readers.def, with LOCKSTEP_FUZZ_FORMAT naming the reader.
+// Feeds one reader arbitrary bytes as a file: open, load every process, assemble, diagnose. Built once per
+// line of readers.def, with LOCKSTEP_FUZZ_FORMAT naming the reader.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

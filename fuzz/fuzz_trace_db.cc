@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds arbitrary bytes to the reader of trace.db as a file: open, load every process, diagnose, extract what is attached.
+// Feeds arbitrary bytes to the reader of trace.db as a file: open, load every process, diagnose, extract what
+// is attached.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

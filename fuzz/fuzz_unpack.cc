@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds arbitrary bytes to the unpacker as a file, wants all that is in it, and checks that what was written lies where it may
-// and is no larger than it may be.
+// Feeds arbitrary bytes to the unpacker as a file, wants all that is in it, and checks that what was written
+// lies where it may and is no larger than it may be.
 #include <sys/mman.h>
 #include <unistd.h>
 

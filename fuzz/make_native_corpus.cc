@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the seeds of fuzz/corpus/native: small process files with every kind of record. Run after a change of format/.
+// Writes the seeds of fuzz/corpus/native: small process files with every kind of record. Run after a change
+// of format/.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

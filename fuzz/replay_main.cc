@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target over files and directories, without a fuzzer: any compiler, any sanitizer, every test run.
+// Runs a fuzz target over files and directories, without a fuzzer: any compiler, any sanitizer, every test
+// run.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

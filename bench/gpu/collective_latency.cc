@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank of what run_overhead measures with: NCCL alone, without a framework.
-//   RANK=R WORLD_SIZE=N collective_latency ID_FILE        says "ready"; for each line on stdin measures every case once and
-//                                                         answers with a line of JSON; at the end of stdin says what it used.
-//                                                         The first round also connects
-//   RANK=R WORLD_SIZE=N collective_latency ID_FILE events CUDA events around single operations: one line of JSON
+//   RANK=R WORLD_SIZE=N collective_latency ID_FILE        says "ready"; for each line on stdin measures every
+//                                                         case once and answers with a line of JSON; at the
+//                                                         end of stdin says what it used. The first round
+//                                                         also connects
+//   RANK=R WORLD_SIZE=N collective_latency ID_FILE events CUDA events around single operations, as JSON
 // Rank 0 writes NCCL's id to ID_FILE. Between rounds nothing spins, and the GPU is idle:
 // ranks of several observers can wait side by side.
 #include <cuda_runtime.h>
@@ -127,7 +128,8 @@ void answer_rounds(Rank& me) {
   std::printf("{\"operations\":%lu,\"peak_rss_kib\":%ld}\n", me.operations(), peak_rss_kib());
 }
 
-// Holds a stream until everything is queued behind it, so that events around an operation see the GPU and not the host.
+// Holds a stream until everything is queued behind it, so that events around an operation see the GPU and not
+// the host.
 class Gate {
  public:
   explicit Gate(cudaStream_t stream) { CHECK(cudaLaunchHostFunc(stream, hold, &open_)); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs here need to be one rank of a job: checked calls, numbers from the environment, NCCL's id by way of a file.
-// All of it ends the process when something is wrong; who started it sees the exit code and one line on stderr.
+// What the programs here need to be one rank of a job: checked calls, numbers from the environment, NCCL's id
+// by way of a file. All of it ends the process when something is wrong; who started it sees the exit code and
+// one line on stderr.
 #pragma once
 #include <cuda_runtime.h>
 #include <nccl.h>

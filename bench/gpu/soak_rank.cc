@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of soak.py: mixed operations until somebody ends the process. Sizes from bytes to megabytes, three communicators, two
-// streams, groups, rings of sends and receives; the splits share resources. Every rank takes the same operations in the same order.
+// One rank of soak.py: mixed operations until somebody ends the process. Sizes from bytes to megabytes, three
+// communicators, two streams, groups, rings of sends and receives; the splits share resources. Every rank
+// takes the same operations in the same order.
 //   RANK=R WORLD_SIZE=N soak_rank ID_FILE COUNTS_FILE
-// COUNTS_FILE is shared: two numbers a rank, how many operations it has begun to call and how many calls have returned. They outlive
-// the process, whatever ends it.
+// COUNTS_FILE is shared: two numbers a rank, how many operations it has begun to call and how many calls have
+// returned. They outlive the process, whatever ends it.
 #include <fcntl.h>
 #include <sys/mman.h>
 

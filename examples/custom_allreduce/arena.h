@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that all ranks share: flags, and for each rank an input that its peers read, and a scratch buffer in which
-// it leaves partial results for them. It is mapped before the ranks are forked, or found by its name by ranks that a
-// launcher has started on one machine.
+// The memory that all ranks share: flags, and for each rank an input that its peers read, and a scratch
+// buffer in which it leaves partial results for them. It is mapped before the ranks are forked, or found by
+// its name by ranks that a launcher has started on one machine.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,9 @@ namespace custom_allreduce {
 
 class Arena {
  public:
-  // `elements`: the largest message. Under a name it is shared with whoever gives the same one: each rank of the job does
-  // so once, and waits for the others. ok() is false when there is no memory, or they do not come (errno ETIMEDOUT).
+  // `elements`: the largest message. Under a name it is shared with whoever gives the same one: each rank of
+  // the job does so once, and waits for the others. ok() is false when there is no memory, or they do not
+  // come (errno ETIMEDOUT).
   Arena(int ranks, size_t elements, const std::string& name = {});
   ~Arena();
   Arena(const Arena&) = delete;

@@ -29,8 +29,8 @@ lockstep_op_info describe(lockstep_group group, const char* collective, const ch
 
 }  // namespace
 
-// What an operation of a GPU would be: the call, then the kernel. There is no GPU here, so the kernel is the rest of the
-// function, timed with this host's clock.
+// What an operation of a GPU would be: the call, then the kernel. There is no GPU here, so the kernel is the
+// rest of the function, timed with this host's clock.
 class Rank::Annotated {
  public:
   Annotated(const Rank& rank, const char* collective, const char* algorithm, size_t in, size_t out)

@@ -23,8 +23,8 @@ class Rank {
   // Makes this rank late in every operation.
   void set_delay_us(int64_t us) { delay_us_ = us; }
 
-  // `count` elements of input summed over all ranks, into out. One-shot: each rank reads everything of everybody; two-shot:
-  // each rank sums its share and collects the others'.
+  // `count` elements of input summed over all ranks, into out. One-shot: each rank reads everything of
+  // everybody; two-shot: each rank sums its share and collects the others'.
   void all_reduce_one_shot(float* out, size_t count);
   void all_reduce_two_shot(float* out, size_t count);
   // `count` elements out, of count x ranks in.

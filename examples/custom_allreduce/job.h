@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each rank does: steps over a sweep of message sizes, every collective at every size, every result checked.
+// What each rank does: steps over a sweep of message sizes, every collective at every size, every result
+// checked.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,8 @@ struct Options {
   int64_t slow_us = 0;
 };
 
-// Element i of what a rank contributes to the n-th operation; all are small integers, so that every sum is exact.
+// Element i of what a rank contributes to the n-th operation; all are small integers, so that every sum is
+// exact.
 float contribution(int rank, uint64_t n, size_t i);
 // Whether out holds elements [first, first + count) of the n-th operation's sum.
 bool is_sum(const float* out, size_t first, size_t count, int ranks, uint64_t n);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// N processes on one machine with collectives of their own on shared memory, told to Lockstep through lockstep.h.
-// Alone it checks its sums; under `lockstep trace` each rank is also recorded. It forks its ranks itself, unless
-// torchrun, mpirun or srun have started several of it: then each is one rank of theirs.
+// N processes on one machine with collectives of their own on shared memory, told to Lockstep through
+// lockstep.h. Alone it checks its sums; under `lockstep trace` each rank is also recorded. It forks its ranks
+// itself, unless torchrun, mpirun or srun have started several of it: then each is one rank of theirs.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags in shared memory by which ranks meet: each rank has one flag per peer, which only that peer raises, as kernels
-// on peer-mapped GPU memory do it. Waiting spins, then yields, then sleeps in the kernel.
+// Flags in shared memory by which ranks meet: each rank has one flag per peer, which only that peer raises,
+// as kernels on peer-mapped GPU memory do it. Waiting spins, then yields, then sleeps in the kernel.
 #pragma once
 #include <linux/futex.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every program here needs: checked calls, a rank's device with stream and buffers, and a process a rank.
-// A failed call ends the process with one line on stderr and exit code 1.
+// What every program here needs: checked calls, a rank's device with stream and buffers, and a process a
+// rank. A failed call ends the process with one line on stderr and exit code 1.
 #pragma once
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -59,8 +59,8 @@ inline int gpus_of(int argc, char** argv) {
   return count;
 }
 
-// Forks a process a rank, before anything of CUDA or NCCL has run, with the variables that torchrun sets. `body` gets NCCL's id
-// from rank 0. 0 if every rank ended with 0.
+// Forks a process a rank, before anything of CUDA or NCCL has run, with the variables that torchrun sets.
+// `body` gets NCCL's id from rank 0. 0 if every rank ended with 0.
 template <class Body>
 int run_ranks(int ranks, Body body) {
   struct Shared {
@@ -75,7 +75,8 @@ int run_ranks(int ranks, Body body) {
     setenv("RANK", std::to_string(rank).c_str(), 1);
     setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
     setenv("WORLD_SIZE", std::to_string(ranks).c_str(), 1);
-    // PRETEND_HOSTS=2: the first half of the ranks says that it is on another host than the second; NCCL then uses its network.
+    // PRETEND_HOSTS=2: the first half of the ranks says that it is on another host than the second; NCCL then
+    // uses its network.
     if (const char* hosts = std::getenv("PRETEND_HOSTS"))
       setenv("NCCL_HOSTID", ("host" + std::to_string(rank * std::atoi(hosts) / ranks)).c_str(), 1);
     if (rank == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a group is to NCCL: several collectives of one communicator become fewer kernels; a group may hold collectives and sends; a
-// group inside a group ends with the outer one.
+// What a group is to NCCL: several collectives of one communicator become fewer kernels; a group may hold
+// collectives and sends; a group inside a group ends with the outer one.
 #include "example.h"
 
 int main(int argc, char** argv) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several processes with several GPUs each, started by MPI: process p has the GPUs [p * D, (p + 1) * D) of its host's, or all of its
-// host where each host has one process. MPI gives NCCL's id to all; after that NCCL communicates alone.
+// Several processes with several GPUs each, started by MPI: process p has the GPUs [p * D, (p + 1) * D) of
+// its host's, or all of its host where each host has one process. MPI gives NCCL's id to all; after that NCCL
+// communicates alone.
 //   mpicxx -I$NCCL/include mpi_hybrid.cc -lnccl -lcudart -pthread -o mpi_hybrid
 //   lockstep trace -o trace.db mpirun -n 2 ./mpi_hybrid 4          one thread calls for its 4 GPUs, in groups
 //   lockstep trace -o trace.db mpirun -n 2 ./mpi_hybrid 4 threads  a thread for each

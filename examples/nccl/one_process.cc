@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process drives every GPU from one thread: what would wait for another rank has to be in a group with it.
+// One process drives every GPU from one thread: what would wait for another rank has to be in a group with
+// it.
 #include <vector>
 
 #include "example.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator split in two that share its resources, proxy thread and network connections among them. It is the parent that
-// says so, when it is made.
+// A communicator split in two that share its resources, proxy thread and network connections among them. It
+// is the parent that says so, when it is made.
 #include "example.h"
 
 int main(int argc, char** argv) {

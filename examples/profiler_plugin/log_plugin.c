@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smallest profiler plugin of NCCL that says something: one line on stderr for each call into it. To learn from, not for
- * jobs: it formats and writes in the threads that it is called on. Interface version 5 (NCCL 2.28; newer ones adapt to it).
- *   cc -shared -fPIC -o liblog.so log_plugin.c; NCCL_PROFILER_PLUGIN=$PWD/liblog.so ./job */
+/* The smallest profiler plugin of NCCL that says something: one line on stderr for each call into it. To
+ * learn from, not for jobs: it formats and writes in the threads that it is called on. Interface version 5
+ * (NCCL 2.28; newer ones adapt to it). cc -shared -fPIC -o liblog.so log_plugin.c;
+ * NCCL_PROFILER_PLUGIN=$PWD/liblog.so ./job */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What begins every event. Behind it lie the fields of its type, which docs/nccl-events.md names; they are read here for
- * CollApi alone. All of it is valid during the call only. */
+/* What begins every event. Behind it lie the fields of its type, which docs/nccl-events.md names; they are
+ * read here for CollApi alone. All of it is valid during the call only. */
 struct event {
   uint64_t type; /* one bit */
   void* parent;  /* the handle of another event, maybe of another process; NULL */
@@ -29,7 +30,8 @@ static const char* type_name(uint64_t type) {
 }
 static uintptr_t next_handle = 1; /* numbers, not pointers: a handle may come back late, twice, or never */
 
-/* Once for each communicator. The mask is one for the process: who writes it last wins. The context must not be NULL. */
+/* Once for each communicator. The mask is one for the process: who writes it last wins. The context must not
+ * be NULL. */
 static int init(void** context, uint64_t comm, int* mask, const char* name, int nodes, int ranks, int rank,
                 void* logger) {
   (void)logger;

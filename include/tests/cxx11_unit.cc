@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header in a C++11 translation unit. "loaded" as argument: a run time is expected to be found, else none.
+// The header in a C++11 translation unit. "loaded" as argument: a run time is expected to be found, else
+// none.
 #include "lockstep/lockstep.h"
 
 #include <cstdio>

@@ -70,7 +70,8 @@ class Library {
     const std::lock_guard guard(lock_);
     if (on) kinds_.insert(kind);
     if (!on) kinds_.erase(kind);
-    // As seen of CUPTI 13: the kind switches all calls of the driver; once it was switched off, single ones stay off.
+    // As seen of CUPTI 13: the kind switches all calls of the driver; once it was switched off, single ones
+    // stay off.
     if (kind != cupti::kDriver) return cupti::kSuccess;
     single_calls_work_ = on;
     std::fill(calls_ + 1, calls_ + kDriverCalls, on);

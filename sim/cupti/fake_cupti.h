@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcupti without a GPU, for tests: it keeps to the interface that capture/cuda/cupti_abi.h describes (one pair of
-// callbacks, one subscriber, a switch a kind; buffers asked for when a record needs room, returned when full or flushed)
-// and records what the test says happened. Built twice: as a new release, and as an old one that lacks functions and
-// fields. Times are on the clock that CUPTI shows then: CLOCK_REALTIME, or the registered callback.
+// A libcupti without a GPU, for tests: it keeps to the interface that capture/cuda/cupti_abi.h describes (one
+// pair of callbacks, one subscriber, a switch a kind; buffers asked for when a record needs room, returned
+// when full or flushed) and records what the test says happened. Built twice: as a new release, and as an old
+// one that lacks functions and fields. Times are on the clock that CUPTI shows then: CLOCK_REALTIME, or the
+// registered callback.
 #pragma once
 #include <cstddef>
 #include <cstdint>

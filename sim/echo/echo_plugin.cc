@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin that writes down what it is told: every call as one line in the tape format (sim/README.md), so that a
-// tape played into it comes out again. For testing the host, and for recording new tapes from a real NCCL. One lock is
-// held while writing, so the lines are in the order of the calls.
+// The plugin that writes down what it is told: every call as one line in the tape format (sim/README.md), so
+// that a tape played into it comes out again. For testing the host, and for recording new tapes from a real
+// NCCL. One lock is held while writing, so the lines are in the order of the calls.
 //
 //   ECHO_LOG=FILE          where to write (appended; without it nothing is written)
 //   ECHO_MASK=BITS         activation mask, default everything

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUPTI library that does nothing with what it gets: what a benchmark subtracts. CUDA loads it by CUDA_INJECTION64_PATH.
-// EMPTY_CUPTI: "kernels" (the default) switches kernel records on, "calls" also those of the calls that launch, "nothing" only
-// loads CUPTI. EMPTY_CUPTI_BUFFER sets the bytes of a buffer (8 MiB).
+// The CUPTI library that does nothing with what it gets: what a benchmark subtracts. CUDA loads it by
+// CUDA_INJECTION64_PATH. EMPTY_CUPTI: "kernels" (the default) switches kernel records on, "calls" also those
+// of the calls that launch, "nothing" only loads CUPTI. EMPTY_CUPTI_BUFFER sets the bytes of a buffer (8
+// MiB).
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

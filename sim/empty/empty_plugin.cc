@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin that does nothing: every callback returns success at once, every event gets a handle. What a benchmark
-// subtracts. EMPTY_MASK sets the activation mask (any base); without it everything is on.
+// The plugin that does nothing: every callback returns success at once, every event gets a handle. What a
+// benchmark subtracts. EMPTY_MASK sets the activation mask (any base); without it everything is on.
 #include <cstdlib>
 
 #include "capture/nccl/abi.h"

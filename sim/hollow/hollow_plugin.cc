@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin whose structs lack functions: v1 has none at all, v4 only init. What chains a plugin has to bear with that.
+// A plugin whose structs lack functions: v1 has none at all, v4 only init. What chains a plugin has to bear
+// with that.
 #include "capture/nccl/abi.h"
 
 namespace {

@@ -159,8 +159,8 @@ void process(FakeQueue* queue) {
   }
 }
 
-// What the queue of the hardware has no room for waits; a tool that makes several packets of one must not let it come
-// to that before ROCm 6.
+// What the queue of the hardware has no room for waits; a tool that makes several packets of one must not let
+// it come to that before ROCm 6.
 void give(FakeQueue& queue, const Packet* packets, uint64_t count) {
   std::unique_lock lock(queue.mutex);
   for (uint64_t i = 0; i < count; ++i) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host A: AMD's runtime without a GPU, as a tools library sees it. Tables of any release's layout, queues whose packets
-// pass through intercept handlers one by one or in batches, signals with stamps, executables, copies, and every fault that
-// a tools library must bear as an option. Kernels do nothing but take their time.
+// Host A: AMD's runtime without a GPU, as a tools library sees it. Tables of any release's layout, queues
+// whose packets pass through intercept handlers one by one or in batches, signals with stamps, executables,
+// copies, and every fault that a tools library must bear as an option. Kernels do nothing but take their
+// time.
 //
-// One runtime a process. A program's calls go through the tables, so what a tool has put there acts. Handlers are called
-// as the runtime does: the last registered first, each writer calls the next, the lowest gives to the queue.
+// One runtime a process. A program's calls go through the tables, so what a tool has put there acts. Handlers
+// are called as the runtime does: the last registered first, each writer calls the next, the lowest gives to
+// the queue.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// lockstep-hip-job CODE [LAUNCHES]: host C, a distribution's own HIP on host B. CODE is kernels.cl compiled. Does what programs do that
-// launch kernels, and prints one JSON object: events' times, and how many kernels it launched.
+// lockstep-hip-job CODE [LAUNCHES]: host C, a distribution's own HIP on host B. CODE is kernels.cl compiled.
+// Does what programs do that launch kernels, and prints one JSON object: events' times, and how many kernels
+// it launched.
 #include <cstring>
 #include <fstream>
 #include <iterator>

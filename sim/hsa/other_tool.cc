@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another tools library, beside which ours is tested and measured: it passes packets through and counts them. Queues it
-// makes itself (OTHER_TOOL unset), or has made by what was there before it and registers on them (OTHER_TOOL=chain).
+// Another tools library, beside which ours is tested and measured: it passes packets through and counts them.
+// Queues it makes itself (OTHER_TOOL unset), or has made by what was there before it and registers on them
+// (OTHER_TOOL=chain).
 #include <atomic>
 #include <cstdlib>
 #include <cstring>

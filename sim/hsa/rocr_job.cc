@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lockstep-rocr-job: dispatches through a real ROCr, on the software devices of host B. Prints one JSON object.
+// lockstep-rocr-job: dispatches through a real ROCr, on the software devices of host B. Prints one JSON
+// object.
 //   --dispatches N      1000
 //   --signal-every K    every K-th bears a signal of the program's, which it waits for; 0 none
 //   --in-flight D       packets that it lets be on their way, 256
@@ -78,7 +79,8 @@ hsa::Status add_gpu(hsa::Agent agent, void*) {
   return hsa::kSuccess;
 }
 
-// A queue and how it is filled. At most `in_flight` packets are on their way: a barrier with a signal is waited for.
+// A queue and how it is filled. At most `in_flight` packets are on their way: a barrier with a signal is
+// waited for.
 class Stream {
  public:
   Stream(Runtime& runtime, hsa::Agent gpu, uint64_t in_flight) : runtime_(runtime), in_flight_(in_flight) {

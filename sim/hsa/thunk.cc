@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host B: the library between AMD's runtime and the kernel driver (libhsakmt.so.1), in software. Under it a distribution's
-// own ROCr and HIP (host C) run as on a machine with GPUs. Kernels only take their time, copies move nothing.
-//   LOCKSTEP_SIM_GPUS how many, 1; LOCKSTEP_SIM_KERNEL_NS how long a kernel takes whose packet does not say (reserved2)
+// Host B: the library between AMD's runtime and the kernel driver (libhsakmt.so.1), in software. Under it a
+// distribution's own ROCr and HIP (host C) run as with GPUs. Kernels only take time, copies move nothing.
+//   LOCKSTEP_SIM_GPUS how many, 1; LOCKSTEP_SIM_KERNEL_NS: of a kernel whose packet says nothing (reserved2)
 // The structures are ours, of interface 1.8, each with its size asserted.
 #include <sys/mman.h>
 #include <time.h>

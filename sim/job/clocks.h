@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clocks of a job. True time is what the host of rank 0 shows: ns since the job began. Another host's clock has an
-// offset and a drift against it, a GPU's clock has its own against true time. Everything a process file holds is made
-// from true times through these, and truth.json has the same numbers. Values; any thread.
+// The clocks of a job. True time is what the host of rank 0 shows: ns since the job began. Another host's
+// clock has an offset and a drift against it, a GPU's clock has its own against true time. Everything a
+// process file holds is made from true times through these, and truth.json has the same numbers. Values; any
+// thread.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole simulated job: what was asked for, and everything that follows from it and the seed before anything is
-// simulated. Read-only once made; the writers of all ranks share it.
+// A whole simulated job: what was asked for, and everything that follows from it and the seed before anything
+// is simulated. Read-only once made; the writers of all ranks share it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -59,7 +59,8 @@ struct JobResult {
   uint64_t files = 0;
   double job_seconds = 0;  // of true time
 };
-// Simulates the job and writes its run directory: process files, truth.json. `directory` is made; must be new or empty.
+// Simulates the job and writes its run directory: process files, truth.json. `directory` is made; must be new
+// or empty.
 Result<JobResult> write_run(const Job& job, const std::string& directory, size_t threads);
 
 }  // namespace lockstep::sim::job

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is where: the ranks of a job on their hosts, and the parallel groups they form. Each group is one communicator.
-// Rank = tensor + tp * (data + dp * stage); an expert group is `ep` neighbours of a data group. Read-only once made.
+// Who is where: the ranks of a job on their hosts, and the parallel groups they form. Each group is one
+// communicator. Rank = tensor + tp * (data + dp * stage); an expert group is `ep` neighbours of a data group.
+// Read-only once made.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long data takes: a start-up time and bytes over the bandwidth of the slowest link used. Read-only once made.
+// How long data takes: a start-up time and bytes over the bandwidth of the slowest link used. Read-only once
+// made.
 #pragma once
 #include <cstdint>
 #include <vector>

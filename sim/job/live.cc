@@ -40,8 +40,8 @@ void print_time(const char* what) {
   std::fflush(stdout);
 }
 
-// How far every member of every group is: collectives entered, and sends made to each member. Lives in a mapping that
-// all processes share.
+// How far every member of every group is: collectives entered, and sends made to each member. Lives in a
+// mapping that all processes share.
 class Progress {
  public:
   explicit Progress(const Layout& layout) : layout_(layout) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same job in real time: a process per rank, forked from this one, that calls the capture library as NCCL does and
-// waits for the others through shared memory. All on this host. Faults that need no clock, GPU or network of their own
-// happen to the processes: they sleep, stop, end, are killed, or call something else.
+// The same job in real time: a process per rank, forked from this one, that calls the capture library as NCCL
+// does and waits for the others through shared memory. All on this host. Faults that need no clock, GPU or
+// network of their own happen to the processes: they sleep, stop, end, are killed, or call something else.
 #pragma once
 #include <string>
 

@@ -179,7 +179,8 @@ void ProcessWriter::define_comms(FileBuilder& file) {
     file.define(format::Def::kCommEnd, comm, format::CommEndDef{}, ticks(end_ - 500'000));
 }
 
-// As the keeper takes them: soon after the start, then every ten seconds, and one at the end of a file that is closed.
+// As the keeper takes them: soon after the start, then every ten seconds, and one at the end of a file that
+// is closed.
 void ProcessWriter::define_anchors(FileBuilder& file) const {
   uint64_t number = 1;
   auto define = [&](int64_t when) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's process files, from its timeline: what the capture library would have left behind, on the clocks of its
-// host and GPU. Any thread; one writer per rank.
+// One rank's process files, from its timeline: what the capture library would have left behind, on the clocks
+// of its host and GPU. Any thread; one writer per rank.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the progress threads of one process report in deep mode: one log per communicator, with the kernel's time on
-// each channel and, between hosts, the proxy operations and their steps. Used by ProcessWriter.
+// What the progress threads of one process report in deep mode: one log per communicator, with the kernel's
+// time on each channel and, between hosts, the proxy operations and their steps. Used by ProcessWriter.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verdicts about networks where each process drives that of its neighbour, as with PXN: what is said has to be of the process
-// whose data it was, not of the one whose thread moved it.
+// Verdicts about networks where each process drives that of its neighbour, as with PXN: what is said has to
+// be of the process whose data it was, not of the one whose thread moved it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

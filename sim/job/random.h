@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers by key: a draw depends on the seed and on what it is for, never on what was drawn before. So the
-// order in which ranks are simulated, and the number of threads, change nothing.
+// Random numbers by key: a draw depends on the seed and on what it is for, never on what was drawn before. So
+// the order in which ranks are simulated, and the number of threads, change nothing.
 #pragma once
 #include <cmath>
 #include <cstdint>

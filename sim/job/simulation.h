@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays a job in true time. Per rank a host that calls units, running ahead of its GPU up to a bound and waiting for
-// it once a step; a GPU with a compute stream and a stream per communicator. No operation ends before everyone that it
-// waits for has entered:
+// Plays a job in true time. Per rank a host that calls units, running ahead of its GPU up to a bound and
+// waiting for it once a step; a GPU with a compute stream and a stream per communicator. No operation ends
+// before everyone that it waits for has entered:
 //   all-reduce, all-gather, reduce-scatter   every member
 //   broadcast                                the root; a large one at the root, every member
-//   receive                                  its sender; a large send waits for its receiver, a small one for nobody
-// What cannot go on stays where it is, so that a fault's consequences are those of the rules above and nothing else.
-// One thread. The same timeline whatever the order in which ranks are advanced.
+//   receive                                  its sender; a large send waits for its receiver, a small one for
+//                                            nobody
+// What cannot go on stays where it is, so that a fault's consequences are those of the rules above and
+// nothing else. One thread. The same timeline whatever the order in which ranks are advanced.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one training step calls, as data. A unit is what one launch carries: a collective, or a group of sends and
-// receives; before it lies the compute that produces its input. Ranks of a pipeline stage share a program; faults
-// replace a rank's program of one step.
+// What one training step calls, as data. A unit is what one launch carries: a collective, or a group of sends
+// and receives; before it lies the compute that produces its input. Ranks of a pipeline stage share a
+// program; faults replace a rank's program of one step.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// truth.json beside the process files: what the job was, what is wrong with it, and what its clocks really show.
+// truth.json beside the process files: what the job was, what is wrong with it, and what its clocks really
+// show.
 #pragma once
 #include <string>
 

@@ -24,7 +24,8 @@ uint8_t datatype_code(const char* text) {
   return value >= 10 ? kUnknownDatatype : value;  // the adapter has no case for the fp8 types
 }
 
-// Members and header that v1 to v4 share. Their one-byte type leaves seven bytes of padding that nobody writes.
+// Members and header that v1 to v4 share. Their one-byte type leaves seven bytes of padding that nobody
+// writes.
 template <class Descriptor>
 void adapt_header(const abi::v7::Descriptor& from, Descriptor* to) {
   std::memset(static_cast<void*>(to), 0xa5, 8);

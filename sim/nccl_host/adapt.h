@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// adapt(): derives the descriptor of one API version from the newest one, with the losses of NCCL's own adapters. The
-// target arrives filled as the core leaves it: zeroed, or with garbage where an adapter does not initialise it.
+// adapt(): derives the descriptor of one API version from the newest one, with the losses of NCCL's own
+// adapters. The target arrives filled as the core leaves it: zeroed, or with garbage where an adapter does
+// not initialise it.
 #pragma once
 #include "nccl_host/binding.h"
 

@@ -240,7 +240,8 @@ Result<BenchResult> bench_version(const PluginLibrary& plugin, const PluginLibra
 }  // namespace
 
 Result<BenchResult> run_bench(const PluginLibrary& plugin, const BenchOptions& options) {
-  // A library like the plugin, not a part of this program: calls into near code are 0.8 ns cheaper on some machines.
+  // A library like the plugin, not a part of this program: calls into near code are 0.8 ns cheaper on some
+  // machines.
   char path[4096];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   const std::string own(path, length > 0 ? static_cast<size_t>(length) : 0);

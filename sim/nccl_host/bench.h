@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_bench(): ns per callback of a plugin beside an empty plugin, in one run: the same loop over the same prepared
-// descriptors, in turns, one comm a thread. Stream A is 1 Coll + 8 KernelCh; stream B is 1 Coll + 2 KernelCh and 2
-// channels of send and receive with 4 steps of 3 states. `init` times init + finalize. Nothing but the calls through
-// the plugin's table, and the handles between them, is inside the loop. The empty plugin is the build tree's
-// libempty-plugin.so, found beside this program.
+// run_bench(): ns per callback of a plugin beside an empty plugin, in one run: the same loop over the same
+// prepared descriptors, in turns, one comm a thread. Stream A is 1 Coll + 8 KernelCh; stream B is 1 Coll + 2
+// KernelCh and 2 channels of send and receive with 4 steps of 3 states. `init` times init + finalize. Nothing
+// but the calls through the plugin's table, and the handles between them, is inside the loop. The empty
+// plugin is the build tree's libempty-plugin.so, found beside this program.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binding: one plugin struct (ncclProfiler_v<N>) called the way an NCCL core calls that version, natively or through
-// its adapters: which events and states reach the plugin, which fields they carry, and what the argument pointer is.
-// Stateless apart from the plugin's address; any thread may call it. Times only the plugin's own code.
+// Binding: one plugin struct (ncclProfiler_v<N>) called the way an NCCL core calls that version, natively or
+// through its adapters: which events and states reach the plugin, which fields they carry, and what the
+// argument pointer is. Stateless apart from the plugin's address; any thread may call it. Times only the
+// plugin's own code.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -44,7 +45,8 @@ class Binding {
   virtual void start(void* context, void** handle, const nccl_abi::v7::Descriptor& descriptor,
                      Stats* stats) = 0;
   virtual void stop(void* handle, Stats* stats) = 0;
-  // False when the version does not deliver this state. `steps` is used by the ProxyOp states of old cores only.
+  // False when the version does not deliver this state. `steps` is used by the ProxyOp states of old cores
+  // only.
   virtual bool state(void* handle, int state, uint64_t value, int steps, Stats* stats) = 0;
   virtual void finalize(void* context, Stats* stats) = 0;
 };

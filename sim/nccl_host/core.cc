@@ -284,8 +284,8 @@ void Core::state(const Call& call, Stats* stats) {
   __asm__ volatile("" : : "r"(payload) : "memory");
 }
 
-// Cores before 2.27 keep the network progress on the ProxyOp: 0 to 3 of a sender, 4 to 7 of a receiver, beside the
-// states of the step. 0 comes before the step's own 8; 3 and 7 come after its stop.
+// Cores before 2.27 keep the network progress on the ProxyOp: 0 to 3 of a sender, 4 to 7 of a receiver,
+// beside the states of the step. 0 comes before the step's own 8; 3 and 7 come after its stop.
 void Core::old_core_state(const Call& call, Stats* stats) {
   if (call.handle == kNone || type_of(call.handle) != abi::kTypeProxyStep) return;
   const uint32_t op = program_.handles[call.handle].parent;

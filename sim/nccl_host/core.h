@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Core: NCCL's side of the plugin interface. Loads the plugin with the first comm and closes it after the last one,
-// owns the process-wide activation mask, decides for every call of a Program whether NCCL would make it (mask rows,
-// snapshots, NULL handles), and keeps what the plugin returned.
+// Core: NCCL's side of the plugin interface. Loads the plugin with the first comm and closes it after the
+// last one, owns the process-wide activation mask, decides for every call of a Program whether NCCL would
+// make it (mask rows, snapshots, NULL handles), and keeps what the plugin returned.
 //
-// Threads: execute() may run on several threads at once; the caller orders calls that share a handle or a context.
-// Loading and closing are under a mutex, `init` is not, as in NCCL. A comm's calls end before its last finalize.
+// Threads: execute() may run on several threads at once; the caller orders calls that share a handle or a
+// context. Loading and closing are under a mutex, `init` is not, as in NCCL. A comm's calls end before its
+// last finalize.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -28,9 +29,9 @@ class Core {
   // `round` makes comm ids fresh when the same call is played again.
   void execute(const Call& call, uint64_t round, Stats* stats);
 
-  // How much later than recorded the calls come from now on. The GPU's stamps of an operation are told as much later as the
-  // first of them is: so long as recorded, however slow this machine. Never less than before, so that a kernel still lies
-  // between its launch and its sighting. Calls must be ordered.
+  // How much later than recorded the calls come from now on. The GPU's stamps of an operation are told as
+  // much later as the first of them is: so long as recorded, however slow this machine. Never less than
+  // before, so that a kernel still lies between its launch and its sighting. Calls must be ordered.
   void set_delay(uint64_t ns) { delay_ns_ = ns; }
 
   // For threads that are not part of the program: one comm from init to finalize with one GroupApi in it.

@@ -138,8 +138,8 @@ void fault_ring_overrun(const Target& t) {
     }
 }
 
-// A comm that stays keeps the library loaded; the others' last events on threads that never init move behind the
-// finalize, and a ProxyCtrl of the finalized context follows.
+// A comm that stays keeps the library loaded; the others' last events on threads that never init move behind
+// the finalize, and a ProxyCtrl of the finalized context follows.
 void fault_events_after_finalize(const Target& t) {
   Program& p = *t.program;
   if (!p.ordered || p.calls.empty()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults: what a plugin has to survive, injected into any tape or script. Most rewrite the Program before it is
-// played; the rest change the modelled core or the play. faults.def is the one list of them.
+// Faults: what a plugin has to survive, injected into any tape or script. Most rewrite the Program before it
+// is played; the rest change the modelled core or the play. faults.def is the one list of them.
 #pragma once
 #include <string>
 #include <string_view>

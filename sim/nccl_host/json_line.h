@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// JsonLine: one flat JSON object (strings and integers only, as tapes hold) cut into fields. Views point into the line
-// or, for strings with escapes, into the object's own buffer; both die with the next parse. One thread.
+// JsonLine: one flat JSON object (strings and integers only, as tapes hold) cut into fields. Views point into
+// the line or, for strings with escapes, into the object's own buffer; both die with the next parse. One
+// thread.
 #pragma once
 #include <cstdint>
 #include <deque>

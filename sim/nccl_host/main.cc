@@ -89,7 +89,8 @@ int play_program(const Options& options, Program program) {
              options.json ? stdout : stderr);
   const int status = report.result.stats.violations() != 0 ? kExitViolation : 0;
   if (!report.all_finalized) {
-    // The recorded process ended without destroying its comms: neither exit handlers nor the plugin's destructors ran.
+    // The recorded process ended without destroying its comms: neither exit handlers nor the plugin's
+    // destructors ran.
     std::fflush(nullptr);
     _exit(status);
   }

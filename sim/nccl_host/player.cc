@@ -17,8 +17,9 @@
 namespace lockstep::sim {
 namespace {
 
-// One thread's place in the hand-off. The word counts up to the batch that may run; waiting spins shortly, because
-// the next batch is often a microsecond away, and then sleeps, because the machine may have fewer cores than threads.
+// One thread's place in the hand-off. The word counts up to the batch that may run; waiting spins shortly,
+// because the next batch is often a microsecond away, and then sleeps, because the machine may have fewer
+// cores than threads.
 class alignas(64) Turn {
  public:
   void wait_for(uint32_t batch) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PluginLibrary: a profiler plugin opened as NCCL opens it: dlopen(RTLD_NOW | RTLD_LOCAL) of each name that a release makes
-// of NCCL_PROFILER_PLUGIN, until one opens; then the newest ncclProfiler_v<N> that it exports, or exactly the one asked for.
-// Closes the library when it dies. Move-only; not thread-safe.
+// PluginLibrary: a profiler plugin opened as NCCL opens it: dlopen(RTLD_NOW | RTLD_LOCAL) of each name that a
+// release makes of NCCL_PROFILER_PLUGIN, until one opens; then the newest ncclProfiler_v<N> that it exports,
+// or exactly the one asked for. Closes the library when it dies. Move-only; not thread-safe.
 #pragma once
 #include <memory>
 #include <string>
@@ -20,8 +20,8 @@ enum class Search {
   k2_28_3,  // as 2.27.5, and "none" is nothing
 };
 
-// What is opened for a value of NCCL_PROFILER_PLUGIN, in that order; empty text: the program itself and what it was linked
-// with. An empty value is an unset one.
+// What is opened for a value of NCCL_PROFILER_PLUGIN, in that order; empty text: the program itself and what
+// it was linked with. An empty value is an unset one.
 std::vector<std::string> names_of_plugin(const std::string& value, Search search);
 
 class PluginLibrary {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Program: the calls one process makes into a profiler plugin, as data. Tapes are parsed into it, scripts are built
-// into it, faults rewrite it, and Player plays it. A start carries the newest (v7) descriptor; older versions are
-// derived from it when it is played. Contexts and handles are dense slot numbers; the player fills the slots with what
-// the plugin returned. Plain data: one owner, no threads while it is built, read-only while it is played.
+// Program: the calls one process makes into a profiler plugin, as data. Tapes are parsed into it, scripts are
+// built into it, faults rewrite it, and Player plays it. A start carries the newest (v7) descriptor; older
+// versions are derived from it when it is played. Contexts and handles are dense slot numbers; the player
+// fills the slots with what the plugin returned. Plain data: one owner, no threads while it is built,
+// read-only while it is played.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -52,7 +53,8 @@ struct CommInfo {
   int nodes = 1, ranks = 1, rank = 0;
 };
 
-// What a slot holds, derived from the calls by link(). `root` is the GroupApi whose start takes the mask snapshot.
+// What a slot holds, derived from the calls by link(). `root` is the GroupApi whose start takes the mask
+// snapshot.
 struct HandleInfo {
   uint64_t type = 0;
   uint32_t root = kNone;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// ScriptBuilder: writes Programs call by call. One method per call that NCCL makes, plus the few sequences that most
-// scripts share (an eager collective, the KernelCh of a task, one network step). Times advance by a microsecond a
-// call; GPU stamps come from a GPU clock that is ahead of the host by a constant. Build time only, one thread.
+// ScriptBuilder: writes Programs call by call. One method per call that NCCL makes, plus the few sequences
+// that most scripts share (an eager collective, the KernelCh of a task, one network step). Times advance by a
+// microsecond a call; GPU stamps come from a GPU clock that is ahead of the host by a constant. Build time
+// only, one thread.
 #pragma once
 #include <string>
 #include <vector>

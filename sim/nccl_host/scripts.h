@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in call scripts: the sequences that NCCL makes for each kind of work, and the awkward ones (abort, PXN,
-// shared resources, unloading). scripts.def is the one list of them.
+// The built-in call scripts: the sequences that NCCL makes for each kind of work, and the awkward ones
+// (abort, PXN, shared resources, unloading). scripts.def is the one list of them.
 #pragma once
 #include <cstdint>
 #include <string_view>

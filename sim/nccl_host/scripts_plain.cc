@@ -95,8 +95,8 @@ Program script_group_sendrecv(uint64_t) {
   const OpShape shapes[] = {{.func = "Send", .count = 32768, .peer = 4, .channels = 4},
                             {.func = "Recv", .count = 32768, .peer = 2, .channels = 4}};
   for (const bool nested : {false, true}) {
-    // NCCL counts the inner groups one short, so each pair of nested operations gets a GroupApi of its own, and both
-    // end before the launch.
+    // NCCL counts the inner groups one short, so each pair of nested operations gets a GroupApi of its own,
+    // and both end before the launch.
     std::vector<uint32_t> apis;
     uint32_t first_group = kNone, last_group = kNone;
     for (int pair = 0; pair < 2; ++pair) {

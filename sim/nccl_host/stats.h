@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was called, what was held back and how long the plugin took. One Stats per thread, added up at the end.
+// What was called, what was held back and how long the plugin took. One Stats per thread, added up at the
+// end.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -61,7 +62,8 @@ struct Stats {
   void merge(const Stats& other);
   uint64_t callbacks() const { return start.calls + state.calls + stop.calls; }
   uint64_t callback_ticks() const { return start.ticks + state.ticks + stop.ticks; }
-  // What a plugin must never do (nccl-profiler conformance): leave a handle unwritten, fail or return no context.
+  // What a plugin must never do (nccl-profiler conformance): leave a handle unwritten, fail or return no
+  // context.
   uint64_t violations() const { return unwritten_handles + null_contexts + failed_inits; }
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tape is a recording of every call that NCCL made into a profiler plugin: JSON Lines, first line `tape`, then init,
-// start, state, stop and finalize in the order in which they were made (sim/README.md). Plain or gzip-compressed.
-// A torn last line is what a killed recorder leaves: it sets Program::torn. Any other bad line is an error with its
-// line number. Contexts and handles that the recorded process never created belong to another process (PXN): they
-// become foreign slots.
+// A tape is a recording of every call that NCCL made into a profiler plugin: JSON Lines, first line `tape`,
+// then init, start, state, stop and finalize in the order in which they were made (sim/README.md). Plain or
+// gzip-compressed. A torn last line is what a killed recorder leaves: it sets Program::torn. Any other bad
+// line is an error with its line number. Contexts and handles that the recorded process never created belong
+// to another process (PXN): they become foreign slots.
 #pragma once
 #include <string>
 #include <string_view>

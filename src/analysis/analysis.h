@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An analysis answers one question about a job with findings. A new one is a folder and a line in analyses.def.
+// An analysis answers one question about a job with findings. A new one is a folder and a line in
+// analyses.def.
 #pragma once
 #include <span>
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an analysis has to say: who is to blame for what, how much it costs, and why we think so. Plain data, in words that
-// need no other file: findings outlive the job that they were drawn from.
+// What an analysis has to say: who is to blame for what, how much it costs, and why we think so. Plain data,
+// in words that need no other file: findings outlive the job that they were drawn from.
 #pragma once
 #include <cstdint>
 #include <optional>

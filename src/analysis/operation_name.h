@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operation of a job as people name it. The one place that words it: its number is the one that `lockstep show --op`
-// takes and `op_index` has, so whoever reads a sentence finds the operation.
+// One operation of a job as people name it. The one place that words it: its number is the one that `lockstep
+// show --op` takes and `op_index` has, so whoever reads a sentence finds the operation.
 #pragma once
 #include <cstdint>
 #include <optional>

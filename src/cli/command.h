@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command of the program: its texts and options as data, and the function that runs it. A new one is a line in
-// commands.def and a file `<name>/<name>_command.cc`; help, completions and the man page follow from the data.
+// A command of the program: its texts and options as data, and the function that runs it. A new one is a line
+// in commands.def and a file `<name>/<name>_command.cc`; help, completions and the man page follow from the
+// data.
 #pragma once
 #include <span>
 #include <string>

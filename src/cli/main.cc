@@ -49,7 +49,8 @@ int run(std::span<const char* const> words) {
 int main(int argc, char** argv) {
   cli::ignore_size_signal();
 #if defined(__GLIBC__)
-  // One process' trace is freed before the next is read into the same memory: giving it back in between costs page faults.
+  // One process' trace is freed before the next is read into the same memory: giving it back in between costs
+  // page faults.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
 #endif

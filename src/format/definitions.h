@@ -247,11 +247,11 @@ struct HistogramCell {
   uint64_t ops;
   uint64_t bytes;
   uint64_t first_ticks, last_ticks;
-  uint64_t timed;                   // operations (or channels) with a duration
-  uint64_t sum_ns, min_ns, max_ns;  // GPU time per channel for Coll and P2p; host time for ApiOp
-  uint32_t buckets
-      [kHistogramBuckets];  // [i]: durations below 2^(10+i) ns and not in [i-1]; the last is open-ended
-  uint32_t shape_log;       // 1 + slot of the log whose shape table the key's shape number belongs to
+  uint64_t timed;                       // operations (or channels) with a duration
+  uint64_t sum_ns, min_ns, max_ns;      // GPU time per channel for Coll and P2p; host time for ApiOp
+  uint32_t buckets[kHistogramBuckets];  // [i]: durations below 2^(10+i) ns and not in [i-1]; the last is
+                                        // open-ended
+  uint32_t shape_log;  // 1 + slot of the log whose shape table the key's shape number belongs to
   uint32_t reserved0;
 };
 static_assert(sizeof(HistogramCell) == 160);

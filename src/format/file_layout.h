@@ -170,9 +170,9 @@ struct FileHeader {
   alignas(64) ControlRequest request;       // written by a tool (since minor 2): format/control_words.h
   alignas(64) ControlState in_force;        // and by the process, about it
   // Since minor 6.
-  alignas(64) char segment
-      [64];              // name of the process's segment (format/segment_layout.h); empty: none, or no more
-  uint64_t segment_key;  // that the segment repeats
+  alignas(64) char segment[64];  // name of the process's segment (format/segment_layout.h); empty: none, or
+                                 // no more
+  uint64_t segment_key;          // that the segment repeats
   alignas(64) uint64_t more_losses[kAllLossKinds - kLossKinds];  // of the kinds from kLossKinds on
   uint32_t chunks_kept;  // chunks that the file holds, once it is whole; 0 unknown
 };

@@ -6,7 +6,8 @@
 namespace lockstep::format {
 namespace {
 
-// What is written as a short record has to come back: each field's largest value that fits, and the first that does not.
+// What is written as a short record has to come back: each field's largest value that fits, and the first
+// that does not.
 TEST(Records, AShortCollHoldsWhatFitsItsFieldsAndNoMore) {
   constexpr uint64_t kBuffer = (uint64_t{1} << 48) - 1, kSeq = UINT32_MAX;
   constexpr uint32_t kComm = UINT16_MAX, kLink = UINT16_MAX;

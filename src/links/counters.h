@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters of a host's links by one name each, and what became of them between two readings. Raw values as the hardware
-// has them; their widths and units are in links/counters.def.
+// Counters of a host's links by one name each, and what became of them between two readings. Raw values as
+// the hardware has them; their widths and units are in links/counters.def.
 #pragma once
 #include <cstdint>
 #include <map>

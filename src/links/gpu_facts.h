@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a vendor's library says of the GPUs of a host: plain data, with an answer for each question that could not be
-// answered. Filled by links/nvidia or links/amd, or from an archive.
+// What a vendor's library says of the GPUs of a host: plain data, with an answer for each question that could
+// not be answered. Filled by links/nvidia or links/amd, or from an archive.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -25,7 +25,8 @@ struct Gpu {
   std::optional<uint32_t> pcie_generation, pcie_width, most_pcie_generation, most_pcie_width;
   std::vector<GpuLink> links;
   std::optional<double> link_rate;  // GB/s a link and direction, nominal
-  // NVLink domain: 0 not supported, 1 not started, 2 in progress, 3 completed; with its status and health bits.
+  // NVLink domain: 0 not supported, 1 not started, 2 in progress, 3 completed; with its status and health
+  // bits.
   std::optional<uint32_t> fabric_state, fabric_status, fabric_health;
   std::string fabric_cluster;
   std::optional<uint32_t> fabric_clique;

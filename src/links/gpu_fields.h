@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of GPU facts and of measurements by name, once: what writes and what reads a record both walk this list.
+// The fields of GPU facts and of measurements by name, once: what writes and what reads a record both walk
+// this list.
 #pragma once
 #include "links/gpu_facts.h"
 #include "links/traffic/traffic.h"

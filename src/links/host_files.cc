@@ -78,7 +78,8 @@ class HostFileReader {
     for (const std::string& name : names(folder)) file(folder + "/" + name);
   }
 
-  // Where a link leads, from the root on; a link out of the tree or in a circle is unreadable. False if it is not there.
+  // Where a link leads, from the root on; a link out of the tree or in a circle is unreadable. False if it is
+  // not there.
   bool link(const std::string& path) {
     char resolved[PATH_MAX];
     if (realpath((root_ + path).c_str(), resolved) == nullptr) {
@@ -143,7 +144,8 @@ void read_pci(HostFileReader& reader, const HostFiles& files) {
          {"class", "vendor", "device", "numa_node", "current_link_speed", "current_link_width",
           "max_link_speed", "max_link_width", "aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"})
       reader.file(device + "/" + file);
-    // Configuration space costs a virtual machine milliseconds: only bridges can have the ACS control that is looked for.
+    // Configuration space costs a virtual machine milliseconds: only bridges can have the ACS control that is
+    // looked for.
     const std::string* const kind = files.text(device + "/class");
     if (kind != nullptr && kind->starts_with("0x0604"))
       reader.file(device + "/config", kMostConfiguration, true);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a host says of itself in /sys and /proc, read once into plain data. Everything else about links is drawn from this
-// copy, so a host can be judged on another machine, and a test is a folder of files.
+// What a host says of itself in /sys and /proc, read once into plain data. Everything else about links is
+// drawn from this copy, so a host can be judged on another machine, and a test is a folder of files.
 //
-// Reading is bounded: 64 KiB a file, 4 KiB of PCI configuration space, 40,000 entries, 512 children of a folder. It changes
-// nothing on the host, starts no program, and needs no rights: what may not be read is an entry that says so.
+// Reading is bounded: 64 KiB a file, 4 KiB of PCI configuration space, 40,000 entries, 512 children of a
+// folder. It changes nothing on the host, starts no program, and needs no rights: what may not be read is an
+// entry that says so.
 #pragma once
 #include <cstdint>
 #include <map>

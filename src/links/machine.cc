@@ -36,7 +36,8 @@ bool is_address(std::string_view text) {
   });
 }
 
-// Where configuration space holds the control of peer traffic (PCI Express base specification, extended capability 0xD).
+// Where configuration space holds the control of peer traffic (PCI Express base specification, extended
+// capability 0xD).
 Acs acs_of(const HostFiles& files, const std::string& device) {
   const HostFile* const file = files.find(device + "/config");
   if (file == nullptr || file->kind != HostFile::Kind::kText) return {};
@@ -318,8 +319,8 @@ Path path_between(const Machine& machine, const std::string& a, const std::strin
   if (first->root == second->root) {
     const size_t common = common_bridges(*first, *second);
     if (common == 0) return Path::kHostBridge;
-    // A root port is a bridge, too, but two devices cannot share it without a switch below it. Beyond the shared bridge
-    // each side goes through one port of that switch.
+    // A root port is a bridge, too, but two devices cannot share it without a switch below it. Beyond the
+    // shared bridge each side goes through one port of that switch.
     const size_t beyond = std::max(first->bridges.size(), second->bridges.size()) - common;
     return beyond <= 1 ? Path::kSwitch : Path::kSwitches;
   }

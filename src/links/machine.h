@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host as its links see it: GPUs, network cards and their ports, the PCI tree between them, and the settings that decide
-// how they reach each other. Plain data; what is not known is absent, never zero.
+// A host as its links see it: GPUs, network cards and their ports, the PCI tree between them, and the
+// settings that decide how they reach each other. Plain data; what is not known is absent, never zero.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -92,8 +92,8 @@ struct Machine {
 
 Machine machine_of(const HostFiles& files, const GpuFacts& gpus);
 
-// Errors that a device's aer_dev_* file counts. Names differ between kernels; where it has a total, that or their sum,
-// whichever is more.
+// Errors that a device's aer_dev_* file counts. Names differ between kernels; where it has a total, that or
+// their sum, whichever is more.
 uint64_t error_total(std::string_view text);
 
 // How near two devices are, as NCCL and nvidia-smi name it.
@@ -102,8 +102,8 @@ std::string_view path_text(Path path);  // "PIX", "PXB", "PHB", "NODE", "SYS"
 Path path_between(const Machine& machine, const std::string& a, const std::string& b);
 
 // What becomes of traffic between two devices that have switches in common.
-// In the order in which one bridge outweighs the others of a path: what redirects decides, what is unknown leaves open
-// only what the others do not settle.
+// In the order in which one bridge outweighs the others of a path: what redirects decides, what is unknown
+// leaves open only what the others do not settle.
 enum class Redirect : uint8_t { kNo, kHidden, kUnknown, kPerhaps, kYes, kCrossesRoot };
 struct RedirectedPath {
   Redirect redirect = Redirect::kUnknown;

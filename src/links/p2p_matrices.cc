@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A heading opens a matrix, a line of numbers names its columns, and each line after that is a row. The program counts both
-// directions into the rates of its bidirectional matrix; a cell of ours is one direction.
+// A heading opens a matrix, a line of numbers names its columns, and each line after that is a row. The
+// program counts both directions into the rates of its bidirectional matrix; a cell of ours is one direction.
 #include "links/p2p_matrices.h"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What p2pBandwidthLatencyTest of NVIDIA's cuda-samples printed, as a record of links that can be judged: rates of pairs with
-// peer access, one way, both ways and, with --p2p_read, read, and the GPUs' own latencies. Cells between a GPU and itself are
-// its memory, and matrices without peer access the way through the host: no links.
+// What p2pBandwidthLatencyTest of NVIDIA's cuda-samples printed, as a record of links that can be judged:
+// rates of pairs with peer access, one way, both ways and, with --p2p_read, read, and the GPUs' own
+// latencies. Cells between a GPU and itself are its memory, and matrices without peer access the way through
+// the host: no links.
 #pragma once
 #include <string>
 #include <string_view>

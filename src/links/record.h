@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that `lockstep links` reads and measures, as one file: to judge it elsewhere, to keep as a baseline, to send
-// with a report of trouble. JSON; a reader refuses newer versions and bounds everything.
+// Everything that `lockstep links` reads and measures, as one file: to judge it elsewhere, to keep as a
+// baseline, to send with a report of trouble. JSON; a reader refuses newer versions and bounds everything.
 #pragma once
 #include <optional>
 #include <string>

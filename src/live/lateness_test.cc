@@ -89,8 +89,8 @@ TEST_F(LatenessTest, HostsAreComparedByWhatTheirClocksProve) {
   lateness.set_clocks(clocks(true));
   EXPECT_EQ(lateness.unaligned_comms(), 0u);
   EXPECT_TRUE(all_begin(1));
-  // Rank 3 began between 148 and 152 ms and half a microsecond for each ms since its clock was proven; the median of the
-  // latest that the others may have begun at is rank 1's or rank 4's.
+  // Rank 3 began between 148 and 152 ms and half a microsecond for each ms since its clock was proven; the
+  // median of the latest that the others may have begun at is rank 1's or rank 4's.
   EXPECT_NEAR(late[3], 0.047, 0.0003);
   EXPECT_DOUBLE_EQ(late[2], 0) << "within what the clocks leave open";
   EXPECT_NEAR(wait[0], 0.048, 0.0003);

@@ -339,7 +339,8 @@ class Unpacker::Expansion {
     return !damaged_;
   }
 
-  // Entries of one name keep it, each in a folder of its own: it may hold the rank. Empty: no file can have that name.
+  // Entries of one name keep it, each in a folder of its own: it may hold the rank. Empty: no file can have
+  // that name.
   Result<std::string> make_target(const std::string& name) {
     if (folder_.empty()) {
       LOCKSTEP_ASSIGN(folder_, unpacker_.new_folder(unpacker_.shown(path_), is_raw_ ? "/" + name : ""));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A diagnosis for programs. The words and keys are those of docs/diagnose.md; times are ns since the Unix epoch.
+// A diagnosis for programs. The words and keys are those of docs/diagnose.md; times are ns since the Unix
+// epoch.
 #pragma once
 #include "base/text/json_text.h"
 #include "verdict/diagnosed_run.h"

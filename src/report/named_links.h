@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which traffic the findings on the network are about, link by link: the ranks that a finding names may also exchange much
-// that it does not mean, on other communicators or the other way.
+// Which traffic the findings on the network are about, link by link: the ranks that a finding names may also
+// exchange much that it does not mean, on other communicators or the other way.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages of a report as JSON, one function a page, each in a source of its name. docs/report-data.md says what each
-// holds; where a page has nothing to show it says why instead.
+// The pages of a report as JSON, one function a page, each in a source of its name. docs/report-data.md says
+// what each holds; where a page has nothing to show it says why instead.
 #pragma once
 #include <map>
 #include <set>

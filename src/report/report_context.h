@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all pages of a report draw from: the run as it was diagnosed, its times counted from its begin, and which
-// processes, communicators and operations the findings name. Read-only once made; the run outlives it.
+// What all pages of a report draw from: the run as it was diagnosed, its times counted from its begin, and
+// which processes, communicators and operations the findings name. Read-only once made; the run outlives it.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -30,15 +30,16 @@ class ReportContext {
 
   // The first record, on the reference host's clock, ns since the epoch; nothing without a record.
   std::optional<int64_t> begin_ns() const { return begin_ns_; }
-  // From the first record to the last sign of life by the clock that recorded longest: of the run where there is one clock, else the
-  // least that the run can have taken.
+  // From the first record to the last sign of life by the clock that recorded longest: of the run where there
+  // is one clock, else the least that the run can have taken.
   int64_t length_ns() const { return length_ns_; }
   bool has_one_clock() const { return has_one_clock_; }
 
-  // Processes with equal numbers have times that compare: 0 is the reference host and all that are aligned to it.
+  // Processes with equal numbers have times that compare: 0 is the reference host and all that are aligned to
+  // it.
   uint32_t clock_of(uint32_t process) const;
-  // A time of a process on the reference host's clock. A host that is not aligned is placed as if its first record were
-  // the begin of the run: its times compare with each other alone, but lie where the run does.
+  // A time of a process on the reference host's clock. A host that is not aligned is placed as if its first
+  // record were the begin of the run: its times compare with each other alone, but lie where the run does.
   int64_t placed_ns(uint32_t process, int64_t ns) const;
   // The same of a time that was brought to the reference host's clock where that could be done.
   int64_t placed_common_ns(uint32_t process, int64_t common_ns) const;

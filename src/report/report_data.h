@@ -21,7 +21,8 @@ struct DataRequest {
 Json report_data(const verdict::DiagnosedRun& run, const DataRequest& request);
 // Of a run that cannot be read yet: it has begun and holds no file.
 Json waiting_data(const std::string& why, const DataRequest& request);
-// Whether a process of the run may still write: it runs here, or its capture library was alive in the last minute.
+// Whether a process of the run may still write: it runs here, or its capture library was alive in the last
+// minute.
 bool may_go_on(const verdict::DiagnosedRun& run, int64_t now_ns);
 
 }  // namespace lockstep::report

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of a report are those of `summary` and `diagnose`; large runs keep their limits; what is not known says why.
+// The figures of a report are those of `summary` and `diagnose`; large runs keep their limits; what is not
+// known says why.
 #include "report/report_data.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ranks have a row of their own on a page. Up to kRowsMost all have; of more, those that findings name and the worst
-// have, and hosts stand for all of their ranks.
+// Which ranks have a row of their own on a page. Up to kRowsMost all have; of more, those that findings name
+// and the worst have, and hosts stand for all of their ranks.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who came late and who waited, over time: what the straggler analysis finds operation by operation, added up in columns
-// of time for each process, with the worst operations of each cell; and all of it for a few operations.
+// Who came late and who waited, over time: what the straggler analysis finds operation by operation, added up
+// in columns of time for each process, with the worst operations of each cell; and all of it for a few
+// operations.
 #pragma once
 #include <algorithm>
 #include <cstdint>

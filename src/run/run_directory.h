@@ -2,7 +2,8 @@
 // The run directory as its launchers see it.
 //
 //   RUN/manifest.json                        what was asked for; state running, then complete
-//   RUN/launchers/<host>.<pid>.<start>.json  one per launcher; state running, then left; touched while it runs
+//   RUN/launchers/<host>.<pid>.<start>.json  one per launcher; state running, then left; touched while it
+//                                            runs
 //   RUN/merge.lock                           held by the launcher that merges
 //   RUN/census.<host>.<pid>.json             processes that a launcher saw
 //   RUN/links.<host>.<pid>.log               counters of the host's links, by the launcher that samples them

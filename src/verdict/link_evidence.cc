@@ -155,7 +155,8 @@ class Joining {
 
   enum class OnPath : uint8_t { kYes, kNo, kUnknown };
 
-  // The places of the cards and GPUs that the ranks of a finding use on a host; nothing where that is not known.
+  // The places of the cards and GPUs that the ranks of a finding use on a host; nothing where that is not
+  // known.
   std::optional<std::set<std::string>> places_of(const Finding& finding, const HostSamples& host) const {
     std::set<std::string> places;
     for (const Evidence& evidence : evidence_) {
@@ -176,8 +177,8 @@ class Joining {
     return places;
   }
 
-  // NCCL prefers the cards that share most of the PCI tree with the GPU. False: none is below one root port with it, and which
-  // it takes is not known.
+  // NCCL prefers the cards that share most of the PCI tree with the GPU. False: none is below one root port
+  // with it, and which it takes is not known.
   static bool add_nearest(const std::string& gpu, const HostSamples& host, std::set<std::string>& places) {
     size_t nearest = 2;
     for (const auto& [name, path] : host.cards) nearest = std::max(nearest, common_parts(gpu, path));
@@ -270,7 +271,8 @@ class Joining {
     add_source(finding);
   }
 
-  // What nothing else tells of. One finding for all ports with one trouble: a switch that restarts takes many along.
+  // What nothing else tells of. One finding for all ports with one trouble: a switch that restarts takes many
+  // along.
   void add_possible(const std::vector<const HostSamples*>& hosts) {
     std::map<std::pair<std::string, std::string>, Finding> by_trouble;
     std::map<std::pair<std::string, std::string>, std::vector<std::string>> devices;

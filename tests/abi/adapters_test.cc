@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each API version is told: events, fields, states and argument pointers, as NCCL's cores and adapters tell it.
+// What each API version is told: events, fields, states and argument pointers, as NCCL's cores and adapters
+// tell it.
 #include <algorithm>
 
 #include "tests/abi/host.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second plugin behind ours sees what it sees alone, at every pair of versions, and our file is what it is without it.
+// A second plugin behind ours sees what it sees alone, at every pair of versions, and our file is what it is
+// without it.
 #include <fstream>
 #include <set>
 
@@ -89,8 +90,8 @@ void expect_same(const Lines& got, const Lines& want, const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
 }
 
-// Every handle, parent and context is one that the plugin gave, an event is started before anything else is said of it,
-// and states are of kinds that the event can have.
+// Every handle, parent and context is one that the plugin gave, an event is started before anything else is
+// said of it, and states are of kinds that the event can have.
 void expect_own(const Lines& calls, const std::string& what, bool foreign_parents = false) {
   std::map<uint64_t, uint64_t> types;
   std::set<uint64_t> contexts{0};
@@ -140,8 +141,8 @@ TEST_P(ChainScript, TheSameVersionSeesTheSame) {
   }
 }
 
-// What an older version sees is what NCCL's own adapters would tell it; a newer one of the same era misses what NCCL
-// cannot know.
+// What an older version sees is what NCCL's own adapters would tell it; a newer one of the same era misses
+// what NCCL cannot know.
 TEST_P(ChainScript, EveryPairOfVersionsSeesWhatTheAdaptersTell) {
   const std::string name = GetParam();
   for (int other : kVersions) {
@@ -177,8 +178,8 @@ TEST_P(ChainScript, EveryPairOfVersionsSeesWhatTheAdaptersTell) {
   }
 }
 
-// What is stored does not depend on who else watches. Threads that take turns may share a log or not, so links and stops
-// between logs are left out.
+// What is stored does not depend on who else watches. Threads that take turns may share a log or not, so
+// links and stops between logs are left out.
 TEST_P(ChainScript, OurFileIsWhatItIsUnchained) {
   const auto events_of = [](const LksFile& file) {
     std::map<std::pair<uint32_t, uint32_t>, size_t> all;
@@ -281,7 +282,8 @@ TEST_F(Chain, RecordingsSeeTheSame) {
   }
 }
 
-// Operations of another process: its handles stay opaque, its communicators are unknown, and what hangs below is ours.
+// Operations of another process: its handles stay opaque, its communicators are unknown, and what hangs below
+// is ours.
 TEST_F(Chain, OperationsOfAnotherProcessAreToldAsSuch) {
   for (int api = 1; api <= 7; ++api) {
     const Chained alone = drive(library("echo-plugin"), "", script("pxn", api));

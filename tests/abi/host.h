@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture of the tests that drive a plugin with lockstep-nccl-host: a folder of its own, a run of the host, its JSON
-// report, and what the echo plugin wrote down.
+// Fixture of the tests that drive a plugin with lockstep-nccl-host: a folder of its own, a run of the host,
+// its JSON report, and what the echo plugin wrote down.
 #pragma once
 #include <zlib.h>
 

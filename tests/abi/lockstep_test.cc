@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// liblockstep-nccl.so under every script, API version and fault: no crash, no rule of the interface broken, a file left
-// behind. What the files hold is tested where they are read.
+// liblockstep-nccl.so under every script, API version and fault: no crash, no rule of the interface broken, a
+// file left behind. What the files hold is tested where they are read.
 #include "tests/abi/host.h"
 #include "tests/support/places.h"
 #include "tests/support/sanitizers.h"
@@ -13,8 +13,8 @@ const char* const kFaults[] = {
     "ring_overrun", "peer_wait_repeats", "events_after_finalize", "init_race",      "garbage_args",
     "poison",       "old_core"};
 
-// Versions differ in what they translate, on the caller's thread: where races are looked for, one that tells communicators
-// at their start and one that does not will do.
+// Versions differ in what they translate, on the caller's thread: where races are looked for, one that tells
+// communicators at their start and one that does not will do.
 const std::vector<int> kVersions = kThreadSanitizer ? std::vector{3, 7} : std::vector{1, 2, 3, 4, 5, 6, 7};
 
 class Lockstep : public Host {

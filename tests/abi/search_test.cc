@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How each release of NCCL finds the plugin: docs/plugin-life.md has this as a table. A host looks as that release does; what
-// it finds captures.
+// How each release of NCCL finds the plugin: docs/plugin-life.md has this as a table. A host looks as that
+// release does; what it finds captures.
 #include "tests/abi/host.h"
 #include "tests/support/places.h"
 #include "tests/support/sanitizers.h"

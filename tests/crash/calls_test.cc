@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call of the capture library into the kernel fails in turn, once or from then on: the host ends as ever, and what was
-// recorded is in the file or counted, by its cause.
+// Every call of the capture library into the kernel fails in turn, once or from then on: the host ends as
+// ever, and what was recorded is in the file or counted, by its cause.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -218,7 +218,8 @@ class Storage : public Calls {
       return g_plan->writes >= end;
     });
   }
-  // Callbacks without a pause until so many are dropped of this cause, and what was dropped of others meanwhile.
+  // Callbacks without a pause until so many are dropped of this cause, and what was dropped of others
+  // meanwhile.
   uint64_t drop(NcclPlugin<5>& plugin, capture::Loss cause) {
     const auto without_cause = [&] {
       const LksFile file(run_.files().at(0));

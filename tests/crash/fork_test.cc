@@ -55,7 +55,8 @@ TEST_F(Fork, AChildWithoutExecLeavesTheFileAlone) {
   EXPECT_EQ(file.lost(), file.lost(capture::kLoss_after_fork));
 }
 
-// The child of a fork in the middle of another thread's init must not wait for a lock that nobody will release.
+// The child of a fork in the middle of another thread's init must not wait for a lock that nobody will
+// release.
 TEST_F(Fork, WhileOtherThreadsAreInInit) {
   LOCKSTEP_SKIP_WITH_SANITIZERS();
   LksFile file = record([] {
@@ -110,7 +111,8 @@ TEST_F(Fork, WhileTheFileIsBeingMade) {
   }
 }
 
-// Runs no handler, so the child does not know that it is one: what both write into is not to be relied on, but both live.
+// Runs no handler, so the child does not know that it is one: what both write into is not to be relied on,
+// but both live.
 TEST_F(Fork, ByTheBareSystemCallHarmsNeither) {
   LOCKSTEP_SKIP_WITH_SANITIZERS();
   constexpr uint64_t kMany = 20'000;  // some chunks full

@@ -123,7 +123,8 @@ TEST_F(Keeper, ItsAbsenceIsSaid) {
   EXPECT_EQ(file.count(format::Kind::kColl), 1u) << "what there is room for is recorded";
 }
 
-// Much more than is there at the beginning: the keeper adds to it for ever, and where it has, nothing is lost.
+// Much more than is there at the beginning: the keeper adds to it for ever, and where it has, nothing is
+// lost.
 TEST_F(Keeper, PreparesAhead) {
   constexpr uint64_t kEvents = 100'000;
   LksFile file = record([&] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGKILL at any moment: every completed callback is in the file, every record in it is whole, and at most one per
-// thread is missing.
+// SIGKILL at any moment: every completed callback is in the file, every record in it is whole, and at most
+// one per thread is missing.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -31,7 +31,8 @@ Progress* shared_progress() {
 
 class Kill : public NcclCapture {
  protected:
-  // Round i of thread t: a Coll with seq i and count t, then a KernelCh that began at GPU time i + 1, all stopped.
+  // Round i of thread t: a Coll with seq i and count t, then a KernelCh that began at GPU time i + 1, all
+  // stopped.
   static void write(NcclPlugin<5>& plugin, const LiveHeader& live, uint64_t writers, uint64_t t,
                     uint64_t rounds, Progress* progress) {
     constexpr uint64_t kBytes = sizeof(format::CollRecord) + sizeof(format::KernelChRecord);

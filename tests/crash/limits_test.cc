@@ -277,7 +277,8 @@ TEST_F(Limits, ADescriptorTakenAwayIsNotWrittenTo) {
   EXPECT_EQ(file.count(Kind::kColl) + file.lost(), kMany);
 }
 
-// Fibres, and threads of runtimes that save memory. What a thread keeps for its runtime comes off the stack, too.
+// Fibres, and threads of runtimes that save memory. What a thread keeps for its runtime comes off the stack,
+// too.
 TEST_F(Limits, AThreadWithAStackOf16KiBCanBeTheFirst) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer needs more stack than that itself";
   const LksFile file = record([] {

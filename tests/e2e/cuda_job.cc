@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that uses CUDA, without a GPU: linked with a libcupti (sim/cupti), as PyTorch is, and started as CUDA's driver
-// starts what CUDA_INJECTION64_PATH names; and marks ranges as a program with NVTX in it. Prints what its own profiler saw
-// of its kernels.
+// A program that uses CUDA, without a GPU: linked with a libcupti (sim/cupti), as PyTorch is, and started as
+// CUDA's driver starts what CUDA_INJECTION64_PATH names; and marks ranges as a program with NVTX in it.
+// Prints what its own profiler saw of its kernels.
 //
 //   lockstep-e2e-cuda-job [kernels N] [profile N] [sleep MS] [ranges] [kill] ...
 //

@@ -75,7 +75,8 @@ TEST_F(Cuda, NvidiasOwnToolsFindNoInjection) {
   EXPECT_EQ(finished.out, "profiled 4 kernels, saw 4\n") << finished;
 }
 
-// Started without the launcher, by the injection alone: it would take a profiler's records away, so it does nothing.
+// Started without the launcher, by the injection alone: it would take a profiler's records away, so it does
+// nothing.
 TEST_F(Cuda, InjectionWithoutPreloadStandsAside) {
   const std::map<std::string, std::string> environment = {
       {"CUDA_INJECTION64_PATH", LOCKSTEP_LIB_DIR "/liblockstep-cuda.so"}, {"LOCKSTEP_DIR", path("run")}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program says through lockstep.h, from C99, C++ and Python, followed to what a reader of each output gets: the process
-// file, trace.db, and the timeline as the reader of PyTorch's profiler sees it.
+// What a program says through lockstep.h, from C99, C++ and Python, followed to what a reader of each output
+// gets: the process file, trace.db, and the timeline as the reader of PyTorch's profiler sees it.
 #include <chrono>
 #include <cstdio>
 #include <fstream>

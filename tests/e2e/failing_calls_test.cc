@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of `merge` and `trace` into the kernel fail, once or from then on: merge leaves the whole file, or none and says why; the
-// launcher passes on what the command does, and what was captured is somewhere, or it says that nothing is. Some of the calls, evenly
-// spread; with LOCKSTEP_ALL_CALLS=1 each of them.
+// Calls of `merge` and `trace` into the kernel fail, once or from then on: merge leaves the whole file, or
+// none and says why; the launcher passes on what the command does, and what was captured is somewhere, or it
+// says that nothing is. Some of the calls, evenly spread; with LOCKSTEP_ALL_CALLS=1 each of them.
 #include "tests/support/failing_calls.h"
 
 #include <functional>
@@ -21,7 +21,8 @@ class FailingCallsOf : public Workplace {
   void SetUp() override {
     if (!FailingCalls::are_possible()) GTEST_SKIP() << "no process may answer for another one's calls here";
   }
-  // Runs it with one call after the other failing. `check` sees each answer; what is left then goes, but for `kept`.
+  // Runs it with one call after the other failing. `check` sees each answer; what is left then goes, but for
+  // `kept`.
   void each_fails(const Argv& argv, const std::set<std::string>& kept, const Check& check) const {
     const FailingCalls calls(folder_.path());
     const auto try_one = [&](FailingCalls::Plan plan) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the end-to-end tests trace: a process that communicates, as far as Lockstep can tell, and misbehaves on demand.
-// Its words are done in turn:
-//   ops N         N all-reduces on the group of all ranks      argv ...      print the rest, one a line, and end
+// What the end-to-end tests trace: a process that communicates, as far as Lockstep can tell, and misbehaves
+// on demand. Its words are done in turn:
+//   ops N         N all-reduces on the group of all ranks      argv ...      print the rest, one a line, and
+//                                                                            end
 //   say TEXT      print it                                     touch FILE    create it
 //   sleep MS                                                   await FILE    until it is there
 //   signal N      raise it                                     count N       from now on count this signal

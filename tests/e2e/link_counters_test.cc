@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep trace` reads the counters of the host's links beside the job, and `lockstep diagnose` judges them; the job is as without.
+// `lockstep trace` reads the counters of the host's links beside the job, and `lockstep diagnose` judges
+// them; the job is as without.
 #include <sys/stat.h>
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever number of an operation a person reads leads to that operation: in verdicts, in the commands below them, in
-// reports and lists, on communicators whose functions are mixed. And who is blamed is named in one way.
+// Whatever number of an operation a person reads leads to that operation: in verdicts, in the commands below
+// them, in reports and lists, on communicators whose functions are mixed. And who is blamed is named in one
+// way.
 #include <regex>
 
 #include "tests/e2e/workplace.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes of one host, as NCCL calls its profiler under PXN: rank 1's thread moves what rank 0 has enqueued, with rank 0's
-// context, process number and handle, as its own library gave them.
+// Two processes of one host, as NCCL calls its profiler under PXN: rank 1's thread moves what rank 0 has
+// enqueued, with rank 0's context, process number and handle, as its own library gave them.
 #include <sys/wait.h>
 
 #include <array>

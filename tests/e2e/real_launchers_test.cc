@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open MPI's mpirun and Slurm's srun themselves, where they are installed and work; docs/testing.md says how to get a
-// Slurm of one node. The job is the example, whose ranks are then those of the launcher.
+// Open MPI's mpirun and Slurm's srun themselves, where they are installed and work; docs/testing.md says how
+// to get a Slurm of one node. The job is the example, whose ranks are then those of the launcher.
 #include "tests/e2e/workplace.h"
 #include "tests/support/places.h"
 #include "tests/support/sanitizers.h"
@@ -71,7 +71,8 @@ TEST_F(RealLaunchers, OpenMpi) {
   expect_whole_runs("openmpi", mpirun, as_root);
 }
 
-// examples/nccl/mpi_hybrid: two processes with three GPUs each, called by one thread in groups, or by a thread for each.
+// examples/nccl/mpi_hybrid: two processes with three GPUs each, called by one thread in groups, or by a
+// thread for each.
 TEST_F(RealLaunchers, ProcessesWithSeveralGpusEach) {
 #ifndef LOCKSTEP_E2E_MPI_HYBRID
   GTEST_SKIP() << "no MPI to build it with";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight recorded ranks through the real plugin, the launcher, the merge and the tools: every event of the tapes arrives.
+// Eight recorded ranks through the real plugin, the launcher, the merge and the tools: every event of the
+// tapes arrives.
 #include <zlib.h>
 
 #include "tests/e2e/workplace.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated jobs with a slow card or path, and counters of every card beside them: the right port is the likely cause, another one is
-// not, quiet ones are said, and those of a healthy busy job change nothing. LOCKSTEP_SLOW_CARD_JOBS: how many jobs of each kind.
+// Simulated jobs with a slow card or path, and counters of every card beside them: the right port is the
+// likely cause, another one is not, quiet ones are said, and those of a healthy busy job change nothing.
+// LOCKSTEP_SLOW_CARD_JOBS: how many jobs of each kind.
 #include "tests/e2e/workplace.h"
 
 namespace lockstep::test {

@@ -48,8 +48,8 @@ TEST_F(Tools, MergeIsRepeatableAndLeavesItsInputs) {
   for (const auto& [file, text] : before) EXPECT_EQ(read_file(file), text);
 }
 
-// Of a simulated host, whose clocks all processes read alike: real ones differ by some ns, and so do times that were placed by
-// the files of one merge from those placed by another's.
+// Of a simulated host, whose clocks all processes read alike: real ones differ by some ns, and so do times
+// that were placed by the files of one merge from those placed by another's.
 TEST_F(Tools, MergeTakesDatabasesAndProcessFilesTogether) {
   if (!std::filesystem::exists(LOCKSTEP_BIN_DIR "/lockstep-sim-job")) GTEST_SKIP() << "no simulator";
   EXPECT_EQ(do_here({LOCKSTEP_BIN_DIR "/lockstep-sim-job", "--ranks", "3", "--steps", "4", "-o", "run"}).code,

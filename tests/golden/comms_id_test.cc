@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's Comms Id of recorded jobs, from three sources that have to agree: NCCL's callbacks with the communicators' names as
-// PyTorch writes them from 2026 on, dumps of the Flight Recorder, and the real std::hash.
+// PyTorch's Comms Id of recorded jobs, from three sources that have to agree: NCCL's callbacks with the
+// communicators' names as PyTorch writes them from 2026 on, dumps of the Flight Recorder, and the real
+// std::hash.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs of runs: recordings of eight H200s, and simulated jobs that are run again with what varies from run to run, and with a
-// class of operations or a rank slowed down.
+// Pairs of runs: recordings of eight H200s, and simulated jobs that are run again with what varies from run
+// to run, and with a class of operations or a rank slowed down.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -126,7 +126,8 @@ TEST(ComparedJobs, FiftyHealthyPairsRaiseNoAlarm) {
       EXPECT_NE(state, State::kRegressed) << again;
       passed += state == State::kPass;
     }
-    // A GPU of another run computes up to 0.1 % faster: its waiting, and so its durations, are truly different.
+    // A GPU of another run computes up to 0.1 % faster: its waiting, and so its durations, are truly
+    // different.
     for (const Row& row : found.rows)
       called += row.metric != Metric::kDuration && row.change != Change::kNone;
   }

@@ -67,7 +67,8 @@ TEST(FlightRecorderDumps, SayWhereInTheProgramTheRanksAre) {
   EXPECT_TRUE(says(other.findings[0], "the last call of rank 1 was Broadcast" + place));
 }
 
-// Two ranks on H200s whose last operation goes wrong in a known way: bench/gpu/flight_recorder_cases.py made them.
+// Two ranks on H200s whose last operation goes wrong in a known way: bench/gpu/flight_recorder_cases.py made
+// them.
 struct Case {
   const char* name;
   const char* verdict;  // empty: nothing is wrong

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight ranks on H200s: eight all-reduces, one on the group of the even ranks, then rank 5 stays away from the ninth.
+// Eight ranks on H200s: eight all-reduces, one on the group of the even ranks, then rank 5 stays away from
+// the ninth.
 #include <gtest/gtest.h>
 
 #include "analysis/analysis.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVIDIA Inspector left of a loop of all-reduces on eight H200s: four of the ranks, the first and last operations of each.
+// What NVIDIA Inspector left of a loop of all-reduces on eight H200s: four of the ranks, the first and last
+// operations of each.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,8 +24,8 @@ const std::vector<std::string> kFiles = {LOCKSTEP_SOURCE_DIR "/tests/data/inspec
                                          LOCKSTEP_SOURCE_DIR "/tests/data/inspector/vm-pid1472.log",
                                          LOCKSTEP_SOURCE_DIR "/tests/data/inspector/vm-pid1473.log"};
 
-// Every record, read by another parser, is an operation with its number, size and duration; and the bandwidth that follows
-// from them is the one that Inspector printed.
+// Every record, read by another parser, is an operation with its number, size and duration; and the bandwidth
+// that follows from them is the one that Inspector printed.
 TEST(InspectorFiles, EveryRecordIsAnOperation) {
   auto source = readers::open(kFiles);
   ASSERT_TRUE(source) << source.error().message();
@@ -79,7 +80,8 @@ TEST(InspectorFiles, OneIndexIsOneSizeOnAllRanksAndNobodyIsBlamed) {
     }
   }
   EXPECT_GT(shared, 20u);
-  // Half of the ranks left no file here, and most operations are in none: no reason to blame anybody for not calling them.
+  // Half of the ranks left no file here, and most operations are in none: no reason to blame anybody for not
+  // calling them.
   for (const analysis::Finding& finding : diagnosis.findings)
     EXPECT_NE(finding.severity, analysis::Severity::kCritical) << finding.statement;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One recorded hang as three kinds of evidence tell it, together: what capture recorded, the Flight Recorder's dumps, and what
-// PyTorch's watchdogs printed.
+// One recorded hang as three kinds of evidence tell it, together: what capture recorded, the Flight
+// Recorder's dumps, and what PyTorch's watchdogs printed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -184,7 +184,8 @@ TEST_F(JoinedHang, WithFilesMissingNobodyElseIsBlamed) {
       const analysis::Finding* verdict = verdict_of(joined);
       const bool names_five = verdict != nullptr && verdict->ranks == std::vector<int32_t>{5};
       named += names_five;
-      // Tapes end with the last call: how long others waited then shows in rank 5's alone, which goes on. Dumps tell.
+      // Tapes end with the last call: how long others waited then shows in rank 5's alone, which goes on.
+      // Dumps tell.
       const bool waits = (dumps & ~kRankFive) != 0 || ((captures & kRankFive) != 0 && captures != kRankFive);
       if (((captures | dumps) & kRankFive) != 0 && waits) {
         EXPECT_TRUE(names_five) << (verdict != nullptr ? verdict->statement : "no verdict");
@@ -207,7 +208,8 @@ TEST_F(JoinedHang, WhoIsInNeitherOfTwoKindsThatCannotTellIsNamed) {
   }
 }
 
-// How much a verdict tells: 3 names rank 5 and nobody else, 2 blames ranks of which it is one, 1 says what it lacks.
+// How much a verdict tells: 3 names rank 5 and nobody else, 2 blames ranks of which it is one, 1 says what it
+// lacks.
 int strength(const verdict::join::Joined& joined) {
   const analysis::Finding* verdict = verdict_of(joined);
   if (verdict == nullptr) return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight H200s, recorded by a profiler plugin and by CUPTI at the same time. tests/data/cupti/train: data-parallel x
-// tensor-parallel pairs; tests/data/cupti/graph: a CUDA graph of four all-reduces, captured once and replayed five times,
-// between two eager ones. One channel of each kernel, no proxy events.
+// Eight H200s, recorded by a profiler plugin and by CUPTI at the same time. tests/data/cupti/train:
+// data-parallel x tensor-parallel pairs; tests/data/cupti/graph: a CUDA graph of four all-reduces, captured
+// once and replayed five times, between two eager ones. One channel of each kernel, no proxy events.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -212,8 +212,8 @@ TEST(Kernels, EachReplayOfAGraphIsItsOperations) {
   }
 }
 
-// KernelCh events stamp the same kernels on another clock. What they say of an operation without CUPTI has to agree with
-// what CUPTI says with them.
+// KernelCh events stamp the same kernels on another clock. What they say of an operation without CUPTI has to
+// agree with what CUPTI says with them.
 TEST(Kernels, AgreeWithTheStampsOfTheirChannels) {
   for (const char* job : {"train", "graph"}) {
     auto both = open_recording(job);

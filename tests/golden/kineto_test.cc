@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight H200s whose profiler and whose NCCL plugin recorded the same two steps at the same time (data-parallel x
-// tensor-parallel pairs). What PyTorch says of an operation has to agree with what NCCL says of it.
+// Eight H200s whose profiler and whose NCCL plugin recorded the same two steps at the same time
+// (data-parallel x tensor-parallel pairs). What PyTorch says of an operation has to agree with what NCCL says
+// of it.
 //
-// LOCKSTEP_KINETO_RECORDING=FOLDER compares another recording: traces (*.json) and tapes (tape_*.jsonl) of one job.
+// LOCKSTEP_KINETO_RECORDING=FOLDER compares another recording: traces (*.json) and tapes (tape_*.jsonl) of
+// one job.
 #include <gtest/gtest.h>
 #include <zlib.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recordings and a simulated job as OTF2 archives, read back by libotf2's reader and by otf2-print: every operation that has
-// ended is there with its times and bytes, and every message has its two ends.
+// Recordings and a simulated job as OTF2 archives, read back by libotf2's reader and by otf2-print: every
+// operation that has ended is there with its times and bytes, and every message has its two ends.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -106,7 +106,8 @@ class Otf2GoldenTest : public ::testing::Test {
     return counts;
   }
 
-  // What otf2-estimator expects records to take at most, told how many definitions the archive has, is not exceeded.
+  // What otf2-estimator expects records to take at most, told how many definitions the archive has, is not
+  // exceeded.
   void compare_size(const std::string& archive, const std::map<std::string, uint64_t>& events) {
     std::map<std::string, uint64_t> definitions = printed(archive, "-G");
     std::string questions;
@@ -188,7 +189,8 @@ class Otf2GoldenTest : public ::testing::Test {
       const auto& comm = archive.comms.at(message.comm);
       ++counts[comm.name];
       (message.is_send ? sent : received) += message.bytes;
-      // A rank is a process here, so the process says who it is, whichever of its locations the message is on.
+      // A rank is a process here, so the process says who it is, whichever of its locations the message is
+      // on.
       uint64_t own = comm.members.size();
       for (uint64_t rank = 0; rank < comm.members.size(); ++rank) {
         if (archive.locations.at(comm.members[rank]).group == archive.locations.at(message.location).group)

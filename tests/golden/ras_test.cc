@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL 2.28.9 answered to `ncclras -f json` on two H200s: a job that is well; rank 1 does not call the last all-reduce; its
-// process is stopped, and killed. NCCL's JSON lacks a comma where a rank is missing.
+// What NCCL 2.28.9 answered to `ncclras -f json` on two H200s: a job that is well; rank 1 does not call the
+// last all-reduce; its process is stopped, and killed. NCCL's JSON lacks a comma where a rank is missing.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Process files as the capture libraries would have written them, made of recordings: a tape (sim/nccl_host/tape.h)
-// becomes a .nccl.lks and CUPTI's records of the same process, JSON Lines, a .cuda.lks. Both at the recorded times to the
-// nanosecond. The recordings know threads by their kernel ids, which stand in for pthread_self().
+// Process files as the capture libraries would have written them, made of recordings: a tape
+// (sim/nccl_host/tape.h) becomes a .nccl.lks and CUPTI's records of the same process, JSON Lines, a
+// .cuda.lks. Both at the recorded times to the nanosecond. The recordings know threads by their kernel ids,
+// which stand in for pthread_self().
 //
-// Of CUPTI's records, a line is {"kind":"kernel", name (mangled), start, end, device, stream, correlation, graph, node,
-// blocks} or {"kind":"api", name, start, end, tid, correlation}; times are ns of CLOCK_MONOTONIC, as the tape's are.
+// Of CUPTI's records, a line is {"kind":"kernel", name (mangled), start, end, device, stream, correlation,
+// graph, node, blocks} or {"kind":"api", name, start, end, tid, correlation}; times are ns of
+// CLOCK_MONOTONIC, as the tape's are.
 #pragma once
 #include <string>
 

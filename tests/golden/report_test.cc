@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a report holds of recordings of eight H200s, in digest. tests/data/straggler: rank 3 sleeps 20 ms before the forward
-// pass from step 2 on. tests/data/runs/hang: rank 5 never calls the 9th all-reduce of all.
+// What a report holds of recordings of eight H200s, in digest. tests/data/straggler: rank 3 sleeps 20 ms
+// before the forward pass from step 2 on. tests/data/runs/hang: rank 5 never calls the 9th all-reduce of all.
 #include <gtest/gtest.h>
 
 #include "golden/tape_run.h"

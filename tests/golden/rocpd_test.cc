@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as RPD creates them, of ranks that all call their GPU "device 0": how busy each GPU was comes out of the merged file.
+// Files as RPD creates them, of ranks that all call their GPU "device 0": how busy each GPU was comes out of
+// the merged file.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A JSON timeline of one rank is a trace as PyTorch's profiler writes it, so the reader of those has to find in it the
-// operations that it was made from.
+// A JSON timeline of one rank is a trace as PyTorch's profiler writes it, so the reader of those has to find
+// in it the operations that it was made from.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

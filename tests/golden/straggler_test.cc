@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recordings of eight H200s. tests/data/straggler: data-parallel x tensor-parallel pairs, in which rank 3 sleeps 20 ms
-// before the forward pass from step 2 on (the first eight steps, one channel of each kernel, no proxy events).
-// examples/recordings/train2h: the same job in good health.
+// Recordings of eight H200s. tests/data/straggler: data-parallel x tensor-parallel pairs, in which rank 3
+// sleeps 20 ms before the forward pass from step 2 on (the first eight steps, one channel of each kernel, no
+// proxy events). examples/recordings/train2h: the same job in good health.
 #include <gtest/gtest.h>
 
 #include "analysis/analysis.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run as its tapes tell it (sim/nccl_host/tape.h), at the recorded times to the nanosecond: what a replay into the
-// capture library yields, without the delays of the machine that replays. Calls, tasks, launches, kernels and
-// communicators; no proxy events.
+// A run as its tapes tell it (sim/nccl_host/tape.h), at the recorded times to the nanosecond: what a replay
+// into the capture library yields, without the delays of the machine that replays. Calls, tasks, launches,
+// kernels and communicators; no proxy events.
 #pragma once
 #include <memory>
 #include <string>

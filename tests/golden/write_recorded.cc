@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// lockstep-write-recorded DIRECTORY TAPE...: a run directory as the capture libraries would have written it, of recorded
-// ranks at their recorded times to the nanosecond. A replay on a busy machine has that machine's delays in it; this has none.
+// lockstep-write-recorded DIRECTORY TAPE...: a run directory as the capture libraries would have written it,
+// of recorded ranks at their recorded times to the nanosecond. A replay on a busy machine has that machine's
+// delays in it; this has none.
 #include <cstdio>
 #include <filesystem>
 #include <string>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The alignment of clocks on a real job: eight ranks that NCCL saw as two hosts, which in truth share one clock. The
-// recording is put into the model as it is, at its own times: a replay would move every rank by a delay of its own.
+// The alignment of clocks on a real job: eight ranks that NCCL saw as two hosts, which in truth share one
+// clock. The recording is put into the model as it is, at its own times: a replay would move every rank by a
+// delay of its own.
 #include <gtest/gtest.h>
 
 #include <algorithm>

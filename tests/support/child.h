@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a piece of a test in a child process, where a capture library can be loaded afresh. The test program itself
-// never loads one. A failed EXPECT in the child fails the test, as does a death that was not asked for.
+// Runs a piece of a test in a child process, where a capture library can be loaded afresh. The test program
+// itself never loads one. A failed EXPECT in the child fails the test, as does a death that was not asked
+// for.
 #pragma once
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,8 +20,8 @@
 #include "tests/support/patience.h"
 #include "tests/support/sanitizers.h"
 
-// Tests fork from processes that have threads; the child only calls what a fork may call. The search for leaks stops
-// threads that such a child does not have.
+// Tests fork from processes that have threads; the child only calls what a fork may call. The search for
+// leaks stops threads that such a child does not have.
 #if defined(__SANITIZE_THREAD__)
 extern "C" __attribute__((used)) inline const char* __tsan_default_options() {
   return "die_after_fork=0:halt_on_error=1:report_thread_leaks=0";
@@ -71,7 +72,8 @@ class Child {
     return child;
   }
   pid_t pid() const { return pid_; }
-  // Waits for its end, longer than the child waits for anything; one that hangs is killed and shows as signal 9.
+  // Waits for its end, longer than the child waits for anything; one that hangs is killed and shows as
+  // signal 9.
   Exit wait() {
     int status = 0;
     while (waitpid(pid_, &status, WNOHANG) == 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a program of which the n-th call into the kernel fails, once or from then on. The kernel itself asks before each call
-// (seccomp(2), user notification), so calls of every library count, and those of all threads. Children of the program are spared.
+// Runs a program of which the n-th call into the kernel fails, once or from then on. The kernel itself asks
+// before each call (seccomp(2), user notification), so calls of every library count, and those of all
+// threads. Children of the program are spared.
 #pragma once
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -45,7 +46,8 @@ class FailingCalls {
     std::string failed;  // the first that did
   };
 
-  // Calls are counted from the first one on that names something in `folder`, where stdout and stderr are kept meanwhile.
+  // Calls are counted from the first one on that names something in `folder`, where stdout and stderr are
+  // kept meanwhile.
   explicit FailingCalls(std::string folder) : folder_(std::move(folder)) {}
 
   // False where the kernel, or the container, lets nobody answer for a process or look at what it names.

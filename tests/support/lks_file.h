@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process file read back byte by byte, for tests: every published entry, and every breach of docs/format.md found on
-// the way. Deliberately apart from readers/native, so that writer and reader cannot be wrong in the same way.
+// A process file read back byte by byte, for tests: every published entry, and every breach of docs/format.md
+// found on the way. Deliberately apart from readers/native, so that writer and reader cannot be wrong in the
+// same way.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -144,7 +145,8 @@ class LksFile {
     for (const auto& log : all<format::LogDef>(format::Def::kLog)) sum += log.losses[kind];
     return sum;
   }
-  // By threads that outran the keeper and the writer: on a busy machine the latter may seem to wait for storage.
+  // By threads that outran the keeper and the writer: on a busy machine the latter may seem to wait for
+  // storage.
   uint64_t lost_without_a_place() const {
     return lost(capture::kLoss_no_chunk) + lost(capture::kLoss_storage_slow);
   }
@@ -191,8 +193,8 @@ class LksFile {
       memcpy(static_cast<void*>(&value), bytes.data() + at, sizeof value);
     return value;
   }
-  // What the process of a file that is not closed has in memory; a place that changed meanwhile holds nothing. Read before the file:
-  // what has left it is there.
+  // What the process of a file that is not closed has in memory; a place that changed meanwhile holds
+  // nothing. Read before the file: what has left it is there.
   static std::vector<char> segment_of(const std::vector<char>& file) {
     auto header = as_at<format::FileHeader>(file, 0);
     if (header.segment[0] == 0 || header.state == static_cast<uint32_t>(format::FileState::kClosed))

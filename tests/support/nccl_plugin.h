@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls the capture library as NCCL does, at any version of the profiler interface. Descriptors start as garbage, as on
-// NCCL's stack, and handles as poison, so that a field read by mistake or a handle not written shows.
+// Calls the capture library as NCCL does, at any version of the profiler interface. Descriptors start as
+// garbage, as on NCCL's stack, and handles as poison, so that a field read by mistake or a handle not written
+// shows.
 #pragma once
 #include <dlfcn.h>
 #include <gtest/gtest.h>

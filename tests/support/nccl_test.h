@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture of the tests that load liblockstep-nccl.so: a run directory, and a child process with the library's settings.
+// Fixture of the tests that load liblockstep-nccl.so: a run directory, and a child process with the library's
+// settings.
 #pragma once
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -33,7 +34,8 @@ class LiveHeader {
     return __atomic_load_n(&header_->losses[kind], __ATOMIC_RELAXED);
   }
   uint64_t heartbeat() const { return __atomic_load_n(&header_->heartbeat_ticks, __ATOMIC_RELAXED); }
-  // Writing `bytes` in all, and a megabyte more, will find room: waits for the keeper and the writer, which a busy machine may hold up.
+  // Writing `bytes` in all, and a megabyte more, will find room: waits for the keeper and the writer, which a
+  // busy machine may hold up.
   void wait_for_room(uint64_t bytes) const {
     wait([&] {
       return __atomic_load_n(&header_->chunks_ready, __ATOMIC_RELAXED) * uint64_t{format::kChunkBytes} >

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVTX as a library has it compiled in, written anew from what NVIDIA publishes and apart from src/capture/cuda/nvtx_abi.h,
-// so that both cannot be wrong in the same way: at the first call it loads what NVTX_INJECTION64_PATH names, hands it its
-// tables, and from then on calls what it finds there, or nothing. Each NvtxCopy<n> is another library's copy.
+// NVTX as a library has it compiled in, written anew from what NVIDIA publishes and apart from
+// src/capture/cuda/nvtx_abi.h, so that both cannot be wrong in the same way: at the first call it loads what
+// NVTX_INJECTION64_PATH names, hands it its tables, and from then on calls what it finds there, or nothing.
+// Each NvtxCopy<n> is another library's copy.
 #pragma once
 #include <dlfcn.h>
 #include <stdint.h>

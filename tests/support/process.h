@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a program as a user does: with arguments, environment and a working directory, its output caught, in a process
-// group of its own or on a terminal of its own.
+// Runs a program as a user does: with arguments, environment and a working directory, its output caught, in a
+// process group of its own or on a terminal of its own.
 #pragma once
 #include <fcntl.h>
 #include <gtest/gtest.h>

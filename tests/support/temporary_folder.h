@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of a test's own, for as long as this lives. No other test has it, nor another checkout's, nor a test of
-// another machine that shares the file system.
+// A folder of a test's own, for as long as this lives. No other test has it, nor another checkout's, nor a
+// test of another machine that shares the file system.
 #pragma once
 #include <gtest/gtest.h>
 #include <unistd.h>

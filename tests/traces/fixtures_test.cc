@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process files in tests/traces/v<N>, which the library of that format version wrote once and which every later
-// reader must read. `expected.txt` says what is in each. To add one for a new version: LOCKSTEP_RECORD_TRACES=FOLDER
-// makes the files of today's libraries there, to be compressed with gzip -9.
+// The process files in tests/traces/v<N>, which the library of that format version wrote once and which every
+// later reader must read. `expected.txt` says what is in each. To add one for a new version:
+// LOCKSTEP_RECORD_TRACES=FOLDER makes the files of today's libraries there, to be compressed with gzip -9.
 #include <atomic>
 #include <fstream>
 #include <sstream>

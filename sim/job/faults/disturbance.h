@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fault does to a job, as data: the simulation and the writers look these up and know no fault by name.
-// Empty for a healthy job.
+// What a fault does to a job, as data: the simulation and the writers look these up and know no fault by
+// name. Empty for a healthy job.
 #pragma once
 #include <cstdint>
 #include <map>

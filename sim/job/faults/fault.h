@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One fault of a job: which class, whom it hits, and what an observer should say of it. The classes are the verdicts
-// of `lockstep diagnose`; faults.def lists them.
+// One fault of a job: which class, whom it hits, and what an observer should say of it. The classes are the
+// verdicts of `lockstep diagnose`; faults.def lists them.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Healthy jobs that look troubled: pauses that all ranks share, and differences between ranks that stay below what is
-// worth a word.
+// Healthy jobs that look troubled: pauses that all ranks share, and differences between ranks that stay below
+// what is worth a word.
 #include <algorithm>
 #include <cmath>
 
@@ -9,8 +9,8 @@
 namespace lockstep::sim::job {
 namespace {
 
-// What differences may cost and still be healthy, below the limits of the verdict: of the run in all, of the run by one
-// rank, and of a step's length in one step.
+// What differences may cost and still be healthy, below the limits of the verdict: of the run in all, of the
+// run by one rank, and of a step's length in one step.
 constexpr double kMostInAll = 0.03, kMostByOne = 0.006, kMostAtOnce = 0.4;
 constexpr double kMs = 1000;  // us
 

@@ -148,7 +148,8 @@ Result<FaultPlan> plan_evidence_missing(std::string_view variant, const FaultInp
   Chooser choose(input);
   FaultPlan plan;
   if (variant == "ring") {
-    // Two chunks hold some hundred operations: what came before, and so the count from the beginning, is gone.
+    // Two chunks hold some hundred operations: what came before, and so the count from the beginning, is
+    // gone.
     LOCKSTEP_ASSIGN(plan, plan_never_joined("elsewhere", input));
     for (int rank = 0; rank < input.layout.ranks(); ++rank) plan.disturbance.ring_chunks[rank] = 2;
     plan.truth.classes = {"never-joined", "evidence-missing"};

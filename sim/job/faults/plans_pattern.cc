@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lateness by when it comes and whom it befalls, of a size that is measured: the same job is played without it, and the
-// delays are scaled until what they cost is what was drawn.
+// Lateness by when it comes and whom it befalls, of a size that is measured: the same job is played without
+// it, and the delays are scaled until what they cost is what was drawn.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -133,8 +133,8 @@ struct Size {
   double us = 0;     // of a step of weight 1
   double share = 0;  // of the run, what it costs
 };
-// What others' noise hides of a delay costs nothing, so the size that costs `share` is searched for: doubled until it
-// costs enough, then halved into.
+// What others' noise hides of a delay costs nothing, so the size that costs `share` is searched for: doubled
+// until it costs enough, then halved into.
 Size sized(const FaultInput& input, const When& when, const Who& who, double Delay::*part, double share) {
   constexpr int kDoublings = 12, kHalvings = 6;
   constexpr double kNear = 0.1;

@@ -15,7 +15,8 @@ namespace {
 
 using testing::JobBuilder;
 
-// Pairs (0 1) (2 3) ...: all-reduces of 64 MiB that take `ms` from the last arrival, rank 1 of each always 5 ms late.
+// Pairs (0 1) (2 3) ...: all-reduces of 64 MiB that take `ms` from the last arrival, rank 1 of each always 5
+// ms late.
 JobBuilder pairs(uint32_t count, const std::vector<double>& ms, uint32_t per_host = 0) {
   JobBuilder builder(count * 2, per_host);
   for (uint32_t pair = 0; pair < count; ++pair) {
@@ -58,7 +59,8 @@ TEST(Bandwidth, TheCeilingIsThatOfTheSlowestGpuWithinOneHost) {
   EXPECT_EQ(ceiling_of("NVIDIA H200", "NVIDIA H200", 1), 0);
 }
 
-// 64 MiB from one rank of the world to another: sender and receiver begin on the GPU at those times, and end together.
+// 64 MiB from one rank of the world to another: sender and receiver begin on the GPU at those times, and end
+// together.
 void transfer(JobBuilder& builder, uint32_t from, uint32_t to, double send_ms, double receive_ms,
               double end_ms) {
   const double called = std::min(send_ms, receive_ms);
@@ -78,7 +80,8 @@ void transfer(JobBuilder& builder, uint32_t from, uint32_t to, double send_ms, d
                 .gpu_end_ms = end_ms});
 }
 
-// Rank 0 sends 64 MiB to 1 (one host) and to 2 (another); each takes 1 and 4 ms, with receivers that wait for 3 ms.
+// Rank 0 sends 64 MiB to 1 (one host) and to 2 (another); each takes 1 and 4 ms, with receivers that wait for
+// 3 ms.
 TEST(Bandwidth, SendsOfPairsCountFromTheLaterOfTheTwo) {
   JobBuilder builder(4, 2);
   builder.world();

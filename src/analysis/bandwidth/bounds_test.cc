@@ -22,8 +22,8 @@ using testing::JobBuilder;
 constexpr uint64_t kMiB = 1 << 20;
 constexpr double kFast = 64.0 * kMiB / 1e6;  // GB/s of 64 MiB in 1 ms
 
-// What a communicator of two ranks does: operations of `ms`, of which two fifths take up to `spread` more or less. The second
-// rank is 5 ms late.
+// What a communicator of two ranks does: operations of `ms`, of which two fifths take up to `spread` more or
+// less. The second rank is 5 ms late.
 struct Pair {
   double ms = 1;
   uint32_t ops = 20;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast each communicator moves data: bandwidths of the part of an operation in which all members were there, so that
-// waiting for a late rank is not in it. Of operations without a root that is the shortest time that any member spent
-// in it: the last to arrive waits for nobody, and no two clocks are compared. Of those with a root, from the last
-// arrival to the last end.
+// How fast each communicator moves data: bandwidths of the part of an operation in which all members were
+// there, so that waiting for a late rank is not in it. Of operations without a root that is the shortest time
+// that any member spent in it: the last to arrive waits for nobody, and no two clocks are compared. Of those
+// with a root, from the last arrival to the last end.
 //
-// Sizes, algbw and busbw as in model/operation_size.h, GB = 1e9 bytes. Reductions inside the switch (NVLS) let busbw
-// exceed the link's speed.
+// Sizes, algbw and busbw as in model/operation_size.h, GB = 1e9 bytes. Reductions inside the switch (NVLS)
+// let busbw exceed the link's speed.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -47,7 +47,8 @@ struct Rate {
   void set_bucket(int bits);  // sizes of so many bits
 };
 
-// Time = alpha + S / beta over the sizes of one function on one communicator, with 95 % confidence half-widths.
+// Time = alpha + S / beta over the sizes of one function on one communicator, with 95 % confidence
+// half-widths.
 struct Fit {
   uint32_t comm = 0;
   model::StringId func = 0;
@@ -59,8 +60,8 @@ struct Fit {
 
 struct Rates {
   std::vector<Rate> rates;  // by communicator, function and size
-  // Sends of pairs of ranks, by communicator, whether within one host, and size; over all such pairs. Their time is the
-  // shorter one of sender and receiver, whose kernel may serve other transfers, too.
+  // Sends of pairs of ranks, by communicator, whether within one host, and size; over all such pairs. Their
+  // time is the shorter one of sender and receiver, whose kernel may serve other transfers, too.
   std::vector<Rate> pairs;
   std::vector<Fit> fits;
   uint64_t ops = 0;      // matched by all members
@@ -78,8 +79,8 @@ struct Moved {
   uint32_t member = 0, op = 0;  // of Job::members, and in its JobOps: the first member's, or the sender's
 };
 
-// Communicators of which a member is missing or not aligned have no rates. Cost is linear in operations. `each` sees every
-// operation as it is added, communicator by communicator; it may be empty.
+// Communicators of which a member is missing or not aligned have no rates. Cost is linear in operations.
+// `each` sees every operation as it is added, communicator by communicator; it may be empty.
 Rates measure(const model::Job& job, const std::function<void(const Moved&)>& each = {});
 // busbw of one collective, in GB/s, as measure() has it; nothing where it has none.
 std::optional<double> operation_busbw(const model::Job& job, uint32_t comm, uint32_t index);

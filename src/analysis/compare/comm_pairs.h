@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which communicator of one run is which of another. Their ids are new in every run, so they are known by their names, by the
-// ranks in them and, of those that are equal in that, by the order in which they were created.
+// Which communicator of one run is which of another. Their ids are new in every run, so they are known by
+// their names, by the ranks in them and, of those that are equal in that, by the order in which they were
+// created.
 #pragma once
 #include <cstdint>
 #include <span>

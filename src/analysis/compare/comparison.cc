@@ -94,7 +94,8 @@ Ratio as_figure(const Ratio& of, bool more_is_better) {
   return more_is_better ? Ratio{1 / of.ratio, 1 / of.high, 1 / of.low, of.p} : of;
 }
 
-// Where what got worse began. Of several levels in b, those count that are more than half as bad as the worst.
+// Where what got worse began. Of several levels in b, those count that are more than half as bad as the
+// worst.
 std::optional<Since> since_of(const Values& of_b, const Estimate& typical_a, bool more_is_better,
                               const Samples& b) {
   const std::vector<Part> levels = parts(of_b.values);
@@ -245,7 +246,8 @@ class Comparer {
                         .plus = plus});
   }
 
-  // The ranks that both runs have as one: of lateness the latest of each step, as the others wait for that one.
+  // The ranks that both runs have as one: of lateness the latest of each step, as the others wait for that
+  // one.
   static Series together(Metric metric, const std::map<int32_t, Series>& of,
                          const std::map<int32_t, Series>& other) {
     Series all;

@@ -87,7 +87,8 @@ class Draw {
   uint64_t state_;
 };
 
-// Wallace's approximation of Student's distribution by the normal one, exact to three digits from 3 degrees on.
+// Wallace's approximation of Student's distribution by the normal one, exact to three digits from 3 degrees
+// on.
 double normal_of_student(double t, double freedom) {
   return (8 * freedom + 1) / (8 * freedom + 3) * std::sqrt(freedom * std::log1p(t * t / freedom));
 }
@@ -96,8 +97,8 @@ double student_of_normal(double z, double freedom) {
   return std::sqrt(freedom * std::expm1(scaled * scaled / freedom));
 }
 
-// What is left of influences when the levels that the values go through are taken off. A level that changes for good says
-// what the run was like, not how unsure that is.
+// What is left of influences when the levels that the values go through are taken off. A level that changes
+// for good says what the run was like, not how unsure that is.
 std::vector<double> around_levels(std::span<const double> influences, std::span<const float> values) {
   std::vector<double> out(influences.begin(), influences.end());
   for (const Part& part : parts(values)) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large a figure of a run typically is, and how sure that is: from one value per step, in the order of the steps.
+// How large a figure of a run typically is, and how sure that is: from one value per step, in the order of
+// the steps.
 //
-// Operations of one step are not independent of each other, so a step is one value. Nor are steps that follow each other: how
-// long that lasts is taken from the values, and the bootstrap draws whole blocks of steps. docs/compare.md has the formulas.
-// Deterministic: equal values and seeds give equal results. No state, any thread.
+// Operations of one step are not independent of each other, so a step is one value. Nor are steps that follow
+// each other: how long that lasts is taken from the values, and the bootstrap draws whole blocks of steps.
+// docs/compare.md has the formulas. Deterministic: equal values and seeds give equal results. No state, any
+// thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -55,8 +57,8 @@ struct Ratio {
 };
 Ratio ratio(const Estimate& a, const Estimate& b);
 
-// Which of the p values stand when no more than `share` of those that do may be chance (Benjamini and Hochberg): the largest
-// that still counts; below 0 if none does.
+// Which of the p values stand when no more than `share` of those that do may be chance (Benjamini and
+// Hochberg): the largest that still counts; below 0 if none does.
 double largest_discovery(std::vector<double> p, double share);
 
 }  // namespace lockstep::analysis::compare

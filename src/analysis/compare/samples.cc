@@ -69,7 +69,8 @@ bool is_stepped(const Steps& steps, size_t ops) {
   return steps.source == Steps::Source::kPeriod && 2 * (steps.size() - 1) * steps.period >= ops;
 }
 
-// Numbers the operations of each class of one member, or of several that are through with each other one after the other.
+// Numbers the operations of each class of one member, or of several that are through with each other one
+// after the other.
 class Ordinals {
  public:
   explicit Ordinals(size_t in_block) : in_block_(in_block) {}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says of itself for a comparison: sums by step, small enough to keep two runs of any size beside each other. After
-// it the job is not needed any more.
+// What a run says of itself for a comparison: sums by step, small enough to keep two runs of any size beside
+// each other. After it the job is not needed any more.
 //
-// Every process counts its own steps (straggler/steps.h), so no clocks are compared. The first steps warm up and the last may be
-// cut: they are left out. Where the program does not repeat most of what it does, as a benchmark that goes through sizes, each
-// operation of a class is a step of that class, and only classes compare. Runs of more than kMostBlocks steps are summed by
-// blocks of several.
+// Every process counts its own steps (straggler/steps.h), so no clocks are compared. The first steps warm up
+// and the last may be cut: they are left out. Where the program does not repeat most of what it does, as a
+// benchmark that goes through sizes, each operation of a class is a step of that class, and only classes
+// compare. Runs of more than kMostBlocks steps are summed by blocks of several.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -24,8 +24,8 @@ inline constexpr size_t kMostBlocks = 2048;
 inline constexpr size_t kMostClasses = 8192;  // more are a damaged file's
 inline constexpr size_t kWarmUpSteps = 2;
 
-// By block of steps: sums of a time in ns, and of what it is divided by. A block of a long run adds up millions of operations: a
-// float's rounding would be percents of it.
+// By block of steps: sums of a time in ns, and of what it is divided by. A block of a long run adds up
+// millions of operations: a float's rounding would be percents of it.
 struct Series {
   Column<double> sums, units;
   void add(size_t block, double sum, double unit);
@@ -62,8 +62,8 @@ struct CommSamples {
 struct Samples {
   enum class Steps : uint8_t { kNone, kMarks, kPeriod, kOperations } steps_by = Steps::kNone;
   struct Block {
-    // Of its first step: as the program or the count calls it, on its host's clock. By operations: the number within its
-    // class, and no time.
+    // Of its first step: as the program or the count calls it, on its host's clock. By operations: the number
+    // within its class, and no time.
     int64_t number = 0, begin_ns = 0;
   };
   std::vector<Block> blocks;  // of the process with the most steps

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a figure changed within a run: parts of the run in which it keeps its level, by sums of deviations from the mean
-// (CUSUM). A step counts as in estimate.h: outliers are moved in, and neighbours that are alike make a change less sure.
+// Where a figure changed within a run: parts of the run in which it keeps its level, by sums of deviations
+// from the mean (CUSUM). A step counts as in estimate.h: outliers are moved in, and neighbours that are alike
+// make a change less sure.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -20,8 +21,8 @@ struct Part {
 // At least one, in order; together all of the values. No more than 27.
 std::vector<Part> parts(std::span<const float> values);
 
-// That the largest sum of deviations, over its standard deviation, is at least `x` where nothing changes; and that the
-// largest and the smallest are so far apart.
+// That the largest sum of deviations, over its standard deviation, is at least `x` where nothing changes; and
+// that the largest and the smallest are so far apart.
 double kolmogorov(double x);
 double kuiper(double x);
 

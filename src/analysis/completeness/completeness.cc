@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of which a part is missing is not healthy for all that is known: where the other analyses found nothing wrong, the
-// verdict is CANNOT TELL. What rests on damaged records is dropped. The last one to run.
+// A run of which a part is missing is not healthy for all that is known: where the other analyses found
+// nothing wrong, the verdict is CANNOT TELL. What rests on damaged records is dropped. The last one to run.
 #include <algorithm>
 #include <set>
 
@@ -13,7 +13,8 @@
 namespace lockstep::analysis::completeness {
 namespace {
 
-// What a finding says of a rank rests on its record, and who takes turns on those of all. True if any was dropped.
+// What a finding says of a rank rests on its record, and who takes turns on those of all. True if any was
+// dropped.
 bool drop_unproven(const model::Job& job, const std::vector<model::RecordGap>& gaps,
                    std::vector<Finding>& findings) {
   std::set<int32_t> unproven;

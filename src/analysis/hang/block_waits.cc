@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank that has called several operations stands in the oldest that does not end. GPU times tell which that is, as far as
-// they are there: where stamps were lost, an operation that is long over looks as if it held up the next one. So what a rank
-// is said to stand behind counts only if it is found to hold somebody up.
+// A rank that has called several operations stands in the oldest that does not end. GPU times tell which that
+// is, as far as they are there: where stamps were lost, an operation that is long over looks as if it held up
+// the next one. So what a rank is said to stand behind counts only if it is found to hold somebody up.
 #include "analysis/hang/block_waits.h"
 
 #include <algorithm>

@@ -14,8 +14,9 @@ void add_waiting(const JobState& job_state, uint32_t member, uint32_t op, Block&
 void finish(const JobState& job_state, Block& block);
 // Longer than the run's own cadence explains.
 bool lasts(const Block& block);
-// Of those that stand behind something older, whoever waits in no such thing is in the operation itself: its GPU times are
-// incomplete, and it cannot leave what the others have not joined. Drops blocks that nobody waits in for long then.
+// Of those that stand behind something older, whoever waits in no such thing is in the operation itself: its
+// GPU times are incomplete, and it cannot leave what the others have not joined. Drops blocks that nobody
+// waits in for long then.
 void join_those_behind(const JobState& job_state, std::vector<Block>& blocks);
 
 }  // namespace lockstep::analysis::hang

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds, one communicator at a time, the operations that some ranks are in and that do not go on. It compares how many
-// operations each member has called: the member with the lowest count is missing from the operation that the others are
-// in. Where all have called the same number, GPU times and open network transfers show whether the newest one moves.
-// Records with gaps prove nothing about what they lack, so such members count as missing only in an unproven block.
-// A wait counts only if it is longer than the run's own cadence. A fixed timeout would call every checkpoint a hang, and
-// would miss a hang in a job with steps of 10 ms.
+// Finds, one communicator at a time, the operations that some ranks are in and that do not go on. It compares
+// how many operations each member has called: the member with the lowest count is missing from the operation
+// that the others are in. Where all have called the same number, GPU times and open network transfers show
+// whether the newest one moves. Records with gaps prove nothing about what they lack, so such members count
+// as missing only in an unproven block. A wait counts only if it is longer than the run's own cadence. A
+// fixed timeout would call every checkpoint a hang, and would miss a hang in a job with steps of 10 ms.
 #include "analysis/hang/blocks.h"
 
 #include <algorithm>
@@ -173,8 +173,8 @@ class CommBlocks {
 
   bool has_gap(const Member& member) const { return job_state_.gap(member.process).any(); }
 
-  // The first operation of the lane that the other end has not called. Where the record of either has gaps, counts do not
-  // tell: whoever stands still behind an operation of the lane may wait in it.
+  // The first operation of the lane that the other end has not called. Where the record of either has gaps,
+  // counts do not tell: whoever stands still behind an operation of the lane may wait in it.
   std::optional<uint32_t> waits_in(const Member& member, const model::Lane& lane, const Member& other,
                                    const model::Lane* there) const {
     if (lane.ops == 0 || job_state_.gap(member.process).unproven) return std::nullopt;
@@ -199,8 +199,8 @@ class CommBlocks {
     return at;
   }
 
-  // The operation of the lane in which the member stands, if the other end left no file: one that runs on its GPU, or the last
-  // thing that it called.
+  // The operation of the lane in which the member stands, if the other end left no file: one that runs on its
+  // GPU, or the last thing that it called.
   std::optional<uint32_t> stands_in(const Member& member, const model::Lane& lane) const {
     if (lane.ops == 0 || has_gap(member)) return std::nullopt;
     const Progress of = progress(job_.ops(member), lane.first, lane.ops);
@@ -210,8 +210,8 @@ class CommBlocks {
     return is_last ? std::optional(lane.ops - 1) : std::nullopt;
   }
 
-  // Sends and receives: one block for each rank that does not come, however many wait for it; one for each whose kernel does
-  // not begin; and one for each that left no file.
+  // Sends and receives: one block for each rank that does not come, however many wait for it; one for each
+  // whose kernel does not begin; and one for each that left no file.
   void find_pairs() {
     std::map<uint32_t, Block> not_called, not_begun;  // by the actor that is missing
     std::map<int32_t, Block> unseen;                  // by rank of the communicator
@@ -345,7 +345,8 @@ class CommBlocks {
     Progress progress;
   };
 
-  // An operation that all have called runs somewhere and has ended nowhere: what was called after it waits for it.
+  // An operation that all have called runs somewhere and has ended nowhere: what was called after it waits
+  // for it.
   bool unfinished_before(uint32_t index) const {
     uint32_t oldest = kNoIndex;
     for (uint32_t row : members_) {

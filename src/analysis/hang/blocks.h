@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds somebody up: an operation that some ranks are in and that does not go on, with those who wait in it and
-// those it waits for. Only waits that are longer than the run's own cadence explains.
+// What holds somebody up: an operation that some ranks are in and that does not go on, with those who wait in
+// it and those it waits for. Only waits that are longer than the run's own cadence explains.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -28,7 +28,8 @@ struct Block {
   std::vector<uint32_t> waiting, missing;  // actors, ascending, each once
   // When each of them called it, on its own clock; 0 unknown or not called.
   std::vector<int64_t> waiting_ns, missing_ns;
-  // Members that have called it and, by their GPU times, stand behind something older: rows of the job, and the operation.
+  // Members that have called it and, by their GPU times, stand behind something older: rows of the job, and
+  // the operation.
   struct Behind {
     uint32_t member = 0, op = 0;
   };

@@ -66,7 +66,8 @@ class BrokenOff {
     return gone;
   }
 
-  // Where all ended in order a send may have gone out without its receive, and a kernel's end is not always recorded.
+  // Where all ended in order a send may have gone out without its receive, and a kernel's end is not always
+  // recorded.
   bool ends_in(const Block& block) const {
     const bool some_captured =
         std::any_of(block.waiting.begin(), block.waiting.end(), [this](uint32_t actor) {

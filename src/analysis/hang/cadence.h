@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a run was ever quiet while it was well: what tells a rank that is late from one that will not come. Measured
-// from the run itself, as the largest time between two operations that followed each other on a communicator.
+// How long a run was ever quiet while it was well: what tells a rank that is late from one that will not
+// come. Measured from the run itself, as the largest time between two operations that followed each other on
+// a communicator.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -13,8 +13,9 @@ class CallOrder {
  public:
   CallOrder(const JobState& job_state, uint32_t actor);
 
-  // How many calls after its newest one the rank would come to a collective of this communicator, or to a send or
-  // receive (`pair`), if it went on as it did when it last called the same operations; nothing if it never did.
+  // How many calls after its newest one the rank would come to a collective of this communicator, or to a
+  // send or receive (`pair`), if it went on as it did when it last called the same operations; nothing if it
+  // never did.
   std::optional<uint32_t> until(uint32_t comm, bool pair) const;
 
   // An operation that the rank has called, or would have to call.
@@ -24,8 +25,8 @@ class CallOrder {
     bool pair = false;       // then: a send or receive
   };
   enum class Habit : uint8_t { kUnknown, kKept, kBroken };
-  // Whether the rank, which came to `first` before `second`, had called such operations in that order whenever it was where it
-  // called `first`: after the same calls.
+  // Whether the rank, which came to `first` before `second`, had called such operations in that order
+  // whenever it was where it called `first`: after the same calls.
   Habit habit(const Operation& first, const Operation& second) const;
 
  private:

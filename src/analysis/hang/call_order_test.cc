@@ -47,8 +47,8 @@ struct Pairs {
 TEST(CallOrder, AStoppedRankIsMissedFirstWhereItAlwaysWentNext) {
   Pairs pairs;
   pairs.steps(10);
-  // Rank 3 stops before the second step's AllGather. The others run ahead; the world's operation was called first by rank
-  // 0, so that its wait is the longest.
+  // Rank 3 stops before the second step's AllGather. The others run ahead; the world's operation was called
+  // first by rank 0, so that its wait is the longest.
   pairs.step(0, 990);
   pairs.step(1, 991);
   pairs.step(2, 1000);
@@ -82,7 +82,8 @@ TEST(CallOrder, AReplayHasItsPlaceWhereItsGraphRan) {
   EXPECT_EQ(order.until(pairs.right, false), 1u);
 }
 
-// Rank 0 calls a and b in each step, now in this and now in the other order where it is free, and then once more: b before a.
+// Rank 0 calls a and b in each step, now in this and now in the other order where it is free, and then once
+// more: b before a.
 CallOrder::Habit habit_of_last(bool is_free, int extra) {
   JobBuilder job(2);
   const uint32_t a = job.comm("a", {0, 1}), b = job.comm("b", {0, 1}), other = job.comm("other", {0, 1});
@@ -142,7 +143,8 @@ TEST(CallOrder, AKernelThatHasNotBegunIsNamedWhereTheRankCalledFirst) {
       pairs.job.call(rank, pairs.world, {.called_ms = ms + 3, .gpu_start_ms = ms + 4, .gpu_end_ms = ms + 5});
     }
   }
-  // Something holds rank 3's GPU. Ranks 0 and 1 wait for it in the world's operation, and longer than rank 2 in the pair's.
+  // Something holds rank 3's GPU. Ranks 0 and 1 wait for it in the world's operation, and longer than rank 2
+  // in the pair's.
   for (uint32_t rank = 0; rank < 4; ++rank) {
     double ms = rank < 2 ? 990 : 1000;
     bool held = rank == 3, waits_in_pair = rank == 2;
@@ -179,8 +181,8 @@ TEST(CallOrder, ADifferenceComesBeforeManyLongerWaits) {
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
 }
 
-// Two communicators of the same four ranks, called one after the other; by whom and when the other way round, `swapped`
-// says.
+// Two communicators of the same four ranks, called one after the other; by whom and when the other way round,
+// `swapped` says.
 Finding finding_of_swaps(const std::function<bool(uint32_t step, uint32_t rank)>& swapped) {
   JobBuilder job(4);
   uint32_t world = job.world(), data = job.comm("data", {0, 1, 2, 3});
@@ -222,8 +224,9 @@ TEST(CallOrder, WhoWaitsForRanksWithoutAFileIsNotBlamed) {
   EXPECT_EQ(finding.ranks, (std::vector<int32_t>{4, 5}));
 }
 
-// Rank 3 comes to the world's operation before its pair's, where rank 2 waits for it. Ranks 0 and 1 have called their pair's, and do
-// not come to the world's: they may be inside, where they need what the others would have sent.
+// Rank 3 comes to the world's operation before its pair's, where rank 2 waits for it. Ranks 0 and 1 have
+// called their pair's, and do not come to the world's: they may be inside, where they need what the others
+// would have sent.
 TEST(CallOrder, WhoMayBeHeldUpByADeadlockIsNotBlamedForIt) {
   for (const bool has_ended : {false, true}) {
     JobBuilder job(4);

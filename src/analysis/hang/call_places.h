@@ -8,7 +8,8 @@
 
 namespace lockstep::analysis::hang {
 
-// "ranks 0-4, 6 and 7 are in AllReduce at train.py:95 (step)", "the last of rank 5 was Broadcast at data.py:41 (load)"
+// "ranks 0-4, 6 and 7 are in AllReduce at train.py:95 (step)", "the last of rank 5 was Broadcast at
+// data.py:41 (load)"
 void add_places(const JobState& job_state, const Block& block, std::vector<std::string>& lines);
 
 }  // namespace lockstep::analysis::hang

@@ -10,7 +10,8 @@ namespace {
 
 using testing::JobBuilder;
 
-// Rank 2 gathers where the others reduce, and the job goes on. Its AllReduces are numbered as if it had reduced there.
+// Rank 2 gathers where the others reduce, and the job goes on. Its AllReduces are numbered as if it had
+// reduced there.
 std::vector<Finding> mismatch(bool skips_a_number, bool breaks_off = false) {
   constexpr uint32_t kRanks = 4;
   JobBuilder job(kRanks);

@@ -81,7 +81,8 @@ class CycleVerdict {
     return actors;
   }
 
-  // What ranks did as ever had gone well before: where one has changed its order, those who kept theirs are not at fault.
+  // What ranks did as ever had gone well before: where one has changed its order, those who kept theirs are
+  // not at fault.
   std::vector<uint32_t> blamed() const {
     const bool is_known =
         std::find(habits_.begin(), habits_.end(), CallOrder::Habit::kBroken) != habits_.end();

@@ -88,7 +88,8 @@ TEST(Doubt, OneRankThatAllWaitForIsBlamed) {
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
 }
 
-// Ranks 1 and 7 do not come to the data group's operation. Rank 7 was busy until `end_ms`; `leaves`: it left in order.
+// Ranks 1 and 7 do not come to the data group's operation. Rank 7 was busy until `end_ms`; `leaves`: it left
+// in order.
 std::vector<Finding> beside_an_end(double end_ms, bool leaves) {
   Grid grid(0);
   JobBuilder& job = grid.job;

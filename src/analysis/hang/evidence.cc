@@ -62,7 +62,8 @@ Missing missing(const JobState& job_state, const Block& block) {
           "GPU times: " + std::string(wording::kGpuTimesSetting)};
 }
 
-// A rank whose process starts later than others' leaves its file later: a live run that has only begun lacks nobody yet.
+// A rank whose process starts later than others' leaves its file later: a live run that has only begun lacks
+// nobody yet.
 bool has_only_begun(const JobState& job_state) {
   constexpr int64_t kStartUp = 30'000'000'000;
   if (!job_state.is_live()) return false;

@@ -18,8 +18,8 @@ class FindingBuilder {
  public:
   explicit FindingBuilder(const JobState& job_state) : job_state_(job_state), job_(job_state.job()) {}
 
-  // A finding about a block that blames these actors. `waiting`: ranks that wait for them. Statement and advice are left
-  // to the caller.
+  // A finding about a block that blames these actors. `waiting`: ranks that wait for them. Statement and
+  // advice are left to the caller.
   Finding make(FindingClass finding_class, std::string id, const Block& block,
                const std::vector<uint32_t>& actors, size_t waiting) const;
 

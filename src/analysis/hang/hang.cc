@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows who waits for whom: job_state (who is there), blocks (what does not go on), wait_graph (where it ends), verdicts.
+// Follows who waits for whom: job_state (who is there), blocks (what does not go on), wait_graph (where it
+// ends), verdicts.
 #include <iterator>
 
 #include "analysis/analysis.h"

@@ -31,7 +31,8 @@ std::string texts(const std::vector<Finding>& findings) {
   return text;
 }
 
-// Ten all-reduces, 100 ms apart, until 1000 ms; then nothing but heartbeats until `until_ms`, and a kill of everybody.
+// Ten all-reduces, 100 ms apart, until 1000 ms; then nothing but heartbeats until `until_ms`, and a kill of
+// everybody.
 JobBuilder ten_steps(uint32_t ranks, double until_ms, double gpu_ms = 0.5) {
   JobBuilder job(ranks);
   job.steps(job.world(), 10, 0, 100, gpu_ms);

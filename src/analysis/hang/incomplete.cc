@@ -3,9 +3,9 @@
 // named, and what is missing in each, so that they can be copied again. A rank is not blamed for a call that
 // its damaged file may have held.
 //
-// So it does for a rank whose record is too old to say whether it came. On a shared file system the file of another
-// host may lag behind by many seconds. The reader is told on which host to look, instead of being told that the rank is
-// late.
+// So it does for a rank whose record is too old to say whether it came. On a shared file system the file of
+// another host may lag behind by many seconds. The reader is told on which host to look, instead of being
+// told that the rank is late.
 #include <algorithm>
 #include <set>
 

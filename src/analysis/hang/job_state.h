@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who takes part and what became of them. An actor is what can wait or be waited for: a rank. That is a process, or one
-// communicator of a process that drives several GPUs. Made once; read-only afterwards.
+// Who takes part and what became of them. An actor is what can wait or be waited for: a rank. That is a
+// process, or one communicator of a process that drives several GPUs. Made once; read-only afterwards.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -46,8 +46,9 @@ class JobState {
   const Actor& actor(uint32_t actor) const { return actors_[actor]; }
   uint32_t actor_of(uint32_t member) const { return actor_of_member_[member]; }
   const Actor& actor_at(uint32_t member) const { return actors_[actor_of_member_[member]]; }
-  // How many operations of a communicator, from index 0 on, all members have begun: one of them has ended the last of these, which
-  // nobody leaves before all have entered. Of a member, 0 where its indexes do not compare.
+  // How many operations of a communicator, from index 0 on, all members have begun: one of them has ended the
+  // last of these, which nobody leaves before all have entered. Of a member, 0 where its indexes do not
+  // compare.
   uint32_t begun(uint32_t comm) const { return begun_[comm]; }
   uint32_t begun(const model::Member& member) const {
     return member.alignment == model::Member::Alignment::kNone ? 0 : begun_[member.comm];
@@ -67,7 +68,8 @@ class JobState {
   // Its files are cut or damaged: what they do not tell of, it may have done all the same.
   bool torn(uint32_t process) const { return gaps_[process].at_end; }
   const model::RecordGap& gap(uint32_t process) const { return gaps_[process]; }
-  // What is missing inside the record of the member's process may lie behind its newest operation here: later records are left.
+  // What is missing inside the record of the member's process may lie behind its newest operation here: later
+  // records are left.
   bool may_lack_newest(const model::Member& member) const;
   bool has_gaps() const {
     return std::any_of(gaps_.begin(), gaps_.end(), [](const model::RecordGap& gap) { return gap.any(); });
@@ -88,7 +90,8 @@ class JobState {
   std::optional<int64_t> between(uint32_t a_process, int64_t a_ns, uint32_t b_process, int64_t b_ns) const;
 
  private:
-  // Global ranks of a communicator are evenly spaced: `global` is that of its rank `first`. Stride 0: they are not.
+  // Global ranks of a communicator are evenly spaced: `global` is that of its rank `first`. Stride 0: they
+  // are not.
   struct Spacing {
     int64_t first = 0, global = 0, stride = 0;
   };
@@ -102,8 +105,8 @@ class JobState {
   void find_rough_offsets();
   void find_dead();
   void find_silent_hosts();
-  // On the reference host's clock; if that is not known, as if the newest operation that all have called had been called
-  // at the same time.
+  // On the reference host's clock; if that is not known, as if the newest operation that all have called had
+  // been called at the same time.
   std::optional<model::Job::CommonTime> common(uint32_t process, int64_t ns) const;
 
   const model::Job& job_;

@@ -48,8 +48,8 @@ TEST(Pairs, AReceiveWaitsForItsOwnSend) {
             "of node0, pid 1002); 2 ranks wait for it, for 59.0 s");
 }
 
-// Each step, rank 3 sends to 2, that to 1, and that to 0. Rank 3 is gone without a file: the kernel of rank 2's receive runs, and
-// that of its send stands behind.
+// Each step, rank 3 sends to 2, that to 1, and that to 0. Rank 3 is gone without a file: the kernel of rank
+// 2's receive runs, and that of its send stands behind.
 TEST(Pairs, WhoWaitsForARankWithoutAFileIsNotTheCause) {
   JobBuilder job(4);
   const uint32_t pipe = job.world("pipe");
@@ -79,8 +79,9 @@ TEST(Pairs, WhoWaitsForARankWithoutAFileIsNotTheCause) {
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{3});
 }
 
-// Each step, rank 2 sends to 0 and rank 3 to 1; ranks 2 and 3 meet in a pair; all in the world. In the eleventh rank 2 comes
-// to the world first. What it sends rank 0 waits behind that as well, and so does the pair's operation, in which rank 3 is.
+// Each step, rank 2 sends to 0 and rank 3 to 1; ranks 2 and 3 meet in a pair; all in the world. In the
+// eleventh rank 2 comes to the world first. What it sends rank 0 waits behind that as well, and so does the
+// pair's operation, in which rank 3 is.
 TEST(Pairs, WhoBrokeTheOrderIsNamedAndNotWhoWaitedForItsMessage) {
   JobBuilder job(4);
   const uint32_t world = job.world(), pipe = job.world("pipe"), pair = job.comm("pair", {2, 3});

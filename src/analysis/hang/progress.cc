@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads from GPU times how far a rank has come in a sequence of operations. GPUs run the operations of a
-// communicator in the order of their calls, so the newest one that has ended settles all before it. So does one that has
-// ended on another member, where none can leave before all have entered: a rank's own stamps may be lost. The scan
-// stops there, or after 4,096 operations: more are never in flight. Without GPU times the state stays
-// unknown, because a call returns long before the GPU begins.
+// communicator in the order of their calls, so the newest one that has ended settles all before it. So does
+// one that has ended on another member, where none can leave before all have entered: a rank's own stamps may
+// be lost. The scan stops there, or after 4,096 operations: more are never in flight. Without GPU times the
+// state stays unknown, because a call returns long before the GPU begins.
 #include "analysis/hang/progress.h"
 
 #include <algorithm>

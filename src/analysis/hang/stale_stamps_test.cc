@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's GPU stamps may be lost: KernelCh's are stale where its handles are. What is lost must never make a rank that is in
-// an operation one that never came.
+// A rank's GPU stamps may be lost: KernelCh's are stale where its handles are. What is lost must never make a
+// rank that is in an operation one that never came.
 #include <gtest/gtest.h>
 
 #include <algorithm>

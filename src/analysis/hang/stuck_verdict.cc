@@ -56,8 +56,8 @@ class NetworkVerdict {
     }
   }
 
-  // The transfer that the others follow from: what the network itself holds comes before what waits for a rank, and what
-  // stopped first before what stopped later.
+  // The transfer that the others follow from: what the network itself holds comes before what waits for a
+  // rank, and what stopped first before what stopped later.
   const Transfer* first_cause() const {
     const Transfer* first = nullptr;
     for (const Transfer& transfer : transfers_) {

@@ -167,7 +167,8 @@ TEST(Thresholds, WhoseRecordingIsOnAgainIsMissed) {
   EXPECT_EQ(only_id(job.build()), "never-joined");
 }
 
-// Sends and receives are counted from the first on: between two of which one did not record for a while they do not compare.
+// Sends and receives are counted from the first on: between two of which one did not record for a while they
+// do not compare.
 TEST(Thresholds, MessagesOfAProcessThatWasOffDoNotCompare) {
   for (const bool off : {true, false}) {
     JobBuilder job(2);

@@ -85,7 +85,8 @@ class Verdicts {
       builder_.add_state(actors[i], block, finding.evidence);
   }
 
-  // Operations that differ are a fault for certain, whatever else seems to wait beside them or was late before.
+  // Operations that differ are a fault for certain, whatever else seems to wait beside them or was late
+  // before.
   void rank_differences() {
     double heaviest = kMoreThanLateness;
     for (const Finding& finding : out_) heaviest = std::max(heaviest, finding.weight);
@@ -244,8 +245,9 @@ class Verdicts {
     out_.push_back(std::move(finding));
   }
 
-  // Ranks that wait for each other hold up others, too. Who has not come to the operation that one of them waits in may wait
-  // for them inside another, where nothing shows that it has ended; and if it came, they would wait on.
+  // Ranks that wait for each other hold up others, too. Who has not come to the operation that one of them
+  // waits in may wait for them inside another, where nothing shows that it has ended; and if it came, they
+  // would wait on.
   bool may_follow(const Root& root, const std::vector<Cycle>& cycles) const {
     const bool waits_there = std::any_of(cycles.begin(), cycles.end(), [&](const Cycle& cycle) {
       return std::find(cycle.blocks.begin(), cycle.blocks.end(), root.block) != cycle.blocks.end();
@@ -264,8 +266,8 @@ class Verdicts {
     return nullptr;
   }
 
-  // Ranks whose ends of sends and receives are missing have one cause as a rule: one finding, about the one that most
-  // wait for.
+  // Ranks whose ends of sends and receives are missing have one cause as a rule: one finding, about the one
+  // that most wait for.
   void add_missing_ends(std::vector<const Root*> roots) {
     if (roots.empty()) return;
     std::stable_sort(roots.begin(), roots.end(),

@@ -50,7 +50,8 @@ class Graph {
     };
     if (!culprits_.cycles.empty() || !std::all_of(culprits_.roots.begin(), culprits_.roots.end(), silent))
       std::erase_if(culprits_.roots, silent);
-    // So is a kernel that has ended on other members and seems to run on: its end may be lost, and nobody waits for it.
+    // So is a kernel that has ended on other members and seems to run on: its end may be lost, and nobody
+    // waits for it.
     auto alone = [this](const Root& root) { return runs_alone(root); };
     if (!culprits_.cycles.empty() || !std::all_of(culprits_.roots.begin(), culprits_.roots.end(), alone))
       std::erase_if(culprits_.roots, alone);
@@ -120,7 +121,8 @@ class Graph {
       root.waiting = reach_back(root.actors, root.block);
       culprits_.roots.push_back(std::move(root));
     }
-    // Where the ring kept too little of sends and receives to follow them, a rank that stands in one waits for somebody.
+    // Where the ring kept too little of sends and receives to follow them, a rank that stands in one waits
+    // for somebody.
     const auto follows = [this](const Root& root) {
       return root.kind == Root::Kind::kStuck && !root.actors.empty() &&
              std::all_of(root.actors.begin(), root.actors.end(),
@@ -182,8 +184,8 @@ class Graph {
 
   // Where a block stands in what the rank does.
   struct Place {
-    // Differing operations explain more than the wait that follows from them, what it has called comes before what it
-    // has not, and what nothing is known of last.
+    // Differing operations explain more than the wait that follows from them, what it has called comes before
+    // what it has not, and what nothing is known of last.
     enum class Sort : uint8_t { kDiffers, kCalled, kNotCalled, kSilent } sort = Sort::kSilent;
     std::optional<int64_t> when{};  // called: at; not called: after so many calls
 
@@ -212,8 +214,8 @@ class Graph {
     return votes(blocks_[a], blocks_[b]) > votes(blocks_[b], blocks_[a]);
   }
 
-  // Ranks that wait in `first` and called `second` later, or have not joined it: they do what the one does that they
-  // wait for.
+  // Ranks that wait in `first` and called `second` later, or have not joined it: they do what the one does
+  // that they wait for.
   static size_t votes(const Block& first, const Block& second) {
     size_t votes = 0;
     for (size_t i = 0; i < std::min(first.waiting.size(), kMostVoters); ++i) {
@@ -258,11 +260,11 @@ class Graph {
     }
   }
 
-  // Every way from a rank that is not terminal leads to a root or into a cycle: walk, and see what comes again. Actors and
-  // blocks are both nodes, so that each is left once. One cycle of a knot is enough.
+  // Every way from a rank that is not terminal leads to a root or into a cycle: walk, and see what comes
+  // again. Actors and blocks are both nodes, so that each is left once. One cycle of a knot is enough.
   //
-  // What a rank called first holds it first: a cycle of such waits is the deadlock, and others, which are closed by what it
-  // called later, follow from it.
+  // What a rank called first holds it first: a cycle of such waits is the deadlock, and others, which are
+  // closed by what it called later, follow from it.
   void find_cycles() {
     keep_oldest();
     find_cycles_in_ways();

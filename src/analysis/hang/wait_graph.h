@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows who waits for whom to where it ends. Edges run from a waiting rank to its block and from the block to the ranks
-// it waits for. A rank that waits for nobody itself is a root; so is one that is gone. Ranks that wait for each other
-// are a cycle.
+// Follows who waits for whom to where it ends. Edges run from a waiting rank to its block and from the block
+// to the ranks it waits for. A rank that waits for nobody itself is a root; so is one that is gone. Ranks
+// that wait for each other are a cycle.
 #pragma once
 #include <cstdint>
 #include <vector>

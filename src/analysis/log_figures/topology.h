@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a job is wired according to its logs: what each host has, and for each communicator its rings, trees, connections
-// and NVLink SHARP, in words.
+// How a job is wired according to its logs: what each host has, and for each communicator its rings, trees,
+// connections and NVLink SHARP, in words.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -24,8 +24,8 @@ struct Wiring {
   std::vector<int32_t> channels;
   // Of a ring: the ranks in its order. Of a tree: by rank the one above it; -1: the top.
   std::vector<int32_t> ranks;
-  std::string
-      text;  // "0 3 2 1 | 4 7 6 5": hosts between bars. Of trees: "0 (1 (2) 4 (5))": a rank and those below it
+  std::string text;  // "0 3 2 1 | 4 7 6 5": hosts between bars. Of trees: "0 (1 (2) 4 (5))": a rank and those
+                     // below it
 };
 
 struct PairGroup {

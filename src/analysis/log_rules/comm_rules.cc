@@ -28,7 +28,8 @@ bool is_open(const CommPart* part) {
   return part->started && !part->completed && !part->aborted && !part->ended && !part->is_used;
 }
 
-// Something that the file says behind a line shows that time went by, and the file with it: a warning, a watchdog, an end.
+// Something that the file says behind a line shows that time went by, and the file with it: a warning, a
+// watchdog, an end.
 bool goes_on_behind(const View& view, const Evidence& line) {
   const auto is_behind = [&](const Evidence& other) {
     return other.file == line.file && other.line > line.line;
@@ -40,9 +41,9 @@ bool goes_on_behind(const View& view, const Evidence& line) {
                      [&](const Fact& fact) { return fact.is_warning && is_behind(fact.first); });
 }
 
-// A log that ends where a communicator is being created was cut there, taken there, or is of a job that stood there. The
-// last it was for sure if the logs of several processes end so, or if the log goes on with trouble, and no member
-// completed it.
+// A log that ends where a communicator is being created was cut there, taken there, or is of a job that stood
+// there. The last it was for sure if the logs of several processes end so, or if the log goes on with
+// trouble, and no member completed it.
 bool is_proven(const View& view, const std::vector<const CommPart*>& parts) {
   if (!std::all_of(parts.begin(), parts.end(), is_open)) return false;
   std::set<uint32_t> files;

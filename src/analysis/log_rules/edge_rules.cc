@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only the logs of several ranks show: whether both ends of a connection tell the same, whether rings close, how they
-// run through hosts, and whether ranks called the same things.
+// What only the logs of several ranks show: whether both ends of a connection tell the same, whether rings
+// close, how they run through hosts, and whether ranks called the same things.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -323,8 +323,9 @@ std::optional<size_t> first_difference(const Parts& parts) {
   return std::nullopt;
 }
 
-// NCCL numbers calls as they come, and those of a group alike. Where members that called the same so far have different numbers
-// at one place, or different many calls of one number, a line is missing; so it may be where lines were torn.
+// NCCL numbers calls as they come, and those of a group alike. Where members that called the same so far have
+// different numbers at one place, or different many calls of one number, a line is missing; so it may be
+// where lines were torn.
 bool lacks_lines(const View& view, const Parts& parts, size_t until) {
   const auto& longest = longest_of(parts).calls;
   const auto alike = [](const std::vector<readers::nccl_log::Call>& calls, size_t from, uint32_t number) {
@@ -399,8 +400,8 @@ std::optional<Hit> calls_differ(const View& view) {
 
 namespace {
 
-// A log may simply end earlier than another one: that a rank stopped calling is known only where something else says that the
-// job failed, and its log is whole.
+// A log may simply end earlier than another one: that a rank stopped calling is known only where something
+// else says that the job failed, and its log is whole.
 bool has_failed(const View& view, const Parts& members) {
   return !view.torch().stalls().empty() ||
          std::any_of(members.begin(), members.end(), [](const CommPart* part) { return part->aborted; });

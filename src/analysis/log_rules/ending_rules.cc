@@ -48,7 +48,8 @@ bool is_of_report(const View& view, const Fact& fact) {
   });
 }
 
-// What wait() says of a child, as SGLang prints it: a signal, perhaps with 128 for a dump of memory, or 256 times its exit code.
+// What wait() says of a child, as SGLang prints it: a signal, perhaps with 128 for a dump of memory, or 256
+// times its exit code.
 std::string status_text(int64_t status) {
   constexpr int64_t kSignals = 0x7F;
   if ((status & kSignals) != 0) return "by signal " + std::to_string(status & kSignals);
@@ -102,7 +103,8 @@ std::optional<Hit> process_ended(const View& view) {
   return hit;
 }
 
-// Where a launcher says only that it ends the others. What it names may have followed another rank: it is not blamed.
+// Where a launcher says only that it ends the others. What it names may have followed another rank: it is not
+// blamed.
 std::optional<Hit> others_ended(const View& view) {
   constexpr uint64_t kShown = 1;
   const bool is_stated =
@@ -117,7 +119,8 @@ std::optional<Hit> others_ended(const View& view) {
   return hit;
 }
 
-// Horovod's coordinator says who has not submitted what others have, first after a minute: whoever is late may still come.
+// Horovod's coordinator says who has not submitted what others have, first after a minute: whoever is late
+// may still come.
 std::optional<Hit> horovod_waits(const View& view) {
   Hit hit;
   std::set<int32_t> ranks;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong according to what NCCL_DEBUG logs say. Each row of rules.def is one thing that can be; every finding cites
-// the lines that it follows from. Absence of a line proves little (levels and subsystems decide what is printed), so rules
-// ask for what was said.
+// What is wrong according to what NCCL_DEBUG logs say. Each row of rules.def is one thing that can be; every
+// finding cites the lines that it follows from. Absence of a line proves little (levels and subsystems decide
+// what is printed), so rules ask for what was said.
 #pragma once
 #include <vector>
 

@@ -15,8 +15,8 @@
 namespace lockstep::analysis::log_rules {
 namespace {
 
-// `lines` begin with the process they are of: 'a' and 'b' are two processes of host h1, 'c' is one of h2; 'W' behind it
-// makes a warning. Other lines stand as they are.
+// `lines` begin with the process they are of: 'a' and 'b' are two processes of host h1, 'c' is one of h2; 'W'
+// behind it makes a warning. Other lines stand as they are.
 std::string log_text(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) {

@@ -192,7 +192,8 @@ bool gpu_failed(const View& view, const Fact& fact) {
 }
 bool cuda_hardware(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kHardware); }
 bool cuda_error(const View& view, const Fact& fact) { return is_cuda(view, fact, CudaCause::kOther); }
-// The step to RTR is the one that needs the peer's address; other errors than an argument's are of routes as well.
+// The step to RTR is the one that needs the peer's address; other errors than an argument's are of routes as
+// well.
 bool is_route(const Fact& fact) {
   const std::string& text = fact.first.text;
   const auto says = [&](std::string_view words) { return text.find(words) != std::string::npos; };
@@ -208,7 +209,8 @@ bool event_fatal(const View& view, const Fact& fact) {
   return warned(view, fact) && (any_value_has(fact, "catastrophic") || any_value_has(fact, "device fatal"));
 }
 bool ends_differ(const View& view, const Fact& fact) { return warned(view, fact) && is_of_an_end(fact); }
-// Beside a transfer that failed they need not have: ranks that gave up are at other calls than those that wait.
+// Beside a transfer that failed they need not have: ranks that gave up are at other calls than those that
+// wait.
 std::optional<Hit> calls_mixed(const View& view) {
   constexpr int64_t kFlushed = 5;
   Hit hit;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses, ports and classes of traffic: what keeps hosts from reaching each other, or slows them on the way.
+// Addresses, ports and classes of traffic: what keeps hosts from reaching each other, or slows them on the
+// way.
 #include <algorithm>
 #include <map>
 

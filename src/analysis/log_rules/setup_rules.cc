@@ -16,7 +16,8 @@ using readers::nccl_log::to_int;
 
 using ValueOf = std::function<std::optional<std::string>(uint32_t process, const Fact*& proof)>;
 
-// Members of one communicator by what `value_of` says of them, for the first communicator that is not of one mind.
+// Members of one communicator by what `value_of` says of them, for the first communicator that is not of one
+// mind.
 std::optional<Camps> divided(const View& view, const std::vector<uint32_t>& processes,
                              const ValueOf& value_of) {
   std::map<std::string, Camps> worlds;
@@ -67,8 +68,8 @@ bool is_of_the_host(std::string_view name) {
                      [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
 }
 
-// Settings that every process reads when its first communicator is made: processes that made one and say nothing of it do
-// not have it. Not fewer than two, and not fewer than have it: a line may be missing.
+// Settings that every process reads when its first communicator is made: processes that made one and say
+// nothing of it do not have it. Not fewer than two, and not fewer than have it: a line may be missing.
 bool is_read_by_all(std::string_view name) {
   return name == "P2P_DISABLE" || name == "SHM_DISABLE" || name == "P2P_LEVEL" || name == "NVLS_ENABLE";
 }

@@ -117,7 +117,8 @@ void TorchJob::read() {
   }
 }
 
-// The line that says what timed out need not name the group; the next one of that rank about the same work does.
+// The line that says what timed out need not name the group; the next one of that rank about the same work
+// does.
 std::string TorchJob::group_beside(size_t row) const {
   const TorchLine& line = model_.torch[row];
   if (!line.group.empty() || !line.description.empty())
@@ -134,8 +135,8 @@ std::string TorchJob::group_beside(size_t row) const {
   return {};
 }
 
-// Ranks that say what timed out, and not in which group, are in the only one in which that number is waited for, unless it is
-// another operation there.
+// Ranks that say what timed out, and not in which group, are in the only one in which that number is waited
+// for, unless it is another operation there.
 std::string TorchJob::only_group_with(const TorchLine& timeout) const {
   const auto groups = groups_at_.find(timeout.seq);
   if (groups == groups_at_.end() || groups->second.size() != 1) return {};
@@ -159,7 +160,8 @@ void TorchJob::add_timeout(size_t row) {
   }
 }
 
-// A group's own line of a failure names the work: an operation that did not end, also where no line says which it was.
+// A group's own line of a failure names the work: an operation that did not end, also where no line says
+// which it was.
 void TorchJob::add_failed_work() {
   for (const TorchLine& line : model_.torch) {
     if (line.remark != TorchRemark::kProgress || line.seq <= 0 || line.rank < 0 || line.group.empty())
@@ -210,7 +212,8 @@ void TorchJob::find_dead() {
     if (line.remark == TorchRemark::kRaised && !gave_up.contains(line.rank))
       dead_.try_emplace(line.rank, &line);
   }
-  // By file: when the first of the processes in a launcher's report ended. It ends the others, some of them by force.
+  // By file: when the first of the processes in a launcher's report ended. It ends the others, some of them
+  // by force.
   constexpr int64_t kTogetherS = 2;
   std::map<uint32_t, int64_t> first_end;
   for (const TorchLine& line : model_.torch) {
@@ -228,7 +231,8 @@ void TorchJob::find_dead() {
   forgive_followers();
 }
 
-// Of processes that exited by themselves beside the one that the launcher saw first, as when a peer is lost: they follow it.
+// Of processes that exited by themselves beside the one that the launcher saw first, as when a peer is lost:
+// they follow it.
 void TorchJob::forgive_followers() {
   std::map<uint32_t, int32_t> first_of_file;
   for (const auto& [rank, line] : dead_) {
@@ -370,7 +374,8 @@ void TorchJob::find_stalls() {
   }
 }
 
-// Who is behind in one group may wait in another: then that one's stall is the cause, or the two hold each other.
+// Who is behind in one group may wait in another: then that one's stall is the cause, or the two hold each
+// other.
 void TorchJob::find_circles() {
   std::map<int32_t, std::vector<const Stall*>> waits_in;
   for (const Stall& stall : stalls_) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the lines of PyTorch's watchdogs come to: process groups, how far each rank had come in them, and the operations
-// that never ended. A time limit says only that somebody did not arrive: the first to arrive gives up first. So nobody is
-// named for giving up, and nobody whose count of operations is not known.
+// What the lines of PyTorch's watchdogs come to: process groups, how far each rank had come in them, and the
+// operations that never ended. A time limit says only that somebody did not arrive: the first to arrive gives
+// up first. So nobody is named for giving up, and nobody whose count of operations is not known.
 #pragma once
 #include <cstdint>
 #include <map>

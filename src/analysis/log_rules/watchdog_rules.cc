@@ -60,7 +60,8 @@ std::string no_log(const Ranks& ranks) {
   return "no line of " + wording::ranks(ranks) + " tells how far it came";
 }
 
-// "rank 3 waited for operation 8 of default_pg (AllReduce of 26 elements) for 10.0 min, until PyTorch's watchdog gave up"
+// "rank 3 waited for operation 8 of default_pg (AllReduce of 26 elements) for 10.0 min, until PyTorch's
+// watchdog gave up"
 std::string who_waited(const Stall& stall) {
   std::string text = wording::ranks(stall.waiting) + " waited for " + operation_text(stall);
   const bool is_sized = stall.by_size.size() == 1 && text.ends_with('(' + stall.func + ')');

@@ -279,7 +279,8 @@ std::string timed_out(int rank, int seq, const std::string& op = "ALLREDUCE") {
   return text.substr(0, text.find('\n') + 1);
 }
 
-// One line of one rank proves what it waited for and for how long, and that others are to be asked: nobody is named.
+// One line of one rank proves what it waited for and for how long, and that others are to be asked: nobody is
+// named.
 TEST(Watchdog, OneLineOfOneRankIsExplained) {
   const auto findings = findings_of(timed_out(3, 9));
   ASSERT_EQ(ids(findings), std::vector<std::string>{"evidence-missing.watchdog"});

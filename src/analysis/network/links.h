@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What went from rank to rank over the network, and where the time of its transfers went: both ends of each (communicator,
-// source, target, channel, traffic, device) in one row. docs/nccl-events.md says what each wait means.
+// What went from rank to rank over the network, and where the time of its transfers went: both ends of each
+// (communicator, source, target, channel, traffic, device) in one row. docs/nccl-events.md says what each
+// wait means.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -41,8 +42,8 @@ struct Link {
   }
   // Another link's transfers; which one it is and how it goes stay.
   void add(const Link& other);
-  // Standard error of the rate, relative: from how much the durations of transfers differ, or the rates of its parts, for
-  // transfers that follow each other are slow together.
+  // Standard error of the rate, relative: from how much the durations of transfers differ, or the rates of
+  // its parts, for transfers that follow each other are slow together.
   double relative_error() const;
 };
 

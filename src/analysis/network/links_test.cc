@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a link holds of what its two ends say, what a pair holds of its links, and from which rate on a pair is slow.
+// What a link holds of what its two ends say, what a pair holds of its links, and from which rate on a pair
+// is slow.
 #include "analysis/network/links.h"
 
 #include <gtest/gtest.h>
@@ -220,7 +221,8 @@ TEST(NetworkBounds, SlowIsBelowSevenTenthsOfTheUsual) {
   EXPECT_FALSE(is_slow(8, 1 / 0.71));
 }
 
-// Three errors above it, a slow rate has to be below 85 hundredths of the usual: 0.5 x (1 + 3 x scatter / 10).
+// Three errors above it, a slow rate has to be below 85 hundredths of the usual: 0.5 x (1 + 3 x scatter /
+// 10).
 TEST(NetworkBounds, ARateThatMayBeUsualIsNotSlow) {
   EXPECT_TRUE(is_slow(8, 2, 2.2)) << "0.83";
   EXPECT_FALSE(is_slow(8, 2, 2.5)) << "0.875";

@@ -104,8 +104,8 @@ class NetworkFindings {
     return is(pair.source_process) || is(pair.target_process);
   }
 
-  // A place is to blame if everything that goes through it is slow, whoever is at the other end, and that is not all
-  // there is.
+  // A place is to blame if everything that goes through it is slow, whoever is at the other end, and that is
+  // not all there is.
   void add_places(Place::Kind kind) {
     std::map<Place, std::vector<size_t>> through;
     for (size_t i = 0; i < comparisons_.size(); ++i) {

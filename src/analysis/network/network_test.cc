@@ -15,8 +15,8 @@ using testing::JobBuilder;
 
 constexpr uint64_t kStepBytes = 512 << 10;
 
-// A ring over hosts: every rank sends to the same rank of the next one; 100 steps of each way, `step_us` long where a pair
-// is not made slower.
+// A ring over hosts: every rank sends to the same rank of the next one; 100 steps of each way, `step_us` long
+// where a pair is not made slower.
 class Ring {
  public:
   explicit Ring(uint32_t ranks, uint32_t per_host = 1)

@@ -20,8 +20,9 @@ constexpr uint64_t kLeastSteps = 16;
 constexpr size_t kLeastOthers = 3;
 // Routes of one network differ by less.
 constexpr double kSlow = 0.7;
-// A slow link makes its transfers longer, not a few of them much longer, as a proxy thread does that has to wait for its CPU.
-// The root of what the rate has to show, for how long they take is known to within an eighth only.
+// A slow link makes its transfers longer, not a few of them much longer, as a proxy thread does that has to
+// wait for its CPU. The root of what the rate has to show, for how long they take is known to within an
+// eighth only.
 constexpr double kLonger = 1.195;
 // A pair is slow only where its rate is as far from the usual as this many times what is usual to differ.
 constexpr double kScatters = 3;
@@ -37,8 +38,8 @@ bool measured(const Link& pair) {
          pair.busy_ns > 0 && pair.source >= 0 && pair.target >= 0;
 }
 
-// By how much, as a logarithm, the rates that are not slow fall behind `usual`: three quarters of them by less. That some
-// are faster says nothing of a slow one.
+// By how much, as a logarithm, the rates that are not slow fall behind `usual`: three quarters of them by
+// less. That some are faster says nothing of a slow one.
 double scatter(const std::vector<double>& rates, double usual) {
   std::vector<double> behind;
   for (double rate : rates) {
@@ -102,8 +103,8 @@ class Judge {
  private:
   // `sorted` by rate are those inside and all the others.
   void compare(const std::vector<size_t>& inside, const std::vector<size_t>& sorted) {
-    // Nothing outside is as slow: what lies on slower routes than half of the others is not a slow place. All inside being
-    // slower than the first of the rest means that they are what comes before it.
+    // Nothing outside is as slow: what lies on slower routes than half of the others is not a slow place. All
+    // inside being slower than the first of the rest means that they are what comes before it.
     const std::vector<size_t> rest(sorted.begin() + static_cast<std::ptrdiff_t>(inside.size()), sorted.end());
     const double least = kSlow * all_[rest.front()].pair.rate();
     const Usual usual(all_, rest);
@@ -121,8 +122,8 @@ class Judge {
   std::vector<Comparison>& all_;
 };
 
-// What flows have in common that may be compared. The size of what takes part in an operation, the lanes, the traffic, and
-// how many flows of it share the card at whichever end has more of them.
+// What flows have in common that may be compared. The size of what takes part in an operation, the lanes, the
+// traffic, and how many flows of it share the card at whichever end has more of them.
 using Kind = std::tuple<int32_t, uint32_t, model::Traffic, size_t>;
 
 class Kinds {

@@ -156,7 +156,8 @@ TEST_F(Slowness, LessDataInTheSameTimeIsNotSlow) {
   EXPECT_EQ(slow(), Pairs{});
 }
 
-// Most of the mean is what a few transfers waited for a thread that had no CPU; three quarters are as fast as ever.
+// Most of the mean is what a few transfers waited for a thread that had no CPU; three quarters are as fast as
+// ever.
 TEST_F(Slowness, AFewVeryLateTransfersAreNoSlowLink) {
   for (uint32_t i = 0; i < 8; ++i)
     add({.from = i, .to = (i + 1) % 8, .late_share = i == 0 ? 0.24 : 0, .late_us = 60});

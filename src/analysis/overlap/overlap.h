@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the GPUs of each rank spend a step: computing, communicating with computation beside it (hidden) or without
-// (exposed), copying alone, or with nothing to do. Only of processes whose kernels are known.
+// How the GPUs of each rank spend a step: computing, communicating with computation beside it (hidden) or
+// without (exposed), copying alone, or with nothing to do. Only of processes whose kernels are known.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -69,7 +69,8 @@ struct Asked {
   std::vector<const Comm*> comms;
 };
 
-// The same ranks in several communicators are one finding, told of the largest of these. `first`: of this rule.
+// The same ranks in several communicators are one finding, told of the largest of these. `first`: of this
+// rule.
 void ask(const Row& row, const Asked& job, size_t first, std::vector<Finding>& findings) {
   std::map<std::pair<Severity, std::vector<int32_t>>, size_t> reported;
   std::map<size_t, uint64_t> more;

@@ -21,8 +21,8 @@ std::set<std::tuple<std::string, int64_t, int32_t>> devices_of(const Comm& comm)
   return devices;
 }
 
-// Ranks of the largest communicator are those of the job, if it holds whoever is in any other; of several, the one that most
-// is known of.
+// Ranks of the largest communicator are those of the job, if it holds whoever is in any other; of several,
+// the one that most is known of.
 const Comm* find_world(const Snapshot& snapshot) {
   const auto less = [](const Comm& a, const Comm& b) {
     return std::tuple(a.size, a.ranks.size() + a.missing.size()) <

@@ -18,11 +18,12 @@ using testing::JobBuilder;
 constexpr uint32_t kRanks = 4;
 constexpr uint32_t kSteps = 12;
 
-// Four ranks that go through steps: a collective in pairs (0 1) (2 3), one among (0 2) (1 3), one of all. Each waits on
-// its host for the last, as a program does that reads the loss.
+// Four ranks that go through steps: a collective in pairs (0 1) (2 3), one among (0 2) (1 3), one of all.
+// Each waits on its host for the last, as a program does that reads the loss.
 class Job {
  public:
-  // Extra time, ms, of a rank in a step: on its host before its first call, or on its GPU before the first kernel.
+  // Extra time, ms, of a rank in a step: on its host before its first call, or on its GPU before the first
+  // kernel.
   using Extra = std::function<double(uint32_t rank, uint32_t step)>;
 
   Job(Extra host, Extra gpu, bool timed = true, uint32_t per_host = 0)
@@ -136,7 +137,8 @@ TEST(Straggler, ComparesHostsThatAreNotAlignedEachByItself) {
       << "nothing compares ranks that have a clock each";
 }
 
-// Two hosts with a clock each, of two ranks; every step ends in a wait for all. Steps are those of each host's own clock.
+// Two hosts with a clock each, of two ranks; every step ends in a wait for all. Steps are those of each
+// host's own clock.
 TEST(Straggler, FindsWhoTakesTurnsOnHostsWhoseClocksDoNotCompare) {
   auto extra = [](uint32_t rank, uint32_t step) { return step % kRanks == rank ? 6.0 : 0.0; };
   std::vector<Finding> findings = Job(extra, nothing, false, 2).findings(false);
@@ -192,8 +194,9 @@ TEST(Straggler, BlamesNobodyForLatenessOfAHostThatItsCompanyShares) {
   for (const Finding& finding : findings) ADD_FAILURE() << finding.statement;
 }
 
-// Two pipelines of two stages, each stage on a host whose clock does not compare with the other's, without GPU times. Rank 0 begins
-// its steps late by `late_ms`; rank 2, whose host has to wait for what rank 0 sends, calls its reduction late by as much.
+// Two pipelines of two stages, each stage on a host whose clock does not compare with the other's, without
+// GPU times. Rank 0 begins its steps late by `late_ms`; rank 2, whose host has to wait for what rank 0 sends,
+// calls its reduction late by as much.
 std::vector<Finding> of_pipelines(double late_ms) {
   JobBuilder builder(4, 2);
   const std::vector<uint32_t> stages = {builder.comm("dp0", {0, 1}), builder.comm("dp1", {2, 3})};
@@ -285,8 +288,8 @@ TEST(Straggler, NamesAHostWhoseRanksAreLateTogether) {
   EXPECT_NEAR(findings[0].effect->value, 20e6, 0.5e6);
 }
 
-// The same hosts. Each step ends in an operation of all ranks that their hosts wait for; host 1 launches the next 1 ms late, just as
-// late as before. Beside two operations over the hosts its ranks stay as late.
+// The same hosts. Each step ends in an operation of all ranks that their hosts wait for; host 1 launches the
+// next 1 ms late, just as late as before. Beside two operations over the hosts its ranks stay as late.
 TEST(Straggler, BlamesAHostAnewOnceItHasWaitedForAll) {
   JobBuilder builder(6, 2);
   const std::vector<uint32_t> pairs = {builder.comm("tp0", {0, 1}), builder.comm("tp1", {2, 3}),
@@ -317,8 +320,9 @@ TEST(Straggler, BlamesAHostAnewOnceItHasWaitedForAll) {
   EXPECT_NEAR(findings[0].effect->value, 1e6, 0.1e6);
 }
 
-// Three hosts of two ranks. A layer is an operation of the host's pair, which holds up what comes after it, and one over the hosts,
-// which does not: when the first of these waits 2 ms for host 1, the other hosts are as much ahead with all that follow.
+// Three hosts of two ranks. A layer is an operation of the host's pair, which holds up what comes after it,
+// and one over the hosts, which does not: when the first of these waits 2 ms for host 1, the other hosts are
+// as much ahead with all that follow.
 TEST(Straggler, BlamesAHostOnceForWhatOthersAreAheadByWhileTheyWait) {
   constexpr uint32_t kLayers = 8;
   JobBuilder builder(6, 2);
@@ -357,8 +361,9 @@ TEST(Straggler, BlamesAHostOnceForWhatOthersAreAheadByWhileTheyWait) {
   EXPECT_NEAR(findings[0].effect->value, 2e6, 0.4e6) << "not again for each layer";
 }
 
-// The same hosts, of which host 1, or one rank of it, works about 15 us longer at each of ten parts of a layer: too little to tell
-// at any, and after ten layers 1.5 ms. What it is late by at one layer it brings along to the next.
+// The same hosts, of which host 1, or one rank of it, works about 15 us longer at each of ten parts of a
+// layer: too little to tell at any, and after ten layers 1.5 ms. What it is late by at one layer it brings
+// along to the next.
 std::vector<Finding> falls_behind(bool (*is_slow)(uint32_t rank)) {
   constexpr uint32_t kLayers = 10, kParts = 10;
   JobBuilder builder(6, 2);
@@ -408,8 +413,8 @@ TEST(Straggler, DoesNotAddUpWhatARankWaitedForItsHost) {
   }
 }
 
-// Every operation holds up the work towards the next. Where rank 1 works half a millisecond longer towards each of a step's
-// eight, it is late at each anew, though it was as late at the one before.
+// Every operation holds up the work towards the next. Where rank 1 works half a millisecond longer towards
+// each of a step's eight, it is late at each anew, though it was as late at the one before.
 TEST(Straggler, BlamesARankAnewWhereOthersHadWaitedForIt) {
   JobBuilder builder(4);
   const uint32_t world = builder.world();
@@ -463,8 +468,9 @@ TEST(Straggler, BlamesLatenessThatLastsOverOverlappingOperationsOnce) {
   EXPECT_LT(findings[0].effect->value, 6e6) << "3 ms a step, not 30";
 }
 
-// Gradients that are reduced one after the other beside the work: who is behind keeps all others waiting at each, so that they
-// begin as soon as the one before is through and show no more how long their work takes. They did before it fell behind.
+// Gradients that are reduced one after the other beside the work: who is behind keeps all others waiting at
+// each, so that they begin as soon as the one before is through and show no more how long their work takes.
+// They did before it fell behind.
 TEST(Straggler, ComparesWhoIsAlwaysTheLastWithTheOthersWhenTheyWere) {
   constexpr uint32_t kAll = 8, kBuckets = 30;
   JobBuilder builder(kAll);
@@ -500,8 +506,9 @@ TEST(Straggler, ComparesWhoIsAlwaysTheLastWithTheOthersWhenTheyWere) {
   EXPECT_NEAR(findings[0].effect->value, kBuckets * 0.15e6, 0.8e6);
 }
 
-// Ranks 0 and 1, and 2 and 3, exchange data twice a layer, and wait for each other there. Then gradients are reduced over all
-// beside the work: the others come as early as before, wait there for the late pair, and work on meanwhile.
+// Ranks 0 and 1, and 2 and 3, exchange data twice a layer, and wait for each other there. Then gradients are
+// reduced over all beside the work: the others come as early as before, wait there for the late pair, and
+// work on meanwhile.
 std::vector<int32_t> named_of_exchanges(double (*longer_ms)(uint32_t rank)) {
   constexpr uint32_t kAll = 8, kLayers = 6;
   JobBuilder builder(kAll);
@@ -570,8 +577,9 @@ TEST(Straggler, DoesNotBlameWhoExchangesDataWithALateRank) {
   EXPECT_EQ(named_of_exchanges([](uint32_t) { return 0.02; }), Ranks{});
 }
 
-// Rank 4 is late to each step, and rank 3 with it, which then reduces its gradients at the pace of all. Those wait for it at each,
-// begin as soon as the one before is through, and never show how long their work takes; one of them left no file.
+// Rank 4 is late to each step, and rank 3 with it, which then reduces its gradients at the pace of all. Those
+// wait for it at each, begin as soon as the one before is through, and never show how long their work takes;
+// one of them left no file.
 TEST(Straggler, DoesNotBlameAPaceThatNobodyElseShows) {
   constexpr uint32_t kBuckets = 30, kAbsent = 5;
   JobBuilder builder(6);

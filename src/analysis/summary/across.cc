@@ -98,7 +98,8 @@ void add_waits(const Job& job, AcrossFigures& out) {
                    [](const WaitFigures& a, const WaitFigures& b) { return a.rank < b.rank; });
 }
 
-// Appends for each whole step how long the process had communication on its GPU; nothing where that is not known.
+// Appends for each whole step how long the process had communication on its GPU; nothing where that is not
+// known.
 void add_on_gpu(const Job& job, uint32_t process, const std::vector<int64_t>& begins,
                 std::vector<int64_t>& out) {
   const model::JobOps& ops = job.processes[process].ops;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of `summary` that need all ranks at once: bandwidth of what moved once everybody was there, waiting and
-// moving, who was late, steps, and what went over the network.
+// The figures of `summary` that need all ranks at once: bandwidth of what moved once everybody was there,
+// waiting and moving, who was late, steps, and what went over the network.
 //
-// Waiting: from a rank's arrival at an operation to the last arrival. Moving: from there to its own end. Both of the
-// operations that all members have; moving of those with GPU times alone.
+// Waiting: from a rank's arrival at an operation to the last arrival. Moving: from there to its own end. Both
+// of the operations that all members have; moving of those with GPU times alone.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -55,7 +55,8 @@ struct StepFigures {
   Durations length;
   // Per rank and step: communication was on the GPU. Not more than that is exposed.
   Durations exposed_at_most;
-  // Per rank and step, where all kernels are known: communication was on the GPU, and no computation beside it.
+  // Per rank and step, where all kernels are known: communication was on the GPU, and no computation beside
+  // it.
   Durations exposed;
 };
 struct OverlapFigures {  // of a rank; see analysis/overlap/overlap.h

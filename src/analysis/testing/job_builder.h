@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes small jobs for the tests of the analyses: ranks, communicators, and what each rank called when, in the order of
-// the calls. Times are milliseconds since kStart, so that tests read as stories. What a test does not say is healthy:
-// one host, files closed in order half a second after the last call, no losses.
+// Makes small jobs for the tests of the analyses: ranks, communicators, and what each rank called when, in
+// the order of the calls. Times are milliseconds since kStart, so that tests read as stories. What a test
+// does not say is healthy: one host, files closed in order half a second after the last call, no losses.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture of the tests that call lockstep.h with the library behind it: a run directory, and child processes in which
-// the header finds the library as an application would.
+// Fixture of the tests that call lockstep.h with the library behind it: a run directory, and child processes
+// in which the header finds the library as an application would.
 #pragma once
 #include "lockstep/lockstep.h"
 #include "tests/support/child.h"

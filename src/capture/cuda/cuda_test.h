@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this folder share: a process with a libcupti in it (sim/cupti), this library as CUDA's driver would
-// start it, and a profiler that uses CUPTI as others do, through the functions that come first in the loader's search.
+// What the tests of this folder share: a process with a libcupti in it (sim/cupti), this library as CUDA's
+// driver would start it, and a profiler that uses CUPTI as others do, through the functions that come first
+// in the loader's search.
 #pragma once
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -85,7 +86,8 @@ class Gpu {
   const sim::FakeCupti* cupti_ = nullptr;
 };
 
-// Like PyTorch's: it keeps a map of the buffers it gave, flushes only while it has given some, and complains of others.
+// Like PyTorch's: it keeps a map of the buffers it gave, flushes only while it has given some, and complains
+// of others.
 class Profiler {
  public:
   explicit Profiler(const Gpu& gpu)

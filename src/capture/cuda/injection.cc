@@ -2,7 +2,8 @@
 // How the library comes into a process and lives in it. CUDA's driver calls InitializeInjection when it
 // starts, by CUDA_INJECTION64_PATH; a thread of ours then asks CUPTI for records where it brings none by
 // itself, and once more at exit.
-//   LOCKSTEP_CUDA   off, or what is recorded beside kernels: copies (and fills), ranges (of NVTX), or both with a comma
+//   LOCKSTEP_CUDA   off, or what is recorded beside kernels: copies (and fills), ranges (of NVTX), or both
+//                   with a comma
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>

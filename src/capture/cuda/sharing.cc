@@ -34,7 +34,7 @@ struct ProfilersCall {
 
 Fences g_fences;
 
-// From where to where a profiler had a kind of record on: times on CUPTI's clock (0 never or not yet), fences.
+// From where to where a profiler had a kind of record on: by CUPTI's clock (0 never or not yet), fences.
 class Window {
  public:
   void open(uint64_t now, uint32_t fence) {

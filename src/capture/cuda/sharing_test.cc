@@ -20,7 +20,8 @@ const std::vector<uint32_t> kAllKinds = {cupti::kCopy,    cupti::kSet,    cupti:
 
 class Sharing : public CudaCapture {};
 
-// A step of a training loop: kernels by the runtime and by the driver, a copy, a fill, and what a profiler adds.
+// A step of a training loop: kernels by the runtime and by the driver, a copy, a fill, and what a profiler
+// adds.
 void step(const Gpu& gpu) {
   for (int i = 0; i < 20; ++i)
     gpu.run({.name = "compute", .driver_call = cupti::kLaunchKernel, .runtime_call = 211});
@@ -37,7 +38,8 @@ void step(const Gpu& gpu) {
 
 using Counts = std::map<std::pair<uint32_t, uint32_t>, int>;
 
-// What a profiler sees of `sessions` sessions with steps before, between and after, with our library in the process or without.
+// What a profiler sees of `sessions` sessions with steps before, between and after, with our library in the
+// process or without.
 std::vector<Counts> profile(const Environment& environment, int sessions, bool with_us,
                             const std::vector<uint32_t>& kinds) {
   int pipes[2];
@@ -112,7 +114,8 @@ TEST_F(Sharing, AProfilerSeesTheSameWithUsAsWithout) {
   }
 }
 
-// Kernels wait on the GPU when a profiler comes, and when it goes. Alone it would see those that were launched in between.
+// Kernels wait on the GPU when a profiler comes, and when it goes. Alone it would see those that were
+// launched in between.
 TEST_F(Sharing, AProfilerSeesWhatWasLaunchedInItsTime) {
   LksFile file = record([](const Gpu& gpu) {
     gpu.load_driver();

@@ -230,8 +230,8 @@ TEST_F(HsaTest, SignalsThatRunOutLeaveKernelsWithoutTimes) {
   f.expect_sums();
 }
 
-// More kernels on their way than there are signals, all ended before ours looks: each is recorded all the same, but for
-// those that came faster than a file is written.
+// More kernels on their way than there are signals, all ended before ours looks: each is recorded all the
+// same, but for those that came faster than a file is written.
 TEST_F(HsaTest, AHundredThousandOfAHundredThousand) {
   constexpr uint64_t kKernels = 100'000;
   ASSERT_TRUE(run({}, [](FakeHsa& hsa) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this folder share: a child process with a runtime of AMD's in it (sim/hsa) that loads the built
-// library as HSA_TOOLS_LIB names it, and what the library left, byte by byte.
+// What the tests of this folder share: a child process with a runtime of AMD's in it (sim/hsa) that loads the
+// built library as HSA_TOOLS_LIB names it, and what the library left, byte by byte.
 #pragma once
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -4,7 +4,8 @@
 // program is told by the GPU as before. No lock, allocation or system call, but a thread's first event
 // (capture/core/log/thread_log.h).
 //
-//   pending, signals:   ... done | tail: to be collected ... | head: free ...     one ring a queue, as kernels end in order
+//   pending, signals:   ... done | tail: to be collected ... | head: free ...     one ring a queue, as
+//                                                                                 kernels end in order
 //
 // Threads: `on_packets` is called by the runtime under its lock of the queue. `collect` may be called by any,
 // and by several: all but one return at once.

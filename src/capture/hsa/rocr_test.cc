@@ -115,7 +115,8 @@ class HipTest : public RocrTest {
   static constexpr char kCode[] = LOCKSTEP_LIB_DIR "/software-gpu/kernels.co";
 };
 
-// Times that a program measures by events must not change by being traced: 3 ms here, as long as the kernel takes.
+// Times that a program measures by events must not change by being traced: 3 ms here, as long as the kernel
+// takes.
 TEST_F(HipTest, EventsOfTheProgramKeepTheirTimes) {
   const auto output = run({"lockstep-hip-job", kCode, "20"}, {{"LOCKSTEP_SIM_KERNEL_NS", "3000000"}});
   for (const char* way : {"by_events_ms", "by_launch_ms"}) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a profiler plugin owes to NCCL (docs/nccl-events.md), a test per promise, at every version of the interface.
+// What a profiler plugin owes to NCCL (docs/nccl-events.md), a test per promise, at every version of the
+// interface.
 #include <malloc.h>
 #include <string.h>
 

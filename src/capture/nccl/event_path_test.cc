@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event path against a hostile caller and a strict kernel: forged handles stay inside their chunk, and no callback
-// makes a system call.
+// The event path against a hostile caller and a strict kernel: forged handles stay inside their chunk, and no
+// callback makes a system call.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -97,8 +97,8 @@ TEST_F(EventPath, MakesNoSystemCall) {
   }
 }
 
-// The ends of each chunk, with every kind of handle. (In the middle of a record a forged handle cannot be told from a real
-// one; it may spoil that record, but nothing beyond its chunk.)
+// The ends of each chunk, with every kind of handle. (In the middle of a record a forged handle cannot be
+// told from a real one; it may spoil that record, but nothing beyond its chunk.)
 TEST_F(EventPath, ForgedHandlesStayInTheirChunk) {
   Exit exit = run_child(settings(), [&] {
     NcclPlugin<7> plugin;

@@ -101,7 +101,8 @@ TEST_F(Ring, TotalsOfTheHistogramsAreExact) {
   EXPECT_EQ(file.lost(), file.lost(capture::kLoss_overwritten));
 }
 
-// One thread has had the ring to itself; those that come later keep a window each, beside the ring if need be.
+// One thread has had the ring to itself; those that come later keep a window each, beside the ring if need
+// be.
 TEST_F(Ring, EveryThreadKeepsARecentWindow) {
   constexpr uint64_t kThreads = 40, kEvents = 2000;
   LksFile file = record(settings("deep", "ring:1M"), [] {
@@ -164,7 +165,8 @@ TEST_F(Ring, IsSharedEqually) {
   EXPECT_GT(least * 3, most);
 }
 
-// Whoever was alone for a while holds most of the ring, and goes on writing: it gives back what is more than its share.
+// Whoever was alone for a while holds most of the ring, and goes on writing: it gives back what is more than
+// its share.
 TEST_F(Ring, WhoFilledItFirstGivesBack) {
   constexpr uint64_t kThreads = 4;
   LksFile file = record(settings("deep", "ring:4M"), [] {

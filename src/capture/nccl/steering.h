@@ -2,9 +2,10 @@
 // Which events NCCL is asked for, and of which operations they are kept. NCCL reads one mask of the whole
 // process, once per operation, before it calls us; so what the mask says must be right one operation ahead:
 //
-//   sample=K/N   the n-th operation of a communicator is chosen if n % N >= N - K. After each operation it is known
-//                whether the next one of its communicator (or of its pair of ranks, for sends and receives) is; while
-//                any is, the mask asks for deep events. What comes of operations that are not chosen is declined.
+//   sample=K/N   the n-th operation of a communicator is chosen if n % N >= N - K. After each operation it is
+//                known whether the next one of its communicator (or of its pair of ranks, for sends and
+//                receives) is; while any is, the mask asks for deep events. What comes of operations that are
+//                not chosen is declined.
 //   deep for some communicators or sizes: the mask asks for all, and what is not chosen is declined.
 //
 // n counts from the communicator's first operation, in every mode, so all ranks choose alike, whenever

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampling, and requests that a tool writes into the header of a live process' file: what NCCL's mask holds when, and
-// whose deep events are kept.
+// Sampling, and requests that a tool writes into the header of a live process' file: what NCCL's mask holds
+// when, and whose deep events are kept.
 #include <cstdarg>
 #include <set>
 #include <thread>
@@ -486,7 +486,8 @@ TEST_F(Steering, WarnsOnceOfWhatDeepCostsThisNccl) {
   }
 }
 
-// Threads of several communicators while requests come in; for the thread sanitizer, and so that nothing is lost.
+// Threads of several communicators while requests come in; for the thread sanitizer, and so that nothing is
+// lost.
 TEST_F(Steering, ManyThreadsWhileModesChange) {
   constexpr uint64_t kOperations = 3000;
   LksFile file = record(settings("default", "stream"), [&] {

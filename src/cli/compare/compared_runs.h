@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two runs as users name them, read one after the other: only sums by step of the first are kept while the second is read.
+// Two runs as users name them, read one after the other: only sums by step of the first are kept while the
+// second is read.
 #pragma once
 #include <functional>
 #include <string>

@@ -5,8 +5,8 @@
 //   gate    metric [ ":" function [ ":" size ] ] ( ">=" | "<=" ) ratio
 //   metric  "step" | "busbw" | "duration" | "lateness" | "exposed"
 //
-// Blanks around the parts do not matter. Only busbw and duration have functions. A size ("64M") stands for all sizes from the
-// power of two below it to the next.
+// Blanks around the parts do not matter. Only busbw and duration have functions. A size ("64M") stands for
+// all sizes from the power of two below it to the next.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -36,8 +36,8 @@ struct GateResult {
   std::optional<analysis::compare::Ratio> ratio{};  // that was judged; nothing: there is none
   std::string sentence{};
 };
-// Passed if the whole interval of 95 % is on the good side of the bound, regressed if the whole of it is on the other. What got
-// worse inside the run and stays so to its end is judged by the steps since then.
+// Passed if the whole interval of 95 % is on the good side of the bound, regressed if the whole of it is on
+// the other. What got worse inside the run and stays so to its end is judged by the steps since then.
 GateResult judge(const Gate& gate, const analysis::compare::Comparison& comparison);
 
 // Of several: regressed if one is, else cannot be told if one cannot.

@@ -136,7 +136,8 @@ TEST(Gates, SayHowLongARunWouldTell) {
   }
 }
 
-// 100 times the steps is the most that is advised. Reach over distance is 10 there: ln 1.2 to the end, a tenth to the bound.
+// 100 times the steps is the most that is advised. Reach over distance is 10 there: ln 1.2 to the end, a
+// tenth to the bound.
 TEST(Gates, MoreThanAHundredRunsAreNoAdvice) {
   const double bound = 1.02;
   for (const double side : {1.0, -1.0}) {

@@ -143,8 +143,8 @@ std::string rank_text(const ProcessFile& file) {
   return file.rank < 0 ? who : "rank " + std::to_string(file.rank) + " (" + who + ")";
 }
 
-// Ids of the named communicators as this process knows them. One that it is not in gets an id that nothing has.
-// More of them than a request holds is an error: part of what was asked for is not what was asked for.
+// Ids of the named communicators as this process knows them. One that it is not in gets an id that nothing
+// has. More of them than a request holds is an error: part of what was asked for is not what was asked for.
 Result<void> resolve_comms(const std::string& path, const Wish& wish, format::ControlRequest* request,
                            std::vector<bool>* found) {
   constexpr uint64_t kNobody = ~uint64_t{0};

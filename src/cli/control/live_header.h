@@ -19,7 +19,8 @@ struct InForce {
 class LiveHeader {
  public:
   enum class Access { kLook, kSteer };
-  // An error if it is not a process file that can be steered: damaged, or written by a library that is too old.
+  // An error if it is not a process file that can be steered: damaged, or written by a library that is too
+  // old.
   static Result<std::unique_ptr<LiveHeader>> open(const std::string& path, Access access);
   ~LiveHeader();
   LiveHeader(const LiveHeader&) = delete;
@@ -28,7 +29,8 @@ class LiveHeader {
   const std::string& path() const { return path_; }
   format::Source source() const { return header_->source; }
   InForce in_force() const;
-  // Stores a request and returns its number. One tool at a time; the process takes it within 50 ms while it runs.
+  // Stores a request and returns its number. One tool at a time; the process takes it within 50 ms while it
+  // runs.
   Result<uint32_t> ask(format::ControlRequest request);
 
  private:

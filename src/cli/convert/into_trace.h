@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declared operations put into a trace of PyTorch's profiler: the file as it is, with their events behind its own.
+// Declared operations put into a trace of PyTorch's profiler: the file as it is, with their events behind its
+// own.
 #pragma once
 #include <string>
 
@@ -14,7 +15,8 @@ struct Inserted {
   exporters::chrome_json::DeclaredEvents what;
   uint64_t bytes = 0;
 };
-// `profile` is a plain file. Its rank has to be one of the run's; an error too where it is damaged, or has no event.
+// `profile` is a plain file. Its rank has to be one of the run's; an error too where it is damaged, or has no
+// event.
 Result<Inserted> write_into(const std::string& profile, model::TraceSource& run, const std::string& output);
 
 }  // namespace lockstep::cli::convert

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people and programs read, for fixed findings over a made-up job: eight ranks on two hosts of one clock.
+// What people and programs read, for fixed findings over a made-up job: eight ranks on two hosts of one
+// clock.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A diagnosis for people: the verdict first, then why, what to do, what else was found, and what could not be seen.
+// A diagnosis for people: the verdict first, then why, what to do, what else was found, and what could not be
+// seen.
 #pragma once
 #include <string>
 

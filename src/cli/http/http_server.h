@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small HTTP/1.1 server for a few pages that others GET. It answers one request on each connection and closes it. Requests
-// are bounded in size, number and time; where all places are taken, whoever has done nothing for longest gives way, so
-// that idle connections keep nobody out. A Host that is neither an IP address, nor localhost, nor a name of this machine
-// is refused with a sentence: a page of another site may have let its name point here (DNS rebinding).
+// A small HTTP/1.1 server for a few pages that others GET. It answers one request on each connection and
+// closes it. Requests are bounded in size, number and time; where all places are taken, whoever has done
+// nothing for longest gives way, so that idle connections keep nobody out. A Host that is neither an IP
+// address, nor localhost, nor a name of this machine is refused with a sentence: a page of another site may
+// have let its name point here (DNS rebinding).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -31,7 +32,8 @@ struct Served {
 
 class HttpServer {
  public:
-  // An IPv4 or IPv6 address, without brackets; port 0: any that is free. `option` is what names another, for the error.
+  // An IPv4 or IPv6 address, without brackets; port 0: any that is free. `option` is what names another, for
+  // the error.
   static Result<HttpServer> listen(const std::string& address, uint16_t port, std::string_view option);
   HttpServer(HttpServer&& other) noexcept;
   HttpServer& operator=(HttpServer&&) = delete;

@@ -27,7 +27,8 @@ std::string shorten(const std::string& text, size_t most) {
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
 }
 
-// Events of NCCL's profiler, and beside them records of the GPU driver's tools and of NVTX. Of a run or a process.
+// Events of NCCL's profiler, and beside them records of the GPU driver's tools and of NVTX. Of a run or a
+// process.
 template <class Overview>
 Json records_json(const Overview& seen) {
   Json document = input::events_json(seen.events);

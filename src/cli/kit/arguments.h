@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command accepts, as data, and the parser for it. One table serves parsing, `--help`, the completions and the
-// man page, so they cannot disagree.
+// What a command accepts, as data, and the parser for it. One table serves parsing, `--help`, the completions
+// and the man page, so they cannot disagree.
 //
-// Accepted: `-o OUT`, `-oOUT`, `--output OUT`, `--output=OUT`, flags, and `--` after which everything is an operand.
-// A command that runs another one (`runs_command`) ends its own options at the first operand: what follows, with any
-// later `--`, belongs to the other command and is passed on untouched.
+// Accepted: `-o OUT`, `-oOUT`, `--output OUT`, `--output=OUT`, flags, and `--` after which everything is an
+// operand. A command that runs another one (`runs_command`) ends its own options at the first operand: what
+// follows, with any later `--`, belongs to the other command and is passed on untouched.
 #pragma once
 #include <cstdint>
 #include <map>

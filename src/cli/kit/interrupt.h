@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ctrl-C, SIGTERM and SIGHUP as a wish that a loop asks for, instead of the end of the program. One object at a time, in
-// the main thread.
+// Ctrl-C, SIGTERM and SIGHUP as a wish that a loop asks for, instead of the end of the program. One object at
+// a time, in the main thread.
 #pragma once
 #include <signal.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory the columns of a run may take before they lie in files: --memory, else half of what the machine and
-// the control group have left.
+// How much memory the columns of a run may take before they lie in files: --memory, else half of what the
+// machine and the control group have left.
 #pragma once
 #include "base/result.h"
 #include "cli/kit/arguments.h"

@@ -8,8 +8,8 @@
 
 namespace lockstep::cli {
 
-// The known word that takes the fewest letters added, left out, changed or swapped with the next, where that is at most a
-// third of them; empty if there is none, or several are as near.
+// The known word that takes the fewest letters added, left out, changed or swapped with the next, where that
+// is at most a third of them; empty if there is none, or several are as near.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known);
 // "; did you mean diagnose?", or nothing.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> known);

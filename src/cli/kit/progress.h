@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A progress bar on stderr, for work that takes longer than a second on a terminal. Elsewhere it prints nothing.
-// Use from one thread; the bar goes when the object does.
+// A progress bar on stderr, for work that takes longer than a second on a terminal. Elsewhere it prints
+// nothing. Use from one thread; the bar goes when the object does.
 #pragma once
 #include <chrono>
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that grows beyond the limit of its process (ulimit -f) raises SIGXFSZ, which ends it. Here the error is enough, as that of
-// a full disk is; a command that is run gets the signal as this program got it.
+// A file that grows beyond the limit of its process (ulimit -f) raises SIGXFSZ, which ends it. Here the error
+// is enough, as that of a full disk is; a command that is run gets the signal as this program got it.
 #pragma once
 #include <csignal>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text in columns of fixed width, as wide as their widest cell. Numbers stand right, text left. Cells are shown as names
-// from outside are (base/text), up to 300 bytes.
+// Text in columns of fixed width, as wide as their widest cell. Numbers stand right, text left. Cells are
+// shown as names from outside are (base/text), up to 300 bytes.
 #pragma once
 #include <string>
 #include <string_view>

@@ -6,7 +6,8 @@
 namespace lockstep::cli::manual {
 namespace {
 
-// Text in which roff sees no markup of its own: backslashes, dashes, and lines that begin with a dot or quote.
+// Text in which roff sees no markup of its own: backslashes, dashes, and lines that begin with a dot or
+// quote.
 std::string escape(std::string_view text) {
   std::string out;
   for (char c : text) {

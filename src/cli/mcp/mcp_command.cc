@@ -11,7 +11,8 @@ namespace {
 
 constexpr Option kOptions[] = {{0, "patience", "SECONDS", "the longest that a tool may take", "60"}};
 
-// A line of standard input; of one that is too long the beginning, the rest is read and left. Nothing at the end.
+// A line of standard input; of one that is too long the beginning, the rest is read and left. Nothing at the
+// end.
 std::optional<std::string> next_line() {
   std::string line;
   int c = 0;

@@ -51,7 +51,8 @@ class Confined {
  public:
   explicit Confined(ToolLimits limits) : limits_(std::move(limits)) {}
 
-  // A path of the user's, without links; an error if it lies elsewhere. Whether it exists elsewhere is not told.
+  // A path of the user's, without links; an error if it lies elsewhere. Whether it exists elsewhere is not
+  // told.
   Result<std::string> path(const std::string& asked) const {
     std::error_code failed;
     for (const std::string& folder : limits_.folders) {

@@ -163,8 +163,8 @@ class Builder {
     for (EventNode& made : folded.children) roots.push_back(std::move(made));
   }
 
-  // A plan is one kernel, which stands with the first of its operations. Replays of a graph may share the task of the
-  // capture; launches tell them apart.
+  // A plan is one kernel, which stands with the first of its operations. Replays of a graph may share the
+  // task of the capture; launches tell them apart.
   bool is_of_operation(uint32_t op) const {
     if (op == op_ || task_ == kNoRow || op >= trace_.ops.size()) return op == op_;
     const bool is_captured = (trace_.ops.flags[op_] & model::kFlagGraphCaptured) != 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The events of one operation of one process, as they hang together:
 //   GroupApi > CollApi or P2pApi, KernelLaunch
-//   Group (a kernel plan) > Coll, P2p or CeColl > KernelCh, KernelPhase, CeSync, CeBatch, ProxyOp > ProxyStep > NetPlugin
-//   kernels and copies that the GPU ran for it
+//   Group (a kernel plan) > Coll, P2p or CeColl > KernelCh, KernelPhase, CeSync, CeBatch, ProxyOp > ProxyStep
+//   > NetPlugin kernels and copies that the GPU ran for it
 // ProxyOps that another process did for it (PXN) are in that process' trace: load_operation() adds them.
-// Siblings alike beyond a limit are folded into one that counts and sums them; what never ended stays by itself, as
-// far as the limit goes, because it is what one looks for.
+// Siblings alike beyond a limit are folded into one that counts and sums them; what never ended stays by
+// itself, as far as the limit goes, because it is what one looks for.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -8,7 +8,8 @@
 
 namespace lockstep::cli::show {
 
-// Adds it to the trees of `ranks`, below what was enqueued. Loads those processes of `source` that drove the network of others.
+// Adds it to the trees of `ranks`, below what was enqueued. Loads those processes of `source` that drove the
+// network of others.
 void add_foreign_network(const model::Job& job, model::TraceSource& source, size_t most,
                          std::vector<RankOperation>& ranks);
 

@@ -24,7 +24,8 @@ std::vector<uint32_t> members_of(const model::JobComm& comm) {
   return members;
 }
 
-// Row of the trace's ops; kNoRow: not there. `comm` is a row of the trace, `place` that among the communicator's collectives.
+// Row of the trace's ops; kNoRow: not there. `comm` is a row of the trace, `place` that among the
+// communicator's collectives.
 uint32_t find_collective(const model::Trace& trace, uint32_t comm, uint32_t place) {
   for (uint32_t op = 0; op < trace.ops.size(); ++op) {
     if (trace.ops.comm[op] != comm || trace.ops.peer[op] >= 0 || trace.ops.shape[op] >= trace.shapes.size() ||

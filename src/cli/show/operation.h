@@ -12,10 +12,10 @@
 
 namespace lockstep::cli::show {
 
-// What --op takes; all count from 0. "12" or "coll:12": a collective by its number on the communicator, which is the same
-// on all ranks, and `op_index` in `diagnose --json` and in trace.db. "p2p:3": of each rank's sends and receives the one
-// with this number, `op_index` in trace.db. "p2p:2-3:17": of what rank 2 of the communicator sends to rank 3, with its
-// receive.
+// What --op takes; all count from 0. "12" or "coll:12": a collective by its number on the communicator, which
+// is the same on all ranks, and `op_index` in `diagnose --json` and in trace.db. "p2p:3": of each rank's
+// sends and receives the one with this number, `op_index` in trace.db. "p2p:2-3:17": of what rank 2 of the
+// communicator sends to rank 3, with its receive.
 struct OperationName {
   struct Pair {
     int32_t source = -1, target = -1;
@@ -34,7 +34,8 @@ std::vector<uint32_t> find_comms(const model::Job& job, const std::string& name)
 std::vector<uint32_t> comms_with(const model::Job& job, const std::vector<uint32_t>& comms,
                                  const OperationName& name);
 
-// What has this Comms Id of PyTorch's. Its hash is weak: several operations may; and the n-th send of every rank has one.
+// What has this Comms Id of PyTorch's. Its hash is weak: several operations may; and the n-th send of every
+// rank has one.
 struct FoundOperation {
   uint32_t comm = 0;  // of Job::comms
   OperationName name;
@@ -72,7 +73,8 @@ struct TreeLimits {
   size_t ranks = 16;  // that many at most
   size_t siblings = 4;  // see event_tree()
 };
-// Loads each process of the communicator once more, and those that drove its network. The job is gathered from `source`, matched and aligned.
+// Loads each process of the communicator once more, and those that drove its network. The job is gathered
+// from `source`, matched and aligned.
 Operation load_operation(const model::Job& job, model::TraceSource& source, uint32_t comm,
                          const OperationName& name, const TreeLimits& limits);
 

@@ -197,7 +197,8 @@ struct PxnRun : model::testing::SyntheticRun {
     model::Trace theirs;
     LOCKSTEP_TRY(SyntheticRun::load(origin, theirs));
     for (uint32_t op = 0; op < trace.proxy_ops.size(); ++op) {
-      // A proxy operation names the record that NCCL was given, which is of another kind than what the task keeps.
+      // A proxy operation names the record that NCCL was given, which is of another kind than what the task
+      // keeps.
       trace.proxy_ops.parent[op] = uint64_t{22} << 59 | theirs.tasks.handle[trace.proxy_ops.task[op]];
       trace.proxy_ops.context[op] = theirs.comms.context[trace.proxy_ops.comm[op]];
       trace.proxy_ops.originator_pid[op] = theirs.processes.pid[0];

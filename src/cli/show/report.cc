@@ -42,8 +42,8 @@ std::string shortened(const std::string& text, bool all) {
   return text.substr(0, 9) + ".." + text.substr(text.size() - 9);
 }
 
-// Times after the first call of an operation. A rank of a host whose clock is not aligned has its own zero: the first call on
-// that host.
+// Times after the first call of an operation. A rank of a host whose clock is not aligned has its own zero:
+// the first call on that host.
 class Timeline {
  public:
   Timeline(const model::Job& job, const Operation& operation) : job_(job) {

@@ -10,7 +10,8 @@ namespace lockstep::cli {
 
 // Tables of at most `limit` rows each; empty for a run of one rank.
 std::string across_text(const analysis::summary::AcrossFigures& figures, size_t limit);
-// Adds bandwidth_list, fit_list, comm_wait_list, rank_wait_list, link_list, overlap_list and steps to the document.
+// Adds bandwidth_list, fit_list, comm_wait_list, rank_wait_list, link_list, overlap_list and steps to the
+// document.
 void add_across_json(const analysis::summary::AcrossFigures& figures, Json& document);
 
 // "  ... and 3 more; ..." where rows do not fit.

@@ -10,7 +10,8 @@ namespace {
 
 using analysis::testing::JobBuilder;
 
-// Two ranks, ten all-reduces of 64 MiB, one in 10 ms; rank 1 always comes 2 ms after rank 0, and data takes 1 ms.
+// Two ranks, ten all-reduces of 64 MiB, one in 10 ms; rank 1 always comes 2 ms after rank 0, and data takes 1
+// ms.
 model::Job job(bool timed) {
   JobBuilder builder(2);
   const uint32_t world = builder.world();

@@ -6,8 +6,8 @@
 
 namespace lockstep::cli::top {
 
-// Until the user quits or a signal asks for it; the terminal is then as it was. An error if there is no terminal that it
-// can draw on, or if this program was built without ncurses.
+// Until the user quits or a signal asks for it; the terminal is then as it was. An error if there is no
+// terminal that it can draw on, or if this program was built without ncurses.
 Result<void> run_screen(live::LiveRun& run, const std::string& name);
 
 }  // namespace lockstep::cli::top

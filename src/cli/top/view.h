@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The live view as lines of text: a header, a table of the ranks that fit, and one line for those that are folded. The same
-// lines go to the terminal and to `--once`.
+// The live view as lines of text: a header, a table of the ranks that fit, and one line for those that are
+// folded. The same lines go to the terminal and to `--once`.
 #pragma once
 #include <string>
 #include <vector>

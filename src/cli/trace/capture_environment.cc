@@ -26,8 +26,8 @@ bool is_set(const char* name) {
   return value != nullptr && *value != 0;
 }
 
-// Who asks for NCCL's log himself wants it where he has it, and with what it has. Ours is to tell of hardware and connections,
-// too, which NCCL leaves out unless asked; TUNING is a line for each operation.
+// Who asks for NCCL's log himself wants it where he has it, and with what it has. Ours is to tell of hardware
+// and connections, too, which NCCL leaves out unless asked; TUNING is a line for each operation.
 void set_log_environment(const std::string& run, const std::string& mode) {
   if (is_set("NCCL_DEBUG") || is_set("NCCL_DEBUG_FILE")) return;
   setenv("NCCL_DEBUG", "INFO", 1);
@@ -65,8 +65,8 @@ bool are_ranges_asked_for(const CaptureLibraries& libraries) {
   return format::asks_for(std::getenv(format::kCudaSetting), format::kCudaRanges) && !libraries.cuda.empty();
 }
 
-// A variable that names a library to load, as the user, or a tool around us, has set it, if that is another one than ours;
-// else empty.
+// A variable that names a library to load, as the user, or a tool around us, has set it, if that is another
+// one than ours; else empty.
 std::string other_injection(const char* variable, const CaptureLibraries& libraries) {
   const char* set = std::getenv(variable);
   if (set == nullptr || *set == 0) return {};
@@ -95,8 +95,8 @@ std::string cuda_library(const CaptureLibraries& libraries) {
   return ours;
 }
 
-// Both: CUDA starts the library by the one, and by the other it comes before libcupti in the loader's search, so that
-// profilers in the job keep their records.
+// Both: CUDA starts the library by the one, and by the other it comes before libcupti in the loader's search,
+// so that profilers in the job keep their records.
 void set_cuda_environment(const CaptureLibraries& libraries) {
   if (is_cuda_off() || libraries.cuda.empty() || !no_gpu_times(libraries).empty()) return;
   const std::string ours = cuda_library(libraries);
@@ -124,8 +124,8 @@ bool is_our_hsa_library(const std::string& path, const CaptureLibraries& librari
          std::filesystem::equivalent(path, libraries.hsa, error);
 }
 
-// The runtime loads them in this order. From ROCm 6.1 on it loads none in a process that has rocprofiler's SDK, unless the
-// second variable asks for it; the SDK itself sets that to 0 where it is not set.
+// The runtime loads them in this order. From ROCm 6.1 on it loads none in a process that has rocprofiler's
+// SDK, unless the second variable asks for it; the SDK itself sets that to 0 where it is not set.
 void set_hsa_environment(const CaptureLibraries& libraries) {
   if (!expects_hsa(libraries) || libraries.hsa.find(' ') != std::string::npos) return;
   std::string value;

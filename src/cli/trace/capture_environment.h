@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment by which a job's processes find the capture libraries and learn what to record. Children inherit it,
-// through torchrun, mpirun and srun too.
+// The environment by which a job's processes find the capture libraries and learn what to record. Children
+// inherit it, through torchrun, mpirun and srun too.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace lockstep::cli::trace {
 
-// Sets the variables in this process. Those of other tools, whose files are to lie in the run directory, only where the
-// user has not: NCCL's log, and dumps of PyTorch's Flight Recorder. Call before there are threads.
+// Sets the variables in this process. Those of other tools, whose files are to lie in the run directory, only
+// where the user has not: NCCL's log, and dumps of PyTorch's Flight Recorder. Call before there are threads.
 void set_capture_environment(const CaptureLibraries& libraries, const std::string& run,
                              const std::string& mode, const std::string& retention);
 // LOCKSTEP_DIR is what a `lockstep trace` around this one has set, and not the user's wish.
@@ -29,7 +29,8 @@ std::string no_amd_times(const CaptureLibraries& libraries);
 std::string no_ranges(const CaptureLibraries& libraries);
 // NCCL_PROFILER_PLUGIN as the user has set it, if that is another plugin than ours; else empty.
 std::string other_profiler_plugin(const CaptureLibraries& libraries);
-// That plugin, if ours is to pass every call on to it: it is a library, and LOCKSTEP_CHAIN does not say otherwise.
+// That plugin, if ours is to pass every call on to it: it is a library, and LOCKSTEP_CHAIN does not say
+// otherwise.
 std::string plugin_to_chain(const CaptureLibraries& libraries);
 // "stream", "stream:4G", "ring:64M".
 bool is_retention(const std::string& text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells whether a signal went to the whole process group or to this process alone. kill() does not say, and passing
-// on what the traced command has already received would interrupt it twice. The sentinel is a child in the same group
-// that blocks every signal: a signal to the group stays pending on it.
+// Tells whether a signal went to the whole process group or to this process alone. kill() does not say, and
+// passing on what the traced command has already received would interrupt it twice. The sentinel is a child
+// in the same group that blocks every signal: a signal to the group stays pending on it.
 //
 // The signals asked about must be blocked when it is made. It ends with this process.
 #pragma once

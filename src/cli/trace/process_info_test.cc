@@ -42,7 +42,8 @@ TEST(ProcessInfo, KnowsItself) {
   EXPECT_EQ(run::is_alive(elsewhere), std::nullopt);
 }
 
-// The kernel shows it as a zombie, though its process goes on: a rank whose interpreter's first thread has returned is not dead.
+// The kernel shows it as a zombie, though its process goes on: a rank whose interpreter's first thread has
+// returned is not dead.
 TEST(ProcessInfo, AMainThreadThatHasEndedIsNotItsProcess) {
   const pid_t pid = fork();
   if (pid == 0) {

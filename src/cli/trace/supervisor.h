@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the traced command and waits for it and for all that it leaves behind.
 //
-// The command runs in our process group with our stdin, stdout and stderr, and the signal mask and dispositions that
-// we were started with. SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 that come to us alone are passed on; those
-// that the terminal or anyone else sends to the group reach the command by themselves. None of them ends us before
-// the command has ended.
+// The command runs in our process group with our stdin, stdout and stderr, and the signal mask and
+// dispositions that we were started with. SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 that come to
+// us alone are passed on; those that the terminal or anyone else sends to the group reach the command by
+// themselves. None of them ends us before the command has ended.
 //
 // Make it before any thread: it blocks these signals in the calling thread, and only that thread may use it.
 #pragma once
@@ -34,8 +34,8 @@ class Supervisor {
   int start(const std::vector<std::string>& argv);
   // Waits for the command; its exit code, or 128 + the signal that ended it.
   int wait_for_command();
-  // Waits for descendants that the command has left behind, and calls `waiting` once when that takes longer than a
-  // second. False if a signal ended the waiting.
+  // Waits for descendants that the command has left behind, and calls `waiting` once when that takes longer
+  // than a second. False if a signal ended the waiting.
   bool wait_for_descendants(const std::function<void()>& waiting);
   // From now on the first such signal calls `stop` on another thread, and the process ends with 128 + signal.
   void end_on_signal(std::function<void(int signal)> stop);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// %p %h %r %n %j in file names: process id, host, rank, node rank, job id; %% is a percent sign. Unknown numbers
-// become -1 and an unknown job "nojob", as in the capture libraries.
+// %p %h %r %n %j in file names: process id, host, rank, node rank, job id; %% is a percent sign. Unknown
+// numbers become -1 and an unknown job "nojob", as in the capture libraries.
 #pragma once
 #include <string>
 #include <string_view>

@@ -20,8 +20,9 @@ struct TraceRequest {
   std::vector<std::string> argv;
 };
 
-// Merges unless another launcher will or the user does not want it; reports on stderr. `code` is the command's exit
-// code, for the report. Raw files are removed only when all of them were read whole, merged and verified.
+// Merges unless another launcher will or the user does not want it; reports on stderr. `code` is the
+// command's exit code, for the report. Raw files are removed only when all of them were read whole, merged
+// and verified.
 void end_trace(const TraceRequest& request, run::RunDirectory& run, int code);
 // The report for programs where nothing was traced.
 void report_untraced(const Error& why, int code);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one process of the job looks like as tracks and slices, before any text is made.
 //
-//   pid number*100000 + 1         host process: threads by their real ids (0 would be the idle process to Perfetto)
+//   pid number*100000 + 1         host process: threads by their real ids (0 would be the idle process to
+//                                 Perfetto)
 //   pid number*100000 + 10 + dev  its GPUs: a track per stream, or comm where the stream is unknown
-//   pid number*100000 + 40000     the channels of its kernels as the host saw them: a track per comm and channel
+//   pid number*100000 + 40000     the channels of its kernels as the host saw them: a track per comm and
+//                                 channel
 //   pid number*100000 + 50000     its network side: a track per proxy thread, comm, channel and direction
 //
 // Viewers fold by pid and cut long names, so what tells neighbouring tracks apart stands first. They keep

@@ -6,10 +6,12 @@
 //   begin_unnamed(slice, category, text)         ... by a name that hardly any other has
 //   number, signed_number, time, text, flag      an argument of the slice
 //   fixed(list)                                  arguments that many slices share
-//   operation(hash, kind, index)                 the argument kOperation: hash, ":coll:" or ":p2p:", index or "replay"
+//   operation(hash, kind, index)                 the argument kOperation: hash, ":coll:" or ":p2p:", index or
+//                                                "replay"
 //   grid(blocks, threads)                        the arguments kGrid and kBlock
 //   end_arguments()
-//   arrow(slice, correlation, arrives)           from the host to the GPU; the slice is where it begins or ends
+//   arrow(slice, correlation, arrives)           from the host to the GPU; the slice is where it begins or
+//                                                ends
 //   same_operation(slice, key)                   one operation on all its ranks: equal keys are one
 //   end()
 //   instant(track, text, time_ns, value)

@@ -3,8 +3,10 @@
 // thread.
 //
 //   descriptors of its processes and threads        as the JSON timeline has them
-//   for each track: a packet that begins it         its clock, and the defaults of what follows: that clock, that track
-//                   begin, end, begin, ...          each as time since the packet before; innermost slices end first
+//   for each track: a packet that begins it         its clock, and the defaults of what follows: that clock,
+//                                                   that track
+//                   begin, end, begin, ...          each as time since the packet before; innermost slices
+//                                                   end first
 //   for each counter: its descriptor, a packet that begins it, value, value, ...
 //   instants                                        with all they need in themselves
 //

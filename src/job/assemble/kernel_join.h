@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kernels did which operations, where the GPU driver's tools told the kernels. A kernel is an
 // operation's when
-//   the call that launched it (same correlation) lies inside a KernelLaunch of the profiler's, on the same thread
-//   that KernelLaunch belongs to a kernel plan, and the plan's tasks are the operations
-//   the kernel's name can stand for one of them
+//   the call that launched it (same correlation) lies inside a KernelLaunch of the profiler's, on the same
+//   thread that KernelLaunch belongs to a kernel plan, and the plan's tasks are the operations the kernel's
+//   name can stand for one of them
 // NCCL reports no KernelLaunch for kernels on symmetric memory: those lie inside a GroupApi, and are its
 // call's that has no task. Everything that does not fit is counted and left unjoined: a wrong kernel is worse
 // than none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs made at random, of which it is known which kernel did which operation. Complete ones are joined completely; from
-// others records are missing, and then operations may lack their kernels but never have another's.
+// Jobs made at random, of which it is known which kernel did which operation. Complete ones are joined
+// completely; from others records are missing, and then operations may lack their kernels but never have
+// another's.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -56,7 +57,8 @@ class RandomJob {
     number_graphs();
   }
 
-  // What ran an operation, by its number (kept in `count`): pairs of (launch of the replay or 0, begin of the kernel).
+  // What ran an operation, by its number (kept in `count`): pairs of (launch of the replay or 0, begin of the
+  // kernel).
   std::multimap<uint64_t, std::pair<int64_t, int64_t>> truth;
   size_t kernels = 0;  // of NCCL
   Trace trace;

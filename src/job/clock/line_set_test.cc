@@ -18,7 +18,8 @@ struct Extremes {
   double low = INFINITY, high = -INFINITY;
 };
 
-// Of all lines through the bounds at t, by trying each drift at which two bounds or a limit meet: an extreme is at one of them.
+// Of all lines through the bounds at t, by trying each drift at which two bounds or a limit meet: an extreme
+// is at one of them.
 Extremes tried(const std::vector<Bound>& bounds, double slack, double t) {
   std::vector<double> drifts = {-kLimit, kLimit};
   auto edge = [&](const Bound& b) { return b.is_lower ? b.offset - slack : b.offset + slack; };

@@ -3,9 +3,9 @@
 // clock.
 //
 //   offset                 x  at most
-//     |          x                        x        the lines that pass under every x and over every o are what the
-//     |   x   ............................x..      clock can have done; per time, the highest and the lowest of them
-//     |  .....o............x..........o            are the proven interval
+//     |          x                        x        the lines that pass under every x and over
+//     |   x   ............................x..      every o are what the clock can have done; per time, the
+//     |  .....o............x..........o            highest and the lowest are the proven interval
 //     |  o             o              at least
 //     +------------------------------------------ time
 //

@@ -32,8 +32,9 @@ TEST(OffsetFit, IsTheSpaceBetweenTwoBounds) {
   EXPECT_TRUE(proven.contradictions.empty());
 }
 
-// Exact bounds 8 s apart: a rate that wanders by 0.1 ppm within that time may be 400 ns off a line, which is as far as lines
-// may pass the bounds, and as far again as the clock may be off such a line. 1 ns each is rounding.
+// Exact bounds 8 s apart: a rate that wanders by 0.1 ppm within that time may be 400 ns off a line, which is
+// as far as lines may pass the bounds, and as far again as the clock may be off such a line. 1 ns each is
+// rounding.
 TEST(OffsetFit, WhatARateMayWanderWidensTheInterval) {
   OffsetFit fit(kFrom, kFrom + 8 * kSecond, 512);
   for (const int64_t at : {kFrom, kFrom + 8 * kSecond}) {
@@ -99,8 +100,8 @@ TEST(OffsetFit, CoversBothSidesOfAStep) {
   }
 }
 
-// After a step, one side is bounded at once and the other a second later: until then nothing contradicts the old clock, and
-// nothing says when in that second it moved.
+// After a step, one side is bounded at once and the other a second later: until then nothing contradicts the
+// old clock, and nothing says when in that second it moved.
 TEST(OffsetFit, AStepThatOneSideShowsLateMayHaveBeenAnyTimeBefore) {
   for (const int64_t by : {13'000'000, -13'000'000}) {
     constexpr int64_t kStep = kFrom + 2 * kSecond, kShown = kStep + kSecond;

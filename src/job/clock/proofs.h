@@ -5,12 +5,12 @@
 // of everybody in AllReduce, AllGather, ReduceScatter and AlltoAll; of the root in Broadcast and Scatter; of
 // everybody by the root alone in Reduce and Gather; of the sender by the receiver. Which times prove what:
 //
-//   no rank enters before   the call, the begin of its launch, the host's callback that lets a graph's replay go, and
-//                           the begin of its kernel less its uncertainty. Not the enqueue of an eager operation: NCCL
-//                           reports it behind the launch
-//   every rank has left at  the end of its kernel plus its uncertainty; as NCCL stamps it (KernelCh), of rings alone.
-//                           Nothing else: no call of NCCL waits for the GPU, so without GPU times (lite, default)
-//                           nothing is proven. Times that a caller of lockstep.h gave
+//   no rank enters before   the call, the begin of its launch, the host's callback that lets a graph's replay
+//                           go, and the begin of its kernel less its uncertainty. Not the enqueue of an eager
+//                           operation: NCCL reports it behind the launch
+//   every rank has left at  the end of its kernel plus its uncertainty; as NCCL stamps it (KernelCh), of
+//                           rings alone. Nothing else: no call of NCCL waits for the GPU, so without GPU
+//                           times (lite, default) nothing is proven. Times that a caller of lockstep.h gave
 //                           have no uncertainty that we know
 //
 // An operation that holds another one, or shares its kernel, has the kernel's times: they are wider, never

@@ -88,7 +88,8 @@ TEST_F(NetworkParts, TransfersAreApartByWhatTheyBelongTo) {
                 {{coll, 4, 2, 10}, 6}, {{coll, 4, 2, 9}, 3}, {{p2p, 2, 1, 10}, 1}, {{0, 0, 0, 0}, 1}}));
 }
 
-// Twenty transfers of 1000 bytes, one after the other, of which those from the tenth on take 40 ns instead of 10.
+// Twenty transfers of 1000 bytes, one after the other, of which those from the tenth on take 40 ns instead
+// of 10.
 TEST_F(NetworkParts, PartsSayHowTheRateDiffersOverTime) {
   std::vector<Step> steps;
   for (int64_t i = 0; i < 20; ++i) {

@@ -159,7 +159,8 @@ TEST(Match, LossesInTheMiddleLeaveGaps) {
 }
 
 TEST(Match, SeveralFunctionsKeepTheirPlaces) {
-  // The all-gathers' numbers are missing from the start of the ring: they were lost before, not in the middle.
+  // The all-gathers' numbers are missing from the start of the ring: they were lost before, not in the
+  // middle.
   JobBuilder builder(2);
   uint32_t world = builder.world();
   for (uint32_t rank = 0; rank < 2; ++rank) {
@@ -175,7 +176,8 @@ TEST(Match, SeveralFunctionsKeepTheirPlaces) {
   EXPECT_EQ(indexes(job, world, 1).back(), 104u);
 }
 
-// Another thread's part of the ring is shorter: it had the numbers of the first operations, and of some between.
+// Another thread's part of the ring is shorter: it had the numbers of the first operations, and of some
+// between.
 TEST(Match, OperationsThatHaveLostTheirNumbersTakeTheirPlaces) {
   JobBuilder builder(2);
   uint32_t world = builder.world();
@@ -434,8 +436,8 @@ TEST(Match, NumbersAtTheEndOfTheirRangeAreHarmless) {
   EXPECT_EQ(member(job, world, 2).alignment, Member::Alignment::kNone);
 }
 
-// A recording of a part of each rank's life: of the operations first..end-1 of a program that repeats after five, as a step
-// does. Operation n is called at n ms.
+// A recording of a part of each rank's life: of the operations first..end-1 of a program that repeats after
+// five, as a step does. Operation n is called at n ms.
 JobBuilder windows(const std::vector<std::pair<uint32_t, uint32_t>>& parts, bool have_steps,
                    uint32_t* world) {
   JobBuilder builder(static_cast<uint32_t>(parts.size()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters that rose. A counter alone says "possible"; who joins it with a slow operation on the same path may say more.
-// Out-of-order packets are loss only with loss beside them, so rule 5 is asked before rule 6.
+// Counters that rose. A counter alone says "possible"; who joins it with a slow operation on the same path
+// may say more. Out-of-order packets are loss only with loss beside them, so rule 5 is asked before rule 6.
 #include <set>
 
 #include "base/text/units.h"
@@ -88,7 +88,8 @@ void judge_increases(const Increases& increases, double seconds, const std::stri
 void judge_totals(const Counters& counters, const std::string& host, std::vector<Finding>& findings) {
   std::vector<std::string> lines;
   for (const Rule& rule : kRules) {
-    // What rises on healthy links, too, says nothing as a sum since boot; nor do a device's trainings at start.
+    // What rises on healthy links, too, says nothing as a sum since boot; nor do a device's trainings at
+    // start.
     if (rule.per_second > 0 || !is_fault(rule) || rule.name == "carrier_changes") continue;
     for (const auto& [key, value] : counters)
       if (matches(rule, key) && value > 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a host's links, strongest evidence first: a link that is down or degraded; errors that rise under
-// traffic; cells slower than their siblings, twice; old counters. Congestion is never a fault of the link. What could not
-// be seen is a finding of its own, so that silence is no praise.
+// What is wrong with a host's links, strongest evidence first: a link that is down or degraded; errors that
+// rise under traffic; cells slower than their siblings, twice; old counters. Congestion is never a fault of
+// the link. What could not be seen is a finding of its own, so that silence is no praise.
 #pragma once
 #include <vector>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the counters of hosts' links show that were sampled beside a job: what rose or changed while it ran. A counter alone is
-// never more than possible; who knows the job's operations and logs may say more (verdict/link_evidence.h).
+// What the counters of hosts' links show that were sampled beside a job: what rose or changed while it ran. A
+// counter alone is never more than possible; who knows the job's operations and logs may say more
+// (verdict/link_evidence.h).
 #pragma once
 #include <cstdint>
 #include <map>
@@ -36,8 +37,8 @@ struct HostSamples {
   std::vector<std::string> congestion;  // lines: no fault of a link
 };
 
-// One log after the other, so that no more than one is in memory: those of a host together, in the order of their starts. One that
-// lies within another's time is left aside, as both read the same counters.
+// One log after the other, so that no more than one is in memory: those of a host together, in the order of
+// their starts. One that lies within another's time is left aside, as both read the same counters.
 class SamplesJudge {
  public:
   void add(const SampleLog& log);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Absolute thresholds differ by platform and age; siblings of one machine share both. So a cell is judged against its
-// siblings first, and by the median of the others, which one slow sibling cannot move.
+// Absolute thresholds differ by platform and age; siblings of one machine share both. So a cell is judged
+// against its siblings first, and by the median of the others, which one slow sibling cannot move.
 #include "links/judge/siblings.h"
 
 #include <algorithm>

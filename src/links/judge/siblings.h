@@ -30,7 +30,8 @@ bool stands_out(const Cell& cell, double value, const Comparison& siblings);
 // Cells that stand out by their first samples.
 std::vector<size_t> standing_out(const std::vector<Cell>& cells, const Machine& machine);
 
-// GB/s that NCCL's own model gives the path of a cell (src/graph/topo.h of NCCL); nothing where the path is unknown.
+// GB/s that NCCL's own model gives the path of a cell (src/graph/topo.h of NCCL); nothing where the path is
+// unknown.
 std::optional<double> modelled_rate(const Cell& cell, const Machine& machine);
 
 }  // namespace lockstep::links

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a link's own state says, without any traffic. A lower PCIe speed is judged of network cards, and of GPUs only while
-// they work: idle GPUs train down to save power. A lower width is never that.
+// What a link's own state says, without any traffic. A lower PCIe speed is judged of network cards, and of
+// GPUs only while they work: idle GPUs train down to save power. A lower width is never that.
 #include <algorithm>
 #include <map>
 

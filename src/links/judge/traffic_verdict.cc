@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cell is slow if it is slower than its siblings in both measurements; then, against NCCL's model of the path; then
-// against an earlier record. Cells that share an end are told as that end's, cells that are slow only together as a hop
-// that they share.
+// A cell is slow if it is slower than its siblings in both measurements; then, against NCCL's model of the
+// path; then against an earlier record. Cells that share an end are told as that end's, cells that are slow
+// only together as a hop that they share.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of the CUDA driver's interface is called, declared by us from its public documentation. The driver is loaded when
-// links are measured; nothing of a toolkit is needed at build or run.
+// What of the CUDA driver's interface is called, declared by us from its public documentation. The driver is
+// loaded when links are measured; nothing of a toolkit is needed at build or run.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transfers are queued behind a gate: each stream waits for a word in pinned host memory, all copies and both events stand
-// behind it, and one store of the host lets all of them start. No multiprocessor spins, and what queueing costs is not
-// in the times.
+// Transfers are queued behind a gate: each stream waits for a word in pinned host memory, all copies and both
+// events stand behind it, and one store of the host lets all of them start. No multiprocessor spins, and what
+// queueing costs is not in the times.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>

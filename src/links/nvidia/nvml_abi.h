@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of NVML's interface is asked, declared by us from its public documentation: the library comes with the driver and
-// is loaded when `lockstep links` runs. Versioned structures carry their size and version in the first word.
+// What of NVML's interface is asked, declared by us from its public documentation: the library comes with the
+// driver and is loaded when `lockstep links` runs. Versioned structures carry their size and version in the
+// first word.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the counters of a host's links were while a job ran: RUN/links.<host>.<pid>.log. Text, one statement a line, appended by
-// one process and readable while it grows. A statement counts once its line end is there; words that are not known are passed over.
+// What the counters of a host's links were while a job ran: RUN/links.<host>.<pid>.log. Text, one statement a
+// line, appended by one process and readable while it grows. A statement counts once its line end is there;
+// words that are not known are passed over.
 //
 //   lockstep link samples 1                      the version
 //   host node3
 //   boot 0f3c52a1...                             as process files have it
 //   pid 4711                                     of the launcher that samples
 //   start 1764100000123456789                    ns since the Unix epoch at moment 0
-//   card mlx5_0 pci0000:10/0000:10:01.0/0000:12:00.0    where a network card or an interface is in the PCI tree
+//   card mlx5_0 pci0000:10/0000:10:01.0/0000:12:00.0    where a network card or an interface is in the PCI
+//                                                       tree
 //   gpu 0000:1b:00.0 pci0000:10/0000:10:01.1/0000:1b:00.0
 //   counter 0 port mlx5_0/1 link_downed          its number, from 0 in order; kinds: port nic net pci
-//   at 0 0=3 1=0                                 ms of CLOCK_BOOTTIME since moment 0, and the counters that have changed
+//   at 0 0=3 1=0                                 ms of CLOCK_BOOTTIME since moment 0, and the counters that
+//                                                have changed
 //   at 7003 0=4 1=-                              -: it could not be read
 //   full                                         the file has reached its bound: what follows is not in it
 //   end                                          the sampler was stopped in order
 //
-// `state` is the number that the driver gives (4: active), `rate` in Mb/s; all others are raw (links/counters.def).
+// `state` is the number that the driver gives (4: active), `rate` in Mb/s; all others are raw
+// (links/counters.def).
 #pragma once
 #include <cstdint>
 #include <map>

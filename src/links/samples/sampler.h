@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples the counters of this host's links once a second into a log of their own (links/samples/sample_log.h), beside a job.
+// Samples the counters of this host's links once a second into a log of their own
+// (links/samples/sample_log.h), beside a job.
 //
-// Bounds: only counters that have changed are written, those of use each ten seconds, from 16 MiB on each minute. From 48 MiB
-// on these are left out, and at 64 MiB nothing more is written. A reading never takes more than a twentieth of the time: where the hardware answers slowly, it
-// is asked less often.
+// Bounds: only counters that have changed are written, those of use each ten seconds, from 16 MiB on each
+// minute. From 48 MiB on these are left out, and at 64 MiB nothing more is written. A reading never takes
+// more than a twentieth of the time: where the hardware answers slowly, it is asked less often.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -44,16 +45,16 @@ struct SamplerPlaces {
   std::string lock;  // held by the one that samples this host for this run; the others wait for it
 };
 
-// Has a thread of its own with little stack, where one can be started and there is something to read. Nothing of it is ever an
-// error for who makes it.
+// Has a thread of its own with little stack, where one can be started and there is something to read. Nothing
+// of it is ever an error for who makes it.
 class Sampler {
  public:
   Sampler(SamplerPlaces places, SampleIdentity identity);
   ~Sampler() { stop(); }
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
-  // Takes a last sample and ends the log. Waits no longer than two seconds: a thread that the kernel holds in a reading is left
-  // to itself.
+  // Takes a last sample and ends the log. Waits no longer than two seconds: a thread that the kernel holds in
+  // a reading is left to itself.
   void stop();
 
   struct State;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a host that tell of its links while a job runs (links/samples/sampled.def), found once and then read again and again. Those of the
-// kernel's own file system are kept open, up to a quarter of the files that this process may have open: reading one again
-// costs one call. One thread. What cannot be read is no error, and is tried anew each time.
+// The files of a host that tell of its links while a job runs (links/samples/sampled.def), found once and
+// then read again and again. Those of the kernel's own file system are kept open, up to a quarter of the
+// files that this process may have open: reading one again costs one call. One thread. What cannot be read is
+// no error, and is tried anew each time.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +17,8 @@ namespace lockstep::links {
 
 class WatchedFiles {
  public:
-  // Of the host whose root is `root`: "" for this one. A network card that appears later is not seen. At most 4,096 files.
+  // Of the host whose root is `root`: "" for this one. A network card that appears later is not seen. At most
+  // 4,096 files.
   explicit WatchedFiles(const std::string& root);
   ~WatchedFiles();
   WatchedFiles(const WatchedFiles&) = delete;

@@ -12,7 +12,8 @@ std::string address(int bus, int device = 0) {
   return text;
 }
 
-// Behind switch `s`: root port s0:01, upstream port of bus s+1, four downstream ports on bus s+2, a device below each.
+// Behind switch `s`: root port s0:01, upstream port of bus s+1, four downstream ports on bus s+2, a device
+// below each.
 int base(int of_switch) { return 0x10 + of_switch * 0x20; }
 
 std::string folder(int of_switch) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A healthy host of 8 GPUs and 8 network cards, two of each below a PCI switch, 4 switches on 2 NUMA nodes: what tests
-// change one thing of.
+// A healthy host of 8 GPUs and 8 network cards, two of each below a PCI switch, 4 switches on 2 NUMA nodes:
+// what tests change one thing of.
 #pragma once
 #include "links/record.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vendor's driver as the measurements need it: memory on GPUs and pinned on the host, and transfers that start together.
-// One thread. Times are the GPUs' own events.
+// A vendor's driver as the measurements need it: memory on GPUs and pinned on the host, and transfers that
+// start together. One thread. Times are the GPUs' own events.
 #pragma once
 #include <cstddef>
 #include <memory>

@@ -88,7 +88,8 @@ class Measurement {
   }
 
   void pair(int from, int to) {
-    // The first copy of a pair is slower: page tables, clocks. The driver stages through the host where peers may not.
+    // The first copy of a pair is slower: page tables, clocks. The driver stages through the host where peers
+    // may not.
     const std::vector<Transfer> write = {transfer({from}, {to}, from)};
     if (!runtime_.time(write)) return note(runtime_.pci(from) + " to " + runtime_.pci(to) + ": cannot copy");
     add(CellKind::kWrite, write);
@@ -223,7 +224,8 @@ bool is_latency(CellKind kind) { return kind == CellKind::kLatency; }
 double Cell::value() const { return median(samples); }
 
 std::vector<std::vector<std::pair<int, int>>> tournament(int n) {
-  // The circle method: one place stays, the others move on by one each round; an odd count adds a place that rests.
+  // The circle method: one place stays, the others move on by one each round; an odd count adds a place that
+  // rests.
   const int places = n + n % 2;
   std::vector<std::vector<std::pair<int, int>>> rounds;
   for (int round = 0; round + 1 < places; ++round) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What links move: pairs of GPUs one at a time, then all at once in rounds of disjoint pairs, and each GPU against the
-// host's memory. A cell that is much slower than its siblings is measured again, so that one disturbance is no finding.
+// What links move: pairs of GPUs one at a time, then all at once in rounds of disjoint pairs, and each GPU
+// against the host's memory. A cell that is much slower than its siblings is measured again, so that one
+// disturbance is no finding.
 #pragma once
 #include <functional>
 #include <string>
@@ -49,8 +50,8 @@ struct TrafficOptions {
   bool deep = false;  // kernels' copies of every pair, not only where the copy engine stands out
 };
 
-// Rounds of a tournament: in each of n - 1 (n even) or n rounds every member meets at most one other, over all rounds each
-// pair meets once. Pairs of numbers below n.
+// Rounds of a tournament: in each of n - 1 (n even) or n rounds every member meets at most one other, over
+// all rounds each pair meets once. Pairs of numbers below n.
 std::vector<std::vector<std::pair<int, int>>> tournament(int n);
 
 // An error only where nothing can be measured.

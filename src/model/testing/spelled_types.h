@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types in every spelling that files and programs use, and the bytes of one element: what each reader has to make of them.
+// Types in every spelling that files and programs use, and the bytes of one element: what each reader has to
+// make of them.
 #pragma once
 #include <cstdint>
 

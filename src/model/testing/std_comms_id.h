@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's Comms Id by the real std::hash, for tests of our own hash: the fields combined in the order in which PyTorch does.
+// PyTorch's Comms Id by the real std::hash, for tests of our own hash: the fields combined in the order in
+// which PyTorch does.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A made-up run for tests and benchmarks: the same numbers every time, every table filled, every column given a value
-// that differs from its default. Ranks call all-reduces on a group of all, and a send or receive now and then.
+// A made-up run for tests and benchmarks: the same numbers every time, every table filled, every column given
+// a value that differs from its default. Ranks call all-reduces on a group of all, and a send or receive now
+// and then.
 #pragma once
 #include <cstdint>
 #include <string>

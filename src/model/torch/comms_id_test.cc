@@ -111,7 +111,8 @@ TEST(CommsId, ListsAreCutAsPyTorchCutsThem) {
   EXPECT_EQ(torch_list(ranks, 31), cut);
 }
 
-// What PyTorch computes, with the real std::hash, of tuples of every kind: small and large, negative, of any name.
+// What PyTorch computes, with the real std::hash, of tuples of every kind: small and large, negative, of any
+// name.
 TEST(CommsId, AgreesWithStdHashOverRandomTuples) {
   std::mt19937_64 random(20261123);
   for (int i = 0; i < 10'000; ++i) {

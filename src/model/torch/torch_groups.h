@@ -4,10 +4,12 @@
 // them left a file, and the number of an operation by counting as PyTorch counts. Each of these stops as soon
 // as it could be wrong: a wrong number is worse than none.
 //
-//   collective             +1 in the group; several in one group of NCCL are one number for PyTorch, and get no id
+//   collective             +1 in the group; several in one group of NCCL are one number for PyTorch, and get
+//                          no id
 //   send or receive alone  +1 among the group's sends and receives
-//   sends and receives in one group of NCCL, with oneself among them: PyTorch's all-to-all, +1 among the collectives, whose
-//   parts get no id. Without: an all-to-all with nothing for oneself, a batch, or a gather's root; nothing is known from there on
+//   sends and receives in one group of NCCL, with oneself among them: PyTorch's all-to-all, +1 among the
+//   collectives, whose parts get no id. Without: an all-to-all with nothing for oneself, a batch, or a
+//   gather's root; nothing is known from there on
 //
 // PyTorch's gather and scatter are a single send or receive on all but the root, and are taken for one.
 #pragma once

@@ -126,7 +126,8 @@ TEST_F(TorchGroupsTest, AnAllToAllIsACollective) {
   EXPECT_EQ(at(send), is({"0", 1, true, 0, 1, 8}));
 }
 
-// A batch of sends and receives is +1 among them, an all-to-all with nothing for oneself +1 among the collectives.
+// A batch of sends and receives is +1 among them, an all-to-all with nothing for oneself +1 among the
+// collectives.
 TEST_F(TorchGroupsTest, NothingIsKnownAfterWhatMayBeEither) {
   const uint32_t c = comm("default_pg:0", 8, 0, 3), batch = group();
   const uint32_t before = coll(c), one = pair(c, 1, batch), other = pair(c, 2, batch), after = coll(c),

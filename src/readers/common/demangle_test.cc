@@ -33,7 +33,8 @@ TEST(Demangle, WhatIsNoSymbolOfCppStaysAsItIs) {
     EXPECT_EQ(demangled(name), name);
 }
 
-// void f<int, int>(pair<T_, T_>, pair of two of those, ...): each argument is twice as long as the one before.
+// void f<int, int>(pair<T_, T_>, pair of two of those, ...): each argument is twice as long as the one
+// before.
 TEST(Demangle, SymbolsThatStandForNamesWithoutEndStayAsTheyAre) {
   std::string bomb = "_Z1f1aIiiE";
   for (int i = 0; i < 40; ++i) {

@@ -107,7 +107,8 @@ TEST_F(FlightRecorder, WasWrittenWhenTheOldestOpenOperationTimedOut) {
   EXPECT_EQ(load(*open(), 0).processes.heartbeat_ns[0], kStart + 9 * kSecond);
 }
 
-// A file that is less than a second younger than its last entry was not written when a time limit had passed: it is a copy.
+// A file that is less than a second younger than its last entry was not written when a time limit had passed:
+// it is a copy.
 TEST_F(FlightRecorder, AFilesOwnTimeCountsFromASecondOn) {
   write("fr_0", {entry(0, 0, "completed"), entry(1, 5, "scheduled")});
   auto heartbeat = [&](int64_t modified_ns) {

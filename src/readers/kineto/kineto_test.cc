@@ -311,7 +311,8 @@ TEST_F(KinetoTest, PyTorchsNumbersPlaceOperations) {
   EXPECT_EQ(read(unnumbered.text()).processes.window[0], static_cast<uint8_t>(model::Window::kCounted));
 }
 
-// Also where they are of a scheme that is not known here: another string hash, another list of what is hashed.
+// Also where they are of a scheme that is not known here: another string hash, another list of what is
+// hashed.
 TEST_F(KinetoTest, CommsIdsAreKeptAsTheFileHasThem) {
   Comms comms{.group_size = 8,
               .ranks = "\"[0, 1, 2, 3, 4, 5, 6, 7]\"",

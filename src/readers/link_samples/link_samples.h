@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples of a host's links, as `lockstep trace` writes them beside a job: links/samples/sample_log.h reads them.
+// Samples of a host's links, as `lockstep trace` writes them beside a job: links/samples/sample_log.h reads
+// them.
 #pragma once
 #include "readers/reader.h"
 

@@ -207,7 +207,8 @@ TEST(Amd, GpusStayApartWhereEachRankSeesOne) {
   EXPECT_EQ(gpus, (std::vector<int32_t>{5, 2}));
 }
 
-// RCCL's plugin and ours in one process: a kernel that was put into its queue within KernelLaunch is that operation's.
+// RCCL's plugin and ours in one process: a kernel that was put into its queue within KernelLaunch is that
+// operation's.
 TEST(Amd, KernelsJoinRcclsOperations) {
   const std::string dir = test_dir();
   FileBuilder nccl;

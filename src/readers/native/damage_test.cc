@@ -266,7 +266,8 @@ TEST(Damage, RingRetention) {
   EXPECT_LT(orphans, trace.channels.size());
 }
 
-// Nothing in a ring's file says by itself that a place was used: statistics that are gone, a newest chunk that nobody points at.
+// Nothing in a ring's file says by itself that a place was used: statistics that are gone, a newest chunk
+// that nobody points at.
 TEST(Damage, AWholeRingSaysHowManyChunksItHolds) {
   FileBuilder file;
   file.ring(3);

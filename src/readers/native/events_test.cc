@@ -406,7 +406,8 @@ TEST(Events, ALogThatTimedNothingLeavesTheLeastTimeToOthers) {
   }
 }
 
-// Up to NCCL 2.25 the states of an operation's steps are told of the operation, by any thread and in any order.
+// Up to NCCL 2.25 the states of an operation's steps are told of the operation, by any thread and in any
+// order.
 TEST(Events, TheEarliestStateOfAProxyOperationIsItsProgress) {
   FileBuilder file;
   FileBuilder::Log& log = file.log(100);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the GPU driver's tools interface delivered: kernels, copies, the calls that launched them, and their names.
+// What the GPU driver's tools interface delivered: kernels, copies, the calls that launched them, and their
+// names.
 #include <numeric>
 
 #include "readers/native/test_run.h"

@@ -168,7 +168,8 @@ TEST(Run, DeviceNumbersAreDistinctOverTheRun) {
     EXPECT_EQ(trace.comms.gpu[0], trace.processes.gpu[0]);
     gpus.push_back(trace.processes.gpu[0]);
   }
-  // Processes: the one of unknown rank, then ranks 0..4. Ranks 0 and 2 share a device; those without an address come last.
+  // Processes: the one of unknown rank, then ranks 0..4. Ranks 0 and 2 share a device; those without an
+  // address come last.
   EXPECT_EQ(gpus, (std::vector<int32_t>{4, 3, 0, 1, 0, 2}));
 }
 

@@ -48,8 +48,8 @@ bool number_before(std::string_view line, size_t& end, int64_t& value) {
   return true;
 }
 
-// Where a name begins that somebody put in place of a host's before sharing the log: "<host>", "(redacted)", "${HOST}", "***".
-// `end` itself: there is none.
+// Where a name begins that somebody put in place of a host's before sharing the log: "<host>", "(redacted)",
+// "${HOST}", "***". `end` itself: there is none.
 size_t placeholder_before(std::string_view line, size_t end) {
   if (end == 0) return end;
   if (line[end - 1] == '*') {

@@ -3,7 +3,8 @@
 // repeats or backtracks, so a match reads the text once, whatever the text is.
 //
 //   {int}   digits, perhaps behind a minus        {hex}   hexadecimal digits, perhaps behind 0x
-//   {num}   digits and dots                       {word}  one or more characters up to the text that follows, no blank
+//   {num}   digits and dots                       {word}  one or more characters up to the text that follows,
+//                                                         no blank
 //   {text}  anything up to the text that follows  {rest}  the rest of the line
 //   {skip}  as {word}, and not kept
 //

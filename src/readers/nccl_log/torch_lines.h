@@ -3,7 +3,7 @@
 // processes that did. Several of these lines say the same in other words; each is kept once.
 //
 //   [rank3]:[E1118 20:32:23.955 ProcessGroupNCCL.cpp:629] [PG ID 2 PG GUID 5(mesh_tp) Rank 1] words
-//    global rank                                                group 5, described as mesh_tp, and the rank in it
+//    global rank                                                group 5, called mesh_tp, and the rank in it
 #pragma once
 #include <cstdint>
 #include <functional>

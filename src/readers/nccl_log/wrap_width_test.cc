@@ -135,7 +135,8 @@ TEST(WrapWidth, HardBlanksTabsAndRunsOfBlanksAreBlanks) {
   }
 }
 
-// Each begins with a launcher's mark: none goes on what the one before it said, however alike their lengths are.
+// Each begins with a launcher's mark: none goes on what the one before it said, however alike their lengths
+// are.
 TEST(WrapWidth, LinesOfOneMarkAreWhole) {
   std::string text;
   for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f'})

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launchers, collectors and people put around a line of NCCL leaves it readable: every wrapping, head and ending together.
+// What launchers, collectors and people put around a line of NCCL leaves it readable: every wrapping, head
+// and ending together.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -84,7 +84,8 @@ TEST(Parquet, SaysWhatIsWrongWithAFileThatIsCut) {
   EXPECT_NE(error.find("its end is missing"), std::string::npos) << error;
 }
 
-// Each byte, one at a time: an error or other values, never a crash, and never more rows than the footer can mean.
+// Each byte, one at a time: an error or other values, never a crash, and never more rows than the footer can
+// mean.
 TEST(Parquet, SurvivesDamage) {
   const test::TemporaryFolder folder;
   for (const char* name : {"NVTX_PAYLOAD_SCHEMA_ENTRIES.parquet", "StringIds.parquet"}) {

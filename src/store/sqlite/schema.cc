@@ -41,8 +41,8 @@ CREATE TABLE rocpd_stackframe(id INTEGER PRIMARY KEY, api_ptr_id INTEGER, depth 
 CREATE TABLE rocpd_metadata(id INTEGER PRIMARY KEY, tag TEXT NOT NULL, value TEXT NOT NULL);
 )SQL";
 
-// Readable text. comms_id is the tuple `comm hash:coll or p2p:number of the operation`, equal on all ranks for
-// collectives; torch_comms_id is PyTorch's own number, only where its inputs are known.
+// Readable text. comms_id is the tuple `comm hash:coll or p2p:number of the operation`, equal on all ranks
+// for collectives; torch_comms_id is PyTorch's own number, only where its inputs are known.
 constexpr const char* kTextViews = R"SQL(
 CREATE VIEW processes AS
 SELECT p.id, p.rank, p.local_rank, p.world, h.text AS host, p.node, p.pid, p.device, p.gpu, pci.text AS pci,
@@ -133,10 +133,12 @@ SELECT NULL, p.id, p.rank, NULL, 'operations', 0, NULL, 'zero' FROM process p
 WHERE NOT EXISTS (SELECT 1 FROM comm c WHERE c.process = p.id AND c.collectives + c.p2ps > 0);
 )SQL";
 
-// What rocm-trace-lite and RPD (schema 3) call these things. Views over our own tables: measured, a physical copy would
-// add 12 % (deep) to 78 % (host side only) to the rows written, and readers only select. An op is one row, with GPU times where they are known
-// (opType KernelExecution), else with the interval of its enqueueing (HostEnqueue). Ranges and marks are UserMarkers, their names as arguments. Kernels and copies that belong to no op are rows of their own
-// (KernelExecution, Copy), with the call that launched them as their API call. pid is unique over hosts as RPD does it.
+// What rocm-trace-lite and RPD (schema 3) call these things. Views over our own tables: measured, a physical
+// copy would add 12 % (deep) to 78 % (host side only) to the rows written, and readers only select. An op is
+// one row, with GPU times where they are known (opType KernelExecution), else with the interval of its
+// enqueueing (HostEnqueue). Ranges and marks are UserMarkers, their names as arguments. Kernels and copies
+// that belong to no op are rows of their own (KernelExecution, Copy), with the call that launched them as
+// their API call. pid is unique over hosts as RPD does it.
 constexpr const char* kRocpdViews = R"SQL(
 CREATE VIEW rocpd_string AS SELECT id, text AS string FROM string;
 CREATE VIEW rocpd_ustring AS SELECT id, text AS string FROM string;
@@ -270,7 +272,8 @@ std::string table_sql() {
   return sql;
 }
 
-// By the expression of the view: so `WHERE torch_comms_id = '...'` on ops finds them at once. Runs without ids pay nothing.
+// By the expression of the view: so `WHERE torch_comms_id = '...'` on ops finds them at once. Runs without
+// ids pay nothing.
 std::string index_sql() {
   constexpr std::string_view kText = "CASE WHEN torch_comms_id != 0 THEN printf('%u', torch_comms_id) END";
   std::string sql = "CREATE INDEX op_by_torch_comms_id ON op(";

@@ -559,7 +559,8 @@ TEST_F(TraceDbTest, OnePastTheLastRowIsNoRow) {
   EXPECT_EQ(trace.calls.parent[1], model::kNoRow);
 }
 
-// Rows behind a gap would bear their neighbours' numbers: they are left out, and what named them names nothing.
+// Rows behind a gap would bear their neighbours' numbers: they are left out, and what named them names
+// nothing.
 TEST_F(TraceDbTest, RowsBehindAGapAreLost) {
   SyntheticRun run({.ranks = 1});
   Trace before;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// As much of NCCL as the examples call: communicators and calls reach the profiler plugin, and nothing is communicated.
+// As much of NCCL as the examples call: communicators and calls reach the profiler plugin, and nothing is
+// communicated.
 #pragma once
 #include <cstddef>
 

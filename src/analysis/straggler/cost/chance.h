@@ -6,8 +6,8 @@
 
 namespace lockstep::analysis::straggler {
 
-// What chance may do no oftener, where something is said not to be chance: in 7 of 7 late steps of two ranks, in 4 of 4 of four,
-// in 3 of 3 of eight.
+// What chance may do no oftener, where something is said not to be chance: in 7 of 7 late steps of two ranks,
+// in 4 of 4 of four, in 3 of 3 of eight.
 inline constexpr double kMostLikely = 0.02;
 
 // How likely `times` or more of so many occasions are met, each with the same probability.

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank costs the others what they would have gained had it come when the next latest came. What many ranks are late by
-// together, as noise, is nobody's cost then; but of few ranks, or of all of a host, that are late together, each hides
-// the others. So all are suspects at first who cost enough beyond the ranks that come after as many as may be named. As long
-// as one of them does not stand out against those who are no suspects, the weakest is let go, and the others
-// are judged anew.
+// A rank costs the others what they would have gained had it come when the next latest came. What many ranks
+// are late by together, as noise, is nobody's cost then; but of few ranks, or of all of a host, that are late
+// together, each hides the others. So all are suspects at first who cost enough beyond the ranks that come
+// after as many as may be named. As long as one of them does not stand out against those who are no suspects,
+// the weakest is let go, and the others are judged anew.
 //
-// By arrivals of hosts alone a rank that waited for a late one, in an operation whose end nobody has seen, may look late
-// itself, later in the step. Who is late only in steps in which a costlier rank was late before is not a suspect.
+// By arrivals of hosts alone a rank that waited for a late one, in an operation whose end nobody has seen,
+// may look late itself, later in the step. Who is late only in steps in which a costlier rank was late before
+// is not a suspect.
 //
-// Who stands out has cost the run a share that matters; costs more than the costliest rank that is not named whichever steps
-// are drawn, or in nearly every step, and well more in all; and is late too often to be so by chance: had each late
-// arrival befallen any of the ranks alike, as hiccups do, so many would hardly have been one rank's. The latter
-// counts events, not their cost: three delays of a second are a fact, and no habit.
+// Who stands out has cost the run a share that matters; costs more than the costliest rank that is not named
+// whichever steps are drawn, or in nearly every step, and well more in all; and is late too often to be so by
+// chance: had each late arrival befallen any of the ranks alike, as hiccups do, so many would hardly have
+// been one rank's. The latter counts events, not their cost: three delays of a second are a fact, and no
+// habit.
 #include "analysis/straggler/cost/culprits.h"
 
 #include <algorithm>
@@ -35,7 +37,8 @@ constexpr double kRegularGap = 0.2;  // how often a distance is near that before
 
 using Series = std::vector<float>;
 
-// How likely one of `ranks` ranks is late on `of_one` of `occasions` or more, if on each any is with the same probability.
+// How likely one of `ranks` ranks is late on `of_one` of `occasions` or more, if on each any is with the same
+// probability.
 double chance(size_t of_one, size_t occasions, double probability, size_t ranks) {
   if (ranks < 2) return 1;
   return std::min(1.0, likely_as_often(of_one, occasions, probability) * static_cast<double>(ranks));
@@ -111,8 +114,8 @@ class Trial {
     return suspects;
   }
 
-  // Whether a rank is late where another had been late before, and by more. Which of two whose clocks do not compare was
-  // the first is not known: of those that exchange messages, the costlier.
+  // Whether a rank is late where another had been late before, and by more. Which of two whose clocks do not
+  // compare was the first is not known: of those that exchange messages, the costlier.
   bool follows(size_t row, size_t other) const {
     const RankCost &rank = costs_.ranks[row], &before = costs_.ranks[other];
     if (costs_.timed) return false;
@@ -149,8 +152,8 @@ class Trial {
 
   bool is_rest(size_t row) const { return !suspected_[row] && !follows_[row] && !together_[row]; }
 
-  // The culprits among them, in their order. Of ranks that are late together all are at fault, though one of them costs less, or
-  // once more besides: were it let go, it would hide the others.
+  // The culprits among them, in their order. Of ranks that are late together all are at fault, though one of
+  // them costs less, or once more besides: were it let go, it would hide the others.
   std::vector<Culprit> judge(const std::vector<size_t>& suspects) {
     rank_the_rest(suspects);
     std::vector<Culprit> measured;
@@ -207,7 +210,8 @@ class Trial {
     return culprit;
   }
 
-  // Of the steps that differ, nearly all: few large ones of another do not hide what a rank costs in each step.
+  // Of the steps that differ, nearly all: few large ones of another do not hide what a rank costs in each
+  // step.
   static bool is_mostly_above(std::span<const float> apart) {
     const auto above = std::count_if(apart.begin(), apart.end(), [](float ns) { return ns > 0; });
     const auto below = std::count_if(apart.begin(), apart.end(), [](float ns) { return ns < 0; });
@@ -241,7 +245,8 @@ class Trial {
     return culprit.is_apart && culprit.cost.middle >= kStandOut * culprit.next.middle && is_a_habit(culprit);
   }
 
-  // Against those who are no suspects: of ranks that are late together, as all of a host, none is the others' chance.
+  // Against those who are no suspects: of ranks that are late together, as all of a host, none is the others'
+  // chance.
   bool is_a_habit(const Culprit& culprit) const {
     const Pattern& pattern = culprit.pattern;
     const bool each_step = pattern.events == pattern.late.size();
@@ -288,7 +293,8 @@ class Trial {
   }
 
   const DelayCost& costs_;
-  // follows: another's lateness explains its own; together: late together with who is named, and not worth a name.
+  // follows: another's lateness explains its own; together: late together with who is named, and not worth a
+  // name.
   std::vector<bool> suspected_, follows_, together_;
   Series latest_, second_;  // by step
 };

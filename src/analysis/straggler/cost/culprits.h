@@ -13,8 +13,8 @@ namespace lockstep::analysis::straggler {
 struct Culprit {
   size_t row = 0;  // position in DelayCost::ranks
   Pattern pattern;
-  // In the pattern's steps, ns: what it cost beyond whoever was the next latest and is not named; and what the
-  // costliest of those did beyond the others of them.
+  // In the pattern's steps, ns: what it cost beyond whoever was the next latest and is not named; and what
+  // the costliest of those did beyond the others of them.
   Interval cost, next;
   bool is_apart = false;   // the one is more than the other, of the same steps, beyond doubt
   double per_step_ns = 0;  // median of the late steps
@@ -27,8 +27,8 @@ std::vector<Culprit> culprits(const DelayCost& costs);
 // Whether nearly all steps in which either is late are late steps of both.
 bool are_late_together(const Culprit& a, const Culprit& b);
 
-// What each of DelayCost::ranks alone cost the others in the steps that count, beyond whoever was the next latest, without
-// what ranks differ by in a pause that all of them make.
+// What each of DelayCost::ranks alone cost the others in the steps that count, beyond whoever was the next
+// latest, without what ranks differ by in a pause that all of them make.
 std::vector<Interval> own_costs(const DelayCost& costs);
 
 }  // namespace lockstep::analysis::straggler

@@ -58,7 +58,8 @@ TEST(Culprits, CostTwiceWhatAnyoneElseCosts) {
   EXPECT_EQ(named(times(1.95)), Ranks{});
 }
 
-// Rank 3 is late for longer, and rank 5, less each time, in all other steps: how often either comes is what the sums hang on.
+// Rank 3 is late for longer, and rank 5, less each time, in all other steps: how often either comes is what
+// the sums hang on.
 TEST(Culprits, CostMoreWhicheverStepsAreTaken) {
   const auto late = [](size_t times) {
     return costs_of(8, kSteps, [=](size_t rank, size_t step) {
@@ -106,8 +107,8 @@ TEST(Culprits, MayCostHalfAsMuchWithSomebodyWhoIsNamed) {
   EXPECT_EQ(with(0.0060, 4), (Ranks{3, 4})) << "12 of its 16 late steps";
 }
 
-// Rank 4 costs less than twice what rank 7 does by one delay, and was late once before: alone it would not stand out. Were it let
-// go, it would hide rank 3.
+// Rank 4 costs less than twice what rank 7 does by one delay, and was late once before: alone it would not
+// stand out. Were it let go, it would hide rank 3.
 TEST(Culprits, NeedNotStandOutBesideSomebodyWhoDoes) {
   const DelayCost costs = costs_of(8, kSteps, [](size_t rank, size_t step) {
     if (rank == 3) return step >= 60 ? 2.0 : 0;

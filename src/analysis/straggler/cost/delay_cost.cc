@@ -132,8 +132,9 @@ class Adder {
     rank->own_steps = std::move(own);
   }
 
-  // A step's begin is a launch of one rank: it comes later by what this rank loses in the step itself, and later by what
-  // others lose before it. So the lengths of two neighbors are taken together, less what was lost in either.
+  // A step's begin is a launch of one rank: it comes later by what this rank loses in the step itself, and
+  // later by what others lose before it. So the lengths of two neighbors are taken together, less what was
+  // lost in either.
   void set_usual() {
     const std::vector<double> lengths = lengths_of(costs_.steps);
     costs_.usual_step_ns = median(lengths);

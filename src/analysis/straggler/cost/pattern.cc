@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The window of the pattern is the run of steps whose cost exceeds a quarter of the mean cost by most: a floor that scales with
-// what there is, so that it finds the begin of lateness in every step as well as the first and the last of a few
-// delays far apart. Inside, nearly all steps are late, or few are; few that lie at equal distances are periodic.
+// The window of the pattern is the run of steps whose cost exceeds a quarter of the mean cost by most: a
+// floor that scales with what there is, so that it finds the begin of lateness in every step as well as the
+// first and the last of a few delays far apart. Inside, nearly all steps are late, or few are; few that lie
+// at equal distances are periodic.
 #include "analysis/straggler/cost/pattern.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both look at what steps lost beyond what ranks differ by in a pause that all of them make: of a hundred ranks that write a
-// checkpoint, one is the last.
+// Both look at what steps lost beyond what ranks differ by in a pause that all of them make: of a hundred
+// ranks that write a checkpoint, one is the last.
 #include "analysis/straggler/cost/scattered.h"
 
 #include <algorithm>

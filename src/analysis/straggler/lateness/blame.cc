@@ -64,8 +64,9 @@ class BlameAssigner {
   }
 
  private:
-  // Hosts that come to an operation as if all had waited for each other, with nothing since that may have held one of them
-  // unseen, are late by their own doing. Else, where there are sends and receives, everybody may have waited.
+  // Hosts that come to an operation as if all had waited for each other, with nothing since that may have
+  // held one of them unseen, are late by their own doing. Else, where there are sends and receives, everybody
+  // may have waited.
   float host_part(LateOp& late, size_t m, uint32_t at, uint32_t index) {
     const Member& member = job_.members[late.member];
     const ExclusiveTimes& own = times_[member.process];
@@ -81,8 +82,8 @@ class BlameAssigner {
     return std::min(part, peers_.later_than_others(member, late.op));
   }
 
-  // What of its greatest lateness so far a host still has when it comes to an operation: hosts that do not wait for
-  // anybody drift apart and together again, which costs nobody anything.
+  // What of its greatest lateness so far a host still has when it comes to an operation: hosts that do not
+  // wait for anybody drift apart and together again, which costs nobody anything.
   float brought(size_t m, uint32_t at) {
     const Member& member = job_.members[past_[m].member];
     const uint32_t* index = &job_.ops(member).index[member.first];
@@ -95,7 +96,8 @@ class BlameAssigner {
     return carried_.starts_over(index[at]) ? 0 : so_far.most;
   }
 
-  // The same as CarriedLateness::starts_over, by the collective that each member called before, on whichever communicator.
+  // The same as CarriedLateness::starts_over, by the collective that each member called before, on whichever
+  // communicator.
   bool fresh_by_calls(uint32_t index) {
     const auto [at, added] = fresh_.try_emplace(carried_.place(index), false);
     if (added) at->second = learn_fresh(carried_.place(index));
@@ -130,7 +132,8 @@ class BlameAssigner {
     return carried_share(changes).value_or(1) < CarriedLateness::kLeastShare;
   }
 
-  // A host that had caught up with the others at its last collective, whichever that was, brings nothing from before.
+  // A host that had caught up with the others at its last collective, whichever that was, brings nothing from
+  // before.
   float still_late(size_t m, uint32_t at, uint32_t op) {
     const float before = peers_.late_before(job_.members[past_[m].member], op);
     return before < past_[m].lateness[at] * kCaughtUp ? std::max(before, 0.0f) : PeerComparison::kUnbounded;

@@ -140,7 +140,8 @@ void CarriedLateness::add_changes(const MemberPast& past, size_t now, size_t the
 }
 
 float CarriedLateness::share_of(const Sample& sample) const {
-  // With one operation a round, `before` is the change of the round before: a steady share s shows as (s - 1) / 2.
+  // With one operation a round, `before` is the change of the round before: a steady share s shows as (s - 1)
+  // / 2.
   if (period_ == 1) return std::clamp(1 + 2 * carried_share(sample.lateness).value_or(0), 0.0f, 1.0f);
   std::optional<float> share = carried_share(sample.waits);
   if (!share) share = carried_share(sample.lateness);

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a communicator's past says of each place of its repeating program.
 //
-// How much of a member's lateness it brings along from the operation before. Work that an operation holds up starts
-// over with it: all members leave it together, and who is late at the next is late anew. Work that overlaps with it
-// does not: who is late stays late, and must be blamed for that once. Which of the two it is shows in the fluctuations from one
-// round to the next, whoever is late on average. Those who waited longer come the sooner at the next operation, by as much as
-// their work went on meanwhile; where all come as soon as the one before is through, that does not show, and a change
-// of a member's lateness is held against the same change at the place before. But a rank that works more slowly for a while is
-// late at both without bringing anything. A rank whose host launches when nothing is outstanding has waited for
-// all: it brings nothing.
+// How much of a member's lateness it brings along from the operation before. Work that an operation holds up
+// starts over with it: all members leave it together, and who is late at the next is late anew. Work that
+// overlaps with it does not: who is late stays late, and must be blamed for that once. Which of the two it is
+// shows in the fluctuations from one round to the next, whoever is late on average. Those who waited longer
+// come the sooner at the next operation, by as much as their work went on meanwhile; where all come as soon
+// as the one before is through, that does not show, and a change of a member's lateness is held against the
+// same change at the place before. But a rank that works more slowly for a while is late at both without
+// bringing anything. A rank whose host launches when nothing is outstanding has waited for all: it brings
+// nothing.
 //
-// How long a member usually takes from its arrival at the operation before, when it had not to wait there or elsewhere. Members that
-// are far ahead enter an operation as soon as the one before is through; they no longer show how long that takes.
+// How long a member usually takes from its arrival at the operation before, when it had not to wait there or
+// elsewhere. Members that are far ahead enter an operation as soon as the one before is through; they no
+// longer show how long that takes.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -27,7 +29,8 @@ namespace lockstep::analysis::straggler {
 struct MemberPast {
   uint32_t member = 0;  // of Job::members
   Column<float> lateness, waiting;
-  // From the last arrival of all at the operation before to its own here, and its own time where that is shorter.
+  // From the last arrival of all at the operation before to its own here, and its own time where that is
+  // shorter.
   Column<float> since, interval;
 };
 
@@ -38,8 +41,9 @@ struct Change {
 // How much of a change before is still there; nothing if there are too few.
 std::optional<float> carried_share(const std::vector<Change>& changes);
 
-// Whether work goes on beside an operation, by GPU times: then, what its process calls next on another communicator comes the
-// sooner after it, the longer it lasted. Which it does not show where it always lasts as long.
+// Whether work goes on beside an operation, by GPU times: then, what its process calls next on another
+// communicator comes the sooner after it, the longer it lasted. Which it does not show where it always lasts
+// as long.
 class BesideChanges {
  public:
   enum class Answer : uint8_t { kNo, kYes, kUnknown };

@@ -30,8 +30,8 @@ uint32_t nth(const JobBuilder& builder, const model::Job& job, uint32_t comm, ui
   return job.members[builder.member(comm, rank)].first + n;
 }
 
-// A rank that works 3 ms from a collective to a send, which its receiver lets wait for 4 ms; and 5 ms beside that and after
-// it until the next send. What it works from then on leads up to the collective.
+// A rank that works 3 ms from a collective to a send, which its receiver lets wait for 4 ms; and 5 ms beside
+// that and after it until the next send. What it works from then on leads up to the collective.
 model::Job one_stage(JobBuilder& builder, uint32_t& replicas, double called_ms = 0.2) {
   const auto later = [&](double ms) { return called_ms + ms; };
   replicas = builder.comm("dp", {0, 2});
@@ -109,10 +109,10 @@ TEST(Segments, CompareRanksOfTheSamePart) {
   EXPECT_NE(times[6].stage, times[1].stage);
 }
 
-// Pipelines of kStages ranks: rank = replica + kReplicas * stage. In a step, each stage takes every microbatch forward from
-// the stage before to the next, then all of them back; then the replicas of a stage reduce their gradients, and all ranks meet.
-// A rank's GPU works between a receive and the send that follows; a send goes on beside that, and until it is received, the
-// next receive waits behind it.
+// Pipelines of kStages ranks: rank = replica + kReplicas * stage. In a step, each stage takes every
+// microbatch forward from the stage before to the next, then all of them back; then the replicas of a stage
+// reduce their gradients, and all ranks meet. A rank's GPU works between a receive and the send that follows;
+// a send goes on beside that, and until it is received, the next receive waits behind it.
 constexpr uint32_t kReplicas = 3, kStages = 3, kMicrobatches = 4, kSteps = 12;
 
 class Pipelines {

@@ -24,7 +24,8 @@ class Ends {
     return latest;
   }
 
-  // The earliest end gives way: it is the one that every later arrival has behind it. A group's transfers share one.
+  // The earliest end gives way: it is the one that every later arrival has behind it. A group's transfers
+  // share one.
   void add(int64_t end) {
     if (std::find(recent_.begin(), recent_.end(), end) != recent_.end()) return;
     int64_t& earliest = *std::min_element(recent_.begin(), recent_.end());

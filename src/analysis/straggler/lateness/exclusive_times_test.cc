@@ -70,8 +70,8 @@ TEST(ExclusiveTimes, ASendThatNobodyReceivesHasNoEnd) {
   EXPECT_EQ(own.host_own[first + 1], 2e6);
 }
 
-// Ranks 0 and 1 share a clock, ranks 2 and 3 another. What a call of rank 0 follows: `calls`, each "world", "host" (ranks 0 and 1),
-// "across" (0 and 2), "transfer" (to rank 2).
+// Ranks 0 and 1 share a clock, ranks 2 and 3 another. What a call of rank 0 follows: `calls`, each "world",
+// "host" (ranks 0 and 1), "across" (0 and 2), "transfer" (to rank 2).
 std::vector<bool> unseen_before(const std::vector<std::string>& calls, bool timed = false) {
   testing::JobBuilder builder(4, 2);
   const std::map<std::string, uint32_t> comms = {{"world", builder.world()},

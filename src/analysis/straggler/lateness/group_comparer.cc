@@ -167,7 +167,8 @@ class Piece {
     }
   }
 
-  // What ends later than any operation like it after the members' last arrival had a later one that is not seen.
+  // What ends later than any operation like it after the members' last arrival had a later one that is not
+  // seen.
   int64_t last_of_all(const Row& row, const LeastMoving& least) const {
     if (group_.all || row.end == 0) return row.last;
     return std::max(row.last, row.end - least.at(row.signature));
@@ -227,8 +228,9 @@ class Piece {
     return lower_median(std::span(values_));
   }
 
-  // By how much the segments of each member are longer for certain than those of its stage usually are. Where work goes on beside
-  // the operation before, as much of it is sure for each as that operation lasted for whoever was in it for the shortest time.
+  // By how much the segments of each member are longer for certain than those of its stage usually are. Where
+  // work goes on beside the operation before, as much of it is sure for each as that operation lasted for
+  // whoever was in it for the shortest time.
   void compare_segments(uint32_t i) {
     longer_segments_.assign(size_, 0);
     overlapping_segments_.assign(size_, 0);
@@ -305,9 +307,9 @@ class Piece {
     }
   }
 
-  // How long members were in an operation that nobody leaves before the last has come, by each one's own clock: who came later was
-  // in it for so much less, but for the time in which they left it, which is no longer than the shortest stay. What that
-  // proves of a lateness needs no clock between hosts.
+  // How long members were in an operation that nobody leaves before the last has come, by each one's own
+  // clock: who came later was in it for so much less, but for the time in which they left it, which is no
+  // longer than the shortest stay. What that proves of a lateness needs no clock between hosts.
   struct Stays {
     float usual = 0, shortest = 0;
 

@@ -15,7 +15,8 @@
 
 namespace lockstep::analysis::straggler {
 
-// What the comparison of one group found. Sums are exact: they do not depend on the order in which they were added up.
+// What the comparison of one group found. Sums are exact: they do not depend on the order in which they were
+// added up.
 struct GroupLateness {
   std::vector<Waits> members;  // by member of the group; blame is not filled in
   std::vector<LateOp> late;    // by operation, then by member
@@ -26,8 +27,8 @@ struct GroupLateness {
 // compare(), then finish(). One thread for a group; of different groups, any number.
 class GroupComparer {
  public:
-  // `members`: rows of Job::members, of one communicator and one domain; two or more. What the others refer to is kept by
-  // the caller. Of more indexes than most_indexes(), none compares.
+  // `members`: rows of Job::members, of one communicator and one domain; two or more. What the others refer
+  // to is kept by the caller. Of more indexes than most_indexes(), none compares.
   GroupComparer(const model::Job& job, const std::vector<ExclusiveTimes>& times, const MemberTable& table,
                 std::vector<uint32_t> members);
 

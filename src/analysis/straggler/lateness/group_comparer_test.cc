@@ -108,8 +108,8 @@ TEST(GroupComparer, KnowsHowWrongALatenessMayBe) {
   }
 }
 
-// Each rank on a host of its own, whose clock is known within 0.4 ms. One is late by 0.6 ms at an operation that takes 0.1 ms
-// from then on, so the others were in it for 0.5 ms longer than two transfers explain.
+// Each rank on a host of its own, whose clock is known within 0.4 ms. One is late by 0.6 ms at an operation
+// that takes 0.1 ms from then on, so the others were in it for 0.5 ms longer than two transfers explain.
 TEST(GroupComparer, KnowsLatenessByHowLongMembersWereInAnOperationThatWaitsForAll) {
   for (const char* func : {"AllReduce", "Broadcast"}) {
     testing::JobBuilder builder(4, 1);
@@ -138,7 +138,8 @@ TEST(GroupComparer, KnowsLatenessByHowLongMembersWereInAnOperationThatWaitsForAl
   }
 }
 
-// By hosts alone. Rank 1 is late by 4 ms at an operation of one communicator, by `between_ms` at one of another, and by 4 ms again.
+// By hosts alone. Rank 1 is late by 4 ms at an operation of one communicator, by `between_ms` at one of
+// another, and by 4 ms again.
 size_t times_blamed(double between_ms) {
   testing::JobBuilder builder(4);
   const uint32_t a = builder.world("a"), b = builder.world("b");

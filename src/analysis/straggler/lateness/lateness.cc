@@ -70,7 +70,8 @@ std::vector<GroupLateness> compare_all(const Job& job, const std::vector<Exclusi
                    [&](size_t a, size_t b) { return ops[a] > ops[b]; });
   const MemberTable table(job, times);
   const size_t threads = parallel_threads();
-  // A group with more than a thread's part of the work keeps them all busy; together with others, the last one alone.
+  // A group with more than a thread's part of the work keeps them all busy; together with others, the last
+  // one alone.
   std::vector<std::optional<GroupComparer>> comparers(groups.size());
   for (size_t i : largest_first) {
     if (threads == 1 || ops[i] * threads <= total) break;
@@ -123,7 +124,8 @@ bool has_waited(const Job& job, const Lateness& lateness, uint32_t process, cons
   return false;
 }
 
-// Whether all processes of its host came late with it: of fewer, who waited for whom is not known for certain.
+// Whether all processes of its host came late with it: of fewer, who waited for whom is not known for
+// certain.
 bool is_whole_host(const Job& job, const Lateness& lateness, uint32_t process, const LateOp& late) {
   const auto until = late.host_ns + static_cast<int64_t>(late.blame_ns);
   uint32_t others = 0;

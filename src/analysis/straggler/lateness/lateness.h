@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every matched collective, member against member: who came late by his own doing, who waited, how long the data took.
+// Every matched collective, member against member: who came late by his own doing, who waited, how long the
+// data took.
 //
-// An operation is compared among the members whose clocks are aligned to each other; hosts that are not aligned, each
-// by itself. A member is late by its arrival minus the median one. Of that it is blamed for what its own time
-// (exclusive_times.h) exceeds the median own time, host and GPU apart, and no more; on the GPU, not for what it was late
-// already at the operation before (carried_lateness.h).
+// An operation is compared among the members whose clocks are aligned to each other; hosts that are not
+// aligned, each by itself. A member is late by its arrival minus the median one. Of that it is blamed for
+// what its own time (exclusive_times.h) exceeds the median own time, host and GPU apart, and no more; on the
+// GPU, not for what it was late already at the operation before (carried_lateness.h).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -33,8 +34,8 @@ struct LateOp {
   bool timed = false;   // arrived by GPU times
   bool fresh = false;   // by hosts alone: all had waited for each other just before
   float error_ns = 0;   // of blame_ns, half-width
-  // Late together with those it met since: by its own time since its launch at `since_ns`, beyond what it was blamed for so
-  // until the launch at `blamed_ns`, see together.h.
+  // Late together with those it met since: by its own time since its launch at `since_ns`, beyond what it was
+  // blamed for so until the launch at `blamed_ns`, see together.h.
   bool together = false, has_waited = false;  // has_waited: for one of them, while it was compared
   float in_all_ns = 0;                        // what it was blamed for since `since_ns`, with this
   int64_t since_ns = 0, blamed_ns = 0;

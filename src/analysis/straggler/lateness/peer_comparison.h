@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank that came late has in common with those whom it was with just before. Lateness that they share came from
-// elsewhere: they waited together, as ranks of a model replica do for another stage of their pipeline.
+// What a rank that came late has in common with those whom it was with just before. Lateness that they share
+// came from elsewhere: they waited together, as ranks of a model replica do for another stage of their
+// pipeline.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -12,7 +13,8 @@
 
 namespace lockstep::analysis::straggler {
 
-// Who sits at each communicator, of those whose times and indexes compare with anybody's. Any number of threads reads it.
+// Who sits at each communicator, of those whose times and indexes compare with anybody's. Any number of
+// threads reads it.
 class MemberTable {
  public:
   struct Row {
@@ -39,13 +41,14 @@ class PeerComparison {
   PeerComparison(const model::Job& job, const std::vector<ExclusiveTimes>& times, const MemberTable& table)
       : job_(job), times_(times), table_(table) {}
 
-  // By hosts alone: how much later a process called `op` than the others of its last collective on a communicator other
-  // than that of `member` made the call that follows theirs.
+  // By hosts alone: how much later a process called `op` than the others of its last collective on a
+  // communicator other than that of `member` made the call that follows theirs.
   float later_than_others(const model::Member& member, uint32_t op);
   // By hosts alone: how late the process called its last collective before `op`.
   float late_before(const model::Member& member, uint32_t op);
-  // By GPU times: how much longer a member took from the operation that it left last to `op`, than the other members
-  // from the same operation of theirs. What overlaps with the wait of one of them ends at another time for each.
+  // By GPU times: how much longer a member took from the operation that it left last to `op`, than the other
+  // members from the same operation of theirs. What overlaps with the wait of one of them ends at another
+  // time for each.
   float longer_than_others(const model::Member& member, uint32_t op);
 
  private:

@@ -19,8 +19,8 @@ constexpr size_t kRepeats = 3;
 // What a program does after its last step: a barrier, an evaluation.
 constexpr size_t kMostAfter = 64;
 
-// The longest end of `sequence` without its last `after` items that repeats. Knuth-Morris-Pratt on the reversed
-// sequence: a prefix of n items with a border of b has the period n - b.
+// The longest end of `sequence` without its last `after` items that repeats. Knuth-Morris-Pratt on the
+// reversed sequence: a prefix of n items with a border of b has the period n - b.
 Period period_before(const std::vector<uint32_t>& sequence, size_t after) {
   const size_t size = sequence.size() - after;
   auto item = [&](size_t i) { return sequence[size - 1 - i]; };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a run as one of its processes went through them: from its marks, else from the period of its operations.
+// The steps of a run as one of its processes went through them: from its marks, else from the period of its
+// operations.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -26,7 +27,8 @@ struct Steps {
 
 Steps find_steps(const model::Job& job, uint32_t process);
 
-// Where a sequence ends in repetitions: [begin, begin + period * n) are n >= 3 equal parts, and few items follow.
+// Where a sequence ends in repetitions: [begin, begin + period * n) are n >= 3 equal parts, and few items
+// follow.
 struct Period {
   size_t begin = 0, length = 0, repeats = 0;  // length 0: none
 };

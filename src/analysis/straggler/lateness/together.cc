@@ -93,10 +93,11 @@ class Group {
     return true;
   }
 
-  // Whatever members worked while this communicator's operation before waited for the last of them would not be in their own time,
-  // and those for whom it did not wait would seem to have worked longer: where work goes on beside it, that counts as well. Where the
-  // others came as soon as it was through, how long they worked is not known: there counts by what a member came later than members
-  // usually do that had not to wait, and all of its lateness is new.
+  // Whatever members worked while this communicator's operation before waited for the last of them would not
+  // be in their own time, and those for whom it did not wait would seem to have worked longer: where work
+  // goes on beside it, that counts as well. Where the others came as soon as it was through, how long they
+  // worked is not known: there counts by what a member came later than members usually do that had not to
+  // wait, and all of its lateness is new.
   void add_own(uint32_t index) {
     std::vector<float>& values = values_;
     values.clear();
@@ -134,8 +135,8 @@ class Group {
     at_once_ = at_once;
   }
 
-  // The last call before its host first launched one when all that it had called had ended, since the operation before: it had waited
-  // for whoever was late there, and brings nothing along.
+  // The last call before its host first launched one when all that it had called had ended, since the
+  // operation before: it had waited for whoever was late there, and brings nothing along.
   std::optional<uint32_t> began_anew(size_t m) const {
     const ExclusiveTimes& own = own_of(m);
     for (uint32_t place = own.place[before_[m]] + 1; place <= own.place[ops_[m]]; ++place) {

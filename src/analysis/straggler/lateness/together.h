@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that come late together, as all of a host do, wait for each other where they meet, and bring it along to where they
-// meet others. There, all own time counts since they came as early as the others: what is too little to tell from jitter
-// at one operation adds up over several. Of the lateness that it carries on (carried_lateness.h), a member is blamed once.
+// Ranks that come late together, as all of a host do, wait for each other where they meet, and bring it along
+// to where they meet others. There, all own time counts since they came as early as the others: what is too
+// little to tell from jitter at one operation adds up over several. Of the lateness that it carries on
+// (carried_lateness.h), a member is blamed once.
 #pragma once
 #include <vector>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step holds some operation once. So the distances between equal operations are asked for the length of a step: of each kind of
-// operation the distance that most of its neighbors lie apart. Of these lengths the shortest wins whose copies, found
-// by walking along the sequence and skipping what does not belong, hold nearly all operations. An exact period, of three
-// repetitions or more, need not be the step: it is when its parts take different times.
+// A step holds some operation once. So the distances between equal operations are asked for the length of a
+// step: of each kind of operation the distance that most of its neighbors lie apart. Of these lengths the
+// shortest wins whose copies, found by walking along the sequence and skipping what does not belong, hold
+// nearly all operations. An exact period, of three repetitions or more, need not be the step: it is when its
+// parts take different times.
 #include "analysis/straggler/lateness/units.h"
 
 #include <algorithm>

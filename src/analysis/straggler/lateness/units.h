@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a program that repeats, though not exactly: a flag that is reduced in every 20th step, or an evaluation
-// after every 60th, makes a period of 20 or 60 steps out of one.
+// The steps of a program that repeats, though not exactly: a flag that is reduced in every 20th step, or an
+// evaluation after every 60th, makes a period of 20 or 60 steps out of one.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +16,10 @@ struct Units {
   std::vector<size_t> begins;  // positions in the sequence, ascending; not empty if there is a length
 };
 
-// What repeats in `sequence`: the shortest unit whose copies make up nearly all of it, if they take about the same time
-// wherever they stand in `exact`, else `exact`. The layers of a model repeat as well, within its steps: but those of the
-// forward pass take another time than those of the backward pass.
-// `time_ns`: when the item at a position arrived.
+// What repeats in `sequence`: the shortest unit whose copies make up nearly all of it, if they take about the
+// same time wherever they stand in `exact`, else `exact`. The layers of a model repeat as well, within its
+// steps: but those of the forward pass take another time than those of the backward pass. `time_ns`: when the
+// item at a position arrived.
 Units find_units(const std::vector<uint32_t>& sequence, const Period& exact,
                  const std::function<int64_t(size_t place)>& time_ns);
 

@@ -7,8 +7,8 @@
 // Threads: a log belongs to one thread, and `current()` finds it; after the thread ends the slot, its
 // definitions and its half-full chunk go to the next new thread. Other threads never write to it.
 //
-//   window[chunk_no % kWindow] -> address of this log's newest chunks, so that a handle finds its record for an
-//   in-place update; older targets get a StateRecord instead.
+//   window[chunk_no % kWindow] -> address of this log's newest chunks, so that a handle finds its record for
+//   an in-place update; older targets get a StateRecord instead.
 #pragma once
 #include <cstdint>
 #include <cstring>

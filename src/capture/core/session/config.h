@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the environment asks of a capture library. Read once, when capture starts.
-//   LOCKSTEP_DIR     run directory; %p pid, %h host, %r rank, %n node rank, %j job id. Default "lockstep-run".
+//   LOCKSTEP_DIR     run directory; %p pid, %h host, %r rank, %n node rank, %j job id. Default
+//                    "lockstep-run".
 //   LOCKSTEP_MODE    lite | default (standard) | deep (full) | sample=K/N | off
 //   LOCKSTEP_RETAIN  stream | stream:CAP | ring:SIZE    (sizes: bytes, or with K, M, G; per process)
 // A word that is not understood is not an error: the default is taken and `problem` says so.

@@ -2,8 +2,9 @@
 // The one capture session of a library in a process: opened by the first user, closed at process exit, never
 // reopened.
 //
-//   idle -> running -> closed          (exit handlers ran; the file is whole, or its segment waits for an adopter)
-//              |  '-> (no more chunks: disk full, size cap, storage that does not answer; events are counted and dropped)
+//   idle -> running -> closed          (exit handlers ran; file whole, or its segment waits for an adopter)
+//              |  '-> (no more chunks: disk full, size cap, storage that does not answer; events are
+//                  counted and dropped)
 //              '----> forked           (in a child that did not exec: nothing is ever written again)
 //   idle -> failed | off               (no file could be made, or LOCKSTEP_MODE=off)
 //

@@ -3,8 +3,8 @@
 // version of the interface. shim.h has the callbacks. docs/decisions/0010-chaining.md says why it is done
 // this way.
 //
-//   NCCL's handle   ours, so that it means what it always means, also in another process (PXN); where we keep nothing of an
-//                   event that the other one wants, a number of its own kind, which no log has
+//   NCCL's handle   ours, so that it means what it always means, also in another process (PXN); where we keep
+//                   nothing of an event that the other one wants, a number of its own kind, which no log has
 //   NCCL's context  ours, or a number of its own where our capture is off
 //   NCCL's mask     what ours holds or the other's; each of the two has a word of its own
 //

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the process keeps of a chained plugin: the sources themselves, not the library, so that it can be seen.
+// What the process keeps of a chained plugin: the sources themselves, not the library, so that it can be
+// seen.
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of exporters share: runs that a test changes, a folder of their own, scripts that judge an output.
+// What the tests of exporters share: runs that a test changes, a folder of their own, scripts that judge an
+// output.
 #pragma once
 #include <gtest/gtest.h>
 #include <sys/resource.h>

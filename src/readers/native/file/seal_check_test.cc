@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files with checksums, damaged: what is proven is read, nothing that changed is, and what was filled in late is no damage.
+// Files with checksums, damaged: what is proven is read, nothing that changed is, and what was filled in late
+// is no damage.
 #include <random>
 
 #include "format/seal.h"
@@ -41,7 +42,8 @@ size_t full_chunk(const std::vector<std::byte>& bytes) {
   }
 }
 
-// Every row that is there is one of the undamaged file's: starts are unique, and what belongs to one start is alike.
+// Every row that is there is one of the undamaged file's: starts are unique, and what belongs to one start is
+// alike.
 uint64_t changed_rows(const model::Trace& trace, const model::Trace& whole) {
   uint64_t changed = 0;
   size_t at = 0;

@@ -61,7 +61,8 @@ Result<void> LiveTail::refresh() {
     take_joined();
     return {};
   }
-  // Opened each time: thousands of files would need as many descriptors, and a network file system looks again.
+  // Opened each time: thousands of files would need as many descriptors, and a network file system looks
+  // again.
   LOCKSTEP_ASSIGN(FileView view, FileView::open(path_));
   const ProcessBytes& file = view.file();
   file_ = &file;
