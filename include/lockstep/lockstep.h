@@ -14,10 +14,18 @@
 // log: no lock, no allocation, no system call, except in the first call of a thread and the first use of a
 // name.
 //
-// Any thread may call anything. No call fails: what cannot be recorded is counted in the file. Texts are
-// copied; they need to live for the call only, but each distinct one takes memory for ever, so do not format
-// numbers into them. A child of fork() records nothing if its parent had made a call before; start processes
-// first, or exec.
+// Threads: any thread may call anything, also at once. Errors: no call fails or throws; what cannot be
+// recorded is counted in the process file, and `lockstep info` shows it.
+//
+// Texts end in NUL, should be UTF-8, and are copied during the call. A process keeps about 2,000 distinct
+// ones, each for ever, so do not format numbers into them. Kept are 111 bytes of a group's name and of its
+// description, 39 of a collective or a mark, 23 of a type and of an algorithm; the rest is cut.
+//
+// Clocks: begin, end, steps and marks are stamped with the host's clock inside the call. GPU times come from
+// the caller, who says on which clock they are.
+//
+// Processes: the first call opens a file in the run directory, which is closed at exit(). A child of fork()
+// records nothing if its parent had made a call before; start processes first, or exec.
 #ifndef LOCKSTEP_LOCKSTEP_H
 #define LOCKSTEP_LOCKSTEP_H
 
@@ -35,11 +43,14 @@ extern "C" {
 #endif
 // NOLINTBEGIN(modernize-use-nullptr,bugprone-sizeof-expression): C99, too
 
+// Handles: numbers without a pointer in them, valid for the life of the process, never issued twice and never
+// freed. A handle that was not issued here is counted and otherwise harmless.
 typedef uint64_t lockstep_group;  // 0: none
 typedef uint64_t lockstep_op;     // 0: none; an operation that began on one thread may end on another
 
 // Structs begin with their size and only ever grow at their end: what an older caller does not pass counts as
-// zero.
+// not said, and what a newer caller passes beyond our struct is not read. The caller owns them; nothing keeps
+// a pointer into them after the call.
 
 // A group of ranks. Declaring one again gives the same handle and is cheap for progressions. The same name,
 // description and ranks on all members make it one group in the tools. PyTorch's `Comms Id` is made of the
@@ -50,15 +61,25 @@ typedef uint64_t lockstep_op;     // 0: none; an operation that began on one thr
 // say so. One process may be several members (its threads, each with a `rank` of its own); each has its own
 // numbers of operations.
 typedef struct lockstep_group_info {
-  uint32_t size;  // sizeof(lockstep_group_info)
-  int32_t rank;  // this process' index in the group; -1: found from its global rank (RANK, SLURM_PROCID, ...)
+  // sizeof(lockstep_group_info). The member `description` came later: a size without it is accepted.
+  uint32_t size;
+  // This process' index in the group, from 0; -1: found from its global rank (RANK, SLURM_PROCID, ...).
+  int32_t rank;
+  // The same text on all members. NULL counts as empty.
   const char* name;
-  const int32_t* ranks;     // global ranks in group order; NULL: start, start + stride, ...
-  int32_t count;            // members
-  int32_t start;            // with ranks NULL
-  int32_t stride;           // with ranks NULL; -1: the members are no progression and not known here
-  int32_t reserved;         // 0
-  const char* description;  // empty: none; NULL: none, or in the name
+  // `count` global ranks in group order; NULL: start, start + stride, ...
+  const int32_t* ranks;
+  // Members. Outside 1 to 2^24 the group is refused, and the refusal counted.
+  int32_t count;
+  // With `ranks` NULL: the global rank of member 0.
+  int32_t start;
+  // With `ranks` NULL: the distance of two members' global ranks; -1: the members are no progression and not
+  // known here.
+  int32_t stride;
+  // 0.
+  int32_t reserved;
+  // What the group is for, as PyTorch's group description; empty: none; NULL: none, or in the name.
+  const char* description;
 } lockstep_group_info;
 #define LOCKSTEP_GROUP_INFO_INIT \
   { sizeof(lockstep_group_info), -1, NULL, NULL, 0, -1, -1, 0, NULL }
@@ -77,23 +98,37 @@ enum lockstep_op_flags {
 // buffers, not one peer's part. Pointers are read during the call only; `stream` is a value that is never
 // followed.
 typedef struct lockstep_op_info {
-  uint32_t size;   // sizeof(lockstep_op_info)
-  int32_t root;    // index in the group; -1 none
-  int32_t peer;    // send and recv: the other side's index in the group; -1 none
-  uint32_t flags;  // enum lockstep_op_flags
+  // sizeof(lockstep_op_info). The splits came later: a size without them is accepted, a smaller one is
+  // counted and the operation left out.
+  uint32_t size;
+  // Rooted collectives: the root's index in the group; -1 none.
+  int32_t root;
+  // Send and recv: the other side's index in the group; -1 none.
+  int32_t peer;
+  // enum lockstep_op_flags.
+  uint32_t flags;
+  // From lockstep_declare_group(); 0: recorded without a group, which no tool can match with other ranks.
   lockstep_group group;
-  const char*
-      collective;  // "allreduce", "all_gather", "send", ...: PyTorch's or NCCL's word where there is one
-  const char* algorithm;  // "one-shot", "ring", ...; NULL unknown
-  const char* dtype;      // "Float" (c10) or "ncclFloat32"; counts are in elements of it
+  // "allreduce", "all_gather", "send", ...: PyTorch's or NCCL's word where there is one.
+  const char* collective;
+  // "one-shot", "ring", ...; NULL unknown.
+  const char* algorithm;
+  // "Float" (c10) or "ncclFloat32". An element of a type that nobody knows counts as one byte.
+  const char* dtype;
+  // Elements that this rank gives and gets.
   uint64_t in_count;
   uint64_t out_count;
-  const void* stream;  // CUDA or HIP stream; NULL none
-  int64_t seq;         // n-th on this group, from 1, collectives and send/recv apart; 0: counted here
-  const int64_t*
-      in_split;  // elements, or rows, for each member; NULL: even. Of more than 30, the first 29 and
-  const int64_t* out_split;  // the last are kept
-  uint32_t in_splits;        // length of in_split
+  // CUDA or HIP stream that the kernel is launched on; NULL none.
+  const void* stream;
+  // n-th on this group, from 1, collectives and send/recv apart; 0: counted here. All ranks give one
+  // operation the same number, as PyTorch does.
+  int64_t seq;
+  // Elements, or rows, for each member, as all_to_all_single takes them; NULL: even. Of more than 30 numbers,
+  // the first 29 and the last are kept, as PyTorch prints them.
+  const int64_t* in_split;
+  const int64_t* out_split;
+  // Numbers in each list.
+  uint32_t in_splits;
   uint32_t out_splits;
 } lockstep_op_info;
 #define LOCKSTEP_OP_INFO_INIT \
@@ -108,8 +143,9 @@ enum lockstep_clock {
   LOCKSTEP_CLOCK_GPU_NS = 3,     // the GPU's own: %globaltimer of NVIDIA, ns
   LOCKSTEP_CLOCK_GPU_TICKS = 4   // the GPU's own: wall_clock64() of AMD, ticks
 };
-// When the GPU began and ended an operation, both on one clock. A `size` or `clock` that is not known here
-// leaves the times out, which is counted in the file.
+// When the GPU began and ended an operation, both on one clock, in the unit of that clock. The values are
+// kept as they are given. A `size` or `clock` that is not known here leaves the times out, which is counted
+// in the file.
 typedef struct lockstep_gpu_times {
   uint32_t size;   // sizeof(lockstep_gpu_times)
   uint32_t clock;  // enum lockstep_clock
@@ -118,9 +154,11 @@ typedef struct lockstep_gpu_times {
 } lockstep_gpu_times;
 
 // What liblockstep.so exports, under this name. It only ever grows at its end: a caller checks `size` before
-// it uses a member that came later. All members may be called from any thread; none fails or throws.
+// it uses a member that came later. All members may be called from any thread; none fails or throws. The
+// table stays for the life of the process: nothing unloads the library. Other languages that can call C may
+// use it directly, by dlsym().
 struct lockstep_api_v1 {
-  uint32_t size;
+  uint32_t size;     // sizeof(struct lockstep_api_v1) as the library was built
   uint32_t version;  // 1
   // These do what the functions below of like names do.
   lockstep_group (*declare_group)(const lockstep_group_info* info);
@@ -132,7 +170,8 @@ struct lockstep_api_v1 {
 };
 
 // Looks for the run time, once in each translation unit; several threads may do so at once and find the same.
-// A program with raised privileges (AT_SECURE) loads nothing that its environment names.
+// A program with raised privileges (AT_SECURE) loads nothing that its environment names. The answer is final,
+// "nobody listens" too: a library that is loaded later is not found.
 __attribute__((cold)) static inline const struct lockstep_api_v1* lockstep_resolve_(
     const struct lockstep_api_v1** slot) {
   const struct lockstep_api_v1* table;
@@ -153,7 +192,9 @@ __attribute__((cold)) static inline const struct lockstep_api_v1* lockstep_resol
   return table;
 }
 
-// The run time, or NULL: the one branch.
+// The run time, or NULL: the one branch. `slot` says which of three states holds: a table whose size is 0
+// (not looked for yet), NULL (looked for in vain), or the run time's. The acquire pairs with the release
+// above, so that a thread that sees the pointer sees the loaded library.
 static inline const struct lockstep_api_v1* lockstep_api_(void) {
   static const struct lockstep_api_v1 unresolved = {0, 0, NULL, NULL, NULL, NULL, NULL, NULL};
   static const struct lockstep_api_v1* slot = &unresolved;
@@ -167,8 +208,10 @@ static inline const struct lockstep_api_v1* lockstep_api_(void) {
 static inline int lockstep_loaded(void) { return lockstep_api_() != NULL; }
 
 // Declares a group. 0 if nothing listens; 0 also, and counted in the file, if the group is not possible (no
-// members, too many, a `size` that no version had) or there is no room for it. Operations on 0 are recorded
-// without a group. The first call of a process opens its file and may take milliseconds.
+// members, too many, a `size` that no version had) or there is no room for it. A process has 65,536 places; a
+// group takes one for each of its members that lives here, and one more. Operations on 0 are recorded without
+// a group. The first call of a process opens its file and may take milliseconds; a group that is known
+// already is found without a lock.
 static inline lockstep_group lockstep_declare_group_info(const lockstep_group_info* info) {
   const struct lockstep_api_v1* api = lockstep_api_();
   return api == NULL ? 0 : api->declare_group(info);
@@ -218,20 +261,21 @@ static inline void lockstep_end(lockstep_op op, const lockstep_gpu_times* times)
   const struct lockstep_api_v1* api = lockstep_api_();
   if (api != NULL) api->end(op, times);
 }
-// When the GPU worked on it; once an operation, before or after its end, from any thread. The first report
-// counts.
+// When the GPU worked on it; once an operation, before or after its end, from any thread: the callback or the
+// event that learns of it may be anywhere. The first report counts; a second one is counted in the file.
 static inline void lockstep_set_gpu_times(lockstep_op op, const lockstep_gpu_times* times) {
   const struct lockstep_api_v1* api = lockstep_api_();
   if (api != NULL) api->set_gpu_times(op, times);
 }
 
-// A training step begins. All ranks say the same number for the same step: the tools lay ranks beside each
-// other by it. In timelines a step lasts until the next one of its thread.
+// A training step begins, now, on the calling thread. All ranks say the same number for the same step: the
+// tools lay ranks beside each other by it. In timelines a step lasts until the next one of its thread.
+// Numbers need not be consecutive.
 static inline void lockstep_step(int64_t number) {
   const struct lockstep_api_v1* api = lockstep_api_();
   if (api != NULL) api->step(number);
 }
-// A named instant with a number, on the calling thread.
+// A named instant with a number, on the calling thread: "checkpoint", a loss, a batch size in tokens.
 static inline void lockstep_mark(const char* name, int64_t value) {
   const struct lockstep_api_v1* api = lockstep_api_();
   if (api != NULL) api->mark(name, value);
@@ -244,8 +288,9 @@ static inline void lockstep_mark(const char* name, int64_t value) {
 
 namespace lockstep {
 
-// An operation from construction to the end of the scope. It can be moved, not copied; one that was moved
-// from, or that was made without arguments, ends nothing. One thread at a time.
+// An operation from construction to the end of the scope, also when an exception leaves it. It can be moved,
+// not copied; one that was moved from, or that was made without arguments, ends nothing. One thread at a
+// time, which need not be the one that made it.
 class Operation {
  public:
   Operation() : op_(0), times_() {}
@@ -285,13 +330,15 @@ namespace detail {
 
 inline const char* text(const char* value) { return value; }
 inline const char* text(const std::string& value) { return value.c_str(); }
-// c10::ScalarType and its like.
+// c10::ScalarType and its like: what an argument-dependent toString() turns into a text that lives for ever.
 template <class T>
 auto text(const T& value) -> decltype(toString(value)) {
   return toString(value);
 }
 
-// Name and description; the number and whether it is P2P: each alone, or as a tuple.
+// Name and description; the number and whether it is P2P: each alone, or as a tuple, as PyTorch's versions
+// pass them. An empty description says that there is none, so that a colon in the name stays part of the
+// name.
 template <class Name>
 void set_name(lockstep_group_info& info, const Name& name) {
   info.name = text(name);
@@ -312,7 +359,8 @@ void set_seq(lockstep_op_info& info, const std::tuple<Seq, IsP2p>& seq) {
   info.flags |= std::get<1>(seq) ? LOCKSTEP_OP_P2P : LOCKSTEP_OP_COLLECTIVE;
 }
 
-// Anything that holds 64-bit numbers side by side; another list is not recorded.
+// Anything that holds 64-bit numbers side by side; another list is not recorded: reading 32-bit numbers as
+// 64-bit ones would record nonsense. The last argument, int before long, prefers the overload that fits.
 inline const int64_t* numbers(const int64_t* first) { return first; }
 inline const int64_t* numbers(const void*) { return nullptr; }
 template <class List>
