@@ -15,10 +15,11 @@
 
 namespace lockstep::format {
 
+// Communicators that a request can name.
 inline constexpr uint32_t kControlComms = 16;
 inline constexpr uint32_t kControlTextBytes = 40;  // of a mark, its NUL included
 inline constexpr uint32_t kMostSampled = 1000000;  // N of sample=K/N
-// ControlRequest.what
+// ControlRequest.what: set the mode, put a mark into the file, write all that a ring holds into its file.
 inline constexpr uint32_t kControlSetMode = 1, kControlMark = 2,
                           kControlSave = 4;  // the last since minor 6
 
@@ -33,7 +34,8 @@ struct ControlRequest {
   int64_t until_monotonic_ns;        // then back to what was in force before; 0: for good
   uint32_t comms;                    // of comm_ids; 0: all communicators
   uint32_t reserved;                 // 0
-  uint64_t comm_ids[kControlComms];  // deep events of these communicators only
+  uint64_t comm_ids[kControlComms];  // CommDef::comm_id; deep events of these communicators only
+  // Of a mark, with its NUL; words, as each is stored by itself.
   uint64_t text[kControlTextBytes / 8];
   uint64_t check;  // control_check() of all before and the request's number
 };
@@ -44,17 +46,19 @@ static_assert(sizeof(ControlRequest) == 216 && offsetof(ControlRequest, check) %
 struct ControlState {
   uint32_t taken;  // number of the last request that was looked at, taken or refused; stored last
   uint32_t mode;   // Mode in force
+  // As in the request.
   uint32_t keep, of;
   uint64_t min_bytes;
-  int64_t until_monotonic_ns;  // end of a window; 0 none
-  uint32_t comms;
+  int64_t until_monotonic_ns;                 // end of a window; 0 none
+  uint32_t comms;                             // how many; which ones, the request alone says
   uint32_t refused;                           // requests that did not fit
   uint32_t mode_after, keep_after, of_after;  // in force when the window ends
   uint32_t waiting;  // 1: NCCL has not been told yet; it is, at the next operation where that is safe
 };
 static_assert(sizeof(ControlState) == 56);
 
-// FNV-1a over the 32-bit words: tells a request from garbage and from one that is half written.
+// FNV-1a over the 32-bit words, with its usual 64-bit offset and prime: tells a request from garbage and from
+// one that is half written. It proves nothing about who wrote it.
 constexpr uint64_t control_mix(uint64_t hash, uint64_t word) {
   for (int half = 0; half < 2; ++half) {
     hash = (hash ^ (word & 0xffffffff)) * 0x100000001b3;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32C (Castagnoli) of 64-bit words, by the processor's instruction where there is one. Needs no library:
-// capture uses it.
+// CRC-32C (Castagnoli, the polynomial of iSCSI and ext4: 0x82f63b78 with its bits reversed) of 64-bit words,
+// by the processor's instruction where there is one. Needs no library: capture uses it. Nothing allocates or
+// fails; any thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@ namespace crc32c_detail {
 struct Table {
   uint32_t of[8][256];
 };
+// One bit after the other for a single byte; each further zero byte is one look-up more.
 constexpr Table make_table() {
   Table table{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -43,6 +45,7 @@ inline uint32_t portable(uint32_t crc, const uint64_t* words, size_t count) {
   return crc;
 }
 
+// Word `i` of bytes that need not be aligned.
 inline uint64_t word_at(const unsigned char* bytes, size_t i) {
   uint64_t word;
   std::memcpy(&word, bytes + i * sizeof word, sizeof word);
@@ -73,6 +76,7 @@ __attribute__((target("sse4.2"))) inline uint32_t by_instruction(uint32_t crc, c
   for (size_t i = 0; i < count; ++i) sum = __builtin_ia32_crc32di(sum, words[i]);
   return static_cast<uint32_t>(sum);
 }
+// Three chains in one loop: each sum waits for its own last step only, so the processor overlaps them.
 __attribute__((target("sse4.2"))) inline void by_instruction_masked(MaskedSums& sums,
                                                                     const unsigned char* bytes,
                                                                     const uint64_t* mask,
@@ -117,7 +121,9 @@ class Crc32c {
 #endif
   // Begin with kBegin, end with ~.
   static constexpr uint32_t kBegin = 0xffffffff;
+  // The sum so far, with `count` words more.
   uint32_t add(uint32_t crc, const uint64_t* words, size_t count) const { return add_(crc, words, count); }
+  // Words of any alignment, each under two masks. The masks have `count` words, too.
   void add_masked(MaskedSums& sums, const unsigned char* bytes, const uint64_t* mask,
                   const uint64_t* other_mask, size_t count) const {
     add_masked_(sums, bytes, mask, other_mask, count);

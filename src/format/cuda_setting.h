@@ -4,11 +4,12 @@
 #pragma once
 namespace lockstep::format {
 
-// The variable, and its words; kernels are recorded without one.
+// The variable, and its words; kernels are recorded without one. `copies` adds copies and fills, `ranges`
+// NVTX ranges; words that nobody knows are passed over.
 inline constexpr const char* kCudaSetting = "LOCKSTEP_CUDA";
 inline constexpr const char *kCudaOff = "off", *kCudaCopies = "copies", *kCudaRanges = "ranges";
 
-// Whether a value of it, nullptr if it is not set, has the word.
+// Whether a value of it, nullptr if it is not set, has the word, whole and in small letters.
 constexpr bool has_word(const char* value, const char* word) {
   while (value != nullptr) {
     const char* expected = word;

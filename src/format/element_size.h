@@ -70,16 +70,19 @@ inline constexpr NamedType kNamedTypes[] = {{"half", 2},          {"float", 4},
                                             {"cfloat", 8},        {"csingle", 8},
                                             {"cdouble", 16},      {"clongdouble", 32}};
 
-// What stands before the width in bits: "float32", "bf16", "s8", "quint4x2".
+// What stands before the width in bits: "float32", "bf16", "s8", "quint4x2". A complex type gives the width
+// of both parts.
 inline constexpr const char* kNumberedTypes[] = {"float", "bfloat", "fp",   "bf",      "f",
                                                  "int",   "uint",   "qint", "quint",   "i",
                                                  "u",     "s",      "bits", "complex", "c"};
 
-// In the order in which they may stand before one another.
+// Name spaces and libraries. In the order in which they may stand before one another; each is taken once at
+// most.
 inline constexpr const char* kPrefixes[] = {"std::", "c10::", "at::",  "torch.", "numpy.", "np.", "jnp.",
                                             "nccl",  "rccl",  "cuda_", "__",     "nv_",    "hip_"};
 
-// Narrower types (fp8, int4) count as one byte, the smallest element that NCCL has.
+// Of a width in bits. Narrower types (fp8, int4) count as one byte, the smallest element that NCCL has, and
+// so does a width that no type has.
 inline uint8_t bytes_of_bits(int bits) {
   return static_cast<uint8_t>(bits == 16    ? 2
                               : bits == 32  ? 4
@@ -131,6 +134,7 @@ inline uint8_t element_bytes(const char* datatype, size_t size) {
   return bytes == 0 ? 1 : bytes;
 }
 
+// Of a text with a NUL; nullptr: 1.
 inline uint8_t element_bytes(const char* datatype) {
   return datatype == nullptr ? uint8_t{1} : element_bytes(datatype, strlen(datatype));
 }

@@ -31,17 +31,19 @@ inline constexpr unsigned char kMagic[8] = {0x89, 'L', 'K', 'S', '\r', '\n', 0x1
 // fields where zeros were, kinds, and flags.
 inline constexpr uint16_t kMajor = 1;  // a reader refuses a newer major
 inline constexpr uint16_t kMinor = 7;  // a reader accepts any minor
+// Sizes of the layout, in bytes. The header repeats them, and a reader refuses a file that has others.
 inline constexpr uint32_t kHeaderBytes = 4096;
 inline constexpr uint32_t kChunkBytes = 32768;
 inline constexpr uint32_t kUnitBytes = 16;
 inline constexpr uint32_t kUnitsPerChunk = kChunkBytes / kUnitBytes;
 inline constexpr uint32_t kChunkMagic = 0x4b4e4843;  // "CHNK"
-inline constexpr uint32_t kMaxLogs = 1024;           // thread logs of one process
-inline constexpr uint32_t kLossKinds = 24;           // of those that a log counts
-inline constexpr uint32_t kAllLossKinds = 40;        // and of those that only the header counts
-inline constexpr uint32_t kSealBlocks = 8;           // of a chunk, 4 KiB each
+// Thread logs of one process at a time; a log whose thread ended goes to the next. More are counted (no_log).
+inline constexpr uint32_t kMaxLogs = 1024;
+inline constexpr uint32_t kLossKinds = 24;     // of those that a log counts
+inline constexpr uint32_t kAllLossKinds = 40;  // and of those that only the header counts
+inline constexpr uint32_t kSealBlocks = 8;     // of a chunk, 4 KiB each
 
-// Which capture library wrote the file.
+// Which capture library wrote the file. Events of several files of one process are joined by readers.
 enum class Source : uint8_t { kNone = 0, kNccl = 1, kApi = 2, kCuda = 3, kHsa = 4 };
 // The clock of the file's `ticks`: the CPU's cycle counter where that is invariant, else CLOCK_MONOTONIC in
 // ns.
@@ -67,7 +69,8 @@ constexpr const char* mode_name(Mode mode) {
 }
 // Names that users of rocm-trace-lite know these modes by.
 inline constexpr char kDefaultAlias[] = "standard", kDeepAlias[] = "full";
-// Orders modes by how much they record; -1 for a mode of a newer version.
+// Orders modes by how much they record, which their numbers on disk do not. -1 for a mode of a
+// newer version.
 constexpr int mode_rank(Mode mode) {
   switch (mode) {
     case Mode::kOff:
@@ -102,11 +105,11 @@ enum class Purpose : uint8_t { kNone = 0, kMeta = 1, kDefs = 2, kRecords = 3, kH
 // others are ns. Readers place ticks between anchors; `width_ns` is the error that an anchor brings with it.
 struct ClockAnchor {
   uint64_t ticks;
-  int64_t monotonic_ns;
-  int64_t boottime_ns;
-  int64_t realtime_ns;
-  uint32_t width_ns;  // CLOCK_MONOTONIC time that reading all of them took (best of several tries)
-  uint32_t reserved;
+  int64_t monotonic_ns;  // CLOCK_MONOTONIC: stands still while the host sleeps
+  int64_t boottime_ns;   // CLOCK_BOOTTIME: goes on
+  int64_t realtime_ns;   // CLOCK_REALTIME: Unix time, which may be set in between
+  uint32_t width_ns;     // CLOCK_MONOTONIC time that reading all of them took (best of several tries)
+  uint32_t reserved;     // 0
 };
 static_assert(sizeof(ClockAnchor) == 40);
 
@@ -118,12 +121,12 @@ static_assert(sizeof(ClockAnchor) == 40);
 // them from different moments. Nothing here is to be trusted: a crash may have left any FileState, and a file
 // may be damaged or forged, so a reader checks every number against the bytes that are there.
 struct FileHeader {
-  unsigned char magic[8];
-  uint16_t major, minor;
-  uint32_t header_bytes;  // kHeaderBytes
-  uint32_t chunk_bytes;   // kChunkBytes
-  uint32_t unit_bytes;    // kUnitBytes
-  uint64_t features;      // optional feature bits; unknown ones are ignored
+  unsigned char magic[8];  // kMagic
+  uint16_t major, minor;   // kMajor and kMinor of who wrote it
+  uint32_t header_bytes;   // kHeaderBytes
+  uint32_t chunk_bytes;    // kChunkBytes
+  uint32_t unit_bytes;     // kUnitBytes
+  uint64_t features;       // optional feature bits; unknown ones are ignored
   // what and how
   Source source;
   HostClock host_clock;
@@ -136,15 +139,16 @@ struct FileHeader {
   uint32_t event_mask;    // NCCL activation mask asked for (bits of the newest API)
   uint32_t nccl_version;  // as ncclGetVersion gives it (22809); 0 unknown
   // who
-  int32_t pid;
+  int32_t pid;                // as the process sees itself, in its own pid namespace
   uint32_t pid_namespace;     // inode of /proc/self/ns/pid; 0 unknown
   uint64_t start_ticks;       // process start: field 22 of /proc/self/stat (kernel clock ticks since boot)
   int64_t start_realtime_ns;  // the same as Unix time, computed at capture start
-  int32_t rank, local_rank, world, local_world, node_rank, nodes;  // -1 unknown
-  unsigned char boot_id[16];                                       // /proc/sys/kernel/random/boot_id, binary
+  // As the launcher's environment has them (RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK, ...); -1 unknown.
+  int32_t rank, local_rank, world, local_world, node_rank, nodes;
+  unsigned char boot_id[16];  // /proc/sys/kernel/random/boot_id, binary
   ClockAnchor first_anchor;
-  char launcher[16];  // torchrun, slurm, openmpi, pmi, none
-  char job_id[64];
+  char launcher[16];          // torchrun, slurm, openmpi, pmi, none: whose variables were found
+  char job_id[64];            // the launcher's, as text
   char host[128];             // gethostname()
   char host_id[64];           // NCCL_HOSTID if set
   char visible_devices[256];  // CUDA_VISIBLE_DEVICES / HIP_VISIBLE_DEVICES, as set
@@ -153,7 +157,7 @@ struct FileHeader {
   uint32_t reserved2;
   uint32_t argv_bytes;        // bytes used in argv
   uint32_t argv_total_bytes;  // before cutting
-  char argv[2048];            // NUL-separated
+  char argv[2048];  // NUL-separated; without secrets unless LOCKSTEP_ARGV says otherwise (since minor 6)
   // live
   alignas(64) uint32_t state;  // FileState
   uint32_t control;            // number of the request that a tool has stored; 0 = nothing asked
@@ -192,9 +196,11 @@ struct ChunkSeal {
 };
 static_assert(sizeof(ChunkSeal) == 32);
 
-// First 64 bytes of every chunk. `magic` is stored last; a chunk without it was never published. `next` and
-// `records` are filled in when the log moves on; `seal` is made for the copy in the file. In a ring a place
-// holds one chunk after the other: `chunk_no` tells which, and a reader looks at it again after its records.
+// First 64 bytes of every chunk. The log's owner thread writes it (meta: who holds the session's lock), and
+// the writer thread the seal of its copy. `magic` is stored last; a chunk without it was never published.
+// `next` and `records` are filled in when the log moves on; `seal` is made for the copy in the file. In a
+// ring a place holds one chunk after the other: `chunk_no` tells which, and a reader looks at it again after
+// its records.
 struct ChunkHeader {
   uint32_t magic;
   Purpose purpose;
@@ -203,9 +209,9 @@ struct ChunkHeader {
   uint32_t chunk_no;  // of this log and purpose
   // chunk index of the following chunk of this log and purpose, 0 = none yet (ring: oldest -> newest)
   uint32_t next;
-  uint64_t claimed_ticks;
-  uint32_t tid;      // kernel thread id at claim time
-  uint32_t records;  // entries in it, known once it is full; 0 before
+  uint64_t claimed_ticks;  // when a thread took it, on the file's host clock
+  uint32_t tid;            // kernel thread id at claim time
+  uint32_t records;        // entries in it, known once it is full; 0 before
   ChunkSeal seal;
 };
 static_assert(sizeof(ChunkHeader) == 64);
@@ -215,6 +221,7 @@ inline constexpr uint32_t kLastUnit = kUnitsPerChunk - 1;  // kept free: it term
 // A handle as given to the host: which event, in which log, at which position. Never reused, never a pointer.
 //   63     59 58           44 43                                   0
 //   | kind:5 | log:15        | position:44 (16-byte units)          |
+// 44 bits of position are 256 TiB of records for one log.
 inline constexpr int kHandlePositionBits = 44;
 inline constexpr int kHandleLogBits = 15;
 // Nothing is checked: a handle comes back from the host, stale, foreign or random, and whoever takes one
@@ -241,7 +248,7 @@ constexpr uint64_t make_context(uint32_t process_tag, uint32_t comm) {
 // In records: no communicator, or one whose definition found no room.
 inline constexpr uint32_t kNoComm = 0xffffffff;
 
-// Where a chunk begins in the file.
+// Where a chunk begins in the file, in bytes. `chunk` is its index there, which is not its `chunk_no`.
 constexpr uint64_t chunk_offset(uint32_t chunk) { return kHeaderBytes + uint64_t{chunk} * kChunkBytes; }
 
 }  // namespace lockstep::format

@@ -13,7 +13,8 @@ enum Loss : uint32_t {
 #undef LOSS
 };
 
-// Where a file's header counts it. Several threads count: add atomically.
+// Where a file's header counts it: kinds that came with minor 6 lie behind the older fields. Several threads
+// count: add atomically.
 inline uint64_t* loss_counter(FileHeader* header, Loss kind) {
   return kind < kLossKinds ? &header->losses[kind] : &header->more_losses[kind - kLossKinds];
 }

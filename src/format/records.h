@@ -36,7 +36,7 @@ enum class Kind : uint8_t {
 #undef RECORD
 };
 
-// Values that a field takes instead of a number.
+// Values that a field takes instead of a number. kShapeUnknown: the log's table of shapes was full.
 inline constexpr uint32_t kSaturated = 0xffffffff;
 inline constexpr uint16_t kFarLink = 0xffff;
 inline constexpr uint16_t kNoShape = 0;  // shapes and streams count from 1

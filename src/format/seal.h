@@ -29,9 +29,10 @@ namespace seal_detail {
 
 // By byte of a record: what is fixed once it is published, and what is late. Loose bytes are in no sum, as
 // nothing tells when they were filled in.
-struct Masks {  // by byte of a record: what is fixed and what is late; the rest is loose
+struct Masks {
   uint64_t fixed[kMostRecordWords], late[kMostRecordWords];
 };
+// Takes bytes out of the fixed part; `is_late` puts them into the late one.
 constexpr void leave(Masks& masks, bool is_late, size_t offset, size_t size) {
   for (size_t byte = offset; byte < offset + size; ++byte) {
     const uint64_t mask = uint64_t{0xff} << byte % 8 * 8;
@@ -39,6 +40,8 @@ constexpr void leave(Masks& masks, bool is_late, size_t offset, size_t size) {
     if (is_late) masks.late[byte / 8] |= mask;
   }
 }
+// Of one kind. Flags of an ApiOp are loose: kFlagGpuTimes comes without a time. Kinds that are no events
+// never change once they are published.
 constexpr Masks masks_of(Kind wanted) {
   Masks masks{};
   for (uint64_t& word : masks.fixed) word = UINT64_MAX;
@@ -92,8 +95,9 @@ inline uint64_t latest_late_ticks(const unsigned char* record) {
   return latest == kSaturated ? UINT64_MAX : latest == 0 ? 0 : head.start + latest;
 }
 
-// Sums up entries: the fixed part of all and of each block, and the late fields. One thread. Entries come in
-// ascending order, and each lies inside the chunk with its whole size: who calls has checked that.
+// Sums up entries: the fixed part of all and of each block, and the late fields. An entry that crosses into
+// the next block counts for the one that it begins in. One thread. Entries come in ascending order, and each
+// lies inside the chunk with its whole size: who calls has checked that.
 class SealSums {
  public:
   explicit SealSums(Purpose purpose) : purpose_(purpose) {
@@ -143,7 +147,8 @@ class SealSums {
   uint32_t all_ = Crc32c::kBegin, late_ = Crc32c::kBegin, blocks_[kSealBlocks];
 };
 
-// Of what a chunk's header says of it, `next` and `records` apart, which come later.
+// Of what a chunk's header says of it, `next` and `records` apart, which come later. The lower
+// half of the sum, as the seal has 16 bits for it.
 inline uint16_t seal_of_header(const ChunkHeader& header) {
   const uint64_t words[3] = {uint64_t{static_cast<uint8_t>(header.purpose)} | uint64_t{header.log} << 16 |
                                  uint64_t{header.chunk_no} << 32,

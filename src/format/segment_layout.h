@@ -21,15 +21,18 @@
 
 namespace lockstep::format {
 
+// As kMagic of a process file, but for one letter: a segment that was copied is not taken for a file.
 inline constexpr unsigned char kSegmentMagic[8] = {0x89, 'L', 'K', 'M', '\r', '\n', 0x1a, '\n'};
 inline constexpr uint32_t kSegmentVersion = 1;  // of another one nothing is read
 inline constexpr char kSegmentFolder[] = "/dev/shm";
-inline constexpr char kSegmentPrefix[] =
-    "lockstep-";  // of its name: lockstep-<uid>-<pid>-<start>-<source>-<random>
+// Of its name: lockstep-<uid>-<pid>-<start>-<source>-<random>. Nobody parses the rest: what a segment is, its
+// header says.
+inline constexpr char kSegmentPrefix[] = "lockstep-";
 // What the kernel calls one without a name, where kSegmentFolder has no room: FileHeader::segment_descriptor
 // tells it.
 inline constexpr char kNamelessSegment[] = "lockstep";
 inline constexpr uint32_t kSegmentHeaderBytes = 4096;
+// 32 GiB of chunks.
 inline constexpr uint32_t kMostPlaces = 1 << 20;
 inline constexpr uint32_t kPlaceClaimed = 0xffffffff;  // in the table: a chunk that has no number yet
 
@@ -37,9 +40,9 @@ inline constexpr uint32_t kPlaceClaimed = 0xffffffff;  // in the table: a chunk 
 // an adopter takes only what belongs to its own user, and writes only to the file that key or inode prove.
 // `places` is read from the file and bounded by kMostPlaces before anything is computed from it.
 struct SegmentHeader {
-  unsigned char magic[8];  // stored last
-  uint32_t version;
-  uint32_t places;
+  unsigned char magic[8];            // stored last
+  uint32_t version;                  // kSegmentVersion
+  uint32_t places;                   // chunks that fit
   uint64_t key;                      // FileHeader::segment_key of its file
   uint64_t file_device, file_inode;  // of its file
   uint32_t closed;                   // the process has ended in order; its file was not whole yet

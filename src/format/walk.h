@@ -32,7 +32,7 @@ constexpr uint64_t entry_position(uint32_t chunk_no, uint32_t unit) {
 }
 
 // The entry whose first unit this is, as its type. `left` bytes are there: what an older minor version did
-// not write yet is 0.
+// not write yet is 0, and what a newer one added is left out.
 template <class T>
 T copy_of(const void* entry, size_t left) {
   T value{};
@@ -56,7 +56,8 @@ inline uint32_t entry_units(const void* chunk, Purpose purpose, uint32_t unit) {
   return unit + units <= kLastUnit ? units : 0;
 }
 
-// Of the kind word, which is 0 until the entry is published.
+// What records and definitions tell alike, by their head: the kind, which is 0 until the entry is published,
+// and the size in units, which is 0 for a record of unknown kind.
 inline uint32_t kind_of(const RecordHead& head) { return static_cast<uint8_t>(head.kind); }
 inline uint32_t kind_of(const DefHead& head) { return head.kind; }
 inline uint32_t units_of(const RecordHead& head) {
@@ -107,6 +108,7 @@ class Walk {
     return stop_ == WalkStop::kNone;
   }
 
+  // Of the entry, once next() has returned true.
   const Head& head() const { return head_; }
   const unsigned char* at() const { return bytes_ + size_t{unit_} * kUnitBytes; }
   uint32_t unit() const { return unit_; }  // of the entry; behind the last one after next() returned false

@@ -29,6 +29,7 @@ Adoption adopt(const char* name, const char* file = nullptr);
 // file that it is of.
 Adoption adopt_open(int segment, const char* file);
 
+// Segments by how their adoption ended; those of living processes and of others are not counted.
 struct Adoptions {
   uint32_t done = 0, failed = 0;
 };
