@@ -32,6 +32,7 @@ std::vector<bool> have_places(const JobState& job_state, const std::vector<Block
   for (const Block& block : blocks) {
     if (block.kind == Block::Kind::kSilent || !lasts(block)) continue;
     for (uint32_t actor : block.waiting) has_place[actor] = true;
+    // Where some have not called the operation, they are missing from it and may stand anywhere else.
     if (!block.all_called()) continue;
     for (uint32_t actor : block.missing) has_place[actor] = true;
   }
@@ -47,6 +48,7 @@ void add_waiting(const JobState& job_state, uint32_t member, uint32_t op, Block&
   const int64_t entered = job_state.job().ops(job_state.job().members[member]).entered_ns(op);
   block.waiting.push_back(job_state.actor_of(member));
   block.waiting_ns.push_back(entered);
+  // It waits, but nobody knows since when: it counts as waiting and says nothing of how long.
   if (entered == 0) return;
   const int64_t waited = actor.end_ns - entered;
   if (block.process != kNoRow && waited <= block.waited_ns) return;
@@ -84,6 +86,8 @@ void join_those_behind(const JobState& job_state, std::vector<Block>& blocks) {
       const uint32_t actor = job_state.actor_of(behind.member);
       const int64_t entered =
           job_state.job().ops(job_state.job().members[behind.member]).entered_ns(behind.op);
+      // Nobody is known to hold this rank up elsewhere, so it stands in the oldest of what it seemed to stand
+      // behind.
       std::optional<Place>& place = oldest[actor];
       if (!has_place[actor] && (!place || entered < place->entered_ns))
         place = Place{&block, behind, entered};

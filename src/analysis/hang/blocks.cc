@@ -19,6 +19,8 @@ using model::kNoIndex;
 using model::kNoRow;
 using model::Member;
 
+// Its operations have indexes that mean the same as the other members'. One that called nothing has the index
+// 0.
 bool comparable(const Member& member) {
   return member.ops == 0 || member.alignment != Member::Alignment::kNone;
 }
@@ -35,6 +37,9 @@ class CommBlocks {
         out_(out) {}
 
   void find() {
+    // The order is that of proof: a difference that comes before every missing call explains it; what runs
+    // and has not ended explains missing calls behind it; only then do counts decide, and last what nobody
+    // can see.
     const model::JobComm& row = job_.comms[comm_];
     if (job_state_.is_history(comm_) || row.members.empty()) return;
     for (uint32_t member : row.members) {
@@ -45,6 +50,7 @@ class CommBlocks {
       used_ = used_ || of.ops > 0 || !of.lanes.empty();
       if (!comparable(of)) continue;
       uint32_t next = job_.next_index(of);
+      // A record that ends early proves how much was called at least, never how much at most.
       if (next < least_ && !job_state_.cut_short(of.process) && !job_state_.may_lack_newest(of))
         least_ = next;
       most_ = std::max(most_, next);
@@ -94,6 +100,7 @@ class CommBlocks {
       add_waiting(block, row, op);
   }
 
+  // A short wait stays out, unless a rank that stands behind something else may turn out to wait here longer.
   void keep(Block&& block) {
     finish(job_state_, block);
     const bool is_long = lasts(block);
@@ -126,6 +133,7 @@ class CommBlocks {
         continue;
       } else if (job_.next_index(member) <= least_) {
         if (!job_state_.cut_short(member.process)) add_missing(block, job_state_.actor_of(row), 0);
+        // In a ring the operation itself may be gone; the oldest that is left is the nearest to it.
       } else if (auto op = job_.op_at(member, std::max(least_, job_.oldest_index(member)))) {
         add_waiting_or_behind(block, row, member.first, *op);
       }
@@ -151,6 +159,7 @@ class CommBlocks {
         add_missing(block, job_state_.actor_of(row), 0);
       } else if (auto op = comparable(member) ? job_.op_at(member, most_ - 1) : std::nullopt) {
         const Progress::State state = progress(job_state_, member).state;
+        // Without GPU times, a rank that called something afterwards may have left this operation long ago.
         const bool may_wait =
             state == Progress::State::kRunning || (state != Progress::State::kDone && is_newest(member, *op));
         if (may_wait) add_waiting_or_behind(block, row, member.first, *op);
@@ -181,6 +190,7 @@ class CommBlocks {
     if (has_gap(member) || has_gap(other))
       return is_newest(member, lane.first + lane.ops - 1) ? std::optional(lane.ops - 1) : std::nullopt;
     const uint32_t called = there == nullptr ? 0 : there->ops;
+    // A lane's numbers count from the first call on, so they compare only where both ends have all of them.
     const bool compares =
         member.alignment == Member::Alignment::kFromStart && other.alignment == Member::Alignment::kFromStart;
     if (!compares || called >= lane.ops || job_state_.cut_short(other.process)) return std::nullopt;
@@ -193,6 +203,8 @@ class CommBlocks {
     const Progress of = progress(job_.ops(member), lane.first, lane.ops);
     if (there == nullptr || of.state != Progress::State::kRunning) return std::nullopt;
     const uint32_t at = of.op - lane.first;
+    // The other end has called it, and its stream has not come to it: what runs before it there holds this
+    // end.
     const bool holds = at < there->ops && queued(job_.ops(other), there->first, there->first + at);
     if (!holds || has_gap(member) || has_gap(other) || !job::match::pairs_comparable(job_, member, other))
       return std::nullopt;
@@ -276,6 +288,7 @@ class CommBlocks {
     for (uint32_t member : members_) {
       const Actor& actor = job_state_.actor_at(member);
       int64_t waited = actor.end_ns - job_.members[member].init_ns;
+      // It left the communicator, or went on to call operations: creation is behind it.
       if (job_.members[member].end_ns != 0 || called_after(member)) continue;
       block.waiting.push_back(job_state_.actor_of(member));
       block.waiting_ns.push_back(job_.members[member].init_ns);
@@ -287,6 +300,8 @@ class CommBlocks {
     find_absent(block);
     std::map<int32_t, uint32_t> actors;
     for (uint32_t i = 0; i < job_state_.actors().size(); ++i) actors[job_state_.actor(i).rank] = i;
+    // A rank that is absent here may be in the run: it left a file and never joined this communicator. Then
+    // it can be asked what it did instead.
     std::erase_if(block.absent, [&](int32_t rank) {
       auto at = rank < 0 ? actors.end() : actors.find(rank);
       if (at == actors.end()) return false;
@@ -315,6 +330,8 @@ class CommBlocks {
   void find_mismatch() {
     Block block = make(Block::Kind::kMismatch, difference_->index);
     block.difference = difference_;
+    // Of each member three things are asked: whether it differs, whether its count begins at the first call,
+    // and how long it has stood still since its newest.
     bool all_done = true, is_counted = true;
     int64_t shortest = INT64_MAX;
     for (uint32_t row : members_) {
@@ -333,6 +350,8 @@ class CommBlocks {
       if (entered != 0) shortest = std::min(shortest, job_state_.actor_at(row).end_ns - entered);
       if (!differs) add_waiting(block, row, *op);
     }
+    // All that differ have ended, and places may be wrong by as many calls as the record lacks: no difference
+    // is shown.
     if ((all_done && !is_counted) || shortest == INT64_MAX) return;
     if (!found_) block.waited_ns = std::min(block.waited_ns, shortest);
     // Calls that were counted from the first on differ, however long anybody waits.
@@ -354,6 +373,8 @@ class CommBlocks {
       Progress of = progress(job_state_, member);
       if (of.state == Progress::State::kRunning) oldest = std::min(oldest, job_.ops(member).index[of.op]);
     }
+    // Nobody leaves a collective before all have entered: an end on any member shows that it is not what
+    // holds them.
     if (oldest >= index) return false;
     return std::none_of(members_.begin(), members_.end(), [&](uint32_t row) {
       auto op = job_.op_at(job_.members[row], oldest);
@@ -378,6 +399,7 @@ class CommBlocks {
     int64_t shortest = INT64_MAX;
     for (const Standing& of : standing) {
       Progress::State state = of.progress.state;
+      // Who is gone cannot end it; who has not begun it keeps those waiting that have.
       bool holds =
           is_gone(job_state_.actor_at(of.row).fate) || (running && state == Progress::State::kQueued);
       const model::JobOps& ops = job_.ops(job_.members[of.row]);
@@ -396,6 +418,7 @@ class CommBlocks {
     if (shortest == INT64_MAX) return;
     // Who came last began the operation.
     block.waited_ns = std::min(block.waited_ns, shortest);
+    // The index to name is that of the one who waits longest: others may have called more behind it.
     if (block.process != kNoRow) block.index = job_.processes[block.process].ops.index[block.op];
     keep(std::move(block));
   }

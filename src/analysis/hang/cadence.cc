@@ -22,6 +22,7 @@ void add_gaps(const model::JobOps& ops, uint32_t first, uint32_t count, int64_t&
     }
     before = entered;
   }
+  // The members of a communicator see the same gaps: counting them all would make four of a single one.
   gaps = std::max(gaps, seen);
 }
 
@@ -40,6 +41,7 @@ const Patience& Cadence::measure(uint32_t comm) {
     for (const model::Lane& lane : member.lanes)
       add_gaps(job_.ops(member), lane.first, lane.ops, largest, gaps);
   }
+  // Made in any case, so that a communicator without gaps is measured once.
   patience.emplace();
   if (gaps >= kLeastGaps) *patience = {.normal_ns = largest, .measured = true};
   return *patience;

@@ -30,12 +30,15 @@ CallOrder::CallOrder(const JobState& job_state, uint32_t actor) {
     add(member, member.first, member.ops, false);
     for (const model::Lane& lane : member.lanes) add(member, lane.first, lane.ops, true);
   }
+  // Stable: calls of one instant keep the order in which they are stored, so that equal inputs give equal
+  // answers.
   std::stable_sort(calls_.begin(), calls_.end(),
                    [](const Call& a, const Call& b) { return a.entered_ns < b.entered_ns; });
   if (calls_.size() > kNewest) calls_.erase(calls_.begin(), calls_.end() - kNewest);
   repeat_ = calls_.size();
   size_t longest = 0;
   for (const Likeness& of : likenesses(calls_.size())) {
+    // Places come newest first, so of equally long runs the latest wins: the job may have changed since.
     if (of.alike <= longest) continue;
     longest = of.alike;
     repeat_ = of.place;
@@ -87,6 +90,8 @@ CallOrder::Habit CallOrder::habit(const Operation& first, const Operation& secon
   // Within many calls of one kind, any place is like any other.
   size_t run = 0;
   while (run < at && calls_[at - 1 - run].same(calls_[at - 1])) ++run;
+  // Every place that looks alike has its say, and one that disagrees makes the answer unknown: blame needs a
+  // habit without exceptions.
   std::optional<Habit> habit;
   for (const Likeness& of : likenesses(at)) {
     if (of.alike <= run) continue;

@@ -52,6 +52,7 @@ class Places {
  private:
   std::optional<uint32_t> in_block(uint32_t actor, const model::JobProcess& process,
                                    const Block& block) const {
+    // Its index counts the transfers between two ranks and names no collective.
     if (block.kind == Block::Kind::kPair) return std::nullopt;
     for (const uint32_t row : process.members) {
       const model::Member& member = job_.members[row];

@@ -47,6 +47,7 @@ Finding FindingBuilder::make(FindingClass finding_class, std::string id, const B
   finding.id = std::move(id);
   finding.finding_class = finding_class;
   finding.severity = block.certain() ? Severity::kCritical : Severity::kWarning;
+  // What it costs: the time of all who wait. Findings are ordered by it.
   finding.weight = static_cast<double>(block.waited_ns) * static_cast<double>(std::max<size_t>(waiting, 1));
   blame(actors, finding);
   finding.comm = job_.comm_name(block.comm);
@@ -81,6 +82,7 @@ void FindingBuilder::add_wait(const Block& block, Finding& finding) const {
                                  ? "the largest gap between two operations before: " +
                                        duration(block.patience.normal_ns)
                                  : "too few operations before it to know how long a gap is normal");
+  // What is suspicious is said as such, with what it would take to be sure.
   if (!block.certain()) {
     finding.needed_evidence =
         "the recording ends " + duration(block.waited_ns) +
@@ -124,6 +126,7 @@ std::string FindingBuilder::operation(const Block& block) const {
 std::string FindingBuilder::signature(const model::Signature& s, const model::Signature& beside) const {
   std::string text(job_.text(s.func));
   text += " of " + wording::bytes_beside(s.bytes, beside.bytes) + " " + std::string(job_.text(s.datatype));
+  // With the blank: ReduceScatter has no root.
   bool rooted = text.starts_with("Broadcast") || text.starts_with("Reduce ");
   return rooted ? text + ", root " + std::to_string(s.root) : text;
 }

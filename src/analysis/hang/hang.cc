@@ -17,6 +17,8 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   std::vector<Block> blocks = find_blocks(job_state, cadence, differences);
   Culprits culprits = find_culprits(job_state, blocks);
   size_t before = findings.size();
+  // Each further question is asked only where the one before found nothing, so a weaker statement never
+  // stands beside a stronger one.
   add_verdicts(job_state, blocks, culprits, findings);
   if (findings.size() == before) add_missing_evidence(job_state, blocks, findings);
   if (findings.size() == before) {

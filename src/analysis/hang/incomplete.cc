@@ -35,6 +35,7 @@ std::vector<uint32_t> incomplete(const JobState& job_state, const std::vector<Ro
 
 Finding incomplete_verdict(const JobState& job_state, const std::vector<Block>& blocks,
                            const std::vector<Root>& roots) {
+  // Of several ends of the walk, the one that most ranks wait for says what is at stake.
   const Root& worst = *std::max_element(roots.begin(), roots.end(),
                                         [](const Root& a, const Root& b) { return a.waiting < b.waiting; });
   const Block& block = blocks[worst.block];

@@ -65,6 +65,7 @@ void JobState::find_begun() {
     if (member.ops == 0 || member.alignment == model::Member::Alignment::kNone) continue;
     const model::JobOps& ops = job_.ops(member);
     uint32_t& begun = begun_[member.comm];
+    // From the newest on: the first that ended settles all before it, on every member.
     for (uint32_t back = 1; back <= std::min(member.ops, kDeepestQueue); ++back) {
       const uint32_t op = member.first + member.ops - back;
       if (ops.index[op] < begun) break;
@@ -78,6 +79,8 @@ void JobState::find_begun() {
 
 void JobState::make_actors() {
   actor_of_member_.assign(job_.members.size(), kNoRow);
+  // Ranks that communicate; a process without communicators that has one of them is a helper, such as a data
+  // loader.
   std::set<int32_t> ranks;
   for (const model::JobProcess& process : job_.processes) {
     if (!process.members.empty() && process.row.rank >= 0) ranks.insert(process.row.rank);
@@ -99,8 +102,10 @@ void JobState::make_actors() {
     if (process.row.closed || process.row.window != 0) actor.fate = Fate::kClosed;
     if (process.liveness == Liveness::kStopped) actor.fate = Fate::kStopped;
     std::set<uint32_t> comms;
+    // Two members of one communicator in one process: it drives several GPUs, and each may wait by itself.
     bool several = false;
     for (uint32_t member : process.members) several |= !comms.insert(job_.members[member].comm).second;
+    // A rank of its own, or each GPU as one; then the member's rank in the communicator names it.
     if (!several) {
       for (uint32_t member : process.members)
         actor_of_member_[member] = static_cast<uint32_t>(actors_.size());
@@ -142,6 +147,7 @@ void JobState::find_cut_short() {
 }
 
 void JobState::find_absent() {
+  // A helper's file shows that its rank is there, too.
   std::set<int32_t> seen;
   for (const model::JobProcess& process : job_.processes) seen.insert(process.row.rank);
   for (int32_t rank = 0; rank < job_.expected_ranks; ++rank) {
@@ -156,9 +162,12 @@ void JobState::find_rough_offsets() {
   rough_offset_.assign(job_.hosts.size(), std::nullopt);
   auto unknown = [](const model::JobHost& host) { return !host.clock.known(); };
   if (job_.comms.empty() || std::none_of(job_.hosts.begin(), job_.hosts.end(), unknown)) return;
+  // The communicator with most members ties most hosts together.
   auto largest = std::max_element(job_.comms.begin(), job_.comms.end(), [](const auto& a, const auto& b) {
     return a.members.size() < b.members.size();
   });
+  // The newest operation that all have called: where they stopped, they were close together. It is right to
+  // about one gap of the cadence, which is taken as its uncertainty.
   uint32_t shared = model::kNoIndex;
   for (uint32_t row : largest->members) {
     if (row != kNoRow) shared = std::min(shared, job_.next_index(job_.members[row]));
@@ -187,6 +196,7 @@ void JobState::find_dead() {
   is_live_ = std::any_of(job_.processes.begin(), job_.processes.end(), [](const model::JobProcess& p) {
     return p.liveness == Liveness::kRunning || p.liveness == Liveness::kStopped || p.beats;
   });
+  // Ends are compared within a host, where clocks are equal, and across hosts, less the uncertainty.
   std::vector<int64_t> host_end(job_.hosts.size());
   std::optional<int64_t> common_end;
   for (const Actor& actor : actors_) {
@@ -209,6 +219,8 @@ void JobState::find_dead() {
       actor.stale = later > kClearlyEarlier;
       continue;
     }
+    // Early or not, it counts as dead only with more than that: the kernel says so, or it worked until its
+    // end.
     actor.early = later > kClearlyEarlier;
     if (liveness == Liveness::kGone && is_live_) {
       actor.fate = Fate::kDead;
@@ -224,6 +236,7 @@ void JobState::find_silent_hosts() {
     size_t processes = 0, dead = 0;
     int64_t first_end = INT64_MAX, last_end = 0;
   };
+  // Processes that the kernel reports as gone died by themselves: their host is up, as it told so.
   std::vector<Host> hosts(job_.hosts.size());
   for (const Actor& actor : actors_) {
     Host& host = hosts[job_.processes[actor.process].host];
@@ -243,6 +256,8 @@ void JobState::find_silent_hosts() {
 
 bool JobState::may_lack_newest(const model::Member& member) const {
   if (!gap(member.process).any()) return false;
+  // If the process recorded something clearly after the newest operation here, a later one may be among what
+  // is lost.
   const int64_t last_ns = job_.processes[member.process].row.last_ns;
   if (member.ops == 0) return last_ns != 0;
   const model::JobOps& ops = job_.ops(member);
@@ -262,6 +277,7 @@ uint32_t JobState::torn_actor(int32_t rank) const {
 // The members that are here tell the others.
 JobState::Spacing JobState::spacing(uint32_t comm) const {
   const model::JobComm& row = job_.comms[comm];
+  // A communicator of all ranks numbers them as the launcher does.
   if (row.ranks == job_.expected_ranks) return {.first = 0, .global = 0, .stride = 1};
   int32_t a = -1, b = -1;
   for (int32_t i = 0; static_cast<size_t>(i) < row.members.size(); ++i) {
@@ -270,6 +286,7 @@ JobState::Spacing JobState::spacing(uint32_t comm) const {
   if (b < 0) return {};
   const int32_t from = actor_at(row.members[static_cast<size_t>(a)]).rank;
   const int32_t to = actor_at(row.members[static_cast<size_t>(b)]).rank;
+  // Any other spacing than an even, ascending one would be a guess, and a guess could name the wrong rank.
   if (from < 0 || to <= from || (to - from) % (b - a) != 0) return {};
   const Spacing spacing{.first = a, .global = from, .stride = (to - from) / (b - a)};
   for (int32_t i = a; i <= b; ++i) {

@@ -29,8 +29,11 @@ Progress progress(const model::JobOps& ops, uint32_t first, uint32_t count, uint
       oldest_unknown = i;
     }
   }
+  // The loop went backwards, so this is the oldest that runs: those behind it in the stream wait for it.
   if (of.state == Progress::State::kRunning) return of;
   if (oldest_unknown == kNoRow) return ended ? Progress{Progress::State::kDone, kNoRow} : of;
+  // An operation before it ended and its own begin would have been told: it is in the stream and has not
+  // begun.
   const bool is_queued = ended && ops.is_start_reported(oldest_unknown);
   return {is_queued ? Progress::State::kQueued : Progress::State::kUnknown, oldest_unknown};
 }
@@ -41,6 +44,7 @@ Progress progress(const JobState& job_state, const model::Member& member) {
 
 bool queued(const model::JobOps& ops, uint32_t first, uint32_t op, uint32_t begun) {
   if (ops.gpu_start_ns[op] != 0 || !ops.is_start_reported(op) || ops.index[op] < begun) return false;
+  // A begin in front of it proves that this stream's begins are recorded at all.
   uint32_t look = std::min(op - first, kDeepestQueue);
   for (uint32_t back = 1; back <= look; ++back) {
     if (ops.gpu_start_ns[op - back] != 0) return true;

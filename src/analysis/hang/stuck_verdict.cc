@@ -50,6 +50,7 @@ class NetworkVerdict {
   NetworkVerdict(const JobState& job_state, const Block& block, const std::vector<StuckStep>& steps)
       : job_state_(job_state), job_(job_state.job()), block_(block) {
     for (const StuckStep& step : steps) {
+      // Each end reports the transfer for itself; by source and target the two reports of one are found.
       int32_t own = job_.members[step.member].rank;
       transfers_.push_back({step.step->is_send ? own : step.step->peer,
                             step.step->is_send ? step.step->peer : own, step.step->channel, &step});
@@ -108,6 +109,7 @@ class NetworkVerdict {
       case StepWait::kPosted:
         if (other == nullptr) return 2;
         // A sender that is further has sent it; one that is not shows the cause itself.
+        // A step is a place in the transfer's own count, equal on both ends.
         return other->end->step->step > transfer.end->step->step ? 0 : -1;
       case StepWait::kGpu:
         return starves(transfer) ? -1 : 3;
@@ -143,6 +145,7 @@ Finding network_finding(const JobState& job_state, const Block& block, size_t wa
   };
   bool gpu = network.is_gpu(cause);
   bool sending = cause.end->step->is_send;
+  // A GPU that does not move is on one side; a link has two ends, and neither is known to be innocent.
   if (!gpu || sending) add(cause.source);
   if (!gpu || !sending) add(cause.target);
   Finding finding = builder.make(FindingClass::kStuckInNetwork,
@@ -173,6 +176,7 @@ std::vector<StuckStep> stuck_steps(const JobState& job_state, const Patience& pa
   std::vector<StuckStep> stuck;
   const model::Job& job = job_state.job();
   for (uint32_t row : job.comms[comm].members) {
+    // Whoever is gone, or records no more, has steps that stay open for ever.
     if (row == model::kNoRow || is_gone(job_state.actor_at(row).fate) ||
         job_state.is_off(job.members[row].process))
       continue;
@@ -198,6 +202,7 @@ Finding stuck_verdict(const JobState& job_state, const Block& block, const Root&
   FindingBuilder builder(job_state);
   // Those whose kernel has not begun hold the others; else those whose kernel runs, if some have finished.
   std::vector<uint32_t> blamed = root.actors;
+  // Where all run it, nobody stands out, and nobody is blamed.
   size_t members = job_state.job().comms[block.comm].members.size();
   bool all_run = blamed.empty() && block.waiting.size() == members;
   if (blamed.empty() && !all_run) blamed = block.waiting;

@@ -32,6 +32,7 @@ class Progressions {
     const model::JobOps& ops = job.ops(a);
     uint32_t end = a.first + a.ops, first = end - std::min(a.ops, kNewest);
     first_ = ops.index[first];
+    // Where the walk through b begins, by bisection: both columns ascend in time.
     uint32_t next = b.first;
     for (uint32_t after = b.first + b.ops; next < after;) {
       uint32_t middle = next + (after - next) / 2;
@@ -41,6 +42,7 @@ class Progressions {
         after = middle;
     }
     for (uint32_t i = first; i < end; ++i) {
+      // Behind a gap an index no longer says which operation the others were in.
       if (ops.index[i] != first_ + (i - first)) break;  // some between them were lost
       while (next < b.first + b.ops && ops.entered_ns(next) < ops.entered_ns(i)) ++next;
       next_.push_back(next == b.first ? ops.index[b.first] : ops.index[next - 1] + 1);
@@ -77,6 +79,7 @@ std::optional<SwappedCalls> compare(const model::Job& job, const std::vector<Cal
       high = std::max(high, of.next(index));
     }
     if (low >= high) continue;
+    // Ranks that are more than one call apart follow no common order.
     if (high - low > 1 || ++different > kMostDifferent) return std::nullopt;
     if (newest) continue;
     newest.emplace();
@@ -96,6 +99,7 @@ std::optional<SwappedCalls> find_swapped_calls(const JobState& job_state, const 
   const model::Job& job = job_state.job();
   std::map<uint32_t, uint32_t> still;  // communicator -> block
   for (uint32_t b = 0; b < blocks.size(); ++b) {
+    // Only communicators that stand still: an order that differs and did no harm is the program's business.
     bool is = blocks[b].kind == Block::Kind::kSilent || blocks[b].kind == Block::Kind::kCollective;
     if (is && blocks[b].certain()) still[blocks[b].comm] = b;
   }

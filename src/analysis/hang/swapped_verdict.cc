@@ -18,6 +18,7 @@ std::optional<Finding> swapped_verdict(const JobState& job_state, const std::vec
   if (swapped.a.actors.size() < swapped.b.actors.size()) std::swap(swapped.a, swapped.b);
   const SwappedCalls::Side &usual = swapped.a, &odd = swapped.b;
   // The operations by what those say who called them in the usual order.
+  // A block names what waits longest; the finding has to name the two calls that crossed.
   auto named = [&](const SwappedCalls::Side& side) {
     Block block = blocks[side.block];
     for (uint32_t row : job.processes[job_state.actor(usual.actors.front()).process].members) {

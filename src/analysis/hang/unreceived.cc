@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kNotesMost = 4;
 
 // Everything that it called has ended: whoever still works may call the receive yet.
+// Without GPU times nothing proves that it is idle, so there is no note.
 bool is_idle(const model::JobProcess& process) {
   return !process.ops.gpu_end_ns.empty() &&
          std::none_of(process.ops.gpu_end_ns.begin(), process.ops.gpu_end_ns.end(),

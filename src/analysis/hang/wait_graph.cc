@@ -100,8 +100,11 @@ class Graph {
       return root;
     };
     for (uint32_t actor = 0; actor < actors_; ++actor) {
+      // Ways end at these: somebody waits for them, and they wait for nobody.
       if (held_[actor].empty() || !terminal(actor)) continue;
       uint32_t block = first_held(actor);
+      // The first that applies, from what explains most to what explains least. A record with gaps comes
+      // before any claim that rests on counts.
       Root::Kind kind = different_[actor]                            ? Root::Kind::kDifferent
                         : gone(actor)                                ? Root::Kind::kGone
                         : is_unknown(actor)                          ? Root::Kind::kUnknown
@@ -111,6 +114,8 @@ class Graph {
       add(block, kind).actors.push_back(actor);
     }
     for (uint32_t b = 0; b < blocks_.size(); ++b) {
+      // Nobody who is in the run is missing here: it ends with ranks that left no file, or with the GPU or
+      // network.
       if (!blocks_[b].missing.empty()) continue;
       if (!blocks_[b].absent.empty())
         add(b, Root::Kind::kAbsent);
@@ -134,6 +139,7 @@ class Graph {
 
   bool runs_alone(const Root& root) const {
     const Block& block = blocks_[root.block];
+    // All have begun it and nobody waits but in it: the operation runs, and nothing else is known.
     return root.kind == Root::Kind::kStuck && root.actors.empty() && !block.pair &&
            block.index < job_state_.begun(block.comm) && root.waiting == block.waiting.size();
   }
@@ -153,6 +159,8 @@ class Graph {
   // It was not watched for so long that it would have come.
   bool is_unseen(uint32_t actor, const Block& block) const {
     const Actor& of = job_state_.actor(actor);
+    // Its file may be late. It is unseen only if it was not watched for long enough after the others began to
+    // wait.
     if (!of.stale || block.process == model::kNoRow) return false;
     const auto watched = job_state_.between(block.process, block.since_ns, of.process, of.end_ns);
     return !watched || *watched <= block.patience.suspicious_ns();
@@ -164,6 +172,7 @@ class Graph {
     if (held.size() == 1) return held.front();
     auto key = [this](uint32_t b) { return std::pair(Place::sort_of(blocks_[b]), -blocks_[b].waited_ns); };
     std::stable_sort(held.begin(), held.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+    // Each is compared with each; the rest is of lower sort, or waits less.
     held.resize(std::min(held.size(), kMostCompared));
     std::optional<CallOrder> order;
     auto not_called = [this](uint32_t b) { return !blocks_[b].all_called(); };
@@ -177,6 +186,8 @@ class Graph {
       return false;
     };
     for (size_t i = 0; i < held.size(); ++i) {
+      // The first that nothing comes before. With votes that go round in a circle there is none: the longest
+      // wait stands.
       if (!follows(i)) return held[i];
     }
     return held.front();
@@ -217,6 +228,8 @@ class Graph {
   // Ranks that wait in `first` and called `second` later, or have not joined it: they do what the one does
   // that they wait for.
   static size_t votes(const Block& first, const Block& second) {
+    // What a rank did first, it holds to be first; one that waits only in the first and is missed in the
+    // second agrees with it by not having come.
     size_t votes = 0;
     for (size_t i = 0; i < std::min(first.waiting.size(), kMostVoters); ++i) {
       uint32_t actor = first.waiting[i];
@@ -233,6 +246,7 @@ class Graph {
 
   // How many ranks wait for these, directly or through others.
   size_t reach_back(const std::vector<uint32_t>& from, uint32_t block) const {
+    // Backwards along both kinds of edges; each is taken once, so a cycle ends the walk, too.
     std::vector<bool> seen(actors_), visited(blocks_.size());
     std::vector<uint32_t> queue{block};
     visited[block] = true;
@@ -282,6 +296,7 @@ class Graph {
         const int64_t ns = block.waiting_ns[static_cast<size_t>(at - block.waiting.begin())];
         return ns == 0 ? INT64_MAX : ns;
       };
+      // Where a rank has called several operations, it is held by the oldest that holds anybody.
       std::vector<uint32_t>& ways = ways_[actor];
       std::erase_if(ways, [this](uint32_t b) { return !holds(blocks_[b]); });
       const auto oldest = std::min_element(ways.begin(), ways.end(),
@@ -334,6 +349,8 @@ class Graph {
   // Of the cycles through these nodes the shortest says most.
   void add_cycle(const std::vector<size_t>& nodes) {
     std::vector<size_t> shortest = nodes;
+    // A knot of many ranks has many cycles. A few starts suffice for a short one, and all would take the
+    // square of its size.
     size_t tried = 0;
     for (size_t node : nodes) {
       if (node >= actors_ || ++tried > kMostStarts) continue;
@@ -352,6 +369,7 @@ class Graph {
   // That a record with gaps lacks an operation does not prove that its rank waits elsewhere for want of it.
   void doubt_cycles() {
     auto has_gap = [this](uint32_t actor) { return job_state_.gap(job_state_.actor(actor).process).any(); };
+    // Such a cycle becomes a question about the files of those with gaps.
     std::erase_if(culprits_.cycles, [&](const Cycle& cycle) {
       Root root{.kind = Root::Kind::kUnknown,
                 .block = cycle.blocks.front(),
