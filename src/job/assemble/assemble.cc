@@ -60,6 +60,7 @@ std::vector<Entry> list_entries(const Trace& trace, const GraphReplays& replays)
   }
   for (uint32_t i = 0; i < replays.operations().size(); ++i) {
     const GraphReplays::Replay& replay = replays.operations()[i];
+    // The first replay stands at the place of the capture and takes its number.
     const bool is_first = !has_task[replay.call];
     entries.push_back(
         {is_first ? calls.start_ns[replay.call] : replay.launched_ns, replay.task, replay.call, i, is_first});
@@ -69,6 +70,7 @@ std::vector<Entry> list_entries(const Trace& trace, const GraphReplays& replays)
     if (is_api_call(calls.kind[call]) && !has_task[call])
       entries.push_back({calls.start_ns[call], kNoRow, call});
   }
+  // They mostly are: a look is cheaper than a sort.
   if (!std::is_sorted(entries.begin(), entries.end())) std::sort(entries.begin(), entries.end());
   return entries;
 }
@@ -93,6 +95,7 @@ class Shapes {
   explicit Shapes(Trace& trace) : trace_(trace) {}
 
   uint32_t combined(uint32_t call_shape, uint32_t task_shape) {
+    // The call knows the type that was asked for, the task what NCCL made of it.
     if (trace_.shapes.datatype[call_shape] == trace_.shapes.datatype[task_shape]) return task_shape;
     auto [at, is_new] = combined_.try_emplace(uint64_t{call_shape} << 32 | task_shape, kNoRow);
     if (is_new) {
@@ -108,6 +111,7 @@ class Shapes {
           model::element_size(trace_.strings[trace_.shapes.datatype[element_sizes_.size()]]));
     }
     uint64_t bytes = 0;
+    // A count of a damaged file: the largest number, and it is counted, so that no sum looks right by chance.
     if (!__builtin_mul_overflow(count, uint64_t{element_sizes_[shape]}, &bytes)) return bytes;
     ++overflows_;
     return UINT64_MAX;
@@ -168,6 +172,8 @@ class Assembler {
     op.bytes = shapes_.bytes(op.shape, op.count);
     bool p2p = is_kind(op.kind, EventKind::kP2p) || is_kind(op.kind, EventKind::kP2pApi) ||
                (is_kind(op.kind, EventKind::kApiOp) && op.peer >= 0);
+    // The number by which ranks are matched (docs/decisions/0006): given in the order of calls, collectives
+    // apart.
     op.index = entry.is_numbered ? indexer_.next(op.comm, p2p) : model::kNoIndex;
     if (op.task < op_of_task_.size()) op_of_task_[op.task] = static_cast<uint32_t>(trace_.ops.size());
     if (!is_kind(op.kind, EventKind::kApiOp)) count_elements(op);
@@ -182,6 +188,7 @@ class Assembler {
     for (uint32_t row = 0; row < kernels.size(); ++row) {
       if (kernels.launch[row] == kNoRow) continue;
       const int64_t early = trace_.launches.start_ns[kernels.launch[row]] - kernels.start_ns[row];
+      // No kernel begins before its launch: what looks so is an error of the GPU's times.
       if (early <= 0) continue;
       ++count;
       int64_t& most = early_ns_[window_of(row)];
@@ -204,6 +211,7 @@ class Assembler {
   int32_t error_of(uint32_t kernel) const {
     const auto [gpu, second] = window_of(kernel);
     int64_t most = 0;
+    // Windows are cut by the clock, so a kernel at the border looks at both neighbours.
     for (auto at = early_ns_.lower_bound({gpu, second - 1});
          at != early_ns_.end() && at->first <= Window(gpu, second + 1); ++at)
       most = std::max(most, at->second);
@@ -221,6 +229,7 @@ class Assembler {
     op.gpu_source = source;
     op.gpu_error_ns = is_first ? error_of(kernel) : std::max(op.gpu_error_ns, error_of(kernel));
     op.stream = kernels.stream[kernel];
+    // One kernel may be many operations, as a group of sends is: it names the first.
     if (kernels.op[kernel] == kNoRow) kernels.op[kernel] = static_cast<uint32_t>(trace_.ops.size());
   }
 
@@ -236,6 +245,7 @@ class Assembler {
       const uint32_t launch = trace_.kernels.launch[replayed];
       if (launch != kNoRow) op.launched_ns = trace_.launches.start_ns[launch];
     }
+    // Where kernels are recorded at all, one that is missing is said; a capture has none.
     without_kernel_ += kernels_.any() && own.empty() && replayed == kNoRow && op.launched_ns != 0 &&
                        (op.flags & model::kFlagGraphCaptured) == 0;
   }
@@ -275,6 +285,7 @@ class Assembler {
       return;
     }
     GpuTimes::Times times = gpu_times_.of_task(task);
+    // Where a kernel is known to be the operation's, its times replace these afterwards.
     if (times.start_ns == 0) return;
     op.gpu_start_ns = times.start_ns;
     op.gpu_end_ns = times.end_ns;

@@ -35,6 +35,7 @@ void CopyJoin::list_batches() {
     const uint32_t task = calls.parent[row];
     if (calls.kind[row] != number(EventKind::kCeBatch) || task == kNoRow || calls.depth[row] <= 0) continue;
     const uint32_t call = trace_.tasks.call[task];
+    // A captured batch makes no copies of its own, and its replays make many.
     if (call != kNoRow && (calls.flags[call] & model::kFlagGraphCaptured) != 0) continue;
     const uint32_t comm = calls.comm[row];
     const bool is_known = comm < trace_.comms.size() && trace_.comms.gpu[comm] >= 0;
@@ -48,6 +49,7 @@ void CopyJoin::list_batches() {
     if (look.bytes % look.copies != 0) continue;
     const auto [known, is_new] =
         copies_of_size_.try_emplace({look.gpu, look.bytes / look.copies}, look.copies);
+    // Batches of one copy size and different numbers: where one ends cannot be told.
     if (!is_new) known->second = kNoRow;
   }
 }
@@ -112,6 +114,8 @@ void CopyJoin::join() {
   uint64_t unjoined = 0, guessed = 0;
   for (const auto& [look, rows] : batches_) {
     const auto found = runs_.find(look);
+    // As many runs as batches, each no earlier than its batch: else one copy of somebody else's would shift
+    // all that follow.
     bool fits = found != runs_.end() && found->second.size() == rows.size();
     for (size_t i = 0; fits && i < rows.size(); ++i)
       fits = found->second[i].start_ns >= trace_.calls.start_ns[rows[i]];

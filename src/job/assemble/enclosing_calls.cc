@@ -17,7 +17,9 @@ EnclosingCalls::EnclosingCalls(const model::Trace& trace, model::EventKind kind)
     const uint32_t thread = calls.thread[row];
     if (calls.kind[row] != number(kind) || thread >= trace.threads.size()) continue;
     const uint64_t pthread = trace.threads.pthread[thread];
+    // Only by the thread's own number are CUPTI's launches and NCCL's calls of one thread known to be so.
     if (pthread == 0) continue;
+    // The lower half: a record of a launch has no room for more.
     calls_.push_back({static_cast<uint32_t>(pthread), row, calls.start_ns[row], calls.end_ns[row]});
   }
   const auto earlier = [](const Call& a, const Call& b) {
@@ -48,6 +50,7 @@ bool EnclosingCalls::is_place(size_t at, uint32_t caller, int64_t ns) const {
 uint32_t EnclosingCalls::of_launch(uint32_t launch) {
   const uint32_t caller = launches_.caller[launch];
   const int64_t start = launches_.start_ns[launch], end = launches_.end_ns[launch];
+  // Launches come nearly in order, so the last place or the one behind it is tried before a search.
   if (!is_place(at_, caller, start)) {
     if (is_place(at_ + 1, caller, start)) {
       ++at_;

@@ -30,6 +30,7 @@ double signed_difference(uint64_t a, uint64_t b) { return static_cast<double>(st
 }  // namespace
 
 GpuClockFit::Bound GpuClockFit::relative(uint64_t gpu, int64_t host_ns) {
+  // Unsigned, since GPU clocks may begin anywhere; differences to the first one are small and signed.
   uint64_t offset = gpu - static_cast<uint64_t>(host_ns);
   if (!has_base_) {
     has_base_ = true;
@@ -64,6 +65,7 @@ void GpuClockFit::set_stale_aside() {
   }
   std::sort(events.begin(), events.end(),
             [](const Event& a, const Event& b) { return a.host_ns < b.host_ns; });
+  // Forwards and backwards: a stale stamp contradicts what was proven before it or what is proven after.
   auto sweep = [](auto begin, auto end) {
     double floor = -std::numeric_limits<double>::infinity();
     int64_t at = begin == end ? 0 : begin->host_ns;
@@ -101,6 +103,8 @@ void GpuClockFit::fit_span(std::span<const Bound> lower, std::span<const Bound> 
                            double until) {
   Bounds low = tightest(lower, from, until, true), high = tightest(upper, from, until, false);
   Line line = best_line(low, high);
+  // Halving ends where the bounds fit, or where a piece would be too short to say anything, or too many are
+  // made of a damaged file.
   if (line.margin >= -kRoundingNs || until - from < kMinSpanNs || pieces_.size() >= kMaxPieces) {
     return add_piece(low, high, line, from, until);
   }
@@ -153,6 +157,7 @@ void GpuClockFit::add_piece(const Bounds& lower, const Bounds& upper, const Line
   if (line.margin < -kRoundingNs) {
     for (const Bound& b : lower) contradictions_ += b.offset > line.offset + line.drift * b.t + kRoundingNs;
     for (const Bound& b : upper) contradictions_ += b.offset < line.offset + line.drift * b.t - kRoundingNs;
+    // No line fits: the error is what the best one misses by, and the bounds that it breaks are counted.
     piece.error_ns.assign(2, static_cast<float>(-line.margin));
     pieces_.push_back(std::move(piece));
     return;
@@ -199,6 +204,7 @@ std::optional<GpuClockFit::HostTime> GpuClockFit::to_host(uint64_t gpu) const {
   auto host = static_cast<int64_t>(gpu - base_offset_ - static_cast<uint64_t>(std::llround(offset)));
   if (host <= 0) return std::nullopt;
 
+  // Beyond the bounds the clock may drift at the worst rate.
   double outside = std::max({piece.from - t, t - piece.until, 0.0});
   size_t bins = piece.error_ns.size() - 1;
   double at =

@@ -25,6 +25,7 @@ constexpr uint64_t kNoDevice = ~uint64_t{0};
 // itself.
 std::vector<uint64_t> devices_of_comms(const Trace& trace) {
   const model::CommTable& comms = trace.comms;
+  // Several ranks of one communicator in a process: it drives several GPUs, each with a clock of its own.
   std::map<std::pair<uint32_t, uint64_t>, int32_t> ranks;
   std::set<uint32_t> several_devices;
   for (uint32_t row = 0; row < comms.size(); ++row) {
@@ -58,6 +59,7 @@ void GpuTimes::observe(const Launches& launches) {
     uint32_t task = channels.task[row];
     uint64_t start = channels.gpu_start[row], stop = channels.gpu_stop[row];
     if (task == kNoRow || start == 0 || channels.kind[row] != number(EventKind::kKernelCh)) continue;
+    // AMD's ticks have a rate that these events do not tell.
     if (trace_.processes.gpu_clock[channels.process[row]] != static_cast<uint8_t>(GpuClock::kNvidiaNs)) {
       ++unknown_rate;
     } else if (stop != 0 && stop < start) {
@@ -88,6 +90,7 @@ void GpuTimes::fit() {
   }
   for (const Observed& o : observed_) {
     Work& work = work_[o.task];
+    // The bounds of the clock exclude this stamp: it is another kernel's, and would stretch the operation.
     if (!fits_.at(o.device).plausible(o.number)) {
       ++stale;
       continue;
@@ -121,6 +124,7 @@ GpuTimes::Times GpuTimes::of_task(uint32_t task) const {
   auto start = fit.to_host(work.start);
   if (!start) return {};
   Times times{start->ns, 0, start->error_ns};
+  // A channel that has no end may still run: the operation has a begin and no end.
   if (work.open) return times;
   if (auto end = fit.to_host(work.stop)) {
     times.end_ns = end->ns;

@@ -63,6 +63,7 @@ void GraphReplays::list_graphs() {
     }
     Graph& graph = graphs_.back();
     ++graph.count;
+    // Nodes are numbered in the order of the capture: one kernel of each stands for it.
     if (is_new || kernels.graph_node[kernel] != kernels.graph_node[graph.kernels.back()])
       graph.kernels.push_back(kernel);
     const int64_t launched = launch_ns(kernel);
@@ -172,6 +173,7 @@ std::vector<GraphReplays::Stretch> GraphReplays::stretches_of(int32_t gpu) const
 bool GraphReplays::fits(const Graph& graph, const Stretch& stretch) {
   if (graph.kernels.size() != stretch.count) return false;
   const uint32_t last = nodes_[stretch.first + stretch.count - 1].launch;
+  // A graph cannot run before its capture has ended.
   if (graph.first_launch_ns != 0 && graph.first_launch_ns < trace_.calls.end_ns[last]) return false;
   for (size_t i = 0; i < stretch.count; ++i) {
     const auto calls = calls_of(nodes_[stretch.first + i].launch);
@@ -213,6 +215,7 @@ bool GraphReplays::match_in_order(std::span<Graph> graphs, const std::vector<Str
   for (size_t i = graphs.size(); i-- > 0;) {
     do --at;
     while (!fits(graphs[i], stretches[at]));
+    // The earliest and the latest way agree on this graph, so every way does.
     if (at == first[i]) graphs[i].first_node = stretches[at].first;
   }
   return true;
@@ -272,6 +275,7 @@ void GraphReplays::add_runs(const Graph& graph) {
     const bool is_repeated = last != kNoRow && kernels.graph_node[last] == kernels.graph_node[kernel] &&
                              kernels.correlation[last] == kernels.correlation[kernel];
     last = kernel;
+    // Two kernels of one node in one replay: the records contradict each other.
     if (is_repeated) {
       ++unjoined_;
       continue;

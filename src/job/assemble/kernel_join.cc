@@ -106,9 +106,12 @@ void KernelJoin::find_by_order() {
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     return std::tie(calls.start_ns[a], a) < std::tie(calls.start_ns[b], b);
   });
+  // One launch or kernel that is not recorded shifts all that follow, so counts must agree to the last.
   if (order.size() != found.size()) return;
   for (size_t i = 0; i < order.size(); ++i) {
     const bool overlaps = i > 0 && calls.end_ns[order[i - 1]] > calls.start_ns[order[i]];
+    // Launches of two threads at once have no order; a kernel before its launch shows that the order is
+    // wrong.
     if (overlaps || kernels.start_ns[found[i].kernel] < calls.start_ns[order[i]]) return;
     found[i].call = order[i];
   }

@@ -33,6 +33,8 @@ std::vector<std::vector<uint32_t>> hosts_by_clock(const model::Job& job) {
   return clocks;
 }
 
+// Two passes: one proves offsets between clocks, the other holds hosts that share a clock against each other,
+// where the answer is known and a wrong match or a wrong GPU time shows.
 class Aligner {
  public:
   Aligner(model::Job& job, std::vector<analysis::Finding>& findings)
@@ -65,6 +67,7 @@ class Aligner {
         host.measured = std::move(units[unit].clock);
         std::vector<OffsetFit::Contradiction>& wrong = units[unit].contradictions;
         for (const model::HostClock::Knot& knot : host.measured.knots()) {
+          // The proof excludes zero, which is the truth on one clock. One such place is enough to say so.
           if (knot.low <= 0 && knot.high >= 0) continue;
           wrong.push_back({knot.at_ns, knot.at_ns, knot.low + (knot.high - knot.low) / 2,
                            (knot.high - knot.low + 1) / 2});
@@ -100,6 +103,7 @@ class Aligner {
       finding.effect = analysis::Effect{static_cast<double>(largest->moved_ns), "ns",
                                         static_cast<double>(largest->moved_ns - largest->half_width_ns),
                                         static_cast<double>(largest->moved_ns + largest->half_width_ns)};
+    // Times of findings are on the reference's clock.
     auto offset = host.clock.offset(contradictions.front().from_ns);
     finding.since_ns = contradictions.front().from_ns - (offset ? offset->ns : 0);
     if (host.clock.is_same()) {

@@ -21,6 +21,7 @@ constexpr double kLimit = model::HostClock::kMaxDrift;
 template <class Function>
 std::pair<double, double> maximum(double low, double high, Function&& function) {
   for (int i = 0; i < kSteps; ++i) {
+    // Ternary search: 48 steps narrow the interval to (2/3)^48, 4e-9 of its width.
     double a = low + (high - low) / 3, b = high - (high - low) / 3;
     (function(a) < function(b) ? low : high) = function(a) < function(b) ? a : b;
   }
@@ -47,6 +48,7 @@ LineSet::LineSet(std::span<const Bound> bounds, double slack) : base_(bounds.emp
     else
       add(upper_, {bound.t - base_, bound.offset + slack}, -1);
   }
+  // With bounds of one side alone every drift has lines, and nothing is proven.
   if (!two_sided()) return;
   double largest;
   std::tie(largest, best_) = maximum(-kLimit, kLimit, [this](double drift) { return margin(drift); });

@@ -61,6 +61,8 @@ class Fitter {
 
  private:
   LineSet set(size_t first, size_t last) const {
+    // A real clock is no line: over the length of a piece its rate may wander by kWander, and that much all
+    // bounds are loosened.
     double length = bounds_[last - 1].t - bounds_[first].t;
     return {std::span(bounds_).subspan(first, last - first), slack(length)};
   }
@@ -74,6 +76,7 @@ class Fitter {
       size_t last = window_end(first);
       bool breaks = !satisfiable(first, last);
       if (breaks) {
+        // By bisection, which needs that more bounds never make a set satisfiable again.
         size_t good = first + 1, bad = last;  // one bound alone is satisfiable
         while (bad - good > 1) {
           size_t middle = good + (bad - good) / 2;
@@ -114,6 +117,8 @@ class Fitter {
     double from = bounds_[piece.first].t, until = bounds_[piece.last - 1].t, more = slack(until - from);
     int spans = until > from ? kKnots : 0;
     for (int i = 0; i <= spans; ++i) {
+      // Between two knots straight lines are wide enough: the highest of many lines is convex in time, the
+      // lowest concave.
       double t = spans == 0 ? from : from + (until - from) * i / spans;
       add_knot(t, lines.low(t) - more, lines.high(t) + more, i == 0);
     }
@@ -133,6 +138,7 @@ class Fitter {
           bounds_[i].is_lower ? std::max(all.high, bounds_[i].offset) : std::min(all.low, bounds_[i].offset);
     add_knot(from, all.low, all.high, true);
     if (until > from) add_knot(until, all.low, all.high, false);
+    // How far the clock moved is known only with a proof on both sides of the break.
     bool both = before != nullptr && after != nullptr;
     proven_.contradictions.push_back({time(from), time(until),
                                       std::llround(both ? is.middle() - was.middle() : 0),
@@ -190,6 +196,7 @@ OffsetFit::Proven OffsetFit::fit() const {
   int64_t base_offset = 0;
   std::vector<Bound> bounds;
   auto add = [&](int64_t at_ns, int64_t offset, bool is_lower) {
+    // Offsets of two hosts may be decades; relative to the first one, a double keeps nanoseconds.
     if (bounds.empty()) base_offset = offset;
     bounds.push_back({static_cast<double>(at_ns - from_ns_),
                       static_cast<double>(static_cast<__int128>(offset) - base_offset), is_lower});

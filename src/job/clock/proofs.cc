@@ -24,6 +24,8 @@ constexpr size_t kBlock =
 
 enum class Need : uint8_t { kNothing, kEverybody, kRoot, kByRoot };
 
+// Whose entry a rank needs before it can leave. Of others nothing is assumed: a ring all-reduce waits for
+// everybody, a reduce for nobody but at its root.
 Need need_of(const model::Job& job, const model::Signature& s) {
   if (match::waits_for_all(job, s)) return Need::kEverybody;
   if (s.kind != model::number(model::EventKind::kColl)) return Need::kNothing;
@@ -40,6 +42,7 @@ bool has_gpu_times(const JobOps& ops, size_t i) {
 // 0 unknown
 int64_t entered(const JobOps& ops, size_t i) {
   int64_t ns = std::max(ops.called_ns[i], ops.launched_ns[i]);
+  // The latest of what is known to lie before the entry makes the sharpest bound that is still true.
   if (ops.is_replay(i)) ns = std::max(ns, ops.enqueued_ns[i]);
   if (ops.gpu_start_ns[i] > 0 && has_gpu_times(ops, i))
     ns = std::max(ns, ops.gpu_start_ns[i] - ops.gpu_error_ns[i]);
@@ -47,6 +50,7 @@ int64_t entered(const JobOps& ops, size_t i) {
 }
 int64_t left(const JobOps& ops, size_t i, const std::vector<bool>& ends_with_data) {
   if (ops.gpu_end_ns[i] <= 0 || !has_gpu_times(ops, i)) return 0;
+  // That stamp may come before the data of others has: such an end proves nothing.
   if (ops.gpu_source[i] == static_cast<uint8_t>(model::GpuTimeSource::kKernelCh) &&
       !ends_with_data[ops.signature[i]])
     return 0;
@@ -83,6 +87,8 @@ class Prover {
   }
 
   std::vector<ClockUnit> run() {
+    // The first clock is the reference. Each round reaches clocks that share operations with those proven so
+    // far, and the last finds none.
     units_.front().clock = model::HostClock::same();
     for (bool progress = true; progress;) {
       progress = false;
@@ -136,6 +142,7 @@ class Prover {
     for (uint32_t unit : slots_) slot_of_[unit] = kNoClock;
     slots_.clear();
     std::vector<Walker> walkers;
+    // Without a single proven end there are no bounds: whole jobs without GPU times are through here at once.
     bool any_timed = false;
     for (uint32_t row : comm.members) {
       if (row == kNoRow) continue;
@@ -173,6 +180,8 @@ class Prover {
       sent.enter(entered(job_.ops(*sender), sends->first + i));
       received.leave(left(job_.ops(receiver), lane.first + i, ends_with_data_));
       if (units_[from].clock.known())
+        // A receive cannot end before its send was entered. That is one side only: a send may end early, into
+        // a buffer.
         bound(to, received, on_reference(from, sent));
       else
         bound(from, sent, on_reference(to, received));
@@ -181,6 +190,7 @@ class Prover {
 
   // False after the last block, or the first difference: behind it nothing is known to belong together.
   bool look_at_block(std::vector<Walker>& walkers) {
+    // Blocks follow the smallest place that is left, so that gaps of all members are jumped over.
     uint64_t begin = UINT64_MAX;
     for (const Walker& w : walkers) {
       if (w.next < w.end) begin = std::min<uint64_t>(begin, w.ops->index[w.next]);
@@ -202,11 +212,13 @@ class Prover {
     uint32_t signature = ops.signature[w.next];
     uint32_t& essence = block_essence_[k];
     if (essence == kNoRow) essence = essence_[signature];
+    // Members differ here. This place and all behind it bound nothing.
     if (essence != essence_[signature]) *agreed = std::min(*agreed, k);
     Need need = need_[signature];
     if (need == Need::kNothing) return;
     bool is_root = w.member->rank == job_.signatures[signature].root;
     Times& times = times_[k * slots_.size() + w.slot];
+    // Whose entry counts: everybody's, the root's, or that of all but the root; below, whose leaving does.
     if (need == Need::kEverybody || is_root == (need == Need::kRoot)) times.enter(entered(ops, w.next));
     if (need == Need::kEverybody || is_root == (need == Need::kByRoot))
       times.leave(left(ops, w.next, ends_with_data_));

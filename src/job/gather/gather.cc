@@ -30,6 +30,8 @@ class Join {
 
   void add(ProcessPart&& part) {
     uint32_t process = static_cast<uint32_t>(job_.processes.size());
+    // Texts and signatures have numbers of their own in each part: they are replaced before anything else is
+    // taken.
     translate_texts(part.strings);
     std::vector<uint32_t> signatures = join_signatures(part.signatures);
     for (uint32_t& id : part.process.ops.signature) id = signatures[id];
@@ -41,6 +43,7 @@ class Join {
     uint32_t members = static_cast<uint32_t>(part.members.size());
     for (uint32_t i = 0; i < members; ++i) {
       if (part.comms[i].context != 0)
+        // By these another process of the host names the communicator whose network work it does.
         contexts_.try_emplace({row.row.boot_id, row.row.pid, part.comms[i].context}, first_member + i);
     }
     take_foreign(part.foreign, members, row);
@@ -73,6 +76,7 @@ class Join {
     uint64_t lost = 0;
     for (Foreign& work : foreign_) {
       const auto at = contexts_.find(work.origin);
+      // The process that began it left no file, or is not among those given: its work belongs to nobody here.
       if (at == contexts_.end()) {
         lost += work.proxy_ops;
         continue;
@@ -155,6 +159,7 @@ class Join {
     const auto is_foreign = [&](uint32_t member) {
       return member != kNoRow && member >= members && member - members < foreign.size();
     };
+    // The pairs leave this process. Counted here and there they would double the traffic.
     std::erase_if(process.net_pairs, [&](const model::NetPair& pair) {
       if (is_foreign(pair.member)) foreign_[first + pair.member - members].pairs.push_back(pair);
       return is_foreign(pair.member);
@@ -201,10 +206,12 @@ class Join {
     }
     size_t at = static_cast<size_t>(rank);
     if (comm.members.size() <= at) {
+      // A list is as long as its highest rank, so a single forged one would cost as much as a job.
       if (at + 1 - comm.members.size() > places_left_) return comm.unranked.push_back(member);
       places_left_ -= at + 1 - comm.members.size();
       comm.members.resize(at + 1, kNoRow);
     }
+    // Who comes second with a rank does not push out the first.
     (comm.members[at] == kNoRow ? comm.members[at] : comm.unranked.emplace_back()) = member;
   }
 
@@ -224,6 +231,8 @@ class Join {
     if (id == 0 && !(comm.declared && comm.name != 0)) return add();
     CommKey key{id, comm.declared ? texts_[comm.name] : 0, comm.declared ? texts_[comm.members] : 0,
                 comm.declared, 0};
+    // Counted per rank within one process: several GPUs in one process are several ranks of one communicator,
+    // not several of its lives.
     if (rank >= 0) std::get<kGeneration>(key) = earlier_[{key, rank}]++;
     auto at = comm_ids_.find(key);
     if (at == comm_ids_.end()) at = comm_ids_.emplace(key, add()).first;
@@ -282,6 +291,7 @@ class Gatherer {
       loaded = source_.load(i, trace);
       if (loaded) part = make_part(std::move(trace));
     } catch (...) {
+      // Others wait for this one's turn, which will not come.
       give_up();
       throw;
     }

@@ -25,6 +25,7 @@ class StepMaker {
 
   void make() {
     const auto kinds = kernels_.all(&model::KernelTable::kind);
+    // Communication counts as exposed where nothing computes: without records of computation all of it would.
     if (std::find(kinds.begin(), kinds.end(), static_cast<uint8_t>(KernelKind::kCompute)) == kinds.end())
       return;
     find_devices();
@@ -41,6 +42,7 @@ class StepMaker {
     std::map<int32_t, uint8_t> numbers;
     device_.resize(kernels_.size());
     for (size_t i = 0; i < kernels_.size(); ++i) {
+      // Devices beyond the limit share the last number: a forged file cannot make lists grow.
       const auto next = static_cast<uint8_t>(std::min(numbers.size(), kMostDevices - 1));
       device_[i] = numbers.try_emplace(kernels_.gpu[i], next).first->second;
       devices_ = std::max<size_t>(devices_, device_[i] + 1u);
@@ -69,12 +71,14 @@ class StepMaker {
     std::sort(marks.begin(), marks.end());
     for (const auto& [time, number] : marks) {
       const bool is_first = borders_.empty();
+      // A second mark of the same instant begins no step.
       if (!is_first && time <= borders_.back()) continue;
       borders_.push_back(time);
       if (!is_first) add_step(open_number_, true);
       open_number_ = number;
     }
     if (borders_.empty()) borders_.push_back(first);
+    // What follows the last mark is a step of which only the GPU's end is known.
     if (last <= borders_.back()) return;
     borders_.push_back(last);
     add_step(open_number_, false);
@@ -91,6 +95,7 @@ class StepMaker {
     };
     const Intervals computing = take(KernelKind::kCompute), communicating = take(KernelKind::kCommunication),
                     copying = take(KernelKind::kCopy);
+    // Exposed is what communicates and does not compute: the union of one less what both share.
     const Intervals hidden = model::common_to(computing, communicating);
     Intervals all = computing;
     all.insert(all.end(), communicating.begin(), communicating.end());
@@ -110,6 +115,8 @@ class StepMaker {
   }
 
   void add_exposed(size_t device, const Intervals& computing) {
+    // Per kernel and not as a union: each communicator and function is asked by itself, and two of them that
+    // overlap are both exposed.
     const model::Cover cover(computing);
     for (size_t i = 0; i < kernels_.size(); ++i) {
       const uint32_t op = kernels_.op[i];

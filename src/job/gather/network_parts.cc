@@ -40,6 +40,7 @@ NetTransport transport_of(int64_t net_id) {
 
 StepWait waits_for(const model::ProxyStepTable& steps, size_t i) {
   if (steps.is_send[i]) {
+    // The last state that was seen is the one that it stands in.
     if (steps.wait3_ns[i] != 0) return StepWait::kSend;
     if (steps.wait2_ns[i] != 0) return StepWait::kPeer;
     return steps.wait1_ns[i] != 0 ? StepWait::kGpu : StepWait::kPosted;
@@ -80,6 +81,7 @@ Traffic traffic_of(const model::Trace& trace, size_t op, bool is_foreign, const 
   if (!has_task && !is_foreign) return traffic;
   traffic.kind = has_task ? trace.tasks.kind[task] : number(model::EventKind::kProxyOp);
   traffic.channels = has_task ? trace.tasks.channels[task] : 0;
+  // By powers of two: transfers of like number and size compare, and there are few classes.
   traffic.transfers = static_cast<uint8_t>(std::bit_width(finished.steps));
   traffic.size = static_cast<uint8_t>(std::bit_width(finished.bytes / std::max<uint64_t>(finished.steps, 1)));
   if (!has_task) return traffic;
@@ -99,6 +101,7 @@ class Sums {
   void add_all() {
     find_members();
     find_flows();
+    // Only builds of NCCL whose network plugin reports events name the device; others need no column for it.
     network_.assign(trace_.net_events.size() == 0 ? 0 : trace_.proxy_steps.size(), kUnknown);
     for (size_t i = 0; i < trace_.net_events.size(); ++i) {
       uint32_t step = trace_.net_events.proxy_step[i];
@@ -122,6 +125,7 @@ class Sums {
   struct Flow {
     Traffic traffic;
     uint64_t steps = 0, seen = 0;
+    // The n-th step falls into a part by its place: parts of equal counts, whatever time they take.
     size_t next_part() { return static_cast<size_t>(seen++ * model::kRateParts / steps); }
   };
   struct Sum {
@@ -140,6 +144,8 @@ class Sums {
     members_.resize(ops.size());
     for (size_t i = 0; i < ops.size(); ++i) {
       members_[i] = ops.comm[i];
+      // With PXN this process drives the network for another one of its host. Its work gets numbers behind
+      // the own members, until the job knows whose it is.
       if (!model::is_foreign_proxy_op(ops, i, process_.row.pid)) continue;
       const auto [at, is_new] = numbers.try_emplace({ops.originator_pid[i], ops.context[i]},
                                                     static_cast<uint32_t>(part_.foreign.size()));
@@ -173,6 +179,7 @@ class Sums {
     if (op >= proxy_ops.size()) return;
     bool is_send = proxy_ops.is_send[op] != 0;
     Lane lane = lane_of(op);
+    // It has no end: it says where the lane stands, and its time belongs to no sum.
     if (steps.end_ns[i] == 0) {
       add_open(lane, i, op);
       return;

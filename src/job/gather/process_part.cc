@@ -66,6 +66,7 @@ class PartMaker {
   PartMaker(Trace& trace, ProcessPart& part) : trace_(trace), part_(part) {}
 
   void make() {
+    // The trace is taken apart as it is read, so that a process is in memory once.
     part_.strings = std::move(trace_.strings);
     part_.losses = std::move(trace_.losses);
     if (trace_.processes.size() > 0) part_.process.row = trace_.processes.row(0);
@@ -73,6 +74,8 @@ class PartMaker {
       const std::string_view kind = part_.strings[part_.losses.kind[i]];
       if (!events_gone(kind)) continue;
       part_.process.lost += part_.losses.count[i];
+      // What a ring overwrote is missing in front; all other losses are holes in the middle, behind which
+      // order is doubtful.
       if (kind != "overwritten") part_.process.holes += part_.losses.count[i];
     }
     make_members();
@@ -97,6 +100,7 @@ class PartMaker {
   };
 
   void make_members() {
+    // Member i of a part is row i of its communicators.
     const model::CommTable& comms = trace_.comms;
     for (uint32_t i = 0; i < comms.size(); ++i) {
       part_.comms.push_back({.comm_id = comms.comm_id[i],
@@ -156,6 +160,7 @@ class PartMaker {
                            .count = ops.size() - kept - unnumbered,
                            .detail = part_.strings.intern("operations whose communicator is not known")});
     }
+    // Buckets are sorted, not operations: there are as many as communicators and peers.
     std::vector<uint32_t> order(buckets_.size()), first(buckets_.size());
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::sort(order.begin(), order.end(),
@@ -205,6 +210,7 @@ class PartMaker {
       uint32_t at = next[bucket[i]]++;
       bool is_pair = buckets_[bucket[i]].peer >= 0;
       out.signature[at] = signature(i);
+      // Sends and receives have no number but their place in the lane.
       out.index[at] = is_pair ? at - first[bucket[i]] : ops.index[i];
       out.seq[at] = ops.seq[i] < model::kNoIndex ? static_cast<uint32_t>(ops.seq[i]) : model::kNoIndex;
       out.called_ns[at] = ops.called_ns[i];
@@ -233,6 +239,7 @@ class PartMaker {
                        .channels = trace_.ops.channels[op],
                        .count = trace_.ops.count[op],
                        .bytes = trace_.ops.bytes[op]};
+    // Neighbours are mostly alike: that saves a hash each.
     if (last_signature_ < part_.signatures.size() && part_.signatures[last_signature_] == s)
       return last_signature_;
     auto [at, is_new] = signature_ids_.try_emplace(s, static_cast<uint32_t>(part_.signatures.size()));

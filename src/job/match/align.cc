@@ -36,8 +36,11 @@ class CommAligner {
       all_known = all_known && member.alignment != Member::Alignment::kNone;
       if (reference == nullptr || better(member, *reference)) reference = &member;
     }
+    // Members that are counted from the start need no numbers: their places compare as they are.
     if (all_known || reference == nullptr || reference->ops == 0) return;
     number_reference(*reference);
+    // Nothing of the reference has a number that names it alone, as in a job of replayed graphs: members keep
+    // the alignment that they have.
     if (known_.empty()) return;
     for (uint32_t row : members_) {
       Member& member = job_.members[row];
@@ -73,6 +76,8 @@ class CommAligner {
   template <class Visit>
   void visit_numbered(const Member& member, Visit&& visit) const {
     const model::JobOps& ops = job_.ops(member);
+    // Two passes: whether a function's numbers ever go back decides about all of them, so it has to be known
+    // first.
     auto numbered = [&](uint32_t i) {
       return ops.seq[i] != kNoIndex && (ops.flags[i] & model::kFlagGraphCaptured) == 0;
     };
@@ -95,6 +100,8 @@ class CommAligner {
       if (!numbered(i)) {
         ++f.unnumbered;
       } else if (!f.repeats) {
+        // Modulo 2^32, which a number below `next` cannot reach: a function whose numbers go back was left
+        // out above.
         const uint32_t before = ops.seq[i] - f.next;
         visit(i, call_number(func(ops, i), ops.seq[i]), before - std::min(before, f.unnumbered));
         f.next = ops.seq[i] + 1;
@@ -118,6 +125,8 @@ class CommAligner {
     uint32_t lost = 0;
     visit_numbered(reference, [&](uint32_t i, uint64_t, uint32_t missing) {
       if (seen.insert(func(ops, i)).second)
+        // Where among the lost operations the first of a function stood is unknown. Put in front of
+        // everything, it moves all places alike, so that distances stay right.
         lost = saturated(lost, missing);
       else
         room[i - reference.first] = missing;
@@ -128,6 +137,7 @@ class CommAligner {
     }
   }
 
+  // A damaged file may hold any number: places stop below kNoIndex, which means "none".
   static uint32_t saturated(uint32_t index, uint32_t by) {
     return index > kNoIndex - 1 - by ? kNoIndex - 1 : index + by;
   }
@@ -147,6 +157,8 @@ class CommAligner {
     if (place[anchor] < anchor) return;  // more operations before it than the reference had: not one order
     uint32_t next = place[anchor] - anchor;
     for (uint32_t i = 0; i < member.ops; ++i) {
+      // A known place that lies behind the running count is not taken: places of one member must ascend, as
+      // binary searches rely on it.
       uint32_t at = place[i] != kNoIndex && place[i] >= next ? place[i] : next;
       ops.index[member.first + i] = at;
       next = saturated(at, 1);
@@ -163,6 +175,7 @@ class CommAligner {
 
 std::optional<SkippedNumber> skipped_number(const model::Job& job, const Member& member) {
   const model::JobOps& ops = job.ops(member);
+  // By function, as NCCL counts. A number that repeats or falls proves nothing: replays of a graph do that.
   std::unordered_map<model::StringId, uint32_t> next;
   for (uint32_t op = member.first; op < member.first + member.ops; ++op) {
     if (ops.seq[op] == kNoIndex) continue;

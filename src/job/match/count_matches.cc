@@ -33,6 +33,7 @@ class Counter {
       oldest_shared_ = std::max(oldest_shared_, job_.oldest_index(*member));
       aligned_ = aligned_ && member->alignment != Member::Alignment::kNone;
     }
+    // Without gaps the shared operations are a range and need no counting: that is nearly every job.
     if (std::any_of(members_.begin(), members_.end(), [this](const Member* m) { return has_gaps(*m); }))
       shared_ = count_shared();
     for (const Member* member : members_) {
@@ -43,6 +44,7 @@ class Counter {
       const Member& member = job_.members[row];
       uint64_t ops = member.ops;
       for (const model::Lane& lane : member.lanes) ops += lane.ops;
+      // A member whose rank is impossible, or taken by another, belongs to no place of the communicator.
       add(comm_.comm_id == 0 ? Reason::kCommUnknown : Reason::kNotAligned, ops);
     }
     return match_;
@@ -76,6 +78,8 @@ class Counter {
     if (!aligned_) return add(Reason::kNotAligned, member.ops);
     const Column<uint32_t>& index = job_.ops(member).index;
     auto begin = index.begin() + member.first, end = begin + member.ops;
+    // Below it somebody has forgotten, from `fresh` on somebody has not called; between them all have it,
+    // less the gaps.
     auto old = std::lower_bound(begin, end, oldest_shared_);
     auto fresh = std::lower_bound(old, end, newest_shared_);
     uint64_t shared = std::min<uint64_t>(static_cast<uint64_t>(fresh - old), shared_);
@@ -142,6 +146,7 @@ const model::Lane* counterpart(const model::Job& job, const Member& member, cons
   uint32_t row = comm.members[static_cast<size_t>(lane.peer)];
   if (row == kNoRow) return nullptr;
   *other = &job.members[row];
+  // Lanes are sorted by peer and direction, so the other end is found without a table.
   auto key = [](const model::Lane& l) { return std::pair(l.peer, l.is_send); };
   const std::vector<model::Lane>& lanes = (*other)->lanes;
   auto wanted = std::pair(member.rank, !lane.is_send);

@@ -65,6 +65,7 @@ class CommComparer {
     const auto is_whole = [this](uint32_t row) {
       return job_.members[row].alignment == Member::Alignment::kFromStart;
     };
+    // A member that has them all shows what belongs behind the hole, and others may be held against it.
     if (std::any_of(members.begin(), members.end(), is_whole)) return;
     std::erase_if(members,
                   [this](uint32_t row) { return job_.processes[job_.members[row].process].holes != 0; });
@@ -75,6 +76,7 @@ class CommComparer {
     return {ops.index[i], signature, essences_.is_bytes[signature] && ops.called_ns[i] == 0};
   }
   bool same(const Known& a, const Known& b) const {
+    // A guess can only agree or leave it open; it must never make a rank differ.
     return a.is_guess || b.is_guess ? essences_.untyped[a.signature] == essences_.untyped[b.signature]
                                     : essences_.exact[a.signature] == essences_.exact[b.signature];
   }
@@ -83,6 +85,7 @@ class CommComparer {
   // else.
   uint32_t compare(const Member& member, uint32_t limit) {
     const model::JobOps& ops = job_.ops(member);
+    // Both lists ascend, so one pass merges them: a job of 10,000 members costs its operations and no square.
     std::vector<Known> fresh;
     auto known = known_.begin();
     for (uint32_t i = member.first; i < member.first + member.ops && ops.index[i] < limit; ++i) {
@@ -92,6 +95,7 @@ class CommComparer {
         fresh.push_back(here);
       } else if (!same(*known, here)) {
         return here.index;
+        // What the program itself asked for replaces what NCCL reported.
       } else if (known->is_guess) {
         *known = here;
       }
@@ -131,6 +135,8 @@ class CommComparer {
     for (const Side& side : sides) {
       if (&side == &*largest) continue;
       difference.tie = difference.tie || side.rows.size() == largest->rows.size();
+      // Ranks of which nothing is known may all stand on the smaller side: then there is no majority to blame
+      // it by.
       const bool may_be_as_many = side.rows.size() + difference.unknown >= largest->rows.size();
       difference.open = difference.open || (difference.unknown != 0 && may_be_as_many);
       difference.members.insert(difference.members.end(), side.rows.begin(), side.rows.end());
@@ -152,6 +158,7 @@ class CommComparer {
     const model::JobProcess& process = job_.processes[member.process];
     const bool is_placed = member.ops == 0 || member.alignment != Member::Alignment::kNone;
     if (is_placed && job_.op_at(member, index)) return true;
+    // It has not come so far, and nothing of its record is missing: it did not call it.
     return is_placed && process.holes == 0 && !model::was_off(job_.text(process.row.modes)) &&
            index >= job_.next_index(member);
   }

@@ -37,10 +37,12 @@ class Windows {
 
   void align() {
     if (members_.size() < 2) return;
+    // The longest recording shares most with the others.
     const Member& reference =
         job_.members[*std::max_element(members_.begin(), members_.end(), [this](uint32_t a, uint32_t b) {
           return job_.members[a].ops < job_.members[b].ops;
         })];
+    // Shifts may be negative; the least of them becomes zero, since places are unsigned.
     std::vector<std::optional<int64_t>> shifts;
     int64_t least = 0;
     for (const uint32_t row : members_) {
@@ -50,6 +52,7 @@ class Windows {
     for (size_t i = 0; i < members_.size(); ++i) {
       Member& member = job_.members[members_[i]];
       if (!shifts[i]) {
+        // It cannot be placed. Left as it was, it would be compared at places that mean nothing.
         member.alignment = Member::Alignment::kNone;
         continue;
       }
@@ -66,6 +69,7 @@ class Windows {
     if (&member == &reference) return 0;
     if (!job_.processes[member.process].marks.empty() && !job_.processes[reference.process].marks.empty())
       return shift_by_steps(member, reference);
+    // Nearest first: of two shifts that both agree, the smaller one wins.
     for (int64_t distance = 0; distance <= kReach; ++distance) {
       for (const int64_t shift : {distance, -distance}) {
         if (agrees(member, reference, shift)) return shift;
@@ -77,6 +81,7 @@ class Windows {
   // Position of the first operation behind the begin of a step.
   int64_t position(const Member& member, int64_t ns) const {
     const model::JobOps& ops = job_.ops(member);
+    // By bisection; operations of a member ascend in time.
     uint32_t first = 0, end = member.ops;
     while (first < end) {
       const uint32_t middle = first + (end - first) / 2;
@@ -106,6 +111,7 @@ class Windows {
     const int64_t end = std::min<int64_t>(member.ops, int64_t{reference.ops} - shift);
     if (end - first < int64_t{std::min(member.ops, reference.ops) + 1} / 2) return false;
     for (int64_t i = first; i < std::min(end, first + kCompared); ++i) {
+      // Algorithm and protocol are not compared: each rank chooses its own.
       const auto here = static_cast<uint32_t>(member.first + i),
                  there = static_cast<uint32_t>(reference.first + i + shift);
       if (essence_[ops.signature[here]] != essence_[others.signature[there]]) return false;
