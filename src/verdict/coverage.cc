@@ -34,6 +34,7 @@ void cover_process(const model::Job& job, const model::JobProcess& process, bool
     coverage.gpu_timed += process.ops.gpu_start_ns[i] != 0 && process.ops.gpu_end_ns[i] != 0;
   coverage.network_seen = coverage.network_seen || !process.net_pairs.empty() || !process.open_steps.empty();
   coverage.newest_ns = std::max({coverage.newest_ns, process.row.last_ns, process.row.heartbeat_ns});
+  // A process that closed its file is accounted for; a file that names no host cannot be asked for on one.
   if (process.row.closed != 0 || process.row.host == 0) return;
   if (replaced && process.liveness != Liveness::kStopped && process.liveness != Liveness::kRunning) {
     ++coverage.replaced;
@@ -52,6 +53,7 @@ void cover_process(const model::Job& job, const model::JobProcess& process, bool
 
 void cover_clocks(const model::Job& job, Coverage& coverage) {
   std::set<model::StringId> boots;
+  // Hosts of one boot share a clock, however many there seem to be.
   for (const model::JobHost& host : job.hosts) {
     boots.insert(host.boot_id);
     coverage.clock_contradictions += host.contradictions;
@@ -177,6 +179,8 @@ std::vector<std::string> not_seen(const Coverage& coverage) {
 }
 
 std::vector<std::string> absent_from(const DiagnosedRun& run) {
+  // Ranks that any kind of evidence knows: what a kind lacks is told against these and not against the
+  // launcher's number, which may be unknown.
   std::set<int32_t> all;
   for (const Evidence& evidence : run.evidence) {
     for (const auto& [rank, host] : evidence.hosts) all.insert(rank);
@@ -193,6 +197,7 @@ std::vector<std::string> absent_from(const DiagnosedRun& run) {
       line += " To get them: " + std::string(format->setting);
     lines.push_back(std::move(line));
   }
+  // Further kinds are asked for only where they are needed: a verdict that stands wants no more evidence.
   if (run.verdict() == nullptr || !cannot_tell(*run.verdict())) return lines;
   for (const readers::Format* format : readers::all()) {
     const bool given = std::any_of(run.evidence.begin(), run.evidence.end(),

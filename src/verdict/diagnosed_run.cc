@@ -31,6 +31,7 @@ std::map<int32_t, std::string> hosts_of(const model::Job& job) {
 
 // Of its records; 0 where they are not on a clock that counts from 1970.
 void set_span(Evidence& evidence) {
+  // Files without Unix time count from a boot or a program's begin, which lie below this.
   constexpr int64_t kYear2000Ns = 946'684'800'000'000'000;
   for (const model::JobProcess& process : evidence.job->processes) {
     if (process.row.first_ns < kYear2000Ns) continue;
@@ -63,9 +64,12 @@ class Reading {
       evidence.job = *std::move(job);
       if (const readers::Format* format = input_.runs[i].format;
           format != nullptr && format != &readers::native::kFormat) {
+        // Advice names the files that the user has, and how to get more of these
+        // (analysis/hang/file_words.cc).
         evidence.job->files = format->summary;
         evidence.job->setting = format->setting;
       }
+      // Before the questions: whether a process lives decides what its silence means.
       run::set_liveness(paths_, *evidence.job);
       findings_.push_back(analysis::diagnose(*evidence.job).findings);
       evidence.matches = job::match::count_matches(*evidence.job);
@@ -87,6 +91,8 @@ class Reading {
       } else if (*statement) {
         run_.evidence.push_back(std::move((*statement)->evidence));
         findings_.push_back(std::move((*statement)->findings));
+        // A job that has just begun is creating its communicators: logs that show it halfway are no trouble
+        // yet.
         std::erase_if(findings_.back(),
                       [this](const Finding& finding) { return is_in_progress(finding, run_); });
       }
@@ -102,6 +108,7 @@ class Reading {
     std::vector<verdict::join::EvidenceSource> sources;
     for (size_t i = 0; i < run_.evidence.size(); ++i) {
       const Evidence& evidence = run_.evidence[i];
+      // Counters of links know no ranks; they join the findings afterwards.
       if (evidence.is_of_hosts) continue;
       sources.push_back({evidence.source, evidence.job ? &*evidence.job : nullptr, evidence.hosts,
                          evidence.first_ns, evidence.last_ns, std::move(findings_[i])});
@@ -133,6 +140,7 @@ class Reading {
     if (auto several = several_jobs(run_, sightings(paths_))) findings.push_back(*std::move(several));
     if (!run_.link_samples.empty()) add_link_evidence(run_.link_samples, run_.evidence, findings);
     if (auto unread = unread_inputs(run_)) findings.push_back(*std::move(unread));
+    // That there is too little to call the job healthy is asked last: any other verdict makes it pointless.
     run_.diagnosis = analysis::in_order(std::move(findings));
     if (run_.diagnosis.verdict) return;
     if (auto little = too_little(run_)) {

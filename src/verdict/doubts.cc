@@ -73,6 +73,7 @@ std::optional<std::string> rank_twice(const Evidence& evidence, int32_t& rank) {
       continue;
     const auto [at, is_new] = seen.try_emplace(process.row.rank, &process);
     if (is_new) continue;
+    // One pid of one boot is one process, so its second file is a copy of the first.
     const bool is_copy =
         at->second->row.pid == process.row.pid && at->second->row.boot_id == process.row.boot_id;
     // A program may start others under its own rank.
@@ -92,6 +93,8 @@ std::vector<int32_t> shared_ranks(const std::vector<Sighting>& sightings, std::s
     if (one.rank < 0) continue;
     const auto [at, is_new] = first.try_emplace(one.rank, &one);
     const Sighting& other = *at->second;
+    // Within one run directory a rank may be there twice: restarted, or with one file for each capture
+    // library.
     if (is_new || other.input == one.input || (other.pid == one.pid && other.boot_id == one.boot_id))
       continue;
     if (shared.empty()) inputs = other.input + " and " + one.input;
@@ -165,6 +168,7 @@ std::optional<Finding> several_jobs(const DiagnosedRun& run, std::vector<Sightin
     }
   }
   std::string inputs;
+  // The surest sign comes first: job ids are the launcher's own, ranks and copies are conclusions.
   if (const std::set<std::string> ids = job_ids(run); ids.size() > 1) {
     finding.statement = "these are files of " + format_count(ids.size()) + " jobs: " + *ids.begin() +
                         " and " + (ids.size() == 2 ? *ids.rbegin() : "others");
@@ -199,6 +203,7 @@ bool is_in_progress(const Finding& finding, const DiagnosedRun& run) {
     const auto& processes = evidence.job->processes;
     return std::any_of(processes.begin(), processes.end(), [&](const model::JobProcess& process) {
       const model::Process& row = process.row;
+      // Measured on the process's own clock, from its last record: a creation that takes longer is reported.
       return std::max(row.heartbeat_ns, row.last_ns) - std::max(row.last_ns, row.start_ns) < kCreationNs;
     });
   }
@@ -218,6 +223,7 @@ std::optional<Finding> unread_inputs(const DiagnosedRun& run) {
 }
 
 bool is_enough(const Coverage& coverage) {
+  // Half of the operations seen on all ranks, and no more ranks missing than there.
   return coverage.ops > 0 && coverage.matched * 2 >= coverage.ops &&
          coverage.missing_ranks.size() <= coverage.ranks.size();
 }
@@ -240,6 +246,7 @@ std::optional<Finding> too_little(const DiagnosedRun& run) {
     logs_alone = logs_alone && evidence.logs != nullptr;
     if (evidence.is_of_hosts) continue;
     // Snapshots count the operations of all ranks themselves.
+    // One kind that shows enough is enough, so the others need not be counted.
     if (!evidence.job && evidence.logs == nullptr) return std::nullopt;
     if (!evidence.job) continue;
     const Coverage coverage = cover(evidence);

@@ -40,6 +40,8 @@ std::vector<std::string_view> cells(std::string_view row) {
   return list;
 }
 
+// The page's form is the interface: a section with an id as its title is one entry, and so is each row of a
+// table outside sections whose first cell is code.
 std::vector<Entry> parse(std::string_view page) {
   std::vector<Entry> list;
   std::string_view chapter, columns, previous;
@@ -166,6 +168,7 @@ std::vector<Entry> all_entries() {
   for (size_t i = 0; i < std::size(kLogRules); ++i) {
     const std::string_view id = kLogRules[i].id;
     const auto page_end = list.begin() + static_cast<std::ptrdiff_t>(written);
+    // What the page explains at length wins over the rule's own words.
     if (std::none_of(list.begin(), page_end, [&](const Entry& entry) { return entry.id == id; }))
       list.push_back({id, kRuleChapter, rule_rows()[i], kRuleColumns});
   }

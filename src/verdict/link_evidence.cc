@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sets the counters of links beside what else is known. A counter that rose is a cause only if it fits a
+// finding: on its host, at its time, and on the card that its ranks use. Where log and counter name one port,
+// each confirms the other; where the card is not known, the counter is cited as possible. What fits nothing
+// is a finding of its own, and a weak one, since ports have errors while jobs are well. The other way round,
+// that nothing rose is said, too: it sends the reader elsewhere.
 #include "verdict/link_evidence.h"
 
 #include <algorithm>
@@ -38,6 +43,7 @@ bool is_about_whole_hosts(const Finding& finding) {
 bool is_within_host(const Finding& finding) { return finding.id == "slow-link.intra-host"; }
 
 size_t common_parts(std::string_view a, std::string_view b) {
+  // Steps of the PCI tree that two devices share, from the root down.
   size_t parts = 0;
   while (!a.empty() && a.substr(0, a.find('/')) == b.substr(0, b.find('/'))) {
     ++parts;
@@ -93,7 +99,9 @@ class Joining {
     std::vector<const HostSamples*> hosts;
     for (const HostSamples& host : hosts_)
       if (is_of_this_run(host)) hosts.push_back(&host);
+    // Counters of another day would explain anything.
     if (hosts.size() < hosts_.size()) add_other_time();
+    // Logs first: what they confirm is no longer looked for by time and place alone.
     for (const HostSamples* const host : hosts) confirm(*host);
     for (Finding& finding : findings_)
       if (is_about_transfers(finding)) explain(finding, hosts);
@@ -168,6 +176,7 @@ class Joining {
             !std::binary_search(finding.ranks.begin(), finding.ranks.end(), row.rank))
           continue;
         const auto gpu = host.gpus.find(kernel_address(job.who(i).pci));
+        // One GPU whose place is unknown makes the whole answer unknown: its card may be any.
         if (gpu == host.gpus.end()) return std::nullopt;
         places.insert(gpu->second);
         if (!is_within_host(finding) && !add_nearest(gpu->second, host, places)) return std::nullopt;
@@ -180,6 +189,7 @@ class Joining {
   // NCCL prefers the cards that share most of the PCI tree with the GPU. False: none is below one root port
   // with it, and which it takes is not known.
   static bool add_nearest(const std::string& gpu, const HostSamples& host, std::set<std::string>& places) {
+    // Two parts of a path are the host bridge and the root port.
     size_t nearest = 2;
     for (const auto& [name, path] : host.cards) nearest = std::max(nearest, common_parts(gpu, path));
     bool any = false;
@@ -203,10 +213,13 @@ class Joining {
     if (places && !trouble.card.empty()) return places->contains(trouble.card) ? OnPath::kYes : OnPath::kNo;
     std::set<std::string> cards;
     for (const auto& [name, path] : host.cards) cards.insert(path);
+    // A host with a single card sends everything over it.
     return cards.size() == 1 && cards.contains(trouble.card) ? OnPath::kYes : OnPath::kUnknown;
   }
 
   static bool is_in_time(const LinkTrouble& trouble, const Finding& finding) {
+    // What rose long before the trouble began did not begin it; what rose after may follow from it, and is
+    // cited.
     return !finding.since_ns || std::any_of(trouble.times_ns.begin(), trouble.times_ns.end(),
                                             [&](int64_t at) { return at >= *finding.since_ns - kBeforeNs; });
   }
@@ -228,6 +241,7 @@ class Joining {
     const auto places = places_of(finding, host);
     bool is_explained = false, may_be_explained = false;
     for (const LinkTrouble& trouble : host.troubles) {
+      // A port that moved no data cannot have slowed a transfer.
       if (trouble.severity == Severity::kNote || trouble.moved_data == false || !is_in_time(trouble, finding))
         continue;
       if (cited_.contains({&trouble, &finding})) {

@@ -125,9 +125,11 @@ class Steps {
 
  private:
   std::optional<std::string> at_host(Look look, const Who& who) const {
+    // A command about a process that has ended finds nothing, or another process that has its pid by now.
     if (needs_process(look) && (who.pid <= 0 || who.gone)) return std::nullopt;
     const std::string command = command_of(look, who);
     if (command.empty()) return std::nullopt;
+    // The boot tells whether this is the host: names may be aliases, and containers have names of their own.
     if (!boot_id_.empty() && hex_digits(who.boot_id) == boot_id_) return command;
     if (!is_plain(who.host, "._-")) return std::nullopt;
     return "ssh " + who.host + ' ' + command;
@@ -152,6 +154,7 @@ class Steps {
 std::optional<std::string> shell_word(std::string_view text) {
   if (is_plain(text, "._-/:=@%+,")) return std::string(text);
   if (text.empty() || wording::name(text, text.size()) != text) return std::nullopt;
+  // A name that begins with a dash would be taken for an option, quoted or not.
   std::string word = text.front() == '-' ? "'./" : "'";
   for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
   return word + '\'';

@@ -57,6 +57,8 @@ std::string_view healthy_words(bool still_runs) {
 }
 
 std::string essence(const analysis::Diagnosis& diagnosis) {
+  // What a watcher compares to see whether the verdict has changed: who and what, without times and amounts,
+  // which change with every look.
   std::string text;
   for (const analysis::Finding& finding : diagnosis.findings) {
     if (finding.severity == analysis::Severity::kNote) continue;

@@ -26,6 +26,8 @@ namespace {
 bool forget_other_kinds(const readers::FormatFiles& files, readers::nccl_log::LogModel& model) {
   size_t forgotten = 0;
   for (size_t i = 0; i < std::min(files.files.size(), model.states.size()); ++i) {
+    // A file that another reader took may have been offered here as well, because it is text: that it holds
+    // no line of a log is no trouble then.
     if (model.states[i].is_understood || !files.beside.contains(files.files[i])) continue;
     model.states[i].is_understood = true;
     ++forgotten;
@@ -106,6 +108,7 @@ std::vector<links::HostSamples> read_link_samples(const readers::FormatFiles& fi
     else
       troubles.push_back(head.error());
   }
+  // A host's logs are judged in the order in which they were written.
   std::sort(ordered.begin(), ordered.end(), [](const File& a, const File& b) {
     return std::tie(a.host, a.start_ns, a.path) < std::tie(b.host, b.start_ns, b.path);
   });

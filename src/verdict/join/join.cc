@@ -172,6 +172,7 @@ class Joiner {
     for (const CommLink& link : links_) {
       if (link.a != x.source || link.b != y.source) continue;
       if (link.a_comm == *x_comm && link.b_comm == *y_comm) return true;
+      // Either is known to be another one.
       if (link.a_comm == *x_comm || link.b_comm == *y_comm) return false;
     }
     const model::Job& x_job = *sources_[x.source].job;
@@ -295,6 +296,7 @@ class Joiner {
         const auto calls = i == doubt.source ? std::nullopt : calls_of(rank, doubt, i);
         if (!calls) continue;
         seen = true;
+        // `op_index` counts from 0: who has called it has called one more.
         (*calls > *finding.op_index ? cleared : guilty).push_back(rank);
         add(i, doubt.also);
         proof.push_back(sources_[i].source + ": rank " + std::to_string(rank) + " has called " +
