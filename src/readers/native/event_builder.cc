@@ -22,6 +22,8 @@ EventBuilder::EventBuilder(const FileView& view, TickClock& clock, const CommRow
       process_(process),
       trace_(trace),
       losses_(losses),
+      // Handles are kept where deep events may name them from other processes (PXN); elsewhere they would be
+      // eight bytes a task for nothing.
       keeps_handles_(format::mode_rank(static_cast<format::Mode>(trace.processes.mode[process])) >=
                      format::mode_rank(format::Mode::kSample)),
       gpu_work_(agents, threads, process, trace, losses, view.path()) {}
@@ -104,6 +106,7 @@ bool EventBuilder::apply(const format::StateRecord& record) {
     value = static_cast<uint64_t>(gpu_ns(record.head.stop_after, value));
   }
   int64_t when = clock_.to_ns(record.head.start);
+  // A range's end says nothing of whether the process still communicates.
   if (target.table != Target::kRange) when = note(when);
   switch (apply_state(trace_, target, number, when, value)) {
     case StateResult::kStored:
@@ -144,6 +147,7 @@ void EventBuilder::add(const format::StateRecord& record) {
   if (!apply(record)) pending_states_.push_back(record);
 }
 void EventBuilder::add(const format::LinkRecord& record) {
+  // The record was written again in a ring: from now on the old handle names the new place.
   if (record.head.flags & format::kFlagMoved) {
     index_.add_name(record.parent, record.child);
     return;
@@ -195,6 +199,8 @@ void EventBuilder::finish() {
     }
   }
   splits_.move_into(trace_, process_, index_, losses_, view_.path());
+  // Records announce these: a far link or a saturated time without its own record shows that one is missing,
+  // though its event is there.
   losses_.add("missing_link", far_links_ > links_ ? far_links_ - links_ : 0, [&] {
     return "events whose parent was recorded apart, in a record that is missing: " + view_.path();
   });

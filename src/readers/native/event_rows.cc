@@ -106,6 +106,7 @@ inline model::Task EventBuilder::task_of(const Record& record) {
 
 inline void EventBuilder::add_task(const RecordHead& head, const model::Task& task, uint32_t group_link) {
   RowRef row = place(Target::kTask, trace_.tasks.append(task));
+  // As the record's own place: a handle is nowhere stored with its event.
   if (keeps_handles_)
     trace_.tasks.handle[row.row] = format::make_handle(static_cast<uint32_t>(head.kind), log_, position_);
   link_near(row, head);
@@ -125,6 +126,7 @@ inline void EventBuilder::add(const format::CollRecord& r) {
 inline void EventBuilder::add(const format::P2pRecord& r) {
   model::Task task = task_of(r);
   task.count = r.count;
+  // NCCL reports one buffer; which it is follows from the function.
   bool receive = trace_.strings[trace_.shapes.func[task.shape]] == "Recv";
   (receive ? task.recv_buffer : task.send_buffer) = r.buffer;
   task.peer = r.peer;
@@ -151,6 +153,7 @@ inline void EventBuilder::add(const format::ApiOpRecord& r) {
   if (r.head.flags & format::kFlagGpuTimes) {
     task.gpu_start_ns = gpu_ns(r.gpu_clock, r.gpu_start);
     task.gpu_end_ns = gpu_ns(r.gpu_clock, r.gpu_end);
+    // Times on a clock that nothing ties to the host are no times for anybody.
     if (task.gpu_start_ns == 0) task.flags = static_cast<uint8_t>(task.flags & ~format::kFlagGpuTimes);
   }
   add_task(r.head, task, 0);
@@ -222,6 +225,7 @@ inline void EventBuilder::add(const format::KernelChRecord& r) {
                                          .gpu_start = r.gpu_start,
                                          .gpu_stop = r.gpu_stop,
                                          .start_seen_ns = start_ns(r.head),
+                                         // Interfaces before the state existed tell the stop alone.
                                          .stop_seen_ns = seen != 0 ? seen : stop_ns(r.head)});
   link_handle(place(Target::kChannel, row), r.parent);
 }

@@ -76,6 +76,7 @@ int64_t GpuWork::host_ns(const Piece& piece, const format::GpuTimesRecord& recor
 void GpuWork::set_times(uint32_t number, const format::GpuTimesRecord& record) {
   Piece& piece = pieces_[number];
   piece.start_ns = host_ns(piece, record, record.gpu_start);
+  // The two ends may lie in different pieces of the clock; a kernel never ends before it begins.
   piece.end_ns = std::max(piece.start_ns, host_ns(piece, record, record.gpu_stop));
   piece.has_problem = record.problem != format::TimesProblem::kNone || piece.start_ns == 0;
 }
@@ -147,6 +148,7 @@ GpuWork::Span GpuWork::finish() {
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];
     const auto correlation = static_cast<uint32_t>(i + 1);
+    // Launches join kernels with operations of NCCL; others have none to join.
     if (piece.kind == model::KernelKind::kCommunication) add_launch(piece, correlation);
     if (piece.has_problem) {
       ++(piece.start_ns == 0 ? unplaced : without_times);

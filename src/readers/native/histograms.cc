@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Adds up what ring retention overwrote. A cell names its shape by the number of the log that defined it,
+// which need not be the log that counted, so cells wait for the definitions of that log. They change while
+// they are read: sums may be of slightly different moments, and nothing is concluded from a difference of
+// one.
 #include "readers/native/histograms.h"
 
 #include <algorithm>
@@ -65,6 +69,7 @@ void HistogramReader::add(const HistogramCell& cell, uint32_t shape) {
   h.bytes[row] += cell.bytes;
   h.timed[row] += cell.timed;
   h.sum_ns[row] += cell.sum_ns;
+  // 0 is a cell without any duration.
   if (cell.min_ns != 0 && (h.min_ns[row] == 0 || cell.min_ns < h.min_ns[row])) h.min_ns[row] = cell.min_ns;
   h.max_ns[row] = std::max(h.max_ns[row], cell.max_ns);
   h.first_ns[row] = std::min(h.first_ns[row], first);

@@ -52,6 +52,7 @@ void link_kernels(model::Trace& trace, size_t first_kernel, size_t first_launch,
       if (found == entries.end() || found->correlation != wanted) continue;
       at = static_cast<size_t>(found - entries.begin());
     }
+    // Correlations wrap after 2^32 calls: one that several launches bear names none of them.
     kernels.launch[row] = entries[at].launch;
     ambiguous += entries[at].launch == model::kNoRow;
   }

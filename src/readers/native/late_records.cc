@@ -68,6 +68,8 @@ StateResult op_state(Trace& trace, uint32_t row, uint16_t state, int64_t when) {
     return StateResult::kStored;
   }
   if (state >= kSendGpuWait) return StateResult::kMismatch;
+  // NCCL before 2.27 reports progress on the operation and many times: the first of any thread is what the
+  // column means.
   if (progress == 0 || when < progress) progress = when;
   return StateResult::kOnlyFirstKept;
 }
@@ -124,6 +126,7 @@ StateResult task_state(Trace& trace, uint32_t row, uint16_t state, uint64_t valu
   } else {
     return StateResult::kMismatch;
   }
+  // One without the other is no interval.
   if (tasks.gpu_start_ns[row] != 0 && tasks.gpu_end_ns[row] != 0) tasks.flags[row] |= format::kFlagGpuTimes;
   return StateResult::kStored;
 }

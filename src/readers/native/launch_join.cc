@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Joins launches, the driver's calls and kernels of a running process as they come, to time operations
+// without reading a whole file. Three streams arrive in any order, so each waits a bounded while for the
+// others; all tables have a bound, and the oldest goes first. What does not find its partner in time is
+// handed on as not joined and never guessed.
 #include "readers/native/launch_join.h"
 
 #include <algorithm>

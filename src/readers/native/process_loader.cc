@@ -95,6 +95,7 @@ void merge_header(const FileHeader& header, int64_t heartbeat_ns, uint32_t row, 
   p.retention[row] = std::max(p.retention[row], static_cast<uint8_t>(header.retention));
   if (header.gpu_clock != format::GpuClock::kUnknown)
     p.gpu_clock[row] = static_cast<uint8_t>(header.gpu_clock);
+  // It begins as closed, and every file that is not takes that back.
   if (header.state != static_cast<uint32_t>(format::FileState::kClosed)) p.closed[row] = 0;
   p.heartbeat_ns[row] = std::max(p.heartbeat_ns[row], heartbeat_ns);
 }
@@ -120,6 +121,8 @@ void load_file(FileView& view, const BootClock& boot, uint32_t process, ThreadRo
                std::vector<GpuAgents::Agent>& gpus) {
   ReadLosses losses;
   view.scan(losses);
+  // Twice over the records: the first pass knows their numbers, so that tables of millions of rows are
+  // allocated once.
   RecordCensus census = take_census(view, losses);
   std::vector<format::ClockAnchor> anchors = read_anchors(view, losses);
   append_anchors(anchors, process, trace);
@@ -198,6 +201,7 @@ void number_kernels(const FileHeader& header, std::span<const GpuAgents::Agent> 
   if (!names.main.known() && gpus.size() == 1) names.main = identity_of(gpus, 0);
   std::map<int32_t, int32_t> numbers;  // by ordinal
   for (const int32_t ordinal : kernels.all(&model::KernelTable::gpu)) numbers.try_emplace(ordinal, -1);
+  // One ordinal, and nobody says which device it is: it is the process's own.
   const bool is_only = numbers.size() == 1 && known.empty();
   for (auto& [ordinal, number] : numbers) {
     const auto device = known.find(ordinal);
@@ -213,6 +217,7 @@ void number_kernels(const FileHeader& header, std::span<const GpuAgents::Agent> 
 void name_callers(const ThreadRows& threads, Trace& trace) {
   model::LaunchTable& launches = trace.launches;
   for (const uint32_t row : threads.launches_by_tid()) {
+    // A tid is used again after its thread has ended, so the time decides whose it was.
     const uint32_t thread = threads.of_tid(launches.caller[row], launches.start_ns[row]);
     launches.caller[row] = thread == model::kNoRow ? 0 : static_cast<uint32_t>(trace.threads.pthread[thread]);
   }

@@ -59,6 +59,7 @@ class Walk {
 
   RecordChunk run(const SealCheck& seal, ReadLosses& losses) {
     RecordChunk found{.chunk = chunk_, .ranges = {}};
+    // Three kinds of bytes: proven, contradicted and not covered. Each is counted by itself.
     for (const UnitRange& range : seal.good) take_proven(range, found);
     found.is_end_known = seal.is_end_good;
     if (seal.damaged_blocks != 0) lose_blocks(seal, found, losses);
@@ -98,6 +99,8 @@ class Walk {
     const char* problem = nullptr;
     const bool is_sealed = seal.state != SealCheck::State::kNone;
     for (uint32_t begin = seal.covered;;) {
+      // In turns: read on while records are possible, note the gap, look for the next place at which some
+      // begin.
       const char* stop = take(begin, found);
       const uint32_t at = end_, next = next_begin(at, stop == nullptr, found.records, is_sealed);
       const bool is_end = stop == nullptr && next == 0 && (is_sealed || !ends_early(at, found.records));
@@ -112,6 +115,8 @@ class Walk {
     if (problem == nullptr && rest != 0) problem = "missing_record", first_gap = end_;
     if (problem == nullptr) return;
     const uint64_t lost = std::max(rest, gaps);
+    // A cut loses its end and leaves the rest as it was written; any other damage may have touched that as
+    // well.
     census_.is_unproven = census_.is_unproven || std::string_view(problem) != "cut_record";
     census_.lost_units += lost * sizeof(format::ShortCollRecord) / format::kUnitBytes;
     losses.add(problem, lost, [&] {
@@ -154,6 +159,7 @@ class Walk {
     RecordCursor cursor(buffer_, {unit, format::kLastUnit});
     if (!cursor.next() || !Plausible::has_time(cursor.head().kind) || !plausible_(cursor.head()))
       return false;
+    // One record that looks right may be chance; two in a row, or one at the end, are taken.
     if (cursor.next()) return plausible_(cursor.head());
     return cursor.problem() == nullptr;
   }
@@ -247,6 +253,7 @@ void count_gaps(const FileView& view, const RecordCensus& census, bool all_named
   const uint64_t damaged = count({"bad_record", "unknown_record", "missing_record", "damaged_record"});
   const uint64_t nameless =
       all_named ? count({"unknown_comm", "unknown_shape", "bad_comm_number", "bad_definition_number"}) : 0;
+  // Chunks that the storage gave at the scan and not any more.
   const uint64_t unread = losses.count(kLossUnread) - view.unread_chunks();  // since the scan
   const uint64_t chunks = unread + std::max<uint64_t>(view.unreadable_chunks() + view.duplicates().size(),
                                                       losses.count("missing_chunk"));
@@ -263,6 +270,7 @@ void count_gaps(const FileView& view, const RecordCensus& census, bool all_named
   const uint64_t records = damaged + losses.count("cut_record") + nameless;
   if (!at_end && records + chunks + losses.count("damaged_time") == 0) return;
   const uint64_t lost_units = census.lost_units + chunks * (format::kLastUnit - format::kChunkHeaderUnits);
+  // In units of what was written, not in records: how many were in what is lost, nobody knows.
   const bool is_slight = lost_units * kSlightShare <= census.good_units;
   losses.add(at_end      ? model::kLossIncompleteEnd
              : is_slight ? model::kLossIncompleteSlightly

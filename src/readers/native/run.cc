@@ -58,6 +58,7 @@ class Run::Opener {
       return;
     }
     // A directory and a file in it, or two names of one file.
+    // A file given twice would make every operation of its process happen twice.
     if (!seen_.insert({view->file().device(), view->file().inode()}).second) return;
     add_header(path, view->header());
   }
@@ -97,6 +98,7 @@ class Run::Opener {
     if (is_new) run_.processes_.push_back({.paths = {}, .header = header, .boot = 0});
     ProcessFiles& process = run_.processes_[at->second];
     process.paths.push_back(path);
+    // A rank that one library could not tell may be known to another.
     if (process.header.rank < 0 && header.rank >= 0) process.header = header;
     headers_[boot_key(header)].push_back(header);
   }
@@ -132,6 +134,8 @@ class Run::Opener {
   // Of those that communicate with nobody nothing is expected on a GPU: a launcher, a helper.
   void look_at_comms() {
     std::vector<Comms> comms(run_.processes_.size());
+    // A first look at every file, before any is loaded: devices and members have to be numbered over the
+    // whole run.
     for_each_parallel(comms.size(), parallel_threads(),
                       [&](size_t i) { comms[i] = comms_of(run_.processes_[i]); });
     for (size_t i = 0; i < comms.size(); ++i) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Puts the pieces of a split list together. A list is taken only if every piece of it is there and fits: part
+// of a list would say that a rank sent nothing to the others, and the job would look unbalanced.
 #include "readers/native/split_lists.h"
 
 #include <algorithm>
@@ -32,6 +34,7 @@ void SplitLists::move_into(model::Trace& trace, uint32_t process, const RowIndex
                            const std::string& path) {
   for (const auto& [handle, lists] : lists_) {
     const RowRef op = index.find(handle);
+    // Both or neither: one list without the other shows half of an exchange.
     if (op.table != Target::kTask || !is_complete(lists.first) || !is_complete(lists.second)) {
       losses.add("incomplete_split", 1,
                  [&] { return "split lists of operations that are not whole in the file: " + path; });

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Follows a list of chunks that its owner goes on writing. The number of a chunk is looked at before and
+// after every step: in a ring the owner may recycle the chunk under the reader, and then the list goes on
+// from the new contents, with what was missed counted. A link is followed only once the chunk before it has
+// nothing more to give, as the owner stores the link after its last entry.
 #include "readers/native/file/chunk_follower.h"
 
 #include <cstring>
@@ -43,6 +47,7 @@ void ChunkFollower::skip_to_newest(const ProcessBytes& file, uint32_t most_chunk
   std::vector<uint32_t> ahead;  // indexes of the chunks behind this one
   for (uint32_t index = index_; next_of(file, index, header);) ahead.push_back(index);
   if (ahead.size() < most_chunks) return;
+  // A reader that cannot keep up shows the newest and says how much it left out.
   size_t missed = ahead.size() - most_chunks;
   chunks_missed_ += missed;
   begin(ahead[missed], chunk_no_ + static_cast<uint32_t>(missed) + 1);

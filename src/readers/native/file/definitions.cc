@@ -129,6 +129,8 @@ class CommReader {
     model::CommTable& comms = trace_.comms;
     const std::string description = field_text(def.description), name = field_text(def.name);
     const model::ParsedGroup group =
+        // Said in one text, description and name are told apart by PyTorch's form; said apart, nothing is
+        // guessed.
         def.is_apart == 0 ? model::parse_group(name) : model::ParsedGroup{name, description};
     comms.group_name[row] = trace_.strings.intern(group.name);
     comms.group_description[row] = trace_.strings.intern(group.description);
@@ -184,6 +186,7 @@ class CommReader {
   void add_other_nccl(const std::string& value) {
     const auto [id, path] = id_and_path(value);
     std::string others(trace_.strings[trace_.processes.other_nccl[process_]]);
+    // Texts grow by what a file repeats: they stop at a bound.
     if (path.empty() || others.size() > kMostModesText) return;
     if (!others.empty()) others += '\n';
     trace_.processes.other_nccl[process_] =
@@ -259,6 +262,7 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
     switch (static_cast<Def>(definition.head().kind)) {
       case Def::kLog: {
         auto def = definition.as<format::LogDef>();
+        // A log has one of these; of a damaged file's several the last stands.
         std::copy_n(def.losses, format::kLossKinds, found.losses_.begin());
         return;
       }
@@ -301,6 +305,7 @@ LogDefinitions LogDefinitions::read(const FileView& view, uint16_t log, model::T
   losses.add("short_kernel_name", found.short_names_, [&] {
     return "names of kernels without templates and arguments, for their number: " + view.path();
   });
+  // By position, in which records are walked; chunks of a ring may come in any order.
   std::stable_sort(found.owners_.begin(), found.owners_.end(),
                    [](const Owner& a, const Owner& b) { return a.from_position < b.from_position; });
   return found;

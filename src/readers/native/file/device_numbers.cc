@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides which of all processes' devices are one GPU. A UUID or a PCI address of a boot is proof. Without
+// either a process's main device is known by its local rank on its host, since ranks of one host have GPUs of
+// their own; and any other device is the process's alone. Ordinals do not compare between processes:
+// CUDA_VISIBLE_DEVICES renumbers them.
 #include "readers/native/file/device_numbers.h"
 
 #include "model/names/who.h"

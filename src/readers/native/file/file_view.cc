@@ -47,6 +47,8 @@ Result<FileView> FileView::open(const std::string& path) {
   LOCKSTEP_ASSIGN(ProcessBytes file, ProcessBytes::open(path));
   FileHeader header{};
   size_t got = file.read_at(0, std::as_writable_bytes(std::span(&header, 1)));
+  // From the outside in: what the file is, whether all of the header is there, whether this version knows it,
+  // and only then what it says.
   if (got == 0) return bad(path, "the file is empty");
   if (got < sizeof header.magic || std::memcmp(header.magic, format::kMagic, sizeof header.magic) != 0) {
     return bad(path, "not a Lockstep process file (it does not begin with the .lks magic)");
@@ -77,6 +79,8 @@ void FileView::scan(ReadLosses& losses) {
   uint64_t in_file = size <= format::kHeaderBytes
                          ? 0
                          : (size - format::kHeaderBytes + format::kChunkBytes - 1) / format::kChunkBytes;
+  // The header says how much was handed out, so a file that is cut shows it, even in the middle of a chunk
+  // that looks whole.
   if (header_.chunks_claimed > in_file) {
     cut_ = header_.chunks_claimed - static_cast<uint32_t>(in_file);
     losses.add("cut_file", header_.chunks_claimed - in_file, [&] {
@@ -131,6 +135,7 @@ void FileView::scan(ReadLosses& losses) {
   std::vector<Chunk> unique;
   unique.reserve(chunks_.size());
   for (const Chunk& chunk : chunks_) {
+    // Of several with one number the first in the file is taken; which is right, nothing tells.
     (!unique.empty() && same(unique.back(), chunk) ? duplicates_ : unique).push_back(chunk);
   }
   chunks_ = std::move(unique);
@@ -203,6 +208,8 @@ bool FileView::read(const Chunk& chunk, ChunkBuffer& buffer) const {
   std::memset(buffer.bytes.data() + buffer.valid, 0, format::kChunkBytes - buffer.valid);
   ChunkHeader header{};
   std::memcpy(&header, buffer.bytes.data(), sizeof header);
+  // After the bytes, not before: a chunk whose number is still the same then was not recycled while it was
+  // copied.
   if (capturing() &&
       header_.retention == format::Retention::kRing) {  // the owner may have recycled it meanwhile
     file_.read_at(format::chunk_offset(chunk.index), std::as_writable_bytes(std::span(&header, 1)));

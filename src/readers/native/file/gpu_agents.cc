@@ -80,6 +80,7 @@ void AgentClock::finish(uint64_t tick_hz) {
   double off_line = 0;
   for (size_t i = 1; i + 1 < points_.size(); ++i) {
     const Point &early = points_[i - 1], &late = points_[i + 1];
+    // Where the line through its neighbours would have put the point.
     const double share = difference(points_[i].ticks, early.ticks) / difference(late.ticks, early.ticks);
     off_line = std::max(off_line, std::abs(share * static_cast<double>(late.ns - early.ns) -
                                            static_cast<double>(points_[i].ns - early.ns)));
@@ -178,6 +179,8 @@ class GpuAgents::Reader {
     const uint32_t id = definition.head().id;
     // Numbers are those of all kernels that were loaded; the names of those that were used are here.
     constexpr uint32_t kMostNumbers = 1 << 20;
+    // Both bounds are needed: numbers are those of all that was loaded, and names those that the chunks can
+    // hold.
     if (id == 0 || id >= kMostNumbers || symbols_++ > most_symbols_) return;
     const std::string name = common::demangled(name_of(definition, format::kMaxKernelNameBytes));
     if (id >= found_.symbols_.size()) found_.symbols_.resize(size_t{id} + 1);
@@ -221,6 +224,7 @@ GpuAgents GpuAgents::read(const FileView& view, TickClock& clock, uint32_t proce
 
 DeviceIdentity identity_of(std::span<const GpuAgents::Agent> agents, size_t number) {
   const GpuAgents::Agent& agent = agents[number];
+  // Partitions of one card share its PCI address: then the UUID tells them apart, and no place does.
   const auto sharing = std::count_if(agents.begin(), agents.end(),
                                      [&](const GpuAgents::Agent& other) { return other.pci == agent.pci; });
   return {.ordinal = -1,

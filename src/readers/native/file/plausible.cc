@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bounds the times that records of a file can have, for what no seal covers. They lie between the file's
+// begin and its last heartbeat, with slack for a keeper thread that starved. The heartbeat itself may be
+// damaged: it is there on three clocks, and the one that contradicts the other two is derived from them.
+// Without any heartbeat nothing is excluded.
 #include "readers/native/file/plausible.h"
 
 #include <algorithm>
@@ -46,6 +50,7 @@ uint64_t heartbeat_ticks(const FileHeader& header) {
   const double by_ticks = between(first.ticks, header.heartbeat_ticks) / hz * kSecondNs;
   const double by_monotonic = between(first.monotonic_ns, header.heartbeat_monotonic_ns);
   const double by_realtime = between(first.realtime_ns, header.heartbeat_realtime_ns);
+  // One witness is enough: real time may have been set, and CLOCK_MONOTONIC stands still in suspend.
   if (agree(by_ticks, by_monotonic) || agree(by_ticks, by_realtime)) return header.heartbeat_ticks;
   if (agree(by_monotonic, by_realtime) && by_monotonic >= 0)
     return later(first.ticks, by_monotonic * hz / kSecondNs);
@@ -54,6 +59,7 @@ uint64_t heartbeat_ticks(const FileHeader& header) {
 
 Plausible::Plausible(const FileView& view) {
   FileHeader header = view.header();
+  // The header that was read at first would exclude what was recorded since.
   if (view.capturing()) {  // it goes on while its file is read
     FileHeader now{};
     if (view.file().read_at(0, std::as_writable_bytes(std::span(&now, 1))) == sizeof now) header = now;

@@ -29,6 +29,7 @@ Result<ProcessBytes> ProcessBytes::open(const std::string& path) {
   SegmentHeader own{};
   std::optional<InputFile> segment;
   if (read_value(first, 0, header)) segment = open_segment(first, header, own);
+  // It names no segment, or no more: the file is whole.
   if (header.segment[0] == 0) return ProcessBytes(std::move(first));
   // The table before the file: what has left the segment is there.
   ProcessBytes bytes(std::move(first));
@@ -37,6 +38,8 @@ Result<ProcessBytes> ProcessBytes::open(const std::string& path) {
     bytes.own_ = own;
     bytes.read_table();
   }
+  // Opened again after the table, so that its size is of a moment when all that had left the segment was in
+  // it.
   LOCKSTEP_ASSIGN(bytes.file_, InputFile::open(path));
   bytes.size_ = bytes.file_.size();
   if (!bytes.places_.empty())
@@ -90,6 +93,7 @@ size_t ProcessBytes::read_header(uint64_t offset, std::span<std::byte> out) cons
   header.request = there.request;
   header.sealed_ticks = 0;  // seals are in the file
   // What was handed out since this was opened is not seen.
+  // Chunks of which the table was read too early would count as missing.
   const uint64_t seen = (size_ - format::kHeaderBytes) / format::kChunkBytes;
   if (header.chunks_claimed > seen) header.chunks_claimed = static_cast<uint32_t>(seen);
   if (closed != 0 && header.state == static_cast<uint32_t>(format::FileState::kOpen))
@@ -125,6 +129,7 @@ uint64_t ProcessBytes::next_data(uint64_t offset) const {
                              [](const Place& place, uint64_t wanted) { return place.number < wanted; });
   if (at == places_.end()) return next;
   const uint64_t there = format::chunk_offset(at->number);
+  // Holes of the file end where the segment has a chunk.
   return offset >= file_.size() ? std::max(there, offset) : std::min(next, std::max(there, offset));
 }
 

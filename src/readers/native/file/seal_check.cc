@@ -27,6 +27,7 @@ class Checker {
     const format::ChunkSeal& seal = header_.seal;
     if (!format::has_seal(header_.purpose)) return check_;
     if (!view_.has_seal(header_)) {
+      // A closed file is sealed to its end, so a chunk without a seal has lost it.
       if (view_.sealed_at_close()) fail();
       return check_;
     }
@@ -40,6 +41,7 @@ class Checker {
       check_.state = SealCheck::State::kGood;
       if (seal.units > format::kChunkHeaderUnits)
         check_.good.push_back({format::kChunkHeaderUnits, seal.units});
+      // Late fields differ by right if one of them was filled in after the sealing began.
       check_.are_late_changed = sums.late() != seal.late && latest_late() < view_.header().sealed_ticks;
       return check_;
     }
@@ -75,6 +77,8 @@ class Checker {
     for (uint32_t block = 0; block * format::kSealBlockUnits < check_.covered; ++block) {
       const uint32_t begin = std::max(block * format::kSealBlockUnits, format::kChunkHeaderUnits);
       uint32_t end = 0;
+      // Entries that follow a good block begin where that ended; behind a damaged one every unit is tried
+      // that the longest entry can reach.
       if (known != 0) {
         end = good_end(block, known);
       } else {

@@ -39,6 +39,7 @@ std::vector<ClockAnchor> consistent(std::span<const ClockAnchor> anchors, double
       kept.push_back(anchor);
     } else if (anchor.ticks <= kept.back().ticks || anchor.monotonic_ns <= kept.back().monotonic_ns) {
       *bad += anchor.ticks != kept.back().ticks;  // the header's own anchor may be repeated
+      // Too close to give a rate, and no damage.
     } else if (known > 0 && anchor.monotonic_ns - kept.back().monotonic_ns < kMinPieceNs) {
       continue;
     } else if (double found = rate(kept.back(), anchor);
@@ -68,6 +69,7 @@ BootClock make_boot_clock(std::span<const FileHeader* const> headers) {
     if (last_tsc == nullptr || anchor.ticks > last_tsc->ticks) last_tsc = &anchor;
   }
   if (earliest != nullptr) {
+    // The earliest process of the boot sets it for all; words of a damaged header may be any, hence 128 bits.
     __int128 offset = static_cast<__int128>(earliest->realtime_ns) - earliest->monotonic_ns;
     boot.realtime_offset_ns =
         static_cast<int64_t>(std::clamp<__int128>(offset, INT64_MIN / 2, INT64_MAX / 2));
@@ -83,6 +85,7 @@ BootClock make_boot_clock(std::span<const FileHeader* const> headers) {
 TickClock TickClock::make(const FileHeader& header, std::span<const ClockAnchor> anchors,
                           const BootClock& boot, const std::string& path, ReadLosses& losses) {
   bool monotonic = header.host_clock == HostClock::kMonotonic;
+  // In the order of trust: exact by definition, as the kernel names it, as two processes of the boot show it.
   double known = monotonic             ? 1
                  : header.tick_hz != 0 ? 1e9 / static_cast<double>(header.tick_hz)
                  : boot.tick_hz > 0    ? 1e9 / boot.tick_hz
