@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One function per kind of target. Sources are explicit and relative to the calling folder.
 
-# The sanitizers' presets compile several sources of a target as one, which takes less than half the time. Sources that have a file-local
+# Most presets compile several sources of a target as one, which takes about half the time. Sources that have a file-local
 # name of another source of their target stay apart: cmake/apart.txt, a regular expression of paths a line.
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/apart.txt apart REGEX "^[^#]")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/apart.txt)
@@ -84,6 +84,14 @@ function(lockstep_test file)
   target_link_libraries(${target} PRIVATE ${ARG_DEPS})
 endfunction()
 
+# Optimised as one unit when linked, so never compiled as one.
+function(lockstep_capture_properties target)
+  set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION ${LOCKSTEP_CAPTURE_IPO})
+  if(LOCKSTEP_CAPTURE_IPO)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  endif()
+endfunction()
+
 # lockstep_capture_library(name SOURCES ... SYMBOLS file): a library for the user's process: libc only, hidden symbols,
 # exactly the symbols of the version script, never unloaded (late events and thread exits stay safe).
 function(lockstep_capture_library name)
@@ -100,7 +108,8 @@ function(lockstep_capture_library name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   # Clearing the implicit libraries keeps libstdc++ and libgcc out: a stray `new` then fails the link.
   set(CMAKE_CXX_IMPLICIT_LINK_LIBRARIES "" PARENT_SCOPE)
-  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE C INTERPROCEDURAL_OPTIMIZATION ${LOCKSTEP_CAPTURE_IPO}
+  lockstep_capture_properties(${name})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE C
     LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_SYMBOLS})
   target_link_options(${name} PRIVATE -Wl,-z,defs -Wl,-z,nodelete -Wl,--as-needed
     -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/${ARG_SYMBOLS})

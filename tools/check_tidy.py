@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""clang-tidy (.clang-tidy) over the sources of a build, tests left out. Usage: check_tidy.py [BUILD_FOLDER]
+"""clang-tidy (.clang-tidy) over the sources, tests left out, with the commands of the preset that compiles each by itself. Usage: check_tidy.py
 
 Sources of one folder are looked at together: reading the standard library's headers takes most of the time. What fails
 together is looked at in halves. A source that passed is not looked at again until it, a header of ours that it includes, or
-.clang-tidy changes: stamps are in build/tidy/. What it includes is known from ninja's record of the build.
+.clang-tidy changes: stamps are in build/tidy/.
 """
 import concurrent.futures
+import functools
 import hashlib
 import json
 import os
 import pathlib
 import re
 import subprocess
-import sys
 
 import source_tree
 
@@ -23,15 +23,28 @@ LOOKED_AT = ("src", "sim", "examples", "include")
 TOGETHER = 6
 
 
-def dependencies(build):
-    """Object file -> the headers of ours that it was compiled from."""
-    listing = subprocess.run(["ninja", "-C", str(build), "-t", "deps"], check=True, capture_output=True, text=True).stdout
-    found = {}
-    for block in listing.split("\n\n"):
-        name, *lines = block.splitlines() or [""]
-        paths = [pathlib.Path(os.path.normpath(build / line.strip())) for line in lines]
-        found[name.split(":")[0]] = [path for path in paths if path.is_relative_to(source_tree.ROOT)]
-    return found
+@functools.cache
+def included(path, folders):
+    """The headers that a file includes by name in quotes, as far as they lie in these folders or beside it."""
+    names = re.findall(r'^\s*#\s*include "([^"]+)"', path.read_text(encoding="utf-8", errors="replace"), re.M)
+    found = (next((folder / name for folder in (path.parent, *folders) if (folder / name).is_file()), None) for name in names)
+    return [pathlib.Path(os.path.normpath(header)) for header in found if header]
+
+
+def reached(path, folders):
+    """A source and all that it includes, in an order that does not change."""
+    seen, todo = {path}, [path]
+    while todo:
+        new = [header for header in included(todo.pop(), folders) if header not in seen]
+        seen.update(new)
+        todo += new
+    return sorted(seen)
+
+
+def commands():
+    """The database of the preset `separate`, which is configured and not built."""
+    subprocess.run(["cmake", "--preset", "separate"], cwd=source_tree.ROOT, check=True, stdout=subprocess.DEVNULL)
+    return json.loads(GCC_FLAGS.sub("", (source_tree.ROOT / "build/separate/compile_commands.json").read_text()))
 
 
 def tidy(folder, batch):
@@ -61,16 +74,10 @@ def look_at(folder, batch):
 
 
 def main():
-    build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else source_tree.ROOT / "build/release").resolve()
-    database = build / "compile_commands.json"
-    if not database.exists():
-        source_tree.finish([f"no {database}; run make build first"], "")
     folder = source_tree.ROOT / "build/tidy"
     folder.mkdir(parents=True, exist_ok=True)
-    entries = json.loads(GCC_FLAGS.sub("", database.read_text()))
-
-    rules, headers, todo = (source_tree.ROOT / ".clang-tidy").read_bytes(), dependencies(build), {}
-    for entry in entries:
+    rules, todo = (source_tree.ROOT / ".clang-tidy").read_bytes(), {}
+    for entry in commands():
         path = pathlib.Path(entry["file"])
         if not path.is_relative_to(source_tree.ROOT) or path.stem.endswith("_test"):
             continue
@@ -79,9 +86,8 @@ def main():
             continue
         flags = re.sub(r" -o \S+ -c \S+$| -D\w+_EXPORTS\b", "", entry["command"])
         state = hashlib.sha256(rules + flags.encode())
-        output = re.search(r" -o (\S+)", entry["command"])
-        for part in [path, *headers.get(output.group(1) if output else "", [])]:
-            state.update(part.read_bytes() if part.exists() else b"")
+        for part in reached(path, tuple(map(pathlib.Path, re.findall(r" -(?:I|isystem) ?(\S+)", flags)))):
+            state.update(part.read_bytes())
         stamp = folder / state.hexdigest()
         if not stamp.exists():
             todo.setdefault((path.parent, flags), {})[stamp] = entry
