@@ -135,7 +135,7 @@ std::string alive_sentence(const Coverage& coverage) {
   };
   auto alive = [&](Liveness liveness) { return coverage.alive[static_cast<size_t>(liveness)]; };
   add(alive(Liveness::kRunning), "running");
-  add(coverage.beating, "with a heartbeat of this moment on other hosts");
+  add(coverage.beating, "with a current heartbeat on other hosts");
   add(alive(Liveness::kStopped), "stopped");
   add(alive(Liveness::kGone), "gone without closing their files");
   add(coverage.replaced, "replaced by newer processes of their ranks");
@@ -152,7 +152,7 @@ std::vector<std::string> not_seen(const Coverage& coverage) {
   }
   if (coverage.ops == 0) lines.push_back("No operation was recorded.");
   if (coverage.ops > 0 && coverage.gpu_timed == 0) {
-    lines.push_back("No GPU times: lateness that begins on a GPU was not checked. They come with " +
+    lines.push_back("No GPU times: lateness that begins on a GPU was not checked. To get them: " +
                     std::string(wording::kGpuTimesSetting) + ".");
   }
   if (coverage.network_expected && !coverage.network_seen) {
@@ -204,7 +204,7 @@ std::vector<std::string> absent_from(const DiagnosedRun& run) {
                                    [&](const Evidence& evidence) { return format_of(evidence) == format; });
     if (!given && format->reports_hangs)
       lines.push_back("No " + std::string(format->summary) +
-                      "; they might show it. To get them: " + std::string(format->setting));
+                      "; they might show the cause. To get them: " + std::string(format->setting));
   }
   return lines;
 }

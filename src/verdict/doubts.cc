@@ -158,7 +158,7 @@ std::vector<Sighting> sightings(const std::vector<std::string>& paths) {
 std::optional<Finding> several_jobs(const DiagnosedRun& run, std::vector<Sighting> sightings) {
   Finding finding = doubt("evidence-missing.several-jobs", Severity::kCritical, run);
   finding.weight = std::numeric_limits<double>::max();
-  finding.advice = "name the files of one run, each once; `lockstep compare A B` compares two runs";
+  finding.advice = "Give the files of one run, each once; `lockstep compare A B` compares two runs.";
   for (const Evidence& evidence : run.evidence) {
     if (!evidence.job) continue;
     for (const model::JobProcess& process : evidence.job->processes) {
@@ -180,14 +180,14 @@ std::optional<Finding> several_jobs(const DiagnosedRun& run, std::vector<Sightin
     return finding;
   }
   if (const std::string file = copied_file(sightings, inputs); !file.empty()) {
-    finding.statement = "files are there twice: " + inputs + " both hold " + file;
+    finding.statement = "the same files were given twice: " + inputs + " both hold " + file;
     return finding;
   }
   for (const Evidence& evidence : run.evidence) {
     int32_t rank = -1;
     const auto places = evidence.job ? rank_twice(evidence, rank) : std::nullopt;
     if (!places) continue;
-    finding.statement = "rank " + std::to_string(rank) + " is there twice at the same time (" + *places +
+    finding.statement = "rank " + std::to_string(rank) + " appears twice at the same time (" + *places +
                         "): these are not the files of one run";
     finding.ranks = {rank};
     return finding;
@@ -215,10 +215,10 @@ std::optional<Finding> unread_inputs(const DiagnosedRun& run) {
   if (files.empty()) return std::nullopt;
   Finding finding = doubt("evidence-missing.unread", Severity::kWarning, run);
   finding.statement = files.size() == 1
-                          ? "an input could not be read, and is not judged: " + files.front()
-                          : plural(files.size(), "input") + " could not be read, and are not judged";
+                          ? "an input could not be read and was left out: " + files.front()
+                          : plural(files.size(), "input") + " could not be read and were left out";
   if (files.size() > 1) finding.evidence = files;
-  finding.advice = "copy these files again from where they were written, or leave them out";
+  finding.advice = "Copy these files again from where they were written, or leave them out.";
   return finding;
 }
 
@@ -258,14 +258,14 @@ std::optional<Finding> too_little(const DiagnosedRun& run) {
   Finding finding = doubt("evidence-missing.little", Severity::kWarning, run);
   finding.statement =
       logs_alone && warned > 0
-          ? "NCCL warned " + plural(warned, "time") + "; the logs do not show whether the job is healthy"
-      : logs_alone ? "the logs show no problem, but not whether the job is healthy"
+          ? "NCCL warned " + plural(warned, "time") + "; the logs cannot show whether the job is healthy"
+      : logs_alone ? "the logs show no problem, but cannot show that the job is healthy"
       : ops == 0   ? "no problem was seen, but no operation was recorded: too little to call the job healthy"
                    : "no problem was seen, but of " + plural(ops, "operation") + " only " +
                        format_count(matched) + (matched == 1 ? " was" : " were") +
                        " seen on all their ranks: too little to call the job healthy";
-  finding.advice =
-      logs_alone ? "name what was recorded of the job beside them" : "name the files of all ranks together";
+  finding.advice = logs_alone ? "Give other recordings of the job along with them."
+                              : "Give the files of all ranks together.";
   finding.needed_evidence =
       "capture files of all ranks (lockstep trace), Flight Recorder dumps, or snapshots of NCCL's RAS";
   return finding;

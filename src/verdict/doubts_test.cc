@@ -73,7 +73,7 @@ TEST(SeveralJobs, ARankTwiceAtOneTime) {
   const auto finding = several_jobs(run, {});
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->statement,
-            "rank 3 is there twice at the same time (pid 1003 on node0, pid 1103 on node0): these are not "
+            "rank 3 appears twice at the same time (pid 1003 on node0, pid 1103 on node0): these are not "
             "the files of one run");
   EXPECT_EQ(finding->ranks, std::vector<int32_t>{3});
 }
@@ -127,7 +127,7 @@ TEST(SeveralJobs, AFileThatTwoInputsHold) {
   const DiagnosedRun run = run_of(4);
   const auto finding = several_jobs(run, {{"a", 0, "b", 10, "x.nccl.lks"}, {"c", 0, "b", 10, "x.nccl.lks"}});
   ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->statement, "files are there twice: a and c both hold x.nccl.lks");
+  EXPECT_EQ(finding->statement, "the same files were given twice: a and c both hold x.nccl.lks");
   // Two libraries of one process write a file each.
   EXPECT_FALSE(several_jobs(run, {{"a", 0, "b", 10, "x.nccl.lks"}, {"c", 0, "b", 10, "x.cuda.lks"}}));
 }
@@ -160,7 +160,7 @@ TEST(UnreadInputs, ChangeTheExitCode) {
   run.troubles.push_back({-1, "read", "unreadable_file", "x.lks: the file is empty", 1});
   const auto finding = unread_inputs(run);
   ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->statement, "an input could not be read, and is not judged: x.lks: the file is empty");
+  EXPECT_EQ(finding->statement, "an input could not be read and was left out: x.lks: the file is empty");
   EXPECT_EQ(code_of(*finding), kExitCannotTell);
   run.troubles.push_back({-1, "read", "unreadable_file", "y.lks: the file is empty", 1});
   EXPECT_EQ(unread_inputs(run)->evidence.size(), 2u);
@@ -228,7 +228,7 @@ TEST(Enough, LogsAloneAreNot) {
   evidence.source = "logs";
   evidence.logs = std::make_shared<const readers::nccl_log::LogModel>();
   ASSERT_TRUE(too_little(logs));
-  EXPECT_EQ(too_little(logs)->statement, "the logs show no problem, but not whether the job is healthy");
+  EXPECT_EQ(too_little(logs)->statement, "the logs show no problem, but cannot show that the job is healthy");
   // RAS counts the operations of all ranks itself.
   DiagnosedRun ras;
   ras.evidence.emplace_back().source = "snapshots of NCCL's RAS";

@@ -123,8 +123,8 @@ class Joining {
     finding.finding_class = FindingClass::kEvidenceMissing;
     finding.severity = Severity::kWarning;
     finding.statement = "the " + std::string(kLinkCounters) + " and the " + evidence_.front().source +
-                        " are not of the same time: the counters are not judged";
-    finding.advice = "give the files of one run";
+                        " are from different times: the counters were left out";
+    finding.advice = "Give the files of one run.";
     finding.sources = {std::string(kLinkCounters), evidence_.front().source};
     findings_.push_back(std::move(finding));
   }
@@ -251,14 +251,14 @@ class Joining {
       const OnPath on = on_path(trouble, finding, host, places);
       if (on == OnPath::kNo) continue;
       if (on == OnPath::kUnknown) {
-        cite(trouble, host, "possible, as it is not known which card is on the path", finding);
+        cite(trouble, host, "possible; which card is on the path is unknown", finding);
         may_be_explained = true;
         continue;
       }
       const bool is_confirmed = confirmed_.contains(&trouble);
       cite(trouble, host, is_confirmed ? "confirmed by the log" : "likely", finding);
       if (!trouble.remedy.empty() && finding.advice.find(trouble.remedy) == std::string::npos)
-        finding.advice += (finding.advice.empty() ? "" : "; ") + trouble.remedy;
+        finding.advice += (finding.advice.empty() ? "" : " ") + trouble.remedy;
       if (!is_confirmed) likely_.insert(&trouble);
       is_explained = true;
     }
@@ -317,10 +317,9 @@ class Joining {
         finding.statement += " and " + wording::count(named.size() - kMostDevices, "other");
       finding.statement += ": " + key.second + " while the job ran" +
                            (finding.severity == Severity::kNote ? "" : ", a possible cause of delays");
-      finding.evidence.push_back(
-          finding.severity == Severity::kNote
-              ? "no more than a note: hardly any data went through it"
-              : "possible: no transfer that was seen to be slow, and no line of a log, tells of it");
+      finding.evidence.push_back(finding.severity == Severity::kNote
+                                     ? "only a note: it carried hardly any data"
+                                     : "only possible: no slow transfer and no log line points to it");
       finding.sources = {std::string(kLinkCounters)};
       findings_.push_back(std::move(finding));
     }
@@ -358,7 +357,7 @@ std::string link_samples_sentence(const std::vector<HostSamples>& hosts) {
                       : devices == 0    ? "no counter of errors could be read"
                                         : "no error rose");
   if (devices > 0 && unreadable > 0) text += "; " + plural(unreadable, "device") + " could not be read";
-  if (full > 0) text += "; " + plural(full, "host") + " sampled no longer than its log had room";
+  if (full > 0) text += "; " + plural(full, "host") + " stopped sampling when its log was full";
   return text;
 }
 

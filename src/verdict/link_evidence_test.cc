@@ -39,7 +39,7 @@ LinkTrouble flapped(int card, double ms = 5000) {
   trouble.card = card == 0 ? kCard0 : kCard1;
   trouble.severity = Severity::kWarning;
   trouble.says = "the link went down and came back";
-  trouble.remedy = "check the cable";
+  trouble.remedy = "Check the cable.";
   trouble.evidence = {trouble.device + " link_downed: +1"};
   trouble.times_ns = {at_ms(ms)};
   trouble.moved_data = true;
@@ -67,7 +67,7 @@ class LinkEvidence : public ::testing::Test {
     added.finding_class = finding_class;
     added.severity = Severity::kWarning;
     added.statement = "it is slow";
-    added.advice = "look at it";
+    added.advice = "Look at it.";
     added.ranks = ranks;
     added.hosts = hosts;
     added.sources = {"capture files"};
@@ -116,7 +116,7 @@ TEST_F(LinkEvidence, TheCardOfASlowRankIsTheLikelyCause) {
   ASSERT_EQ(findings_.size(), 1u);
   EXPECT_TRUE(says(0, "link counters: likely: mlx5_1/1 of node1: the link went down and came back"));
   EXPECT_TRUE(says(0, "link_downed: +1"));
-  EXPECT_EQ(findings_[0].advice, "look at it; check the cable");
+  EXPECT_EQ(findings_[0].advice, "Look at it. Check the cable.");
   EXPECT_EQ(findings_[0].sources, (std::vector<std::string>{"capture files", "link counters"}));
 }
 
@@ -148,7 +148,7 @@ TEST_F(LinkEvidence, WhereTheCardIsNotKnownNothingIsLikely) {
   hosts_[1].troubles.push_back(flapped(1));
   run();
   ASSERT_EQ(findings_.size(), 2u);
-  EXPECT_TRUE(says(0, "possible, as it is not known which card is on the path: mlx5_1/1"));
+  EXPECT_TRUE(says(0, "possible; which card is on the path is unknown: mlx5_1/1"));
   // With one card there is no choice.
   findings_.clear();
   finding("slow-nic", FindingClass::kSlowNic, {3}, {"node1"});
@@ -196,7 +196,7 @@ TEST_F(LinkEvidence, CountersThatCouldNotBeReadAreNotCalledQuiet) {
 
 TEST_F(LinkEvidence, CongestionIsNoFault) {
   finding("slow-nic", FindingClass::kSlowNic, {3}, {"node1"});
-  hosts_[1].congestion = {"mlx5_1/1 port_xmit_wait: +1,000: data waits for the fabric to take it"};
+  hosts_[1].congestion = {"mlx5_1/1 port_xmit_wait: +1,000: data waits for the fabric to accept it"};
   run();
   ASSERT_EQ(findings_.size(), 1u);
   EXPECT_TRUE(says(0, "no fault of a link: mlx5_1/1 port_xmit_wait"));

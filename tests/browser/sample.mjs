@@ -32,7 +32,7 @@ export function sample(options = {}) {
   const finding = {
     id: 'host-late', class: 'host-late', severity: 'warning', statement, ranks: [late], hosts: [named('host', Math.floor(late / perHost))], who: blamed([late]), comm: named('comm', 1), func: 'AllReduce', op_index: 41, operation: lateIn, since: 1760000002169837041,
     effect: { value: 20512340, unit: 'ns/step', low: 20104500, high: 20911800 },
-    evidence: [`rank ${late}: 20.5 ms a step (median), 164 ms in all, in 100 % of the steps from step 2 to step 9; 100 % of it before the call reached the GPU's queue`, 'arrivals by GPU times; the next latest rank costs 676 us in the same steps', 'steps as the program marks them'],
+    evidence: [`rank ${late}: 20.5 ms a step (median), 164 ms in all, in 100 % of the steps from step 2 to step 9; 100 % of it before the call reached the GPU's queue`, 'arrivals from GPU times; the next latest rank costs 676 us in the same steps', 'steps as the program marks them'],
     advice: 'See what this rank’s host does between its operations: data loading, logging, garbage collection, a busy or throttled CPU, another process on its cores.', next: [`ssh node-000 py-spy record --duration 10 --output rank-${late}.svg --pid ${4000 + late}`, 'lockstep show run --comm mesh_dp:1 --op 41'], needed_evidence: '', sources: ['capture files'],
   };
   const slow = {

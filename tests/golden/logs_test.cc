@@ -38,7 +38,7 @@ TEST(RecordedLogs, TwoHostsFallBackToSockets) {
   ASSERT_EQ(ids(findings), (std::vector<std::string>{"fallback.net-socket", "fallback.nvls-disabled",
                                                      "evidence-missing.rank-logs"}));
   EXPECT_EQ(findings[0].statement,
-            "ranks 0 and 4: data goes between hosts over TCP sockets: no InfiniBand or RoCE card was found");
+            "ranks 0 and 4: data between hosts goes over TCP sockets: no InfiniBand or RoCE card was found");
   EXPECT_EQ(findings[0].evidence[0],
             folder("two_hosts") + "/rank0.log:7: vm:1551:1551 [0] NCCL INFO NET/IB : No device found.");
 }

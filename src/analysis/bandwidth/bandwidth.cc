@@ -100,11 +100,11 @@ Finding report(const Job& job, const std::map<uint32_t, Slow>& slow) {
   finding.comm = job.comm_name(slowest->first);
   finding.comm_row = slowest->first;
   finding.func = job.text(rate.func);
-  finding.statement = "A link of " + wording::ranks(finding.ranks) +
+  finding.statement = "a link of " + wording::ranks(finding.ranks) +
                       (finding.hosts.empty() ? "" : " (" + finding.hosts.front() + ')') +
                       " is slow: " + finding.func + " of communicator " + finding.comm + " moves " +
-                      rate_text(rate.busbw.middle) + " where " +
-                      wording::count(slowest->second.equals, "equal communicator") + " reach" +
+                      rate_text(rate.busbw.middle) + ", while " +
+                      wording::count(slowest->second.equals, "similar communicator") + " reach" +
                       (slowest->second.equals == 1 ? "es " : " ") + rate_text(slowest->second.usual_gbps);
   finding.effect = Effect{.value = rate.busbw.middle,
                           .unit = "GB/s",
@@ -119,7 +119,7 @@ Finding report(const Job& job, const std::map<uint32_t, Slow>& slow) {
         wording::bytes(of.worst->size_from) + " and more, " + rate_text(of.usual_gbps) + " elsewhere; " +
         wording::duration(static_cast<int64_t>(of.lost_ns)) + " lost");
   }
-  finding.evidence.push_back("bus bandwidth once all had arrived: waiting for late ranks is not in it");
+  finding.evidence.push_back("bus bandwidth once all ranks had arrived, without waiting for late ranks");
   finding.advice =
       "Check the NVLink or PCIe state of these GPUs (nvidia-smi nvlink -s, error counters, link width), "
       "and what else uses the link.";

@@ -67,7 +67,7 @@ void note_uneven_kernels(const model::Job& job, std::vector<Finding>& findings) 
            ? ", and " + wording::count(uneven.size() - 1, "process") + " less than half of that too"
            : "") +
       ": less work, or a recording that lacks a part";
-  finding.advice = "check whether the recordings cover the same time; lockstep info lists them";
+  finding.advice = "Check whether the recordings cover the same time; `lockstep info` lists them.";
   findings.push_back(std::move(finding));
 }
 

@@ -98,8 +98,8 @@ class BrokenOff {
     finding.effect.reset();
     add_ends(finding);
     finding.advice =
-        "look for what ended the job: the exit codes and logs of its launcher and scheduler, the ends of the "
-        "ranks' own output, and dmesg for the out-of-memory killer";
+        "Find out what ended the job: check exit codes and logs of the launcher and the scheduler, the last "
+        "output of each rank, and dmesg for the out-of-memory killer.";
     finding.needed_evidence =
         "logs of the ranks and of the launcher, or Flight Recorder dumps, named beside this run";
     return finding;
@@ -121,9 +121,8 @@ class BrokenOff {
                          (block.kind != Block::Kind::kPair ? "it"
                           : one                            ? "its end of it"
                                                            : "their ends of it");
-    finding.evidence.insert(finding.evidence.begin(), "the longest of them was in it for " +
-                                                          duration(block.waited_ns) +
-                                                          ", too short to tell late from stuck");
+    finding.evidence.insert(finding.evidence.begin(), "the longest wait was " + duration(block.waited_ns) +
+                                                          ": too short to tell late from stuck");
     return finding;
   }
 
@@ -177,10 +176,8 @@ class BrokenOff {
     finding.severity = Severity::kWarning;
     builder_.blame(dead, finding);
     finding.statement = builder_.who(dead) + (dead.size() == 1 ? " is" : " are") +
-                        " dead: gone without closing files, while others run; nobody has waited for long yet";
-    finding.advice =
-        "look at the end of that process's own output, at dmesg for the OOM killer and for Xid errors, "
-        "and at the launcher's exit codes";
+                        " dead: gone without closing files while others run; nobody has waited long yet";
+    finding.advice = std::string(kLookAtTheDead);
     return finding;
   }
 

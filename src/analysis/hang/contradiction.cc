@@ -42,10 +42,9 @@ class Contradictions {
     const std::optional<job::match::SkippedNumber> skipped = job::match::skipped_number(job_, member);
     if (!skipped) return std::nullopt;
     const model::JobOps& ops = job_.ops(member);
-    return "NCCL numbered its " + std::string(job_.text(signature(member, skipped->op).func)) +
-           " of operation " + std::to_string(ops.index[skipped->op]) + " with " +
-           std::to_string(ops.seq[skipped->op]) + ", where " + std::to_string(skipped->expected) +
-           " would follow, and no record was lost";
+    return "NCCL numbered " + std::string(job_.text(signature(member, skipped->op).func)) + " of operation " +
+           std::to_string(ops.index[skipped->op]) + " as " + std::to_string(ops.seq[skipped->op]) +
+           ", where " + std::to_string(skipped->expected) + " should follow, and no record was lost";
   }
 
   void add(const Difference& difference, uint32_t contradicting, const std::string& jump) {
@@ -69,9 +68,9 @@ class Contradictions {
                         builder_.signature(other, usual) + ", " + job_.process_name(like.process) + " " +
                         builder_.signature(usual, other);
     finding.evidence = {jump};
-    finding.advice = "compare what the code does on " + job_.process_name(odd.process) + " and on " +
-                     job_.process_name(like.process) + " before this call; record the run again";
-    finding.needed_evidence = "Flight Recorder dumps, which number the operations by themselves";
+    finding.advice = "Compare what the code does on " + job_.process_name(odd.process) + " and on " +
+                     job_.process_name(like.process) + " before this call; record the run again.";
+    finding.needed_evidence = "Flight Recorder dumps, which number operations independently";
     finding.weight = weight_;
     findings_.push_back(std::move(finding));
   }

@@ -50,7 +50,7 @@ class CycleVerdict {
         with([](CallOrder::Habit of) { return of == CallOrder::Habit::kKept; });
     if (!kept.empty()) finding.evidence.push_back("in the order of earlier calls: " + builder_.list(kept));
     finding.advice =
-        comms.size() > 1 ? kOneOrder : "put sends and receives that belong together into one group";
+        comms.size() > 1 ? kOneOrder : "Put sends and receives that belong together into one group.";
     return finding;
   }
 

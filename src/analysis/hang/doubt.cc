@@ -125,8 +125,7 @@ Finding doubt_verdict(const JobState& job_state, const std::vector<Block>& block
   finding.severity = Severity::kWarning;
   finding.statement =
       builder.list(root.actors) +
-      " stopped calling operations first; without GPU times Lockstep cannot tell whether the host is stuck "
-      "outside NCCL or the GPUs do not finish an earlier operation";
+      " stopped calling operations first; without GPU times Lockstep cannot tell whether the host is stuck outside NCCL or a GPU cannot finish an earlier operation";
   finding.evidence.push_back(builder.list(root.actors) + " did not call " + builder.operation(block) + "; " +
                              builder.wait(block, root.waiting, root.actors.size() > 1));
   for (const Block& other : blocks) {
@@ -137,8 +136,8 @@ Finding doubt_verdict(const JobState& job_state, const std::vector<Block>& block
   if (!job_state.absent().empty())
     finding.evidence.push_back(wording::ranks(job_state.absent()) + " of " +
                                std::to_string(job_state.ranks()) + " left no file");
-  finding.advice = "find out what the host code of " + builder.list(root.actors) +
-                   " is doing: take their stacks while the job hangs";
+  finding.advice = "Find out what the host code of " + builder.list(root.actors) +
+                   " is doing: take stacks while the job hangs.";
   finding.needed_evidence = "GPU times: " + std::string(wording::kGpuTimesSetting);
   return finding;
 }

@@ -44,8 +44,8 @@ Missing missing(const JobState& job_state, const Block& block) {
     if (row == model::kNoRow) continue;
     const model::Member& member = job.members[row];
     if (member.alignment == model::Member::Alignment::kNone && member.ops > 0)
-      return {"evidence-missing.ring",
-              files.overwritten + ", so that the ranks' operations cannot be compared", files.keep_older};
+      return {"evidence-missing.ring", files.overwritten + ", so the ranks' operations cannot be compared",
+              files.keep_older};
     if (job_state.cut_short(member.process)) return {"evidence-missing.cut", files.cut, files.keep_all};
     const bool has_kernels = has_kernel_times(job.processes[member.process]);
     if (job.processes[member.process].graphs && !has_kernels)
@@ -54,10 +54,9 @@ Missing missing(const JobState& job_state, const Block& block) {
     any_kernels = any_kernels || has_kernels;
   }
   if (any_kernels)
-    return {
-        "evidence-missing.gpu-times",
-        "no GPU times show whether it ended: kernels are recorded once they have ended, and none of it is",
-        "GPU times of what runs: lockstep trace -m deep"};
+    return {"evidence-missing.gpu-times",
+            "no GPU times show whether it ended: kernels are recorded only once they end, and none was",
+            "GPU times of running kernels: lockstep trace -m deep"};
   return {"evidence-missing.gpu-times", "no GPU times show whether it ended",
           "GPU times: " + std::string(wording::kGpuTimesSetting)};
 }
@@ -115,7 +114,7 @@ void add_missing_evidence(const JobState& job_state, const std::vector<Block>& b
   finding.statement = "no rank has made progress for " + wording::duration(longest->waited_ns) + " since " +
                       builder.operation(*longest) +
                       "; Lockstep cannot tell whether the job is stuck in it or outside NCCL: " + of.what;
-  finding.advice = "find out what the host code of the ranks is doing: take their stacks while the job hangs";
+  finding.advice = "Find out what the host code of the ranks is doing: take stacks while the job hangs.";
   finding.needed_evidence = of.needed_evidence;
   findings.push_back(std::move(finding));
 }

@@ -12,11 +12,11 @@ FileWords own_words(const std::string& ranks) {
   return {
       .named = "the launcher named " + ranks,
       .look =
-          "check whether the hosts of these ranks are up, whether the capture library was loaded there, and "
-          "whether the run directory is shared",
+          "Check that the hosts of these ranks are up, that the capture library was loaded there, and that "
+          "the run directory is shared.",
       .have =
-          "copy the files of these ranks into the run directory; if there are none, check whether the "
-          "capture library was loaded there",
+          "Copy the files of these ranks into the run directory; if there are none, check that the capture "
+          "library was loaded there.",
       .bring = "the files of these ranks: copy them into the run directory and ask again",
       .overwritten = "older records were overwritten",
       .keep_older = "a larger ring or all records: LOCKSTEP_RETAIN=stream, or lockstep trace --retain stream",
@@ -27,11 +27,11 @@ FileWords own_words(const std::string& ranks) {
 FileWords words_of(const std::string& files, const std::string& setting, const std::string& ranks) {
   const std::string asked = setting.empty() ? "" : ": " + setting;
   const std::string have =
-      "give the " + files + " of these ranks together with the others; if there are none, ";
+      "Give the " + files + " of these ranks together with the others; if there are none, ";
   return {.named = files + " name " + ranks,
-          .look = "check whether the hosts of these ranks are up, and whether they were set to write " +
-                  files + asked,
-          .have = have + "have each rank write its own" + asked,
+          .look = "Check that the hosts of these ranks are up and that they were set to write " + files +
+                  asked + '.',
+          .have = have + "have each rank write its own" + asked + '.',
           .bring = "the " + files + " of these ranks, given together with the others",
           .overwritten = "older operations are not in the " + files,
           .keep_older = files + " that go further back" + asked,

@@ -76,12 +76,12 @@ void FindingBuilder::blame(const std::vector<uint32_t>& actors, Finding& finding
 
 void FindingBuilder::add_wait(const Block& block, Finding& finding) const {
   std::string first = job_.process_name(block.process);
-  finding.evidence.push_back("waiting: " + list(block.waiting) + "; " + first + " first, for " +
+  finding.evidence.push_back("waiting: " + list(block.waiting) + "; " + first + " longest, for " +
                              duration(block.waited_ns));
   finding.evidence.push_back(block.patience.measured
-                                 ? "the largest gap between two operations before: " +
+                                 ? "longest earlier gap between two operations:  " +
                                        duration(block.patience.normal_ns)
-                                 : "too few operations before it to know how long a gap is normal");
+                                 : "too few earlier operations to know how long a normal gap is");
   // What is suspicious is said as such, with what it would take to be sure.
   if (!block.certain()) {
     finding.needed_evidence =
@@ -132,8 +132,8 @@ std::string FindingBuilder::signature(const model::Signature& s, const model::Si
 }
 
 std::string FindingBuilder::wait(const Block& block, size_t waiting, bool plural) const {
-  return wording::count(waiting, "rank") + (waiting == 1 ? " waits for " : " wait for ") +
-         (plural ? "them" : "it") + ", for " + duration(block.waited_ns);
+  return wording::count(waiting, "rank") + (waiting == 1 ? " has waited " : " have waited ") +
+         duration(block.waited_ns) + (plural ? " for them" : " for it");
 }
 
 void FindingBuilder::add_state(uint32_t actor_row, const Block& block,

@@ -11,8 +11,11 @@
 namespace lockstep::analysis::hang {
 
 inline constexpr std::string_view kOneOrder =
-    "call the operations of these communicators in one order on all ranks, or make one stream wait for the "
-    "other";
+    "Call the operations of these communicators in one order on all ranks, or make one stream wait for the "
+    "other.";
+inline constexpr std::string_view kLookAtTheDead =
+    "Check the last output of that process, dmesg (out-of-memory killer, Xid errors), and the launcher's exit "
+    "codes.";
 
 class FindingBuilder {
  public:
@@ -39,7 +42,7 @@ class FindingBuilder {
   std::string signature(const model::Signature& s) const { return signature(s, s); }
   // `beside`: what it is to be told from.
   std::string signature(const model::Signature& signature, const model::Signature& beside) const;
-  // "7 ranks wait for it, for 41.0 s"
+  // "7 ranks have waited 41.0 s for it"
   std::string wait(const Block& block, size_t waiting, bool plural = false) const;
   // What a rank did last, where its record ends, and what it is in the middle of; one line each.
   void add_state(uint32_t actor, const Block& block, std::vector<std::string>& lines) const;

@@ -81,8 +81,8 @@ Finding unseen_verdict(const JobState& job_state, const Block& block, const Root
   finding.evidence.push_back(
       "a process that ended without closing its file looks the same as one whose file "
       "reaches this machine late");
-  finding.advice = "look on " + (finding.hosts.size() == 1 ? finding.hosts.front() : "those hosts") +
-                   " whether the processes run, and ask there: lockstep diagnose, of the same directory";
+  finding.advice = "Check on " + (finding.hosts.size() == 1 ? finding.hosts.front() : "those hosts") +
+                   " whether the processes run, and run `lockstep diagnose` there on the same directory.";
   finding.needed_evidence = "files that are up to date: copied, or read on the host that writes them";
   return finding;
 }

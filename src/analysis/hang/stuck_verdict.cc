@@ -22,11 +22,11 @@ const char* wait_text(StepWait wait, bool is_send) {
     case StepWait::kGpu:
       return is_send ? "the GPU has not produced the data" : "the GPU has not taken the data";
     case StepWait::kPeer:
-      return "the receiver has not posted, or the network refuses";
+      return "the receiver has not posted a buffer, or the network refuses the data";
     case StepWait::kSend:
-      return "sent, and not confirmed";
+      return "sent but not confirmed";
     case StepWait::kReceive:
-      return "nothing has come";
+      return "nothing has arrived";
     case StepWait::kFlush:
       return "the data is not flushed to the GPU";
     case StepWait::kPosted:
@@ -156,9 +156,9 @@ Finding network_finding(const JobState& job_state, const Block& block, size_t wa
   if (network.transfers().size() > kMostSteps)
     finding.evidence.push_back("and " +
                                wording::count(network.transfers().size() - kMostSteps, "more transfer"));
-  finding.advice = gpu ? "look at that GPU: nvidia-smi, dmesg for Xid errors, and what else runs on it"
-                       : "look at the link between the two: port state and error counters of their NICs, and "
-                         "the switch between them";
+  finding.advice =
+      gpu ? "Check that GPU: nvidia-smi, dmesg for Xid errors, and what else runs on it."
+          : "Check the link between the two: port state and error counters of both NICs, and the switch between them.";
   return finding;
 }
 
@@ -214,14 +214,14 @@ Finding stuck_verdict(const JobState& job_state, const Block& block, const Root&
   } else {
     finding.statement = "all ranks have joined " + builder.operation(block) +
                         ", and its kernel has run for " + wording::duration(block.waited_ns) + " on " +
-                        (all_run ? "all of them" : builder.who(blamed) + " alone");
+                        (all_run ? "all of them" : builder.who(blamed) + " only");
   }
   finding.advice =
-      "look at dmesg for Xid errors and at nvidia-smi of these GPUs; a kernel of the job itself may hold the "
-      "GPU";
+      "Check dmesg for Xid errors, and nvidia-smi on these GPUs; another kernel of the job may hold the "
+      "GPU.";
   if (all_run)
     finding.needed_evidence =
-        "deep mode (lockstep trace -m deep) shows which transfer waits, where the network is part of it";
+        "deep mode (lockstep trace -m deep), which shows the waiting transfer if the network is involved";
   return finding;
 }
 

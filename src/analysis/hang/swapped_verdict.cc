@@ -44,8 +44,9 @@ std::optional<Finding> swapped_verdict(const JobState& job_state, const std::vec
                                  first.waiting.size());
   finding.statement = builder.who(odd.actors) + " called " + builder.operation(second) + " before " +
                       builder.operation(first) + ", " + builder.list(usual.actors) +
-                      " in the opposite order; no progress since, for " + wording::duration(first.waited_ns);
-  finding.evidence.push_back("in nearly all of their newest 1,024 operations they kept one order");
+                      " in the opposite order; no progress for " + wording::duration(first.waited_ns) +
+                      " since";
+  finding.evidence.push_back("nearly all of their newest 1,024 operations were in one order");
   finding.advice = kOneOrder;
   finding.needed_evidence = "GPU times, which show which kernels wait: lockstep trace -m deep";
   return finding;

@@ -35,8 +35,8 @@ Finding make_note(const model::Job& job, const model::Member& sender, const mode
   finding.evidence.push_back(to + " has called " + wording::count(received, "receive") + " for " +
                              wording::count(lane.ops, "send"));
   finding.advice =
-      "check whether the receive was left out: with a larger message or another transport the send would "
-      "hang";
+      "Check whether the receive was left out: with a larger message or another transport, the send would "
+      "hang.";
   return finding;
 }
 

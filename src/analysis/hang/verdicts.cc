@@ -150,7 +150,7 @@ class Verdicts {
     finding.evidence.push_back(wording::count(dead.size(), "process") + " ended without closing its files; " +
                                wording::count(job_state_.absent().size(), "rank") + " left no file");
     finding.advice =
-        "look at what the lost ranks share: a switch, a power feed, a file system, the scheduler's own log";
+        "Look for what the lost ranks share: a switch, a power feed, a file system. The scheduler's log may say.";
     finding.needed_evidence = "the launcher's and the scheduler's log of which process ended first";
     out_.push_back(std::move(finding));
     return true;
@@ -177,9 +177,9 @@ class Verdicts {
     if (fate == Fate::kStopped) {
       Finding finding =
           builder_.make(FindingClass::kNeverJoined, "never-joined.stopped", at, root.actors, root.waiting);
-      finding.statement = who + (plural ? " are" : " is") + " stopped by a signal or a debugger; in " +
-                          builder_.operation(at) + " " + builder_.wait(at, root.waiting, plural);
-      finding.advice = "continue the process, or detach the debugger";
+      finding.statement = who + (plural ? " are" : " is") + " stopped by a signal or a debugger; " +
+                          builder_.wait(at, root.waiting, plural) + " in " + builder_.operation(at);
+      finding.advice = "Continue the process, or detach the debugger.";
       add_states(root.actors, at, finding);
       out_.push_back(std::move(finding));
       return;
@@ -189,14 +189,12 @@ class Verdicts {
         builder_.make(dead ? FindingClass::kRankDead : FindingClass::kRankUnreachable,
                       dead ? "rank-dead" : "rank-unreachable.host", at, root.actors, root.waiting);
     finding.statement = who + (plural ? " are" : " is") +
-                        (dead ? " dead; in " : " unreachable, with the whole host; in ") +
-                        builder_.operation(at) + " " + builder_.wait(at, root.waiting, plural);
+                        (dead ? " dead; " : " unreachable, with the whole host; ") +
+                        builder_.wait(at, root.waiting, plural) + " in " + builder_.operation(at);
     for (size_t i = 0; i < std::min(root.actors.size(), kMostStates); ++i) add_end(root.actors[i], finding);
     add_states(root.actors, at, finding);
-    finding.advice = dead ? "look at the end of that process's own output, at dmesg for the OOM killer and "
-                            "for Xid errors, and at the "
-                            "launcher's exit codes"
-                          : "check whether the host is up and its file system mounted";
+    finding.advice =
+        dead ? std::string(kLookAtTheDead) : "Check that the host is up and its file system mounted.";
     out_.push_back(std::move(finding));
   }
 
@@ -209,7 +207,7 @@ class Verdicts {
     bool gone = job_.processes[of.process].liveness == model::Liveness::kGone;
     finding.evidence.push_back(job_.process_name(of.process) +
                                (gone ? ": the process is gone" : ": its file was not closed") +
-                               "; the other records go on for " + duration(later) + " longer");
+                               "; the others recorded for " + duration(later) + " longer");
   }
 
   void add_not_here(const Root& root) {
@@ -238,10 +236,10 @@ class Verdicts {
     bool runs = std::any_of(root.actors.begin(), root.actors.end(), [this](uint32_t a) {
       return job_.processes[job_state_.actor(a).process].liveness == model::Liveness::kRunning;
     });
-    finding.advice = "find out what the host code of " + builder_.list(root.actors) +
+    finding.advice = "Find out what the host code of " + builder_.list(root.actors) +
                      (runs ? " is" : " was") +
                      " doing: it never reached the operation. Take its stack while the job hangs, or read "
-                     "its log afterwards";
+                     "its log afterwards.";
     out_.push_back(std::move(finding));
   }
 
@@ -320,15 +318,15 @@ class Verdicts {
                                       builder_.list(at.waiting) + " called " + usual;
     finding.evidence.push_back("differs in " + differing_parts(difference, called, wanted));
     if (difference.open)
-      finding.statement += "; which of them is wrong cannot be told without what " +
+      finding.statement += "; to tell which is wrong, Lockstep needs what " +
                            wording::count(difference.unknown, "other rank") + " called";
     else if (difference.tie)
-      finding.evidence.push_back("as many ranks called the one as the other: either side may be wrong");
+      finding.evidence.push_back("as many ranks called one as the other: either side may be wrong");
     add_states(root.actors, at, finding);
     finding.needed_evidence.clear();  // however long they waited
     if (difference.open) finding.needed_evidence = "whole files of the other ranks";
-    finding.advice = "compare what the code does on " + wording::ranks(finding.ranks) +
-                     " before this call: a branch that depends on the rank, or data of different sizes";
+    finding.advice = "Compare what the code does on " + wording::ranks(finding.ranks) +
+                     " before this call: a branch that depends on the rank, or data of different sizes.";
     out_.push_back(std::move(finding));
   }
 
@@ -384,11 +382,11 @@ class Verdicts {
     finding.ranks = most ? job_state_.absent() : ranks;
     std::string who = ranks.empty() ? wording::count(at.absent.size(), "rank") : wording::ranks(ranks);
     finding.statement = who +
-                        (init         ? " never joined "
-                         : unreadable ? " left no file that can be read; in "
-                                      : " left no file; in ") +
-                        builder_.operation(at) + (init ? "; " : " ") +
-                        builder_.wait(at, root.waiting, std::max(ranks.size(), at.absent.size()) > 1);
+                        (init         ? " never joined " + builder_.operation(at)
+                         : unreadable ? " left no file that can be read"
+                                      : " left no file") +
+                        "; " + builder_.wait(at, root.waiting, std::max(ranks.size(), at.absent.size()) > 1) +
+                        (init ? "" : " in " + builder_.operation(at));
     finding.evidence.push_back(wording::count(job_state_.absent().size(), "rank") + " of " +
                                std::to_string(job_state_.ranks()) + " left no file");
     if (unreadable)

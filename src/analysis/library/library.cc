@@ -80,9 +80,7 @@ Finding differ(const model::Job& job, const ByText& by, const char* id, const ch
                         " another " + (std::string_view(id).ends_with("build") ? "build" : "release") +
                         " of NCCL than the ranks they talk to";
   finding.advice =
-      "give all ranks one libnccl: one image or environment on all hosts, the same CUDA flavour (cu12, "
-      "cu13), no LD_LIBRARY_PATH or "
-      "LD_PRELOAD that differs; `lockstep info --json` has each rank's path and build id";
+      "Give all ranks one libnccl: one image or environment on all hosts, the same CUDA flavour (cu12, cu13), and the same LD_LIBRARY_PATH and LD_PRELOAD. `lockstep info --json` shows each rank's path and build id.";
   return finding;
 }
 
@@ -135,9 +133,7 @@ void find_two(const model::Job& job, std::vector<Finding>& findings) {
                       " two different libraries of NCCL loaded";
   finding.evidence.push_back(example);
   finding.advice =
-      "whatever is linked against NCCL shall find the same file: remove one of the packages "
-      "(nvidia-nccl-cu12 beside nvidia-nccl-cu13, "
-      "a system libnccl2), or set LD_PRELOAD to the one that is meant";
+      "Make everything linked against NCCL find the same file: remove one of the packages (nvidia-nccl-cu12 beside nvidia-nccl-cu13, a system libnccl2), or set LD_PRELOAD to the one you want.";
   findings.push_back(std::move(finding));
 }
 

@@ -72,7 +72,7 @@ std::optional<Hit> creations(const View& view, bool proven) {
     const std::vector<int32_t> missing = missing_ranks(parts);
     hit.what = wording::ranks(open) + " began to create communicator " + group + " of " +
                wording::count(static_cast<uint64_t>(std::max(parts.front()->ranks, 0)), "rank") + " and " +
-               (proven ? "did not complete it" : "the logs end before they say that it is complete");
+               (proven ? "did not complete it" : "the logs end before it is complete");
     if (!missing.empty())
       hit.what +=
           "; " + wording::ranks(missing) + (missing.size() == 1 ? " says" : " say") + " nothing of it";
@@ -80,7 +80,7 @@ std::optional<Hit> creations(const View& view, bool proven) {
   if (hit.what.empty()) return std::nullopt;
   if (!proven)
     hit.needed_evidence =
-        "logs up to the job's end, of all ranks: if it stood there, it hangs in that creation";
+        "the logs of all ranks up to the job's end: if they stop there, the job hangs in that creation";
   return hit;
 }
 
@@ -162,7 +162,7 @@ std::optional<Hit> damaged_files(const View& view) {
       continue;
     }
     hit.evidence.push_back(view.model().files[file] + ':' + std::to_string(state.first_damaged) +
-                           ": bytes that are no text; " + wording::count(state.damaged_lines, "such line"));
+                           ": bytes that are not text; " + wording::count(state.damaged_lines, "such line"));
   }
   if (files == 0) return std::nullopt;
   hit.what = wording::count(files, "log file") + (files == 1 ? " is" : " are");

@@ -447,7 +447,7 @@ std::optional<Hit> calls_behind(const View& view, bool known) {
                (known ? " never called " : " did not call ") + call_number(**least, at) + " (" + hit.func +
                "), which " + wording::count(others, "other") + " did, as far as these logs go" +
                (known ? "" : ": it stopped there, or its log ends earlier");
-    if (!known) hit.needed_evidence = "logs that were taken when nothing moved any more";
+    if (!known) hit.needed_evidence = "logs taken after everything stopped";
     return hit;
   }
   return std::nullopt;

@@ -136,7 +136,7 @@ std::optional<Hit> horovod_waits(const View& view) {
   hit.ranks.assign(ranks.begin(), ranks.end());
   hit.what = ranks.empty() ? "Horovod waits for ranks that these lines do not name"
                            : "Horovod waits for " + wording::ranks(hit.ranks) +
-                                 ": tensors that others submitted did not come from there";
+                                 ": tensors that others submitted are missing there";
   return hit;
 }
 
@@ -202,7 +202,7 @@ std::optional<Hit> barrier_missed(const View& view) {
   for (const Fact* fact : view.facts(LineKind::kBarrierMissed)) {
     add_ranks(fact->value(0), ranks);
     if (hit.what.empty())
-      hit.what = " did not come to a barrier within " +
+      hit.what = " did not reach a barrier within " +
                  wording::duration(std::clamp<int64_t>(to_int(fact->value(1)), 0, 1'000'000'000) * 1'000'000);
     prove(view, fact->first, hit);
   }

@@ -134,7 +134,7 @@ std::optional<Hit> p2p_disabled(const View& view) {
     if (setting == nullptr) continue;
     const auto row = over_memory.find(process);
     if (hit.what.empty() && row != over_memory.end())
-      hit.what = ", so data within the host goes through its memory";
+      hit.what = ", so data within the host goes through host memory";
     add(view, *setting, hit);
     if (row != over_memory.end() && hit.processes.size() == 1) prove(view, row->second->first, hit);
   }

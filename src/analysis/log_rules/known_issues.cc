@@ -231,7 +231,7 @@ std::vector<Hit> known_issues(const View& view) {
     Hit hit = trouble(view, issue, issue.is_rccl ? rccl : nccl, release);
     if (hit.evidence.empty() || !shows(view, issue.sign)) continue;
     hit.what = (issue.is_rccl ? "RCCL " : "NCCL ") + model::nccl_version_text(release) +
-               " has a known issue that fits: " + std::string(issue.what) +
+               " has a known issue that matches: " + std::string(issue.what) +
                (issue.fixed == 0 ? std::string("; no release with a fix is known here")
                                  : "; fixed in " + model::nccl_version_text(issue.fixed));
     hit.evidence.push_back("what helps: " + std::string(issue.workaround));

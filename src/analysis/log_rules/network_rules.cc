@@ -165,7 +165,7 @@ std::optional<Hit> few_cores(const View& view) {
     if (!cores.empty() && cores.find_first_not_of("0123456789") == std::string::npos) add(view, *fact, hit);
   }
   if (!hit.evidence.empty()) {
-    hit.what = "NCCL's threads may use one core only";
+    hit.what = "NCCL's threads may use only one core";
     return hit;
   }
   // Where many ranks of a host were on one core at once, they share it.

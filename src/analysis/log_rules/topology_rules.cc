@@ -307,8 +307,9 @@ std::optional<Hit> ll128_off(const View& view) {
     const Fact* mixed = view.first(LineKind::kMixedCpus, process);
     if (hit.what.empty())
       hit.what = protocols != nullptr ? ": NCCL_PROTO is " + protocols->value(1)
-                 : mixed != nullptr   ? ": CPUs are of different kinds"
-                                      : ": GPUs or cards are joined through a CPU, or differ, as a rule";
+                 : mixed != nullptr
+                     ? ": CPUs are of different kinds"
+                     : ": usually because GPUs or cards are connected through a CPU, or differ";
     hit.processes.insert(process);
     for (const Fact* fact : view.facts(LineKind::kCostRow, process)) {
       if (fact->value(0) == "Ring" && fact->value(1) == "LL128") prove(view, fact->first, hit);
@@ -361,7 +362,7 @@ std::optional<Hit> p2p_level_too_low(const View& view) {
     const int allowed = path_rank(level->value(1));
     if (allowed >= path_rank("SYS") || path_rank(path.kind) <= allowed) continue;
     if (hit.what.empty())
-      hit.what = ": it is " + level->value(1) + ", and the way from " + from->name + " to " + to->name +
+      hit.what = ": it is " + level->value(1) + ", but the path from " + from->name + " to " + to->name +
                  " is " + path.kind;
     add(view, *level, hit);
     prove(view, row.first, hit);

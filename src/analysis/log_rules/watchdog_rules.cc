@@ -57,7 +57,7 @@ void add_place(const View& view, const Ranks& ranks, Hit& hit) {
 }
 
 std::string no_log(const Ranks& ranks) {
-  return "no line of " + wording::ranks(ranks) + " tells how far it came";
+  return "no line of " + wording::ranks(ranks) + " says how far it got";
 }
 
 // "rank 3 waited for operation 8 of default_pg (AllReduce of 26 elements) for 10.0 min, until PyTorch's
@@ -302,13 +302,14 @@ std::optional<Hit> launcher_saw_end(const View& view) {
 }
 
 std::optional<Hit> watchdog_gpu_fault(const View& view) {
-  return of_errors(view, is_gpu_fault, "the GPU reported a fault of its own, and the process ended of it");
+  return of_errors(view, is_gpu_fault,
+                   "the GPU reported a hardware fault, and the process ended because of it");
 }
 
 std::optional<Hit> watchdog_cuda_error(const View& view) {
   return of_errors(
       view, [](const TorchLine& line) { return is_cuda(line) && !is_gpu_fault(line); },
-      "CUDA failed, and the process ended of it");
+      "CUDA failed, and the process ended because of it");
 }
 
 std::optional<Hit> watchdog_remote_error(const View& view) {
@@ -359,7 +360,7 @@ std::vector<Hit> watchdog_stuck(const View& view) {
 }
 
 std::optional<Hit> watchdog_stood_still(const View& view) {
-  return of_remark(view, TorchRemark::kWatchdogStuck, "PyTorch's watchdog itself stood still");
+  return of_remark(view, TorchRemark::kWatchdogStuck, "PyTorch's watchdog itself was stuck");
 }
 
 std::optional<Hit> lock_held(const View& view) {
@@ -411,7 +412,7 @@ std::vector<Hit> watchdog_cannot_tell(const View& view) {
   if (hit.evidence.empty()) return {};
   hit.ranks = job.without_lines();
   hit.what = "an operation did not end, and these logs do not say which: " +
-             (hit.ranks.empty() ? std::string("only ranks that were told of it speak")
+             (hit.ranks.empty() ? std::string("only ranks that were told about it report it")
                                 : "no line of " + wording::ranks(hit.ranks));
   hit.needed_evidence = "the logs of the ranks whose time was up, or dumps of PyTorch's Flight Recorder";
   hits.push_back(std::move(hit));

@@ -285,7 +285,7 @@ TEST(NetworkBounds, SocketsAreSummedOverTheHostsThatFellBack) {
   ASSERT_TRUE(found[0].effect);
   EXPECT_EQ(found[0].effect->value, 200 << 20);
   EXPECT_EQ(found[0].evidence,
-            std::vector<std::string>{"200 MiB through sockets, as the network plugin itself says"});
+            std::vector<std::string>{"200 MiB sent through sockets, according to the network plugin"});
   for (model::JobHost& host : job.hosts) host.name = 0;
   EXPECT_EQ(findings_of(job).at(0).statement,
             "ranks 0 and 3 send through sockets, while other hosts use InfiniBand or RoCE");

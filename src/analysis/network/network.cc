@@ -90,10 +90,11 @@ class NetworkFindings {
                             .unit = "bytes",
                             .low = static_cast<double>(bytes),
                             .high = static_cast<double>(bytes)};
-    finding.evidence.push_back(wording::bytes(bytes) + " through sockets, as the network plugin itself says");
+    finding.evidence.push_back(wording::bytes(bytes) +
+                               " sent through sockets, according to the network plugin");
     finding.advice =
-        "look at NCCL_DEBUG=INFO of these hosts for why no InfiniBand device was taken: NCCL_IB_DISABLE, "
-        "NCCL_NET, NCCL_SOCKET_IFNAME, a port that is down, or a missing plugin";
+        "The NCCL_DEBUG=INFO log of these hosts says why no InfiniBand device was used: NCCL_IB_DISABLE, "
+        "NCCL_NET, NCCL_SOCKET_IFNAME, a port that is down, or a missing plugin.";
     out_.push_back(std::move(finding));
   }
 
@@ -193,9 +194,9 @@ class NetworkFindings {
                         ": all of its " + std::to_string(pairs.size()) + " pairs are slow";
     set_rate(slowest.pair, finding);
     finding.advice =
-        "compare the port's state, rate and error counters with its neighbours' "
+        "Compare the port's state, rate and error counters with its neighbours' "
         "(/sys/class/infiniband/*/ports/*), its "
-        "PCIe width and speed, and which card NCCL chose for the GPU";
+        "PCIe width and speed, and which card NCCL chose for the GPU.";
     out_.push_back(std::move(finding));
   }
 
@@ -221,8 +222,7 @@ class NetworkFindings {
                         (slowest.others == 1 ? " carries " : " carry ") + wording::rate(slowest.usual_rate);
     set_rate(slowest.pair, finding);
     finding.advice =
-        "look at the way between the two: cables and switch ports, error counters of both cards, and whether "
-        "other traffic takes the same route";
+        "Check the path between the two: cables, switch ports, error counters of both cards, and other traffic on the same route.";
     out_.push_back(std::move(finding));
   }
 

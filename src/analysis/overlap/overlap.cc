@@ -85,9 +85,7 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
                              wording::duration(whole(least->idle_ns)));
   for (std::string& part : parts(job, ranks)) finding.evidence.push_back(std::move(part));
   finding.advice =
-      "Where the program allows it, start communication earlier or in smaller pieces, so that computation "
-      "that does not need it runs beside it. A rank's share that lies above the least is waiting for "
-      "others: `lockstep summary`.";
+      "If the program allows it, start communication earlier or in smaller pieces, so that independent computation runs beside it. What a rank spends above the best rank is waiting for others: see `lockstep summary`.";
   findings.push_back(std::move(finding));
 }
 

@@ -112,12 +112,12 @@ void report_missing(const readers::ras::RasModel& model, std::vector<Finding>& f
   if (timeouts > 0) {
     findings.push_back(missing("evidence-missing.ras-timeouts",
                                "RAS itself timed out " + wording::count(timeouts, "time") +
-                                   " while it asked: what it says may lack ranks that are well",
+                                   " while asking: healthy ranks may be missing",
                                "Ask again; with a longer limit: ncclras -t SECONDS."));
   }
   if (cut + bad == 0 && model.unreadable_files.empty()) return;
   Finding finding = missing("evidence-missing.ras-damaged",
-                            "of the snapshots not all could be read: " + wording::count(cut, "snapshot") +
+                            "not all snapshots could be read: " + wording::count(cut, "snapshot") +
                                 " cut short, " + wording::count(bad, "rank") + " left out, " +
                                 wording::count(model.unreadable_files.size(), "file") + " without one",
                             "Take the snapshots again.");

@@ -146,8 +146,8 @@ std::optional<Case> dead(const View&, const Comm& comm) {
 std::optional<Case> unreachable(const View&, const Comm& comm) {
   return missing(
       comm, [](const MissingRank& rank) { return rank.unresponsive && !rank.considered_dead; },
-      "did not answer RAS in time: its process is stopped, or its host is not reached",
-      "did not answer RAS in time: their processes are stopped, or their hosts are not reached");
+      "did not answer RAS in time: its process is stopped, or its host is unreachable",
+      "did not answer RAS in time: their processes are stopped, or their hosts are unreachable");
 }
 
 std::optional<Case> errors(const View&, const Comm& comm) {
@@ -183,9 +183,9 @@ std::optional<Case> other_operations(const View& view, const Comm& comm) {
   });
   Case found;
   found.blamed.assign(fewest->second.begin(), fewest->second.end());
-  found.what = has_of(found.blamed) + " launched other operations than the " +
+  found.what = has_of(found.blamed) + " launched as many operations as the " +
                wording::count(ranks.size() - fewest->second.size(), "other rank") + " of " +
-               View::name(comm) + ", as many as they";
+               View::name(comm) + ", but different ones";
   add_operations(view, ranks, found);
   weigh(view, comm,
         stands(view, comm, found.blamed,
@@ -279,7 +279,7 @@ std::optional<Case> left(const View& view, const Comm& comm) {
   const size_t stay = staying(comm);
   if (found.blamed.empty() || stay == 0) return std::nullopt;
   found.what =
-      std::string(are(found.blamed) ? "answer RAS and do not have " : "answers RAS and does not have ") +
+      std::string(are(found.blamed) ? "answer RAS but do not have " : "answers RAS but does not have ") +
       View::name(comm) + ", which " + wording::count(stay, "other rank") + (stay == 1 ? " is in" : " are in");
   weigh(view, comm,
         stands(view, comm, found.blamed,

@@ -30,7 +30,7 @@ bool waits(const Stack& stack) {
 using Group = std::vector<const Stack*>;
 
 std::string place_of(const Stack& stack) {
-  if (stack.place.empty()) return "no line of Python";
+  if (stack.place.empty()) return "no Python frame";
   return stack.place + (stack.called.empty() ? "" : ", in " + stack.called);
 }
 
@@ -91,8 +91,8 @@ Finding outlier(const Group& few, const Group& many) {
                       wording::count(many.size(), "other rank") +
                       (many.size() == 1 ? " waits at " : " wait at ") + place_of(*many.front());
   finding.advice = "Find out what " + who_of(few) +
-                   " does there; a second stack of it, some seconds later, shows whether it moves.";
-  finding.needed_evidence = "stacks of all ranks a second time, some seconds later";
+                   " does there; a second stack some seconds later shows whether it moves.";
+  finding.needed_evidence = "stacks of all ranks once more, some seconds later";
   blame(few, finding);
   return finding;
 }
@@ -102,11 +102,12 @@ Finding undecided(const std::vector<Group>& groups, size_t all) {
   finding.id = "evidence-missing.stacks";
   finding.finding_class = FindingClass::kEvidenceMissing;
   finding.severity = Severity::kWarning;
-  finding.statement = groups.size() == 1 ? "the stacks of all " + wording::count(all, "rank") +
-                                               " given are at one place: " + place_of(*groups.front().front())
-                                         : "the stacks of " + wording::count(all, "rank") + " are at " +
-                                               wording::count(groups.size(), "place") +
-                                               ", and no rank stands out as the one that the others wait for";
+  finding.statement = groups.size() == 1
+                          ? "the stacks of all " + wording::count(all, "rank") +
+                                " given are at the same place: " + place_of(*groups.front().front())
+                          : "the stacks of " + wording::count(all, "rank") + " are at " +
+                                wording::count(groups.size(), "place") +
+                                ", and no rank stands out as the one that the others wait for";
   finding.advice =
       "Give the stacks of all ranks, and what else the job left: dumps of PyTorch's Flight Recorder, logs.";
   finding.needed_evidence = "dumps of PyTorch's Flight Recorder, which show who called what";

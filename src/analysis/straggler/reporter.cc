@@ -70,9 +70,9 @@ std::string Reporter::steps_evidence() const {
   const Steps& steps = costs_.steps;
   if (steps.source == Steps::Source::kMarks) return "steps as the program marks them";
   if (steps.source == Steps::Source::kPeriod)
-    return "steps are counted by the operations, which repeat every " + std::to_string(steps.period) +
-           "; step 0 is the first, with all that came before";
-  return "the operations do not repeat, so the run is looked at in " + std::to_string(steps.size()) +
+    return "steps are found from the operations, which repeat every " + std::to_string(steps.period) +
+           "; step 0 includes everything before it";
+  return "the operations do not repeat, so the run is split into " + std::to_string(steps.size()) +
          " equal parts of " + std::to_string(steps.period) + " operations";
 }
 
@@ -153,20 +153,19 @@ void Reporter::late(FindingClass kind, const std::vector<Accused>& accused) {
       .value = worst.per_step_ns, .unit = "ns/step", .low = sure, .high = worst.per_step_ns * 2 - sure};
   finding.statement = statement(kind, finding, accused.front());
   finding.evidence.push_back(
-      std::string(sum.timed ? "arrivals by GPU times"
-                            : "arrivals by the hosts' launches: GPU times are not known") +
-      "; counted is time of its own since it left its previous operation, beyond that of the other members; "
-      "the costliest rank that is not named cost " +
+      std::string(sum.timed ? "arrivals from GPU times"
+                            : "arrivals from the hosts' launches, as there are no GPU times") +
+      "; only a rank's own time since its previous operation counts, beyond that of the other members; the costliest rank not named cost " +
       text(worst.next.middle) + " in the same steps (at most " + text(worst.next.high) + ")");
   finding.evidence.push_back(steps_evidence());
   finding.advice =
       kind == FindingClass::kHostLate
-          ? "See what this rank's host does between its operations: data loading, logging, garbage "
+          ? "Check what this rank's host does between operations: data loading, logging, garbage "
             "collection, a busy or throttled CPU, another process on its cores."
-          : "See why this rank's kernels take longer: GPU clocks and temperature, another process on "
+          : "Check why this rank's kernels take longer: GPU clocks and temperature, another process on "
             "the GPU, more or longer samples in its part of the batch.";
   if (!in_each_step(worst.pattern))
-    finding.advice += " It does not happen in every step: look for what this rank alone does now and then.";
+    finding.advice += " It does not happen in every step: look for what only this rank does now and then.";
   findings_.push_back(std::move(finding));
 }
 
@@ -202,7 +201,7 @@ std::string Reporter::when_text(const Culprit& culprit) const {
       break;
   }
   return "in " + std::to_string(pattern.late.size()) + " of " + std::to_string(steps) + " steps since " +
-         first + ", at no regular distance";
+         first + ", at irregular intervals";
 }
 
 // The first figure is that of `lockstep summary`.
@@ -212,9 +211,9 @@ std::string Reporter::cost_evidence(const Accused& accused) const {
   const uint32_t process = process_of(culprit.row);
   return job_.process_name(process) + ": own lateness " + text(lateness_.processes[process].blamed_ns) +
          " in all, " + text(accused.sum.total_ns) + " of it from " + step_text(pattern.first) + " to " +
-         step_text(pattern.last) + ", where it cost the others " + text(culprit.cost.low) + " to " +
-         text(culprit.cost.high) + " beyond whoever came next; " + text(culprit.per_step_ns) +
-         " a late step (median), " + wording::percent(accused.sum.host_ns / accused.sum.total_ns) +
+         step_text(pattern.last) + ", costing the others " + text(culprit.cost.low) + " to " +
+         text(culprit.cost.high) + " beyond the next latest rank; " + text(culprit.per_step_ns) +
+         " per late step (median), " + wording::percent(accused.sum.host_ns / accused.sum.total_ns) +
          " of it before the call reached the GPU's queue";
 }
 
@@ -223,7 +222,7 @@ void Reporter::cannot_tell(const Accused& accused) {
   Finding finding = begin("evidence-missing.lateness", FindingClass::kEvidenceMissing, Severity::kNote,
                           accused.sum.total_ns);
   finding.statement = who(process_of(culprit.row)) + " may be late by " + text(culprit.per_step_ns) +
-                      " a step " + when_text(culprit) + ", but the clocks leave it open";
+                      " per step " + when_text(culprit) + ", but the clocks are too uncertain to tell";
   finding.evidence.push_back(text(accused.sum.total_ns) + " in all, of which " + text(accused.sum.sure_ns) +
                              " exceed the uncertainty of the clocks");
   finding.needed_evidence =
@@ -254,7 +253,7 @@ void Reporter::report(const FewDelays& few) {
   finding.evidence.push_back(text(sum.total_ns) + " of " + text(lateness_.processes[process].blamed_ns) +
                              " of own lateness in all; " + wording::percent(sum.host_ns / sum.total_ns) +
                              " of it on the host");
-  if (!once) finding.evidence.push_back("too few times to tell a habit from chance");
+  if (!once) finding.evidence.push_back("too few times to tell a pattern from chance");
   finding.evidence.push_back(steps_evidence());
   finding.advice = "Look for what happens once: a checkpoint, an evaluation, a reconnect, a page-in.";
   findings_.push_back(std::move(finding));
@@ -262,27 +261,27 @@ void Reporter::report(const FewDelays& few) {
 
 void Reporter::report(const Turns& turns) {
   Finding finding = begin("imbalance.rotating", FindingClass::kImbalance, Severity::kWarning, turns.total_ns);
-  finding.statement = std::string(turns.one ? "Ranks are late now and then, too seldom to name one: "
-                                            : "Ranks take turns in being late: ") +
-                      text(turns.total_ns) + " of the run (" +
-                      wording::percent(turns.total_ns / costs_.span_ns) + ") wait for whoever is the last";
+  finding.statement =
+      std::string(turns.one ? "no rank stands out: some are late now and then, too rarely to name one, "
+                            : "no rank stands out: ranks take turns being late, ") +
+      "and waiting for the last one costs " + text(turns.total_ns) + " (" +
+      wording::percent(turns.total_ns / costs_.span_ns) + " of the run)";
   finding.effect =
       Effect{.value = turns.total_ns, .unit = "ns", .low = turns.total_ns, .high = turns.total_ns};
   finding.evidence.push_back(wording::count(turns.ranks, "rank") + " were the latest of " +
-                             wording::count(turns.steps, "step") + "; none stands out");
+                             wording::count(turns.steps, "step"));
   for (const auto& [row, cost] : turns.costliest) {
     finding.evidence.push_back(job_.process_name(process_of(row)) + " alone cost the others " +
                                text(cost.middle) + " (" + text(cost.low) + " to " + text(cost.high) + "), " +
                                wording::percent(cost.middle / costs_.span_ns) + " of the run");
   }
   const double on_host = host_share();
-  finding.evidence.push_back(wording::percent(on_host) + " of all lateness came about on the hosts");
+  finding.evidence.push_back(wording::percent(on_host) + " of all lateness arose on the hosts");
   finding.evidence.push_back(steps_evidence());
   finding.advice =
-      on_host >= 0.5 ? "The hosts hold the GPUs up in turn: longer or fewer kernels, CUDA graphs, processes "
-                       "pinned to cores of their own, or work of equal size where the hosts prepare it."
-                     : "Balance the work: samples of equal length, the same number of tokens or experts a "
-                       "rank.";
+      on_host >= 0.5
+          ? "The hosts hold up the GPUs in turn. Try fewer, longer kernels, CUDA graphs, processes pinned to their own cores, or host work of equal size."
+          : "Balance the work: samples of equal length, the same number of tokens or experts per rank.";
   findings_.push_back(std::move(finding));
 }
 

@@ -101,7 +101,7 @@ TEST(Straggler, NamesTheRankThatCallsLate) {
     EXPECT_NEAR(finding.effect->value, 20e6, 0.1e6);
     EXPECT_LE(finding.effect->low, finding.effect->value);
     EXPECT_NE(finding.statement.find("since step 5,"), std::string::npos) << finding.statement;
-    EXPECT_EQ(finding.evidence[1].find("arrivals by GPU times") != std::string::npos, timed);
+    EXPECT_EQ(finding.evidence[1].find("arrivals from GPU times") != std::string::npos, timed);
   }
 }
 

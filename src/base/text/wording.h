@@ -14,7 +14,7 @@ inline constexpr std::string_view kGpuTimesSetting =
 
 // Of capture files that are cut or damaged: what to do, and what would settle it.
 inline constexpr std::string_view kCopyAgain =
-    "copy these files again, whole, from where the job wrote them; if they are damaged there too, check that disk";
+    "Copy these files again, whole, from where the job wrote them; if they are damaged there too, check that disk.";
 inline constexpr std::string_view kWholeFiles = "whole files of these ranks";
 
 // Any thread. Negative values keep their sign.

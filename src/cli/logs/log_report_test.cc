@@ -27,7 +27,7 @@ LogReport report_of(const std::string& path) {
 
 TEST(LogReport, SaysFindingsFirstThenWhatTheLogsTell) {
   const std::string text = report_text(report_of(kTwoHosts), Style(false), false);
-  EXPECT_EQ(text.find("WARNING: ranks 0 and 4: data goes between hosts over TCP sockets"), 0u);
+  EXPECT_EQ(text.find("WARNING: ranks 0 and 4: data between hosts goes over TCP sockets"), 0u);
   size_t at = 0;
   for (const char* part :
        {"[fallback.net-socket]", "Processes", "2.28.9+cuda13.0", "Communicators", "0x81835c1f57f8f067 ",

@@ -62,7 +62,7 @@ void judge_increases(const Increases& increases, double seconds, const std::stri
       if (static_cast<double>(increase.amount) <= rule.per_second * seconds) continue;
       const std::string line = key.device + " " + key.name + ": +" + amount(increase) + " in " +
                                format_duration(seconds * 1e9) +
-                               (increase.was_reset ? ", since it was set back to zero" : "");
+                               (increase.was_reset ? ", since it was reset to zero" : "");
       const auto known = reported.find({std::string(rule.finding), key.device});
       if (known != reported.end()) {
         Finding& finding = findings[known->second];
@@ -99,8 +99,8 @@ void judge_totals(const Counters& counters, const std::string& host, std::vector
   Finding& finding =
       add(findings, "transport-error.since-boot", FindingClass::kTransportError, Severity::kNote,
           wording::count(lines.size(), "error counter") + " of links " + (lines.size() == 1 ? "is" : "are") +
-              " not zero; when they rose is not known",
-          host, "look again later: lockstep links --checks --baseline FILE says which of them rise");
+              " not zero; when they rose is unknown",
+          host, "Check again later: `lockstep links --checks --baseline FILE` says which of them rise.");
   if (lines.size() > 16) lines.resize(16);
   finding.evidence = std::move(lines);
 }

@@ -22,9 +22,8 @@ std::vector<analysis::Finding> judge(const LinksRecord& record, const LinksRecor
   if (!record.traffic_absent.empty())
     add(findings, "evidence-missing.links-traffic", analysis::FindingClass::kEvidenceMissing,
         analysis::Severity::kWarning,
-        "what the links move was not measured: " + wording::name(record.traffic_absent, 240),
-        machine.host.name, "")
-        .needed_evidence = "the same while the GPUs are idle; --checks asks for no measurement";
+        "link traffic was not measured: " + wording::name(record.traffic_absent, 240), machine.host.name, "")
+        .needed_evidence = "the same command while the GPUs are idle; --checks measures nothing";
   const Counters before = counters_of(machine);
   if (record.after) {
     const Counters after = counters_of(machine_of(record.after->files, record.after->gpus));

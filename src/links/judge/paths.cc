@@ -45,8 +45,8 @@ void judge_peers(const Machine& machine, std::vector<Finding>& findings) {
             wording::count(names.size(), "pair") +
                 " of GPUs cannot access each other's memory: " + std::string(peer_trouble(status)),
             machine.host.name,
-            status == 4 ? "look for NVreg_RegistryDwords in /etc/modprobe.d"
-                        : "look at the topology: nvidia-smi topo -p2p w");
+            status == 4 ? "Look for NVreg_RegistryDwords in /etc/modprobe.d."
+                        : "Check the topology: `nvidia-smi topo -p2p w`.");
     for (size_t i = 0; i < names.size() && i < 8; ++i) finding.evidence.push_back(names[i]);
   }
 }
@@ -78,10 +78,10 @@ void judge_redirection(const Machine& machine, std::vector<Finding>& findings) {
         "ACS sends what " + wording::count(pairs, "pair") +
             " of devices send each other through the root complex, " + example + " among them",
         machine.host.name,
-        is_virtual ? "in a virtual machine ACS stays on: use cards and GPUs with ATS"
-                   : "boot without redirection (IOMMU off or iommu=pt, ACS off in the BIOS); until the next "
-                     "boot, as root: " +
-                         ("setpci -s " + *bridges.begin() + " ECAP_ACS+0x6.w=0000"));
+        is_virtual
+            ? "In a virtual machine ACS stays on: use cards and GPUs with ATS."
+            : "Boot without redirection (IOMMU off or iommu=pt, ACS off in the BIOS). Until the next boot, as root: " +
+                  ("`setpci -s " + *bridges.begin() + " ECAP_ACS+0x6.w=0000`."));
     for (const std::string& bridge : bridges) {
       char control[16];
       std::snprintf(control, sizeof control, "0x%04x", machine.pci.at(bridge).acs.control);
@@ -91,7 +91,7 @@ void judge_redirection(const Machine& machine, std::vector<Finding>& findings) {
     add(findings, "fallback.acs", FindingClass::kFallback, Severity::kNote,
         "ACS of " + wording::count(perhaps.size(), "bridge") +
             " may send peers' traffic through the root complex",
-        machine.host.name, "compare the traffic of these pairs with others");
+        machine.host.name, "Compare the traffic of these pairs with others.");
   }
 }
 
@@ -107,27 +107,28 @@ void judge_settings(const Machine& machine, std::vector<Finding>& findings) {
   const bool has_cards = !machine.nics.empty();
   if (host.iommu == Iommu::kTranslates && has_cards && !machine.gpus.empty() && !host.is_virtual)
     add(findings, "fallback.iommu", FindingClass::kFallback, Severity::kWarning,
-        "the IOMMU translates every access of devices: GPUs and network cards reach each other through it",
-        host.name, "boot with iommu=pt");
+        "the IOMMU translates every device access: GPUs and network cards reach each other through it",
+        host.name, "Boot with iommu=pt.");
   const bool has_nvidia = std::any_of(machine.gpus.begin(), machine.gpus.end(),
                                       [](const Gpu& gpu) { return gpu.vendor == "nvidia"; });
   if (has_cards && has_nvidia && !host.has_peer_memory)
     add(findings, "fallback.peer-memory", FindingClass::kFallback, Severity::kNote,
         "nvidia_peermem is not loaded: GPUDirect RDMA works only if driver and kernel do DMA-BUF", host.name,
-        "modprobe nvidia_peermem, or check NCCL's log for 'GDR'");
+        "Run `modprobe nvidia_peermem`, or check NCCL's log for 'GDR'.");
   constexpr uint64_t kLeastLocked = uint64_t{1} << 30;
   if (has_cards && host.locked_memory_bytes && *host.locked_memory_bytes < kLeastLocked)
     add(findings, "misconfigured.memlock", FindingClass::kMisconfigured, Severity::kWarning,
         "processes may lock " + wording::bytes(*host.locked_memory_bytes) + " of memory; RDMA registers more",
-        host.name, "ulimit -l unlimited, and for containers --ulimit memlock=-1");
+        host.name, "Set `ulimit -l unlimited`, and for containers `--ulimit memlock=-1`.");
   constexpr uint64_t kLeastShared = uint64_t{512} << 20;
   if (machine.gpus.size() > 1 && host.shared_memory_bytes && *host.shared_memory_bytes < kLeastShared)
     add(findings, "misconfigured.shared-memory", FindingClass::kMisconfigured, Severity::kWarning,
         "/dev/shm has " + wording::bytes(*host.shared_memory_bytes) + "; NCCL's shared buffers may not fit",
-        host.name, "start the container with --shm-size=1g or more, or --ipc=host");
+        host.name, "Start the container with --shm-size=1g or more, or --ipc=host.");
   if (host.governor == "powersave" && has_cards)
     add(findings, "misconfigured.governor", FindingClass::kMisconfigured, Severity::kNote,
-        "the CPUs' frequency governor is 'powersave'", host.name, "cpupower frequency-set -g performance");
+        "the CPUs' frequency governor is 'powersave'", host.name,
+        "Run `cpupower frequency-set -g performance`.");
 }
 
 void judge_visibility(const Machine& machine, const GpuFacts& gpus, std::vector<Finding>& findings) {
@@ -137,7 +138,7 @@ void judge_visibility(const Machine& machine, const GpuFacts& gpus, std::vector<
         .needed_evidence = std::move(how);
   };
   if (machine.gpus.empty() && !gpus.absent.empty())
-    missing("GPUs cannot be asked: " + wording::name(gpus.absent, 160),
+    missing("GPUs cannot be queried: " + wording::name(gpus.absent, 160),
             "the vendor's driver and its management library", Severity::kWarning);
   bool unknown = false, hidden = false, has_bridge = false;
   for (const Gpu& gpu : machine.gpus)
@@ -148,10 +149,11 @@ void judge_visibility(const Machine& machine, const GpuFacts& gpus, std::vector<
       has_bridge |= redirect != Redirect::kCrossesRoot;
     }
   if (hidden)
-    missing("the hypervisor hides the bridges' ACS: whether peers' traffic is redirected cannot be seen",
-            "the same check on the host itself");
+    missing(
+        "the hypervisor hides the bridges' ACS, so Lockstep cannot see whether peers' traffic is redirected",
+        "the same check on the host itself");
   else if (unknown && has_bridge)
-    missing("the bridges' ACS cannot be read without rights", "the same as root");
+    missing("the bridges' ACS can be read only as root", "the same as root");
   if (machine.nics.empty())
     missing("no network card with RDMA is visible here",
             "a container that sees /sys/class/infiniband, if the host has such cards");

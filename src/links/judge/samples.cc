@@ -208,9 +208,9 @@ class LogJudge {
                        (first / 1'000'000'000 == last / 1'000'000'000
                             ? "at " + format_time(first)
                             : "from " + format_time(first) + " to " + format_time(last));
-    if (rise.resets > 0) text += "; set back to zero meanwhile: " + wording::count(rise.resets, "time");
+    if (rise.resets > 0) text += "; reset to zero meanwhile: " + wording::count(rise.resets, "time");
     if (rise.wraps > 0)
-      text += "; began again at zero behind its largest value: " + wording::count(rise.wraps, "time");
+      text += "; wrapped around at its largest value: " + wording::count(rise.wraps, "time");
     return text;
   }
 
@@ -228,9 +228,9 @@ class LogJudge {
         is_active_now
             ? trouble_of(states.key, "transport-error.link-flapped", Severity::kWarning,
                          "the link went down and came back",
-                         "check the cable and the optic at both ends; replace them if it happens again")
-            : trouble_of(states.key, "slow-nic.port", Severity::kWarning, "the port is not active any more",
-                         "check the cable and the switch's port");
+                         "Check the cable and the optic at both ends; replace them if it happens again.")
+            : trouble_of(states.key, "slow-nic.port", Severity::kWarning, "the port is no longer active",
+                         "Check the cable and the switch's port.");
     trouble.evidence.push_back(wording::name(states.key.device) + ": not active from " +
                                format_time(log_.time_ns(lost.front())) + " on" +
                                (lost.size() > 1 ? ", " + wording::count(lost.size(), "time") : "") +
@@ -259,7 +259,7 @@ class LogJudge {
       if (before && sample.value < *before) {
         LinkTrouble& trouble =
             trouble_of(rates.key, "slow-nic.rate", Severity::kWarning, "the port runs at a lower rate",
-                       "check the cable: it may have lost lanes");
+                       "Check the cable: it may have lost lanes.");
         trouble.evidence.push_back(wording::name(rates.key.device) + ": " + gigabits(sample.value) +
                                    " from " + format_time(log_.time_ns(sample.ms)) + " on, " +
                                    gigabits(*before) + " before");
@@ -295,7 +295,7 @@ class LogJudge {
       if (count.second > 0) continue;
       LinkTrouble& trouble =
           trouble_of(keys.at(device), "slow-nic.port", Severity::kWarning, "the port is gone",
-                     "look at dmesg of the host for the card: a reset, a lost PCIe link");
+                     "Check dmesg of the host for the card: a reset, a lost PCIe link.");
       trouble.evidence.push_back(wording::name(device) + ": none of its files can be read from " +
                                  format_time(log_.time_ns(since[device])) + " on");
       add_time(since[device], trouble);

@@ -79,7 +79,7 @@ TEST(LinkSamplesJudge, APortThatStaysDown) {
       judged(Log().port("state", {{0, 4}, {9000, 1}}).port("link_downed", {{0, 0}, {9000, 1}}));
   EXPECT_EQ(ids(host), "transport-error.link-flapped@mlx5_0/1 slow-nic.port@mlx5_0/1");
   EXPECT_EQ(host.troubles[0].says, "the link went down");
-  EXPECT_EQ(host.troubles[1].says, "the port is not active any more");
+  EXPECT_EQ(host.troubles[1].says, "the port is no longer active");
 }
 
 TEST(LinkSamplesJudge, APortThatWasNeverUpIsNoTrouble) {

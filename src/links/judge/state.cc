@@ -84,7 +84,7 @@ class States {
                    format_decimal(*most.gigatransfers, 1);
     Finding& finding =
         add_finding("slow-link.pcie", FindingClass::kSlowLink, Severity::kWarning, std::move(statement),
-                    "reseat the card, check the riser and the slot's setting in the BIOS");
+                    "Reseat the card; check the riser and the slot's setting in the BIOS.");
     finding.evidence.push_back(device.address +
                                ": current_link_width, max_link_width, current_link_speed, max_link_speed");
     if (!device.bridges.empty()) finding.evidence.push_back("the port above it: " + device.bridges.back());
@@ -109,16 +109,16 @@ class States {
                 device_words(machine_, gpu.pci) + " has " + wording::count(down.size(), "link") + " of " +
                     std::to_string(gpu.links.size()) + " down (" + list + "); its siblings have " +
                     std::to_string(least),
-                "reset the GPU; if the links stay down, drain the host: nvidia-smi nvlink -s -i " +
-                    std::to_string(gpu.index));
+                "Reset the GPU; if the links stay down, drain the host: `nvidia-smi nvlink -s -i " +
+                    std::to_string(gpu.index) + "`.");
   }
 
   void fabric(const Gpu& gpu) {
     if (!gpu.fabric_state || *gpu.fabric_state == 0) return;  // no NVLink domain here
     const std::string who = device_words(machine_, gpu.pci);
     constexpr const char* kAdvice =
-        "restart nvidia-fabricmanager; its version has to be the driver's: systemctl status "
-        "nvidia-fabricmanager";
+        "Restart nvidia-fabricmanager; its version must be the driver's: `systemctl status "
+        "nvidia-fabricmanager`.";
     if (*gpu.fabric_state != 3) {
       add_finding("misconfigured.fabric", FindingClass::kMisconfigured, Severity::kCritical,
                   who + " has not joined the NVLink fabric: its registration is " +
@@ -143,7 +143,7 @@ class States {
     if (!bad.empty())
       add_finding("slow-link.nvlink-fabric", FindingClass::kSlowLink, Severity::kWarning,
                   who + ": the NVLink fabric reports " + bad,
-                  "look at the fabric manager's log and at dmesg for SXid lines");
+                  "Check the fabric manager's log, and dmesg for SXid lines.");
   }
 
   void health(const Gpu& gpu) {
@@ -155,24 +155,24 @@ class States {
     if (!reasons.empty())
       add_finding("gpu-late.throttled", FindingClass::kGpuLate, Severity::kWarning,
                   who + " is slowed down: " + reasons,
-                  "check cooling and power of this host: nvidia-smi -q -d PERFORMANCE -i " +
-                      std::to_string(gpu.index))
+                  "Check cooling and power of this host: `nvidia-smi -q -d PERFORMANCE -i " +
+                      std::to_string(gpu.index) + "`.")
           .evidence.push_back(
               "clocks, temperature and power at that time: " +
               (gpu.sm_clock_mhz ? std::to_string(*gpu.sm_clock_mhz) + " MHz, " : std::string()) +
               (gpu.temperature_celsius ? std::to_string(*gpu.temperature_celsius) + " C" : std::string()));
     if (gpu.remap_failed.value_or(0) > 0)
       add_finding("gpu-late.memory", FindingClass::kGpuLate, Severity::kCritical,
-                  who + " has memory that could not be remapped", "replace the GPU");
+                  who + " has memory that could not be remapped", "Replace the GPU.");
     else if (gpu.remap_pending.value_or(0) > 0)
       add_finding("gpu-late.memory", FindingClass::kGpuLate, Severity::kWarning,
                   who + " has memory that is remapped at the next reset",
-                  "reset the GPU when the job has ended");
+                  "Reset the GPU when the job has ended.");
     else if (gpu.uncorrected_ecc.value_or(0) > 0)
       add_finding("gpu-late.memory", FindingClass::kGpuLate, Severity::kNote,
                   who + " has had " + wording::count(*gpu.uncorrected_ecc, "memory error") +
                       " that could not be corrected",
-                  "watch it; a further one is a reason to replace the GPU");
+                  "Watch it; one more is a reason to replace the GPU.");
   }
 
   void port_state(const Nic& nic, const Port& port) {
@@ -187,10 +187,10 @@ class States {
                                                      [](const Port& p) { return p.state == "ACTIVE"; });
       });
       const char* advice = port.state == "INIT"
-                               ? "start the subnet manager, or look why it leaves this port out"
-                           : port.physical_state == "Polling"  ? "check the cable: no signal arrives"
-                           : port.physical_state == "Disabled" ? "enable the port, if it is to be used"
-                                                               : "check the cable and the switch's port";
+                               ? "Start the subnet manager, or find out why it leaves this port out."
+                           : port.physical_state == "Polling"  ? "Check the cable: no signal arrives."
+                           : port.physical_state == "Disabled" ? "Enable the port, if you want to use it."
+                                                               : "Check the cable and the switch's port.";
       add_finding("slow-nic.port", FindingClass::kSlowNic, others ? Severity::kWarning : Severity::kCritical,
                   who + " is not active: " + wording::name(port.state) +
                       (port.physical_state.empty() ? "" : ", " + wording::name(port.physical_state)),
@@ -204,7 +204,7 @@ class States {
       if (net.state == "down" || net.state == "lowerlayerdown")
         add_finding("slow-nic.port", FindingClass::kSlowNic, Severity::kWarning,
                     nic.name + ": its interface " + net.name + " is down",
-                    "check the cable and the switch's port");
+                    "Check the cable and the switch's port.");
   }
 
   // Cards of one type should agree.
@@ -230,7 +230,7 @@ class States {
           add_finding("slow-nic.rate", FindingClass::kSlowNic, Severity::kWarning,
                       nic->name + " runs at " + format_decimal(*port.gigabits, 0) +
                           " Gb/s, its siblings at up to " + format_decimal(most, 0),
-                      "check the cable: it may have lost lanes, or be made for a lower rate")
+                      "Check the cable: it may have lost lanes, or be made for a lower rate.")
               .evidence.push_back(nic->name + " port " + std::to_string(port.number) + ": rate " +
                                   port.speed_name);
   }
@@ -243,7 +243,7 @@ class States {
     Finding& finding = add_finding(
         "misconfigured.nic-firmware", FindingClass::kMisconfigured, Severity::kNote,
         "network cards of one type have " + wording::count(versions.size(), "version") + " of firmware",
-        "update them to one version");
+        "Update them to one version.");
     for (const auto& [version, names] : versions) {
       std::string line = version + ":";
       for (const std::string& name : names) line += " " + name;

@@ -136,8 +136,8 @@ class Verdict {
         add(findings_, slow[0]->id, FindingClass::kSlowLink,
             all_latency ? Severity::kNote : Severity::kWarning, std::move(statement), machine_.host.name,
             between_gpus(first)
-                ? "look at the errors and the state of the links between them: nvidia-smi nvlink -e, -s"
-                : "look at the PCIe link and at the memory's node: nvidia-smi topo -m");
+                ? "Check the errors and the state of the links between them: `nvidia-smi nvlink -e`, `-s`."
+                : "Check the PCIe link and the memory's node: `nvidia-smi topo -m`.");
     for (const Slow* const entry : slow) {
       if (finding.evidence.size() >= 12) {
         finding.evidence.push_back("and " + std::to_string(slow.size() - 12) + " others");
@@ -173,7 +173,7 @@ class Verdict {
       for (const Slow* const entry : slow) {
         const Cell& cell = traffic_.cells[entry->cell];
         pairs.insert(place_words(machine_, cell.from) + " to " + place_words(machine_, cell.to) + ": " +
-                     value_text(cell, cell.value()) + " with all others at work, " +
+                     value_text(cell, cell.value()) + " while all others send, " +
                      value_text(cell, alone(cell)) + " alone");
       }
     Finding& finding = add(
@@ -181,7 +181,7 @@ class Verdict {
         wording::count(pairs.size(), "transfer") + " between GPUs that " +
             (pairs.size() == 1 ? "is" : "are") + " fast alone slow down when all GPUs send: they share a hop",
         machine_.host.name,
-        "look at which switches or bridges these pairs have in common: nvidia-smi topo -m");
+        "Find the switches or bridges that these pairs have in common: `nvidia-smi topo -m`.");
     for (const std::string& pair : pairs)
       if (finding.evidence.size() < 12) finding.evidence.push_back(pair);
   }

@@ -319,8 +319,8 @@ class Joiner {
     finding.finding_class = analysis::FindingClass::kNeverJoined;
     finding.id = "never-joined";
     finding.severity = analysis::Severity::kCritical;
-    finding.advice = "find out what the host code of " + wording::ranks(finding.ranks) +
-                     " was doing: its own log, or stacks taken while it hangs";
+    finding.advice = "Find out what the host code of " + wording::ranks(finding.ranks) +
+                     " was doing: see its own log, or stacks taken while it hangs.";
     finding.needed_evidence.clear();
     return true;
   }
@@ -528,11 +528,11 @@ class Joiner {
     finding.severity = analysis::Severity::kWarning;
     finding.comm = a.finding.comm;
     finding.statement = "the " + sources_[a.source].source + " and the " + sources_[b.source].source +
-                        " contradict each other about what the job waits for";
+                        " disagree about what the job waits for";
     finding.evidence = {sources_[a.source].source + ": " + a.finding.statement,
                         sources_[b.source].source + ": " + b.finding.statement};
-    finding.advice = "check whether both are of the same run and the same moment; the " +
-                     sources_[a.source].source + " are trusted more";
+    finding.advice = "Check that both come from the same run and the same moment; the " +
+                     sources_[a.source].source + " are trusted more.";
     return finding;
   }
 
@@ -546,8 +546,8 @@ class Joiner {
         finding.finding_class = analysis::FindingClass::kEvidenceMissing;
         finding.severity = analysis::Severity::kWarning;
         finding.statement = "the " + sources_[i].source + " and the " + sources_[j].source +
-                            " are not of the same time: each was judged by itself";
-        finding.advice = "give the files of one run";
+                            " are from different times: each was judged by itself";
+        finding.advice = "Give the files of one run.";
         clusters_.push_back({Candidate{i, std::move(finding), {j}}});
       }
     }
