@@ -462,7 +462,7 @@ function check(value: unknown): Report {
   if (typeof value !== 'object' || value === null) throw new Error('The data of this report is not an object. Write the report again.');
   const report = value as Report;
   if (report.version !== VERSION) {
-    throw new Error(`The data has version ${String(report.version)}; this page reads version ${VERSION}. Use a page and data of the same lockstep.`);
+    throw new Error(`The data has version ${String(report.version)}; this page reads version ${VERSION}. Use a page and data from the same version of lockstep.`);
   }
   const absent = [...PAGES, 'run', 'diagnosis', 'who', 'hosts', 'comms'].filter((key) => typeof (value as Record<string, unknown>)[key] !== 'object');
   if (absent.length > 0) throw new Error(`The data of this report lacks ${absent.join(', ')}. Write the report again.`);

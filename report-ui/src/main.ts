@@ -65,9 +65,9 @@ function heading(): HTMLElement {
     h('div', { class: 'brand' }, h('strong', {}, 'Lockstep'), h('span', { class: 'run', title: name(run.paths[0], 300) }, name(run.title, 60))),
     h('div', { class: 'run-facts' },
       h('span', {}, plural(ranks(), 'rank')), h('span', {}, plural(report.hosts.length, 'host')),
-      h('span', { title: run.length_ns === null && run.least_length_ns !== null ? 'The hosts’ clocks are not aligned: this is the recording of one of them' : null }, runLength(report)), h('span', { class: 'quiet' }, run.begin_ns === null ? 'no record' : clockTime(Number(run.begin_ns)))),
+      h('span', { title: run.length_ns === null && run.least_length_ns !== null ? 'The hosts’ clocks are not aligned: one of them recorded for so long' : null }, runLength(report)), h('span', { class: 'quiet' }, run.begin_ns === null ? 'no record' : clockTime(Number(run.begin_ns)))),
     h('div', { class: 'top-tools' },
-      report.live ? h('span', { class: `live ${stale ? 'stale' : ''}`, title: stale || 'This page refreshes itself' }, stale ? '○ not answered' : '● live') : null,
+      report.live ? h('span', { class: `live ${stale ? 'stale' : ''}`, title: stale || 'This page refreshes itself' }, stale ? '○ no answer' : '● live') : null,
       h('button', { type: 'button', onclick: () => window.print(), 'data-focus': 'print' }, 'Print'),
       h('button', { type: 'button', onclick: help, 'data-focus': 'help', 'aria-haspopup': 'dialog' }, 'Keys'),
       theme));
@@ -80,7 +80,7 @@ function navigation(current: Page): HTMLElement {
 }
 
 const KEYS: readonly (readonly [string, string])[] = [
-  ['1 – 9', 'page'], ['← →', 'page before, page after'], ['Tab', 'next control, link or drawing'], ['Arrows', 'in a drawing that has the focus: another cell, rank or pair; in a table: scroll'],
+  ['1 – 9', 'page'], ['← →', 'previous, next page'], ['Tab', 'next control, link or drawing'], ['Arrows', 'in the focused drawing: another cell, rank or pair; in a table: scroll'],
   ['+ −', 'in the waterfall: zoom'], ['Escape', 'close the details'], ['t', 'light or dark'], ['?', 'these keys'],
 ];
 
@@ -210,7 +210,7 @@ function watch(): void {
       before = text;
       if (changed) draw();
     }).catch((error: unknown) => {
-      stale = `Not answered: ${error instanceof Error ? error.message : String(error)}`;
+      stale = `No answer: ${error instanceof Error ? error.message : String(error)}`;
       draw();
     }).finally(() => {
       if (report.live) setTimeout(again, Math.max(500, (report.refresh_ns ?? 2e9) / 1e6));

@@ -35,8 +35,9 @@ std::string command_names() {
 std::string unknown_command(std::string_view word) {
   std::vector<std::string_view> names;
   for (const Command* command : kCommands) names.push_back(command->name);
-  return "unknown command '" + std::string(word) + "'" + did_you_mean(word, names) +
-         "; there are: " + command_names();
+  const std::string meant = did_you_mean(word, names);
+  return "unknown command '" + std::string(word) + "'" + (meant.empty() ? ";" : meant) +
+         " the commands are: " + command_names();
 }
 
 }  // namespace lockstep::cli

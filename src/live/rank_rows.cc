@@ -144,7 +144,7 @@ std::string end_sentence(const std::vector<const RankRow*>& rows) {
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(behind),
                [](const RankRow* row) { return row->behind > 0; });
   std::string text =
-      "No rank gives a sign of life: the job has ended without closing its files, or its hosts hang.";
+      "No rank shows a sign of life: the job ended without closing its files, or its hosts hang.";
   if (behind.empty()) return text;
   return text + " " + names(behind) + (behind.size() == 1 ? " was behind." : " were behind.");
 }
@@ -203,7 +203,7 @@ void judge(RankRows& seen) {
   } else if (idle_ns == INT64_MAX || idle_ns < kIdleNs) {
     seen.verdict = running == 1 ? "The process runs." : "All " + plural(running, "process") + " are in step.";
   } else {
-    seen.verdict = "Nobody is behind, and nobody has begun an operation for " +
+    seen.verdict = "No rank is behind, and none has started an operation for " +
                    format_duration(static_cast<double>(idle_ns)) + ".";
   }
 }

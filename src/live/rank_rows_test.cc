@@ -203,10 +203,10 @@ TEST(RankRows, ARunOfLongAgoIsNoListOfRanks) {
     one.heartbeat_age_ns = 3600 * kSecond;
   }
   EXPECT_EQ(RankWatch().look(all).verdict,
-            "No rank gives a sign of life: the job has ended without closing its files, or its hosts hang.");
+            "No rank shows a sign of life: the job ended without closing its files, or its hosts hang.");
   --all[4].comms[0].functions["AllReduce"].newest;
   EXPECT_EQ(RankWatch().look(all).verdict,
-            "No rank gives a sign of life: the job has ended without closing its files, or its hosts hang. "
+            "No rank shows a sign of life: the job ended without closing its files, or its hosts hang. "
             "Rank 4 was behind.");
 }
 
@@ -215,7 +215,7 @@ TEST(RankRows, SaysWhenAllStandStill) {
   for (int32_t rank = 0; rank < 8; ++rank) all.push_back(process(rank, 8, 30 * kSecond));
   RankRows seen = RankWatch().look(all);
   EXPECT_FALSE(seen.alarming);
-  EXPECT_EQ(seen.verdict, "Nobody is behind, and nobody has begun an operation for 30.0 s.");
+  EXPECT_EQ(seen.verdict, "No rank is behind, and none has started an operation for 30.0 s.");
   for (SeenProcess& one : all) one.closed = true;
   EXPECT_EQ(RankWatch().look(all).verdict, "All 8 processes ended in order.");
 }

@@ -445,8 +445,8 @@ Result<const FormatFiles*> one_format(const Inputs& inputs) {
   if (chosen == nullptr) chosen = &inputs.formats.front();
   if (chosen->format->open != nullptr) return chosen;
   return Error{ErrorCode::kUnsupported,
-               "a file of the format " + std::string(chosen->format->name) +
-                   " holds no operations; `lockstep diagnose` reads it",
+               "holds no operations, as a file of the format " + std::string(chosen->format->name) +
+                   "; `lockstep diagnose` reads it",
                inputs.unpacker->shown(chosen->files.front())};
 }
 

@@ -180,7 +180,7 @@ Json notes_json(const ReportContext& context, const WaitTable& waits, const std:
   if (!context.has_one_clock())
     notes.push_back(
         "Clocks of some hosts could not be aligned: their ranks are compared with each other alone, and each "
-        "such host is placed as if its first record were the begin of the run.");
+        "such host is drawn as if its first record were the start of the run.");
   if (rows.back().is_group)
     notes.push_back(
         "Ranks that findings name and the worst have rows of their own; all ranks of a host share one: "

@@ -22,7 +22,7 @@ constexpr const char* kAdvice =
     "check that NCCL_PROFILER_PLUGIN reaches them (ssh, sudo and containers may drop it), and that their "
     "NCCL is 2.23 or newer";
 constexpr const char* kGone =
-    "copy it from where the job wrote it; where it was never made, NCCL's log or the job's stderr says why";
+    "copy it from where the job wrote it; if it was never created, NCCL's log or the job's stderr says why";
 constexpr int64_t kMostRanks = 1 << 20;  // a world size beyond this is not believed
 constexpr size_t kMostListed = 16;
 
@@ -198,7 +198,7 @@ std::vector<RunLoss> missing_processes(const std::vector<ProcessFile>& files,
         {"missing_rank", missing.size(),
          "no file of " + std::string(missing.size() == 1 ? "rank " : "ranks ") + ranges(missing) + " of " +
              std::to_string(world) +
-             "; on several nodes all ranks need the same run directory, on a file system they share"});
+             "; on several nodes all ranks need the same run directory, on a shared file system"});
   }
   return losses;
 }

@@ -72,8 +72,8 @@ std::string essence(const analysis::Diagnosis& diagnosis) {
 
 std::string effect_text(const analysis::Effect& effect) {
   std::string text = amount(effect.value, effect.unit);
-  if (effect.low == effect.high) return text;
-  return text + " (" + amount(effect.low, effect.unit) + " to " + amount(effect.high, effect.unit) + ")";
+  const std::string low = amount(effect.low, effect.unit), high = amount(effect.high, effect.unit);
+  return low == high ? text : text + " (" + low + " to " + high + ")";
 }
 
 }  // namespace lockstep::verdict

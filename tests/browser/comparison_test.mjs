@@ -48,7 +48,7 @@ test('what got worse is seen at once, and from when on', async () => {
   assert.equal(cells.length, rows.length);
   assert.ok(rows.some((row) => row.since?.step === 20));
   for (const [at, row] of rows.entries()) {
-    const since = row.since === null ? '' : row.since.from_begin ? 'the\u00a0begin' : `step\u00a0${row.since.step}`;
+    const since = row.since === null ? '' : row.since.from_begin ? 'the\u00a0start' : `step\u00a0${row.since.step}`;
     const typical = row.metric === 'busbw' ? [rate(row.a_gbps), rate(row.b_gbps)] : [duration(row.a_ns), duration(row.b_ns)];
     assert.deepEqual([...cells[at].slice(0, 4), ...cells[at].slice(7, 10)], [row.label, row.metric, MARKS[row.change], since, ...typical, duration(row.cost_ns)]);
   }

@@ -132,14 +132,14 @@ test('a step whose end nothing tells says so', async () => {
     };
   });
   await report.go('#steps');
-  await report.page.waitForFunction(() => globalThis.__texts.includes('no length: its end is not known'));
+  await report.page.waitForFunction(() => globalThis.__texts.includes('no length: its end is unknown'));
   assert.match(await report.text('main'), /Where the last step ends is not known, so it has no length\./);
   const chart = report.page.locator('main .chart').last();
   await chart.scrollIntoViewIfNeeded();
   await report.shot('made-last-step');
   const box = await chart.boundingBox();
   await report.page.mouse.move(box.x + box.width - 40, box.y + box.height * 0.5);
-  await report.becomes(async () => (await report.page.locator('.chart-tip').allInnerTexts()).some((text) => text.includes('no length: its end is not known')), true);
+  await report.becomes(async () => (await report.page.locator('.chart-tip').allInnerTexts()).some((text) => text.includes('no length: its end is unknown')), true);
   await report.close();
 });
 

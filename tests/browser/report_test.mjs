@@ -172,7 +172,7 @@ async function clickThrough(title, shown, { data }) {
     const [, at, operation] = worst;
     await shown.go(`#lateness?cell=${drill.row[at]}.${drill.column[at]}`);
     await page.waitForSelector('table[aria-label="Worst operations of the cell"]');
-    const cells = await shown.cells('Worst operations of the cell');
+    const cells = await shown.cells('Worst operations in this cell');
     assert.ok(cells.some((cell) => cell[2] === duration(drill.late_ns[at]) && cell[3] === duration(drill.waiting_ns[at])));
     await page.evaluate(() => document.querySelector('[aria-label="Cell"]').scrollIntoView({ block: 'end' }));
     await shown.shot(`${title}-cell`);
@@ -287,7 +287,7 @@ test('1,024 ranks', async (context) => {
   await shown.go('#verdict');
   await shown.go(`#operations?op=${apart}`);
   await shown.page.waitForFunction(() => globalThis.__texts.length > 0);
-  for (const text of await shown.page.evaluate(() => globalThis.__texts)) assert.deepEqual(text, { text: 'called; nothing more is known', fits: true });
+  for (const text of await shown.page.evaluate(() => globalThis.__texts)) assert.deepEqual(text, { text: 'called; nothing else known', fits: true });
   await shown.go(`#operations?op=${apart}&table=lanes`);
   const marked = (await shown.cells('Ranks of the operation')).map(([cell]) => cell.endsWith(' *'));
   assert.deepEqual(marked, ranks.aligned.slice(0, marked.length).map((aligned) => aligned === 0));

@@ -64,7 +64,7 @@ TEST_F(ControlJob, ADeepWindowInALiveJobAndWhatInfoSaysOfIt) {
     EXPECT_GT(window, 2'000'000'000) << process;
     EXPECT_EQ(process["mode"], "deep") << "the most that was recorded";
   }
-  EXPECT_TRUE(has(do_here(lockstep({"info", "run"})).out, "Modes, changed while it ran"));
+  EXPECT_TRUE(has(do_here(lockstep({"info", "run"})).out, "Mode changes during the run"));
   end(*job);
 }
 

@@ -197,7 +197,7 @@ TEST_F(DeclaredTest, WhatTheProfilerDidNotSeeIsLeftOutAndSaid) {
   const Finished outside =
       do_here(lockstep({"convert", "--into", "kineto_rank0.json", "-o", "out.json", "trace.db"}));
   EXPECT_EQ(outside.code, 0) << outside;
-  EXPECT_TRUE(has(outside.out, "7 declared operations outside of what the profiler saw left out")) << outside;
+  EXPECT_TRUE(has(outside.out, "7 declared operations outside the profiler's window left out")) << outside;
   std::ofstream(path("kineto_rank3.json")) << profile(1, 2);
   std::filesystem::rename(path("kineto_rank0.json"), path("k.json"));
   std::string text;

@@ -61,7 +61,7 @@ TEST_F(Trace, TakesAlongWhatOtherToolsWrite) {
   EXPECT_EQ(finished.code, 0) << finished;
   EXPECT_EQ(finished.out, "INFO INIT,BOOTSTRAP,ENV,GRAPH,NET 2000 2000 1\n");
   EXPECT_EQ(names(), Argv{"t.db"}) << finished;
-  EXPECT_TRUE(has(finished.err, "took along 3 files of other tools")) << finished;
+  EXPECT_TRUE(has(finished.err, "copied 3 files of other tools")) << finished;
   Finished diagnosed = do_here(lockstep({"diagnose", "--json", "t.db"}));
   auto document = nlohmann::json::parse(diagnosed.out, nullptr, false);
   ASSERT_TRUE(document.is_object()) << diagnosed;

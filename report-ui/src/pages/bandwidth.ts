@@ -128,7 +128,7 @@ function ratesTable(view: View, rates: readonly Rate[]): HTMLElement {
   return table<Rate>({
     label: 'Bandwidth', printing: view.printing, filter: true, rows: rates,
     columns: [
-      { title: 'Operation', value: (row) => row.func, show: (row) => [row.finding === null ? null : h('span', { class: 'severity critical', title: 'a finding calls it slow' }, '▸ '), `${name(row.func)}${row.pairs ? ' (pairs)' : ''}`] },
+      { title: 'Operation', value: (row) => row.func, show: (row) => [row.finding === null ? null : h('span', { class: 'severity critical', title: 'slow, named by a finding' }, '▸ '), `${name(row.func)}${row.pairs ? ' (pairs)' : ''}`] },
       { title: 'Communicator', value: (row) => commName(report, row.comm) },
       { title: 'Ranks', numeric: true, value: (row) => row.ranks, show: (row) => count(row.ranks) },
       { title: 'Hosts', numeric: true, value: (row) => row.hosts, show: (row) => count(row.hosts) },
@@ -140,7 +140,7 @@ function ratesTable(view: View, rates: readonly Rate[]): HTMLElement {
       { title: 'Middle half', numeric: true, value: (row) => row.busbw_low_gbps, show: (row) => row.busbw_low_gbps === null ? '–' : `${rate(row.busbw_low_gbps)} – ${rate(row.busbw_high_gbps)}` },
       { title: 'of best', numeric: true, value: (row) => row.of_best, show: (row) => percent(row.of_best) },
       { title: 'of ceiling', numeric: true, value: (row) => row.ceiling_gbps === null || row.busbw_gbps === null ? null : row.busbw_gbps / row.ceiling_gbps, show: (row) => percent(row.ceiling_gbps === null || row.busbw_gbps === null ? null : row.busbw_gbps / row.ceiling_gbps) },
-      { title: 'Unsure', hint: 'operations whose time is not above its uncertainty', numeric: true, value: (row) => row.uncertain, show: (row) => count(row.uncertain) },
+      { title: 'Uncertain', hint: 'operations whose time is not above its uncertainty', numeric: true, value: (row) => row.uncertain, show: (row) => count(row.uncertain) },
       { title: 'Slowest', numeric: true, value: (row) => row.slowest?.busbw_gbps ?? null, show: (row) => row.slowest === null ? '–' : row.slowest.operation === null ? rate(row.slowest.busbw_gbps) : link(rate(row.slowest.busbw_gbps), 'operations', { op: row.slowest.operation }) },
     ],
   });
@@ -149,7 +149,7 @@ function ratesTable(view: View, rates: readonly Rate[]): HTMLElement {
 function fitsPanel(view: View, page: BandwidthPage): Child {
   if (page.fits.length === 0) return null;
   const { report } = view;
-  return panel('Latency and bandwidth apart: time = α + size / β', table({
+  return panel('Latency and bandwidth separated: time = α + size / β', table({
     label: 'Fits', printing: view.printing, rows: page.fits, height: 260,
     columns: [
       { title: 'Operation', value: (row) => row.func, show: (row) => name(row.func) },
@@ -157,7 +157,7 @@ function fitsPanel(view: View, page: BandwidthPage): Child {
       { title: 'Sizes', numeric: true, value: (row) => row.sizes, show: (row) => count(row.sizes) },
       { title: 'α (latency)', numeric: true, value: (row) => row.alpha_ns, show: (row) => `${duration(row.alpha_ns)}${row.alpha_error_ns === null ? '' : ` ± ${duration(row.alpha_error_ns)}`}` },
       { title: 'β (bandwidth)', numeric: true, value: (row) => row.beta_gbps, show: (row) => rate(row.beta_gbps) },
-      { title: 'between', numeric: true, value: (row) => row.beta_low_gbps, show: (row) => `${rate(row.beta_low_gbps)} – ${row.beta_high_gbps === null ? 'unbounded' : rate(row.beta_high_gbps)}` },
+      { title: 'Range', numeric: true, value: (row) => row.beta_low_gbps, show: (row) => `${rate(row.beta_low_gbps)} – ${row.beta_high_gbps === null ? 'unbounded' : rate(row.beta_high_gbps)}` },
     ],
   }));
 }
@@ -177,7 +177,7 @@ function draw(view: View): Child[] {
   const any = series.some((entry) => entry.rates.some((row) => (row.busbw_gbps ?? 0) > 0));
   if (any) view.later(drawn.draw);
   return [
-    figure(view, 'rates', 'Bus bandwidth by size, once all had arrived',
+    figure(view, 'rates', 'Bus bandwidth by size, once all ranks had arrived',
       [
         select(view, 'func', 'Operation', [['', 'all'], ...functions.map((text) => [text, name(text)] as const)], fn ?? ''),
         select(view, 'comm', 'Communicator', [['', 'all'], ...comms.map((position) => [String(position), commName(report, position)] as const)], comm === undefined ? '' : String(comm)),

@@ -56,7 +56,7 @@ function unitOf(page: ComparisonPage): string {
 function sinceText(row: ComparedRow, unit: string): string {
   if (row.since === null) return '';
   const { from_begin, step, until_step } = row.since;
-  const from = from_begin ? 'the\u00a0begin' : `${unit}\u00a0${count(step)}`;
+  const from = from_begin ? 'the\u00a0start' : `${unit}\u00a0${count(step)}`;
   return until_step === null ? from : `${from} until\u00a0${from_begin ? `${unit}\u00a0` : ''}${count(until_step)}`;
 }
 
@@ -72,12 +72,12 @@ function rowsOf(view: View, page: ComparisonPage): HTMLElement {
       { title: 'Figure', value: (row) => row.metric },
       { title: 'Change', value: (row) => row.change, show: (row) => (row.change === 'worse' ? h('strong', { class: 'severity critical' }, MARKS.worse) : MARKS[row.change]) },
       { title: 'Since', wraps: true, hint: `the first ${unit} of B with this change`, value: since },
-      { title: 'B / A', hint: 'the typical value of B by that of A', numeric: true, value: (row) => row.ratio, show: (row) => percent(row.ratio) },
-      { title: '95 %', hint: 'in 95 of 100 cases the true ratio lies in it', value: (row) => row.low, show: interval },
-      { title: 'Drawn', hint: `the interval beside no change, the line; the edges are ${percent(Math.exp(-reach))} and ${percent(Math.exp(reach))}`, value: (row) => row.ratio, show: (row) => drawing(row, reach) },
+      { title: 'B / A', hint: 'the typical value of B divided by that of A', numeric: true, value: (row) => row.ratio, show: (row) => percent(row.ratio) },
+      { title: '95 %', hint: 'the true ratio lies in it in 95 of 100 cases', value: (row) => row.low, show: interval },
+      { title: 'Drawn', hint: `the interval against no change (the line); the edges are ${percent(Math.exp(-reach))} and ${percent(Math.exp(reach))}`, value: (row) => row.ratio, show: (row) => drawing(row, reach) },
       { title: 'A', numeric: true, value: (row) => row.a_gbps ?? row.a_ns, show: (row) => typical(row, row.a_gbps, row.a_ns) },
       { title: 'B', numeric: true, value: (row) => row.b_gbps ?? row.b_ns, show: (row) => typical(row, row.b_gbps, row.b_ns) },
-      { title: 'Adds', hint: 'to a step of a rank; below 0 it saves', numeric: true, value: (row) => row.cost_ns, show: (row) => duration(row.cost_ns) },
+      { title: 'Adds', hint: 'to a step of a rank; negative: saved', numeric: true, value: (row) => row.cost_ns, show: (row) => duration(row.cost_ns) },
       { title: 'Steps', hint: 'of A and of B', numeric: true, value: (row) => Math.min(row.steps_a, row.steps_b), show: (row) => `${count(row.steps_a)}/${count(row.steps_b)}` },
       ...(rows.some((row) => row.reason !== null) ? [{ title: 'Notes', value: (row: ComparedRow) => row.reason, show: (row: ComparedRow) => name(row.reason, 160) }] : []),
     ],
@@ -86,7 +86,7 @@ function rowsOf(view: View, page: ComparisonPage): HTMLElement {
 
 function runPanel(title: string, run: ComparedRun): HTMLElement {
   return panel(title,
-    facts([['Run', name(run.path, 120)], ['Compared', name(run.evidence, 80)], ['Processes', count(run.processes)], ['Steps by', run.steps_by], ['Events lost', count(run.lost_events)]]),
+    facts([['Run', name(run.path, 120)], ['Compared', name(run.evidence, 80)], ['Processes', count(run.processes)], ['Steps from', run.steps_by], ['Events lost', count(run.lost_events)]]),
     notes(run.losses.map((text) => name(text, 300))));
 }
 
@@ -107,8 +107,8 @@ function draw(view: View): Child[] {
   return [
     banner(page),
     panel('Ratios, worst first', rowsOf(view, page),
-      h('p', { class: 'quiet' }, `B is this run. A row counts as changed if chance alone would not produce it among ${plural(page.tested, 'ratio')} and it is at least ${digits(page.least_change * 100)} %; `
-        + `fewer than ${count(page.least_steps)} steps show nothing.${page.omitted > 0 ? ` ${plural(page.omitted, 'row')} more: lockstep compare --all.` : ''}`)),
+      h('p', { class: 'quiet' }, `B is this run. A row counts as changed if chance alone would not explain it among ${plural(page.tested, 'ratio')} and it is at least ${digits(page.least_change * 100)} %; `
+        + `fewer than ${count(page.least_steps)} steps are too few to tell.${page.omitted > 0 ? ` ${plural(page.omitted, 'row')} more: lockstep compare --all.` : ''}`)),
     page.notes.length > 0 ? panel('What does not compare', notes(page.notes.map((text) => name(text, 400)))) : null,
     runPanel('A: the run to compare with', page.a),
     runPanel('B: this run', page.b),

@@ -14,8 +14,8 @@ type Measure = 'late' | 'waiting' | 'blamed';
 const MEASURES: readonly (readonly [Measure, string])[] = [['late', 'Late'], ['waiting', 'Waiting'], ['blamed', 'Own lateness']];
 const SAYS: Record<Measure, string> = {
   late: 'how far a rank’s latest arrival was behind the median one',
-  waiting: 'how long a rank waited for the last to arrive',
-  blamed: 'own lateness: the part that a rank’s own time explains',
+  waiting: 'how long a rank waited for the last one to arrive',
+  blamed: 'own lateness: the part of its lateness that a rank’s own time explains',
 };
 const HEAD = 26;
 // Room for a label that is higher than its row.
@@ -187,7 +187,7 @@ function operationRows(view: View, drill: Drill, entries: readonly number[]): HT
   const { report } = view;
   const read = (list: (number | null)[], at: number): number | null => list[at] ?? null;
   return table<number>({
-    label: 'Worst operations of the cell', printing: view.printing, rows: entries, height: 220,
+    label: 'Worst operations in this cell', printing: view.printing, rows: entries, height: 220,
     columns: [
       { title: 'Operation', value: (at) => read(drill.op_index, at), show: (at) => operationText(report, read(drill.comm, at), read(drill.op_index, at)) },
       { title: 'Rank', value: (at) => read(drill.who, at), show: (at) => whoName(report, read(drill.who, at)) },
@@ -214,7 +214,7 @@ function cellPanel(view: View, page: LatenessPage, cell: Cell): HTMLElement {
       : h('button', { type: 'button', title: 'Escape', onclick: () => change(view, { cell: null }) }, 'Close')),
     facts(pairs),
     entries.length > 0 ? operationRows(view, page.drill, entries)
-      : h('p', { class: 'quiet' }, 'No operation of this cell is among the worst; the report lists them for the cells that stand out.'));
+      : h('p', { class: 'quiet' }, 'None of the worst operations is in this cell; the report lists them for cells that stand out.'));
 }
 
 /** Of a run of which only the least length is known, the most that it can be. */
@@ -232,7 +232,7 @@ function totals(view: View, page: LatenessPage): HTMLElement {
     label: 'Lateness by rank', printing: view.printing, filter: true, rows: page.rows, sort: { column: 3, down: true },
     onPick: (row) => go(addressOf('lateness', { ...view.state.values, row: page.rows.indexOf(row), rank: row.who, cell: null })),
     columns: [
-      { title: 'Rank', value: (row) => row.label, show: (row) => [isNamed(row, named) ? h('span', { class: 'severity critical', title: 'a finding names it' }, '▸ ') : null, name(row.label)] },
+      { title: 'Rank', value: (row) => row.label, show: (row) => [isNamed(row, named) ? h('span', { class: 'severity critical', title: 'named by a finding' }, '▸ ') : null, name(row.label)] },
       { title: 'Ranks', value: (row) => row.ranks, show: (row) => name(row.ranks, 24) },
       { title: 'Operations', numeric: true, value: (row) => row.total.ops, show: (row) => count(row.total.ops) },
       { title: 'Own lateness', hint: 'The part of its lateness that its own time explains', numeric: true, value: (row) => row.total.blamed_ns, show: (row) => duration(row.total.blamed_ns) },
@@ -331,7 +331,7 @@ function draw(view: View): Child[] {
     }
   });
 
-  const times = page.times === 'gpu' ? 'Arrivals by GPU times' : page.times === 'host' ? 'Arrivals by the host’s launches: a host runs ahead of its GPU' : 'Arrivals by GPU times where there are any, else by the host’s launches';
+  const times = page.times === 'gpu' ? 'Arrivals from GPU times' : page.times === 'host' ? 'Arrivals from host launches: a host runs ahead of its GPU' : 'Arrivals from GPU times where there are any, else from host launches';
   return [
     figure(view, 'heat', `Ranks × time: ${SAYS[measure]}`,
       [
@@ -345,8 +345,8 @@ function draw(view: View): Child[] {
         `${count(page.compared)} operations compared. ${times}. A column is ${duration(page.columns.width_ns)}.`,
         page.marks.length > 1 ? ` Ticks on the upper edge mark the start of ${count(page.marks.length)} steps.` : null,
         groups ? ' A row of many ranks shows its worst rank; for own lateness, its median one.' : null,
-        page.rows.some((row) => isNamed(row, named)) ? ' ▸ marks ranks that a finding names.' : null,
-        page.rows.some((row) => !row.aligned) ? ' * the clock is not aligned: its first record stands where the run begins.' : null,
+        page.rows.some((row) => isNamed(row, named)) ? ' ▸ marks ranks named by a finding.' : null,
+        page.rows.some((row) => !row.aligned) ? ' * clock not aligned: drawn from its own first record.' : null,
       ]),
     selected ? cellPanel(view, page, selected) : null,
     panel('By rank, over the whole run', totals(view, page)),

@@ -19,7 +19,7 @@ interface Measure { key: string; title: string; read: (pair: Pair) => number | n
 const MEASURES: readonly Measure[] = [
   { key: 'rate', title: 'Rate', read: (pair) => pair.rate_gbps, show: rate, lowIsBad: true },
   { key: 'gpu', title: 'Wait for GPU', read: (pair) => pair.gpu_wait_ns, show: duration },
-  { key: 'peer', title: 'for peer', read: (pair) => pair.peer_wait_ns, show: duration },
+  { key: 'peer', title: 'Wait for peer', read: (pair) => pair.peer_wait_ns, show: duration },
   { key: 'send', title: 'Sending', read: (pair) => pair.send_wait_ns, show: duration },
   { key: 'receive', title: 'Receiving', read: (pair) => pair.receive_wait_ns, show: duration },
   { key: 'flush', title: 'Flush', read: (pair) => pair.flush_wait_ns, show: duration },
@@ -122,7 +122,7 @@ function legend(measure: Measure, full: number): HTMLElement {
       swatch.style.background = css(heat(FAINTEST + (1 - FAINTEST) * part));
       return [swatch, h('span', {}, measure.show(measure.lowIsBad ? full * (1 - part) : full * part * part))];
     }),
-    h('span', { class: 'swatch slow-pair' }), h('span', {}, 'a finding names it'));
+    h('span', { class: 'swatch slow-pair' }), h('span', {}, 'named by a finding'));
 }
 
 /** The pairs that stand out, beside the matrix. */
@@ -145,13 +145,13 @@ function pairsTable(view: View, page: NetworkPage, pairs: readonly Pair[]): HTML
   return table<Pair>({
     label: 'Pairs', printing: view.printing, filter: true, rows: pairs, sort: { column: 5, down: false },
     columns: [
-      { title: 'From', value: (row) => labelOf(page, row.source), show: (row) => [row.finding === null ? null : h('span', { class: 'severity critical', title: 'a finding names it' }, '▸ '), labelOf(page, row.source)] },
+      { title: 'From', value: (row) => labelOf(page, row.source), show: (row) => [row.finding === null ? null : h('span', { class: 'severity critical', title: 'named by a finding' }, '▸ '), labelOf(page, row.source)] },
       { title: 'To', value: (row) => labelOf(page, row.target) },
       { title: 'Communicator', value: (row) => (row.comm === null ? 'several' : commName(report, row.comm)) },
       { title: 'Transfers', numeric: true, value: (row) => row.transfers, show: (row) => count(row.transfers) },
       { title: 'Moved', numeric: true, value: (row) => row.bytes, show: (row) => bytes(row.bytes) },
-      { title: 'Rate', hint: 'while transfers were on their way, for one channel', numeric: true, value: (row) => row.rate_gbps, show: (row) => h('strong', {}, rate(row.rate_gbps)) },
-      time('Wait for GPU', (row) => row.gpu_wait_ns), time('for peer', (row) => row.peer_wait_ns), time('Sending', (row) => row.send_wait_ns), time('p50', (row) => row.sending_p50_ns),
+      { title: 'Rate', hint: 'while transfers were under way, per channel', numeric: true, value: (row) => row.rate_gbps, show: (row) => h('strong', {}, rate(row.rate_gbps)) },
+      time('Wait for GPU', (row) => row.gpu_wait_ns), time('Wait for peer', (row) => row.peer_wait_ns), time('Sending', (row) => row.send_wait_ns), time('p50', (row) => row.sending_p50_ns),
       time('p99', (row) => row.sending_p99_ns), time('Receiving', (row) => row.receive_wait_ns), time('Flush', (row) => row.flush_wait_ns),
       { title: 'Transport', value: (row) => row.transport, show: (row) => name(row.transport) },
     ],
@@ -217,14 +217,14 @@ function draw(view: View): Child[] {
     facts(pairFacts(report, selected)),
     selected.finding === null ? null : h('p', {}, h('span', { class: 'severity critical' }, '▸ '), name(report.diagnosis.findings[selected.finding]?.statement, 500), ' ', link('Finding', 'verdict', { finding: selected.finding }))) : null;
   return [
-    figure(view, 'matrix', `Network, ${page.by} by ${page.by}: ${measure.lowIsBad ? 'rate; the stronger the colour, the slower' : measure.title.toLowerCase().replace(/^for/, 'wait for')}`,
+    figure(view, 'matrix', `Network, ${page.by} by ${page.by}: ${measure.lowIsBad ? 'rate; the stronger the colour, the slower' : measure.title.toLowerCase()}`,
       [
         choices(view, 'measure', 'Show', MEASURES.map((entry) => [entry.key, entry.title] as const), measure.key),
         comms.length > 1 ? select(view, 'comm', 'Communicator', [['', 'all'], ...comms.map((position) => [String(position), commName(report, position)] as const)], comm === null ? '' : String(comm)) : null,
       ],
       [h('div', { class: 'beside' }, surface.element, worst(page, pairs, measure)), legend(measure, full)],
       () => pairsTable(view, page, rows),
-      'Waits are sums over transfers. The rate is bytes over the time in which the sender had transfers on their way, for one channel: waiting for the GPU or the peer does not count.'),
+      'Waits are sums over transfers. The rate is bytes over the time in which the sender had transfers under way, per channel; waiting for the GPU or the peer is excluded.'),
     detail,
     panel('All pairs', pairsTable(view, page, rows)),
     notes([...page.notes, ...(page.omitted > 0 ? [`${plural(page.omitted, 'pair')} left out.`] : [])]),

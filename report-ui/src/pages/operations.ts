@@ -17,7 +17,7 @@ const ROW = 20;
 
 const WHY: Record<string, string> = { finding: 'named by a finding', lost: 'much time lost', sample: 'sample' };
 const STATE_TEXT: Record<string, string> = {
-  'not called': 'has not called it', forgotten: 'no longer in its file', 'no file': 'left no file', 'not comparable': 'not known which of its operations this is', called: 'called; nothing more is known', running: 'on the GPU when the record ends',
+  'not called': 'has not called it', forgotten: 'no longer in its file', 'no file': 'left no file', 'not comparable': 'unknown which of its operations this is', called: 'called; nothing else known', running: 'on the GPU when its record ends',
 };
 
 interface Window { from: number; to: number }
@@ -285,12 +285,12 @@ function listTable(view: View, list: readonly Operation[], current: number): HTM
     onPick: (row) => change(view, { op: list.indexOf(row), rank: null, zoom: null }),
     columns: [
       { title: 'Operation', value: (row) => row.title, show: (row) => name(row.title, 70) },
-      { title: 'Why it is here', value: (row) => row.why.map((why) => WHY[why] ?? why).join(', ') },
+      { title: 'Why shown', value: (row) => row.why.map((why) => WHY[why] ?? why).join(', ') },
       { title: 'Waiting, all ranks', numeric: true, value: (row) => row.lost_ns, show: (row) => duration(row.lost_ns) },
       { title: 'Length', numeric: true, value: (row) => row.length_ns, show: (row) => duration(row.length_ns) },
       { title: 'Size', numeric: true, value: (row) => row.size_bytes, show: (row) => bytes(row.size_bytes) },
       { title: 'Called by', numeric: true, value: (row) => row.called, show: (row) => count(row.called) },
-      { title: 'Begins at', hint: 'since the run’s begin', numeric: true, value: (row) => row.begin_ns, show: (row) => duration(row.begin_ns) },
+      { title: 'Start', hint: 'since the start of the run', numeric: true, value: (row) => row.begin_ns, show: (row) => duration(row.begin_ns) },
     ],
   });
 }
@@ -322,7 +322,7 @@ function draw(view: View): Child[] {
   const asked = numberOf(view.state, 'op');
   const current = asked !== null && asked < list.length ? asked : firstOf(list);
   const operation = list[current];
-  const choice = panel(`${plural(list.length, 'operation')} of ${count(total)}, chosen for what they tell`, listTable(view, list, current), notes(told));
+  const choice = panel(`${plural(list.length, 'operation')} of ${count(total)}, chosen for what they show`, listTable(view, list, current), notes(told));
   if (!operation) return [choice];
   const on_paper = Math.floor((PAPER_HEIGHT - HEAD - FOOT) / ROW);
   const cut = view.printing && operation.ranks.comm_rank.length > on_paper;
@@ -401,11 +401,11 @@ function draw(view: View): Child[] {
         ...(operation.root === null ? [] : [['Root', count(operation.root)] as const]),
         ['Called by', `${count(operation.called)} of ${count(operation.ranks.comm_rank.length + operation.omitted)} ranks`],
         ['Length', operation.length_ns === null && !operation.ranks.aligned.every((aligned) => aligned === 1) ? 'clocks not aligned' : duration(operation.length_ns)],
-        ['Waiting, all ranks', operation.open ? 'waiting goes on' : duration(operation.lost_ns)],
+        ['Waiting, all ranks', operation.open ? 'still waiting' : duration(operation.lost_ns)],
         ['Bus bandwidth', rate(operation.busbw_gbps)],
-        ['Last to arrive', operation.open ? 'not all have come' : arrived === null ? '–' : whoChip(report, arrived)],
+        ['Last to arrive', operation.open ? 'not all have arrived' : arrived === null ? '–' : whoChip(report, arrived)],
       ]),
-      shown === null ? null : h('p', { class: 'quiet' }, 'Every event of it: ', command(shown))),
+      shown === null ? null : h('p', { class: 'quiet' }, 'All its events: ', command(shown))),
     figure(view, 'lanes', 'Waterfall',
       [
         choices(view, 'order', 'Order', [['rank', 'By rank'], ['late', 'Latest first']], view.state.values['order'] === 'late' ? 'late' : 'rank'),
@@ -415,8 +415,8 @@ function draw(view: View): Child[] {
       [surface.element, key()],
       () => lanesTable(view, operation, rank),
       [
-        'Times count from the first call.', operation.ranks.aligned.includes(0) ? ' * the clock of its host is not aligned: its times count from that host’s own first call.' : null, view.printing ? null : ' Drag over the waterfall to zoom, + and − too; click a rank for its times.',
-        cut ? ` On paper are the ${count(on_paper)} latest of ${plural(order.length, 'rank')}.` : null,
+        'Times count from the first call.', operation.ranks.aligned.includes(0) ? ' * clock not aligned: times count from that host’s own first call.' : null, view.printing ? null : ' Drag over the waterfall to zoom, + and − too; click a rank for its times.',
+        cut ? ` In print: the ${count(on_paper)} latest of ${plural(order.length, 'rank')}.` : null,
         operation.omitted > 0 ? ` ${plural(operation.omitted, 'rank')} not shown${mayLeaveOutNamed(operation) ? '' : ', none of which a finding names'}` : null,
         operation.omitted > 0 && operation.rest?.late_ns ? `; of all ranks: late ${['min', 'median', 'max'].map((word, index) => `${word} ${duration(operation.rest?.late_ns?.[index])}`).join(', ')}.` : null,
       ]),

@@ -18,7 +18,7 @@ function processRows(view: View, rows: readonly ProcessRow[]): HTMLElement {
   return table<ProcessRow>({
     label: 'Processes', printing: view.printing, filter: true, rows, height: 460,
     columns: [
-      { title: 'Rank', value: (row) => row.rank ?? row.who, show: (row) => [row.named ? h('span', { class: 'severity critical', title: 'a finding names it' }, '▸ ') : null, whoChip(report, row.who)] },
+      { title: 'Rank', value: (row) => row.rank ?? row.who, show: (row) => [row.named ? h('span', { class: 'severity critical', title: 'named by a finding' }, '▸ ') : null, whoChip(report, row.who)] },
       { title: 'Host', value: (row) => report.hosts[row.host]?.name ?? null, show: (row) => name(report.hosts[row.host]?.name, 32) },
       { title: 'Pid', numeric: true, value: (row) => row.pid, show: (row) => String(row.pid) },
       { title: 'GPU', numeric: true, value: (row) => row.device, show: (row) => count(row.device) },
@@ -27,8 +27,8 @@ function processRows(view: View, rows: readonly ProcessRow[]): HTMLElement {
       { title: 'Operations', numeric: true, value: (row) => row.ops, show: (row) => count(row.ops) },
       { title: 'Lost', numeric: true, value: (row) => row.lost, show: (row) => (row.lost > 0 ? h('strong', {}, count(row.lost)) : '0') },
       { title: 'Current operation', value: (row) => row.open, show: (row) => name(row.open, 80) },
-      { title: 'Last record', hint: 'since the run’s begin', numeric: true, value: (row) => row.last_ns, show: (row) => duration(row.last_ns) },
-      { title: 'Heartbeat', hint: 'since the run’s begin', numeric: true, value: (row) => row.heartbeat_ns, show: (row) => duration(row.heartbeat_ns) },
+      { title: 'Last record', hint: 'since the start of the run', numeric: true, value: (row) => row.last_ns, show: (row) => duration(row.last_ns) },
+      { title: 'Heartbeat', hint: 'since the start of the run', numeric: true, value: (row) => row.heartbeat_ns, show: (row) => duration(row.heartbeat_ns) },
       { title: 'Model', value: (row) => row.gpu_model, show: (row) => name(row.gpu_model, 32) },
       { title: 'PCI', value: (row) => row.pci, show: (row) => name(row.pci, 20) },
       { title: 'NCCL', value: (row) => row.nccl, show: (row) => name(row.nccl, 16) },
@@ -75,7 +75,7 @@ function commRows(view: View, report: Report): HTMLElement {
       { title: 'Communicator', value: (row) => row.name, show: (row) => name(row.name, 40) },
       { title: 'Id', value: (row) => row.id, show: (row) => h('code', {}, name(row.id, 24)) },
       { title: 'Ranks', numeric: true, value: (row) => row.ranks, show: (row) => count(row.ranks) },
-      { title: 'With files', numeric: true, value: (row) => row.present, show: (row) => (row.present < row.ranks ? h('strong', {}, count(row.present)) : count(row.present)) },
+      { title: 'Captured', numeric: true, value: (row) => row.present, show: (row) => (row.present < row.ranks ? h('strong', {}, count(row.present)) : count(row.present)) },
       { title: 'Hosts', numeric: true, value: (row) => row.nodes, show: (row) => count(row.nodes) },
       { title: 'Operations', numeric: true, value: (row) => row.ops, show: (row) => count(row.ops) },
       { title: 'Matched', numeric: true, value: (row) => row.matched, show: (row) => count(row.matched) },
@@ -106,7 +106,7 @@ function draw(view: View): Child[] {
     panel('Communicators', commRows(view, report)),
     panel('This report',
       facts([
-        ['Run', name(report.run.title, 60)], ['Begin', name(report.run.begin, 40)], ['Length', runLength(report)], ['Made', name(report.run.made, 40)], ['By', `${name(report.tool.name)} ${name(report.tool.version)}`],
+        ['Run', name(report.run.title, 60)], ['Start', name(report.run.begin, 40)], ['Length', runLength(report)], ['Report made', name(report.run.made, 40)], ['By', `${name(report.tool.name)} ${name(report.tool.version)}`],
         ['Data', bytes(dataBytes())],
       ]),
       h('h3', {}, 'From'), notes(report.run.paths.map((path) => name(path, 300)))),

@@ -77,7 +77,7 @@ function stepsTable(view: View, page: StepsPage): HTMLElement {
     label: 'Steps', printing: view.printing, rows: list.number.map((_, at) => at), filter: true,
     columns: [
       { title: 'Step', numeric: true, value: (at) => list.number[at] ?? null, show: (at) => stepText(list.number[at] ?? 0, list.steps[at] ?? 1) },
-      { title: 'Begins at', numeric: true, value: (at) => list.begin_ns[at] ?? null, show: (at) => duration(list.begin_ns[at]) },
+      { title: 'Start', numeric: true, value: (at) => list.begin_ns[at] ?? null, show: (at) => duration(list.begin_ns[at]) },
       { title: 'Length', numeric: true, value: (at) => list.length_ns[at] ?? null, show: (at) => duration(list.length_ns[at]) },
       { title: 'Waiting for the slowest rank', numeric: true, value: (at) => list.lost_ns[at] ?? null, show: (at) => duration(list.lost_ns[at]) },
       { title: 'Worst rank', value: (at) => list.worst[at] ?? null, show: (at) => worst(report, list.worst[at] ?? null) },
@@ -93,7 +93,7 @@ function stepText(first: number, steps: number): string {
   return steps > 1 ? `${count(first)}–${count(first + steps - 1)}` : count(first);
 }
 
-const NO_LENGTH = 'no length: its end is not known';
+const NO_LENGTH = 'no length: its end is unknown';
 const LABELLED_MOST = 60;
 
 /** In the place of a bar: a step whose end nothing tells. */
@@ -111,7 +111,7 @@ function lengths(view: View, page: StepsPage) {
     height: 260, printing: view.printing,
     option: {
       grid: { left: 72, right: 16, top: 40, bottom: 46 },
-      legend: legend({ top: 2, data: ['step', 'of it lost to the worst rank'] }),
+      legend: legend({ top: 2, data: ['step', 'waiting for the slowest rank'] }),
       tooltip: tooltip((params) => {
         const index = (params as { dataIndex: number }[])[0]?.dataIndex ?? 0;
         const who = list.worst[index] ?? null;
@@ -121,7 +121,7 @@ function lengths(view: View, page: StepsPage) {
       yAxis: timeAxisOption(top, cut.length > 0),
       series: [
         { type: 'bar', name: 'step', stack: 'all', color: colour('computing'), barCategoryGap: list.number.length > 60 ? '0%' : '20%', data: list.number.map((_, index) => (list.length_ns[index] === null ? emptyBar(list.number.length) : Math.max(0, at(list.length_ns, index) - at(list.lost_ns, index)))) },
-        { type: 'bar', name: 'of it lost to the worst rank', stack: 'all', color: colour('exposed'), itemStyle: { decal: DECAL }, data: list.number.map((_, index) => Math.min(at(list.lost_ns, index), at(list.length_ns, index))) },
+        { type: 'bar', name: 'waiting for the slowest rank', stack: 'all', color: colour('exposed'), itemStyle: { decal: DECAL }, data: list.number.map((_, index) => Math.min(at(list.lost_ns, index), at(list.length_ns, index))) },
       ],
     },
     onPick: (_series, index) => {
@@ -137,7 +137,7 @@ function averages(view: View, rows: readonly SplitAverage[]): HTMLElement {
     label: 'Average step of each rank', printing: view.printing, filter: true, rows,
     columns: [
       { title: 'Rank', value: (row) => row.who, show: (row) => whoChip(view.report, row.who) },
-      { title: 'Steps', numeric: true, value: (row) => row.steps, show: (row) => `${count(row.steps)}${row.whole ? '' : ' (not whole)'}` },
+      { title: 'Steps', numeric: true, value: (row) => row.steps, show: (row) => `${count(row.steps)}${row.whole ? '' : ' (incomplete)'}` },
       time('Length', (row) => row.length_ns), time('Computing', (row) => row.computing_ns), time('Hidden', (row) => row.hidden_ns), time('Exposed', (row) => row.exposed_ns),
       time('Copying', (row) => row.copying_ns), time('Idle', (row) => row.idle_ns),
     ],
@@ -160,7 +160,7 @@ function split(view: View, page: StepsPage): Child[] {
     const drawn = stacked(view, `Parts of ${plural(bars.length, 'step')} of ${name(row.label)}; the same numbers are in the table`, all.map(text), bars, (at) => `${name(row.label)}, step ${text(at)}`, 'step', 320);
     if (bars.length > 0 && view.state.values['table'] !== 'split') view.later(drawn.draw);
     const time = (title: string, read: (parts: Parts) => number | null) => ({ title, numeric: true, value: (at: number) => read(bars[at] as Parts), show: (at: number) => duration(read(bars[at] as Parts)) });
-    out.push(figure(view, 'split', `What steps of ${name(row.label)} consist of`,
+    out.push(figure(view, 'split', `What the steps of ${name(row.label)} consist of`,
       rows.length > 1 ? select(view, 'row', 'Rank', rows.map((entry, at) => [String(at), name(entry.label)] as const), String(position)) : null,
       drawn.element,
       () => table<number>({
@@ -186,7 +186,7 @@ function cutNote(lengths: readonly (number | null)[], text: (at: number) => stri
 }
 
 const SOURCES: Record<string, string> = {
-  marks: 'Steps as the program marks them', period: 'Steps by the period of its operations', parts: 'Equal parts of the run: nothing repeats in it',
+  marks: 'Steps marked by the program', period: 'Steps found from repeating operations', parts: 'Equal parts of the run, as nothing repeats',
 };
 
 function draw(view: View): Child[] {
@@ -198,7 +198,7 @@ function draw(view: View): Child[] {
   return [
     split(view, page),
     figure(view, 'steps', 'Steps', null, drawn.element, () => stepsTable(view, page),
-      [`${SOURCES[page.source] ?? name(page.source)}${page.period_ops === null ? '' : ` (${plural(page.period_ops, 'operation')} of one rank)`}. Lost: what others waited for the worst rank of the step. Click a step for that rank.`, page.list.length_ns.includes(null) ? ' Where the last step ends is not known, so it has no length.' : null, cutNote(page.list.length_ns, (at) => stepText(page.list.number[at] ?? 0, page.list.steps[at] ?? 1))]),
+      [`${SOURCES[page.source] ?? name(page.source)}${page.period_ops === null ? '' : ` (${plural(page.period_ops, 'operation')} of one rank)`}. Waiting: what the other ranks waited for the slowest rank of the step. Click a step to see that rank.`, page.list.length_ns.includes(null) ? ' The end of the last step is unknown, so it has no length.' : null, cutNote(page.list.length_ns, (at) => stepText(page.list.number[at] ?? 0, page.list.steps[at] ?? 1))]),
     panel('By step', stepsTable(view, page)),
     notes(page.notes),
   ];

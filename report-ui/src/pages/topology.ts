@@ -175,7 +175,7 @@ function edgesTable(view: View, edges: readonly Edge[]): HTMLElement {
   return table<Edge>({
     label: 'Connections', printing: view.printing, filter: true, rows: edges,
     columns: [
-      { title: 'From', value: (row) => row.from, show: (row) => [row.slow === null ? null : h('span', { class: 'severity critical', title: 'a finding calls it slow' }, '▸ '), whoName(report, row.from)] },
+      { title: 'From', value: (row) => row.from, show: (row) => [row.slow === null ? null : h('span', { class: 'severity critical', title: 'slow, named by a finding' }, '▸ '), whoName(report, row.from)] },
       { title: 'To', value: (row) => row.to, show: (row) => whoName(report, row.to) },
       { title: 'Hosts', value: (row) => `${hostOf(report, row.from)} → ${hostOf(report, row.to)}`, show: (row) => hostOf(report, row.from) === hostOf(report, row.to) ? hostOf(report, row.from) : `${hostOf(report, row.from)} → ${hostOf(report, row.to)}` },
       { title: 'Communicator', value: (row) => commName(report, row.comm) },
@@ -224,13 +224,13 @@ function draw(view: View): Child[] {
         slowOnes.length === 0 ? null : h('ul', { class: 'slow-ones' }, slowOnes.slice(0, 6).map((edge) => h('li', {}, h('span', { class: 'severity critical' }, '▸ slow: '), `${whoName(report, edge.from)} → ${whoName(report, edge.to)}`,
           edge.rate_gbps === null ? null : `, ${rate(edge.rate_gbps)}`, edge.comm === null ? ' ' : ` (${commName(report, edge.comm)}) `, edge.slow === null ? null : link('Finding', 'verdict', { finding: edge.slow })))),
         h('div', { class: 'topology-frame' }, drawing(view, page, shown, members)),
-        h('div', { class: 'ramp', 'aria-hidden': 'true' }, item('p2p', 'P2P'), item('shm', 'shared memory'), item('net', 'network'), item('other', 'transport not known'), item('slow', 'slow, says a finding'),
-          h('span', { class: 'swatch named-gpu' }), h('span', {}, 'rank that a finding names')),
+        h('div', { class: 'ramp', 'aria-hidden': 'true' }, item('p2p', 'P2P'), item('shm', 'shared memory'), item('net', 'network'), item('other', 'unknown transport'), item('slow', 'slow, named by a finding'),
+          h('span', { class: 'swatch named-gpu' }), h('span', {}, 'rank named by a finding')),
       ],
       () => edgesTable(view, edges),
       [comm ? `${name(comm.name, 40)}: ${plural(comm.members.length, 'rank')}${comm.nodes === null ? '' : ` on ${plural(comm.nodes, 'host')}`}. ` : null, page.rings_missing === null ? null : name(page.rings_missing, 500)]),
     panel(`Connections${comm ? ` of ${name(comm.name, 40)}` : ''}`, edges.length > 0 ? edgesTable(view, edges) : h('p', { class: 'quiet' }, 'No connections recorded.')),
-    notes([...page.notes, ...(page.omitted > 0 ? [`${plural(page.omitted, 'connection')} left out: those that moved least.`] : [])]),
+    notes([...page.notes, ...(page.omitted > 0 ? [`${plural(page.omitted, 'connection')} left out: those that moved the least.`] : [])]),
   ];
 }
 

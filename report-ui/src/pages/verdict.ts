@@ -29,7 +29,7 @@ function losses(report: Report, page: VerdictPage): Child {
     h('span', { class: 'quiet' }, ` (${name(loss.stage)}, ${name(loss.source)})`),
   ];
   return h('section', { class: `losses ${heavy ? 'heavy' : ''}`, 'aria-label': 'What was lost' },
-    h('h2', {}, heavy ? '▲ Much was lost or is inexact: what follows may be incomplete' : 'Lost'),
+    h('h2', {}, heavy ? '▲ Much was lost or is inexact: this report may be incomplete' : 'Lost'),
     h('ul', {}, h('li', {}, line(worst)), others.slice(0, 2).map((loss) => h('li', {}, line(loss)))),
     others.length > 2 ? h('details', { open: false }, h('summary', {}, `${plural(others.length - 2, 'other kind')}`), h('ul', {}, others.slice(2).map((loss) => h('li', {}, line(loss))))) : null,
     link('All losses, by process', 'processes'));
@@ -99,7 +99,7 @@ function card(view: View, finding: Finding, position: number, page: VerdictPage)
       row('Do next', finding.advice === '' && finding.next.length === 0 ? null : [
         name(finding.advice, 2000), finding.next.map((text) => h('div', {}, command(text)))], finding.advice === '' ? '' : 'advice'),
       row('What would decide it', finding.needed_evidence === '' ? null : name(finding.needed_evidence, 2000)),
-      row('Rests on', finding.sources.length === 0 ? null : finding.sources.map((source) => name(source)).join(', ')),
+      row('Evidence source', finding.sources.length === 0 ? null : finding.sources.map((source) => name(source)).join(', ')),
       shown?.what ? row('Means', h('span', { class: 'quiet' }, name(shown.what, 1000))) : null),
     view.printing ? null : h('div', { class: 'ways' }, ways(view, finding, shown, position)));
 }
@@ -131,7 +131,7 @@ function draw(view: View): Child[] {
       h('h1', { class: page.headline.length > 220 ? 'long' : '', id: 'headline' }, name(page.headline, 2000))),
     order.length === 0 ? null : [
       page.finding === null ? null : card(view, findings[page.finding] as Finding, page.finding, page),
-      rest.length > 0 ? h('h2', { class: 'section' }, page.finding === null ? 'What was noticed' : 'Also found') : null,
+      rest.length > 0 ? h('h2', { class: 'section' }, page.finding === null ? 'Worth knowing' : 'Other findings') : null,
       rest.map((position) => card(view, findings[position] as Finding, position, page)),
     ],
     panel('What was seen',
@@ -144,7 +144,7 @@ function draw(view: View): Child[] {
       run.seen.length > 0 ? notes(run.seen) : null,
       run.alive ? h('p', {}, name(run.alive, 1000)) : null,
       run.not_seen.length > 0 ? [h('h3', {}, 'Not seen, and what would show it'), notes(run.not_seen)] : null,
-      report.run.evidence.length > 1 ? [h('h3', {}, 'Evidence, the most trusted first'), notes(report.run.evidence.map((entry) => `${entry.source}: ${entry.sentence}`))] : null),
+      report.run.evidence.length > 1 ? [h('h3', {}, 'Evidence, most trusted first'), notes(report.run.evidence.map((entry) => `${entry.source}: ${entry.sentence}`))] : null),
   ];
 }
 
@@ -154,6 +154,6 @@ export const verdict: Page = { id: 'verdict', title: 'Verdict', details: [], dra
 export function verdictTitle(report: Report): string {
   const page = known(report.verdict);
   const main = page && page.finding !== null ? report.diagnosis.findings[page.finding] : undefined;
-  return main ? main.class : page?.state === 'healthy' ? 'nothing is wrong' : 'report';
+  return main ? main.class : page?.state === 'healthy' ? 'no problem found' : 'report';
 }
 

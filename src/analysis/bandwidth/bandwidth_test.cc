@@ -151,7 +151,7 @@ TEST(Bandwidth, AHostWithoutANameIsNone) {
   kAnalysis.run(job, findings);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_TRUE(findings[0].hosts.empty());
-  EXPECT_EQ(findings[0].statement.substr(0, 44), "A link of ranks 4 and 5 is slow: AllReduce o");
+  EXPECT_EQ(findings[0].statement.substr(0, 44), "a link of ranks 4 and 5 is slow: AllReduce o");
 }
 
 TEST(Bandwidth, SaysNothingOfEqualsOfTwoOrOfTheNetwork) {

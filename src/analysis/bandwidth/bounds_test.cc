@@ -141,7 +141,7 @@ TEST(BandwidthBounds, WhatIsSaidIsWhatWasMeasured) {
   EXPECT_EQ(finding.hosts, std::vector<std::string>{"node0"});
   EXPECT_EQ(
       finding.statement,
-      "A link of ranks 8 and 9 (node0) is slow: AllReduce of communicator tp4 moves 16.8 GB/s where 4 similar communicators reach 67.1 GB/s");
+      "a link of ranks 8 and 9 (node0) is slow: AllReduce of communicator tp4 moves 16.8 GB/s, while 4 similar communicators reach 67.1 GB/s");
   EXPECT_NEAR(finding.weight, 20e6 + (8 - 0.15) * 4e6 * 0.75, 1e3);
   ASSERT_EQ(finding.evidence.size(), 3u);
   EXPECT_EQ(finding.evidence[0],

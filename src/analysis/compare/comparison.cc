@@ -196,20 +196,19 @@ class Comparer {
   void note_ranks() {
     if (a_.processes != b_.processes)
       note("A has " + wording::count(a_.processes, "process") + ", B " + std::to_string(b_.processes) +
-           ": what ranks do is compared for those that both have");
+           ": ranks are compared only if both runs have them");
     if (a_.unranked + b_.unranked > 0)
-      note("some processes do not know their ranks: they are not compared by rank");
+      note("some processes do not know their ranks, so they are not compared by rank");
     if (a_.steps_by != b_.steps_by)
-      note("the steps of the two runs were found by different means: how long they take is not compared");
+      note("the steps of the two runs were found in different ways, so their lengths are not compared");
     if (a_.steps_by == Samples::Steps::kNone || b_.steps_by == Samples::Steps::kNone)
       note("too few operations to find steps: nothing can be compared");
     else if (a_.steps_by == Samples::Steps::kOperations || b_.steps_by == Samples::Steps::kOperations)
       note(
-          "nothing marks steps and the operations do not repeat: each operation of a class counts as a "
-          "step of it, and only classes are compared");
+          "nothing marks steps and operations do not repeat: each operation of a class counts as a step, and only classes are compared");
     if (a_.left_out + b_.left_out > 0)
       note(std::to_string(a_.left_out + b_.left_out) +
-           " operations are of too many different kinds: left out");
+           " operations of too many different kinds were left out");
   }
 
   void note_comms() {
@@ -229,7 +228,7 @@ class Comparer {
     for (size_t i = 0; i < in_b.size(); ++i) {
       if (!in_b[i]) only_b.push_back(b_.comms[i].label);
     }
-    if (!resized.empty()) note("not of the same size, so that only bandwidths compare: " + some(resized));
+    if (!resized.empty()) note("different sizes, so only bandwidths compare: " + some(resized));
     if (!only_a.empty()) note("communicators of A without a counterpart: " + some(only_a));
     if (!only_b.empty()) note("communicators of B without a counterpart: " + some(only_b));
   }
@@ -271,7 +270,7 @@ class Comparer {
 
   void add_ranks(Metric metric, const std::map<int32_t, Series>& a, const std::map<int32_t, Series>& b) {
     if (a.empty() != b.empty() && a_.steps_by == b_.steps_by)
-      note(std::string(metric_name(metric)) + " is known of " + (b.empty() ? "A" : "B") + " alone");
+      note(std::string(metric_name(metric)) + " is known for " + (b.empty() ? "A" : "B") + " alone");
     if (a.empty() || b.empty()) return;
     sums_.push_back(
         std::make_unique<std::pair<Series, Series>>(together(metric, a, b), together(metric, b, a)));
@@ -329,7 +328,7 @@ class Comparer {
     }
     const std::string what = std::string(metric_name(metric)) + ": ";
     if (!clocks.empty())
-      note(what + "times were taken in different ways, and do not compare: " + some(clocks));
+      note(what + "times were taken in different ways and do not compare: " + some(clocks));
     if (!missing.empty()) note(what + "B has nothing to compare with " + some(missing));
     if (!more.empty() && clocks.empty()) note(what + "A has nothing to compare with " + some(more));
     if (a.empty() || b.empty())
@@ -337,9 +336,8 @@ class Comparer {
            (a.empty() && b.empty() ? "neither run has"
             : a.empty()            ? "A does not have"
                                    : "B does not have") +
-           " operations whose GPU times are known" +
-           (metric == Metric::kBusbw ? " on all of their ranks" : "") + ". They come with " +
-           std::string(wording::kGpuTimesSetting));
+           " operations with GPU times" + (metric == Metric::kBusbw ? " on all of their ranks" : "") +
+           ". To get them: " + std::string(wording::kGpuTimesSetting));
     for (const ClassPair& pair : pairs) add_class(metric, pair);
     for (Level level : {Level::kJob, Level::kFunc, Level::kSize}) add_sums(metric, level, pairs);
   }

@@ -191,7 +191,7 @@ TEST(Comparison, SaysWhatOneRunLacks) {
   const Comparison found = compare(a.samples(), b.samples());
   EXPECT_TRUE(noted(found, "communicators of A without a counterpart: only_a"));
   EXPECT_TRUE(noted(found, "B has nothing to compare with Broadcast"));
-  EXPECT_TRUE(noted(found, "lateness is known of A alone"));
+  EXPECT_TRUE(noted(found, "lateness is known for A alone"));
   EXPECT_TRUE(noted(found, "A has 2 process"));
 }
 

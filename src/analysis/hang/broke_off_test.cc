@@ -197,8 +197,7 @@ TEST(Mismatch, WithoutAMajorityOfAllRanksNamesBothAndBlamesNobody) {
   EXPECT_EQ(
       finding.statement,
       "ranks 1 and 2 called different operations as operation 10 of world: rank 2 AllGather of 1 MiB "
-      "ncclFloat32, rank 1 AllReduce of 1 MiB ncclFloat32; which of them is wrong cannot be told without "
-      "what 2 other ranks called");
+      "ncclFloat32, rank 1 AllReduce of 1 MiB ncclFloat32; to tell which is wrong, Lockstep needs what 2 other ranks called");
 }
 
 TEST(Mismatch, OfTwoNamesBoth) {

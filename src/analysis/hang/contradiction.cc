@@ -42,9 +42,10 @@ class Contradictions {
     const std::optional<job::match::SkippedNumber> skipped = job::match::skipped_number(job_, member);
     if (!skipped) return std::nullopt;
     const model::JobOps& ops = job_.ops(member);
-    return "NCCL numbered " + std::string(job_.text(signature(member, skipped->op).func)) + " of operation " +
-           std::to_string(ops.index[skipped->op]) + " as " + std::to_string(ops.seq[skipped->op]) +
-           ", where " + std::to_string(skipped->expected) + " should follow, and no record was lost";
+    return "NCCL numbered the " + std::string(job_.text(signature(member, skipped->op).func)) +
+           " of operation " + std::to_string(ops.index[skipped->op]) + " as " +
+           std::to_string(ops.seq[skipped->op]) + ", where " + std::to_string(skipped->expected) +
+           " should follow, and no record was lost";
   }
 
   void add(const Difference& difference, uint32_t contradicting, const std::string& jump) {

@@ -47,10 +47,9 @@ TEST(Contradiction, ANumberThatNobodyTookLeavesItOpen) {
             "is the same on all ranks: rank 2 called AllGather of 1 MiB ncclFloat32, rank 0 AllReduce of 1 "
             "MiB ncclFloat32");
   EXPECT_EQ(findings[0].advice,
-            "compare what the code does on rank 2 and on rank 0 before this call; record the run again");
-  EXPECT_EQ(
-      findings[0].evidence.front(),
-      "NCCL numbered its AllReduce of operation 7 with 7, where 6 would follow, and no record was lost");
+            "Compare what the code does on rank 2 and on rank 0 before this call; record the run again.");
+  EXPECT_EQ(findings[0].evidence.front(),
+            "NCCL numbered the AllReduce of operation 7 as 7, where 6 should follow, and no record was lost");
 }
 
 TEST(Contradiction, IsToldBeforeTheEndOfARunThatBrokeOff) {

@@ -85,9 +85,9 @@ TEST(Hang, NamesTheRankThatNeverJoined) {
   auto findings = findings_of(eleventh_without(8, 5, 60'000).build());
   expect(findings, FindingClass::kNeverJoined, {5});
   EXPECT_EQ(findings[0].id, "never-joined");
-  EXPECT_EQ(findings[0].statement,
-            "rank 5 (GPU 5 of node0, pid 1005) never called operation 10 of world (its 11th AllReduce); 7 "
-            "ranks wait for it, for 59.0 s");
+  EXPECT_EQ(
+      findings[0].statement,
+      "rank 5 (GPU 5 of node0, pid 1005) never called operation 10 of world (its 11th AllReduce); 7 ranks have waited 59.0 s for it");
   EXPECT_EQ(findings[0].op_index, 10u);
   EXPECT_EQ(findings[0].comm, "world");
   EXPECT_EQ(findings[0].func, "AllReduce");
@@ -124,7 +124,7 @@ TEST(Hang, NamesTheRankWhoseGraphDidNotRun) {
   expect(findings, FindingClass::kNeverJoined, {2});
   EXPECT_EQ(findings[0].since_ns, at_ms(60'000));
   EXPECT_EQ(findings[0].op_index, 599u);
-  EXPECT_NE(findings[0].statement.find("for 10.0 s"), std::string::npos) << findings[0].statement;
+  EXPECT_NE(findings[0].statement.find("waited 10.0 s"), std::string::npos) << findings[0].statement;
 }
 
 TEST(Hang, SaysWhenTheRecordingEndsTooSoonToTell) {
@@ -341,7 +341,7 @@ TEST(Hang, ASendWithoutItsReceiveWaitsForThePeer) {
   EXPECT_EQ(
       findings[0].statement,
       "rank 1 (GPU 1 of node0, pid 1001) never called its end of transfer 10 from rank 0 to rank 1 on pp "
-      "(Send); 1 rank waits for it, for 29.0 s");
+      "(Send); 1 rank has waited 29.0 s for it");
 }
 
 TEST(Hang, AKernelThatDoesNotEndAnywhereIsStuckInTheGpu) {
@@ -474,7 +474,7 @@ TEST(Hang, WhereKernelsAreToldItSaysThatTheyAreOnceTheyEnd) {
   }
   auto findings = findings_of(job);
   expect(findings, FindingClass::kEvidenceMissing, {}, Severity::kWarning);
-  EXPECT_NE(findings[0].statement.find("once they have ended"), std::string::npos) << findings[0].statement;
+  EXPECT_NE(findings[0].statement.find("only once they end"), std::string::npos) << findings[0].statement;
   EXPECT_NE(findings[0].needed_evidence.find("-m deep"), std::string::npos);
   EXPECT_EQ(findings[0].needed_evidence.find("liblockstep-cuda.so"), std::string::npos) << "it is there";
 }

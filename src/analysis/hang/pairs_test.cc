@@ -45,7 +45,7 @@ TEST(Pairs, AReceiveWaitsForItsOwnSend) {
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
   EXPECT_EQ(finding.statement,
             "the kernel of transfer 10 from rank 2 to rank 1 on pipe (Recv) has not begun on rank 2 (GPU 2 "
-            "of node0, pid 1002); 2 ranks wait for it, for 59.0 s");
+            "of node0, pid 1002); 2 ranks have waited 59.0 s for it");
 }
 
 // Each step, rank 3 sends to 2, that to 1, and that to 0. Rank 3 is gone without a file: the kernel of rank

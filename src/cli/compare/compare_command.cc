@@ -17,7 +17,7 @@ constexpr Option kOptions[] = {
     {.letter = 0,
      .name = "gate",
      .value = "GATES",
-     .help = "what must hold, as in 'busbw:allreduce>=0.97,step<=1.03'; the exit code says whether it does"},
+     .help = "conditions, such as 'busbw:allreduce>=0.97,step<=1.03'; the exit code says whether they hold"},
     {'n', "limit", "N", "rows of the table", "20"},
     {0, "all", "", "also show what did not change and what is uncertain"},
     {0, "json", "", "print one JSON object, with all rows"},
@@ -71,21 +71,15 @@ int run(const Arguments& arguments) {
 
 const Command compare_command = {
     .name = "compare",
-    .summary = "say what is faster or slower in one run than in another",
+    .summary = "compare two runs: what got faster or slower",
     .description =
-        "Sets run B beside run A, the one to compare with: how long steps take, bandwidths by function, size "
-        "and "
-        "communicator, times of operations, lateness and exposed communication of each rank. Each ratio B / "
-        "A comes "
-        "with an interval that holds the true one in 95 of 100 cases; what chance alone would show among so "
-        "many "
-        "ratios is not called a change. Of what got worse it says since which step.\n\n"
+        "Compares run B with run A, the baseline: step times; bandwidths by function, size and communicator; times of operations; lateness and exposed communication of each rank. Each ratio B / A comes with an interval that holds the true one in 95 of 100 cases; what chance alone would show among so many ratios is not called a change. For what got worse, it says since which step.\n\n"
         "A gate is METRIC[:FUNCTION[:SIZE]]>=RATIO or <=RATIO, several separated by commas; METRIC is step, "
         "busbw, "
         "duration, lateness or exposed. It passes if the whole interval is on the good side of RATIO.\n\n"
         "Exit code: 0 nothing got worse, or all gates passed; 1 something got worse, or a gate has "
         "regressed; 2 wrong "
-        "usage or unreadable input; 3 no answer, mostly for too few steps.",
+        "usage or unreadable input; 3 no answer, usually because of too few steps.",
     .operands = {.name = "A B",
                  .help =
                      "two runs: each a run directory, a trace.db, a file or an archive that `diagnose` reads",

@@ -111,7 +111,7 @@ TEST(CompareReport, NamesTheRankThatOthersWaitFor) {
   late.change = Change::kWorse;
   late.ratio = Ratio{1.08, 1.07, 1.09, 0};
   EXPECT_NE(verdict(runs_of({step(Change::kWorse, 1.08, 1.07, 1.09), late}))
-                .headline.find("rank 5 makes the others wait 8.00 ms a step, in A 20.0 us"),
+                .headline.find("rank 5 costs the other ranks 8.00 ms per step, in A 20.0 us"),
             std::string::npos);
 }
 

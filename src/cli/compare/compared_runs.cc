@@ -26,7 +26,7 @@ Result<Samples> read(const std::string& path, ComparedRun& run, const std::funct
   run.path = path;
   LOCKSTEP_ASSIGN(input::MixedInput input, input::open_mixed_input({path}));
   if (input.runs.empty())
-    return Error{ErrorCode::kInvalidInput, "holds no operations, so that there is nothing to compare", path};
+    return Error{ErrorCode::kInvalidInput, "holds no operations, so there is nothing to compare", path};
   input::Input& first = input.runs.front();
   run.evidence = first.evidence;
   LOCKSTEP_ASSIGN(model::Job job, job::gather::gather(*first.source, {.threads = 0, .progress = progress}));
@@ -92,11 +92,11 @@ std::string cause_sentence(const analysis::compare::Comparison& comparison, cons
            percent(1 - row.ratio->ratio) + " of its bandwidth (" + less(*row.ratio) + ")";
     if (all) text += ", as in " + std::to_string(worse) + " of " + wording::count(alike, "communicator");
   } else {
-    text = "rank " + std::to_string(row.rank) + " makes the others wait " + format_duration(row.b) +
-           " a step, in A " + format_duration(row.a);
+    text = "rank " + std::to_string(row.rank) + " costs the other ranks " + format_duration(row.b) +
+           " per step, in A " + format_duration(row.a);
   }
   if (!row.since) return text;
-  text += row.since->from_begin ? ", from the begin" : ", since " + since_text(*row.since);
+  text += row.since->from_begin ? ", from the start" : ", since " + since_text(*row.since);
   if (row.since->ratio && !row.since->from_begin && row.metric == Metric::kBusbw)
     text += "; from there " + percent(1 - row.since->ratio->ratio);
   return text;
@@ -125,11 +125,9 @@ Verdict verdict(const ComparedRuns& runs) {
     const bool worse =
         std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.change == Change::kWorse; });
     if (comparable) out.state = worse ? Verdict::State::kSlower : Verdict::State::kSame;
-    out.headline =
-        !comparable ? "These two runs cannot be compared"
-        : worse
-            ? "Some of B is slower; how long its steps take does not compare"
-            : "Nothing of B is slower, as far as the data shows; how long its steps take does not compare";
+    out.headline = !comparable ? "These two runs cannot be compared"
+                   : worse     ? "Some of B is slower; step lengths do not compare"
+                           : "Nothing in B is slower, as far as the data shows; step lengths do not compare";
   }
   double most = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -171,7 +169,7 @@ std::string row_text(const Row& row) {
 
 std::string since_text(const analysis::compare::Since& since) {
   const std::string unit = since.by_operations ? "operation " : "step ";
-  std::string text = since.from_begin ? "the begin" : unit + std::to_string(since.step);
+  std::string text = since.from_begin ? "the start" : unit + std::to_string(since.step);
   if (since.until_step) text += " until " + unit + std::to_string(*since.until_step);
   return text;
 }

@@ -42,6 +42,6 @@ std::string_view state_text(Verdict::State state);  // "same", "faster", "slower
 bool repeats(const analysis::compare::Row& row);
 // "AllReduce 64 MiB+ in dp", "rank 5", "all ranks", ...
 std::string row_text(const analysis::compare::Row& row);
-std::string since_text(const analysis::compare::Since& since);  // "step 210", "the begin"
+std::string since_text(const analysis::compare::Since& since);  // "step 210", "the start"
 
 }  // namespace lockstep::cli::compare

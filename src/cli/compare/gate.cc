@@ -144,7 +144,7 @@ std::string advice(const Row& row, const Ratio& of, double bound) {
   const double distance = std::abs(std::log(of.ratio / bound));
   const double reach = std::abs(std::log((of.ratio > bound ? of.low : of.high) / of.ratio));
   const double longer = distance > 0 ? reach * reach / (distance * distance) : kMostLonger + 1;
-  if (longer > kMostLonger) return "; it is too near the bound for any longer run to tell";
+  if (longer > kMostLonger) return "; it is too close to the bound for any longer run to tell";
   const auto steps = static_cast<double>(std::min(row.steps_a, row.steps_b));
   return "; about " + format_count(static_cast<uint64_t>(std::ceil(longer * steps))) +
          " steps of each run would tell";

@@ -33,9 +33,8 @@ std::string losses(const ComparedRuns& runs) {
   if (text.empty()) return "Losses: none in either run.\n";
   if (runs.a.lost + runs.b.lost == 0) return text;
   return text +
-         wrap(
-             "What was lost is not in the figures: a run that lost more of its slow operations looks faster.",
-             0, kWidth) +
+         wrap("The figures lack what was lost: a run that lost more of its slow operations looks faster.", 0,
+              kWidth) +
          "\n";
 }
 

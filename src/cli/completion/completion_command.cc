@@ -11,7 +11,7 @@ int run(const Arguments& arguments) {
   if (shell == "bash") return print(manual::bash_completion());
   if (shell == "zsh") return print(manual::zsh_completion());
   if (shell == "fish") return print(manual::fish_completion());
-  return fail("no completion for shell '" + shell + "'; there is one for bash, zsh and fish");
+  return fail("no completion for shell '" + shell + "'; bash, zsh and fish have one");
 }
 
 }  // namespace
@@ -20,8 +20,7 @@ const Command completion_command = {
     .name = "completion",
     .summary = "print the completion script of a shell",
     .description =
-        "Prints the completion script of a shell. For bash: `source <(lockstep completion bash)`. An "
-        "installed lockstep needs no such line.",
+        "Prints the completion script of a shell. For bash: `source <(lockstep completion bash)`. An installed lockstep does not need this.",
     .operands =
         {.name = "SHELL", .help = "bash, zsh or fish", .least = 1, .most = 1, .choices = "bash zsh fish"},
     .options = {},

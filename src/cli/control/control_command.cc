@@ -32,14 +32,13 @@ constexpr Option kOptions[] = {
     {.letter = 0,
      .name = "comm",
      .value = "NAME|ID",
-     .help = "with deep or sample: deep events of this communicator only; may be given again",
+     .help = "with deep or sample: deep events of this communicator only; may be repeated",
      .repeatable = true},
     {0, "min-bytes", "SIZE",
      "with deep or sample: deep events of operations of at least this size, such as 1M"},
-    {0, "mark", "TEXT", "have every process record a mark of this name now"},
+    {0, "mark", "TEXT", "make every process record a mark of this name now"},
     {0, "save", "",
-     "have every process write now what it has in memory into its file: with --retain ring it does so at its "
-     "end only"},
+     "make every process write what it has in memory to its file now: with --retain ring it otherwise does so only at its end"},
     {0, "show", "", "say what each process records now"},
 };
 
@@ -338,13 +337,13 @@ int show(const std::vector<ProcessFile>& files) {
                state.comms == 0 ? "all" : std::to_string(state.comms),
                state.min_bytes == 0 ? "-" : format_bytes(state.min_bytes), std::to_string(state.refused)});
   }
-  if (table.empty()) return fail("there is nothing that can be shown");
+  if (table.empty()) return fail("there is nothing to show");
   return print(table.text());
 }
 
 int run(const Arguments& arguments) {
   const std::vector<ProcessFile> files = files_of(arguments.operands());
-  if (files.empty()) return fail("no process file is in it; is it the run directory of the job?");
+  if (files.empty()) return fail("no process file in it; is this the run directory of the job?");
   if (arguments.has("show")) {
     if (arguments.has("mode") || arguments.has("mark") || arguments.has("save"))
       return fail(usage("--show goes alone"));
@@ -371,10 +370,7 @@ const Command control_command = {
     .name = "control",
     .summary = "change what a running job records",
     .description =
-        "Tells the processes of a run that are on this host what to record from now on, without touching "
-        "the job otherwise: each looks at its own file every 50 ms. A window given by --for ends by itself, "
-        "also if "
-        "this program is gone. Every change is recorded; lockstep info lists them.\n\n"
+        "Tells the processes of a run on this host what to record from now on, and does not touch the job otherwise: each process checks its own file every 50 ms. A window set by --for ends by itself, even if this program is gone. Every change is recorded; `lockstep info` lists them.\n\n"
         "Processes on other hosts are named; run the command there. The exit code is 0 if every process "
         "does as asked, 1 if some could not be reached or did not answer, and 2 if none could, or on wrong "
         "usage.",

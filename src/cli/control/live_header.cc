@@ -50,7 +50,7 @@ Result<std::unique_ptr<LiveHeader>> LiveHeader::open(const std::string& path, Ac
   if (std::memcmp(header->magic, format::kMagic, sizeof header->magic) != 0)
     return bad("is not a process file");
   if (header->major != format::kMajor || header->minor < 2 || header->header_bytes != format::kHeaderBytes)
-    return bad("is written by a capture library of another version, which cannot be steered");
+    return bad("was written by a capture library of another version, which cannot be controlled");
   return std::unique_ptr<LiveHeader>(new LiveHeader(path, fd, header));
 }
 

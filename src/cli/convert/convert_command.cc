@@ -18,13 +18,13 @@ namespace fs = std::filesystem;
 
 constexpr Option kOptions[] = {
     {'o', "output", "OUT",
-     "the file or folder to write; a file in .gz is compressed (default: the input's name with the "
+     "the file or folder to write; compressed if its name ends in .gz (default: the input's name with the "
      "format's ending)",
      "", "", true},
     {'f', "format", "FORMAT", "the format to write: chrome, perfetto, csv, json or otf2", "chrome"},
     {0, "into", "PROFILE",
-     "put the declared operations of its rank into this trace of PyTorch's profiler, and write that"},
-    {0, "force", "", "replace what is there"},
+     "add the declared operations of its rank to this PyTorch profiler trace, and write the result"},
+    {0, "force", "", "replace an existing output"},
 };
 
 constexpr std::string_view kResults[] = {".pftrace", ".pftrace.gz"};
@@ -91,7 +91,7 @@ int run_into(const Arguments& arguments) {
   for (const std::string& line : input::loss_sentences(input->source->overview())) text += line + "\n";
   if (inserted->what.outside > 0)
     text +=
-        plural(inserted->what.outside, "declared operation") + " outside of what the profiler saw left out\n";
+        plural(inserted->what.outside, "declared operation") + " outside the profiler's window left out\n";
   text += "wrote " + output + " (" + plural(inserted->what.operations, "declared operation") + " and " +
           plural(inserted->what.kernels, "kernel") + " of rank " + std::to_string(inserted->rank) + ", " +
           format_bytes(inserted->bytes) + ")\n";
@@ -110,7 +110,7 @@ int run(const Arguments& arguments) {
   std::string output = arguments.value("output");
   if (output.empty()) output = default_output(inputs[0], exporter->extension);
   if (exporter->is_folder && output.ends_with(".gz"))
-    return fail(output + " would be a folder, which is not compressed; name one without .gz");
+    return fail(output + " would be a folder, which cannot be compressed; choose a name without .gz");
   if (auto checked = check_place(arguments, output, inputs); !checked) return fail(checked.error());
   auto input = input::open_input(inputs);
   if (!input) return fail(input.error());
@@ -131,16 +131,11 @@ int run(const Arguments& arguments) {
 
 const Command convert_command = {
     .name = "convert",
-    .summary = "write a run in another format, such as a timeline",
+    .summary = "convert a run to another format, such as a timeline",
     .description =
         "Writes a run in another tool's format. `chrome` is the timeline that https://ui.perfetto.dev and "
-        "chrome://tracing open; `perfetto` is the same for the former and for trace_processor, in a tenth "
-        "of the bytes. `csv` is a folder of tables for spreadsheets and data frames; `json` is those "
-        "tables as JSON, an object a line. `otf2` is a folder too, the archive that Vampir, Scalasca and "
-        "otf2-print open; a build without libotf2 says so. With --into, what a program declared through "
-        "lockstep.h is put into the trace that torch.profiler wrote of the same rank, where tools show it "
-        "beside the model. What the input has lost, and what of it could not be read, is said first; the "
-        "exit code is 3 where something that was named is left out.",
+        "chrome://tracing open; `perfetto` is the same for Perfetto's UI and trace_processor, in a tenth of the bytes. `csv` is a folder of tables for spreadsheets and data frames; `json` is those tables as JSON, one object per line. `otf2` is a folder too, the archive that Vampir, Scalasca and "
+        "otf2-print open; a build without libotf2 says so. With --into, operations that a program declared through lockstep.h are added to the trace that torch.profiler wrote of the same rank, where tools show them beside the model. It first reports what the input has lost and what could not be read; the exit code is 3 if something you named was left out.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,

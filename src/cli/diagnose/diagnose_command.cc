@@ -26,7 +26,7 @@ constexpr Option kOptions[] = {
     {.letter = 'w',
      .name = "watch",
      .value = "SECONDS",
-     .help = "look again and again, with a pause between",
+     .help = "diagnose again and again, with this pause in between",
      .fallback = "2",
      .value_optional = true},
     {'v', "verbose", "", "print every finding and every loss in full"},
@@ -103,7 +103,7 @@ class Watch {
       return draw(screen(
           tamed(diagnose::report_text(run, style, verbose_)),
           style.faint("Seen at " + at + "; again " + plural(static_cast<uint64_t>(pause_.count()), "second") +
-                      " later; Ctrl-C ends")));
+                      " later; press Ctrl-C to stop")));
     }
     std::string essence = verdict::essence(run.diagnosis);
     if (shown_ && essence == last_essence_) return kExitOk;
@@ -164,11 +164,7 @@ const Command diagnose_command = {
         "captured, "
         "Flight Recorder dumps, traces of PyTorch's profiler, logs of NCCL and PyTorch; directories and "
         "archives of them. `-` reads standard input: `pbpaste | lockstep diagnose -`.\n\n"
-        "It works on a run that has ended, and on the run directory of a job that runs or hangs: it reads "
-        "the files "
-        "that the job writes, and looks in /proc whether its processes on this machine still run. The job is "
-        "not "
-        "touched.\n\n"
+        "It works after a run, and while a job runs or hangs: it reads the files that the job writes, and checks in /proc whether its processes on this machine still run. It does not touch the job.\n\n"
         "Exit code: 0 no problem found, 1 a problem was found, 2 wrong usage or nothing that can be read, 3 Lockstep cannot tell: too little input, files of two jobs, a run that broke off.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help =

@@ -41,7 +41,7 @@ int run(const Arguments& arguments) {
 
 const Command explain_command = {
     .name = "explain",
-    .summary = "say what a finding means, and what to do about it",
+    .summary = "explain what a finding means, and what to do about it",
     .description =
         "Prints what a finding means, when it is reported, and what to do. The id is what `lockstep "
         "diagnose` prints in brackets under a finding, and `id` in its JSON. Without an id it lists all.",

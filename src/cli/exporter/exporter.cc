@@ -137,7 +137,7 @@ int write_files(Exporter& exporter, const Settings& settings, const Interrupt& i
     auto written = write_whole(settings.textfile, exporter.text());
     // At first a wrong path; later a disk that is full, and may not stay so.
     if (!written && !was_written) return fail(written.error());
-    if (!written && !has_warned) warn(written.error().message() + "; it is tried again");
+    if (!written && !has_warned) warn(written.error().message() + "; trying again");
     has_warned = !written;
     was_written = true;
   } while (!interrupt.wait(settings.interval));
@@ -147,7 +147,8 @@ int write_files(Exporter& exporter, const Settings& settings, const Interrupt& i
 int serve(Exporter& exporter, const exporters::metrics::Address& address, const Interrupt& interrupt) {
   auto server = http::HttpServer::listen(address.host, address.port, "--listen");
   if (!server) return fail(server.error());
-  if (!address.loopback) warn("anybody who reaches this address can read the metrics: there is no password");
+  if (!address.loopback)
+    warn("anybody who can reach this address can read the metrics: there is no password");
   if (int printed = print(server->url() + "metrics\n"); printed != kExitOk) return printed;
   exporters::metrics::ServedMetrics metrics;
   const http::Served served{

@@ -8,17 +8,17 @@ namespace lockstep::cli {
 namespace {
 
 constexpr Option kOptions[] = {
-    {0, "listen", "ADDRESS:PORT", "serve /metrics here; port 0: any that is free", "127.0.0.1:9464"},
+    {0, "listen", "ADDRESS:PORT", "serve /metrics here; port 0: any free port", "127.0.0.1:9464"},
     {.letter = 0,
      .name = "textfile",
      .value = "FILE",
-     .help = "write them to this file instead, for node_exporter: its name ends in .prom",
+     .help = "write them to this file instead, for node_exporter; its name must end in .prom",
      .takes_path = true},
-    {0, "interval", "TIME", "with --textfile: time between two writings, such as 15s", "15s"},
+    {0, "interval", "TIME", "with --textfile: time between two writes, such as 15s", "15s"},
     {0, "once", "", "write the metrics once, to the file or to stdout, and end"},
-    {0, "diagnose", "TIME", "diagnose the run at most so often, such as 60s; off: never", "60s"},
-    {0, "ranks", "N", "ranks that are labels of their own", "64"},
-    {0, "comms", "N", "communicators that are labels of their own", "16"},
+    {0, "diagnose", "TIME", "diagnose the run at most this often, such as 60s; off: never", "60s"},
+    {0, "ranks", "N", "ranks that get a label of their own", "64"},
+    {0, "comms", "N", "communicators that get a label of their own", "16"},
 };
 
 constexpr uint64_t kMostLabels = 4096;
@@ -73,20 +73,16 @@ int run(const Arguments& arguments) {
 const Command exporter_command = {
     .name = "exporter",
 #ifdef LOCKSTEP_PROMETHEUS
-    .summary = "metrics of a run for Prometheus",
+    .summary = "serve the metrics of a run for Prometheus",
 #else
-    .summary = "metrics of a run for Prometheus (off: built without prometheus-cpp)",
+    .summary = "serve the metrics of a run for Prometheus (off: built without prometheus-cpp)",
 #endif
     .description =
         "Serves what the ranks of a run do as metrics for Prometheus: operations and bytes, durations and "
         "bus "
-        "bandwidth, how late ranks are and how long they wait, what is in flight and for how long, who "
-        "lives, "
-        "what was lost, and what `diagnose` finds. It reads the process files of the run while they grow, "
+        "bandwidth, how late ranks are and how long they wait, what is in flight and for how long, which processes are alive, what was lost, and what `diagnose` finds. It reads the process files of the run while they grow, "
         "each "
-        "record once, and does not touch the job. A run that is not there yet is waited for. It prints where "
-        "it "
-        "listens, and ends on Ctrl-C or SIGTERM.\n\n"
+        "record once, and does not touch the job. It waits for a run that does not exist yet, prints where it listens, and ends on Ctrl-C or SIGTERM.\n\n"
         "Ranks and communicators beyond --ranks and --comms are counted together, as `other`. "
         "docs/prometheus.md "
         "lists the metrics, and says what to do with them.",

@@ -153,9 +153,8 @@ std::string asymmetry_text(const input::RunOverview& run) {
     table.add({number_text(process.rank), process.host, std::to_string(process.pid), format_count(kernels[i]),
                format_count(*std::max_element(kernels.begin(), kernels.end()))});
   }
-  return table.empty()
-             ? ""
-             : "\nAsymmetry: processes with less than half of the kernels of another\n" + table.text();
+  return table.empty() ? ""
+                       : "\nAsymmetry: processes with less than half of another's kernels\n" + table.text();
 }
 
 // Of processes with AMD GPUs, by rocm-trace-lite's labels: what is 0 in all of them is left out.
@@ -184,7 +183,7 @@ std::string amd_text(const input::RunOverview& run) {
       table.add({label, format_count(sum.sum), format_count(sum.least), format_count(sum.most)});
   }
   return "\nAMD kernels, counted in each process\n" + table.text() +
-         "GPU clocks are placed in host time to " + format_duration(static_cast<double>(error_ns)) +
+         "GPU clocks are mapped to host time within " + format_duration(static_cast<double>(error_ns)) +
          ". Tested with ROCr and HIP 5.2.3 on a software device; not on an AMD GPU.\n";
 }
 
@@ -199,7 +198,7 @@ std::string mode_table(const input::RunOverview& run) {
                  format_time(begin), end > begin ? format_duration(static_cast<double>(end - begin)) : "-"});
     }
   }
-  return table.empty() ? "" : "\nModes, changed while it ran\n" + table.text();
+  return table.empty() ? "" : "\nMode changes during the run\n" + table.text();
 }
 
 // Their time is in the times of the processes.
@@ -281,11 +280,11 @@ int run(const Arguments& arguments) {
 
 const Command info_command = {
     .name = "info",
-    .summary = "say what was captured, and what was lost",
+    .summary = "list what was captured, and what was lost",
     .description =
         "Says what a run holds: losses first, then processes, communicators and how many events of each "
         "kind. A process is `not closed` while it runs, or when it ended without closing its file (killed, "
-        "or _exit); all that it had recorded is there all the same.",
+        "or _exit); everything that it recorded is still there.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,

@@ -136,8 +136,8 @@ Result<Arguments> parse_arguments(std::span<const Option> options, const Operand
   if (arguments.has("help")) return arguments;
   size_t count = arguments.operands_.size();
   if (operands.least == operands.most && operands.least > 1 && count != operands.least)
-    return usage("takes " + std::string(operands.name) + ": " + std::to_string(operands.least) +
-                 " of them, not " + std::to_string(count));
+    return usage("takes " + std::to_string(operands.least) + " operands (" + std::string(operands.name) +
+                 "), not " + std::to_string(count));
   if (count < operands.least) return usage(std::string(operands.name) + " is missing");
   if (!operands.runs_command && count > operands.most) {
     return usage("unexpected operand '" + arguments.operands_[operands.most] + "'");

@@ -98,7 +98,7 @@ TEST(Arguments, SaysWhatAWordMayHaveMeant) {
   EXPECT_EQ(error(kFiles, {"--limt=5", "file"}), "unknown option '--limt=5'; did you mean --limit?");
   EXPECT_EQ(error(kFiles, {"--explode", "file"}), "unknown option '--explode'");
   constexpr Operands kTwo = {.name = "A B", .least = 2, .most = 2};
-  EXPECT_EQ(error(kTwo, {"a"}), "takes A B: 2 of them, not 1");
+  EXPECT_EQ(error(kTwo, {"a"}), "takes 2 operands (A B), not 1");
   EXPECT_EQ(error(kTwo, {"a", "b", "c"}), "takes A B: 2 of them, not 3");
 }
 

@@ -11,7 +11,7 @@ inline constexpr Option kMemoryOption = {
     .letter = 0,
     .name = "memory",
     .value = "SIZE",
-    .help = "keep what is larger than that in files of TMPDIR, else of /var/tmp",
+    .help = "keep what is larger than this in files in TMPDIR, else in /var/tmp",
     .fallback = "half of what is free"};
 
 // Of a command that has kMemoryOption; to be called before anything is read.

@@ -17,15 +17,15 @@ namespace {
 using namespace lockstep::links;
 
 constexpr Option kOptions[] = {
-    {0, "checks", "", "look at states, settings and counters only; move no bytes"},
-    {0, "deep", "", "measure copies by kernels, too, for every pair"},
-    {0, "force", "", "measure also if a GPU is in use: the job slows down, and so do the measurements"},
+    {0, "checks", "", "check states, settings and counters only; move no data"},
+    {0, "deep", "", "also measure copies by kernels, for every pair"},
+    {0, "force", "", "measure even if a GPU is in use: the job slows down, and so do the measurements"},
     {0, "baseline", "FILE", "compare with what --record wrote earlier on this host", {}, {}, true},
-    {0, "record", "FILE", "write all that was read and measured, to be judged elsewhere", {}, {}, true},
+    {0, "record", "FILE", "write everything that was read and measured, to judge it elsewhere", {}, {}, true},
     {0,
      "from",
      "FILE",
-     "judge what --record wrote, or what p2pBandwidthLatencyTest printed; look at nothing here",
+     "judge what --record wrote, or what p2pBandwidthLatencyTest printed; check nothing here",
      {},
      {},
      true},
@@ -129,19 +129,13 @@ int run(const Arguments& arguments) {
 
 const Command links_command = {
     .name = "links",
-    .summary = "whether this host's links are well, and what they move",
+    .summary = "check this host's links, and measure what they move",
     .description =
-        "Looks at GPUs, network cards and the PCI tree between them: states, widths, speeds, who may access "
-        "whom, "
-        "ACS and the IOMMU, errors since boot, limits. Then it measures: each pair of GPUs, all pairs at "
-        "once, each "
-        "GPU against host memory; about 3 s for 8 GPUs. A pair is slow if it is slower than its siblings, "
-        "twice; if "
-        "it is below NCCL's model of the path; or below --baseline.\n\n"
-        "It changes no setting, clears no counter and needs no rights; what only root may read is named. "
+        "Checks GPUs, network cards and the PCI tree between them: states, widths, speeds, which devices may access each other, ACS and the IOMMU, errors since boot, limits. Then it measures each pair of GPUs, all pairs at once, and each GPU against host memory, in about 3 s for 8 GPUs. A pair is slow if two measurements find it slower than its siblings, if it is below NCCL's model of the path, or if it is below --baseline.\n\n"
+        "It changes no setting, clears no counter and needs no special rights; it names what only root may read. "
         "GPUs in use "
         "are left alone.\n\n"
-        "Ends with 1 if a finding is a warning or critical.",
+        "The exit code is 1 if a finding is a warning or critical.",
     .operands = {},
     .options = kOptions,
     .run = run,

@@ -32,8 +32,8 @@ class Report {
     for (const Finding& finding : diagnosis_.findings)
       if (finding.severity != Severity::kNote) print_finding(finding);
     notes();
-    matrix(CellKind::kWrite, "GPU to GPU, GB/s: the row's GPU writes to the column's");
-    matrix(CellKind::kBothWays, "The same while the other direction runs, too");
+    matrix(CellKind::kWrite, "GPU to GPU, GB/s: the row's GPU writes to the column's GPU");
+    matrix(CellKind::kBothWays, "The same, while the other direction is busy too");
     matrix(CellKind::kLatency, "Latency of one load from the column's memory, ns");
     if (verbose_) matrix(CellKind::kRead, "The column's GPU reads, GB/s");
     host_table();

@@ -47,7 +47,7 @@ class Text {
   size_t limit() const { return verbose_ ? SIZE_MAX : kRows; }
 
   void findings() {
-    if (report_.findings.empty()) out_ += style_.good("No problem found") + " in what the logs say.\n";
+    if (report_.findings.empty()) out_ += style_.good("No problem found") + " in the logs.\n";
     for (const Finding& finding : report_.findings) {
       const bool is_note = finding.severity == Severity::kNote;
       const std::string word = is_note                                   ? "note"
@@ -186,7 +186,7 @@ class Text {
         shown.add({use, format_count(figures.count), format_bytes(figures.least_bytes),
                    format_bytes(figures.most_bytes)});
     }
-    table("Algorithms (as rank 0 of each communicator tells)", shown, rows);
+    table("Algorithms (as reported by rank 0 of each communicator)", shown, rows);
   }
 
   void settings() {
@@ -194,7 +194,7 @@ class Text {
     Table shown({"<setting", "<value", "processes"});
     for (size_t i = 0; i < std::min(rows.size(), limit()); ++i)
       shown.add({rows[i].name, rows[i].value, format_count(rows[i].processes)});
-    table("Settings that NCCL says it uses", shown, rows.size());
+    table("Settings that NCCL reports", shown, rows.size());
   }
 
   void coverage() {

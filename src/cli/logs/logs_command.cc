@@ -50,25 +50,16 @@ int run(const Arguments& arguments) {
 
 const Command logs_command = {
     .name = "logs",
-    .summary = "what NCCL_DEBUG logs say: what is wrong, and how NCCL was set up",
+    .summary = "read NCCL's logs: what is wrong, and how NCCL was set up",
     .description =
-        "Reads what NCCL or RCCL printed under NCCL_DEBUG=INFO, also where a launcher, a framework or a log "
-        "collector "
-        "wrote before it. Archives and compressed files are unpacked; of a directory it takes the files that "
-        "hold such lines.\n\n"
+        "Reads what NCCL or RCCL printed with NCCL_DEBUG=INFO, even behind the prefixes of a launcher, a framework or a log collector. It unpacks archives and compressed files; in a directory it reads the files that hold such lines.\n\n"
         "It lists what is wrong or slower than it need be, each with its lines: "
         "sockets "
-        "instead of InfiniBand, GPUs that may not access each other, releases and settings that differ "
-        "between ranks, "
-        "errors of the network. From what PyTorch's watchdogs and launchers wrote it names who never called "
-        "an "
-        "operation, who called another one, and whose process ended. Behind it: processes, communicators, "
+        "instead of InfiniBand, GPUs that may not access each other, releases and settings that differ between ranks, network errors. From the lines of PyTorch's watchdogs and of launchers it names who never called an operation, who called a different one, and whose process ended. Then follow processes, communicators, "
         "hardware, "
         "rings, trees and connections, algorithms and settings.\n\n"
-        "Give the logs of all ranks together. NCCL_DEBUG_FILE=nccl.%h.%p.log gives each process a file of "
-        "its own; "
-        "NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,GRAPH,NET,TUNING prints what most of it needs.\n\n"
-        "Ends with 1 if a finding is a warning or critical.",
+        "Give the logs of all ranks together. NCCL_DEBUG_FILE=nccl.%h.%p.log gives each process its own file; NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,GRAPH,NET,TUNING prints most of what it needs.\n\n"
+        "The exit code is 1 if a finding is a warning or critical.",
     .operands = {.name = "FILE|DIR", .help = "logs, or directories of logs", .least = 1, .most = SIZE_MAX},
     .options = kOptions,
     .run = run,

@@ -194,7 +194,7 @@ std::vector<Tool> all_tools(const ToolLimits& limits) {
          return schema({{"paths", paths_property()},
                         {"comm", text_property("a communicator by its name, or its id in hex")},
                         {"op", text_property("number of the operation as verdicts print it, or p2p:A-B:N")},
-                        {"rank", number_property("the events of this rank alone")},
+                        {"rank", number_property("only the events of this rank")},
                         {"limit", number_property("rows of the list")},
                         {"json", json_property()}},
                        {"paths"});

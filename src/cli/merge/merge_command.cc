@@ -60,7 +60,7 @@ int run(const Arguments& arguments) {
 
 const Command merge_command = {
     .name = "merge",
-    .summary = "put the files of a run into one trace.db",
+    .summary = "merge the files of a run into one trace.db",
     .description =
         "Reads the process files of a run, or other tools' files of one format, and writes one trace.db, a "
         "plain SQLite file; several trace.dbs become one, with the process files named beside them. The "

@@ -22,7 +22,7 @@ std::vector<std::string> merge_sentences(const input::RunOverview& run, const st
       static_cast<uint64_t>(std::count_if(merged.attached.begin(), merged.attached.end(),
                                           [](const std::string& file) { return !run::is_link_log(file); }));
   if (others > 0)
-    lines.push_back("took along " + plural(others, "file") + " of other tools; lockstep diagnose reads them");
+    lines.push_back("copied " + plural(others, "file") + " of other tools; `lockstep diagnose` reads them");
   if (const auto word = verdict::shell_word(output))
     lines.push_back("next: lockstep diagnose " + *word + "; lockstep report " + *word);
   return lines;

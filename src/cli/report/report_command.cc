@@ -34,13 +34,13 @@ constexpr Option kOptions[] = {
     {.letter = 0,
      .name = "serve",
      .value = "PORT",
-     .help = "write no file: show the page at http://127.0.0.1:PORT/ and keep it fresh",
+     .help = "write no file: show the page at http://127.0.0.1:PORT/ and refresh it",
      .fallback = "8457",
      .value_optional = true},
     {.letter = 0,
      .name = "listen",
      .value = "ADDRESS",
-     .help = "with --serve: the address of this machine to listen on",
+     .help = "with --serve: listen on this address of this machine",
      .fallback = "127.0.0.1"},
     {.letter = 0,
      .name = "against",
@@ -92,7 +92,7 @@ class FreshData {
     LOCKSTEP_TRY(make());
     if (!live_) return {};
     thread_ = start_thread([this] { refresh(); });
-    if (!thread_.joinable()) return Error{ErrorCode::kIo, "the system starts no thread", {}};
+    if (!thread_.joinable()) return Error{ErrorCode::kIo, "the system cannot start a thread", {}};
     return {};
   }
   // Never waits for data to be made.
@@ -119,7 +119,7 @@ class FreshData {
     if (!run && !all_directories()) return run.error();
     const Json data =
         run ? report::report_data(*run, request)
-            : report::waiting_data(run.error().message() + "; waiting for the job to begin.", request);
+            : report::waiting_data(run.error().message() + "; waiting for the job to start.", request);
     auto text = std::make_shared<const std::string>(json_line(data));
     const std::lock_guard lock(mutex_);
     data_ = std::move(text);
@@ -165,7 +165,7 @@ int serve(const Arguments& arguments) {
   const Interrupt interrupt{Interrupt::Second::kEnds};
   FreshData data(arguments.operands());
   if (auto begun = data.begin(); !begun) return fail(begun.error());
-  warn("the report is at " + server->url() + "; Ctrl-C ends");
+  warn("the report is at " + server->url() + "; press Ctrl-C to stop");
   server->run({.pages = {{"/", "text/html; charset=utf-8", [&] { return page; }},
                          {"/data.json", "application/json", [&] { return data.latest(); }}},
                .names = http::machine_names},
@@ -198,10 +198,10 @@ int run(const Arguments& arguments) {
   if (auto limited = limit_memory(arguments); !limited) return fail(limited.error());
   const bool serves = arguments.has("serve"), prints = arguments.has("json");
   if (serves + prints + arguments.has("output") > 1)
-    return fail("--serve, --json and --output are three ways to have a report; name one");
+    return fail("--serve, --json and --output exclude each other; choose one");
   if (arguments.has("listen") && !serves) return fail("--listen goes with --serve");
   if (arguments.has("against") && (serves || arguments.operands().size() != 1))
-    return fail("--against compares one RUN that has ended: name one, and leave --serve out");
+    return fail("--against compares one RUN that has ended: name one, without --serve");
   if (prints) {
     Progress progress("reading");
     auto data = data_of(arguments.operands(), arguments.value("against"), progress.callback());
@@ -215,19 +215,17 @@ int run(const Arguments& arguments) {
 
 const Command report_command = {
     .name = "report",
-    .summary = "write a page that shows a run, or serve it while the job runs",
+    .summary = "write one page that shows a run, or serve it while the job runs",
     .description =
         "Writes one HTML file that shows a run: the verdict and why, who was late and who waited over time, "
         "single "
         "operations rank by rank, bandwidths, the topology, network waits, steps, processes and losses. The "
         "file needs "
         "nothing from the network, and opens in any browser.\n\n"
-        "It takes what `lockstep diagnose` takes, in any mix. Large runs are summed up: a page of 1,024 "
+        "It takes what `lockstep diagnose` takes, in any mix. Large runs are summarised: a page of 1,024 "
         "ranks is a few "
         "MB.\n\n"
-        "With --serve it writes nothing and shows the page at an address of this machine, which others "
-        "cannot reach, until "
-        "Ctrl-C; while the job runs the page is refreshed every few seconds.",
+        "With --serve it writes no file: it shows the page at an address of this machine, which other machines cannot reach, until Ctrl-C. While the job runs, the page refreshes every few seconds.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help =
                      "run directories, trace.db, dumps, profiler traces, logs, archives: any mix of one job",

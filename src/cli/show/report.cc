@@ -171,7 +171,7 @@ std::string clock_lines(const Timeline& times) {
   if (!text.empty()) text += "\n";
   if (times.has_own_zeros())
     text +=
-        "Of hosts marked * no clock is known against the others: their times are after their own first "
+        "Hosts marked * have clocks that cannot be aligned: their times count from their own first "
         "call.\n";
   return text;
 }
@@ -332,17 +332,15 @@ std::string list_text(const model::Job& job, const std::vector<ListedOperation>&
                format_duration(static_cast<double>(row.gpu_ns))});
   }
   std::string text =
-      "\nOperations of all ranks, by the first call (spread: from the first to the last call; GPU: the "
-      "longest of a rank)\n" +
+      "\nOperations of all ranks, by first call (spread: from the first to the last call; GPU: the longest time of any rank)\n" +
       table.text();
   if (listed.size() > limit)
     text += "  ... and " + format_count(listed.size() - limit) +
-            " more; -n shows more rows, --comm those of one communicator\n";
+            " more; -n shows more rows, --comm selects a communicator\n";
   if (p2ps > 0)
     text +=
         "  and " + format_count(p2ps) + (p2ps == 1 ? " send or receive" : " sends and receives") +
-        ": --op p2p:A-B:N shows the N-th from rank A of the communicator to rank B, --op p2p:N the N-th of "
-        "each rank\n";
+        ": --op p2p:A-B:N shows the N-th from rank A to rank B of the communicator, --op p2p:N the N-th of each rank\n";
   return text;
 }
 
@@ -376,7 +374,7 @@ std::string operation_text(const model::Job& job, const Operation& operation, bo
       ++left_out;
   }
   if (left_out > 0)
-    text += "\nEvents of " + plural(left_out, "more rank") + ": --rank R shows one, --all all\n";
+    text += "\nEvents of " + plural(left_out, "more rank") + ": --rank R shows one, --all shows all\n";
   return text;
 }
 

@@ -26,8 +26,8 @@ constexpr Option kOptions[] = {
      "the operation with this number on its communicator; p2p:A-B:N the N-th from rank A to rank B"},
     {0, "comm", "NAME|ID", "a communicator by its name, or its id in hex"},
     {0, "comms-id", "ID", "the operation with this Comms Id, as PyTorch's profiler and timelines show it"},
-    {0, "rank", "R", "the events of this rank alone"},
-    {0, "all", "", "every rank, and every event by itself"},
+    {0, "rank", "R", "only the events of this rank"},
+    {0, "all", "", "every rank, and each event separately"},
     {'n', "limit", "N", "rows of the list", "40"},
     {0, "json", "", "print one JSON object"},
     kMemoryOption,
@@ -117,7 +117,7 @@ Result<show::FoundOperation> operation_of_id(const Arguments& arguments, const m
                      ": no operation has it; it is known where PyTorch's name of the group is, "
                      "and all its ranks are in the run",
                  {}};
-  std::string text = "--comms-id " + asked + ": several operations have it; choose one:";
+  std::string text = "--comms-id " + asked + ": several operations have this id; choose one:";
   for (size_t i = 0; i < found.size() && i < kMost; ++i)
     text += std::string(i > 0 ? ";" : "") + " --comm " + wording::name(job.comm_name(found[i].comm)) +
             " --op " + show::address(found[i].name);
@@ -175,7 +175,7 @@ int run(const Arguments& arguments) {
 
 const Command show_command = {
     .name = "show",
-    .summary = "one operation with all its events, on all ranks",
+    .summary = "show one operation with all its events, on all ranks",
     .description =
         "Shows what NCCL, the network and the GPUs did for one operation, on each rank of its communicator: "
         "when it was called, enqueued, launched "
@@ -186,9 +186,7 @@ const Command show_command = {
         "of "
         "mesh_dp:1 (its 1,295th AllReduce)\" give --comm mesh_dp:1 --op 1329. For \"transfer 17 from ...\" "
         "give "
-        "--op p2p:A-B:17, where A and B are ranks of the communicator; --op p2p:N takes of each rank the "
-        "send or "
-        "receive with this `op_index` of trace.db. Many events of a kind are folded: --all shows each. Up to "
+        "--op p2p:A-B:17, where A and B are ranks of the communicator; --op p2p:N selects each rank's send or receive with this `op_index` in trace.db. Many events of a kind are folded: --all shows each. Up to "
         "four unfinished events are listed; the rest are counted.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",

@@ -15,24 +15,23 @@ std::string ceiling_line(const analysis::summary::AcrossFigures& figures) {
     if (row.ceiling > 0) links.emplace(row.link, row.ceiling);
   }
   if (links.empty())
-    return "  of ceiling: unknown, as no communicator lies within one host of GPUs whose links are known\n";
+    return "  of ceiling: unknown: no communicator lies within one host of GPUs with known links\n";
   std::string text;
   for (const auto& [link, gbps] : links)
-    text += (text.empty() ? "" : ", ") + link + " " + format_rate(gbps) + " GB/s a GPU and direction";
-  return "  of ceiling: busbw against what the links of a GPU carry, nominally: " + text +
-         "; NVLS reduces in the switch, so it may exceed it\n";
+    text += (text.empty() ? "" : ", ") + link + " " + format_rate(gbps) + " GB/s per GPU and direction";
+  return "  of ceiling: busbw as a share of the nominal bandwidth of a GPU's links: " + text +
+         "; NVLS reduces in the switch and may exceed it\n";
 }
 
 std::string rate_table(const analysis::summary::AcrossFigures& figures, size_t limit) {
   if (figures.matched == 0 && figures.rates.empty()) return "";
   std::string text =
-      "\nBandwidth of matched operations (GB/s; from the last arrival to the last end, without waiting for "
-      "late ranks)\n";
+      "\nBandwidth of matched operations (GB/s; from the last arrival to the last end, so without waiting for late ranks)\n";
   if (figures.rates.empty())
-    return text + "  none: no operation has GPU times on all of its ranks. They come with " +
+    return text + "  none: no operation has GPU times on all of its ranks. To get them: " +
            std::string(wording::kGpuTimesSetting) + ".\n";
   Table table({"<operation", "<communicator", "ranks", "hosts", "size", "<algorithm", "ops", "algbw", "busbw",
-               "<middle half", "of best", "of ceiling", "unsure"});
+               "<middle half", "of best", "of ceiling", "uncertain"});
   for (size_t i = 0; i < figures.rates.size() && i < limit; ++i) {
     const analysis::summary::RateFigures& row = figures.rates[i];
     const bool known = row.ops > 0;
@@ -46,7 +45,7 @@ std::string rate_table(const analysis::summary::AcrossFigures& figures, size_t l
                format_count(row.uncertain)});
   }
   text += table.text() + more_rows(figures.rates.size(), limit);
-  text += "  of best: busbw against the run's best of this operation\n" + ceiling_line(figures);
+  text += "  of best: busbw as a share of the run's best for this operation\n" + ceiling_line(figures);
   if (figures.untimed > 0)
     text += "  " + plural(figures.untimed, "operation") + " without GPU times left out\n";
   return text;
@@ -61,7 +60,7 @@ std::string fit_table(const analysis::summary::AcrossFigures& figures, size_t li
                format_duration(row.alpha_error_ns), format_rate(row.beta),
                format_rate(row.beta_low) + " - " + (row.beta_high > 0 ? format_rate(row.beta_high) : "?")});
   }
-  return "\nTime as start-up + size / bandwidth (algbw, GB/s)\n" + table.text() +
+  return "\nTime = start-up + size / bandwidth (algbw, GB/s)\n" + table.text() +
          more_rows(figures.fits.size(), limit);
 }
 
@@ -84,8 +83,8 @@ std::string wait_tables(const analysis::summary::AcrossFigures& figures, size_t 
                format_duration(row.waiting_ns), moving(row), format_duration(row.late_p50_ns),
                format_duration(row.late_p99_ns), format_duration(row.blamed_ns)});
   }
-  return "\nWaiting for the last to arrive, and moving (sums over ranks)\n" + comms.text() +
-         more_rows(figures.comms.size(), limit) + "\nLateness of ranks, behind the median arrival\n" +
+  return "\nWaiting for the last rank, and moving data (sums over ranks)\n" + comms.text() +
+         more_rows(figures.comms.size(), limit) + "\nLateness of ranks (after the median arrival)\n" +
          ranks.text() + more_rows(figures.ranks.size(), limit);
 }
 
@@ -93,7 +92,7 @@ std::string time_or_dash(double ns) { return ns > 0 ? format_duration(ns) : "-";
 
 std::string link_table(const analysis::summary::AcrossFigures& figures, size_t limit) {
   if (figures.links.empty()) return "";
-  Table table({"from", "to", "<communicator", "transfers", "bytes", "GB/s", "wait for GPU", "for peer",
+  Table table({"from", "to", "<communicator", "transfers", "bytes", "GB/s", "GPU wait", "peer wait",
                "sending", "p50", "p99", "receiving", "flushing"});
   for (size_t i = 0; i < figures.links.size() && i < limit; ++i) {
     const analysis::summary::LinkFigures& row = figures.links[i];
@@ -104,27 +103,28 @@ std::string link_table(const analysis::summary::AcrossFigures& figures, size_t l
                time_or_dash(row.sending_p50_ns), time_or_dash(row.sending_p99_ns),
                format_duration(row.receive_wait_ns), format_duration(row.flush_wait_ns)});
   }
-  return "\nNetwork, by pair of ranks (waits summed over transfers)\n" + table.text() +
+  return "\nNetwork, by pair of ranks (waits are sums over transfers)\n" + table.text() +
          more_rows(figures.links.size(), limit);
 }
 
 std::string exposed_line(const analysis::summary::StepFigures& steps) {
   if (steps.exposed.count > 0) {
-    return "  exposed communication of a rank and step: " + format_duration(steps.exposed.p50_ns) +
+    return "  exposed communication per rank and step: " + format_duration(steps.exposed.p50_ns) +
            " (median; p99 " + format_duration(steps.exposed.p99_ns) + "), with no computation beside it\n";
   }
   const analysis::summary::Durations& at_most = steps.exposed_at_most;
   if (at_most.count == 0) return "";
-  return "  exposed communication of a rank and step: at most " + format_duration(at_most.p50_ns) +
+  return "  exposed communication per rank and step: at most " + format_duration(at_most.p50_ns) +
          " (median; p99 " + format_duration(at_most.p99_ns) +
-         "), the time with communication on its GPU; what computation hides of it is not in the trace\n";
+         "): the time that its GPU communicates; the trace does not show how much of it computation hides\n";
 }
 
 std::string steps_line(const analysis::summary::StepFigures& steps) {
   if (steps.source.empty() || steps.length.count == 0) return "";
-  return "\nSteps: " + format_count(steps.length.count + 1) + " by " +
-         (steps.source == "marks" ? "the program's marks"
-                                  : "the period of " + plural(steps.period_ops, "operation") + " of a rank") +
+  return "\nSteps: " + format_count(steps.length.count + 1) +
+         (steps.source == "marks"
+              ? " marked by the program"
+              : " found from the period of " + plural(steps.period_ops, "operation") + " per rank") +
          "; median " + format_duration(steps.length.p50_ns) + ", p99 " +
          format_duration(steps.length.p99_ns) + "\n" + exposed_line(steps);
 }
@@ -147,12 +147,12 @@ std::string overlap_table(const analysis::summary::AcrossFigures& figures, size_
                format_percent(row.length_ns > 0 ? row.exposed_ns / row.length_ns : -1)});
   }
   std::string text =
-      "\nGPU time of an average step (communication that computation hides, and that stands alone)\n" +
+      "\nGPU time of an average step (communication is hidden beside computation, or exposed)\n" +
       table.text() + more_rows(figures.overlap.size(), limit);
   if (!all_steps)
-    text += "  steps -: the trace has no steps; all of its time is one\n";
+    text += "  steps -: the trace has no steps, so all of its time counts as one\n";
   else if (!all_whole)
-    text += "  the end of the only step is not known: taken for the end of the GPU's work\n";
+    text += "  the end of the only step is unknown; taken to be the end of the GPU's work\n";
   return text;
 }
 

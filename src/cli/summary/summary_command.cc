@@ -46,13 +46,10 @@ std::string op_table(const analysis::summary::SummaryFigures& figures, size_t li
                or_dash(op.gpu, op.gpu.max_ns), format_rate(op.algbw), format_rate(op.busbw)});
   }
   std::string text =
-      "\nOperations (an op counts once for each rank; bandwidth in GB/s, as nccl-tests defines it; * with "
-      "the time "
-      "that a rank waits for the others)\n" +
+      "\nOperations (an operation counts once per rank; bandwidth in GB/s, as nccl-tests defines it; *: including the wait for other ranks)\n" +
       table.text() + more_rows(figures.ops.size(), limit);
   if (!timed)
-    text +=
-        "  GPU times are not in this trace. They come with " + std::string(wording::kGpuTimesSetting) + ".\n";
+    text += "  This trace has no GPU times. To get them: " + std::string(wording::kGpuTimesSetting) + ".\n";
   return text;
 }
 
@@ -111,7 +108,7 @@ std::string ring_table(const analysis::summary::SummaryFigures& figures, size_t 
                format_duration(ring.avg_ns), format_duration(ring.max_ns)});
   }
   if (table.empty()) return {};
-  return "\nWhole life of the processes (ring retention; times per channel)\n" + table.text() +
+  return "\nSince the processes started (ring retention; times per channel)\n" + table.text() +
          more_rows(figures.ring.size(), limit);
 }
 
@@ -244,7 +241,7 @@ int run(const Arguments& arguments) {
 
 const Command summary_command = {
     .name = "summary",
-    .summary = "operations by size, bandwidth, time per rank and communicator",
+    .summary = "sum up a run: operations, bandwidth, time per rank and communicator",
     .description =
         "Shows what a run did: losses first; then operations by function, type, size and communicator with "
         "their times and bandwidths; what each rank did and how busy its GPU was with communication; and "
@@ -252,13 +249,7 @@ const Command summary_command = {
         "members of each communicator are in the trace. A GPU time there is that of one rank, from the start "
         "of its "
         "kernel to its end, so it includes waiting for the others.\n\n"
-        "Then what needs all ranks: steps, and how much communication is exposed, where the "
-        "trace "
-        "has all kernels, or can be at most; "
-        "bandwidth once all had arrived, against what the GPUs' links carry, and start-up time and bandwidth "
-        "fitted over sizes; how long ranks waited for the last one and how long data moved; how late each "
-        "rank "
-        "was, and for how much of that it is to blame; transfers over the network by pair of ranks.",
+        "Then follows what needs all ranks: steps, and how much communication is exposed, or an upper bound if the trace lacks kernels; bandwidth once all ranks had arrived, compared with what the GPUs' links carry, and start-up time and bandwidth fitted over sizes; how long ranks waited for the last one, and how long data moved; how late each rank was, and how much of that is its own lateness; network transfers by pair of ranks.",
     .operands = {.name = "RUN|TRACE.DB|FILE",
                  .help = "run directories, trace.dbs and process files, or other tools' files of one format",
                  .least = 1,

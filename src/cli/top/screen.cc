@@ -109,7 +109,7 @@ class Screen {
 
   Result<void> loop() {
     if (!terminal_.usable())
-      return Error{ErrorCode::kUnsupported, "no terminal that it can draw on (TERM?)", {}};
+      return Error{ErrorCode::kUnsupported, "this terminal cannot be drawn on (check TERM)", {}};
     look();
     for (auto next = Clock::now() + kPeriod;;) {
       draw();
@@ -152,7 +152,7 @@ class Screen {
   void draw() {
     erase();
     auto width = static_cast<size_t>(std::max(COLS, 1));
-    std::string title = "lockstep top  " + name_ + "  " + format_time(at_ns_) + "  looked in " +
+    std::string title = "lockstep top  " + name_ + "  " + format_time(at_ns_) + "  refreshed in " +
                         format_duration(static_cast<double>(std::chrono::nanoseconds(took_).count()));
     if (controls_.paused()) title += "  PAUSED";
     terminal_.line(0, {title.substr(0, width), Mood::kFaint});
@@ -162,9 +162,9 @@ class Screen {
     } else if (!seen_.rows.empty()) {
       draw_view(width);
     }
-    std::string keys =
-        "q quit  ? help  p pause  f fold  sort r l b o i d: " + std::string(controls_.sort_name()) +
-        (controls_.options().reverse ? " reversed" : "");
+    std::string keys = "q quit  ? help  p pause  f fold  r l b o i d sort (now by " +
+                       std::string(controls_.sort_name()) +
+                       (controls_.options().reverse ? ", reversed)" : ")");
     terminal_.line(LINES - 1, {keys.substr(0, width - 1), Mood::kFaint});
     refresh();
   }

@@ -17,7 +17,7 @@ namespace lockstep::cli {
 namespace {
 
 constexpr Option kOptions[] = {
-    {0, "once", "", "print one table instead, over one second"},
+    {0, "once", "", "print one table, measured over one second, and exit"},
     {0, "json", "", "with --once: print one JSON object, with all ranks"},
     kMemoryOption,
 };

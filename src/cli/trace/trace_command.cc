@@ -38,17 +38,18 @@ constexpr Option kOptions[] = {
      "lite and default record the host side, which costs least; deep adds GPU times of each "
      "channel and network steps; sample=K/N is deep for K of every N operations; off records nothing",
      "default", run::kModeChoices},
-    {0, "retain", "POLICY", "stream[:CAP] keeps all, up to CAP a process; ring:SIZE keeps the newest",
-     "stream"},
-    {0, "dir", "RUN", "the run directory, and keep it (default: beside OUT, removed after a faultless merge)",
+    {0, "retain", "POLICY",
+     "stream[:CAP] keeps everything, up to CAP per process; ring:SIZE keeps the newest", "stream"},
+    {0, "dir", "RUN", "use this run directory and keep it (default: beside OUT, removed after a clean merge)",
      "", "", true},
     {0, "keep", "", "keep the run directory"},
     {0, "no-merge", "", "leave the run directory as it is"},
-    {0, "require", "", "do not run the command where it cannot be traced"},
-    {0, "timeline", "FILE", "also write a timeline for Perfetto; a name in .gz is compressed", "", "", true},
+    {0, "require", "", "do not run the command if it cannot be traced"},
+    {0, "timeline", "FILE", "also write a timeline for Perfetto; compressed if its name ends in .gz", "", "",
+     true},
     {0, "sysfs-root", "DIR", "the folder that holds the host's sys, for counters of links in containers", "",
      "", true},
-    {0, "json", "", "make the report at the end one JSON object on a line of stderr"},
+    {0, "json", "", "print the final report as one JSON object on a line of stderr"},
 };
 
 int64_t now_ns() {
@@ -322,25 +323,18 @@ const Command trace_command = {
         "merges what they recorded into OUT. The command's arguments, input, output, signals and exit code "
         "pass "
         "through unchanged; lockstep's options end at the first argument that is not an option.\n\n"
-        "It works around torchrun, mpirun and srun, and inside them: launchers that one mpirun or srun "
-        "starts "
-        "share a run directory, which all nodes must see, and the last to end merges.\n\n"
+        "It works outside and inside torchrun, mpirun and srun: launchers that one mpirun or srun starts share a run directory, which all nodes must see, and the last one to end merges.\n\n"
         "If the run directory or OUT cannot be written, the command runs untraced, and a line that begins "
         "with NOT TRACED says why; "
         "--require makes that an error. Command lines are kept without values whose names contain token, "
         "key, secret or password "
         "(LOCKSTEP_ARGV=all keeps them, LOCKSTEP_ARGV=none keeps no command lines).\n\n"
-        "NCCL's log and dumps of PyTorch's Flight Recorder are put into the run directory as well, and into "
-        "OUT, "
-        "where `lockstep diagnose` finds them. Variables that you have set are not changed: NCCL_DEBUG, "
+        "NCCL's log and the dumps of PyTorch's Flight Recorder also go into the run directory and into OUT, where `lockstep diagnose` finds them. Lockstep does not change variables that you have set: NCCL_DEBUG, "
         "NCCL_DEBUG_FILE, NCCL_DEBUG_SUBSYS, TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_ON_TIMEOUT, "
-        "TORCH_FR_DUMP_TEMP_FILE and the "
-        "older "
-        "names of the latter.\n\n"
+        "TORCH_FR_DUMP_TEMP_FILE and the older names of the last three.\n\n"
         "If NCCL_PROFILER_PLUGIN already names a profiler plugin, ours passes every call on to it. "
         "LOCKSTEP_CHAIN=none leaves it out; LOCKSTEP_CHAIN=PATH names another.\n\n"
-        "AMD's runtime is told by HSA_TOOLS_LIB to load our library behind those that it names already; "
-        "LOCKSTEP_HSA=off leaves it out, LOCKSTEP_HSA=copies also records copies.\n\n"
+        "For AMD GPUs, HSA_TOOLS_LIB makes the runtime load our library after those that it already names; LOCKSTEP_HSA=off leaves it out, LOCKSTEP_HSA=copies also records copies.\n\n"
         "Error counters of network ports, interfaces and PCIe are read once a second, on each host by one launcher; "
         "LOCKSTEP_LINKS=off leaves that out.\n\n"
         "LOCKSTEP_MODE, LOCKSTEP_RETAIN and LOCKSTEP_DIR are the defaults of --mode, --retain and --dir.\n\n"

@@ -47,11 +47,9 @@ void explain_no_files(const TraceRequest& request, run::RunDirectory& run, int c
   for (const run::RunLoss& loss : missing) print_status(request, "lost: " + loss.detail);
   print_status(
       request,
-      "nothing was captured: no process loaded the capture library. Likely causes: the processes do not "
-      "inherit NCCL_PROFILER_PLUGIN (ssh, sudo, containers), or set it themselves; NCCL is older than "
-      "2.23, or not used; the command ended before it made its first communicator");
+      "nothing was captured: no process loaded the capture library. Likely causes: the processes do not inherit NCCL_PROFILER_PLUGIN (ssh, sudo, containers), or set it themselves; NCCL is older than 2.23, or not used; the command ended before it created its first communicator");
   if (access(request.output.c_str(), F_OK) == 0)
-    print_status(request, request.output_shown + " is of an earlier run and unchanged");
+    print_status(request, request.output_shown + " is from an earlier run and unchanged");
   Json document = {{"output", nullptr}, {"files", 0}, {"losses", Json::array()}};
   for (const run::RunLoss& loss : missing) {
     document["losses"].push_back({{"stage", "capture"},
@@ -62,7 +60,8 @@ void explain_no_files(const TraceRequest& request, run::RunDirectory& run, int c
   }
   const bool others = !trace::other_tools_files(run.path()).empty();
   if (others)
-    print_status(request, "what NCCL and PyTorch wrote is in " + run.path() + ": lockstep diagnose reads it");
+    print_status(request,
+                 "NCCL's and PyTorch's own files are in " + run.path() + ": `lockstep diagnose` reads them");
   if (request.run_is_named || request.keep || others) {
     (void)run.mark_complete();
   } else {
@@ -99,7 +98,7 @@ Result<Merged> merge_run(const TraceRequest& request, const run::RunDirectory& r
 // Why the raw files stay; empty: they may go.
 std::string reason_to_keep(const TraceRequest& request, const input::RunOverview& overview,
                            const std::vector<run::ProcessFile>& files) {
-  if (overview.salvaged()) return "not all of them could be read whole";
+  if (overview.salvaged()) return "not all of them could be read completely";
   if (std::any_of(files.begin(), files.end(), [](const auto& file) { return !file.valid; }))
     return "some are damaged";
   // Of another host or container it cannot be seen from here.

@@ -44,7 +44,7 @@ Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, 
     }
   }
   file->thread_ = start_thread([raw = file.get()] { raw->run(); });
-  if (!file->thread_.joinable()) return Error{ErrorCode::kIo, "the system starts no thread", path};
+  if (!file->thread_.joinable()) return Error{ErrorCode::kIo, "the system cannot start a thread", path};
   return file;
 }
 

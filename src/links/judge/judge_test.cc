@@ -112,7 +112,7 @@ TEST(LinksJudge, CongestionIsNoFault) {
 TEST(LinksJudge, LossIsToldFromReordering) {
   LinksRecord record = healthy_record();
   set(record.after->files, port(4, "hw_counters/out_of_sequence"), "5000");
-  expect_note(record, "imbalance.congestion", "another order");
+  expect_note(record, "imbalance.congestion", "out of order");
   set(record.after->files, port(4, "hw_counters/packet_seq_err"), "300");
   set(record.after->files, port(4, "hw_counters/local_ack_timeout_err"), "40");
   expect_only(record, "transport-error.loss", "mlx5_4/1");
@@ -195,7 +195,7 @@ TEST(LinksJudge, WithoutRightsAcsIsUnknown) {
   for (int nic = 0; nic < 8; ++nic)
     set(record.before.files, "/sys/bus/pci/devices/" + bridge_address(nic) + "/config",
         std::string(128, '0'));
-  expect_note(record, "evidence-missing.links", "cannot be read without rights");
+  expect_note(record, "evidence-missing.links", "only as root");
 }
 
 TEST(LinksJudge, AFabricThatIsNotReady) {

@@ -116,7 +116,7 @@ TEST(LinkSamplesJudge, WrapsAndResetsAreToldApart) {
   ASSERT_EQ(ids(wrapped), "transport-error.loss@mlx5_0/1");
   EXPECT_NE(wrapped.troubles[0].evidence[0].find("+100,000, at"), std::string::npos)
       << wrapped.troubles[0].evidence[0];
-  EXPECT_NE(wrapped.troubles[0].evidence[0].find("began again at zero behind its largest value: 1 time"),
+  EXPECT_NE(wrapped.troubles[0].evidence[0].find("wrapped around at its largest value: 1 time"),
             std::string::npos);
   // Somebody cleared it: what it has counted since is what is known.
   const HostSamples reset =
@@ -124,7 +124,7 @@ TEST(LinkSamplesJudge, WrapsAndResetsAreToldApart) {
   ASSERT_EQ(ids(reset), "transport-error.loss@mlx5_0/1");
   EXPECT_NE(reset.troubles[0].evidence[0].find("+300, at"), std::string::npos)
       << reset.troubles[0].evidence[0];
-  EXPECT_NE(reset.troubles[0].evidence[0].find("set back to zero meanwhile: 1 time"), std::string::npos);
+  EXPECT_NE(reset.troubles[0].evidence[0].find("reset to zero meanwhile: 1 time"), std::string::npos);
   // Cleared and quiet.
   EXPECT_EQ(ids(judged(Log().port("symbol_error", {{0, 9}, {1000, 0}}))), "");
 }
