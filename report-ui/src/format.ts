@@ -68,7 +68,7 @@ export function percent(part: number | null | undefined): string {
 export function quantity(value: number | null | undefined, unit: string): string {
   if (value === null || value === undefined) return UNKNOWN;
   const [base, ...per] = unit.split('/');
-  const rest = per.map((what) => ` a ${what}`).join('');
+  const rest = per.map((what) => ` per ${what}`).join('');
   if (base === 'ns') return duration(value) + rest;
   if (unit === 'bytes/s' || unit === 'B/s') return rate(value / 1e9);
   if (unit === 'GB/s') return rate(value);

@@ -138,7 +138,7 @@ Result<std::unique_ptr<model::TraceSource>> open_beside(const std::string& datab
   }
   return Error{ErrorCode::kUnsupported,
                "is of another format (" + std::string(files->format->name) + ") than " + database +
-                   " (trace.db), and not read together with it; `lockstep diagnose` takes all",
+                   " (trace.db), and is not read together with it; `lockstep diagnose` takes all",
                inputs.unpacker->shown(files->files.front())};
 }
 

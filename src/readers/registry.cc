@@ -53,7 +53,7 @@ class SortedSource : public model::TraceSource {
     Result<void> loaded = source_->load(i, trace);
     const uint64_t impossible = model::drop_impossible(trace);
     trace.lose(trace.processes.size() > 0 ? 0 : model::kNoRow, "read", "bad_value", impossible,
-               "ranks and sizes of communicators that no job has: " + source_->name());
+               "impossible ranks and sizes of communicators: " + source_->name());
     rename(trace);
     if (loaded) return loaded;
     Error error = loaded.error();
@@ -224,7 +224,7 @@ class Sorter {
     if (found_ > before) return;
     troubles_.push_back(
         {ErrorCode::kNotFound,
-         "the directory holds no process files (*.lks), and no other file that can be read; " +
+         "the directory holds no process files (*.lks) and no other readable file; " +
              std::string(kHint),
          path});
   }
@@ -259,7 +259,7 @@ class Sorter {
     for (const std::string& path : unknown_) {
       if (known.contains(shapes_of(path).front()))
         troubles_.push_back(
-            {ErrorCode::kInvalidInput, "is called like the files beside it, and is none of them", path});
+            {ErrorCode::kInvalidInput, "is named like the files beside it, but is not one of them", path});
     }
   }
 
@@ -401,7 +401,7 @@ Error several_formats(const Inputs& inputs, const FormatFiles& a, const FormatFi
   return {ErrorCode::kUnsupported,
           "is of another format (" + std::string(b.format->name) + ") than others (" +
               std::string(a.format->name) +
-              "), and not read together with them; `lockstep diagnose` takes all",
+              "), and is not read together with them; `lockstep diagnose` takes all",
           inputs.unpacker->shown(b.files.front())};
 }
 

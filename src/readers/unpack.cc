@@ -262,7 +262,7 @@ class Unpacker::Expansion {
     const std::string damage = gzip_ ? gzip_->damage() : std::string();
     if (damaged_ || !damage.empty())
       trouble("is damaged: " + (damage.empty() ? reason(archive_.get()) : damage) +
-              "; what is good of it is read");
+              "; its good part is read");
     return {};
   }
 
@@ -279,8 +279,7 @@ class Unpacker::Expansion {
   }
   bool refuse() {
     trouble(
-        "expands to far more than its size, which no trace does: not unpacked further; unpack it yourself "
-        "if it is meant to");
+        "expands to far more than any trace does: not unpacked further; unpack it yourself if that is intended");
     return false;
   }
 

@@ -112,7 +112,7 @@ constexpr Meaning kMeanings[] = {
     {"never-joined.calls", "RANKS: a call that others of the communicator made is not in their logs"},
     {"never-joined.watchdog", "RANKS never called the operation on which PyTorch's watchdog gave up"},
     {"never-joined.barrier", "RANKS did not reach a barrier in time"},
-    {"never-joined.horovod", "RANKS: Horovod waits for tensors of theirs that others have submitted"},
+    {"never-joined.horovod", "Horovod waits for RANKS: tensors that others submitted are missing there"},
     {"cross-comm-deadlock.watchdog", "groups of ranks wait for each other in different operations"},
     {"stuck-in-gpu.watchdog",
      "all ranks called the operation on which PyTorch's watchdog gave up, and it did not end"},

@@ -12,6 +12,7 @@ namespace {
 
 std::string amount(double value, const std::string& unit) {
   if (unit == "ns") return format_duration(value);
+  if (unit == "bytes") return format_bytes(static_cast<uint64_t>(value));
   if (unit.starts_with("ns/")) return format_duration(value) + " per " + unit.substr(3);
   return format_decimal(value,
                         value < 10 && value != static_cast<double>(static_cast<int64_t>(value)) ? 2 : 0) +

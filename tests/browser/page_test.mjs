@@ -19,7 +19,7 @@ test('numbers have units, three digits, and separators', () => {
   assert.deepEqual([0.00001234, 9994, 999.6].map(digits), ['1.23e-5', '9,990', '1,000']);
   assert.equal(count(1234567), '1,234,567');
   assert.equal(ranges([3, 1, 2, 9, 7, 8, 20]), '1–3, 7–9, 20');
-  assert.equal(quantity(7262429, 'ns/step'), '7.26 ms a step');
+  assert.equal(quantity(7262429, 'ns/step'), '7.26 ms per step');
 });
 
 test('names cannot turn, hide or break a line', () => {

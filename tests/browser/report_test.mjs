@@ -72,7 +72,7 @@ async function walk(title, shown, { file, data, diagnosis }) {
     assert.deepEqual(await all(page, `${card} .evidence li`), finding.evidence.map((text) => clean(text, 2000)));
     assert.equal(await page.locator(`${card} header .severity`).textContent(), `${{ critical: '■', warning: '▲', note: '●' }[finding.severity]} ${finding.severity}`);
     if (finding.advice) assert.equal(await page.locator(`${card} .advice`).textContent(), [name(finding.advice, 2000), ...finding.next].join(''));
-    if (finding.effect?.unit === 'ns/step') assert.ok((await page.locator(`${card} .effect`).textContent()).startsWith(`${duration(finding.effect.value)} a step`));
+    if (finding.effect?.unit === 'ns/step') assert.ok((await page.locator(`${card} .effect`).textContent()).startsWith(`${duration(finding.effect.value)} per step`));
   }
   assert.equal(await page.locator('.losses').count(), data.verdict.losses.length > 0 ? 1 : 0);
   await shown.shot(`${title}-verdict`);

@@ -48,7 +48,7 @@ class CycleVerdict {
     if (all.size() > kMostLinks) finding.statement += ", and so on";
     const std::vector<uint32_t> kept =
         with([](CallOrder::Habit of) { return of == CallOrder::Habit::kKept; });
-    if (!kept.empty()) finding.evidence.push_back("in the order of earlier calls: " + builder_.list(kept));
+    if (!kept.empty()) finding.evidence.push_back("kept the order of earlier calls: " + builder_.list(kept));
     finding.advice =
         comms.size() > 1 ? kOneOrder : "Put sends and receives that belong together into one group.";
     return finding;
@@ -93,8 +93,8 @@ class CycleVerdict {
     std::string text;
     for (size_t i = 0; i < habits_.size(); ++i) {
       if (habits_[i] != CallOrder::Habit::kBroken) continue;
-      text += builder_.who(cycle_.actors[i]) + " came to " + builder_.operation(waits(i)) + " before " +
-              builder_.operation(holds(i)) + ", in the opposite order from before; ";
+      text += builder_.who(cycle_.actors[i]) + " reached " + builder_.operation(waits(i)) + " before " +
+              builder_.operation(holds(i)) + ", reversing its earlier order; ";
     }
     return text;
   }

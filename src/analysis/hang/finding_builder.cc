@@ -79,7 +79,7 @@ void FindingBuilder::add_wait(const Block& block, Finding& finding) const {
   finding.evidence.push_back("waiting: " + list(block.waiting) + "; " + first + " longest, for " +
                              duration(block.waited_ns));
   finding.evidence.push_back(block.patience.measured
-                                 ? "longest earlier gap between two operations:  " +
+                                 ? "longest earlier gap between two operations: " +
                                        duration(block.patience.normal_ns)
                                  : "too few earlier operations to know how long a normal gap is");
   // What is suspicious is said as such, with what it would take to be sure.

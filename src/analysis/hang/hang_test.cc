@@ -274,7 +274,7 @@ TEST(Hang, SaysWhatDiffersInAnotherOperation) {
   expect(findings, FindingClass::kJoinedOtherOp, {2});
   EXPECT_EQ(findings[0].statement.substr(0, 55), "rank 2 (GPU 2 of node0, pid 1002) called Broadcast of 1")
       << findings[0].statement;
-  EXPECT_NE(texts(findings).find("differs in function"), std::string::npos) << texts(findings);
+  EXPECT_NE(texts(findings).find("they differ in function"), std::string::npos) << texts(findings);
 }
 
 TEST(Hang, SizesThatDifferReadDifferently) {
@@ -321,8 +321,8 @@ TEST(Hang, PrintsTheCycleOfADeadlock) {
   expect(findings, FindingClass::kCrossCommDeadlock, {1});
   EXPECT_EQ(
       findings[0].statement,
-      "rank 1 (GPU 1 of node0, pid 1001) came to operation 10 of b (its 11th AllReduce) before operation "
-      "10 of a (its 11th AllReduce), in the opposite order from before; ranks 0 and 1 wait for each other: "
+      "rank 1 (GPU 1 of node0, pid 1001) reached operation 10 of b (its 11th AllReduce) before operation "
+      "10 of a (its 11th AllReduce), reversing its earlier order; ranks 0 and 1 wait for each other: "
       "rank 0 in operation 10 of a (its 11th AllReduce) for rank 1, rank 1 in operation 10 of b (its 11th "
       "AllReduce) for rank 0");
 }

@@ -147,8 +147,10 @@ class Verdicts {
     std::sort(finding.ranks.begin(), finding.ranks.end());
     finding.statement = std::to_string(lost) + " of " + wording::count(job_state_.ranks(), "rank") +
                         " are gone: too many to name one cause";
-    finding.evidence.push_back(wording::count(dead.size(), "process") + " ended without closing its files; " +
-                               wording::count(job_state_.absent().size(), "rank") + " left no file");
+    finding.evidence.push_back(wording::count(dead.size(), "process") + " ended without closing " +
+                               (dead.size() == 1 ? "its file" : "their files"));
+    if (!job_state_.absent().empty())
+      finding.evidence.push_back(wording::count(job_state_.absent().size(), "rank") + " left no file");
     finding.advice =
         "Look for what the lost ranks share: a switch, a power feed, a file system. The scheduler's log may say.";
     finding.needed_evidence = "the launcher's and the scheduler's log of which process ended first";
@@ -236,10 +238,11 @@ class Verdicts {
     bool runs = std::any_of(root.actors.begin(), root.actors.end(), [this](uint32_t a) {
       return job_.processes[job_state_.actor(a).process].liveness == model::Liveness::kRunning;
     });
-    finding.advice = "Find out what the host code of " + builder_.list(root.actors) +
-                     (runs ? " is" : " was") +
-                     " doing: it never reached the operation. Take its stack while the job hangs, or read "
-                     "its log afterwards.";
+    finding.advice =
+        left ? "Give all ranks the same number of steps, or let them agree on the end."
+             : "Find out what the host code of " + builder_.list(root.actors) + (runs ? " is" : " was") +
+                   " doing: it never reached the operation. Take its stack while the job hangs, or read "
+                   "its log afterwards.";
     out_.push_back(std::move(finding));
   }
 
@@ -316,7 +319,7 @@ class Verdicts {
                                       builder_.list(at.waiting) + " " + usual
                                 : builder_.who(root.actors) + " called " + other + where + ", where " +
                                       builder_.list(at.waiting) + " called " + usual;
-    finding.evidence.push_back("differs in " + differing_parts(difference, called, wanted));
+    finding.evidence.push_back("they differ in " + differing_parts(difference, called, wanted));
     if (difference.open)
       finding.statement += "; to tell which is wrong, Lockstep needs what " +
                            wording::count(difference.unknown, "other rank") + " called";

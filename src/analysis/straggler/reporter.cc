@@ -160,10 +160,14 @@ void Reporter::late(FindingClass kind, const std::vector<Accused>& accused) {
   finding.evidence.push_back(steps_evidence());
   finding.advice =
       kind == FindingClass::kHostLate
-          ? "Check what this rank's host does between operations: data loading, logging, garbage "
-            "collection, a busy or throttled CPU, another process on its cores."
-          : "Check why this rank's kernels take longer: GPU clocks and temperature, another process on "
-            "the GPU, more or longer samples in its part of the batch.";
+          ? std::string(finding.ranks.size() > 1 ? "Check what the hosts of these ranks do"
+                                                 : "Check what this rank's host does") +
+                " between operations: data loading, logging, garbage "
+                "collection, a busy or throttled CPU, another process on its cores."
+          : std::string(finding.ranks.size() > 1 ? "Check why the kernels of these ranks take longer"
+                                                 : "Check why this rank's kernels take longer") +
+                ": GPU clocks and temperature, another process on "
+                "the GPU, more or longer samples in its part of the batch.";
   if (!in_each_step(worst.pattern))
     finding.advice += " It does not happen in every step: look for what only this rank does now and then.";
   findings_.push_back(std::move(finding));
@@ -180,8 +184,9 @@ std::string Reporter::statement(FindingClass kind, const Finding& finding, const
   out +=
       " " + when_text(*worst.culprit) + ", costing the other ranks about " + text(worst.culprit->per_step_ns);
   out += in_each_step(pattern) ? " per step" : " each time";
-  return out + " (" + wording::percent(worst.sum.total_ns / costs_.span_ns) + " of the run" +
-         (one ? "" : " the worst of them") + "); first in " + finding.operation;
+  return out + " (" + (one ? "" : "the worst of them, ") +
+         wording::percent(worst.sum.total_ns / costs_.span_ns) + " of the run); first in " +
+         finding.operation;
 }
 
 std::string Reporter::when_text(const Culprit& culprit) const {
@@ -250,9 +255,9 @@ void Reporter::report(const FewDelays& few) {
                       steps_text(few.steps) + ": the others waited " + text(sum.total_ns);
   finding.effect =
       Effect{.value = sum.total_ns, .unit = "ns", .low = sum.sure_ns, .high = sum.total_ns * 2 - sum.sure_ns};
-  finding.evidence.push_back(text(sum.total_ns) + " of " + text(lateness_.processes[process].blamed_ns) +
-                             " of own lateness in all; " + wording::percent(sum.host_ns / sum.total_ns) +
-                             " of it on the host");
+  finding.evidence.push_back("own lateness " + text(lateness_.processes[process].blamed_ns) + " in all, " +
+                             text(sum.total_ns) + " of it there; " +
+                             wording::percent(sum.host_ns / sum.total_ns) + " of that on the host");
   if (!once) finding.evidence.push_back("too few times to tell a pattern from chance");
   finding.evidence.push_back(steps_evidence());
   finding.advice = "Look for what happens once: a checkpoint, an evaluation, a reconnect, a page-in.";

@@ -126,7 +126,7 @@ TEST(Gates, SayHowLongARunWouldTell) {
   // The interval reaches 4 % above, the bound is 2 % above: four times the steps.
   const GateResult result = judged("step<=1.02", of(Metric::kStep, 1.0, 0.96, 1.04));
   EXPECT_NE(result.sentence.find("about 393 steps"), std::string::npos) << result.sentence;
-  EXPECT_NE(judged("step<=1.02", of(Metric::kStep, 1.02, 1.0, 1.04)).sentence.find("too near the bound"),
+  EXPECT_NE(judged("step<=1.02", of(Metric::kStep, 1.02, 1.0, 1.04)).sentence.find("too close to the bound"),
             std::string::npos);
   for (const bool a_is_shorter : {true, false}) {
     Comparison unequal = of(Metric::kStep, 1.0, 0.96, 1.04);
@@ -150,7 +150,7 @@ TEST(Gates, MoreThanAHundredRunsAreNoAdvice) {
       return judged(gate, of(metric, ratio, std::min(far, near), std::max(far, near))).sentence;
     };
     EXPECT_NE(sentence(0.0995).find("about 9,901 steps"), std::string::npos) << sentence(0.0995);
-    EXPECT_NE(sentence(0.1005).find("too near the bound"), std::string::npos) << sentence(0.1005);
+    EXPECT_NE(sentence(0.1005).find("too close to the bound"), std::string::npos) << sentence(0.1005);
   }
 }
 

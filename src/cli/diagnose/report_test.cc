@@ -175,11 +175,11 @@ What would decide it
   The file of rank 3.
 
 Seen      8 ranks on 2 hosts, 80 operations matched across ranks, one clock.
-Not seen  No Flight Recorder dumps; they might show the cause. To get them: TORCH_FR_BUFFER_SIZE=2000
-          TORCH_FR_DUMP_ON_TIMEOUT=1 TORCH_FR_DUMP_TEMP_FILE=/shared/job/fr_ (names of older
-          PyTorch: docs/inputs.md)
-          No snapshots of NCCL's RAS; they might show the cause. To get them: ncclras -f json > ras.json on
-          a host of the job, while it hangs
+Not seen  No Flight Recorder dumps; they might show the cause. To get them:
+          TORCH_FR_BUFFER_SIZE=2000 TORCH_FR_DUMP_ON_TIMEOUT=1
+          TORCH_FR_DUMP_TEMP_FILE=/shared/job/fr_ (names of older PyTorch: docs/inputs.md)
+          No snapshots of NCCL's RAS; they might show the cause. To get them: ncclras -f json >
+          ras.json on a host of the job, while it hangs
           No logs; they might show the cause. To get them: NCCL_DEBUG=INFO
           NCCL_DEBUG_FILE=/shared/job/nccl.%h.%p.log
 Lost      nothing.

@@ -99,7 +99,7 @@ TEST(Arguments, SaysWhatAWordMayHaveMeant) {
   EXPECT_EQ(error(kFiles, {"--explode", "file"}), "unknown option '--explode'");
   constexpr Operands kTwo = {.name = "A B", .least = 2, .most = 2};
   EXPECT_EQ(error(kTwo, {"a"}), "takes 2 operands (A B), not 1");
-  EXPECT_EQ(error(kTwo, {"a", "b", "c"}), "takes A B: 2 of them, not 3");
+  EXPECT_EQ(error(kTwo, {"a", "b", "c"}), "takes 2 operands (A B), not 3");
 }
 
 TEST(Arguments, HelpNeedsNoOperands) {

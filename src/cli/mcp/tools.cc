@@ -61,7 +61,7 @@ class Confined {
       if (std::mismatch(root.begin(), root.end(), whole.begin(), whole.end()).first == root.end())
         return whole.string();
     }
-    return usage(asked.substr(0, 256) + ": not there, or outside of the folders that this server may read");
+    return usage(asked.substr(0, 256) + ": missing, or outside the folders that this server may read");
   }
   Result<std::string> path_argument(const Json& arguments, const std::string& key) const {
     LOCKSTEP_ASSIGN(const std::string asked, text_of(arguments, key));
@@ -159,7 +159,7 @@ Result<std::vector<std::string>> show_words(const Json& arguments) {
     const auto number = arguments.find(name);
     if (number == arguments.end()) continue;
     if (!number->is_number_integer() || *number < 0 || *number > INT32_MAX)
-      return usage(std::string(name) + ": a number from 0 on is expected");
+      return usage(std::string(name) + ": expected a number from 0 on");
     words.push_back("--" + std::string(name) + "=" + std::to_string(number->get<int64_t>()));
   }
   return words;
@@ -184,7 +184,7 @@ std::vector<Tool> all_tools(const ToolLimits& limits) {
        },
        with_paths("diagnose")},
       {"summary",
-       "Operations by size with times and bandwidths, ranks, steps, exposed communication, transfers.",
+       "Sums up operations by size with times and bandwidths, ranks, steps, exposed communication, transfers.",
        [] {
          return schema({{"paths", paths_property()}, {"json", json_property()}}, {"paths"});
        },
@@ -204,7 +204,7 @@ std::vector<Tool> all_tools(const ToolLimits& limits) {
          LOCKSTEP_ASSIGN(auto words, show_words(arguments));
          return confined->run("show", arguments, std::move(words), paths);
        }},
-      {"explain", "What a finding means and what to do; without an id, all ids.",
+      {"explain", "Explains what a finding means and what to do; without an id, lists all ids.",
        [] {
          return schema({{"id", text_property("such as never-joined")}}, Json::array());
        },
@@ -216,9 +216,9 @@ std::vector<Tool> all_tools(const ToolLimits& limits) {
          return confined->run("explain", Json::object(), {}, operands);
        }},
       {"compare",
-       "What is faster or slower in run b than in run a. exit_code: 1 something got worse, 3 no answer.",
+       "Says what is faster or slower in run b than in run a. exit_code: 1 something got worse, 3 no answer.",
        [] {
-         return schema({{"a", text_property("the run to compare with")},
+         return schema({{"a", text_property("the run to compare with, the baseline")},
                         {"b", text_property("the run in question")},
                         {"json", json_property()}},
                        {"a", "b"});

@@ -133,7 +133,7 @@ void CopyJoin::join() {
                    [](const OfTask& a, const OfTask& b) { return a.task < b.task; });
   for (const OfTask& of : joined_) joined_copies_.push_back(of.copy);
   lose(trace_, "copy_joined_by_order", guessed,
-       "copies that were given to copy-engine collectives by number, size and order alone");
+       "copies matched to copy-engine collectives by number, size and order only");
   lose(trace_, "ce_batch_without_copies", unjoined,
        "batches of copy-engine collectives whose copies cannot be distinguished from others: no GPU times");
 }

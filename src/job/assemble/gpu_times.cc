@@ -110,7 +110,7 @@ void GpuTimes::fit() {
        "KernelCh events with the stamps of another kernel (before their launch, or after they were seen): "
        "left out");
   lose(trace_, "fewer_channels", fewer_channels,
-       "operations with fewer usable KernelCh events than channels: GPU times from those there are");
+       "operations with fewer usable KernelCh events than channels: GPU times come from those that exist");
   lose(trace_, "gpu_clock_unbounded", unplaced,
        "operations whose GPU clock cannot be placed: launches or kernel ends were not recorded");
   lose(trace_, "gpu_clock_contradiction", contradictions,

@@ -32,7 +32,7 @@ GraphReplays::GraphReplays(model::Trace& trace, KernelWorks& works) : trace_(tra
   list_tasks();
   add_operations();
   lose(trace_, "graph_kernel", unjoined_,
-       "kernels of NCCL in replays of CUDA graphs whose captured operations are ambiguous: not joined");
+       "NCCL kernels in replays of CUDA graphs whose captured operations are ambiguous: not joined");
 }
 
 int64_t GraphReplays::launch_ns(uint32_t kernel) const {

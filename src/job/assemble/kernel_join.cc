@@ -291,19 +291,17 @@ void KernelJoin::report() {
   }
   if (is_by_order_) {
     lose(trace_, "kernel_joined_by_order", units_.empty() ? 0 : kernels_.size(),
-         "kernels of NCCL that were given to operations by their order alone: there are no records of the "
-         "calls that launched them");
+         "NCCL kernels matched to operations by order only: no record of the calls that launched them");
   }
   lose(trace_, "kernel_without_launch", without_launch_,
-       "kernels of NCCL without a record of the call that launched them: their operations keep other GPU "
+       "NCCL kernels without a record of the call that launched them: their operations keep other GPU "
        "times, or none");
   lose(trace_, "kernel_launched_outside", outside_,
-       "kernels of NCCL that were launched outside of what its profiler reported: not joined to operations");
+       "NCCL kernels launched outside anything its profiler reported: not joined to operations");
   lose(trace_, "kernel_without_op", unknown,
-       "kernels of NCCL in whose launch the operations are not known, or not all: not joined to operations");
+       "NCCL kernels whose launch has unknown or missing operations: not joined to operations");
   lose(trace_, "kernel_name_mismatch", misnamed,
-       "kernels of NCCL whose name fits no operation of their launch, or in a launch of which records are "
-       "missing: not joined");
+       "NCCL kernels whose name fits no operation of their launch, or whose launch lacks records: not joined");
 }
 
 }  // namespace lockstep::job::assemble

@@ -98,8 +98,7 @@ class Join {
          .stage = job_.strings.intern("gather"),
          .kind = job_.strings.intern(model::kLossForeignParent),
          .count = lost,
-         .detail = job_.strings.intern("network operations that a process did for another one of its "
-                                       "host (PXN), whose file is not in the run")});
+         .detail = job_.strings.intern("network operations that a process did for another one on its host (PXN), whose file is not in the run")});
   }
 
   // Lists are made of the members of a communicator, those that left no file included: as many as of a real
@@ -121,7 +120,7 @@ class Join {
                         .stage = job_.strings.intern("gather"),
                         .kind = job_.strings.intern("bad_value"),
                         .count = refused,
-                        .detail = job_.strings.intern("communicators that say they are larger than a job")});
+                        .detail = job_.strings.intern("communicators that claim to be larger than the job")});
   }
 
   void add_run_losses(const model::Trace& trace) {

@@ -208,19 +208,19 @@ class TraceMaker {
     };
     uint64_t missing = 0;
     for (const auto& [key, count] : numbers_) missing += count.first - count.second;
-    lose("missing_record", missing, "collectives that CoMMA passed over, by the gaps in their numbers");
+    lose("missing_record", missing, "collectives that CoMMA skipped, according to gaps in their numbers");
     lose("missing_record", has_p2p_,
-         "sends and receives that CoMMA passed over: they have no numbers, so how many is not known");
-    lose("missing_record", file_.left_out, "operations beyond what is kept of a file");
-    lose("unwritten_tail", 1, "what CoMMA had not written yet is in no file");
-    lose("unended", unended_, "operations that CoMMA gave up, as it had not seen them end");
-    lose("repeated_record", repeated_, "collectives with a number that was there before");
-    lose("bad_record", file_.bad_records, "lines, network operations and steps that cannot be");
-    lose("bad_record", file_.too_long, "lines longer than any record is");
-    lose("group", file_.groups, "groups of calls: they say of no operation");
-    lose("cut_file", file_.cut, "the last line is not whole");
+         "sends and receives that CoMMA skipped: they have no numbers, so the count is unknown");
+    lose("missing_record", file_.left_out, "operations beyond the limit for one file");
+    lose("unwritten_tail", 1, "what CoMMA had not yet written is not in the files");
+    lose("unended", unended_, "operations that CoMMA gave up on, as it did not see them end");
+    lose("repeated_record", repeated_, "collectives with a repeated number");
+    lose("bad_record", file_.bad_records, "impossible lines, network operations and steps");
+    lose("bad_record", file_.too_long, "lines longer than any record");
+    lose("group", file_.groups, "groups of calls, which name no operation");
+    lose("cut_file", file_.cut, "the last line is incomplete");
     lose("step_clock", !file_.steps_aligned,
-         "no one offset brings steps into their network operations: they may lie beside them");
+         "no single offset maps steps into their network operations: they may lie outside");
   }
 
   const FileRecords& file_;
@@ -262,11 +262,11 @@ class Source : public model::TraceSource {
     lose("implausible_numbers", implausible_,
          "communicators whose operations have numbers that are far apart");
     lose("network_time", 1,
-         "CoMMA knows nothing of GPUs: an operation's time is that of its transfers, the first to the last");
+         "CoMMA knows nothing about GPUs: an operation's time is that from its first to its last transfer");
     lose("guessed_rank", world_.comm != 0,
-         "CoMMA does not tell ranks of the job: those of the largest communicator are taken");
+         "CoMMA does not give the job's ranks: those of the largest communicator are used");
     lose("guessed_ranks", guessed_sizes_,
-         "communicators whose size CoMMA does not tell: taken for as many ranks as left files");
+         "communicators without a size from CoMMA: taken to have as many ranks as left files");
   }
   std::string name() const override { return name_; }
 

@@ -61,10 +61,10 @@ struct FileRecords {
   bool is_epoch = false;              // times are ns since the Unix epoch; else since the process' own start
   bool steps_aligned = true;          // one offset brings the steps into their operations
   uint64_t bad_records = 0;           // lines that are nothing of CoMMA's
-  uint64_t too_long = 0;              // lines longer than any record is
+  uint64_t too_long = 0;              // lines longer than any record
   uint64_t groups = 0;                // lines on groups of calls, of which nothing is kept
   uint64_t left_out = 0;              // beyond what is kept of a file
-  bool cut = false;                   // the last line is not whole
+  bool cut = false;                   // the last line is incomplete
 };
 
 // The error says that the file cannot be read, or holds no record at all.

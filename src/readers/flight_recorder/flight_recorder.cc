@@ -185,17 +185,17 @@ class TraceMaker {
       trace_.lose(0, "read", kind, count, text + ": " + dump_.path);
     };
     // Ranks still compare: numbers of collectives do not begin with the ring.
-    lose("older_operations", dump_.overwritten, "older operations that the recorder's ring no longer had");
-    lose("unplaced_p2p", unplaced_, "sends and receives whose number is not known, as older ones are gone");
-    lose("bad_record", dump_.bad_entries, "entries that are no operations");
+    lose("older_operations", dump_.overwritten, "older operations that the recorder's ring had dropped");
+    lose("unplaced_p2p", unplaced_, "sends and receives without a known number, as older ones are gone");
+    lose("bad_record", dump_.bad_entries, "entries that are not operations");
     lose("any_source", dump_.any_source, "receives that name no sender");
-    lose("unknown_rank", dump_.rank < 0, "dumps whose name ends in no rank");
+    lose("unknown_rank", dump_.rank < 0, "dumps whose name does not end in a rank");
     if (!dump_.cut.empty()) {
       lose("cut_file", 1, dump_.cut);
       lose(model::kLossIncompleteEnd, 1, "dump that ends early");
     }
     const uint64_t impossible = dump_.impossible + dump_.bad_entries;
-    lose(model::kLossIncompleteEnd, impossible, "entries are such as no recorder writes");
+    lose(model::kLossIncompleteEnd, impossible, "entries are unlike any that the recorder writes");
     lose(model::kLossUnproven, impossible > 0, "dump that is damaged");
   }
 
@@ -234,8 +234,7 @@ class Source : public model::TraceSource {
     for (const std::string& file : bad_files_) trace.lose(kNoRow, "read", "unreadable_file", 1, file);
     if (guessed_time_) {
       trace.lose(kNoRow, "read", "dump_time", 1,
-                 "dumps do not say when they were written: taken for the moment at which the time limit of "
-                 "the oldest open operation had passed");
+                 "dumps do not say when they were written: taken to be when the time limit of the oldest open operation had passed");
     }
     for (const std::string& file : older_)
       trace.lose(kNoRow, "read", "older_dump", 1, "a newer dump of its rank is there: " + file);

@@ -75,7 +75,7 @@ class Builder {
 Result<Document> read_json(std::string_view bytes) {
   Builder builder;
   if (!nlohmann::json::sax_parse(bytes, &builder)) {
-    return Error{ErrorCode::kInvalidInput, "no Flight Recorder dump: " + builder.problem, {}};
+    return Error{ErrorCode::kInvalidInput, "not a Flight Recorder dump: " + builder.problem, {}};
   }
   return std::move(builder.document);
 }

@@ -87,7 +87,7 @@ class Machine {
   }
   Error wrong(const std::string& problem) const {
     return {ErrorCode::kInvalidInput,
-            "no Flight Recorder dump: " + problem + ", at byte " + std::to_string(op_at_),
+            "not a Flight Recorder dump: " + problem + ", at byte " + std::to_string(op_at_),
             {}};
   }
 

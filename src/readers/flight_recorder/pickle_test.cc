@@ -94,7 +94,7 @@ TEST(Pickle, TuplesSetsAndDictsOfAllKinds) {
 TEST(Pickle, OperationsOnAnEmptyStackAreDamage) {
   for (const std::string& bad :
        {"0."s, "1."s, "t."s, "d."s, "(K\x01"s + "d.", "\x85."s, "q\x00."s, "a."s, "]a."s})
-    EXPECT_NE(error(proto(bad)).find("no Flight Recorder dump: "), std::string::npos) << bad;
+    EXPECT_NE(error(proto(bad)).find("not a Flight Recorder dump: "), std::string::npos) << bad;
 }
 
 TEST(Pickle, SixtyFourMarksMayBeOpen) {
@@ -118,7 +118,7 @@ TEST(Pickle, WhatIsNoPickleIsSaidToBeNone) {
   for (const std::string& bad : {""s, "x"s, "{}"s, proto("h\x00."), proto("}(K\x01u."), proto("K\x01(e."),
                                  proto("e."), proto("s."), proto("\x86."), proto("("s + "."),
                                  proto("K\x01K\x02."), proto("]", 9), proto("}(](" + text("a") + "u.")}) {
-    EXPECT_NE(error(bad).find("no Flight Recorder dump: "), std::string::npos) << bad;
+    EXPECT_NE(error(bad).find("not a Flight Recorder dump: "), std::string::npos) << bad;
   }
   EXPECT_NE(error(proto(std::string(10'000, '('))).find("nested deeper"), std::string::npos);
   EXPECT_NE(error(proto("X\xff\xff\xff\xff")).find("ends before"), std::string::npos);

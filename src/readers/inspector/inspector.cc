@@ -163,11 +163,11 @@ class TraceMaker {
   }
   void add_losses(const std::vector<Placed>& placed) {
     lose("missing_record", missing(placed),
-         "operations that Inspector did not keep, by the gaps in their numbers");
-    lose("unwritten_tail", 1, "what Inspector had not written yet, or had not ended, is in no file");
-    lose("repeated_record", repeated_, "operations with a number that was there before");
+         "operations that Inspector did not keep, according to gaps in their numbers");
+    lose("unwritten_tail", 1, "what Inspector had not yet written, or had not ended, is not in the files");
+    lose("repeated_record", repeated_, "operations with a repeated number");
     lose("no_gpu_time", untimed_,
-         "operations that Inspector timed on the host alone: no duration is taken from them");
+         "operations that Inspector timed on the host only: their durations are not used");
   }
 
   const ProcessRecords& process_;
@@ -203,14 +203,14 @@ class Source : public model::TraceSource {
     };
     for (const std::string& file : bad_files_) lose("unreadable_file", 1, file);
     for (const FileRecords& file : files_) {
-      lose("bad_record", file.bad_records, "lines that are no operation: " + file.path);
-      lose("bad_record", file.too_long, "lines longer than any record is: " + file.path);
-      lose("missing_record", file.left_out, "operations beyond what is kept of a file: " + file.path);
+      lose("bad_record", file.bad_records, "lines that are not operations: " + file.path);
+      lose("bad_record", file.too_long, "lines longer than any record: " + file.path);
+      lose("missing_record", file.left_out, "operations beyond the limit for one file: " + file.path);
       lose("unknown_size", file.without_size,
            "operations of a type whose size Inspector did not know: " + file.path);
-      lose("cut_file", file.cut, "the last line is not whole: " + file.path);
+      lose("cut_file", file.cut, "the last line is incomplete: " + file.path);
       lose("no_owner", file.without_owner,
-           "operations whose marker is missing, so whose they are is not known: " + file.path);
+           "operations without a marker, so their owner is unknown: " + file.path);
       lose("overwritten", file.overwritten,
            "operations that Inspector itself counts as overwritten before it wrote them (its ring was too "
            "small): " +
@@ -224,13 +224,12 @@ class Source : public model::TraceSource {
     lose("implausible_numbers", implausible_,
          "communicators whose operations have numbers that are far apart");
     lose("equal_names", identities_.kept_apart(),
-         "processes with the host name and pid of another, but other ranks in its communicators: kept apart, "
-         "as containers of several hosts may be called alike");
+         "processes with the same host name and pid but different ranks in their communicators: kept apart, as containers on several hosts may share a name");
     lose("dump_time", 1,
-         "Inspector tells how long operations took, not when: they are placed where it wrote them");
+         "Inspector says how long operations took, not when: they are placed where it wrote them");
     if (world_.comm != 0)
       lose("guessed_rank", 1,
-           "Inspector does not tell ranks of the job: those of the largest communicator are taken");
+           "Inspector does not give the job's ranks: those of the largest communicator are used");
   }
   std::string name() const override { return name_; }
 

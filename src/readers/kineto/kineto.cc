@@ -46,8 +46,7 @@ class Source : public model::TraceSource {
       if (!heading.has_info && is_own_timeline(std::span(first).first(size))) {
         return Error{
             ErrorCode::kUnsupported,
-            "is a timeline that lockstep made, of several ranks or of one without a number: it is to "
-            "look at. Name the run that it was made from, or a timeline of each rank",
+            "is a timeline made by lockstep, of several ranks or of one without a number: it is for viewing only. Name the run that it was made from, or one timeline per rank",
             path};
       }
       return TraceFile{path, heading};

@@ -61,8 +61,8 @@ class Collector {
     }
     if (!is_known_) {
       return Error{ErrorCode::kInvalidInput,
-                   stream_.is_object() ? "no trace of PyTorch's profiler: nothing in it is from one"
-                                       : "no trace of PyTorch's profiler: no JSON object",
+                   stream_.is_object() ? "not a trace of PyTorch's profiler: nothing in it is from one"
+                                       : "not a trace of PyTorch's profiler: no JSON object",
                    out_.path};
     }
     out_.is_whole = stream_.is_whole();
@@ -325,7 +325,7 @@ Result<Heading> read_heading(const std::string& path) {
       continue;
     }
     if (!stream.is_object())
-      return Error{ErrorCode::kInvalidInput, "no trace of PyTorch's profiler: no JSON object", path};
+      return Error{ErrorCode::kInvalidInput, "not a trace of PyTorch's profiler: no JSON object", path};
     if (piece.kind == EventStream::Kind::kEvent) {
       // Names of processes and threads are no events of the job.
       if (!head_of(piece.text).is_timed) continue;

@@ -398,24 +398,24 @@ class TraceMaker {
                                                          [](const CommCall& call) { return call.is_p2p; });
     lose(numbered ? "cut_trace" : "cut_file", !in_.is_whole, "the file ends before the trace does");
     lose(numbered ? "bad_event" : "bad_record", in_.bad_events,
-         "pieces that are no JSON were left out, the first at byte " + std::to_string(in_.first_damage));
+         "pieces that are not JSON were left out, the first at byte " + std::to_string(in_.first_damage));
     lose(model::kLossIncompleteEnd, !in_.is_whole, "trace that ends early");
-    lose(model::kLossIncompleteMiddle, in_.bad_events, "pieces of the trace are no JSON");
+    lose(model::kLossIncompleteMiddle, in_.bad_events, "pieces of the trace are not JSON");
     lose(model::kLossUnproven, in_.bad_events > 0, "trace that is damaged");
     lose("oversized_value", in_.oversized, "metadata larger than any profiler writes was left out");
     lose("unnamed_call", in_.unnamed_calls,
-         "operations that do not say what they are: PyTorch before 2.2 did not record it");
+         "operations that do not say what they are: PyTorch before 2.2 did not record this");
     lose("unplaced_p2p", in_.unplaced_p2p, "sends and receives that name no peer");
-    lose("unknown_members", in_.cut_lists, "groups whose ranks the file does not list whole");
+    lose("unknown_members", in_.cut_lists, "groups whose ranks the file does not list completely");
     lose("comms_id_mismatch", in_.wrong_comms_ids,
          "operations whose Comms Id is not that of their group and number");
     lose("call_without_kernel", links_.silent_calls,
          "operations whose kernel is not in the trace: no GPU times");
     lose("graph_kernel", links_.graph_kernels,
-         "communication kernels of CUDA graphs: which operations they replay is not in the trace");
+         "communication kernels of CUDA graphs: the trace does not show which operations they replay");
     lose("unlinked_kernel", links_.unlinked_kernels,
          "communication kernels that belong to no recorded operation");
-    lose("unknown_rank", rank_ < 0, "traces that tell no rank, nor does the file's name");
+    lose("unknown_rank", rank_ < 0, "traces without a rank, and none in the file's name");
   }
 
   Recording& in_;

@@ -67,7 +67,7 @@ class Run::Opener {
     if (run_.processes_.empty()) {
       if (errors_.empty())
         return Error{ErrorCode::kNotFound,
-                     is_starting_ ? "its processes are just starting to record: look again in a second"
+                     is_starting_ ? "its processes are just starting to record: try again in a second"
                                   : "no process files",
                      {}};
       return errors_.size() == 1 ? errors_.front() : all_bad();

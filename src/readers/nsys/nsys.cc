@@ -70,7 +70,7 @@ class Source : public model::TraceSource {
     source->place();
     if (source->placed_.empty())
       return Error{ErrorCode::kInvalidInput,
-                   "holds neither ranges of NCCL nor kernels; record with `nsys profile -t cuda,nvtx`",
+                   "holds neither NCCL ranges nor kernels; record with `nsys profile -t cuda,nvtx`",
                    source->name_};
     return std::unique_ptr<model::TraceSource>(std::move(source));
   }
@@ -87,21 +87,20 @@ class Source : public model::TraceSource {
     };
     for (const std::string& file : bad_files_) lose("unreadable_file", 1, file);
     for (const Export& of : exports_) {
-      lose("bad_record", of.bad_rows, "rows whose times cannot be: " + of.path);
-      lose("missing_record", of.left_out, "rows beyond what is kept of an export: " + of.path);
+      lose("bad_record", of.bad_rows, "rows with impossible times: " + of.path);
+      lose("missing_record", of.left_out, "rows beyond the limit for one export: " + of.path);
       lose("unknown_payload", of.unknown_payloads,
-           "ranges of NCCL whose payload the export does not describe: " + of.path);
+           "NCCL ranges whose payload the export does not describe: " + of.path);
       if (!of.damage.empty()) lose("cut_file", 1, of.damage);
       if (!of.has_epoch)
         lose("no_date", 1,
-             "the export does not tell when its session began: times start in 1970: " + of.path);
+             "the export does not say when its session began, so times start in 1970: " + of.path);
     }
     lose("recorded_part", 1,
-         "Nsight Systems records while it is told to: what was called before and after is not known, and "
-         "nobody is blamed for not calling");
+         "Nsight Systems records a window: what was called before and after is unknown, and nobody is blamed for not calling");
     if (world_.comm != 0)
       lose("guessed_rank", 1,
-           "NCCL's ranges do not tell ranks of the job: those of the largest communicator are taken");
+           "NCCL's ranges do not give the job's ranks: those of the largest communicator are used");
   }
   std::string name() const override { return name_; }
 

@@ -308,7 +308,7 @@ class ChunkReader {
   Result<void> values_of(const PageHead& head, Bytes values, uint64_t count, std::vector<Cell>& cells) const {
     if (head.encoding == kPlain) return plain_values(values, count, cells);
     if (head.encoding != kPlainDictionary && head.encoding != kRleDictionary)
-      return bad("is written in a way that this reader does not know (encoding " +
+      return bad("has an unknown encoding (" +
                  std::to_string(head.encoding) + ")");
     if (count == 0) return {};
     if (values.empty()) return bad("has a damaged page");
@@ -361,7 +361,7 @@ class ChunkReader {
     if (!is_packed) return std::vector<std::byte>(page.begin(), page.end());
     const auto size = static_cast<uint64_t>(head.unpacked) -
                       (head.kind == kDataPageV2 ? static_cast<uint64_t>(head.level_bytes) : 0);
-    if (size > kLargestPage || size > unpack_left_) return bad("unpacks to more than its file can mean");
+    if (size > kLargestPage || size > unpack_left_) return bad("unpacks to more than its file can hold");
     unpack_left_ -= size;
     std::vector<std::byte> plain;
     if (chunk_.codec == kSnappy) {
@@ -369,7 +369,7 @@ class ChunkReader {
     } else if (chunk_.codec == kGzip || chunk_.codec == kZstd) {
       if (!unpack_archive(page, size, plain)) return bad("has a page that cannot be unpacked");
     } else {
-      return bad("is packed in a way that this reader does not know (codec " + std::to_string(chunk_.codec) +
+      return bad("has an unknown compression (codec " + std::to_string(chunk_.codec) +
                  ")");
     }
     return plain;
@@ -394,7 +394,7 @@ bool ParquetFile::is_parquet(Bytes first_bytes) {
 Result<ParquetFile> ParquetFile::open(const std::string& path) {
   LOCKSTEP_ASSIGN(InputFile file, InputFile::open(path));
   const auto bad = [&](const char* why) {
-    return Error{ErrorCode::kInvalidInput, std::string("is no whole Parquet file: ") + why, path};
+    return Error{ErrorCode::kInvalidInput, std::string("is not a complete Parquet file: ") + why, path};
   };
   constexpr uint64_t kEnd = 8;
   std::byte end[kEnd];

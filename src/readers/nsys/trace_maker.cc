@@ -230,14 +230,13 @@ class TraceMaker {
       trace_.lose(0, "read", kind, count, text);
     };
     lose("no_communicator", without_comm_,
-         "operations that do not say their communicator: NCCL before 2.25 did not, or payloads of NVTX were "
-         "not recorded");
+         "operations without a communicator: NCCL before 2.25 does not name it, or NVTX payloads were not recorded");
     lose("several_members", several_.size(),
-         "communicators in which the process has several GPUs: whose a call is, is not told");
+         "communicators in which the process has several GPUs: the export does not say which GPU a call is for");
     lose("call_without_kernel", links_.silent_calls,
          "operations whose kernel is not in the export: no GPU times");
     lose("graph_kernel", links_.graph_kernels,
-         "communication kernels of CUDA graphs: which operations they replay is not in the export");
+         "communication kernels of CUDA graphs: the export does not show which operations they replay");
     lose("unlinked_kernel", links_.unlinked_kernels,
          "communication kernels that belong to no recorded operation");
     if (calls_.empty() && without_comm_ == 0)

@@ -61,8 +61,7 @@ Result<Opened> open_schema(const std::string& path) {
   if (!opened.schema) opened.schema = sdk_schema(*opened.database);
   if (!opened.schema) {
     return Error{ErrorCode::kUnsupported,
-                 "has no table of GPU work that is known (rocpd_op, or rocpd_kernel_dispatch of schema 3); "
-                 "views are not read",
+                 "has no known table of GPU work (rocpd_op, or rocpd_kernel_dispatch of schema 3); views are not read",
                  path};
   }
   return opened;
@@ -133,14 +132,13 @@ File look_at(const std::string& path) {
     file.texts = std::make_unique<SharedTexts>();
   }
   if (opened->database->is_cut())
-    file.losses.push_back({"cut_file", 1, "the file is shorter than it says, and read as far as it goes"});
+    file.losses.push_back({"cut_file", 1, "the file is shorter than it says; read as far as it goes"});
   std::error_code ignored;
   if (const auto bytes = std::filesystem::file_size(path + "-wal", ignored);
       !ignored && bytes > 0 && bytes != UINTMAX_MAX)
     file.losses.push_back(
         {"unread_journal", 1,
-         "what its writer had not moved out of the journal is not read; `sqlite3 FILE 'PRAGMA "
-         "wal_checkpoint(TRUNCATE)'` moves it, on a copy of both files"});
+         "what its writer had not moved out of the journal was not read; run `sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'` on a copy of both files to move it"});
   return file;
 }
 
@@ -178,13 +176,12 @@ class Source : public model::TraceSource {
         trace.lose(kNoRow, "read", loss.kind, loss.count, loss.text + ": " + file.path);
     }
     trace.lose(kNoRow, "read", "kernels_alone", 1,
-               "the files hold GPU work alone: which communicator, size and peers a kernel of RCCL's had "
-               "is not known");
+               "the files hold GPU work only: the communicator, size and peers of RCCL's kernels are unknown");
     trace.lose(kNoRow, "read", "equal_names", hosts_.kept_apart(),
-               "hosts with the name of another, but another machine id: kept apart");
+               "hosts with the same name but different machine ids: kept apart");
     if (shared_clocks_ > 0)
       trace.lose(kNoRow, "read", "guessed_clock", shared_clocks_,
-                 "files that name no host were taken for one host's where their times overlap");
+                 "files that name no host were taken to be from one host if their times overlap");
   }
   std::string name() const override { return name_; }
 

@@ -151,8 +151,8 @@ class TraceMaker {
     const auto lose = [this](std::string_view kind, uint64_t count, const std::string& text) {
       trace_.lose(0, "read", kind, count, text + ": " + in_.file);
     };
-    lose("bad_record", contents.bad, "rows whose times or GPU cannot be");
-    lose("missing_record", contents.left_out, "rows beyond what is kept of a process");
+    lose("bad_record", contents.bad, "rows with an impossible time or GPU");
+    lose("missing_record", contents.left_out, "rows beyond the limit for one process");
     lose("other_work", contents.other, "rows that are neither kernels nor copies nor markers");
     lose("unknown_gpu", unknown_gpu_, "kernels and copies of a device that the file does not list");
     if (!contents.damage.empty()) trace_.lose(0, "read", "cut_file", 1, contents.damage);

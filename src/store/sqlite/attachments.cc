@@ -140,7 +140,7 @@ Result<std::vector<std::string>> read_attachments(const Database& database, cons
       if (bytes > most_bytes)
         return Error{ErrorCode::kInvalidInput, "the attached files are larger than such files are", path};
       if (out.write(piece.data(), static_cast<std::streamsize>(piece.size()))) return {};
-      return Error{ErrorCode::kIo, "cannot be written: no room? TMPDIR names another directory", target};
+      return Error{ErrorCode::kIo, "cannot be written: no space? Set TMPDIR to another directory", target};
     }));
     paths.push_back(std::move(target));
   }
@@ -150,7 +150,7 @@ Result<std::vector<std::string>> read_attachments(const Database& database, cons
 Result<std::vector<std::string>> whole_attachments(const Database& database,
                                                    const std::vector<std::string>& paths) {
   LOCKSTEP_ASSIGN(const std::vector<Attached> files, attached(database));
-  const Error differs{ErrorCode::kIo, "attached files did not read back whole; the inputs are untouched", {}};
+  const Error differs{ErrorCode::kIo, "attached files did not read back completely; the inputs are untouched", {}};
   if (files.size() != paths.size()) return differs;
   std::vector<std::string> whole;
   std::vector<std::byte> original(kPieceBytes);

@@ -242,7 +242,7 @@ class TraceDbSource::RowReader {
 };
 
 Result<std::unique_ptr<model::TraceSource>> TraceDbSource::open(const std::string& path) {
-  if (!is_trace_db(path)) return Error{ErrorCode::kInvalidInput, "is no trace.db of Lockstep", path};
+  if (!is_trace_db(path)) return Error{ErrorCode::kInvalidInput, "is not a Lockstep trace.db", path};
   std::unique_ptr<TraceDbSource> source(new TraceDbSource(path));
   LOCKSTEP_ASSIGN(source->database_, Database::open(path, Database::Access::kRead));
   LOCKSTEP_ASSIGN(int64_t version, source->database_->integer("PRAGMA user_version"));

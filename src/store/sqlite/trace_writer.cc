@@ -213,8 +213,7 @@ Result<void> TraceWriter::finish(model::Trace& run, const std::string& source_na
       "processes whose device is unknown: each counts as a device of its own in op.gpu and rocpd_op.gpuId");
   LOCKSTEP_ASSIGN(const uint64_t foreign, join_foreign());
   run.lose(model::kNoRow, "merge", model::kLossForeignParent, foreign,
-           "network operations that a process did for another one of its host (PXN), whose file is not in "
-           "the run");
+           "network operations that a process did for another one on its host (PXN), whose file is not in the run");
   names_.add(run);
   assign_ids(run);
   bind<model::Loss>(TableId::kLoss, run.losses);

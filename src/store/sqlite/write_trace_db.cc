@@ -54,7 +54,7 @@ class PartialFile {
     if (made.st_dev == named.st_dev && made.st_ino == named.st_ino)
       return static_cast<uint64_t>(made.st_size);
     return Error{ErrorCode::kIo,
-                 "somebody has put another file in the place of the one that was being written", target_};
+                 "another process replaced the file that was being written", target_};
   }
 
   Result<void> sync() const {
@@ -83,7 +83,7 @@ Result<void> check_target(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || is_trace_db(path)) return {};
   return Error{ErrorCode::kUsage,
-               "exists and is not a trace.db of Lockstep; it was left alone: name another output", path};
+               "exists and is not a Lockstep trace.db; it was left alone: name another output", path};
 }
 
 // Appends all processes, loading the next one while one is inserted: two in memory at most. A process that
@@ -119,7 +119,7 @@ Result<std::vector<std::string>> verify(const std::string& path, const TraceWrit
     std::string table = sqlite::quoted(sqlite::table_layouts()[i].name);
     LOCKSTEP_ASSIGN(int64_t rows, database->integer("SELECT count(*) FROM " + table));
     if (static_cast<uint64_t>(rows) != writer.table_rows()[i]) {
-      return Error{ErrorCode::kIo, "table " + table + " did not read back whole; the inputs are untouched",
+      return Error{ErrorCode::kIo, "table " + table + " did not read back completely; the inputs are untouched",
                    path};
     }
   }

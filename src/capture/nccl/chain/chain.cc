@@ -136,7 +136,7 @@ ChainedVersion choose_version(int api, nccl_abi::Logger logger) {
       }
     } else if (versions[0] == 0) {
       snprintf(g_library.problem, sizeof g_library.problem,
-               "is no profiler plugin: it has no ncclProfiler_v1 to v7");
+               "is not a profiler plugin: it has no ncclProfiler_v1 to v7");
     } else {
       snprintf(g_library.problem, sizeof g_library.problem,
                "has versions %s of the interface, this NCCL speaks v%d", versions, api);

@@ -70,7 +70,7 @@ Result<FileView> FileView::open(const std::string& path) {
     return bad(path, "the header is damaged (sizes that no version wrote)");
   }
   if (header.seal != 0 && header.seal != format::seal_of_header(header))
-    return bad(path, "the header is damaged (its checksum does not fit)");
+    return bad(path, "the header is damaged (its checksum does not match)");
   return FileView(std::move(file), header);
 }
 
@@ -115,7 +115,7 @@ void FileView::scan(ReadLosses& losses) {
   if (is_used(there - 1) && seen < there) {
     bad_ += there - seen;
     losses.add("empty_chunk", there - seen,
-               [&] { return "chunks that capture had used and that hold nothing: " + path(); });
+               [&] { return "chunks that capture had used but that hold nothing: " + path(); });
   }
   // Of a ring no place says by itself that it was used.
   const uint64_t found = uint64_t{seen_all} + cut_;
@@ -220,7 +220,7 @@ bool FileView::read(const Chunk& chunk, ChunkBuffer& buffer) const {
 
 void FileView::note_unread(uint32_t index, ReadLosses& losses) const {
   losses.add(kLossUnread, 1, [&] {
-    return "chunks that their storage does not give back, first " + path() + ":" +
+    return "chunks that storage does not give back, first " + path() + ":" +
            std::to_string(format::chunk_offset(index));
   });
 }
