@@ -224,8 +224,7 @@ class Sorter {
     if (found_ > before) return;
     troubles_.push_back(
         {ErrorCode::kNotFound,
-         "the directory holds no process files (*.lks) and no other readable file; " +
-             std::string(kHint),
+         "the directory holds no process files (*.lks) and no other readable file; " + std::string(kHint),
          path});
   }
 

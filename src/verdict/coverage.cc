@@ -82,8 +82,7 @@ std::string unmatched_sentence(const Coverage& coverage) {
     reasons += (reasons.empty() ? "" : ", ") + format_count(coverage.unmatched[i]) + ' ' +
                std::string(reason_text(static_cast<Reason>(i)));
   }
-  return total == 0 ? ""
-                    : plural(total, "operation") + " without a counterpart on every rank: " + reasons + ".";
+  return total == 0 ? "" : plural(total, "operation") + " not matched on every rank: " + reasons + ".";
 }
 
 // A trace.db, whatever it is called, holds what was captured.

@@ -229,8 +229,8 @@ class Comparer {
       if (!in_b[i]) only_b.push_back(b_.comms[i].label);
     }
     if (!resized.empty()) note("different sizes, so only bandwidths compare: " + some(resized));
-    if (!only_a.empty()) note("communicators of A without a counterpart: " + some(only_a));
-    if (!only_b.empty()) note("communicators of B without a counterpart: " + some(only_b));
+    if (!only_a.empty()) note("communicators only in A: " + some(only_a));
+    if (!only_b.empty()) note("communicators only in B: " + some(only_b));
   }
 
   void add_steps() {

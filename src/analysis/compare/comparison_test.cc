@@ -189,7 +189,7 @@ TEST(Comparison, SaysWhatOneRunLacks) {
   b.moving("AllReduce", 50e3);
   b.samples().processes = 1;
   const Comparison found = compare(a.samples(), b.samples());
-  EXPECT_TRUE(noted(found, "communicators of A without a counterpart: only_a"));
+  EXPECT_TRUE(noted(found, "communicators only in A: only_a"));
   EXPECT_TRUE(noted(found, "B has nothing to compare with Broadcast"));
   EXPECT_TRUE(noted(found, "lateness is known for A alone"));
   EXPECT_TRUE(noted(found, "A has 2 process"));

@@ -136,7 +136,7 @@ Verdict verdict(const ComparedRuns& runs) {
     out.cause = i;
   }
   if (out.cause != SIZE_MAX)
-    out.headline += (out.state == Verdict::State::kSame ? ". But " : ". What costs most: ") +
+    out.headline += (out.state == Verdict::State::kSame ? ". But " : ". The largest cost: ") +
                     cause_sentence(runs.comparison, rows[out.cause]);
   out.headline += ".";
   return out;

@@ -316,7 +316,7 @@ std::string until_text(const format::ControlState& state, bool here) {
 
 int show(const std::vector<ProcessFile>& files) {
   Table table(
-      {"rank", "<host", "pid", "<library", "<process", "<mode", "<for", "comms", "from bytes", "refused"});
+      {"rank", "<host", "pid", "<library", "<process", "<mode", "<for", "comms", "min bytes", "refused"});
   for (const ProcessFile& file : files) {
     auto header = LiveHeader::open(file.path, LiveHeader::Access::kLook);
     if (!header) {

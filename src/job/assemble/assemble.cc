@@ -148,8 +148,9 @@ class Assembler {
       const uint32_t task = trace_.splits.task[i];
       trace_.splits.op[i] = task < op_of_task_.size() ? op_of_task_[task] : kNoRow;
     }
-    lose(trace_, "op_without_kernel", without_kernel_,
-         "launched operations without a known kernel, though others have one: their GPU times are not the kernel's");
+    lose(
+        trace_, "op_without_kernel", without_kernel_,
+        "launched operations without a known kernel, though others have one: their GPU times are not the kernel's");
     lose(trace_, "clamped_bytes", shapes_.overflows(), "operations of more than 2^64 bytes");
   }
 
@@ -193,8 +194,9 @@ class Assembler {
       int64_t& most = early_ns_[window_of(row)];
       most = std::max(most, early);
     }
-    lose(trace_, "kernel_before_launch", count,
-         "kernels that begin before the call that launched them: GPU times of their device are uncertain by as much, for up to two seconds around them");
+    lose(
+        trace_, "kernel_before_launch", count,
+        "kernels that begin before the call that launched them: GPU times of their device are uncertain by as much, for up to two seconds around them");
   }
 
   using Window = std::pair<int32_t, int64_t>;  // a second of a device

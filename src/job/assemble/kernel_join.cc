@@ -300,8 +300,9 @@ void KernelJoin::report() {
        "NCCL kernels launched outside anything its profiler reported: not joined to operations");
   lose(trace_, "kernel_without_op", unknown,
        "NCCL kernels whose launch has unknown or missing operations: not joined to operations");
-  lose(trace_, "kernel_name_mismatch", misnamed,
-       "NCCL kernels whose name fits no operation of their launch, or whose launch lacks records: not joined");
+  lose(
+      trace_, "kernel_name_mismatch", misnamed,
+      "NCCL kernels whose name fits no operation of their launch, or whose launch lacks records: not joined");
 }
 
 }  // namespace lockstep::job::assemble

@@ -98,7 +98,8 @@ class Join {
          .stage = job_.strings.intern("gather"),
          .kind = job_.strings.intern(model::kLossForeignParent),
          .count = lost,
-         .detail = job_.strings.intern("network operations that a process did for another one on its host (PXN), whose file is not in the run")});
+         .detail = job_.strings.intern(
+             "network operations that a process did for another one on its host (PXN), whose file is not in the run")});
   }
 
   // Lists are made of the members of a communicator, those that left no file included: as many as of a real

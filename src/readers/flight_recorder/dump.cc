@@ -43,7 +43,8 @@ class Reader {
     const ValueId entries = values_.find(root_, "entries");
     const ValueId version = values_.find(root_, "version");
     if (version == kNoValue || (entries == kNoValue && values_.find(root_, "pg_config") == kNoValue)) {
-      return Error{ErrorCode::kInvalidInput, "not a Flight Recorder dump: it has no version, or no entries", {}};
+      return Error{
+          ErrorCode::kInvalidInput, "not a Flight Recorder dump: it has no version, or no entries", {}};
     }
     dump_.version = name(version);
     for (const char* key : {"comm_lib_version", "nccl_version"}) {

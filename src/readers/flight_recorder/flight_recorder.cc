@@ -233,8 +233,9 @@ class Source : public model::TraceSource {
   void run_losses(Trace& trace) override {
     for (const std::string& file : bad_files_) trace.lose(kNoRow, "read", "unreadable_file", 1, file);
     if (guessed_time_) {
-      trace.lose(kNoRow, "read", "dump_time", 1,
-                 "dumps do not say when they were written: taken to be when the time limit of the oldest open operation had passed");
+      trace.lose(
+          kNoRow, "read", "dump_time", 1,
+          "dumps do not say when they were written: taken to be when the time limit of the oldest open operation had passed");
     }
     for (const std::string& file : older_)
       trace.lose(kNoRow, "read", "older_dump", 1, "a newer dump of its rank is there: " + file);

@@ -223,8 +223,9 @@ class Source : public model::TraceSource {
     }
     lose("implausible_numbers", implausible_,
          "communicators whose operations have numbers that are far apart");
-    lose("equal_names", identities_.kept_apart(),
-         "processes with the same host name and pid but different ranks in their communicators: kept apart, as containers on several hosts may share a name");
+    lose(
+        "equal_names", identities_.kept_apart(),
+        "processes with the same host name and pid but different ranks in their communicators: kept apart, as containers on several hosts may share a name");
     lose("dump_time", 1,
          "Inspector says how long operations took, not when: they are placed where it wrote them");
     if (world_.comm != 0)

@@ -36,7 +36,8 @@ void expect_sane(const Trace& trace) {
 using KinetoDamage = KinetoTest;
 
 TEST_F(KinetoDamage, WhatIsNoTraceIsOneError) {
-  EXPECT_NE(error("").find("not a trace of PyTorch's profiler: no JSON object"), std::string::npos) << error("");
+  EXPECT_NE(error("").find("not a trace of PyTorch's profiler: no JSON object"), std::string::npos)
+      << error("");
   EXPECT_NE(error("[1, 2]").find("no JSON object"), std::string::npos);
   EXPECT_NE(error("{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"net\", \"name\": \"GET\", \"ts\": 1}]}")
                 .find("nothing in it is from one"),

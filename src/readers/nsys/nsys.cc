@@ -96,8 +96,9 @@ class Source : public model::TraceSource {
         lose("no_date", 1,
              "the export does not say when its session began, so times start in 1970: " + of.path);
     }
-    lose("recorded_part", 1,
-         "Nsight Systems records a window: what was called before and after is unknown, and nobody is blamed for not calling");
+    lose(
+        "recorded_part", 1,
+        "Nsight Systems records a window: what was called before and after is unknown, and nobody is blamed for not calling");
     if (world_.comm != 0)
       lose("guessed_rank", 1,
            "NCCL's ranges do not give the job's ranks: those of the largest communicator are used");

@@ -308,8 +308,7 @@ class ChunkReader {
   Result<void> values_of(const PageHead& head, Bytes values, uint64_t count, std::vector<Cell>& cells) const {
     if (head.encoding == kPlain) return plain_values(values, count, cells);
     if (head.encoding != kPlainDictionary && head.encoding != kRleDictionary)
-      return bad("has an unknown encoding (" +
-                 std::to_string(head.encoding) + ")");
+      return bad("has an unknown encoding (" + std::to_string(head.encoding) + ")");
     if (count == 0) return {};
     if (values.empty()) return bad("has a damaged page");
     const auto width = static_cast<uint32_t>(values.front());
@@ -369,8 +368,7 @@ class ChunkReader {
     } else if (chunk_.codec == kGzip || chunk_.codec == kZstd) {
       if (!unpack_archive(page, size, plain)) return bad("has a page that cannot be unpacked");
     } else {
-      return bad("has an unknown compression (codec " + std::to_string(chunk_.codec) +
-                 ")");
+      return bad("has an unknown compression (codec " + std::to_string(chunk_.codec) + ")");
     }
     return plain;
   }

@@ -229,10 +229,12 @@ class TraceMaker {
     const auto lose = [this](std::string_view kind, uint64_t count, const std::string& text) {
       trace_.lose(0, "read", kind, count, text);
     };
-    lose("no_communicator", without_comm_,
-         "operations without a communicator: NCCL before 2.25 does not name it, or NVTX payloads were not recorded");
-    lose("several_members", several_.size(),
-         "communicators in which the process has several GPUs: the export does not say which GPU a call is for");
+    lose(
+        "no_communicator", without_comm_,
+        "operations without a communicator: NCCL before 2.25 does not name it, or NVTX payloads were not recorded");
+    lose(
+        "several_members", several_.size(),
+        "communicators in which the process has several GPUs: the export does not say which GPU a call is for");
     lose("call_without_kernel", links_.silent_calls,
          "operations whose kernel is not in the export: no GPU times");
     lose("graph_kernel", links_.graph_kernels,

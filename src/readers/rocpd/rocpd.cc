@@ -60,9 +60,10 @@ Result<Opened> open_schema(const std::string& path) {
   opened.schema = classic_schema(*opened.database);
   if (!opened.schema) opened.schema = sdk_schema(*opened.database);
   if (!opened.schema) {
-    return Error{ErrorCode::kUnsupported,
-                 "has no known table of GPU work (rocpd_op, or rocpd_kernel_dispatch of schema 3); views are not read",
-                 path};
+    return Error{
+        ErrorCode::kUnsupported,
+        "has no known table of GPU work (rocpd_op, or rocpd_kernel_dispatch of schema 3); views are not read",
+        path};
   }
   return opened;
 }
@@ -175,8 +176,9 @@ class Source : public model::TraceSource {
       for (const Schema::Loss& loss : file.losses)
         trace.lose(kNoRow, "read", loss.kind, loss.count, loss.text + ": " + file.path);
     }
-    trace.lose(kNoRow, "read", "kernels_alone", 1,
-               "the files hold GPU work only: the communicator, size and peers of RCCL's kernels are unknown");
+    trace.lose(
+        kNoRow, "read", "kernels_alone", 1,
+        "the files hold GPU work only: the communicator, size and peers of RCCL's kernels are unknown");
     trace.lose(kNoRow, "read", "equal_names", hosts_.kept_apart(),
                "hosts with the same name but different machine ids: kept apart");
     if (shared_clocks_ > 0)

@@ -150,7 +150,8 @@ Result<std::vector<std::string>> read_attachments(const Database& database, cons
 Result<std::vector<std::string>> whole_attachments(const Database& database,
                                                    const std::vector<std::string>& paths) {
   LOCKSTEP_ASSIGN(const std::vector<Attached> files, attached(database));
-  const Error differs{ErrorCode::kIo, "attached files did not read back completely; the inputs are untouched", {}};
+  const Error differs{
+      ErrorCode::kIo, "attached files did not read back completely; the inputs are untouched", {}};
   if (files.size() != paths.size()) return differs;
   std::vector<std::string> whole;
   std::vector<std::byte> original(kPieceBytes);

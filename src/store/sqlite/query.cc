@@ -71,7 +71,8 @@ Cell cell_of(sqlite3_stmt* statement, int column) {
 
 Result<QueryAnswer> query(const std::string& path, const std::string& sql, const QueryLimits& limits) {
   if (sql.find('\0') != std::string::npos) return usage("the query holds a NUL");
-  if (!is_trace_db(path)) return Error{ErrorCode::kUsage, "is not a trace.db; `lockstep merge` makes one", path};
+  if (!is_trace_db(path))
+    return Error{ErrorCode::kUsage, "is not a trace.db; `lockstep merge` makes one", path};
   LOCKSTEP_ASSIGN(const std::unique_ptr<Database> database, Database::open(path, Database::Access::kRead));
   sqlite3* const handle = database->handle();
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 1, nullptr);  // trace.db's own are what people ask

@@ -212,8 +212,9 @@ Result<void> TraceWriter::finish(model::Trace& run, const std::string& source_na
       model::kNoRow, "merge", "unknown_gpu", derived_.run.unknown_gpus(),
       "processes whose device is unknown: each counts as a device of its own in op.gpu and rocpd_op.gpuId");
   LOCKSTEP_ASSIGN(const uint64_t foreign, join_foreign());
-  run.lose(model::kNoRow, "merge", model::kLossForeignParent, foreign,
-           "network operations that a process did for another one on its host (PXN), whose file is not in the run");
+  run.lose(
+      model::kNoRow, "merge", model::kLossForeignParent, foreign,
+      "network operations that a process did for another one on its host (PXN), whose file is not in the run");
   names_.add(run);
   assign_ids(run);
   bind<model::Loss>(TableId::kLoss, run.losses);

@@ -53,8 +53,7 @@ class PartialFile {
     if (::fstat(file_, &made) != 0 || ::lstat(path_.c_str(), &named) != 0) return system_error("cannot read");
     if (made.st_dev == named.st_dev && made.st_ino == named.st_ino)
       return static_cast<uint64_t>(made.st_size);
-    return Error{ErrorCode::kIo,
-                 "another process replaced the file that was being written", target_};
+    return Error{ErrorCode::kIo, "another process replaced the file that was being written", target_};
   }
 
   Result<void> sync() const {
@@ -119,8 +118,8 @@ Result<std::vector<std::string>> verify(const std::string& path, const TraceWrit
     std::string table = sqlite::quoted(sqlite::table_layouts()[i].name);
     LOCKSTEP_ASSIGN(int64_t rows, database->integer("SELECT count(*) FROM " + table));
     if (static_cast<uint64_t>(rows) != writer.table_rows()[i]) {
-      return Error{ErrorCode::kIo, "table " + table + " did not read back completely; the inputs are untouched",
-                   path};
+      return Error{ErrorCode::kIo,
+                   "table " + table + " did not read back completely; the inputs are untouched", path};
     }
   }
   return sqlite::whole_attachments(*database, attachments);
