@@ -42,6 +42,7 @@ class Reader {
   Result<void> read() {
     const ValueId entries = values_.find(root_, "entries");
     const ValueId version = values_.find(root_, "version");
+    // A recorder that has seen nothing writes its groups alone.
     if (version == kNoValue || (entries == kNoValue && values_.find(root_, "pg_config") == kNoValue)) {
       return Error{
           ErrorCode::kInvalidInput, "not a Flight Recorder dump: it has no version, or no entries", {}};
@@ -58,6 +59,7 @@ class Reader {
         ++dump_.bad_entries;
         continue;
       }
+      // Records count from 0 and the ring keeps the newest: the first that is left says how many are gone.
       if (first_record < 0) first_record = values_.integer(values_.find(entry, "record_id"), 0);
       read_entry(entry);
     }
@@ -97,6 +99,7 @@ class Reader {
         ++dump_.impossible;
         return 0;
       }
+      // One more than its dimensions, so that a million empty tensors cost something, too.
       sizes_left_ -= dimensions.size() + 1;
       for (const ValueId dimension : dimensions) {
         const int64_t size = values_.integer(dimension, -1);
@@ -120,6 +123,7 @@ class Reader {
       }
       std::string own = name(values_.find(group, "name"));
       if (own.empty()) own = name(items[i]);
+      // Of two groups of one name the first stands, as entries name groups by name alone.
       if (group_ids_.contains(own)) continue;
       group_ids_[own] = static_cast<uint32_t>(dump_.groups.size());
       dump_.groups.push_back({.name = std::move(own),
@@ -207,6 +211,7 @@ class Reader {
     plausibility_.look(values_, from, entry, dump_);
     if (entry.is_p2p) {
       entry.peer = peer_of(called);
+      // A receive from anybody has no lane: nothing tells which send it took.
       if (entry.peer < 0) {
         ++dump_.any_source;
         return;
@@ -225,6 +230,7 @@ class Reader {
     const std::string_view state = values_.text(values_.find(from, "state"));
     if (state == "completed") {
       entry.completion = Completion::kCompleted;
+      // It ended, at a time that nobody saw. One nanosecond after its call says so and claims nothing more.
       if (entry.completed_ns == 0) entry.completed_ns = entry.created_ns + 1;
     } else if (state == "started") {
       entry.completion = Completion::kStarted;
@@ -259,6 +265,7 @@ void close_coalesced(Dump& dump) {
     }
     for (const size_t member : members) {
       Entry& of = dump.entries[member];
+      // Members of the group bear the number of what closes it.
       if (of.is_p2p ? of.p2p_seq != entry.p2p_seq : of.seq != entry.seq) continue;
       of.completion = entry.completion;
       of.started_ns = entry.started_ns;

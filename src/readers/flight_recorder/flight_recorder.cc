@@ -33,6 +33,7 @@ bool sniff(std::span<const std::byte> first_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size());
   if (text.size() < 2) return false;
   const bool is_pickle = static_cast<uint8_t>(text[0]) == 0x80 && static_cast<uint8_t>(text[1]) <= 5;
+  // Many files are pickles, checkpoints among them: the words that a dump begins with have to be there.
   if (is_pickle) return has(text, "version") && (has(text, "entries") || has(text, "pg_config"));
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos || text[begin] != '{') return false;
@@ -56,6 +57,7 @@ int64_t written_ns(const Dump& dump) {
   if (!ends_are_unseen(dump)) {
     for (const Entry& entry : dump.entries) {
       if (entry.completion == Completion::kCompleted || entry.created_ns == 0) continue;
+      // The first open operation is the oldest, so its limit passes first.
       limit = std::max(last, std::min(entry.created_ns, INT64_MAX - entry.timeout_ns) + entry.timeout_ns);
       break;
     }
@@ -101,6 +103,7 @@ class TraceMaker {
     for (const Entry& entry : dump_.entries) {
       if (entry.created_ns != 0) process.first_ns = std::min(process.first_ns, entry.created_ns);
     }
+    // Until when the process was watched: open operations have waited for as long.
     process.heartbeat_ns = std::max(written_ns_, process.last_ns);
     trace_.processes.append(process);
   }
@@ -139,6 +142,7 @@ class TraceMaker {
   }
 
   bool place_is_known(const Entry& entry) {
+    // Sends and receives are counted per peer from the first on, and here the first ones are gone.
     if (!entry.is_p2p || dump_.overwritten == 0) return true;
     ++unplaced_;
     return false;
@@ -155,6 +159,7 @@ class TraceMaker {
     op.comm = entry.group;
     op.kind = number(entry.is_p2p ? EventKind::kP2pApi : EventKind::kCollApi);
     op.shape = shape(entry);
+    // Collectives keep their place by PyTorch's number, whatever the ring lost.
     op.index = entry.is_p2p ? p2ps_[entry.group]++ : index_[entry.group].of(entry.seq);
     op.seq = model::kNoSeq;  // PyTorch's counts over all functions
     op.count = entry.count;
@@ -274,6 +279,7 @@ class Source : public model::TraceSource {
     for (const Dump& dump : dumps_) {
       for (const Group& group : dump.groups) {
         if (dump.rank >= 0) users[group.name].push_back(dump.rank);
+        // PyTorch's first group holds all ranks. A damaged dump may name any number of them.
         if (group.name == "0" && dump.impossible + dump.bad_entries == 0)
           world_ = std::max(world_, static_cast<int32_t>(group.ranks.size()));
       }

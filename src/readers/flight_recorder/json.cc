@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads a JSON dump into the same values as a pickle, event by event. A parser that recursed would let a file
+// of brackets overflow the stack, and one that built its own tree would hold every value twice.
 #include <nlohmann/json.hpp>
 
 #include "readers/flight_recorder/value.h"

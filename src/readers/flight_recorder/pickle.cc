@@ -75,6 +75,7 @@ class Machine {
       if (*problem_ != 0) return wrong(problem_);
       return cut();
     }
+    // A whole dump is one value.
     if (stack_.size() != 1 || !marks_.empty()) return wrong("it ends with open containers");
     document_.root = stack_.back();
     return std::move(document_);
@@ -106,6 +107,8 @@ class Machine {
     while (!marks_.empty()) {
       const size_t mark = marks_.back();
       if (mark == 0) return wrong("it ends before anything is complete");
+      // From the inside out: each open container takes what lies above its mark, and a key that lost its
+      // value goes.
       const bool is_dict = document_.values[stack_[mark - 1]].kind == Kind::kDict;
       if (is_dict && (stack_.size() - mark) % 2 != 0) stack_.pop_back();
       fill(is_dict ? Kind::kDict : Kind::kList);
@@ -163,6 +166,7 @@ class Machine {
     const std::string_view digits = take_text(8);
     if (problem_ != nullptr) return;
     uint64_t bits = 0;
+    // The only number of a pickle that is big-endian.
     for (const char digit : digits) bits = bits << 8 | static_cast<uint8_t>(digit);
     push({.kind = Kind::kFloat, .number = std::bit_cast<double>(bits)});
   }
@@ -185,6 +189,7 @@ class Machine {
   void fill(Kind kind) {
     if (marks_.empty() || marks_.back() == 0) return fail("items without a container");
     const size_t mark = marks_.back();
+    // The container must lie inside the mark before, or it would be filled from outside.
     if (marks_.size() > 1 && marks_[marks_.size() - 2] > mark - 1) return fail("items without a container");
     marks_.pop_back();
     fill_with(stack_[mark - 1], kind, mark);
@@ -220,6 +225,7 @@ class Machine {
     const auto found = memo_.find(index);
     if (found == memo_.end()) return fail("a reference to what was not kept");
     stack_.push_back(found->second);
+    // References cost a byte or two of the file each, and a place on the stack.
     if (stack_.size() > Values::kMost) fail("more values than any dump has");
   }
   void mark() {

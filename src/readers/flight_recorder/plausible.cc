@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Holds each entry against what a recorder writes: its keys, the record after the one before, times near each
+// other, a group that has the rank, numbers that ascend. A pickle has no checksum, and one changed byte in a
+// number or a text still parses; without this it would become an operation that no rank called. An entry that
+// fails is counted and kept, and the dump counts as damaged.
 #include "readers/flight_recorder/plausible.h"
 
 #include <algorithm>

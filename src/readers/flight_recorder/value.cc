@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Values of a dump, whatever wrote it. A wrong kind, an absent key and a number that does not fit all give
+// the caller's default, so that reading needs no checks of its own.
 #include "readers/flight_recorder/value.h"
 
 #include <charconv>
@@ -9,6 +11,7 @@ namespace lockstep::readers::flight_recorder {
 ValueId Values::find(ValueId dict, std::string_view key) const {
   if (!is_dict(dict)) return kNoValue;
   const std::vector<ValueId>& items = values_[dict].items;
+  // From the end: of a key that is there twice Python keeps the last.
   for (size_t i = items.size() / 2; i-- > 0;) {
     if (text(items[2 * i]) == key) return items[2 * i + 1];
   }

@@ -26,11 +26,13 @@ std::optional<T> parse_number(std::string_view text) {
   if (error == std::errc{} && behind == end) return number;
   double real = 0;
   const auto [real_behind, real_error] = std::from_chars(text.data(), end, real);
+  // The comparison is written so that a NaN fails it.
   if (real_error != std::errc{} || real_behind != end || !(std::abs(real) < 0x1p62)) return std::nullopt;
   return static_cast<T>(static_cast<int64_t>(real));
 }
 
 std::string_view trimmed(std::string_view token) {
+  // A raw token reaches to the next one, blanks included.
   while (!token.empty() && (token.back() <= ' ' && token.back() >= 0)) token.remove_suffix(1);
   return token;
 }
@@ -189,6 +191,7 @@ std::optional<int64_t> parse_microseconds(std::string_view text) {
   int64_t ns = whole * 1000;
   if (at < end && *at == '.') {
     int64_t unit = 100;
+    // Behind the third decimal `unit` is 0: what is finer than a nanosecond is left out.
     for (++at; at < end && *at >= '0' && *at <= '9'; ++at, unit /= 10) ns += (*at - '0') * unit;
   }
   if (at == end) return negative ? -ns : ns;
@@ -202,6 +205,7 @@ struct EventParser::State {
   json::document document;
 
   bool open(std::string_view text) {
+    // The stream leaves room behind each piece, so that the parser needs no copy.
     const simdjson::padded_string_view padded(text.data(), text.size(), text.size() + EventStream::kPadding);
     return parser.iterate(padded).get(document) == simdjson::SUCCESS;
   }

@@ -43,6 +43,7 @@ class Keys {
   }
   bool take_string(std::string_view& text) {
     const char* const begin = ++at_;
+    // An escape at the very end jumps over it; the next line sees that.
     while (at_ < end_ && *at_ != '"') at_ += *at_ == '\\' ? 2 : 1;
     if (at_ >= end_) return false;
     text = {begin, static_cast<size_t>(at_ - begin)};
@@ -75,6 +76,8 @@ bool has(std::string_view text, std::string_view part) { return text.find(part) 
 
 // Categories as they are, and as files of 2021 spell them.
 EventKind complete_event(std::string_view category, std::string_view name) {
+  // By length first: most events of a trace are of other categories, and one comparison of a number passes
+  // them over.
   switch (category.size()) {
     case 6:
       if (category == "cpu_op" && name == "record_param_comms") return EventKind::kComms;

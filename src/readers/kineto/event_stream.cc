@@ -30,6 +30,7 @@ EventStream::EventStream(const InputFile& file) : file_(file), buffer_(2 * kRead
 
 bool EventStream::more() {
   if (pos_ > 0) {
+    // Pieces are views of the buffer, good until the next one: what is behind them may move.
     std::memmove(buffer_.data(), buffer_.data() + pos_, end_ - pos_);
     base_ += pos_;
     end_ -= pos_;
@@ -72,8 +73,10 @@ EventStream::Border EventStream::find_border(Scan& scan) const {
     for (uint64_t closes = masks.closes & ~in_string & valid; closes != 0; closes &= closes - 1) {
       const uint64_t before = (closes & -closes) - 1;
       depth += static_cast<uint64_t>(std::popcount(opens & before));
+      // Braces that open in front of this one are counted and gone, so that each is counted once.
       opens &= ~before;
       if (--depth != 0) continue;
+      // A control character inside a text is no JSON: most likely a quote is missing or too many.
       if ((damage & before) != 0) return Border::kDamaged;
       scan.at += static_cast<size_t>(std::countr_zero(closes)) + 1;
       return Border::kFound;
@@ -94,6 +97,8 @@ EventStream::Border EventStream::find_end(size_t& end, size_t most) {
     const Border border = find_border(scan);
     end = scan.at;
     if (border != Border::kMore) return border;
+    // Longer than any writer's: it has lost its end, and looking on would take the rest of the file for one
+    // event.
     if (scan.at - pos_ > most) return Border::kDamaged;
     const size_t moved = pos_;
     const bool read = more();
@@ -256,6 +261,7 @@ bool EventStream::recover(size_t looked_at) {
   state_ = State::kEvents;
   pos_ = std::min(end_, pos_ + (too_dear() ? std::max<size_t>(looked_at, 1) : 1));
   if (find_event()) return true;
+  // A trace that was cut ends in the middle of an event. That is no damage: is_whole says it.
   damage_ = before;  // the file ends in it
   return false;
 }
@@ -263,6 +269,8 @@ bool EventStream::recover(size_t looked_at) {
 bool EventStream::event_begins_here() const {
   size_t before = pos_;
   while (before > 0 && is_blank(buffer_[before - 1])) --before;
+  // Inside `args` there are objects, too; an event follows a comma or opens the list, and begins with one of
+  // three keys.
   if (before > 0 && buffer_[before - 1] != ',' && buffer_[before - 1] != '[') return false;
   size_t at = pos_ + 1;
   while (at < end_ && is_blank(buffer_[at])) ++at;

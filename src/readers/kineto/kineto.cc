@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads what torch.profiler writes. Each rank writes a file for each of its windows, and a folder may hold
+// many: one window of all ranks is chosen, since operations of different windows do not belong together.
 #include "readers/kineto/kineto.h"
 
 #include <array>

@@ -96,6 +96,7 @@ class Collector {
 
   void take_event(const EventStream::Piece& piece) {
     const EventHead head = head_of(piece.text);
+    // It has borders and no sense: the stream looks for an event inside it before it goes on behind.
     if (!head.is_read) return stream_.reject(piece);
     ++out_.events;
     if (head.kind == EventKind::kOther) return;
@@ -164,6 +165,7 @@ class Collector {
   void take_kernel(const Event& event, bool is_copy) {
     if (trace_.kernels.size() >= kMostRows) return;
     const KernelName& name = kernel_name(event.name);
+    // A kernel that bears the collective's arguments itself is surer than one that is known by its name.
     const bool is_named = !event.collective.empty();
     const bool communicates = !is_copy && (is_named || name.work != KernelWork::kNone);
     const auto kind = is_copy        ? model::KernelKind::kCopy
@@ -212,6 +214,7 @@ class Collector {
   static uint64_t count_of(std::string_view func, const Event& event) {
     const auto size = static_cast<uint64_t>(std::max<int64_t>(event.group_size, 1));
     if (func == "AlltoAll") {
+      // Parts of unequal size have no count that is the same on all ranks.
       const bool equal = is_list_empty(event.in_split) && is_list_empty(event.out_split);
       return equal && event.in == event.out ? event.in / size : 0;
     }
@@ -226,6 +229,7 @@ class Collector {
       ++out_.unnamed_calls;
       return;
     }
+    // They have the form of operations and call nothing on the GPU by themselves.
     if (is_pseudo(event.collective)) return;
     if (out_.pid < 0 && event.pid >= 0) out_.pid = event.pid;
     std::string func = model::nccl_func(event.collective);

@@ -92,6 +92,7 @@ class TraceMaker {
     // Captures on demand take the rank from an operation's `Rank`, which is the root's or a peer's in some.
     const bool has_rank = in_.has_info && in_.info.nccl_version != "unknown" && sane(in_.info.rank);
     if (has_rank) return static_cast<int32_t>(in_.info.rank);
+    // `Rank` is the own one only where no root and no peer takes its place.
     for (const CommCall& call : in_.calls) {
       if (call.is_p2p || is_rooted(trace_.strings[call.func])) continue;
       const int64_t rank = global_rank(in_.groups[call.group], call.group_rank);
@@ -105,6 +106,7 @@ class TraceMaker {
   int32_t world() const {
     int64_t world = in_.info.world;
     for (const Group& group : in_.groups) {
+      // PyTorch's first group holds all ranks.
       if (world <= 0 && group.name == "0" && group.start == 0 && group.stride == 1) world = group.size;
     }
     return world > 0 && world <= model::kMostRanks ? static_cast<int32_t>(world) : -1;
@@ -121,6 +123,7 @@ class TraceMaker {
     const MadeUpName name = parse_made_up_name(in_.path);
     const std::string& host = in_.host.empty() ? name.host : in_.host;
     // Without a host each process has a clock of its own.
+    // Ranks share a clock only where the file proves that they share a host.
     const std::string clock = !host.empty() ? "clock of " + host
                               : rank_ >= 0  ? "profiler of rank " + std::to_string(rank_)
                                             : "profiler of " + in_.path;
@@ -140,6 +143,8 @@ class TraceMaker {
       process.gpu_model = trace_.strings.intern(in_.devices[static_cast<size_t>(process.device)]);
     process.closed = in_.is_whole;
     process.window =
+        // A window begins in the middle of a run: with PyTorch's numbers places are known, else they are
+        // shifted to fit (job/match/windows.cc).
         static_cast<uint8_t>(all_numbered() ? model::Window::kNumbered : model::Window::kCounted);
     if (in_.first_ns <= in_.last_ns) {
       process.first_ns = absolute(in_.first_ns);
@@ -215,6 +220,7 @@ class TraceMaker {
                          group.stride < model::kMostRanks;
     const int64_t last = is_even ? group.start + group.stride * (group.size - 1) : INT64_MAX;
     if (last > INT32_MAX || group.size > members_left_) {
+      // Rebuilt members are bounded over the whole file: a forged size would make lists of billions.
       ++in_.cut_lists;
       return {};
     }
@@ -225,6 +231,7 @@ class TraceMaker {
   }
 
   uint32_t comm_of(const Group& group) {
+    // `distributedInfo` lists members whole; arguments of operations are cut by the profiler.
     if (const auto at = configured_.find({group.name, group.size}); at != configured_.end())
       return at->second;
     std::vector<int32_t> members = members_of(group);
@@ -372,6 +379,7 @@ class TraceMaker {
     for (size_t i = 0; i < kernels.size(); ++i) {
       kernels.start_ns[i] += in_.base_ns;
       kernels.end_ns[i] += in_.base_ns;
+      // Other devices of the process have no number over the run.
       kernels.gpu[i] = kernels.gpu[i] == device ? gpu : -1;
     }
     for (size_t i = 0; i < in_.kernels.size(); ++i) {

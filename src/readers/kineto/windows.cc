@@ -46,6 +46,7 @@ int64_t best_begin_ns(const std::vector<TraceFile>& by_rank) {
       begin_ns = begins[i].first;
     }
     ranks.insert(begins[i].second);
+    // On a tie the later one wins.
     if (ranks.size() < most) continue;
     most = ranks.size();
     best_ns = begin_ns;
