@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A file appears under its name when it is whole, by rename, and never before: a reader at the wrong moment
+// and a kill at any moment find the old file or the new one. The name of what is in the making names its
+// writer, so that the remains of the dead can be told from the work of the living.
 #include "base/partial_path.h"
 
 #include <fcntl.h>

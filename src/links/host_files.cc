@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Copies /sys and /proc within bounds, whatever a driver has put there: files that never end, folders of a
+// million entries. A file that may not be read is kept as such, since "no rights" and "not there" ask for
+// different advice.
 #include "links/host_files.h"
 
 #include <dirent.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Draws the picture of a host from the copy of its files alone, so that a recorded host is judged exactly as
+// a live one. What a file does not say stays absent: a default would look like a measurement.
 #include "links/machine.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Everything that was read and measured goes into one file, so that a verdict can be made again elsewhere.
+// Coming back the file is as hostile as any other: sizes, counts and texts are bounded before they are used.
 #include "links/record.h"
 
 #include <simdjson.h>

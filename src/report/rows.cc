@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A page cannot show ten thousand rows, and the rows that matter must not be lost among hosts: ranks that
+// findings name and those that cost most stay single, the rest are hosts.
 #include "report/rows.h"
 
 #include <algorithm>

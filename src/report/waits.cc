@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Adds up the straggler analysis in columns of time, in one pass over the operations, so that memory follows
+// the columns and not the operations. The worst operations of each cell are kept whole, so that a click has
+// something to show.
 #include "report/waits.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The manifest lies in a folder that others may write to. A field of a wrong type counts as absent rather
+// than as an error: an unreadable manifest must not keep anybody from reading the run.
 #include "run/manifest.h"
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Looks at headers alone: a command that asks who left a file must not read gigabytes. A header that cannot
+// be read leaves what the file's name says, and is marked as not valid.
 #include "run/process_files.h"
 
 #include <algorithm>

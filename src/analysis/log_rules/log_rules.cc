@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Asks every rule of rules.def of the logs and words what it finds. Rules are rows of a list, so that a new
+// one is a function and a line, and the pages about rules come from the same rows. Warnings of which no rule
+// tells are reported last as what they are: to pass over them would call a log healthy that is not.
 #include "analysis/log_rules/log_rules.h"
 
 #include <algorithm>
@@ -98,6 +101,7 @@ Finding finding_of(const Row& row, const View& view, Hit hit) {
   for (const uint32_t process : hit.processes) {
     const auto& of = view.model().processes[process];
     if (!of.host.empty()) hosts.insert(of.host);
+    // A rule that names ranks blames those; else those are named whose logs say it.
     if (hit.ranks.empty() && of.rank >= 0) ranks.insert(of.rank);
   }
   finding.ranks.assign(ranks.begin(), ranks.end());
@@ -145,6 +149,7 @@ std::vector<Finding> judge_sound(const LogModel& model) {
 }  // namespace
 
 std::vector<Finding> judge(const LogModel& model) {
+  // A log with a hole cannot prove that a rank did not do something.
   if (has_damage(model)) return judge_sound(without_damaged(model));
   return judge_sound(model);
 }

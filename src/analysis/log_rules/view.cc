@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Answers what many rules ask, from tables that are made once: with thousands of processes each rule would
+// else go through all facts again.
 #include "analysis/log_rules/view.h"
 
 #include <algorithm>
@@ -64,6 +66,7 @@ const Fact* View::setting(uint32_t process, std::string_view name) const {
 
 bool View::uses_sockets(uint32_t process) const {
   const Fact* network = first(LineKind::kNetworkUsed, process);
+  // Logs that begin after the setup name no network; their connections still tell.
   if (network == nullptr) return over_sockets_[process];
   return network->value(0) == "Socket" || network->value(0) == "FastSocket";
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Says how much of a step communication stands alone on the GPU. It is a note and blames nobody: exposed time
+// may be what the program needs, and whether it could be hidden is for its author to say.
 #include "analysis/overlap/overlap.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Asks the rules of rules.def about each communicator of the newest snapshot. RAS counts what each rank has
+// launched, and knows nothing of times: one snapshot shows who lacks behind, two show whether anybody moves.
+// Ranks that lack in many communicators are one finding, told of the largest.
 #include "analysis/ras_rules/ras_rules.h"
 
 #include <algorithm>
@@ -144,6 +147,7 @@ std::vector<Finding> judge(const readers::ras::RasModel& model) {
       if (&job == &asked.front()) continue;
       // What is wrong now comes first.
       for (size_t i = before; i < findings.size(); ++i) {
+        // An earlier job's trouble explains nothing of the one that runs now.
         findings[i].severity = std::min(findings[i].severity, Severity::kNote);
         findings[i].evidence.push_back("the newest snapshot, of " + time_of(asked.front().view.now()) +
                                        ", is of another job");

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the rank in the job for a rank of a communicator, which is all that RAS numbers. The largest
+// communicator stands for the job if every process and GPU of the others is in it. Otherwise no rank of the
+// job is named: a communicator's rank 3 is nobody's rank 3.
 #include "analysis/ras_rules/view.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Maps the header of a file that a live process writes. Every word is hostile and may change between two
+// looks, so each is loaded by itself. The lock keeps tools from writing over each other's requests; the
+// process never takes it.
 #include "cli/control/live_header.h"
 
 #include <fcntl.h>

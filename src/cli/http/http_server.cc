@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Serves a few small pages on one thread. Bounded places with the idlest giving way, rather than a thread for
+// each connection: forty silent clients must not keep a scrape out (docs/decisions/0011).
 #include "cli/http/http_server.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A file that a client names may be hostile, and the server must outlive it. Work is done in a child with a
+// limit of time and of output, whose end is the answer whatever happened inside.
 #include "cli/mcp/confined_child.h"
 
 #include <fcntl.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Launchers of jobs leave processes behind that outlive the command, and their files are not whole before
+// they end. So this process becomes the reaper of all that descends from the command. Signals are taken in
+// order from one place, as a handler could do nothing of what they ask for.
 #include "cli/trace/supervisor.h"
 
 #include <fcntl.h>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Judges what counters did while a job ran, rather than what they stand at: hosts carry old errors for
+// months. A rate that a rule allows is looked for in a sliding window, so that a burst of a minute is not
+// thinned out over a day, nor single events of a day added up to a burst. Counters are set back and wrap,
+// which is no rise. What a port did is said together with whether its card moved data, since an error of an
+// idle port slows nobody.
 #include "links/judge/samples.h"
 
 #include <algorithm>
@@ -64,6 +69,7 @@ std::vector<RiseEvent> beyond(const Rule& rule, const Rise& rise, double job_sec
   double sum = 0;
   for (size_t i = 0; i < rise.events.size(); ++i) {
     sum += static_cast<double>(rise.events[i].amount);
+    // The window slides over events alone: quiet hours cost nothing.
     for (; static_cast<double>(rise.events[i].ms - rise.events[first].ms) > window * kSecondMs; ++first)
       sum -= static_cast<double>(rise.events[first].amount);
     if (sum <= most) continue;
@@ -100,6 +106,7 @@ class LogJudge {
     if (key.kind == DeviceKind::kPci) {
       for (const auto* const places : {&log_.cards, &log_.gpus})
         for (const auto& [of, path] : *places)
+          // A bridge on the way to a card is that card's trouble, too.
           if (path.ends_with("/" + name) || path.find("/" + name + "/") != std::string::npos) return path;
       return {};
     }
@@ -121,6 +128,7 @@ class LogJudge {
     if (!words && name != "rx_bytes" && name != "tx_bytes") return;
     const Rise rise = rise_of(counter);
     if (counter.samples.empty()) return;
+    // InfiniBand's data counters count words of four bytes.
     bytes_[unit_of(counter.key)] += rise.total * (words ? 4 : 1);
   }
 
@@ -220,6 +228,7 @@ class LogJudge {
     for (const Sample& sample : states.samples) {
       if (!sample.is_known) continue;
       is_active_now = is_active(sample.value);
+      // A port that was down before the job has lost nothing during it.
       if (was_active && !is_active_now) lost.push_back(sample.ms);
       was_active = is_active_now;
     }
@@ -338,6 +347,7 @@ void SamplesJudge::add(const SampleLog& log) {
   if (log.host.empty() || log.start_ns <= 0 || log.counters.empty()) return;
   const int64_t end = log.time_ns(log.last_ms);
   const bool is_known = !hosts_.empty() && hosts_.back().host == log.host;
+  // Two launchers of one host read the same counters: both logs would count every event twice.
   if (is_known && end <= hosts_.back().last_ns + kOverlapNs) return;
   if (!is_known) {
     hosts_.emplace_back();

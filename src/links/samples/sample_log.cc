@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads a log that may still grow and may be damaged. Only whole lines count, and a line without sense is
+// counted and passed over, since one that was torn must not cost the hour behind it.
 #include "links/samples/sample_log.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads a host's counters beside a job and must cost it nothing: one thread with a small stack, one launcher
+// a host, only what has changed is written, and a slow reading is followed by a pause of nineteen times its
+// length. The thread is detached and shares its state, because a driver may hold it in a reading for ever,
+// and the launcher must end all the same.
 #include "links/samples/sampler.h"
 
 #include <fcntl.h>
@@ -64,6 +68,7 @@ class LogFile {
       bytes_ += done;
       return true;
     }
+    // A torn line in the middle would join with the next one: a log that cannot be mended is ended.
     if (done > 0 && ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) {
       close(fd_);
       fd_ = -1;
@@ -149,6 +154,7 @@ struct Sampler::State {
       if (sleep_until(SteadyClock::now() + kAskAgain)) return;
     }
     if (!lines) lines.emplace(places.root);
+    // Real time once; then the boot's clock, which nobody sets.
     const int64_t start_ns = ns_of(CLOCK_REALTIME), start_boottime = ns_of(CLOCK_BOOTTIME);
     const std::string head = lines->head(identity, start_ns);
     LogFile file(places.log);
@@ -176,6 +182,7 @@ struct Sampler::State {
         file.append("full\n");
         is_full = true;
       }
+      // What did not fit on a full disk is tried again with the next sample, within a bound.
       if (is_full || file.append(pending) || pending.size() > kMostWrittenBytes / 64) pending.clear();
       if (is_last || is_full) return;
       const auto end = SteadyClock::now();

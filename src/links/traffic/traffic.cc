@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Measures pair by pair first, so that each cell stands for one link, and then in rounds of disjoint pairs,
+// which show what a switch or a bridge shares. What stands out is measured a second time before anybody calls
+// it slow.
 #include "links/traffic/traffic.h"
 
 #include <algorithm>

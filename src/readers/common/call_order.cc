@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Numbers say the order within a function and times the order between functions. The earliest known end of
+// any member stands for an operation. Two functions that overlap may be placed either way, and then equally
+// on all members, which is what matching needs.
 #include "readers/common/call_order.h"
 
 #include <algorithm>
