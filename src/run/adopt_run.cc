@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Every command that reads a run finishes first what dead processes left in memory, so that no verdict
+// depends on whether their launcher lived long enough.
 #include "run/adopt_run.h"
 
 #include <filesystem>

@@ -149,6 +149,8 @@ void Census::sample() {
   int64_t ignored = ignored_();
   std::vector<std::pair<int64_t, int64_t>> todo;  // pid, parent
   for (int64_t child : children_of(report_.launcher.pid)) {
+    // Breadth first from the launcher: a tree that grows while it is walked is cut at the bound and not at a
+    // branch.
     if (child != ignored) todo.emplace_back(child, report_.launcher.pid);
   }
   for (size_t i = 0; i < todo.size() && i < kMostProcesses; ++i) {
@@ -161,6 +163,7 @@ void Census::sample() {
 void Census::look(int64_t pid, int64_t parent) {
   auto stat = read_stat(pid);
   if (!stat || stat->zombie) return;
+  // A pid alone would take a later process for the one before.
   const auto found = entries_.try_emplace({pid, stat->start_ticks}).first;
   if (found->second.looks == 0) {
     if (report_.processes.size() >= kMostProcesses) {

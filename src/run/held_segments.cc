@@ -127,9 +127,11 @@ bool HeldSegments::look() {
 // False if it is to be looked at again.
 bool HeldSegments::take(const ProcessFile& file) {
   if (!file.valid || file.is_building) return false;
+  // A segment with a name outlives its process by itself, and a dead process has no descriptors any more.
   if (file.segment_descriptor == 0 || is_alive(file.process) != true) return true;
   const std::string path =
       "/proc/" + std::to_string(file.process.pid) + "/fd/" + std::to_string(file.segment_descriptor);
+  // Before opening: the number may be that of a pipe or a device.
   if (!is_nameless(path)) return true;
   const auto held = held_.try_emplace(file.path, -1).first;  // first: it may want memory
   held->second = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);

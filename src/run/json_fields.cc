@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Fields of documents that lie in folders of others. A wrong type is an absent field, so that no reader has
+// to doubt each of them.
 #include "run/json_fields.h"
 
 #include "run/small_file.h"

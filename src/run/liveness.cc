@@ -66,6 +66,7 @@ Liveness look_at(const ProcessIdentity& process) {
     return !stat ? Liveness::kGone : stat->stopped ? Liveness::kStopped : Liveness::kRunning;
   }
   // A /proc that hides the processes of other users makes them look gone.
+  // The kernel refuses a signal to a process that is there, and only to such a one.
   bool hidden = !read_stat(process.pid) && kill(static_cast<pid_t>(process.pid), 0) != 0 && errno == EPERM;
   return hidden ? Liveness::kUnknown : Liveness::kGone;
 }
@@ -84,6 +85,8 @@ void set_liveness(const std::vector<std::string>& paths, model::Job& job) {
     }
     if (nearest == nullptr) continue;
     process.liveness = look_at(nearest->process);
+    // A heartbeat is asked only where the kernel cannot be: it is on another host's clock and comes through a
+    // file system.
     process.beats = process.liveness == Liveness::kUnknown && process.row.closed == 0 &&
                     beats(process.row.heartbeat_ns, now_ns);
   }

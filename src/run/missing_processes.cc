@@ -53,6 +53,7 @@ std::vector<bool> excused(const CensusReport& census, const std::vector<ProcessF
     parent[i] = up == row_of.end() ? i : up->second;
     row_of[seen[i].pid] = i;
     bool has_file = with_file.contains({seen[i].pid, seen[i].start_ticks});
+    // Parents come first in a census, so one pass downwards is enough.
     below[i] = has_file || (parent[i] != i && below[parent[i]]);
     if (below[i]) excused[i] = true;
     if (!has_file && seen[i].rank < 0) continue;
@@ -210,6 +211,7 @@ void note_captured(CensusReport& census, const std::vector<ProcessFile>& files) 
     auto seen = std::find_if(all.begin(), all.end(), [&](const SeenProcess& other) {
       return other.pid == file.process.pid && other.start_ticks == file.process.start_ticks;
     });
+    // It lived between two samples: its file tells that it was there.
     if (seen == all.end()) {
       if (file.rank < 0) continue;  // other launchers on this host share the run
       seen = all.emplace(all.end());

@@ -59,6 +59,7 @@ void read_launchers(const Lookup& environment, JobPlace& place) {
     const char* job = environment("PMIX_NAMESPACE");
     if (job == nullptr) job = environment("OMPI_MCA_ess_base_jobid");
     found("openmpi:" + text_of(job), number(environment("OMPI_COMM_WORLD_SIZE")));
+    // Ranks of an unknown job: two jobs on one host would take each other for one.
     if (job == nullptr) place.launchers_key.clear();
   } else if (environment("SLURM_STEP_ID") != nullptr && environment("SLURM_JOB_ID") != nullptr) {
     // A batch script has a job but no step: its launcher is alone.
@@ -111,6 +112,7 @@ std::vector<int64_t> children_of(int64_t pid) {
   if (directory == nullptr) return children;
   while (const dirent* entry = readdir(directory)) {
     if (entry->d_name[0] == '.') continue;
+    // Each thread has children of its own.
     std::string list = read_small(tasks + "/" + entry->d_name + "/children").value_or("");
     const char* at = list.data();
     const char* end = at + list.size();

@@ -100,6 +100,7 @@ std::optional<RunDirectory> RunDirectory::try_create(const std::string& path, co
       return std::nullopt;
     }
     std::error_code failed;
+    // An empty folder of that name is taken: users and schedulers make one beforehand.
     if (!fs::is_directory(path, failed) || !names_in(path).empty()) return std::nullopt;
   }
   auto created = create_exclusively(manifest_path(path), to_json(manifest));
@@ -109,6 +110,7 @@ std::optional<RunDirectory> RunDirectory::try_create(const std::string& path, co
     leave_nothing();
     return std::nullopt;
   }
+  // Another launcher was first: it has the directory, and this one may join it.
   if (!*created) return std::nullopt;
   RunDirectory run;
   run.path_ = path;
@@ -176,6 +178,7 @@ RunDirectory::Others RunDirectory::others() const {
     ++others.registered;
     if (registration->state != "running") continue;
     auto alive = is_alive(registration->process);
+    // Of this host the kernel knows; of others their file's age tells, by the server's clock alone.
     if (alive.value_or(now - modified_seconds(path) < kSilentSeconds)) ++others.running;
   }
   return others;
@@ -187,6 +190,7 @@ bool RunDirectory::lock() const {
   auto created = create_exclusively(path, text);
   if (created && *created) return true;
   auto holder = read_registration(path);
+  // A lock is broken only where its holder is known to be dead.
   if (!holder || is_alive(holder->process).value_or(true)) return false;
   unlink(path.c_str());
   created = create_exclusively(path, text);
@@ -204,6 +208,7 @@ RunDirectory::Leaving RunDirectory::leave() {
     std::this_thread::sleep_for(kPoll);
   }
   if (!lock()) return Leaving::kOthersRunning;
+  // Again, under the lock: one may have joined since the look before it.
   if (others().running == 0) return Leaving::kLast;
   unlock();
   return Leaving::kOthersRunning;

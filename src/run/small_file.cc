@@ -38,6 +38,7 @@ Result<void> write_whole(const std::string& path, const std::string& text) {
   if (fd < 0) return system_error("cannot create", temporary, errno);
   bool whole = write_all(fd, text);
   int error = errno;
+  // On some network file systems a full disk is told here.
   if (close(fd) != 0 && whole) {
     whole = false;
     error = errno;
@@ -61,6 +62,7 @@ Result<bool> create_exclusively(const std::string& path, const std::string& text
 }
 
 std::optional<std::string> read_small(const std::string& path, size_t limit) {
+  // A pipe of that name would hold up whoever opens it.
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return std::nullopt;
   std::string text;

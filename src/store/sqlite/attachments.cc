@@ -81,6 +81,7 @@ Result<std::vector<std::string>> write_attachments(const Database& database,
   std::vector<Bytef> packed(compressBound(kPieceBytes));
   for (const std::string& path : paths) {
     std::error_code error;
+    // A link would put a file into the database that nobody meant to give away with it.
     if (!fs::is_regular_file(fs::symlink_status(path, error))) continue;
     const auto opened = InputFile::open(path);
     if (!opened) continue;
@@ -122,6 +123,7 @@ Result<std::vector<std::string>> read_attachments(const Database& database, cons
   LOCKSTEP_ASSIGN(const std::string top, folder());
   std::error_code no_size;
   const uint64_t packed_bytes = fs::file_size(path, no_size);
+  // A few bytes can unpack to terabytes: what comes out is bounded by the size of the database.
   const uint64_t most_bytes = std::max(
       limits.harmless_bytes, no_size ? 0 : std::min(packed_bytes, kLargestFile) * limits.most_growth);
   uint64_t bytes = 0;
