@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes a JSON text of any bytes. Names come from files and need not be UTF-8: a byte that is none becomes a
+// question mark, as one bad byte would make a viewer refuse the whole timeline.
 #include "exporters/common/json_text.h"
 
 #include "exporters/common/utf8.h"

@@ -46,12 +46,14 @@ void OperationFacts::identify_ops() {
       continue;
     uint64_t key = mix(mix(0, trace_.comms.comm_id[comm]), static_cast<uint64_t>(trace_.comms.ranks[comm]));
     if (ops.peer[op] < 0) {
+      // Never 0, which stands for no key.
       rank_keys_[op] = mix(mix(key, 1), ops.index[op]) | 1;
       continue;
     }
     bool send =
         ops.shape[op] < trace_.shapes.size() && trace_.strings[trace_.shapes.func[ops.shape[op]]] == "Send";
     auto own = static_cast<uint64_t>(trace_.comms.rank[comm]), peer = static_cast<uint64_t>(ops.peer[op]);
+    // Both ends count their messages to each other, so the n-th is the n-th on both.
     uint64_t number = messages[{comm, ops.peer[op], send}]++;
     rank_keys_[op] = mix(mix(mix(mix(key, 2), send ? own : peer), send ? peer : own), number) | 1;
   }

@@ -30,6 +30,7 @@ std::vector<int32_t> members(const model::Trace& trace, uint32_t comm) {
     text.remove_prefix(std::min(text.size(), static_cast<size_t>(end - text.data()) + 1));
   }
   int32_t size = trace.comms.ranks[comm];
+  // A communicator as large as the job holds all of its ranks, in their order.
   bool whole_job = ranks.empty() && trace.processes.size() == 1 && size > 0 &&
                    trace.processes.world[0] == size && size <= (1 << 20);
   for (int32_t i = 0; whole_job && i < size; ++i) ranks.push_back(i);

@@ -57,6 +57,7 @@ OutputFile::~OutputFile() {
 
 void OutputFile::write(Buffer& buffer) {
   std::unique_lock lock(mutex_);
+  // The caller waits here for a disk that does not keep up, and nowhere else.
   changed_.wait(lock, [this] { return !has_waiting_; });
   std::swap(waiting_, buffer);
   has_waiting_ = true;
@@ -82,6 +83,7 @@ void OutputFile::run() {
       usable = error_.has_value();
       changed_.notify_all();
     }
+    // After an error buffers are taken and dropped, so that the caller never waits for a writer that gave up.
     if (!usable) continue;
     std::string_view bytes(mine.data.get(), mine.size);
     if (packing_ && !attempt([&] { bytes = packing_(bytes); })) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Replaces a folder by another one without a moment in which neither is there, and only a folder that holds
+// nothing but an older output: a mistyped name must not cost anybody's files.
 #include "exporters/common/output_folder.h"
 
 #include <unistd.h>

@@ -74,6 +74,8 @@ void ProcessCounters::find_open(const model::Trace& trace) {
     is_any = true;
     const int64_t begin = begin_of(trace, op);
     CommTimes& comm = of(op);
+    // Of each communicator the newest operation whose end is known: what was called later may be open, and
+    // what was called earlier is a hole.
     if (begin >= comm.last_ns) comm = {begin, ops.gpu_source[op], false};
   }
   open_.assign(ops.size(), false);
@@ -147,6 +149,7 @@ void ProcessCounters::add(Counter counter, std::vector<Change> changes) {
   int64_t value = 0;
   for (size_t i = 0; i < changes.size();) {
     const int64_t time = changes[i].time_ns;
+    // All changes of one instant are one value, so that an end and a begin at once draw no spike.
     for (; i < changes.size() && changes[i].time_ns == time; ++i) value += changes[i].by;
     if (value != (counter.values.empty() ? 0 : counter.values.back().value))
       counter.values.push_back({time, value});

@@ -85,6 +85,7 @@ void ProcessSlices::add(SliceKind kind, uint32_t row, uint32_t track, int64_t st
     ++without_time_;
     return;
   }
+  // A slice without an end is what somebody who looks at a hang is looking for: it must not vanish.
   if (end == 0) end = last_ns_;  // never ended: drawn to the end of the recording
   slices_.push_back({start, std::max(start, end), track, row, kind});
 }

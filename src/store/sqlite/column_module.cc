@@ -42,6 +42,7 @@ int disconnect(sqlite3_vtab* table) {
   return SQLITE_OK;
 }
 
+// There is one way to read it: from the first row to the last.
 int best_index(sqlite3_vtab*, sqlite3_index_info*) { return SQLITE_OK; }
 
 int open_cursor(sqlite3_vtab* table, sqlite3_vtab_cursor** out) {

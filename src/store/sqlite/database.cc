@@ -53,6 +53,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, Access
   std::string name = path;
   if (access == Access::kCreate) {
     // SQLite refuses a link anywhere in the path: those that lead to the folder are the user's own.
+    // A name that can be guessed may have been made a link by somebody else.
     flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW;
     std::error_code stays;
     const std::filesystem::path folder =
@@ -88,6 +89,7 @@ Result<void> Database::execute(const std::string& sql) const {
 }
 
 Result<Statement> Database::prepare(const std::string& sql) const {
+  // Each statement gets the whole of it: the bound is on what one of them may cost, by the size of the file.
   work_left_ = whole_work_;
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(handle(), sql.c_str(), static_cast<int>(sql.size()), &statement, nullptr) !=

@@ -72,6 +72,7 @@ void DerivedColumns::compute_ops(const model::Trace& trace, const RunNames& name
   for (size_t i = 0; i < kernels.size(); ++i) {
     const uint32_t op = kernels.op[i];
     if (op >= ops.size() || kernels.name[i] == 0 || is_named[op] || !gpu_timed(ops, op)) continue;
+    // The first kernel of an operation names it.
     is_named[op] = true;
     op_name[op] = names.string_map()[kernels.name[i]];
   }

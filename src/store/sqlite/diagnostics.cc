@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counts a process in one place for people who ask whether a trace can be believed. What is counted twice in
+// different ways must agree, which a test holds: a sum that does not add up shows a loss that nobody
+// reported.
 #include "store/sqlite/diagnostics.h"
 
 #include <algorithm>

@@ -51,6 +51,8 @@ bool has_foreign(const model::Trace& trace) {
 
 Result<uint64_t> join_foreign_rows(const Database& database, std::span<const ForeignRows> rows) {
   if (rows.empty()) return uint64_t{0};
+  // In temporary tables with indexes of their own: the database keeps no index for the sake of a join that
+  // happens once.
   LOCKSTEP_TRY(database.execute(kOrigins));
   LOCKSTEP_ASSIGN(Statement join, database.prepare(kJoin));
   for (const ForeignRows& of : rows) {

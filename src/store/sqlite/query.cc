@@ -86,6 +86,7 @@ Result<QueryAnswer> query(const std::string& path, const std::string& sql, const
   const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(raw, sqlite3_finalize);
   if (prepared == SQLITE_AUTH) return usage("only SELECT is allowed");
   if (prepared != SQLITE_OK) return usage(std::string("SQL: ") + sqlite3_errmsg(handle));
+  // Comments alone compile to nothing.
   if (raw == nullptr) return usage("the query is empty");
   if (sqlite3_stmt_readonly(raw) == 0) return usage("only SELECT is allowed");
   if (std::string_view(rest).find_first_not_of(" \t\r\n;") != std::string_view::npos)
@@ -100,6 +101,7 @@ Result<QueryAnswer> query(const std::string& path, const std::string& sql, const
   size_t bytes = 0;
   int code = SQLITE_ROW;
   while ((code = sqlite3_step(raw)) == SQLITE_ROW) {
+    // One row more is asked for than is given, so that an answer that just fits is not called cut.
     answer.more = answer.rows.size() >= limits.rows || bytes > limits.bytes;
     if (answer.more) return answer;
     std::vector<Cell>& row = answer.rows.emplace_back();

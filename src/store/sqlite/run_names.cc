@@ -47,6 +47,7 @@ void RunNames::add(const model::Trace& trace) {
     model::Shape shape = trace.shapes.row(i);
     shape_map_[i] = all_.intern_shape(
         {map(shape.func), map(shape.datatype), map(shape.algo), map(shape.proto), shape.root});
+    // Known from another process.
     if (shape_map_[i] < shape_texts_.size()) continue;
     uint32_t row = shape_map_[i];
     shape_texts_.push_back({intern(model::kernel_name(all_, row, false)),

@@ -35,6 +35,7 @@ void find_reference(ColumnLayout& column) {
   }
   LOCKSTEP_MODEL_TABLES(TABLE)
 #undef TABLE
+  // A text that names no table would make a column of numbers that nobody can follow.
   LOCKSTEP_CHECK(column.role == ColumnRole::kReference && column.type == ColumnType::kU32);
 }
 

@@ -149,6 +149,8 @@ class TraceDbSource::RowReader {
     }
     field = static_cast<T>(value);
     if constexpr (sizeof(T) < 8) {
+      // Negative and too large numbers alike: what does not come back from its own type was never stored by
+      // us.
       if (static_cast<int64_t>(field) != value) {
         ++bad_values_;
         field = T{};

@@ -96,6 +96,7 @@ uint32_t FileWriter::collect(const ProcessFile& file) {
     }
     chunks_[count++] = {entry, place};
     ChunkHeader header;
+    // The newest number of each list says which chunks can still grow.
     if (!read_header(file.chunk(place), &header)) continue;
     uint32_t& number =
         header.purpose == Purpose::kRecords ? newest_[header.log].records : newest_[header.log].defs;
@@ -139,6 +140,7 @@ bool FileWriter::copy(const ProcessFile& file, uint32_t place, unsigned char* to
 bool FileWriter::write_at(ProcessFile& file, const void* bytes, size_t size, uint64_t offset) {
   const int fd = file.own_file().get();
   const int64_t began = clock_ns(CLOCK_MONOTONIC);
+  // Stored before the write: an event that is dropped meanwhile asks how long it has been going on.
   since_ns_.store(began, std::memory_order_relaxed);
   const bool is_written = fd >= 0 && segment::write_at(fd, bytes, size, offset);
   note_time(clock_ns(CLOCK_MONOTONIC) - began, size);
@@ -159,6 +161,7 @@ bool FileWriter::write_at(ProcessFile& file, const void* bytes, size_t size, uin
 
 FileWriter::Put FileWriter::put(ProcessFile& file, const Chunk& chunk, bool is_past) {
   Place& place = places_[chunk.place];
+  // A place holds one chunk after the other: a sum of the one before proves nothing of this one.
   const bool is_known = place.entry == chunk.entry;
   if (is_past && !is_known) return add_to_batch(file, chunk);
   if (!write_batch(file)) return Put::kFailed;
@@ -176,6 +179,7 @@ FileWriter::Put FileWriter::put(ProcessFile& file, const Chunk& chunk, bool is_p
 }
 
 FileWriter::Put FileWriter::add_to_batch(ProcessFile& file, const Chunk& chunk) {
+  // Chunks that follow each other in the file go out in one write.
   const bool fits = batched_ == 0 || (batched_ < kBatch && chunk.entry == batch_[batched_ - 1].entry + 1);
   if (!fits && !write_batch(file)) return Put::kFailed;
   if (!copy(file, chunk.place, images_[batched_])) return Put::kNothing;
@@ -192,6 +196,7 @@ bool FileWriter::write_batch(ProcessFile& file) {
     unwritten_ = batch_[0].entry - 1;
     return false;
   }
+  // Only now: what left the segment has to be in the file.
   for (uint32_t i = 0; i < size; ++i) file.give_back(batch_[i].place);
   return true;
 }
@@ -225,6 +230,7 @@ void FileWriter::note_error(ProcessFile& file, int error) {
 void FileWriter::note_time(int64_t ns, size_t bytes) {
   const int64_t chunks = bytes < format::kChunkBytes ? 1 : static_cast<int64_t>(bytes / format::kChunkBytes);
   const int64_t mean = chunk_ns_.load(std::memory_order_relaxed);
+  // A running mean, in which a large write counts for as many chunks as it has.
   chunk_ns_.store(mean + (ns / chunks - mean) * chunks / kChunksInMean, std::memory_order_relaxed);
 }
 
@@ -254,6 +260,7 @@ bool FileWriter::write_header(ProcessFile& file, Depth depth, uint64_t began) {
   if (depth >= Depth::kAll) sealed_ticks_ = began;
   header.sealed_ticks = sealed_ticks_;
   header.chunks_kept = depth == Depth::kLast ? kept_ : 0;
+  // These words are a tool's, and writing them would undo its request.
   header.control = 0;
   memset(&header.request, 0, sizeof header.request);
   const bool is_last = depth == Depth::kLast;
@@ -266,6 +273,7 @@ bool FileWriter::write_header(ProcessFile& file, Depth depth, uint64_t began) {
     sum = (sum ^ word) * 0x9e3779b97f4a7c15;
     sum ^= sum >> 29;
   }
+  // An idle process leaves its file alone.
   if (sum == header_sum_ && !is_last) return true;
   const int fd = file.own_file().get();
   since_ns_.store(clock_ns(CLOCK_MONOTONIC), std::memory_order_relaxed);

@@ -42,6 +42,7 @@ int OwnFile::get() {
     errno = EBADF;
     return -1;
   }
+  // The old number stays open: by now it may be the host's.
   if (fd_.compare_exchange_strong(known, again, std::memory_order_relaxed)) return again;
   ::close(again);  // another thread was faster
   return known;

@@ -89,6 +89,8 @@ bool ProcessFile::open_unique(const Config& config, const Identity& identity, fo
     if (attempt > 0) snprintf(suffix, sizeof suffix, ".%d", attempt);
     snprintf(name, static_cast<size_t>(end - name), "/%s.%d.%llu.%s%s.lks", identity.host, identity.pid,
              static_cast<unsigned long long>(identity.start_ticks), format::source_name(source, "x"), suffix);
+    // Never a file that is there: a name that can be guessed may be a link, and an older file somebody's
+    // record.
     fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd >= 0 || errno != EEXIST) break;
   }
@@ -171,6 +173,7 @@ uint32_t ProcessFile::make_chunk() {
   do {
     if (next >= max_chunks_) return kNoChunk;
   } while (!claimed_.compare_exchange_weak(next, next + 1, std::memory_order_relaxed));
+  // The claim is taken back if nobody has claimed behind it; else a place stays unused.
   if (!segment_.allocate(next, 1)) {
     uint32_t after = next + 1;
     claimed_.compare_exchange_strong(after, next, std::memory_order_relaxed);
@@ -186,6 +189,8 @@ uint32_t ProcessFile::give_number(uint32_t place) {
     __atomic_store_n(entry, place + 1, __ATOMIC_RELEASE);
     return place;
   }
+  // Marked before a number is drawn, so that a writer that sees the number missing knows that it is on its
+  // way.
   __atomic_store_n(entry, format::kPlaceClaimed, __ATOMIC_RELAXED);
   uint32_t number = numbers_.load(std::memory_order_relaxed);
   do {
@@ -201,6 +206,7 @@ uint32_t ProcessFile::give_number(uint32_t place) {
 }
 
 void ProcessFile::give_back(uint32_t place) {
+  // In this order readers learn that the place is not the chunk's any more before any byte of it changes.
   __atomic_store_n(&segment_.table()[place], 0u, __ATOMIC_RELEASE);
   __atomic_thread_fence(__ATOMIC_RELEASE);
   auto* header = reinterpret_cast<format::ChunkHeader*>(chunk(place));
@@ -215,6 +221,7 @@ void ProcessFile::push(uint32_t place) {
   uint64_t now;
   do {
     __atomic_store_n(&below_[place], static_cast<uint32_t>(head), __ATOMIC_RELAXED);
+    // The count in the upper half: a head that looks the same may be another stack (ABA).
     now = ((head >> 32) + 1) << 32 | (place + 1);
   } while (!returned_.compare_exchange_weak(head, now, std::memory_order_release, std::memory_order_relaxed));
   returned_count_.fetch_add(1, std::memory_order_relaxed);
@@ -251,6 +258,7 @@ void ProcessFile::allocate_ahead(uint32_t ahead) {
   while (ready - claimed + returned < ahead && ready < fixed_chunks_) {
     uint32_t step = ahead - (ready - claimed + returned);
     if (step > fixed_chunks_ - ready) step = fixed_chunks_ - ready;
+    // Where memory is short, half of it may still be there.
     while (!segment_.allocate(ready, step)) {
       if (step == 1) return;
       step /= 2;
