@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names an operation the same way everywhere, by its place among its communicator's operations from 0, which
+// is equal on all ranks. NCCL's number of the function is added where it names this operation alone: people
+// look for it in other tools.
 #include "analysis/operation_name.h"
 
 #include <algorithm>
@@ -32,6 +35,7 @@ std::optional<uint64_t> number_of_func(const Job& job, const model::Member& memb
   const model::JobProcess& process = job.processes[member.process];
   if (process.graphs) return std::nullopt;  // replays repeat the number
   const model::JobOps& ops = process.ops;
+  // Without NCCL's number it is counted, which needs every operation since the first.
   if (ops.seq[op] != model::kNoIndex) return ops.seq[op];
   if (member.alignment != model::Member::Alignment::kFromStart || ops.index[op] != op - member.first)
     return std::nullopt;
@@ -65,6 +69,7 @@ std::string rank_name(const Job& job, uint32_t comm, int32_t rank) {
                            : model::kNoRow;
   if (row != model::kNoRow) return job.process_name(job.members[row].process);
   if (rank < 0) return "an unknown rank";
+  // A communicator's rank is the job's only where it holds all of them.
   return (is_world(job, comm) ? "rank " : "member ") + std::to_string(rank);
 }
 

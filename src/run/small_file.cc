@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Small files of a run directory, written whole or not at all. They may lie on a network file system and
+// belong to somebody else, so opening one never waits, and making one never follows a link.
 #include "run/small_file.h"
 
 #include <fcntl.h>

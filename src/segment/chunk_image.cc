@@ -25,6 +25,7 @@ LOCKSTEP_READS_BESIDE_WRITERS void copy_units(unsigned char* to, const char* fro
 
 // The entry's size in units if its tag is there, and with it all that was stored before; else 0.
 LOCKSTEP_READS_BESIDE_WRITERS uint32_t published_units(const char* chunk, Purpose purpose, uint32_t unit) {
+  // The kind word alone is read, once and with acquire: it says whether the rest is there.
   unsigned char head[format::kUnitBytes] = {};
   const char* tag = chunk + size_t{unit} * format::kUnitBytes + offsetof(format::RecordHead, stop_after);
   const uint64_t word = __atomic_load_n(reinterpret_cast<const uint64_t*>(tag), __ATOMIC_ACQUIRE);
@@ -68,6 +69,7 @@ bool make_image(const char* chunk, unsigned char* image) {
 }
 
 uint64_t image_sum(const unsigned char* copy) {
+  // Four sums side by side, none of which waits for another: this runs over every chunk each time.
   uint64_t sums[4] = {1, 2, 3, 4};
   for (uint32_t at = 0; at < format::kChunkBytes; at += sizeof sums) {
     uint64_t words[4];

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Draws rings, trees and connections from what each rank says of its own neighbours. It is told only where
+// all whose word it takes have spoken: a guess at a missing piece would show a wiring that no job had.
 #include "analysis/log_figures/topology.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Puts together what many ranks' watchdogs print of themselves and of each other: how far each had come in
+// each group. A rank is behind only where its own count says so. Whoever times out first merely arrived
+// first, and a rank that printed nothing may be the one that hangs or the one whose log is missing.
 #include "analysis/log_rules/watchdog.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Each rule looks at one communicator of the newest snapshot. What a moment can show by chance, such as a
+// rank that is one operation behind, is critical only if an earlier snapshot shows the same of the same
+// ranks; else it is a warning that asks for a second one. A rank that has moved since is not stuck, however
+// far behind it is.
 #include "analysis/ras_rules/rules.h"
 
 #include <algorithm>
@@ -49,6 +53,7 @@ size_t staying(const Comm& comm) {
       static_cast<size_t>(std::count_if(comm.ranks.begin(), comm.ranks.end(), [](const Rank& rank) {
         return rank.init_state != kSuccess || rank.aborted || is_ending(rank);
       }));
+  // Counted from the whole, since those in order are not listed.
   const size_t gone = ends + comm.missing.size(), size = static_cast<size_t>(std::max(comm.size, 0));
   return size - std::min(size, gone);
 }

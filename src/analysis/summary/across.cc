@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Asks the analyses for figures and judges nothing. The same numbers stand behind verdicts, so that `summary`
+// and `diagnose` cannot tell different ones.
 #include "analysis/summary/across.h"
 
 #include <algorithm>
@@ -26,6 +28,7 @@ void add_rates(const Job& job, AcrossFigures& out) {
   rates.rates.insert(rates.rates.end(), rates.pairs.begin(), rates.pairs.end());
   std::map<model::StringId, double> best;
   for (const bandwidth::Rate& rate : rates.rates)
+    // By function, as a broadcast and an all-reduce have no common best.
     best[rate.func] = std::max(best[rate.func], rate.busbw.middle);
   std::stable_sort(rates.rates.begin(), rates.rates.end(),
                    [](const auto& a, const auto& b) { return a.time_ns > b.time_ns; });
