@@ -372,9 +372,9 @@ TEST_F(Chain, WhatCannotBeChainedIsSaidOnceAndHarmless) {
   write_file(path("class.so"), foreign_class);
   std::filesystem::copy_file(library("lockstep-nccl"), path("copy.so"));
   const std::map<std::string, std::string> bad = {
-      {path("missing.so"), "cannot be loaded"}, {path("text.so"), "cannot be loaded"},
-      {path("class.so"), "cannot be loaded"},   {"nothing-of-this-name", "cannot be loaded"},
-      {"libz.so.1", "is no profiler plugin"},   {library("lockstep-nccl"), "is Lockstep itself"},
+      {path("missing.so"), "cannot be loaded"},  {path("text.so"), "cannot be loaded"},
+      {path("class.so"), "cannot be loaded"},    {"nothing-of-this-name", "cannot be loaded"},
+      {"libz.so.1", "is not a profiler plugin"}, {library("lockstep-nccl"), "is Lockstep itself"},
       {path("copy.so"), "is Lockstep itself"}};
   for (const auto& [plugin, why] : bad) {
     const Chained chained = drive(plugin, "deep", script("split", 6));

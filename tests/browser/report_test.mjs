@@ -171,7 +171,7 @@ async function clickThrough(title, shown, { data }) {
   if (worst) {
     const [, at, operation] = worst;
     await shown.go(`#lateness?cell=${drill.row[at]}.${drill.column[at]}`);
-    await page.waitForSelector('table[aria-label="Worst operations of the cell"]');
+    await page.waitForSelector('table[aria-label="Worst operations in this cell"]');
     const cells = await shown.cells('Worst operations in this cell');
     assert.ok(cells.some((cell) => cell[2] === duration(drill.late_ns[at]) && cell[3] === duration(drill.waiting_ns[at])));
     await page.evaluate(() => document.querySelector('[aria-label="Cell"]').scrollIntoView({ block: 'end' }));

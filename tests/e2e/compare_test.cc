@@ -110,7 +110,7 @@ TEST_F(Compare, WhatWasLostIsSaidFirst) {
   std::filesystem::resize_file(victim, std::filesystem::file_size(victim) / 2);
   const Finished finished = compare({"a", "same"});
   EXPECT_EQ(finished.out.rfind("B lost: ", 0), 0U) << finished;
-  EXPECT_TRUE(has(finished.out, "What was lost is not in the figures")) << finished;
+  EXPECT_TRUE(has(finished.out, "The figures lack what was lost")) << finished;
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ TEST_F(Live, WatchEndsOnCtrlCWithTheLastVerdict) {
   Surroundings terminal = here({{"TERM", "xterm"}});
   terminal.terminal = true;
   Process screen(lockstep({"diagnose", "--watch=1", "run"}), terminal);
-  EXPECT_TRUE(screen.await_output("Ctrl-C ends"));
+  EXPECT_TRUE(screen.await_output("press Ctrl-C to stop"));
   kill(watch.pid(), SIGINT);
   Finished finished = watch.wait();
   EXPECT_TRUE(finished.code == 0 || finished.code == 1 || finished.code == 3) << finished;
@@ -155,7 +155,7 @@ TEST_F(Live, WatchEndsOnCtrlCWithTheLastVerdict) {
   finished = screen.wait();
   EXPECT_LT(finished.code, 4) << finished;
   EXPECT_TRUE(has(finished.out, "\033[H")) << finished;
-  EXPECT_TRUE(has(finished.out, "Ctrl-C ends")) << finished;
+  EXPECT_TRUE(has(finished.out, "press Ctrl-C to stop")) << finished;
   release(ranks);
 }
 

@@ -280,7 +280,7 @@ TEST_F(Tools, ConvertWritesEveryFormat) {
   EXPECT_TRUE(has(unknown.err, "chrome, perfetto, csv, json")) << unknown;
   const Finished refused = do_here(lockstep({"diagnose", "run.json.gz"}));
   EXPECT_EQ(refused.code, 2) << refused;
-  EXPECT_TRUE(has(refused.err, "a timeline that lockstep made")) << refused;
+  EXPECT_TRUE(has(refused.err, "a timeline made by lockstep")) << refused;
 }
 
 TEST_F(Tools, TextsAreInStep) {

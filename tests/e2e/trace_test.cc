@@ -75,7 +75,7 @@ TEST_F(Trace, TakesAlongWhatOtherToolsWrite) {
 
 TEST_F(Trace, WithoutCaptureTheOtherToolsFilesStay) {
   Finished finished = do_here(lockstep({"trace", "-o", "t.db", "--", "sh", "-c", other_tools("true")}));
-  EXPECT_TRUE(has(finished.err, "lockstep diagnose reads it")) << finished;
+  EXPECT_TRUE(has(finished.err, "`lockstep diagnose` reads them")) << finished;
   ASSERT_EQ(names().size(), 1u) << finished;
   EXPECT_EQ(do_here(lockstep({"diagnose", names()[0]})).code, 1);
 }

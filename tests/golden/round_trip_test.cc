@@ -120,7 +120,7 @@ TEST_F(RoundTrip, ATimelineOfSeveralRanksIsToLookAt) {
     SyntheticRun run({.ranks = 4, .ops = ops});
     auto source = read_timeline(run, "timeline.json");
     ASSERT_FALSE(source);
-    EXPECT_NE(source.error().message().find("a timeline that lockstep made"), std::string::npos)
+    EXPECT_NE(source.error().message().find("a timeline made by lockstep"), std::string::npos)
         << source.error().message();
   }
 }

@@ -151,7 +151,7 @@ class Protocol(unittest.TestCase):
                      "absent", "good/../../outside/run"):
             result = self.client.call("diagnose", paths=[path])
             self.assertTrue(result["isError"], path)
-            self.assertIn("outside of the folders", result["content"][0]["text"], path)
+            self.assertIn("outside the folders", result["content"][0]["text"], path)
         self.assertFalse(self.client.call("diagnose", paths=[os.path.join(self.folder, "good")])["isError"])
         wider = Client(self.folder, self.outside, self.folder)
         self.assertFalse(wider.call("diagnose", paths=["run"])["isError"])

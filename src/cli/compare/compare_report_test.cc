@@ -59,10 +59,10 @@ TEST(CompareReport, SaysHowMuchSlowerAndWhatCostsMost) {
   const Verdict found = verdict(runs);
   EXPECT_EQ(found.state, Verdict::State::kSlower);
   EXPECT_EQ(found.cause, 2U);
-  EXPECT_EQ(found.headline,
-            "B is 8.0 % slower: a step takes 108 ms instead of 100 ms (95 %: 7.0 % to 9.0 %). What costs "
-            "most: AllReduce of 64 MiB+, worst in dp, lost 12.0 % of its bandwidth (95 %: 9.0 % to 15.0 "
-            "%), as in 2 of 2 communicators, since step 210.");
+  EXPECT_EQ(
+      found.headline,
+      "B is 8.0 % slower: a step takes 108 ms instead of 100 ms (95 %: 7.0 % to 9.0 %). The largest cost: AllReduce of 64 MiB+, worst in dp, lost 12.0 % of its bandwidth (95 %: 9.0 % to 15.0 "
+      "%), as in 2 of 2 communicators, since step 210.");
   const Json json = comparison_json(runs, 100);
   EXPECT_EQ(json["verdict"]["cause"], 2);
   EXPECT_EQ(json["rows"][2]["since"]["at_ns"], 4'000) << "from the begin of B";

@@ -295,7 +295,7 @@ TEST_F(FlightRecorderDump, WhatIsNoDumpIsNamed) {
   for (const char* text : {"", "{}", "{\"version\":1}", "[]", "nonsense", "{\"entries\":["}) {
     auto dump = read_text(text);
     ASSERT_FALSE(dump) << text;
-    EXPECT_NE(dump.error().message().find("trace_rank_2: no Flight Recorder dump"), std::string::npos)
+    EXPECT_NE(dump.error().message().find("trace_rank_2: not a Flight Recorder dump"), std::string::npos)
         << dump.error().message();
   }
   EXPECT_FALSE(read_dump("/nonexistent"));

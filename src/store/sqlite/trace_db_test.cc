@@ -644,7 +644,7 @@ TEST_F(TraceDbTest, WhatIsPutInThePlaceOfThePartialFileIsNotTaken) {
   });
   EXPECT_TRUE(swapped);
   ASSERT_FALSE(result);
-  EXPECT_NE(result.error().text.find("another file"), std::string::npos) << result.error().message();
+  EXPECT_NE(result.error().text.find("another process"), std::string::npos) << result.error().message();
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
