@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Asks the driver that the process has loaded for the current device; a driver is never loaded for the
+// question (loaded_library.h).
 #include "capture/nccl/device.h"
 
 #include "capture/nccl/loaded_library.h"

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Statistics of what a ring overwrites. A kernel's end comes on another thread than its operation and names
+// it by handle alone, so the newest operations keep their cell's key in a small table. A slot that another
+// operation has taken costs a duration and counts nothing wrong: the handle is looked at before and after the
+// key.
 #include "capture/nccl/histogram.h"
 
 #include "capture/core/log/histogram_cell.h"

@@ -239,6 +239,8 @@ void LogParser::resolve_connections() {
       only = rows[i];
       ++fitting;
     }
+    // Of several that fit none is taken: a connection of the wrong communicator would draw a ring that is not
+    // there.
     if (fitting == 1) row.comm = only;
   }
 }

@@ -82,6 +82,7 @@ CommPart* LogParser::open_comm_of(uint32_t process, int64_t tid) {
   for (CommPart& one : unborn) {
     if (one.tid == tid) return &one;
   }
+  // A damaged log may hold any number of thread ids.
   if (unborn.size() >= kUnbornMost) return nullptr;
   unborn.emplace_back().tid = tid;
   return &unborn.back();

@@ -70,6 +70,7 @@ size_t placeholder_before(std::string_view line, size_t end) {
 
 // "host:pid:tid" that ends before `end`.
 bool process_before(std::string_view line, size_t end, Head& head) {
+  // From the back, where numbers and colons have a fixed form; the name of a host may hold nearly anything.
   if (!number_before(line, end, head.tid) || end == 0 || line[--end] != ':') return false;
   const size_t pid_end = end;
   if (!number_before(line, end, head.pid) || end == 0 || line[--end] != ':') return false;

@@ -31,6 +31,7 @@ ShapeRef Interning::find_shape(const ShapeKey& key) {
   uint64_t hash = hash_of(key);
   const ShapeRef* known = known_shapes_.find(key, hash);
   ShapeRef ref = known != nullptr ? *known : define_shape(key);
+  // Not kept: room for definitions may come back, and the next operation asks again.
   if (ref.id == format::kShapeUnknown) return ref;
   if (known == nullptr) known_shapes_.add(key, hash, ref);
   shapes_[hash >> 58] = {key, ref};
@@ -69,6 +70,7 @@ static bool take_range_name(size_t bytes) {
   const uint64_t most = uint64_t{file.cap_chunks()} * format::kChunkBytes / Interning::kRangeNamesOfRing;
   const uint64_t taken = __atomic_add_fetch(&g_range_name_bytes, bytes, __ATOMIC_RELAXED);
   if (!file.ring() || taken <= most) return true;
+  // Taken first and given back: two threads that look before they take could both go beyond the bound.
   give_back_range_name(bytes);
   return false;
 }

@@ -17,6 +17,7 @@ ThreadLog* LogTable::take() {
       continue;
     }
     __atomic_fetch_add(&taken_, 1, __ATOMIC_RELAXED);
+    // The highest slot ever taken bounds what others look at; it never falls.
     uint32_t seen = __atomic_load_n(&used_, __ATOMIC_RELAXED);
     while (seen < slot + 1 &&
            !__atomic_compare_exchange_n(&used_, &seen, slot + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {

@@ -55,6 +55,8 @@ uint32_t ThreadLog::take_chunk(OpenEvents* open) {
   spare_index_ = kNoChunk;
   if (index == kNoChunk) index = file.ring() ? file.claim_share(owned_) : file.claim_chunk();
   if (index == kNoChunk && file.ring()) {
+    // Others have come since: the log uses one chunk again and gives another back, so it shrinks while it
+    // writes.
     if (owned_ > 2 && file.exceeds_share(owned_)) file.give_back(drop_oldest(open));
     index = drop_oldest(open);
   }
@@ -72,6 +74,7 @@ void ThreadLog::move_open(const OpenEvents& open) {
       lose(kLoss_overwritten);
       continue;
     }
+    // It may have moved before; the host knows the first handle only.
     const uint64_t issued = entry->issued != 0 ? entry->issued : event.handle;
     entry->now = append_moved(event.bytes);
     __atomic_store_n(&entry->issued, issued, __ATOMIC_RELAXED);

@@ -147,6 +147,7 @@ char* ThreadLog::next_chunk() {
     return nullptr;
   }
   ++chunk_no_;
+  // The link comes after the last entry, so who follows it has everything before it.
   if (owned_ > 1) full->next = file.number(index);
   __atomic_store_n(&oldest_chunk_no_, chunk_no_ + 1 - owned_, __ATOMIC_RELAXED);
   open_records(index);

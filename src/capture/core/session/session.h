@@ -45,7 +45,8 @@ struct GroupDeclaration {
 };
 
 // A capture library's part in a change of what is recorded: `record` is called by `open`, on its caller's
-// thread, before anything is recorded, and later on the keeper's thread; `settle` on every nap of the keeper.
+// thread, before anything is recorded, and later on the keeper's thread; `apply_pending` on every nap of the
+// keeper.
 struct Steering {
   void (*record)(const Recording& recording) = nullptr;
   void (*apply_pending)() = nullptr;

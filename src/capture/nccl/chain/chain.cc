@@ -92,6 +92,7 @@ void open_library() {
   g_library.problem[0] = 0;
   for (int version = 1; version <= kNewestApi; ++version) {
     const void* plugin = symbol_of(version);
+    // Chained to itself it would call itself for ever.
     if (plugin == nullptr || strcmp(name_of(plugin), make_plugin<1>().name) != 0) continue;
     snprintf(g_library.problem, sizeof g_library.problem, "is Lockstep itself");
     dlclose(g_library.handle);
@@ -300,6 +301,7 @@ static void follow_taken(ChainedMask* mask, bool launching, bool always) {
 }
 
 void follow_slowly(ChainedMask* mask, bool launching) {
+  // An event never waits for another one's look at the mask.
   if (take(mask)) follow_taken(mask, launching, false);  // else the next event does it, or the keeper
 }
 
