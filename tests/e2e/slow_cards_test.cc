@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulated jobs with a slow card or path, and counters of every card beside them: the right port is the
-// likely cause, another one is not, quiet ones are said, and those of a healthy busy job change nothing.
+// likely cause, a confirmed one with a line of NCCL's log about it, another one is not, quiet ones are said,
+// and those of a healthy busy job change nothing. Errors where nothing is slow are possible causes.
 // LOCKSTEP_SLOW_CARD_JOBS: how many jobs of each kind.
 #include "tests/e2e/workplace.h"
 
@@ -67,8 +68,10 @@ class SlowCards : public Workplace {
                                                            "\nat 1400" + ends.at(host) + "\nend\n");
   }
 
-  json diagnose(int code) const {
-    const Finished finished = do_here(lockstep({"diagnose", "--json", "run"}));
+  json diagnose(int code, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"diagnose", "--json", "run"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished finished = do_here(lockstep(words));
     EXPECT_EQ(finished.code, code) << finished;
     return json::parse(finished.out, nullptr, false);
   }
@@ -101,14 +104,33 @@ TEST_F(SlowCards, TheRightPortIsTheLikelyCauseAndNoOther) {
       SCOPED_TRACE(fault + ", seed " + std::to_string(seed));
       const json truth = simulate(fault, seed);
       const Card guilty = card_of(truth["ranks"][0]);
-      write_counters(guilty);
       json document = diagnose(1);
+      ASSERT_EQ(document["verdict"]["class"], fault);
+      ASSERT_EQ(document["verdict"]["ranks"], truth["ranks"]);
+      EXPECT_TRUE(cited(document["verdict"], "link counters").empty()) << "none were sampled";
+
+      write_counters(guilty);
+      document = diagnose(1);
       ASSERT_EQ(document["verdict"]["class"], fault);
       ASSERT_EQ(document["verdict"]["ranks"], truth["ranks"]);
       const auto likely = cited(document["verdict"], "likely");
       ASSERT_EQ(likely.size(), 1u) << document["verdict"];
       EXPECT_TRUE(has(likely[0], port_of(guilty) + ": symbols arrive damaged")) << likely[0];
       EXPECT_EQ(from_counters(document), 0u);
+
+      // NCCL's log tells of that port as well; of another one, it confirms nothing.
+      for (const int number : {guilty.number, (guilty.number + 3) % kPerHost}) {
+        write_file(path("nccl.log"), guilty.host + ":11:22 [" + std::to_string(number) +
+                                         "] NCCL WARN NET/IB : mlx5_" + std::to_string(number) +
+                                         ":1 Got async event : port error\n");
+        std::vector<std::string> confirmed;
+        const json with_log = diagnose(1, {"nccl.log"});
+        for (const json& finding : with_log["findings"])
+          for (const std::string& line : cited(finding, "link counters: confirmed"))
+            confirmed.push_back(line);
+        EXPECT_EQ(confirmed.empty(), number != guilty.number) << with_log["findings"];
+        for (const std::string& line : confirmed) EXPECT_TRUE(has(line, port_of(guilty))) << line;
+      }
 
       const Card other{guilty.host, (guilty.number + 1) % kPerHost};
       write_counters(other);
@@ -136,6 +158,18 @@ TEST_F(SlowCards, CountersOfHealthyBusyCardsAreSilent) {
     EXPECT_EQ(with.code, without.code);
     EXPECT_EQ(with.out, without.out);
     EXPECT_TRUE(has(do_here(lockstep({"diagnose", "run"})).out, "link counters: 3 hosts, 24 devices, from "));
+
+    // Errors of a card, and nothing that was slow: possible, and of that port alone.
+    const Card faulty{processes_[0]["host"], seed % kPerHost};
+    write_counters(faulty);
+    const json document = diagnose(1);
+    ASSERT_EQ(from_counters(document), 1u);
+    for (const json& finding : document["findings"]) {
+      if (finding["sources"] != json({"link counters"})) continue;
+      EXPECT_TRUE(finding["statement"].get<std::string>().starts_with(port_of(faulty) + ": "))
+          << finding["statement"];
+      EXPECT_EQ(cited(finding, "possible: ").size(), 1u);
+    }
   }
 }
 
