@@ -5,14 +5,29 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <iterator>
+#include <utility>
 
 namespace lockstep {
 namespace {
 
-// Three to four significant digits.
-std::string short_number(double value) { return format_decimal(value, value < 10 ? 2 : value < 100 ? 1 : 0); }
+constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+
+// The largest unit of which there is one at least, and how many.
+std::pair<double, size_t> in_units(uint64_t bytes) {
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  return {value, unit};
+}
 
 }  // namespace
+
+// The limits are those of the rounded number (9.995 becomes 10.0), so that no value shows a digit more than
+// its neighbour.
+std::string format_short(double value) {
+  return format_decimal(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+}
 
 std::string format_decimal(double value, int decimals) {
   char text[64];
@@ -27,25 +42,26 @@ std::string format_count(uint64_t count) {
 }
 
 std::string format_bytes(uint64_t bytes) {
-  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return std::to_string(bytes) + " B";
-  auto value = static_cast<double>(bytes) / 1024;
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
-  std::string digits = value == static_cast<double>(static_cast<uint64_t>(value)) ? format_decimal(value, 0)
-                                                                                  : short_number(value);
-  return digits + " " + kUnits[unit];
+  const auto [value, unit] = in_units(bytes);
+  return (value == std::floor(value) ? format_decimal(value, 0) : format_short(value)) + " " + kUnits[unit];
+}
+
+std::string format_bytes_beside(uint64_t bytes, uint64_t other) {
+  const auto [value, unit] = in_units(bytes);
+  const auto [other_value, other_unit] = in_units(other);
+  const bool alike = bytes != other && unit == other_unit && format_short(value) == format_short(other_value);
+  return alike ? format_count(bytes) + " B" : format_bytes(bytes);
 }
 
 std::optional<uint64_t> parse_bytes(std::string_view text) {
-  constexpr std::string_view kUnits = "KMGT";
+  constexpr std::string_view kLetters = "KMGT";
   double value = 0;
   auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   if (error != std::errc{} || unit.size() > 1 || !std::isfinite(value) || value < 0) return std::nullopt;
   if (!unit.empty()) {
-    const size_t power = kUnits.find(unit[0]);
+    const size_t power = kLetters.find(unit[0]);
     if (power == std::string_view::npos) return std::nullopt;
     value = std::ldexp(value, 10 * (static_cast<int>(power) + 1));
   }
@@ -70,12 +86,12 @@ std::optional<int64_t> parse_duration(std::string_view text) {
 std::string format_duration(double ns) {
   if (ns < 0) return "-";
   if (ns < 1e3) return format_decimal(ns, 0) + " ns";
-  if (ns < 1e6) return short_number(ns / 1e3) + " us";
-  if (ns < 1e9) return short_number(ns / 1e6) + " ms";
-  if (ns < 600e9) return short_number(ns / 1e9) + " s";
-  if (ns < 7200e9) return short_number(ns / 60e9) + " min";
-  if (ns < 48 * 3600e9) return short_number(ns / 3600e9) + " h";
-  return short_number(ns / (24 * 3600e9)) + " days";
+  if (ns < 1e6) return format_short(ns / 1e3) + " us";
+  if (ns < 1e9) return format_short(ns / 1e6) + " ms";
+  if (ns < 600e9) return format_short(ns / 1e9) + " s";
+  if (ns < 7200e9) return format_short(ns / 60e9) + " min";
+  if (ns < 48 * 3600e9) return format_short(ns / 3600e9) + " h";
+  return format_short(ns / (24 * 3600e9)) + " days";
 }
 
 std::string format_rate(double bytes_per_ns) {
@@ -95,10 +111,9 @@ std::string format_time(int64_t unix_ns) {
   return std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts) == 0 ? "-" : text;
 }
 
-std::string plural(uint64_t count, const std::string& noun) {
-  if (count == 1) return "1 " + noun;
-  bool sibilant = noun.ends_with("s") || noun.ends_with("x") || noun.ends_with("h");
-  return format_count(count) + " " + noun + (sibilant ? "es" : "s");
+std::string plural(uint64_t count, std::string_view noun) {
+  const bool sibilant = noun.ends_with("s") || noun.ends_with("x") || noun.ends_with("h");
+  return format_count(count) + " " + std::string(noun) + (count == 1 ? "" : sibilant ? "es" : "s");
 }
 
 }  // namespace lockstep

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "base/text/units.h"
+
 namespace lockstep::wording {
 namespace {
 
@@ -29,6 +33,16 @@ TEST(Wording, NumbersAsPeopleReadThem) {
   EXPECT_EQ(ordinal(1'000) + ordinal(1'234'567), "1,000th1,234,567th");
   EXPECT_EQ(count(1, "rank") + ", " + count(2, "rank"), "1 rank, 2 ranks");
   EXPECT_EQ(count(3, "process"), "3 processes");
+}
+
+TEST(Wording, FindingsAndTablesPrintOneNumberAlike) {
+  for (const int64_t ns : {999L, 9'994L, 9'996L, 99'940L, 99'960L, 12'345L, 9'996'000L, 7'300'000'000'000L})
+    EXPECT_EQ(duration(ns), format_duration(static_cast<double>(ns))) << ns;
+  EXPECT_EQ(format_duration(9'996), "10.0 us");
+  EXPECT_EQ(format_duration(99'960), "100 us");
+  EXPECT_EQ(format_bytes(10'485'759), "10.0 MiB");
+  EXPECT_EQ(format_bytes(std::numeric_limits<uint64_t>::max()), "16 EiB");
+  EXPECT_EQ(count(10'000, "rank"), "10,000 ranks");
 }
 
 TEST(Wording, NamesFromOutsideDoNoHarm) {
