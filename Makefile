@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test build bench check mutants install setup setup-demo setup-test clean
+.PHONY: help demo test build bench check mutants install setup setup-demo setup-test package clean
 
 help:  ## list these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -37,6 +37,11 @@ mutants: setup-test  ## what a room's tests notice: ROOM=src/analysis/bandwidth 
 install: setup  ## build and install into PREFIX (default /usr/local), without tests
 	@tools/build install $(JOBS)
 	@cmake --install build/install --prefix "$(PREFIX)"
+
+package:  ## make dist/: a tarball and a Python wheel for any Linux with glibc 2.28
+	@tools/setup --package
+	@tools/build install $(JOBS) all portable
+	@tools/package build/install dist
 
 setup:  ## install the Debian packages that are missing
 	@tools/setup
