@@ -133,7 +133,7 @@ test('a step whose end nothing tells says so', async () => {
   });
   await report.go('#steps');
   await report.page.waitForFunction(() => globalThis.__texts.includes('no length: its end is unknown'));
-  assert.match(await report.text('main'), /Where the last step ends is not known, so it has no length\./);
+  assert.match(await report.text('main'), /The end of the last step is unknown, so it has no length\./);
   const chart = report.page.locator('main .chart').last();
   await chart.scrollIntoViewIfNeeded();
   await report.shot('made-last-step');
@@ -357,7 +357,7 @@ test('a comparison is shown where there is one', async () => {
     return row[3];
   };
   assert.equal(await since({ from_begin: false, step: 1210, until_step: 1300 }), 'operation\u00a01,210 until\u00a01,300');
-  assert.equal(await since({ from_begin: true, step: 2, until_step: 40 }), 'the\u00a0begin until\u00a0operation\u00a040');
+  assert.equal(await since({ from_begin: true, step: 2, until_step: 40 }), 'the\u00a0start until\u00a0operation\u00a040');
 });
 
 test('a served page asks again while the run lives, and keeps the reader’s place', async (context) => {

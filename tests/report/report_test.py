@@ -170,7 +170,7 @@ class Report(unittest.TestCase):
 
     def test_wrong_usage(self):
         run = DATA / "flight_recorder/hang"
-        self.assertIn("name one", lockstep("report", "--json", "-o", "x.html", run, code=2).stderr)
+        self.assertIn("choose one", lockstep("report", "--json", "-o", "x.html", run, code=2).stderr)
         self.assertIn("--serve", lockstep("report", "--listen", "::1", run, code=2).stderr)
         if self.has_page():
             self.assertIn("port", lockstep("report", "--serve=70000", run, code=2).stderr)
