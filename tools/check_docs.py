@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the Markdown files cite exists.
+"""What the Markdown files cite exists, and the headers that comments of the sources name.
 
 Links to files; `paths/in/backticks` that begin with a folder of the tree; `functions()` and `Name::member` in
 backticks, somewhere in the sources; `make TARGET`; `lockstep COMMAND` and its long options, in the command line's own
-texts. Line numbers are never cited.
+texts. Line numbers are never cited. A comment names a header as includes do, or from the root of the tree.
 """
 import re
 
@@ -85,6 +85,15 @@ def check_format_page():
             yield f"docs/format.md: does not mention {name} of src/format/"
 
 
+def headers_in_comments(path, text, known):
+    """Headers that a comment names with their folder, and that are not there."""
+    for number, line in enumerate(text.splitlines(), 1):
+        comment = re.search(r"(?:^|\s)//(.*)", line)
+        for header in re.findall(r"(?<![\w/.<-])(?:\w+/)+\w+\.h\b(?! of NCCL|:\d)", comment.group(1) if comment else ""):
+            if not any(top + header in known for top in ("", "src/", "include/", "sim/")):
+                yield f"{path}:{number}: no such header: {header}"
+
+
 def main():
     sources = "\n".join(source_tree.read(path) for path in source_tree.tracked(*SOURCES)
                         if path.suffix in (".h", ".cc", ".c", ".def", ".cmake", ".txt", ".py", ".inc", ".sql", ""))
@@ -94,7 +103,11 @@ def main():
     problems = list(check_format_page())
     for path in pages:
         problems += check(path, source_tree.read(path), sources, command_names, cli_text, targets)
-    source_tree.finish(problems, f"{len(pages)} pages cite what exists")
+    known = {str(path) for path in source_tree.tracked("*.h")}
+    for path in source_tree.tracked("src", "include", "sim"):
+        if path.suffix in (".h", ".cc", ".c", ".def", ".inc"):
+            problems += headers_in_comments(path, source_tree.read(path), known)
+    source_tree.finish(problems, f"{len(pages)} pages and all comments cite what exists")
 
 
 main()

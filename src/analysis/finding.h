@@ -50,7 +50,7 @@ struct Finding {
   std::optional<uint64_t>
       op_index;  // n-th collective of the communicator, or n-th transfer of a pair; from 0
   std::optional<uint64_t> comms_id;  // PyTorch's Comms Id of it, where that is known
-  std::string operation;             // its name, as wording/operation.h has it; empty: none
+  std::string operation;             // its name, as operation_name.h has it; empty: none
   std::string op_address;            // what `lockstep show --op` calls it; empty: none
   std::optional<int64_t> since_ns;   // ns since the Unix epoch, on the reference host's clock
   std::optional<Effect> effect;

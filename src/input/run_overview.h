@@ -32,7 +32,7 @@ struct CommMember {      // one process' view of a communicator
 struct ProcessOverview {
   std::string host, boot_id, launcher, job, argv, visible_devices, pci, uuid, gpu_model;
   std::string nccl_library, nccl_build_id, other_nccl;  // as the model has them
-  std::string host_name;                                // what counts as its host: see model/host_name.h
+  std::string host_name;                                // what counts as its host: model/names/host_name.h
   std::string device_name;  // its PCI address, else "cuda:0" or "hip:0", as the process counts; empty unknown
   std::string chained_plugin;  // called with each event, beside ours; empty: none
   int64_t pid = 0, start_ns = 0, first_ns = 0, last_ns = 0, heartbeat_ns = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The processes of a run directory as they are now, and what they did since the last look. A process with a
 // file for each of several capture libraries is one. Reads little, however large the run is: see
-// readers/native/live_tail.h.
+// readers/native/tail/live_tail.h.
 #pragma once
 #include <map>
 #include <memory>

@@ -4,8 +4,8 @@
 // that any member spent in it: the last to arrive waits for nobody, and no two clocks are compared. Of those
 // with a root, from the last arrival to the last end.
 //
-// Sizes, algbw and busbw as in model/operation_size.h, GB = 1e9 bytes. Reductions inside the switch (NVLS)
-// let busbw exceed the link's speed.
+// Sizes, algbw and busbw as in model/names/operation_size.h, GB = 1e9 bytes. Reductions inside the switch
+// (NVLS) let busbw exceed the link's speed.
 #pragma once
 #include <cstdint>
 #include <functional>

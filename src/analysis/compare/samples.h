@@ -2,10 +2,10 @@
 // What a run says of itself for a comparison: sums by step, small enough to keep two runs of any size beside
 // each other. After it the job is not needed any more.
 //
-// Every process counts its own steps (straggler/steps.h), so no clocks are compared. The first steps warm up
-// and the last may be cut: they are left out. Where the program does not repeat most of what it does, as a
-// benchmark that goes through sizes, each operation of a class is a step of that class, and only classes
-// compare. Runs of more than kMostBlocks steps are summed by blocks of several.
+// Every process counts its own steps (analysis/straggler/lateness/steps.h), so no clocks are compared. The
+// first steps warm up and the last may be cut: they are left out. Where the program does not repeat most of
+// what it does, as a benchmark that goes through sizes, each operation of a class is a step of that class,
+// and only classes compare. Runs of more than kMostBlocks steps are summed by blocks of several.
 #pragma once
 #include <compare>
 #include <cstdint>

@@ -34,9 +34,9 @@ class FindingBuilder {
   std::string who(uint32_t actor) const { return who(std::vector<uint32_t>{actor}); }
   // "ranks 0-4, 6 and 7"; without places
   std::string list(const std::vector<uint32_t>& actors) const;
-  // As wording/operation.h words it.
+  // As analysis/operation_name.h words it.
   std::string comm(uint32_t comm) const;
-  // As wording/operation.h words it, or "the creation of world"
+  // As analysis/operation_name.h words it, or "the creation of world"
   std::string operation(const Block& block) const;
   // "AllReduce of 1 MiB ncclFloat32"
   std::string signature(const model::Signature& s) const { return signature(s, s); }

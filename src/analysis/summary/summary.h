@@ -2,8 +2,8 @@
 // The figures of `summary`: operations by kind and size, what each rank did, and steps. Fed one process at a
 // time.
 //
-// Sizes and bandwidths follow nccl-tests (model/operation_size.h). Times are GPU times of single ranks, so
-// they include waiting for the others; operations whose GPU times are not known have none.
+// Sizes and bandwidths follow nccl-tests (model/names/operation_size.h). Times are GPU times of single ranks,
+// so they include waiting for the others; operations whose GPU times are not known have none.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -5,7 +5,7 @@
 // now and then memory, as tables of names grow by mapping more. Domains and registered texts are made under a
 // lock, seldom. In a forked child nothing is recorded, and no lock is taken. Bounded: kMostOpen pushed ranges
 // of a thread at a time, kMostDomains, kMostText bytes of registered texts, names as in
-// core/log/thread_log.h; what is beyond is counted.
+// capture/core/log/thread_log.h; what is beyond is counted.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -5,7 +5,7 @@
 //   operations in flight   collectives and transfers that have been called and are not known to be done: from
 //                          the call (of a replay: from its enqueueing) to the end of the GPU work
 //   bus bandwidth          the sum, over the operations that the GPU works on, of the bus bandwidth of each:
-//                          its size by its whole time on the GPU (model/operation_size.h)
+//                          its size by its whole time on the GPU (model/names/operation_size.h)
 //
 // A value holds until the next one; before the first nothing is said. An operation whose end nobody knows is
 // in neither, unless it is open: the ends of all operations that its communicator had called before are

@@ -4,7 +4,7 @@
 // quick index.
 //
 // Where it comes from: what a program says through lockstep.h, and PyTorch's own files (Flight Recorder,
-// profiler), hold the tuple, or the id itself. NCCL's callbacks do not: there model/torch_groups.h derives
+// profiler), hold the tuple, or the id itself. NCCL's callbacks do not: there torch_groups.h derives
 // it.
 #pragma once
 #include <algorithm>

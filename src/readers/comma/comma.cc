@@ -2,7 +2,7 @@
 // Makes traces of CoMMA's files. They name neither host nor rank of the job: each process has a clock of its
 // own, and the rank in the largest communicator stands for that in the job. NCCL numbers each function apart;
 // one order over all functions of a communicator comes from all its members' files together
-// (common/call_order.h).
+// (readers/common/call_order.h).
 #include "readers/comma/comma.h"
 
 #include <algorithm>

@@ -14,7 +14,7 @@ struct Stack {
   int32_t rank = -1;  // of the job; -1 not told
   std::string host;   // empty not told
   int64_t pid = -1;   // -1 not told
-  std::string place;  // as model/call_place.h words it; empty: it had no Python frame
+  std::string place;  // as model/names/call_place.h words it; empty: it had no Python frame
   std::string
       called;  // the function of a library that the innermost frame of the program called; empty: none
 };

@@ -2,7 +2,7 @@
 // Counts of everything that one process file says, by communicator and function, for who follows the file
 // from its beginning (LiveTail with Depth::kAll). Counts only grow. Memory is bounded: by kMostFunctions, and
 // by kMostPending operations whose GPU work is under way. Times in ns, sizes as nccl-tests counts them
-// (model/operation_size.h).
+// (model/names/operation_size.h).
 #pragma once
 #include <algorithm>
 #include <array>
