@@ -39,6 +39,7 @@ LOCKSTEP_READS_BESIDE_WRITERS uint32_t published_units(const char* chunk, Purpos
 LOCKSTEP_READS_BESIDE_WRITERS bool copy_published(const char* chunk, unsigned char* copy) {
   if (!is_published(chunk)) return false;
   copy_units(copy, chunk, 0, format::kChunkHeaderUnits);
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);  // a header that names its successor comes with all its entries
   const Purpose purpose = reinterpret_cast<const ChunkHeader*>(copy)->purpose;
   if (purpose == Purpose::kHistogram) {
     copy_units(copy, chunk, format::kChunkHeaderUnits, format::kUnitsPerChunk - format::kChunkHeaderUnits);

@@ -13,8 +13,8 @@ namespace lockstep::readers::native {
 namespace {
 
 // Several chunks of records in two logs.
-void fill(FileBuilder& file, int operations) {
-  file.unsealed();
+void fill(FileBuilder& file, int operations, bool is_sealed = false) {
+  if (!is_sealed) file.unsealed();
   uint32_t comm = file.comm(1, 0, 2, "w");
   FileBuilder::Log& caller = file.log(100);
   FileBuilder::Log& progress = file.log(101);
@@ -223,6 +223,28 @@ TEST(Damage, WhatIsMissingAtTheEndIsToldFromWhatIsMissingBefore) {
   model::Trace last = load_bytes(bytes);
   EXPECT_EQ(loss(last, "empty_chunk"), 1u) << losses_text(last);
   EXPECT_EQ(loss(last, "incomplete_end"), 1u);
+}
+
+// The writer ended between two looks at a chunk: the file has a copy of before it was full, and what follows.
+TEST(Damage, AChunkThatWasNotFullYetLacksItsEnd) {
+  for (const bool is_sealed : {true, false}) {
+    FileBuilder early, file;
+    fill(early, 200, is_sealed);
+    fill(file, 1500, is_sealed);
+    std::vector<std::byte> bytes = file.bytes();
+    const std::vector<std::byte> before = early.bytes();
+    uint32_t chunk = 0;
+    while (chunk_header(bytes, chunk).records == 0) ++chunk;  // a full one
+    const auto at = static_cast<ptrdiff_t>(format::chunk_offset(chunk));
+    std::copy_n(before.begin() + at, format::kChunkBytes, bytes.begin() + at);
+    ASSERT_EQ(chunk_header(bytes, chunk).purpose, format::Purpose::kRecords);
+    ASSERT_EQ(chunk_header(bytes, chunk).chunk_no, 0u);
+    EXPECT_EQ(chunk_header(bytes, chunk).next, 0u);
+    const model::Trace trace = load_bytes(bytes);
+    EXPECT_EQ(loss(trace, "missing_record"), 1u) << is_sealed << losses_text(trace);
+    EXPECT_EQ(loss(trace, "incomplete_middle"), 1u) << is_sealed << losses_text(trace);
+    EXPECT_EQ(loss(trace, "incomplete_end"), 0u) << is_sealed;
+  }
 }
 
 // No time lies outside of the file's life, whatever bytes say.

@@ -8,6 +8,7 @@
 #include "readers/native/record_census.h"
 
 #include <algorithm>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <string_view>
@@ -57,7 +58,7 @@ class Walk {
        RecordCensus& census)
       : view_(view), plausible_(plausible), chunk_(chunk), buffer_(buffer), census_(census) {}
 
-  RecordChunk run(const SealCheck& seal, ReadLosses& losses) {
+  RecordChunk run(const SealCheck& seal, bool has_successor, ReadLosses& losses) {
     RecordChunk found{.chunk = chunk_, .ranges = {}};
     // Three kinds of bytes: proven, contradicted and not covered. Each is counted by itself.
     for (const UnitRange& range : seal.good) take_proven(range, found);
@@ -70,10 +71,17 @@ class Walk {
       });
     }
     if (seal.covered < format::kLastUnit) take_unproven(seal, found, losses);
+    if (has_successor && next_in_list() == 0) lose_end(found, losses);
     return found;
   }
 
  private:
+  uint32_t next_in_list() const {
+    format::ChunkHeader header{};
+    std::memcpy(&header, buffer_.bytes.data(), sizeof header);
+    return header.next;
+  }
+
   void take_proven(const UnitRange& range, RecordChunk& found) {
     for (RecordCursor cursor(buffer_, range); cursor.next();) {
       ++census_.by_kind[static_cast<uint8_t>(cursor.head().kind)];
@@ -90,6 +98,17 @@ class Walk {
              view_.where(chunk_, 0);
     });
     census_.lost_units += uint64_t{seal.damaged_blocks} * format::kUnitsPerChunk / format::kSealBlocks;
+  }
+
+  // Whatever has a successor was full, and names it. Where it does not, the file has an older copy.
+  void lose_end(RecordChunk& found, ReadLosses& losses) {
+    const uint32_t end = found.ranges.empty() ? format::kChunkHeaderUnits : found.ranges.back().end;
+    found.is_end_known = false;
+    census_.lost_units += format::kLastUnit - end;
+    losses.add("missing_record", 1, [&] {
+      return "ends of chunks (32 KiB at most of each) that were written before the chunk was full, first " +
+             view_.where(chunk_, end);
+    });
   }
 
   // What no seal covers.
@@ -190,11 +209,13 @@ RecordCensus take_census(const FileView& view, ReadLosses& losses) {
     count_missing(view, chunks, losses);
     LogCensus& entry = census.logs.emplace_back(LogCensus{.log = log, .chunks = {}});
     entry.chunks.reserve(chunks.size());
-    for (const Chunk& chunk : chunks) {
+    for (size_t i = 0; i < chunks.size(); ++i) {
       SealCheck seal;
-      if (!read_checked(view, chunk, *buffer, seal, losses))
+      if (!read_checked(view, chunks[i], *buffer, seal, losses))
         continue;  // recycled just now: its number is missing, the new one comes later
-      entry.chunks.push_back(Walk(view, plausible, chunk, *buffer, census).run(seal, losses));
+      const bool has_successor = i + 1 < chunks.size() && chunks[i + 1].chunk_no == chunks[i].chunk_no + 1;
+      Walk walk(view, plausible, chunks[i], *buffer, census);
+      entry.chunks.push_back(walk.run(seal, has_successor, losses));
     }
   }
   return census;

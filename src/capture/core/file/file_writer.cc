@@ -46,19 +46,24 @@ LOCKSTEP_READS_BESIDE_WRITERS bool read_header(const char* chunk, ChunkHeader* h
   return header->log <= format::kMaxLogs;
 }
 
+ChunkHeader header_of(const unsigned char* image) {
+  ChunkHeader header;
+  memcpy(static_cast<void*>(&header), image, sizeof header);
+  return header;
+}
+
 // Whether what was copied was not overwritten meanwhile.
 LOCKSTEP_READS_BESIDE_WRITERS bool is_still(const char* chunk, const unsigned char* image) {
-  ChunkHeader copied, now;
-  memcpy(static_cast<void*>(&copied), image, sizeof copied);
+  const ChunkHeader copied = header_of(image);
+  ChunkHeader now;
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
   return read_header(chunk, &now) && now.chunk_no == copied.chunk_no && now.log == copied.log &&
          now.purpose == copied.purpose;
 }
 
-uint32_t entries_of(const unsigned char* image) {
-  ChunkHeader header;
-  memcpy(static_cast<void*>(&header), image, sizeof header);
-  uint32_t entries = 0;
+uint16_t entries_of(const unsigned char* image) {
+  const ChunkHeader header = header_of(image);
+  uint16_t entries = 0;
   for (uint32_t unit = format::kChunkHeaderUnits, units; unit < header.seal.units; unit += units, ++entries) {
     units = format::entry_units(image, header.purpose, unit);
     if (units == 0) break;
@@ -113,17 +118,19 @@ uint32_t FileWriter::collect(const ProcessFile& file) {
   return count;
 }
 
-// The first definitions of a log hold its losses, which are counted on. A chunk may be newer than what was
-// collected.
+// The first definitions of a log hold its losses, which are counted on. A chunk that is newer than what was
+// collected waits for the next time: the one before it may have been copied before it was full.
 FileWriter::State FileWriter::state_of(const ProcessFile& file, uint32_t place) const {
   ChunkHeader header;
   if (!read_header(file.chunk(place), &header)) return State::kUnpublished;
   const Newest& newest = newest_[header.log];
   if (header.purpose != Purpose::kRecords) {
-    if (header.chunk_no >= newest.defs) return State::kGrows;
+    if (header.chunk_no > newest.defs) return State::kUnpublished;
+    if (header.chunk_no == newest.defs) return State::kGrows;
     return header.purpose == Purpose::kDefs && header.chunk_no == 0 ? State::kGrows : State::kPast;
   }
-  if (header.chunk_no >= newest.records) return State::kGrows;
+  if (header.chunk_no > newest.records) return State::kUnpublished;
+  if (header.chunk_no == newest.records) return State::kGrows;
   return header.chunk_no < ThreadLog::window_begin(header.log) ? State::kPast : State::kFull;
 }
 
@@ -172,7 +179,7 @@ FileWriter::Put FileWriter::put(ProcessFile& file, const Chunk& chunk, bool is_p
     segment::seal(image);
     if (!write_at(file, image, format::kChunkBytes, format::chunk_offset(chunk.entry - 1)))
       return Put::kFailed;
-    place = {sum, chunk.entry, is_past ? 0 : entries_of(image)};
+    place = {sum, chunk.entry, is_past ? uint16_t{0} : entries_of(image), header_of(image).next == 0};
   }
   if (is_past) file.give_back(chunk.place);
   return Put::kDone;
@@ -210,13 +217,25 @@ bool FileWriter::clear(ProcessFile& file, uint32_t place) {
   return true;
 }
 
+bool FileWriter::write_place(ProcessFile& file, uint32_t place) {
+  const uint32_t entry = file.entry(place);
+  const bool is_there = entry != 0 && state_of(file, place) != State::kUnpublished;
+  const Put put = is_there ? this->put(file, {entry, place}, false) : Put::kNothing;
+  if (put == Put::kNothing) return clear(file, place);
+  kept_ += put == Put::kDone;
+  return put == Put::kDone;
+}
+
+// What the file lacks the end of comes first: when writing stops, only the newest chunk of a log may do so.
 bool FileWriter::write_ring(ProcessFile& file) {
+  collect(file);
+  const uint32_t places = file.used_places();
+  for (uint32_t place = 0; place < places; ++place) {
+    if (places_[place].is_open && !write_place(file, place)) return false;
+  }
   kept_ = 0;
-  for (uint32_t place = 0; place < file.used_places(); ++place) {
-    const uint32_t entry = file.entry(place);
-    const Put put = entry == 0 ? Put::kNothing : this->put(file, {entry, place}, false);
-    if (put == Put::kFailed || (put == Put::kNothing && !clear(file, place))) return false;
-    kept_ += put == Put::kDone;
+  for (uint32_t place = 0; place < places; ++place) {
+    if (!write_place(file, place)) return false;
   }
   return true;
 }
@@ -316,8 +335,9 @@ bool FileWriter::write_stream(ProcessFile& file, Depth depth) {
     const Chunk& chunk = chunks_[i];
     const State state = state_of(file, chunk.place);
     const bool is_known = places_[chunk.place].entry == chunk.entry;
-    const bool is_due = state == State::kPast || depth >= Depth::kAll ||
-                        (depth == Depth::kNew && (state == State::kGrows || !is_known));
+    const bool is_due =
+        state == State::kPast || depth >= Depth::kAll ||
+        (depth == Depth::kNew && (state == State::kGrows || !is_known || places_[chunk.place].is_open));
     Put put = state == State::kUnpublished ? Put::kNothing : Put::kDone;
     if (put == Put::kDone && is_due) put = this->put(file, chunk, state == State::kPast);
     is_done = put != Put::kFailed;

@@ -38,7 +38,8 @@ class FileWriter {
   struct Place {
     uint64_t sum;      // of what the file has
     uint32_t entry;    // whose sum it is: the table's
-    uint32_t entries;  // that the file has of it
+    uint16_t entries;  // that the file has of it
+    bool is_open;      // it named no successor when it was copied: its end may be missing
   };
   struct Chunk {
     uint32_t entry, place;
@@ -53,6 +54,7 @@ class FileWriter {
   bool write_batch(ProcessFile& file);
   bool copy(const ProcessFile& file, uint32_t place, unsigned char* to);
   bool clear(ProcessFile& file, uint32_t place);
+  bool write_place(ProcessFile& file, uint32_t place);
   bool write_stream(ProcessFile& file, Depth depth);
   bool write_ring(ProcessFile& file);
   bool write_at(ProcessFile& file, const void* bytes, size_t size, uint64_t offset);

@@ -91,7 +91,8 @@ void WriteBehind::write() {
     }
     bell_.nap(calls, kLookEvery);
   }
-  if (writer_.write(*file_, Depth::kLast))
+  // Once more, as one call that fails need not cost the end.
+  if (writer_.write(*file_, Depth::kLast) || writer_.write(*file_, Depth::kLast))
     file_->segment().remove();
   else if (file_->segment().name()[0] == 0)
     writer_.give_up(*file_);

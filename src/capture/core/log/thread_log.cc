@@ -148,7 +148,7 @@ char* ThreadLog::next_chunk() {
   }
   ++chunk_no_;
   // The link comes after the last entry, so who follows it has everything before it.
-  if (owned_ > 1) full->next = file.number(index);
+  if (owned_ > 1) __atomic_store_n(&full->next, file.number(index), __ATOMIC_RELEASE);
   __atomic_store_n(&oldest_chunk_no_, chunk_no_ + 1 - owned_, __ATOMIC_RELAXED);
   open_records(index);
   move_window(owned_);
