@@ -2,8 +2,9 @@
 // Says which missing input would decide, when a job has stopped and no rank can be blamed. It speaks only if
 // nothing has moved anywhere for longer than the run's cadence allows; before that, silence is not evidence
 // of anything. What is missing is chosen in the order of how much it hides: absent files, then overwritten
-// records, then a capture that ended early, then GPU times.
+// records, then a capture that ended early, then files with gaps, then GPU times.
 #include <algorithm>
+#include <optional>
 
 #include "analysis/hang/file_words.h"
 #include "analysis/hang/finding_builder.h"
@@ -25,6 +26,7 @@ bool all_quiet(const JobState& job_state, const std::vector<Block>& blocks) {
 
 struct Missing {
   std::string id, what, needed_evidence;
+  std::vector<uint32_t> actors = {};  // whose files have gaps
 };
 
 // The GPU vendor's interface tells its kernels, each once it has ended.
@@ -34,6 +36,22 @@ bool has_kernel_times(const model::JobProcess& process) {
     return source == static_cast<uint8_t>(model::GpuTimeSource::kCupti) ||
            source == static_cast<uint8_t>(model::GpuTimeSource::kHsa);
   });
+}
+
+// What a gap hides may be what the ranks differ in: without whole files GPU times would not tell.
+std::optional<Missing> gaps(const JobState& job_state, const Block& block) {
+  const model::Job& job = job_state.job();
+  std::vector<uint32_t> actors;
+  std::vector<std::string> names;
+  for (uint32_t row : job.comms[block.comm].members) {
+    if (row == model::kNoRow || !job_state.gap(job.members[row].process).any()) continue;
+    actors.push_back(job_state.actor_of(row));
+    names.push_back(job.process_name(job.members[row].process));
+  }
+  if (actors.empty()) return std::nullopt;
+  const std::string& lost = job_state.gap(job_state.actor(actors.front()).process).text;
+  return Missing{"evidence-missing.incomplete", wording::incomplete(names, lost),
+                 std::string(wording::kWholeFiles), std::move(actors)};
 }
 
 Missing missing(const JobState& job_state, const Block& block) {
@@ -53,6 +71,7 @@ Missing missing(const JobState& job_state, const Block& block) {
               "GPU times: " + std::string(wording::kGpuTimesSetting)};
     any_kernels = any_kernels || has_kernels;
   }
+  if (auto of = gaps(job_state, block)) return *std::move(of);
   if (any_kernels)
     return {"evidence-missing.gpu-times",
             "no GPU times show whether it ended: kernels are recorded only once they end, and none was",
@@ -109,12 +128,18 @@ void add_missing_evidence(const JobState& job_state, const std::vector<Block>& b
   }
   FindingBuilder builder(job_state);
   Missing of = missing(job_state, *longest);
-  Finding finding = builder.make(FindingClass::kEvidenceMissing, of.id, *longest, {}, 0);
+  Finding finding = builder.make(FindingClass::kEvidenceMissing, of.id, *longest, of.actors, 0);
   finding.severity = Severity::kWarning;
   finding.statement = "no rank has made progress for " + wording::duration(longest->waited_ns) + " since " +
                       builder.operation(*longest) +
                       "; Lockstep cannot tell whether the job is stuck in it or outside NCCL: " + of.what;
   finding.advice = "Find out what the host code of the ranks is doing: take stacks while the job hangs.";
+  for (uint32_t actor : of.actors) {
+    const uint32_t process = job_state.actor(actor).process;
+    finding.evidence.push_back(job_state.job().process_name(process) +
+                               "'s file: " + job_state.gap(process).text);
+    finding.advice = wording::kCopyAgain;
+  }
   finding.needed_evidence = of.needed_evidence;
   findings.push_back(std::move(finding));
 }

@@ -566,6 +566,17 @@ TEST(Hang, DamageInsideARecordDoesNotHideWhereItEnds) {
   expect(findings, FindingClass::kNeverJoined, {1});
 }
 
+TEST(Hang, WhereAllStandStillADamagedFileIsMissedBeforeGpuTimes) {
+  JobBuilder job = ten_steps(4, 30'000, 0);
+  const auto whole = findings_of(job.build());
+  expect(whole, FindingClass::kEvidenceMissing, {}, Severity::kWarning);
+  EXPECT_EQ(whole[0].id, "evidence-missing.gpu-times");
+  const auto findings = findings_of(with_gap(job.build(), 1, model::kLossIncompleteMiddle));
+  expect(findings, FindingClass::kEvidenceMissing, {1}, Severity::kWarning);
+  EXPECT_EQ(findings[0].id, "evidence-missing.incomplete");
+  EXPECT_EQ(findings[0].needed_evidence, "whole files of these ranks");
+}
+
 // Rank 1 went on with another communicator: what its damage hides may have been the eleventh operation.
 TEST(Hang, DamageBehindTheNewestOperationOfACommunicatorLeavesTheNextOpen) {
   JobBuilder job = ten_steps(4, 30'000);
