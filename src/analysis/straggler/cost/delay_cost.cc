@@ -153,7 +153,7 @@ class Adder {
       const double pause = lengths[step - 1] + after - lost[step - 1] - lost[step] - 2 * usual;
       costs_.uneven_ns[step] = kUnevenShare * static_cast<float>(std::max(pause, 0.0));
     }
-    const size_t most = std::clamp(steps / kWarmShare, kWarm, kMostWarm);
+    const size_t most = std::min(std::clamp(steps / kWarmShare, kWarm, kMostWarm), lengths.size());
     costs_.first = std::min(kWarm, steps);
     while (costs_.first < most && own[costs_.first] > kWarmLength * usual) ++costs_.first;
   }
