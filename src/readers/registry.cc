@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/input_file.h"
+#include "base/lines/utf16.h"
 #include "base/parallel.h"
 #include "model/limits.h"
 #include "readers/reader.h"
@@ -101,8 +102,10 @@ const Format* format_of(std::span<const std::byte> bytes, bool deep) {
   return nullptr;
 }
 
-// Whether somebody may have printed it. Zero bytes are what two writers of one file leave.
+// Whether somebody may have printed it. Zero bytes are what two writers of one file leave; of UTF-16 any byte
+// may be.
 bool may_be_text(std::span<const std::byte> bytes) {
+  if (Utf16::is({reinterpret_cast<const char*>(bytes.data()), bytes.size()})) return true;
   return std::none_of(bytes.begin(), bytes.end(), [](std::byte b) {
     const auto c = static_cast<unsigned char>(b);
     return (c < 0x20 && c != 0 && (c < '\b' || c > '\r') && c != 0x1b) || c == 0x7f;

@@ -141,6 +141,18 @@ TEST_F(SortTest, TextThatIsNamedIsALog) {
   EXPECT_FALSE(sort({root_.string()}));
 }
 
+TEST_F(SortTest, TextThatIsNamedIsALogHoweverItWasKept) {
+  std::string wide = "\xFF\xFE";
+  for (const char c : std::string("it stopped here\n")) wide.append(1, c).push_back('\0');
+  wide.append("\x19\x20\n\0", 4);  // what is no control character in UTF-16
+  for (const std::string& text :
+       {wide, std::string("{&#x27;loss&#x27;: 2.5}<br/>\nit stopped here<br/>\n")}) {
+    auto inputs = sort({write("kept.txt", text)});
+    ASSERT_TRUE(inputs) << inputs.error().message();
+    EXPECT_EQ(formats(*inputs), std::vector<std::string>{"nccl_log 1"});
+  }
+}
+
 TEST_F(SortTest, WhatIsNamedAndNotKnownIsTrouble) {
   auto inputs = sort({write("a.log", kLogLine), write("notes.json", "{\"a\": 1}\n"), root_ / "absent",
                       compress("notes.gz", "nothing\n")});

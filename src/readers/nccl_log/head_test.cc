@@ -5,8 +5,6 @@
 
 #include <vector>
 
-#include "readers/nccl_log/line_splitter.h"
-
 namespace lockstep::readers::nccl_log {
 namespace {
 
@@ -92,57 +90,6 @@ TEST(Head, RayCountsWhatItLeavesOut) {
   EXPECT_EQ(cut_repeat_mark(body), 16u);
   EXPECT_EQ(body, "Using network IB");
   EXPECT_EQ(cut_repeat_mark(body), 0u);
-}
-
-std::vector<std::string> lines_of(LineSplitter& splitter, const std::vector<std::string>& pieces) {
-  std::vector<std::string> lines;
-  const auto visit = [&](std::string_view line) { lines.emplace_back(line); };
-  for (const std::string& piece : pieces) splitter.feed(piece, visit);
-  splitter.finish(visit);
-  return lines;
-}
-
-TEST(LineSplitter, PiecesMayEndAnywhere) {
-  LineSplitter splitter;
-  EXPECT_EQ(lines_of(splitter, {"on", "e\ntwo\n\nfo", "ur\r\n", "last"}),
-            (std::vector<std::string>{"one", "two", "", "four", "last"}));
-}
-
-TEST(LineSplitter, TakesAwayWhatIsNoText) {
-  LineSplitter splitter;
-  EXPECT_EQ(lines_of(splitter, {"\033[1;31mred\033[0m\n", std::string("\0\0ze\0ro\n", 8), "> quoted\n",
-                                "a\xE2\x80\x8B"
-                                "b\n",
-                                "end \033[", "\n"}),
-            (std::vector<std::string>{"red", "zero", "quoted", "ab", "end "}));
-}
-
-TEST(LineSplitter, LongLinesAreCutAndCounted) {
-  LineSplitter splitter;
-  std::vector<std::string> pieces(40, std::string(10000, 'x'));
-  pieces.push_back("\nshort\n");
-  const auto lines = lines_of(splitter, pieces);
-  ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[0].size(), LineSplitter::kLineMost);
-  EXPECT_EQ(lines[1], "short");
-  EXPECT_EQ(splitter.cut_lines(), 1u);
-  EXPECT_EQ(splitter.cut_bytes(), 400000 - LineSplitter::kLineMost);
-}
-
-TEST(LineSplitter, ALineOfTenGigabytesIsCutLikeAnyOther) {
-  LineSplitter splitter;
-  size_t lines = 0, longest = 0;
-  const auto visit = [&](std::string_view line) {
-    ++lines;
-    longest = std::max(longest, line.size());
-  };
-  const std::string piece(32 << 20, 'x');
-  constexpr uint64_t kPieces = 320;
-  for (uint64_t i = 0; i < kPieces; ++i) splitter.feed(piece, visit);
-  splitter.feed("\nshort\n", visit);
-  EXPECT_EQ(lines, 2u);
-  EXPECT_EQ(longest, LineSplitter::kLineMost);
-  EXPECT_EQ(splitter.cut_bytes(), kPieces * piece.size() - LineSplitter::kLineMost);
 }
 
 }  // namespace

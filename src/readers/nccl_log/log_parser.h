@@ -8,12 +8,12 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/lines/line_splitter.h"
+#include "base/lines/utf16.h"
 #include "readers/nccl_log/head.h"
-#include "readers/nccl_log/line_splitter.h"
 #include "readers/nccl_log/log_model.h"
 #include "readers/nccl_log/program_lines.h"
 #include "readers/nccl_log/torch_lines.h"
-#include "readers/nccl_log/utf16.h"
 
 namespace lockstep::readers::nccl_log {
 
@@ -27,6 +27,8 @@ class LogParser {
 
  private:
   void physical_line(std::string_view text);
+  void look_at(std::string_view sample);
+  void pasted(std::string_view text);
   void flush_joined();
   void line(std::string_view text);
   static bool holds_many_heads(std::string_view body);
@@ -78,7 +80,8 @@ class LogParser {
   uint64_t line_ = 0, physical_line_ = 0;  // where a line begins, and the last one of the file
   bool is_first_piece_ = true;
   std::optional<Utf16> utf16_;
-  size_t wrap_ = 0;     // where the file's lines were broken; 0: nowhere
+  size_t wrap_ = 0;  // where the file's lines were broken; 0: nowhere
+  bool is_paste_ = false;
   std::string joined_;  // of lines that were
   bool is_joined_damaged_ = false;
   std::unordered_map<std::string, uint32_t> process_by_name_;  // of this file

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "readers/nccl_log/utf16.h"
+#include "base/lines/utf16.h"
 
 namespace lockstep::readers::nccl_log {
 namespace {
@@ -44,8 +44,10 @@ bool may_be_a_log(std::span<const std::byte> first_bytes) {
   const std::string text = text_of(first_bytes);
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return false;
-  // What Python prints of a table begins "{'loss': 2.5".
-  if (text[first] == '{' && text.compare(first, 2, "{'") != 0) return false;
+  // A document of JSON, and not what Python prints of a table: "{'loss': 2.5", on a page "{&#x27;loss".
+  const size_t second = text.find_first_not_of(" \t\r\n", first + 1);
+  if (text[first] == '{' && (second == std::string::npos || text[second] == '"' || text[second] == '}'))
+    return false;
   const bool is_list = text[first] == '[' && text.find_first_of("{\"\n", first + 1) == first + 1;
   const bool is_printed = std::none_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);

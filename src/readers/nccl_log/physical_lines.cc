@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/lines/markup.h"
 #include "readers/nccl_log/log_parser.h"
+#include "readers/nccl_log/paste.h"
 #include "readers/nccl_log/word_filter.h"
 #include "readers/nccl_log/wrap_width.h"
 
@@ -11,7 +13,7 @@ namespace lockstep::readers::nccl_log {
 namespace {
 
 constexpr size_t kNo = std::string_view::npos;
-constexpr size_t kWrapSample = 64 << 10;
+constexpr size_t kSample = 64 << 10;
 constexpr size_t kLongestMark = 96;  // of launchers' and frameworks' before a head of NCCL's
 constexpr size_t kMarkMost = 16;     // of a launcher's mark: "[rank12345]:"
 
@@ -25,6 +27,7 @@ void LogParser::begin_file(std::string name) {
   is_first_piece_ = true;
   utf16_.reset();
   wrap_ = 0;
+  is_paste_ = false;
   process_by_name_.clear();
   last_name_.clear();
   last_process_ = kNobody;
@@ -37,9 +40,17 @@ void LogParser::feed(std::string_view piece) {
   model_.coverage.bytes += piece.size();
   if (is_first_piece_ && Utf16::is(piece)) utf16_.emplace();
   if (utf16_) piece = utf16_->utf8(piece);
-  if (is_first_piece_) wrap_ = wrap_width(piece.substr(0, kWrapSample));
+  if (is_first_piece_) look_at(piece.substr(0, kSample));
   is_first_piece_ = false;
   splitter_.feed(piece, [this](std::string_view text) { physical_line(text); });
+}
+
+// How a file was kept, from its beginning.
+void LogParser::look_at(std::string_view sample) {
+  const bool is_page = has_markup(sample);
+  if (is_page) splitter_.take_markup();
+  wrap_ = wrap_width(sample, is_page);
+  is_paste_ = wrap_ == 0 && is_paste(sample);
 }
 
 void LogParser::end_file() {
@@ -58,7 +69,7 @@ void LogParser::physical_line(std::string_view text) {
   ++physical_line_;
   if (wrap_ == 0) {
     line_ = physical_line_;
-    return line(text);
+    return is_paste_ ? pasted(text) : line(text);
   }
   if (!joined_.empty() && (!may_continue(text) || begin_alike(joined_, text))) flush_joined();
   if (joined_.empty()) line_ = physical_line_;
@@ -68,6 +79,14 @@ void LogParser::physical_line(std::string_view text) {
   joined_ += is_padded ? text.substr(0, end + 2) : text;
   is_joined_damaged_ = is_joined_damaged_ || splitter_.is_damaged();
   if (!is_full) flush_joined();
+}
+
+void LogParser::pasted(std::string_view text) {
+  do {
+    const size_t length = pasted_line(text);
+    line(trimmed(text.substr(0, length), " "));
+    text.remove_prefix(length);
+  } while (!text.empty());
 }
 
 void LogParser::flush_joined() {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/ascii.h"
+#include "base/lines/line_splitter.h"
 #include "readers/nccl_log/head.h"
-#include "readers/nccl_log/line_splitter.h"
 
 namespace lockstep::readers::nccl_log {
 
@@ -48,6 +48,7 @@ bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A'
 }  // namespace
 
 bool may_continue(std::string_view line) {
+  line = trimmed(line);  // of a paste that somebody indented
   if (line.empty()) return false;
   Head head;
   if (line.front() == '[' || line.front() == '(' || has_level(line) || find_head(line, head) ||
@@ -64,11 +65,12 @@ bool begin_alike(std::string_view previous, std::string_view line) {
   return !mark.empty() && mark == mark_of(previous);
 }
 
-size_t wrap_width(std::string_view text) {
+size_t wrap_width(std::string_view text, bool has_markup) {
   constexpr size_t kLeast = 60, kMost = 400, kLinesMost = 4096;
   std::vector<Line> lines;
   std::string previous_mark;
   LineSplitter splitter;
+  if (has_markup) splitter.take_markup();
   const auto visit = [&](std::string_view line) {
     if (lines.size() >= kLinesMost) return;
     const bool is_inside =

@@ -7,8 +7,8 @@
 namespace lockstep::readers::nccl_log {
 
 // Where the lines of a text were broken, in bytes; 0: they were not. `text`: the beginning of a file. Several
-// lines of one length, most of which go on in the next one, show it.
-size_t wrap_width(std::string_view text);
+// lines of one length, most of which go on in the next one, show it. `has_markup`: of lines without it.
+size_t wrap_width(std::string_view text, bool has_markup = false);
 // A line that may go on what the one before it began: no head, no time, no launcher's mark at its beginning.
 bool may_continue(std::string_view line);
 // Both begin with one mark of who writes ("stderr:"), so that the second begins anew.

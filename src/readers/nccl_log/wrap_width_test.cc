@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/lines/utf16.h"
 #include "readers/nccl_log/log_parser.h"
-#include "readers/nccl_log/utf16.h"
 
 namespace lockstep::readers::nccl_log {
 namespace {

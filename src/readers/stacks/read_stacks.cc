@@ -9,6 +9,8 @@
 
 #include "base/ascii.h"
 #include "base/input_file.h"
+#include "base/lines/line_splitter.h"
+#include "base/lines/utf16.h"
 #include "base/utf8.h"
 #include "model/names/call_place.h"
 #include "model/torch/process_group.h"
@@ -20,6 +22,7 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 constexpr size_t kMostStacks = size_t{1} << 17;
 constexpr size_t kMostFrames = 256;  // of a thread that are looked at
 constexpr size_t kLongestText = 256;
+constexpr size_t kLocalsIndent = 8;  // of py-spy's --locals, more than the thread's
 constexpr std::string_view kBlanks = " \t\r";
 constexpr std::string_view kFaultEnd = "(most recent call first):";
 
@@ -82,9 +85,10 @@ class Parser {
       text.remove_prefix(std::min(end + 1, text.size()));
     }
     end_process();
-    // A file of one process may be named after its rank.
-    if (model_.stacks.size() == first + 1 && model_.stacks[first].rank < 0)
-      model_.stacks[first].rank = model::rank_of_file_name(file_);
+    // A file of one process may be named after its rank, or after the process.
+    if (model_.stacks.size() != first + 1 || model_.stacks[first].rank >= 0) return;
+    const int32_t rank = model::rank_of_file_name(file_);
+    if (rank != model_.stacks[first].pid) model_.stacks[first].rank = rank;
   }
 
  private:
@@ -96,13 +100,15 @@ class Parser {
     if (in_ != In::kNothing && prefix != prefix_) end_process();  // lines of several ranks in one stream
     prefix_ = prefix;
     if (take_rank_head(text) || take_process_head(text)) return;
+    const size_t indent = std::min(line.find_first_not_of(kBlanks), line.size());
+    if (is_spy_head(text)) indent_ = indent;
     if (is_spy_head(text))
       return begin_thread(In::kSpy, text.find("\"MainThread\"") != std::string_view::npos);
     // faulthandler tells the oldest thread last: the main one.
     if (is_fault_head(text)) return begin_thread(In::kFault, true);
     if (!in_thread_) return;
     const auto frame = in_ == In::kSpy ? spy_frame(text) : fault_frame(text);
-    const bool is_local = in_ == In::kSpy && line.starts_with("        ");  // of py-spy's --locals
+    const bool is_local = in_ == In::kSpy && indent >= indent_ + kLocalsIndent;
     if (frame && !is_local) add(*frame);
     if (text.empty() || (!frame && in_ == In::kFault && text != "...")) in_thread_ = false;
   }
@@ -195,11 +201,10 @@ class Parser {
   model::CallPlace place_;
   std::string_view called_;
   size_t frames_ = 0;
+  size_t indent_ = 0;  // of the line that began the thread
 };
 
-}  // namespace
-
-bool has_stack(std::string_view text) {
+bool has_plain_stack(std::string_view text) {
   for (size_t at = text.find("hread "); at != std::string_view::npos; at = text.find("hread ", at + 1)) {
     const size_t begin = text.rfind('\n', at), end = text.find('\n', at);
     std::string_view line = text.substr(begin == std::string_view::npos ? 0 : begin + 1);
@@ -211,8 +216,17 @@ bool has_stack(std::string_view text) {
   return false;
 }
 
+}  // namespace
+
+bool has_stack(std::string_view text) {
+  if (has_plain_stack(text)) return true;
+  const bool may_be = Utf16::is(text) || text.find("hread ") != std::string_view::npos;
+  return may_be && has_plain_stack(plain_lines(text));
+}
+
 void parse_stacks(std::string_view text, const std::string& file, StacksModel& model) {
-  Parser(file, model).read(text);
+  const std::string plain = plain_lines(text);
+  Parser(file, model).read(plain);
 }
 
 Result<StacksModel> read_stacks(const std::vector<std::string>& paths) {

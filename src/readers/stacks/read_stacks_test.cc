@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 namespace lockstep::readers::stacks {
 namespace {
 
@@ -48,6 +51,35 @@ TEST(Stacks, OfPySpyTheMainThreadCounts) {
 TEST(Stacks, AFileOfOneProcessMayBeNamedAfterItsRank) {
   EXPECT_EQ(parse(kSpy, "/x/stack_rank_3.txt").stacks.at(0).rank, 3);
   EXPECT_EQ(parse(kSpy + kSpy, "/x/stack_rank_3.txt").stacks.at(0).rank, -1);
+  EXPECT_EQ(parse(kSpy, "/x/py-spy-1235.txt").stacks.at(0).rank, 1235);
+  EXPECT_EQ(parse(kSpy, "/x/py-spy-1234.txt").stacks.at(0).rank, -1) << "the process";
+}
+
+// Each line between two texts.
+std::string between(const std::string& before, const std::string& text, const std::string& after) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    out += before + text.substr(at, end - at) + after + '\n';
+    at = end + 1;
+  }
+  return out;
+}
+std::string utf16(const std::string& text) {
+  std::string out = "\xFF\xFE";
+  for (const char c : text) out.append(1, c).push_back('\0');
+  return out;
+}
+
+TEST(Stacks, AreThoseOfAPageAMailATerminalAndAWindowsShell) {
+  for (const std::string& text :
+       {between("> ", kSpy, ""), between("\033[32m", kSpy, "\033[0m"),
+        between("<code>", kSpy, "</code><br/>"), between("    ", kSpy, "\r"), utf16(kSpy)}) {
+    const StacksModel model = parse(text);
+    ASSERT_EQ(model.stacks.size(), 1u) << text;
+    EXPECT_EQ(model.stacks[0].pid, 1234) << text;
+    EXPECT_EQ(model.stacks[0].called, "all_reduce") << text;
+  }
 }
 
 TEST(Stacks, OfFaulthandlerTheLastThreadIsTheMainOne) {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Most lines are plain text and stay where they lie, which is found out eight bytes at a step. Only the
 // others are copied, character by character, without what is no text.
-#include "readers/nccl_log/line_splitter.h"
+#include "base/lines/line_splitter.h"
 
 #include <algorithm>
 
+#include "base/lines/markup.h"
+#include "base/lines/utf16.h"
 #include "base/utf8.h"
 
-namespace lockstep::readers::nccl_log {
+namespace lockstep {
 namespace {
 
 // Length of what is no text at `at`: a colour, a character without width, a zero byte. 0: it is text.
@@ -44,6 +46,13 @@ bool is_plain(std::string_view line) {
   return (odd & kHigh) == 0;
 }
 
+// "> > text" of mails, ">> text" and, of an empty line, ">".
+std::string_view without_quote_marks(std::string_view line) {
+  while (line.starts_with("> ") || line.starts_with(">>") || line == ">")
+    line.remove_prefix(line.starts_with("> ") ? 2 : 1);
+  return line;
+}
+
 // Bells, backspaces and the like are what progress bars are made of.
 bool is_no_text(char c) {
   const auto byte = static_cast<unsigned char>(c);
@@ -64,9 +73,9 @@ void LineSplitter::keep(std::string_view part) {
 std::string_view LineSplitter::clean(std::string_view line) {
   is_damaged_ = false;
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (takes_markup_) line = without_markup(line, plain_);
   if (!is_plain(line)) line = without_marks(line);
-  while (line.starts_with("> ")) line.remove_prefix(2);
-  return line;
+  return without_quote_marks(line);
 }
 
 std::string_view LineSplitter::without_marks(std::string_view line) {
@@ -87,4 +96,18 @@ std::string_view LineSplitter::without_marks(std::string_view line) {
   return scratch_;
 }
 
-}  // namespace lockstep::readers::nccl_log
+std::string plain_lines(std::string_view text) {
+  constexpr size_t kSample = 64 << 10;
+  Utf16 utf16;
+  if (Utf16::is(text)) text = utf16.utf8(text);
+  LineSplitter splitter;
+  if (has_markup(text.substr(0, kSample))) splitter.take_markup();
+  std::string plain;
+  plain.reserve(text.size());
+  const auto visit = [&](std::string_view line) { plain.append(line).push_back('\n'); };
+  splitter.feed(text, visit);
+  splitter.finish(visit);
+  return plain;
+}
+
+}  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/nccl_log/utf16.h"
+#include "base/lines/utf16.h"
 
-namespace lockstep::readers::nccl_log {
+namespace lockstep {
 
 bool Utf16::is(std::string_view first_bytes) {
   return first_bytes.starts_with("\xFF\xFE") || first_bytes.starts_with("\xFE\xFF");
@@ -59,4 +59,4 @@ void Utf16::append(uint32_t character) {
   }
 }
 
-}  // namespace lockstep::readers::nccl_log
+}  // namespace lockstep

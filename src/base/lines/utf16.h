@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep::readers::nccl_log {
+namespace lockstep {
 
 class Utf16 {
  public:
@@ -25,4 +25,4 @@ class Utf16 {
   std::string out_;
 };
 
-}  // namespace lockstep::readers::nccl_log
+}  // namespace lockstep

@@ -2,15 +2,16 @@
 // Lines out of pieces of a file, in bounded memory: of a line longer than kLineMost the beginning is kept and
 // the rest is counted. Lines that lie in one piece are not copied. Returns, terminal colours, quote marks of
 // mails and the characters without width that pasting leaves are taken away; so are bytes of zero, which a
-// file that two processes wrote has. A line is damaged if it holds what no program prints: other control
-// characters, bytes of zero behind text, and where NCCL speaks what is no UTF-8.
+// file that two processes wrote has; and of a text with markup, that. A line is damaged if it holds what no
+// program prints: other control characters, bytes of zero behind text, and where NCCL speaks what is no
+// UTF-8.
 #pragma once
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
 
-namespace lockstep::readers::nccl_log {
+namespace lockstep {
 
 class LineSplitter {
  public:
@@ -38,6 +39,9 @@ class LineSplitter {
     is_open_ = !carry_.empty();
     if (is_open_) flush(visit);
   }
+  // From the next line on, markup is taken away too (markup.h).
+  void take_markup() { takes_markup_ = true; }
+
   // Of the line that is being visited, and the last one.
   bool is_damaged() const { return is_damaged_; }
   bool is_open() const { return is_open_; }
@@ -57,9 +61,13 @@ class LineSplitter {
     is_cut_ = false;
   }
 
-  std::string carry_, scratch_;
+  std::string carry_, scratch_, plain_;
+  bool takes_markup_ = false;
   bool is_cut_ = false, is_damaged_ = false, is_open_ = false;
   uint64_t cut_lines_ = 0, cut_bytes_ = 0, zero_bytes_ = 0;
 };
 
-}  // namespace lockstep::readers::nccl_log
+// The lines of a whole text, UTF-16 and markup too, without what feed() takes away.
+std::string plain_lines(std::string_view text);
+
+}  // namespace lockstep
