@@ -2,7 +2,7 @@
 // Decides what a slow transfer is to be blamed on: the largest place through which everything is slow. Rails
 // and hosts come before single cards, and these before paths between two hosts or ranks. What a larger cause
 // explains is not reported again. Hosts on sockets beside hosts on InfiniBand are reported as that, and their
-// slow links are not.
+// slow links are not. What was held only against communicators of which ranks are missing is no accusation.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -124,13 +124,39 @@ class NetworkFindings {
     return std::all_of(pairs.begin(), pairs.end(), [this](size_t i) { return comparisons_[i].slow; });
   }
 
-  // With one other end only, it may be that one, or the way between. All of a rail is within it.
+  // With one other end only, it may be that one, or the way between. All of a rail is within it: there it may
+  // be the card that its pairs have in common.
   bool has_several_ends(const Place& place, const std::vector<size_t>& pairs) const {
-    std::set<Place> ends;
+    return place.kind == Place::Kind::kRail ? !have_common_rank(pairs) : count_ends(place.kind, pairs) > 2;
+  }
+
+  bool have_common_rank(const std::vector<size_t>& pairs) const {
+    const auto ends_of = [this](size_t i) {
+      const Link& pair = comparisons_[i].pair;
+      return std::set<End>{{.rank = pair.source}, target_of(pair)};
+    };
+    const std::set<End> first = ends_of(pairs.front());
+    return std::any_of(first.begin(), first.end(), [&](const End& end) {
+      return std::all_of(pairs.begin(), pairs.end(), [&](size_t i) { return ends_of(i).contains(end); });
+    });
+  }
+
+  // Of ranks that left no file, those of one communicator differ, and may be on any host.
+  size_t count_ends(Place::Kind kind, const std::vector<size_t>& pairs) const {
+    std::set<int64_t> ends;
+    std::map<uint32_t, std::set<int32_t>> missing;  // by communicator
     for (size_t i : pairs) {
-      for (const Place& end : places(job_, comparisons_[i].pair, place.kind)) ends.insert(end);
+      const Link& pair = comparisons_[i].pair;
+      for (const Place& end : places(job_, pair, kind)) ends.insert(end.number);
+      if (kind != Place::Kind::kRank || pair.target_process != kNoRow) continue;
+      if (pair.target >= 0)
+        ends.insert(pair.target);
+      else
+        missing[pair.comm].insert(pair.to);
     }
-    return place.kind == Place::Kind::kRail || ends.size() > 2;
+    size_t most = 0;
+    for (const auto& [comm, ranks] : missing) most = std::max(most, ranks.size());
+    return ends.size() + most;
   }
 
   // One rank's card is no host and no rail.
@@ -197,6 +223,22 @@ class NetworkFindings {
         "Compare the port's state, rate and error counters with its neighbours' "
         "(/sys/class/infiniband/*/ports/*), its "
         "PCIe width and speed, and which card NCCL chose for the GPU.";
+    push(std::move(finding), pairs);
+  }
+
+  // What is slow beside flows that may go well only because of a rank that is not in the run may be the
+  // usual.
+  void push(Finding finding, const std::vector<size_t>& pairs) {
+    if (!std::all_of(pairs.begin(), pairs.end(), [this](size_t i) { return comparisons_[i].sure; })) {
+      finding.id = "evidence-missing.pairs";
+      finding.finding_class = FindingClass::kEvidenceMissing;
+      finding.weight = 0;
+      finding.ranks.clear();
+      finding.hosts.clear();
+      finding.statement += "; but those are of other communicators, of which ranks left no file";
+      finding.needed_evidence = "the files of all ranks of these communicators";
+      finding.advice = "Copy the files of these ranks into the run directory.";
+    }
     out_.push_back(std::move(finding));
   }
 
@@ -205,7 +247,9 @@ class NetworkFindings {
     Finding finding = warning("slow-link", FindingClass::kSlowLink);
     for (size_t i : pairs) {
       const Link& pair = comparisons_[i].pair;
-      ranks.insert({pair.source, pair.target});
+      for (const int32_t rank : {pair.source, pair.target}) {
+        if (rank >= 0) ranks.insert(rank);
+      }
       for (uint32_t process : {pair.source_process, pair.target_process}) {
         if (process != kNoRow) add_host(finding, job_.text(row(process).host));
       }
@@ -223,13 +267,14 @@ class NetworkFindings {
     set_rate(slowest.pair, finding);
     finding.advice =
         "Check the path between the two: cables, switch ports, error counters of both cards, and other traffic on the same route.";
-    out_.push_back(std::move(finding));
+    push(std::move(finding), pairs);
   }
 
   std::string path_between(const std::vector<size_t>& pairs, const Finding& finding) const {
     const Link& pair = comparisons_[pairs.front()].pair;
     if (pairs.size() == 1)
-      return "the path from rank " + std::to_string(pair.source) + " to rank " + std::to_string(pair.target);
+      return "the path from rank " + std::to_string(pair.source) + " to " + target_text(pair) +
+             (pair.target < 0 ? ", who left no file," : "");
     if (finding.ranks.size() == 2) return "the path between " + wording::ranks(finding.ranks);
     return "the path between " +
            (finding.hosts.size() == 2 ? finding.hosts.front() + " and " + finding.hosts.back()
@@ -249,9 +294,14 @@ class NetworkFindings {
         Effect{.value = rate, .unit = "GB/s", .low = rate / (1 + error), .high = rate * (1 + error)};
   }
 
+  std::string target_text(const Link& pair) const {
+    return pair.target >= 0 ? "rank " + std::to_string(pair.target)
+                            : "rank " + std::to_string(pair.to) + " of " + job_.comm_name(pair.comm);
+  }
+
   std::string text(const Comparison& of) const {
     const Link& pair = of.pair;
-    return "rank " + std::to_string(pair.source) + " to rank " + std::to_string(pair.target) + ": " +
+    return "rank " + std::to_string(pair.source) + " to " + target_text(pair) + ": " +
            wording::bytes(pair.bytes) + " in " + wording::count(pair.steps, "transfer") + ", " +
            wording::rate(pair.rate()) + " +- " + wording::percent(2 * pair.relative_error()) +
            " while sending (usual: " + wording::rate(of.usual_rate) + "); waits: GPU " +

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+#include <map>
+#include <set>
+#include <vector>
+
 #include "analysis/analysis.h"
 #include "analysis/network/links.h"
 #include "analysis/testing/job_builder.h"
@@ -14,6 +19,27 @@ using model::NetTransport;
 using testing::JobBuilder;
 
 constexpr uint64_t kStepBytes = 512 << 10;
+
+// 100 of them, to or from a rank of the communicator.
+model::NetPair transfers(uint32_t peer, bool is_send, double step_us) {
+  constexpr uint64_t kSteps = 100;
+  auto wire = static_cast<int64_t>(step_us * 1000);
+  model::NetPair pair;
+  pair.peer = static_cast<int32_t>(peer);
+  pair.is_send = is_send;
+  pair.traffic.kind = model::number(model::EventKind::kColl);
+  for (uint64_t i = 0; i < kSteps; ++i) pair.wire.add(static_cast<float>(wire));
+  pair.steps = kSteps;
+  pair.bytes = kSteps * kStepBytes;
+  pair.gpu_ns = 5'000'000;
+  pair.wire_ns = pair.busy_ns = wire * static_cast<int64_t>(kSteps);
+  // Durations scatter by a tenth.
+  pair.wire_squares =
+      static_cast<double>(kSteps) * static_cast<double>(wire) * static_cast<double>(wire) * 1.01;
+  pair.first_ns = testing::at_ms(0);
+  pair.last_ns = testing::at_ms(100);
+  return pair;
+}
 
 // A ring over hosts: every rank sends to the same rank of the next one; 100 steps of each way, `step_us` long
 // where a pair is not made slower.
@@ -31,11 +57,13 @@ class Ring {
   }
   void slow(uint32_t source, double factor) { step_us_[source] *= factor; }
   void transport(uint32_t rank, NetTransport transport) { transports_[rank] = transport; }
+  // Nothing is known of what it sends.
+  void hide(uint32_t source) { hidden_.insert(source); }
 
   model::Job build() {
     model::Job job = builder_.build();
     for (uint32_t rank = 0; rank < ranks_; ++rank) {
-      add(job, rank, next_[rank], true, step_us_[rank]);
+      if (!hidden_.contains(rank)) add(job, rank, next_[rank], true, step_us_[rank]);
       add(job, next_[rank], rank, false, step_us_[rank]);
     }
     return job;
@@ -43,24 +71,9 @@ class Ring {
 
  private:
   void add(model::Job& job, uint32_t rank, uint32_t peer, bool is_send, double step_us) const {
-    constexpr uint64_t kSteps = 100;
-    auto wire = static_cast<int64_t>(step_us * 1000);
-    model::NetPair pair;
+    model::NetPair pair = transfers(peer, is_send, step_us);
     pair.member = job.comms[0].members[rank];
-    pair.peer = static_cast<int32_t>(peer);
-    pair.is_send = is_send;
-    pair.traffic.kind = model::number(model::EventKind::kColl);
-    for (uint64_t i = 0; i < kSteps; ++i) pair.wire.add(static_cast<float>(wire));
     if (transports_.contains(rank)) pair.transport = transports_.at(rank);
-    pair.steps = kSteps;
-    pair.bytes = kSteps * kStepBytes;
-    pair.gpu_ns = 5'000'000;
-    pair.wire_ns = pair.busy_ns = wire * static_cast<int64_t>(kSteps);
-    // Durations scatter by a tenth.
-    pair.wire_squares =
-        static_cast<double>(kSteps) * static_cast<double>(wire) * static_cast<double>(wire) * 1.01;
-    pair.first_ns = testing::at_ms(0);
-    pair.last_ns = testing::at_ms(100);
     job.processes[rank].net_pairs.push_back(pair);
   }
 
@@ -69,6 +82,7 @@ class Ring {
   std::vector<uint32_t> next_;   // by source
   std::vector<double> step_us_;  // by source
   std::map<uint32_t, NetTransport> transports_;
+  std::set<uint32_t> hidden_;
 };
 
 std::vector<Finding> findings_of(const model::Job& job) {
@@ -238,6 +252,111 @@ TEST(Network, SocketsEverywhereAreNoFallback) {
   Ring ring(6);
   for (uint32_t rank = 0; rank < 6; ++rank) ring.transport(rank, NetTransport::kSocket);
   EXPECT_TRUE(findings_of(ring.build()).empty());
+}
+
+// 16 ranks on 4 hosts; the even ones and the odd ones have a communicator each, in which every rank sends to
+// the same one of the next host. The odd ones' transfers are all alike, and longer than the even ones' usual.
+class TwoRings {
+ public:
+  TwoRings() : builder_(16, 4) {
+    for (const uint32_t first : {0u, 1u}) {
+      std::vector<uint32_t> ranks;
+      for (uint32_t rank = first; rank < 16; rank += 2) ranks.push_back(rank);
+      builder_.comm(first == 0 ? "even" : "odd", ranks);
+    }
+  }
+  void without(std::initializer_list<uint32_t> ranks) {
+    for (uint32_t rank : ranks) builder_.without(rank);
+  }
+  void slow(uint32_t source) { slow_ = source; }
+
+  model::Job build() {
+    model::Job job = builder_.build();
+    for (uint32_t rank = 0; rank < 16; ++rank) {
+      const uint32_t comm = rank % 2, next = (rank + 4) % 16;
+      model::NetPair pair = transfers(next / 2, true, rank == slow_ ? 60 : comm == 0 ? 6 : 11);
+      pair.member = job.comms[comm].members[rank / 2];
+      if (pair.member != model::kNoRow)
+        job.processes[job.members[pair.member].process].net_pairs.push_back(pair);
+    }
+    return job;
+  }
+
+ private:
+  JobBuilder builder_;
+  uint32_t slow_ = 16;
+};
+
+// Two pairs of rail 1 have both ends; to the ranks that left no file go three others, which are as fast.
+TEST(Network, WhatGoesToARankWithoutAFileClearsARail) {
+  TwoRings rings;
+  rings.without({5, 7, 15});
+  EXPECT_TRUE(findings_of(rings.build()).empty());
+}
+
+TEST(Network, TheSlowLinkToARankWithoutAFileIsNamed) {
+  TwoRings rings;
+  rings.slow(2);
+  rings.without({5, 6, 7, 15});
+  const auto findings = findings_of(rings.build());
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "slow-link");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
+  EXPECT_EQ(
+      findings[0].statement,
+      "the path from rank 2 to rank 3 of even, who left no file, carries 8.74 GB/s per channel, while 6 "
+      "similar pairs carry 87.4 GB/s");
+}
+
+TEST(Network, ARailIsNotBlamedBesideACommunicatorWhoseMembersAreMissing) {
+  TwoRings rings;
+  rings.without({3, 7, 11, 15, 2});
+  const auto findings = findings_of(rings.build());
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "evidence-missing.pairs");
+  EXPECT_TRUE(findings[0].ranks.empty());
+  EXPECT_FALSE(findings[0].needed_evidence.empty());
+}
+
+TEST(Network, ARailIsBlamedBesideAWholeCommunicator) {
+  TwoRings rings;
+  rings.without({3, 7, 11, 15});
+  const auto findings = findings_of(rings.build());
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "slow-nic.rail");
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{1, 5, 9, 13}));
+}
+
+TEST(Network, TheCardThatAllPairsOfARailHaveInCommonIsNamed) {
+  Ring ring(16, 4);
+  for (uint32_t rank : {1, 5}) ring.slow(rank, 4);
+  for (uint32_t rank : {9, 13}) ring.hide(rank);
+  const auto findings = findings_of(ring.build());
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "slow-nic");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5});
+}
+
+// Ranks without a file count as an other end, each once.
+TEST(Network, ACardIsToldByARankWithoutAFileToo) {
+  for (const bool other_is_seen : {true, false}) {
+    TwoRings rings;
+    rings.without({6});
+    model::Job job = rings.build();
+    for (model::JobProcess& process : job.processes) {
+      if (process.row.rank != 2 && process.row.rank != 14) continue;
+      if (process.row.rank == 14 && !other_is_seen) process.net_pairs.clear();
+      for (model::NetPair& pair : process.net_pairs) {
+        const uint32_t member = pair.member;
+        pair = transfers(static_cast<uint32_t>(pair.peer), true, 60);
+        pair.member = member;
+      }
+    }
+    const auto findings = findings_of(job);
+    ASSERT_EQ(findings.size(), 1u);
+    EXPECT_EQ(findings[0].id, other_is_seen ? "slow-nic" : "slow-link");
+    EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
+  }
 }
 
 }  // namespace

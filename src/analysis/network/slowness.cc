@@ -35,7 +35,12 @@ double quantile(std::vector<double> values, double part) {
 
 bool measured(const Link& pair) {
   return pair.traffic.kind != 0 && pair.bytes >= kLeastBytes && pair.steps >= kLeastSteps &&
-         pair.busy_ns > 0 && pair.source >= 0 && pair.target >= 0;
+         pair.busy_ns > 0 && pair.source >= 0;
+}
+
+bool is_whole(const model::JobComm& comm) {
+  return std::find(comm.members.begin(), comm.members.end(), model::kNoRow) == comm.members.end() &&
+         static_cast<int64_t>(comm.members.size()) >= comm.ranks;
 }
 
 // By how much, as a logarithm, the rates that are not slow fall behind `usual`: three quarters of them by
@@ -82,6 +87,7 @@ class Judge {
       all_[i].usual_rate = usual.rate;
       all_[i].others = group.size() - 1;
       all_[i].slow = usual.calls_slow(all_[i].pair);
+      all_[i].sure = is_sure(all_[i], group);
     }
   }
 
@@ -101,6 +107,14 @@ class Judge {
   }
 
  private:
+  bool is_sure(const Comparison& of, const std::vector<size_t>& group) const {
+    return std::any_of(group.begin(), group.end(), [&](size_t i) {
+      const Link& other = all_[i].pair;
+      return of.pair.rate() < kSlow * other.rate() &&
+             (other.comm == of.pair.comm || is_whole(job_.comms[other.comm]));
+    });
+  }
+
   // `sorted` by rate are those inside and all the others.
   void compare(const std::vector<size_t>& inside, const std::vector<size_t>& sorted) {
     // Nothing outside is as slow: what lies on slower routes than half of the others is not a slow place. All
@@ -114,6 +128,7 @@ class Judge {
     for (size_t i : inside) {
       all_[i].usual_rate = usual.rate;
       all_[i].others = rest.size();
+      all_[i].sure = (all_[i].slow && all_[i].sure) || is_sure(all_[i], rest);
       all_[i].slow = true;
     }
   }
@@ -192,6 +207,11 @@ std::vector<Place> places(const model::Job& job, const Link& pair, Place::Kind k
   return at;
 }
 
+End target_of(const Link& pair) {
+  if (pair.target >= 0) return {.rank = pair.target};
+  return {.comm = pair.comm, .of_comm = pair.to};
+}
+
 std::vector<Comparison> compare(const model::Job& job, const std::vector<Link>& links) {
   const std::vector<Link> flows = network::flows(links);
   const Kinds kinds(job, flows);
@@ -219,9 +239,9 @@ std::vector<Comparison> compare(const model::Job& job, const std::vector<Link>& 
     if (group.size() > kLeastOthers) judge.hold_against_median(group);
   }
   for (const auto& [kind, group] : of_kind) judge.hold_places_against_rest(group);
-  std::map<std::pair<int32_t, int32_t>, std::vector<Comparison>> by_pair;
+  std::map<std::pair<int32_t, End>, std::vector<Comparison>> by_pair;
   for (const Comparison& of : all) {
-    if (of.others > 0) by_pair[{of.pair.source, of.pair.target}].push_back(of);
+    if (of.others > 0) by_pair[{of.pair.source, target_of(of.pair)}].push_back(of);
   }
   std::vector<Comparison> comparisons;
   for (const auto& [ranks, of] : by_pair) comparisons.push_back(of_pair(of));

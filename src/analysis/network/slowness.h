@@ -22,6 +22,9 @@ struct Comparison {
   double usual_rate = 0;  // median of what it was held against, bytes per second
   size_t others = 0;
   bool slow = false;
+  // Held against a flow of its own communicator, or of one of which every member is in the run. Where members
+  // are missing, the flows that were seen may go well only because an unseen one holds all of them up.
+  bool sure = false;
   int32_t ranks = 1;  // of the communicator: all of them wait for the slowest transfer
   // Time that the ranks together lost against the usual rate.
   double lost_ns() const;
@@ -38,6 +41,16 @@ inline constexpr Place::Kind kPlaceKinds[] = {Place::Kind::kHost, Place::Kind::k
 int64_t place_number(const model::Job& job, Place::Kind kind, uint32_t process);
 // The places of both ends, each once.
 std::vector<Place> places(const model::Job& job, const Link& pair, Place::Kind kind);
+
+// Who a rank sends to: a rank of the run, else one of a communicator who left no file, of whom no more is
+// known.
+struct End {
+  int32_t rank = -1;  // -1: only known as
+  uint32_t comm = model::kNoRow;
+  int32_t of_comm = -1;  // its rank there
+  auto operator<=>(const End&) const = default;
+};
+End target_of(const Link& pair);
 
 // Pairs of ranks that can be compared; of several flows the one that carried most.
 std::vector<Comparison> compare(const model::Job& job, const std::vector<Link>& links);
