@@ -32,6 +32,17 @@ TEST(Culprits, CostAHundredthOfTheRun) {
   EXPECT_EQ(named(late_by(0.0099)), Ranks{});
 }
 
+// In all, a rank costs 1.74 % of the run or more: what it costs in a step that is late as usual decides.
+TEST(Culprits, CostAHundredthOfAStep) {
+  const auto late_by = [](double share) {
+    return costs_of(8, kSteps, [=](size_t rank, size_t step) {
+      return rank != 3 ? 0 : (step % 5 < 2 ? 0.03 : share) * kStepMs;
+    });
+  };
+  EXPECT_EQ(named(late_by(0.0101)), Ranks{3});
+  EXPECT_EQ(named(late_by(0.0099)), Ranks{});
+}
+
 TEST(Culprits, OfAShortRunCostAMillisecond) {
   const auto late_by = [](double ms) {
     return costs_of(8, 6, [=](size_t rank, size_t step) { return rank == 3 && step >= 2 ? ms / 4 : 0; });
@@ -129,6 +140,20 @@ TEST(Culprits, AreNotThoseWhoMayOnlyHaveWaitedForOneThatCostFourTimesAsMuch) {
   EXPECT_EQ(with(0.49), Ranks{3});
 }
 
+// Rank 0 is late in all steps, rank 1 in four of five, and rank 2 with both of them, but by too little for a
+// name: three of the ranks are late together, which is more than half of four and half of six.
+TEST(Culprits, WhoIsLateWithThemCountsForTheHalf) {
+  const auto of_ranks = [](size_t ranks) {
+    return named(costs_of(ranks, kSteps, [](size_t rank, size_t step) {
+      if (rank == 0) return 4.0;
+      if (rank == 1) return step % 5 < 4 ? 4.5 : 0;
+      return rank == 2 ? 0.8 : 0;
+    }));
+  };
+  EXPECT_EQ(of_ranks(6), (Ranks{0, 1}));
+  EXPECT_LE(of_ranks(4).size(), 1u);
+}
+
 // Others are late now and then in other steps; the eight ranks of a host are so in none of these.
 TEST(Culprits, WhoAreLateTogetherAreNotEachOthersChance) {
   const DelayCost costs = costs_of(32, 20, [](size_t rank, size_t step) {
@@ -201,6 +226,23 @@ TEST(Culprits, ByHostsAloneAreNotThoseWhoWaitedForThem) {
                                                   : rank == 5 ? 4.0
                                                               : 0; }, false);
   EXPECT_EQ(named(before), (Ranks{3, 5})) << "rank 5 was there before rank 3";
+}
+
+// Which of two hosts whose clocks do not compare was late first is not known: who exchanges messages with a
+// costlier rank may have waited for it, and nobody else.
+TEST(Culprits, OnClocksThatDoNotComparePartnersMayHaveWaited) {
+  const auto with_partner = [](uint32_t partner) {
+    DelayCost costs = costs_of(
+        8, kSteps, [](size_t rank, size_t) { return rank == 3   ? 8.0
+                                                    : rank == 5 ? 4.0
+                                                                : 0; }, false);
+    costs.steps_by_clock.push_back(costs.steps);
+    costs.ranks[5].clock = 1;
+    costs.ranks[5].partners = {1, partner};
+    return named(costs);
+  };
+  EXPECT_EQ(with_partner(3), Ranks{3});
+  EXPECT_EQ(with_partner(4), (Ranks{3, 5}));
 }
 
 TEST(Culprits, KnowWhatTheyCost) {

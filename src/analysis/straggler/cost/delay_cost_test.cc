@@ -281,6 +281,8 @@ TEST(DelayCost, ARingHasKeptFewerStepsOfOne) {
   EXPECT_EQ(by_own_steps(304, 10, 332), (ByStep{{32, 3}})) << "the third of its ten, which begin at step 30";
   EXPECT_EQ(by_own_steps(304, 10, 1), (ByStep{{30, 3}})) << "before all of them";
   EXPECT_EQ(by_own_steps(384, 10, 460), (ByStep{{39, 3}})) << "rank 0 has no such step";
+  EXPECT_EQ(by_own_steps(304, 3, 332), (ByStep{{32, 3}}));
+  EXPECT_EQ(by_own_steps(304, 2, 332), (ByStep{{33, 3}})) << "two marks are no steps: by time";
 }
 
 // Rank 0 marks its steps, rank 1 does not: by time.
