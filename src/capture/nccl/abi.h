@@ -7,6 +7,7 @@
 // A descriptor is valid only during `start_event`. Only `start_event` and `finalize` receive the context.
 // The meaning of every field, state and sequence is in docs/nccl-events.md.
 #pragma once
+#include "capture/nccl/abi/rccl.h"
 #include "capture/nccl/abi/v1.h"
 #include "capture/nccl/abi/v2.h"
 #include "capture/nccl/abi/v3.h"

@@ -124,7 +124,9 @@ TYPED_TEST(Conformance, StrangeHandlesAreCountedAndHarmless) {
   EXPECT_EQ(coll.head.stop_after, 0u);
   EXPECT_EQ(coll.seq, 1u);
   EXPECT_EQ(file.lost(capture::kLoss_unknown_state), 2u);
-  EXPECT_EQ(file.lost(capture::kLoss_unknown_handle) + file.count(Kind::kState), 6u * 33u);
+  // Of v6, state 31 is RCCL's and none of ours (rccl_test.cc).
+  constexpr uint64_t kCalls = TestFixture::kApi == 6 ? 32 : 33;
+  EXPECT_EQ(file.lost(capture::kLoss_unknown_handle) + file.count(Kind::kState), 6 * kCalls);
 }
 
 TYPED_TEST(Conformance, HandlesAreNeverUsedAgain) {

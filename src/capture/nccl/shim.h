@@ -84,7 +84,11 @@ struct Shim {
           if (args != nullptr) value.number = static_cast<uint32_t>(args->proxy_ctrl.appended);
           break;
         case nccl_abi::kKernelChStop:
+          if (args != nullptr) value.number = args->kernel_ch.ptimer;
+          break;
         case nccl_abi::kKernelPhaseStop:
+          // RCCL's kProxyDiagUpdate, for which a chained plugin has asked.
+          if constexpr (kApi == 6) return 0;
           if (args != nullptr) value.number = args->kernel_ch.ptimer;
           break;
         default:

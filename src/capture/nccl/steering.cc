@@ -35,7 +35,6 @@ constexpr uint32_t kKernelBits = nccl_abi::kTypeKernelCh | nccl_abi::kTypeKernel
 constexpr uint32_t kCountMask = nccl_abi::kTypeCollApi | nccl_abi::kTypeP2p;
 constexpr uint32_t kOldCountMask = nccl_abi::kTypeColl | nccl_abi::kTypeP2p;
 
-constexpr uint32_t kKnownBits[] = {0, 0x3f, 0x3f, 0xff, 0xff, 0xfff, 0x7fff, 0xffff};  // by API version
 bool fuses_sends(int api) { return api >= 4 && api <= 6; }
 
 // What is to be recorded, word by word: a mixture of old and new is harmless while it changes.
@@ -83,7 +82,7 @@ uint32_t wanted_mask() {
 
 int bits_for(uint32_t mask, int api) {
   if (g_off.load(memory_order_relaxed)) mask = api >= 5 ? kCountMask : kOldCountMask;
-  return static_cast<int>(mask & kKnownBits[api]);
+  return static_cast<int>(mask & nccl_abi::kKnownTypes[api]);
 }
 
 // NCCL 2.27 to 2.30 fuse a receive and a send into one piece of GPU work, which writes its times if the mask

@@ -16,7 +16,10 @@ inline constexpr uint64_t kTypeGroup = 0x1, kTypeColl = 0x2, kTypeP2p = 0x4, kTy
                           kTypeP2pApi = 0x400, kTypeKernelLaunch = 0x800, kTypeCeColl = 0x1000,
                           kTypeCeSync = 0x2000, kTypeCeBatch = 0x4000, kTypeKernelPhase = 0x8000;
 
-// Event states; one numbering for all versions.
+// The event types that each version has; index = version.
+inline constexpr uint32_t kKnownTypes[] = {0, 0x3f, 0x3f, 0xff, 0xff, 0xfff, 0x7fff, 0xffff};
+
+// Event states; one numbering for all versions (but see rccl.h).
 enum State : int {
   kProxyOpSendPosted = 0,
   kProxyOpSendRemFifoWait = 1,

@@ -82,9 +82,10 @@ void open_library() {
     const size_t length = strlen(g_wanted);
     const bool is_file_name =
         strncmp(g_wanted, "lib", 3) == 0 && length > 3 && strcmp(g_wanted + length - 3, ".so") == 0;
-    if (strchr(g_wanted, '/') == nullptr && !is_file_name) {
+    for (const char* library : {"libnccl-profiler", "librccl-profiler"}) {
+      if (strchr(g_wanted, '/') != nullptr || is_file_name || g_library.handle != nullptr) break;
       char longer[sizeof g_wanted + 32];
-      snprintf(longer, sizeof longer, "libnccl-profiler-%s.so", g_wanted);
+      snprintf(longer, sizeof longer, "%s-%s.so", library, g_wanted);
       g_library.handle = dlopen(longer, RTLD_NOW | RTLD_LOCAL);
     }
   }
@@ -282,8 +283,7 @@ static void follow_taken(ChainedMask* mask, bool launching, bool always) {
   // With the only communicator still in its init, nothing is queued.
   const bool is_first = always && mask->comms == 1;
   for (;;) {
-    const int wanted =
-        __atomic_load_n(&mask->own, __ATOMIC_SEQ_CST) | __atomic_load_n(&mask->other, __ATOMIC_SEQ_CST);
+    const int wanted = __atomic_load_n(&mask->own, __ATOMIC_SEQ_CST) | mask->wanted_there(__ATOMIC_SEQ_CST);
     const int merged = mask->merged.load(memory_order_relaxed);
     if (wanted == merged && !always) break;
     always = false;
@@ -383,7 +383,7 @@ void report_missed() {
   Session::get().add_note(format::kNoteChainMissed, text);
 }
 
-uint32_t enabling_bits(uint32_t type_index) {
+uint32_t enabling_bits(int api, uint32_t type_index) {
   using namespace nccl_abi;
   constexpr uint32_t kNetwork = kTypeProxyOp | kTypeProxyStep | kTypeNetPlugin;
   constexpr uint32_t kWork = kNetwork | kTypeKernelCh | kTypeKernelPhase;
@@ -407,7 +407,10 @@ uint32_t enabling_bits(uint32_t type_index) {
                                   kTypeCeSync,
                                   kTypeCeBatch,
                                   kTypeKernelPhase};
-  return kBits[type_index & 15];
+  type_index &= 15;
+  const bool is_diagnosed = api == 6 && ((kTypeProxyOp | kTypeProxyStep) >> type_index & 1) != 0;
+  return (kBits[type_index] & kKnownTypes[api]) |
+         (is_diagnosed ? static_cast<uint32_t>(rccl_v6::kTypeProxyDiag) : 0);
 }
 
 }  // namespace lockstep::capture::nccl

@@ -25,9 +25,14 @@ struct ChainedMask {
   int* word = nullptr;         // NCCL's; under `taken`
   int own = 0;                 // steering.h stores to it
   int other = 0;               // the plugin stores to it when it likes
+  int other_may = ~0;          // what of that NCCL is asked for
   std::atomic<int> merged{0};  // what was made of them last
   std::atomic<bool> taken{false};
   uint32_t comms = 0;  // that live; under `taken`: without one the word may be gone
+
+  int wanted_there(int order) const {
+    return __atomic_load_n(&other, order) & __atomic_load_n(&other_may, __ATOMIC_RELAXED);
+  }
 };
 inline constexpr uint32_t kChainedMasks = 16;
 
@@ -78,7 +83,7 @@ void follow_slowly(ChainedMask* mask, bool launching);
 void follow_now(ChainedMask* mask);  // stores it whatever it was; not on the event path
 inline void follow(ChainedMask* mask, bool launching) {
   const int own = __atomic_load_n(&mask->own, __ATOMIC_RELAXED);
-  const int other = __atomic_load_n(&mask->other, __ATOMIC_RELAXED);
+  const int other = mask->wanted_there(__ATOMIC_RELAXED);
   if (__builtin_expect((own | other) != mask->merged.load(std::memory_order_relaxed), 0))
     follow_slowly(mask, launching);
 }
@@ -98,8 +103,8 @@ inline void count_missed() { g_chain.missed.fetch_add(1, std::memory_order_relax
 // The file is told how many there were.
 void report_missed();
 
-// The mask bits of which one is enough for NCCL to report an event: its own, and those of what hangs below
-// it.
-uint32_t enabling_bits(uint32_t type_index);
+// The mask bits of which one is enough for an NCCL that speaks `api` to report an event: its own, and those
+// of what hangs below it.
+uint32_t enabling_bits(int api, uint32_t type_index);
 
 }  // namespace lockstep::capture::nccl

@@ -17,6 +17,7 @@ struct ChainedCalls {
   using Descriptor = typename Version<kFrom>::Descriptor;
   using StateArgs = typename Version<kFrom>::StateArgs;
   int version;
+  int mask;  // what it may ask for
   nccl_abi::NcclResult (*init)(void* plugin, void** context, int* mask, const CommInfo& comm,
                                nccl_abi::Logger logger);
   void (*start)(void* plugin, void* context, void** handle, Descriptor* descriptor, int32_t rank);
@@ -30,6 +31,10 @@ template <int kFrom, int kTo>
 struct ChainedCallsOf {
   using Plugin = typename Version<kTo>::Plugin;
   static Plugin* as_plugin(void* plugin) { return static_cast<Plugin*>(plugin); }
+  static void call_as_is(void* plugin, void* handle, nccl_abi::State state,
+                         typename Version<kFrom>::StateArgs* args) {
+    if constexpr (kFrom == kTo) as_plugin(plugin)->record_event_state(handle, state, args);
+  }
 
   static nccl_abi::NcclResult init(void* plugin, void** context, int* mask, const CommInfo& comm,
                                    nccl_abi::Logger logger) {
@@ -42,15 +47,15 @@ struct ChainedCallsOf {
       const auto result =
           call(context, comm.comm_id, mask, comm.name, comm.nodes, comm.ranks, comm.rank, logger);
       // NCCL's adapters take away what the version cannot know, once.
-      constexpr int kKnown = kTo == 5 ? 0xfff : kTo == 6 ? 0x7fff : ~0;
-      if (kTo < kFrom && result == 0) __atomic_fetch_and(mask, kKnown, __ATOMIC_RELAXED);
+      if (kTo < kFrom && result == 0)
+        __atomic_fetch_and(mask, static_cast<int>(nccl_abi::kKnownTypes[kTo]), __ATOMIC_RELAXED);
       return result;
     }
   }
   static void start(void* plugin, void* context, void** handle,
                     typename Version<kFrom>::Descriptor* descriptor, int32_t rank) {
     const auto call = as_plugin(plugin)->start_event;
-    if (call == nullptr || (kFrom != kTo && !knows_event(kTo, descriptor->type))) return;
+    if (call == nullptr || (kFrom != kTo && !knows_event(kFrom, kTo, descriptor->type))) return;
     if constexpr (kFrom == kTo) {
       call(context, handle, descriptor);
     } else {
@@ -67,16 +72,20 @@ struct ChainedCallsOf {
                     typename Version<kFrom>::StateArgs* args) {
     const auto call = as_plugin(plugin)->record_event_state;
     if (call == nullptr) return;
-    if constexpr (kFrom == kTo) {
-      call(handle, state, args);
-    } else {
-      // Versions 1 to 3 have the same states.
-      if (!(kFrom <= 3 ? true : knows_state(kTo, state))) return;
-      typename Version<kTo>::StateArgs translated;
-      memset(static_cast<void*>(&translated), 0, sizeof translated);
-      translate_arguments(state, args, &translated);
-      call(handle, state, &translated);
+    // Of v6, only RCCL has this state, and then 24 bytes of arguments; of all others 8 are there for certain.
+    if (kFrom == kTo && (kTo != 6 || state == nccl_abi::rccl_v6::kProxyDiagUpdate || args == nullptr)) {
+      call_as_is(plugin, handle, state, args);
+      return;
     }
+    // Versions 1 to 3 have the same states.
+    if (kFrom != kTo && kFrom > 3 && !knows_state(kFrom, kTo, state)) return;
+    struct {
+      typename Version<kTo>::StateArgs args;
+      char rest[sizeof(nccl_abi::rccl_v6::StateArgs)];  // a plugin of RCCL's v6 may copy all of them
+    } translated;
+    memset(static_cast<void*>(&translated), 0, sizeof translated);
+    translate_arguments(state, args, &translated.args);
+    call(handle, state, &translated.args);
   }
   static void finalize(void* plugin, void* context) {
     if (const auto call = as_plugin(plugin)->finalize) call(context);
@@ -84,7 +93,9 @@ struct ChainedCallsOf {
   static const char* name(void* plugin) {
     return as_plugin(plugin)->name != nullptr ? as_plugin(plugin)->name : "(unnamed)";
   }
-  static constexpr ChainedCalls<kFrom> kCalls = {kTo, init, start, stop, state, finalize, name};
+  // A plugin of another version means something else by what this NCCL has no event for.
+  static constexpr int kMask = kFrom == kTo ? ~0 : static_cast<int>(nccl_abi::kKnownTypes[kFrom]);
+  static constexpr ChainedCalls<kFrom> kCalls = {kTo, kMask, init, start, stop, state, finalize, name};
 };
 
 template <int kApi>
@@ -124,7 +135,7 @@ class ChainShim {
 
     const Parents parents = find_parents(comm, *d);
     const Masks masks = masks_of(*mask, type, parents);
-    const uint32_t bits = enabling_bits(type_index);
+    const uint32_t bits = enabling_bits(kApi, type_index);
     const bool wanted = (masks.own & bits) != 0, wanted_there = (masks.other & bits) != 0;
 
     void* there = nullptr;
@@ -202,7 +213,8 @@ class ChainShim {
     return static_cast<uint32_t>(__atomic_load_n(&word, __ATOMIC_RELAXED));
   }
   static Masks live(const ChainedMask& mask) {
-    return {static_cast<uint16_t>(load(mask.own)), static_cast<uint16_t>(load(mask.other))};
+    return {static_cast<uint16_t>(load(mask.own)),
+            static_cast<uint16_t>(mask.wanted_there(__ATOMIC_RELAXED))};
   }
   static const ChainedCalls<kApi>* calls() { return calls_.load(std::memory_order_acquire); }
   static void* plugin() { return plugin_.load(std::memory_order_relaxed); }
@@ -235,6 +247,7 @@ class ChainShim {
   }
   static void init_there(ChainedMask* mask, ChainedComm* comm, const CommInfo& info,
                          nccl_abi::Logger logger) {
+    __atomic_store_n(&mask->other_may, calls()->mask, __ATOMIC_RELAXED);
     g_chain.newest_mask.store(mask, std::memory_order_release);
     void* there = nullptr;
     if (const int error = calls()->init(plugin(), &there, &mask->other, info, logger); error != 0) {

@@ -10,23 +10,18 @@
 
 namespace lockstep::capture::nccl {
 
-constexpr bool knows_event(int api, uint64_t type) {
-  constexpr uint64_t kNewest[] = {0,
-                                  nccl_abi::kTypeProxyCtrl,
-                                  nccl_abi::kTypeProxyCtrl,
-                                  nccl_abi::kTypeNetPlugin,
-                                  nccl_abi::kTypeNetPlugin,
-                                  nccl_abi::kTypeKernelLaunch,
-                                  nccl_abi::kTypeCeBatch,
-                                  nccl_abi::kTypeKernelPhase};
-  return type <= kNewest[api];
+// Where NCCL speaks `from`, whether a plugin of version `to` can be told of an event or a state, and means
+// the same by its number: RCCL's v6 has some of its own, which are NCCL's of v7 (capture/nccl/abi/rccl.h).
+constexpr bool knows_event(int from, int to, uint64_t type) {
+  return (type & ~uint64_t{nccl_abi::kKnownTypes[from < to ? from : to]}) == 0;
 }
 
-constexpr bool knows_state(int api, int state) {
-  if (api <= 3) return state >= nccl_abi::kProxyStepSendGpuWait && state <= nccl_abi::kProxyCtrlAppendEnd;
+constexpr bool knows_state(int from, int to, int state) {
+  if (to <= 3) return state >= nccl_abi::kProxyStepSendGpuWait && state <= nccl_abi::kProxyCtrlAppendEnd;
   if (state < nccl_abi::kProxyStepSendGpuWait) return false;
-  if (api == 4) return state <= nccl_abi::kKernelChStop;
-  return state <= nccl_abi::kGroupEndApiStart || (api >= 7 && state == nccl_abi::kKernelPhaseStop);
+  if (to == 4) return state <= nccl_abi::kKernelChStop;
+  return state <= nccl_abi::kGroupEndApiStart ||
+         (from >= 7 && to >= 7 && state == nccl_abi::kKernelPhaseStop);
 }
 
 // v1 carries numbers, and has one for what it does not know.
