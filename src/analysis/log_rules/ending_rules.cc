@@ -87,6 +87,19 @@ void add_ranks(const std::string& list, std::set<int32_t>& ranks) {
   }
 }
 
+// The numbers below the highest of "12, 0, 3" that are not among them.
+std::set<int32_t> gaps_of(const std::string& list) {
+  std::set<int32_t> listed, gaps;
+  add_ranks(list, listed);
+  int32_t next = 0;
+  for (const int32_t rank : listed) {
+    constexpr size_t kGapsMost = 1 << 12;
+    for (; next < rank && gaps.size() < kGapsMost; ++next) gaps.insert(next);
+    next = rank + 1;
+  }
+  return gaps;
+}
+
 }  // namespace
 
 std::optional<Hit> process_ended(const View& view) {
@@ -126,6 +139,11 @@ std::optional<Hit> horovod_waits(const View& view) {
   std::set<int32_t> ranks;
   for (const Fact* fact : view.facts(LineKind::kRanksAbsent)) {
     add_ranks(fact->value(0), ranks);
+    prove(view, fact->first, hit);
+  }
+  // Older ones list who has submitted: ranks count from 0, so a number that is left out is one that waits.
+  for (const Fact* fact : view.facts(LineKind::kRanksReady)) {
+    if (fact->value(0).size() < LogModel::kValueMost) ranks.merge(gaps_of(fact->value(0)));
     prove(view, fact->first, hit);
   }
   for (const Fact* fact : view.facts(LineKind::kHorovodWaits)) {
@@ -224,5 +242,42 @@ std::optional<Hit> analyser_misses(const View& view) {
   hit.what = wording::ranks(hit.ranks);
   return hit;
 }
+
+namespace {
+
+// "ranks 22 and 110 of 128: SIZE_OR_SYNTAX_MISMATCH, expected ..., found ...". The analyser compares all with
+// one rank, so of more than a few that differ from it that one may be the odd one: nobody is blamed then.
+std::optional<Hit> analyser_hit(const View& view, bool is_of_states) {
+  Hit hit;
+  std::set<int32_t> ranks;
+  bool is_few = true;
+  for (const Fact* fact : view.facts(LineKind::kRanksDiffer)) {
+    const std::string type = fact->value(3);
+    if ((type == "COLLECTIVE_STATE_MISMATCH") != is_of_states) continue;
+    const int64_t count = to_int(fact->value(1)), all = to_int(fact->value(2));
+    is_few = is_few && (all > 2 ? count * 2 < all : count == 1 && all == 0);
+    add_ranks(fact->value(0), ranks);
+    if (hit.what.empty()) {
+      std::set<int32_t> of_line;
+      add_ranks(fact->value(0), of_line);
+      const int64_t others = count - static_cast<int64_t>(of_line.size());  // that the reader cut off
+      hit.what = wording::ranks({of_line.begin(), of_line.end()}) +
+                 (others > 0 ? " and " + wording::count(static_cast<uint64_t>(others), "other") : "") +
+                 (all > 0 ? " of " + std::to_string(all) : "") + " (" + type +
+                 (fact->value(4).empty() ? "" : ": " + fact->value(4)) + ')';
+    }
+    prove(view, fact->first, hit);
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  if (is_few && !is_of_states) hit.ranks.assign(ranks.begin(), ranks.end());
+  if (!is_few && !is_of_states)
+    hit.what += "; it compares all with one rank, which may be the one that differs";
+  return hit;
+}
+
+}  // namespace
+
+std::optional<Hit> analyser_differs(const View& view) { return analyser_hit(view, false); }
+std::optional<Hit> analyser_states(const View& view) { return analyser_hit(view, true); }
 
 }  // namespace lockstep::analysis::log_rules

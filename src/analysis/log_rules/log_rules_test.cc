@@ -97,6 +97,20 @@ std::string group_of(int size) {
          ", global rank: 0, TIMEOUT(ms): 600000";
 }
 
+// Of PyTorch's analyser of Flight Recorder dumps.
+std::string culprits(const std::vector<int>& ranks, const std::string& error) {
+  std::string line = "error msg: ";
+  for (const int rank : ranks)
+    line += (line.back() == ' ' ? "" : ", ") + ("Culprit rank " + std::to_string(rank)) +
+            "; Error type: " + error;
+  return line;
+}
+std::string announced(int rank, int number) {
+  return "[I ProcessGroupWrapper.cpp:562] [Rank " + std::to_string(rank) +
+         "] Running collective: CollectiveFingerPrint(SequenceNumber=" + std::to_string(number) +
+         ", OpType=ALLREDUCE, TensorShape=[4])";
+}
+
 // Two ranks on each of two hosts, and how the ring goes.
 std::vector<std::string> four_ranks(const std::string& order) {
   std::vector<std::string> lines;
@@ -555,6 +569,17 @@ std::vector<Case> cases() {
       {"aborted.argument",
        {"aW Broadcast : invalid root 9 (root should be in the 0..7 range)"},
        {"a Broadcast : invalid root 9"}},
+      {"aborted.argument",
+       {"aW Reduce : invalid type 99"},
+       {"aW AllGather : invalid root 0 (root should be in the 0..-1 range)"}},
+      {"aborted.communicator-gone",
+       {"aW Recv : invalid root 2 (root should be in the 0..0 range)",
+        "aW comm 0x7f10 has already been destroyed"},
+       {"aW Broadcast : invalid root 9 (root should be in the 0..7 range)"}},
+      {"aborted.communicator-gone",
+       {"a comm 0x7f10 rank 2 nranks 4 cudaDev 0 busId 3b000 - Abort COMPLETE",
+        "aW AllGather : invalid root 0 (root should be in the 0..-1 range)"},
+       {"a comm 0x7f10 rank 2 nranks 4 cudaDev 0 busId 3b000 - Abort COMPLETE"}},
       {"joined-other-op.watchdog",
        {timeout(0, "ALLREDUCE"), timeout(1, "BROADCAST")},
        {timeout(0, "ALLREDUCE"), timeout(1, "ALLREDUCE")}},
@@ -722,7 +747,13 @@ std::vector<Case> cases() {
       {"never-joined.horovod",
        {"W operations.cc:588] Allreduce_grad_0 [missing ranks: 2]",
         "One or more rank (marked by \"!\") is stalled for longer than 90 seconds. Will shutdown."},
-       {"W operations.cc:588] Allreduce_grad_0 [ready ranks: 2]"}},
+       {"W operations.cc:588] Allreduce_grad_0 [ready tensors: 2]"}},
+      {"never-joined.horovod",
+       {"W operations.cc:588] Stalled ops: allreduce.a.0 [ready ranks: 4, 1, 0, 2], allreduce.b.0 [ready ranks: 4]"},
+       {"W operations.cc:588] Allreduce_grad_0 has ready ranks: 2"}},
+      {"never-joined.horovod",
+       {"W operations.cc:588] Stalled ops: a.0 [ready ranks: 0, 1]"},
+       {begin('a', 0, 1)}},
       {"init-stuck.gloo",
        {"[rank1]:[E528 08:52:46.1 ProcessGroupGloo.cpp:145] Gloo connectFullMesh failed with "
         "[/x/gloo/transport/tcp/pair.cc:144] no error"},
@@ -900,6 +931,40 @@ std::vector<Case> cases() {
         "a transport/net_ib.cc:664 -> 2"},
        {"aW Call to ibv_create_qp failed", "a transport/net_ib.cc:664 -> 2"}},
       {"evidence-missing.error-trace", {"a init.cc:9 -> 2"}, {"a misc/socket.cc:9 -> 3"}},
+      {"evidence-missing.error-trace",
+       {"a misc/socket.cc:9 -> 3", "a misc/socket.cc:58 -> 3"},
+       {begin('a', 0, 1), "a misc/socket.cc:9 -> 3", "a misc/socket.cc:58 -> 3"}},
+      {"misconfigured.driver-absent",
+       {"Failed to initialize NVML: Driver/library version mismatch"},
+       {"NVML library version: 550.54"}},
+      {"aborted.gpu-lost",
+       {"Unable to determine the device handle for GPU0000:03:00.0: Unknown Error"},
+       {"Unable to determine the release of the GPU"}},
+      {"rank-dead.worker",
+       {"(W pid=9) ERROR 04-17 ray_utils.py:44] Error executing method 'init_device'. This might cause deadlock in "
+        "distributed execution."},
+       {"(W pid=9) ERROR 04-17 ray_utils.py:44] Error executing method 'init_device'."}},
+      {"joined-other-op.analyser",
+       {"world size: 128", "collective state: scheduled",
+        culprits({22, 110},
+                 "SIZE_OR_SYNTAX_MISMATCH, Expected input sizes: '[[7]]' does not match found input sizes: "
+                 "'[[9]]'")},
+       {"Culprit rank of the search: 7"}},
+      {"joined-other-op.analyser",
+       {"world size: 4", culprits({1, 2, 3}, "COLLECTIVE_TYPE_MISMATCH")},
+       {begin('a', 0, 1)}},
+      {"stuck-in-gpu.analyser",
+       {culprits(
+           {3},
+           "COLLECTIVE_STATE_MISMATCH, Expected state: 'scheduled' does not match found state: 'started'")},
+       {culprits({3}, "COLLECTIVE_DTYPE_MISMATCH")}},
+      {"evidence-missing.announced",
+       {announced(0, 1276), announced(0, 1277), announced(1, 1275), announced(0, 12)},
+       {announced(0, 1277), announced(1, 1277)}},
+      {"evidence-missing.announced",
+       {announced(0, 7), announced(1, 6), begin('a', 0, 2)},
+       {announced(0, 7), announced(1, 6), begin('a', 0, 2), complete('a', 0, 2),
+        "a comm 0xa0 rank 0 nranks 2 cudaDev 0 busId 1b000 - Destroy COMPLETE"}},
       {"evidence-missing.error-trace",
        {"a init.cc:9 -> 2", "NCCL WARN Call to ibv_create_qp failed"},
        {"NCCL WARN Call to ibv_create_qp failed", "a init.cc:9 -> 2"}},

@@ -26,9 +26,24 @@ int64_t result_of(const Fact& trace) {
   return to_int(trace.value(has_site ? 3 : 2));
 }
 
-// When a process ends, its sockets fail: those say nothing.
-bool is_of_a_failure(const Fact& trace) {
-  return !result_text(result_of(trace)).empty() && trace.value(0).find("socket") == std::string::npos;
+bool is_of_a_socket(const Fact& trace) { return trace.value(0).find("socket") != std::string::npos; }
+
+// When a process ends, its sockets fail: those say nothing, unless they are all that somebody shows.
+bool is_of_a_failure(const View& view, const Fact& trace) {
+  if (result_text(result_of(trace)).empty()) return false;
+  if (!is_of_a_socket(trace)) return true;
+  uint64_t traces = 0;
+  for (const Fact* fact : view.facts(LineKind::kErrorTrace)) traces += fact->count;
+  return view.model().torch.empty() && view.model().coverage.known == traces && traces > 1;
+}
+
+// "2 (root should be in the 0..-1 range)": NCCL prints how many ranks the communicator has, and it has none
+// after it was destroyed or aborted, and before it is created.
+bool is_of_no_ranks(const Fact& fact) {
+  const std::string text = fact.value(1);
+  const size_t end = text.find("0..");
+  return end != std::string::npos && to_int(std::string_view(text).substr(end + 3)) <= 0 &&
+         text.find("range)") != std::string::npos;
 }
 
 // What tells that something failed, or of what does no harm, and not why.
@@ -38,6 +53,34 @@ bool is_reason(const Fact& fact) {
 }
 
 }  // namespace
+
+bool has_ranks(const View&, const Fact& fact) { return fact.is_warning && !is_of_no_ranks(fact); }
+
+std::optional<Hit> communicator_gone(const View& view) {
+  Hit hit;
+  std::string call = "NCCL was called";
+  for (const LineKind kind : {LineKind::kInvalidArgument, LineKind::kCommGone}) {
+    for (const Fact* fact : view.facts(kind)) {
+      if (!fact->is_warning || (kind == LineKind::kInvalidArgument && !is_of_no_ranks(*fact))) continue;
+      if (kind == LineKind::kInvalidArgument && hit.evidence.empty()) call = fact->value(0) + " was called";
+      add(view, *fact, hit);
+    }
+  }
+  if (hit.evidence.empty()) return std::nullopt;
+  const auto& comms = view.model().comms;
+  const auto aborted = std::find_if(comms.begin(), comms.end(), [&](const CommPart& part) {
+    return part.aborted && hit.processes.contains(part.process);
+  });
+  const bool was_aborted = aborted != comms.end();
+  if (was_aborted) {
+    prove(view, aborted->abort, hit);
+    hit.severity = Severity::kWarning;
+  }
+  hit.what = call + (was_aborted
+                         ? " with a communicator that had been aborted, usually after an earlier failure"
+                         : " with a communicator that had been destroyed or aborted, or was not created yet");
+  return hit;
+}
 
 // The call that warned returned an error.
 std::optional<Hit> failed_warnings(const View& view) {
@@ -74,9 +117,11 @@ std::optional<Hit> bare_traces(const View& view) {
     });
   };
   for (const Fact* fact : view.facts(LineKind::kErrorTrace)) {
-    if (fact->process == kNobody || !is_of_a_failure(*fact)) continue;
+    if (fact->process == kNobody || !is_of_a_failure(view, *fact)) continue;
     if (explained.contains(fact->process) || follows_nameless(*fact)) continue;
-    if (hit.what.empty()) hit.what = result_text(result_of(*fact)) + " in " + fact->value(0);
+    if (hit.what.empty())
+      hit.what = result_text(result_of(*fact)) + " in " + fact->value(0) +
+                 (is_of_a_socket(*fact) ? " (as when a peer ends, or a job is torn down)" : "");
     add(view, *fact, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;

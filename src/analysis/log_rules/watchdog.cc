@@ -76,7 +76,9 @@ void TorchJob::read() {
       named_.insert(line.rank);
       continue;
     }
-    if (line.remark == TorchRemark::kMismatch) continue;  // ranks of a group that it does not name
+    const bool is_of_some_group =
+        line.remark == TorchRemark::kMismatch || line.remark == TorchRemark::kAnnounced;
+    if (is_of_some_group) continue;  // that it does not name
     spoken_.insert(line.rank);
     rows_of_rank_[line.rank].push_back(row);
     if (line.group.empty()) continue;

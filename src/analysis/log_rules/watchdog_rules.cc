@@ -259,6 +259,31 @@ std::optional<Hit> fingerprints_differ(const View& view) {
   return hit;
 }
 
+// Ranks announce what they call a moment before: at any time they are apart by a few. It is a hint, and
+// nobody is blamed: the numbers may be of different groups.
+std::optional<Hit> announced_apart(const View& view) {
+  constexpr size_t kShown = 4;
+  const auto lines = view.torch().lines(TorchRemark::kAnnounced);
+  std::map<int64_t, Ranks> by_number;
+  for (const TorchLine* line : lines) by_number[line->seq].push_back(line->rank);
+  const auto& comms = view.model().comms;
+  const bool is_over = std::any_of(comms.begin(), comms.end(),
+                                   [](const CommPart& part) { return part.ended && !part.aborted; });
+  if (by_number.size() < 2 || is_over) return std::nullopt;
+  Hit hit;
+  size_t reported = 0;
+  for (auto at = by_number.rbegin(); at != by_number.rend() && reported < kShown; ++at) {
+    std::sort(at->second.begin(), at->second.end());
+    hit.what +=
+        (reported++ == 0 ? "" : ", ") + wording::ranks(at->second) + ": number " + std::to_string(at->first);
+  }
+  for (const TorchLine* line : lines) prove(view, line->first, hit);
+  hit.what = "the last collectives that ranks announced differ: " + hit.what +
+             (by_number.size() > kShown ? " and others" : "");
+  hit.needed_evidence = "dumps of PyTorch's Flight Recorder, or what the ranks printed up to the job's end";
+  return hit;
+}
+
 std::vector<Hit> watchdog_deadlock(const View& view) {
   std::vector<Hit> hits;
   for (const Circle& circle : view.torch().circles()) {

@@ -374,6 +374,8 @@ constexpr Line kLines[] = {
     {LineKind::kSharedMemoryFailed, "unlink shared memory /nccl-x failed, error: x"},
     {LineKind::kSharedMemoryFailed, "Error while creating shared memory segment /dev/shm/x (size 9)"},
     {LineKind::kSharedMemoryFailed, "Error: Could not map x"},
+    {LineKind::kCommGone, "comm 0x7fdee40000c0 has already been destroyed"},
+    {LineKind::kCommGone, "Error: corrupted comm object detected"},
     {LineKind::kErrorTrace, "transport/net.cc:402 -> 6"},
     {LineKind::kErrorTrace, "group.cc:77 -> 2 [Async thread]"},
     {LineKind::kErrorTrace, "init.cc:99 (ncclInit) -> 3"},
@@ -413,9 +415,12 @@ TEST(Catalogue, EveryKindHasALine) {
 #include "readers/nccl_log/words.def"
 #undef WORDS
 #define SAYS(kind, text) has[static_cast<size_t>(LineKind::k##kind)] = true;
+#define WARNS(text)
 #include "readers/nccl_log/program_lines.def"
+#undef WARNS
 #undef SAYS
   has[static_cast<size_t>(LineKind::kProgramRaised)] = true;   // by the words of a traceback
+  has[static_cast<size_t>(LineKind::kRanksDiffer)] = true;     // by code: ProgramParser
   has[static_cast<size_t>(LineKind::kUnknownWarning)] = true;  // what has no shape
   for (size_t kind = 0; kind < kLineKinds; ++kind) EXPECT_TRUE(has[kind]) << kNames[kind];
 }

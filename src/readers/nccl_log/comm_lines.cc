@@ -143,7 +143,7 @@ void LogParser::comm_life(const Head& head, uint32_t process, const Captures& ca
   }
   const bool ends = event.ends_with("COMPLETE") && !event.starts_with("Init");
   if (part == nullptr) {
-    if (ends) return;
+    if (ends && !event.starts_with("Abort")) return;
     part = made_comm(process, head.tid, pointer, rank, event == "Init COMPLETE");
     if (part == nullptr) return;
   }

@@ -151,6 +151,26 @@ bool old_head(std::string_view line, Head& head) {
   return false;
 }
 
+// "include/socket.h:344 WARN body" of releases whose heads lack the word NCCL: the sources are NCCL's.
+bool old_weak_head(std::string_view line, Head& head) {
+  constexpr std::string_view kSources[] = {"include/",  "misc/",       "transport/", "graph/",
+                                           "init.c",    "bootstrap.c", "enqueue.c",  "transport.c",
+                                           "channel.c", "proxy.c",     "group.c"};
+  const size_t mark = line.starts_with('[') ? line.find("] ") : kNo;
+  const size_t begin = mark == kNo ? 0 : mark + 2;
+  const std::string_view place = line.substr(begin);
+  const bool is_known = std::any_of(std::begin(kSources), std::end(kSources),
+                                    [&](std::string_view source) { return place.starts_with(source); });
+  const size_t length = is_known ? source_place(place) : 0;
+  if (length == 0) return false;
+  const std::string_view behind = place.substr(length);
+  const size_t word = level_word(behind, head.level);
+  if (word == 0 || head.level != Level::kWarn) return false;
+  head.prefix = line.substr(0, begin);
+  head.body = trimmed(behind.substr(word), " ");
+  return !head.body.empty();
+}
+
 bool find_nccl_head(std::string_view line, Head& head) {
   for (size_t at = line.find("NCCL "); at != kNo; at = line.find("NCCL ", at + 5)) {
     if (head_at(line, at, head)) return true;
@@ -165,18 +185,18 @@ bool find_head(std::string_view line, Head& head) {
 }
 
 bool find_weak_head(std::string_view line, Head& head) {
+  head.host_pid = head.host = {};
+  head.pid = head.tid = 0;
+  head.device = -1;
   for (size_t at = line.find("NCCL "); at != kNo; at = line.find("NCCL ", at + 5)) {
     if (at > 0 && line[at - 1] != ' ' && line[at - 1] != ']') continue;
     const size_t word = level_word(line.substr(at + 5), head.level);
     if (word == 0 || head.level == Level::kTrace) continue;
-    head.host_pid = head.host = {};
-    head.pid = head.tid = 0;
-    head.device = -1;
     head.prefix = line.substr(0, at);
     head.body = trimmed(line.substr(at + 5 + word), " ");
     return !head.body.empty();
   }
-  return false;
+  return old_weak_head(line, head);
 }
 
 size_t find_torn_head(std::string_view body, Head& next) {

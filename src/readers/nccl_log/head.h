@@ -26,7 +26,8 @@ struct Head {
 bool find_head(std::string_view line, Head& head);
 
 // What is left of a head whose host and process were cut off or taken out: "[0] NCCL INFO body", "file.cc:80
-// NCCL WARN body", "NCCL INFO body". Host and process are empty. False where there is none.
+// NCCL WARN body", "NCCL INFO body", "include/socket.h:344 WARN body". Host and process are empty. False
+// where there is none.
 bool find_weak_head(std::string_view line, Head& head);
 
 // Where in `body` (of a head that was found) another process' line begins: ranks that share a stream tear

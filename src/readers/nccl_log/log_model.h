@@ -144,6 +144,7 @@ enum class TorchRemark : uint8_t {
   kCalledAt,       // where the operation that failed was called: text
   kGroup,          // a group was made: size
   kMismatch,       // two ranks call different things: other_rank, seq, op, text
+  kAnnounced,      // what a rank is about to call, of all its lines the one with the highest number: seq, op
   kNeverJoined,    // desync report: ranks that joined nothing
   kNotJoined,      // desync report: ranks that have not joined seq
   kNotFinished,    // desync report: ranks that joined seq and have not finished it

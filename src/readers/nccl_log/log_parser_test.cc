@@ -173,5 +173,16 @@ TEST(LogParser, RemarksWithoutEndAreBounded) {
   EXPECT_EQ(model.coverage.beyond, 200 - LogModel::kFactsOfKindMost);
 }
 
+// As where a log is cut before it.
+TEST(LogParser, AnAbortTellsOfACommunicatorThatNothingElseNames) {
+  const LogModel model = parse(
+      "h1:9:11 [0] NCCL INFO comm 0x7f10 rank 2 nranks 4 cudaDev 0 busId 3b000 - Abort COMPLETE\n"
+      "h1:9:11 [0] NCCL INFO comm 0x7f20 rank 1 nranks 2 cudaDev 0 busId 3b000 - Destroy COMPLETE\n");
+  ASSERT_EQ(model.comms.size(), 1u);
+  EXPECT_TRUE(model.comms[0].aborted);
+  EXPECT_TRUE(model.comms[0].ended);
+  EXPECT_EQ(model.processes[0].rank, 2);
+}
+
 }  // namespace
 }  // namespace lockstep::readers::nccl_log

@@ -133,7 +133,10 @@ void LogParser::line(std::string_view text) {
     model_.states.back().is_understood = true;
     return;
   }
-  if (text.find("NCCL") == kNo) return;
+  if (text.find("NCCL") == kNo) {
+    state.is_understood = beheaded(trimmed(text, " ")) || state.is_understood;
+    return;
+  }
   Captures captures;
   if (classify(text, captures) == LineKind::kVersion) {
     state.is_understood = true;
@@ -188,7 +191,8 @@ bool LogParser::program_line(std::string_view text) {
   const bool has_parts = line.kind == LineKind::kBarrierMissed || line.kind == LineKind::kRanksMissing ||
                          line.kind == LineKind::kGpuXid || line.kind == LineKind::kProxyTraced ||
                          line.kind == LineKind::kSharedGpu || line.kind == LineKind::kCudaFailure ||
-                         line.kind == LineKind::kRanksAbsent;
+                         line.kind == LineKind::kRanksAbsent || line.kind == LineKind::kRanksReady ||
+                         line.kind == LineKind::kRanksDiffer;
   if (!has_parts) {
     line.captures.text[0] = line.text;
     line.captures.count = 1;

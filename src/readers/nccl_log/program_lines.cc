@@ -28,7 +28,9 @@ struct Row {
 const std::vector<Row>& rows() {
   static const std::vector<Row> kRows = {
 #define SAYS(kind, text) {LineKind::k##kind, Pattern(text)},
+#define WARNS(text) {LineKind::kUnknownWarning, Pattern(text)},
 #include "readers/nccl_log/program_lines.def"
+#undef WARNS
 #undef SAYS
   };
   return kRows;
@@ -98,14 +100,22 @@ bool is_consequence(std::string_view name, std::string_view text) {
 ProgramLine ProgramParser::line(std::string_view text) {
   ++lines_;
   ProgramLine line;
-  if (last_error(text, line) || traceback(text, line) || absent_rank(text, line)) return line;
+  if (last_error(text, line) || traceback(text, line) || absent_rank(text, line) || culprits(text, line))
+    return line;
   for (const Row& row : rows()) {
     const size_t at = place_of(row.pattern, text, line.captures);
     if (at == kNo) continue;
+    line.prefix = text.substr(0, at);
+    if (row.kind == LineKind::kUnknownWarning) {       // of a WARNS row: the catalogue knows what it is
+      if (line.prefix.find("NCCL ") != kNo) continue;  // the level may stand there
+      line.says = ProgramLine::Says::kWarning;
+      line.text = trimmed(text.substr(at));
+      return line;
+    }
     line.says = ProgramLine::Says::kKind;
     line.kind = row.kind;
-    line.prefix = text.substr(0, at);
-    line.text = words_of(text, at);
+    const bool is_behind_logger = row.kind == LineKind::kWorkerFailed;
+    line.text = is_behind_logger ? trimmed(text.substr(at)) : words_of(text, at);
     line.last_warning = last_warning_of(text);
     return line;
   }
@@ -198,6 +208,40 @@ bool ProgramParser::absent_rank(std::string_view text, ProgramLine& line) {
   line.text = words;
   line.captures.text[0] = text.substr(begin, end - begin);
   line.captures.count = 1;
+  return true;
+}
+
+// "error msg: Culprit rank 3; Error type: X, words, Culprit rank 7; Error type: X, words" of PyTorch's
+// analyser of Flight Recorder dumps, some lines below "world size: 8".
+bool ProgramParser::culprits(std::string_view text, ProgramLine& line) {
+  constexpr std::string_view kSize = "world size: ", kMark = "Culprit rank ";
+  constexpr size_t kRanksMost = 1 << 16, kTextMost = 240;
+  static const Pattern kCulprit("Culprit rank {int}; Error type: {rest}"), kNumber("world size: {int}");
+  Captures captures;
+  if (const size_t at = text.find(kSize); at != kNo && kNumber.match(text.substr(at), captures))
+    world_size_ = captures[0].substr(0, 9);
+  size_t ranks = 0;
+  for (size_t at = text.find(kMark); at != kNo && ranks < kRanksMost; at = text.find(kMark, at + 1)) {
+    if (!kCulprit.match(text.substr(at), captures)) continue;
+    if (ranks++ == 0) {
+      line.prefix = text.substr(0, at);
+      line.text = words_of(text, at);
+      const std::string_view error = captures[1].substr(0, captures[1].find(", Culprit rank"));
+      const size_t comma = std::min(error.find(", "), error.size());
+      line.captures.text[3] = trimmed(error.substr(0, comma));
+      line.captures.text[4] = trimmed(error.substr(std::min(comma + 2, error.size())));
+      list_[0].clear();
+    }
+    if (list_[0].size() < kTextMost) list_[0] += (ranks == 1 ? "" : ", ") + std::string(captures[0]);
+  }
+  if (ranks == 0) return false;
+  list_[1] = std::to_string(ranks);
+  line.captures.text[0] = list_[0];
+  line.captures.text[1] = list_[1];
+  line.captures.text[2] = world_size_.empty() ? "0" : std::string_view(world_size_);
+  line.captures.count = 5;
+  line.says = ProgramLine::Says::kKind;
+  line.kind = LineKind::kRanksDiffer;
   return true;
 }
 

@@ -2,6 +2,7 @@
 // What programs, frameworks, launchers and kernels print of failures (program_lines.def), and what a program
 // itself raised.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -17,7 +18,7 @@ struct ProgramLine {
   enum class Says : uint8_t {
     kNothing,
     kKind,     // of program_lines.def
-    kWarning,  // the words of a warning of NCCL, which an exception repeats
+    kWarning,  // the words of a warning of NCCL, which an exception repeats, or which lost its head
     kRaised,   // what ended the program, if it did not follow from another rank's end
   };
   Says says = Says::kNothing;
@@ -51,6 +52,7 @@ class ProgramParser {
   bool last_error(std::string_view text, ProgramLine& line);
   bool traceback(std::string_view text, ProgramLine& line);
   bool absent_rank(std::string_view text, ProgramLine& line);
+  bool culprits(std::string_view text, ProgramLine& line);
 
   uint64_t lines_ = 0;
   std::vector<LastError> last_errors_;
@@ -58,6 +60,8 @@ class ProgramParser {
   std::map<std::string, uint64_t> tracebacks_;  // by launcher's mark: the line that began it
   bool in_absent_ = false;                      // Horovod's list of ranks that it waits for is being read
   std::string absent_mark_;                     // and the launcher's mark before its heading
+  std::string world_size_;                      // that the analyser of Flight Recorder dumps told last
+  std::array<std::string, 2> list_;             // what `culprits` puts together
 };
 
 }  // namespace lockstep::readers::nccl_log

@@ -12,7 +12,9 @@ namespace {
 
 TEST(ProgramLines, EveryRowPassesTheFilter) {
 #define SAYS(kind, text) EXPECT_TRUE(may_speak(text)) << (text);
+#define WARNS(text) EXPECT_TRUE(may_speak(text)) << (text);
 #include "readers/nccl_log/program_lines.def"
+#undef WARNS
 #undef SAYS
   EXPECT_TRUE(may_speak("Traceback (most recent call last):"));
   EXPECT_TRUE(may_speak("Last error:"));
@@ -100,6 +102,38 @@ TEST(ProgramLines, RanksThatHorovodWaitsForStandBelow) {
     EXPECT_TRUE(parse(other).of(LineKind::kRanksAbsent).empty()) << other;
 }
 
+TEST(ProgramLines, AWarningMayHaveLostItsHead) {
+  for (const std::string before : {"", "[rank3]: ", "2026-11-26 02:03:04 worker | "}) {
+    const LogModel model = parse(before +
+                                 "ncclSocketInit: connecting to address  with family 0 is neither AF_INET(2) "
+                                 "nor AF_INET6(10)\n");
+    const Fact* fact = only(model, LineKind::kAddressBad);
+    ASSERT_NE(fact, nullptr) << before;
+    EXPECT_TRUE(fact->is_warning);
+    EXPECT_EQ(model.processes[fact->process].rank, before == "[rank3]: " ? 3 : -1);
+  }
+  const LogModel informs =
+      parse("[0] NCCL INFO socketPollConnect: connect to 198.51.100.3<3> returned 111, retrying\n");
+  EXPECT_TRUE(informs.facts.empty() || !informs.facts[0].is_warning);
+  EXPECT_TRUE(parse("a socketPool connects\n").is_silent());
+}
+
+// All ranks of the analyser's line, and how many there are at all.
+TEST(ProgramLines, CulpritsOfTheAnalyserAreOneList) {
+  std::string line = "error msg: ";
+  for (int rank = 1; rank < 8; ++rank)
+    line += (rank > 1 ? ", Culprit rank " : "Culprit rank ") + std::to_string(rank) +
+            "; Error type: X, words, more";
+  const LogModel model = parse("world size: 8\ncollective: nccl:all_reduce\n" + line + '\n');
+  const Fact* fact = only(model, LineKind::kRanksDiffer);
+  ASSERT_NE(fact, nullptr);
+  EXPECT_EQ(fact->values, (std::vector<std::string>{"1, 2, 3, 4, 5, 6, 7", "7", "8", "X", "words, more"}));
+  const LogModel bare = parse("error msg: Culprit rank 3; Error type: X\n");
+  ASSERT_NE(only(bare, LineKind::kRanksDiffer), nullptr);
+  EXPECT_EQ(only(bare, LineKind::kRanksDiffer)->values, (std::vector<std::string>{"3", "1", "0", "X", ""}));
+  EXPECT_TRUE(parse("world size: 8\nCulprit rank none; Error type: X\n").is_silent());
+}
+
 TEST(ProgramLines, ASignalToTheLauncherIsNoExceptionOfTheProgram) {
   const LogModel model = parse(
       "Traceback (most recent call last):\n"
@@ -175,6 +209,24 @@ TEST(WeakHeads, TroubleOfLinesThatNameNoProcessCounts) {
     EXPECT_EQ(fact->value(0), "198.51.100.3<36138>") << line;
     EXPECT_EQ(model.coverage.torn, 0u) << line;
   }
+}
+
+// Of releases whose heads lack the word NCCL, and of NCCL's sources alone.
+TEST(WeakHeads, APlaceInNcclsSourcesIsOne) {
+  for (const char* line :
+       {"include/socket.h:344 WARN Socket creation failed : Address family not supported by protocol",
+        "  [3] include/socket.h:344 WARN Socket creation failed : Address family not supported"}) {
+    const LogModel model = parse(line + std::string("\n"));
+    const Fact* fact = only(model, LineKind::kAddressBad);
+    ASSERT_NE(fact, nullptr) << line;
+    EXPECT_TRUE(fact->is_warning) << line;
+  }
+  for (const char* line :
+       {"server/socket.h:344 WARN Socket creation failed : Address family not supported",
+        "include/socket.h WARN Socket creation failed : Address family not supported",
+        "include/socket.h:344 INFO Socket creation failed : Address family not supported",
+        "include/socket.h:344 WARNING Socket creation failed : Address family not supported"})
+    EXPECT_TRUE(parse(line + std::string("\n")).is_silent()) << line;
 }
 
 TEST(WeakHeads, WhatInformsIsOfNobody) {

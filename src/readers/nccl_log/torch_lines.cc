@@ -156,6 +156,7 @@ bool TorchParser::line(std::string_view text, const Here& here) {
     }
     in_stack_ = false;
   }
+  if (announcement(text, here)) return true;
   if (desync(text, line) || launcher(text, line, here)) {
     if (line.rank < 0 && line.remark != TorchRemark::kExit) line.rank = last_rank_;
     if (line.remark != TorchRemark::kExit || line.rank >= 0) keep(std::move(line), here);
@@ -287,8 +288,14 @@ bool TorchParser::mismatch(std::string_view text, TorchLine& line) const {
 }
 
 bool TorchParser::consequence(std::string_view text, TorchLine& line) const {
-  static const Pattern kStuck("watchdog got stuck for {int} seconds"), kRemote("detected from rank: {int}");
+  static const Pattern kStuck("watchdog got stuck for {int} seconds"), kRemote("detected from rank: {int}"),
+      kAborted("NCCL communicator was aborted on rank {int}. {rest}");
   Captures captures;
+  if (match(text, "NCCL communicator was aborted", kAborted, captures)) {
+    line.remark = TorchRemark::kTakenDown;
+    if (line.rank < 0) line.rank = small(captures[0]);
+    return has(captures[1], "timed out") || has(captures[1], "timeout");  // else what NCCL met is the reason
+  }
   if (has(text, "remote error detected") && match(text, "detected from rank: ", kRemote, captures)) {
     line.remark = TorchRemark::kSignal;
     line.other_rank = small(captures[0]);
@@ -456,16 +463,6 @@ bool TorchParser::stack(std::string_view text, TorchLine& line) {
   line.remark = TorchRemark::kCalledAt;
   line.text = name_of(captures[1]) + ", " + printable(captures[2].substr(0, LogModel::kValueMost));
   in_stack_ = false;
-  return true;
-}
-
-bool TorchParser::raised(int32_t rank, std::string_view text, const Here& here) {
-  if (rank < 0) return false;
-  TorchLine line;
-  line.remark = TorchRemark::kRaised;
-  line.rank = rank;
-  line.text = printable(text.substr(0, LogModel::kValueMost));
-  keep(std::move(line), here);
   return true;
 }
 

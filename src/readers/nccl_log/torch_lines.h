@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -33,6 +34,7 @@ class TorchParser {
 
   std::vector<TorchLine> take() {
     end_report();
+    end_announcements();
     return std::move(lines_);
   }
   uint64_t beyond() const { return beyond_; }
@@ -48,12 +50,15 @@ class TorchParser {
   bool launcher(std::string_view text, TorchLine& line, const Here& here);
   bool report(std::string_view text, TorchLine& line, const Here& here);
   void end_report();
+  bool announcement(std::string_view text, const Here& here);
+  void end_announcements();
   bool stack(std::string_view text, TorchLine& line);
   void keep(TorchLine line, const Here& here);
 
   std::vector<TorchLine> lines_;
-  std::unordered_set<size_t> seen_;  // hashes of what lines_ says
-  size_t ranks_ = 0;                 // in the lists of lines_
+  std::unordered_set<size_t> seen_;         // hashes of what lines_ says
+  std::map<int32_t, TorchLine> announced_;  // by rank; of all files, as each may be of one rank
+  size_t ranks_ = 0;                        // in the lists of lines_
   uint64_t beyond_ = 0;
   int32_t last_rank_ = -1;                 // of the last line of this file that named one
   static constexpr int kReportLines = 64;  // of the launcher, from one failure to the next

@@ -337,5 +337,36 @@ TEST(TorchLines, AreKeptOnceAndBounded) {
   EXPECT_EQ(model.coverage.beyond, 10u);
 }
 
+// Of what ranks announce before each call, the highest number of each.
+TEST(TorchLines, OfAnnouncementsTheLastCounts) {
+  std::string text;
+  for (const auto& [rank, number] : {std::pair(0, 7), {1, 6}, {0, 8}, {0, 3}, {1, 6}})
+    text += "[I ProcessGroupWrapper.cpp:562] [Rank " + std::to_string(rank) +
+            "] Running collective: CollectiveFingerPrint(SequenceNumber=" + std::to_string(number) +
+            ", OpType=ALLREDUCE, TensorShape=[4])\n";
+  text += "[Rank 99999999999] Running collective: CollectiveFingerPrint(SequenceNumber=1, OpType=BARRIER,)\n";
+  const auto lines = parse(text);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].remark, TorchRemark::kAnnounced);
+  EXPECT_EQ(lines[0].rank, 0);
+  EXPECT_EQ(lines[0].seq, 8);
+  EXPECT_EQ(lines[0].op, "ALLREDUCE");
+  EXPECT_EQ(lines[0].first.line, 3u);
+  EXPECT_EQ(lines[1].seq, 6);
+  EXPECT_EQ(lines[1].first.line, 2u);
+}
+
+// Where a time limit is the reason, the rank followed; else what NCCL met is told.
+TEST(TorchLines, ACommunicatorThatWasAbortedTellsWhy) {
+  const std::string begin =
+      "RuntimeError: NCCL communicator was aborted on rank 2.  Original reason for failure was: ";
+  const auto late = parse(begin + "watchdog callback timed out\n");
+  ASSERT_EQ(late.size(), 1u);
+  EXPECT_EQ(late[0].remark, TorchRemark::kTakenDown);
+  EXPECT_EQ(late[0].rank, 2);
+  EXPECT_EQ(parse("[rank7]: " + begin + "watchdog callback timed out\n").at(0).rank, 7);
+  EXPECT_TRUE(parse(begin + "NCCL error: unhandled system error\n").empty());
+}
+
 }  // namespace
 }  // namespace lockstep::readers::nccl_log

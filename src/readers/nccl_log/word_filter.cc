@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <cstdint>
+#include <cstring>
 
 namespace lockstep::readers::nccl_log {
 namespace {
@@ -16,6 +18,7 @@ class WordFilter {
   WordFilter() {
     steps_.fill(kWindow - 1);
     for (const std::string_view window : kWindows) {
+      places_.set(place_of(window));
       for (size_t end = 1; end < kWindow; ++end) {
         uint8_t& step = steps_[pair_at(window, end)];
         step = std::min(step, static_cast<uint8_t>(kWindow - 1 - end));
@@ -41,23 +44,33 @@ class WordFilter {
   // unhandled ... error, remote process, libnccl.so, fallen off, HW Exception, access fault, GPU reset,
   // RCCL's lastT:, Duplicate, unexpectedly, signal, exit code, Process name, RUNNING, MPI_ABORT, subprocess,
   // sigquit, connectFullMesh, refused, No route, Socket closed, writev, SocketImpl, TCPStore, remainder,
-  // shutdown, temporarily, new thread, CANCELLED
+  // shutdown, temporarily, new thread, CANCELLED, socket, NET/IB, ibv_, WARN, world size, Culprit rank, ready
+  // ranks, terminated, received signal, device handle, NVML, amdgpu, deadlock, Exception, WorkerProc
   static constexpr std::string_view kWindows[] = {
       "NCCL", "llec", "xitc", "al_r", "d on", " tas", "imed", "d fr", "nc e", "t st", "nks:", "rror", "t CU",
       "t HI", "AILE", "ceba", "of m", "ng f", "dBar", "out ", "d by", "n co", "died", "lled", "cclI", "om_k",
       "om-k", "DUE ", " dum", "Xid ", "symb", "arn>", "dled", "emot", "ccl.", "llen", "W Ex", "s fa", "PU r",
       "stT:", "Dupl", "nexp", "gnal", "it c", "ss n", "UNNI", "_ABO", "bpro", "sigq", "lMes", "refu", "No r",
-      "t cl", "itev", "Impl", "TCPS", "aind", "hutd", "mpor", "w th", " SIG", "CELL"};
+      "t cl", "itev", "Impl", "TCPS", "aind", "hutd", "mpor", "w th", " SIG", "CELL", "ocke", "NET/", "ibv_",
+      " WAR", "worl", "Culp", "eady", "e ha", "I ha", "NVML", "amdg", "eadl", "xcep", "rPro"};
   static size_t pair_at(std::string_view text, size_t end) {
     return static_cast<size_t>(static_cast<unsigned char>(text[end - 1])) << 8 |
            static_cast<unsigned char>(text[end]);
   }
-  static bool is_window(std::string_view text) {
-    return std::any_of(std::begin(kWindows), std::end(kWindows),
+  static size_t place_of(std::string_view window) {
+    uint32_t bytes = 0;
+    std::memcpy(&bytes, window.data(), sizeof(bytes));
+    return (bytes * 0x9E3779B1U) >> (32 - kPlaceBits);
+  }
+  bool is_window(std::string_view text) const {
+    return places_.test(place_of(text)) &&
+           std::any_of(std::begin(kWindows), std::end(kWindows),
                        [&](std::string_view window) { return text == window; });
   }
 
+  static constexpr unsigned kPlaceBits = 14;
   std::array<uint8_t, 1 << 16> steps_{};
+  std::bitset<1 << kPlaceBits> places_;  // where windows are: most texts of four characters fall elsewhere
 };
 
 }  // namespace
