@@ -26,6 +26,7 @@ bool waits(const Stack& stack) {
       "all_to_all",         "barrier",     "gather",   "scatter",
       "monitored_barrier",  "synchronize", "backward", "destroy_process_group",
       "init_process_group", "new_group"};
+  if (stack.place.starts_with("nccl") || stack.place.starts_with("pnccl")) return true;  // of native code
   return std::any_of(std::begin(kCalls), std::end(kCalls),
                      [&](std::string_view call) { return stack.called.starts_with(call); });
 }
@@ -33,7 +34,7 @@ bool waits(const Stack& stack) {
 using Group = std::vector<const Stack*>;
 
 std::string place_of(const Stack& stack) {
-  if (stack.place.empty()) return "no Python frame";
+  if (stack.place.empty()) return "no frame with a name";
   return stack.place + (stack.called.empty() ? "" : ", in " + stack.called);
 }
 
@@ -105,12 +106,17 @@ Finding undecided(const std::vector<Group>& groups, size_t all) {
   finding.id = "evidence-missing.stacks";
   finding.finding_class = FindingClass::kEvidenceMissing;
   finding.severity = Severity::kWarning;
-  finding.statement = groups.size() == 1
-                          ? "the stacks of all " + wording::count(all, "rank") +
-                                " given are at the same place: " + place_of(*groups.front().front())
-                          : "the stacks of " + wording::count(all, "rank") + " are at " +
-                                wording::count(groups.size(), "place") +
-                                ", and no rank stands out as the one that the others wait for";
+  const std::string first = place_of(*groups.front().front());
+  if (all == 1) {
+    finding.statement = "the only stack given is at " + first + ", which does not say whom it waits for";
+  } else if (groups.size() == 1) {
+    finding.statement =
+        "the stacks of all " + wording::count(all, "rank") + " given are at the same place: " + first;
+  } else {
+    finding.statement = "the stacks of " + wording::count(all, "rank") + " are at " +
+                        wording::count(groups.size(), "place") +
+                        ", and no rank stands out as the one that the others wait for";
+  }
   finding.advice =
       "Give the stacks of all ranks, and what else the job left: dumps of PyTorch's Flight Recorder, logs.";
   finding.needed_evidence = "dumps of PyTorch's Flight Recorder, which show who called what";

@@ -59,6 +59,19 @@ TEST(StackRules, NobodyIsBlamedWhereNoneStandsOut) {
   EXPECT_TRUE(judge({}).empty());
 }
 
+TEST(StackRules, InACallOfNcclNativeCodeWaits) {
+  StacksModel model = job(8, 1);
+  for (Stack& of : model.stacks) {
+    of.place = of.rank == 7 ? "poll" : "ncclCommAbort";
+    of.called = of.rank == 7 ? "" : "commReclaim";
+  }
+  EXPECT_EQ(only(model).statement,
+            "rank 7 is at poll, where 7 other ranks wait at ncclCommAbort, in commReclaim");
+  model.stacks.resize(1);
+  EXPECT_EQ(only(model).statement,
+            "the only stack given is at ncclCommAbort, in commReclaim, which does not say whom it waits for");
+}
+
 TEST(StackRules, OfARankTheLastStackCounts) {
   StacksModel model = job(8, 1);
   model.stacks.push_back(stack(7, "train.py:95 (step)", "all_reduce"));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads Python stacks as py-spy and faulthandler print them, alone or between the lines of a log of several
+// Reads stacks as py-spy, faulthandler and gdb print them, alone or between the lines of a log of several
 // ranks. Which rank a stack is of comes from the prefix that a launcher puts before each line, so lines of
 // different prefixes are never one stack. Only a file that holds one process may get its rank from its name.
 #include "readers/stacks/read_stacks.h"
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/ascii.h"
 #include "base/input_file.h"
@@ -14,6 +15,7 @@
 #include "base/utf8.h"
 #include "model/names/call_place.h"
 #include "model/torch/process_group.h"
+#include "readers/stacks/native_stack.h"
 
 namespace lockstep::readers::stacks {
 namespace {
@@ -92,7 +94,7 @@ class Parser {
   }
 
  private:
-  enum class In : uint8_t { kNothing, kSpy, kFault };
+  enum class In : uint8_t { kNothing, kSpy, kFault, kNative };
 
   void read_line(std::string_view line) {
     const int32_t prefix = take_prefix(line);
@@ -100,6 +102,7 @@ class Parser {
     if (in_ != In::kNothing && prefix != prefix_) end_process();  // lines of several ranks in one stream
     prefix_ = prefix;
     if (take_rank_head(text) || take_process_head(text)) return;
+    if (take_native(text)) return;
     const size_t indent = std::min(line.find_first_not_of(kBlanks), line.size());
     if (is_spy_head(text)) indent_ = indent;
     if (is_spy_head(text))
@@ -144,7 +147,44 @@ class Parser {
     return true;
   }
 
+  // Of gdb, threads by number, which no process has twice, or a stack without a head.
+  bool take_native(std::string_view text) {
+    constexpr size_t kMostThreads = 4096;
+    if (const auto head = native_head(text)) {
+      if (in_ != In::kNative || threads_.contains(head->thread)) end_process();
+      begin_native();
+      if (threads_.size() < kMostThreads) threads_.insert(head->thread);
+      is_main_ = head->thread == 1;
+      if (is_main_) pid_ = head->lwp;
+      return true;
+    }
+    const auto frame = native_frame(text);
+    if (!frame || (in_ != In::kNative && !frame->has_address)) return false;
+    if (in_ != In::kNative) end_process();
+    if (in_ != In::kNative || (frame->number == 0 && !native_.is_empty())) begin_native();
+    if (frames_++ < kMostFrames) native_.add(*frame);
+    return true;
+  }
+  void begin_native() {
+    end_native();
+    in_ = In::kNative;
+    in_thread_ = false;
+    if (begin_line_ == 0) begin_line_ = line_;
+  }
+  // Of a process the thread that called NCCL counts, else the main one, else the first.
+  void end_native() {
+    const int worth = native_.is_in_nccl() ? 3 : is_main_ ? 2 : 1;
+    if (!native_.is_empty() && worth > best_worth_) {
+      best_ = native_;
+      best_worth_ = worth;
+    }
+    native_ = {};
+    is_main_ = false;
+    frames_ = 0;
+  }
+
   void begin_thread(In in, bool is_main) {
+    if (in_ == In::kNative) end_process();
     if (begin_line_ == 0) begin_line_ = line_;
     in_ = in;
     in_thread_ = true;
@@ -168,7 +208,9 @@ class Parser {
   }
 
   void end_process() {
-    if (in_ != In::kNothing) {
+    const bool is_native = in_ == In::kNative;
+    end_native();
+    if (in_ != In::kNothing && (!is_native || best_worth_ > 0)) {
       if (model_.stacks.size() == kMostStacks) {
         ++model_.left_out;
       } else {
@@ -177,17 +219,25 @@ class Parser {
                                  .rank = rank_ >= 0 ? rank_ : prefix_,
                                  .host = host_,
                                  .pid = pid_,
-                                 .place = place_.text(),
-                                 .called = has_user_ ? shown_name(called_, kLongestText) : std::string()});
+                                 .place = is_native ? shown_name(best_.place(), kLongestText) : place_.text(),
+                                 .called = called_text(is_native)});
       }
     }
     in_ = In::kNothing;
     in_thread_ = takes_ = false;
     begin_stack();
+    threads_.clear();
+    best_ = {};
+    best_worth_ = 0;
     begin_line_ = 0;
     rank_ = -1;
     pid_ = -1;
     host_.clear();
+  }
+
+  std::string called_text(bool is_native) const {
+    if (is_native) return shown_name(best_.called(), kLongestText);
+    return has_user_ ? shown_name(called_, kLongestText) : std::string();
   }
 
   const std::string& file_;
@@ -201,10 +251,30 @@ class Parser {
   model::CallPlace place_;
   std::string_view called_;
   size_t frames_ = 0;
-  size_t indent_ = 0;  // of the line that began the thread
+  size_t indent_ = 0;          // of the line that began the thread
+  NativeStack native_, best_;  // of gdb: the thread that is read, and the one that counts
+  int best_worth_ = 0;         // 0: none
+  bool is_main_ = false;
+  std::set<int32_t> threads_;  // that a head named
 };
 
+// A frame with an address: what else begins with '#' and a number may be anything.
+bool has_native_stack(std::string_view text) {
+  for (size_t at = text.find('#'); at != std::string_view::npos; at = text.find('#', at + 1)) {
+    std::string_view line = text.substr(at, text.find('\n', at) - at);
+    if (line.size() < 4 || !is_digit(line[1]) || line.find(" 0x", 2) > 5) continue;
+    const size_t begin = text.substr(0, at).find_last_of('\n') + 1;
+    std::string_view before = trimmed(text.substr(begin, at - begin), kBlanks);
+    if (before.starts_with("[rank"))
+      before = trimmed(before.substr(std::min(before.find("]:"), before.size() - 2) + 2));
+    const auto frame = native_frame(trimmed(line, kBlanks));
+    if (before.empty() && frame && frame->has_address) return true;
+  }
+  return false;
+}
+
 bool has_plain_stack(std::string_view text) {
+  if (has_native_stack(text)) return true;
   for (size_t at = text.find("hread "); at != std::string_view::npos; at = text.find("hread ", at + 1)) {
     const size_t begin = text.rfind('\n', at), end = text.find('\n', at);
     std::string_view line = text.substr(begin == std::string_view::npos ? 0 : begin + 1);
@@ -220,7 +290,8 @@ bool has_plain_stack(std::string_view text) {
 
 bool has_stack(std::string_view text) {
   if (has_plain_stack(text)) return true;
-  const bool may_be = Utf16::is(text) || text.find("hread ") != std::string_view::npos;
+  const bool may_be = Utf16::is(text) || text.find("hread ") != std::string_view::npos ||
+                      text.find("#1 ") != std::string_view::npos;
   return may_be && has_plain_stack(plain_lines(text));
 }
 

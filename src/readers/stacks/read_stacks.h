@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts with stacks: `py-spy dump`, Python's faulthandler (also where a log has it), stacks_*.txt and
-// pyspy_dump_*.txt of PyTorch's debug server, several processes in one or one a file.
+// pyspy_dump_*.txt of PyTorch's debug server, gdb and pstack, several processes in one or one a file.
 #pragma once
 #include <string>
 #include <string_view>

@@ -7,16 +7,16 @@
 
 namespace lockstep::readers::stacks {
 
-// One process, by its main thread.
+// One process, by its main thread; of native code by the one that called NCCL, if one did.
 struct Stack {
-  std::string file;   // that it is from
-  uint64_t line = 0;  // of the file, where it begins; from 1
-  int32_t rank = -1;  // of the job; -1 not told
-  std::string host;   // empty not told
-  int64_t pid = -1;   // -1 not told
-  std::string place;  // as model/names/call_place.h words it; empty: it had no Python frame
-  std::string
-      called;  // the function of a library that the innermost frame of the program called; empty: none
+  std::string file;    // that it is from
+  uint64_t line = 0;   // of the file, where it begins; from 1
+  int32_t rank = -1;   // of the job; -1 not told
+  std::string host;    // empty not told
+  int64_t pid = -1;    // -1 not told
+  std::string place;   // as model/names/call_place.h words it, or a native function; empty: it had no frame
+                       // with a name
+  std::string called;  // the function that the place had called; empty: none
 };
 
 struct StacksModel {
