@@ -33,7 +33,8 @@ bool is_consequence(const View& view, const std::string& text) {
 bool may_be_consequence(const View& view, const std::string& text) {
   const TorchJob& job = view.torch();
   const bool is_ray = text.find("worker died or was killed") != std::string::npos ||
-                      text.find("worker process has died") != std::string::npos;
+                      text.find("worker process has died") != std::string::npos ||
+                      text.find("actor died unexpectedly") != std::string::npos;
   return is_ray && !job.is_silent() && !job.lines(TorchRemark::kTakenDown).empty();
 }
 
@@ -108,7 +109,10 @@ std::optional<Hit> process_ended(const View& view) {
   for (const Fact* fact : view.facts(LineKind::kProcessEnded)) {
     if (is_consequence(view, fact->value(0)) || is_of_report(view, *fact)) continue;
     is_certain = is_certain || !may_be_consequence(view, fact->value(0));
-    if (hit.what.empty()) hit.what = ended_text(fact->value(0));
+    const bool has_no_reason =
+        hit.what.ends_with("before finishing this task");  // Ray's, above the one with it
+    if (hit.what.empty() || has_no_reason) hit.what = ended_text(fact->value(0));
+    if (hit.what.ends_with('.')) hit.what.pop_back();
     prove(view, fact->first, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;

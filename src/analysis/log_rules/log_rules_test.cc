@@ -940,6 +940,22 @@ std::vector<Case> cases() {
       {"aborted.gpu-lost",
        {"Unable to determine the device handle for GPU0000:03:00.0: Unknown Error"},
        {"Unable to determine the release of the GPU"}},
+      {"aborted.pcie",
+       {"pcieport 0000:00:03.0: AER: Uncorrected (Fatal) error received: 0000:00:03.0"},
+       {"pcieport 0000:00:03.0: AER: Corrected error received: 0000:00:03.0"}},
+      {"evidence-missing.port-down",
+       {"mlx5_core 0000:18:00.0 ib0: Link down"},
+       {"mlx5_core 0000:18:00.0 ib0: Link up"}},
+      {"never-joined.rendezvous",
+       {"DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: x. Timed out task names: /job:w/task:1"},
+       {"DEADLINE_EXCEEDED: Barrier x"}},
+      {"never-joined.rendezvous-slow",
+       {"rendezvous.cc:100] This thread has been waiting for `clique` for 20 seconds and may be stuck."},
+       {"rendezvous.cc:100] This thread has been waiting for `clique` for 20 seconds and may be stuck.",
+        "rendezvous.cc:120] Thread is unstuck! Warning above was a false-positive."}},
+      {"evidence-missing.watchdog",
+       {"Timeout at NCCL work: 5, last enqueued NCCL work: 5, last completed NCCL work: 4."},
+       {"last enqueued NCCL work: 5, last completed NCCL work: 4."}},
       {"rank-dead.worker",
        {"(W pid=9) ERROR 04-17 ray_utils.py:44] Error executing method 'init_device'. This might cause deadlock in "
         "distributed execution."},
@@ -1118,6 +1134,17 @@ TEST(LogRules, AWorkerThatItsWatchdogEndedIsNotTheCause) {
   EXPECT_EQ(findings[0].id, "evidence-missing.watchdog");
   ASSERT_NE(find(findings, "rank-dead.process"), nullptr);
   EXPECT_EQ(find(findings, "rank-dead.process")->severity, Severity::kWarning);
+}
+
+TEST(LogRules, OfAnActorThatDiedTheReasonIsTold) {
+  const auto findings =
+      findings_of({"ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
+                   "The actor is dead because its node has died. Node x was drained"});
+  const Finding* finding = find(findings, "rank-dead.process");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->statement,
+            "a process ended: The actor is dead because its node has died. Node x was drained");
+  EXPECT_EQ(finding->evidence.size(), 2u);
 }
 
 TEST(LogRules, CallsThatDifferFollowATransferThatFailed) {

@@ -147,6 +147,13 @@ bool is_of_an_end(const Fact& fact) {
 
 bool any(const View&, const Fact&) { return true; }
 bool warned(const View&, const Fact& fact) { return fact.is_warning; }
+// XLA takes it back where a thread was only late.
+bool never_went_on(const View& view, const Fact& fact) {
+  const auto went = view.facts(LineKind::kRendezvousWent);
+  return std::none_of(went.begin(), went.end(), [&](const Fact* on) {
+    return on->first.file == fact.first.file && on->first.line > fact.first.line;
+  });
+}
 bool port_error(const View&, const Fact& fact) { return any_value_has(fact, "port error"); }
 // 18: IBV_EVENT_GID_CHANGE, which older releases did not know.
 bool port_back(const View& view, const Fact& fact) {

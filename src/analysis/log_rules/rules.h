@@ -17,7 +17,8 @@ namespace lockstep::analysis::log_rules {
 
 // Conditions of MESSAGE rows.
 bool any(const View& view, const Fact& fact);
-bool warned(const View& view, const Fact& fact);     // at level WARN, not one that NCCL demoted
+bool warned(const View& view, const Fact& fact);  // at level WARN, not one that NCCL demoted
+bool never_went_on(const View& view, const Fact& fact);
 bool has_ranks(const View& view, const Fact& fact);  // the communicator of an argument that was refused
 bool port_back(const View& view, const Fact& fact);
 bool port_error(const View& view, const Fact& fact);

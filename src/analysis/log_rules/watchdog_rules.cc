@@ -431,7 +431,8 @@ std::vector<Hit> watchdog_cannot_tell(const View& view) {
        {TorchRemark::kTimeout, TorchRemark::kProgress, TorchRemark::kSignal, TorchRemark::kTakenDown}) {
     if (remark == TorchRemark::kTakenDown && has_error) continue;
     for (const TorchLine* line : job.lines(remark)) {
-      if (remark != TorchRemark::kProgress || line->other_rank >= 0) prove(view, line->first, hit);
+      const bool has_failed = line->other_rank >= 0 || (line->rank < 0 && line->seq > 0);
+      if (remark != TorchRemark::kProgress || has_failed) prove(view, line->first, hit);
     }
   }
   if (hit.evidence.empty()) return {};
