@@ -289,12 +289,13 @@ bool TorchParser::mismatch(std::string_view text, TorchLine& line) const {
 
 bool TorchParser::consequence(std::string_view text, TorchLine& line) const {
   static const Pattern kStuck("watchdog got stuck for {int} seconds"), kRemote("detected from rank: {int}"),
-      kAborted("NCCL communicator was aborted on rank {int}. {rest}");
+      kAborted("NCCL communicator was aborted on rank {int}.{rest}");
   Captures captures;
   if (match(text, "NCCL communicator was aborted", kAborted, captures)) {
     line.remark = TorchRemark::kTakenDown;
     if (line.rank < 0) line.rank = small(captures[0]);
-    return has(captures[1], "timed out") || has(captures[1], "timeout");  // else what NCCL met is the reason
+    const std::string_view reason = trimmed(captures[1]);  // else what NCCL met is told
+    return reason.empty() || has(reason, "timed out") || has(reason, "timeout");
   }
   if (has(text, "remote error detected") && match(text, "detected from rank: ", kRemote, captures)) {
     line.remark = TorchRemark::kSignal;

@@ -366,6 +366,7 @@ TEST(TorchLines, ACommunicatorThatWasAbortedTellsWhy) {
   EXPECT_EQ(late[0].rank, 2);
   EXPECT_EQ(parse("[rank7]: " + begin + "watchdog callback timed out\n").at(0).rank, 7);
   EXPECT_TRUE(parse(begin + "NCCL error: unhandled system error\n").empty());
+  EXPECT_EQ(only("RuntimeError: NCCL communicator was aborted on rank 5.\n").rank, 5);
 }
 
 }  // namespace
