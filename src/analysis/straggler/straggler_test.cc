@@ -237,6 +237,37 @@ TEST(Straggler, ByHostsAloneIsLateByLessThanATickWhereAllHadWaited) {
   EXPECT_NEAR(findings[0].effect->value, 0.5e6, 0.02e6);
 }
 
+// Two pipelines of two stages without GPU times; the second stage ends its steps 2 ms after the first. All
+// begin a step together, but for rank 0 from step 5 on: 1.5 ms later than the step before. Rank 1 runs ahead
+// of it, and is held up by most of that at the end of the step. What changes from step to step does not tell
+// that rank 0 begins anew: it seems to bring along what it was late by, and rank 1 begins the next step when
+// all do, however long it waited.
+TEST(Straggler, ByHostsAloneNamesWhoGrowsLaterWhereAllBeginAStepTogether) {
+  JobBuilder builder(4);
+  const std::vector<uint32_t> stages = {builder.comm("dp0", {0, 1}), builder.comm("dp1", {2, 3})};
+  const std::vector<uint32_t> pipelines = {builder.comm("pp0", {0, 2}), builder.comm("pp1", {1, 3})};
+  const uint32_t world = builder.world();
+  double now = 1;
+  for (uint32_t step = 0; step < 30; ++step) {
+    const double late = step >= 5 ? 1.5 * (step - 4) : 0, jitter = 0.1 * (step * 7 % 5);
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      const double begin = now + 0.003 * ((rank * 7 + step * 5) % 4) + (rank == 0 ? late : 0);
+      const double end = begin + (rank == 0 ? jitter : rank == 1 ? 0.8 * late : 2);
+      builder.call(rank, stages[rank / 2], {.func = "Broadcast", .called_ms = begin, .bytes = 64});
+      builder.call(rank, pipelines[rank % 2],
+                   {.func = rank < 2 ? "Send" : "Recv", .called_ms = begin + 0.1, .peer = rank < 2 ? 1 : 0});
+      builder.call(rank, stages[rank / 2], {.called_ms = end + 0.2});
+      builder.call(rank, world, {.called_ms = end + 0.3, .bytes = 64});
+    }
+    now += 20 + late;
+  }
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(), findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "host-late.growing");
+  EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{0});
+}
+
 // Hosts that never wait for their GPUs: rank 1 is always a little later than the others, and stays it.
 TEST(Straggler, ByHostsAloneAHostThatRunsAheadLessCostsNothingBelowATick) {
   const auto of_hosts = [](double late_ms) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "analysis/straggler/lateness/together.h"
 
@@ -23,6 +24,7 @@ using model::Member;
 constexpr float kCaughtUp = 0.25f;
 constexpr size_t kEnoughChanges = 512;
 constexpr size_t kMostLooks = 4 * kEnoughChanges;  // at operations, to find them
+constexpr size_t kLeastWaits = 12;                 // at one place, that tell whether hosts wait before it
 
 class BlameAssigner {
  public:
@@ -104,9 +106,11 @@ class BlameAssigner {
     return at->second;
   }
 
+  // Who is later by the same from round to round seems to bring that along, where nobody else differs: that
+  // all hosts are let go at once shows in any round.
   bool learn_fresh(size_t place) {
     std::vector<Change> changes;
-    size_t looks = 0;
+    size_t looks = 0, waited = 0, told = 0;
     for (const MemberPast& past : past_) {
       const Member& member = job_.members[past.member];
       const OpFinder finder(job_, member);
@@ -121,6 +125,9 @@ class BlameAssigner {
         float now = PeerComparison::kUnbounded;
         if (std::isfinite(past.lateness[at])) {
           now = peers_.late_before(member, *op);
+          const std::optional<bool> waits = peers_.waited_before(member, *op);
+          told += waits.has_value();
+          waited += waits.value_or(false);
           ++looks;
         }
         if (before != PeerComparison::kUnbounded && now != PeerComparison::kUnbounded)
@@ -129,7 +136,8 @@ class BlameAssigner {
         then = past.lateness[at];
       }
     }
-    return carried_share(changes).value_or(1) < CarriedLateness::kLeastShare;
+    return carried_share(changes).value_or(1) < CarriedLateness::kLeastShare ||
+           (told >= kLeastWaits && waited * 2 > told);
   }
 
   // A host that had caught up with the others at its last collective, whichever that was, brings nothing from

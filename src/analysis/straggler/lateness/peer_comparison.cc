@@ -5,7 +5,9 @@
 #include "analysis/straggler/lateness/peer_comparison.h"
 
 #include <algorithm>
+#include <cstdlib>
 
+#include "analysis/straggler/lateness/lateness.h"
 #include "analysis/straggler/median.h"
 
 namespace lockstep::analysis::straggler {
@@ -18,6 +20,8 @@ constexpr uint32_t kCallsBack = 4;  // that the last collective with others lies
 constexpr uint32_t kLeftBack =
     128;  // the same of the operation that was left last: an exchange is many transfers
 constexpr size_t kMostOthers = 64;
+constexpr size_t kLeastReleased = 4;  // members of a collective that show whether all waited in it
+constexpr float kAtOneTime = 0.25f;   // of how far they lay apart at the collective
 
 // Calls that the operation lies back whose end is the latest before `op` arrived; 0: none.
 uint32_t left_last(const JobOps& ops, const ExclusiveTimes& own, uint32_t op) {
@@ -30,6 +34,12 @@ uint32_t left_last(const JobOps& ops, const ExclusiveTimes& own, uint32_t op) {
     best = back;
   }
   return best;
+}
+
+// From their median, the half that is nearest to it.
+int64_t width_about(int64_t middle, std::span<int64_t> times) {
+  for (int64_t& time : times) time = std::abs(time - middle);
+  return upper_median(times);
 }
 
 uint32_t domain_of(const MemberTable::Row& row) { return row.times->domain; }
@@ -90,6 +100,30 @@ float PeerComparison::late_before(const Member& member, uint32_t op) {
   return kUnbounded;
 }
 
+std::optional<bool> PeerComparison::waited_before(const Member& member, uint32_t op) {
+  const Before before = collective_before(member.process, op);
+  if (before.with == nullptr || !is_matched(*before.with)) return std::nullopt;
+  std::vector<int64_t> called, next;
+  const uint32_t index = job_.ops(*before.with).index[before.op];
+  for (const MemberTable::Row& row : table_.of(before.with->comm, times_[member.process].domain)) {
+    const auto same = row.ops.at(index);
+    const Column<uint32_t>& order = row.times->order;
+    const size_t place = same ? size_t{row.times->place[*same]} + before.back : order.size();
+    if (place >= order.size()) continue;
+    called.push_back(row.times->host[*same]);
+    next.push_back(row.times->host[order[place]]);
+    if (called.size() == kMostOthers) break;
+  }
+  if (called.size() < kLeastReleased) return std::nullopt;
+  const int64_t last = *std::max_element(called.begin(), called.end());
+  const int64_t apart = width_about(lower_median(std::span(called)), called);
+  if (static_cast<float>(apart) <= kJitterNs) return std::nullopt;
+  const int64_t then = lower_median(std::span(next));
+  const int64_t together = width_about(then, next);
+  return then - together >= last &&
+         static_cast<float>(together) <= std::max(kAtOneTime * static_cast<float>(apart), kJitterNs);
+}
+
 float PeerComparison::longer_than_others(const Member& member, uint32_t op) {
   const ExclusiveTimes& own = times_[member.process];
   const JobOps& ops = job_.ops(member);
@@ -122,6 +156,16 @@ float PeerComparison::against_others(const Member& with, uint32_t op, OfOther of
     if (values_.size() == kMostOthers) break;
   }
   return values_.empty() ? kUnbounded : lower_median(std::span(values_));
+}
+
+PeerComparison::Before PeerComparison::collective_before(uint32_t process, uint32_t op) const {
+  const ExclusiveTimes& own = times_[process];
+  for (uint32_t back = 1; back <= std::min(kCallsBack, own.place[op]); ++back) {
+    const uint32_t before = own.order[own.place[op] - back];
+    const Member* with = collective_of(process, before);
+    if (with != nullptr) return {with, before, back};
+  }
+  return {};
 }
 
 // The member whose collective it is; nullptr: a send or receive.

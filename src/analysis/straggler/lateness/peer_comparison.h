@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -46,12 +47,22 @@ class PeerComparison {
   float later_than_others(const model::Member& member, uint32_t op);
   // By hosts alone: how late the process called its last collective before `op`.
   float late_before(const model::Member& member, uint32_t op);
+  // By hosts alone: whether those who called the process' last collective before `op` waited for all of them
+  // in it. Then most make the call that follows theirs at one time, after the last of them called it, however
+  // far apart they had called it. Nothing if they had called it at one time, or if too few compare.
+  std::optional<bool> waited_before(const model::Member& member, uint32_t op);
   // By GPU times: how much longer a member took from the operation that it left last to `op`, than the other
   // members from the same operation of theirs. What overlaps with the wait of one of them ends at another
   // time for each.
   float longer_than_others(const model::Member& member, uint32_t op);
 
  private:
+  // A collective of others, and how many calls before `op` the process called it; nullptr: none.
+  struct Before {
+    const model::Member* with = nullptr;
+    uint32_t op = 0, back = 0;
+  };
+  Before collective_before(uint32_t process, uint32_t op) const;
   template <class OfOther>
   float against_others(const model::Member& with, uint32_t op, OfOther of_other);
   const model::Member* collective_of(uint32_t process, uint32_t op) const;

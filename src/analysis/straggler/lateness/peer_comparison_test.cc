@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "analysis/testing/job_builder.h"
 
 namespace lockstep::analysis::straggler {
@@ -52,6 +56,47 @@ TEST(MemberTable, AreNotForMembersWhoseIndexesMeanNothing) {
   EXPECT_EQ(peers.late_before(lost, lost.first + 5), PeerComparison::kUnbounded);
   const model::Member& kept = job.members[job.comms[world].members[0]];
   EXPECT_EQ(peers.late_before(kept, kept.first + 5), 0);
+}
+
+// Eight ranks call a collective `apart_ms` after each other and, `pause_ms` after the last of them, a pair's
+// operation, `spread_ms` after each other, but for rank 0, who is a millisecond later; `waits`: else each its
+// pause after its own call.
+std::optional<bool> waited(double apart_ms, double spread_ms, bool waits, uint32_t ranks = 8) {
+  testing::JobBuilder builder(ranks);
+  const uint32_t world = builder.world();
+  std::vector<uint32_t> pairs;
+  for (uint32_t rank = 0; rank < ranks; rank += 2)
+    pairs.push_back(builder.comm("pair" + std::to_string(rank), {rank, rank + 1}));
+  for (uint32_t step = 0; step < 4; ++step) {
+    const double begin = 1 + step * 100.0;
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      const double called = begin + apart_ms * rank;
+      const double free = waits ? begin + apart_ms * (ranks - 1) : called;
+      builder.call(rank, world, {.called_ms = called});
+      builder.call(rank, pairs[rank / 2], {.called_ms = free + 5 + spread_ms * rank + (rank == 0 ? 1 : 0)});
+    }
+  }
+  const model::Job job = builder.build();
+  const std::vector<ExclusiveTimes> times = all_times(job);
+  const MemberTable table(job, times);
+  const model::Member& first = job.members[job.comms[pairs[0]].members[0]];
+  return PeerComparison(job, times, table).waited_before(first, first.first + 2);
+}
+
+TEST(PeerComparison, WhoGoesOnTogetherAfterTheLastHasWaited) {
+  EXPECT_EQ(waited(0.5, 0.002, true), true);
+  EXPECT_EQ(waited(0.5, 0.11, true), true) << "within a quarter of how far they lay apart";
+  EXPECT_EQ(waited(0.5, 0.16, true), false);
+}
+
+TEST(PeerComparison, WhoGoesOnAtItsOwnPaceHasNotWaited) {
+  EXPECT_EQ(waited(0.5, 0.002, false), false);
+  EXPECT_EQ(waited(2, 0.002, false), false) << "some go on before the last has come";
+}
+
+TEST(PeerComparison, WhoComesAtOneTimeDoesNotShowWhetherItWaits) {
+  EXPECT_EQ(waited(0.002, 0.002, true), std::nullopt);
+  EXPECT_EQ(waited(0.5, 0.002, true, 2), std::nullopt) << "of two, one is always the first";
 }
 
 }  // namespace
