@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "analysis/analysis.h"
 #include "analysis/testing/job_builder.h"
@@ -317,6 +319,68 @@ TEST(Straggler, NamesAHostWhoseRanksAreLateTogether) {
   EXPECT_EQ(findings[0].id, "host-late");
   EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{2, 3}));
   EXPECT_NEAR(findings[0].effect->value, 20e6, 0.5e6);
+}
+
+// Four hosts of two ranks; in each step a reduction within each host, two exchanges of all with all across
+// hosts and a reduction across them. From step 5 on, the ranks of host 1 come later to each exchange: by
+// `work_ms` that their GPUs work longer, or by `within_ms` that their own reduction lasts longer. All leave
+// the exchanges together, and come to both reductions at one time.
+std::vector<Finding> of_exchanges(double work_ms, double within_ms) {
+  constexpr uint32_t kAll = 8;
+  JobBuilder builder(kAll, 2);
+  std::vector<uint32_t> within, across, experts;
+  for (uint32_t host = 0; host < 4; ++host)
+    within.push_back(builder.comm("tp" + std::to_string(host), {2 * host, 2 * host + 1}));
+  for (uint32_t first : {0u, 1u}) {
+    across.push_back(builder.comm("dp" + std::to_string(first), {first, first + 2, first + 4, first + 6}));
+    experts.push_back(builder.comm("ep" + std::to_string(first), {first, first + 2, first + 4, first + 6}));
+  }
+  double begin = 1;
+  for (uint32_t step = 0; step < 20; ++step) {
+    double end = 0;
+    const double work = step >= 5 ? work_ms : 0, longer = step >= 5 ? within_ms : 0;
+    for (uint32_t rank = 0; rank < kAll; ++rank) {
+      const bool late = rank / 2 == 1;
+      const double noise = 0.003 * ((rank * 7 + step * 5) % 4);
+      double host = begin;
+      const auto call = [&](uint32_t comm, testing::Call call, double start, double end) {
+        host += 0.01;
+        call.called_ms = host;
+        call.gpu_start_ms = start;
+        call.gpu_end_ms = end;
+        builder.call(rank, comm, call);
+      };
+      call(within[rank / 2], {}, begin + 0.5 + noise, begin + 0.6 + (late ? longer : 0));
+      double free = begin + 0.6 + work + longer;
+      for (int exchange = 0; exchange < 2; ++exchange, free += 1.2 + work) {
+        const double start = free + 1 + noise - (late ? 0 : work + (exchange == 0 ? longer : 0));
+        for (int peer = 0; peer < 4; ++peer) {
+          for (const char* func : {"Send", "Recv"})
+            call(experts[rank % 2], {.func = func, .peer = peer}, start, free + 1.2);
+        }
+      }
+      free -= work;
+      call(across[rank % 2], {}, free + 0.5 + noise, free + 0.9);
+      end = free + 0.9;
+    }
+    begin = end - 0.5;  // hosts run ahead of their GPUs
+  }
+  std::vector<Finding> findings;
+  kAnalysis.run(builder.build(), findings);
+  return findings;
+}
+
+TEST(Straggler, NamesAHostForWhichOthersWaitInExchanges) {
+  const std::vector<Finding> findings = of_exchanges(0.4, 0);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "gpu-late");
+  EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{2, 3}));
+  EXPECT_NEAR(findings[0].effect->value, 0.8e6, 0.02e6);
+}
+
+TEST(Straggler, AHostThatWasHeldUpBeforeAnExchangeIsNotBlamed) {
+  EXPECT_TRUE(of_exchanges(0, 0.8).empty());
+  EXPECT_TRUE(of_exchanges(0, 0).empty());
 }
 
 // The same hosts. Each step ends in an operation of all ranks that their hosts wait for; host 1 launches the

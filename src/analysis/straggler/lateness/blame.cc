@@ -110,7 +110,7 @@ class BlameAssigner {
   // all hosts are let go at once shows in any round.
   bool learn_fresh(size_t place) {
     std::vector<Change> changes;
-    size_t looks = 0, waited = 0, told = 0;
+    size_t looks = 0, waited = 0, answers = 0;
     for (const MemberPast& past : past_) {
       const Member& member = job_.members[past.member];
       const OpFinder finder(job_, member);
@@ -126,7 +126,7 @@ class BlameAssigner {
         if (std::isfinite(past.lateness[at])) {
           now = peers_.late_before(member, *op);
           const std::optional<bool> waits = peers_.waited_before(member, *op);
-          told += waits.has_value();
+          answers += waits.has_value();
           waited += waits.value_or(false);
           ++looks;
         }
@@ -137,7 +137,7 @@ class BlameAssigner {
       }
     }
     return carried_share(changes).value_or(1) < CarriedLateness::kLeastShare ||
-           (told >= kLeastWaits && waited * 2 > told);
+           (answers >= kLeastWaits && waited * 2 > answers);
   }
 
   // A host that had caught up with the others at its last collective, whichever that was, brings nothing from
@@ -162,6 +162,8 @@ class BlameAssigner {
   std::map<size_t, bool> fresh_;  // by place, see fresh_by_calls
 };
 
+bool exchanges(const ExclusiveTimes& times) { return !times.exchanged.empty(); }
+
 // At some operation.
 bool is_far_behind(const MemberPast& past) {
   return std::any_of(past.lateness.begin(), past.lateness.end(),
@@ -174,7 +176,10 @@ std::vector<LateOp> assign_blame(const Job& job, const std::vector<ExclusiveTime
                                  const MemberTable& table, const std::vector<MemberPast>& past,
                                  const std::vector<Suspicion>& suspicions) {
   std::vector<LateOp> remaining;
-  const bool together = std::any_of(past.begin(), past.end(), is_far_behind);
+  const bool together = std::any_of(past.begin(), past.end(), is_far_behind) ||
+                        std::any_of(past.begin(), past.end(), [&](const MemberPast& of) {
+                          return exchanges(times[job.members[of.member].process]);
+                        });
   if (suspicions.empty() && !together) return remaining;
   BlameAssigner assigner(job, times, table, past);
   for (const Suspicion& suspicion : suspicions) {

@@ -90,9 +90,6 @@ class Segments {
   bool known_ = true;                          // `most_` is
 };
 
-// Who sends to and receives from all, itself included, exchanges all with all: every rank has the same part.
-bool all_are_alike(const Member& member, size_t ranks) { return member.lanes.size() == 2 * ranks; }
-
 // The order of the communicators does not matter.
 uint64_t stage_of(const Job& job, const model::JobProcess& process) {
   uint64_t stage = 0;
@@ -103,7 +100,7 @@ uint64_t stage_of(const Job& job, const model::JobProcess& process) {
     auto mix = [&hash](uint64_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15u, hash ^= hash >> 32; };
     const size_t ranks = job.comms[member.comm].members.size();
     mix(ranks + 1);
-    if (!all_are_alike(member, ranks)) {
+    if (!exchanges_with_all(job, member)) {
       mix(static_cast<uint32_t>(member.rank));
       for (const Lane& lane : member.lanes)
         mix(uint64_t{static_cast<uint32_t>(lane.peer)} << 1 | uint64_t{lane.is_send});
@@ -114,6 +111,10 @@ uint64_t stage_of(const Job& job, const model::JobProcess& process) {
 }
 
 }  // namespace
+
+bool exchanges_with_all(const Job& job, const Member& member) {
+  return member.lanes.size() == 2 * job.comms[member.comm].members.size();
+}
 
 void add_compute_segments(const Job& job, const model::JobProcess& process, const std::vector<int64_t>& ends,
                           ExclusiveTimes& times) {

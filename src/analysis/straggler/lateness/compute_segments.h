@@ -33,4 +33,8 @@ namespace lockstep::analysis::straggler {
 void add_compute_segments(const model::Job& job, const model::JobProcess& process,
                           const std::vector<int64_t>& ends, ExclusiveTimes& times);
 
+// Who sends to and receives from all members, itself included, exchanges all with all: every rank has the
+// same part, and leaves once the last has come.
+bool exchanges_with_all(const model::Job& job, const model::Member& member);
+
 }  // namespace lockstep::analysis::straggler

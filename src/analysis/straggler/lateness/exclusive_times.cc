@@ -169,6 +169,29 @@ class Follower {
   int64_t previous_host_ = 0, latest_end_ = 0;
 };
 
+// In the order of the calls, by GPU times.
+void sum_exchanges(const Job& job, const model::JobProcess& process, ExclusiveTimes& times) {
+  std::vector<bool> is_exchange(process.ops.size());
+  bool any = false;
+  for (uint32_t row : process.members) {
+    const Member& member = job.members[row];
+    if (member.lanes.empty() || !exchanges_with_all(job, member)) continue;
+    any = true;
+    for (const model::Lane& lane : member.lanes)
+      std::fill_n(is_exchange.begin() + lane.first, lane.ops, true);
+  }
+  if (!any) return;
+  times.exchanged.resize(process.ops.size());
+  int64_t sum = 0, until = 0;
+  for (uint32_t op : times.order) {
+    times.exchanged[op] = sum;
+    const int64_t end = is_exchange[op] ? end_of(process.ops, times, op) : 0;
+    if (end == 0) continue;
+    sum += std::max<int64_t>(end - std::max(times.arrival[op], until), 0);
+    until = std::max(until, end);
+  }
+}
+
 }  // namespace
 
 int64_t host_ns(const JobOps& ops, size_t op) {
@@ -319,6 +342,7 @@ ExclusiveTimes exclusive_times(const Job& job, uint32_t process_row, const LastA
     times.busy[op] = busy;
   }
   find_unseen(job, process, last, times);
+  if (has_gpu_times) sum_exchanges(job, process, times);
   add_compute_segments(job, process, ends, times);
   forget_first_uses(job, process, times);
   return times;

@@ -39,6 +39,9 @@ struct ExclusiveTimes {
   Column<float> host_own, gpu_own, cadence;
   Column<int64_t>
       busy;  // own time up to its arrival, summed over all operations that came before; empty: no GPU times
+  // Time in sends and receives that called before it, summed alike. Empty: no GPU times, or it does not
+  // exchange all with all.
+  Column<int64_t> exchanged;
   Column<float> error;   // half-width of `arrival` on the reference clock
   Column<uint8_t> idle;  // 1: at the launch, everything called before had ended
   Column<float> least_segments,

@@ -29,7 +29,8 @@ class Group {
         runs_(past.size()),
         ops_(past.size()),
         before_(past.size()),
-        own_(past.size()) {
+        own_(past.size()),
+        awaited_(past.size()) {
     for (const MemberPast& of : past) finders_.emplace_back(job, job.members[of.member]);
   }
 
@@ -66,14 +67,16 @@ class Group {
       std::fill(runs_.begin(), runs_.end(), Run{});
       return;
     }
+    look_at_exchanges();
     bool any = false;
-    for (size_t m = 0; m < ops_.size(); ++m) any = any || lateness(m) > kTogetherNs;
+    for (size_t m = 0; m < ops_.size(); ++m) any = any || lateness(m) + awaited_[m] > kTogetherNs;
     if (any && has_before_) {
       add_own(index);
       for (size_t m = 0; m < ops_.size(); ++m) judge(m);
     }
     for (size_t m = 0; m < ops_.size(); ++m) {
-      if (lateness(m) <= kTogetherNs) runs_[m] = {.is_known = true, .begin = ops_[m], .blamed = ops_[m]};
+      if (lateness(m) + awaited_[m] <= kTogetherNs)
+        runs_[m] = {.is_known = true, .begin = ops_[m], .blamed = ops_[m]};
     }
     before_ = ops_;
     has_before_ = true;
@@ -91,6 +94,20 @@ class Group {
         return false;
     }
     return true;
+  }
+
+  // How long others waited for each member in exchanges, since the operation before.
+  void look_at_exchanges() {
+    std::fill(awaited_.begin(), awaited_.end(), 0.0f);
+    if (!has_before_) return;
+    for (size_t m = 0; m < ops_.size(); ++m) {
+      const Column<int64_t>& exchanged = own_of(m).exchanged;
+      if (exchanged.empty()) return std::fill(awaited_.begin(), awaited_.end(), 0.0f);
+      awaited_[m] = static_cast<float>(exchanged[ops_[m]] - exchanged[before_[m]]);
+    }
+    values_ = awaited_;
+    const float usual = lower_median(std::span(values_));
+    for (float& awaited : awaited_) awaited = std::max(usual - awaited, 0.0f);
   }
 
   // Whatever members worked while this communicator's operation before waited for the last of them would not
@@ -175,7 +192,7 @@ class Group {
 
   void judge(size_t m) {
     Run& run = runs_[m];
-    const float late = std::min(lateness(m) - run.carried_ns, run.own);
+    const float late = std::min(lateness(m) - run.carried_ns + awaited_[m], run.own);
     if (!run.is_known || late <= kTogetherNs) return;
     const ExclusiveTimes& its = own_of(m);
     const uint32_t op = ops_[m], longest = longest_own(its, run.blamed, op);
@@ -194,7 +211,7 @@ class Group {
                      .since_ns = its.host[run.begin],
                      .blamed_ns = its.host[run.blamed]});
     run.own -= late;
-    run.carried_ns += late;
+    run.carried_ns += std::max(late - awaited_[m], 0.0f);
     run.blamed_ns += late;
     run.blamed = op;
   }
@@ -223,7 +240,7 @@ class Group {
   std::vector<Run> runs_;
   std::vector<uint32_t> ops_, before_;         // by member, of this operation and the one before
   bool has_before_ = false, at_once_ = false;  // at_once_: at the operation before
-  std::vector<float> own_, values_;
+  std::vector<float> own_, awaited_, values_;
   std::vector<LateOp> late_;
 };
 

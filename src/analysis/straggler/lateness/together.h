@@ -3,6 +3,9 @@
 // to where they meet others. There, all own time counts since they came as early as the others: what is too
 // little to tell from jitter at one operation adds up over several. Of the lateness that it carries on
 // (carried_lateness.h), a member is blamed once.
+//
+// Where all exchange with all in between, others wait for them there, and nobody is late where they meet: by
+// how much shorter a member was in exchanges than its company counts as its lateness.
 #pragma once
 #include <vector>
 
