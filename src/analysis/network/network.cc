@@ -40,7 +40,7 @@ class NetworkFindings {
     for (Place::Kind kind : kPlaceKinds) add_places(kind);
     for (Place::Kind kind : {Place::Kind::kHost, Place::Kind::kRank}) add_paths(kind);
     for (size_t i = 0; i < comparisons_.size(); ++i) {
-      if (comparisons_[i].slow) add_slow_link({i});
+      if (comparisons_[i].slow && !may_be_of_larger(comparisons_[i].pair)) add_slow_link({i});
     }
   }
 
@@ -98,9 +98,11 @@ class NetworkFindings {
     out_.push_back(std::move(finding));
   }
 
+  // Who left no file may be on such a host.
   bool falls_back(const Link& pair) const {
     auto is = [this](uint32_t process) {
-      return process != kNoRow && socket_hosts_.contains(job_.processes[process].host);
+      return process == kNoRow ? !socket_hosts_.empty()
+                               : socket_hosts_.contains(job_.processes[process].host);
     };
     return is(pair.source_process) || is(pair.target_process);
   }
@@ -116,6 +118,7 @@ class NetworkFindings {
       if (pairs.size() == comparisons_.size() || !all_slow(pairs)) continue;
       if (!has_several_ends(place, pairs) || !has_several_ranks(place, pairs)) continue;
       add_slow_nic(place, pairs);
+      names_larger_ = names_larger_ || kind != Place::Kind::kRank;
       for (size_t i : pairs) comparisons_[i].slow = false;
     }
   }
@@ -123,6 +126,9 @@ class NetworkFindings {
   bool all_slow(const std::vector<size_t>& pairs) const {
     return std::all_of(pairs.begin(), pairs.end(), [this](size_t i) { return comparisons_[i].slow; });
   }
+
+  // Who left no file may be on the host, or the rail, that has been named.
+  bool may_be_of_larger(const Link& pair) const { return names_larger_ && pair.target_process == kNoRow; }
 
   // With one other end only, it may be that one, or the way between. All of a rail is within it: there it may
   // be the card that its pairs have in common.
@@ -175,6 +181,7 @@ class NetworkFindings {
     for (const auto& [ends, pairs] : between) {
       if (pairs.size() < 2 || !all_slow(pairs)) continue;
       add_slow_link(pairs);
+      names_larger_ = names_larger_ || kind == Place::Kind::kHost;
       for (size_t i : pairs) comparisons_[i].slow = false;
     }
   }
@@ -315,6 +322,7 @@ class NetworkFindings {
   std::vector<Link> links_;
   std::vector<Comparison> comparisons_;
   std::set<uint32_t> socket_hosts_;
+  bool names_larger_ = false;  // a host, a rail, or the way between two hosts
 };
 
 void run(const model::Job& job, std::vector<Finding>& findings) { NetworkFindings(job, findings).add(); }

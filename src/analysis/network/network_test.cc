@@ -57,6 +57,7 @@ class Ring {
   }
   void slow(uint32_t source, double factor) { step_us_[source] *= factor; }
   void transport(uint32_t rank, NetTransport transport) { transports_[rank] = transport; }
+  void without(uint32_t rank) { builder_.without(rank); }
   // Nothing is known of what it sends.
   void hide(uint32_t source) { hidden_.insert(source); }
 
@@ -73,8 +74,9 @@ class Ring {
   void add(model::Job& job, uint32_t rank, uint32_t peer, bool is_send, double step_us) const {
     model::NetPair pair = transfers(peer, is_send, step_us);
     pair.member = job.comms[0].members[rank];
+    if (pair.member == model::kNoRow) return;
     if (transports_.contains(rank)) pair.transport = transports_.at(rank);
-    job.processes[rank].net_pairs.push_back(pair);
+    job.processes[job.members[pair.member].process].net_pairs.push_back(pair);
   }
 
   JobBuilder builder_;
@@ -335,6 +337,23 @@ TEST(Network, TheCardThatAllPairsOfARailHaveInCommonIsNamed) {
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].id, "slow-nic");
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5});
+}
+
+// The path to rank 5 is slow as well; it may be on the host that is named.
+TEST(Network, WhatALargerCauseMayExplainIsNotReportedAgain) {
+  Ring card(12, 3), sockets(12, 3);
+  for (Ring* ring : {&card, &sockets}) {
+    for (uint32_t rank = 0; rank < 6; ++rank) ring->slow(rank, 5);
+    ring->without(5);
+  }
+  for (uint32_t rank = 0; rank < 12; ++rank)
+    sockets.transport(rank, rank == 3 || rank == 4 ? NetTransport::kSocket : NetTransport::kIb);
+  const auto of_card = findings_of(card.build()), of_sockets = findings_of(sockets.build());
+  ASSERT_EQ(of_card.size(), 1u);
+  EXPECT_EQ(of_card[0].id, "slow-nic.host");
+  EXPECT_EQ(of_card[0].ranks, (std::vector<int32_t>{3, 4}));
+  ASSERT_EQ(of_sockets.size(), 1u);
+  EXPECT_EQ(of_sockets[0].id, "fallback.sockets");
 }
 
 // Ranks without a file count as an other end, each once.
