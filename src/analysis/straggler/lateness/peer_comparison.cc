@@ -117,11 +117,11 @@ std::optional<bool> PeerComparison::waited_before(const Member& member, uint32_t
   if (called.size() < kLeastReleased) return std::nullopt;
   const int64_t last = *std::max_element(called.begin(), called.end());
   const int64_t apart = width_about(lower_median(std::span(called)), called);
-  if (static_cast<float>(apart) <= kJitterNs) return std::nullopt;
+  const float at_one_time = kAtOneTime * static_cast<float>(apart);
+  if (at_one_time <= kJitterNs) return std::nullopt;
   const int64_t then = lower_median(std::span(next));
   const int64_t together = width_about(then, next);
-  return then - together >= last &&
-         static_cast<float>(together) <= std::max(kAtOneTime * static_cast<float>(apart), kJitterNs);
+  return then - together >= last && static_cast<float>(together) <= at_one_time;
 }
 
 float PeerComparison::longer_than_others(const Member& member, uint32_t op) {

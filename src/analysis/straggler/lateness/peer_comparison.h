@@ -49,7 +49,7 @@ class PeerComparison {
   float late_before(const model::Member& member, uint32_t op);
   // By hosts alone: whether those who called the process' last collective before `op` waited for all of them
   // in it. Then most make the call that follows theirs at one time, after the last of them called it, however
-  // far apart they had called it. Nothing if they had called it at one time, or if too few compare.
+  // far apart they had called it. Nothing if they had called it nearly at one time, or if too few compare.
   std::optional<bool> waited_before(const model::Member& member, uint32_t op);
   // By GPU times: how much longer a member took from the operation that it left last to `op`, than the other
   // members from the same operation of theirs. What overlaps with the wait of one of them ends at another

@@ -96,6 +96,8 @@ TEST(PeerComparison, WhoGoesOnAtItsOwnPaceHasNotWaited) {
 
 TEST(PeerComparison, WhoComesAtOneTimeDoesNotShowWhetherItWaits) {
   EXPECT_EQ(waited(0.002, 0.002, true), std::nullopt);
+  EXPECT_EQ(waited(0.03, 0.002, true), std::nullopt) << "a quarter of 60 us is jitter";
+  EXPECT_EQ(waited(0.05, 0.002, true), true);
   EXPECT_EQ(waited(0.5, 0.002, true, 2), std::nullopt) << "of two, one is always the first";
 }
 
