@@ -133,7 +133,7 @@ std::vector<SettingRow> setting_rows(const LogModel& model) {
   std::map<std::pair<std::string, std::string>, std::set<uint32_t>> rows;
   for (const uint32_t row : model.of(LineKind::kEnvironment)) {
     const Fact& fact = model.facts[row];
-    rows[{"NCCL_" + fact.value(0), fact.value(1)}].insert(fact.process);
+    rows[{readers::nccl_log::variable_name(fact.value(0)), fact.value(1)}].insert(fact.process);
   }
   std::vector<SettingRow> list;
   for (const auto& [key, processes] : rows) list.push_back({key.first, key.second, processes.size()});

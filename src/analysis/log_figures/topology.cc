@@ -33,7 +33,7 @@ std::string_view path_meaning(const std::string& kind) {
       {"C2C", "a chip's own link"},     {"PIX", "one PCIe switch"},
       {"PXB", "several PCIe switches"}, {"P2C", "a chip's link and PCIe"},
       {"PXN", "another GPU's NVLink"},  {"PHB", "the CPU"},
-      {"SYS", "the link between CPUs"}};
+      {"SYS", "the link between CPUs"}, {"XGMI", "AMD's links"}};
   const auto found = kWords.find(kind);
   return found == kWords.end() ? std::string_view() : found->second;
 }
@@ -227,7 +227,7 @@ void add_pairs(const LogModel& model, const std::vector<uint32_t>& rows, std::ve
 std::vector<HostHardware> host_hardware(const LogModel& model) {
   struct Figures {
     size_t gpus = 0, cards = 0;
-    std::set<double> nvlink, pcie, network;
+    std::set<double> nvlink, xgmi, pcie, network;
     std::set<std::string> between, to_cards;
   };
   std::map<std::string, Figures> hosts;
@@ -235,7 +235,8 @@ std::vector<HostHardware> host_hardware(const LogModel& model) {
     Figures& host = hosts[device.host];
     const bool is_gpu = device.name.starts_with("GPU/");
     ++(is_gpu ? host.gpus : host.cards);
-    if (is_gpu && device.nvlink_gbps >= 0) host.nvlink.insert(device.nvlink_gbps);
+    if (is_gpu && device.nvlink_gbps >= 0)
+      (device.has_xgmi ? host.xgmi : host.nvlink).insert(device.nvlink_gbps);
     if (is_gpu && device.pci_gbps >= 0) host.pcie.insert(device.pci_gbps);
     if (!is_gpu && device.net_gbps >= 0) host.network.insert(device.net_gbps);
     for (const auto& [name, path] : device.paths) {
@@ -246,8 +247,10 @@ std::vector<HostHardware> host_hardware(const LogModel& model) {
   std::vector<HostHardware> list;
   for (const auto& [host, figures] : hosts) {
     std::string text = plural(figures.gpus, "GPU");
-    const std::string nvlink = range_text(figures.nvlink), pcie = range_text(figures.pcie);
+    const std::string nvlink = range_text(figures.nvlink), xgmi = range_text(figures.xgmi),
+                      pcie = range_text(figures.pcie);
     if (!nvlink.empty()) text += ", NVLink " + nvlink + " each";
+    if (!xgmi.empty()) text += ", xGMI " + xgmi + " each";
     if (!pcie.empty()) text += ", PCIe " + pcie;
     if (!figures.between.empty()) text += "; from GPU to GPU " + kinds_text(figures.between);
     if (figures.cards > 0) text += "; " + plural(figures.cards, "network card");

@@ -3,19 +3,26 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "analysis/log_figures/log_figures.h"
 #include "readers/nccl_log/read_logs.h"
 #include "readers/reader.h"
 #include "tests/support/places.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::analysis::log_figures {
 namespace {
 
-readers::nccl_log::LogModel model_of(const std::string& name) {
-  auto inputs = readers::sort({LOCKSTEP_SOURCE_DIR "/tests/data/logs/" + name});
+readers::nccl_log::LogModel model_at(const std::string& path) {
+  auto inputs = readers::sort({path});
   EXPECT_TRUE(inputs);
   auto model = readers::nccl_log::read_logs(inputs->formats.back().files);
   EXPECT_TRUE(model);
   return std::move(*model);
+}
+readers::nccl_log::LogModel model_of(const std::string& name) {
+  return model_at(LOCKSTEP_SOURCE_DIR "/tests/data/logs/" + name);
 }
 
 std::vector<CommWiring> wirings_of(const std::string& name) { return comm_wirings(model_of(name), SIZE_MAX); }
@@ -75,6 +82,28 @@ TEST(Topology, HardwareOfAHost) {
   EXPECT_EQ(hosts[0].text,
             "8 GPUs, NVLink 370.8 GB/s each, PCIe 48.0 GB/s; from GPU to GPU NVL (NVLink or NVSwitch); 1 "
             "network card of 1.2 GB/s, from the GPUs PHB (the CPU)");
+}
+
+TEST(Topology, HardwareAndSettingsOfAnAmdHost) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "rccl.log") << R"(mi1:11:31 [0] NCCL INFO RCCL_MSCCL_ENABLE set by environment to 0.
+mi1:11:31 [0] NCCL INFO NCCL_ALGO set by environment to Ring
+mi1:11:31 [0] NCCL INFO === System : maxBw 48.0 totalBw 48.0 ===
+mi1:11:31 [0] NCCL INFO + PCI[24.0] - GPU/C000 (0)
+mi1:11:31 [0] NCCL INFO               + XGMI[48.0] - GPU/22000
+mi1:11:31 [0] NCCL INFO + PCI[24.0] - GPU/22000 (1)
+mi1:11:31 [0] NCCL INFO               + XGMI[48.0] - GPU/C000
+mi1:11:31 [0] NCCL INFO GPU/C000 :GPU/C000 (0/5000/LOC) GPU/22000 (1/48/XGMI) CPU/0 (2/24/PHB)
+)";
+  const auto model = model_at(folder / "rccl.log");
+  const auto hosts = host_hardware(model);
+  ASSERT_EQ(hosts.size(), 1u);
+  EXPECT_EQ(hosts[0].text, "2 GPUs, xGMI 48.0 GB/s each, PCIe 24.0 GB/s; from GPU to GPU XGMI (AMD's links)");
+  const auto settings = setting_rows(model);
+  ASSERT_EQ(settings.size(), 2u);
+  EXPECT_EQ(settings[0].name, "NCCL_ALGO");
+  EXPECT_EQ(settings[1].name, "RCCL_MSCCL_ENABLE");
+  EXPECT_EQ(settings[1].value, "0");
 }
 
 }  // namespace

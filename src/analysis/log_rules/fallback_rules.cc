@@ -145,6 +145,7 @@ std::optional<Hit> shared_memory_despite_nvlink(const View& view) {
   Hit hit;
   for (const auto& [process, row] : connections(view, Transport::kShm)) {
     const Fact* link = view.first(LineKind::kNvLink, process);
+    if (link == nullptr) link = view.first(LineKind::kXgmiLink, process);
     if (link == nullptr || p2p_switched_off(view, process) != nullptr) continue;
     if (view.first(LineKind::kPeerRefused, process) != nullptr) continue;
     hit.processes.insert(process);
@@ -153,7 +154,8 @@ std::optional<Hit> shared_memory_despite_nvlink(const View& view) {
     const Fact* direct = view.first(LineKind::kDirectP2p, process);
     if (direct != nullptr && direct->value(0) == "0") prove(view, direct->first, hit);
     if (hit.what.empty())
-      hit.what = " (rank " + std::to_string(row->from) + " to rank " + std::to_string(row->to) + ')';
+      hit.what = std::string(link->kind == LineKind::kXgmiLink ? "xGMI" : "NVLink") + " (rank " +
+                 std::to_string(row->from) + " to rank " + std::to_string(row->to) + ')';
   }
   return unless_empty(std::move(hit));
 }

@@ -157,14 +157,14 @@ std::optional<Hit> different_settings(const View& view) {
     const bool by_all = is_read_by_all(name);
     const auto value_of = [&](uint32_t process, const Fact*& proof) -> std::optional<std::string> {
       proof = view.setting(process, name);
-      if (proof != nullptr) return "NCCL_" + name + '=' + proof->value(1);
-      if (by_all && complete.contains(process)) return "NCCL_" + name + " not set";
+      if (proof != nullptr) return readers::nccl_log::variable_name(name) + '=' + proof->value(1);
+      if (by_all && complete.contains(process)) return readers::nccl_log::variable_name(name) + " not set";
       return std::nullopt;
     };
     auto camps = divided(view, by_all ? all_processes(view) : row.second, value_of);
     if (camps) drop_silent_few(*camps);
     if (!camps || camps->size() < 2 || ++differing > kNamesMost) continue;
-    hit.what += (hit.what.empty() ? "NCCL_" : ", NCCL_") + name;
+    hit.what += (hit.what.empty() ? "" : ", ") + readers::nccl_log::variable_name(name);
     add_camps(view, *camps, hit);
   }
   if (hit.evidence.empty()) return std::nullopt;

@@ -270,7 +270,8 @@ std::optional<Hit> few_channels(const View& view) {
     if (hit.what.empty())
       hit.what = wording::count(static_cast<uint64_t>(part.coll_channels), "channel") + " for " +
                  (part.group.empty() ? "a communicator" : "communicator " + part.group) +
-                 (has_nvlink ? ", though the GPUs have NVLink" : ", where others like it have 8 and more") +
+                 (has_nvlink ? gpu->has_xgmi ? ", though the GPUs have xGMI" : ", though the GPUs have NVLink"
+                             : ", where others like it have 8 and more") +
                  channel_limit(view, part.process);
     hit.processes.insert(part.process);
     prove(view, part.first, hit);

@@ -120,6 +120,19 @@ TEST(ChannelLines, DevicesHaveLinksAndPaths) {
   EXPECT_EQ(model.topology[1].net_gbps, 50);
 }
 
+TEST(ChannelLines, LinksOfAmdsGpusAreTold) {
+  const LogModel model = parse({"=== System : maxBw 48.0 totalBw 96.0 ===", "CPU/0 (1/2/-1)",
+                                "+ PCI[24.0] - GPU/C000 (0)", "              + XGMI[48.0] - GPU/22000",
+                                "              + XGMI[48.0] - GPU/38000", "+ PCI[24.0] - GPU/22000 (1)",
+                                "GPU/C000 :GPU/C000 (0/5000/LOC) GPU/22000 (1/48/XGMI) CPU/0 (2/24/PHB) "});
+  ASSERT_EQ(model.topology.size(), 2u);
+  EXPECT_TRUE(model.topology[0].has_xgmi);
+  EXPECT_EQ(model.topology[0].nvlink_gbps, 96);
+  EXPECT_EQ(model.topology[0].pci_gbps, 24);
+  EXPECT_EQ(model.topology[0].paths.at("GPU/22000").kind, "XGMI");
+  EXPECT_FALSE(model.topology[1].has_xgmi);
+}
+
 TEST(ChannelLines, CostsAreOfTheAlgorithmsNamedAbove) {
   const LogModel model =
       parse({"  Algorithm   |   Tree   |  Ring   |", "  Protocol    |  LL |  LL128 | Simple |",

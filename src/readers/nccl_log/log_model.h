@@ -123,6 +123,7 @@ struct Path {
 struct TopologyDevice {
   std::string host, name;  // "GPU/0-1b000", "NET/0-3"
   double pci_gbps = -1, nvlink_gbps = -1, net_gbps = -1;
+  bool has_xgmi = false;  // nvlink_gbps is of AMD's links
   std::map<std::string, Path> paths;
   Evidence first, paths_at;
 };
@@ -220,5 +221,10 @@ struct LogModel {
   }
   const std::vector<uint32_t>& of(LineKind kind) const { return facts_of_kind[static_cast<size_t>(kind)]; }
 };
+
+// What a fact of kEnvironment names: NCCL's variables are there without their prefix.
+inline std::string variable_name(const std::string& name) {
+  return name.starts_with("RCCL_") || name.starts_with("HSA_") ? name : "NCCL_" + name;
+}
 
 }  // namespace lockstep::readers::nccl_log

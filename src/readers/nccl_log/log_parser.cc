@@ -56,6 +56,7 @@ bool is_description(LineKind kind) {
     case LineKind::kPaths:
     case LineKind::kPciLink:
     case LineKind::kNvLink:
+    case LineKind::kXgmiLink:
     case LineKind::kNetLink:
       return true;
     default:

@@ -77,6 +77,9 @@ bool LogParser::topology(LineKind kind, uint32_t process, const Captures& captur
       if (kind == LineKind::kPciLink) context.device = static_cast<uint32_t>(of - model_.topology.data());
       return kind == LineKind::kNetLink;
     }
+    case LineKind::kXgmiLink:
+      if (context.device != kNobody) model_.topology[context.device].has_xgmi = true;
+      [[fallthrough]];
     case LineKind::kNvLink:
       nvlink(process, to_double(captures[0]), captures[1]);
       return false;
