@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // lockstep-rocr-job: dispatches through a real ROCr, on the software devices of host B. Prints one JSON
-// object.
+// object a round.
 //   --dispatches N      1000
 //   --signal-every K    every K-th bears a signal of the program's, which it waits for; 0 none
 //   --in-flight D       packets that it lets be on their way, 256
 //   --kernel-ns T       how long each takes
+//   --first-ns T        how long the first one takes, so that the others wait in the queue
 //   --gpu G             which of the GPUs that it sees
+//   --unwaited          signals of its own are not waited for
 //   --shut-down         ends the runtime before the process
+//   --rounds N          shuts down and starts anew N - 1 times, each with as many dispatches
+//   --fork              has a child that ends at once, and one that is this program anew, between two halves
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -23,16 +29,21 @@ using lockstep::sim::check;
 namespace {
 
 struct Options {
-  uint64_t dispatches = 1000, signal_every = 0, in_flight = 256, kernel_ns = 0, gpu = 0;
-  bool shut_down = false;
+  uint64_t dispatches = 1000, signal_every = 0, in_flight = 256, kernel_ns = 0, first_ns = 0, gpu = 0,
+           rounds = 1;
+  bool shut_down = false, is_unwaited = false, forks = false;
 };
 
 Options read_options(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--shut-down") {
-      options.shut_down = true;
+    bool* const flag = name == "--shut-down"  ? &options.shut_down
+                       : name == "--unwaited" ? &options.is_unwaited
+                       : name == "--fork"     ? &options.forks
+                                              : nullptr;
+    if (flag != nullptr) {
+      *flag = true;
       continue;
     }
     const uint64_t value = i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0;
@@ -40,7 +51,9 @@ Options read_options(int argc, char** argv) {
     if (name == "--signal-every") options.signal_every = value;
     if (name == "--in-flight") options.in_flight = value;
     if (name == "--kernel-ns") options.kernel_ns = value;
+    if (name == "--first-ns") options.first_ns = value;
     if (name == "--gpu") options.gpu = value;
+    if (name == "--rounds") options.rounds = value;
   }
   return options;
 }
@@ -127,21 +140,25 @@ class Stream {
   hsa::Signal done_{};
 };
 
-}  // namespace
+bool ended_well(pid_t child) {
+  int status = -1;
+  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
 
-int main(int argc, char** argv) {
-  const Options options = read_options(argc, argv);
-  Runtime runtime;
-  g_runtime = &runtime;
-  check("hsa_init", runtime.init());
-  runtime.iterate_agents(add_gpu, nullptr);
-  if (options.gpu >= g_gpus.size()) {
-    std::printf("{\"gpus\": %zu}\n", g_gpus.size());
-    return options.dispatches == 0 ? 0 : 3;
+void have_children() {
+  const pid_t plain = fork();
+  if (plain == 0) exit(0);  // with exit handlers
+  if (!ended_well(plain)) exit(5);
+  const pid_t anew = fork();
+  if (anew == 0) {
+    std::freopen("/dev/null", "w", stdout);
+    execl("/proc/self/exe", "lockstep-rocr-job", "--dispatches", "30", static_cast<char*>(nullptr));
+    _exit(127);
   }
-  Stream stream(runtime, g_gpus[options.gpu], options.in_flight);
-  hsa::Signal own{};
-  check("signal_create", runtime.signal_create(1, 0, nullptr, &own));
+  if (!ended_well(anew)) exit(6);
+}
+
+hsa::Packet kernel_of(uint64_t ns) {
   hsa::Packet kernel{};
   kernel.header = 0x0b02;
   kernel.setup = 1;
@@ -150,14 +167,32 @@ int main(int argc, char** argv) {
   kernel.grid[1] = kernel.grid[2] = 1;
   kernel.grid[0] = 640;
   kernel.kernel_object = 0x1000;
-  kernel.reserved2 = options.kernel_ns;
+  kernel.reserved2 = ns;
+  return kernel;
+}
+
+// From the runtime's start to its end, or to that of the process.
+int run(Runtime& runtime, const Options& options, bool shut_down) {
+  check("hsa_init", runtime.init());
+  g_gpus.clear();
+  runtime.iterate_agents(add_gpu, nullptr);
+  if (options.gpu >= g_gpus.size()) {
+    std::printf("{\"gpus\": %zu}\n", g_gpus.size());
+    return options.dispatches == 0 ? 0 : 3;
+  }
+  Stream stream(runtime, g_gpus[options.gpu], options.in_flight);
+  hsa::Signal own{};
+  check("signal_create", runtime.signal_create(1, 0, nullptr, &own));
+  hsa::Packet kernel = kernel_of(options.kernel_ns);
   uint64_t unstamped = 0;
   const double begin = now_ns();
   for (uint64_t i = 1; i <= options.dispatches; ++i) {
     const bool is_signalled = options.signal_every != 0 && i % options.signal_every == 0;
     kernel.completion = is_signalled ? own : hsa::Signal{};
+    kernel.reserved2 = i == 1 && options.first_ns != 0 ? options.first_ns : options.kernel_ns;
     stream.put(kernel);
-    if (!is_signalled) continue;
+    if (options.forks && i == options.dispatches / 2) have_children();
+    if (!is_signalled || options.is_unwaited) continue;
     stream.wait(own);
     unstamped += hsa::memory_of(own)->stop == 0;
     runtime.signal_store(own, 1);
@@ -168,8 +203,20 @@ int main(int argc, char** argv) {
   std::printf("{\"gpus\": %zu, \"ns_per_dispatch\": %.1f, \"unstamped\": %llu}\n", g_gpus.size(), ns,
               static_cast<unsigned long long>(unstamped));
   std::fflush(stdout);
-  if (!options.shut_down) return 0;
+  if (!shut_down) return 0;
   stream.destroy();
   runtime.signal_destroy(own);
   check("hsa_shut_down", runtime.shut_down());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = read_options(argc, argv);
+  static Runtime runtime;
+  g_runtime = &runtime;
+  for (uint64_t round = 1; round <= options.rounds; ++round) {
+    if (const int code = run(runtime, options, options.shut_down || round < options.rounds)) return code;
+  }
 }

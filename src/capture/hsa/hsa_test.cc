@@ -146,7 +146,7 @@ TEST_F(HsaTest, LiteKeepsRcclsKernelsAlsoSignalledOnes) {
                       hsa.submit(queue, {FakeHsa::kernel(kCompute)});
                       const auto signal = hsa.make_signal();
                       if (i % 40 != 0) continue;
-                      hsa.wait(queue);  // a queue that is half full gets no packet more
+                      hsa.wait(queue);  // a queue that is filling gets no packet more
                       hsa.submit(queue, {FakeHsa::kernel(kReduce, 0, signal)});
                       hsa.wait(signal);
                     }
@@ -156,7 +156,7 @@ TEST_F(HsaTest, LiteKeepsRcclsKernelsAlsoSignalledOnes) {
                   environment("lite"))
                   .ok());
   const HsaFile f = file();
-  // What finds the queue half full gets no barrier, and is counted.
+  // What finds the queue too full gets no barrier, and is counted.
   EXPECT_EQ(f.finished().size() + f.counters()["drop (sig pool)"] + f.counters()["drop (no room)"], 10u);
   EXPECT_EQ(f.counters()["drop (mode)"], 400u);
   f.expect_sums();
@@ -228,6 +228,80 @@ TEST_F(HsaTest, SignalsThatRunOutLeaveKernelsWithoutTimes) {
   EXPECT_EQ(f.counters()["drop (sig pool)"], 6u);
   EXPECT_TRUE(f.open().empty()) << "none is taken for one that hangs";
   f.expect_sums();
+}
+
+// Barriers of ours take no place that the program counts on: it asked for 64, and has 60 on their way.
+TEST_F(HsaTest, BarriersHaveRoomOfTheirOwnWhereAQueueMustNotOverflow) {
+  ASSERT_TRUE(run({.is_idle = true}, [](FakeHsa& hsa) {
+                constexpr uint64_t kOnTheirWay = 60;
+                hsa.freeze(kernels_of_tests());
+                auto* queue = hsa.make_queue(64);
+                capture::hsa::Signal last{};
+                for (uint64_t i = 0; i < kOnTheirWay; ++i)
+                  hsa.submit(queue, {FakeHsa::kernel(kReduce, 0, last = hsa.make_signal())});
+                hsa.go();
+                hsa.wait(last);
+                hsa.wait(queue);
+                EXPECT_GT(hsa.counts().barriers, 0u);
+                EXPECT_LE(kOnTheirWay + hsa.counts().barriers, queue->size);
+              }).ok());
+  const HsaFile f = file();
+  EXPECT_EQ(f.finished().size() + f.counters()["drop (sig pool)"], 60u);
+  f.expect_sums();
+}
+
+// A queue gets all of its signals or none: the second one's kernels have no times, and none is taken from
+// the first.
+TEST_F(HsaTest, SignalsForOneQueueOfTwo) {
+  ASSERT_TRUE(run({.most_signals = 40}, [](FakeHsa& hsa) {
+                hsa.freeze(kernels_of_tests());
+                auto *first = hsa.make_queue(32), *second = hsa.make_queue(32);
+                for (auto* queue : {first, second, first}) {
+                  hsa.submit(queue, several(5));
+                  hsa.wait(queue);
+                }
+                EXPECT_LE(hsa.counts().live_signals, 40u);
+                EXPECT_EQ(hsa.counts().kernels, 15u);
+              }).ok());
+  const HsaFile f = file();
+  EXPECT_EQ(f.finished().size(), 10u);
+  EXPECT_EQ(f.counters()["drop (sig pool)"], 5u);
+  f.expect_sums();
+}
+
+// As a full disk: growth beyond this limit fails. Kernels run on, and what is not kept is counted.
+TEST_F(HsaTest, AFullDiskStopsCaptureAndNothingElse) {
+  for (const rlim_t bytes : {rlim_t{0}, rlim_t{4096}, rlim_t{100'000}, rlim_t{1} << 20}) {
+    SCOPED_TRACE(bytes);
+    constexpr uint64_t kKernels = 60'000;
+    RunDirectory run;
+    Environment with = environment();
+    with[1].second = run.path();
+    ASSERT_TRUE(HsaTest::run(
+                    {},
+                    [&](FakeHsa& hsa) {
+                      hsa.freeze(kernels_of_tests());
+                      auto* queue = hsa.make_queue(1024);
+                      const auto signal = hsa.make_signal();
+                      for (uint64_t i = 0; i < kKernels / 20; ++i) hsa.submit(queue, several(20));
+                      hsa.submit(queue, {FakeHsa::kernel(kReduce, 0, signal)});
+                      hsa.wait(signal);
+                      hsa.wait(queue);
+                      EXPECT_EQ(hsa.counts().kernels, kKernels + 1);
+                    },
+                    with, bytes)
+                    .ok());
+    for (const std::string& path : run.files()) {
+      const HsaFile f(path);
+      EXPECT_TRUE(f.problems().empty()) << f.problems().front();
+      EXPECT_LE(f.size(), std::max<size_t>(bytes, 4096));
+      if (bytes < rlim_t{1} << 20) continue;
+      EXPECT_EQ(f.state(), format::FileState::kDiskFull);
+      EXPECT_GT(f.finished().size(), 1000u);
+      EXPECT_GT(f.lost(), 0u);
+      LksFile::remove_segment(path);
+    }
+  }
 }
 
 // More kernels on their way than there are signals, all ended before ours looks: each is recorded all the

@@ -93,10 +93,15 @@ class HsaTest : public ::testing::Test {
             {"LOCKSTEP_DIR", run_.path()},
             {"LOCKSTEP_MODE", mode}};
   }
-  // A program that starts the runtime, works with it, and ends as HIP's do: without shutting it down.
+  // A program that starts the runtime, works with it, and ends as HIP's do: without shutting it down. Its
+  // files may have as many bytes as `most`.
   template <class Work>
-  Exit run(const FakeHsaOptions& options, Work work, Environment environment) {
+  Exit run(const FakeHsaOptions& options, Work work, Environment environment, rlim_t most = RLIM_INFINITY) {
     return run_child(environment, [&] {
+      const rlimit limit{most, most};
+      if (most != RLIM_INFINITY) {
+        EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+      }
       FakeHsa& hsa = FakeHsa::get();
       hsa.init(options);
       work(hsa);

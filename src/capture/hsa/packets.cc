@@ -92,9 +92,10 @@ uint64_t depth(const TracedQueue& queue, uint64_t before) {
   return queue.given + before + 1 - queue.finished.load(std::memory_order_acquire);
 }
 
-// Where a queue must not overflow, none is added to one that may be half full.
+// Where a queue must not overflow, none is added to one that may be an eighth full, so that there are never
+// more of them than a sixteenth of the queue, whatever the program puts behind.
 bool has_room_for_barrier(TracedQueue& queue, ThreadLog* log, uint64_t before) {
-  const auto has_room = [&] { return depth(queue, before) < queue.size / 2; };
+  const auto has_room = [&] { return depth(queue, before) < queue.size / 8; };
   if (!g_runtime.must_not_overflow || has_room()) return true;
   collect(queue, log, UINT64_MAX);
   return has_room();
@@ -103,7 +104,7 @@ bool has_room_for_barrier(TracedQueue& queue, ThreadLog* log, uint64_t before) {
 // How far such a queue has come is known by the packets that are timed. Where none has been for long, one
 // that bears no signal is given ours for that alone.
 void mark_depth(TracedQueue& queue, ThreadLog* log, Packet* staged, uint64_t before) {
-  if (!g_runtime.must_not_overflow || depth(queue, before) < queue.size / 4 || queue.is_observed) return;
+  if (!g_runtime.must_not_overflow || depth(queue, before) < queue.size / 16 || queue.is_observed) return;
   if (queue.tail.load(std::memory_order_acquire) != queue.head_seen) collect(queue, log, UINT64_MAX);
   const bool has_one = queue.tail.load(std::memory_order_acquire) != queue.head_seen;
   if (has_one || queue.capacity == 0 || staged->completion.handle != 0) return;

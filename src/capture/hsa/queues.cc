@@ -16,6 +16,9 @@ namespace lockstep::capture::hsa {
 namespace {
 
 constexpr uint32_t kLeastPackets = 4;
+// Where a queue must not overflow its ring is made so many times as large as asked for: a program that keeps
+// as many packets on their way as it asked room for does not reckon with ours among them.
+constexpr uint32_t kWider = 4, kWidestAsked = 1 << 14;
 
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 TracedQueue* g_queues[kMostQueues];
@@ -76,12 +79,12 @@ void make_signals(TracedQueue& queue, uint64_t wanted) {
   give_back_signals(queue, 0);
 }
 
-TracedQueue* make_queue(Queue* queue, uint32_t agent, bool is_observed) {
+TracedQueue* make_queue(Queue* queue, uint32_t asked, uint32_t agent, bool is_observed) {
   if (g_numbers >= UINT16_MAX) return nullptr;
   uint32_t slot = 0;
   while (slot < kMostQueues && g_queues[slot] != nullptr) ++slot;
   if (slot == kMostQueues || queue->size == 0) return nullptr;
-  const uint64_t signals = signals_for(queue->size);
+  const uint64_t signals = signals_for(asked < queue->size ? asked : queue->size);
   const Layout layout = layout_of(queue->size, signals);
   auto* bytes = static_cast<char*>(map(layout.bytes));
   if (bytes == nullptr) return nullptr;
@@ -131,7 +134,7 @@ void define(const Queue* queue, uint32_t agent, uint32_t number, format::QueueSt
 
 // The queue that another tool's function made: seen, if that is an intercept queue.
 bool observe(Queue* queue, uint32_t agent) {
-  TracedQueue* observed = make_queue(queue, agent, true);
+  TracedQueue* observed = make_queue(queue, queue->size, agent, true);
   if (observed == nullptr) return false;
   if (g_runtime.intercept_register(queue, on_packets, observed) == kSuccess) {
     define(queue, agent, observed->number, format::QueueState::kObserved, kSuccess);
@@ -178,11 +181,14 @@ Status on_queue_create(Agent agent, uint32_t size, uint32_t type, ErrorCallback 
     g_runtime.queue_destroy(*queue);  // a plain one
   }
   Status status = kErrorOutOfResources;
-  if (size >= kLeastPackets)
+  if (g_runtime.must_not_overflow && size >= kLeastPackets && size <= kWidestAsked)
+    status = g_runtime.intercept_create(agent, kWider * size, type, callback, data, private_bytes,
+                                        group_bytes, queue);
+  if (status != kSuccess && size >= kLeastPackets)
     status = g_runtime.intercept_create(agent, size, type, callback, data, private_bytes, group_bytes, queue);
   if (status != kSuccess)
     return make_plain(agent, number, size, type, callback, data, private_bytes, group_bytes, queue, status);
-  TracedQueue* traced = make_queue(*queue, number, false);
+  TracedQueue* traced = make_queue(*queue, size, number, false);
   if (traced == nullptr || g_runtime.intercept_register(*queue, on_packets, traced) != kSuccess) {
     count(kCount_plain_queues);
     define(*queue, number, traced != nullptr ? traced->number : ++g_numbers, format::QueueState::kPlain,

@@ -26,15 +26,18 @@ class RocrTest : public ::testing::Test {
     if (!is_there("libhsa-runtime64.so.1"))
       GTEST_SKIP() << "libhsa-runtime64-1 is not there (tools/setup --test unpacks it)";
   }
-  nlohmann::json run(std::vector<std::string> argv, std::map<std::string, std::string> environment = {}) {
+  std::map<std::string, std::string> surroundings(std::map<std::string, std::string> environment) const {
     environment.try_emplace("HSA_TOOLS_LIB", kOurs);
     environment.try_emplace("LOCKSTEP_DIR", run_.path());
     environment["ASAN_OPTIONS"] = "detect_leaks=0";  // of a runtime that is not ours
     environment["LD_LIBRARY_PATH"] = std::string(kDevice) + ":" + kRocm;
+    return environment;
+  }
+  nlohmann::json run(std::vector<std::string> argv, std::map<std::string, std::string> environment = {}) {
     argv[0] = LOCKSTEP_BIN_DIR "/" + argv[0];
     Surroundings around;
     around.folder = run_.path();
-    around.environment = environment;
+    around.environment = surroundings(std::move(environment));
     const Finished finished = Process(argv, around).wait();
     EXPECT_EQ(finished.code, 0) << finished;
     EXPECT_EQ(finished.err.find("leaked"), std::string::npos)
@@ -101,6 +104,80 @@ TEST_F(RocrTest, BehindAnotherToolItObserves) {
   EXPECT_EQ(f.counters()["drop (observed)"], 50u);
   EXPECT_EQ(f.count(format::Kind::kGpuTimes), 0u);
   f.expect_sums();
+}
+
+TEST_F(RocrTest, BelowAToolThatChainsItTimesAndUnderOneThatDoesNotItSeesNoQueue) {
+  for (const bool chains : {true, false}) {
+    SCOPED_TRACE(chains);
+    RunDirectory run;
+    RocrTest::run({"lockstep-rocr-job", "--dispatches", "50"},
+                  {{"HSA_TOOLS_LIB", std::string(kOurs) + " " + kOther},
+                   {"OTHER_TOOL", chains ? "chain" : "alone"},
+                   {"LOCKSTEP_DIR", run.path()}});
+    const HsaFile f(run.files().at(0));
+    EXPECT_EQ(f.finished().size(), chains ? 50u : 0u);
+    EXPECT_EQ(f.counters()["queues"], chains ? 1u : 0u);
+    if (chains) f.expect_sums();
+  }
+}
+
+TEST_F(RocrTest, ARuntimeThatStartsAnewIsRecordedAnewAndLeaksNothing) {
+  run({"lockstep-rocr-job", "--dispatches", "100", "--signal-every", "10", "--rounds", "3", "--shut-down"});
+  const HsaFile f = file();
+  EXPECT_EQ(f.finished().size(), 300u);
+  EXPECT_EQ(f.counters()["queues"], 3u);
+  f.expect_sums();
+}
+
+TEST_F(RocrTest, ChildrenWithAndWithoutExec) {
+  run({"lockstep-rocr-job", "--dispatches", "80", "--fork"});
+  const auto files = run_.files();
+  ASSERT_EQ(files.size(), 2u) << "its own, and that of the program that a child became";
+  std::multiset<size_t> dispatches;
+  for (const std::string& path : files) {
+    const HsaFile f(path);
+    EXPECT_TRUE(f.problems().empty());
+    dispatches.insert(f.finished().size());
+    f.expect_sums();
+  }
+  EXPECT_EQ(dispatches, (std::multiset<size_t>{30, 80}));
+}
+
+// A barrier more for each second kernel, where as many packets are on their way as the program asked room
+// for: this runtime must never be given more than the ring holds, or it ends the process.
+TEST_F(RocrTest, ANearlyFullRing) {
+  run({"lockstep-rocr-job", "--dispatches", "4000", "--first-ns", "400000000", "--in-flight", "4094",
+       "--signal-every", "2", "--unwaited"});
+  const HsaFile f = file();
+  std::map<std::string, uint64_t> counters = f.counters();
+  EXPECT_EQ(counters["packets"] - counters["drop (not kernel)"], 4000u);
+  EXPECT_GT(counters["barriers added"], 500u) << "signalled kernels are timed while there is room";
+  f.expect_sums();
+}
+
+// Wherever it is: the file is whole, names the kernels that ended, and those that did not.
+TEST_F(RocrTest, KilledAtAnyPoint) {
+  size_t with_kernels = 0;
+  for (const int ms : {3, 10, 15, 20, 25, 30, 40, 60, 90, 140}) {
+    SCOPED_TRACE(ms);
+    RunDirectory run;
+    Surroundings around;
+    around.folder = run.path();
+    around.environment = surroundings({{"LOCKSTEP_DIR", run.path()}});
+    Process job({LOCKSTEP_BIN_DIR "/lockstep-rocr-job", "--dispatches", "1000000000", "--signal-every", "3"},
+                around);
+    sleep_ms(ms);
+    kill(job.pid(), SIGKILL);
+    EXPECT_EQ(job.wait().code, 1000 + SIGKILL);
+    for (const std::string& path : run.files()) {
+      const HsaFile f(path);
+      if (f.size() < format::kHeaderBytes || f.state() == format::FileState::kBuilding) continue;
+      EXPECT_TRUE(f.problems().empty()) << f.problems().front();
+      with_kernels += !f.finished().empty();
+      EXPECT_LE(f.open().size(), 4096u) << "no more than the queue holds";
+    }
+  }
+  EXPECT_GT(with_kernels, 0u);
 }
 
 class HipTest : public RocrTest {
