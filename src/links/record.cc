@@ -16,6 +16,7 @@ namespace {
 constexpr uint64_t kVersion = 1;
 constexpr size_t kMostItems = 100'000;  // of one list or map
 constexpr size_t kMostText = 64 << 10;
+constexpr size_t kMostCells = 8192;  // each is compared with all
 
 template <class T>
 concept Visited = requires(T& value) {
@@ -214,6 +215,8 @@ Result<LinksRecord> parse_record(std::string_view text, const std::string& where
   if (document["under_load"].get(item) == simdjson::SUCCESS) record.under_load = read_reading(item);
   if (document["after"].get(item) == simdjson::SUCCESS) record.after = read_reading(item);
   if (document["traffic"].get(item) == simdjson::SUCCESS) from_json(item, record.traffic.emplace());
+  if (record.traffic && record.traffic->cells.size() > kMostCells)
+    return Error{ErrorCode::kInvalidInput, "has more measurements than a host has links", where};
   if (document["traffic_absent"].get(item) == simdjson::SUCCESS) from_json(item, record.traffic_absent);
   return record;
 }

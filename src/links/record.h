@@ -2,8 +2,11 @@
 // Everything that `lockstep links` reads and measures, as one file: to judge it elsewhere, to keep as a
 // baseline, to send with a report of trouble. JSON; a reader refuses newer versions and bounds everything.
 #pragma once
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "links/gpu_facts.h"
@@ -25,6 +28,12 @@ struct LinksRecord {
   std::optional<Reading> after;  // behind our own traffic
   std::optional<Traffic> traffic;
   std::string traffic_absent;  // why nothing was measured; empty: it was, or was not asked for
+  // Of what another tool printed alone, and not in the file: what it tells of, as nothing else was looked at;
+  // its lines by their numbers, for what is drawn from them; and which of them tell of a port ("mlx5_0/1") or
+  // a GPU.
+  std::string scope;
+  std::map<uint32_t, std::string> lines;
+  std::map<std::string, std::vector<uint32_t>> lines_of;
 };
 
 std::string record_text(const LinksRecord& record);

@@ -9,7 +9,7 @@
 #include "cli/links/report.h"
 #include "links/judge/judge.h"
 #include "links/nvidia/nvml.h"
-#include "links/p2p_matrices.h"
+#include "links/printed/printed.h"
 #include "verdict/outcome.h"
 
 namespace lockstep::cli {
@@ -25,7 +25,8 @@ constexpr Option kOptions[] = {
     {0,
      "from",
      "FILE",
-     "judge what --record wrote, or what p2pBandwidthLatencyTest printed; check nothing here",
+     "judge what --record wrote, or what other tools printed (p2pBandwidthLatencyTest, nvbandwidth, ibstat, "
+     "nvidia-smi nvlink); check nothing here",
      {},
      {},
      true},
@@ -54,7 +55,7 @@ Result<LinksRecord> load(const std::string& path) {
   if (file.size() > kMost) return Error{ErrorCode::kInvalidInput, "is too large for a record of links", path};
   std::string text(file.size(), '\0');
   text.resize(file.read_at(0, std::as_writable_bytes(std::span(text))));
-  return is_p2p_matrices(text) ? parse_p2p_matrices(text, path) : parse_record(text, path);
+  return parse_any(text, path);
 }
 
 // Why these GPUs are left alone; empty: nothing is in the way.

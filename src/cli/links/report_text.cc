@@ -23,6 +23,7 @@ class Report {
   Report(const LinksRecord& record, const analysis::Diagnosis& diagnosis, const Style& style, bool verbose)
       : record_(record),
         machine_(machine_of(record.before.files, record.before.gpus)),
+        paths_(record.traffic ? paths_of(record.traffic->cells, machine_) : std::vector<std::string>()),
         diagnosis_(diagnosis),
         style_(style),
         verbose_(verbose) {}
@@ -120,7 +121,7 @@ class Report {
     const auto& cells = record_.traffic->cells;
     for (size_t i = 0; i < cells.size(); ++i) {
       if (cells[i].kind != kind || cells[i].from != from || cells[i].to != to) continue;
-      const auto siblings = compare(cells, i, machine_);
+      const auto siblings = compare(cells, i, paths_);
       const bool is_slow = siblings && stands_out(cells[i], cells[i].value(), *siblings);
       return format_decimal(cells[i].value(), is_latency(kind) || cells[i].value() >= 100 ? 0 : 1) +
              (is_slow ? " !" : "");
@@ -194,6 +195,7 @@ class Report {
 
   const LinksRecord& record_;
   const Machine machine_;
+  const std::vector<std::string> paths_;  // of the cells
   const analysis::Diagnosis& diagnosis_;
   const Style& style_;
   const bool verbose_;

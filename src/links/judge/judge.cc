@@ -40,7 +40,12 @@ std::vector<analysis::Finding> judge(const LinksRecord& record, const LinksRecor
                     machine.host.name, findings);
   else
     judge_totals(before, machine.host.name, findings);
-  judge_visibility(machine, record.before.gpus, findings);
+  if (record.scope.empty())
+    judge_visibility(machine, record.before.gpus, findings);
+  else
+    add(findings, "evidence-missing.links", analysis::FindingClass::kEvidenceMissing,
+        analysis::Severity::kNote, record.scope, machine.host.name, "")
+        .needed_evidence = "lockstep links on the host itself";
   return findings;
 }
 

@@ -87,12 +87,19 @@ std::string path_words(const Cell& cell, const Machine& machine) {
   return host == "host:" + std::to_string(*device->numa_node) ? "near host memory" : "far host memory";
 }
 
-std::optional<Comparison> compare(const std::vector<Cell>& cells, size_t index, const Machine& machine) {
-  const std::string path = path_words(cells[index], machine);
+std::vector<std::string> paths_of(const std::vector<Cell>& cells, const Machine& machine) {
+  std::vector<std::string> paths;
+  paths.reserve(cells.size());
+  for (const Cell& cell : cells) paths.push_back(path_words(cell, machine));
+  return paths;
+}
+
+std::optional<Comparison> compare(const std::vector<Cell>& cells, size_t index,
+                                  const std::vector<std::string>& paths) {
   std::vector<double> others;
   for (size_t i = 0; i < cells.size(); ++i)
     if (i != index && cells[i].kind == cells[index].kind && !cells[i].samples.empty() &&
-        path_words(cells[i], machine) == path)
+        paths[i] == paths[index])
       others.push_back(cells[i].value());
   if (others.empty()) return std::nullopt;
   const double center = median(others);
@@ -109,8 +116,9 @@ bool stands_out(const Cell& cell, double value, const Comparison& siblings) {
 
 std::vector<size_t> standing_out(const std::vector<Cell>& cells, const Machine& machine) {
   std::vector<size_t> found;
+  const std::vector<std::string> paths = paths_of(cells, machine);
   for (size_t i = 0; i < cells.size(); ++i) {
-    const auto siblings = compare(cells, i, machine);
+    const auto siblings = compare(cells, i, paths);
     const auto modelled = modelled_rate(cells[i], machine);
     if ((siblings && stands_out(cells[i], cells[i].value(), *siblings)) ||
         (modelled && cells[i].value() > 0 && cells[i].value() < kShare * *modelled))

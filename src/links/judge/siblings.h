@@ -23,8 +23,11 @@ struct Comparison {
   double spread = 0;
   size_t count = 0;  // of siblings
 };
+// path_words() of each; once, as each cell is compared with all.
+std::vector<std::string> paths_of(const std::vector<Cell>& cells, const Machine& machine);
 // Against all other cells of its kind and path; nothing without any.
-std::optional<Comparison> compare(const std::vector<Cell>& cells, size_t index, const Machine& machine);
+std::optional<Comparison> compare(const std::vector<Cell>& cells, size_t index,
+                                  const std::vector<std::string>& paths);
 // Below 0.9 of the siblings' median and more than three spreads below it; for latency above, likewise.
 bool stands_out(const Cell& cell, double value, const Comparison& siblings);
 // Cells that stand out by their first samples.

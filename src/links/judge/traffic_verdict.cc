@@ -30,7 +30,11 @@ class Verdict {
  public:
   Verdict(const Traffic& traffic, const Traffic* baseline, const Machine& machine,
           std::vector<Finding>& findings)
-      : traffic_(traffic), baseline_(baseline), machine_(machine), findings_(findings) {}
+      : traffic_(traffic),
+        baseline_(baseline),
+        machine_(machine),
+        findings_(findings),
+        paths_(paths_of(traffic.cells, machine)) {}
 
   void run() {
     for (size_t i = 0; i < traffic_.cells.size(); ++i) cell(i);
@@ -61,7 +65,7 @@ class Verdict {
     const double value = best(cell);
     if (value <= 0) return;
     if (cell.kind != CellKind::kCoreWrite) {
-      if (const auto siblings = compare(traffic_.cells, i, machine_);
+      if (const auto siblings = compare(traffic_.cells, i, paths_);
           siblings && stands_out(cell, value, *siblings))
         return slow_.push_back({i, siblings->siblings,
                                 siblings->count == 1
@@ -197,6 +201,7 @@ class Verdict {
   const Traffic* const baseline_;
   const Machine& machine_;
   std::vector<Finding>& findings_;
+  const std::vector<std::string> paths_;
   std::vector<Slow> slow_;
 };
 

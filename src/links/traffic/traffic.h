@@ -3,6 +3,7 @@
 // against the host's memory. A cell that is much slower than its siblings is measured again, so that one
 // disturbance is no finding.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct Cell {
   std::vector<double> again;    // of a second measurement, where the first stood out
   size_t bytes = 0;
   int round = -1;        // which of kRound: those of one number ran at once
+  uint32_t line = 0;     // of what another tool printed; 0: we measured it
   double value() const;  // median of the samples; 0 without any
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "links/p2p_matrices.h"
+#include "links/printed/p2p_matrices.h"
 
 #include <gtest/gtest.h>
 

@@ -1,48 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // A heading opens a matrix, a line of numbers names its columns, and each line after that is a row. The
 // program counts both directions into the rates of its bidirectional matrix; a cell of ours is one direction.
-#include "links/p2p_matrices.h"
+#include "links/printed/p2p_matrices.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "links/printed/lines.h"
 
 namespace lockstep::links {
 namespace {
 
 constexpr std::string_view kTitle = "P2P (Peer-to-Peer) GPU Bandwidth Latency Test";
-constexpr size_t kMostGpus = 256;
+constexpr size_t kMostGpus = 32, kMostRates = 8192;
 constexpr double kNsOfUs = 1000;
-
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  while (words.size() <= kMostGpus) {
-    const size_t begin = line.find_first_not_of(" \t\r");
-    if (begin == line.npos) break;
-    line.remove_prefix(begin);
-    const size_t end = std::min(line.find_first_of(" \t\r"), line.size());
-    words.push_back(line.substr(0, end));
-    line.remove_prefix(end);
-  }
-  return words;
-}
-
-template <class T>
-std::optional<T> number(std::string_view word, int base = 10) {
-  T value{};
-  std::from_chars_result parsed{};
-  if constexpr (std::is_floating_point_v<T>)
-    parsed = std::from_chars(word.data(), word.data() + word.size(), value);
-  else
-    parsed = std::from_chars(word.data(), word.data() + word.size(), value, base);
-  return parsed.ec == std::errc() && parsed.ptr == word.data() + word.size() ? std::optional(value)
-                                                                             : std::nullopt;
-}
 
 // The word behind "name:", with or without a space.
 std::string_view behind(std::string_view line, std::string_view name) {
@@ -57,7 +32,7 @@ class Parser {
  public:
   explicit Parser(const std::string& where) : where_(where) {}
 
-  Result<void> line(std::string_view line) {
+  Result<void> line(std::string_view line, uint32_t number) {
     if (line.starts_with("Device: ")) return device(line);
     if (line.find(" CANNOT Access Peer ") != line.npos) return no_access(line);
     if (line.find("Matrix") != line.npos) {
@@ -66,18 +41,19 @@ class Parser {
       return {};
     }
     if (!in_matrix_) return {};
-    const std::vector<std::string_view> words = words_of(line);
+    const std::vector<std::string_view> words = split_words(line, kMostGpus + 1);
     if (words.empty()) return close();
     if (words[0] == "D\\D" || words[0] == "GPU" || words[0] == "CPU") {
       if (words[0] == "CPU") return close();  // the time to call, not that of the link
       columns_.assign(words.begin() + 1, words.end());
       return {};
     }
-    return row(words);
+    return row(words, line, number);
   }
 
   Result<LinksRecord> finish() {
     LOCKSTEP_TRY(close());
+    if (traffic_.cells.size() > kMostRates) return error("has more rates than a host has links");
     if (traffic_.cells.empty()) return error("has no matrix of pairs with peer access");
     record_.traffic = std::move(traffic_);
     return std::move(record_);
@@ -87,10 +63,10 @@ class Parser {
   Error error(std::string text) const { return Error{ErrorCode::kInvalidInput, std::move(text), where_}; }
 
   Result<void> device(std::string_view line) {
-    const auto index = number<uint32_t>(behind(line, "Device:"));
-    const auto domain = number<uint32_t>(behind(line, "pciDomainID:"), 16);
-    const auto bus = number<uint32_t>(behind(line, "pciBusID:"), 16);
-    const auto slot = number<uint32_t>(behind(line, "pciDeviceID:"), 16);
+    const auto index = number_of<uint32_t>(behind(line, "Device:"));
+    const auto domain = number_of<uint32_t>(behind(line, "pciDomainID:"), 16);
+    const auto bus = number_of<uint32_t>(behind(line, "pciBusID:"), 16);
+    const auto slot = number_of<uint32_t>(behind(line, "pciDeviceID:"), 16);
     if (!index || !domain || !bus || !slot || *bus > 0xff || *slot > 0x1f ||
         record_.before.gpus.gpus.size() >= kMostGpus)
       return error("names a device in other words than p2pBandwidthLatencyTest's");
@@ -129,13 +105,14 @@ class Parser {
                          : CellKind::kWrite;
   }
 
-  Result<void> row(const std::vector<std::string_view>& words) {
+  Result<void> row(const std::vector<std::string_view>& words, std::string_view line, uint32_t number) {
     const std::string* const from = gpu(words[0]);
     if (columns_.empty() || from == nullptr || words.size() != columns_.size() + 1)
       return error("has a row that does not fit its matrix: '" + std::string(words[0].substr(0, 20)) + "'");
     ++rows_;
+    keep_line(record_, number, line);
     for (size_t i = 0; i < columns_.size(); ++i) {
-      const auto value = number<double>(words[i + 1]);
+      const auto value = number_of<double>(words[i + 1]);
       const std::string* const to = gpu(columns_[i]);
       if (!value || !std::isfinite(*value) || *value < 0 || to == nullptr)
         return error("has a cell that is no number");
@@ -144,6 +121,7 @@ class Parser {
       cell.kind = kind_;
       cell.from = *from;
       cell.to = *to;
+      cell.line = number;
       cell.samples = {is_latency_ ? *value * kNsOfUs : both_ways_ ? *value / 2 : *value};
       traffic_.cells.push_back(std::move(cell));
     }
@@ -157,7 +135,7 @@ class Parser {
   }
 
   const std::string* gpu(std::string_view word) const {
-    const auto index = number<uint32_t>(word);
+    const auto index = number_of<uint32_t>(word);
     for (const Gpu& of : record_.before.gpus.gpus)
       if (index == of.index) return &of.pci;
     return nullptr;
@@ -179,11 +157,7 @@ bool is_p2p_matrices(std::string_view text) { return text.substr(0, 4096).find(k
 
 Result<LinksRecord> parse_p2p_matrices(std::string_view text, const std::string& where) {
   Parser parser(where);
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    LOCKSTEP_TRY(parser.line(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for (TextLines lines(text); lines.next();) LOCKSTEP_TRY(parser.line(lines.line(), lines.number()));
   return parser.finish();
 }
 

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same bounds as judge() has, so that a fact is a trouble exactly where `lockstep links` would report it.
+#include "links/judge/facts.h"
+
+#include <algorithm>
+
+#include "base/text/units.h"
+#include "base/text/wording.h"
+#include "links/judge/judge.h"
+#include "links/judge/siblings.h"
+#include "links/judge/words.h"
+
+namespace lockstep::links {
+namespace {
+
+constexpr size_t kMostLinesOfFact = 3;
+
+class Facts {
+ public:
+  explicit Facts(const LinksRecord& record)
+      : record_(record), machine_(machine_of(record.before.files, record.before.gpus)) {}
+
+  LinkFacts take() {
+    for (const Nic& nic : machine_.nics)
+      for (const Port& port : nic.ports) add_port(nic, port);
+    for (const Gpu& gpu : machine_.gpus) add_nvlinks(gpu);
+    if (record_.traffic) paths_ = paths_of(record_.traffic->cells, machine_);
+    if (record_.traffic)
+      for (size_t i = 0; i < record_.traffic->cells.size(); ++i) add_pair(i);
+    for (const Gpu& gpu : machine_.gpus) add_nearest(gpu);
+    out_.host = machine_.host.name;
+    return std::move(out_);
+  }
+
+ private:
+  LinkFact& add_fact(LinkFact::Of of, std::string device, std::string name, std::string words) {
+    LinkFact& fact = out_.facts.emplace_back();
+    fact.of = of;
+    fact.device = std::move(device);
+    fact.name = std::move(name);
+    fact.words = std::move(words);
+    if (const auto lines = record_.lines_of.find(fact.device); lines != record_.lines_of.end())
+      for (const uint32_t number : lines->second) add_line(number, fact);
+    return fact;
+  }
+  void add_line(uint32_t number, LinkFact& fact) const {
+    const auto line = record_.lines.find(number);
+    if (line != record_.lines.end() && fact.lines.size() < kMostLinesOfFact)
+      fact.lines.push_back(std::to_string(number) + ": " + wording::name(line->second, 160));
+  }
+
+  double most_gigabits(const Nic& of) const {
+    double most = 0;
+    for (const Nic& nic : machine_.nics)
+      for (const Port& port : nic.ports)
+        if ((&nic == &of || (!nic.type.empty() && nic.type == of.type)) && port.state == "ACTIVE")
+          most = std::max(most, port.gigabits.value_or(0));
+    return most;
+  }
+
+  void add_port(const Nic& nic, const Port& port) {
+    if (nic.is_efa) return;  // its port always calls itself active
+    LinkFact& fact = add_fact(LinkFact::Of::kPort, nic.name + "/" + std::to_string(port.number), nic.name,
+                              nic.name + "/" + std::to_string(port.number));
+    if ((!port.state.empty() && port.state != "ACTIVE") ||
+        (!port.physical_state.empty() && port.physical_state != "LinkUp")) {
+      fact.says = "is not active: " + wording::name(port.state) +
+                  (port.physical_state.empty() ? "" : ", " + wording::name(port.physical_state));
+      fact.finding = "slow-nic.port";
+      fact.remedy = "Check the cable and the switch's port.";
+      return;
+    }
+    const double most = most_gigabits(nic);
+    if (port.gigabits && *port.gigabits < most) {
+      fact.says = "runs at " + format_decimal(*port.gigabits, 0) + " Gb/s, its siblings at up to " +
+                  format_decimal(most, 0);
+      fact.finding = "slow-nic.rate";
+      fact.remedy = "Check the cable: it may have lost lanes, or be made for a lower rate.";
+      return;
+    }
+    fact.says = "is active" + (port.gigabits ? ", at " + format_decimal(*port.gigabits, 0) + " Gb/s" : "");
+  }
+
+  static size_t down_links(const Gpu& gpu) {
+    return static_cast<size_t>(std::count_if(gpu.links.begin(), gpu.links.end(),
+                                             [](const GpuLink& link) { return link.is_up == false; }));
+  }
+
+  void add_nvlinks(const Gpu& gpu) {
+    if (gpu.links.empty() || gpu.pci.empty()) return;
+    const std::string name = "GPU " + std::to_string(gpu.index);
+    LinkFact& fact = add_fact(LinkFact::Of::kNvlinks, gpu.pci, name, name);
+    size_t least = SIZE_MAX;
+    for (const Gpu& other : machine_.gpus)
+      if (!other.links.empty()) least = std::min(least, down_links(other));
+    const size_t down = down_links(gpu);
+    std::map<std::string, uint64_t> errors;
+    bool is_known = false;
+    for (const GpuLink& link : gpu.links) {
+      is_known |= link.is_up.has_value();
+      for (const auto& [kind, count] : link.errors) errors[kind] += count;
+    }
+    std::string counted;
+    for (const auto& [kind, count] : errors)
+      if (count > 0) counted += (counted.empty() ? "" : ", ") + format_count(count) + ' ' + kind;
+    if (down > least) {
+      fact.says = "has " + wording::count(down, "NVLink") + " of " + std::to_string(gpu.links.size()) +
+                  " down, its siblings " + std::to_string(least);
+      fact.finding = "slow-link.nvlink-down";
+      fact.remedy = "Reset the GPU; if the links stay down, drain the host.";
+    }
+    if (!counted.empty()) {
+      // They may be months old, and a few CRC errors are of no meaning.
+      fact.says += (fact.says.empty() ? "has" : "; it has") +
+                   std::string(" counted errors of NVLinks, at an unknown time: ") + counted;
+      if (errors["replay"] > 0 || errors["recovery"] > 0) {
+        if (fact.finding.empty()) fact.finding = "transport-error.since-boot";
+        if (fact.remedy.empty())
+          fact.remedy = "Print the errors once more, after the job has run again: do they rise?";
+      }
+    }
+    if (fact.says.empty())
+      fact.says = is_known ? "has " + wording::count(gpu.links.size() - down, "NVLink") + " up" +
+                                 (errors.empty() ? "" : ", without errors")
+                           : "has no errors of NVLinks";
+  }
+
+  void add_pair(size_t i) {
+    const std::vector<Cell>& cells = record_.traffic->cells;
+    const Cell& cell = cells[i];
+    if ((cell.kind != CellKind::kWrite && cell.kind != CellKind::kRead) || cell.samples.empty() ||
+        cell.from.empty())
+      return;
+    const auto siblings = compare(cells, i, paths_);
+    if (!siblings) return;
+    LinkFact& fact = add_fact(LinkFact::Of::kPair, cell.from, place_words(machine_, cell.from),
+                              place_words(machine_, cell.from) + " to " + place_words(machine_, cell.to));
+    fact.to = cell.to;
+    fact.lines.clear();  // those of the GPU
+    if (cell.line != 0) add_line(cell.line, fact);
+    const double value = cell.again.empty() ? cell.value() : std::max(cell.value(), median(cell.again));
+    fact.says =
+        "moves " + format_decimal(value, 1) + " GB/s (" + std::string(kind_text(cell.kind)) + "), " +
+        (siblings->count == 1 ? "the other direction "
+                              : "the median of its " + std::to_string(siblings->count) + " siblings ") +
+        format_decimal(siblings->siblings, 1) + " GB/s";
+    if (!stands_out(cell, value, *siblings)) return;
+    fact.finding = "slow-link.sibling";
+    fact.remedy = "Check the errors and the state of the links between them: `nvidia-smi nvlink -e`, `-s`.";
+  }
+
+  void add_nearest(const Gpu& gpu) {
+    Path best = Path::kHostBridge;
+    for (const Nic& nic : machine_.nics)
+      if (const Path path = path_between(machine_, gpu.pci, nic.pci); path != Path::kUnknown && path < best)
+        best = path;
+    if (best == Path::kHostBridge) return;  // none is below one root port with it
+    for (const Nic& nic : machine_.nics)
+      if (path_between(machine_, gpu.pci, nic.pci) == best) out_.nearest[gpu.pci].insert(nic.name);
+  }
+
+  const LinksRecord& record_;
+  const Machine machine_;
+  std::vector<std::string> paths_;  // of the cells
+  LinkFacts out_;
+};
+
+}  // namespace
+
+LinkFacts facts_of(const LinksRecord& record) { return Facts(record).take(); }
+
+}  // namespace lockstep::links

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a record says of each port, of each GPU's NVLinks and of each pair of GPUs, well or not: for who sets
+// it beside what a job saw (verdict/link_checks.h). Nothing in it has a time, so nothing proves a cause.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "links/record.h"
+
+namespace lockstep::links {
+
+struct LinkFact {
+  enum class Of : uint8_t { kPort, kNvlinks, kPair } of{};
+  std::string device;              // "mlx5_0/1"; of a GPU its PCI address, or its UUID where that is unknown
+  std::string to;                  // of a pair, the GPU that the data comes to
+  std::string name;                // "mlx5_0", "GPU 1": as findings of judge() have it
+  std::string words;               // "mlx5_0/1", "GPU 1 to GPU 2"
+  std::string says;                // "is not active: DOWN, Polling"
+  std::string finding;             // of judge() about the same; empty: it is well
+  std::string remedy;              // empty if it is well
+  std::vector<std::string> lines;  // of the tool's text, with their numbers: "14: State: Down"
+  bool is_trouble() const { return !finding.empty(); }
+};
+
+struct LinkFacts {
+  std::string host;  // empty: the record does not say
+  std::vector<LinkFact> facts;
+  // By a GPU's PCI address, the cards ("mlx5_0") that share most switches with it; none: not known.
+  std::map<std::string, std::set<std::string>> nearest;
+};
+LinkFacts facts_of(const LinksRecord& record);
+
+}  // namespace lockstep::links
