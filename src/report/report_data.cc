@@ -8,6 +8,7 @@
 #include "report/diagnosis_json.h"
 #include "report/pages.h"
 #include "verdict/coverage.h"
+#include "verdict/link_checks.h"
 #include "verdict/link_evidence.h"
 #include "verdict/next_steps.h"
 
@@ -74,6 +75,9 @@ Json run_json(const ReportContext& context, const DataRequest& request) {
   if (const auto& samples = context.run().link_samples; !samples.empty() && !main.is_null())
     seen.push_back(
         shown(std::string(verdict::kLinkCounters) + ": " + verdict::link_samples_sentence(samples) + "."));
+  if (const auto& checks = context.run().link_checks; !checks.empty() && !main.is_null())
+    seen.push_back(
+        shown(std::string(verdict::kLinkChecks) + ": " + verdict::link_checks_sentence(checks) + "."));
   for (const std::string& line : verdict::absent_from(context.run())) not_seen.push_back(shown(line));
   const auto begin = context.begin_ns();
   return {{"title", title_of(request.paths)},

@@ -9,11 +9,14 @@
 #include "job/gather/gather.h"
 #include "readers/link_samples/link_samples.h"
 #include "readers/native/native.h"
+#include "readers/printed_links/printed_links.h"
 #include "run/liveness.h"
 #include "run/process_info.h"
 #include "verdict/doubts.h"
+#include "verdict/link_checks.h"
 #include "verdict/link_evidence.h"
 #include "verdict/next_steps.h"
+#include "verdict/wanted_checks.h"
 
 namespace lockstep::verdict {
 
@@ -85,6 +88,10 @@ class Reading {
         add_link_samples(files);
         continue;
       }
+      if (files.format == &readers::printed_links::kFormat) {
+        add_link_checks_of(files);
+        continue;
+      }
       auto statement = judge_statements(input_.files, files);
       if (!statement) {
         lose(statement.error());
@@ -101,6 +108,7 @@ class Reading {
 
   Result<DiagnosedRun> take() {
     if (run_.evidence.empty() && !run_.link_samples.empty()) add_links_alone();
+    if (run_.evidence.empty() && !run_.link_checks.empty()) add_checks_alone();
     if (run_.evidence.empty())
       return first_error_
                  ? *first_error_
@@ -127,6 +135,20 @@ class Reading {
     for (Error& error : troubles) lose(std::move(error));
   }
 
+  void add_link_checks_of(const readers::FormatFiles& files) {
+    std::vector<Error> troubles;
+    run_.link_checks = read_link_checks(input_.files, files, troubles);
+    for (Error& error : troubles) lose(std::move(error));
+  }
+
+  void add_checks_alone() {
+    Evidence evidence;
+    evidence.source = kLinkChecks;
+    evidence.content = link_checks_sentence(run_.link_checks);
+    evidence.is_of_hosts = true;
+    run_.evidence.push_back(std::move(evidence));
+  }
+
   void add_links_alone() {
     Evidence evidence;
     evidence.source = kLinkCounters;
@@ -139,6 +161,8 @@ class Reading {
     std::vector<Finding> findings = std::move(run_.diagnosis.findings);
     if (auto several = several_jobs(run_, sightings(paths_))) findings.push_back(*std::move(several));
     if (!run_.link_samples.empty()) add_link_evidence(run_.link_samples, run_.evidence, findings);
+    add_link_checks(run_.link_checks, run_.evidence, findings);
+    add_wanted_checks(run_.evidence, findings);
     if (auto unread = unread_inputs(run_)) findings.push_back(*std::move(unread));
     // That there is too little to call the job healthy is asked last: any other verdict makes it pointless.
     run_.diagnosis = analysis::in_order(std::move(findings));

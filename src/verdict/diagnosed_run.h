@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "input/run_overview.h"
 #include "job/match/match.h"
+#include "links/judge/facts.h"
 #include "links/judge/samples.h"
 #include "model/job.h"
 #include "readers/nccl_log/log_model.h"
@@ -34,6 +35,14 @@ struct Evidence {
   bool is_of_hosts = false;  // it tells of hosts, and neither of ranks nor of operations
 };
 
+// What a tool found out about a host's links, at a time that is not known.
+struct LinkCheck {
+  std::string tool;  // "ibstat", "lockstep links"
+  std::string file;  // its name without folders
+  links::LinkFacts facts;
+  std::vector<analysis::Finding> findings;  // of links::judge
+};
+
 struct DiagnosedRun {
   std::vector<Evidence> evidence;              // the most trusted first; at least one
   std::vector<input::LossLine> troubles;       // of the input as a whole
@@ -41,6 +50,7 @@ struct DiagnosedRun {
   std::vector<verdict::join::CommLink> links;  // between kinds of evidence
   std::vector<lockstep::links::HostSamples>
       link_samples;  // counters of hosts' links; evidence of its own only if it is all there is
+  std::vector<LinkCheck> link_checks;  // likewise
 
   const analysis::Finding* verdict() const {
     return diagnosis.verdict ? &diagnosis.findings[*diagnosis.verdict] : nullptr;
@@ -62,6 +72,9 @@ struct Statement {
 // Logs of sampled link counters, which judge_statements leaves out. Those that cannot be read are troubles.
 std::vector<links::HostSamples> read_link_samples(const readers::FormatFiles& files,
                                                   std::vector<Error>& troubles);
+// Likewise.
+std::vector<LinkCheck> read_link_checks(const readers::Inputs& inputs, const readers::FormatFiles& files,
+                                        std::vector<Error>& troubles);
 Result<std::optional<Statement>> judge_statements(const readers::Inputs& inputs,
                                                   const readers::FormatFiles& files);
 

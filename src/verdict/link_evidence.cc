@@ -13,6 +13,7 @@
 
 #include "base/text/units.h"
 #include "base/text/wording.h"
+#include "verdict/transfers.h"
 
 namespace lockstep::verdict {
 namespace {
@@ -29,19 +30,6 @@ constexpr int64_t kBeforeNs = 60'000'000'000;
 constexpr int64_t kOtherTimeNs = 600'000'000'000;
 constexpr size_t kMostLines = 3, kMostDevices = 4, kMostCongestion = 2;
 
-bool is_about_transfers(const Finding& finding) {
-  return finding.severity > Severity::kNote && (finding.finding_class == FindingClass::kSlowLink ||
-                                                finding.finding_class == FindingClass::kSlowNic ||
-                                                finding.finding_class == FindingClass::kStuckInNetwork ||
-                                                finding.finding_class == FindingClass::kTransportError);
-}
-
-bool is_about_whole_hosts(const Finding& finding) {
-  return finding.id == "slow-nic.host" || finding.id == "slow-link.hosts" || finding.ranks.empty();
-}
-
-bool is_within_host(const Finding& finding) { return finding.id == "slow-link.intra-host"; }
-
 size_t common_parts(std::string_view a, std::string_view b) {
   // Steps of the PCI tree that two devices share, from the root down.
   size_t parts = 0;
@@ -51,37 +39,6 @@ size_t common_parts(std::string_view a, std::string_view b) {
     b.remove_prefix(std::min(b.size(), b.substr(0, b.find('/')).size() + 1));
   }
   return parts;
-}
-
-// "00000000:1B:00.0" -> "0000:1b:00.0"
-std::string kernel_address(std::string_view pci) {
-  std::string text(pci.substr(pci.size() > 12 ? pci.size() - 12 : 0));
-  for (char& c : text)
-    if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
-// Whether it holds this word, not as a part of a longer one. One that ends in ':' may go on.
-bool mentions(const Finding& finding, const std::string& word) {
-  const auto is_letter = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  const auto has = [&](const std::string& text) {
-    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
-      const size_t end = at + word.size();
-      if ((at == 0 || !is_letter(text[at - 1])) &&
-          (end == text.size() || word.ends_with(':') || !is_letter(text[end])))
-        return true;
-    }
-    return false;
-  };
-  return has(finding.statement) || std::any_of(finding.evidence.begin(), finding.evidence.end(), has);
-}
-
-// As NCCL writes it: "mlx5_2:1".
-bool names_port(const Finding& finding, std::string device) {
-  std::replace(device.begin(), device.end(), '/', ':');
-  return mentions(finding, device);
 }
 
 bool names_a_card(const Finding& finding, const HostSamples& host) {
@@ -129,10 +86,6 @@ class Joining {
     findings_.push_back(std::move(finding));
   }
 
-  static bool is_on(const Finding& finding, const HostSamples& host) {
-    return std::find(finding.hosts.begin(), finding.hosts.end(), host.host) != finding.hosts.end();
-  }
-
   static void cite(const LinkTrouble& trouble, const HostSamples& host, std::string_view word,
                    Finding& finding) {
     finding.evidence.push_back(std::string(kLinkCounters) + ": " + std::string(word) + ": " +
@@ -152,7 +105,7 @@ class Joining {
   void confirm(const HostSamples& host) {
     for (const LinkTrouble& trouble : host.troubles)
       for (Finding& finding : findings_) {
-        if (finding.finding_class != FindingClass::kTransportError || !is_on(finding, host) ||
+        if (finding.finding_class != FindingClass::kTransportError || !is_on(finding, host.host) ||
             !names_port(finding, trouble.device))
           continue;
         cite(trouble, host, "confirmed", finding);
@@ -227,7 +180,7 @@ class Joining {
   void explain(Finding& finding, const std::vector<const HostSamples*>& hosts) {
     std::vector<std::string> without = finding.hosts;
     for (const HostSamples* const host : hosts) {
-      if (!is_on(finding, *host)) continue;
+      if (!is_on(finding, host->host)) continue;
       std::erase(without, host->host);
       explain(finding, *host);
     }

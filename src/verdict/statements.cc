@@ -8,8 +8,11 @@
 #include "analysis/log_rules/log_rules.h"
 #include "analysis/ras_rules/ras_rules.h"
 #include "analysis/stack_rules/stack_rules.h"
+#include "base/input_file.h"
 #include "base/text/units.h"
+#include "links/judge/judge.h"
 #include "links/judge/samples.h"
+#include "links/printed/printed.h"
 #include "links/samples/sample_log.h"
 #include "readers/nccl_log/nccl_log.h"
 #include "readers/ras/ras.h"
@@ -81,7 +84,7 @@ Result<std::optional<Statement>> judge_stacks(const readers::Inputs& inputs,
   return std::optional(std::move(statement));
 }
 
-// A format that holds no operations is a line here, but for link counters.
+// A format that holds no operations is a line here, but for those of links.
 struct Judge {
   const readers::Format* format;
   Result<std::optional<Statement>> (*judge)(const readers::Inputs& inputs, const readers::FormatFiles& files);
@@ -120,6 +123,31 @@ std::vector<links::HostSamples> read_link_samples(const readers::FormatFiles& fi
       troubles.push_back(log.error());
   }
   return judge.take();
+}
+
+std::vector<LinkCheck> read_link_checks(const readers::Inputs& inputs, const readers::FormatFiles& files,
+                                        std::vector<Error>& troubles) {
+  constexpr size_t kMostBytes = size_t{64} << 20;
+  std::vector<LinkCheck> checks;
+  for (const std::string& path : files.files) {
+    const auto file = InputFile::open(path);
+    if (!file || file->size() > kMostBytes) {
+      troubles.push_back(file ? Error{ErrorCode::kInvalidInput, "is too large for checks of links", path}
+                              : file.error());
+      continue;
+    }
+    std::string text(file->size(), '\0');
+    text.resize(file->read_at(0, std::as_writable_bytes(std::span(text))));
+    const auto record = links::parse_any(text, path);
+    if (!record) {
+      troubles.push_back(record.error());
+      continue;
+    }
+    const std::string shown = inputs.unpacker->shown(path);
+    checks.push_back({std::string(links::tool_of(text)), shown.substr(shown.rfind('/') + 1),
+                      links::facts_of(*record), links::judge(*record, nullptr)});
+  }
+  return checks;
 }
 
 Result<std::optional<Statement>> judge_statements(const readers::Inputs& inputs,

@@ -108,11 +108,13 @@ TEST_F(SlowCards, TheRightPortIsTheLikelyCauseAndNoOther) {
       ASSERT_EQ(document["verdict"]["class"], fault);
       ASSERT_EQ(document["verdict"]["ranks"], truth["ranks"]);
       EXPECT_TRUE(cited(document["verdict"], "link counters").empty()) << "none were sampled";
+      EXPECT_TRUE(has(document["verdict"]["needed_evidence"].get<std::string>(), "`ibstat` shows on "));
 
       write_counters(guilty);
       document = diagnose(1);
       ASSERT_EQ(document["verdict"]["class"], fault);
       ASSERT_EQ(document["verdict"]["ranks"], truth["ranks"]);
+      EXPECT_EQ(document["verdict"]["needed_evidence"], "") << "they were";
       const auto likely = cited(document["verdict"], "likely");
       ASSERT_EQ(likely.size(), 1u) << document["verdict"];
       EXPECT_TRUE(has(likely[0], port_of(guilty) + ": symbols arrive damaged")) << likely[0];

@@ -8,6 +8,7 @@
 #include "base/text/wrap.h"
 #include "input/losses.h"
 #include "verdict/coverage.h"
+#include "verdict/link_checks.h"
 #include "verdict/link_evidence.h"
 
 namespace lockstep::cli::diagnose {
@@ -51,6 +52,9 @@ class Report {
     if (!run_.link_samples.empty() && !run_.evidence.front().is_of_hosts)
       labelled("Seen", std::string(verdict::kLinkCounters) + ": " +
                            verdict::link_samples_sentence(run_.link_samples) + ".");
+    if (!run_.link_checks.empty() && run_.evidence.front().source != verdict::kLinkChecks)
+      labelled("Seen", std::string(verdict::kLinkChecks) + ": " +
+                           verdict::link_checks_sentence(run_.link_checks) + ".");
     for (size_t i = 0; i < coverages_.size(); ++i) {
       if (!coverages_[i]) continue;
       if (std::string alive = verdict::alive_sentence(*coverages_[i]); !alive.empty())

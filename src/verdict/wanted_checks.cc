@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/wanted_checks.h"
+
+#include <algorithm>
+
+#include "base/text/wording.h"
+#include "verdict/link_checks.h"
+#include "verdict/link_evidence.h"
+#include "verdict/transfers.h"
+
+namespace lockstep::verdict {
+namespace {
+
+using analysis::Finding;
+
+constexpr size_t kMostHostsNamed = 3;
+
+bool is_looked_at(const Finding& finding) {
+  return std::any_of(finding.sources.begin(), finding.sources.end(), [](const std::string& source) {
+    return source == kLinkCounters || source == kLinkChecks;
+  });
+}
+
+bool has_amd_gpus(const Finding& finding, const std::vector<Evidence>& evidence) {
+  for (const Evidence& of : evidence) {
+    if (!of.job) continue;
+    for (const model::JobProcess& process : of.job->processes) {
+      if (!is_on(finding, std::string(of.job->text(process.row.host)))) continue;
+      const std::string_view model = of.job->text(process.row.gpu_model);
+      if (model.find("AMD") != model.npos || model.starts_with("gfx")) return true;
+    }
+  }
+  return false;
+}
+
+std::string on_hosts(const Finding& finding) {
+  if (finding.hosts.empty()) return "";
+  std::string text = " on ";
+  for (size_t i = 0; i < std::min(finding.hosts.size(), kMostHostsNamed); ++i)
+    text += (i == 0 ? "" : ", ") + wording::name(finding.hosts[i]);
+  if (finding.hosts.size() > kMostHostsNamed)
+    text += " and " + wording::count(finding.hosts.size() - kMostHostsNamed, "other");
+  return text;
+}
+
+}  // namespace
+
+void add_wanted_checks(const std::vector<Evidence>& evidence, std::vector<Finding>& findings) {
+  for (Finding& finding : findings) {
+    // Of transport errors NCCL's log tells already, and link checks name what they have looked at.
+    if (!is_about_transfers(finding) || finding.finding_class == analysis::FindingClass::kTransportError ||
+        !finding.needed_evidence.empty() || is_looked_at(finding))
+      continue;
+    const bool is_amd = has_amd_gpus(finding, evidence);
+    finding.needed_evidence =
+        is_within_host(finding)
+            ? "no state of these links was recorded: " +
+                  std::string(is_amd ? "`rocm-smi --showxgmierr` shows"
+                                     : "`nvidia-smi nvlink -s` and `nvidia-smi nvlink -e` show") +
+                  on_hosts(finding) + " whether one is down or has errors, `lockstep links` what they move"
+            : "no counter of these ports was recorded: `ibstat` shows" + on_hosts(finding) +
+                  " whether one is down or slow, `perfquery -x` (InfiniBand) or `rdma statistic` (RoCE), run twice, "
+                  "whether errors rise; `lockstep trace` samples them";
+  }
+}
+
+}  // namespace lockstep::verdict
