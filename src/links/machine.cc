@@ -284,6 +284,45 @@ uint64_t error_total(std::string_view text) {
   return has_total ? std::max(total, sum) : sum;
 }
 
+namespace {
+
+// "ue: 0", "ce: 3", a line each: errors that could not be corrected, and those that were.
+void read_ras(const HostFiles& files, const std::string& path, const std::string& of, Gpu& gpu) {
+  const std::string* const text = files.text(path);
+  if (text == nullptr) return;
+  for (const auto& [key, name] : {std::pair("ue: ", "_uncorrected"), std::pair("ce: ", "_corrected")})
+    if (const size_t at = text->find(key); at != text->npos)
+      if (const auto count = leading_number<uint64_t>(std::string_view(*text).substr(at + 4)))
+        gpu.counters[of + name] = *count;
+}
+
+// Of AMD's GPUs the kernel's own files tell all that is asked here; without their driver there are none.
+void read_amd_gpus(const HostFiles& files, Machine& machine) {
+  for (const std::string& name : files.children("/sys/class/drm")) {
+    const std::string device = "/sys/class/drm/" + name + "/device";
+    const HostFile* const link = files.find(device);
+    if (link == nullptr || link->kind != HostFile::Kind::kLink) continue;
+    Gpu gpu;
+    gpu.pci = link->text.substr(link->text.rfind('/') + 1);
+    if (!is_address(gpu.pci) || files.number(device + "/vendor") != 0x1002) continue;
+    gpu.vendor = "amd";
+    gpu.name = "AMD GPU";
+    gpu.uuid = text_or(files, device + "/unique_id");
+    if (const auto count = files.number(device + "/pcie_replay_count")) gpu.counters["pcie_replay"] = *count;
+    read_ras(files, device + "/ras/xgmi_wafl_err_count", "xgmi", gpu);
+    read_ras(files, device + "/ras/pcie_bif_err_count", "pcie", gpu);
+    gpu.utilization_percent = files.number(device + "/gpu_busy_percent");
+    machine.gpus.push_back(std::move(gpu));
+  }
+  // By address, as the driver and ROCm number them; names of cards are in the order of their discovery.
+  const auto is_amd = [](const Gpu& gpu) { return gpu.vendor == "amd"; };
+  const auto first = std::find_if(machine.gpus.begin(), machine.gpus.end(), is_amd);
+  std::sort(first, machine.gpus.end(), [](const Gpu& a, const Gpu& b) { return a.pci < b.pci; });
+  for (auto gpu = first; gpu != machine.gpus.end(); ++gpu) gpu->index = static_cast<uint32_t>(gpu - first);
+}
+
+}  // namespace
+
 Machine machine_of(const HostFiles& files, const GpuFacts& gpus) {
   Machine machine;
   machine.cut = files.cut();
@@ -292,6 +331,10 @@ Machine machine_of(const HostFiles& files, const GpuFacts& gpus) {
   read_pci(files, machine);
   read_nics(files, machine);
   machine.gpus = gpus.gpus;
+  // An archive may hold them already.
+  if (std::none_of(machine.gpus.begin(), machine.gpus.end(),
+                   [](const Gpu& gpu) { return gpu.vendor == "amd"; }))
+    read_amd_gpus(files, machine);
   return machine;
 }
 

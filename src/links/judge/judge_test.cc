@@ -333,5 +333,54 @@ TEST(LinksJudge, AContainerWithoutCards) {
   expect_note(record, "evidence-missing.links", "no network card");
 }
 
+// The same host with AMD's GPUs in the place of the others.
+LinksRecord amd_record() {
+  LinksRecord record = healthy_record();
+  record.traffic.reset();
+  record.under_load.reset();
+  record.after.reset();
+  record.before.gpus = {};
+  record.before.gpus.absent = "libnvidia-ml.so.1: cannot be loaded";
+  for (int i = 0; i < 8; ++i) {
+    const std::string device = "/sys/class/drm/card" + std::to_string(7 - i) + "/device";
+    record.before.files.add(device, *record.before.files.find("/sys/bus/pci/devices/" + gpu_address(i)));
+    set(record.before.files, device + "/vendor", "0x1002");
+    set(record.before.files, device + "/pcie_replay_count", "0");
+    set(record.before.files, device + "/ras/xgmi_wafl_err_count", "ue: 0\nce: 0");
+  }
+  return record;
+}
+
+TEST(LinksJudge, GpusOfAmdAreThoseOfTheKernelsFiles) {
+  const LinksRecord record = amd_record();
+  const Machine machine = machine_of(record.before.files, record.before.gpus);
+  ASSERT_EQ(machine.gpus.size(), 8u);
+  for (uint32_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(machine.gpus[i].index, i);
+    EXPECT_EQ(machine.gpus[i].pci, gpu_address(static_cast<int>(i))) << "by address, not by card";
+    EXPECT_EQ(machine.gpus[i].counters.at("xgmi_uncorrected"), 0u);
+  }
+  EXPECT_TRUE(troubles(record).empty());
+}
+
+TEST(LinksJudge, AnAmdGpuWithFewerLanes) {
+  LinksRecord record = amd_record();
+  set(record.before.files, "/sys/bus/pci/devices/" + gpu_address(5) + "/current_link_width", "8");
+  expect_only(record, "slow-link.pcie", "GPU 5 (" + gpu_address(5) + ") has a PCIe link of 8 lanes");
+}
+
+TEST(LinksJudge, XgmiErrorsThatRise) {
+  const LinksRecord before = amd_record();
+  LinksRecord after = before;
+  after.before.time_ns += 60'000'000'000;
+  set(after.before.files, "/sys/class/drm/card7/device/ras/xgmi_wafl_err_count", "ue: 2\nce: 9");
+  const auto found = troubles(after, &before);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].id, "transport-error.xgmi");
+  EXPECT_EQ(found[0].statement, gpu_address(0) + ": xGMI has errors that cannot be corrected");
+  set(after.before.files, "/sys/class/drm/card7/device/ras/xgmi_wafl_err_count", "ue: x\nce");
+  EXPECT_TRUE(troubles(after, &before).empty());
+}
+
 }  // namespace
 }  // namespace lockstep::links
