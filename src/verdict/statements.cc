@@ -3,6 +3,7 @@
 // judged by rules of its own and gives findings of the same shape, so that the join need not know where they
 // come from.
 #include <algorithm>
+#include <span>
 #include <tuple>
 
 #include "analysis/log_rules/log_rules.h"
@@ -128,7 +129,9 @@ std::vector<links::HostSamples> read_link_samples(const readers::FormatFiles& fi
 std::vector<LinkCheck> read_link_checks(const readers::Inputs& inputs, const readers::FormatFiles& files,
                                         std::vector<Error>& troubles) {
   constexpr size_t kMostBytes = size_t{64} << 20;
+  constexpr size_t kMostCompared = 64;  // each with all
   std::vector<LinkCheck> checks;
+  std::vector<links::LinksRecord> records;  // of the checks
   for (const std::string& path : files.files) {
     const auto file = InputFile::open(path);
     if (!file || file->size() > kMostBytes) {
@@ -138,14 +141,22 @@ std::vector<LinkCheck> read_link_checks(const readers::Inputs& inputs, const rea
     }
     std::string text(file->size(), '\0');
     text.resize(file->read_at(0, std::as_writable_bytes(std::span(text))));
-    const auto record = links::parse_any(text, path);
+    auto record = links::parse_any(text, path);
     if (!record) {
       troubles.push_back(record.error());
       continue;
     }
     const std::string shown = inputs.unpacker->shown(path);
-    checks.push_back({std::string(links::tool_of(text)), shown.substr(shown.rfind('/') + 1),
-                      links::facts_of(*record), links::judge(*record, nullptr)});
+    checks.push_back({std::string(links::tool_of(text)), shown.substr(shown.rfind('/') + 1), {}, {}});
+    records.push_back(std::move(*record));
+  }
+  for (size_t i = 0; i < records.size(); ++i) {
+    const links::LinksRecord* first = nullptr;  // the earliest of the same links
+    for (const links::LinksRecord& other : std::span(records).first(std::min(records.size(), kMostCompared)))
+      if (links::is_earlier(other, records[i]) && (first == nullptr || links::is_earlier(other, *first)))
+        first = &other;
+    checks[i].facts = links::facts_of(records[i], first);
+    checks[i].findings = links::judge(records[i], first);
   }
   return checks;
 }

@@ -6,7 +6,8 @@
 
 #include "base/text/units.h"
 #include "base/text/wording.h"
-#include "links/judge/judge.h"
+#include "links/counters.h"
+#include "links/judge/rules.h"
 #include "links/judge/siblings.h"
 #include "links/judge/words.h"
 
@@ -20,7 +21,8 @@ class Facts {
   explicit Facts(const LinksRecord& record)
       : record_(record), machine_(machine_of(record.before.files, record.before.gpus)) {}
 
-  LinkFacts take() {
+  LinkFacts take(const LinksRecord* baseline) {
+    if (baseline != nullptr) add_risen(*baseline);
     for (const Nic& nic : machine_.nics)
       for (const Port& port : nic.ports) add_port(nic, port);
     for (const Gpu& gpu : machine_.gpus) add_nvlinks(gpu);
@@ -47,6 +49,31 @@ class Facts {
     const auto line = record_.lines.find(number);
     if (line != record_.lines.end() && fact.lines.size() < kMostLinesOfFact)
       fact.lines.push_back(std::to_string(number) + ": " + wording::name(line->second, 160));
+  }
+
+  // Rules that allow for a rate are asked only where the time between the two is known.
+  void add_risen(const LinksRecord& old) {
+    const double seconds =
+        old.before.time_ns > 0 ? static_cast<double>(record_.before.time_ns - old.before.time_ns) / 1e9 : 0;
+    const Increases all =
+        increases(counters_of(machine_of(old.before.files, old.before.gpus)), counters_of(machine_));
+    for (const Rule& rule : rules())
+      for (const auto& [key, increase] : all) {
+        if (!is_fault(rule) || !matches(rule, key) || increase.amount == 0 ||
+            (key.kind != DeviceKind::kPort && key.kind != DeviceKind::kGpu) ||
+            (rule.per_second > 0 &&
+             (seconds <= 0 || static_cast<double>(increase.amount) <= rule.per_second * seconds)))
+          continue;
+        const bool is_port = key.kind == DeviceKind::kPort;
+        LinkFact& fact = add_fact(is_port ? LinkFact::Of::kPort : LinkFact::Of::kNvlinks, key.device,
+                                  is_port ? key.device.substr(0, key.device.find('/')) : key.device,
+                                  is_port ? key.device : place_words(machine_, key.device));
+        fact.says = "has errors that rose since an earlier check: " + std::string(rule.says) + " (" +
+                    key.name + ": +" + (increase.is_at_least ? "at least " : "") +
+                    format_count(increase.amount) + ")";
+        fact.finding = rule.finding;
+        fact.remedy = rule.remedy;
+      }
   }
 
   double most_gigabits(const Nic& of) const {
@@ -167,6 +194,26 @@ class Facts {
 
 }  // namespace
 
-LinkFacts facts_of(const LinksRecord& record) { return Facts(record).take(); }
+LinkFacts facts_of(const LinksRecord& record, const LinksRecord* baseline) {
+  return Facts(record).take(baseline);
+}
+
+bool is_earlier(const LinksRecord& a, const LinksRecord& b) {
+  const Machine first = machine_of(a.before.files, a.before.gpus),
+                second = machine_of(b.before.files, b.before.gpus);
+  if (!first.host.boot_id.empty() || !second.host.boot_id.empty())
+    return first.host.boot_id == second.host.boot_id && a.before.time_ns < b.before.time_ns;
+  if (first.gpus.empty() || first.gpus.size() != second.gpus.size()) return false;
+  for (size_t i = 0; i < first.gpus.size(); ++i)
+    if (first.gpus[i].uuid.empty() || first.gpus[i].uuid != second.gpus[i].uuid) return false;
+  const Counters before = counters_of(first), after = counters_of(second);
+  bool has_risen = false;
+  for (const auto& [key, value] : before) {
+    const auto then = after.find(key);
+    if (then == after.end() || then->second < value) return false;
+    has_risen |= then->second > value;
+  }
+  return has_risen;
+}
 
 }  // namespace lockstep::links

@@ -31,6 +31,11 @@ struct LinkFacts {
   // By a GPU's PCI address, the cards ("mlx5_0") that share most switches with it; none: not known.
   std::map<std::string, std::set<std::string>> nearest;
 };
-LinkFacts facts_of(const LinksRecord& record);
+// `baseline`: an earlier record of the same links, or nullptr: errors that rose since are troubles.
+LinkFacts facts_of(const LinksRecord& record, const LinksRecord* baseline = nullptr);
+
+// Whether both are of one boot of a host, or of the same GPUs by UUID, and `a` is the earlier: by its time,
+// else by its counters, none of which is higher.
+bool is_earlier(const LinksRecord& a, const LinksRecord& b);
 
 }  // namespace lockstep::links

@@ -73,5 +73,44 @@ TEST(LinkFacts, CiteTheLinesOfATool) {
             (std::vector<std::string>{"5: State: Down", "6: Physical state: Polling", "7: Rate: 10"}));
 }
 
+TEST(LinkFacts, ErrorsThatRoseBetweenTwoChecksAreTroubles) {
+  const LinksRecord before = healthy_record();
+  LinksRecord after = before;
+  after.before.time_ns += 60'000'000'000;
+  set(after.before.files, "/sys/class/infiniband/mlx5_2/ports/1/counters/symbol_error", "148");
+  EXPECT_TRUE(is_earlier(before, after));
+  EXPECT_FALSE(is_earlier(after, before));
+  const std::vector<LinkFact> facts = facts_of(after, &before).facts;
+  ASSERT_TRUE(facts[0].is_trouble());
+  EXPECT_EQ(facts[0].device, "mlx5_2/1");
+  EXPECT_EQ(facts[0].finding, "transport-error.signal");
+  EXPECT_EQ(facts[0].says,
+            "has errors that rose since an earlier check: symbols arrive damaged (symbol_error: +148)");
+  EXPECT_FALSE(facts[1].is_trouble());
+  // One symbol an hour is what a good cable has.
+  set(after.before.files, "/sys/class/infiniband/mlx5_2/ports/1/counters/symbol_error", "1");
+  EXPECT_FALSE(facts_of(after, &before).facts[0].is_trouble());
+  set(after.before.files, "/proc/sys/kernel/random/boot_id", "another");
+  EXPECT_FALSE(is_earlier(before, after));
+}
+
+TEST(LinkFacts, TwoPrintedListsOfErrorsAreInTheOrderOfTheirCounts) {
+  const auto printed_errors = [](const std::string& replays, const std::string& uuid = "a") {
+    return *parse_any(
+        "GPU 0: NVIDIA H100 (UUID: GPU-" + uuid + ")\n\t Link 0: Replay Errors: " + replays + "\n",
+        "nvlink.txt");
+  };
+  const LinksRecord few = printed_errors("2"), many = printed_errors("9");
+  EXPECT_TRUE(is_earlier(few, many));
+  EXPECT_FALSE(is_earlier(many, few));
+  EXPECT_FALSE(is_earlier(few, few));
+  EXPECT_FALSE(is_earlier(few, printed_errors("9", "b"))) << "another GPU";
+  const std::vector<LinkFact> facts = facts_of(many, &few).facts;
+  EXPECT_EQ(facts[0].finding, "transport-error.nvlink");
+  EXPECT_EQ(facts[0].words, "GPU 0");
+  EXPECT_NE(facts[0].says.find("NVLink had to send data again (nvlink_replay: +7)"), std::string::npos)
+      << facts[0].says;
+}
+
 }  // namespace
 }  // namespace lockstep::links
