@@ -38,7 +38,7 @@ install: setup  ## build and install into PREFIX (default /usr/local), without t
 	@tools/build install $(JOBS)
 	@cmake --install build/install --prefix "$(PREFIX)"
 
-package:  ## make dist/: a tarball and a Python wheel for any Linux with glibc 2.28
+package:  ## make dist/: a tarball, a Python wheel and .deb packages for any Linux with glibc 2.28
 	@tools/setup --package
 	@tools/build install $(JOBS) all portable
 	@tools/package build/install dist

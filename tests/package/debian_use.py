@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Installs the .deb packages, uses them and removes them: in a root that has glibc and nothing else, and in systems of other releases."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import used
+
+GLIBC = ("libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0")
+
+
+def files_of(root):
+    """Everything in the root but what belongs to the kernel, and to dpkg's own and others' logs and caches."""
+    ignored = re.compile(r"(dev|proc|sys|tmp|var/lib/dpkg|var/log|var/cache|etc/ld\.so\.cache)(/|$)")
+    return {name for path in root.rglob("*") if not ignored.match(name := str(path.relative_to(root)))}
+
+
+def bare_root(root):
+    """What a program finds in the smallest of containers: the loader and the C library."""
+    program = used.run("readelf", "-lW", "/proc/self/exe")
+    loader = pathlib.Path(re.search(r"interpreter: (.+?)\]", program)[1])
+    (root / loader.relative_to("/")).parent.mkdir(parents=True)
+    shutil.copy(loader, root / loader.relative_to("/"))
+    libraries = root / "lib"
+    libraries.mkdir(exist_ok=True)
+    for line in used.run(loader, "--list", sys.executable).splitlines():
+        if found := re.match(r"\s*(lib[a-z]+\.so\.\d) => (\S+)", line):
+            folder = pathlib.Path(found[2]).parent
+            if found[1] == "libc.so.6":
+                for name in GLIBC:
+                    shutil.copy(folder / name, libraries / name)
+    (root / "tmp").mkdir()
+    (root / "proc").mkdir()
+    database = root / "var" / "lib" / "dpkg"
+    (database / "updates").mkdir(parents=True)
+    (database / "info").mkdir()
+    (database / "status").touch()
+    (database / "available").touch()
+
+
+def inside_of(root):
+    """The command that runs another one in the root, beside the /proc that every container has; None where neither is allowed."""
+    (root / "proc").mkdir(exist_ok=True)
+    for mapped in ((), ("--map-root-user",)):
+        command = ("unshare", "--mount", *mapped, "sh", "-c", 'mount --rbind /proc "$0/proc" && exec chroot "$0" "$@"', root)
+        if subprocess.run([*map(str, command), "/usr/bin/lockstep", "version"], capture_output=True).returncode == 0:
+            return command
+    return None
+
+
+def check_programs(inside, root):
+    """`inside` is what inside_of() says."""
+    if inside is None:
+        sys.exit(f"{root}: installed, `lockstep version` does not run there")
+    used.check_diagnosed_hang(inside, pathlib.Path("/usr/bin"), pathlib.Path("/tmp/hang"))
+    used.check_recording(inside, pathlib.Path("/usr/bin"), pathlib.Path("/usr/lib"), pathlib.Path("/tmp/trace.db"))
+    if "4 process files" not in (told := used.run(*inside, "/usr/bin/lockstep", "info", "/tmp/hang")):
+        sys.exit(f"info of a job of four ranks:\n{told}")
+    for name in ("hang", "trace.db"):
+        made = root / "tmp" / name
+        shutil.rmtree(made) if made.is_dir() else made.unlink()
+
+
+def check_bare(packages, scratch):
+    """dpkg of this system installs into a root that has no shell, so only packages without scripts; Python of this system uses the module."""
+    root = scratch / "bare"
+    bare_root(root)
+    before = files_of(root)
+    dpkg = ("dpkg", f"--root={root}", "--force-depends", "--force-not-root", "--log=/dev/null")
+    used.run(*dpkg, "--install", packages["lockstep"], packages["lockstep-dev"])
+    check_programs(inside_of(root), root)
+    used.run("dpkg-deb", "--extract", packages["python3-lockstep"], root)
+    check_module((sys.executable, "-B"), root / "usr/lib/python3/dist-packages", scratch / "hang", root / "usr")
+    for path in (root / "usr/lib/python3", root / "usr/share/doc/python3-lockstep"):
+        shutil.rmtree(path)
+    used.run(*dpkg, "--purge", "lockstep-dev", "lockstep")
+    check_nothing_left(root, before)
+
+
+def check_module(python, folder, hang, prefix):
+    """The module beside the package's library finds it, and none of this system."""
+    environment = {name: value for name, value in os.environ.items() if name != "LOCKSTEP_DIAGNOSE_LIBRARY"}
+    asked = ("import lockstep, sys; print(lockstep.open(sys.argv[1]).diagnose().verdict.statement);"
+             "print(open('/proc/self/maps').read().count(sys.argv[2] + '/lib/liblockstep-diagnose.so.0') > 0)")
+    told = used.run(*python, "-c", asked, hang, prefix, env={**environment, "PYTHONPATH": str(folder)})
+    used.check_diagnosis(told)
+    if not told.endswith("True\n"):
+        sys.exit(f"another library than that of the package answered:\n{told}")
+
+
+def check_release(chroot, packages):
+    """A whole system of another release installs with its own dpkg; with Python, the module too."""
+    before = files_of(chroot)
+    asked = subprocess.run(["chroot", str(chroot), "dpkg-query", "-W", "-f=${db:Status-Status}", "python3"], capture_output=True, text=True)
+    has_python = asked.stdout == "installed"
+    names = ["lockstep", "lockstep-dev", *(["python3-lockstep"] if has_python else [])]
+    for name in names:
+        shutil.copy(packages[name], chroot / "tmp" / packages[name].name)
+    inside = ("chroot", chroot)
+    try:
+        used.run(*inside, "dpkg", "--install", *(f"/tmp/{packages[name].name}" for name in names))
+        inside = inside_of(chroot) or inside
+        check_programs(inside, chroot)
+        if has_python:
+            used.run(*inside, "/usr/bin/lockstep-sim-job", *used.HANG, "/tmp/hang")
+            asked = "import lockstep; print(lockstep.open('/tmp/hang').diagnose().verdict.statement)"
+            used.check_diagnosis(used.run(*inside, "/usr/bin/python3", "-c", asked))
+            shutil.rmtree(chroot / "tmp" / "hang")
+    finally:
+        used.run(*inside, "dpkg", "--purge", *reversed(names))
+        for name in names:
+            (chroot / "tmp" / packages[name].name).unlink()
+    check_nothing_left(chroot, before)
+
+
+def check_nothing_left(root, before):
+    after = files_of(root)
+    if after != before:
+        sys.exit(f"{root}: removed, there is more {sorted(after - before)[:10]} and less {sorted(before - after)[:10]} than before")
+
+
+def check_lintian(packages):
+    """False where lintian is absent."""
+    if shutil.which("lintian") is None:
+        return False
+    told = used.run("lintian", "--allow-root", "--fail-on", "error,warning", *packages.values())
+    if told.strip():
+        sys.exit(f"lintian:\n{told}")
+    return True
+
+
+def check(out, scratch, chroots):
+    """What was done, in words."""
+    packages = {path.name.split("_")[0]: path for path in out.glob("*.deb")}
+    if not packages and shutil.which("dpkg-deb") is None:
+        return "no .deb, as dpkg-deb is absent"
+    if set(packages) != {"lockstep", "lockstep-dev", "python3-lockstep"}:
+        sys.exit(f"{out}: .deb of {sorted(packages)}")
+    linted = "lintian-clean" if check_lintian(packages) else "lintian is absent"
+    may = [subprocess.run(["unshare", "--mount", *mapped, "true"], capture_output=True).returncode == 0 for mapped in ((), ("--map-root-user",))]
+    if not any(may):
+        return f".deb {linted}; not installed, which needs root or user namespaces"
+    check_bare(packages, scratch)
+    for chroot in chroots:
+        check_release(chroot, packages)
+    return f".deb installed, used and removed in a root with glibc alone and in {len(chroots)} systems; {linted}"
