@@ -226,6 +226,11 @@ TEST(Culprits, ByHostsAloneAreNotThoseWhoWaitedForThem) {
                                                   : rank == 5 ? 4.0
                                                               : 0; }, false);
   EXPECT_EQ(named(before), (Ranks{3, 5})) << "rank 5 was there before rank 3";
+  DelayCost alike = costs_of(
+      8, kSteps, [](size_t rank, size_t) { return rank == 3 || rank == 5 ? 8.0 : 0; }, false);
+  EXPECT_EQ(named(alike), (Ranks{3, 5}));
+  for (int64_t& late_ns : alike.ranks[5].late_ns) late_ns += 1'000'000;
+  EXPECT_EQ(named(alike), Ranks{3}) << "rank 5 came after it and cost no more";
 }
 
 // Which of two hosts whose clocks do not compare was late first is not known: who exchanges messages with a

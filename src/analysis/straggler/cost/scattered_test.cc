@@ -122,6 +122,19 @@ TEST(Turns, OfShortDelaysCostAHundredthByOneRank) {
   EXPECT_FALSE(each(0.0299, false)) << "hosts run ahead of their GPUs";
 }
 
+// Neither costs anything alone: what each lost is worth a word all the same.
+TEST(Turns, OfRanksThatAreLateTogetherCostAHundredth) {
+  const auto each = [](double share) {
+    return turns(costs_of(4, kSteps,
+                          [=](size_t rank, size_t) {
+                            return rank == 1 || rank == 2 ? share * kStepMs * kSteps / (kSteps - 2) : 0;
+                          }))
+        .has_value();
+  };
+  EXPECT_TRUE(each(0.0101));
+  EXPECT_FALSE(each(0.0099));
+}
+
 // Of a run of 300 ms, in a delay that is shorter than a step.
 TEST(Turns, OfAShortRunCostFiveMilliseconds) {
   const auto late_by = [](double ms) {
