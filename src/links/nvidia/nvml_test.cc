@@ -18,7 +18,7 @@ namespace {
 class Nvml : public ::testing::Test {
  protected:
   Nvml() {
-    setenv("LOCKSTEP_NVML", LOCKSTEP_LIB_DIR "/liblockstep-fake-nvml.so", 1);
+    setenv("LOCKSTEP_NVML", LOCKSTEP_LIB_DIR "/libfake-nvml.so", 1);
     setenv("LOCKSTEP_FAKE_NVML", script_.c_str(), 1);
   }
   ~Nvml() override {
