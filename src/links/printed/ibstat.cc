@@ -9,7 +9,7 @@
 namespace lockstep::links {
 namespace {
 
-constexpr size_t kMostCards = 256, kMostPorts = 255, kMostValue = 128;
+constexpr size_t kMostHostCards = 256, kMostPorts = 255, kMostValue = 128;
 
 // "CA 'mlx5_0'", or with a port asked for "CA: 'mlx5_0'"; empty: another line. The tool has other words for
 // kinds of cards that carry no collectives.
@@ -42,7 +42,7 @@ class IbstatParser {
   Result<void> line(std::string_view line, uint32_t number) {
     if (const std::string_view name = card_of(line); !name.empty()) {
       LOCKSTEP_TRY(close_card());
-      if (!is_name(name) || ++cards_ > kMostCards) return error("names a card that no kernel would");
+      if (!is_name(name) || ++cards_ > kMostHostCards) return error("names a card that no kernel would");
       card_ = "/sys/class/infiniband/" + std::string(name);
       return {};
     }
