@@ -35,7 +35,8 @@ void write_line(const char* format, Values... values) {
 
 abi::NcclResult init(void** context, uint64_t, int* mask, const char*, int, int, int, abi::Logger) {
   const char* asked = std::getenv("RCCL_MASK");
-  *mask = asked != nullptr ? static_cast<int>(std::strtol(asked, nullptr, 0)) : 0x8018;
+  const int wanted = asked != nullptr ? static_cast<int>(std::strtol(asked, nullptr, 0)) : 0x8018;
+  __atomic_store_n(mask, wanted, __ATOMIC_RELAXED);  // others read it meanwhile
   *context = &g_handles;
   return 0;
 }
