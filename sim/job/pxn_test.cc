@@ -80,7 +80,7 @@ TEST(PxnJobs, SlowCardsAreNamedAsWithoutIt) {
     ASSERT_TRUE(plain.verdict && through.verdict) << seed;
     const analysis::Finding& expected = plain.findings[*plain.verdict];
     const analysis::Finding& verdict = through.findings[*through.verdict];
-    EXPECT_EQ(class_text(verdict.finding_class), "slow-nic") << seed << ": " << verdict.statement;
+    EXPECT_EQ(class_text(class_of(verdict.id)), "slow-nic") << seed << ": " << verdict.statement;
     EXPECT_EQ(verdict.ranks, job.fault.truth.ranks) << seed << ": " << verdict.statement;
     EXPECT_EQ(verdict.statement, expected.statement) << seed;
   }

@@ -14,12 +14,6 @@
 namespace lockstep::analysis {
 namespace {
 
-constexpr std::string_view kClassTexts[] = {
-#define CLASS(name, text) text,
-#include "analysis/finding_classes.def"
-#undef CLASS
-};
-
 constexpr const Analysis* kAnalyses[] = {
 #define ANALYSIS(folder) &folder::kAnalysis,
 #include "analysis/analyses.def"
@@ -31,15 +25,6 @@ bool more_important(const Finding& a, const Finding& b) {
 }
 
 }  // namespace
-
-std::string_view class_text(FindingClass finding_class) {
-  return kClassTexts[static_cast<size_t>(finding_class)];
-}
-
-std::string_view severity_text(Severity severity) {
-  constexpr std::string_view kTexts[] = {"note", "warning", "critical"};
-  return kTexts[static_cast<size_t>(severity)];
-}
 
 std::span<const Analysis* const> all() { return kAnalyses; }
 

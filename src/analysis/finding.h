@@ -8,24 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/finding_id.h"
 #include "model/names/who.h"
 
 namespace lockstep::analysis {
-
-// The words of the `class` field. Their meaning: docs/findings.md.
-enum class FindingClass : uint8_t {
-#define CLASS(name, text) k##name,
-#include "analysis/finding_classes.def"
-#undef CLASS
-};
-std::string_view class_text(FindingClass finding_class);  // "never-joined"
-
-enum class Severity : uint8_t {
-  kNote,      // worth knowing; changes nothing
-  kWarning,   // the job is slower than it need be, or may be
-  kCritical,  // the job stands still or has lost a part
-};
-std::string_view severity_text(Severity severity);  // "note", "warning", "critical"
 
 // A measured effect with its uncertainty: low <= value <= high.
 struct Effect {
@@ -35,9 +21,11 @@ struct Effect {
 };
 
 struct Finding {
-  std::string id;  // stable, documented in docs/findings.md: "never-joined", "host-late.rotating", ...
-  FindingClass finding_class{};
-  Severity severity = Severity::kNote;
+  // As bad as findings.def has it.
+  explicit Finding(FindingId of) : id(of), severity(facts(of).severity) {}
+
+  FindingId id;
+  Severity severity;
   double weight = 0;               // orders findings of one severity: the cost in ns where that is known
   std::string statement;           // one sentence: rank, host, GPU, communicator, operation
   std::vector<int32_t> ranks;      // global ranks blamed, ascending; empty: nobody

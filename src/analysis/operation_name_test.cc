@@ -24,7 +24,7 @@ TEST(OperationName, CountsOnTheCommunicatorAndByFunction) {
   const model::Job job = builder.build();
   EXPECT_EQ(text(job, 0), "operation 0 of mesh_dp:1 (its 1st Broadcast)");
   EXPECT_EQ(text(job, 2), "operation 2 of mesh_dp:1 (its 2nd AllReduce)");
-  Finding finding;
+  Finding finding(FindingId{});
   name_operation(job, 1, 2, finding);
   EXPECT_EQ(finding.operation, "operation 2 of mesh_dp:1 (its 2nd AllReduce)");
   EXPECT_EQ(finding.op_address, "2");
@@ -55,7 +55,7 @@ TEST(OperationName, NamesTransfersByTheirPair) {
   }
   const model::Job job = builder.build();
   for (const uint32_t process : {1u, 2u}) {
-    Finding finding;
+    Finding finding(FindingId{});
     name_operation(job, process, 2, finding);
     EXPECT_EQ(finding.operation, std::string("transfer 2 from rank 1 to rank 2 on pp (") +
                                      (process == 1 ? "Send" : "Recv") + ")");

@@ -43,8 +43,8 @@ Json slowest_json(const ReportContext& context, const bandwidth::Rate& rate, con
 Json finding_of(const ReportContext& context, const bandwidth::Rate& rate) {
   const auto& findings = context.run().diagnosis.findings;
   for (size_t i = 0; i < findings.size(); ++i) {
-    const bool slow = findings[i].finding_class == analysis::FindingClass::kSlowLink ||
-                      findings[i].finding_class == analysis::FindingClass::kSlowNic;
+    const bool slow = class_of(findings[i].id) == analysis::FindingClass::kSlowLink ||
+                      class_of(findings[i].id) == analysis::FindingClass::kSlowNic;
     if (slow && context.comm_of(i) == rate.comm) return i;
   }
   return nullptr;

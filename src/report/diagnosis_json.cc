@@ -166,8 +166,8 @@ Json who_json(const analysis::Finding& finding) {
 }  // namespace
 
 Json finding_json(const analysis::Finding& finding) {
-  return {{"id", finding.id},
-          {"class", class_text(finding.finding_class)},
+  return {{"id", id_text(finding.id)},
+          {"class", class_text(class_of(finding.id))},
           {"severity", severity_text(finding.severity)},
           {"statement", finding.statement},
           {"ranks", finding.ranks},

@@ -8,6 +8,7 @@
 namespace lockstep::report {
 
 using analysis::FindingClass;
+using analysis::FindingId;
 
 NamedLinks::NamedLinks(const ReportContext& context, const std::vector<analysis::network::Link>& links)
     : context_(context) {
@@ -27,14 +28,15 @@ NamedLinks::NamedLinks(const ReportContext& context, const std::vector<analysis:
 }
 
 std::optional<NamedLinks::About> NamedLinks::about(const analysis::Finding& finding) {
-  switch (finding.finding_class) {
+  switch (class_of(finding.id)) {
     case FindingClass::kSlowNic:
       return About::kSlowEnds;
     case FindingClass::kStuckInNetwork:
       return About::kBetweenHosts;
     case FindingClass::kSlowLink:
-      if (finding.id == "slow-link" || finding.id == "slow-link.hosts") return About::kSlowPairs;
-      if (finding.id == "slow-link.intra-host") return About::kWithinHost;
+      if (finding.id == FindingId::kSlowLink || finding.id == FindingId::kSlowLinkHosts)
+        return About::kSlowPairs;
+      if (finding.id == FindingId::kSlowLinkIntraHost) return About::kWithinHost;
       // The others are about how a host or communicator is set up, and name no link.
       return std::nullopt;
     default:

@@ -17,7 +17,7 @@ constexpr size_t kLossesMost = 1000, kLossProcesses = 64;
 
 // "never-joined" -> "Never joined"; what follows a point is a kind of it.
 std::string title_of(const Finding& finding) {
-  std::string title(class_text(finding.finding_class));
+  std::string title(class_text(class_of(finding.id)));
   std::replace(title.begin(), title.end(), '-', ' ');
   title[0] = static_cast<char>(title[0] - 'a' + 'A');
   return title;
@@ -26,7 +26,7 @@ std::string title_of(const Finding& finding) {
 // The first paragraph of what `lockstep explain` says.
 Json explained(const Finding& finding) {
   for (const verdict::Entry& entry : verdict::entries()) {
-    if (entry.id != finding.id) continue;
+    if (entry.id != id_text(finding.id)) continue;
     std::string text = verdict::text(entry, Style(false));
     const size_t body = text.find("\n\n");
     if (body == std::string::npos) return nullptr;
@@ -50,7 +50,7 @@ Json card_json(const ReportContext& context, size_t i, const std::vector<Row>& r
   }
   return {{"title", title_of(finding)},
           {"what", explained(finding)},
-          {"class", class_text(finding.finding_class)},
+          {"class", class_text(class_of(finding.id))},
           {"effect", finding.effect ? Json(verdict::effect_text(*finding.effect)) : Json(nullptr)},
           {"comm", or_null(comm)},
           {"operation", operation ? place_of(places, *operation) : Json(nullptr)},

@@ -22,13 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using analysis::Finding;
-using analysis::Severity;
+using analysis::FindingId;
 
-Finding doubt(std::string id, Severity severity, const DiagnosedRun& run) {
-  Finding finding;
-  finding.id = std::move(id);
-  finding.finding_class = analysis::FindingClass::kEvidenceMissing;
-  finding.severity = severity;
+Finding doubt(FindingId id, const DiagnosedRun& run) {
+  Finding finding(id);
   if (!run.evidence.empty()) finding.sources = {run.evidence.front().source};
   return finding;
 }
@@ -156,7 +153,7 @@ std::vector<Sighting> sightings(const std::vector<std::string>& paths) {
 }
 
 std::optional<Finding> several_jobs(const DiagnosedRun& run, std::vector<Sighting> sightings) {
-  Finding finding = doubt("evidence-missing.several-jobs", Severity::kCritical, run);
+  Finding finding = doubt(FindingId::kEvidenceMissingSeveralJobs, run);
   finding.weight = std::numeric_limits<double>::max();
   finding.advice = "Give the files of one run, each once; `lockstep compare A B` compares two runs.";
   for (const Evidence& evidence : run.evidence) {
@@ -197,7 +194,7 @@ std::optional<Finding> several_jobs(const DiagnosedRun& run, std::vector<Sightin
 
 bool is_in_progress(const Finding& finding, const DiagnosedRun& run) {
   constexpr int64_t kCreationNs = 30'000'000'000;
-  if (finding.id != "init-stuck.log" && finding.id != "evidence-missing.init") return false;
+  if (finding.id != FindingId::kInitStuckLog && finding.id != FindingId::kEvidenceMissingInit) return false;
   for (const Evidence& evidence : run.evidence) {
     if (!evidence.job || !cover(evidence).still_runs()) continue;
     const auto& processes = evidence.job->processes;
@@ -213,7 +210,7 @@ bool is_in_progress(const Finding& finding, const DiagnosedRun& run) {
 std::optional<Finding> unread_inputs(const DiagnosedRun& run) {
   const std::vector<std::string> files = unread(run);
   if (files.empty()) return std::nullopt;
-  Finding finding = doubt("evidence-missing.unread", Severity::kWarning, run);
+  Finding finding = doubt(FindingId::kEvidenceMissingUnread, run);
   finding.statement = files.size() == 1
                           ? "an input could not be read and was left out: " + files.front()
                           : plural(files.size(), "input") + " could not be read and were left out";
@@ -255,7 +252,7 @@ std::optional<Finding> too_little(const DiagnosedRun& run) {
     matched += coverage.matched;
   }
   const uint64_t warned = warnings(run);
-  Finding finding = doubt("evidence-missing.little", Severity::kWarning, run);
+  Finding finding = doubt(FindingId::kEvidenceMissingLittle, run);
   finding.statement =
       logs_alone && warned > 0
           ? "NCCL warned " + plural(warned, "time") + "; the logs cannot show whether the job is healthy"

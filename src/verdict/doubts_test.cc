@@ -14,6 +14,7 @@ namespace lockstep::verdict {
 namespace {
 
 using analysis::Finding;
+using analysis::FindingId;
 using analysis::Severity;
 using analysis::testing::JobBuilder;
 
@@ -52,10 +53,9 @@ TEST(SeveralJobs, JobIdsThatDifferAreSaidFirst) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->statement, "these are files of 2 jobs: 4711 and 4712");
   EXPECT_EQ(code_of(*finding), kExitCannotTell);
-  Finding heavy;
-  heavy.severity = Severity::kCritical;
+  Finding heavy(FindingId::kNeverJoined);
   heavy.weight = 1e18;
-  EXPECT_EQ(analysis::in_order({heavy, *finding}).findings[0].id, "evidence-missing.several-jobs");
+  EXPECT_EQ(id_text(analysis::in_order({heavy, *finding}).findings[0].id), "evidence-missing.several-jobs");
 }
 
 TEST(SeveralJobs, OneIdOrNoneIsOneJob) {
@@ -133,8 +133,7 @@ TEST(SeveralJobs, AFileThatTwoInputsHold) {
 }
 
 TEST(InProgress, ALogsUnfinishedCommunicatorOfALiveRunThatWasBusyAMomentAgo) {
-  Finding stuck;
-  stuck.id = "init-stuck.log";
+  const Finding stuck(FindingId::kInitStuckLog);
   const auto is_reported = [&](model::Liveness liveness, double quiet_s, const Finding& finding) {
     const DiagnosedRun run = run_of(2, [&](model::Job& job) {
       for (model::JobProcess& process : job.processes) {
@@ -148,8 +147,7 @@ TEST(InProgress, ALogsUnfinishedCommunicatorOfALiveRunThatWasBusyAMomentAgo) {
   EXPECT_FALSE(is_reported(model::Liveness::kRunning, 29.9, stuck));
   EXPECT_TRUE(is_reported(model::Liveness::kRunning, 30, stuck));
   EXPECT_TRUE(is_reported(model::Liveness::kGone, 1, stuck));
-  Finding other;
-  other.id = "rank-dead.launcher";
+  const Finding other(FindingId::kRankDeadLauncher);
   EXPECT_TRUE(is_reported(model::Liveness::kRunning, 1, other));
   EXPECT_FALSE(is_in_progress(stuck, DiagnosedRun())) << "a pasted log stays as it is";
 }
@@ -239,23 +237,22 @@ TEST(Enough, LogsAloneAreNot) {
 
 // The table of docs/diagnose.md.
 TEST(Outcome, OfEveryRowOfTheTable) {
-  const auto of = [](analysis::FindingClass finding_class, Severity severity) {
-    Finding finding;
-    finding.finding_class = finding_class;
+  const auto of = [](FindingId id, Severity severity) {
+    Finding finding(id);
     finding.severity = severity;
     return finding;
   };
-  using enum analysis::FindingClass;
+  using enum FindingId;
   struct Row {
     Finding finding;
     int code;
     std::string_view word;
   };
-  for (const Row& row : {Row{of(kImbalance, Severity::kNote), kExitOk, "note"},
-                         Row{of(kEvidenceMissing, Severity::kNote), kExitOk, "note"},
+  for (const Row& row : {Row{of(kImbalanceFew, Severity::kNote), kExitOk, "note"},
+                         Row{of(kEvidenceMissingFiles, Severity::kNote), kExitOk, "note"},
                          Row{of(kNeverJoined, Severity::kCritical), kExitFindings, "CRITICAL"},
                          Row{of(kHostLate, Severity::kWarning), kExitFindings, "WARNING"},
-                         Row{of(kEvidenceMissing, Severity::kWarning), kExitCannotTell, "CANNOT TELL"},
+                         Row{of(kEvidenceMissingFiles, Severity::kWarning), kExitCannotTell, "CANNOT TELL"},
                          Row{of(kTooManyFailed, Severity::kCritical), kExitCannotTell, "CANNOT TELL"}}) {
     EXPECT_EQ(code_of(row.finding), row.code) << row.word;
     EXPECT_EQ(word(row.finding), row.word);

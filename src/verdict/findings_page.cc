@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep explain` prints docs/findings.md, which is built into the program, instead of texts of its own:
-// there is one place to mend. The rules of logs are the exception: they are in rules.def, and the page lists
-// their ids alone.
+// `lockstep explain ID` prints docs/findings.md, which is built into the program, instead of texts of its
+// own: there is one place to mend. The rules of logs are the exception: they are in rules.def.
 #include "verdict/findings_page.h"
 
 #include <algorithm>
 
-#include "analysis/finding.h"
+#include "analysis/finding_id.h"
 #include "base/ascii.h"
 #include "base/text/wrap.h"
 
@@ -70,15 +69,14 @@ std::vector<Entry> parse(std::string_view page) {
   return list;
 }
 
-// What logs can show has one source, rules.def: the page lists the ids alone, and these rows say the rest.
+// What logs can show has one source, rules.def.
 struct RuleText {
-  std::string_view id;
-  analysis::Severity severity;
+  analysis::FindingId id;
   std::string_view says, advice;
 };
 
 constexpr RuleText kLogRules[] = {
-#define RULE(function, id, word, severity, says, advice) {id, analysis::Severity::severity, says, advice},
+#define RULE(function, id, says, advice) {analysis::FindingId::k##id, says, advice},
 #define RULES(...) RULE(__VA_ARGS__)
 #define MESSAGE(kind, when, ...) RULE(kind, __VA_ARGS__)
 #define UNMATCHED(...) RULE(none, __VA_ARGS__)
@@ -92,54 +90,8 @@ constexpr RuleText kLogRules[] = {
 constexpr std::string_view kRuleChapter = "What logs show";
 constexpr std::string_view kRuleColumns = "| Id | Severity | Says | Remedy |";
 
-// What the rules find whose sentence is made of the lines alone.
-struct Meaning {
-  std::string_view id, text;
-};
-
-constexpr Meaning kMeanings[] = {
-    {"slow-link.channels",
-     "RANKS: a communicator has few channels, though its GPUs have NVLink or others have many"},
-    {"slow-link.ring-order",
-     "RANKS: a ring goes from host to host more often than it must, or takes the hosts' GPUs in different orders"},
-    {"misconfigured.shared-gpu", "two ranks use one GPU"},
-    {"misconfigured.cores", "RANKS: the network threads of several processes run on one core"},
-    {"misconfigured.known-issue", "the release in the log has a known issue, and the log shows what it does"},
-    {"joined-other-op.calls", "ranks of a communicator called different things as their n-th operation"},
-    {"joined-other-op.watchdog", "PyTorch's watchdogs gave up on different operations at one place"},
-    {"joined-other-op.fingerprint",
-     "PyTorch's check of each call (TORCH_DISTRIBUTED_DEBUG=DETAIL) found two that differ"},
-    {"never-joined.calls", "RANKS: a call that others of the communicator made is not in their logs"},
-    {"never-joined.watchdog", "RANKS never called the operation on which PyTorch's watchdog gave up"},
-    {"never-joined.barrier", "RANKS did not reach a barrier in time"},
-    {"never-joined.horovod", "Horovod waits for RANKS: tensors that others submitted are missing there"},
-    {"cross-comm-deadlock.watchdog", "groups of ranks wait for each other in different operations"},
-    {"stuck-in-gpu.watchdog",
-     "all ranks called the operation on which PyTorch's watchdog gave up, and it did not end"},
-    {"rank-dead.launcher", "the launcher says that the process of a rank ended, and how"},
-    {"rank-dead.gpu-fault", "RANKS: the GPU reported a hardware fault, and the process ended because of it"},
-    {"rank-dead.cuda", "RANKS: CUDA failed, and the process ended because of it"},
-    {"rank-dead.remote", "RANKS: NCCL lost a peer"},
-    {"aborted.watchdog-stuck", "RANKS: PyTorch's watchdog itself was stuck"},
-    {"aborted.gil", "RANKS: Python's lock (GIL) was held when the process was to end"},
-    {"aborted.watchdog", "RANKS: PyTorch ended the process because an operation failed or took too long"},
-    {"aborted.communicator", "RANKS: communicators were aborted"},
-    {"aborted.communicator-gone",
-     "NCCL was called with a communicator that had been destroyed or aborted, or was not created yet"},
-    {"init-stuck.log", "RANKS began to create a communicator and did not complete it"},
-    {"evidence-missing.init", "RANKS began to create a communicator, and the logs end before it is complete"},
-    {"evidence-missing.announced", "the last collectives that ranks announced differ"},
-    {"evidence-missing.watchdog", "an operation did not end, and these logs do not show who held it up"},
-    {"evidence-missing.calls",
-     "lines of calls are missing, or one log ends before the others: who called less is not certain"},
-    {"evidence-missing.rank-logs", "ranks of a communicator are without a log"},
-};
-
 // "{who}: card {1} failed" -> "RANKS: card ... failed"
-std::string meaning_of(const RuleText& rule) {
-  const Meaning* known = std::find_if(std::begin(kMeanings), std::end(kMeanings),
-                                      [&](const Meaning& meaning) { return meaning.id == rule.id; });
-  if (known != std::end(kMeanings)) return std::string(known->text);
+std::string sentence_of(const RuleText& rule) {
   std::string out;
   for (size_t at = 0; at < rule.says.size(); ++at) {
     const size_t close = rule.says[at] == '{' ? rule.says.find('}', at) : std::string_view::npos;
@@ -150,15 +102,17 @@ std::string meaning_of(const RuleText& rule) {
     out += rule.says.substr(at, close + 1 - at) == "{who}" ? "RANKS" : "...";
     at = close;
   }
-  return out;
+  // Of a sentence that the lines alone make, what it means.
+  return out == "..." || out == "RANKS: ..." ? std::string(facts(rule.id).meaning) : out;
 }
 
 const std::vector<std::string>& rule_rows() {
   static const std::vector<std::string> rows = [] {
     std::vector<std::string> list;
     for (const RuleText& rule : kLogRules) {
-      list.push_back("| `" + std::string(rule.id) + "` | " + std::string(severity_text(rule.severity)) +
-                     " | " + meaning_of(rule) + " | " + std::string(rule.advice) + " |");
+      list.push_back("| `" + std::string(id_text(rule.id)) + "` | " +
+                     std::string(severity_text(facts(rule.id).severity)) + " | " + sentence_of(rule) + " | " +
+                     std::string(rule.advice) + " |");
     }
     return list;
   }();
@@ -169,7 +123,7 @@ std::vector<Entry> all_entries() {
   std::vector<Entry> list = parse(kFindingsPage);
   const size_t written = list.size();
   for (size_t i = 0; i < std::size(kLogRules); ++i) {
-    const std::string_view id = kLogRules[i].id;
+    const std::string_view id = id_text(kLogRules[i].id);
     const auto page_end = list.begin() + static_cast<std::ptrdiff_t>(written);
     // What the page explains at length wins over the rule's own words.
     if (std::none_of(list.begin(), page_end, [&](const Entry& entry) { return entry.id == id; }))
@@ -237,6 +191,26 @@ std::string row_text(const Entry& entry, const Style& style) {
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = all_entries();
   return all;
+}
+
+std::string list(const Style& style) {
+  constexpr size_t kMeaningColumn = 36;
+  std::string text;
+  for (const analysis::FindingFacts& finding : analysis::kFindings) {
+    const size_t blanks = std::max(kMeaningColumn, finding.id.size() + 2) - finding.id.size();
+    text += style.heading(finding.id) + std::string(blanks, ' ') + std::string(finding.meaning) + '\n';
+  }
+  return text;
+}
+
+std::string alike(std::string_view id) {
+  const std::string_view word = id.substr(0, id.find('.'));
+  std::string text;
+  for (const analysis::FindingFacts& finding : analysis::kFindings) {
+    if (class_text(finding.finding_class).find(word) != std::string_view::npos)
+      text += ' ' + std::string(finding.id);
+  }
+  return text;
 }
 
 std::string text(const Entry& entry, const Style& style) {

@@ -242,12 +242,12 @@ class SettingBeside {
   // What supports no finding. Ports that are down or slower are a note: few hosts use all that they have.
   void add_own(const LinkCheck& check, const std::string& host, const std::set<const LinkFact*>& cited) {
     for (Finding finding : check.findings) {
-      if (finding.finding_class == FindingClass::kEvidenceMissing) continue;
+      if (class_of(finding.id) == FindingClass::kEvidenceMissing) continue;
       const bool is_cited = std::any_of(cited.begin(), cited.end(), [&](const LinkFact* fact) {
         return fact->finding == finding.id && has_word(finding.statement, fact->name);
       });
       if (is_cited) continue;
-      const bool is_port = finding.finding_class == FindingClass::kSlowNic;
+      const bool is_port = class_of(finding.id) == FindingClass::kSlowNic;
       finding.severity =
           std::min(finding.severity, is_port || host.empty() ? Severity::kNote : Severity::kWarning);
       finding.statement =

@@ -13,7 +13,7 @@ namespace lockstep::verdict {
 namespace {
 
 using analysis::Finding;
-using analysis::FindingClass;
+using analysis::FindingId;
 using analysis::Severity;
 using analysis::testing::JobBuilder;
 using links::LinkFact;
@@ -28,7 +28,7 @@ LinkFact port_fact(int card, bool is_well) {
   fact.device = fact.words = fact.name + "/1";
   fact.says = is_well ? "is active, at 400 Gb/s" : "runs at 200 Gb/s, its siblings at up to 400";
   if (is_well) return fact;
-  fact.finding = "slow-nic.rate";
+  fact.finding = FindingId::kSlowNicRate;
   fact.remedy = "Check the cable.";
   fact.lines = {"7: Rate: 200"};
   return fact;
@@ -43,7 +43,7 @@ LinkFact pair_fact(bool is_well) {
   fact.says =
       is_well ? "moves 390.0 GB/s" : "moves 150.0 GB/s (write), the median of its 11 siblings 390.0 GB/s";
   if (is_well) return fact;
-  fact.finding = "slow-link.sibling";
+  fact.finding = FindingId::kSlowLinkSibling;
   fact.remedy = "Check the links.";
   fact.lines = {"25: 0 N/A 150.00"};
   return fact;
@@ -73,20 +73,14 @@ class LinkChecks : public ::testing::Test {
     added.facts.facts = facts;
     for (const LinkFact& fact : facts) {
       if (!fact.is_trouble()) continue;
-      Finding& finding = added.findings.emplace_back();
-      finding.id = fact.finding;
-      finding.finding_class =
-          fact.of == LinkFact::Of::kPort ? FindingClass::kSlowNic : FindingClass::kSlowLink;
+      Finding& finding = added.findings.emplace_back(*fact.finding);
       finding.severity = Severity::kWarning;
       finding.statement = fact.name + " " + fact.says;
     }
     return added;
   }
-  Finding& finding(const std::string& id, FindingClass finding_class, const std::vector<int32_t>& ranks,
-                   const std::vector<std::string>& hosts) {
-    Finding& added = findings_.emplace_back();
-    added.id = id;
-    added.finding_class = finding_class;
+  Finding& finding(FindingId id, const std::vector<int32_t>& ranks, const std::vector<std::string>& hosts) {
+    Finding& added = findings_.emplace_back(id);
     added.severity = Severity::kWarning;
     added.statement = "it is slow";
     added.ranks = ranks;
@@ -107,7 +101,7 @@ class LinkChecks : public ::testing::Test {
 };
 
 TEST_F(LinkChecks, ThePortNearestToASlowRankSupportsIt) {
-  finding("slow-nic", FindingClass::kSlowNic, {3}, {"node1"});
+  finding(FindingId::kSlowNic, {3}, {"node1"});
   check("links-node1.json", {port_fact(0, true), port_fact(1, false)}).facts.nearest = {{kGpu0, {"mlx5_0"}},
                                                                                         {kGpu1, {"mlx5_1"}}};
   run();
@@ -119,19 +113,19 @@ TEST_F(LinkChecks, ThePortNearestToASlowRankSupportsIt) {
 }
 
 TEST_F(LinkChecks, APortElsewhereDoesNot) {
-  finding("slow-nic", FindingClass::kSlowNic, {3}, {"node1"});
+  finding(FindingId::kSlowNic, {3}, {"node1"});
   check("links-node1.json", {port_fact(0, false), port_fact(1, true)}).facts.nearest = {{kGpu0, {"mlx5_0"}},
                                                                                         {kGpu1, {"mlx5_1"}}};
   run();
   ASSERT_EQ(findings_.size(), 2u);
   EXPECT_TRUE(says(0, "ibstat shows no fault: of node1 the port is active"));
-  EXPECT_EQ(findings_[1].id, "slow-nic.rate");
+  EXPECT_EQ(id_text(findings_[1].id), "slow-nic.rate");
   EXPECT_EQ(findings_[1].severity, Severity::kNote) << "storage is often slower";
   EXPECT_EQ(exit_code(analysis::in_order({findings_[1]})), kExitOk);
 }
 
 TEST_F(LinkChecks, WhereThePortIsNotKnownItMayExplain) {
-  finding("slow-nic", FindingClass::kSlowNic, {3}, {"node1"});
+  finding(FindingId::kSlowNic, {3}, {"node1"});
   check("ibstat-node1.txt", {port_fact(0, true), port_fact(1, false)});
   run();
   ASSERT_EQ(findings_.size(), 1u);
@@ -140,7 +134,7 @@ TEST_F(LinkChecks, WhereThePortIsNotKnownItMayExplain) {
 }
 
 TEST_F(LinkChecks, ThePortThatTheLogNamesIsTheOne) {
-  Finding& log = finding("transport-error.retries", FindingClass::kTransportError, {3}, {"node1"});
+  Finding& log = finding(FindingId::kTransportErrorRetries, {3}, {"node1"});
   log.statement = "rank 3: a connection over mlx5_1:1 gave up";
   check("ibstat-node1.txt", {port_fact(0, true), port_fact(1, false)});
   run();
@@ -148,7 +142,7 @@ TEST_F(LinkChecks, ThePortThatTheLogNamesIsTheOne) {
 }
 
 TEST_F(LinkChecks, TheHostIsThatOfTheFileName) {
-  finding("slow-nic", FindingClass::kSlowNic, {3}, {"node1"});
+  finding(FindingId::kSlowNic, {3}, {"node1"});
   check("ibstat-node0.txt", {port_fact(0, false)});
   check("ibstat-node10.txt", {port_fact(1, false)});
   run();
@@ -160,7 +154,7 @@ TEST_F(LinkChecks, TheHostIsThatOfTheFileName) {
 }
 
 TEST_F(LinkChecks, AnyOtherHostOfARecordIsNone) {
-  finding("slow-nic", FindingClass::kSlowNic, {3}, {"node1"});
+  finding(FindingId::kSlowNic, {3}, {"node1"});
   check("links-node1.json", {port_fact(0, false)}).facts.host = "login7";
   check("links.json", {port_fact(0, false)}).facts.host = "node1.cluster";
   run();
@@ -170,7 +164,7 @@ TEST_F(LinkChecks, AnyOtherHostOfARecordIsNone) {
 }
 
 TEST_F(LinkChecks, APairOfTheSlowRanksSupportsOrSpeaksAgainst) {
-  finding("slow-link.intra-host", FindingClass::kSlowLink, {0, 1}, {"node0"});
+  finding(FindingId::kSlowLinkIntraHost, {0, 1}, {"node0"});
   check("nvbandwidth-node0.txt", {pair_fact(false)}).tool = "nvbandwidth";
   run();
   ASSERT_EQ(findings_.size(), 1u);
@@ -185,13 +179,13 @@ TEST_F(LinkChecks, APairOfTheSlowRanksSupportsOrSpeaksAgainst) {
 }
 
 TEST_F(LinkChecks, NvlinksAreFoundByTheirUuids) {
-  finding("slow-link.intra-host", FindingClass::kSlowLink, {2, 3}, {"node1"});
+  finding(FindingId::kSlowLinkIntraHost, {2, 3}, {"node1"});
   LinkFact fact;
   fact.of = LinkFact::Of::kNvlinks;
   fact.name = fact.words = "GPU 1";
   fact.device = "GPU-03E3DF82-82f6-67b4-9953-4e63527e0e9d";
   fact.says = "has 2 NVLinks of 18 down, its siblings 0";
-  fact.finding = "slow-link.nvlink-down";
+  fact.finding = FindingId::kSlowLinkNvlinkDown;
   check("nvlink.txt", {fact}).tool = "nvidia-smi nvlink";
   run();
   ASSERT_EQ(findings_.size(), 1u);

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "base/text/units.h"
 #include "base/text/wording.h"
@@ -20,6 +21,7 @@ namespace {
 
 using analysis::Finding;
 using analysis::FindingClass;
+using analysis::FindingId;
 using analysis::Severity;
 using links::HostSamples;
 using links::LinkTrouble;
@@ -75,10 +77,7 @@ class Joining {
   }
 
   void add_other_time() {
-    Finding finding;
-    finding.id = "evidence-missing.other-time";
-    finding.finding_class = FindingClass::kEvidenceMissing;
-    finding.severity = Severity::kWarning;
+    Finding finding(FindingId::kEvidenceMissingOtherTime);
     finding.statement = "the " + std::string(kLinkCounters) + " and the " + evidence_.front().source +
                         " are from different times: the counters were left out";
     finding.advice = "Give the files of one run.";
@@ -105,7 +104,7 @@ class Joining {
   void confirm(const HostSamples& host) {
     for (const LinkTrouble& trouble : host.troubles)
       for (Finding& finding : findings_) {
-        if (finding.finding_class != FindingClass::kTransportError || !is_on(finding, host.host) ||
+        if (class_of(finding.id) != FindingClass::kTransportError || !is_on(finding, host.host) ||
             !names_port(finding, trouble.device))
           continue;
         cite(trouble, host, "confirmed", finding);
@@ -156,7 +155,7 @@ class Joining {
 
   static OnPath on_path(const LinkTrouble& trouble, const Finding& finding, const HostSamples& host,
                         const std::optional<std::set<std::string>>& places) {
-    if (finding.finding_class == FindingClass::kTransportError) {
+    if (class_of(finding.id) == FindingClass::kTransportError) {
       // What it says of a port was joined before, and is about no other.
       if (names_a_card(finding, host)) return OnPath::kNo;
       if (finding.ranks.empty()) return OnPath::kUnknown;
@@ -241,19 +240,19 @@ class Joining {
   // What nothing else tells of. One finding for all ports with one trouble: a switch that restarts takes many
   // along.
   void add_possible(const std::vector<const HostSamples*>& hosts) {
-    std::map<std::pair<std::string, std::string>, Finding> by_trouble;
-    std::map<std::pair<std::string, std::string>, std::vector<std::string>> devices;
+    // A note apart from what may be a cause, in the order of the ids as people read them.
+    using Key = std::tuple<std::string_view, bool, std::string>;
+    std::map<Key, Finding> by_trouble;
+    std::map<Key, std::vector<std::string>> devices;
     for (const HostSamples* const host : hosts)
       for (const LinkTrouble& trouble : host->troubles) {
         if (confirmed_.contains(&trouble) || likely_.contains(&trouble)) continue;
         // A port that nobody uses slows nobody down.
         const Severity severity = trouble.moved_data == false ? Severity::kNote : trouble.severity;
-        const std::pair key(trouble.id + (severity == Severity::kNote ? " note" : ""), trouble.says);
-        Finding& finding = by_trouble[key];
-        finding.id = trouble.id;
-        finding.finding_class =
-            trouble.id.starts_with("slow-nic") ? FindingClass::kSlowNic : FindingClass::kTransportError;
-        finding.severity = std::max(finding.severity, severity);
+        const Key key(id_text(trouble.id), severity == Severity::kNote, trouble.says);
+        const auto [at, is_new] = by_trouble.try_emplace(key, trouble.id);
+        Finding& finding = at->second;
+        finding.severity = is_new ? severity : std::max(finding.severity, severity);
         finding.advice = trouble.remedy;
         if (std::find(finding.hosts.begin(), finding.hosts.end(), host->host) == finding.hosts.end())
           finding.hosts.push_back(host->host);
@@ -268,7 +267,7 @@ class Joining {
         finding.statement += (i == 0 ? "" : ", ") + named[i];
       if (named.size() > kMostDevices)
         finding.statement += " and " + wording::count(named.size() - kMostDevices, "other");
-      finding.statement += ": " + key.second + " while the job ran" +
+      finding.statement += ": " + std::get<std::string>(key) + " while the job ran" +
                            (finding.severity == Severity::kNote ? "" : ", a possible cause of delays");
       finding.evidence.push_back(finding.severity == Severity::kNote
                                      ? "only a note: it carried hardly any data"

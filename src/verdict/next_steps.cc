@@ -14,6 +14,7 @@ namespace {
 
 using analysis::Finding;
 using analysis::FindingClass;
+using analysis::FindingId;
 using model::Who;
 
 constexpr size_t kMostProcesses = 2;  // looked at of those that a finding blames
@@ -36,23 +37,23 @@ std::string hex_digits(std::string_view text) {
 enum class Look { kNothing, kStack, kHostTime, kContinue, kGpu, kKernelLog };
 
 Look look_of(const Finding& finding) {
-  switch (finding.finding_class) {
+  switch (class_of(finding.id)) {
     case FindingClass::kNeverJoined:
-      if (finding.id == "never-joined.stopped") return Look::kContinue;
-      return finding.id == "never-joined" ? Look::kStack : Look::kNothing;
+      if (finding.id == FindingId::kNeverJoinedStopped) return Look::kContinue;
+      return finding.id == FindingId::kNeverJoined ? Look::kStack : Look::kNothing;
     case FindingClass::kInitStuck:
     case FindingClass::kJoinedOtherOp:
     case FindingClass::kCrossCommDeadlock:
       return Look::kStack;
     case FindingClass::kEvidenceMissing:
-      return finding.id == "evidence-missing.gpu-times" ? Look::kStack : Look::kNothing;
+      return finding.id == FindingId::kEvidenceMissingGpuTimes ? Look::kStack : Look::kNothing;
     case FindingClass::kHostLate:
       return Look::kHostTime;
     case FindingClass::kGpuLate:
     case FindingClass::kStuckInGpu:
       return Look::kGpu;
     case FindingClass::kStuckInNetwork:
-      return finding.id == "stuck-in-network.gpu" ? Look::kGpu : Look::kNothing;
+      return finding.id == FindingId::kStuckInNetworkGpu ? Look::kGpu : Look::kNothing;
     case FindingClass::kRankDead:
       return Look::kKernelLog;
     default:

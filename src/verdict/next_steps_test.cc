@@ -9,15 +9,14 @@ namespace lockstep::verdict {
 namespace {
 
 using analysis::Finding;
-using analysis::FindingClass;
+using analysis::FindingId;
 using Texts = std::vector<std::string>;
 
 // A verdict about operation 8 of a communicator of this name.
 struct Case {
   std::string comm = "mesh_dp:1";
   Texts paths = {"runs/hang"};
-  FindingClass finding_class = FindingClass::kNeverJoined;
-  std::string id = "never-joined";
+  FindingId id = FindingId::kNeverJoined;
   model::Who who = {.rank = 5, .device = 1, .pid = 4259, .host = "node-001", .boot_id = "ab"};
   bool other_comm_has_its_name = false;
 };
@@ -32,9 +31,7 @@ Texts steps(const Case& of) {
   evidence.paths = of.paths;
   evidence.job = builder.build();
   evidence.job->comms[0].comm_id = 0x12ab;
-  Finding finding;
-  finding.id = of.id;
-  finding.finding_class = of.finding_class;
+  Finding finding(of.id);
   finding.who = {of.who};
   finding.comm_row = 0;
   finding.op_index = 8;
@@ -62,15 +59,15 @@ TEST(NextSteps, DoNotLookAtWhatHasEnded) {
   Case of;
   of.who.gone = true;
   EXPECT_EQ(steps(of)[0], "lockstep show runs/hang --comm mesh_dp:1 --op 8");
-  of = {.id = "never-joined.finished"};
+  of = {.id = FindingId::kNeverJoinedFinished};
   EXPECT_EQ(steps(of)[0], "lockstep show runs/hang --comm mesh_dp:1 --op 8");
 }
 
 TEST(NextSteps, LookAtWhatTheFindingIsAbout) {
-  EXPECT_EQ(steps({.id = "never-joined.stopped"})[0], "ssh node-001 kill -CONT 4259");
-  EXPECT_EQ(steps({.finding_class = FindingClass::kHostLate, .id = "host-late"})[0],
+  EXPECT_EQ(steps({.id = FindingId::kNeverJoinedStopped})[0], "ssh node-001 kill -CONT 4259");
+  EXPECT_EQ(steps({.id = FindingId::kHostLate})[0],
             "ssh node-001 py-spy record --duration 10 --output rank-5.svg --pid 4259");
-  Case of{.finding_class = FindingClass::kStuckInGpu, .id = "stuck-in-gpu"};
+  Case of{.id = FindingId::kStuckInGpu};
   EXPECT_EQ(steps(of)[0], "ssh node-001 nvidia-smi -q -i 1");
   of.who.pci = "0000:1b:00.0";
   EXPECT_EQ(steps(of)[0], "ssh node-001 nvidia-smi -q -i 0000:1b:00.0");

@@ -22,12 +22,10 @@ std::string amount(double value, const std::string& unit) {
 }  // namespace
 
 using analysis::Finding;
-using analysis::FindingClass;
 using analysis::Severity;
 
 bool cannot_tell(const Finding& finding) {
-  return finding.finding_class == FindingClass::kEvidenceMissing ||
-         finding.finding_class == FindingClass::kTooManyFailed;
+  return facts(class_of(finding.id)).family == analysis::Family::kDoubt;
 }
 
 Outcome outcome(const analysis::Diagnosis& diagnosis) {
@@ -63,7 +61,7 @@ std::string essence(const analysis::Diagnosis& diagnosis) {
   std::string text;
   for (const analysis::Finding& finding : diagnosis.findings) {
     if (finding.severity == analysis::Severity::kNote) continue;
-    text += finding.id + ' ' + finding.comm + ' ' + finding.func;
+    text += std::string(id_text(finding.id)) + ' ' + finding.comm + ' ' + finding.func;
     if (finding.op_index) text += ' ' + std::to_string(*finding.op_index);
     for (int32_t rank : finding.ranks) text += ' ' + std::to_string(rank);
     text += '\n';

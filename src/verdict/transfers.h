@@ -10,19 +10,20 @@
 namespace lockstep::verdict {
 
 inline bool is_about_transfers(const analysis::Finding& finding) {
-  using analysis::FindingClass;
+  using enum analysis::FindingClass;
+  const analysis::FindingClass of = class_of(finding.id);
   return finding.severity > analysis::Severity::kNote &&
-         (finding.finding_class == FindingClass::kSlowLink ||
-          finding.finding_class == FindingClass::kSlowNic ||
-          finding.finding_class == FindingClass::kStuckInNetwork ||
-          finding.finding_class == FindingClass::kTransportError);
+         (of == kSlowLink || of == kSlowNic || of == kStuckInNetwork || of == kTransportError);
 }
 
 inline bool is_about_whole_hosts(const analysis::Finding& finding) {
-  return finding.id == "slow-nic.host" || finding.id == "slow-link.hosts" || finding.ranks.empty();
+  return finding.id == analysis::FindingId::kSlowNicHost ||
+         finding.id == analysis::FindingId::kSlowLinkHosts || finding.ranks.empty();
 }
 
-inline bool is_within_host(const analysis::Finding& finding) { return finding.id == "slow-link.intra-host"; }
+inline bool is_within_host(const analysis::Finding& finding) {
+  return finding.id == analysis::FindingId::kSlowLinkIntraHost;
+}
 
 inline bool is_on(const analysis::Finding& finding, const std::string& host) {
   return std::find(finding.hosts.begin(), finding.hosts.end(), host) != finding.hosts.end();

@@ -10,13 +10,11 @@ namespace lockstep::verdict {
 namespace {
 
 using analysis::Finding;
-using analysis::FindingClass;
+using analysis::FindingId;
 using analysis::Severity;
 
-Finding slow(const std::string& id, FindingClass finding_class, const std::vector<std::string>& hosts) {
-  Finding finding;
-  finding.id = id;
-  finding.finding_class = finding_class;
+Finding slow(FindingId id, const std::vector<std::string>& hosts) {
+  Finding finding(id);
   finding.severity = Severity::kWarning;
   finding.statement = "it is slow";
   finding.hosts = hosts;
@@ -31,15 +29,14 @@ std::string wanted(Finding finding, const std::vector<Evidence>& evidence = {}) 
 
 TEST(WantedChecks, NameTheCommandsOfTheNamedHosts) {
   EXPECT_EQ(
-      wanted(slow("slow-link.intra-host", FindingClass::kSlowLink, {"node0"})),
+      wanted(slow(FindingId::kSlowLinkIntraHost, {"node0"})),
       "no state of these links was recorded: `nvidia-smi nvlink -s` and `nvidia-smi nvlink -e` show on node0 "
       "whether one is down or has errors, `lockstep links` what they move");
-  const std::string ports =
-      wanted(slow("slow-nic.host", FindingClass::kSlowNic, {"n0", "n1", "n2", "n3", "n4"}));
+  const std::string ports = wanted(slow(FindingId::kSlowNicHost, {"n0", "n1", "n2", "n3", "n4"}));
   EXPECT_TRUE(ports.starts_with(
       "no counter of these ports was recorded: `ibstat` shows on n0, n1, n2 and 2 others whether "))
       << ports;
-  EXPECT_NE(wanted(slow("stuck-in-network", FindingClass::kStuckInNetwork, {})), "");
+  EXPECT_NE(wanted(slow(FindingId::kStuckInNetwork, {})), "");
 }
 
 TEST(WantedChecks, OfAmdGpusAreThoseOfRocm) {
@@ -49,23 +46,23 @@ TEST(WantedChecks, OfAmdGpusAreThoseOfRocm) {
     builder.process(rank).row.gpu_model = builder.text("AMD Instinct MI300X");
   std::vector<Evidence> evidence(1);
   evidence[0].job = builder.build();
-  EXPECT_NE(wanted(slow("slow-link.intra-host", FindingClass::kSlowLink, {"node0"}), evidence)
+  EXPECT_NE(wanted(slow(FindingId::kSlowLinkIntraHost, {"node0"}), evidence)
                 .find("`rocm-smi --showxgmierr` shows on node0"),
             std::string::npos);
 }
 
 TEST(WantedChecks, WhatWasLookedAtOrIsSettledWantsNone) {
-  Finding finding = slow("slow-nic", FindingClass::kSlowNic, {"node0"});
+  Finding finding = slow(FindingId::kSlowNic, {"node0"});
   finding.sources.emplace_back(kLinkCounters);
   EXPECT_EQ(wanted(finding), "");
-  finding = slow("slow-nic", FindingClass::kSlowNic, {"node0"});
+  finding = slow(FindingId::kSlowNic, {"node0"});
   finding.needed_evidence = "something else";
   EXPECT_EQ(wanted(finding), "something else");
-  finding = slow("slow-nic", FindingClass::kSlowNic, {"node0"});
+  finding = slow(FindingId::kSlowNic, {"node0"});
   finding.severity = Severity::kNote;
   EXPECT_EQ(wanted(finding), "");
-  EXPECT_EQ(wanted(slow("transport-error.retries", FindingClass::kTransportError, {"node0"})), "");
-  EXPECT_EQ(wanted(slow("host-late", FindingClass::kHostLate, {"node0"})), "");
+  EXPECT_EQ(wanted(slow(FindingId::kTransportErrorRetries, {"node0"})), "");
+  EXPECT_EQ(wanted(slow(FindingId::kHostLate, {"node0"})), "");
 }
 
 }  // namespace

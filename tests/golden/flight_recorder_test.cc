@@ -37,7 +37,7 @@ TEST(FlightRecorderDumps, RankFiveNeverCalledTheNinthAllReduce) {
   const analysis::Diagnosis diagnosis = diagnose_hang(0xff);
   ASSERT_TRUE(diagnosis.verdict);
   const analysis::Finding& verdict = diagnosis.findings[*diagnosis.verdict];
-  EXPECT_EQ(class_text(verdict.finding_class), "never-joined");
+  EXPECT_EQ(class_text(class_of(verdict.id)), "never-joined");
   EXPECT_EQ(verdict.severity, analysis::Severity::kCritical);
   EXPECT_EQ(verdict.ranks, std::vector<int32_t>{5});
   EXPECT_EQ(verdict.op_index, 8u);
@@ -100,7 +100,7 @@ TEST(FlightRecorderDumps, OfKnownFaultsAreJudgedRight) {
     }
     ASSERT_TRUE(diagnosis.verdict) << known.name;
     const analysis::Finding& verdict = diagnosis.findings[*diagnosis.verdict];
-    EXPECT_EQ(class_text(verdict.finding_class), known.verdict) << known.name;
+    EXPECT_EQ(class_text(class_of(verdict.id)), known.verdict) << known.name;
     EXPECT_EQ(verdict.ranks, known.ranks) << known.name << ": " << verdict.statement;
   }
 }
@@ -110,7 +110,7 @@ TEST(FlightRecorderDumps, ASendWithoutReceiveThatEndedIsWorthANote) {
       diagnose({LOCKSTEP_SOURCE_DIR "/tests/data/flight_recorder/cases/second_send_alone"});
   EXPECT_FALSE(diagnosis.verdict);
   ASSERT_EQ(diagnosis.findings.size(), 1u);
-  EXPECT_EQ(diagnosis.findings[0].id, "never-joined.unreceived");
+  EXPECT_EQ(id_text(diagnosis.findings[0].id), "never-joined.unreceived");
   EXPECT_EQ(
       diagnosis.findings[0].statement,
       "transfer 1 from rank 0 to rank 1 on default_pg (Send) has no matching receive, but it has ended");
@@ -126,13 +126,13 @@ TEST(FlightRecorderDumps, WithoutSomeOfThemNobodyElseIsBlamed) {
     }
     const analysis::Finding& verdict = diagnosis.findings[*diagnosis.verdict];
     const bool has_five = (present >> 5 & 1) != 0;
-    if (has_five && present != 1u << 5 && verdict.finding_class == analysis::FindingClass::kNeverJoined) {
+    if (has_five && present != 1u << 5 && class_of(verdict.id) == analysis::FindingClass::kNeverJoined) {
       EXPECT_EQ(verdict.ranks, std::vector<int32_t>{5}) << present << ": " << verdict.statement;
       continue;
     }
-    EXPECT_TRUE(verdict.finding_class == analysis::FindingClass::kRankUnreachable ||
-                verdict.finding_class == analysis::FindingClass::kEvidenceMissing ||
-                verdict.finding_class == analysis::FindingClass::kTooManyFailed)
+    EXPECT_TRUE(class_of(verdict.id) == analysis::FindingClass::kRankUnreachable ||
+                class_of(verdict.id) == analysis::FindingClass::kEvidenceMissing ||
+                class_of(verdict.id) == analysis::FindingClass::kTooManyFailed)
         << present << ": " << verdict.statement;
     for (const int32_t rank : verdict.ranks)
       EXPECT_EQ(present >> rank & 1, 0u) << present << " blames a rank that is there: " << verdict.statement;

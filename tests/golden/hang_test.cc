@@ -27,7 +27,7 @@ TEST(RecordedHang, RankFiveNeverCalledTheNinthAllReduce) {
     analysis::Diagnosis diagnosis = diagnose("tests/data/runs/hang", gpu_times);
     ASSERT_TRUE(diagnosis.verdict);
     const analysis::Finding& verdict = diagnosis.findings[*diagnosis.verdict];
-    EXPECT_EQ(class_text(verdict.finding_class), "never-joined");
+    EXPECT_EQ(class_text(class_of(verdict.id)), "never-joined");
     EXPECT_EQ(verdict.severity, analysis::Severity::kCritical);
     EXPECT_EQ(verdict.ranks, std::vector<int32_t>{5});
     EXPECT_EQ(verdict.op_index, 8u);

@@ -102,7 +102,7 @@ TEST_F(JoinedHang, BothKindsAreOneFinding) {
   const auto joined = join(kEverybody, kEverybody);
   const analysis::Finding* verdict = verdict_of(joined);
   ASSERT_NE(verdict, nullptr);
-  EXPECT_EQ(verdict->id, "never-joined");
+  EXPECT_EQ(id_text(verdict->id), "never-joined");
   EXPECT_EQ(verdict->ranks, std::vector<int32_t>{5});
   EXPECT_EQ(verdict->op_index, 8u);
   EXPECT_EQ(verdict->sources, (std::vector<std::string>{"capture files", "Flight Recorder dumps"}));
@@ -138,7 +138,7 @@ TEST_F(JoinedHang, AllThreeKindsAreOneFinding) {
   const auto joined = join(kEverybody, kEverybody, {logs_of(kEverybody)});
   const analysis::Finding* verdict = verdict_of(joined);
   ASSERT_NE(verdict, nullptr);
-  EXPECT_EQ(verdict->id, "never-joined");
+  EXPECT_EQ(id_text(verdict->id), "never-joined");
   EXPECT_EQ(verdict->ranks, std::vector<int32_t>{5});
   EXPECT_EQ(verdict->hosts.back(), "vm") << "a dump does not know its host; a log does";
   EXPECT_EQ(verdict->sources, (std::vector<std::string>{"capture files", "Flight Recorder dumps", "logs"}));
@@ -154,11 +154,11 @@ TEST_F(JoinedHang, LogsOfAPartOfTheRanksBlameNobodyElse) {
       SCOPED_TRACE("logs " + std::to_string(logs) + ", dumps " + std::to_string(others));
       for (const analysis::Finding& finding : join(0, others, {from_logs}).diagnosis.findings) {
         if (finding.severity < analysis::Severity::kCritical ||
-            finding.finding_class == analysis::FindingClass::kEvidenceMissing)
+            class_of(finding.id) == analysis::FindingClass::kEvidenceMissing)
           continue;
         for (const int32_t rank : finding.ranks)
           EXPECT_TRUE(rank == 5 || ((logs | others) >> rank & 1) == 0)
-              << finding.id << ": " << finding.statement;
+              << id_text(finding.id) << ": " << finding.statement;
       }
     }
   }
@@ -174,11 +174,11 @@ TEST_F(JoinedHang, WithFilesMissingNobodyElseIsBlamed) {
       const auto joined = join(captures, dumps);
       for (const analysis::Finding& finding : joined.diagnosis.findings) {
         if (finding.severity < analysis::Severity::kCritical ||
-            finding.finding_class == analysis::FindingClass::kEvidenceMissing)
+            class_of(finding.id) == analysis::FindingClass::kEvidenceMissing)
           continue;
         for (const int32_t rank : finding.ranks) {
           EXPECT_TRUE(rank == 5 || ((captures | dumps) >> rank & 1) == 0)
-              << finding.id << ": " << finding.statement;
+              << id_text(finding.id) << ": " << finding.statement;
         }
       }
       const analysis::Finding* verdict = verdict_of(joined);
@@ -218,10 +218,11 @@ int strength(const verdict::join::Joined& joined) {
   return verdict->ranks.size() == 1 ? 3 : 2;
 }
 bool names_a_contradiction(const verdict::join::Joined& joined) {
-  return std::any_of(
-      joined.diagnosis.findings.begin(), joined.diagnosis.findings.end(), [](const auto& finding) {
-        return finding.id == "evidence-missing.disagreement" || finding.id == "evidence-missing.other-time";
-      });
+  return std::any_of(joined.diagnosis.findings.begin(), joined.diagnosis.findings.end(),
+                     [](const auto& finding) {
+                       return finding.id == analysis::FindingId::kEvidenceMissingDisagreement ||
+                              finding.id == analysis::FindingId::kEvidenceMissingOtherTime;
+                     });
 }
 
 TEST_F(JoinedHang, OneFileMoreNeverMakesTheAnswerWeaker) {
@@ -254,7 +255,9 @@ TEST_F(JoinedHang, OneFileMoreNeverMakesTheAnswerWeaker) {
           ADD_FAILURE() << "captures " << captures << "+" << (c & ~captures) << ", dumps " << dumps << "+"
                         << (d & ~dumps) << ", logs " << from_logs << "+" << (l & ~from_logs) << ": from "
                         << before << " to "
-                        << (verdict == nullptr ? "none" : verdict->id + ": " + verdict->statement);
+                        << (verdict == nullptr
+                                ? "none"
+                                : std::string(id_text(verdict->id)) + ": " + verdict->statement);
       }
     }
   }

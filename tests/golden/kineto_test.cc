@@ -203,7 +203,7 @@ TEST(KinetoRecording, MatchesAllRanksAndAlignsTheirClocks) {
   }
   // Rank 4 came last in the first step, as its little exposed communication shows.
   for (const analysis::Finding& finding : diagnosis.findings) {
-    EXPECT_EQ(finding.id, "imbalance.once") << finding.statement;
+    EXPECT_EQ(id_text(finding.id), "imbalance.once") << finding.statement;
     EXPECT_EQ(finding.ranks, std::vector<int32_t>{4});
   }
 }

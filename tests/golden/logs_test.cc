@@ -29,7 +29,7 @@ std::vector<analysis::Finding> findings_of(const std::vector<std::string>& paths
 
 std::vector<std::string> ids(const std::vector<analysis::Finding>& findings) {
   std::vector<std::string> list;
-  for (const analysis::Finding& finding : findings) list.push_back(finding.id);
+  for (const analysis::Finding& finding : findings) list.emplace_back(id_text(finding.id));
   return list;
 }
 
@@ -56,7 +56,7 @@ TEST(RecordedLogs, PeerToPeerIsSwitchedOff) {
 TEST(RecordedLogs, AHangGivesNoFalseAlarm) {
   const auto findings = findings_of({folder("hang") + "/rank0.log", folder("hang") + "/rank5.log"});
   for (const analysis::Finding& finding : findings)
-    EXPECT_EQ(finding.severity, analysis::Severity::kNote) << finding.id;
+    EXPECT_EQ(finding.severity, analysis::Severity::kNote) << id_text(finding.id);
 }
 
 // What the watchdogs of these ranks of the hang wrote.
@@ -72,7 +72,7 @@ TEST(RecordedLogs, TheWatchdogsTellThatRankFiveNeverCalledTheNinthAllReduce) {
   for (const auto& findings : {watchdogs(0xff), findings_of({folder("hang")})}) {
     ASSERT_FALSE(findings.empty());
     const analysis::Finding& first = findings[0];
-    EXPECT_EQ(first.id, "never-joined.watchdog");
+    EXPECT_EQ(id_text(first.id), "never-joined.watchdog");
     EXPECT_EQ(first.statement,
               "rank 5 never called operation 8 of default_pg (AllReduce); 7 ranks waited for it for "
               "12.1 s, until "
@@ -91,7 +91,8 @@ TEST(RecordedLogs, WithoutSomeOfThemNobodyElseIsBlamed) {
     const auto findings = watchdogs(present);
     ASSERT_EQ(findings.size(), 1u) << present;
     const bool is_decided = (present >> 5 & 1) != 0 && present != 1U << 5;
-    EXPECT_EQ(findings[0].id, is_decided ? "never-joined.watchdog" : "evidence-missing.watchdog") << present;
+    EXPECT_EQ(id_text(findings[0].id), is_decided ? "never-joined.watchdog" : "evidence-missing.watchdog")
+        << present;
     if (is_decided) {
       EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5}) << present;
       continue;
@@ -122,7 +123,7 @@ TEST(RecordedLogs, OneStreamOfAllRanksTellsTheSame) {
     out.close();
     const auto findings = findings_of({path});
     ASSERT_EQ(findings.size(), 1u) << mark;
-    EXPECT_EQ(findings[0].id, "never-joined.watchdog") << mark;
+    EXPECT_EQ(id_text(findings[0].id), "never-joined.watchdog") << mark;
     EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5}) << mark;
     EXPECT_EQ(findings[0].op_index, 8u) << mark;
   }

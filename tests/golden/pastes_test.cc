@@ -137,7 +137,7 @@ TEST(Pastes, GetTheirAnswersWhateverTheyWentThrough) {
       ASSERT_TRUE(run) << answer.paste << ", " << wrapping.name << ": " << run.error().message();
       const auto& findings = run->diagnosis.findings;
       ASSERT_FALSE(findings.empty()) << answer.paste << ", " << wrapping.name;
-      EXPECT_EQ(findings[0].id, answer.id)
+      EXPECT_EQ(id_text(findings[0].id), answer.id)
           << answer.paste << ", " << wrapping.name << ": " << findings[0].statement;
       EXPECT_EQ(findings[0].ranks, answer.ranks) << answer.paste << ", " << wrapping.name;
       EXPECT_EQ(verdict::exit_code(run->diagnosis), answer.exit_code)
@@ -156,7 +156,7 @@ TEST(Pastes, TroubleIsToldBesideAHealthyBegin) {
     const auto run = verdict::diagnose({path}, [](double) {});
     ASSERT_TRUE(run) << answer.paste;
     ASSERT_FALSE(run->diagnosis.findings.empty()) << answer.paste;
-    EXPECT_EQ(run->diagnosis.findings[0].id, answer.id) << answer.paste;
+    EXPECT_EQ(id_text(run->diagnosis.findings[0].id), answer.id) << answer.paste;
   }
 }
 

@@ -37,7 +37,7 @@ TEST(RasSnapshots, RankOneIsBehindAndStandsStill) {
   EXPECT_EQ(once[0].ranks, std::vector<int32_t>{1});
   const auto twice = judge({"healthy", "behind_1", "behind_2"});
   ASSERT_EQ(twice.size(), 1u);
-  EXPECT_EQ(twice[0].id, "never-joined.snapshot");
+  EXPECT_EQ(id_text(twice[0].id), "never-joined.snapshot");
   EXPECT_EQ(twice[0].severity, analysis::Severity::kCritical);
   EXPECT_EQ(twice[0].ranks, std::vector<int32_t>{1});
   EXPECT_EQ(twice[0].func, "AllReduce");
@@ -49,7 +49,7 @@ TEST(RasSnapshots, AStoppedProcessDoesNotAnswerAndAKilledOneIsDead) {
        {std::pair("stopped", "rank-unreachable.snapshot"), {"killed", "rank-dead.snapshot"}}) {
     const auto findings = judge({name});
     ASSERT_FALSE(findings.empty()) << name;
-    EXPECT_EQ(findings[0].id, id);
+    EXPECT_EQ(id_text(findings[0].id), id);
     EXPECT_EQ(findings[0].severity, analysis::Severity::kCritical);
     EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{1});
     EXPECT_EQ(findings[0].hosts, std::vector<std::string>{"192.0.2.2"});

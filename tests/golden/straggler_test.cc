@@ -29,7 +29,7 @@ TEST(StragglerTape, NamesRank3FromStep2On) {
   for (bool gpu_times : {true, false}) {
     std::vector<analysis::Finding> found = findings("tests/data/straggler", gpu_times);
     ASSERT_EQ(found.size(), 1u) << "nobody else is to blame";
-    EXPECT_EQ(found[0].id, "host-late");
+    EXPECT_EQ(id_text(found[0].id), "host-late");
     EXPECT_EQ(found[0].ranks, std::vector<int32_t>{3});
     EXPECT_NE(found[0].statement.find("since step 2,"), std::string::npos) << found[0].statement;
     ASSERT_TRUE(found[0].effect);
@@ -41,7 +41,7 @@ TEST(StragglerTape, NamesRank3FromStep2On) {
 TEST(StragglerTape, SaysNothingOfAHealthyJob) {
   for (bool gpu_times : {true, false}) {
     for (const analysis::Finding& finding : findings("examples/recordings/train2h", gpu_times))
-      ADD_FAILURE() << finding.id << ": " << finding.statement;
+      ADD_FAILURE() << id_text(finding.id) << ": " << finding.statement;
   }
 }
 

@@ -88,10 +88,7 @@ Finding report(const Job& job, const std::map<uint32_t, Slow>& slow) {
     return a.second.lost_ns < b.second.lost_ns;
   });
   const Rate& rate = *slowest->second.worst;
-  Finding finding;
-  finding.id = "slow-link.intra-host";
-  finding.finding_class = FindingClass::kSlowLink;
-  finding.severity = Severity::kWarning;
+  Finding finding(FindingId::kSlowLinkIntraHost);
   finding.ranks = common_ranks(job, slow, slowest->first);
   for (uint32_t row : job.comms[slowest->first].members) {
     const model::JobProcess& process = job.processes[job.members[row].process];

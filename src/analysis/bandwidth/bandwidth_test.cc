@@ -139,7 +139,7 @@ TEST(Bandwidth, NamesThePairThatIsSlowerThanItsEquals) {
   std::vector<Finding> findings;
   kAnalysis.run(pairs(4, {1, 1.02, 2, 0.99}).build(), findings);
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "slow-link.intra-host");
+  EXPECT_EQ(id_text(findings[0].id), "slow-link.intra-host");
   EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{4, 5}));
   EXPECT_EQ(findings[0].comm, "tp2");
 }

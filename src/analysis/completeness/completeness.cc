@@ -24,8 +24,8 @@ bool drop_unproven(const model::Job& job, const std::vector<model::RecordGap>& g
     any_gap = any_gap || gaps[i].any();
   }
   const size_t dropped = std::erase_if(findings, [&](const Finding& finding) {
-    if (finding.finding_class == FindingClass::kEvidenceMissing) return false;
-    return (any_gap && finding.finding_class == FindingClass::kImbalance) ||
+    if (class_of(finding.id) == FindingClass::kEvidenceMissing) return false;
+    return (any_gap && class_of(finding.id) == FindingClass::kImbalance) ||
            std::any_of(finding.ranks.begin(), finding.ranks.end(),
                        [&](int32_t rank) { return unproven.contains(rank); });
   });
@@ -44,7 +44,7 @@ void note_uneven_kernels(const model::Job& job, std::vector<Finding>& findings) 
   const std::vector<size_t> uneven = model::uneven_places(kernels);
   if (uneven.empty()) return;
   constexpr size_t kMostListed = 8;
-  Finding finding;
+  Finding finding(FindingId::kEvidenceMissingUnevenKernels);
   const size_t fullest =
       static_cast<size_t>(std::max_element(kernels.begin(), kernels.end()) - kernels.begin());
   const auto line_of = [&](size_t i) {
@@ -57,9 +57,6 @@ void note_uneven_kernels(const model::Job& job, std::vector<Finding>& findings) 
   }
   std::sort(finding.ranks.begin(), finding.ranks.end());
   finding.evidence.push_back(line_of(fullest));
-  finding.id = "evidence-missing.uneven-kernels";
-  finding.finding_class = FindingClass::kEvidenceMissing;
-  finding.severity = Severity::kNote;
   finding.statement =
       job.process_name(processes[uneven[0]]) + " ran " + wording::count(kernels[uneven[0]], "kernel") + ", " +
       job.process_name(processes[fullest]) + " " + wording::count(kernels[fullest], "kernel") +
@@ -79,7 +76,7 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
     return finding.severity > Severity::kNote;
   });
   if (is_decided) return;
-  Finding finding;
+  Finding finding(FindingId::kEvidenceMissingIncomplete);
   std::vector<std::string> names;
   std::string missing;
   for (uint32_t i = 0; i < gaps.size(); ++i) {
@@ -93,9 +90,6 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   }
   if (names.empty()) return;
   std::sort(finding.ranks.begin(), finding.ranks.end());
-  finding.id = "evidence-missing.incomplete";
-  finding.finding_class = FindingClass::kEvidenceMissing;
-  finding.severity = Severity::kWarning;
   finding.statement = wording::incomplete(names, missing) + "; what can be read shows no problem";
   finding.advice = wording::kCopyAgain;
   finding.needed_evidence = wording::kWholeFiles;

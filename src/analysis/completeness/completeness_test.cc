@@ -36,7 +36,7 @@ TEST(Completeness, WhatIsIncompleteIsNotCalledHealthy) {
   const Diagnosis diagnosis = diagnose(job);
   ASSERT_TRUE(diagnosis.verdict);
   const Finding& finding = diagnosis.findings[*diagnosis.verdict];
-  EXPECT_EQ(finding.id, "evidence-missing.incomplete");
+  EXPECT_EQ(id_text(finding.id), "evidence-missing.incomplete");
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
   EXPECT_EQ(finding.statement,
             "rank 2's file is incomplete: 3 of 11 chunks cannot be read; what can be read shows no problem");
@@ -56,7 +56,7 @@ TEST(Completeness, FewerThanHalfOfTheKernelsAreNoted) {
   Diagnosis diagnosis = diagnose(job);
   EXPECT_FALSE(diagnosis.verdict) << "ranks may have unequal work";
   ASSERT_EQ(diagnosis.findings.size(), 1u);
-  EXPECT_EQ(diagnosis.findings[0].id, "evidence-missing.uneven-kernels");
+  EXPECT_EQ(id_text(diagnosis.findings[0].id), "evidence-missing.uneven-kernels");
   EXPECT_EQ(diagnosis.findings[0].ranks, std::vector<int32_t>{2});
   EXPECT_EQ(diagnosis.findings[0].statement,
             "rank 2 ran 100 kernels, rank 0 364 kernels: less work, or a recording that lacks a part");
@@ -74,7 +74,7 @@ TEST(Completeness, AVerdictStandsBesideGaps) {
   lose(job, 2, model::kLossIncompleteMiddle, 3, "of 11 chunks cannot be read: /run/2.lks");
   const Diagnosis diagnosis = diagnose(job);
   ASSERT_TRUE(diagnosis.verdict);
-  EXPECT_EQ(diagnosis.findings[*diagnosis.verdict].id, "never-joined");
+  EXPECT_EQ(id_text(diagnosis.findings[*diagnosis.verdict].id), "never-joined");
   EXPECT_EQ(diagnosis.findings[*diagnosis.verdict].ranks, std::vector<int32_t>{3});
 }
 

@@ -89,10 +89,8 @@ class BrokenOff {
   }
 
   Finding make(const Block* block) const {
-    Finding finding;
-    if (block != nullptr) finding = builder_.make({}, "", *block, {}, 0);
-    finding.id = "evidence-missing.broke-off";
-    finding.finding_class = FindingClass::kEvidenceMissing;
+    Finding finding(FindingId::kEvidenceMissingBrokeOff);
+    if (block != nullptr) finding = builder_.make(finding.id, *block, {}, 0);
     finding.severity = Severity::kWarning;
     finding.evidence.clear();
     finding.effect.reset();
@@ -170,9 +168,7 @@ class BrokenOff {
   }
 
   Finding died(const std::vector<uint32_t>& dead) const {
-    Finding finding;
-    finding.id = "rank-dead";
-    finding.finding_class = FindingClass::kRankDead;
+    Finding finding(FindingId::kRankDead);
     finding.severity = Severity::kWarning;
     builder_.blame(dead, finding);
     finding.statement = builder_.who(dead) + (dead.size() == 1 ? " is" : " are") +

@@ -19,7 +19,7 @@ std::vector<Finding> findings_of(const model::Job& job) {
 Finding only(const model::Job& job) {
   const std::vector<Finding> findings = findings_of(job);
   EXPECT_EQ(findings.size(), 1u);
-  return findings.empty() ? Finding() : findings.front();
+  return findings.empty() ? Finding(FindingId{}) : findings.front();
 }
 
 // Ten all-reduces, 100 ms apart, until 1000 ms.
@@ -44,8 +44,8 @@ void all(JobBuilder& job, uint32_t ranks, Liveness liveness) {
 TEST(BrokeOff, InsideAnOperationWithAndWithoutGpuTimes) {
   for (const double gpu_ms : {0.5, 0.0}) {
     const Finding finding = only(eleventh_without(8, 5, gpu_ms).build());
-    EXPECT_EQ(finding.id, "evidence-missing.broke-off");
-    EXPECT_EQ(class_text(finding.finding_class), "evidence-missing");
+    EXPECT_EQ(id_text(finding.id), "evidence-missing.broke-off");
+    EXPECT_EQ(class_text(class_of(finding.id)), "evidence-missing");
     EXPECT_EQ(finding.severity, Severity::kWarning);
     EXPECT_EQ(finding.statement,
               "the run broke off inside operation 10 of world (its 11th AllReduce): ranks 0-4, 6 and 7 "
@@ -70,7 +70,7 @@ TEST(BrokeOff, UnequalCallsAreToldThoughAllEndedInOrder) {
   JobBuilder job = ten_steps(4);
   for (uint32_t rank = 0; rank < 3; ++rank) job.call(rank, 0, {.called_ms = 1000});
   const Finding finding = only(job.build());
-  EXPECT_EQ(finding.id, "evidence-missing.broke-off");
+  EXPECT_EQ(id_text(finding.id), "evidence-missing.broke-off");
   EXPECT_EQ(finding.evidence[1], "all processes closed their files in order");
 }
 
@@ -79,7 +79,7 @@ TEST(BrokeOff, ASendWithoutReceiveOfAJobThatEndedInOrderIsNone) {
   JobBuilder job = ten_steps(2);
   job.call(0, 0,
            {.func = "Send", .called_ms = 1000, .peer = 1, .gpu_start_ms = 1000.1, .gpu_end_ms = 1000.2});
-  EXPECT_EQ(only(job.build()).id, "never-joined.unreceived");
+  EXPECT_EQ(id_text(only(job.build()).id), "never-joined.unreceived");
 }
 
 TEST(BrokeOff, ASendWithoutReceiveOfAJobThatWasKilledIsOne) {
@@ -104,7 +104,7 @@ TEST(BrokeOff, BetweenOperationsNobodyIsNamed) {
   JobBuilder job = ten_steps(4);
   job.all_killed_at(60'000);
   Finding finding = only(job.build());
-  EXPECT_EQ(finding.id, "evidence-missing.broke-off");
+  EXPECT_EQ(id_text(finding.id), "evidence-missing.broke-off");
   EXPECT_EQ(finding.statement,
             "the recordings of all 4 ranks end without being closed; what ended the run is not in the files");
   EXPECT_TRUE(finding.comm.empty());
@@ -135,7 +135,7 @@ TEST(BrokeOff, AProcessThatIsGoneWhileOthersRunIsDead) {
   all(job, 4, Liveness::kRunning);
   job.process(2).liveness = Liveness::kGone;
   const Finding finding = only(job.build());
-  EXPECT_EQ(finding.id, "rank-dead");
+  EXPECT_EQ(id_text(finding.id), "rank-dead");
   EXPECT_EQ(finding.severity, Severity::kWarning);
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
   EXPECT_EQ(finding.hosts, std::vector<std::string>{"node0"});
@@ -175,7 +175,7 @@ TEST(Mismatch, NeedsNoPatience) {
       job.call(rank, 0, {.func = rank == 2 ? "AllGather" : "AllReduce", .called_ms = 1000});
     if (killed) job.all_killed_at(1010);
     const Finding finding = only(job.build());
-    EXPECT_EQ(finding.id, "joined-other-op");
+    EXPECT_EQ(id_text(finding.id), "joined-other-op");
     EXPECT_EQ(finding.severity, Severity::kWarning);
     EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
     EXPECT_TRUE(finding.needed_evidence.empty()) << finding.needed_evidence;
@@ -191,8 +191,8 @@ TEST(Mismatch, WithoutAMajorityOfAllRanksNamesBothAndBlamesNobody) {
   job.without(0);
   job.without(3);
   const Finding finding = only(job.build());
-  EXPECT_EQ(finding.id, "evidence-missing.majority");
-  EXPECT_EQ(finding.finding_class, FindingClass::kEvidenceMissing);
+  EXPECT_EQ(id_text(finding.id), "evidence-missing.majority");
+  EXPECT_EQ(class_of(finding.id), FindingClass::kEvidenceMissing);
   EXPECT_EQ(finding.ranks, (std::vector<int32_t>{1, 2}));
   EXPECT_EQ(
       finding.statement,
@@ -205,7 +205,7 @@ TEST(Mismatch, OfTwoNamesBoth) {
   for (uint32_t rank = 0; rank < 2; ++rank)
     job.call(rank, 0, {.func = rank == 1 ? "AllGather" : "AllReduce", .called_ms = 1000});
   const Finding finding = only(job.build());
-  EXPECT_EQ(finding.id, "joined-other-op");
+  EXPECT_EQ(id_text(finding.id), "joined-other-op");
   EXPECT_EQ(finding.ranks, (std::vector<int32_t>{0, 1}));
   EXPECT_EQ(finding.statement,
             "ranks 0 and 1 called different operations as operation 10 of world: rank 1 AllGather of 1 MiB "
@@ -224,7 +224,7 @@ TEST(Mismatch, OfAnyPartIsToldThoughAllEndedOnTheGpu) {
       job.call(rank, 0, call);
     }
     const Finding finding = only(job.build());
-    EXPECT_EQ(finding.id, "joined-other-op");
+    EXPECT_EQ(id_text(finding.id), "joined-other-op");
     EXPECT_EQ(finding.ranks, std::vector<int32_t>{1});
   }
 }
@@ -263,7 +263,7 @@ JobBuilder seen_from_node0(double late_ms, uint32_t per_host = 2) {
 TEST(Stale, WhatReachesUsLateBlamesNobody) {
   for (const uint32_t per_host : {1u, 2u}) {
     const Finding finding = only(seen_from_node0(29'000, per_host).build());
-    EXPECT_EQ(finding.id, "evidence-missing.stale") << finding.statement;
+    EXPECT_EQ(id_text(finding.id), "evidence-missing.stale") << finding.statement;
     EXPECT_EQ(finding.ranks.front(), static_cast<int32_t>(per_host));
     EXPECT_EQ(finding.hosts, std::vector<std::string>{"node1"});
   }
@@ -271,9 +271,9 @@ TEST(Stale, WhatReachesUsLateBlamesNobody) {
 
 TEST(Stale, WhoWasWatchedForLongEnoughIsNamed) {
   // Seen until 20 s: for 19 s it did not call.
-  EXPECT_EQ(only(seen_from_node0(10'000).build()).id, "never-joined");
+  EXPECT_EQ(id_text(only(seen_from_node0(10'000).build()).id), "never-joined");
   // And one that is seen as long as the others are.
-  EXPECT_EQ(only(seen_from_node0(0).build()).id, "never-joined");
+  EXPECT_EQ(id_text(only(seen_from_node0(0).build()).id), "never-joined");
 }
 
 // What of its host came later shows that its files reach us.
@@ -282,7 +282,7 @@ TEST(Stale, OneOfAHostWhoseOthersAreSeenIsDead) {
   job.heartbeat(2, 30'000);
   job.call(2, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
   const Finding finding = only(job.build());
-  EXPECT_EQ(finding.id, "rank-dead");
+  EXPECT_EQ(id_text(finding.id), "rank-dead");
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
 }
 
@@ -297,14 +297,14 @@ TEST(Stale, ARunningProcessWhoseFileStandsStillBlamesNobody) {
   job.call(0, 0, {.called_ms = 1000, .gpu_start_ms = 1000.1});
   job.heartbeat(0, 30'000);
   job.heartbeat(1, 1'400);
-  EXPECT_EQ(only(job.build()).id, "evidence-missing.stale");
+  EXPECT_EQ(id_text(only(job.build()).id), "evidence-missing.stale");
 }
 
 // Once nobody runs any more, the files are what they are.
 TEST(Stale, FilesOfAJobThatEndedAreWhole) {
   JobBuilder job = seen_from_node0(29'000, 1);
   job.process(0).liveness = Liveness::kUnknown;
-  EXPECT_EQ(only(job.build()).id, "rank-dead");
+  EXPECT_EQ(id_text(only(job.build()).id), "rank-dead");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ Finding only_finding(JobBuilder& job) {
   model::Job built = job.build();
   kAnalysis.run(built, findings);
   EXPECT_EQ(findings.size(), 1u);
-  return findings.empty() ? Finding{} : findings.front();
+  return findings.empty() ? Finding(FindingId{}) : findings.front();
 }
 
 // Four ranks in pairs: each step two operations of the pair, then one of the world.
@@ -54,7 +54,7 @@ TEST(CallOrder, AStoppedRankIsMissedFirstWhereItAlwaysWentNext) {
   pairs.step(2, 1000);
   pairs.job.call(3, pairs.right, {.called_ms = 1000});
   Finding finding = only_finding(pairs.job);
-  EXPECT_EQ(finding.finding_class, FindingClass::kNeverJoined);
+  EXPECT_EQ(class_of(finding.id), FindingClass::kNeverJoined);
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
   EXPECT_EQ(finding.comm, "right");
   EXPECT_EQ(finding.op_index, 21);
@@ -155,7 +155,7 @@ TEST(CallOrder, AKernelThatHasNotBegunIsNamedWhereTheRankCalledFirst) {
                    {.called_ms = ms + 3, .gpu_start_ms = held || waits_in_pair ? -1 : ms + 4});
   }
   Finding finding = only_finding(pairs.job);
-  EXPECT_EQ(finding.finding_class, FindingClass::kStuckInGpu);
+  EXPECT_EQ(class_of(finding.id), FindingClass::kStuckInGpu);
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
   EXPECT_EQ(finding.comm, "right");
   EXPECT_EQ(finding.op_index, 10);
@@ -177,7 +177,7 @@ TEST(CallOrder, ADifferenceComesBeforeManyLongerWaits) {
     job.call(rank, comms[0], {.func = rank == 3 ? "AllGather" : "AllReduce", .called_ms = 2000});
   }
   Finding finding = only_finding(job);
-  EXPECT_EQ(finding.finding_class, FindingClass::kJoinedOtherOp);
+  EXPECT_EQ(class_of(finding.id), FindingClass::kJoinedOtherOp);
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
 }
 
@@ -198,13 +198,13 @@ Finding finding_of_swaps(const std::function<bool(uint32_t step, uint32_t rank)>
 
 TEST(CallOrder, CallsTheOtherWayRoundAreADeadlockWhereAllStandsStill) {
   Finding finding = finding_of_swaps([](uint32_t i, uint32_t rank) { return i == 10 && rank == 2; });
-  EXPECT_EQ(finding.id, "cross-comm-deadlock.order");
+  EXPECT_EQ(id_text(finding.id), "cross-comm-deadlock.order");
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{2});
 }
 
 TEST(CallOrder, WhereTheOrderIsFreeItTellsNothing) {
   Finding finding = finding_of_swaps([](uint32_t i, uint32_t rank) { return (i + rank) % 3 == 0; });
-  EXPECT_EQ(finding.id, "evidence-missing.gpu-times");
+  EXPECT_EQ(id_text(finding.id), "evidence-missing.gpu-times");
 }
 
 TEST(CallOrder, WhoWaitsForRanksWithoutAFileIsNotBlamed) {
@@ -220,7 +220,7 @@ TEST(CallOrder, WhoWaitsForRanksWithoutAFileIsNotBlamed) {
   job.without(4);
   job.without(5);
   Finding finding = only_finding(job);
-  EXPECT_EQ(finding.finding_class, FindingClass::kRankUnreachable);
+  EXPECT_EQ(class_of(finding.id), FindingClass::kRankUnreachable);
   EXPECT_EQ(finding.ranks, (std::vector<int32_t>{4, 5}));
 }
 
@@ -250,8 +250,8 @@ TEST(CallOrder, WhoMayBeHeldUpByADeadlockIsNotBlamedForIt) {
     std::vector<int32_t> never_joined;
     bool is_found = false;
     for (const Finding& finding : findings) {
-      if (finding.finding_class == FindingClass::kNeverJoined) never_joined = finding.ranks;
-      if (finding.finding_class != FindingClass::kCrossCommDeadlock) continue;
+      if (class_of(finding.id) == FindingClass::kNeverJoined) never_joined = finding.ranks;
+      if (class_of(finding.id) != FindingClass::kCrossCommDeadlock) continue;
       is_found = true;
       EXPECT_EQ(finding.ranks, std::vector<int32_t>{3});
     }

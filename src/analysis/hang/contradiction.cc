@@ -55,10 +55,7 @@ class Contradictions {
     const model::Signature& usual = signature(like, like_op);
     const model::Signature& other = signature(odd, *job_.op_at(odd, difference.index));
     const uint32_t process = job_.members[contradicting].process;
-    Finding finding;
-    finding.id = "evidence-missing.contradiction";
-    finding.finding_class = FindingClass::kEvidenceMissing;
-    finding.severity = Severity::kWarning;
+    Finding finding(FindingId::kEvidenceMissingContradiction);
     finding.comm = job_.comm_name(difference.comm);
     finding.comm_row = difference.comm;
     analysis::name_operation(job_, like.process, like_op, finding);

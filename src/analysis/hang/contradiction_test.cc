@@ -39,7 +39,7 @@ std::vector<Finding> mismatch(bool skips_a_number, bool breaks_off = false) {
 TEST(Contradiction, ANumberThatNobodyTookLeavesItOpen) {
   const auto findings = mismatch(true);
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "evidence-missing.contradiction");
+  EXPECT_EQ(id_text(findings[0].id), "evidence-missing.contradiction");
   EXPECT_EQ(findings[0].severity, Severity::kWarning);
   EXPECT_TRUE(findings[0].ranks.empty());
   EXPECT_EQ(findings[0].statement,
@@ -55,15 +55,15 @@ TEST(Contradiction, ANumberThatNobodyTookLeavesItOpen) {
 TEST(Contradiction, IsToldBeforeTheEndOfARunThatBrokeOff) {
   const auto findings = mismatch(true, true);
   ASSERT_EQ(findings.size(), 2u);
-  EXPECT_EQ(findings[0].id, "evidence-missing.contradiction");
-  EXPECT_EQ(findings[1].id, "evidence-missing.broke-off");
+  EXPECT_EQ(id_text(findings[0].id), "evidence-missing.contradiction");
+  EXPECT_EQ(id_text(findings[1].id), "evidence-missing.broke-off");
   EXPECT_GE(findings[0].weight, findings[1].weight);
 }
 
 TEST(Contradiction, NumbersThatFollowNameTheRank) {
   const auto findings = mismatch(false);
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "joined-other-op");
+  EXPECT_EQ(id_text(findings[0].id), "joined-other-op");
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
 }
 

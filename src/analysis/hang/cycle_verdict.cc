@@ -33,10 +33,9 @@ class CycleVerdict {
     }
     const std::vector<uint32_t> all = with([](CallOrder::Habit) { return true; });
     const std::vector<uint32_t> named = blamed();
-    Finding finding = builder_.make(FindingClass::kCrossCommDeadlock,
-                                    comms.size() > 1 ? "cross-comm-deadlock"
-                                    : pairs          ? "cross-comm-deadlock.send-receive"
-                                                     : "cross-comm-deadlock.one-comm",
+    Finding finding = builder_.make(comms.size() > 1 ? FindingId::kCrossCommDeadlock
+                                    : pairs          ? FindingId::kCrossCommDeadlockSendReceive
+                                                     : FindingId::kCrossCommDeadlockOneComm,
                                     *longest, named, cycle_.waiting + all.size());
     finding.statement = broken_order() + builder_.list(all) + " wait for each other: ";
     for (size_t i = 0; i < all.size(); ++i) {

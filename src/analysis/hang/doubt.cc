@@ -120,8 +120,7 @@ std::optional<Root> doubtful(const JobState& job_state, const std::vector<Block>
 Finding doubt_verdict(const JobState& job_state, const std::vector<Block>& blocks, const Root& root) {
   FindingBuilder builder(job_state);
   const Block& block = blocks[root.block];
-  Finding finding = builder.make(FindingClass::kEvidenceMissing, "evidence-missing.gpu-times", block,
-                                 root.actors, root.waiting);
+  Finding finding = builder.make(FindingId::kEvidenceMissingGpuTimes, block, root.actors, root.waiting);
   finding.severity = Severity::kWarning;
   finding.statement =
       builder.list(root.actors) +

@@ -25,7 +25,8 @@ bool all_quiet(const JobState& job_state, const std::vector<Block>& blocks) {
 }
 
 struct Missing {
-  std::string id, what, needed_evidence;
+  FindingId id;
+  std::string what, needed_evidence;
   std::vector<uint32_t> actors = {};  // whose files have gaps
 };
 
@@ -50,7 +51,7 @@ std::optional<Missing> gaps(const JobState& job_state, const Block& block) {
   }
   if (actors.empty()) return std::nullopt;
   const std::string& lost = job_state.gap(job_state.actor(actors.front()).process).text;
-  return Missing{"evidence-missing.incomplete", wording::incomplete(names, lost),
+  return Missing{FindingId::kEvidenceMissingIncomplete, wording::incomplete(names, lost),
                  std::string(wording::kWholeFiles), std::move(actors)};
 }
 
@@ -62,21 +63,22 @@ Missing missing(const JobState& job_state, const Block& block) {
     if (row == model::kNoRow) continue;
     const model::Member& member = job.members[row];
     if (member.alignment == model::Member::Alignment::kNone && member.ops > 0)
-      return {"evidence-missing.ring", files.overwritten + ", so the ranks' operations cannot be compared",
-              files.keep_older};
-    if (job_state.cut_short(member.process)) return {"evidence-missing.cut", files.cut, files.keep_all};
+      return {FindingId::kEvidenceMissingRing,
+              files.overwritten + ", so the ranks' operations cannot be compared", files.keep_older};
+    if (job_state.cut_short(member.process))
+      return {FindingId::kEvidenceMissingCut, files.cut, files.keep_all};
     const bool has_kernels = has_kernel_times(job.processes[member.process]);
     if (job.processes[member.process].graphs && !has_kernels)
-      return {"evidence-missing.graphs", "replays of CUDA graphs are not reported without GPU times",
+      return {FindingId::kEvidenceMissingGraphs, "replays of CUDA graphs are not reported without GPU times",
               "GPU times: " + std::string(wording::kGpuTimesSetting)};
     any_kernels = any_kernels || has_kernels;
   }
   if (auto of = gaps(job_state, block)) return *std::move(of);
   if (any_kernels)
-    return {"evidence-missing.gpu-times",
+    return {FindingId::kEvidenceMissingGpuTimes,
             "no GPU times show whether it ended: kernels are recorded only once they end, and none was",
             "GPU times of running kernels: lockstep trace -m deep"};
-  return {"evidence-missing.gpu-times", "no GPU times show whether it ended",
+  return {FindingId::kEvidenceMissingGpuTimes, "no GPU times show whether it ended",
           "GPU times: " + std::string(wording::kGpuTimesSetting)};
 }
 
@@ -92,9 +94,7 @@ bool has_only_begun(const JobState& job_state) {
 }
 
 Finding absent_files(const JobState& job_state) {
-  Finding finding;
-  finding.id = "evidence-missing.files";
-  finding.finding_class = FindingClass::kEvidenceMissing;
+  Finding finding(FindingId::kEvidenceMissingFiles);
   finding.severity = Severity::kWarning;
   finding.ranks = job_state.absent();
   finding.statement = wording::ranks(job_state.absent()) + " of " + std::to_string(job_state.ranks()) +
@@ -128,7 +128,7 @@ void add_missing_evidence(const JobState& job_state, const std::vector<Block>& b
   }
   FindingBuilder builder(job_state);
   Missing of = missing(job_state, *longest);
-  Finding finding = builder.make(FindingClass::kEvidenceMissing, of.id, *longest, of.actors, 0);
+  Finding finding = builder.make(of.id, *longest, of.actors, 0);
   finding.severity = Severity::kWarning;
   finding.statement = "no rank has made progress for " + wording::duration(longest->waited_ns) + " since " +
                       builder.operation(*longest) +

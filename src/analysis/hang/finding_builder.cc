@@ -41,11 +41,9 @@ static void add_open_kernels(const JobState& job_state, const std::vector<uint32
   }
 }
 
-Finding FindingBuilder::make(FindingClass finding_class, std::string id, const Block& block,
-                             const std::vector<uint32_t>& actors, size_t waiting) const {
-  Finding finding;
-  finding.id = std::move(id);
-  finding.finding_class = finding_class;
+Finding FindingBuilder::make(FindingId id, const Block& block, const std::vector<uint32_t>& actors,
+                             size_t waiting) const {
+  Finding finding(id);
   finding.severity = block.certain() ? Severity::kCritical : Severity::kWarning;
   // What it costs: the time of all who wait. Findings are ordered by it.
   finding.weight = static_cast<double>(block.waited_ns) * static_cast<double>(std::max<size_t>(waiting, 1));

@@ -23,8 +23,7 @@ class FindingBuilder {
 
   // A finding about a block that blames these actors. `waiting`: ranks that wait for them. Statement and
   // advice are left to the caller.
-  Finding make(FindingClass finding_class, std::string id, const Block& block,
-               const std::vector<uint32_t>& actors, size_t waiting) const;
+  Finding make(FindingId id, const Block& block, const std::vector<uint32_t>& actors, size_t waiting) const;
 
   // Their ranks, hosts and processes.
   void blame(const std::vector<uint32_t>& actors, Finding& finding) const;

@@ -41,8 +41,7 @@ Finding incomplete_verdict(const JobState& job_state, const std::vector<Block>& 
   const Block& block = blocks[worst.block];
   const std::vector<uint32_t> actors = incomplete(job_state, roots);
   FindingBuilder builder(job_state);
-  Finding finding = builder.make(FindingClass::kEvidenceMissing, "evidence-missing.incomplete", block, actors,
-                                 worst.waiting);
+  Finding finding = builder.make(FindingId::kEvidenceMissingIncomplete, block, actors, worst.waiting);
   std::vector<std::string> names;
   for (uint32_t actor : actors) {
     const uint32_t process = job_state.actor(actor).process;
@@ -62,8 +61,7 @@ Finding incomplete_verdict(const JobState& job_state, const std::vector<Block>& 
 
 Finding unseen_verdict(const JobState& job_state, const Block& block, const Root& root) {
   FindingBuilder builder(job_state);
-  Finding finding = builder.make(FindingClass::kEvidenceMissing, "evidence-missing.stale", block, root.actors,
-                                 root.waiting);
+  Finding finding = builder.make(FindingId::kEvidenceMissingStale, block, root.actors, root.waiting);
   finding.severity = Severity::kWarning;
   const bool plural = root.actors.size() > 1;
   int64_t unseen_ns = 0;

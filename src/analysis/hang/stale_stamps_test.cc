@@ -67,7 +67,7 @@ TEST(StaleStamps, ADeadlockStaysADeadlock) {
     kAnalysis.run(deadlock(odd, steps, stale, lost), findings);
     ASSERT_FALSE(findings.empty()) << round;
     for (const Finding& finding : findings)
-      EXPECT_EQ(finding.finding_class, FindingClass::kCrossCommDeadlock)
+      EXPECT_EQ(class_of(finding.id), FindingClass::kCrossCommDeadlock)
           << "round " << round << ", rank " << odd << ", " << lost.share << " of the stamps of rank "
           << stale[0] << " lost: " << finding.statement;
   }

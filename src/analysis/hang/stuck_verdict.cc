@@ -148,8 +148,8 @@ Finding network_finding(const JobState& job_state, const Block& block, size_t wa
   // A GPU that does not move is on one side; a link has two ends, and neither is known to be innocent.
   if (!gpu || sending) add(cause.source);
   if (!gpu || !sending) add(cause.target);
-  Finding finding = builder.make(FindingClass::kStuckInNetwork,
-                                 gpu ? "stuck-in-network.gpu" : "stuck-in-network", block, actors, waiting);
+  Finding finding =
+      builder.make(gpu ? FindingId::kStuckInNetworkGpu : FindingId::kStuckInNetwork, block, actors, waiting);
   finding.statement = builder.operation(block) + " is stuck: " + network.text(cause);
   for (size_t i = 0; i < std::min(network.transfers().size(), kMostSteps); ++i)
     finding.evidence.push_back(network.text(network.transfers()[i]));
@@ -206,7 +206,7 @@ Finding stuck_verdict(const JobState& job_state, const Block& block, const Root&
   size_t members = job_state.job().comms[block.comm].members.size();
   bool all_run = blamed.empty() && block.waiting.size() == members;
   if (blamed.empty() && !all_run) blamed = block.waiting;
-  Finding finding = builder.make(FindingClass::kStuckInGpu, "stuck-in-gpu", block, blamed, waiting);
+  Finding finding = builder.make(FindingId::kStuckInGpu, block, blamed, waiting);
   if (!root.actors.empty()) {
     finding.statement = "the kernel of " + builder.operation(block) + " has not begun on " +
                         builder.who(root.actors) + "; " +

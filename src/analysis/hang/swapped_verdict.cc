@@ -40,8 +40,7 @@ std::optional<Finding> swapped_verdict(const JobState& job_state, const std::vec
     std::sort(blamed.begin(), blamed.end());
   }
   FindingBuilder builder(job_state);
-  Finding finding = builder.make(FindingClass::kCrossCommDeadlock, "cross-comm-deadlock.order", first, blamed,
-                                 first.waiting.size());
+  Finding finding = builder.make(FindingId::kCrossCommDeadlockOrder, first, blamed, first.waiting.size());
   finding.statement = builder.who(odd.actors) + " called " + builder.operation(second) + " before " +
                       builder.operation(first) + ", " + builder.list(usual.actors) +
                       " in the opposite order; no progress for " + wording::duration(first.waited_ns) +

@@ -24,9 +24,7 @@ bool is_idle(const model::JobProcess& process) {
 
 Finding make_note(const model::Job& job, const model::Member& sender, const model::Lane& lane,
                   const model::Member& receiver, uint32_t received) {
-  Finding finding;
-  finding.id = "never-joined.unreceived";
-  finding.finding_class = FindingClass::kNeverJoined;
+  Finding finding(FindingId::kNeverJoinedUnreceived);
   const std::string to = job.process_name(receiver.process);
   if (job.processes[receiver.process].row.rank >= 0)
     finding.ranks = {job.processes[receiver.process].row.rank};

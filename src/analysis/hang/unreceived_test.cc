@@ -36,7 +36,7 @@ std::vector<Finding> findings_of(const std::function<void(JobBuilder&)>& change)
 TEST(Unreceived, ASendThatEndedWithoutItsReceiveIsANote) {
   const auto findings = findings_of([](JobBuilder&) {});
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "never-joined.unreceived");
+  EXPECT_EQ(id_text(findings[0].id), "never-joined.unreceived");
   EXPECT_EQ(findings[0].severity, Severity::kNote);
   EXPECT_EQ(findings[0].statement,
             "transfer 1 from rank 0 to rank 1 on pp (Send) has no matching receive, but it has ended");

@@ -20,7 +20,6 @@ namespace {
 using wording::duration;
 
 constexpr int64_t kSoonAfter = 5'000'000'000;
-constexpr std::string_view kNoMajority = "evidence-missing.majority";
 constexpr size_t kMostStates = 3;  // ranks whose state is told in the evidence
 constexpr double kMoreThanLateness =
     1e18;  // ns, as a finding's weight: ten thousand ranks that wait for a day
@@ -91,7 +90,9 @@ class Verdicts {
     double heaviest = kMoreThanLateness;
     for (const Finding& finding : out_) heaviest = std::max(heaviest, finding.weight);
     for (Finding& finding : out_) {
-      if (finding.finding_class != FindingClass::kJoinedOtherOp && finding.id != kNoMajority) continue;
+      if (class_of(finding.id) != FindingClass::kJoinedOtherOp &&
+          finding.id != FindingId::kEvidenceMissingMajority)
+        continue;
       finding.weight += heaviest;
     }
   }
@@ -141,8 +142,7 @@ class Verdicts {
     }
     size_t lost = dead.size() + job_state_.absent().size();
     if (lost * 2 <= job_state_.ranks()) return false;
-    Finding finding =
-        builder_.make(FindingClass::kTooManyFailed, "too-many-failed", block(*worst), dead, worst->waiting);
+    Finding finding = builder_.make(FindingId::kTooManyFailed, block(*worst), dead, worst->waiting);
     finding.ranks.insert(finding.ranks.end(), job_state_.absent().begin(), job_state_.absent().end());
     std::sort(finding.ranks.begin(), finding.ranks.end());
     finding.statement = std::to_string(lost) + " of " + wording::count(job_state_.ranks(), "rank") +
@@ -177,8 +177,7 @@ class Verdicts {
     std::string who = builder_.who(root.actors);
     bool plural = root.actors.size() > 1;
     if (fate == Fate::kStopped) {
-      Finding finding =
-          builder_.make(FindingClass::kNeverJoined, "never-joined.stopped", at, root.actors, root.waiting);
+      Finding finding = builder_.make(FindingId::kNeverJoinedStopped, at, root.actors, root.waiting);
       finding.statement = who + (plural ? " are" : " is") + " stopped by a signal or a debugger; " +
                           builder_.wait(at, root.waiting, plural) + " in " + builder_.operation(at);
       finding.advice = "Continue the process, or detach the debugger.";
@@ -187,9 +186,8 @@ class Verdicts {
       return;
     }
     bool dead = fate == Fate::kDead;
-    Finding finding =
-        builder_.make(dead ? FindingClass::kRankDead : FindingClass::kRankUnreachable,
-                      dead ? "rank-dead" : "rank-unreachable.host", at, root.actors, root.waiting);
+    Finding finding = builder_.make(dead ? FindingId::kRankDead : FindingId::kRankUnreachableHost, at,
+                                    root.actors, root.waiting);
     finding.statement = who + (plural ? " are" : " is") +
                         (dead ? " dead; " : " unreachable, with the whole host; ") +
                         builder_.wait(at, root.waiting, plural) + " in " + builder_.operation(at);
@@ -218,10 +216,9 @@ class Verdicts {
     bool plural = root.actors.size() > 1;
     bool left = std::any_of(root.actors.begin(), root.actors.end(),
                             [&](uint32_t a) { return has_left(job_state_, a, at); });
-    Finding finding = builder_.make(init ? FindingClass::kInitStuck : FindingClass::kNeverJoined,
-                                    init   ? "init-stuck"
-                                    : left ? "never-joined.finished"
-                                           : "never-joined",
+    Finding finding = builder_.make(init   ? FindingId::kInitStuck
+                                    : left ? FindingId::kNeverJoinedFinished
+                                           : FindingId::kNeverJoined,
                                     at, root.actors, root.waiting);
     finding.statement = builder_.who(root.actors);
     if (init)
@@ -306,8 +303,7 @@ class Verdicts {
     const model::Signature& wanted = signature_at(difference.like, difference.index);
     const model::Signature& called = signature_at(difference.members.front(), difference.index);
     Finding finding =
-        builder_.make(difference.open ? FindingClass::kEvidenceMissing : FindingClass::kJoinedOtherOp,
-                      std::string(difference.open ? kNoMajority : "joined-other-op"), at,
+        builder_.make(difference.open ? FindingId::kEvidenceMissingMajority : FindingId::kJoinedOtherOp, at,
                       is_open ? both : root.actors, root.waiting);
     const model::Member& like = job_.members[difference.like];
     analysis::name_operation(job_, like.process, *job_.op_at(like, difference.index), finding);
@@ -375,12 +371,9 @@ class Verdicts {
     const bool unreadable = job_state_.unreadable_files() != 0;
     bool most = unreadable || job_state_.absent().size() * 2 > job_state_.ranks();
     bool init = at.kind == Block::Kind::kInit && job_state_.absent().empty();
-    Finding finding = builder_.make(most   ? FindingClass::kEvidenceMissing
-                                    : init ? FindingClass::kInitStuck
-                                           : FindingClass::kRankUnreachable,
-                                    most   ? "evidence-missing.files"
-                                    : init ? "init-stuck"
-                                           : "rank-unreachable",
+    Finding finding = builder_.make(most   ? FindingId::kEvidenceMissingFiles
+                                    : init ? FindingId::kInitStuck
+                                           : FindingId::kRankUnreachable,
                                     at, {}, root.waiting);
     finding.ranks = most ? job_state_.absent() : ranks;
     std::string who = ranks.empty() ? wording::count(at.absent.size(), "rank") : wording::ranks(ranks);

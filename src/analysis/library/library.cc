@@ -59,11 +59,8 @@ std::string line_of(const model::Job& job, const std::string& what, const std::v
   return line;
 }
 
-Finding differ(const model::Job& job, const ByText& by, const char* id, const char* what) {
-  Finding finding;
-  finding.id = id;
-  finding.finding_class = FindingClass::kMisconfigured;
-  finding.severity = Severity::kWarning;
+Finding differ(const model::Job& job, const ByText& by, FindingId id, const char* what) {
+  Finding finding(id);
   // Who runs what most do not is named; where as many run the one as the other, nobody is.
   const auto most = std::max_element(
       by.begin(), by.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
@@ -77,7 +74,7 @@ Finding differ(const model::Job& job, const ByText& by, const char* id, const ch
   finding.statement = std::string("ranks of one communicator run different ") + what;
   if (is_majority && !finding.ranks.empty())
     finding.statement = wording::ranks(finding.ranks) + " " + (finding.ranks.size() > 1 ? "run" : "runs") +
-                        " another " + (std::string_view(id).ends_with("build") ? "build" : "release") +
+                        " another " + (id == FindingId::kMisconfiguredNcclBuild ? "build" : "release") +
                         " of NCCL than the ranks they talk to";
   finding.advice =
       "Give all ranks one libnccl: one image or environment on all hosts, the same CUDA flavour (cu12, cu13), and the same LD_LIBRARY_PATH and LD_PRELOAD. `lockstep info --json` shows each rank's path and build id.";
@@ -95,11 +92,12 @@ void compare(const model::Job& job, std::vector<Finding>& findings) {
         builds["build " + build_of(job, row)].push_back(process);
     }
     if (releases.size() > 1) {
-      findings.push_back(differ(job, releases, "misconfigured.nccl-release", "releases of NCCL"));
+      findings.push_back(differ(job, releases, FindingId::kMisconfiguredNcclRelease, "releases of NCCL"));
       return;
     }
     if (builds.size() > 1) {
-      findings.push_back(differ(job, builds, "misconfigured.nccl-build", "builds of one release of NCCL"));
+      findings.push_back(
+          differ(job, builds, FindingId::kMisconfiguredNcclBuild, "builds of one release of NCCL"));
       return;
     }
   }
@@ -123,10 +121,7 @@ void find_two(const model::Job& job, std::vector<Finding>& findings) {
     }
   }
   if (processes.empty()) return;
-  Finding finding;
-  finding.id = "misconfigured.nccl-twice";
-  finding.finding_class = FindingClass::kMisconfigured;
-  finding.severity = Severity::kNote;
+  Finding finding(FindingId::kMisconfiguredNcclTwice);
   finding.ranks = ranks_of(job, processes);
   finding.statement = (processes.size() == 1 ? job.process_name(processes[0]) + " has"
                                              : wording::count(processes.size(), "process") + " have") +

@@ -24,7 +24,7 @@ JobBuilder healthy() {
 
 const Finding* find(const Diagnosis& diagnosis, std::string_view id) {
   for (const Finding& finding : diagnosis.findings) {
-    if (finding.id == id) return &finding;
+    if (id_text(finding.id) == id) return &finding;
   }
   return nullptr;
 }

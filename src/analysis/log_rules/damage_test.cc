@@ -45,9 +45,9 @@ std::vector<Finding> findings_of(const Files& files) {
 std::set<std::string> blame(const std::vector<Finding>& findings) {
   std::set<std::string> stated;
   for (const Finding& finding : findings) {
-    if (finding.severity == Severity::kNote || finding.finding_class == FindingClass::kEvidenceMissing)
+    if (finding.severity == Severity::kNote || class_of(finding.id) == FindingClass::kEvidenceMissing)
       continue;
-    const std::string what = "class " + std::to_string(static_cast<int>(finding.finding_class));
+    const std::string what = "class " + std::to_string(static_cast<int>(class_of(finding.id)));
     stated.insert(what);
     for (const int32_t rank : finding.ranks) stated.insert(what + " rank " + std::to_string(rank));
   }

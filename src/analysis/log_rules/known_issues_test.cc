@@ -119,7 +119,7 @@ bool speaks(const KnownIssue& issue, const std::string& text) {
   parser.end_file();
   const auto findings = judge(parser.take());
   return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
-    return finding.id == "misconfigured.known-issue" && finding.severity == Severity::kNote &&
+    return finding.id == FindingId::kMisconfiguredKnownIssue && finding.severity == Severity::kNote &&
            finding.statement.find(issue.what) != std::string::npos && finding.evidence.back() == issue.source;
   });
 }
@@ -160,8 +160,9 @@ TEST(KnownIssues, KnowTheReleaseOfAnException) {
   parser.feed(warned + raised);
   parser.end_file();
   const auto findings = judge(parser.take());
-  EXPECT_TRUE(std::any_of(findings.begin(), findings.end(),
-                          [](const Finding& finding) { return finding.id == "misconfigured.known-issue"; }));
+  EXPECT_TRUE(std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.id == FindingId::kMisconfiguredKnownIssue;
+  }));
 }
 
 TEST(KnownIssues, HaveASourceAndAnOrder) {

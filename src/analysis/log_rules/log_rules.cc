@@ -19,25 +19,20 @@ struct Row {
   std::vector<Hit> (*rules)(const View&);   // of a RULES row
   LineKind kind;                            // of a MESSAGE row
   bool (*when)(const View& view, const Fact& fact);
-  std::string_view id;
-  FindingClass finding_class;
-  Severity severity;
+  FindingId id;
   std::string_view text, advice;
   bool is_unmatched = false;  // of an UNMATCHED row
 };
 
 constexpr Row kRows[] = {
-#define RULE(function, id, word, severity, text, advice)                                             \
-  {&(function), nullptr, LineKind::kUnknown, nullptr, id, FindingClass::k##word, Severity::severity, \
-   text,        advice},
-#define RULES(function, id, word, severity, text, advice)                                            \
-  {nullptr, &(function), LineKind::kUnknown, nullptr, id, FindingClass::k##word, Severity::severity, \
-   text,    advice},
-#define MESSAGE(kind, when, id, word, severity, text, advice) \
-  {nullptr, nullptr, LineKind::k##kind, &(when), id, FindingClass::k##word, Severity::severity, text, advice},
-#define UNMATCHED(id, word, severity, text, advice)                                                    \
-  {nullptr, nullptr, LineKind::kUnknown, nullptr, id, FindingClass::k##word, Severity::severity, text, \
-   advice,  true},
+#define RULE(function, id, text, advice) \
+  {&(function), nullptr, LineKind::kUnknown, nullptr, FindingId::k##id, text, advice},
+#define RULES(function, id, text, advice) \
+  {nullptr, &(function), LineKind::kUnknown, nullptr, FindingId::k##id, text, advice},
+#define MESSAGE(kind, when, id, text, advice) \
+  {nullptr, nullptr, LineKind::k##kind, &(when), FindingId::k##id, text, advice},
+#define UNMATCHED(id, text, advice) \
+  {nullptr, nullptr, LineKind::kUnknown, nullptr, FindingId::k##id, text, advice, true},
 #include "analysis/log_rules/rules.def"
 #undef UNMATCHED
 #undef MESSAGE
@@ -85,10 +80,8 @@ std::string filled(std::string_view text, const View& view, const Hit& hit) {
 }
 
 Finding finding_of(const Row& row, const View& view, Hit hit) {
-  Finding finding;
-  finding.id = row.id;
-  finding.finding_class = row.finding_class;
-  finding.severity = hit.severity.value_or(row.severity);
+  Finding finding(row.id);
+  if (hit.severity) finding.severity = *hit.severity;
   finding.statement = filled(row.text, view, hit);
   finding.advice = row.advice;
   finding.effect = hit.effect;

@@ -43,7 +43,7 @@ std::vector<Finding> findings_of(const std::vector<std::string>& lines) {
 
 const Finding* find(const std::vector<Finding>& findings, std::string_view id) {
   const auto found =
-      std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.id == id; });
+      std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return id_text(f.id) == id; });
   return found == findings.end() ? nullptr : &*found;
 }
 
@@ -1016,8 +1016,9 @@ std::string all_findings() {
   std::string text;
   for (const Case& rule : cases()) {
     for (const Finding& finding : findings_of(rule.speaks)) {
-      if (finding.id != rule.id) continue;
-      text += finding.id + " (" + std::to_string(static_cast<int>(finding.severity)) + ", ranks";
+      if (id_text(finding.id) != rule.id) continue;
+      text += std::string(id_text(finding.id)) + " (" + std::to_string(static_cast<int>(finding.severity)) +
+              ", ranks";
       for (const int32_t rank : finding.ranks) text += ' ' + std::to_string(rank);
       text += ", hosts";
       for (const std::string& host : finding.hosts) text += ' ' + host;
@@ -1102,10 +1103,14 @@ TEST(LogRules, EveryRowHasACase) {
   std::set<std::string_view> tested;
   const auto all = cases();
   for (const Case& rule : all) tested.insert(rule.id);
-#define RULE(function, id, ...) EXPECT_TRUE(tested.contains(id)) << (id);
-#define RULES(function, id, ...) EXPECT_TRUE(tested.contains(id)) << (id);
-#define MESSAGE(kind, when, id, ...) EXPECT_TRUE(tested.contains(id)) << (id);
-#define UNMATCHED(id, ...) EXPECT_TRUE(tested.contains(id)) << (id);
+#define RULE(function, id, ...) \
+  EXPECT_TRUE(tested.contains(id_text(FindingId::k##id))) << id_text(FindingId::k##id);
+#define RULES(function, id, ...) \
+  EXPECT_TRUE(tested.contains(id_text(FindingId::k##id))) << id_text(FindingId::k##id);
+#define MESSAGE(kind, when, id, ...) \
+  EXPECT_TRUE(tested.contains(id_text(FindingId::k##id))) << id_text(FindingId::k##id);
+#define UNMATCHED(id, ...) \
+  EXPECT_TRUE(tested.contains(id_text(FindingId::k##id))) << id_text(FindingId::k##id);
 #include "analysis/log_rules/rules.def"
 #undef UNMATCHED
 #undef MESSAGE
@@ -1128,9 +1133,9 @@ TEST(LogRules, CausesComeBeforeConsequences) {
                    "bW NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129",
                    "cW NET/IB : mlx5_2:1 Got async event : port error"});
   ASSERT_EQ(findings.size(), 3u);
-  EXPECT_EQ(findings[0].id, "transport-error.link-down");
-  EXPECT_EQ(findings[1].id, "transport-error.retries");
-  EXPECT_EQ(findings[2].id, "rank-dead.connection");
+  EXPECT_EQ(id_text(findings[0].id), "transport-error.link-down");
+  EXPECT_EQ(id_text(findings[1].id), "transport-error.retries");
+  EXPECT_EQ(id_text(findings[2].id), "rank-dead.connection");
 }
 
 TEST(LogRules, AWorkerThatItsWatchdogEndedIsNotTheCause) {
@@ -1138,7 +1143,7 @@ TEST(LogRules, AWorkerThatItsWatchdogEndedIsNotTheCause) {
   EXPECT_EQ(findings_of({ray})[0].severity, Severity::kCritical);
   const auto findings =
       findings_of({ray, timeout(0, "ALLREDUCE"), kPytorch + "we are taking the entire process down."});
-  EXPECT_EQ(findings[0].id, "evidence-missing.watchdog");
+  EXPECT_EQ(id_text(findings[0].id), "evidence-missing.watchdog");
   ASSERT_NE(find(findings, "rank-dead.process"), nullptr);
   EXPECT_EQ(find(findings, "rank-dead.process")->severity, Severity::kWarning);
 }
@@ -1156,10 +1161,10 @@ TEST(LogRules, OfAnActorThatDiedTheReasonIsTold) {
 
 TEST(LogRules, CallsThatDifferFollowATransferThatFailed) {
   const std::string mixed = "aW Mismatched collective detected, please check";
-  EXPECT_EQ(findings_of({mixed})[0].id, "joined-other-op.log");
+  EXPECT_EQ(id_text(findings_of({mixed})[0].id), "joined-other-op.log");
   const auto findings =
       findings_of({mixed, "bW NET/IB : Got completion with error 4, opcode 1, len 9, vendor err 81"});
-  EXPECT_EQ(findings[0].id, "transport-error.access");
+  EXPECT_EQ(id_text(findings[0].id), "transport-error.access");
   EXPECT_EQ(findings[1].severity, Severity::kWarning);
 }
 
@@ -1167,7 +1172,7 @@ TEST(LogRules, MissingRanksOfAStuckCreationAreNamed) {
   const auto findings =
       findings_of({begin('a', 0, 4), begin('c', 2, 4), kPytorch + "Could not acquire GIL within 300 ms"});
   ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].id, "init-stuck.log");
+  EXPECT_EQ(id_text(findings[0].id), "init-stuck.log");
   EXPECT_EQ(findings[0].statement,
             "ranks 0 and 2 began to create communicator 0xab of 4 ranks and did not complete it; ranks 1 "
             "and 3 say nothing of it");

@@ -21,7 +21,7 @@ std::vector<Finding> findings_of(const std::string& text) {
 
 std::vector<std::string> ids(const std::vector<Finding>& findings) {
   std::vector<std::string> list;
-  for (const Finding& finding : findings) list.push_back(finding.id);
+  for (const Finding& finding : findings) list.emplace_back(id_text(finding.id));
   return list;
 }
 
@@ -311,7 +311,7 @@ TEST(Watchdog, AGroupsOwnLineOfAFailureOpensAStall) {
       "work: 32, last completed NCCL work: 31.\n" +
       reported(2, 31, 31));
   ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].id, "never-joined.watchdog");
+  EXPECT_EQ(id_text(findings[0].id), "never-joined.watchdog");
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
   EXPECT_EQ(findings[0].op_index, 31u);
 }

@@ -18,14 +18,6 @@ namespace {
 using model::kNoRow;
 using model::NetTransport;
 
-Finding warning(const char* id, FindingClass finding_class) {
-  Finding finding;
-  finding.id = id;
-  finding.finding_class = finding_class;
-  finding.severity = Severity::kWarning;
-  return finding;
-}
-
 class NetworkFindings {
  public:
   NetworkFindings(const model::Job& job, std::vector<Finding>& out)
@@ -65,7 +57,7 @@ class NetworkFindings {
     }
     std::erase_if(by_host, [](const auto& host) { return !host.second; });
     if (!some_ib || by_host.empty()) return;
-    Finding finding = warning("fallback.sockets", FindingClass::kFallback);
+    Finding finding(FindingId::kFallbackSockets);
     uint64_t bytes = 0;
     for (const auto& [host, sockets] : by_host) {
       socket_hosts_.insert(host);
@@ -199,10 +191,9 @@ class NetworkFindings {
   }
 
   void add_slow_nic(const Place& place, const std::vector<size_t>& pairs) {
-    const char* id = place.kind == Place::Kind::kHost   ? "slow-nic.host"
-                     : place.kind == Place::Kind::kRail ? "slow-nic.rail"
-                                                        : "slow-nic";
-    Finding finding = warning(id, FindingClass::kSlowNic);
+    Finding finding(place.kind == Place::Kind::kHost   ? FindingId::kSlowNicHost
+                    : place.kind == Place::Kind::kRail ? FindingId::kSlowNicRail
+                                                       : FindingId::kSlowNic);
     std::set<int32_t> ranks = ranks_at(place, pairs);
     finding.ranks.assign(ranks.begin(), ranks.end());
     std::set<std::string_view> hosts;
@@ -237,8 +228,7 @@ class NetworkFindings {
   // usual.
   void push(Finding finding, const std::vector<size_t>& pairs) {
     if (!std::all_of(pairs.begin(), pairs.end(), [this](size_t i) { return comparisons_[i].sure; })) {
-      finding.id = "evidence-missing.pairs";
-      finding.finding_class = FindingClass::kEvidenceMissing;
+      finding.id = FindingId::kEvidenceMissingPairs;
       finding.weight = 0;
       finding.ranks.clear();
       finding.hosts.clear();
@@ -251,7 +241,7 @@ class NetworkFindings {
 
   void add_slow_link(const std::vector<size_t>& pairs) {
     std::set<int32_t> ranks;
-    Finding finding = warning("slow-link", FindingClass::kSlowLink);
+    Finding finding(FindingId::kSlowLink);
     for (size_t i : pairs) {
       const Link& pair = comparisons_[i].pair;
       for (const int32_t rank : {pair.source, pair.target}) {
@@ -264,7 +254,7 @@ class NetworkFindings {
       finding.evidence.push_back(text(comparisons_[i]));
     }
     const Comparison& slowest = slowest_of(pairs);
-    if (ranks.size() > 2) finding.id = "slow-link.hosts";
+    if (ranks.size() > 2) finding.id = FindingId::kSlowLinkHosts;
     finding.ranks.assign(ranks.begin(), ranks.end());
     finding.comm = job_.comm_name(slowest.pair.comm);
     finding.comm_row = slowest.pair.comm;

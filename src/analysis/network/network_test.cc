@@ -123,7 +123,7 @@ TEST(Network, NamesTheSlowLink) {
   ring.slow(3, 4);
   auto findings = findings_of(ring.build());
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "slow-link");
+  EXPECT_EQ(id_text(findings[0].id), "slow-link");
   EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{3, 4}));
   EXPECT_EQ(
       findings[0].statement,
@@ -156,7 +156,7 @@ TEST(Network, NamesTheCardThroughWhichAllIsSlow) {
   ring.slow(2, 4);
   auto findings = findings_of(ring.build());
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "slow-nic");
+  EXPECT_EQ(id_text(findings[0].id), "slow-nic");
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{3});
   EXPECT_EQ(findings[0].hosts, std::vector<std::string>{"node3"});
 }
@@ -166,7 +166,7 @@ TEST(Network, NamesTheHostOfThree) {
   for (uint32_t rank = 0; rank < 8; ++rank) ring.slow(rank, 4);
   auto findings = findings_of(ring.build());
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "slow-nic.host");
+  EXPECT_EQ(id_text(findings[0].id), "slow-nic.host");
   EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{4, 5, 6, 7}));
   EXPECT_EQ(findings[0].hosts, std::vector<std::string>{"node1"});
 }
@@ -176,7 +176,7 @@ TEST(Network, NamesTheRail) {
   for (uint32_t rank = 1; rank < 12; rank += 4) ring.slow(rank, 4);
   auto findings = findings_of(ring.build());
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "slow-nic.rail");
+  EXPECT_EQ(id_text(findings[0].id), "slow-nic.rail");
   EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{1, 5, 9}));
 }
 
@@ -186,8 +186,8 @@ TEST(Network, BlamesTheWayWhereAHostIsSeenWithOneOtherOnly) {
   for (uint32_t rank : {0, 1, 2, 3}) ring.slow(rank, 4);
   auto findings = findings_of(ring.build());
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "slow-link.hosts");
-  EXPECT_EQ(findings[0].finding_class, FindingClass::kSlowLink);
+  EXPECT_EQ(id_text(findings[0].id), "slow-link.hosts");
+  EXPECT_EQ(class_of(findings[0].id), FindingClass::kSlowLink);
   EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{0, 1, 2, 3}));
   EXPECT_EQ(findings[0].statement,
             "the path between node0 and node1 (4 pairs of ranks) carries 13.1 GB/s per channel, while 4 "
@@ -200,7 +200,7 @@ TEST(Network, BlamesTheWayWhereARankIsSeenWithOneOtherOnly) {
   for (uint32_t rank : {1, 3}) ring.slow(rank, 4);
   auto findings = findings_of(ring.build());
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "slow-link");
+  EXPECT_EQ(id_text(findings[0].id), "slow-link");
   EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{1, 3}));
 }
 
@@ -246,7 +246,7 @@ TEST(Network, NamesTheHostThatFellBackToSockets) {
   ring.slow(2, 5);
   auto findings = findings_of(ring.build());
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "fallback.sockets");
+  EXPECT_EQ(id_text(findings[0].id), "fallback.sockets");
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
 }
 
@@ -302,7 +302,7 @@ TEST(Network, TheSlowLinkToARankWithoutAFileIsNamed) {
   rings.without({5, 6, 7, 15});
   const auto findings = findings_of(rings.build());
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "slow-link");
+  EXPECT_EQ(id_text(findings[0].id), "slow-link");
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
   EXPECT_EQ(
       findings[0].statement,
@@ -315,7 +315,7 @@ TEST(Network, ARailIsNotBlamedBesideACommunicatorWhoseMembersAreMissing) {
   rings.without({3, 7, 11, 15, 2});
   const auto findings = findings_of(rings.build());
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "evidence-missing.pairs");
+  EXPECT_EQ(id_text(findings[0].id), "evidence-missing.pairs");
   EXPECT_TRUE(findings[0].ranks.empty());
   EXPECT_FALSE(findings[0].needed_evidence.empty());
 }
@@ -325,7 +325,7 @@ TEST(Network, ARailIsBlamedBesideAWholeCommunicator) {
   rings.without({3, 7, 11, 15});
   const auto findings = findings_of(rings.build());
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "slow-nic.rail");
+  EXPECT_EQ(id_text(findings[0].id), "slow-nic.rail");
   EXPECT_EQ(findings[0].ranks, (std::vector<int32_t>{1, 5, 9, 13}));
 }
 
@@ -335,7 +335,7 @@ TEST(Network, TheCardThatAllPairsOfARailHaveInCommonIsNamed) {
   for (uint32_t rank : {9, 13}) ring.hide(rank);
   const auto findings = findings_of(ring.build());
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "slow-nic");
+  EXPECT_EQ(id_text(findings[0].id), "slow-nic");
   EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{5});
 }
 
@@ -350,10 +350,10 @@ TEST(Network, WhatALargerCauseMayExplainIsNotReportedAgain) {
     sockets.transport(rank, rank == 3 || rank == 4 ? NetTransport::kSocket : NetTransport::kIb);
   const auto of_card = findings_of(card.build()), of_sockets = findings_of(sockets.build());
   ASSERT_EQ(of_card.size(), 1u);
-  EXPECT_EQ(of_card[0].id, "slow-nic.host");
+  EXPECT_EQ(id_text(of_card[0].id), "slow-nic.host");
   EXPECT_EQ(of_card[0].ranks, (std::vector<int32_t>{3, 4}));
   ASSERT_EQ(of_sockets.size(), 1u);
-  EXPECT_EQ(of_sockets[0].id, "fallback.sockets");
+  EXPECT_EQ(id_text(of_sockets[0].id), "fallback.sockets");
 }
 
 // Ranks without a file count as an other end, each once.
@@ -373,7 +373,7 @@ TEST(Network, ACardIsToldByARankWithoutAFileToo) {
     }
     const auto findings = findings_of(job);
     ASSERT_EQ(findings.size(), 1u);
-    EXPECT_EQ(findings[0].id, other_is_seen ? "slow-nic" : "slow-link");
+    EXPECT_EQ(id_text(findings[0].id), other_is_seen ? "slow-nic" : "slow-link");
     EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{2});
   }
 }

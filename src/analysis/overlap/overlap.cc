@@ -62,10 +62,7 @@ void run(const model::Job& job, std::vector<Finding>& findings) {
   const auto most = std::max_element(
       ranks.begin(), ranks.end(),
       [](const RankOverlap& a, const RankOverlap& b) { return a.exposed_share() < b.exposed_share(); });
-  Finding finding;
-  finding.id = "exposed-communication";
-  finding.finding_class = FindingClass::kExposedCommunication;
-  finding.severity = Severity::kNote;
+  Finding finding(FindingId::kExposedCommunication);
   finding.weight = least->exposed_ns * static_cast<double>(least->steps);
   const std::string time = least->are_steps ? "a step" : "the trace";
   finding.statement = "every rank spends " + wording::percent(least->exposed_share()) + " or more of " +

@@ -73,7 +73,7 @@ TEST(Overlap, AStepThatWasNotSeenToItsEndCountsOnlyWhereThereIsNoOther) {
 TEST(Overlap, SpeaksOfWhatEvenTheLuckiestRankCannotHide) {
   const std::vector<Finding> found = findings(job({5, 2.5, 4}));
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].id, "exposed-communication");
+  EXPECT_EQ(id_text(found[0].id), "exposed-communication");
   EXPECT_EQ(found[0].severity, Severity::kNote) << "it may well be how the program is";
   EXPECT_NE(found[0].statement.find("25 % or more"), std::string::npos) << found[0].statement;
   EXPECT_NE(found[0].statement.find("on rank 1"), std::string::npos) << found[0].statement;

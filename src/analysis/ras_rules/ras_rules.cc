@@ -18,13 +18,12 @@ constexpr size_t kMostPlaces = 4;
 
 struct Row {
   std::optional<Case> (*rule)(const View& view, const Comm& comm);
-  std::string_view id;
-  FindingClass finding_class;
+  FindingId id;
   std::string_view advice;
 };
 
 constexpr Row kRows[] = {
-#define RULE(function, id, word, advice) {&(function), id, FindingClass::k##word, advice},
+#define RULE(function, id, advice) {&(function), FindingId::k##id, advice},
 #include "analysis/ras_rules/rules.def"
 #undef RULE
 };
@@ -34,9 +33,7 @@ std::string time_of(const Snapshot& snapshot) {
 }
 
 Finding finding_of(const Row& row, const View& view, const Comm& comm, Case&& found) {
-  Finding finding;
-  finding.id = row.id;
-  finding.finding_class = row.finding_class;
+  Finding finding(row.id);
   finding.severity = found.severity;
   finding.statement = found.blamed.empty() ? found.what : view.who(comm, found.blamed) + " " + found.what;
   finding.comm = comm.hash;
@@ -96,11 +93,8 @@ void ask(const Row& row, const Asked& job, size_t first, std::vector<Finding>& f
     findings[at].evidence.push_back("the same in " + wording::count(count, "more communicator"));
 }
 
-Finding missing(std::string_view id, std::string statement, std::string_view advice) {
-  Finding finding;
-  finding.id = id;
-  finding.finding_class = FindingClass::kEvidenceMissing;
-  finding.severity = Severity::kNote;
+Finding missing(FindingId id, std::string statement, std::string_view advice) {
+  Finding finding(id);
   finding.statement = std::move(statement);
   finding.advice = advice;
   return finding;
@@ -113,13 +107,13 @@ void report_missing(const readers::ras::RasModel& model, std::vector<Finding>& f
     bad += snapshot.bad_ranks + snapshot.left_out;
   }
   if (timeouts > 0) {
-    findings.push_back(missing("evidence-missing.ras-timeouts",
+    findings.push_back(missing(FindingId::kEvidenceMissingRasTimeouts,
                                "RAS itself timed out " + wording::count(timeouts, "time") +
                                    " while asking: healthy ranks may be missing",
                                "Ask again; with a longer limit: ncclras -t SECONDS."));
   }
   if (cut + bad == 0 && model.unreadable_files.empty()) return;
-  Finding finding = missing("evidence-missing.ras-damaged",
+  Finding finding = missing(FindingId::kEvidenceMissingRasDamaged,
                             "not all snapshots could be read: " + wording::count(cut, "snapshot") +
                                 " cut short, " + wording::count(bad, "rank") + " left out, " +
                                 wording::count(model.unreadable_files.size(), "file") + " without one",

@@ -87,10 +87,7 @@ void blame(const Group& group, Finding& finding) {
 }
 
 Finding outlier(const Group& few, const Group& many) {
-  Finding finding;
-  finding.id = "never-joined.stacks";
-  finding.finding_class = FindingClass::kNeverJoined;
-  finding.severity = Severity::kWarning;
+  Finding finding(FindingId::kNeverJoinedStacks);
   finding.statement = who_of(few) + is_of(few) + place_of(*few.front()) + ", where " +
                       wording::count(many.size(), "other rank") +
                       (many.size() == 1 ? " waits at " : " wait at ") + place_of(*many.front());
@@ -102,10 +99,7 @@ Finding outlier(const Group& few, const Group& many) {
 }
 
 Finding undecided(const std::vector<Group>& groups, size_t all) {
-  Finding finding;
-  finding.id = "evidence-missing.stacks";
-  finding.finding_class = FindingClass::kEvidenceMissing;
-  finding.severity = Severity::kWarning;
+  Finding finding(FindingId::kEvidenceMissingStacks);
   const std::string first = place_of(*groups.front().front());
   if (all == 1) {
     finding.statement = "the only stack given is at " + first + ", which does not say whom it waits for";

@@ -33,12 +33,12 @@ StacksModel job(int32_t ranks, int32_t few, const std::string& called = "all_red
 Finding only(const StacksModel& model) {
   const auto findings = judge(model);
   EXPECT_EQ(findings.size(), 1u);
-  return findings.empty() ? Finding{} : findings.front();
+  return findings.empty() ? Finding(FindingId{}) : findings.front();
 }
 
 TEST(StackRules, WhoIsElsewhereThanThoseWhoWaitStandsOut) {
   const Finding finding = only(job(8, 1));
-  EXPECT_EQ(finding.id, "never-joined.stacks");
+  EXPECT_EQ(id_text(finding.id), "never-joined.stacks");
   EXPECT_EQ(finding.severity, Severity::kWarning) << "one moment";
   EXPECT_EQ(finding.ranks, std::vector<int32_t>{7});
   EXPECT_EQ(finding.statement,
@@ -50,12 +50,12 @@ TEST(StackRules, NobodyIsBlamedWhereNoneStandsOut) {
   for (const StacksModel& model :
        {job(2, 1), job(8, 3), job(8, 0), job(8, 1, "load"), job(8, 1, "all_reduce", "barrier"), job(1, 0)}) {
     const Finding finding = only(model);
-    EXPECT_EQ(finding.id, "evidence-missing.stacks");
+    EXPECT_EQ(id_text(finding.id), "evidence-missing.stacks");
     EXPECT_TRUE(finding.ranks.empty());
   }
   StacksModel three = job(8, 1);
   three.stacks[0].place = "other.py:1 (f)";
-  EXPECT_EQ(only(three).id, "evidence-missing.stacks");
+  EXPECT_EQ(id_text(only(three).id), "evidence-missing.stacks");
   EXPECT_TRUE(judge({}).empty());
 }
 
@@ -75,14 +75,14 @@ TEST(StackRules, InACallOfNcclNativeCodeWaits) {
 TEST(StackRules, OfARankTheLastStackCounts) {
   StacksModel model = job(8, 1);
   model.stacks.push_back(stack(7, "train.py:95 (step)", "all_reduce"));
-  EXPECT_EQ(only(model).id, "evidence-missing.stacks");
+  EXPECT_EQ(id_text(only(model).id), "evidence-missing.stacks");
 }
 
 TEST(StackRules, ProcessesWithoutARankAreNamedByTheirNumber) {
   StacksModel model = job(8, 1);
   for (Stack& of : model.stacks) of.rank = -1;
   const Finding finding = only(model);
-  EXPECT_EQ(finding.id, "never-joined.stacks");
+  EXPECT_EQ(id_text(finding.id), "never-joined.stacks");
   EXPECT_TRUE(finding.statement.starts_with("process 107 is at data.py:41 (load)")) << finding.statement;
   EXPECT_TRUE(finding.ranks.empty());
 }

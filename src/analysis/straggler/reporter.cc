@@ -17,11 +17,8 @@ using Kind = Pattern::Kind;
 
 std::string text(double ns) { return wording::duration(static_cast<int64_t>(ns)); }
 
-Finding begin(std::string id, FindingClass finding_class, Severity severity, double weight) {
-  Finding finding;
-  finding.id = std::move(id);
-  finding.finding_class = finding_class;
-  finding.severity = severity;
+Finding begin(FindingId id, double weight) {
+  Finding finding(id);
   finding.weight = weight;
   return finding;
 }
@@ -30,22 +27,22 @@ bool in_each_step(const Pattern& pattern) {
   return pattern.kind == Kind::kSince || pattern.kind == Kind::kWindow || pattern.kind == Kind::kGrowing;
 }
 
-std::string id_of(FindingClass kind, const Pattern& pattern) {
-  std::string id = kind == FindingClass::kHostLate ? "host-late" : "gpu-late";
+FindingId id_of(FindingClass kind, const Pattern& pattern) {
+  const bool on_host = kind == FindingClass::kHostLate;
   switch (pattern.kind) {
     case Kind::kWindow:
-      return id + ".window";
+      return on_host ? FindingId::kHostLateWindow : FindingId::kGpuLateWindow;
     case Kind::kGrowing:
-      return id + ".growing";
+      return on_host ? FindingId::kHostLateGrowing : FindingId::kGpuLateGrowing;
     case Kind::kPeriodic:
-      return id + ".periodic";
+      return on_host ? FindingId::kHostLatePeriodic : FindingId::kGpuLatePeriodic;
     case Kind::kTail:
-      return id + ".tail";
+      return on_host ? FindingId::kHostLateTail : FindingId::kGpuLateTail;
     case Kind::kNone:
     case Kind::kSince:
       break;
   }
-  return id;
+  return on_host ? FindingId::kHostLate : FindingId::kGpuLate;
 }
 
 }  // namespace
@@ -139,7 +136,7 @@ bool Reporter::is_proven(const Accused& accused, const std::vector<Accused>& of_
 
 void Reporter::late(FindingClass kind, const std::vector<Accused>& accused) {
   const Culprit& worst = *accused.front().culprit;
-  Finding finding = begin(id_of(kind, worst.pattern), kind, Severity::kWarning, 0);
+  Finding finding = begin(id_of(kind, worst.pattern), 0);
   for (const Accused& of : accused) {
     name(finding, process_of(of.culprit->row));
     finding.weight += of.sum.total_ns;
@@ -224,8 +221,7 @@ std::string Reporter::cost_evidence(const Accused& accused) const {
 
 void Reporter::cannot_tell(const Accused& accused) {
   const Culprit& culprit = *accused.culprit;
-  Finding finding = begin("evidence-missing.lateness", FindingClass::kEvidenceMissing, Severity::kNote,
-                          accused.sum.total_ns);
+  Finding finding = begin(FindingId::kEvidenceMissingLateness, accused.sum.total_ns);
   finding.statement = who(process_of(culprit.row)) + " may be late by " + text(culprit.per_step_ns) +
                       " per step " + when_text(culprit) + ", but the clocks are too uncertain to tell";
   finding.evidence.push_back(text(accused.sum.total_ns) + " in all, of which " + text(accused.sum.sure_ns) +
@@ -246,8 +242,7 @@ void Reporter::report(const FewDelays& few) {
     if (sum.first == nullptr) sum.first = one.first;
   }
   const bool once = few.steps.size() == 1;
-  Finding finding = begin(once ? "imbalance.once" : "imbalance.few", FindingClass::kImbalance,
-                          Severity::kWarning, sum.total_ns);
+  Finding finding = begin(once ? FindingId::kImbalanceOnce : FindingId::kImbalanceFew, sum.total_ns);
   name(finding, process);
   show(finding, process, *sum.first);
   finding.statement = who(process) + " was late " +
@@ -265,7 +260,7 @@ void Reporter::report(const FewDelays& few) {
 }
 
 void Reporter::report(const Turns& turns) {
-  Finding finding = begin("imbalance.rotating", FindingClass::kImbalance, Severity::kWarning, turns.total_ns);
+  Finding finding = begin(FindingId::kImbalanceRotating, turns.total_ns);
   finding.statement =
       std::string(turns.one ? "no rank stands out: some are late now and then, too rarely to name one, "
                             : "no rank stands out: ranks take turns being late, ") +

@@ -19,15 +19,13 @@ namespace lockstep::cli::diagnose {
 namespace {
 
 using analysis::Finding;
-using analysis::FindingClass;
+using analysis::FindingId;
 using analysis::Severity;
 using analysis::testing::at_ms;
 using analysis::testing::JobBuilder;
 
 Finding absent_rank() {
-  Finding finding;
-  finding.id = "never-joined";
-  finding.finding_class = FindingClass::kNeverJoined;
+  Finding finding(FindingId::kNeverJoined);
   finding.severity = Severity::kCritical;
   finding.statement =
       "Rank 5 (node1, GPU 1) has not called the 9th AllReduce of communicator world; 7 ranks have waited "
@@ -49,9 +47,7 @@ Finding absent_rank() {
 }
 
 Finding note(const std::string& statement) {
-  Finding finding;
-  finding.id = "imbalance.once";
-  finding.finding_class = FindingClass::kImbalance;
+  Finding finding(FindingId::kImbalanceOnce);
   finding.severity = Severity::kNote;
   finding.statement = statement;
   finding.evidence = {"some evidence"};
@@ -60,9 +56,7 @@ Finding note(const std::string& statement) {
 }
 
 Finding missing_evidence() {
-  Finding finding;
-  finding.id = "evidence-missing.ranks";
-  finding.finding_class = FindingClass::kEvidenceMissing;
+  Finding finding(FindingId::kEvidenceMissingRasRanks);
   finding.severity = Severity::kWarning;
   finding.statement = "Rank 3 left no file, so Lockstep cannot tell who is late.";
   finding.needed_evidence = "The file of rank 3.";
@@ -169,7 +163,7 @@ Lost      1,234 x events dropped because no prepared chunk was free [rank 0]
 TEST(ReportText, ItCannotTell) {
   EXPECT_EQ(plain(run_with({missing_evidence()}, 0)),
             R"(CANNOT TELL: Rank 3 left no file, so Lockstep cannot tell who is late.
-  [evidence-missing.ranks]
+  [evidence-missing.ras-ranks]
 
 What would decide it
   The file of rank 3.
@@ -253,11 +247,16 @@ TEST(Essence, ChangesWithTheVerdictAndNotWithItsNumbers) {
               finding.evidence.pop_back();
             }),
             before);
-  const std::function<void(Finding&)> changes[] = {
-      [](Finding& f) { f.id = "rank-dead"; },   [](Finding& f) { f.comm = "dp"; },
-      [](Finding& f) { f.func = "AllGather"; }, [](Finding& f) { f.op_index = 9; },
-      [](Finding& f) { f.op_index.reset(); },   [](Finding& f) { f.ranks = {6}; },
-      [](Finding& f) { f.ranks = {5, 6}; },     [](Finding& f) { f.severity = Severity::kNote; }};
+  const std::function<void(Finding&)> changes[] = {[](Finding& f) { f.id = FindingId::kRankDead; },
+                                                   [](Finding& f) { f.comm = "dp"; },
+                                                   [](Finding& f) { f.func = "AllGather"; },
+                                                   [](Finding& f) { f.op_index = 9; },
+                                                   [](Finding& f) { f.op_index.reset(); },
+                                                   [](Finding& f) { f.ranks = {6}; },
+                                                   [](Finding& f) {
+                                                     f.ranks = {5, 6};
+                                                   },
+                                                   [](Finding& f) { f.severity = Severity::kNote; }};
   std::set<std::string> seen = {before};
   for (const auto& change : changes) EXPECT_TRUE(seen.insert(of(change)).second) << of(change);
   EXPECT_EQ(verdict::essence({{note("one"), absent_rank(), note("two")}, 1}), before)

@@ -108,7 +108,7 @@ class Report {
   void finding(const Finding& finding) {
     const std::string word(verdict::word(finding));
     paragraph(painted(finding, word, style_), word.size(), ": " + finding.statement);
-    std::string facts = finding.id;
+    std::string facts(id_text(finding.id));
     if (finding.ranks.size() > 1) facts += "; " + wording::ranks(finding.ranks);
     if (finding.since_ns) {
       facts += "; since " + format_time(*finding.since_ns);

@@ -15,7 +15,8 @@ Json report_json(const LinksRecord& record, const analysis::Diagnosis& diagnosis
                    {"host", machine.host.name},
                    {"boot_id", machine.host.boot_id},
                    {"time_ns", record.before.time_ns}};
-  document["verdict"] = diagnosis.verdict ? Json(diagnosis.findings[*diagnosis.verdict].id) : Json(nullptr);
+  document["verdict"] =
+      diagnosis.verdict ? Json(id_text(diagnosis.findings[*diagnosis.verdict].id)) : Json(nullptr);
   document["exit_code"] = verdict::exit_code(diagnosis);
   Json& findings = document["findings"] = Json::array();
   for (const analysis::Finding& finding : diagnosis.findings)

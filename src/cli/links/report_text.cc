@@ -71,7 +71,7 @@ class Report {
     out_ += '\n';
     line((finding.severity == Severity::kCritical ? style_.bad(word) : style_.warning(word)) + ": " +
          finding.statement);
-    out_ += style_.faint("  [" + finding.id + "]") + '\n';
+    out_ += style_.faint("  [" + std::string(id_text(finding.id)) + "]") + '\n';
     const size_t shown = verbose_ ? finding.evidence.size() : std::min(kLines, finding.evidence.size());
     for (size_t i = 0; i < shown; ++i) line("* " + finding.evidence[i], 2);
     if (shown < finding.evidence.size())

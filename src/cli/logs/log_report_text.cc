@@ -57,7 +57,7 @@ class Text {
       out_ += (is_note                                   ? style_.faint(word)
                : finding.severity == Severity::kCritical ? style_.bad(word)
                                                          : style_.warning(word)) +
-              body + '\n' + style_.faint("  [" + finding.id + "]") + '\n';
+              body + '\n' + style_.faint("  [" + std::string(id_text(finding.id)) + "]") + '\n';
       evidence(finding);
       if (!finding.advice.empty()) out_ += "  > " + wrap(finding.advice, 4, kWidth) + '\n';
       if (!finding.needed_evidence.empty())

@@ -91,10 +91,7 @@ class Aligner {
       return row.name == 0 ? std::string("a host without a name")
                            : "host " + std::string(job_.text(row.name));
     };
-    analysis::Finding finding;
-    finding.id = "clock-stepped";
-    finding.finding_class = analysis::FindingClass::kEvidenceMissing;
-    finding.severity = analysis::Severity::kNote;
+    analysis::Finding finding(analysis::FindingId::kClockStepped);
     finding.weight = static_cast<double>(size(*largest));
     if (host.name != 0) finding.hosts.emplace_back(job_.text(host.name));
     // By how much a clock moved; between hosts that share one, that they seem to differ at all is what is

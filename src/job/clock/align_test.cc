@@ -146,7 +146,7 @@ TEST(ClockAlign, SaysSoWhereASharedClockIsContradicted) {
   std::vector<analysis::Finding> findings;
   align(job, findings);
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "clock-stepped");
+  EXPECT_EQ(id_text(findings[0].id), "clock-stepped");
   EXPECT_TRUE(job.hosts[1].clock.is_same());
   EXPECT_GT(job.hosts[1].contradictions, 0u);
 }
@@ -226,8 +226,8 @@ TEST(ClockAlign, AStepIsAFindingAndBothSidesAreCovered) {
   std::vector<analysis::Finding> findings;
   align(job, findings);
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].id, "clock-stepped");
-  EXPECT_EQ(findings[0].finding_class, analysis::FindingClass::kEvidenceMissing);
+  EXPECT_EQ(id_text(findings[0].id), "clock-stepped");
+  EXPECT_EQ(class_of(findings[0].id), analysis::FindingClass::kEvidenceMissing);
   EXPECT_EQ(findings[0].hosts, std::vector<std::string>{"node1"});
   ASSERT_TRUE(findings[0].effect);
   EXPECT_LE(findings[0].effect->low, kStepMs * 1e6);

@@ -14,6 +14,8 @@
 namespace lockstep::links {
 namespace {
 
+using analysis::FindingId;
+
 constexpr size_t kMostLinesOfFact = 3;
 
 class Facts {
@@ -93,7 +95,7 @@ class Facts {
         (!port.physical_state.empty() && port.physical_state != "LinkUp")) {
       fact.says = "is not active: " + wording::name(port.state) +
                   (port.physical_state.empty() ? "" : ", " + wording::name(port.physical_state));
-      fact.finding = "slow-nic.port";
+      fact.finding = FindingId::kSlowNicPort;
       fact.remedy = "Check the cable and the switch's port.";
       return;
     }
@@ -101,7 +103,7 @@ class Facts {
     if (port.gigabits && *port.gigabits < most) {
       fact.says = "runs at " + format_decimal(*port.gigabits, 0) + " Gb/s, its siblings at up to " +
                   format_decimal(most, 0);
-      fact.finding = "slow-nic.rate";
+      fact.finding = FindingId::kSlowNicRate;
       fact.remedy = "Check the cable: it may have lost lanes, or be made for a lower rate.";
       return;
     }
@@ -133,7 +135,7 @@ class Facts {
     if (down > least) {
       fact.says = "has " + wording::count(down, "NVLink") + " of " + std::to_string(gpu.links.size()) +
                   " down, its siblings " + std::to_string(least);
-      fact.finding = "slow-link.nvlink-down";
+      fact.finding = FindingId::kSlowLinkNvlinkDown;
       fact.remedy = "Reset the GPU; if the links stay down, drain the host.";
     }
     if (!counted.empty()) {
@@ -141,7 +143,7 @@ class Facts {
       fact.says += (fact.says.empty() ? "has" : "; it has") +
                    std::string(" counted errors of NVLinks, at an unknown time: ") + counted;
       if (errors["replay"] > 0 || errors["recovery"] > 0) {
-        if (fact.finding.empty()) fact.finding = "transport-error.since-boot";
+        if (!fact.finding) fact.finding = FindingId::kTransportErrorSinceBoot;
         if (fact.remedy.empty())
           fact.remedy = "Print the errors once more, after the job has run again: do they rise?";
       }
@@ -172,7 +174,7 @@ class Facts {
                               : "the median of its " + std::to_string(siblings->count) + " siblings ") +
         format_decimal(siblings->siblings, 1) + " GB/s";
     if (!stands_out(cell, value, *siblings)) return;
-    fact.finding = "slow-link.sibling";
+    fact.finding = FindingId::kSlowLinkSibling;
     fact.remedy = "Check the errors and the state of the links between them: `nvidia-smi nvlink -e`, `-s`.";
   }
 

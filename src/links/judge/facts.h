@@ -4,25 +4,27 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "analysis/finding.h"
 #include "links/record.h"
 
 namespace lockstep::links {
 
 struct LinkFact {
   enum class Of : uint8_t { kPort, kNvlinks, kPair } of{};
-  std::string device;              // "mlx5_0/1"; of a GPU its PCI address, or its UUID where that is unknown
-  std::string to;                  // of a pair, the GPU that the data comes to
-  std::string name;                // "mlx5_0", "GPU 1": as findings of judge() have it
-  std::string words;               // "mlx5_0/1", "GPU 1 to GPU 2"
-  std::string says;                // "is not active: DOWN, Polling"
-  std::string finding;             // of judge() about the same; empty: it is well
-  std::string remedy;              // empty if it is well
-  std::vector<std::string> lines;  // of the tool's text, with their numbers: "14: State: Down"
-  bool is_trouble() const { return !finding.empty(); }
+  std::string device;  // "mlx5_0/1"; of a GPU its PCI address, or its UUID where that is unknown
+  std::string to;      // of a pair, the GPU that the data comes to
+  std::string name;    // "mlx5_0", "GPU 1": as findings of judge() have it
+  std::string words;   // "mlx5_0/1", "GPU 1 to GPU 2"
+  std::string says;    // "is not active: DOWN, Polling"
+  std::optional<analysis::FindingId> finding;  // of judge() about the same; none: it is well
+  std::string remedy;                          // empty if it is well
+  std::vector<std::string> lines;              // of the tool's text, with their numbers: "14: State: Down"
+  bool is_trouble() const { return finding.has_value(); }
 };
 
 struct LinkFacts {

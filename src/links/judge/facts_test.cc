@@ -56,7 +56,7 @@ TEST(LinkFacts, AreTroublesWhereTheJudgeReportsThem) {
   for (const LinkFact& fact : found)
     EXPECT_TRUE(std::any_of(judged.begin(), judged.end(), [&](const auto& finding) {
       return finding.id == fact.finding;
-    })) << fact.finding;
+    })) << fact.words;
 }
 
 TEST(LinkFacts, CiteTheLinesOfATool) {
@@ -83,7 +83,7 @@ TEST(LinkFacts, ErrorsThatRoseBetweenTwoChecksAreTroubles) {
   const std::vector<LinkFact> facts = facts_of(after, &before).facts;
   ASSERT_TRUE(facts[0].is_trouble());
   EXPECT_EQ(facts[0].device, "mlx5_2/1");
-  EXPECT_EQ(facts[0].finding, "transport-error.signal");
+  EXPECT_EQ(facts[0].finding, analysis::FindingId::kTransportErrorSignal);
   EXPECT_EQ(facts[0].says,
             "has errors that rose since an earlier check: symbols arrive damaged (symbol_error: +148)");
   EXPECT_FALSE(facts[1].is_trouble());
@@ -106,7 +106,7 @@ TEST(LinkFacts, TwoPrintedListsOfErrorsAreInTheOrderOfTheirCounts) {
   EXPECT_FALSE(is_earlier(few, few));
   EXPECT_FALSE(is_earlier(few, printed_errors("9", "b"))) << "another GPU";
   const std::vector<LinkFact> facts = facts_of(many, &few).facts;
-  EXPECT_EQ(facts[0].finding, "transport-error.nvlink");
+  EXPECT_EQ(facts[0].finding, analysis::FindingId::kTransportErrorNvlink);
   EXPECT_EQ(facts[0].words, "GPU 0");
   EXPECT_NE(facts[0].says.find("NVLink had to send data again (nvlink_replay: +7)"), std::string::npos)
       << facts[0].says;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters that rose. A counter alone says "possible"; who joins it with a slow operation on the same path
 // may say more. Out-of-order packets are loss only with loss beside them, so rule 5 is asked before rule 6.
-#include <set>
+#include <map>
+#include <tuple>
 
 #include "base/text/units.h"
 #include "base/text/wording.h"
@@ -13,6 +14,7 @@ namespace lockstep::links {
 namespace {
 using analysis::Finding;
 using analysis::FindingClass;
+using analysis::FindingId;
 using analysis::Severity;
 
 constexpr auto kPort = DeviceKind::kPort;
@@ -26,7 +28,7 @@ constexpr auto kCritical = Severity::kCritical;
 
 constexpr Rule kRules[] = {
 #define RULE(kind, name, per_second, rule, finding, severity, says, remedy) \
-  {kind, name, per_second, rule, finding, severity, says, remedy},
+  {kind, name, per_second, rule, FindingId::k##finding, severity, says, remedy},
 #include "links/judge/counter_rules.def"
 #undef RULE
 };
@@ -41,7 +43,7 @@ bool matches(const Rule& rule, const CounterKey& key) {
   return key.name.find(rule.name.substr(1, rule.name.size() - 2)) != std::string::npos;
 }
 
-bool is_fault(const Rule& rule) { return rule.finding.starts_with("transport-error"); }
+bool is_fault(const Rule& rule) { return class_of(rule.finding) == FindingClass::kTransportError; }
 
 namespace {
 
@@ -54,8 +56,8 @@ std::string amount(const Increase& increase) {
 void judge_increases(const Increases& increases, double seconds, const std::string& host,
                      std::vector<Finding>& findings) {
   if (seconds <= 0) return;
-  std::map<std::pair<std::string, std::string>, size_t>
-      reported;  // finding and device: several counters of one trouble
+  // By finding, rule and device: several counters of one trouble.
+  std::map<std::tuple<FindingId, int, std::string>, size_t> reported;
   for (const Rule& rule : kRules)
     for (const auto& [key, increase] : increases) {
       if (!matches(rule, key) || increase.amount == 0) continue;
@@ -63,25 +65,15 @@ void judge_increases(const Increases& increases, double seconds, const std::stri
       const std::string line = key.device + " " + key.name + ": +" + amount(increase) + " in " +
                                format_duration(seconds * 1e9) +
                                (increase.was_reset ? ", since it was reset to zero" : "");
-      const auto known = reported.find({std::string(rule.finding), key.device});
-      if (known != reported.end()) {
-        Finding& finding = findings[known->second];
-        finding.evidence.push_back(line);
-        finding.severity = std::max(finding.severity, rule.severity);
-        continue;
-      }
-      if (!is_fault(rule)) {
-        // Congestion and reordering slow a job, but no link is at fault: nothing is blamed.
-        Finding& finding = add(findings, "imbalance.congestion", FindingClass::kImbalance, Severity::kNote,
-                               key.device + ": " + std::string(rule.says), host, std::string(rule.remedy));
-        finding.evidence.push_back(line);
-      } else {
-        Finding& finding =
-            add(findings, std::string(rule.finding), FindingClass::kTransportError, rule.severity,
-                key.device + ": " + std::string(rule.says), host, std::string(rule.remedy));
-        finding.evidence.push_back(line);
-      }
-      reported[{std::string(rule.finding), key.device}] = findings.size() - 1;
+      const auto [at, is_new] =
+          reported.try_emplace({rule.finding, rule.number, key.device}, findings.size());
+      if (is_new)
+        add(findings, rule.finding, key.device + ": " + std::string(rule.says), host,
+            std::string(rule.remedy))
+            .severity = rule.severity;
+      Finding& finding = findings[at->second];
+      finding.evidence.push_back(line);
+      finding.severity = std::max(finding.severity, rule.severity);
     }
 }
 
@@ -97,7 +89,7 @@ void judge_totals(const Counters& counters, const std::string& host, std::vector
   }
   if (lines.empty()) return;
   Finding& finding =
-      add(findings, "transport-error.since-boot", FindingClass::kTransportError, Severity::kNote,
+      add(findings, FindingId::kTransportErrorSinceBoot,
           wording::count(lines.size(), "error counter") + " of links " + (lines.size() == 1 ? "is" : "are") +
               " not zero; when they rose is unknown",
           host, "Check again later: `lockstep links --checks --baseline FILE` says which of them rise.");

@@ -20,8 +20,7 @@ std::vector<analysis::Finding> judge(const LinksRecord& record, const LinksRecor
     judge_traffic(*record.traffic, baseline != nullptr && baseline->traffic ? &*baseline->traffic : nullptr,
                   machine, findings);
   if (!record.traffic_absent.empty())
-    add(findings, "evidence-missing.links-traffic", analysis::FindingClass::kEvidenceMissing,
-        analysis::Severity::kWarning,
+    add(findings, analysis::FindingId::kEvidenceMissingLinksTraffic,
         "link traffic was not measured: " + wording::name(record.traffic_absent, 240), machine.host.name, "")
         .needed_evidence = "the same command while the GPUs are idle; --checks measures nothing";
   const Counters before = counters_of(machine);
@@ -43,8 +42,7 @@ std::vector<analysis::Finding> judge(const LinksRecord& record, const LinksRecor
   if (record.scope.empty())
     judge_visibility(machine, record.before.gpus, findings);
   else
-    add(findings, "evidence-missing.links", analysis::FindingClass::kEvidenceMissing,
-        analysis::Severity::kNote, record.scope, machine.host.name, "")
+    add(findings, analysis::FindingId::kEvidenceMissingLinks, record.scope, machine.host.name, "")
         .needed_evidence = "lockstep links on the host itself";
   return findings;
 }

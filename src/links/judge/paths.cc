@@ -13,7 +13,7 @@
 namespace lockstep::links {
 namespace {
 using analysis::Finding;
-using analysis::FindingClass;
+using analysis::FindingId;
 using analysis::Severity;
 
 std::string_view peer_trouble(int status) {
@@ -41,7 +41,7 @@ void judge_peers(const Machine& machine, std::vector<Finding>& findings) {
         pairs[status].push_back(place_words(machine, gpu.pci) + " and " + place_words(machine, pci));
   for (const auto& [status, names] : pairs) {
     Finding& finding =
-        add(findings, "fallback.p2p", FindingClass::kFallback, Severity::kWarning,
+        add(findings, FindingId::kFallbackP2p,
             wording::count(names.size(), "pair") +
                 " of GPUs cannot access each other's memory: " + std::string(peer_trouble(status)),
             machine.host.name,
@@ -74,7 +74,7 @@ void judge_redirection(const Machine& machine, std::vector<Finding>& findings) {
   if (pairs > 0) {
     const bool is_virtual = machine.host.is_virtual;
     Finding& finding = add(
-        findings, "fallback.acs", FindingClass::kFallback, is_virtual ? Severity::kNote : Severity::kWarning,
+        findings, FindingId::kFallbackAcs,
         "ACS sends what " + wording::count(pairs, "pair") +
             " of devices send each other through the root complex, " + example + " among them",
         machine.host.name,
@@ -82,16 +82,18 @@ void judge_redirection(const Machine& machine, std::vector<Finding>& findings) {
             ? "In a virtual machine ACS stays on: use cards and GPUs with ATS."
             : "Boot without redirection (IOMMU off or iommu=pt, ACS off in the BIOS). Until the next boot, as root: " +
                   ("`setpci -s " + *bridges.begin() + " ECAP_ACS+0x6.w=0000`."));
+    if (is_virtual) finding.severity = Severity::kNote;
     for (const std::string& bridge : bridges) {
       char control[16];
       std::snprintf(control, sizeof control, "0x%04x", machine.pci.at(bridge).acs.control);
       finding.evidence.push_back(bridge + ": ACS control " + control);
     }
   } else if (!perhaps.empty()) {
-    add(findings, "fallback.acs", FindingClass::kFallback, Severity::kNote,
+    add(findings, FindingId::kFallbackAcs,
         "ACS of " + wording::count(perhaps.size(), "bridge") +
             " may send peers' traffic through the root complex",
-        machine.host.name, "Compare the traffic of these pairs with others.");
+        machine.host.name, "Compare the traffic of these pairs with others.")
+        .severity = Severity::kNote;
   }
 }
 
@@ -106,40 +108,43 @@ void judge_settings(const Machine& machine, std::vector<Finding>& findings) {
   const HostSettings& host = machine.host;
   const bool has_cards = !machine.nics.empty();
   if (host.iommu == Iommu::kTranslates && has_cards && !machine.gpus.empty() && !host.is_virtual)
-    add(findings, "fallback.iommu", FindingClass::kFallback, Severity::kWarning,
+    add(findings, FindingId::kFallbackIommu,
         "the IOMMU translates every device access: GPUs and network cards reach each other through it",
         host.name, "Boot with iommu=pt.");
   const bool has_nvidia = std::any_of(machine.gpus.begin(), machine.gpus.end(),
                                       [](const Gpu& gpu) { return gpu.vendor == "nvidia"; });
   if (has_cards && has_nvidia && !host.has_peer_memory)
-    add(findings, "fallback.peer-memory", FindingClass::kFallback, Severity::kNote,
+    add(findings, FindingId::kFallbackPeerMemory,
         "nvidia_peermem is not loaded: GPUDirect RDMA works only if driver and kernel do DMA-BUF", host.name,
         "Run `modprobe nvidia_peermem`, or check NCCL's log for 'GDR'.");
   constexpr uint64_t kLeastLocked = uint64_t{1} << 30;
   if (has_cards && host.locked_memory_bytes && *host.locked_memory_bytes < kLeastLocked)
-    add(findings, "misconfigured.memlock", FindingClass::kMisconfigured, Severity::kWarning,
+    add(findings, FindingId::kMisconfiguredMemlock,
         "processes may lock " + wording::bytes(*host.locked_memory_bytes) + " of memory; RDMA registers more",
-        host.name, "Set `ulimit -l unlimited`, and for containers `--ulimit memlock=-1`.");
+        host.name, "Set `ulimit -l unlimited`, and for containers `--ulimit memlock=-1`.")
+        .severity = Severity::kWarning;
   constexpr uint64_t kLeastShared = uint64_t{512} << 20;
   if (machine.gpus.size() > 1 && host.shared_memory_bytes && *host.shared_memory_bytes < kLeastShared)
-    add(findings, "misconfigured.shared-memory", FindingClass::kMisconfigured, Severity::kWarning,
+    add(findings, FindingId::kMisconfiguredSharedMemory,
         "/dev/shm has " + wording::bytes(*host.shared_memory_bytes) + "; NCCL's shared buffers may not fit",
-        host.name, "Start the container with --shm-size=1g or more, or --ipc=host.");
+        host.name, "Start the container with --shm-size=1g or more, or --ipc=host.")
+        .severity = Severity::kWarning;
   if (host.governor == "powersave" && has_cards)
-    add(findings, "misconfigured.governor", FindingClass::kMisconfigured, Severity::kNote,
-        "the CPUs' frequency governor is 'powersave'", host.name,
+    add(findings, FindingId::kMisconfiguredGovernor, "the CPUs' frequency governor is 'powersave'", host.name,
         "Run `cpupower frequency-set -g performance`.");
 }
 
 void judge_visibility(const Machine& machine, const GpuFacts& gpus, std::vector<Finding>& findings) {
-  const auto missing = [&](std::string what, std::string how, Severity severity = Severity::kNote) {
-    add(findings, "evidence-missing.links", FindingClass::kEvidenceMissing, severity, std::move(what),
-        machine.host.name, "")
-        .needed_evidence = std::move(how);
+  const auto missing = [&](std::string what, std::string how) -> Finding& {
+    Finding& finding =
+        add(findings, FindingId::kEvidenceMissingLinks, std::move(what), machine.host.name, "");
+    finding.needed_evidence = std::move(how);
+    return finding;
   };
   if (machine.gpus.empty() && !gpus.absent.empty())
     missing("GPUs cannot be queried: " + wording::name(gpus.absent, 160),
-            "the vendor's driver and its management library", Severity::kWarning);
+            "the vendor's driver and its management library")
+        .severity = Severity::kWarning;
   bool unknown = false, hidden = false, has_bridge = false;
   for (const Gpu& gpu : machine.gpus)
     for (const Nic& nic : machine.nics) {

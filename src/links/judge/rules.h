@@ -14,7 +14,7 @@ struct Rule {
   std::string_view name;  // of the counter; "*x*": a part of it
   double per_second;
   int number;
-  std::string_view finding;
+  analysis::FindingId finding;
   analysis::Severity severity;
   std::string_view says, remedy;
 };

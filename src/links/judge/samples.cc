@@ -18,6 +18,7 @@
 namespace lockstep::links {
 namespace {
 
+using analysis::FindingId;
 using analysis::Severity;
 
 constexpr size_t kMostTimes = 4096;
@@ -235,11 +236,11 @@ class LogJudge {
     if (lost.empty()) return;
     LinkTrouble& trouble =
         is_active_now
-            ? trouble_of(states.key, "transport-error.link-flapped", Severity::kWarning,
+            ? trouble_of(states.key, FindingId::kTransportErrorLinkFlapped, Severity::kWarning,
                          "the link went down and came back",
                          "Check the cable and the optic at both ends; replace them if it happens again.")
-            : trouble_of(states.key, "slow-nic.port", Severity::kWarning, "the port is no longer active",
-                         "Check the cable and the switch's port.");
+            : trouble_of(states.key, FindingId::kSlowNicPort, Severity::kWarning,
+                         "the port is no longer active", "Check the cable and the switch's port.");
     trouble.evidence.push_back(wording::name(states.key.device) + ": not active from " +
                                format_time(log_.time_ns(lost.front())) + " on" +
                                (lost.size() > 1 ? ", " + wording::count(lost.size(), "time") : "") +
@@ -267,8 +268,8 @@ class LogJudge {
         continue;
       if (before && sample.value < *before) {
         LinkTrouble& trouble =
-            trouble_of(rates.key, "slow-nic.rate", Severity::kWarning, "the port runs at a lower rate",
-                       "Check the cable: it may have lost lanes.");
+            trouble_of(rates.key, FindingId::kSlowNicRate, Severity::kWarning,
+                       "the port runs at a lower rate", "Check the cable: it may have lost lanes.");
         trouble.evidence.push_back(wording::name(rates.key.device) + ": " + gigabits(sample.value) +
                                    " from " + format_time(log_.time_ns(sample.ms)) + " on, " +
                                    gigabits(*before) + " before");
@@ -303,7 +304,7 @@ class LogJudge {
     for (const auto& [device, count] : ports) {
       if (count.second > 0) continue;
       LinkTrouble& trouble =
-          trouble_of(keys.at(device), "slow-nic.port", Severity::kWarning, "the port is gone",
+          trouble_of(keys.at(device), FindingId::kSlowNicPort, Severity::kWarning, "the port is gone",
                      "Check dmesg of the host for the card: a reset, a lost PCIe link.");
       trouble.evidence.push_back(wording::name(device) + ": none of its files can be read from " +
                                  format_time(log_.time_ns(since[device])) + " on");
@@ -311,14 +312,14 @@ class LogJudge {
     }
   }
 
-  LinkTrouble& trouble_of(const CounterKey& key, std::string_view id, Severity severity, std::string says,
+  LinkTrouble& trouble_of(const CounterKey& key, FindingId id, Severity severity, std::string says,
                           std::string_view remedy) {
     for (LinkTrouble& known : host_.troubles) {
       if (known.id != id || known.device != key.device) continue;
       known.severity = std::max(known.severity, severity);
       return known;
     }
-    return host_.troubles.emplace_back(LinkTrouble{.id = std::string(id),
+    return host_.troubles.emplace_back(LinkTrouble{.id = id,
                                                    .device = key.device,
                                                    .card = card_of(key),
                                                    .severity = severity,

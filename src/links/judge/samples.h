@@ -15,7 +15,7 @@
 namespace lockstep::links {
 
 struct LinkTrouble {
-  std::string id;      // of the finding
+  analysis::FindingId id{};
   std::string device;  // "mlx5_0/1", "eth0", "0000:1b:00.0"
   std::string card;    // its path in the PCI tree, as SampleLog::cards has it; empty unknown
   analysis::Severity severity = analysis::Severity::kNote;

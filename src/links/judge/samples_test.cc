@@ -56,7 +56,7 @@ HostSamples judged(const Log& log) {
 std::string ids(const HostSamples& host) {
   std::string text;
   for (const LinkTrouble& trouble : host.troubles)
-    text += (text.empty() ? "" : " ") + trouble.id + "@" + trouble.device;
+    text += (text.empty() ? "" : " ") + std::string(id_text(trouble.id)) + "@" + trouble.device;
   return text;
 }
 

@@ -12,7 +12,7 @@
 namespace lockstep::links {
 namespace {
 using analysis::Finding;
-using analysis::FindingClass;
+using analysis::FindingId;
 using analysis::Severity;
 
 struct ThrottleReason {
@@ -49,10 +49,8 @@ class States {
   }
 
  private:
-  Finding& add_finding(std::string id, FindingClass finding_class, Severity severity, std::string statement,
-                       std::string advice) {
-    return add(findings_, std::move(id), finding_class, severity, std::move(statement), machine_.host.name,
-               std::move(advice));
+  Finding& add_finding(FindingId id, std::string statement, std::string advice) {
+    return add(findings_, id, std::move(statement), machine_.host.name, std::move(advice));
   }
 
   // Against what both ends can: the device's own, and that of the port above it.
@@ -82,9 +80,8 @@ class States {
       statement += (narrow ? std::string(", at ") : std::string()) +
                    format_decimal(*device.now.gigatransfers, 1) + " GT/s where both ends can do " +
                    format_decimal(*most.gigatransfers, 1);
-    Finding& finding =
-        add_finding("slow-link.pcie", FindingClass::kSlowLink, Severity::kWarning, std::move(statement),
-                    "Reseat the card; check the riser and the slot's setting in the BIOS.");
+    Finding& finding = add_finding(FindingId::kSlowLinkPcie, std::move(statement),
+                                   "Reseat the card; check the riser and the slot's setting in the BIOS.");
     finding.evidence.push_back(device.address +
                                ": current_link_width, max_link_width, current_link_speed, max_link_speed");
     if (!device.bridges.empty()) finding.evidence.push_back("the port above it: " + device.bridges.back());
@@ -105,7 +102,7 @@ class States {
     if (down.empty() || down.size() <= least) return;
     std::string list;
     for (const std::string& number : down) list += (list.empty() ? "" : ", ") + number;
-    add_finding("slow-link.nvlink-down", FindingClass::kSlowLink, Severity::kWarning,
+    add_finding(FindingId::kSlowLinkNvlinkDown,
                 device_words(machine_, gpu.pci) + " has " + wording::count(down.size(), "link") + " of " +
                     std::to_string(gpu.links.size()) + " down (" + list + "); its siblings have " +
                     std::to_string(least),
@@ -120,12 +117,12 @@ class States {
         "Restart nvidia-fabricmanager; its version must be the driver's: `systemctl status "
         "nvidia-fabricmanager`.";
     if (*gpu.fabric_state != 3) {
-      add_finding("misconfigured.fabric", FindingClass::kMisconfigured, Severity::kCritical,
+      add_finding(FindingId::kMisconfiguredFabric,
                   who + " has not joined the NVLink fabric: its registration is " +
                       (*gpu.fabric_state == 1 ? "not started" : "in progress"),
                   kAdvice);
     } else if (gpu.fabric_status.value_or(0) != 0) {
-      add_finding("misconfigured.fabric", FindingClass::kMisconfigured, Severity::kCritical,
+      add_finding(FindingId::kMisconfiguredFabric,
                   who + " could not join the NVLink fabric: status " + std::to_string(*gpu.fabric_status),
                   kAdvice);
     }
@@ -141,8 +138,7 @@ class States {
     if ((health >> 8 & 15) >= 2) bad += (bad.empty() ? "" : ", ") + std::string("wrong configuration");
     if ((health >> 12 & 3) == 2) bad += (bad.empty() ? "" : ", ") + std::string("no partition");
     if (!bad.empty())
-      add_finding("slow-link.nvlink-fabric", FindingClass::kSlowLink, Severity::kWarning,
-                  who + ": the NVLink fabric reports " + bad,
+      add_finding(FindingId::kSlowLinkNvlinkFabric, who + ": the NVLink fabric reports " + bad,
                   "Check the fabric manager's log, and dmesg for SXid lines.");
   }
 
@@ -153,8 +149,7 @@ class States {
       if (gpu.throttle_reasons.value_or(0) & reason.bit)
         reasons += (reasons.empty() ? "" : ", ") + std::string(reason.words);
     if (!reasons.empty())
-      add_finding("gpu-late.throttled", FindingClass::kGpuLate, Severity::kWarning,
-                  who + " is slowed down: " + reasons,
+      add_finding(FindingId::kGpuLateThrottled, who + " is slowed down: " + reasons,
                   "Check cooling and power of this host: `nvidia-smi -q -d PERFORMANCE -i " +
                       std::to_string(gpu.index) + "`.")
           .evidence.push_back(
@@ -162,17 +157,18 @@ class States {
               (gpu.sm_clock_mhz ? std::to_string(*gpu.sm_clock_mhz) + " MHz, " : std::string()) +
               (gpu.temperature_celsius ? std::to_string(*gpu.temperature_celsius) + " C" : std::string()));
     if (gpu.remap_failed.value_or(0) > 0)
-      add_finding("gpu-late.memory", FindingClass::kGpuLate, Severity::kCritical,
-                  who + " has memory that could not be remapped", "Replace the GPU.");
+      add_finding(FindingId::kGpuLateMemory, who + " has memory that could not be remapped",
+                  "Replace the GPU.");
     else if (gpu.remap_pending.value_or(0) > 0)
-      add_finding("gpu-late.memory", FindingClass::kGpuLate, Severity::kWarning,
-                  who + " has memory that is remapped at the next reset",
-                  "Reset the GPU when the job has ended.");
+      add_finding(FindingId::kGpuLateMemory, who + " has memory that is remapped at the next reset",
+                  "Reset the GPU when the job has ended.")
+          .severity = Severity::kWarning;
     else if (gpu.uncorrected_ecc.value_or(0) > 0)
-      add_finding("gpu-late.memory", FindingClass::kGpuLate, Severity::kNote,
+      add_finding(FindingId::kGpuLateMemory,
                   who + " has had " + wording::count(*gpu.uncorrected_ecc, "memory error") +
                       " that could not be corrected",
-                  "Watch it; one more is a reason to replace the GPU.");
+                  "Watch it; one more is a reason to replace the GPU.")
+          .severity = Severity::kNote;
   }
 
   void port_state(const Nic& nic, const Port& port) {
@@ -191,10 +187,12 @@ class States {
                            : port.physical_state == "Polling"  ? "Check the cable: no signal arrives."
                            : port.physical_state == "Disabled" ? "Enable the port, if you want to use it."
                                                                : "Check the cable and the switch's port.";
-      add_finding("slow-nic.port", FindingClass::kSlowNic, others ? Severity::kWarning : Severity::kCritical,
-                  who + " is not active: " + wording::name(port.state) +
-                      (port.physical_state.empty() ? "" : ", " + wording::name(port.physical_state)),
-                  advice);
+      Finding& finding =
+          add_finding(FindingId::kSlowNicPort,
+                      who + " is not active: " + wording::name(port.state) +
+                          (port.physical_state.empty() ? "" : ", " + wording::name(port.physical_state)),
+                      advice);
+      if (!others) finding.severity = Severity::kCritical;
     }
     if (has_net) net_state(nic);
   }
@@ -202,8 +200,7 @@ class States {
   void net_state(const Nic& nic) {
     for (const NetDevice& net : nic.net)
       if (net.state == "down" || net.state == "lowerlayerdown")
-        add_finding("slow-nic.port", FindingClass::kSlowNic, Severity::kWarning,
-                    nic.name + ": its interface " + net.name + " is down",
+        add_finding(FindingId::kSlowNicPort, nic.name + ": its interface " + net.name + " is down",
                     "Check the cable and the switch's port.");
   }
 
@@ -227,7 +224,7 @@ class States {
     for (const Nic* const nic : nics)
       for (const Port& port : nic->ports)
         if (port.state == "ACTIVE" && port.gigabits && *port.gigabits < most)
-          add_finding("slow-nic.rate", FindingClass::kSlowNic, Severity::kWarning,
+          add_finding(FindingId::kSlowNicRate,
                       nic->name + " runs at " + format_decimal(*port.gigabits, 0) +
                           " Gb/s, its siblings at up to " + format_decimal(most, 0),
                       "Check the cable: it may have lost lanes, or be made for a lower rate.")
@@ -241,7 +238,7 @@ class States {
       if (!nic->firmware.empty()) versions[nic->firmware].push_back(nic->name);
     if (versions.size() < 2) return;
     Finding& finding = add_finding(
-        "misconfigured.nic-firmware", FindingClass::kMisconfigured, Severity::kNote,
+        FindingId::kMisconfiguredNicFirmware,
         "network cards of one type have " + wording::count(versions.size(), "version") + " of firmware",
         "Update them to one version.");
     for (const auto& [version, names] : versions) {

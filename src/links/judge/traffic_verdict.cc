@@ -15,7 +15,7 @@
 namespace lockstep::links {
 namespace {
 using analysis::Finding;
-using analysis::FindingClass;
+using analysis::FindingId;
 using analysis::Severity;
 
 constexpr double kShare = 0.9;
@@ -41,8 +41,8 @@ class Verdict {
     ends();
     rounds();
     for (const std::string& note : traffic_.notes)
-      add(findings_, "evidence-missing.links", FindingClass::kEvidenceMissing, Severity::kNote,
-          "not measured: " + wording::name(note, 160), machine_.host.name, "");
+      add(findings_, FindingId::kEvidenceMissingLinks, "not measured: " + wording::name(note, 160),
+          machine_.host.name, "");
   }
 
  private:
@@ -50,7 +50,7 @@ class Verdict {
     size_t cell;
     double expected;      // GB/s or ns
     std::string against;  // "its 55 siblings' median"
-    std::string id;
+    FindingId id;
   };
 
   // The better of both measurements: what happened once is no property of a link.
@@ -71,18 +71,18 @@ class Verdict {
                                 siblings->count == 1
                                     ? "the other direction"
                                     : "the median of its " + std::to_string(siblings->count) + " siblings",
-                                "slow-link.sibling"}),
+                                FindingId::kSlowLinkSibling}),
                void();
     }
     if (const auto modelled = modelled_rate(cell, machine_); modelled && value < kShare * *modelled)
-      return slow_.push_back({i, *modelled, "NCCL's model of the path", "slow-link.model"}), void();
+      return slow_.push_back({i, *modelled, "NCCL's model of the path", FindingId::kSlowLinkModel}), void();
     if (baseline_ == nullptr) return;
     for (const Cell& old : baseline_->cells) {
       if (old.kind != cell.kind || old.from != cell.from || old.to != cell.to || old.round != cell.round)
         continue;
       const double before = old.value();
       if (before > 0 && (is_latency(cell.kind) ? value > before / kShare : value < before * kShare))
-        slow_.push_back({i, before, "the baseline", "slow-link.baseline"});
+        slow_.push_back({i, before, "the baseline", FindingId::kSlowLinkBaseline});
     }
   }
 
@@ -137,11 +137,11 @@ class Verdict {
       return is_latency(traffic_.cells[entry->cell].kind);
     });
     Finding& finding =
-        add(findings_, slow[0]->id, FindingClass::kSlowLink,
-            all_latency ? Severity::kNote : Severity::kWarning, std::move(statement), machine_.host.name,
+        add(findings_, slow[0]->id, std::move(statement), machine_.host.name,
             between_gpus(first)
                 ? "Check the errors and the state of the links between them: `nvidia-smi nvlink -e`, `-s`."
                 : "Check the PCIe link and the memory's node: `nvidia-smi topo -m`.");
+    if (all_latency) finding.severity = Severity::kNote;
     for (const Slow* const entry : slow) {
       if (finding.evidence.size() >= 12) {
         finding.evidence.push_back("and " + std::to_string(slow.size() - 12) + " others");
@@ -181,7 +181,7 @@ class Verdict {
                      value_text(cell, alone(cell)) + " alone");
       }
     Finding& finding = add(
-        findings_, "slow-link.shared-hop", FindingClass::kSlowLink, Severity::kWarning,
+        findings_, FindingId::kSlowLinkSharedHop,
         wording::count(pairs.size(), "transfer") + " between GPUs that " +
             (pairs.size() == 1 ? "is" : "are") + " fast alone slow down when all GPUs send: they share a hop",
         machine_.host.name,

@@ -19,13 +19,9 @@ std::string place_words(const Machine& machine, const std::string& place) {
   return place;
 }
 
-analysis::Finding& add(std::vector<analysis::Finding>& findings, std::string id,
-                       analysis::FindingClass finding_class, analysis::Severity severity,
+analysis::Finding& add(std::vector<analysis::Finding>& findings, analysis::FindingId id,
                        std::string statement, const std::string& host, std::string advice) {
-  analysis::Finding& finding = findings.emplace_back();
-  finding.id = std::move(id);
-  finding.finding_class = finding_class;
-  finding.severity = severity;
+  analysis::Finding& finding = findings.emplace_back(id);
   finding.statement = std::move(statement);
   if (!host.empty()) finding.hosts = {host};
   finding.advice = std::move(advice);

@@ -14,8 +14,7 @@ std::string device_words(const Machine& machine, const std::string& pci);
 // "GPU 0", "host memory", "host memory of node 1"
 std::string place_words(const Machine& machine, const std::string& place);
 
-analysis::Finding& add(std::vector<analysis::Finding>& findings, std::string id,
-                       analysis::FindingClass finding_class, analysis::Severity severity,
+analysis::Finding& add(std::vector<analysis::Finding>& findings, analysis::FindingId id,
                        std::string statement, const std::string& host, std::string advice);
 
 }  // namespace lockstep::links

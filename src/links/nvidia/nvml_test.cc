@@ -34,7 +34,7 @@ class Nvml : public ::testing::Test {
     record.before.gpus = facts_of(script);
     std::vector<analysis::Finding> findings = judge(record, nullptr);
     std::erase_if(findings, [](const auto& finding) {
-      return finding.finding_class == analysis::FindingClass::kEvidenceMissing;
+      return class_of(finding.id) == analysis::FindingClass::kEvidenceMissing;
     });
     return findings;
   }
@@ -82,7 +82,7 @@ TEST_F(Nvml, NamesWhatIsWrong) {
   for (const Case& of : cases) {
     const auto found = troubles_of(of.script);
     ASSERT_EQ(found.size(), 1u) << of.script;
-    EXPECT_EQ(found[0].id, of.id);
+    EXPECT_EQ(id_text(found[0].id), of.id);
     EXPECT_EQ(found[0].statement.find(of.says), 0u) << found[0].statement;
   }
   EXPECT_TRUE(troubles_of("down -1 17\n").empty()) << "a board leaves a link out";

@@ -76,7 +76,7 @@ TEST(Ibstat, NamesThePortThatIsNot) {
   for (const Case& of : cases) {
     const auto found = troubles(well_text(7) + of.text);
     ASSERT_EQ(found.size(), 1u) << of.text;
-    EXPECT_EQ(found[0].id, of.id);
+    EXPECT_EQ(id_text(found[0].id), of.id);
     EXPECT_EQ(found[0].statement, of.says);
   }
 }

@@ -46,7 +46,8 @@ std::vector<analysis::Finding> of_links(const std::string& text) {
   EXPECT_TRUE(record) << record.error().message();
   if (!record) return {};
   std::vector<analysis::Finding> findings = judge(*record, nullptr);
-  std::erase_if(findings, [](const auto& found) { return found.id == "evidence-missing.links"; });
+  std::erase_if(findings,
+                [](const auto& found) { return found.id == analysis::FindingId::kEvidenceMissingLinks; });
   return findings;
 }
 
@@ -61,7 +62,7 @@ TEST(PrintedNvlink, LinksThatAreWellAreNoFinding) {
 TEST(PrintedNvlink, NamesTheGpuWhoseLinkIsDown) {
   const auto found = of_links(link_states([](int gpu, int link) { return gpu != 1 || link != 4; }));
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].id, "slow-link.nvlink-down");
+  EXPECT_EQ(id_text(found[0].id), "slow-link.nvlink-down");
   EXPECT_EQ(found[0].statement,
             "GPU 1 (GPU-11e3df82-82f6-67b4-9953-4e63527e0e9d) has 1 link of 6 down (4); its siblings have 0");
 }
@@ -69,7 +70,7 @@ TEST(PrintedNvlink, NamesTheGpuWhoseLinkIsDown) {
 TEST(PrintedNvlink, ErrorsAreOfAnyTime) {
   const auto found = of_links(link_states() + link_errors(148));
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].id, "transport-error.since-boot");
+  EXPECT_EQ(id_text(found[0].id), "transport-error.since-boot");
   EXPECT_EQ(found[0].severity, analysis::Severity::kNote);
   EXPECT_EQ(found[0].evidence[0], "GPU-21e3df82-82f6-67b4-9953-4e63527e0e9d nvlink_replay: 148");
 }

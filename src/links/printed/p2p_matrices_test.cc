@@ -53,7 +53,7 @@ std::string printed(double slow, const std::string& access = "") {
 std::vector<analysis::Finding> slow_links(const LinksRecord& record) {
   std::vector<analysis::Finding> findings = judge(record, nullptr);
   std::erase_if(findings, [](const auto& finding) {
-    return finding.finding_class != analysis::FindingClass::kSlowLink;
+    return class_of(finding.id) != analysis::FindingClass::kSlowLink;
   });
   return findings;
 }

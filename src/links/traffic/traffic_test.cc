@@ -61,7 +61,8 @@ LinksRecord measured(ScriptedGpus& gpus) {
 std::vector<std::string> troubles(const LinksRecord& record) {
   std::vector<std::string> found;
   for (const analysis::Finding& finding : judge(record, nullptr))
-    if (finding.severity != analysis::Severity::kNote) found.push_back(finding.id + ": " + finding.statement);
+    if (finding.severity != analysis::Severity::kNote)
+      found.push_back(std::string(id_text(finding.id)) + ": " + finding.statement);
   return found;
 }
 

@@ -7,7 +7,6 @@
 #include "verdict/join/join.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <set>
 
@@ -18,70 +17,25 @@
 namespace lockstep::verdict::join {
 namespace {
 
+using analysis::Callers;
+using analysis::Family;
+using analysis::FindingClass;
+using analysis::FindingId;
+
 constexpr size_t kCitedLines = 3;  // of a finding that another one takes in
-
-// Findings of one family are about the same kind of trouble.
-enum class Family : uint8_t { kStall, kSlow, kDoubt, kSetup };
-
-Family family_of(analysis::FindingClass c) {
-  switch (c) {
-    case analysis::FindingClass::kNeverJoined:
-    case analysis::FindingClass::kJoinedOtherOp:
-    case analysis::FindingClass::kCrossCommDeadlock:
-    case analysis::FindingClass::kStuckInGpu:
-    case analysis::FindingClass::kStuckInNetwork:
-    case analysis::FindingClass::kRankDead:
-    case analysis::FindingClass::kRankUnreachable:
-    case analysis::FindingClass::kInitStuck:
-    case analysis::FindingClass::kTransportError:
-    case analysis::FindingClass::kAborted:
-      return Family::kStall;
-    case analysis::FindingClass::kHostLate:
-    case analysis::FindingClass::kGpuLate:
-    case analysis::FindingClass::kSlowLink:
-    case analysis::FindingClass::kSlowNic:
-    case analysis::FindingClass::kImbalance:
-    case analysis::FindingClass::kExposedCommunication:
-      return Family::kSlow;
-    case analysis::FindingClass::kEvidenceMissing:
-    case analysis::FindingClass::kTooManyFailed:
-      return Family::kDoubt;
-    case analysis::FindingClass::kFallback:
-    case analysis::FindingClass::kMisconfigured:
-      return Family::kSetup;
-  }
-  return Family::kSetup;
-}
-
-// How near a class is to the cause: a dead rank explains that it never joined, which explains that others
-// wait.
-int depth_of(analysis::FindingClass c) {
-  constexpr std::array kOrder = {
-      analysis::FindingClass::kRankDead,        analysis::FindingClass::kTransportError,
-      analysis::FindingClass::kJoinedOtherOp,   analysis::FindingClass::kCrossCommDeadlock,
-      analysis::FindingClass::kInitStuck,       analysis::FindingClass::kNeverJoined,
-      analysis::FindingClass::kStuckInNetwork,  analysis::FindingClass::kStuckInGpu,
-      analysis::FindingClass::kRankUnreachable, analysis::FindingClass::kAborted};
-  return static_cast<int>(std::find(kOrder.begin(), kOrder.end(), c) - kOrder.begin());
-}
 
 bool overlap(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
   return std::any_of(a.begin(), a.end(),
                      [&](int32_t rank) { return std::binary_search(b.begin(), b.end(), rank); });
 }
 
-// All have called it, or somebody has not: not both.
-bool means_absent(analysis::FindingClass c) {
-  return c == analysis::FindingClass::kNeverJoined || c == analysis::FindingClass::kInitStuck;
-}
-bool means_all_called(analysis::FindingClass c) {
-  return c == analysis::FindingClass::kStuckInGpu || c == analysis::FindingClass::kStuckInNetwork;
-}
-
 struct Candidate {
   size_t source = 0;
   analysis::Finding finding;
   std::vector<size_t> also = {};  // sources that its evidence names as well
+
+  FindingClass kind() const { return class_of(finding.id); }
+  Family family() const { return facts(kind()).family; }
 };
 // The first is what the finding is about; the others say the same in other words.
 using Cluster = std::vector<Candidate>;
@@ -94,9 +48,9 @@ class Joiner {
   Joined join() {
     std::vector<Candidate> doubts;
     for (const EvidenceSource& source : sources_)
-      watchdog_doubts_.push_back(
-          std::any_of(source.findings.begin(), source.findings.end(),
-                      [](const analysis::Finding& f) { return f.id == "evidence-missing.watchdog"; }));
+      watchdog_doubts_.push_back(std::any_of(
+          source.findings.begin(), source.findings.end(),
+          [](const analysis::Finding& f) { return f.id == FindingId::kEvidenceMissingWatchdog; }));
     for (size_t i = 0; i < sources_.size(); ++i) {
       for (analysis::Finding& finding : sources_[i].findings) {
         Candidate candidate{i, std::move(finding), {}};
@@ -139,11 +93,8 @@ class Joiner {
 
   // A rank without a file of one kind is no suspect any more once it left one of another kind.
   bool is_doubt(const Candidate& candidate) const {
-    if (family_of(candidate.finding.finding_class) == Family::kDoubt)
-      return candidate.finding.severity > analysis::Severity::kNote;
-    if (candidate.finding.finding_class != analysis::FindingClass::kRankUnreachable ||
-        candidate.finding.ranks.empty())
-      return false;
+    if (candidate.family() == Family::kDoubt) return candidate.finding.severity > analysis::Severity::kNote;
+    if (candidate.kind() != FindingClass::kRankUnreachable || candidate.finding.ranks.empty()) return false;
     for (size_t i = 0; i < sources_.size(); ++i) {
       if (i != candidate.source && (knows_any(i, candidate.finding.ranks) || watchdog_doubts_[i]))
         return true;
@@ -188,16 +139,18 @@ class Joiner {
   }
 
   bool same_trouble(const Candidate& a, const Candidate& b) const {
-    const Family family = family_of(a.finding.finding_class);
-    if (a.source == b.source || family != family_of(b.finding.finding_class)) return false;
+    const Family family = a.family();
+    if (a.source == b.source || family != b.family()) return false;
     if (family == Family::kSetup) return a.finding.id == b.finding.id;
     if (family == Family::kDoubt && a.finding.id != b.finding.id) return false;
-    if (family == Family::kSlow && a.finding.finding_class != b.finding.finding_class) return false;
+    if (family == Family::kSlow && a.kind() != b.kind()) return false;
     if (!overlap(a.finding.ranks, b.finding.ranks) || same_comm(a, b) == false) return false;
-    return family != Family::kStall || !contradict(a.finding.finding_class, b.finding.finding_class);
+    return family != Family::kStall || !contradict(a, b);
   }
-  static bool contradict(analysis::FindingClass a, analysis::FindingClass b) {
-    return (means_absent(a) && means_all_called(b)) || (means_absent(b) && means_all_called(a));
+  // All have called it, or somebody has not: not both.
+  static bool contradict(const Candidate& a, const Candidate& b) {
+    const Callers x = facts(a.kind()).callers, y = facts(b.kind()).callers;
+    return x != y && x != Callers::kOpen && y != Callers::kOpen;
   }
 
   void place(Candidate candidate) {
@@ -215,18 +168,17 @@ class Joiner {
   // Nearer to the cause than what the cluster is about, and of no other ranks: those that print that a peer
   // has died are witnesses.
   static bool is_cause(const Candidate& candidate, const Candidate& front) {
-    return family_of(front.finding.finding_class) == Family::kStall &&
-           candidate.finding.severity >= front.finding.severity &&
-           depth_of(candidate.finding.finding_class) < depth_of(front.finding.finding_class) &&
+    return front.family() == Family::kStall && candidate.finding.severity >= front.finding.severity &&
+           candidate.kind() < front.kind() &&
            std::includes(front.finding.ranks.begin(), front.finding.ranks.end(),
                          candidate.finding.ranks.begin(), candidate.finding.ranks.end());
   }
   // What the ranks of a finding without operations tell of may have happened to others.
   bool may_be_witness(const Candidate& candidate) const {
-    const analysis::FindingClass c = candidate.finding.finding_class;
+    const FindingClass c = candidate.kind();
     return sources_[candidate.source].job == nullptr &&
-           (c == analysis::FindingClass::kRankDead || c == analysis::FindingClass::kTransportError ||
-            c == analysis::FindingClass::kAborted);
+           (c == FindingClass::kRankDead || c == FindingClass::kTransportError ||
+            c == FindingClass::kAborted);
   }
 
   // What one kind of evidence cannot tell, another one may have told.
@@ -248,24 +200,14 @@ class Joiner {
   }
 
   static bool names_a_culprit(const Candidate& candidate) {
-    if (candidate.finding.severity < analysis::Severity::kCritical || candidate.finding.ranks.empty())
-      return false;
-    switch (candidate.finding.finding_class) {
-      case analysis::FindingClass::kNeverJoined:
-      case analysis::FindingClass::kJoinedOtherOp:
-      case analysis::FindingClass::kCrossCommDeadlock:
-      case analysis::FindingClass::kRankDead:
-      case analysis::FindingClass::kStuckInNetwork:
-      case analysis::FindingClass::kStuckInGpu:
-        return true;
-      default:
-        return false;
-    }
+    return candidate.finding.severity == analysis::Severity::kCritical && !candidate.finding.ranks.empty() &&
+           facts(candidate.kind()).names_culprit;
   }
 
   // "They left no file, and nothing else is wrong" says nothing once they are known from elsewhere.
   void dismiss(Candidate& doubt) const {
-    if (doubt.finding.op_index || doubt.finding.ranks.empty() || doubt.finding.id != "evidence-missing.files")
+    if (doubt.finding.op_index || doubt.finding.ranks.empty() ||
+        doubt.finding.id != FindingId::kEvidenceMissingFiles)
       return;
     std::string where;
     for (const int32_t rank : doubt.finding.ranks) {
@@ -316,8 +258,7 @@ class Joiner {
         wording::ranks(guilty) + " never called " + operation(finding) + ", in which others wait";
     finding.ranks = std::move(guilty);
     finding.hosts.clear();
-    finding.finding_class = analysis::FindingClass::kNeverJoined;
-    finding.id = "never-joined";
+    finding.id = FindingId::kNeverJoined;
     finding.severity = analysis::Severity::kCritical;
     finding.advice = "Find out what the host code of " + wording::ranks(finding.ranks) +
                      " was doing: see its own log, or stacks taken while it hangs.";
@@ -339,8 +280,7 @@ class Joiner {
                           ", which " + wording::ranks(cleared) + " called";
       return;
     }
-    finding.id = "evidence-missing.files";
-    finding.finding_class = analysis::FindingClass::kEvidenceMissing;
+    finding.id = FindingId::kEvidenceMissingFiles;
     finding.severity = analysis::Severity::kWarning;
     finding.statement = "all ranks that left any file have called " + operation(finding) +
                         ", in which some wait; Lockstep cannot tell what they wait for";
@@ -409,7 +349,7 @@ class Joiner {
     return row && job->expected_ranks > 0 && job->comms[*row].ranks == job->expected_ranks;
   }
   static bool is_of_watchdogs(const Candidate& candidate) {
-    return candidate.finding.id == "evidence-missing.watchdog";
+    return candidate.finding.id == FindingId::kEvidenceMissingWatchdog;
   }
 
   // Who may be to blame according to each is to blame according to all: a rank that left neither a file of
@@ -427,8 +367,7 @@ class Joiner {
         finding.evidence.insert(finding.evidence.begin(), finding.statement);
         finding.ranks = both;
         finding.hosts.clear();
-        finding.finding_class = analysis::FindingClass::kRankUnreachable;
-        finding.id = "rank-unreachable";
+        finding.id = FindingId::kRankUnreachable;
         finding.severity = analysis::Severity::kCritical;
         finding.statement = wording::ranks(both) + " left neither " + left_by(open[i].front()) + " nor " +
                             left_by(other) + "; others wait in " + operation(finding);
@@ -443,7 +382,7 @@ class Joiner {
   // Who left something of another kind can be reached, and may have called it or not.
   void doubt_the_reachable(Candidate& candidate) const {
     analysis::Finding& finding = candidate.finding;
-    if (finding.finding_class != analysis::FindingClass::kRankUnreachable) return;
+    if (class_of(finding.id) != FindingClass::kRankUnreachable) return;
     std::vector<int32_t> known;
     for (const int32_t rank : finding.ranks) {
       for (const EvidenceSource& source : sources_) {
@@ -453,8 +392,7 @@ class Joiner {
       }
     }
     if (known.empty()) return;
-    finding.id = "evidence-missing.files";
-    finding.finding_class = analysis::FindingClass::kEvidenceMissing;
+    finding.id = FindingId::kEvidenceMissingFiles;
     finding.evidence.push_back("the other evidence on " + wording::ranks(known) +
                                " does not show whether it was called there");
     finding.needed_evidence = sources_[candidate.source].source + " of these ranks";
@@ -466,20 +404,19 @@ class Joiner {
   }
   static bool blames_absent(const Candidate& candidate) {
     return candidate.finding.op_index &&
-           (candidate.finding.id == "evidence-missing.files" || is_of_watchdogs(candidate) ||
-            candidate.finding.finding_class == analysis::FindingClass::kRankUnreachable);
+           (candidate.finding.id == FindingId::kEvidenceMissingFiles || is_of_watchdogs(candidate) ||
+            candidate.kind() == FindingClass::kRankUnreachable);
   }
 
   // What one moment shows of a rank is made certain by another kind in which others wait, and which does not
   // tell of that rank, or tells that it may be the one.
   void confirm(const Candidate& doubt) {
-    if (!is_of_watchdogs(doubt) && doubt.finding.finding_class != analysis::FindingClass::kRankUnreachable)
-      return;
+    if (!is_of_watchdogs(doubt) && doubt.kind() != FindingClass::kRankUnreachable) return;
     for (Cluster& cluster : clusters_) {
       const Candidate& suspect = cluster.front();
       const std::vector<int32_t>& ranks = suspect.finding.ranks;
-      const bool is_moment =
-          suspect.finding.id == "never-joined.snapshot" || suspect.finding.id == "never-joined.stacks";
+      const bool is_moment = suspect.finding.id == FindingId::kNeverJoinedSnapshot ||
+                             suspect.finding.id == FindingId::kNeverJoinedStacks;
       if (!is_moment || ranks.empty() || suspect.source == doubt.source || same_comm(suspect, doubt) == false)
         continue;
       const std::vector<int32_t>& open = doubt.finding.ranks;
@@ -508,9 +445,8 @@ class Joiner {
     const Candidate& b = y.front();
     if (a.source == b.source || a.finding.severity < analysis::Severity::kCritical ||
         b.finding.severity < analysis::Severity::kCritical || a.finding.ranks.empty() ||
-        b.finding.ranks.empty() || family_of(a.finding.finding_class) != Family::kStall ||
-        family_of(b.finding.finding_class) != Family::kStall || may_be_witness(a) || may_be_witness(b) ||
-        same_comm(a, b) == false)
+        b.finding.ranks.empty() || a.family() != Family::kStall || b.family() != Family::kStall ||
+        may_be_witness(a) || may_be_witness(b) || same_comm(a, b) == false)
       return false;
     const auto from = [](const Cluster& cluster, size_t source) {
       return std::any_of(cluster.begin(), cluster.end(),
@@ -518,14 +454,10 @@ class Joiner {
     };
     if (from(x, b.source) || from(y, a.source)) return false;
     if (!knows(a.source, b.finding.ranks) || !knows(b.source, a.finding.ranks)) return false;
-    return !overlap(a.finding.ranks, b.finding.ranks) ||
-           contradict(a.finding.finding_class, b.finding.finding_class);
+    return !overlap(a.finding.ranks, b.finding.ranks) || contradict(a, b);
   }
   analysis::Finding describe(const Candidate& a, const Candidate& b) const {
-    analysis::Finding finding;
-    finding.id = "evidence-missing.disagreement";
-    finding.finding_class = analysis::FindingClass::kEvidenceMissing;
-    finding.severity = analysis::Severity::kWarning;
+    analysis::Finding finding(FindingId::kEvidenceMissingDisagreement);
     finding.comm = a.finding.comm;
     finding.statement = "the " + sources_[a.source].source + " and the " + sources_[b.source].source +
                         " disagree about what the job waits for";
@@ -541,10 +473,7 @@ class Joiner {
     for (size_t i = 0; i < sources_.size(); ++i) {
       for (size_t j = i + 1; j < sources_.size(); ++j) {
         if (same_time(sources_[i], sources_[j])) continue;
-        analysis::Finding finding;
-        finding.id = "evidence-missing.other-time";
-        finding.finding_class = analysis::FindingClass::kEvidenceMissing;
-        finding.severity = analysis::Severity::kWarning;
+        analysis::Finding finding(FindingId::kEvidenceMissingOtherTime);
         finding.statement = "the " + sources_[i].source + " and the " + sources_[j].source +
                             " are from different times: each was judged by itself";
         finding.advice = "Give the files of one run.";
@@ -580,8 +509,7 @@ class Joiner {
   }
   // A doubt that is settled makes nothing worse.
   static analysis::Severity counted_severity(const Candidate& candidate) {
-    return family_of(candidate.finding.finding_class) == Family::kDoubt ? analysis::Severity::kNote
-                                                                        : candidate.finding.severity;
+    return candidate.family() == Family::kDoubt ? analysis::Severity::kNote : candidate.finding.severity;
   }
   // With who says it, where it does not say so already.
   std::string named(const std::string& line, const std::string& own) const {
@@ -610,7 +538,7 @@ class Joiner {
     if (!finding.effect) finding.effect = candidate.finding.effect;
   }
   static bool same_class(const analysis::Finding& a, const analysis::Finding& b) {
-    return a.finding_class == b.finding_class;
+    return class_of(a.id) == class_of(b.id);
   }
 
   std::vector<EvidenceSource> sources_;

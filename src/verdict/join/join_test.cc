@@ -11,14 +11,13 @@
 namespace lockstep::verdict::join {
 namespace {
 
-analysis::Finding finding(analysis::FindingClass c, std::string id, std::vector<int32_t> ranks,
-                          std::string comm = "world") {
-  analysis::Finding made;
-  made.id = std::move(id);
-  made.finding_class = c;
+using analysis::FindingId;
+
+analysis::Finding finding(FindingId id, std::vector<int32_t> ranks, std::string comm = "world") {
+  analysis::Finding made(id);
   made.severity = analysis::Severity::kCritical;
   made.weight = 1;
-  made.statement = made.id + " says " + std::to_string(ranks.empty() ? -1 : ranks[0]);
+  made.statement = std::string(id_text(made.id)) + " says " + std::to_string(ranks.empty() ? -1 : ranks[0]);
   made.ranks = std::move(ranks);
   made.comm = std::move(comm);
   made.func = "AllReduce";
@@ -44,23 +43,20 @@ bool has_line(const analysis::Finding& finding, const std::string& part) {
 }
 
 TEST(Join, OneKindStaysAsItIs) {
-  const Joined joined =
-      join({evidence("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})})});
+  const Joined joined = join({evidence("dumps", kAll, {finding(FindingId::kNeverJoined, {5})})});
   ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
   EXPECT_EQ(joined.diagnosis.findings[0].evidence, (std::vector<std::string>{"one", "two"}));
   EXPECT_EQ(joined.diagnosis.findings[0].sources, std::vector<std::string>{"dumps"});
 }
 
 TEST(Join, FindingsOfOneTroubleBecomeOneThatCitesAll) {
-  EvidenceSource logs =
-      evidence("logs", kAll, {finding(analysis::FindingClass::kRankDead, "rank-dead", {5}, "")});
+  EvidenceSource logs = evidence("logs", kAll, {finding(FindingId::kRankDead, {5}, "")});
   logs.hosts[5] = "node1";
-  const Joined joined = join(
-      {evidence("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})}),
-       evidence("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})}), logs});
+  const Joined joined = join({evidence("capture files", kAll, {finding(FindingId::kNeverJoined, {5})}),
+                              evidence("dumps", kAll, {finding(FindingId::kNeverJoined, {5})}), logs});
   ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
   const analysis::Finding& verdict = joined.diagnosis.findings[0];
-  EXPECT_EQ(verdict.id, "rank-dead") << "it explains that the rank never joined";
+  EXPECT_EQ(id_text(verdict.id), "rank-dead") << "it explains that the rank never joined";
   EXPECT_EQ(verdict.sources, (std::vector<std::string>{"logs", "capture files", "dumps"}));
   EXPECT_EQ(verdict.hosts, std::vector<std::string>{"node1"});
   EXPECT_TRUE(has_line(verdict, "logs: one"));
@@ -70,49 +66,42 @@ TEST(Join, FindingsOfOneTroubleBecomeOneThatCitesAll) {
 
 TEST(Join, OtherRanksAreOtherTrouble) {
   const Joined joined =
-      join({evidence("capture files", {0, 1, 2, 3},
-                     {finding(analysis::FindingClass::kNeverJoined, "never-joined", {1}, "tp")}),
-            evidence("dumps", {4, 5, 6, 7},
-                     {finding(analysis::FindingClass::kNeverJoined, "never-joined", {6}, "dp")})});
+      join({evidence("capture files", {0, 1, 2, 3}, {finding(FindingId::kNeverJoined, {1}, "tp")}),
+            evidence("dumps", {4, 5, 6, 7}, {finding(FindingId::kNeverJoined, {6}, "dp")})});
   EXPECT_EQ(joined.diagnosis.findings.size(), 2u);
 }
 
 TEST(Join, ContradictionsAreNamed) {
-  const Joined joined = join(
-      {evidence("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})}),
-       evidence("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {3})})});
+  const Joined joined = join({evidence("capture files", kAll, {finding(FindingId::kNeverJoined, {5})}),
+                              evidence("dumps", kAll, {finding(FindingId::kNeverJoined, {3})})});
   ASSERT_EQ(joined.diagnosis.findings.size(), 3u);
   const analysis::Finding& disagreement = joined.diagnosis.findings[2];
-  EXPECT_EQ(disagreement.id, "evidence-missing.disagreement");
+  EXPECT_EQ(id_text(disagreement.id), "evidence-missing.disagreement");
   EXPECT_EQ(disagreement.sources, (std::vector<std::string>{"capture files", "dumps"}));
   EXPECT_TRUE(has_line(disagreement, "dumps: never-joined says 3"));
   EXPECT_EQ(joined.diagnosis.findings[*joined.diagnosis.verdict].ranks, std::vector<int32_t>{5});
 
-  const Joined stuck = join(
-      {evidence("capture files", kAll, {finding(analysis::FindingClass::kStuckInGpu, "stuck-in-gpu", kAll)}),
-       evidence("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})})});
-  EXPECT_EQ(stuck.diagnosis.findings.back().id, "evidence-missing.disagreement")
+  const Joined stuck = join({evidence("capture files", kAll, {finding(FindingId::kStuckInGpu, kAll)}),
+                             evidence("dumps", kAll, {finding(FindingId::kNeverJoined, {5})})});
+  EXPECT_EQ(id_text(stuck.diagnosis.findings.back().id), "evidence-missing.disagreement")
       << "all have called it, or one has not: not both";
 }
 
 TEST(Join, WhatOneKindCannotTellAnotherSettles) {
-  analysis::Finding doubt =
-      finding(analysis::FindingClass::kEvidenceMissing, "evidence-missing.files", {5, 6, 7});
+  analysis::Finding doubt = finding(FindingId::kEvidenceMissingFiles, {5, 6, 7});
   doubt.severity = analysis::Severity::kWarning;
-  const Joined joined =
-      join({evidence("capture files", {0, 1, 2, 3, 4}, {doubt}),
-            evidence("dumps", {3, 4, 5, 6, 7},
-                     {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})})});
+  const Joined joined = join({evidence("capture files", {0, 1, 2, 3, 4}, {doubt}),
+                              evidence("dumps", {3, 4, 5, 6, 7}, {finding(FindingId::kNeverJoined, {5})})});
   ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
-  EXPECT_EQ(joined.diagnosis.findings[0].id, "never-joined");
+  EXPECT_EQ(id_text(joined.diagnosis.findings[0].id), "never-joined");
   EXPECT_TRUE(has_line(joined.diagnosis.findings[0], "capture files: evidence-missing.files says 5"));
 }
 
 // Who left neither kind is only to blame for one wait where both tell of that one.
 TEST(Join, SuspectsOfDifferentWaitsStayApart) {
   for (const bool same : {true, false}) {
-    analysis::Finding a = finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {4, 5});
-    analysis::Finding b = finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {5, 6});
+    analysis::Finding a = finding(FindingId::kRankUnreachable, {4, 5});
+    analysis::Finding b = finding(FindingId::kRankUnreachable, {5, 6});
     if (!same) b.op_index = 9;
     const Joined joined = join(
         {evidence("capture files", {0, 1, 2, 3, 6, 7}, {a}), evidence("dumps", {0, 1, 2, 3, 4, 7}, {b})});
@@ -123,15 +112,14 @@ TEST(Join, SuspectsOfDifferentWaitsStayApart) {
 }
 
 TEST(Join, ASuspectIsWhoIsAbsentEverywhere) {
-  analysis::Finding a = finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {4, 5});
-  analysis::Finding b =
-      finding(analysis::FindingClass::kEvidenceMissing, "evidence-missing.files", {0, 1, 5, 6, 7});
+  analysis::Finding a = finding(FindingId::kRankUnreachable, {4, 5});
+  analysis::Finding b = finding(FindingId::kEvidenceMissingFiles, {0, 1, 5, 6, 7});
   b.severity = analysis::Severity::kWarning;
   const Joined joined =
       join({evidence("capture files", {0, 1, 2, 3, 6, 7}, {a}), evidence("dumps", {2, 3, 4}, {b})});
   ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
   const analysis::Finding& verdict = joined.diagnosis.findings[0];
-  EXPECT_EQ(verdict.id, "rank-unreachable");
+  EXPECT_EQ(id_text(verdict.id), "rank-unreachable");
   EXPECT_EQ(verdict.ranks, std::vector<int32_t>{5});
   EXPECT_EQ(verdict.statement,
             "rank 5 left neither capture files nor dumps; others wait in operation 8 of world (AllReduce)");
@@ -139,8 +127,7 @@ TEST(Join, ASuspectIsWhoIsAbsentEverywhere) {
 }
 
 TEST(Join, RanksKnownFromElsewhereAreNotMissed) {
-  analysis::Finding absent =
-      finding(analysis::FindingClass::kEvidenceMissing, "evidence-missing.files", {6, 7}, "");
+  analysis::Finding absent = finding(FindingId::kEvidenceMissingFiles, {6, 7}, "");
   absent.severity = analysis::Severity::kWarning;
   absent.op_index.reset();
   const model::Job operations;
@@ -156,27 +143,25 @@ TEST(Join, RanksKnownFromElsewhereAreNotMissed) {
 
 TEST(Join, WhoReportsADeathIsNotDead) {
   std::vector<int32_t> others = {1, 2, 3, 4, 5, 6, 7};
-  const Joined agreed = join(
-      {evidence("capture files", kAll, {finding(analysis::FindingClass::kRankDead, "rank-dead", {0})}),
-       evidence("logs", kAll, {finding(analysis::FindingClass::kRankDead, "rank-dead.ras", others, "")})});
+  const Joined agreed = join({evidence("capture files", kAll, {finding(FindingId::kRankDead, {0})}),
+                              evidence("logs", kAll, {finding(FindingId::kRankDeadRas, others, "")})});
   for (const analysis::Finding& finding : agreed.diagnosis.findings)
-    EXPECT_NE(finding.id, "evidence-missing.disagreement");
+    EXPECT_NE(id_text(finding.id), "evidence-missing.disagreement");
   EXPECT_EQ(agreed.diagnosis.findings[0].ranks, std::vector<int32_t>{0});
 
-  const Joined cited = join(
-      {evidence("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {0})}),
-       evidence("logs", kAll,
-                {finding(analysis::FindingClass::kTransportError, "transport-error.completion", kAll, "")})});
+  const Joined cited =
+      join({evidence("capture files", kAll, {finding(FindingId::kNeverJoined, {0})}),
+            evidence("logs", kAll, {finding(FindingId::kTransportErrorCompletion, kAll, "")})});
   ASSERT_EQ(cited.diagnosis.findings.size(), 1u);
-  EXPECT_EQ(cited.diagnosis.findings[0].id, "never-joined");
+  EXPECT_EQ(id_text(cited.diagnosis.findings[0].id), "never-joined");
   EXPECT_EQ(cited.diagnosis.findings[0].ranks, std::vector<int32_t>{0});
 }
 
 TEST(Join, MoreEvidenceMakesNothingWeaker) {
-  analysis::Finding unsure = finding(analysis::FindingClass::kNeverJoined, "never-joined", {5});
+  analysis::Finding unsure = finding(FindingId::kNeverJoined, {5});
   unsure.severity = analysis::Severity::kWarning;
   unsure.weight = 3;
-  analysis::Finding sure = finding(analysis::FindingClass::kNeverJoined, "never-joined.watchdog", {5}, "");
+  analysis::Finding sure = finding(FindingId::kNeverJoinedWatchdog, {5}, "");
   const Joined joined = join({evidence("capture files", kAll, {unsure}), evidence("logs", kAll, {sure})});
   ASSERT_EQ(joined.diagnosis.findings.size(), 1u);
   EXPECT_EQ(joined.diagnosis.findings[0].severity, analysis::Severity::kCritical);
@@ -184,35 +169,31 @@ TEST(Join, MoreEvidenceMakesNothingWeaker) {
 }
 
 TEST(Join, FilesOfAnotherRunAreNotJoined) {
-  EvidenceSource today =
-      evidence("capture files", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})});
-  EvidenceSource before =
-      evidence("dumps", kAll, {finding(analysis::FindingClass::kNeverJoined, "never-joined", {5})});
+  EvidenceSource today = evidence("capture files", kAll, {finding(FindingId::kNeverJoined, {5})});
+  EvidenceSource before = evidence("dumps", kAll, {finding(FindingId::kNeverJoined, {5})});
   today.first_ns = 2'000'000'000'000'000'000;
   today.last_ns = today.first_ns + 60'000'000'000;
   before.first_ns = today.first_ns - 86'400'000'000'000;
   before.last_ns = before.first_ns + 60'000'000'000;
   const Joined joined = join({today, before});
   ASSERT_EQ(joined.diagnosis.findings.size(), 3u);
-  EXPECT_EQ(joined.diagnosis.findings[2].id, "evidence-missing.other-time");
+  EXPECT_EQ(id_text(joined.diagnosis.findings[2].id), "evidence-missing.other-time");
 }
 
 TEST(Join, ADoubtIsNotSettledByWhatNamesNobody) {
-  analysis::Finding doubt =
-      finding(analysis::FindingClass::kEvidenceMissing, "evidence-missing.gpu-times", {}, "");
+  analysis::Finding doubt = finding(FindingId::kEvidenceMissingGpuTimes, {}, "");
   doubt.severity = analysis::Severity::kWarning;
-  analysis::Finding gave_up = finding(analysis::FindingClass::kAborted, "aborted.watchdog", {}, "");
+  analysis::Finding gave_up = finding(FindingId::kAbortedWatchdog, {}, "");
   const Joined joined = join({evidence("capture files", kAll, {doubt}), evidence("logs", kAll, {gave_up})});
   EXPECT_EQ(joined.diagnosis.findings.size(), 2u);
 }
 
 TEST(Join, SettingsThatTwoKindsTellOfAreSaidOnce) {
   const Joined joined =
-      join({evidence("capture files", kAll,
-                     {finding(analysis::FindingClass::kFallback, "fallback.net-socket", {0}, "")}),
+      join({evidence("capture files", kAll, {finding(FindingId::kFallbackNetSocket, {0}, "")}),
             evidence("logs", kAll,
-                     {finding(analysis::FindingClass::kFallback, "fallback.net-socket", {0, 4}, ""),
-                      finding(analysis::FindingClass::kFallback, "fallback.p2p-disabled", {0}, "")})});
+                     {finding(FindingId::kFallbackNetSocket, {0, 4}, ""),
+                      finding(FindingId::kFallbackP2pDisabled, {0}, "")})});
   EXPECT_EQ(joined.diagnosis.findings.size(), 2u);
 }
 
@@ -269,8 +250,7 @@ Joined with_suspect(const std::vector<int>& capture_calls, const std::vector<int
     return builder.build();
   };
   const model::Job capture = job(capture_calls), dumps = job(dump_calls);
-  analysis::Finding doubt =
-      finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {3}, capture.comm_name(0));
+  analysis::Finding doubt = finding(FindingId::kRankUnreachable, {3}, capture.comm_name(0));
   doubt.comm_row = 0;
   if (pair) doubt.func = "Send";
   EvidenceSource a = evidence("capture files", {0, 1, 2}, {doubt}), b = evidence("dumps", {}, {});
@@ -285,19 +265,20 @@ Joined with_suspect(const std::vector<int>& capture_calls, const std::vector<int
 TEST(Join, ASuspectIsJudgedByWhatItLeftElsewhere) {
   // The doubt is about the 9th operation.
   analysis::Finding guilty = with_suspect({9, 9, 9, 0}, {9, 0, 0, 8}).diagnosis.findings[0];
-  EXPECT_EQ(guilty.id, "never-joined");
+  EXPECT_EQ(id_text(guilty.id), "never-joined");
   EXPECT_EQ(guilty.ranks, std::vector<int32_t>{3});
   EXPECT_EQ(guilty.sources, (std::vector<std::string>{"capture files", "dumps"}));
   EXPECT_TRUE(has_line(guilty, "dumps: rank 3 has called 8 operations"));
 
   const analysis::Finding cleared = with_suspect({9, 9, 9, 0}, {9, 0, 0, 9}).diagnosis.findings[0];
-  EXPECT_EQ(cleared.id, "evidence-missing.files");
+  EXPECT_EQ(id_text(cleared.id), "evidence-missing.files");
   EXPECT_TRUE(cleared.ranks.empty()) << cleared.statement;
   EXPECT_LT(cleared.severity, analysis::Severity::kCritical);
 
   const analysis::Finding earlier = with_suspect({9, 9, 9, 0}, {5, 0, 0, 5}).diagnosis.findings[0];
-  EXPECT_EQ(earlier.id, "evidence-missing.files") << "the dumps were taken before the wait began";
-  EXPECT_EQ(with_suspect({9, 9, 9, 0}, {9, 0, 0, 8}, true).diagnosis.findings[0].id, "evidence-missing.files")
+  EXPECT_EQ(id_text(earlier.id), "evidence-missing.files") << "the dumps were taken before the wait began";
+  EXPECT_EQ(id_text(with_suspect({9, 9, 9, 0}, {9, 0, 0, 8}, true).diagnosis.findings[0].id),
+            "evidence-missing.files")
       << "sends are counted by pair";
 }
 
@@ -345,8 +326,7 @@ TEST(Join, EqualNamesAreNotOneCommunicator) {
   const model::Job a = job_of({{"tp", {0, 1}}, {"tp", {1, 2}}}, {5, 5});
   const model::Job b = job_of({{"tp", {0, 1}}, {"tp", {1, 2}}}, {5, 5});
   const auto about = [&](uint32_t a_row, uint32_t b_row) {
-    analysis::Finding left = finding(analysis::FindingClass::kNeverJoined, "never-joined", {1}, "tp"),
-                      right = left;
+    analysis::Finding left = finding(FindingId::kNeverJoined, {1}, "tp"), right = left;
     left.comm_row = a_row;
     right.comm_row = b_row;
     EvidenceSource x = evidence("capture files", kAll, {left}), y = evidence("dumps", kAll, {right});
@@ -358,15 +338,13 @@ TEST(Join, EqualNamesAreNotOneCommunicator) {
   EXPECT_EQ(about(0, 1), 2u) << "rank 1 is behind in both";
 }
 
-analysis::Finding doubt(std::string id, std::vector<int32_t> ranks, std::string comm = "world") {
-  analysis::Finding made =
-      finding(analysis::FindingClass::kEvidenceMissing, std::move(id), std::move(ranks), std::move(comm));
+analysis::Finding doubt(FindingId id, std::vector<int32_t> ranks, std::string comm = "world") {
+  analysis::Finding made = finding(id, std::move(ranks), std::move(comm));
   made.severity = analysis::Severity::kWarning;
   return made;
 }
-analysis::Finding moment(std::string id, std::vector<int32_t> ranks, std::string comm) {
-  analysis::Finding made =
-      finding(analysis::FindingClass::kNeverJoined, std::move(id), std::move(ranks), std::move(comm));
+analysis::Finding moment(FindingId id, std::vector<int32_t> ranks, std::string comm) {
+  analysis::Finding made = finding(id, std::move(ranks), std::move(comm));
   made.severity = analysis::Severity::kWarning;
   made.needed_evidence = "a second look";
   made.op_index.reset();
@@ -375,28 +353,25 @@ analysis::Finding moment(std::string id, std::vector<int32_t> ranks, std::string
 
 TEST(Join, OfAPartOfTheRanksLinesOfWatchdogsClearNobody) {
   const Joined joined =
-      join({evidence("dumps", {0, 2, 3, 4},
-                     {finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {1, 5, 6, 7})}),
-            evidence("logs", {0, 5, 6, 7}, {doubt("evidence-missing.watchdog", {1, 2, 3, 4})})});
+      join({evidence("dumps", {0, 2, 3, 4}, {finding(FindingId::kRankUnreachable, {1, 5, 6, 7})}),
+            evidence("logs", {0, 5, 6, 7}, {doubt(FindingId::kEvidenceMissingWatchdog, {1, 2, 3, 4})})});
   EXPECT_EQ(joined.diagnosis.findings.front().ranks, (std::vector<int32_t>{1, 5, 6, 7}));
 }
 
 TEST(Join, DoubtsAboutTwoOperationsLeaveNobody) {
-  analysis::Finding other = doubt("evidence-missing.watchdog", {1, 2});
+  analysis::Finding other = doubt(FindingId::kEvidenceMissingWatchdog, {1, 2});
   other.op_index = 9;
-  const Joined joined =
-      join({evidence("dumps", {0},
-                     {finding(analysis::FindingClass::kRankUnreachable, "rank-unreachable", {1, 5})}),
-            evidence("logs", {0}, {other})});
+  const Joined joined = join({evidence("dumps", {0}, {finding(FindingId::kRankUnreachable, {1, 5})}),
+                              evidence("logs", {0}, {other})});
   for (const analysis::Finding& finding : joined.diagnosis.findings)
     EXPECT_NE(finding.ranks, std::vector<int32_t>{1});
 }
 
 TEST(Join, AWatchdogMakesCertainWhatOneMomentShows) {
-  for (const char* id : {"never-joined.snapshot", "never-joined.stacks"}) {
+  for (const FindingId id : {FindingId::kNeverJoinedSnapshot, FindingId::kNeverJoinedStacks}) {
     const Joined joined = join({evidence("snapshots", kAll, {moment(id, {5}, "0xab")}),
-                                evidence("logs", {1}, {doubt("evidence-missing.watchdog", {}, "")})});
-    ASSERT_EQ(joined.diagnosis.findings.size(), 1u) << id;
+                                evidence("logs", {1}, {doubt(FindingId::kEvidenceMissingWatchdog, {}, "")})});
+    ASSERT_EQ(joined.diagnosis.findings.size(), 1u) << id_text(id);
     EXPECT_EQ(joined.diagnosis.findings[0].id, id);
     EXPECT_EQ(joined.diagnosis.findings[0].severity, analysis::Severity::kCritical);
     EXPECT_EQ(joined.diagnosis.findings[0].needed_evidence, "");
@@ -407,8 +382,9 @@ TEST(Join, AWatchdogMakesCertainWhatOneMomentShows) {
 TEST(Join, AWatchdogOfTheRankItselfOrOfOtherSuspectsDoesNot) {
   for (const auto& [known, suspects] :
        {std::pair(std::vector<int32_t>{5}, std::vector<int32_t>{}), {{1}, {3, 4}}, {{5}, {3}}}) {
-    const Joined joined = join({evidence("snapshots", kAll, {moment("never-joined.stacks", {5}, "")}),
-                                evidence("logs", known, {doubt("evidence-missing.watchdog", suspects, "")})});
+    const Joined joined =
+        join({evidence("snapshots", kAll, {moment(FindingId::kNeverJoinedStacks, {5}, "")}),
+              evidence("logs", known, {doubt(FindingId::kEvidenceMissingWatchdog, suspects, "")})});
     for (const analysis::Finding& finding : joined.diagnosis.findings)
       EXPECT_LT(finding.severity, analysis::Severity::kCritical) << finding.statement;
   }

@@ -237,7 +237,7 @@ TEST(Pipelines, NameTheStageThatWorksLongerAndNotThoseThatWaitForIt) {
     auto extra = [&](uint32_t rank, uint32_t step) { return rank == late && step >= 5 ? 1.5 : 0; };
     const std::vector<Finding> findings = Pipelines(extra).findings();
     ASSERT_EQ(findings.size(), 1u) << "rank " << late;
-    EXPECT_EQ(findings[0].id, "gpu-late");
+    EXPECT_EQ(id_text(findings[0].id), "gpu-late");
     EXPECT_EQ(findings[0].ranks, std::vector<int32_t>{static_cast<int32_t>(late)});
     EXPECT_EQ(findings[0].comm, "dp" + std::to_string(late / kReplicas));
     ASSERT_TRUE(findings[0].effect);
