@@ -67,20 +67,32 @@ int create_new_file(const std::string& path, unsigned mode) {
   return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 }
 
-Result<void> write_whole(const std::string& target, std::string_view text) {
-  const std::string partial = partial_path(target);
-  const int file = create_new_file(partial, 0666);
-  int error = file < 0 ? errno : 0;
-  while (error == 0 && !text.empty()) {
+bool write_all(int file, std::string_view text) {
+  while (!text.empty()) {
     const ssize_t put = write(file, text.data(), text.size());
-    if (put < 0 && errno != EINTR) error = errno;
+    if (put < 0 && errno != EINTR) return false;
     if (put > 0) text.remove_prefix(static_cast<size_t>(put));
   }
+  return true;
+}
+
+Result<void> write_whole(const std::string& target, std::string_view text) {
+  remove_stale_partials(target);
+  const std::string partial = partial_path(target);
+  const int file = create_new_file(partial, 0666);
+  int error = file < 0 || !write_all(file, text) ? errno : 0;
+  // On some network file systems a full disk is told here.
   if (file >= 0 && close(file) != 0 && error == 0) error = errno;
   if (error == 0 && std::rename(partial.c_str(), target.c_str()) != 0) error = errno;
   if (error == 0) return {};
   remove_own_partials(target);
-  return Error{ErrorCode::kIo, std::string("cannot be written: ") + std::strerror(error), target};
+  return system_error("cannot be written", target, error);
+}
+
+Error system_error(const std::string& what, const std::string& where, int error) {
+  const bool is_forbidden = error == EACCES || error == EPERM || error == EROFS;
+  return Error{is_forbidden ? ErrorCode::kPermission : ErrorCode::kIo, what + ": " + std::strerror(error),
+               where};
 }
 
 }  // namespace lockstep

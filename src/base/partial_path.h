@@ -26,7 +26,11 @@ void remove_own_partials(const std::string& target);
 // A descriptor of a new, empty file to be written; what had the name is gone, and a link that somebody put
 // there is not followed: such names can be guessed. An error: -1 and errno.
 int create_new_file(const std::string& path, unsigned mode);
-// The file has either this text or what it had before: nothing of what failed is left.
+// All of it, however often the system interrupts; false and errno where that failed.
+bool write_all(int file, std::string_view text);
+// The file has either this text or what it had before: of what failed, or was killed, nothing is left.
 Result<void> write_whole(const std::string& target, std::string_view text);
+// `what`, and what errno `error` means; kPermission or kIo.
+Error system_error(const std::string& what, const std::string& where, int error);
 
 }  // namespace lockstep

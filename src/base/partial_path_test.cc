@@ -79,7 +79,9 @@ TEST_F(PartialPath, ABareNameIsInTheWorkingFolder) {
 }
 
 TEST_F(PartialPath, AFileIsWrittenWholeOrNotAtAll) {
+  make(of(gone()));
   ASSERT_TRUE(write_whole(target(), "first, and longer"));
+  EXPECT_EQ(files(), std::set<std::string>{target()}) << "nor of a writer that was killed";
   ASSERT_TRUE(write_whole(target(), "second"));
   std::string text;
   std::getline(std::ifstream(target()) >> std::ws, text);

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "base/partial_path.h"
 #include "base/start_thread.h"
 #include "run/json_fields.h"
 #include "run/small_file.h"

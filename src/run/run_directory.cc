@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/partial_path.h"
 #include "run/small_file.h"
 
 namespace lockstep::run {
@@ -46,7 +47,11 @@ int64_t modified_seconds(const std::string& path) {
   return stat(path.c_str(), &status) == 0 ? status.st_mtim.tv_sec : 0;
 }
 
-bool is_census(const std::string& name) { return name.starts_with("census.") && name.ends_with(".json"); }
+// Or what a launcher that was killed left of one.
+bool is_json(const std::string& name) {
+  return name.ends_with(".json") || name.find(".json.partial-") != name.npos;
+}
+bool is_census(const std::string& name) { return name.starts_with("census.") && is_json(name); }
 bool is_link_lock(const std::string& name) { return name.starts_with("links.") && name.ends_with(".lock"); }
 
 }  // namespace
@@ -226,7 +231,7 @@ Result<void> RunDirectory::mark_complete() {
 void RunDirectory::remove(const std::vector<std::string>& files) const {
   for (const std::string& file : files) unlink(file.c_str());
   for (const std::string& name : names_in(path_ + "/launchers")) {
-    if (name.ends_with(".json")) unlink((path_ + "/launchers/" + name).c_str());
+    if (is_json(name)) unlink((path_ + "/launchers/" + name).c_str());
   }
   rmdir((path_ + "/launchers").c_str());
   for (const std::string& name : names_in(path_)) {

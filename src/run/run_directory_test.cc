@@ -67,6 +67,9 @@ TEST_F(RunDirectoryTest, AnEmptyDirectoryIsTaken) {
   auto run = RunDirectory::create_or_join(path("a.run"), manifest(""));
   ASSERT_TRUE(run);
   EXPECT_EQ(run->path(), path("a.run"));
+  // What launchers that were killed left of their files.
+  std::ofstream(path("a.run/launchers/h.1.2.json.partial-h-3-1")) << "{";
+  std::ofstream(path("a.run/census.h.1.2.json.partial-h-3-1")) << "{";
   run->remove({});
   EXPECT_FALSE(fs::exists(path("a.run")));
 }

@@ -13,8 +13,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/partial_path.h"
 #include "format/control_copy.h"
-#include "run/small_file.h"
 
 namespace lockstep::cli::control {
 namespace {
@@ -38,7 +38,7 @@ bool lock(int fd) {
 Result<std::unique_ptr<LiveHeader>> LiveHeader::open(const std::string& path, Access access) {
   const bool steers = access == Access::kSteer;
   int fd = ::open(path.c_str(), (steers ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return run::system_error("cannot be opened", path, errno);
+  if (fd < 0) return system_error("cannot be opened", path, errno);
   struct stat file {};
   void* memory = MAP_FAILED;
   if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_size >= format::kHeaderBytes)
@@ -82,7 +82,7 @@ InForce LiveHeader::in_force() const {
 }
 
 Result<uint32_t> LiveHeader::ask(ControlRequest request) {
-  if (!lock(fd_)) return run::system_error("another `lockstep control` holds it", path_, errno);
+  if (!lock(fd_)) return system_error("another `lockstep control` holds it", path_, errno);
   uint32_t number = format::load_word(header_->control) + 1;
   if (number == 0) number = 1;
   request.check = control_check(request, number);

@@ -126,7 +126,6 @@ int print_once(Exporter& exporter, const std::string& textfile, const Interrupt&
 }
 
 int write_files(Exporter& exporter, const Settings& settings, const Interrupt& interrupt) {
-  remove_stale_partials(settings.textfile);
   bool was_written = false, has_warned = false;
   do {
     while (exporter.look() && !interrupt.wanted()) {

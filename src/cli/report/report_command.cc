@@ -188,7 +188,6 @@ int write(const Arguments& arguments) {
   if (!data) return fail(data.error());
   auto page = report::page_with(report::built_page(), *data);
   if (!page) return fail(page.error());
-  remove_stale_partials(output);
   if (auto written = write_whole(output, *page); !written) return fail(written.error());
   return print("wrote " + output + " (" + format_bytes(page->size()) + ")\n" +
                (*data)["verdict"]["headline"].get<std::string>() + "\n");
