@@ -4,14 +4,11 @@
 // characters and nothing else.
 #include "base/utf8.h"
 
-#include <cstddef>
 #include <cstdint>
 
 namespace lockstep {
-namespace {
 
-// Length of the well-formed sequence that begins the text; 0 if there is none.
-size_t sequence_length(std::string_view text) {
+size_t utf8_length(std::string_view text) {
   auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   unsigned first = byte(0);
   if (first < 0x80) return 1;
@@ -28,13 +25,11 @@ size_t sequence_length(std::string_view text) {
   return overlong || surrogate || too_large ? 0 : length;
 }
 
-}  // namespace
-
 std::string valid_utf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    size_t length = sequence_length(text);
+    size_t length = utf8_length(text);
     if (length == 0) {
       out += '?';
       length = 1;

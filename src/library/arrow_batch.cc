@@ -4,10 +4,10 @@
 // whole batch alive.
 #include "library/arrow_batch.h"
 
+#include "base/utf8.h"
+
 #include <array>
 #include <cstring>
-
-#include "exporters/common/utf8.h"
 
 namespace lockstep::library {
 
@@ -122,7 +122,7 @@ void BatchBuilder::put(uint64_t value) {
 void BatchBuilder::text(std::string_view value) {
   Column& column = next();
   LOCKSTEP_CHECK(column.is_text);
-  column.texts += exporters::common::valid_utf8(value);
+  column.texts += valid_utf8(value);
   column.values.push_back(column.texts.size());
   column.add(true);
 }

@@ -3,7 +3,7 @@
 // question mark, as one bad byte would make a viewer refuse the whole timeline.
 #include "exporters/common/json_text.h"
 
-#include "exporters/common/utf8.h"
+#include "base/utf8.h"
 
 namespace lockstep::exporters::common {
 

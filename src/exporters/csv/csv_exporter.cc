@@ -7,8 +7,8 @@
 // byte as it was takes the tables as JSON lines.
 #include <charconv>
 
+#include "base/utf8.h"
 #include "exporters/common/run_tables.h"
-#include "exporters/common/utf8.h"
 #include "exporters/exporter.h"
 
 namespace lockstep::exporters::csv {
@@ -52,7 +52,7 @@ class CsvWriter : public common::TableWriter {
     }
     if (is_plain) return out_.append(value);
     std::string quoted = is_formula ? "\"'" : "\"";
-    for (const char c : without_controls(common::valid_utf8(value))) {
+    for (const char c : without_controls(valid_utf8(value))) {
       if (c == '"') quoted += '"';
       quoted += c;
     }

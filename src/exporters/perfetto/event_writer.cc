@@ -8,7 +8,7 @@
 #include <charconv>
 #include <unordered_map>
 
-#include "exporters/common/utf8.h"
+#include "base/utf8.h"
 #include "model/trace.h"
 
 namespace lockstep::exporters::perfetto {
@@ -49,8 +49,8 @@ void EventWriter::write_descriptors() {
     by_pid.emplace(process.pid, uuid);
     part.clear();
     part.signed_number(field::process::kPid, process.pid);
-    part.bytes(field::process::kName, common::valid_utf8(process.name));
-    part.bytes(field::process::kLabels, common::valid_utf8(process.label));
+    part.bytes(field::process::kName, valid_utf8(process.name));
+    part.bytes(field::process::kLabels, valid_utf8(process.label));
     descriptor.clear();
     descriptor.number(track::kUuid, uuid).bytes(track::kProcess, part.view());
     descriptor.signed_number(track::kOrderRank, process.sort_index);
@@ -60,7 +60,7 @@ void EventWriter::write_descriptors() {
     const common::Track& place = slices_.tracks()[i];
     part.clear();
     part.signed_number(field::thread::kPid, place.pid).signed_number(field::thread::kTid, place.tid);
-    part.bytes(field::thread::kName, common::valid_utf8(place.name));
+    part.bytes(field::thread::kName, valid_utf8(place.name));
     descriptor.clear();
     descriptor.number(track::kUuid, first_track_ + i).number(track::kParent, by_pid[place.pid]);
     descriptor.bytes(track::kThread, part.view()).number(track::kOrderRank, place.sort_index);
@@ -126,7 +126,7 @@ void EventWriter::end_slices(int64_t until_ns) {
 }
 
 void EventWriter::intern(uint32_t kind, uint64_t iid, std::string_view text) {
-  const std::string valid = common::valid_utf8(text);
+  const std::string valid = valid_utf8(text);
   const size_t size = varint_size(tag(field::interned_text::kIid, kVarint)) + varint_size(iid) +
                       varint_size(tag(field::interned_text::kText, kLengthDelimited)) +
                       varint_size(valid.size()) + valid.size();
@@ -176,7 +176,7 @@ void EventWriter::begin(const Slice& slice, Category category, model::StringId n
 
 void EventWriter::begin_unnamed(const Slice& slice, Category category, std::string_view name) {
   start(slice, category);
-  event_.bytes(field::event::kName, common::valid_utf8(name));
+  event_.bytes(field::event::kName, valid_utf8(name));
 }
 
 void EventWriter::text(Argument argument, model::StringId word) {
@@ -301,7 +301,7 @@ void EventWriter::instant(uint32_t track, std::string_view name, int64_t time_ns
   arguments.signed_number(info(Argument::kValue).field, value);
   event.number(field::event::kType, kInstant).number(field::event::kTrack, first_track_ + track);
   event.bytes(field::event::kCategory, category_text(Category::kInstant));
-  event.bytes(field::event::kName, common::valid_utf8(name));
+  event.bytes(field::event::kName, valid_utf8(name));
   event.bytes(field::event::kLockstep, arguments.view());
   packet.signed_number(field::packet::kTimestamp, time_ns);
   packet.number(field::packet::kTimestampClock, kRealtimeClock);

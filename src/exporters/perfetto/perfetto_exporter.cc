@@ -11,13 +11,13 @@
 // Memory: one process of the run, and its words.
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "exporters/common/buffered_output.h"
 #include "exporters/common/output_file.h"
 #include "exporters/common/process_counters.h"
 #include "exporters/common/process_slices.h"
 #include "exporters/common/process_walk.h"
 #include "exporters/common/slice_describer.h"
-#include "exporters/common/utf8.h"
 #include "exporters/exporter.h"
 #include "exporters/perfetto/arguments_proto.h"
 #include "exporters/perfetto/event_writer.h"
@@ -109,7 +109,7 @@ class PerfettoExport {
   }
 
   static Lost loss(const model::Trace& trace, size_t i, int32_t rank) {
-    const auto text = [&](model::StringId id) { return common::valid_utf8(trace.strings[id]); };
+    const auto text = [&](model::StringId id) { return valid_utf8(trace.strings[id]); };
     return {rank, text(trace.losses.stage[i]), text(trace.losses.kind[i]), text(trace.losses.detail[i]),
             trace.losses.count[i]};
   }
