@@ -17,6 +17,8 @@
 #include <climits>
 #include <cstdlib>
 
+#include "base/hex.h"
+
 namespace lockstep::links {
 
 namespace {
@@ -25,17 +27,6 @@ constexpr size_t kMostConfiguration = 4096;
 constexpr size_t kMostEntries = 40'000;
 constexpr size_t kMostChildren = 512;
 constexpr size_t kMostPath = 1024;
-
-std::string hex(std::string_view bytes) {
-  constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(bytes.size() * 2);
-  for (const char byte : bytes) {
-    text += digits[static_cast<unsigned char>(byte) >> 4];
-    text += digits[static_cast<unsigned char>(byte) & 15];
-  }
-  return text;
-}
 }  // namespace
 
 class HostFileReader {
@@ -72,7 +63,7 @@ class HostFileReader {
     close(fd);
     if (error != 0 && size == 0) return put(path, {HostFile::Kind::kUnreadable, "", error});
     text.resize(size);
-    if (binary) text = hex(text);
+    if (binary) text = hex_of_bytes(text);
     while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
     put(path, {HostFile::Kind::kText, std::move(text), 0});
   }

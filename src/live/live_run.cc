@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <set>
 #include <tuple>
 
+#include "base/hex.h"
 #include "base/text/units.h"
 #include "model/names/who.h"
 #include "run/liveness.h"
@@ -26,12 +26,6 @@ int64_t clock_ns(clockid_t clock) {
   struct timespec time {};
   clock_gettime(clock, &time);
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-std::string hex(uint64_t id) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(id));
-  return text;
 }
 
 SeenOp seen_op(const LiveProcess& process, const LiveOp& op, int64_t now_ns) {

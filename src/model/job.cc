@@ -2,8 +2,8 @@
 #include "model/job.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
+
+#include "base/hex.h"
 
 namespace lockstep::model {
 
@@ -41,9 +41,7 @@ std::string Job::comm_name(uint32_t comm) const {
   const JobComm& row = comms[comm];
   if (row.name != 0) return std::string(text(row.name));
   if (row.comm_id == 0) return "?";
-  char id[20];
-  snprintf(id, sizeof id, "0x%" PRIx64, row.comm_id);
-  return id;
+  return hex(row.comm_id);
 }
 
 }  // namespace lockstep::model

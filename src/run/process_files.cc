@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/hex.h"
 #include "format/file_layout.h"
 #include "format/file_name.h"
 #include "run/small_file.h"
@@ -17,15 +18,6 @@ namespace lockstep::run {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string hex(const unsigned char (&bytes)[16]) {
-  std::string text;
-  for (unsigned char byte : bytes) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
 
 void read_name(const std::string& name, ProcessIdentity& process) {
   const format::FileName parts = format::split_file_name(name);
@@ -43,7 +35,7 @@ void read_header(const std::string& path, ProcessFile& file) {
     return;
   file.valid = true;
   file.process.host.assign(header.host, strnlen(header.host, sizeof header.host));
-  file.process.boot_id = hex(header.boot_id);
+  file.process.boot_id = hex_of_bytes({reinterpret_cast<const char*>(header.boot_id), sizeof header.boot_id});
   file.process.pid_namespace = header.pid_namespace;
   file.process.pid = header.pid;
   file.process.start_ticks = header.start_ticks;

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "base/hex.h"
+
 namespace lockstep {
 
 namespace {
@@ -37,11 +39,6 @@ std::string json_line(const Json& document) { return dumped(document, -1); }
 
 Json known(int64_t number) { return number < 0 ? Json(nullptr) : Json(number); }
 
-Json id_json(uint64_t id) {
-  if (id == 0) return nullptr;
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(id));
-  return text;
-}
+Json id_json(uint64_t id) { return id == 0 ? Json(nullptr) : Json(hex(id)); }
 
 }  // namespace lockstep

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 
+#include "base/hex.h"
 #include "model/event_kind.h"
 #include "model/names/op_names.h"
 #include "model/names/operation_size.h"
@@ -37,11 +37,7 @@ std::vector<int32_t> members(const model::Trace& trace, uint32_t comm) {
   return ranks;
 }
 
-std::string comm_hash(const model::Trace& trace, uint32_t comm) {
-  char hash[24];
-  std::snprintf(hash, sizeof(hash), "%016llx", static_cast<unsigned long long>(trace.comms.comm_id[comm]));
-  return hash;
-}
+std::string comm_hash(const model::Trace& trace, uint32_t comm) { return hex16(trace.comms.comm_id[comm]); }
 
 // PyTorch's name and description of the group, where it is known or the communicator's name tells them.
 struct GroupNames {

@@ -5,8 +5,8 @@
 #include "exporters/common/process_slices.h"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "base/hex.h"
 #include "model/event_kind.h"
 #include "model/names/who.h"
 
@@ -23,12 +23,6 @@ enum Group : uint32_t {
   kProxyCtrlTrack,
   kNetTrack
 };
-
-std::string hex(const char* format, uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof(text), format, static_cast<unsigned long long>(value));
-  return text;
-}
 
 }  // namespace
 
@@ -101,7 +95,7 @@ void ProcessSlices::name_pid(int64_t pid, const std::string& name, const std::st
 std::string ProcessSlices::comm_name(uint32_t comm) const {
   if (comm >= trace_.comms.size()) return "unknown comm";
   std::string_view name = trace_.strings[trace_.comms.name[comm]];
-  return name.empty() ? "comm " + hex("%016llx", trace_.comms.comm_id[comm]) : std::string(name);
+  return name.empty() ? "comm " + hex16(trace_.comms.comm_id[comm]) : std::string(name);
 }
 
 uint32_t ProcessSlices::thread_track(uint32_t thread) {
@@ -137,7 +131,7 @@ int32_t ProcessSlices::device_of(int32_t gpu) {
 
 uint32_t ProcessSlices::stream_track(int32_t gpu, uint64_t stream) {
   const TrackKey key{.group = kStream, .a = static_cast<uint32_t>(gpu), .b = stream};
-  return track(key, [&] { return gpu_track(gpu, "stream " + hex("0x%llx", stream)); });
+  return track(key, [&] { return gpu_track(gpu, "stream " + hex(stream)); });
 }
 
 Track ProcessSlices::gpu_track(int32_t gpu, std::string name) {

@@ -4,8 +4,7 @@
 // an empty cell, never a number that somebody would add up.
 #include "exporters/common/run_tables.h"
 
-#include <cstdio>
-
+#include "base/hex.h"
 #include "model/event_kind.h"
 #include "model/torch/torch_groups.h"
 
@@ -21,11 +20,6 @@ void unless(Cell cell, int64_t value, int64_t unknown) {
 }
 void unless_unsigned(Cell cell, uint64_t value, uint64_t unknown) {
   value == unknown ? cell.none() : cell.unsigned_number(value);
-}
-void hex(Cell cell, const char* format, uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof(text), format, static_cast<unsigned long long>(value));
-  cell.text(text);
 }
 
 bool has_comm(Context c, uint32_t op) { return c.trace.ops.comm[op] < c.trace.comms.size(); }
@@ -143,7 +137,7 @@ constexpr TableColumn kComms[] = {
     {"global_rank", CellType::kNumber, "rank of the process; -1 unknown", rank},
     {"name", CellType::kText, "name of the communicator, may be empty", comm_text<&CommTable::name>},
     {"hash", CellType::kText, "NCCL's id, 16 hex digits, equal on all members",
-     [](Context c, uint32_t row, Cell cell) { hex(cell, "%016llx", c.trace.comms.comm_id[row]); }},
+     [](Context c, uint32_t row, Cell cell) { cell.text(hex16(c.trace.comms.comm_id[row])); }},
     {"rank", CellType::kNumber, "rank in the communicator; -1 unknown", comm_number<&CommTable::rank>},
     {"ranks", CellType::kNumber, "members; -1 unknown", comm_number<&CommTable::ranks>},
     {"nodes", CellType::kNumber, "hosts as NCCL counts them; -1 unknown", comm_number<&CommTable::nodes>},
@@ -176,7 +170,7 @@ constexpr TableColumn kOps[] = {
      }},
     {"comm_hash", CellType::kText, "NCCL's id of its communicator",
      [](Context c, uint32_t row, Cell cell) {
-       has_comm(c, row) ? hex(cell, "%016llx", c.trace.comms.comm_id[c.trace.ops.comm[row]]) : cell.none();
+       has_comm(c, row) ? cell.text(hex16(c.trace.comms.comm_id[c.trace.ops.comm[row]])) : cell.none();
      }},
     {"run_comm", CellType::kNumber, "run_comm in comms",
      [](Context c, uint32_t row, Cell cell) {
@@ -216,7 +210,7 @@ constexpr TableColumn kOps[] = {
      [](Context c, uint32_t row, Cell cell) { cell.number(c.numbers.op_gpu[row]); }},
     {"stream", CellType::kText, "its stream, in hex",
      [](Context c, uint32_t row, Cell cell) {
-       c.trace.ops.stream[row] != 0 ? hex(cell, "0x%llx", c.trace.ops.stream[row]) : cell.none();
+       c.trace.ops.stream[row] != 0 ? cell.text(hex(c.trace.ops.stream[row])) : cell.none();
      }},
     {"tid", CellType::kNumber, "thread that called it",
      [](Context c, uint32_t row, Cell cell) { tid(c, c.trace.ops.thread[row], cell); }},
@@ -244,12 +238,9 @@ constexpr TableColumn kOps[] = {
      [](Context c, uint32_t row, Cell cell) {
        if (!has_comm(c, row)) return cell.none();
        const uint32_t index = c.trace.ops.index[row];
-       char text[48];
-       std::snprintf(text, sizeof(text), "%016llx:%s:%s",
-                     static_cast<unsigned long long>(c.trace.comms.comm_id[c.trace.ops.comm[row]]),
-                     c.trace.ops.peer[row] >= 0 ? "p2p" : "coll",
-                     index == model::kNoIndex ? "replay" : std::to_string(index).c_str());
-       cell.text(text);
+       cell.text(hex16(c.trace.comms.comm_id[c.trace.ops.comm[row]]) +
+                 (c.trace.ops.peer[row] >= 0 ? ":p2p:" : ":coll:") +
+                 (index == model::kNoIndex ? "replay" : std::to_string(index)));
      }},
     {"torch_comms_id", CellType::kText, "PyTorch's Comms Id, as text: it may not fit a signed number",
      [](Context c, uint32_t row, Cell cell) {

@@ -5,8 +5,8 @@
 #include "exporters/otf2/definitions.h"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "base/hex.h"
 #include "base/utf8.h"
 #include "exporters/otf2/archive.h"
 
@@ -19,12 +19,6 @@ constexpr uint32_t kMaxRanks = 1 << 18;  // of one communicator: its record fits
 constexpr uint64_t kMaxMembers = 1ull << 26;  // of all communicators
 constexpr uint32_t kMaxAbsent =
     4096;  // locations for ranks that nobody recorded; further ranks share the last
-
-std::string hex_name(uint64_t id) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "comm %016llx", static_cast<unsigned long long>(id));
-  return text;
-}
 
 }  // namespace
 
@@ -101,7 +95,7 @@ OTF2_CommRef Definitions::comm(const model::Trace& trace, uint32_t row) {
     ++large_comms_;
   }
   members_ += size;
-  comms_.push_back({text(name.empty() ? hex_name(id) : std::string(name)), size, {}});
+  comms_.push_back({text(name.empty() ? "comm " + hex16(id) : std::string(name)), size, {}});
   return next;
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/hex.h"
 #include "readers/native/file/file_view.h"
 
 namespace lockstep::exporters::metrics {
@@ -20,13 +21,6 @@ using readers::native::LiveHistogram;
 using readers::native::LiveProcess;
 
 constexpr std::string_view kNoComm = "none";
-
-std::string hex(uint64_t id) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (; id != 0; id >>= 4) text.insert(text.begin(), kDigits[id & 15]);
-  return "0x" + text;
-}
 
 // As reports call it.
 std::string comm_name(const LiveProcess& process, uint32_t comm) {

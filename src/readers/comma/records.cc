@@ -10,6 +10,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/hex.h"
 #include "base/line_reader.h"
 #include "model/limits.h"
 #include "readers/common/json_fields.h"
@@ -184,7 +185,7 @@ class FileReader {
   }
 
   ptrdiff_t comm_of(const element& row) {
-    const uint64_t id = common::number_of_hex(text_or_empty(row, "comm_hash"));
+    const uint64_t id = number_of_hex(text_or_empty(row, "comm_hash"));
     const auto rank = number_or<int32_t>(row, "rank", -1);
     if (id == 0 || rank < 0 || rank >= model::kMostRanks) return -1;
     const auto known = comms_.find({id, rank});

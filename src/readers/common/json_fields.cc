@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/common/json_fields.h"
 
-#include <charconv>
-
 namespace lockstep::readers::common {
 namespace {
 
@@ -20,13 +18,6 @@ std::string_view text_or_empty(const simdjson::dom::element& object, std::string
   std::string_view text;
   if (object[key].get(text) != simdjson::SUCCESS) return {};
   return text.substr(0, kLongestText);
-}
-
-uint64_t number_of_hex(std::string_view hex) {
-  if (hex.starts_with("0x")) hex.remove_prefix(2);
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), number, 16);
-  return error == std::errc() && end == hex.data() + hex.size() ? number : 0;
 }
 
 int64_t ns_of_us(uint64_t us) { return us < kMostUs ? static_cast<int64_t>(us * 1'000) : 0; }

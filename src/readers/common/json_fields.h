@@ -25,8 +25,6 @@ T number_or(const simdjson::dom::element& object, std::string_view key, T fallba
 bool is_true(const simdjson::dom::element& object, std::string_view key);
 // At most 256 bytes of it.
 std::string_view text_or_empty(const simdjson::dom::element& object, std::string_view key);
-// "0x1f" or "1f"; 0 for what is no such number.
-uint64_t number_of_hex(std::string_view hex);
 // 0 where that is more than any time.
 int64_t ns_of_us(uint64_t us);
 

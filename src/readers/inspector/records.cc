@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/hex.h"
 #include "base/line_reader.h"
 #include "model/limits.h"
 #include "readers/common/json_fields.h"
@@ -200,7 +201,7 @@ class FileReader {
   }
 
   ptrdiff_t comm_of(const element& header, ProcessRecords& process) {
-    const uint64_t id = common::number_of_hex(text_or_empty(header, "id"));
+    const uint64_t id = number_of_hex(text_or_empty(header, "id"));
     const auto rank = number_or<int32_t>(header, "rank", -1),
                ranks = number_or<int32_t>(header, "n_ranks", -1);
     if (id == 0 || rank < 0 || rank >= ranks || ranks > model::kMostRanks) return -1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of LogParser that knows how communicators come and go.
 #include <algorithm>
-#include <cstdio>
 
+#include "base/hex.h"
 #include "readers/nccl_log/log_parser.h"
 
 namespace lockstep::readers::nccl_log {
@@ -28,12 +28,6 @@ int32_t number_of(std::string_view text, std::string_view name) {
 }
 
 int32_t small(std::string_view text) { return text.size() > 9 ? -1 : static_cast<int32_t>(to_int(text)); }
-
-std::string hex_text(uint64_t value) {
-  char text[20];
-  std::snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 bool is_same_life(const CommPart& part, int32_t rank, int32_t ranks) {
   return part.rank == rank && (part.ranks < 0 || ranks < 0 || part.ranks == ranks);
@@ -152,7 +146,7 @@ void LogParser::comm_life(const Head& head, uint32_t process, const Captures& ca
   if (part->nvml_device < 0) part->nvml_device = number_of(rest, "nvmlDev");
   if (part->bus_id == 0) part->bus_id = to_hex(value_of(rest, "busId"));
   if (const uint64_t id = to_hex(value_of(rest, "commId")); id != 0) {
-    part->group = hex_text(id);
+    part->group = hex(id);
   } else if (const uint64_t parent = to_hex(value_of(rest, "parent")); parent != 0 && part->group.empty()) {
     // A split has no id of its own: it is that of its parent with which call of the parent, and which colour.
     CommPart* of = comm_of(process, parent);

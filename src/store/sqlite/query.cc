@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/hex.h"
 #include "store/sqlite/database.h"
 #include "store/store.h"
 
@@ -38,13 +39,7 @@ int authorize(void*, int action, const char*, const char* name, const char*, con
 int is_late(void* deadline) { return Clock::now() > *static_cast<Clock::time_point*>(deadline) ? 1 : 0; }
 
 std::string hex_of(std::string_view blob) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string out = "x'";
-  for (const char byte : blob.substr(0, kBlobBytes)) {
-    const auto c = static_cast<unsigned char>(byte);
-    out += {kDigits[c >> 4], kDigits[c & 15]};
-  }
-  return out + (blob.size() > kBlobBytes ? "...'" : "'");
+  return "x'" + hex_of_bytes(blob.substr(0, kBlobBytes)) + (blob.size() > kBlobBytes ? "...'" : "'");
 }
 
 Cell cell_of(sqlite3_stmt* statement, int column) {
