@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVML without a driver: healthy GPUs, but for what the file says that LOCKSTEP_FAKE_NVML names, which each
-// nvmlInit_v2 reads anew. A line each; GPU and LINK are numbers, or -1 for all:
+// nvmlInit_v2 and each wait for events reads anew. A line each; GPU and LINK are numbers, or -1 for all:
 //
 //   gpus COUNT                          4 unless said
 //   links COUNT                         of each GPU; 18 unless said
@@ -10,6 +10,7 @@
 //   field NUMBER GPU SCOPE VALUE        of nvmlDeviceGetFieldValues, as 64 bits; 0 unless said
 //   field_type NUMBER GPU SCOPE TYPE
 //   field_fail NUMBER GPU SCOPE CODE
+//   xid GPU NUMBER                      an event, told once
 //   text FUNCTION GPU WORD              "full": all of the caller's buffer, without an end
 #include <algorithm>
 #include <cstdio>
@@ -21,6 +22,7 @@
 #include <sstream>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "links/nvidia/nvml_abi.h"
 
@@ -37,8 +39,10 @@ struct Script {
   std::map<std::pair<std::string, int>, std::string> text;
   std::map<std::tuple<uint32_t, int, int>, long long> field, field_type, field_fail;
   std::map<std::pair<int, int>, bool> down;
+  std::vector<std::pair<int, uint64_t>> xids;
 };
 Script script;
+size_t told_xids = 0;
 
 void read_script() {
   script = {};
@@ -54,6 +58,8 @@ void read_script() {
     if (key == "down" && words >> a >> b) script.down[{static_cast<int>(a), static_cast<int>(b)}] = true;
     if (key == "fail" && words >> name >> a >> b) script.fail[{name, static_cast<int>(a)}] = b;
     if (key == "answer" && words >> name >> a >> b) script.answer[{name, static_cast<int>(a)}] = b;
+    if (key == "xid" && words >> a >> b)
+      script.xids.emplace_back(static_cast<int>(a), static_cast<uint64_t>(b));
     if (key == "text" && words >> name >> a) words >> script.text[{name, static_cast<int>(a)}];
     if (key.starts_with("field") && words >> a >> b >> c >> d) {
       auto& fields = key == "field_type"   ? script.field_type
@@ -108,6 +114,7 @@ void put_address(PciInfo& pci, int bus) {
 
 EXPORTED Return nvmlInit_v2() {
   read_script();
+  told_xids = 0;
   return result_of("nvmlInit_v2", -1);
 }
 EXPORTED Return nvmlShutdown() { return kSuccess; }
@@ -202,6 +209,13 @@ EXPORTED Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue* v
   const int gpu = number_of(device);
   for (int i = 0; i < count; ++i) {
     FieldValue& value = values[i];
+    // As NVML 580 does: of links it answers no field that seems to have failed beforehand.
+    const bool is_of_links = value.field >= kNvLinkDataTx && value.field <= kLinkSpeed;
+    if (is_of_links && value.result != kSuccess) {
+      value.result = kNotSupported;
+      value.type = kDouble;
+      continue;
+    }
     using Key = std::tuple<uint32_t, int, int>;
     const Key own(value.field, gpu, static_cast<int>(value.scope)), all(value.field, -1, -1);
     value.value.number64 =
@@ -218,6 +232,21 @@ EXPORTED Return nvmlDeviceGetGpuFabricInfoV(Device device, FabricInfo* info) {
   info->clique = 0;
   info->health = 0;
   return answer("nvmlDeviceGetGpuFabricInfoV", device, &info->state, 3);
+}
+EXPORTED Return nvmlEventSetCreate(EventSet* set) {
+  *set = reinterpret_cast<EventSet>(uintptr_t{1});
+  return result_of("nvmlEventSetCreate", -1);
+}
+EXPORTED Return nvmlEventSetFree(EventSet) { return kSuccess; }
+EXPORTED Return nvmlDeviceRegisterEvents(Device device, unsigned long long, EventSet) {
+  return result_of("nvmlDeviceRegisterEvents", number_of(device));
+}
+EXPORTED Return nvmlEventSetWait_v2(EventSet, EventData* event, unsigned) {
+  read_script();
+  if (told_xids >= script.xids.size()) return kTimeout;
+  const auto& [gpu, number] = script.xids[told_xids++];
+  *event = {reinterpret_cast<Device>(static_cast<uintptr_t>(gpu) + 1), kXidEvent, number, 0, 0};
+  return result_of("nvmlEventSetWait_v2", -1);
 }
 EXPORTED Return nvmlDeviceGetP2PStatus(Device device, Device, int, int* status) {
   return answer("nvmlDeviceGetP2PStatus", device, status, 0);

@@ -10,7 +10,7 @@ namespace lockstep::links::nvidia::nvml {
 
 using Return = int;  // 0 success
 inline constexpr Return kSuccess = 0, kNotSupported = 3, kNoPermission = 4, kInsufficientSize = 7,
-                        kGpuIsLost = 15;
+                        kTimeout = 10, kGpuIsLost = 15;
 using Device = struct OpaqueDevice*;
 
 struct PciInfo {
@@ -34,6 +34,7 @@ struct FieldValue {
 };
 static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, value) == 32);
 enum ValueType : uint32_t { kDouble, kUnsigned32, kUnsignedLong, kUnsigned64, kSigned64, kSigned32 };
+inline constexpr uint32_t kNoType = 0xFFFFFFFF;
 
 inline constexpr uint32_t kAllLinks = 0xFFFFFFFF;  // scope: the sum over links
 enum Field : uint32_t {
@@ -70,6 +71,15 @@ static_assert(sizeof(ProcessInfo) == 24);
 struct Utilization {
   uint32_t gpu, memory;  // percent
 };
+
+using EventSet = struct OpaqueEventSet*;
+inline constexpr unsigned long long kXidEvent = 0x8;
+struct EventData {
+  Device device;
+  uint64_t type, data;  // of a Xid: its number
+  uint32_t gpu_instance, compute_instance;
+};
+static_assert(sizeof(EventData) == 32 && offsetof(EventData, data) == 16);
 
 enum Clock : int { kGraphicsClock, kSmClock, kMemoryClock };
 enum PeerCapability : int { kPeerRead, kPeerWrite, kPeerNvLink, kPeerAtomics, kPeerPci };
